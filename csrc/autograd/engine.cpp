@@ -1,0 +1,311 @@
+// Iterative and single-threaded per call: nodes are run latest first from a heap, so the order,
+// and with it every rounding, is the same each time. Several threads may run backward at once;
+// each has its own task, and leaves are accumulated one at a time.
+#include "autograd/engine.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "op/elementwise.h"
+#include "op/ops.h"
+
+namespace facula {
+
+thread_local constinit bool anomaly_mode = false;
+thread_local constinit bool anomaly_check_nan = true;
+thread_local constinit Node* current_node = nullptr;
+
+namespace {
+
+struct Pending {
+  Node* node;
+  uint32_t dependencies = 0;
+  bool needed = true;         // an asked-for input is reachable from here
+  int32_t first_capture = -1;  // into Task::captures
+  uint32_t slot = 0;           // first of its gradients in Task::grads
+};
+
+struct Capture {
+  uint32_t output, input;
+  int32_t next;
+};
+
+// Open addressing from node to its Pending; twice the nodes, rounded to a power of two.
+class NodeMap {
+ public:
+  Pending* find(Node* n) {
+    if (table_.empty()) return nullptr;
+    for (size_t i = hash(n);; i = (i + 1) & mask_) {
+      if (table_[i] == 0) return nullptr;
+      if (items_[table_[i] - 1].node == n) return &items_[table_[i] - 1];
+    }
+  }
+  Pending& insert(Node* n) {
+    if (2 * (items_.size() + 1) > table_.size()) grow();
+    size_t i = hash(n);
+    while (table_[i]) i = (i + 1) & mask_;
+    items_.push_back({n});
+    table_[i] = uint32_t(items_.size());
+    return items_.back();
+  }
+  std::vector<Pending>& items() { return items_; }
+
+ private:
+  size_t hash(Node* n) const { return (reinterpret_cast<uintptr_t>(n) * 0x9E3779B97F4A7C15ull >> 32) & mask_; }
+  void grow() {
+    size_t size = std::max<size_t>(64, table_.size() * 2);
+    table_.assign(size, 0);
+    mask_ = size - 1;
+    for (size_t k = 0; k < items_.size(); ++k) {
+      size_t i = hash(items_[k].node);
+      while (table_[i]) i = (i + 1) & mask_;
+      table_[i] = uint32_t(k + 1);
+    }
+  }
+  std::vector<uint32_t> table_;
+  std::vector<Pending> items_;
+  size_t mask_ = 0;
+};
+
+void add_into(Tensor& slot, Tensor grad, bool create_graph) {
+  if (!slot.defined()) {
+    slot = std::move(grad);
+  } else if (!create_graph && slot->refs.load() == 1 && slot->storage->refs.load() == 1 &&
+             !slot.needs_grad() && slot.dtype() == grad.dtype() &&
+             !has_internal_overlap(slot.sizes(), slot.strides())) {
+    op::add_(slot, grad);
+  } else {
+    slot = slot + grad;
+  }
+}
+
+bool has_nan(const Tensor& t) {
+  return is_differentiable_dtype(t.dtype()) && !t.is_meta() &&
+         item_of(op::any(op::isnan(t))).to<bool>();
+}
+
+std::recursive_mutex g_leaf_mutex;  // .grad of a leaf shared by several backward passes
+
+class Task {
+ public:
+  Task(std::span<const Edge> inputs, const BackwardOptions& options)
+      : options_(options), result_(inputs.size()), selective_(!inputs.empty()) {}
+
+  void plan(std::span<const Edge> roots, std::span<const Edge> inputs) {
+    // Depth first, children before parents, so that `needed` can be settled in one pass.
+    std::vector<std::pair<Node*, uint32_t>> stack;
+    std::vector<Node*> postorder;
+    auto visit = [&](Node* n) {
+      if (!n || map_.find(n)) return;
+      map_.insert(n);
+      stack.push_back({n, 0});
+    };
+    for (const Edge& root : roots) {
+      visit(root.node);
+      while (!stack.empty()) {
+        Node* n = stack.back().first;
+        uint32_t i = stack.back().second;
+        if (i < n->edges.size()) {
+          ++stack.back().second;
+          Node* child = n->edges[i].node;
+          if (!child) continue;
+          visit(child);
+          ++map_.find(child)->dependencies;
+        } else {
+          stack.pop_back();
+          if (selective_) postorder.push_back(n);
+        }
+      }
+    }
+    if (selective_) {
+      for (Pending& p : map_.items()) p.needed = false;
+      for (uint32_t i = 0; i < inputs.size(); ++i) {
+        Pending* p = inputs[i].node ? map_.find(inputs[i].node) : nullptr;
+        if (!p) continue;
+        captures_.push_back({inputs[i].input_nr, i, p->first_capture});
+        p->first_capture = int32_t(captures_.size() - 1);
+      }
+      for (Node* n : postorder) {
+        Pending* p = map_.find(n);
+        for (const Edge& e : n->edges)
+          if (e.node) {
+            Pending* child = map_.find(e.node);
+            if (child->needed || child->first_capture >= 0) p->needed = true;
+          }
+      }
+    }
+    uint32_t slots = 0;
+    for (Pending& p : map_.items()) {
+      p.slot = slots;
+      slots += p.node->outputs.size();
+    }
+    grads_.resize(slots);
+  }
+
+  void run(std::span<const Edge> roots, std::span<const Tensor> root_grads) {
+    for (size_t i = 0; i < roots.size(); ++i) {
+      Pending* p = map_.find(roots[i].node);
+      add_into(grads_[p->slot + roots[i].input_nr], root_grads[i], options_.create_graph);
+    }
+    for (const Edge& root : roots) {
+      Pending* p = map_.find(root.node);
+      if (p->dependencies == 0) {
+        p->dependencies = UINT32_MAX;  // queued: a node that is a root twice runs once
+        push(root.node);
+      }
+    }
+    while (!ready_.empty()) {
+      std::pop_heap(ready_.begin(), ready_.end(), earlier);
+      Node* n = ready_.back();
+      ready_.pop_back();
+      step(n);
+    }
+  }
+
+  std::vector<Tensor> take_result() { return std::move(result_); }
+
+ private:
+  static bool earlier(Node* a, Node* b) { return a->sequence < b->sequence; }
+  void push(Node* n) {
+    ready_.push_back(n);
+    std::push_heap(ready_.begin(), ready_.end(), earlier);
+  }
+
+  void run_pre_hooks(Node* n, Tensor* grads) {
+    NodeHooks* hooks = n->hooks.get();
+    if (!hooks) return;
+    // Copies: a hook may add or remove hooks.
+    for (auto h : std::vector<NodeHooks::OfOutput>(hooks->tensor_hooks))
+      if (grads[h.output].defined()) h.hook->run({grads + h.output, 1});
+    for (auto h : std::vector<std::shared_ptr<GradHook>>(hooks->pre_hooks))
+      h->run({grads, n->outputs.size()});
+    for (auto h : std::vector<NodeHooks::OfOutput>(hooks->retain_hooks))
+      h.hook->run({grads + h.output, 1});
+  }
+
+  void step(Node* n) {
+    Pending* p = map_.find(n);
+    const uint32_t outputs = n->outputs.size(), edges = n->edges.size();
+    // Taken out of the buffer: what the node does not keep is freed when it has run.
+    Tensor in_small[4], out_small[8];
+    std::vector<Tensor> in_large, out_large;
+    Tensor* in = in_small;
+    Tensor* out = out_small;
+    if (outputs > 4) { in_large.resize(outputs); in = in_large.data(); }
+    if (edges > 8) { out_large.resize(edges); out = out_large.data(); }
+    bool any = false;
+    for (uint32_t i = 0; i < outputs; ++i) {
+      in[i] = std::move(grads_[p->slot + i]);
+      any |= in[i].defined();
+    }
+    current_node = n;
+    const bool leaf = n->sequence == UINT64_MAX;
+    if (leaf && any && n->extra)
+      for (auto h : std::vector<std::shared_ptr<GradHook>>(leaf_hooks(n))) h->run({in, 1});
+    if (any) run_pre_hooks(n, in);
+    for (int32_t c = p->first_capture; c >= 0; c = captures_[c].next)
+      result_[captures_[c].input] = in[captures_[c].output];
+
+    bool runs = !selective_ || p->needed || (leaf && options_.accumulate && p->first_capture >= 0);
+    if (runs && any) {
+      uint64_t needs = 0;
+      for (uint32_t i = 0; i < edges; ++i) {
+        Node* next = n->edges[i].node;
+        if (!next) continue;
+        Pending* q = map_.find(next);
+        if (!selective_ || q->needed || q->first_capture >= 0) needs |= uint64_t(1) << std::min(i, 63u);
+      }
+      std::vector<Tensor> seen;
+      if (n->hooks && !n->hooks->post_hooks.empty()) seen.assign(in, in + outputs);
+      GradGuard mode(options_.create_graph);
+      if (leaf) {
+        std::lock_guard<std::recursive_mutex> guard(g_leaf_mutex);
+        n->apply(*n, in, out, needs);
+      } else {
+        try {
+          n->apply(*n, in, out, needs);
+        } catch (Error& e) {
+          if (anomaly_mode) report_anomaly(n, e.what());
+          e.name_operator(n->name);
+          throw;
+        }
+      }
+      if (n->hooks)
+        for (auto h : std::vector<std::shared_ptr<PostHook>>(n->hooks->post_hooks))
+          h->run({out, edges}, seen);
+      if (anomaly_mode && anomaly_check_nan)
+        for (uint32_t i = 0; i < edges; ++i)
+          if (out[i].defined() && has_nan(out[i])) {
+            report_anomaly(n, nullptr);
+            runtime_error("Function '", n->name, "' returned nan values in its ", i, "th output.");
+          }
+    }
+    if (!options_.keep_graph && runs && !leaf) n->release_saved();
+    for (uint32_t i = 0; i < outputs; ++i) in[i].reset();
+
+    for (uint32_t i = 0; i < edges; ++i) {
+      const Edge e = n->edges[i];
+      if (!e.node) continue;
+      Pending* q = map_.find(e.node);
+      if (out[i].defined() && (!selective_ || q->needed || q->first_capture >= 0)) {
+        GradGuard mode(options_.create_graph);
+        Tensor g = validate_gradient(e.node->outputs[e.input_nr], std::move(out[i]), n->name);
+        add_into(grads_[q->slot + e.input_nr], std::move(g), options_.create_graph);
+      }
+      if (--q->dependencies == 0) push(e.node);
+    }
+  }
+
+  static std::vector<std::shared_ptr<GradHook>>& leaf_hooks(Node* n) {
+    return static_cast<TensorImpl*>(n->extra)->autograd->hooks;
+  }
+
+  static void report_anomaly(Node* n, const char* what) {
+    std::string where = location_text(n->location);
+    if (warn)
+      warn(text("Error detected in ", n->name, where.empty() ? "" : text(", recorded at ", where),
+                what ? text(": ", what) : std::string()).c_str());
+  }
+
+  const BackwardOptions& options_;
+  std::vector<Tensor> result_;
+  bool selective_;
+  NodeMap map_;
+  std::vector<Tensor> grads_;
+  std::vector<Capture> captures_;
+  std::vector<Node*> ready_;
+};
+
+}  // namespace
+
+Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* producer) {
+  if (!same(grad.sizes(), meta.sizes)) {
+    if (!is_expandable(meta.sizes, grad.sizes()))
+      runtime_error("Function ", producer, " returned an invalid gradient: got ", grad.sizes(),
+                    " but expected shape compatible with ", IntSpan(meta.sizes));
+    grad = op::sum_to_size(grad, meta.sizes);
+  }
+  if (grad.dtype() != meta.dtype) {
+    if (grad.is_complex() && !is_complex(meta.dtype)) grad = op::real(grad);
+    if (grad.dtype() != meta.dtype) grad = op::_to_copy(grad, meta.dtype);
+  }
+  if (grad.device() != meta.device && grad.dim() != 0)
+    runtime_error("Function ", producer, " returned a gradient on device ", grad.device(),
+                  " but expected ", meta.device);
+  return grad;
+}
+
+std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Tensor> grads,
+                                 std::span<const Edge> inputs, const BackwardOptions& options) {
+  Node* outer = current_node;  // backward may run inside backward
+  struct Restore {
+    Node* node;
+    ~Restore() { current_node = node; }
+  } restore{outer};
+  Task task(inputs, options);
+  task.plan(roots, inputs);
+  task.run(roots, grads);
+  return task.take_result();
+}
+
+}  // namespace facula

@@ -1,0 +1,25 @@
+// Runs a graph backward.
+#pragma once
+#include "autograd/node.h"
+
+namespace facula {
+
+struct BackwardOptions {
+  bool keep_graph = false;
+  bool create_graph = false;
+  bool accumulate = true;  // into .grad of the leaves; false for autograd.grad
+};
+
+// Gradients of `roots` (each an owned edge) flow to the leaves, or, when `inputs` is not empty, only
+// as far as those edges, whose gradients are returned in order (undefined where none arrived).
+std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Tensor> grads,
+                                 std::span<const Edge> inputs, const BackwardOptions& options);
+
+// Brings a gradient to the shape, dtype and device that its edge asks for, or raises.
+Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* producer);
+
+extern thread_local constinit bool anomaly_mode;  // check every gradient for NaN
+extern thread_local constinit bool anomaly_check_nan;
+extern thread_local constinit Node* current_node;  // the node being run, for Python
+
+}  // namespace facula

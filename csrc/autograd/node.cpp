@@ -1,0 +1,359 @@
+#include "autograd/node.h"
+
+#include <new>
+
+#include "core/host_allocator.h"
+#include "op/ops.h"
+
+namespace facula {
+
+std::unique_ptr<PackedTensor> (*pack_saved_tensor)(const Tensor&) = nullptr;
+thread_local constinit int saved_tensor_hooks_active = 0;
+std::string (*describe_location)(const SourceLocation&) = nullptr;
+void (*release_node_metadata)(void*) = nullptr;
+
+static std::atomic<uint64_t> g_sequence{0};
+
+std::string location_text(const SourceLocation& where) {
+  return where.code && describe_location ? describe_location(where) : std::string();
+}
+
+// ---- saved values
+
+SavedValue& SavedValue::operator=(SavedValue&& o) noexcept {
+  clear();
+  value_ = o.value_;
+  packed_ = std::move(o.packed_);
+  version_ = o.version_;
+  output_nr_ = o.output_nr_;
+  output_ = o.output_;
+  o.value_ = Value();
+  return *this;
+}
+
+void SavedValue::clear() {
+  switch (value_.tag()) {
+    case Value::Tag::Tensor: Tensor::adopt(value_.tensor().impl()); break;
+    case Value::Tag::Complex: delete value_.complex_pointer(); break;
+    case Value::Tag::Ints: delete[] value_.ints().data(); break;
+    case Value::Tag::Floats: delete[] value_.floats().data(); break;
+    case Value::Tag::Tensors: delete[] value_.tensors().data(); break;
+    case Value::Tag::String: delete[] value_.text().data(); break;
+    default: break;
+  }
+  value_ = Value();
+  packed_.reset();
+}
+
+void SavedValue::save_tensor(const Tensor& t) {
+  version_ = t.version();
+  if (saved_tensor_hooks_active > 0 && pack_saved_tensor) {
+    packed_ = pack_saved_tensor(t);
+    if (packed_) return;
+  }
+  t->storage->saved_for_backward = true;
+  Tensor kept = t;
+  value_ = Value(kept);
+  kept.release();
+}
+
+template <class T>
+static T* copy_array(std::span<const T> s) {
+  T* p = new T[s.size() ? s.size() : 1];
+  for (size_t i = 0; i < s.size(); ++i) p[i] = s[i];
+  return p;
+}
+
+void SavedValue::save(const Value& v) {
+  switch (v.tag()) {
+    case Value::Tag::Tensor: save_tensor(v.tensor()); break;
+    case Value::Tag::Ints: value_ = Value(IntSpan(copy_array(v.ints()), v.ints().size())); break;
+    case Value::Tag::Floats:
+      value_ = Value(std::span<const double>(copy_array(v.floats()), v.floats().size()));
+      break;
+    case Value::Tag::Tensors:
+      value_ = Value(TensorSpan(copy_array(v.tensors()), v.tensors().size()));
+      break;
+    case Value::Tag::String: {
+      auto s = v.text();
+      value_ = Value(std::string_view(copy_array(std::span<const char>(s.data(), s.size())), s.size()));
+      break;
+    }
+    case Value::Tag::Complex: value_ = Value::owned_complex(v.scalar().to_complex()); break;
+    default: value_ = v;
+  }
+}
+
+void SavedValue::save_output(const Tensor& t, uint32_t output_nr) {
+  output_ = true;
+  output_nr_ = output_nr;
+  // Holding the output itself would be a cycle (output -> grad_fn -> output).
+  save_tensor(alias_tensor(t));
+}
+
+Value SavedValue::get(Node& owner, Tensor& holder) {
+  if (owner.released)
+    runtime_error("Trying to backward through the graph a second time (or directly access saved "
+                  "tensors after they have already been freed). Saved intermediate values of the "
+                  "graph are freed when you call .backward() or autograd.grad(). Specify "
+                  "retain_graph=True if you need to backward through the graph a second time or if "
+                  "you need to access saved tensors after calling backward. (node ", owner.name, ")");
+  if (packed_) {
+    holder = packed_->unpack();
+    if (output_ && !holder.needs_grad()) {
+      holder = alias_tensor(holder);
+      set_history(holder, &owner, output_nr_);
+    }
+    return Value(holder);
+  }
+  if (value_.tag() != Value::Tag::Tensor) return value_;
+  const Tensor& t = value_.tensor();
+  if (t.version() != version_) {
+    std::string where = location_text(owner.location), wrote = location_text(t->storage->last_write);
+    runtime_error(
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        "operation: [", legacy_dtype_name(t.dtype()), "Tensor ", t.sizes(), "]",
+        output_ ? text(", which is output ", output_nr_, " of ", owner.name) : text(", saved by ", owner.name),
+        ", is at version ", t.version(), "; expected version ", version_, " instead.",
+        where.empty() ? "" : text(" It was saved at ", where, "."),
+        wrote.empty() ? "" : text(" It was overwritten at ", wrote, "."),
+        " Write to a clone() there, or use the out-of-place form of the operation.");
+  }
+  if (output_) {
+    holder = alias_tensor(t);
+    set_history(holder, &owner, output_nr_);
+    return Value(holder);
+  }
+  return value_;
+}
+
+// ---- nodes
+
+Node::Node(const char* n, Vjp f)
+    : sequence(g_sequence.fetch_add(1, std::memory_order_relaxed)), name(n), apply(f) {}
+
+Node* Node::make(const char* name, Vjp apply) {
+  return new (host_allocate(sizeof(Node))) Node(name, apply);
+}
+
+Node::~Node() {
+  if (release_extra) release_extra(this);
+  if (metadata) release_node_metadata(metadata);
+}
+
+// Destroying a node frees saved tensors, which free nodes, and so on; the dead are queued
+// instead of destroyed inside each other.
+static thread_local constinit Node* t_dead = nullptr;
+static thread_local constinit bool t_draining = false;
+
+void Node::unref() {
+  if (refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  next_dead = t_dead;
+  t_dead = this;
+  if (t_draining) return;
+  t_draining = true;
+  while (Node* n = t_dead) {
+    t_dead = n->next_dead;
+    for (Edge& e : n->edges)
+      if (e.node) std::exchange(e.node, nullptr)->unref();
+    n->~Node();
+    host_free(n, sizeof(Node));
+  }
+  t_draining = false;
+}
+
+NodeHooks& Node::ensure_hooks() {
+  if (!hooks) hooks = std::make_unique<NodeHooks>();
+  return *hooks;
+}
+
+void Node::set_edge(uint32_t i, const Tensor& t) { edges[i] = gradient_edge(t); }
+
+void Node::set_output(uint32_t i, const Tensor& t) {
+  OutputMeta& m = outputs[i];
+  m.sizes.assign(t.sizes());
+  m.dtype = t.dtype();
+  m.device = t.device();
+}
+
+void Node::release_saved() {
+  released = saved.size() > 0 || release_saved_extra;
+  for (SavedValue& s : saved) s.clear();
+  if (release_saved_extra) release_saved_extra(this);
+}
+
+// ---- what a tensor knows
+
+AutogradMeta& ensure_autograd(const Tensor& t) {
+  if (!t->autograd) t->autograd = new (host_allocate(sizeof(AutogradMeta))) AutogradMeta;
+  return *t->autograd;
+}
+
+void release_autograd(AutogradMeta* meta) {
+  meta->~AutogradMeta();
+  host_free(meta, sizeof(AutogradMeta));
+}
+
+bool is_differentiable_dtype(DType d) { return category(d) >= Category::Floating; }
+
+bool requires_grad(const Tensor& t) {
+  if (t.needs_grad()) return true;
+  TensorImpl* base = t->base;
+  return base && base->keys & kKeyGrad && !(t->flags & kNoGradView) && is_differentiable_dtype(t.dtype());
+}
+
+bool is_leaf(const Tensor& t) { return !grad_fn_of(t); }
+
+void set_requires_grad(const Tensor& t, bool on) {
+  if (on && !is_differentiable_dtype(t.dtype()))
+    runtime_error("only Tensors of floating point and complex dtype can require gradients, but this "
+                  "one is ", t.dtype());
+  if (!is_leaf(t)) {
+    if (on) return;
+    runtime_error("you can only change requires_grad flags of leaf variables. If you want to use a "
+                  "computed variable in a subgraph that doesn't require differentiation use "
+                  "var_no_grad = var.detach().");
+  }
+  if (on && t->flags & kInference)
+    runtime_error("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  if (!on && !t->autograd) return;
+  ensure_autograd(t).requires_grad = on;
+  t->keys = uint8_t(on ? t->keys | kKeyGrad : t->keys & ~kKeyGrad);
+}
+
+void set_history(const Tensor& t, Node* node, uint32_t output_nr) {
+  AutogradMeta& m = ensure_autograd(t);
+  m.grad_fn = NodeRef::share(node);
+  m.output_nr = output_nr;
+  m.view_version = t.version();
+  t->keys |= kKeyGrad;
+}
+
+static void as_strided_vjp(Node& node, Tensor* grads, Tensor* out, uint64_t needs) {
+  if (!(needs & 1) || !grads[0].defined()) return;
+  Tensor h;
+  auto ints = [&](int i) { return node.value(i, h).ints(); };
+  out[0] = op::as_strided_backward(grads[0], ints(0), ints(1), ints(2), ints(3),
+                                   node.value(4, h).to_int());
+}
+
+NodeRef grad_fn_of(const Tensor& t) {
+  AutogradMeta* m = t->autograd;
+  TensorImpl* base = t->base;
+  if (base && base->keys & kKeyGrad && !(t->flags & kNoGradView) &&
+      is_differentiable_dtype(t.dtype()) && base->dtype == t.dtype()) {
+    if (!m || !m->grad_fn || m->view_version != t.version()) {
+      // The base was written to since: this view's history is now that of the new base.
+      Tensor b = Tensor::share(base);
+      NodeRef node(Node::make("AsStridedBackward0", as_strided_vjp));
+      node->edges.allocate(1);
+      node->set_edge(0, b);
+      node->saved.allocate(5);
+      node->saved[0].save(Value(b.sizes()));
+      node->saved[1].save(Value(b.strides()));
+      node->saved[2].save(Value(t.sizes()));
+      node->saved[3].save(Value(t.strides()));
+      node->saved[4].save(Value(t.offset() - b.offset()));
+      node->outputs.allocate(1);
+      node->set_output(0, t);
+      set_history(t, node.get(), 0);
+      m = t->autograd;
+    }
+  }
+  return m ? m->grad_fn : NodeRef();
+}
+
+Tensor detach_tensor(const Tensor& t) { return alias_tensor(t); }
+
+// ---- leaves
+
+static void accumulate_vjp(Node& node, Tensor* grads, Tensor*, uint64_t) {
+  Tensor variable = Tensor::share(static_cast<TensorImpl*>(node.extra));
+  if (!grads[0].defined()) return;
+  AutogradMeta& m = ensure_autograd(variable);
+  Tensor grad = std::move(grads[0]);
+  if (!m.grad.defined()) {
+    bool steal = !grad_enabled() && grad->refs.load() == 1 && grad->storage->refs.load() == 1 &&
+                 (same(grad.strides(), variable.strides()) ||
+                  (grad.is_contiguous() && variable.is_contiguous()));
+    if (steal) m.grad = std::move(grad);
+    else if (grad_enabled()) m.grad = op::clone(grad);
+    else m.grad = op::clone(detach_tensor(grad));
+  } else if (grad_enabled()) {
+    m.grad = m.grad + grad;
+  } else {
+    op::add_(m.grad, detach_tensor(grad));
+  }
+  for (auto& hook : std::vector<std::shared_ptr<GradHook>>(m.accumulate_hooks)) hook->run({&variable, 1});
+}
+
+static void lock(AutogradMeta& m) {
+  while (m.lock.test_and_set(std::memory_order_acquire)) {
+  }
+}
+static void unlock(AutogradMeta& m) { m.lock.clear(std::memory_order_release); }
+
+static void release_accumulator(Node* node) {
+  Tensor variable = Tensor::adopt(static_cast<TensorImpl*>(node->extra));
+  AutogradMeta& m = *variable->autograd;
+  lock(m);
+  if (m.accumulator.load() == node) m.accumulator = nullptr;
+  unlock(m);
+}
+
+static Node* accumulator_of(const Tensor& t) {
+  AutogradMeta& m = ensure_autograd(t);
+  lock(m);
+  Node* n = m.accumulator.load();
+  if (n && n->refs.load() > 0) {
+    n->retain();
+  } else {
+    n = Node::make("AccumulateGrad", accumulate_vjp);
+    n->sequence = UINT64_MAX;
+    n->outputs.allocate(1);
+    n->set_output(0, t);
+    Tensor kept = t;
+    n->extra = kept.release();
+    n->release_extra = release_accumulator;
+    m.accumulator = n;
+  }
+  unlock(m);
+  return n;
+}
+
+Edge gradient_edge(const Tensor& t) {
+  if (!t.defined()) return {};
+  if (NodeRef fn = grad_fn_of(t)) return {fn.release(), t->autograd->output_nr};
+  if (!t.needs_grad()) return {};
+  return {accumulator_of(t), 0};
+}
+
+namespace {
+struct RetainHook : GradHook {
+  explicit RetainHook(std::shared_ptr<TensorImpl*> c) : cell(std::move(c)) {}
+  void run(std::span<Tensor> grads) override {
+    // The tensor may be gone while its grad_fn lives on in the graph; the cell is empty then.
+    if (!*cell || !grads[0].defined()) return;
+    AutogradMeta& m = *(*cell)->autograd;
+    m.grad = m.grad.defined() ? m.grad + grads[0] : op::clone(grads[0]);
+  }
+  std::shared_ptr<TensorImpl*> cell;
+};
+}  // namespace
+
+void attach_retain_hook(const Tensor& t) {
+  AutogradMeta& m = *t->autograd;
+  m.grad_fn->ensure_hooks().retain_hooks.push_back(
+      {m.output_nr, std::make_shared<RetainHook>(m.retain_cell)});
+}
+
+void retain_grad(const Tensor& t) {
+  if (!requires_grad(t)) runtime_error("can't retain_grad on Tensor that has requires_grad=False");
+  if (is_leaf(t)) return;
+  AutogradMeta& m = *t->autograd;
+  if (m.retain_cell) return;
+  m.retain_cell = std::make_shared<TensorImpl*>(t.impl());
+  attach_retain_hook(t);
+}
+
+}  // namespace facula

@@ -1,0 +1,196 @@
+// The tape: nodes with edges, saved values and hooks, and what a tensor knows of its history.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "op/def.h"
+
+namespace facula {
+
+struct Edge {
+  Node* node = nullptr;  // owned by the node that has the edge
+  uint32_t input_nr = 0;
+};
+
+// What the gradient of an output must look like: gradients are summed, cast and checked against it.
+struct OutputMeta {
+  Dims sizes;
+  DType dtype = DType::Float32;
+  Device device;
+};
+
+// Callables attached from Python (or C++). Each may change the gradients in place in the span.
+struct GradHook {
+  virtual ~GradHook() = default;
+  virtual void run(std::span<Tensor> grads) = 0;
+};
+struct PostHook {
+  virtual ~PostHook() = default;
+  virtual void run(std::span<Tensor> grad_inputs, std::span<const Tensor> grad_outputs) = 0;
+};
+
+struct NodeHooks {
+  struct OfOutput {
+    uint32_t output;
+    std::shared_ptr<GradHook> hook;
+  };
+  std::vector<OfOutput> tensor_hooks;  // run first, each on one gradient
+  std::vector<std::shared_ptr<GradHook>> pre_hooks;
+  std::vector<OfOutput> retain_hooks;  // after pre-hooks: see the gradient that is used
+  std::vector<std::shared_ptr<PostHook>> post_hooks;
+};
+
+// What saved_tensors_hooks put in the place of a tensor.
+struct PackedTensor {
+  virtual ~PackedTensor() = default;
+  virtual Tensor unpack() = 0;
+};
+extern std::unique_ptr<PackedTensor> (*pack_saved_tensor)(const Tensor&);
+extern thread_local constinit int saved_tensor_hooks_active;  // pack only when positive
+
+// An owned copy of an argument or result that a derivative needs.
+class SavedValue {
+ public:
+  SavedValue() = default;
+  SavedValue(SavedValue&& o) noexcept { *this = std::move(o); }
+  SavedValue& operator=(SavedValue&& o) noexcept;
+  ~SavedValue() { clear(); }
+
+  void save(const Value& v);                              // an argument
+  void save_output(const Tensor& t, uint32_t output_nr);  // without a cycle through its grad_fn
+  void clear();
+  Value get(Node& owner, Tensor& holder);  // `holder` keeps an unpacked tensor alive
+  const Value& raw() const { return value_; }
+  bool is_output() const { return output_; }
+  uint32_t version() const { return version_; }
+  PackedTensor* packed() const { return packed_.get(); }
+
+ private:
+  void save_tensor(const Tensor& t);
+  Value value_;
+  std::unique_ptr<PackedTensor> packed_;
+  uint32_t version_ = 0;
+  uint32_t output_nr_ = 0;
+  bool output_ = false;
+};
+
+// A fixed-size array with room for N inside the node.
+template <class T, int N>
+class NodeArray {
+ public:
+  NodeArray() = default;
+  NodeArray(const NodeArray&) = delete;
+  NodeArray& operator=(const NodeArray&) = delete;
+  ~NodeArray() {
+    if (p_ != inline_) delete[] p_;
+  }
+  void allocate(uint32_t n) {
+    if (n > N) p_ = new T[n];
+    n_ = n;
+  }
+  T& operator[](uint32_t i) { return p_[i]; }
+  const T& operator[](uint32_t i) const { return p_[i]; }
+  uint32_t size() const { return n_; }
+  T* begin() { return p_; }
+  T* end() { return p_ + n_; }
+  const T* begin() const { return p_; }
+  const T* end() const { return p_ + n_; }
+
+ private:
+  T* p_ = inline_;
+  uint32_t n_ = 0;
+  T inline_[N];
+};
+
+struct Node {
+  std::atomic<uint32_t> refs{1};
+  uint64_t sequence;  // later nodes run first
+  const OpDef* op = nullptr;
+  const char* name;
+  Vjp apply;
+  NodeArray<Edge, 3> edges;
+  NodeArray<SavedValue, 3> saved;
+  NodeArray<OutputMeta, 1> outputs;
+  bool released = false;  // saved values have been freed by a backward pass
+  std::unique_ptr<NodeHooks> hooks;
+  SourceLocation location;
+  void* extra = nullptr;  // for nodes that are no operator: their state
+  void (*release_extra)(Node*) = nullptr;
+  void (*release_saved_extra)(Node*) = nullptr;
+  void* python = nullptr;    // borrowed Python object of this node
+  void* metadata = nullptr;  // owned Python dict, see release_node_metadata
+  Node* next_dead = nullptr;
+
+  Node(const char* name, Vjp apply);
+  ~Node();
+  static Node* make(const char* name, Vjp apply);
+  void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
+  void unref();  // iterative: a chain of a million nodes does not recurse
+  NodeHooks& ensure_hooks();
+  void set_edge(uint32_t i, const Tensor& t);
+  void set_output(uint32_t i, const Tensor& t);
+  void release_saved();
+  // For generated derivatives.
+  Value value(int i, Tensor& holder) { return saved[i].get(*this, holder); }
+};
+
+class NodeRef {
+ public:
+  NodeRef() = default;
+  explicit NodeRef(Node* adopted) : p_(adopted) {}
+  NodeRef(const NodeRef& o) : p_(o.p_) { if (p_) p_->retain(); }
+  NodeRef(NodeRef&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  NodeRef& operator=(NodeRef o) noexcept { std::swap(p_, o.p_); return *this; }
+  ~NodeRef() { if (p_) p_->unref(); }
+  static NodeRef share(Node* p) { if (p) p->retain(); return NodeRef(p); }
+  Node* get() const { return p_; }
+  Node* operator->() const { return p_; }
+  Node* release() { return std::exchange(p_, nullptr); }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  Node* p_ = nullptr;
+};
+
+struct AutogradMeta {
+  Tensor grad;
+  NodeRef grad_fn;
+  uint32_t output_nr = 0;
+  uint32_t view_version = 0;  // of a view: the version at which grad_fn was right
+  bool requires_grad = false;
+  std::atomic<Node*> accumulator{nullptr};  // weak; guarded by `lock`
+  std::atomic_flag lock = ATOMIC_FLAG_INIT;
+  std::vector<std::shared_ptr<GradHook>> hooks;             // of a leaf
+  std::vector<std::shared_ptr<GradHook>> accumulate_hooks;  // after .grad was set; given the leaf
+  std::shared_ptr<TensorImpl*> retain_cell;  // set by retain_grad; emptied when the tensor dies
+  ~AutogradMeta() {
+    if (retain_cell) *retain_cell = nullptr;
+  }
+};
+
+AutogradMeta& ensure_autograd(const Tensor& t);
+bool requires_grad(const Tensor& t);  // looks through views at their base
+void set_requires_grad(const Tensor& t, bool on);
+NodeRef grad_fn_of(const Tensor& t);  // null for leaves; brings views up to date
+Edge gradient_edge(const Tensor& t);  // grad_fn or the leaf's accumulator; a new reference
+bool is_leaf(const Tensor& t);
+void set_history(const Tensor& t, Node* node, uint32_t output_nr);  // adopts nothing, retains
+Tensor detach_tensor(const Tensor& t);
+void retain_grad(const Tensor& t);
+void attach_retain_hook(const Tensor& t);  // after the tensor's grad_fn was replaced
+bool is_differentiable_dtype(DType d);
+
+// ---- in place under autograd (inplace.cpp)
+void check_inplace(const OpDef& op, const Tensor& self);
+void rebase_history(const Tensor& self, Node* node);  // self is output 0 of node
+
+// ---- the tape step of `call` (tape.cpp)
+void tape_call(const OpDef& op, const Value* args, Rets& rets);
+
+extern void (*release_node_metadata)(void* dict);
+
+std::string location_text(const SourceLocation& where);  // "file.py:12" or ""
+extern std::string (*describe_location)(const SourceLocation&);
+
+}  // namespace facula

@@ -1,0 +1,97 @@
+// The tape step: runs the kernel with the tape off and records one node.
+#include "autograd/node.h"
+#include "op/ops.h"
+
+namespace facula {
+
+void run_kernel(const OpDef& op, const Value* args, Rets& rets);
+
+namespace {
+
+template <class F>  // f(edge index, argument index, tensor) for every differentiable tensor slot
+uint32_t for_each_edge(const OpDef& op, const Value* args, F&& f) {
+  uint32_t edge = 0;
+  for (int i = 0; i < op.arg_count; ++i) {
+    if (!(op.differentiable >> i & 1)) continue;
+    const Value& v = args[i];
+    if (v.tag() == Value::Tag::Tensors)
+      for (const Tensor& t : v.tensors()) f(edge++, i, t);
+    else
+      f(edge++, i, v.is_tensor() ? v.tensor() : Tensor());
+  }
+  return edge;
+}
+
+}  // namespace
+
+void tape_call(const OpDef& op, const Value* args, Rets& rets) {
+  uint64_t wanted = 0;  // arguments whose gradient somebody asks for
+  uint32_t edges = for_each_edge(op, args, [&](uint32_t, int arg, const Tensor& t) {
+    if (t.defined() && requires_grad(t)) wanted |= uint64_t(1) << arg;
+  });
+  if (!wanted) return run_kernel(op, args, rets);
+  const bool in_place = rets.destination == Destination::InPlace;
+  if (rets.destination == Destination::Out)
+    runtime_error("functions with out=... arguments don't support automatic differentiation, but one "
+                  "of the arguments requires grad. Use the form without out=.");
+  if (!op.vjp)
+    runtime_error("the derivative for '", op.name, "' is not implemented; call it under "
+                  "facula.no_grad() or on detached tensors");
+  if (in_place) check_inplace(op, rets.t[0]);
+
+  NodeRef node(Node::make(op.node_name, op.vjp));
+  node->op = &op;
+  node->edges.allocate(edges);
+  for_each_edge(op, args, [&](uint32_t e, int, const Tensor& t) {
+    if (t.defined()) node->edges[e] = gradient_edge(t);
+  });
+  node->saved.allocate(uint32_t(op.saved_arg_count + op.saved_ret_count));
+  for (int k = 0; k < op.saved_arg_count; ++k) {
+    const SaveSpec& spec = op.saved_args[k];
+    if (!(spec.used_by & wanted)) continue;
+    const Value& v = args[spec.index];
+    if (spec.what == SaveSpec::What::Sizes) {
+      node->saved[k].save(Value(v.tensor().sizes()));
+    } else if (spec.what == SaveSpec::What::DType) {
+      node->saved[k].save(Value(v.tensor().dtype()));
+    } else if (in_place && v.is_tensor() && v.tensor().is(rets.t[0])) {
+      GradGuard off(false);
+      Tensor before = op::clone(v.tensor());  // about to be overwritten
+      node->saved[k].save(Value(before));
+    } else {
+      if (v.is_tensor() && v.tensor()->flags & kInference)
+        runtime_error("Inference tensors cannot be saved for backward. To work around you can make a "
+                      "clone to get a normal tensor and use it in autograd.");
+      node->saved[k].save(v);
+    }
+  }
+  if (track_locations && capture_location) node->location = capture_location();
+  {
+    GradGuard off(false);
+    run_kernel(op, args, rets);
+  }
+  if (rets.list) {
+    node->outputs.allocate(uint32_t(rets.list->size()));
+    for (uint32_t i = 0; i < rets.list->size(); ++i) {
+      node->set_output(i, (*rets.list)[i]);
+      set_history((*rets.list)[i], node.get(), i);
+    }
+    return;
+  }
+  node->outputs.allocate(op.ret_count);
+  for (int i = 0; i < op.ret_count; ++i) node->set_output(i, rets.t[i]);
+  if (in_place) {
+    rebase_history(rets.t[0], node.get());
+  } else {
+    for (int i = 0; i < op.ret_count; ++i)
+      if (!(op.nondifferentiable_rets >> i & 1) && is_differentiable_dtype(rets.t[i].dtype()))
+        set_history(rets.t[i], node.get(), i);
+  }
+  for (int k = 0; k < op.saved_ret_count; ++k) {
+    const SaveSpec& spec = op.saved_rets[k];
+    if (spec.used_by & wanted)
+      node->saved[op.saved_arg_count + k].save_output(rets.t[spec.index], spec.index);
+  }
+}
+
+}  // namespace facula

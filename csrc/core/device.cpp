@@ -1,0 +1,48 @@
+#include "core/device.h"
+
+#include "core/error.h"
+
+namespace facula {
+
+const char* device_type_name(DeviceType type) {
+  switch (type) {
+    case DeviceType::CPU: return "cpu";
+    case DeviceType::CUDA: return "cuda";
+    case DeviceType::Meta: return "meta";
+    default: return "none";
+  }
+}
+
+std::string to_string(Device device) {
+  std::string s = device_type_name(device.type);
+  if (device.index >= 0) s += ":" + std::to_string(int(device.index));
+  return s;
+}
+
+Device parse_device(const std::string& text_) {
+  auto bad = [&](const char* why) {
+    runtime_error("Invalid device string: '", text_, "' (", why,
+                  "). Expected one of cpu, cuda, meta device type at start of device string, "
+                  "with an optional index such as 'cuda:0'");
+  };
+  auto colon = text_.find(':');
+  std::string kind = text_.substr(0, colon);
+  Device d;
+  if (kind == "cpu") d.type = DeviceType::CPU;
+  else if (kind == "cuda") d.type = DeviceType::CUDA;
+  else if (kind == "meta") d.type = DeviceType::Meta;
+  else bad("unknown device type");
+  if (colon != std::string::npos) {
+    std::string digits = text_.substr(colon + 1);
+    if (digits.empty() || digits.size() > 3 ||
+        digits.find_first_not_of("0123456789") != std::string::npos ||
+        (digits.size() > 1 && digits[0] == '0'))
+      bad("the index must be a whole number without leading zeros");
+    int index = std::stoi(digits);
+    if (index > 127) bad("the index must be below 128");
+    d.index = int8_t(index);
+  }
+  return d;
+}
+
+}  // namespace facula

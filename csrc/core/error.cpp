@@ -1,0 +1,81 @@
+#include "core/error.h"
+
+#include <cstring>
+
+namespace facula {
+
+void Error::name_operator(const char* op) {
+  message_.replace(0, prefix_, std::string(op) + "(): ");
+  prefix_ = std::strlen(op) + 4;
+}
+
+void put(std::ostringstream& s, IntSpan shape) {
+  s << '[';
+  for (size_t i = 0; i < shape.size(); ++i) s << (i ? ", " : "") << shape[i];
+  s << ']';
+}
+
+void broadcast_error(IntSpan a, IntSpan b, int64_t dim, int64_t size_a, int64_t size_b) {
+  runtime_error("The size of tensor a (", size_a, ") must match the size of tensor b (", size_b,
+                ") at non-singleton dimension ", dim, ". The shapes ", a, " and ", b,
+                " cannot be broadcast together: aligned from the right, each pair of sizes must be "
+                "equal or one of them 1");
+}
+
+void dim_error(int64_t dim, int64_t ndim) {
+  int64_t n = ndim ? ndim : 1;
+  index_error("Dimension out of range (expected to be in range of [", -n, ", ", n - 1,
+              "], but got ", dim, ") for a tensor of ", ndim, " dimensions");
+}
+
+void dtype_error(DType given, const std::string& accepted) {
+  fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(given), "' (", given,
+       "); accepted are ", accepted, ". Convert the input first, for example with .to(facula.float32)");
+}
+
+void device_error(Device a, Device b) {
+  runtime_error("Expected all tensors to be on the same device, but found at least two devices, ", a,
+                " and ", b, "! Move one of them, for example with .to('", a, "')");
+}
+
+void cast_error(DType result, DType wanted) {
+  runtime_error("result type ", legacy_dtype_name(result),
+                " can't be cast to the desired output type ", legacy_dtype_name(wanted),
+                ": the operation computes in ", result, " and the destination holds ", wanted,
+                ". Use the out-of-place form, or convert the destination with .to(", result, ")");
+}
+
+void index_range_error(int64_t index, int64_t dim, int64_t size) {
+  index_error("index ", index, " is out of bounds for dimension ", dim, " with size ", size,
+              "; valid are ", -size, " to ", size - 1);
+}
+
+void overlap_error() {
+  runtime_error("unsupported operation: more than one element of the written-to tensor refers to a "
+                "single memory location. Please clone() the tensor before performing the operation.");
+}
+
+const char* legacy_dtype_name(DType d) {
+  switch (d) {
+    case DType::Bool: return "Bool";
+    case DType::UInt8: return "Byte";
+    case DType::Int8: return "Char";
+    case DType::Int16: return "Short";
+    case DType::Int32: return "Int";
+    case DType::Int64: return "Long";
+    case DType::UInt16: return "UInt16";
+    case DType::UInt32: return "UInt32";
+    case DType::UInt64: return "UInt64";
+    case DType::Float16: return "Half";
+    case DType::BFloat16: return "BFloat16";
+    case DType::Float32: return "Float";
+    case DType::Float64: return "Double";
+    case DType::Complex64: return "ComplexFloat";
+    case DType::Complex128: return "ComplexDouble";
+    case DType::Float8E4M3: return "Float8_e4m3fn";
+    case DType::Float8E5M2: return "Float8_e5m2";
+    default: return "Undefined";
+  }
+}
+
+}  // namespace facula

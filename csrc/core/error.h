@@ -1,0 +1,72 @@
+// The one exception type of the core, and the catalogue of what can go wrong.
+// A message names what was given, what is accepted and, where known, the fix; `call` puts the
+// operator's name in front, so no site repeats it.
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <sstream>
+#include <string>
+
+#include "core/device.h"
+#include "core/dtype.h"
+
+namespace facula {
+
+using IntSpan = std::span<const int64_t>;
+
+enum class ErrorKind : uint8_t {
+  Runtime, Index, Type, Value, NotImplemented, LinAlg, OutOfMemory, Memory, Buffer
+};
+
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+  ErrorKind kind() const { return kind_; }
+  // Puts "op(): " in front; the outermost operator, the one the user called, wins.
+  void name_operator(const char* op);
+
+ private:
+  ErrorKind kind_;
+  size_t prefix_ = 0;
+  std::string message_;
+};
+
+// Text from parts; DType, Device and shapes print as Python shows them.
+inline void put(std::ostringstream& s, DType d) { s << "facula." << dtype_name(d); }
+inline void put(std::ostringstream& s, Device d) { s << to_string(d); }
+void put(std::ostringstream& s, IntSpan shape);
+template <class T>
+void put(std::ostringstream& s, const T& v) { s << v; }
+template <class... A>
+std::string text(const A&... parts) {
+  std::ostringstream s;
+  (put(s, parts), ...);
+  return std::move(s).str();
+}
+
+template <class... A>
+[[noreturn]] void fail(ErrorKind kind, const A&... parts) { throw Error(kind, text(parts...)); }
+template <class... A>
+[[noreturn]] void runtime_error(const A&... parts) { fail(ErrorKind::Runtime, parts...); }
+template <class... A>
+[[noreturn]] void index_error(const A&... parts) { fail(ErrorKind::Index, parts...); }
+template <class... A>
+[[noreturn]] void type_error(const A&... parts) { fail(ErrorKind::Type, parts...); }
+template <class... A>
+[[noreturn]] void value_error(const A&... parts) { fail(ErrorKind::Value, parts...); }
+
+// ---- the catalogue
+[[noreturn]] void broadcast_error(IntSpan a, IntSpan b, int64_t dim, int64_t size_a, int64_t size_b);
+[[noreturn]] void dim_error(int64_t dim, int64_t ndim);
+[[noreturn]] void dtype_error(DType given, const std::string& accepted);
+[[noreturn]] void device_error(Device a, Device b);
+[[noreturn]] void cast_error(DType result, DType wanted);
+[[noreturn]] void index_range_error(int64_t index, int64_t dim, int64_t size);
+[[noreturn]] void overlap_error();
+
+// Capitalised names as PyTorch's messages use them: Float, Long, ComplexFloat.
+const char* legacy_dtype_name(DType d);
+
+}  // namespace facula

@@ -1,0 +1,165 @@
+#include "core/generator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "core/error.h"
+
+namespace facula {
+
+namespace {
+
+// The bytes of a state as PyTorch 2 writes them (little-endian, as every supported machine is).
+struct StateLayout {
+  uint64_t seed;
+  int32_t left;
+  int32_t seeded;
+  uint64_t next;
+  uint64_t words[624];
+  double normal_x;  // unused: the transform keeps one value, in normal_y
+  double normal_y;
+  double normal_rho;  // unused
+  int32_t normal_is_valid;
+  int32_t padding;
+  float float_normal;
+  uint8_t float_normal_is_valid;
+  uint8_t end_padding[3];
+};
+static_assert(sizeof(StateLayout) == Generator::kStateBytes);
+
+uint64_t entropy() {
+  std::random_device device;
+  return uint64_t(device()) << 32 | device();
+}
+
+// One step of the recurrence, without branches so that runs of it vectorise.
+inline uint32_t twist(uint32_t far, uint32_t here, uint32_t above) {
+  const uint32_t mixed = (here & 0x80000000u) | (above & 0x7fffffffu);
+  return far ^ (mixed >> 1) ^ (-(above & 1u) & 0x9908b0dfu);
+}
+
+}  // namespace
+
+Generator::Generator(Device device, uint64_t seed) : device(device) { reset(seed); }
+
+Generator* Generator::clone() {
+  auto* copy = new Generator(device);
+  uint8_t bytes[kStateBytes];
+  get_state(bytes);
+  copy->set_state(bytes, kStateBytes);
+  return copy;
+}
+
+void Generator::reset(uint64_t seed) {
+  seed_ = seed;
+  state_[0] = uint32_t(seed);
+  for (uint32_t i = 1; i < kWords; ++i)
+    state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+  left_ = 1;
+  next_ = 0;
+  kept_normal.reset();
+  kept_float_normal_.reset();
+}
+
+void Generator::manual_seed(uint64_t seed) {
+  std::lock_guard lock(mutex);
+  reset(seed);
+}
+
+uint64_t Generator::seed() {
+  const uint64_t chosen = entropy();
+  manual_seed(chosen);
+  return chosen;
+}
+
+uint64_t Generator::initial_seed() {
+  std::lock_guard lock(mutex);
+  return seed_;
+}
+
+void Generator::next_block() {
+  // Two kinds of run, because the word that lies kShift ahead is old at first and new later.
+  // Reading and writing are at least kWords - kShift words apart, far more than a vector holds.
+  constexpr int kOld = kWords - kShift, kWhole = kOld / 4 * 4;  // gcc -O2 wants whole vectors
+  uint32_t* s = state_;
+#pragma GCC ivdep
+  for (int i = 0; i < kWhole; ++i) s[i] = twist(s[i + kShift], s[i], s[i + 1]);
+  for (int i = kWhole; i < kOld; ++i) s[i] = twist(s[i + kShift], s[i], s[i + 1]);
+#pragma GCC ivdep
+  for (int i = kOld; i < kWords - 1; ++i) s[i] = twist(s[i - kOld], s[i], s[i + 1]);
+  s[kWords - 1] = twist(s[kShift - 1], s[kWords - 1], s[0]);
+  temper();
+  left_ = kWords;
+  next_ = 0;
+}
+
+void Generator::temper() {
+  for (int i = 0; i < kWords; ++i) {
+    uint32_t y = state_[i];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    tempered_[i] = y ^ (y >> 18);
+  }
+}
+
+void Generator::fill(uint32_t* words, int64_t n) {
+  while (n > 0) {
+    if (left_ == 1) {
+      next_block();
+      ++left_;  // as if drawing had asked for the block: left_ - 1 words are there
+    }
+    const int64_t m = std::min<int64_t>(n, left_ - 1);
+    std::memcpy(words, tempered_ + next_, size_t(m) * sizeof(uint32_t));
+    left_ -= int32_t(m);
+    next_ += uint32_t(m);
+    words += m;
+    n -= m;
+  }
+}
+
+void Generator::get_state(uint8_t* bytes) {
+  std::lock_guard lock(mutex);
+  StateLayout s{};
+  s.seed = seed_;
+  s.left = left_;
+  s.seeded = 1;
+  s.next = next_;
+  for (int i = 0; i < kWords; ++i) s.words[i] = state_[i];
+  s.normal_is_valid = kept_normal.has_value();
+  s.normal_y = kept_normal.value_or(0);
+  s.float_normal_is_valid = kept_float_normal_.has_value();
+  s.float_normal = kept_float_normal_.value_or(0);
+  std::memcpy(bytes, &s, sizeof s);
+}
+
+void Generator::set_state(const uint8_t* bytes, size_t size) {
+  if (size != kStateBytes)
+    runtime_error("Expected a CPUGeneratorImplState of size ", kStateBytes,
+                  " but found the input RNG state size to be ", size,
+                  ". Pass what get_state() or get_rng_state() returned");
+  StateLayout s;
+  std::memcpy(&s, bytes, sizeof s);
+  const bool valid = s.seeded == 1 && s.left >= 1 && s.left <= kWords && s.next <= kWords &&
+                     s.next + uint64_t(s.left) - 1 <= kWords;
+  if (!valid)
+    runtime_error(
+        "Invalid mt19937 state: the bytes do not describe a generator. Pass what "
+        "get_state() or get_rng_state() returned");
+  std::lock_guard lock(mutex);
+  seed_ = s.seed;
+  left_ = s.left;
+  next_ = uint32_t(s.next);
+  for (int i = 0; i < kWords; ++i) state_[i] = uint32_t(s.words[i]);
+  temper();
+  kept_normal = s.normal_is_valid ? std::optional(s.normal_y) : std::nullopt;
+  kept_float_normal_ = s.float_normal_is_valid ? std::optional(s.float_normal) : std::nullopt;
+}
+
+Generator& default_generator() {
+  static Generator& generator = *new Generator({}, entropy());  // outlives every static
+  return generator;
+}
+
+}  // namespace facula

@@ -1,0 +1,73 @@
+// The source of random numbers: MT19937 (Matsumoto and Nishimura, 1998) with PyTorch's seeding and
+// state, so that a seed gives PyTorch's CPU numbers and states can be exchanged with it.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "core/device.h"
+
+namespace facula {
+
+struct Generator {
+  static constexpr uint64_t kDefaultSeed = 67280421310721;
+  static constexpr size_t kStateBytes = 5056;
+
+  std::atomic<uint32_t> refs{1};
+  const Device device;
+  // Drawing changes the state: hold this from the first to the last draw of one operation, so that
+  // threads that share a generator interleave by operation and not by number.
+  std::mutex mutex;
+
+  explicit Generator(Device device = {}, uint64_t seed = kDefaultSeed);
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
+
+  void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
+  void unref() {
+    if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  Generator* clone();  // same device and state; the caller owns the reference
+
+  // These take the mutex themselves.
+  void manual_seed(uint64_t seed);  // the engine takes the low 32 bits, initial_seed keeps all
+  uint64_t seed();                  // from the system's entropy; returns what it chose
+  uint64_t initial_seed();
+  void get_state(uint8_t* bytes);  // kStateBytes of them, in PyTorch's layout
+  void set_state(const uint8_t* bytes, size_t size);
+
+  // ---- drawing, with the mutex held
+  uint32_t random32() {
+    if (--left_ == 0) next_block();
+    return tempered_[next_++];
+  }
+  uint64_t random64() {  // the high word is drawn first
+    const uint64_t high = random32();
+    return high << 32 | random32();
+  }
+  void fill(uint32_t* words, int64_t n);
+  // The second normal of the last pair that Box and Muller's transform made, for the next call.
+  std::optional<double> kept_normal;
+
+ private:
+  static constexpr int kWords = 624, kShift = 397;
+
+  ~Generator() = default;
+  void reset(uint64_t seed);
+  void next_block();
+  void temper();
+
+  uint64_t seed_ = 0;
+  int32_t left_ = 1;                        // draws until the next block, plus one
+  uint32_t next_ = 0;                       // index of the next word
+  std::optional<float> kept_float_normal_;  // part of the state's layout; nothing here draws it
+  alignas(64) uint32_t state_[kWords];
+  alignas(64) uint32_t tempered_[kWords];  // the outputs that state_ stands for
+};
+
+// The generator of every draw that names none. It starts from the system's entropy.
+Generator& default_generator();
+
+}  // namespace facula

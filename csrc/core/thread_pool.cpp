@@ -1,0 +1,332 @@
+#include "core/thread_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace facula {
+
+namespace {
+
+constexpr int kMaxThreads = 512;
+constexpr int kPiecesPerThread = 4;  // what a late thread has not begun, the others take over
+constexpr int kSpins = 1000;         // some 20 to 50 us, about the price of a sleep and a wake-up
+
+thread_local bool inside_region = false;
+
+inline void cpu_relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+int available_cpus() {
+#ifdef __linux__
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+#endif
+  return std::max(1, int(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+int default_threads() {
+  for (const char* name : {"FACULA_NUM_THREADS", "OMP_NUM_THREADS"}) {
+    const char* value = std::getenv(name);
+    const long n = value ? std::strtol(value, nullptr, 10) : 0;
+    if (n >= 1) return int(std::min<long>(n, kMaxThreads));
+  }
+  return std::min(available_cpus(), kMaxThreads);
+}
+
+std::atomic<int> thread_count{0};  // 0: not decided yet
+
+// Puts a thread to sleep until a word changes. The flag spares the waker a system call when the
+// thread still spins or runs; both sides use sequential consistency, so one of them sees the other.
+struct Doorbell {
+  std::atomic<uint32_t> rings{0};
+  std::atomic<bool> asleep{false};
+
+  void ring() {
+    rings.fetch_add(1);
+    if (asleep.load()) rings.notify_one();
+  }
+  uint32_t wait_for_change(uint32_t seen, int spins) {
+    for (int i = 0; i < spins; ++i) {
+      const uint32_t now = rings.load(std::memory_order_acquire);
+      if (now != seen) return now;
+      cpu_relax();
+    }
+    asleep.store(true);
+    rings.wait(seen);
+    asleep.store(false);
+    return rings.load();
+  }
+};
+
+class Pool {
+ public:
+  void run(int64_t begin, int64_t end, int64_t grain, int threads, detail::RangeFunction f,
+           void* context);
+  void shut_down();
+
+ private:
+  // The pieces that one participant starts with: next..last. Others take from it when they are done.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t last = 0;
+  };
+  struct alignas(64) Worker {
+    Doorbell doorbell;
+    pthread_t thread;
+    int index;
+  };
+
+  static constexpr uint32_t kClosed = 1u << 31;
+
+  bool try_acquire() { return !busy_.exchange(true, std::memory_order_acquire); }
+  void release() { busy_.store(false, std::memory_order_release); }
+  void resize(int workers);
+  void stop_workers();
+  void work(int share) noexcept;
+  void run_piece(int64_t piece) noexcept;
+  void close_and_wait();
+  static void* worker_main(void* worker);
+  void serve(Worker& self);
+
+  std::atomic<bool> busy_{false};  // held by the thread whose loop runs, and for starts and stops
+  std::atomic<bool> stopping_{false};
+  bool shut_down_ = false;
+  int requested_ = 0;  // workers asked for; fewer may run when the system refuses threads
+  int running_ = 0;
+  int spins_ = kSpins;
+
+  // The loop at hand. A worker may touch it only between joining and leaving; `state_` counts those
+  // inside, and its top bit closes the loop to further ones.
+  alignas(64) std::atomic<uint32_t> state_{kClosed};
+  Doorbell all_left_;
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_;
+  detail::RangeFunction function_ = nullptr;
+  void* context_ = nullptr;
+  int64_t begin_ = 0, end_ = 0, step_ = 0;
+  int shares_ = 0;
+  Share share_[kMaxThreads];
+  Worker worker_[kMaxThreads];
+};
+
+// Never destroyed: a loop that runs during static destruction finds a pool without workers.
+alignas(Pool) unsigned char pool_storage[sizeof(Pool)];
+
+void reset_in_child() {
+  // The workers were not copied into the child, and one may have been inside a loop.
+  new (pool_storage) Pool;
+}
+
+struct ShutDownAtExit {
+  Pool* pool;
+  ~ShutDownAtExit() { pool->shut_down(); }
+};
+
+Pool& pool() {
+  static Pool* const instance = [] {
+    Pool* p = new (pool_storage) Pool;
+    pthread_atfork(nullptr, nullptr, reset_in_child);
+    return p;
+  }();
+  static ShutDownAtExit at_exit{instance};
+  return *instance;
+}
+
+void Pool::run_piece(int64_t piece) noexcept {
+  if (failed_.load(std::memory_order_relaxed)) return;
+  const int64_t b = begin_ + piece * step_;
+  const int64_t e = end_ - b > step_ ? b + step_ : end_;
+  try {
+    function_(context_, b, e);
+  } catch (...) {
+    if (!failed_.exchange(true)) error_ = std::current_exception();
+  }
+}
+
+void Pool::work(int first) noexcept {
+  for (int i = 0; i < shares_; ++i) {
+    Share& share = share_[(first + i) % shares_];
+    while (share.next.load(std::memory_order_relaxed) < share.last) {
+      const int64_t piece = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (piece < share.last) run_piece(piece);
+    }
+  }
+}
+
+void Pool::run(int64_t begin, int64_t end, int64_t grain, int threads, detail::RangeFunction f,
+               void* context) {
+  if (!try_acquire()) {
+    f(context, begin, end);
+    return;
+  }
+  if (shut_down_) threads = 1;
+  if (requested_ != threads - 1) resize(threads - 1);
+  const int64_t grains = (end - begin - 1) / grain + 1;
+  const int shares = int(std::min<int64_t>(running_ + 1, grains));
+  if (shares == 1) {
+    release();
+    f(context, begin, end);
+    return;
+  }
+  const int64_t grains_per_piece = std::max<int64_t>(1, grains / (int64_t(shares) * kPiecesPerThread));
+  const int64_t pieces = (grains - 1) / grains_per_piece + 1;
+  function_ = f;
+  context_ = context;
+  begin_ = begin;
+  end_ = end;
+  step_ = grains_per_piece * grain;
+  shares_ = shares;
+  for (int i = 0; i < shares; ++i) {
+    share_[i].next.store(pieces * i / shares, std::memory_order_relaxed);
+    share_[i].last = pieces * (i + 1) / shares;
+  }
+  state_.store(0, std::memory_order_release);
+  for (int i = 0; i < shares - 1; ++i) worker_[i].doorbell.ring();
+
+  inside_region = true;
+  work(0);
+  inside_region = false;
+  close_and_wait();
+
+  std::exception_ptr error;
+  if (failed_.load(std::memory_order_relaxed)) {
+    error = std::exchange(error_, nullptr);
+    failed_.store(false, std::memory_order_relaxed);
+  }
+  release();
+  if (error) std::rethrow_exception(error);
+}
+
+// Workers that wake up too late find the loop closed and go back to sleep.
+void Pool::close_and_wait() {
+  const uint32_t seen = all_left_.rings.load();
+  if (state_.fetch_or(kClosed) == 0) return;
+  for (int i = 0; i < spins_; ++i) {
+    if (state_.load(std::memory_order_acquire) == kClosed) break;
+    cpu_relax();
+  }
+  // The last one to leave a closed loop rings exactly once, also when it left during the spin.
+  all_left_.wait_for_change(seen, 0);
+}
+
+void Pool::serve(Worker& self) {
+  uint32_t seen = 0;
+  for (;;) {
+    seen = self.doorbell.wait_for_change(seen, spins_);
+    if (stopping_.load()) return;
+    uint32_t state = state_.load(std::memory_order_relaxed);
+    bool joined = false;
+    while (!(state & kClosed) && !joined) {
+      joined = state_.compare_exchange_weak(state, state + 1, std::memory_order_acquire);
+    }
+    if (!joined) continue;
+    work((self.index + 1) % shares_);
+    if (state_.fetch_sub(1, std::memory_order_acq_rel) == (kClosed | 1)) all_left_.ring();
+  }
+}
+
+void* Pool::worker_main(void* worker) {
+  inside_region = true;
+  Worker& self = *static_cast<Worker*>(worker);
+  reinterpret_cast<Pool*>(pool_storage)->serve(self);
+  return nullptr;
+}
+
+void Pool::resize(int workers) {
+  stop_workers();
+  requested_ = workers;
+  spins_ = workers < available_cpus() ? kSpins : 0;  // with too few cores spinning delays the others
+  // Signals belong to the threads of the program, which may not expect handlers to run here.
+  sigset_t all, previous;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  for (int i = 0; i < workers; ++i) {
+    Worker& worker = worker_[i];
+    worker.index = i;
+    worker.doorbell.rings.store(0);
+    if (pthread_create(&worker.thread, nullptr, worker_main, &worker) != 0) break;
+#ifdef __linux__
+    pthread_setname_np(worker.thread, "facula");
+#endif
+    ++running_;
+  }
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+}
+
+void Pool::stop_workers() {
+  stopping_.store(true);
+  for (int i = 0; i < running_; ++i) worker_[i].doorbell.ring();
+  for (int i = 0; i < running_; ++i) pthread_join(worker_[i].thread, nullptr);
+  stopping_.store(false);
+  running_ = 0;
+}
+
+void Pool::shut_down() {
+  if (inside_region) return;  // exit() was called by a piece: its own thread cannot be joined
+  // Another thread may still be in a loop; should it be stuck, the process ends without the join.
+  const timespec pause{0, 1'000'000};
+  for (int i = 0; i < 2000 && !try_acquire(); ++i) {
+    if (i == 1999) return;
+    nanosleep(&pause, nullptr);
+  }
+  stop_workers();
+  requested_ = 0;
+  shut_down_ = true;
+  release();
+}
+
+}  // namespace
+
+int num_threads() {
+  int n = thread_count.load(std::memory_order_relaxed);
+  if (n == 0) {
+    int expected = 0;
+    n = default_threads();
+    if (!thread_count.compare_exchange_strong(expected, n)) n = expected;
+  }
+  return n;
+}
+
+void set_num_threads(int n) {
+  if (n < 1) {
+    throw std::invalid_argument("set_num_threads: expected a positive number of threads, got " +
+                                std::to_string(n));
+  }
+  thread_count.store(std::min(n, kMaxThreads));  // the next loop starts or stops workers
+}
+
+bool in_parallel_region() { return inside_region; }
+
+namespace detail {
+
+void run_parallel(int64_t begin, int64_t end, int64_t grain, RangeFunction f, void* context) {
+  const int threads = num_threads();
+  if (threads == 1 || inside_region) {
+    f(context, begin, end);
+  } else {
+    pool().run(begin, end, std::max<int64_t>(1, grain), threads, f, context);
+  }
+}
+
+}  // namespace detail
+
+}  // namespace facula

@@ -1,0 +1,45 @@
+// Walks the lines of a tensor along one dimension, over the pool.
+#pragma once
+#include <algorithm>
+
+#include "core/tensor.h"
+#include "core/thread_pool.h"
+#include "cpu/iterate.h"
+
+namespace facula {
+
+// Calls f(byte offset of each of the N tensors' line) for every line along `dim` of `shape`. The
+// other tensors may lack the dimension's extent (size 1) but have the same rank.
+template <int N, class F>
+void for_each_line(const Tensor* const (&tensors)[N], int64_t dim, int64_t line_cost, F&& f) {
+  const Tensor& lead = *tensors[0];
+  const int64_t rank = lead.dim();
+  int64_t lines = 1;
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != dim) lines *= lead.sizes()[d];
+  int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, line_cost));
+  parallel_for(0, lines, grain, [&](int64_t b, int64_t e) {
+    int64_t at[kMaxDims] = {};
+    int64_t offset[N] = {};
+    int64_t rest = b;
+    for (int64_t d = rank - 1; d >= 0; --d) {
+      if (d == dim) continue;
+      at[d] = rest % lead.sizes()[d];
+      rest /= lead.sizes()[d];
+      for (int k = 0; k < N; ++k) offset[k] += at[d] * tensors[k]->strides()[d] * int64_t(tensors[k]->item_size());
+    }
+    for (int64_t i = b; i < e; ++i) {
+      f(offset);
+      for (int64_t d = rank - 1; d >= 0; --d) {
+        if (d == dim) continue;
+        for (int k = 0; k < N; ++k) offset[k] += tensors[k]->strides()[d] * int64_t(tensors[k]->item_size());
+        if (++at[d] < lead.sizes()[d]) break;
+        for (int k = 0; k < N; ++k)
+          offset[k] -= at[d] * tensors[k]->strides()[d] * int64_t(tensors[k]->item_size());
+        at[d] = 0;
+      }
+    }
+  });
+}
+
+}  // namespace facula

@@ -1,0 +1,264 @@
+// Chooses how a product is computed and cuts it into parts for the thread pool:
+//   few rows or columns           -> gemm_vector_isa.cpp; one long dot product in parts
+//   float, double, complex, large -> OpenBLAS, single-threaded, on each part (gemm_blas.cpp)
+//   bfloat16 on CPUs that have it -> AVX512_BF16 (gemm_bf16.cpp)
+//   everything else               -> register tiles in the accumulator type (gemm_micro_isa.cpp)
+#include "cpu/gemm.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "core/host_allocator.h"
+#include "core/thread_pool.h"
+#include "cpu/cast.h"
+#include "cpu/gemm_kernels.h"
+
+namespace facula {
+
+namespace {
+
+// Multiplications below which waking a thread costs more than it saves, and the least for a part.
+constexpr double kParallelWork = 1 << 19;
+constexpr double kPartWork = 1 << 17;
+constexpr int64_t kVectorPart = 1 << 15;  // matrix elements per part of a matrix-vector product
+constexpr int64_t kDotPart = 1 << 16;     // elements per partial dot; fixed, so sums never vary
+constexpr int kPartsPerThread = 4;        // lets the pool even out threads of different speed
+
+const GemmTable& products() {
+#ifdef FACULA_X86
+  static const GemmTable* const tables[] = {baseline::gemm_table, v3::gemm_table, v4::gemm_table};
+  return *tables[isa_level()];
+#else
+  return *baseline::gemm_table;
+#endif
+}
+
+const GemmVectorTable& vector_products() {
+#ifdef FACULA_X86
+  static const GemmVectorTable* const tables[] = {
+      baseline::gemm_vector_table, v3::gemm_vector_table, v4::gemm_vector_table};
+  return *tables[isa_level()];
+#else
+  return *baseline::gemm_vector_table;
+#endif
+}
+
+const void* advance(const Gemm& g, const void* p, int64_t elements) {
+  return static_cast<const char*>(p) + elements * int64_t(item_size(g.dtype));
+}
+void* advance(const Gemm& g, void* p, int64_t elements) {
+  return static_cast<char*>(p) + elements * int64_t(item_size(g.dtype));
+}
+
+// Rows [row, row + rows) and columns [column, column + columns) of matrices [first, first + count).
+Gemm part_of(const Gemm& g, int64_t first, int64_t count, int64_t row, int64_t rows, int64_t column,
+             int64_t columns) {
+  Gemm part = g;
+  part.batch = count;
+  part.m = rows;
+  part.n = columns;
+  part.a = advance(g, g.a, first * g.a_batch + row * g.a_row);
+  part.b = advance(g, g.b, first * g.b_batch + column * g.b_col);
+  part.c = advance(g, g.c, first * g.c_batch + row * g.c_row + column * g.c_col);
+  return part;
+}
+
+Gemm transposed(const Gemm& g) {
+  Gemm t = g;
+  std::swap(t.m, t.n);
+  t.a = g.b, t.a_batch = g.b_batch, t.a_row = g.b_col, t.a_col = g.b_row;
+  t.b = g.a, t.b_batch = g.a_batch, t.b_row = g.a_col, t.b_col = g.a_row;
+  std::swap(t.c_row, t.c_col);
+  return t;
+}
+
+// A batch that shares one operand is one product with more rows (or columns).
+Gemm with_batch_merged(Gemm g) {
+  if (g.batch == 1) return g;
+  if (g.b_batch == 0) {
+    if (g.m == 1) g.a_row = g.a_batch, g.c_row = g.c_batch;
+    if (g.a_batch == g.m * g.a_row && g.c_batch == g.m * g.c_row) g.m *= g.batch, g.batch = 1;
+  } else if (g.a_batch == 0) {
+    if (g.n == 1) g.b_col = g.b_batch, g.c_col = g.c_batch;
+    if (g.b_batch == g.n * g.b_col && g.c_batch == g.n * g.c_col) g.n *= g.batch, g.batch = 1;
+  }
+  return g;
+}
+
+template <class T>
+void scale(const Gemm& g, T beta) {
+  const bool clear = g.beta_re == 0 && g.beta_im == 0;
+  for (int64_t i = 0; i < g.batch; ++i) {
+    for (int64_t r = 0; r < g.m; ++r) {
+      T* c = static_cast<T*>(g.c) + i * g.c_batch + r * g.c_row;
+      for (int64_t j = 0; j < g.n; ++j) {
+        T& x = c[j * g.c_col];
+        if constexpr (std::is_integral_v<T>) {
+          x = T(uint64_t(x) * uint64_t(beta));
+        } else {
+          x = clear ? T(0) : T(x * beta);
+        }
+      }
+    }
+  }
+}
+
+// c = beta c, for products over nothing.
+void scale(const Gemm& g) {
+  dispatch_dtype(g.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (is_complex_v<T>) {
+      using R = real_of_t<T>;
+      scale<T>(g, T(R(g.beta_re), R(g.beta_im)));
+    } else {
+      scale<T>(g, convert<T>(g.beta_re));
+    }
+  });
+}
+
+// Calls run(part) for parts that cover g, on several threads when there is enough to do. Tiles have
+// multiples of 24 rows and 64 columns, which suits every register tile.
+template <class F>
+void for_each_part(const Gemm& g, F run) {
+  const double work = double(g.m) * double(g.n) * double(g.k);
+  const int threads = num_threads();
+  if (work * double(g.batch) < kParallelWork || threads == 1 || in_parallel_region()) {
+    run(g);
+    return;
+  }
+  const int64_t wanted = int64_t(threads) * kPartsPerThread;
+  int64_t rows = g.m, columns = g.n, down = 1, across = 1;
+  while (g.batch * down * across < wanted && work / double(down * across) > 2 * kPartWork) {
+    if (rows >= columns && rows > 24) {
+      rows = (rows / 2 + 23) / 24 * 24;
+    } else if (columns > 64) {
+      columns = (columns / 2 + 63) / 64 * 64;
+    } else {
+      break;
+    }
+    down = (g.m + rows - 1) / rows;
+    across = (g.n + columns - 1) / columns;
+  }
+  const int64_t tiles = down * across;
+  if (tiles == 1) {
+    const int64_t grain = std::max<int64_t>(1, int64_t(kPartWork / work));
+    parallel_for(0, g.batch, grain,
+                 [&](int64_t b, int64_t e) { run(part_of(g, b, e - b, 0, g.m, 0, g.n)); });
+    return;
+  }
+  parallel_for(0, g.batch * tiles, 1, [&](int64_t b, int64_t e) {
+    for (; b < e; ++b) {
+      const int64_t row = b % tiles / across * rows, column = b % tiles % across * columns;
+      run(part_of(g, b / tiles, 1, row, std::min(rows, g.m - row), column,
+                  std::min(columns, g.n - column)));
+    }
+  });
+}
+
+// A few long dot products: each is cut, and the sums of its parts are added in order.
+template <class T>
+void long_dots(const Gemm& g) {
+  using A = std::conditional_t<
+      std::is_integral_v<T>, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>,
+      std::conditional_t<std::is_same_v<T, double>, double, float>>;
+  const int64_t parts = (g.k - 1) / kDotPart + 1, per_matrix = g.m * g.n;
+  const size_t bytes = size_t(g.batch * per_matrix * parts) * sizeof(A);
+  A* const sums = static_cast<A*>(host_allocate(bytes));
+  const GemmFunction run = vector_products().partial_dot[int(g.dtype)];
+  auto element = [&](int64_t dot) {  // the product that makes one element of c
+    const int64_t at = dot % per_matrix;
+    return part_of(g, dot / per_matrix, 1, at / g.n, 1, at % g.n, 1);
+  };
+  parallel_for(0, g.batch * per_matrix * parts, 1, [&](int64_t b, int64_t e) {
+    for (; b < e; ++b) {
+      Gemm part = element(b / parts);
+      const int64_t from = b % parts * kDotPart;
+      part.a = advance(g, part.a, from * g.a_col);
+      part.b = advance(g, part.b, from * g.b_row);
+      part.k = std::min(kDotPart, g.k - from);
+      part.c = sums + b;
+      run(part);
+    }
+  });
+  const A alpha = std::is_integral_v<A> ? A(int64_t(g.alpha_re)) : A(g.alpha_re);
+  const A beta = std::is_integral_v<A> ? A(int64_t(g.beta_re)) : A(g.beta_re);
+  for (int64_t dot = 0; dot < g.batch * per_matrix; ++dot) {
+    A sum = 0;
+    for (int64_t i = 0; i < parts; ++i) sum += sums[dot * parts + i];
+    T& c = *static_cast<T*>(element(dot).c);
+    c = T(beta == A(0) ? alpha * sum : alpha * sum + beta * A(c));
+  }
+  host_free(sums, bytes);
+}
+
+void few_rows(const Gemm& g) {  // m <= kFewRows
+  const GemmFunction run = vector_products().few_rows[int(g.dtype)];
+  const double elements = double(g.batch) * double(g.n) * double(g.k);  // of b
+  if (g.batch * g.m * g.n <= 8 && g.k >= 2 * kDotPart) {
+    dispatch_dtype(g.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (!is_complex_v<T> && !std::is_same_v<T, bool>) long_dots<T>(g);
+    });
+  } else if (elements < 2.0 * kVectorPart) {
+    run(g);
+  } else {
+    const int64_t grain = std::max<int64_t>(1, kVectorPart / g.k);
+    parallel_for(0, g.batch * g.n, grain, [&](int64_t b, int64_t e) {
+      while (b < e) {
+        const int64_t i = b / g.n, column = b % g.n;
+        if (column == 0 && e - b >= g.n) {  // whole matrices
+          const int64_t count = (e - b) / g.n;
+          run(part_of(g, i, count, 0, g.m, 0, g.n));
+          b += count * g.n;
+        } else {
+          const int64_t count = std::min(e - b, g.n - column);
+          run(part_of(g, i, 1, 0, g.m, column, count));
+          b += count;
+        }
+      }
+    });
+  }
+}
+
+// Whether the product is bound by reading b: then register tiles and packed copies do not pay.
+bool suits_few_rows(const Gemm& g) {
+  const int64_t most = g.dtype == DType::BFloat16 && bf16_product_available() ? 4 : kFewRows;
+  return g.m == 1 || (g.m <= most && g.m < g.n &&
+                      (g.k * g.n >= 16384 || (g.b_row == 1 && g.b_col != 1 && g.k >= 32)));
+}
+
+// Below this OpenBLAS spends a good part of a call on preparations.
+bool large_enough_for_blas(const Gemm& g) {
+  return double(g.m) * double(g.n) * double(g.k) > 48.0 * 48 * 48;
+}
+
+}  // namespace
+
+void gemm(const Gemm& problem) {
+  if (problem.batch <= 0 || problem.m <= 0 || problem.n <= 0) return;
+  if (problem.dtype == DType::Bool || problem.dtype >= DType::Count) {
+    throw std::invalid_argument(std::string("gemm: no product of dtype ") +
+                                dtype_name(problem.dtype));
+  }
+  if (problem.k <= 0 || (problem.alpha_re == 0 && problem.alpha_im == 0)) return scale(problem);
+  const Gemm g = with_batch_merged(problem);
+  const bool blas_type = g.dtype == DType::Float32 || g.dtype == DType::Float64;
+  if (is_complex(g.dtype)) {
+    blas_product(g, [](const Gemm& whole, GemmFunction run) { for_each_part(whole, run); });
+  } else if (suits_few_rows(g)) {
+    few_rows(g);
+  } else if (const Gemm t = transposed(g); suits_few_rows(t)) {
+    few_rows(t);
+  } else if (blas_type && large_enough_for_blas(g)) {
+    blas_product(g, [](const Gemm& whole, GemmFunction run) { for_each_part(whole, run); });
+  } else if (g.dtype == DType::BFloat16 && bf16_product_available()) {
+    for_each_part(g, bf16_product);
+  } else {
+    for_each_part(g, products().product[int(g.dtype)]);
+  }
+}
+
+}  // namespace facula

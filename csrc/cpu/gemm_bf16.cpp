@@ -1,0 +1,274 @@
+// bfloat16 products by AVX512_BF16: one instruction multiplies 16 pairs and adds each pair's sum to a
+// float. Operands are packed so that the two elements of a pair, neighbours along k, share a word.
+#include "cpu/gemm_kernels.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#ifndef __clang__  // its intrinsics start from "undefined" vectors, which it then warns about
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "core/host_allocator.h"
+
+// Compiled for the baseline otherwise; every function here needs this to use or inline intrinsics.
+#define FACULA_BF16 \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+
+namespace facula {
+
+namespace {
+
+constexpr int kRows = 12;  // of a register tile; it has two vectors of 16 columns
+constexpr int kLanes = 16;
+constexpr int64_t kBlockK = 512;
+constexpr int64_t kBlockRows = 384;
+constexpr int64_t kBlockColumns = 256;
+constexpr int64_t kBlockPairs = kBlockK / 2;
+
+// A strip holds 16 rows of a (12 of them in use) or 16 columns of b: word [p][lane] has elements
+// 2p and 2p + 1 of that lane. The extra line keeps strips from meeting in one set of a cache.
+constexpr int64_t kStripWords = (kBlockPairs + 1) * kLanes;
+
+// Pair p of row i of a is at a + i * a_row + p * a_pair.
+template <int R, int V>
+FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a_pair,
+                      const uint32_t* b, float* c, bool accumulate) {
+  __m512 sum[R][V];
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      sum[i][v] = accumulate ? _mm512_loadu_ps(c + i * kBlockColumns + v * kLanes)
+                             : _mm512_setzero_ps();
+    }
+  }
+  for (int64_t p = 0; p < pairs; ++p) {
+    __m512bh row[V];
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      row[v] = (__m512bh)_mm512_loadu_si512(b + v * kStripWords + p * kLanes);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+      int pair;
+      std::memcpy(&pair, a + i * a_row, sizeof pair);
+      const __m512bh x = (__m512bh)_mm512_set1_epi32(pair);
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) sum[i][v] = _mm512_dpbf16_ps(sum[i][v], x, row[v]);
+    }
+    a += a_pair;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      _mm512_storeu_ps(c + i * kBlockColumns + v * kLanes, sum[i][v]);
+    }
+  }
+}
+
+using Tile = void (*)(int64_t, const uint16_t*, int64_t, int64_t, const uint32_t*, float*, bool);
+struct Tiles {
+  Tile of[2][kRows];  // by vectors - 1 and rows - 1
+  constexpr Tiles() : of{} { fill<1>(); }
+  template <int R>
+  constexpr void fill() {
+    of[0][R - 1] = tile<R, 1>;
+    of[1][R - 1] = tile<R, 2>;
+    if constexpr (R < kRows) fill<R + 1>();
+  }
+};
+constexpr Tiles kTiles;
+
+// Lanes are contiguous, elements of a lane `step` apart: interleaves two rows at a time, across all
+// strips, so that rows are read to their end.
+FACULA_BF16 void pack_interleaved(const uint16_t* from, int64_t step, int64_t k, int64_t lanes,
+                                  uint32_t* to) {
+  for (int64_t p = 0; p < k; p += 2, to += kLanes) {
+    const uint16_t* row = from + p * step;
+    for (int64_t j = 0; j < lanes; j += kLanes) {
+      const __mmask16 mask = lanes - j < kLanes ? __mmask16((1u << (lanes - j)) - 1) : 0xffff;
+      const __m256i low = _mm256_maskz_loadu_epi16(mask, row + j);
+      const __m256i high =
+          p + 1 < k ? _mm256_maskz_loadu_epi16(mask, row + step + j) : _mm256_setzero_si256();
+      const __m512i words = _mm512_or_si512(
+          _mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
+      _mm512_storeu_si512(to + j / kLanes * kStripWords, words);
+    }
+  }
+}
+
+// Elements of a lane are contiguous, lanes `apart`: transposes 16 lanes by 16 words.
+FACULA_BF16 void pack_transposed(const uint16_t* from, int64_t apart, int64_t k, int64_t lanes,
+                                 uint32_t* to) {
+  for (int64_t p = 0; p < k; p += 2 * kLanes, to += kLanes * kLanes) {
+    const int64_t left = k - p < 2 * kLanes ? k - p : 2 * kLanes;
+    const __mmask32 mask = left == 32 ? ~0u : (1u << left) - 1;
+    __m512i r[16], t[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+      r[i] = i < lanes ? _mm512_maskz_loadu_epi16(mask, from + i * apart + p)
+                       : _mm512_setzero_si512();
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 16; i += 2) {  // words of two lanes
+      t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+      t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4) {  // of four lanes, one 128-bit quarter per group of words
+      r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+      r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+      r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+      r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    const int64_t words = (left + 1) / 2;
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {  // r[i + 4g]: words i, 4+i, 8+i, 12+i of lanes 4g .. 4g+3
+      const __m512i x = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+      const __m512i y = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+      const __m512i z = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
+      const __m512i w = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
+      t[i] = _mm512_shuffle_i32x4(x, y, 0x88);
+      t[i + 8] = _mm512_shuffle_i32x4(x, y, 0xdd);
+      t[i + 4] = _mm512_shuffle_i32x4(z, w, 0x88);
+      t[i + 12] = _mm512_shuffle_i32x4(z, w, 0xdd);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+      if (i < words) _mm512_storeu_si512(to + i * kLanes, t[i]);
+    }
+  }
+}
+
+// `lanes` rows of a or columns of b into strips of at most `width` lanes each.
+void pack(const uint16_t* from, int64_t step, int64_t apart, int64_t k, int64_t lanes, int64_t width,
+          uint32_t* to) {
+  if (apart == 1 && width == kLanes) return pack_interleaved(from, step, k, lanes, to);
+  for (int64_t j = 0; j < lanes; j += width, to += kStripWords, from += width * apart) {
+    const int64_t count = lanes - j < width ? lanes - j : width;
+    if (apart == 1) {
+      pack_interleaved(from, step, k, count, to);
+    } else if (step == 1) {
+      pack_transposed(from, apart, k, count, to);
+    } else {
+      for (int64_t p = 0; p < k; p += 2) {
+        for (int64_t i = 0; i < kLanes; ++i) {
+          const uint16_t* x = from + p * step + i * apart;
+          uint32_t& word = to[p / 2 * kLanes + i];
+          word = i < count ? x[0] | (p + 1 < k ? uint32_t(x[step]) << 16 : 0) : 0;
+        }
+      }
+    }
+  }
+}
+
+// c = alpha sum + beta c, rounded to nearest even.
+FACULA_BF16 void finish(uint16_t* c, int64_t stride, const float* sum, int64_t n, float alpha,
+                        float beta) {
+  const bool keep = beta != 0;
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const int left = n - j < kLanes ? int(n - j) : kLanes;
+    const __mmask16 mask = __mmask16((1u << left) - 1);
+    uint16_t* out = c + j * stride;
+    uint16_t row[kLanes];
+    __m512 value = _mm512_mul_ps(_mm512_set1_ps(alpha), _mm512_maskz_loadu_ps(mask, sum + j));
+    if (keep) {
+      for (int i = 0; i < left; ++i) row[i] = out[i * stride];
+      const __m512i bits = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, row));
+      value = _mm512_fmadd_ps(_mm512_set1_ps(beta),
+                              _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16)), value);
+    }
+    const __m512i bits = _mm512_castps_si512(value);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded =
+        _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    const __m256i result = _mm512_cvtepi32_epi16(
+        _mm512_srli_epi32(_mm512_mask_blend_epi32(nan, rounded, quiet), 16));
+    if (stride == 1) {
+      _mm256_mask_storeu_epi16(out, mask, result);
+    } else {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(row), result);
+      for (int i = 0; i < left; ++i) out[i * stride] = row[i];
+    }
+  }
+}
+
+void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, uint32_t* left,
+              uint32_t* right, float* sums) {
+  const int64_t columns = 2 * kLanes;
+  for (int64_t j0 = 0; j0 < g.n; j0 += kBlockColumns) {
+    const int64_t n = g.n - j0 < kBlockColumns ? g.n - j0 : kBlockColumns;
+    for (int64_t i0 = 0; i0 < g.m; i0 += kBlockRows) {
+      const int64_t m = g.m - i0 < kBlockRows ? g.m - i0 : kBlockRows;
+      for (int64_t k0 = 0; k0 < g.k; k0 += kBlockK) {
+        const int64_t k = g.k - k0 < kBlockK ? g.k - k0 : kBlockK;
+        if (i0 == 0 || g.k > kBlockK) {
+          pack(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n, kLanes, right);
+        }
+        const uint16_t* const rows_of_a = a + i0 * g.a_row + k0 * g.a_col;
+        // Pairs of a small a are read where they lie; a copy pays when many columns use it.
+        const bool in_place = g.a_col == 1 && k % 2 == 0 && (n <= 2 * columns || m < kRows);
+        if (!in_place) pack(rows_of_a, g.a_col, g.a_row, k, m, kRows, left);
+        for (int64_t j = 0; j < n; j += columns) {
+          const int vectors = n - j > kLanes ? 2 : 1;
+          for (int64_t i = 0; i < m; i += kRows) {
+            const int64_t rows = m - i < kRows ? m - i : kRows;
+            const Tile multiply_tile = kTiles.of[vectors - 1][rows - 1];
+            const uint32_t* strip = left + i / kRows * kStripWords;
+            multiply_tile((k + 1) / 2,
+                          in_place ? rows_of_a + i * g.a_row
+                                   : reinterpret_cast<const uint16_t*>(strip),
+                          in_place ? g.a_row : 2, in_place ? 2 : 2 * kLanes,
+                          right + j / kLanes * kStripWords, sums + i * kBlockColumns + j, k0 != 0);
+          }
+        }
+      }
+      for (int64_t i = 0; i < m; ++i) {
+        finish(c + (i0 + i) * g.c_row + j0 * g.c_col, g.c_col, sums + i * kBlockColumns, n,
+               float(g.alpha_re), float(g.beta_re));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool bf16_product_available() {
+  static const bool available =
+      __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return available;
+}
+
+void bf16_product(const Gemm& g) {
+  constexpr size_t left = kBlockRows / kRows * kStripWords;
+  constexpr size_t right = kBlockColumns / kLanes * kStripWords;
+  constexpr size_t bytes = (left + right + kBlockRows * kBlockColumns) * 4;
+  uint32_t* scratch = static_cast<uint32_t*>(host_allocate(bytes));
+  for (int64_t i = 0; i < g.batch; ++i) {
+    multiply(g, static_cast<const uint16_t*>(g.a) + i * g.a_batch,
+             static_cast<const uint16_t*>(g.b) + i * g.b_batch,
+             static_cast<uint16_t*>(g.c) + i * g.c_batch, scratch, scratch + left,
+             reinterpret_cast<float*>(scratch + left + right));
+  }
+  host_free(scratch, bytes);
+}
+
+}  // namespace facula
+
+#else
+
+namespace facula {
+
+bool bf16_product_available() { return false; }
+void bf16_product(const Gemm&) {}
+
+}  // namespace facula
+
+#endif

@@ -1,0 +1,156 @@
+// The parts that the per-ISA product files share: vectors, accumulator types, packing and storing.
+// Everything is in the ISA's namespace, so that no build can end up with another one's code.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "core/numeric.h"
+
+#if defined(__AVX2__)
+#if defined(__GNUC__) && !defined(__clang__)  // its headers start from "undefined" vectors
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#endif
+
+namespace facula::FACULA_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+constexpr int kTileRows = 12;  // 24 of 32 registers accumulate
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32;
+constexpr int kTileRows = 6;  // 12 of 16
+#elif defined(__aarch64__)
+constexpr int kVectorBytes = 16;
+constexpr int kTileRows = 8;  // 16 of 32
+#else
+constexpr int kVectorBytes = 16;
+constexpr int kTileRows = 4;  // 8 of 16
+#endif
+
+// What a dtype is summed in. Wrap-around makes unsigned words right for signed integers too.
+template <class S>
+struct AccumulatorOf {
+  using type = std::conditional_t<
+      std::is_integral_v<S>, std::conditional_t<sizeof(S) == 8, uint64_t, uint32_t>, float>;
+};
+template <>
+struct AccumulatorOf<double> {
+  using type = double;
+};
+template <class S>
+using Accumulator = typename AccumulatorOf<S>::type;
+
+// Whether the elements can be read as accumulators where they lie.
+template <class S>
+constexpr bool kInPlace = sizeof(S) == sizeof(Accumulator<S>);
+
+template <class A>
+struct VectorOf {
+  typedef A type __attribute__((vector_size(kVectorBytes)));
+  typedef A unaligned __attribute__((vector_size(kVectorBytes), aligned(alignof(A)), may_alias));
+};
+template <class A>
+using Vector = typename VectorOf<A>::type;
+template <class A>
+constexpr int kLanes = kVectorBytes / int(sizeof(A));
+
+template <class A>
+FACULA_INLINE Vector<A> load(const A* p) {
+  return *reinterpret_cast<const typename VectorOf<A>::unaligned*>(p);
+}
+template <class A>
+FACULA_INLINE void store(A* p, Vector<A> v) {
+  *reinterpret_cast<typename VectorOf<A>::unaligned*>(p) = v;
+}
+
+template <class A>
+FACULA_INLINE A lane_sum(Vector<A> v) {
+  A lanes[kLanes<A>];
+  store(lanes, v);
+  for (int width = kLanes<A> / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  return lanes[0];
+}
+
+// Whether a vector of elements can be loaded and converted at once.
+#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__F16C__))
+constexpr bool kHalfVectors = true;
+#else
+constexpr bool kHalfVectors = false;
+#endif
+template <class S>
+constexpr bool kLoadable = std::is_arithmetic_v<S> || std::is_same_v<S, BFloat16> ||
+                           (std::is_same_v<S, Half> && kHalfVectors);
+
+template <class N, int L>
+struct NarrowVector {
+  typedef N type __attribute__((vector_size(L * sizeof(N)), aligned(alignof(N)), may_alias));
+};
+
+// One vector of accumulators from as many neighbouring elements.
+template <class S>
+FACULA_INLINE Vector<Accumulator<S>> load_wide(const S* p) {
+  using A = Accumulator<S>;
+  constexpr int lanes = kLanes<A>;
+  if constexpr (kInPlace<S>) {
+    return load(reinterpret_cast<const A*>(p));
+  } else if constexpr (std::is_same_v<S, BFloat16>) {
+    using Narrow = typename NarrowVector<uint16_t, lanes>::type;
+    const auto wide = __builtin_convertvector(*reinterpret_cast<const Narrow*>(p),
+                                              Vector<uint32_t>);
+    return (Vector<float>)(wide << 16);
+  } else if constexpr (std::is_same_v<S, Half>) {
+#if defined(__AVX512F__)
+    return (Vector<float>)_mm512_cvtph_ps(
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+#elif defined(__AVX2__) && defined(__F16C__)
+    return (Vector<float>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+#else
+    return Vector<float>{};
+#endif
+  } else {
+    using Narrow = typename NarrowVector<S, lanes>::type;
+    return __builtin_convertvector(*reinterpret_cast<const Narrow*>(p), Vector<A>);
+  }
+}
+
+template <class A, class S>
+FACULA_INLINE A widen(S x) {
+  if constexpr (std::is_integral_v<S>) {
+    return static_cast<A>(x);
+  } else {
+    return A(x);
+  }
+}
+
+// alpha and beta as the accumulator knows them.
+template <class A>
+FACULA_INLINE A scalar(double x) {
+  if constexpr (std::is_integral_v<A>) {
+    return static_cast<A>(convert<int64_t>(x));
+  } else {
+    return A(x);
+  }
+}
+
+// Writes alpha * sum + beta * c; beta == 0 does not read c.
+template <class S, class A>
+FACULA_INLINE void finish(S* c, int64_t stride, const A* sum, int64_t n, A alpha, A beta) {
+  if (beta == A(0)) {
+    if (stride == 1) {
+      for (int64_t i = 0; i < n; ++i) c[i] = S(alpha * sum[i]);
+    } else {
+      for (int64_t i = 0; i < n; ++i) c[i * stride] = S(alpha * sum[i]);
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      c[i * stride] = S(alpha * sum[i] + beta * widen<A>(c[i * stride]));
+    }
+  }
+}
+
+}  // namespace facula::FACULA_ISA

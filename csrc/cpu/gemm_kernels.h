@@ -1,0 +1,46 @@
+// The single-threaded products that gemm.cpp cuts a problem into.
+#pragma once
+#include <cstdint>
+
+#include "cpu/gemm.h"
+
+namespace facula {
+
+// All matrices of a batch, in the calling thread. m, n, k and batch are positive.
+using GemmFunction = void (*)(const Gemm&);
+
+// One instruction set's functions by dtype; none for bool and complex. Half and float8 are computed
+// in float, integers in unsigned words, each converted while it is copied into the packed form.
+struct GemmTable {
+  GemmFunction product[kDTypes];
+};
+constexpr int64_t kFewRows = 8;
+struct GemmVectorTable {
+  GemmFunction few_rows[kDTypes];  // m <= kFewRows
+  // A part of a dot product: m == n == batch == 1. c points to an accumulator (float, double,
+  // uint32_t or uint64_t) and is set to a@b, without alpha and beta.
+  GemmFunction partial_dot[kDTypes];
+};
+
+// Built per ISA from gemm_micro_isa.cpp and gemm_vector_isa.cpp.
+#define FACULA_GEMM_TABLES(isa)                          \
+  namespace isa {                                        \
+  extern const GemmTable* const gemm_table;              \
+  extern const GemmVectorTable* const gemm_vector_table; \
+  }
+FACULA_GEMM_TABLES(baseline)
+#ifdef FACULA_X86
+FACULA_GEMM_TABLES(v3)
+FACULA_GEMM_TABLES(v4)
+#endif
+#undef FACULA_GEMM_TABLES
+
+// float, double and complex through OpenBLAS. `share` calls its second argument on parts that cover
+// the first; operands that BLAS cannot address are copied before.
+void blas_product(const Gemm&, void (*share)(const Gemm&, GemmFunction));
+
+// bfloat16 by the AVX512_BF16 dot product.
+bool bf16_product_available();
+void bf16_product(const Gemm&);
+
+}  // namespace facula

@@ -1,0 +1,255 @@
+// Products with few rows of a, a single one for a vector: b is by far the larger operand and is used
+// once or a few times, so it is read in the order it lies in memory and never copied.
+// Built once per ISA; see gemm_kernels.h.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-version-loops-for-strides")  // gains nothing here, doubles build time
+#endif
+#include "core/dtype.h"
+#include "cpu/gemm_block.h"
+#include "cpu/gemm_kernels.h"
+
+namespace facula::FACULA_ISA {
+namespace {
+
+constexpr int kGroup = 4;               // rows of a and rows or columns of b taken at once
+constexpr int64_t kChunk = 512;         // of k, converted at a time
+constexpr int64_t kColumnBlock = 512;   // sums of one row kept in the nearest cache
+
+// sum[i][j] += a[i] . b[j] for M rows of a and N columns of b, both contiguous along k.
+template <class S, class A, int M, int N>
+void add_dots(int64_t k, const A* a, int64_t a_row, const S* b, int64_t b_col, A* sum,
+              int64_t sum_row) {
+  constexpr int64_t lanes = kLanes<A>;
+  constexpr int chains = M * N < 8 ? 2 : 1;  // independent sums hide the latency of the additions
+  Vector<A> total[chains][M][N] = {};
+  int64_t p = 0;
+  for (; p + chains * lanes <= k; p += chains * lanes) {
+#pragma GCC unroll 2
+    for (int c = 0; c < chains; ++c) {
+      Vector<A> x[M];
+#pragma GCC unroll 4
+      for (int i = 0; i < M; ++i) x[i] = load(a + i * a_row + p + c * lanes);
+#pragma GCC unroll 4
+      for (int j = 0; j < N; ++j) {
+        const Vector<A> y = load_wide(b + j * b_col + p + c * lanes);
+#pragma GCC unroll 4
+        for (int i = 0; i < M; ++i) total[c][i][j] += x[i] * y;
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < N; ++j) {
+      Vector<A> both = total[0][i][j];
+      if constexpr (chains == 2) both += total[1][i][j];
+      A s = lane_sum<A>(both);
+      for (int64_t q = p; q < k; ++q) s += a[i * a_row + q] * widen<A>(b[j * b_col + q]);
+      sum[i * sum_row + j] += s;
+    }
+  }
+}
+
+// sum[i] += a[i][0..3] times four rows of b, for M rows of a.
+template <class S, class A, int M>
+void add_rows(int64_t n, const A* a, int64_t a_row, const S* b, int64_t b_row, A* sum,
+              int64_t sum_row) {
+  constexpr int64_t lanes = kLanes<A>;
+  int64_t j = 0;
+  for (; j + lanes <= n; j += lanes) {
+    Vector<A> y[4];
+#pragma GCC unroll 4
+    for (int p = 0; p < 4; ++p) y[p] = load_wide(b + p * b_row + j);
+#pragma GCC unroll 4
+    for (int i = 0; i < M; ++i) {
+      const A* x = a + i * a_row;
+      store(sum + i * sum_row + j, load(sum + i * sum_row + j) + (x[0] * y[0] + x[1] * y[1]) +
+                                       (x[2] * y[2] + x[3] * y[3]));
+    }
+  }
+  for (; j < n; ++j) {
+    for (int i = 0; i < M; ++i) {
+      for (int p = 0; p < 4; ++p) {
+        sum[i * sum_row + j] += a[i * a_row + p] * widen<A>(b[p * b_row + j]);
+      }
+    }
+  }
+}
+
+template <class S, class A>
+void convert_row(const S* from, int64_t stride, int64_t n, A* to) {
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = widen<A>(from[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = widen<A>(from[i * stride]);
+  }
+}
+
+template <class S, class A, int N>
+void add_dots_of(int64_t m, int64_t k, const A* a, int64_t a_row, const S* b, int64_t b_col, A* sum,
+                 int64_t sum_row) {
+  switch (m) {
+    case 1: return add_dots<S, A, 1, N>(k, a, a_row, b, b_col, sum, sum_row);
+    case 2: return add_dots<S, A, 2, N>(k, a, a_row, b, b_col, sum, sum_row);
+    case 3: return add_dots<S, A, 3, N>(k, a, a_row, b, b_col, sum, sum_row);
+    default: return add_dots<S, A, 4, N>(k, a, a_row, b, b_col, sum, sum_row);
+  }
+}
+
+template <class S, class A>
+void add_rows_of(int64_t m, int64_t n, const A* a, int64_t a_row, const S* b, int64_t b_row, A* sum,
+                 int64_t sum_row) {
+  switch (m) {
+    case 1: return add_rows<S, A, 1>(n, a, a_row, b, b_row, sum, sum_row);
+    case 2: return add_rows<S, A, 2>(n, a, a_row, b, b_row, sum, sum_row);
+    case 3: return add_rows<S, A, 3>(n, a, a_row, b, b_row, sum, sum_row);
+    default: return add_rows<S, A, 4>(n, a, a_row, b, b_row, sum, sum_row);
+  }
+}
+
+// One block of columns: sum (m rows, kColumnBlock apart) += a@b for a chunk of k.
+// x holds the rows of a as accumulators, x_row apart.
+template <class S, class A>
+void by_columns(const Gemm& g, int64_t k, int64_t n, const A* x, int64_t x_row, const S* b,
+                A* sum) {
+  alignas(64) A column[kChunk];
+  const bool in_place = kLoadable<S> && g.b_row == 1;
+  for (int64_t i = 0; i < g.m; i += kGroup) {
+    const int64_t rows = g.m - i < kGroup ? g.m - i : kGroup;
+    A* out = sum + i * kColumnBlock;
+    int64_t j = 0;
+    if constexpr (kLoadable<S>) {
+      for (; in_place && j + kGroup <= n; j += kGroup) {
+        add_dots_of<S, A, kGroup>(rows, k, x + i * x_row, x_row, b + j * g.b_col, g.b_col, out + j,
+                                  kColumnBlock);
+      }
+      for (; in_place && j < n; ++j) {
+        add_dots_of<S, A, 1>(rows, k, x + i * x_row, x_row, b + j * g.b_col, 0, out + j,
+                             kColumnBlock);
+      }
+    }
+    for (; j < n; ++j) {
+      convert_row(b + j * g.b_col, g.b_row, k, column);
+      add_dots_of<A, A, 1>(rows, k, x + i * x_row, x_row, column, 0, out + j, kColumnBlock);
+    }
+  }
+}
+
+template <class S, class A>
+void by_rows(const Gemm& g, int64_t k, int64_t n, const A* x, int64_t x_row, const S* b, A* sum) {
+  alignas(64) A rows[4 * kColumnBlock];
+  const bool in_place = kLoadable<S> && g.b_col == 1;
+  for (int64_t p = 0; p < k; p += 4) {
+    const int64_t left = k - p < 4 ? k - p : 4;
+    const S* row = b + p * g.b_row;
+    if (!in_place || left < 4) {
+      for (int64_t r = 0; r < 4; ++r) {
+        A* to = rows + r * kColumnBlock;
+        if (r < left) {
+          convert_row(row + r * g.b_row, g.b_col, n, to);
+        } else {
+          for (int64_t j = 0; j < n; ++j) to[j] = A(0);  // x is zero there too
+        }
+      }
+    }
+    for (int64_t i = 0; i < g.m; i += kGroup) {
+      const int64_t count = g.m - i < kGroup ? g.m - i : kGroup;
+      A* out = sum + i * kColumnBlock;
+      if constexpr (kLoadable<S>) {
+        if (in_place && left == 4) {
+          add_rows_of<S, A>(count, n, x + i * x_row + p, x_row, row, g.b_row, out, kColumnBlock);
+          continue;
+        }
+      }
+      add_rows_of<A, A>(count, n, x + i * x_row + p, x_row, rows, kColumnBlock, out,
+                        kColumnBlock);
+    }
+  }
+}
+
+int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
+
+template <class S>
+void few_rows(const Gemm& g) {
+  using A = Accumulator<S>;
+  alignas(64) A x[kFewRows * kChunk];
+  alignas(64) A sum[kFewRows * kColumnBlock];
+  const A alpha = scalar<A>(g.alpha_re), beta = scalar<A>(g.beta_re);
+  const bool dots = g.n == 1 || magnitude(g.b_row) < magnitude(g.b_col);
+  // Rows of a that are accumulators already are read where they lie, whole.
+  const bool a_in_place = dots && kInPlace<S> && (g.a_col == 1 || g.k == 1) && kLoadable<S> &&
+                          g.b_row == 1;
+  const int64_t chunk = a_in_place ? g.k : kChunk;
+  for (int64_t i = 0; i < g.batch; ++i) {
+    const S* a = static_cast<const S*>(g.a) + i * g.a_batch;
+    const S* b = static_cast<const S*>(g.b) + i * g.b_batch;
+    S* c = static_cast<S*>(g.c) + i * g.c_batch;
+    for (int64_t j = 0; j < g.n; j += kColumnBlock) {
+      const int64_t n = g.n - j < kColumnBlock ? g.n - j : kColumnBlock;
+      for (int64_t r = 0; r < g.m; ++r) {
+        for (int64_t q = 0; q < n; ++q) sum[r * kColumnBlock + q] = A(0);
+      }
+      for (int64_t p = 0; p < g.k; p += chunk) {
+        const int64_t k = g.k - p < chunk ? g.k - p : chunk;
+        const A* left = x;
+        int64_t left_row = kChunk;
+        if (a_in_place) {
+          left = reinterpret_cast<const A*>(a);
+          left_row = g.a_row;
+        } else {
+          for (int64_t r = 0; r < g.m; ++r) {
+            convert_row(a + r * g.a_row + p * g.a_col, g.a_col, k, x + r * kChunk);
+            for (int64_t q = k; q % 4 != 0; ++q) x[r * kChunk + q] = A(0);
+          }
+        }
+        const S* right = b + p * g.b_row + j * g.b_col;
+        (dots ? by_columns<S, A> : by_rows<S, A>)(g, k, n, left, left_row, right, sum);
+      }
+      for (int64_t r = 0; r < g.m; ++r) {
+        finish(c + r * g.c_row + j * g.c_col, g.c_col, sum + r * kColumnBlock, n, alpha, beta);
+      }
+    }
+  }
+}
+
+template <class S>
+void partial_dot(const Gemm& g) {
+  using A = Accumulator<S>;
+  alignas(64) A x[kChunk], y[kChunk];
+  const S* a = static_cast<const S*>(g.a);
+  const S* b = static_cast<const S*>(g.b);
+  A sum = 0;
+  if constexpr (kInPlace<S>) {
+    if (g.a_col == 1 && g.b_row == 1) {
+      add_dots<S, A, 1, 1>(g.k, reinterpret_cast<const A*>(a), 0, b, 0, &sum, 0);
+      *static_cast<A*>(g.c) = sum;
+      return;
+    }
+  }
+  for (int64_t p = 0; p < g.k; p += kChunk) {
+    const int64_t k = g.k - p < kChunk ? g.k - p : kChunk;
+    convert_row(a + p * g.a_col, g.a_col, k, x);
+    convert_row(b + p * g.b_row, g.b_row, k, y);
+    add_dots<A, A, 1, 1>(k, x, 0, y, 0, &sum, 0);
+  }
+  *static_cast<A*>(g.c) = sum;
+}
+
+struct Table : GemmVectorTable {
+  constexpr Table() : GemmVectorTable{} {
+#define X(e, t, name, c)                                   \
+  if constexpr (c != 0 && c != 3) {                        \
+    few_rows[int(DType::e)] = FACULA_ISA::few_rows<t>;     \
+    partial_dot[int(DType::e)] = FACULA_ISA::partial_dot<t>; \
+  }
+    FACULA_DTYPES(X)
+#undef X
+  }
+};
+constexpr Table table;
+
+}  // namespace
+
+const GemmVectorTable* const gemm_vector_table = &table;
+
+}  // namespace facula::FACULA_ISA

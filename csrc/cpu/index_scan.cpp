@@ -1,0 +1,96 @@
+#include "cpu/index_scan.h"
+
+#include <cmath>
+
+#include "cpu/along_dim.h"
+#include "cpu/cast.h"
+
+namespace facula {
+namespace {
+
+// The type in which a running value is kept: wider than the elements where rounding would add up.
+template <class T>
+using Running =
+    std::conditional_t<std::is_same_v<T, float>, double,
+                       std::conditional_t<std::is_same_v<T, Complex<float>>, Complex<double>,
+                                          std::conditional_t<is_small_float_v<T>, float, T>>>;
+
+int64_t byte_stride(const Tensor& t, int64_t dim) {
+  return t.strides()[dim] * int64_t(t.item_size());
+}
+
+// out = running values of combine(so far, next), of the dtype of `out`.
+template <class T, class Combine>
+void scan_lines(const Tensor& in, int64_t dim, const Tensor& out, Combine&& combine) {
+  using R = Running<T>;
+  constexpr int64_t kChunk = 256;
+  const int64_t n = in.sizes()[dim], is = byte_stride(in, dim), os = byte_stride(out, dim);
+  const CastLoop load = cast_loop(in.dtype(), DTypeOf<R>::value);
+  for_each_line<2>({&in, &out}, dim, 2 * n, [&](const int64_t* at) {
+    R chunk[kChunk], so_far{};
+    for (int64_t i = 0; i < n; i += kChunk) {
+      const int64_t m = std::min(kChunk, n - i);
+      load(reinterpret_cast<char*>(chunk), sizeof(R), in.data() + at[0] + i * is, is, m);
+      char* o = out.data() + at[1] + i * os;
+      for (int64_t k = 0; k < m; ++k) {
+        so_far = i + k == 0 ? chunk[0] : R(combine(so_far, chunk[k]));
+        *reinterpret_cast<T*>(o + k * os) = convert<T>(so_far);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void cpu_cumprod(const Tensor& in, int64_t dim, const Tensor& out) {
+  dispatch_dtype(out.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    scan_lines<T>(in, dim, out, [](auto a, auto b) {
+      if constexpr (std::is_same_v<decltype(a), bool>) return a && b;
+      else return a * b;
+    });
+  });
+}
+
+void cpu_logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out) {
+  dispatch_dtype(out.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (is_small_float_v<T> || std::is_floating_point_v<T>)
+      scan_lines<T>(in, dim, out, [](auto a, auto b) {
+        const auto low = a < b ? a : b, high = a < b ? b : a;
+        if (low != low || high != high) return low + high;
+        if (low == high && std::isinf(low)) return low;  // inf - inf would be NaN
+        return high + std::log1p(std::exp(low - high));
+      });
+  });
+}
+
+void cpu_cumulative_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values,
+                            const Tensor& indices) {
+  const int64_t n = in.sizes()[dim];
+  const int64_t is = byte_stride(in, dim), vs = byte_stride(values, dim),
+                xs = byte_stride(indices, dim);
+  dispatch_dtype(in.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!is_complex_v<T>) {
+      using C = std::conditional_t<is_small_float_v<T>, float, T>;
+      for_each_line<3>({&in, &values, &indices}, dim, n, [&](const int64_t* at) {
+        const char* line = in.data() + at[0];
+        T best = *reinterpret_cast<const T*>(line);
+        int64_t where = 0;
+        for (int64_t i = 0; i < n; ++i) {
+          const T next = *reinterpret_cast<const T*>(line + i * is);
+          const C a = C(best), b = C(next);
+          if (b != b || (a == a && (largest ? b >= a : b <= a))) {
+            best = next;
+            where = i;
+          }
+          *reinterpret_cast<T*>(values.data() + at[1] + i * vs) = best;
+          *reinterpret_cast<int64_t*>(indices.data() + at[2] + i * xs) = where;
+        }
+      });
+    }
+  });
+}
+
+}  // namespace facula

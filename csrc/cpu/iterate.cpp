@@ -1,0 +1,58 @@
+#include "cpu/iterate.h"
+
+#include <algorithm>
+
+namespace facula {
+
+void Iteration::begin(IntSpan shape) {
+  ndim = int(shape.size());
+  operands = 0;
+  numel = 1;
+  for (int d = 0; d < ndim; ++d) {
+    sizes[d] = shape[ndim - 1 - d];
+    numel *= sizes[d];
+  }
+}
+
+void Iteration::add(char* ptr, IntSpan s, IntSpan st, int64_t item) {
+  int o = operands++;
+  data[o] = ptr;
+  int k = int(s.size());
+  for (int d = 0; d < ndim; ++d)
+    strides[o][d] = d < k && s[k - 1 - d] != 1 ? st[k - 1 - d] * item : 0;
+}
+
+void Iteration::finish() {
+  // Insertion sort so that dimension 0 has the smallest stride of the first operand that decides.
+  auto wrong_order = [&](int a, int b) {
+    for (int o = 0; o < operands; ++o) {
+      int64_t x = strides[o][a], y = strides[o][b];
+      if (x == 0 || y == 0) continue;
+      if (x != y) return x > y;
+    }
+    return false;
+  };
+  for (int i = 1; i < ndim; ++i)
+    for (int j = i; j > 0 && wrong_order(j - 1, j); --j) {
+      std::swap(sizes[j - 1], sizes[j]);
+      for (int o = 0; o < operands; ++o) std::swap(strides[o][j - 1], strides[o][j]);
+    }
+  // Merge neighbours that continue each other in every operand; drop dimensions of size 1.
+  int out = 0;
+  for (int d = 0; d < ndim; ++d) {
+    if (sizes[d] == 1) continue;
+    bool merge = out > 0;
+    for (int o = 0; o < operands && merge; ++o)
+      merge = strides[o][d] == strides[o][out - 1] * sizes[out - 1];
+    if (merge) {
+      sizes[out - 1] *= sizes[d];
+      continue;
+    }
+    sizes[out] = sizes[d];
+    for (int o = 0; o < operands; ++o) strides[o][out] = strides[o][d];
+    ++out;
+  }
+  ndim = out;
+}
+
+}  // namespace facula

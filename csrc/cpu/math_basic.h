@@ -1,0 +1,356 @@
+// Exact and nearly exact operations: signs, comparisons, rounding, division with its remainders.
+#pragma once
+#include "cpu/math_bits.h"
+
+namespace facula::math {
+
+// ---- signs and classes ----------------------------------------------------------------------
+
+template <Real T>
+FACULA_INLINE T abs(T x) {
+  return std::bit_cast<T>(bits_of(x) & ~kSignBit<T>);
+}
+template <Integer T>
+FACULA_INLINE T abs(T x) {  // the most negative number stays itself
+  using U = std::make_unsigned_t<T>;
+  if constexpr (std::is_unsigned_v<T>) {
+    return x;
+  } else {
+    return x < 0 ? T(U(0) - U(x)) : x;
+  }
+}
+template <Real T>
+FACULA_INLINE T copysign(T magnitude, T sign) {
+  return std::bit_cast<T>(
+      BitsOf<T>((bits_of(magnitude) & ~kSignBit<T>) | (bits_of(sign) & kSignBit<T>)));
+}
+template <Real T>
+FACULA_INLINE bool signbit(T x) {
+  return (bits_of(x) & kSignBit<T>) != 0;
+}
+template <Integer T>
+FACULA_INLINE bool signbit(T x) {
+  return x < T(0);
+}
+template <Real T>
+FACULA_INLINE bool isnan(T x) {
+  return x != x;
+}
+template <Real T>
+FACULA_INLINE bool isinf(T x) {
+  return abs(x) == kInf<T>;
+}
+template <Real T>
+FACULA_INLINE bool isfinite(T x) {
+  return abs(x) < kInf<T>;
+}
+template <Integer T>
+FACULA_INLINE bool isnan(T) {
+  return false;
+}
+template <Integer T>
+FACULA_INLINE bool isinf(T) {
+  return false;
+}
+template <Integer T>
+FACULA_INLINE bool isfinite(T) {
+  return true;
+}
+
+// -1, 0 or 1; 0 for NaN, as PyTorch has it.
+template <class T>
+  requires(Real<T> || Integer<T>)
+FACULA_INLINE T sign(T x) {
+  return T(int(T(0) < x) - int(x < T(0)));
+}
+template <class T>
+  requires(Real<T> || Integer<T>)
+FACULA_INLINE T sgn(T x) {
+  return sign(x);
+}
+template <class T>
+  requires(Real<T> || Integer<T>)
+FACULA_INLINE T square(T x) {
+  if constexpr (Integer<T>) {
+    using U = std::common_type_t<std::make_unsigned_t<T>, unsigned>;  // wraps without UB
+    return T(U(x) * U(x));
+  } else {
+    return x * x;
+  }
+}
+template <Real T>
+FACULA_INLINE T reciprocal(T x) {
+  return T(1) / x;
+}
+FACULA_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
+FACULA_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+template <Real T>
+FACULA_INLINE T rsqrt(T x) {
+  return T(1) / sqrt(x);
+}
+
+// ---- larger and smaller ---------------------------------------------------------------------
+
+template <class T>
+FACULA_INLINE T maximum(T a, T b) {  // a NaN wins
+  return ((a > b) | (a != a)) ? a : b;
+}
+template <class T>
+FACULA_INLINE T minimum(T a, T b) {
+  return ((a < b) | (a != a)) ? a : b;
+}
+template <class T>
+FACULA_INLINE T fmax(T a, T b) {  // a NaN loses
+  return ((a > b) | (b != b)) ? a : b;
+}
+template <class T>
+FACULA_INLINE T fmin(T a, T b) {
+  return ((a < b) | (b != b)) ? a : b;
+}
+template <class T>
+FACULA_INLINE T max(T a, T b) {
+  return maximum(a, b);
+}
+template <class T>
+FACULA_INLINE T min(T a, T b) {
+  return minimum(a, b);
+}
+template <class T>
+FACULA_INLINE T heaviside(T x, T at_zero) {
+  return x == T(0) ? at_zero : (x > T(0) ? T(1) : T(0));
+}
+
+// ---- rounding -------------------------------------------------------------------------------
+
+namespace detail {
+#if !(defined(__SSE4_1__) || defined(__ARM_NEON))
+// Without a rounding instruction: to nearest even by adding 2^(mantissa bits), then adjust.
+template <Real T>
+FACULA_INLINE T nearest(T x) {
+  constexpr T big = sizeof(T) == 4 ? T(8388608.0) : T(4503599627370496.0);
+  const T a = abs(x);
+  const T r = (a + big) - big;
+  return a < big ? copysign(r, x) : x;
+}
+#endif
+}  // namespace detail
+
+template <Real T>
+FACULA_INLINE T round(T x) {  // half to even
+#if defined(__SSE4_1__) || defined(__ARM_NEON)
+  if constexpr (sizeof(T) == 4) {
+    return __builtin_rintf(x);
+  } else {
+    return __builtin_rint(x);
+  }
+#else
+  return detail::nearest(x);
+#endif
+}
+template <Real T>
+FACULA_INLINE T floor(T x) {
+#if defined(__SSE4_1__) || defined(__ARM_NEON)
+  if constexpr (sizeof(T) == 4) {
+    return __builtin_floorf(x);
+  } else {
+    return __builtin_floor(x);
+  }
+#else
+  const T r = detail::nearest(x);
+  return copysign(r > x ? r - T(1) : r, x);
+#endif
+}
+template <Real T>
+FACULA_INLINE T ceil(T x) {
+  return -floor(-x);
+}
+template <Real T>
+FACULA_INLINE T trunc(T x) {
+  return copysign(floor(abs(x)), x);
+}
+template <Integer T>
+FACULA_INLINE T round(T x) {
+  return x;
+}
+template <Integer T>
+FACULA_INLINE T floor(T x) {
+  return x;
+}
+template <Integer T>
+FACULA_INLINE T ceil(T x) {
+  return x;
+}
+template <Integer T>
+FACULA_INLINE T trunc(T x) {
+  return x;
+}
+template <Real T>
+FACULA_INLINE T frac(T x) {
+  return x - trunc(x);
+}
+
+// ---- division -------------------------------------------------------------------------------
+
+// Integer quotients: x / 0 is 0 here (the operator raises before it comes to that) and the most
+// negative number divided by -1 wraps; both would trap in hardware.
+template <Integer T>
+FACULA_INLINE T trunc_divide(T a, T b) {
+  if constexpr (std::is_signed_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    const T safe = (b == 0) | (b == -1) ? T(1) : b;
+    const T q = T(a / safe);
+    return b == 0 ? T(0) : (b == -1 ? T(U(0) - U(a)) : q);
+  } else {
+    return b == 0 ? T(0) : T(a / (b == 0 ? T(1) : b));
+  }
+}
+template <Integer T>
+FACULA_INLINE T fmod(T a, T b) {  // sign of the dividend
+  if constexpr (std::is_signed_v<T>) {
+    const T safe = (b == 0) | (b == -1) ? T(1) : b;
+    return T(a % safe);
+  } else {
+    return T(a % (b == 0 ? T(1) : b));
+  }
+}
+template <Integer T>
+FACULA_INLINE T remainder(T a, T b) {  // sign of the divisor, as Python's %
+  const T r = fmod(a, b);
+  return ((r != 0) & ((r < 0) != (b < 0))) ? T(r + b) : r;
+}
+template <Integer T>
+FACULA_INLINE T floor_divide(T a, T b) {
+  const T q = trunc_divide(a, b);
+  const T r = fmod(a, b);
+  return ((r != 0) & ((r < 0) != (b < 0))) ? T(q - 1) : q;
+}
+
+// Exact, like C's. The quotient of usual sizes takes the short way; the branch costs the
+// vectorisation, but the alternative is libm's digit-by-digit loop for all.
+FACULA_INLINE float fmod(float x, float y) {
+  const double a = abs(x), b = abs(y);
+  const double q = a / b;
+  // Not for NaN, infinities, y == 0 or more quotient bits than the product below can hold.
+  if (__builtin_expect(!(q < 268435456.0) | !(b < kInf<double>), 0)) return std::fmod(x, y);
+  double r = a - double(int64_t(q)) * b;  // exact: 24 + 28 bits
+  r = r < 0 ? r + b : r;
+  r = r >= b ? r - b : r;
+  return copysign(float(r), x);
+}
+FACULA_INLINE double fmod(double x, double y) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  const double a = abs(x), b = abs(y);
+  const double q = a / b;
+  if (__builtin_expect((q < 4503599627370496.0) & (b > 1e-290) & (b < kInf<double>), 1)) {
+    double r = __builtin_fma(-double(int64_t(q)), b, a);  // exact: the remainder is a double
+    r = r < 0 ? r + b : r;
+    r = r >= b ? r - b : r;
+    return copysign(r, x);
+  }
+#endif
+  return std::fmod(x, y);
+}
+template <Real T>
+FACULA_INLINE T remainder(T a, T b) {
+  const T r = fmod(a, b);
+  return ((r != T(0)) & ((r < T(0)) != (b < T(0)))) ? r + b : r;
+}
+template <Real T>
+FACULA_INLINE T trunc_divide(T a, T b) {
+  return trunc(a / b);
+}
+// Python's //: from the exact remainder, so that it agrees with `remainder`; x // 0 is x / 0.
+template <Real T>
+FACULA_INLINE T floor_divide(T a, T b) {
+  const T r = fmod(a, b);
+  T q = (a - r) / b;
+  q = ((r != T(0)) & ((r < T(0)) != (b < T(0)))) ? q - T(1) : q;
+  T f = floor(q);
+  f = q - f > T(0.5) ? f + T(1) : f;
+  f = q == T(0) ? copysign(T(0), a / b) : f;
+  return b == T(0) ? a / b : f;
+}
+
+// ---- integers -------------------------------------------------------------------------------
+
+// Wraps around; a negative exponent gives the truncated reciprocal, 0 except for bases 1 and -1.
+template <Integer T>
+static inline T pow(T base, T exponent) {
+  using U = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+  if constexpr (std::is_signed_v<T>) {
+    if (exponent < 0) {
+      return base == 1 ? T(1) : (base == -1 ? (exponent % 2 == 0 ? T(1) : T(-1)) : T(0));
+    }
+  }
+  U result = 1, square = U(base);
+  for (auto e = std::make_unsigned_t<T>(exponent); e != 0; e = decltype(e)(e >> 1)) {
+    if (e & 1) result *= square;
+    square *= square;
+  }
+  return T(result);
+}
+template <Integer T>
+static inline T gcd(T a, T b) {
+  a = abs(a);
+  b = abs(b);
+  while (b != 0) {
+    const T r = fmod(a, b);
+    a = b;
+    b = r;
+  }
+  return abs(a);
+}
+template <Integer T>
+static inline T lcm(T a, T b) {
+  using U = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+  const T g = gcd(a, b);
+  return g == 0 ? T(0) : abs(T(U(a / g) * U(b)));
+}
+
+// ---- floating-point format ------------------------------------------------------------------
+
+FACULA_INLINE float nextafter(float x, float y) { return std::nextafter(x, y); }
+FACULA_INLINE double nextafter(double x, double y) { return std::nextafter(x, y); }
+
+// x * 2^n for any n, rounded once (a result below the normal numbers may round twice).
+FACULA_INLINE float ldexp(float x, int32_t n) {
+  n = n < -300 ? -300 : (n > 300 ? 300 : n);
+  // A float spans 277 binades, which double holds with room to spare.
+  return float(double(x) * power_of_two(int64_t(n)));
+}
+FACULA_INLINE double ldexp(double x, int64_t n) {
+  n = n < -2200 ? -2200 : (n > 2200 ? 2200 : n);
+  const int64_t third = n / 3;
+  return x * power_of_two(third) * power_of_two(third) * power_of_two(n - 2 * third);
+}
+
+template <Real T>
+FACULA_INLINE T real(T x) {
+  return x;
+}
+template <Real T>
+FACULA_INLINE T imag(T) {
+  return T(0);
+}
+template <Real T>
+FACULA_INLINE T conj(T x) {
+  return x;
+}
+template <Real T>
+FACULA_INLINE T angle(T x) {
+  return x < T(0) ? T(3.14159265358979323846) : (isnan(x) ? x : T(0));
+}
+
+// Shifts by a whole width or more, or by a negative count, give 0 (or the sign), not nonsense.
+template <class T>
+FACULA_INLINE T left_shift(T a, T b) {
+  constexpr T bits = T(sizeof(T) * 8);
+  return b < 0 || b >= bits ? T(0) : T(std::make_unsigned_t<T>(a) << b);
+}
+template <class T>
+FACULA_INLINE T right_shift(T a, T b) {
+  constexpr T bits = T(sizeof(T) * 8);
+  return b < 0 || b >= bits ? T(a < 0 ? -1 : 0) : T(a >> b);
+}
+
+}  // namespace facula::math

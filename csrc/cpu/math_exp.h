@@ -1,0 +1,338 @@
+// Exponentials, logarithms and powers.
+//
+// exp: x = n ln2 + r with |r| <= ln2 / 2, a near-minimax polynomial for (e^r - 1 - r) / r^2, then
+// scaling by 2^n in two factors. log: x = 2^k m with m in [sqrt(1/2), sqrt(2)); for double the
+// series in s = (m - 1) / (m + 1), for float a polynomial in m - 1. Coefficients were fitted for
+// this file at Chebyshev nodes in 60-digit arithmetic.
+#pragma once
+#include "cpu/math_basic.h"
+
+namespace facula::math {
+
+namespace detail {
+
+constexpr double kLn2High = 0x1.62e42fefp-1;  // 33 bits: times a 20-bit integer it is exact
+constexpr double kLn2Low = 0x1.473de6af278edp-34;
+constexpr float kLn2HighF = 0x1.62e4p-1f;  // 15 bits
+constexpr float kLn2LowF = 0x1.7f7d1cp-20f;
+
+FACULA_INLINE float clamp(float x, float low, float high) {  // keeps NaN
+  x = x < low ? low : x;
+  return x > high ? high : x;
+}
+FACULA_INLINE double clamp(double x, double low, double high) {
+  x = x < low ? low : x;
+  return x > high ? high : x;
+}
+
+// (e^r - 1 - r) / r^2 for |r| <= ln2 / 2.
+FACULA_INLINE float exp_tail(float r) {
+  return polynomial(r, 0.5f, 0.166665763f, 0.0416665561f, 0.00836318545f, 0.0013926191f);
+}
+FACULA_INLINE double exp_tail(double r) {
+  return polynomial(r, 0.5000000000000001, 0.16666666666666669, 0.041666666666624094,
+                    0.00833333333333006, 0.0013888888917230724, 0.00019841269863066696,
+                    2.4801521269532122e-05, 2.7557268439678e-06, 2.7620101012098e-07,
+                    2.5100395159429243e-08);
+}
+
+template <Real T>
+struct ExpReduction {
+  T r;
+  decltype(Rounded<T>::count) n;
+};
+FACULA_INLINE ExpReduction<float> reduce_exp(float x) {
+  const auto n = round_to_count(x * 1.44269504f);
+  return {madd(n.value, -kLn2LowF, madd(n.value, -kLn2HighF, x)), n.count};
+}
+FACULA_INLINE ExpReduction<double> reduce_exp(double x) {
+  const auto n = round_to_count(x * 1.4426950408889634);
+  return {madd(n.value, -kLn2Low, madd(n.value, -kLn2High, x)), n.count};
+}
+
+// e^x 2^shift; the exponent may leave the format's range on the way.
+FACULA_INLINE float exp_shifted(float x, int shift) {
+  const auto [r, n] = reduce_exp(clamp(x, -150.0f, 150.0f));
+  return scale_by(1.0f + madd(r * r, exp_tail(r), r), n + shift);
+}
+FACULA_INLINE double exp_shifted(double x, int shift) {
+  const auto [r, n] = reduce_exp(clamp(x, -1000.0, 1000.0));
+  return scale_by(1.0 + madd(r * r, exp_tail(r), r), n + shift);
+}
+// e^(hi + lo), |lo| below one ulp of hi.
+FACULA_INLINE double exp_sum(double hi, double lo) {
+  auto [r, n] = reduce_exp(clamp(hi, -1000.0, 1000.0));
+  r += lo;
+  return scale_by(1.0 + madd(r * r, exp_tail(r), r), n);
+}
+
+// x = 2^k m. `bias` moves the split point of the mantissa from 1 to sqrt(1/2).
+template <Real T>
+struct LogReduction {
+  T k, m;
+};
+FACULA_INLINE LogReduction<float> split_exponent(float x) {
+  constexpr uint32_t root = 0x3f3504f3u;
+  const uint32_t u = bits_of(x) + (0x3f800000u - root);
+  return {float(int32_t(u >> 23) - 127), std::bit_cast<float>((u & 0x7fffffu) + root)};
+}
+FACULA_INLINE LogReduction<double> split_exponent(double x) {
+  constexpr uint64_t root = 0x3fe6a09e667f3bcdull;
+  const uint64_t u = bits_of(x) + (0x3ff0000000000000ull - root);
+  // The biased exponent becomes the low bits of 2^52 + it: AVX2 converts no 64-bit integers.
+  const double k = std::bit_cast<double>((u >> 52) | 0x4330000000000000ull) - 4503599627371519.0;
+  return {k, std::bit_cast<double>((u & 0xfffffffffffffull) + root)};
+}
+// As above for any positive x, subnormal ones included.
+FACULA_INLINE LogReduction<float> split_positive(float x) {
+  const bool tiny = x < 0x1p-126f;
+  auto s = split_exponent(tiny ? x * 0x1p24f : x);
+  s.k -= tiny ? 24.0f : 0.0f;
+  return s;
+}
+FACULA_INLINE LogReduction<double> split_positive(double x) {
+  const bool tiny = x < 0x1p-1022;
+  auto s = split_exponent(tiny ? x * 0x1p54 : x);
+  s.k -= tiny ? 54.0 : 0.0;
+  return s;
+}
+// log of what is not a positive finite number.
+template <Real T>
+FACULA_INLINE T log_special(T x, T result) {
+  result = x < kInf<T> ? result : x;  // inf, NaN
+  result = x < T(0) ? kNaN<T> : result;
+  return x == T(0) ? -kInf<T> : result;
+}
+
+// (log(1 + f) - f + f^2 / 2) / f^3
+FACULA_INLINE float log_tail(float f) {
+  return polynomial(f, 0.333333313f, -0.24999997f, 0.200007156f, -0.166678026f, 0.142490536f,
+                    -0.12425676f, 0.116854429f, -0.114798367f, 0.0697168112f);
+}
+// (2 atanh(s) / s - 2), z = s^2
+FACULA_INLINE double log_series(double z) {
+  return z * polynomial(z, 0.666666666666667, 0.3999999999989889, 0.28571428626253836,
+                        0.22222211089379496, 0.1818289243253687, 0.15331611722055008,
+                        0.14617807153417325);
+}
+
+// log(x) + c for a small correction c
+FACULA_INLINE float log_finite(LogReduction<float> v, float c) {
+  const float f = v.m - 1.0f;
+  const float z = f * f;
+  float r = madd(f * z, log_tail(f), madd(v.k, kLn2LowF, c));
+  r = madd(z, -0.5f, r);
+  return madd(v.k, kLn2HighF, f + r);
+}
+FACULA_INLINE double log_finite(LogReduction<double> v, double c) {
+  const double f = v.m - 1.0;
+  const double s = f / (2.0 + f);
+  const double half = 0.5 * f * f;
+  const double r = s * (half + log_series(s * s));
+  return madd(v.k, kLn2High, f - (half - (r + madd(v.k, kLn2Low, c))));
+}
+
+// log(m) = hi + lo with hi of few enough bits to be multiplied exactly by another such constant.
+struct LogParts {
+  double k, hi, lo;
+};
+FACULA_INLINE LogParts log_parts(double x) {
+  const auto v = split_positive(x);
+  const double f = v.m - 1.0;
+  const double s = f / (2.0 + f);
+  const double half = 0.5 * f * f;
+  const double hi = std::bit_cast<double>(bits_of(f - half) & 0xffffffff00000000ull);
+  return {v.k, hi, (f - hi) - half + s * (half + log_series(s * s))};
+}
+
+// log(x) to about 2^-68, for pow.
+FACULA_INLINE DoubleDouble log_double_double(double x) {
+  const auto v = split_positive(x);
+  const double f = v.m - 1.0;
+  const auto d = two_sum(v.m, 1.0);
+  const double inverse = 1.0 / d.hi;
+  const double s = f * inverse;
+  const auto sd = two_product(s, d.hi);
+  const double s_lo = ((f - sd.hi) - sd.lo - s * d.lo) * inverse;
+  const auto z = two_product(s, s);
+  const double z_lo = z.lo + 2.0 * s * s_lo;
+  // 2 atanh(s) = 2 s + s^3 (2/3 + z g(z))
+  const double g =
+      polynomial(z.hi, 0.4, 0.2857142857142937, 0.22222222221652765, 0.18181818336099848,
+                 0.1538459488700718, 0.1333480879881234, 0.11706126464563398, 0.11724327060846747);
+  auto c = quick_two_sum(0x1.5555555555555p-1, z.hi * g);
+  c.lo += 0x1.5555555555555p-55;
+  auto cube = two_product(s, z.hi);
+  cube.lo += s * z_lo + s_lo * z.hi;
+  auto t = two_product(cube.hi, c.hi);
+  t.lo += cube.hi * c.lo + cube.lo * c.hi;
+  const auto a = two_sum(v.k * kLn2High, 2.0 * s);
+  const auto b = two_sum(a.hi, t.hi);
+  return quick_two_sum(b.hi, a.lo + b.lo + (v.k * kLn2Low + 2.0 * s_lo + t.lo));
+}
+
+template <Real T>
+FACULA_INLINE bool is_integer(T x) {
+  constexpr T big = sizeof(T) == 4 ? T(8388608.0) : T(4503599627370496.0);
+  const T a = abs(x);
+  return (a >= big) | ((a + big) - big == a);
+}
+
+// Signs and special values of pow, given `r` = |x|^y for positive finite arguments.
+template <Real T>
+FACULA_INLINE T pow_special(T x, T y, T r) {
+  const bool integer = is_integer(y);
+  const bool odd = integer & !is_integer(y * T(0.5));
+  const T a = abs(x);
+  // Zero and infinite bases, infinite exponents: 0 or inf.
+  const T edge = ((a > T(1)) == (y > T(0))) ? kInf<T> : T(0);
+  r = ((a == T(0)) | (a == kInf<T>) | (abs(y) == kInf<T>)) ? edge : r;
+  r = ((a == T(1)) & (abs(y) == kInf<T>)) ? T(1) : r;
+  r = std::bit_cast<T>(BitsOf<T>(bits_of(r) | (odd ? bits_of(x) & kSignBit<T> : 0)));
+  r = ((x < T(0)) & (a < kInf<T>)&!integer) ? kNaN<T> : r;
+  r = (isnan(x) | isnan(y)) ? x + y : r;
+  return ((y == T(0)) | (x == T(1))) ? T(1) : r;
+}
+
+}  // namespace detail
+
+// ---- exponentials ---------------------------------------------------------------------------
+
+FACULA_INLINE float exp(float x) { return detail::exp_shifted(x, 0); }
+FACULA_INLINE double exp(double x) { return detail::exp_shifted(x, 0); }
+
+FACULA_INLINE float exp2(float x) {
+  x = detail::clamp(x, -200.0f, 200.0f);
+  const auto n = round_to_count(x);
+  const float r = (x - n.value) * 0.693147181f;
+  return scale_by(1.0f + madd(r * r, detail::exp_tail(r), r), n.count);
+}
+FACULA_INLINE double exp2(double x) {
+  x = detail::clamp(x, -1500.0, 1500.0);
+  const auto n = round_to_count(x);
+  const double r = (x - n.value) * 0.6931471805599453;
+  return scale_by(1.0 + madd(r * r, detail::exp_tail(r), r), n.count);
+}
+
+// 2 (s e + (s - 1/2)) with s = 2^(n - 1) and e = e^r - 1: nothing overflows before the result.
+FACULA_INLINE float expm1(float x) {
+  const auto [r, n] = detail::reduce_exp(detail::clamp(x, -30.0f, 89.0f));
+  const float e = madd(r * r, detail::exp_tail(r), r);
+  const float s = power_of_two(int32_t(n - 1));
+  const float y = 2.0f * madd(s, e, s - 0.5f);
+  return abs(x) < 0x1p-25f ? x : y;
+}
+FACULA_INLINE double expm1(double x) {
+  const auto [r, n] = detail::reduce_exp(detail::clamp(x, -60.0, 710.0));
+  const double e = madd(r * r, detail::exp_tail(r), r);
+  const double s = power_of_two(int64_t(n - 1));
+  const double y = 2.0 * madd(s, e, s - 0.5);
+  return abs(x) < 0x1p-54 ? x : y;
+}
+
+// ---- logarithms -----------------------------------------------------------------------------
+
+template <Real T>
+FACULA_INLINE T log(T x) {
+  return detail::log_special(x, detail::log_finite(detail::split_positive(x), T(0)));
+}
+
+// log(1 + x) = log(u) + (x - (u - 1)) / u for u = 1 + x rounded.
+template <Real T>
+FACULA_INLINE T log1p(T x) {
+  const T u = T(1) + x;
+  const T c = u < kInf<T> ? (x >= T(1) ? T(1) - (u - x) : x - (u - T(1))) / u : T(0);
+  const T y = detail::log_special(u, detail::log_finite(detail::split_exponent(u), c));
+  return x == T(0) ? x : y;
+}
+
+FACULA_INLINE double log2(double x) {
+  const auto p = detail::log_parts(x);
+  constexpr double high = 0x1.71547652p+0, low = 0x1.705fc2eefa2p-33;  // 1 / ln 2
+  const auto s = two_sum(p.k, p.hi * high);
+  return detail::log_special(x, s.hi + (s.lo + ((p.lo + p.hi) * low + p.lo * high)));
+}
+FACULA_INLINE double log10(double x) {
+  const auto p = detail::log_parts(x);
+  constexpr double high = 0x1.bcb7b152p-2, low = 0x1.b9438ca9aadd5p-36;          // 1 / ln 10
+  constexpr double ten_high = 0x1.34413509p-2, ten_low = 0x1.ef3fde623e256p-35;  // log10(2)
+  const auto s = two_sum(p.k * ten_high, p.hi * high);
+  return detail::log_special(x,
+                             s.hi + (s.lo + (p.k * ten_low + ((p.lo + p.hi) * low + p.lo * high))));
+}
+FACULA_INLINE float log2(float x) {
+  const auto v = detail::split_positive(x);
+  const float l = detail::log_finite({0.0f, v.m}, 0.0f);
+  constexpr float high = 1.44269502f, low = 1.92596303e-08f;
+  return detail::log_special(x, madd(l, high, madd(l, low, v.k)));
+}
+FACULA_INLINE float log10(float x) { return float(log(double(x)) * 0.4342944819032518); }
+
+// ---- powers ---------------------------------------------------------------------------------
+
+FACULA_INLINE double pow(double x, double y) {
+  const auto l = detail::log_double_double(abs(x));
+  const double e = detail::clamp(y, -0x1p70, 0x1p70);  // beyond, the result is 0, 1 or inf anyway
+  const auto p = two_product(e, l.hi);
+  const double lo = madd(e, l.lo, p.lo);
+  const double r = detail::exp_sum(p.hi, abs(p.hi) < 1000.0 ? lo : 0.0);
+  return detail::pow_special(x, y, r);
+}
+FACULA_INLINE float pow(float x, float y) {
+  const double l = detail::log_finite(detail::split_exponent(double(abs(x))), 0.0);
+  return detail::pow_special(x, y, float(detail::exp_shifted(double(y) * l, 0)));
+}
+
+// ---- compositions of the above --------------------------------------------------------------
+
+template <Real T>
+FACULA_INLINE T sigmoid(T x) {
+  const T e = exp(-abs(x));  // never overflows, and keeps the precision of a small result
+  const T s = T(1) + e;
+  const T q = (x < T(0) ? e : T(1)) / s;
+  // Take out what rounding s added: q (1 - lost / s), where 1 / s is q or 1 - q.
+  const T lost = e - (s - T(1));
+  return madd(q * lost, x < T(0) ? q - T(1) : -q, q);
+}
+template <Real T>
+FACULA_INLINE T silu(T x) {
+  return x / (T(1) + exp(-x));
+}
+// log(1 + e^x)
+template <Real T>
+FACULA_INLINE T softplus(T x) {
+  return (x > T(0) ? x : (isnan(x) ? x : T(0))) + log1p(exp(-abs(x)));
+}
+template <Real T>
+FACULA_INLINE T log_sigmoid(T x) {
+  return -softplus(-x);
+}
+template <Real T>
+FACULA_INLINE T logaddexp(T a, T b) {
+  const T larger = maximum(a, b);
+  const T d = a == b ? T(0) : -abs(a - b);  // equal infinities have no difference
+  return larger + log1p(exp(d));
+}
+template <Real T>
+FACULA_INLINE T logaddexp2(T a, T b) {
+  const T larger = maximum(a, b);
+  const T d = a == b ? T(0) : -abs(a - b);
+  return larger + (d == T(0) ? T(1) : log1p(exp2(d)) * T(1.4426950408889634));
+}
+template <Real T>
+FACULA_INLINE T xlogy(T x, T y) {
+  const T r = x * log(y);
+  return ((x == T(0)) & !isnan(y)) ? T(0) : r;
+}
+template <Real T>
+FACULA_INLINE T xlog1py(T x, T y) {
+  const T r = x * log1p(y);
+  return ((x == T(0)) & !isnan(y)) ? T(0) : r;
+}
+template <Real T>
+FACULA_INLINE T entr(T x) {
+  const T r = -x * log(x);
+  return x == T(0) ? T(0) : (x < T(0) ? -kInf<T> : r);
+}
+
+}  // namespace facula::math

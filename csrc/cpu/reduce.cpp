@@ -1,0 +1,247 @@
+#include "cpu/reduce.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "core/thread_pool.h"
+#include "cpu/cast.h"
+#include "cpu/iterate.h"
+
+namespace facula {
+namespace {
+
+struct Axis {
+  int64_t size, in, out;  // byte strides
+};
+
+// Sorted by input stride, neighbours merged.
+void simplify(std::vector<Axis>& axes) {
+  std::erase_if(axes, [](const Axis& a) { return a.size == 1; });
+  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.in < b.in; });
+  size_t n = 0;
+  for (const Axis& a : axes) {
+    if (n && axes[n - 1].in * axes[n - 1].size == a.in && axes[n - 1].out * axes[n - 1].size == a.out)
+      axes[n - 1].size *= a.size;
+    else
+      axes[n++] = a;
+  }
+  axes.resize(n);
+}
+
+// Calls f(in offset, out offset) for the linear range [from, to) over the axes.
+template <class F>
+void walk(const Axis* axes, size_t n, int64_t from, int64_t to, F&& f) {
+  int64_t at[kMaxDims];
+  int64_t in = 0, out = 0, rest = from;
+  for (size_t d = 0; d < n; ++d) {
+    at[d] = rest % axes[d].size;
+    rest /= axes[d].size;
+    in += at[d] * axes[d].in;
+    out += at[d] * axes[d].out;
+  }
+  for (int64_t i = from; i < to; ++i) {
+    f(in, out);
+    for (size_t d = 0; d < n; ++d) {
+      in += axes[d].in;
+      out += axes[d].out;
+      if (++at[d] < axes[d].size) break;
+      in -= at[d] * axes[d].in;
+      out -= at[d] * axes[d].out;
+      at[d] = 0;
+    }
+  }
+}
+
+int64_t count(const Axis* axes, size_t n) {
+  int64_t c = 1;
+  for (size_t i = 0; i < n; ++i) c *= axes[i].size;
+  return c;
+}
+
+constexpr int64_t kChunk = 1024;  // elements converted at a time
+
+struct Reducer {
+  const ReduceDef& def;
+  ReduceLoop reduce;
+  Loop fold;
+  DType acc;
+  CastLoop cast_in;   // null when the input already has the accumulation type
+  CastLoop cast_out;
+  int64_t item;
+  std::vector<Axis> kept, reduced;
+  const char* in;
+  char* out;
+
+  void run(char* a, const char* p, int64_t stride, int64_t n, bool first) const {
+    if (!cast_in) return reduce(a, p, stride, n, first);
+    alignas(64) char buffer[kChunk * 16];
+    if (n == 0) return reduce(a, p, stride, 0, first);
+    for (int64_t i = 0; i < n; i += kChunk) {
+      int64_t m = std::min(kChunk, n - i);
+      cast_in(buffer, item, p + i * stride, stride, m);
+      reduce(a, buffer, item, m, first && i == 0);
+    }
+  }
+
+  // One output at a time; rows [from, to) of the reduced axes beyond the innermost one.
+  void one(char* a, const char* p, int64_t from, int64_t to) const {
+    if (reduced.empty()) return run(a, p, 0, 1, true);
+    bool first = true;
+    walk(reduced.data() + 1, reduced.size() - 1, from, to, [&](int64_t offset, int64_t) {
+      run(a, p + offset, reduced[0].in, reduced[0].size, first);
+      first = false;
+    });
+    if (first) run(a, p, 0, 0, true);
+  }
+
+  void combine(char* a, char* b) const {  // a = a . b
+    char* q[] = {a, b};
+    int64_t s[] = {item, item};
+    fold(q, s, 1, nullptr);
+  }
+
+  void inner() const {
+    int64_t outputs = count(kept.data(), kept.size());
+    int64_t rows = reduced.empty() ? 1 : count(reduced.data() + 1, reduced.size() - 1);
+    int64_t length = reduced.empty() ? 1 : reduced[0].size;
+    if (outputs < 8 && rows * length > 4 * kGrain) {
+      walk(kept.data(), kept.size(), 0, outputs, [&](int64_t i, int64_t o) { split(in + i, out + o, rows, length); });
+      return;
+    }
+    int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * length));
+    parallel_for(0, outputs, grain, [&](int64_t b, int64_t e) {
+      walk(kept.data(), kept.size(), b, e, [&](int64_t i, int64_t o) {
+        alignas(16) char a[16];
+        one(a, in + i, 0, rows);
+        store(out + o, a);
+      });
+    });
+  }
+
+  // One large reduction over the pool. The pieces do not depend on the number of threads, so
+  // neither does the result.
+  void split(const char* p, char* o, int64_t rows, int64_t length) const {
+    int64_t piece_rows = 1, piece_length = length, pieces, per_row = 1;
+    if (length >= 2 * kGrain) {
+      piece_length = kGrain;
+      per_row = (length + kGrain - 1) / kGrain;
+      pieces = rows * per_row;
+    } else {
+      piece_rows = std::max<int64_t>(1, kGrain / std::max<int64_t>(length, 1));
+      pieces = (rows + piece_rows - 1) / piece_rows;
+    }
+    std::vector<char> partial(size_t(pieces) * 16);
+    parallel_for(0, pieces, 1, [&](int64_t b, int64_t e) {
+      for (int64_t k = b; k < e; ++k) {
+        alignas(16) char a[16];
+        if (per_row == 1 && piece_length == length) {
+          one(a, p, k * piece_rows, std::min(rows, (k + 1) * piece_rows));
+        } else {
+          int64_t at = k % per_row * piece_length;
+          walk(reduced.data() + 1, reduced.size() - 1, k / per_row, k / per_row + 1,
+               [&](int64_t offset, int64_t) {
+                 run(a, p + offset + at * reduced[0].in, reduced[0].in,
+                     std::min(piece_length, length - at), true);
+               });
+        }
+        std::memcpy(&partial[size_t(k) * 16], a, 16);
+      }
+    });
+    for (int64_t step = 1; step < pieces; step *= 2)  // pairwise
+      for (int64_t k = 0; k + step < pieces; k += 2 * step)
+        combine(&partial[size_t(k) * 16], &partial[size_t(k + step) * 16]);
+    store(o, partial.data());
+  }
+
+  void store(char* o, const char* a) const {
+    if (cast_out) cast_out(o, 0, a, 0, 1);
+    else std::memcpy(o, a, size_t(item));
+  }
+
+  // A row of neighbouring outputs at a time: rows of the input are folded into it.
+  void outer() const {
+    const Axis columns = kept[0];
+    int64_t outer_kept = count(kept.data() + 1, kept.size() - 1);
+    int64_t rows = count(reduced.data(), reduced.size());
+    int64_t block = std::clamp<int64_t>(columns.size / std::max(1, num_threads()), 64, 1024);
+    block = (block + 63) / 64 * 64;
+    int64_t blocks = (columns.size + block - 1) / block;
+    int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * block));
+    parallel_for(0, outer_kept * blocks, grain, [&](int64_t b, int64_t e) {
+      std::vector<char> memory(size_t(block) * 16 * 3);
+      char* total = memory.data();
+      char* part = total + block * 16;
+      char* row = part + block * 16;
+      for (int64_t k = b; k < e; ++k) {
+        int64_t at = k % blocks * block, m = std::min(block, columns.size - at);
+        walk(kept.data() + 1, kept.size() - 1, k / blocks, k / blocks + 1, [&](int64_t i, int64_t o) {
+          clear(total, m);
+          int64_t pending = 0;
+          clear(part, m);
+          const char* base = in + i + at * columns.in;
+          int64_t steps[] = {item, cast_in ? item : columns.in};
+          walk(reduced.data(), reduced.size(), 0, rows, [&](int64_t offset, int64_t) {
+            const char* source = base + offset;
+            if (cast_in) {
+              cast_in(row, item, source, columns.in, m);
+              source = row;
+            }
+            char* q[] = {part, const_cast<char*>(source)};
+            fold(q, steps, m, nullptr);
+            if (++pending == 128) {  // two levels keep float sums accurate
+              flush(total, part, m);
+              pending = 0;
+            }
+          });
+          flush(total, part, m);
+          char* dst = out + o + at * columns.out;
+          if (cast_out) cast_out(dst, columns.out, total, item, m);
+          else cast_loop(acc, acc)(dst, columns.out, total, item, m);
+        });
+      }
+    });
+  }
+
+  void clear(char* a, int64_t m) const {
+    reduce(a, nullptr, 0, 0, true);
+    cast_loop(acc, acc)(a + item, item, a, 0, m - 1);
+  }
+  void flush(char* total, char* part, int64_t m) const {
+    char* q[] = {total, part};
+    int64_t s[] = {item, item};
+    fold(q, s, m, nullptr);
+    clear(part, m);
+  }
+};
+
+}  // namespace
+
+void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keepdim, DType acc,
+                const Tensor& out) {
+  int isa = isa_level();
+  Reducer r{def, def.loops[isa][int(acc)], def.folds[isa][int(acc)], acc,
+            in.dtype() == acc ? nullptr : cast_loop(in.dtype(), acc),
+            out.dtype() == acc ? nullptr : cast_loop(acc, out.dtype()), int64_t(item_size(acc)),
+            {}, {}, in.data(), out.data()};
+  int64_t in_item = int64_t(in.item_size()), out_item = int64_t(out.item_size()), o = 0;
+  for (int64_t d = 0; d < in.dim(); ++d) {
+    bool gone = mask >> d & 1;
+    if (gone) r.reduced.push_back({in.sizes()[d], in.strides()[d] * in_item, 0});
+    else r.kept.push_back({in.sizes()[d], in.strides()[d] * in_item, out.strides()[o] * out_item});
+    if (!gone || keepdim) ++o;
+  }
+  for (const Axis& a : r.reduced)
+    if (a.size == 0) {  // nothing to fold: every output is the identity
+      r.reduced = {{0, 0, 0}};
+      break;
+    }
+  simplify(r.kept);
+  simplify(r.reduced);
+  bool by_rows = !r.kept.empty() && !r.reduced.empty() && r.kept[0].in < r.reduced[0].in &&
+                 r.kept[0].size >= 4;
+  if (by_rows) r.outer();
+  else r.inner();
+}
+
+}  // namespace facula

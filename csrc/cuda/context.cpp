@@ -1,0 +1,203 @@
+#include "cuda/context.h"
+
+#include <atomic>
+#include <mutex>
+
+namespace facula::cuda {
+namespace {
+
+struct DeviceState {
+  std::atomic<CuContext> context{nullptr};
+  std::atomic<const DeviceProperties*> properties{nullptr};
+  std::mutex mutex;
+};
+
+DeviceState& device_state(int device) {
+  static auto* states = new DeviceState[kMaxDevices];
+  return states[device];
+}
+
+thread_local int thread_device = 0;
+thread_local CuStream thread_streams[kMaxDevices] = {};
+
+CuDevice handle_of(int device) {
+  CuDevice handle;
+  FACULA_CU(cuDeviceGet, &handle, device);
+  return handle;
+}
+
+DeviceProperties* query_properties(int device) {
+  CuDevice handle = handle_of(device);
+  auto attribute = [&](CuDeviceAttribute which) {
+    int value = 0;
+    FACULA_CU(cuDeviceGetAttribute, &value, which, handle);
+    return value;
+  };
+  auto* p = new DeviceProperties;
+  char name[256] = "";
+  FACULA_CU(cuDeviceGetName, name, int(sizeof name), handle);
+  p->name = name;
+  p->major = attribute(kCuComputeCapabilityMajor);
+  p->minor = attribute(kCuComputeCapabilityMinor);
+  FACULA_CU(cuDeviceTotalMem_v2, &p->total_memory, handle);
+  p->multiprocessors = attribute(kCuMultiprocessorCount);
+  p->warp_size = attribute(kCuWarpSize);
+  p->max_threads_per_block = attribute(kCuMaxThreadsPerBlock);
+  p->max_threads_per_multiprocessor = attribute(kCuMaxThreadsPerMultiprocessor);
+  p->registers_per_multiprocessor = attribute(kCuMaxRegistersPerMultiprocessor);
+  p->shared_memory_per_block = size_t(attribute(kCuMaxSharedMemoryPerBlock));
+  p->shared_memory_per_block_optin = size_t(attribute(kCuMaxSharedMemoryPerBlockOptin));
+  p->l2_cache_size = size_t(attribute(kCuL2CacheSize));
+  p->integrated = attribute(kCuIntegrated) != 0;
+  return p;
+}
+
+}  // namespace
+
+void check_device(int device) {
+  const int count = device_count();
+  if (device >= 0 && device < count && device < kMaxDevices) [[likely]] return;
+  driver();  // throws with the reason where there is no device at all
+  throw NoDevice("CUDA device " + std::to_string(device) + " does not exist; this machine has " +
+                 std::to_string(count) + (count == 1 ? " (device 0)" : " (numbered from 0)"));
+}
+
+const DeviceProperties& device_properties(int device) {
+  check_device(device);
+  DeviceState& state = device_state(device);
+  if (auto* known = state.properties.load(std::memory_order_acquire)) return *known;
+  std::lock_guard lock(state.mutex);
+  if (auto* known = state.properties.load(std::memory_order_acquire)) return *known;
+  const DeviceProperties* properties = query_properties(device);
+  state.properties.store(properties, std::memory_order_release);
+  return *properties;
+}
+
+int current_device() { return thread_device; }
+
+void set_current_device(int device) {
+  if (device != 0 || !is_available()) check_device(device);
+  thread_device = device;
+}
+
+CuContext device_context(int device) {
+  check_device(device);
+  DeviceState& state = device_state(device);
+  if (CuContext known = state.context.load(std::memory_order_acquire)) return known;
+  std::lock_guard lock(state.mutex);
+  if (CuContext known = state.context.load(std::memory_order_acquire)) return known;
+  CuContext context;
+  FACULA_CU(cuDevicePrimaryCtxRetain, &context, handle_of(device));
+  state.context.store(context, std::memory_order_release);
+  return context;
+}
+
+void use_device(int device) {
+  CuContext wanted = device_context(device);
+  CuContext current = nullptr;
+  FACULA_CU(cuCtxGetCurrent, &current);
+  if (current != wanted) FACULA_CU(cuCtxSetCurrent, wanted);
+}
+
+CuStream current_stream(int device) {
+  check_device(device);
+  return thread_streams[device];
+}
+
+void set_current_stream(int device, CuStream stream) {
+  check_device(device);
+  thread_streams[device] = stream;
+}
+
+CuStream create_stream(int device, int priority) {
+  use_device(device);
+  CuStream stream;
+  FACULA_CU(cuStreamCreateWithPriority, &stream, kCuStreamNonBlocking, priority);
+  return stream;
+}
+
+void destroy_stream(int device, CuStream stream) {
+  use_device(device);
+  FACULA_CU(cuStreamDestroy_v2, stream);
+}
+
+bool stream_is_idle(int device, CuStream stream) {
+  use_device(device);
+  CuResult result = driver().cuStreamQuery(stream);
+  if (result == kCuNotReady) return false;
+  check_driver(result, "cuStreamQuery");
+  return true;
+}
+
+void synchronize_stream(int device, CuStream stream) {
+  use_device(device);
+  FACULA_CU(cuStreamSynchronize, stream);
+}
+
+void synchronize(int device) {
+  use_device(device);
+  FACULA_CU(cuCtxSynchronize);
+}
+
+void stream_priority_range(int device, int* lowest, int* highest) {
+  use_device(device);
+  FACULA_CU(cuCtxGetStreamPriorityRange, lowest, highest);
+}
+
+CuEvent create_event(int device, bool timing) {
+  use_device(device);
+  CuEvent event;
+  FACULA_CU(cuEventCreate, &event, timing ? 0u : unsigned(kCuEventDisableTiming));
+  return event;
+}
+
+void destroy_event(int device, CuEvent event) {
+  use_device(device);
+  FACULA_CU(cuEventDestroy_v2, event);
+}
+
+void record_event(int device, CuEvent event, CuStream stream) {
+  use_device(device);
+  FACULA_CU(cuEventRecord, event, stream);
+}
+
+bool event_is_done(int device, CuEvent event) {
+  use_device(device);
+  CuResult result = driver().cuEventQuery(event);
+  if (result == kCuNotReady) return false;
+  check_driver(result, "cuEventQuery");
+  return true;
+}
+
+void synchronize_event(int device, CuEvent event) {
+  use_device(device);
+  FACULA_CU(cuEventSynchronize, event);
+}
+
+void wait_event(int device, CuStream stream, CuEvent event) {
+  use_device(device);
+  FACULA_CU(cuStreamWaitEvent, stream, event, 0u);
+}
+
+float elapsed_milliseconds(int device, CuEvent start, CuEvent end) {
+  use_device(device);
+  float milliseconds = 0;
+  FACULA_CU(cuEventElapsedTime, &milliseconds, start, end);
+  return milliseconds;
+}
+
+MemoryInfo memory_info(int device) {
+  use_device(device);
+  MemoryInfo info;
+  FACULA_CU(cuMemGetInfo_v2, &info.free, &info.total);
+  return info;
+}
+
+void launch_kernel(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned block_x,
+                   unsigned block_y, CuStream stream, void* arguments) {
+  void* parameters[] = {arguments};
+  FACULA_CU(cuLaunchKernel, function, grid_x, grid_y, 1u, block_x, block_y, 1u, 0u, stream,
+            parameters, nullptr);
+}
+
+}  // namespace facula::cuda

@@ -1,0 +1,80 @@
+// Devices, streams and events. A device's primary context is retained on first use; the current
+// device and the current stream of each device belong to the thread.
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "cuda/driver.h"
+
+namespace facula::cuda {
+
+constexpr int kMaxDevices = 64;
+
+struct DeviceProperties {
+  std::string name;
+  int major = 0, minor = 0;  // compute capability
+  size_t total_memory = 0;
+  int multiprocessors = 0;
+  int warp_size = 0;
+  int max_threads_per_block = 0;
+  int max_threads_per_multiprocessor = 0;
+  int registers_per_multiprocessor = 0;
+  size_t shared_memory_per_block = 0;
+  size_t shared_memory_per_block_optin = 0;
+  size_t l2_cache_size = 0;
+  bool integrated = false;
+};
+const DeviceProperties& device_properties(int device);
+
+// Throws NoDevice unless 0 <= device < device_count().
+void check_device(int device);
+
+int current_device();
+void set_current_device(int device);
+
+// Makes the device's primary context current on this thread, whatever another library in the
+// process has made current since. Every function of this layer that takes a device calls it.
+void use_device(int device);
+CuContext device_context(int device);
+
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int device) : previous_(current_device()) { set_current_device(device); }
+  ~DeviceGuard() { set_current_device(previous_); }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  int previous_;
+};
+
+// Null is the legacy default stream, as in PyTorch.
+CuStream current_stream(int device);
+void set_current_stream(int device, CuStream stream);
+
+CuStream create_stream(int device, int priority = 0);  // does not wait for the default stream
+void destroy_stream(int device, CuStream stream);
+bool stream_is_idle(int device, CuStream stream);
+void synchronize_stream(int device, CuStream stream);
+void synchronize(int device);
+// Lowest and highest priority that streams can have; higher ones are smaller numbers.
+void stream_priority_range(int device, int* lowest, int* highest);
+
+CuEvent create_event(int device, bool timing);
+void destroy_event(int device, CuEvent event);
+void record_event(int device, CuEvent event, CuStream stream);
+bool event_is_done(int device, CuEvent event);
+void synchronize_event(int device, CuEvent event);
+void wait_event(int device, CuStream stream, CuEvent event);
+float elapsed_milliseconds(int device, CuEvent start, CuEvent end);
+
+struct MemoryInfo {
+  size_t free = 0, total = 0;
+};
+MemoryInfo memory_info(int device);
+
+// One launch; `arguments` points at the kernel's only parameter, a struct.
+void launch_kernel(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned block_x,
+                   unsigned block_y, CuStream stream, void* arguments);
+
+}  // namespace facula::cuda

@@ -1,0 +1,207 @@
+#include "cuda/jit.h"
+
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <unordered_set>
+
+#include "cuda/kernel_cache.h"
+#include "cuda/libraries.h"
+#include "cuda/nvrtc.h"
+
+namespace facula::cuda {
+namespace {
+
+// Part of every cache key; to be raised when images of the same text must not be used any more.
+constexpr const char* kCacheFormat = "facula-kernels-1";
+
+const std::vector<std::string>& compile_options() {
+  static const auto* options =
+      new std::vector<std::string>{"--std=c++17", "--device-as-default-execution-space"};
+  return *options;
+}
+
+struct Templates {
+  std::mutex mutex;
+  std::string directory;
+  std::map<std::string, std::string> expanded;  // template name -> text without includes
+};
+
+Templates& templates() {
+  static Templates* instance = new Templates;
+  return *instance;
+}
+
+std::string default_directory() {
+  const char* variable = std::getenv("FACULA_KERNEL_DIR");
+  return variable && *variable ? variable : own_directory() + "/_kernels";
+}
+
+// Appends the file with its quoted includes, each of them once.
+void expand(const std::string& directory, const std::string& name, std::set<std::string>& seen,
+            std::string& out) {
+  if (!seen.insert(name).second) return;
+  std::ifstream file(directory + "/" + name);
+  if (!file) {
+    throw CudaError("The kernel template " + name + " is missing from " + directory +
+                    "; reinstall facula or set FACULA_KERNEL_DIR");
+  }
+  std::string line;
+  while (std::getline(file, line)) {
+    constexpr std::string_view kInclude = "#include \"";
+    if (line.rfind(kInclude, 0) == 0) {
+      size_t end = line.find('"', kInclude.size());
+      expand(directory, line.substr(kInclude.size(), end - kInclude.size()), seen, out);
+    } else if (line != "#pragma once") {
+      out += line;
+      out += '\n';
+    }
+  }
+}
+
+const std::string& template_text(const std::string& name) {
+  Templates& t = templates();
+  std::lock_guard lock(t.mutex);
+  if (t.directory.empty()) t.directory = default_directory();
+  auto found = t.expanded.find(name);
+  if (found != t.expanded.end()) return found->second;
+  std::set<std::string> seen;
+  std::string text;
+  expand(t.directory, name, seen, text);
+  return t.expanded.emplace(name, std::move(text)).first->second;  // map nodes do not move
+}
+
+CuModule load_module(const std::string& image, const std::string& name) {
+  char log[4096] = "";
+  int options[] = {5, 6};  // CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
+  void* values[] = {log, reinterpret_cast<void*>(uintptr_t(sizeof log))};
+  CuModule module = nullptr;
+  CuResult result = driver().cuModuleLoadDataEx(&module, image.data(), 2, options, values);
+  if (result != kCuSuccess) {
+    try {
+      throw_driver_error(result, "cuModuleLoadDataEx");
+    } catch (const CudaError& error) {
+      throw CudaError(std::string(error.what()) + " while loading kernel '" + name + "'" +
+                          (*log ? std::string(":\n") + log : ""), result);
+    }
+  }
+  return module;
+}
+
+bool is_identifier(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+}  // namespace
+
+void set_kernel_directory(const std::string& directory) {
+  std::lock_guard lock(templates().mutex);
+  templates().directory = directory;
+  templates().expanded.clear();
+}
+
+std::string assemble(const KernelText& text) {
+  std::string source = "#define FACULA_NAME " + text.entry + "\n";
+  for (const auto& [name, value] : text.defines) {
+    source += "#define " + name + " ";
+    for (char c : value) source += c == '\n' ? ' ' : c;  // a macro ends with its line
+    source += '\n';
+  }
+  return source + template_text(text.file);
+}
+
+std::string kernel_name(const char* operator_name) {
+  std::string name = "facula_";
+  for (const char* c = operator_name; c && *c; ++c) name += is_identifier(*c) ? *c : '_';
+  return name;
+}
+
+std::string formula_body(const std::string& expression) {
+  std::string out;
+  bool statement = false;
+  const size_t size = expression.size();
+  auto at = [&](size_t i) { return i < size ? expression[i] : '\0'; };
+  for (size_t i = 0; i < size;) {
+    const char c = at(i);
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) ||
+                       (c == '.' && std::isdigit(static_cast<unsigned char>(at(i + 1))));
+    size_t end = i + 1;
+    if (digit) {
+      bool hexadecimal = c == '0' && (at(i + 1) == 'x' || at(i + 1) == 'X');
+      bool floating = false;
+      for (end = i; is_identifier(at(end)) || at(end) == '.' ||
+                    ((at(end) == '+' || at(end) == '-') && !hexadecimal &&
+                     (at(end - 1) == 'e' || at(end - 1) == 'E'));
+           ++end) {
+        floating = floating || at(end) == '.' || at(end) == 'e' || at(end) == 'E';
+      }
+      std::string literal = expression.substr(i, end - i);
+      bool suffixed = literal.back() == 'f' || literal.back() == 'F';
+      out += floating && !hexadecimal && !suffixed ? "R(" + literal + ")" : literal;
+    } else if (is_identifier(c)) {
+      while (is_identifier(at(end))) ++end;
+      std::string word = expression.substr(i, end - i);
+      statement = statement || word == "return";
+      out += word;
+    } else {
+      out += c;
+    }
+    i = end;
+  }
+  return statement ? out : "return " + out + ";";
+}
+
+std::string compile_kernel(const KernelText& text, const std::string& target, bool use_cache) {
+  const std::string source = assemble(text);
+  const NvrtcVersion version = nvrtc_version();
+  std::string everything = std::string(kCacheFormat) + "\nNVRTC " + std::to_string(version.major) +
+                           "." + std::to_string(version.minor) + " " + target + "\n";
+  for (const std::string& option : compile_options()) everything += option + "\n";
+  const std::string key = kernel_cache_key(everything + source);
+  std::string image;
+  if (use_cache && read_cached_kernel(key, &image)) return image;
+  image = nvrtc_compile(text.entry, source, target, compile_options());
+  write_cached_kernel(key, image);
+  return image;
+}
+
+CuFunction Kernel::load(int device, const KernelText& text) {
+  std::lock_guard lock(mutex_);
+  if (CuFunction ready = functions_[device].load(std::memory_order_acquire)) return ready;
+  use_device(device);
+  const DeviceProperties& properties = device_properties(device);
+  const std::string target = nvrtc_target(properties.major * 10 + properties.minor);
+  CuModule module;
+  try {
+    module = load_module(compile_kernel(text, target), text.entry);
+  } catch (const CudaError& error) {
+    // An image from the cache that this driver refuses is made again, once.
+    if (error.code() < 200 || error.code() > 230) throw;
+    module = load_module(compile_kernel(text, target, false), text.entry);
+  }
+  CuFunction function = nullptr;
+  FACULA_CU(cuModuleGetFunction, &function, module, text.entry.c_str());
+  functions_[device].store(function, std::memory_order_release);
+  return function;
+}
+
+Kernel& KernelTable::insert(std::atomic<Entry*>& bucket, const KernelKey& key) {
+  std::lock_guard lock(mutex_);
+  Entry* head = bucket.load(std::memory_order_acquire);
+  for (Entry* e = head; e; e = e->next) {
+    if (e->key == key) return e->kernel;
+  }
+  Entry* entry = new Entry{key, head, {}};
+  bucket.store(entry, std::memory_order_release);
+  return entry->kernel;
+}
+
+const char* intern(const std::string& text) {
+  static std::mutex mutex;
+  static auto* texts = new std::unordered_set<std::string>;
+  std::lock_guard lock(mutex);
+  return texts->insert(text).first->c_str();
+}
+
+}  // namespace facula::cuda

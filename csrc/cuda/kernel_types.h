@@ -1,0 +1,19 @@
+// How dtypes and scalars are named to and handed to kernels.
+#pragma once
+#include <string>
+
+#include "cuda/elementwise.h"
+
+namespace facula::cuda {
+
+// The device's name of an element type is its Python name in namespace facula (types.cuh).
+inline std::string device_type(DType d) {
+  return d == DType::Bool ? "bool" : std::string("facula::") + dtype_name(d);
+}
+
+// FACULA_PARAMS and FACULA_P0, ...; their part of a kernel's key; their slots in the arguments.
+void define_params(KernelText& text, const Params& params, DType compute);
+uint64_t param_bits(const Params& params);
+void write_params(const Params& params, ArgumentWriter& out);
+
+}  // namespace facula::cuda

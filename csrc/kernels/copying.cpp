@@ -1,0 +1,133 @@
+// Copies, fills and conversions.
+#include <cstring>
+
+#include "autograd/node.h"
+#include "cpu/cast.h"
+#include "cpu/iterate.h"
+#include "kernels/make_view.h"
+#include "op/device_hooks.h"
+#include "op/kernels.h"
+#include "op/ops.h"
+
+namespace facula {
+
+// Copies between tensors of one shape: any strides, any dtypes, host memory.
+void cpu_copy(const Tensor& to, const Tensor& from) {
+  if (to.numel() == 0) return;
+  CastLoop cast = cast_loop(from.dtype(), to.dtype());
+  if (to.dtype() == from.dtype() && to.is_contiguous() && from.is_contiguous() &&
+      same(to.sizes(), from.sizes())) {
+    int64_t bytes = to.numel() * int64_t(to.item_size());
+    parallel_for(0, bytes, 4 * kGrain, [&](int64_t b, int64_t e) {
+      std::memcpy(to.data() + b, from.data() + b, size_t(e - b));
+    });
+    return;
+  }
+  Iteration it;
+  it.begin(to.sizes());
+  it.add(to.data(), to.sizes(), to.strides(), int64_t(to.item_size()));
+  it.add(from.data(), from.sizes(), from.strides(), int64_t(from.item_size()));
+  it.finish();
+  it.run_parallel([&](char* const* p, const int64_t* s, int64_t n) { cast(p[0], s[0], p[1], s[1], n); });
+}
+
+void copy_strided(const Tensor& to, IntSpan strides, int64_t offset, const Tensor& from) {
+  if (!to.is_cpu()) fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", to.device());
+  CastLoop cast = cast_loop(from.dtype(), to.dtype());
+  Iteration it;
+  it.begin(to.sizes());
+  // Negative strides would confuse the sorting of dimensions, so no merging: order as given.
+  int64_t item = int64_t(to.item_size());
+  it.add(static_cast<char*>(to->storage->data) + offset * item, to.sizes(), strides, item);
+  it.add(from.data(), from.sizes(), from.strides(), int64_t(from.item_size()));
+  it.run_parallel([&](char* const* p, const int64_t* s, int64_t n) { cast(p[0], s[0], p[1], s[1], n); });
+}
+
+namespace kernels {
+
+static Dims strides_like(const Tensor& self, MemoryFormat format) {
+  if (format != MemoryFormat::Preserve && format != MemoryFormat::None)
+    return strides_for(self.sizes(), format);
+  if (non_overlapping_and_dense(self.sizes(), self.strides())) return Dims(self.strides());
+  const Tensor* in[] = {&self};
+  return result_strides(self.sizes(), in, 1);
+}
+
+static void copy_data(const Tensor& to, const Tensor& from) {
+  if (to.is_meta() || from.is_meta()) {
+    if (to.is_meta()) return;
+    fail(ErrorKind::NotImplemented, "Cannot copy out of meta tensor; no data!");
+  }
+  if (to.is_cuda() || from.is_cuda()) device_hooks().copy(from, to);
+  else cpu_copy(to, from);
+}
+
+Tensor clone(const Tensor& self, MemoryFormat format) {
+  Tensor out = empty_tensor(self.sizes(), strides_like(self, format), self.dtype(), self.device());
+  if (!self.is_meta()) copy_data(out, self);
+  return out;
+}
+
+Tensor contiguous(const Tensor& self, MemoryFormat format) {
+  if (format == MemoryFormat::Preserve)
+    runtime_error("preserve memory format is unsupported by the contiguous operator");
+  if (format == MemoryFormat::None) format = MemoryFormat::Contiguous;
+  if (self.is_contiguous(format)) return self;
+  return op::clone(self, format);
+}
+
+void copy_(const Tensor& self, const Tensor& src, bool, Rets&) {
+  if (self.is(src)) return;
+  if (!same(self.sizes(), src.sizes()) && !is_expandable(src.sizes(), self.sizes())) {
+    Dims shape = broadcast_shapes(self.sizes(), src.sizes());
+    runtime_error("output with shape ", self.sizes(), " doesn't match the broadcast shape ", IntSpan(shape),
+                  ": the source of shape ", src.sizes(), " cannot be broadcast to the destination");
+  }
+  if (has_internal_overlap(self.sizes(), self.strides())) overlap_error();
+  if (may_share_memory(self, src)) {
+    if (self.data() == src.data() && same(self.sizes(), src.sizes()) &&
+        same(self.strides(), src.strides()) && self.dtype() == src.dtype())
+      return;
+    // Overlapping views: read everything before writing.
+    Tensor before = empty_tensor(src.sizes(), src.dtype(), src.device());
+    copy_data(before, src);
+    copy_data(self, before);
+    return;
+  }
+  copy_data(self, src);
+}
+
+Tensor _to_copy(const Tensor& self, DType dtype, Device device, MemoryFormat format) {
+  if (device.type == DeviceType::None) device = self.device();
+  if (dtype == DType::None) dtype = self.dtype();
+  Tensor out = empty_tensor(self.sizes(), strides_like(self, format), dtype, device);
+  copy_data(out, self);
+  return out;
+}
+
+void fill_(const Tensor& self, Value value, Rets&) {
+  if (value.is_tensor() && value.tensor().dim() != 0)
+    runtime_error("fill_ only supports 0-dimension value tensor but got tensor with ", value.tensor().dim(),
+                  " dimensions.");
+  if (self.is_meta()) return;
+  if (has_internal_overlap(self.sizes(), self.strides())) overlap_error();
+  if (self.is_cuda()) {
+    device_hooks().fill(self, value.is_tensor() ? item_of(op::_to_copy(value.tensor(), DType::None, Device{}))
+                                                : value.scalar());
+    return;
+  }
+  Tensor number = value.is_tensor() ? value.tensor() : number_tensor(value.scalar(), self.dtype());
+  if (number.is_cuda()) number = op::_to_copy(number, DType::None, Device{});
+  cpu_copy(self, number);
+}
+
+void zero_(const Tensor& self, Rets& rets) {
+  if (self.is_cpu() && self.is_contiguous()) {
+    if (self.numel()) std::memset(self.data(), 0, size_t(self.numel()) * self.item_size());
+    return;
+  }
+  fill_(self, Value(0), rets);
+}
+
+}  // namespace kernels
+}  // namespace facula

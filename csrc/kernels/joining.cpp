@@ -1,0 +1,204 @@
+// Joining, reversing and repeating.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/make_view.h"
+#include "op/elementwise.h"
+#include "op/kernels.h"
+#include "op/ops.h"
+
+namespace facula::kernels {
+
+static DType joined_dtype(TensorSpan tensors) {
+  Promotion p;
+  for (const Tensor& t : tensors) p.add(t);
+  return p.result();
+}
+
+// An empty 1-d tensor may be joined with anything, as in PyTorch.
+static bool skipped(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
+
+void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
+  if (tensors.empty()) value_error("expected a non-empty list of Tensors");
+  const Tensor* lead = nullptr;
+  for (const Tensor& t : tensors) {
+    if (t.dim() == 0) runtime_error("zero-dimensional tensor (at position ", &t - tensors.data(), ") cannot be concatenated");
+    if (!lead && !skipped(t)) lead = &t;
+  }
+  if (!lead) lead = &tensors[0];
+  dim = wrap_dim(dim, lead->dim());
+  Dims shape(lead->sizes());
+  shape[dim] = 0;
+  const Tensor* devices[kMaxDims];
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    devices[0] = lead;
+    devices[1] = &t;
+    common_device(devices, 2);
+    if (skipped(t) && lead->dim() != 1) continue;
+    if (t.dim() != lead->dim())
+      runtime_error("Tensors must have same number of dimensions: got ", lead->dim(), " and ", t.dim(),
+                    " (shapes ", lead->sizes(), " and ", t.sizes(), " at position ", i, ")");
+    for (int64_t d = 0; d < t.dim(); ++d)
+      if (d != dim && t.sizes()[d] != lead->sizes()[d])
+        runtime_error("Sizes of tensors must match except in dimension ", dim, ". Expected size ",
+                      lead->sizes()[d], " but got size ", t.sizes()[d], " for tensor number ", i,
+                      " in the list (shapes ", lead->sizes(), " and ", t.sizes(), ").");
+    shape[dim] += t.sizes()[dim];
+  }
+  DType dtype = joined_dtype(tensors);
+  if (rets.destination != Destination::New)
+    for (const Tensor& t : tensors)
+      if (may_share_memory(rets.t[0], t))
+        runtime_error("unsupported operation: the input tensors cannot refer to any of the output memory locations.");
+  if (!rets.t[0].defined() && lead->is_contiguous(MemoryFormat::ChannelsLast) && !lead->is_contiguous())
+    rets.t[0] = empty_tensor(shape, strides_for(shape, MemoryFormat::ChannelsLast), dtype, lead->device());
+  prepare_result(rets, 0, shape, dtype, lead->device());
+  int64_t at = 0;
+  for (const Tensor& t : tensors) {
+    if (skipped(t) && lead->dim() != 1) continue;
+    int64_t n = t.sizes()[dim];
+    op::copy_(op::slice(rets.t[0], dim, at, at + n, 1), t);
+    at += n;
+  }
+}
+
+std::vector<Tensor> _cat_grad(const Tensor& grad, TensorSpan tensors, int64_t dim) {
+  std::vector<Tensor> out;
+  dim = wrap_dim(dim, grad.dim());
+  int64_t at = 0;
+  for (const Tensor& t : tensors) {
+    if (skipped(t) && grad.dim() != 1) {
+      out.push_back(op::zeros_like(t));
+      continue;
+    }
+    int64_t n = t.sizes()[dim];
+    out.push_back(op::slice(grad, dim, at, at + n, 1));
+    at += n;
+  }
+  return out;
+}
+
+void stack(TensorSpan tensors, int64_t dim, Rets& rets) {
+  if (tensors.empty()) runtime_error("stack expects a non-empty TensorList");
+  dim = wrap_dim(dim, tensors[0].dim() + 1);
+  for (size_t i = 1; i < tensors.size(); ++i)
+    if (!same(tensors[i].sizes(), tensors[0].sizes()))
+      runtime_error("stack expects each tensor to be equal size, but got ", tensors[0].sizes(),
+                    " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
+  Dims shape(tensors[0].sizes());
+  shape.insert(dim, int64_t(tensors.size()));
+  prepare_result(rets, 0, shape, joined_dtype(tensors), tensors[0].device());
+  for (size_t i = 0; i < tensors.size(); ++i)
+    op::copy_(op::select(rets.t[0], dim, int64_t(i)), tensors[i]);
+}
+
+Tensor flip(const Tensor& self, IntSpan dims) {
+  uint64_t mask = dims.empty() ? 0 : dim_mask(dims, self.dim());
+  const Tensor* in[] = {&self};
+  Tensor out = empty_tensor(self.sizes(), result_strides(self.sizes(), in, 1), self.dtype(), self.device());
+  if (self.is_meta() || self.numel() == 0) return out;
+  // The destination is written backwards: its pointer starts at the end with negative strides.
+  Dims strides(out.strides());
+  int64_t offset = out.offset();
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (mask >> d & 1) {
+      offset += (self.sizes()[d] - 1) * strides[d];
+      strides[d] = -strides[d];
+    }
+  copy_strided(out, strides, offset, self);
+  return out;
+}
+
+Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
+  if (shifts.empty()) runtime_error("`shifts` required");
+  if (dims.empty()) {
+    if (shifts.size() != 1) runtime_error("shifts and dimensions must align. shifts: ", shifts.size(), ", dims:0");
+    return op::reshape(op::roll(op::reshape(self, Dims{-1}), shifts, Dims{0}), self.sizes());
+  }
+  if (shifts.size() != dims.size())
+    runtime_error("shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+  Tensor out = self;
+  if (self.numel() == 0) return op::clone(self);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    int64_t n = self.size(dims[i]), s = ((shifts[i] % n) + n) % n;
+    if (s == 0 && i + 1 < dims.size()) continue;
+    out = op::cat(std::vector<Tensor>{op::narrow(out, dims[i], n - s, s), op::narrow(out, dims[i], 0, n - s)}, dims[i]);
+  }
+  return out;
+}
+
+Tensor repeat(const Tensor& self, IntSpan repeats) {
+  if (int64_t(repeats.size()) < self.dim())
+    runtime_error("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: ",
+                  repeats, " for a tensor of shape ", self.sizes());
+  int64_t lead = int64_t(repeats.size()) - self.dim();
+  Dims narrow_shape, wide, final_shape;
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    if (repeats[i] < 0) runtime_error("Trying to create tensor with negative dimension ", repeats[i]);
+    int64_t n = int64_t(i) >= lead ? self.sizes()[i - lead] : 1;
+    narrow_shape.push_back(1);
+    narrow_shape.push_back(n);
+    wide.push_back(repeats[i]);
+    wide.push_back(n);
+    final_shape.push_back(repeats[i] * n);
+  }
+  return op::reshape(op::clone(op::expand(op::reshape(self, narrow_shape), wide), MemoryFormat::Contiguous), final_shape);
+}
+
+Tensor tile(const Tensor& self, IntSpan dims) {
+  Dims padded(dims);
+  while (int64_t(padded.size()) < self.dim()) padded.insert(0, 1);
+  return op::repeat(self, padded);
+}
+
+Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim) {
+  if (repeats < 0) runtime_error("repeats can not be negative, got ", repeats);
+  Tensor x = dim ? self : op::reshape(self, Dims{-1});
+  int64_t d = dim ? wrap_dim(*dim, self.dim()) : 0;
+  if (x.dim() == 0) x = op::reshape(x, Dims{1});
+  Dims wide(x.sizes()), shape(x.sizes());
+  wide.insert(d + 1, repeats);
+  shape[d] *= repeats;
+  return op::reshape(op::clone(op::expand(op::unsqueeze(x, d + 1), wide), MemoryFormat::Contiguous), shape);
+}
+
+static Tensor at_least(const Tensor& t, int64_t rank) {
+  if (t.dim() == 0) return op::reshape(t, Dims(size_t(rank), 1));
+  return t.dim() < rank ? op::unsqueeze(t, 0) : t;
+}
+
+Tensor hstack(TensorSpan tensors) {
+  if (tensors.empty()) runtime_error("hstack expects a non-empty TensorList");
+  std::vector<Tensor> list;
+  for (const Tensor& t : tensors) list.push_back(at_least(t, 1));
+  return op::cat(list, list[0].dim() == 1 ? 0 : 1);
+}
+
+Tensor vstack(TensorSpan tensors) {
+  if (tensors.empty()) runtime_error("vstack expects a non-empty TensorList");
+  std::vector<Tensor> list;
+  for (const Tensor& t : tensors) list.push_back(at_least(t, 2));
+  return op::cat(list, 0);
+}
+
+static Tensor triangle(const Tensor& self, int64_t diagonal, bool lower) {
+  if (self.dim() < 2) runtime_error("input tensor must have at least 2 dimensions, got shape ", self.sizes());
+  Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
+  if (self.is_meta() || self.numel() == 0) return out;
+  if (self.is_cuda()) fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
+  op::copy_(out, self);
+  int64_t rows = self.size(-2), columns = self.size(-1), item = int64_t(self.item_size());
+  for (int64_t b = 0; b < self.numel() / (rows * columns); ++b)
+    for (int64_t r = 0; r < rows; ++r) {
+      char* row = out.data() + (b * rows + r) * columns * item;
+      int64_t edge = std::clamp<int64_t>(r + diagonal + (lower ? 1 : 0), 0, columns);
+      if (lower) std::memset(row + edge * item, 0, size_t((columns - edge) * item));
+      else std::memset(row, 0, size_t(edge * item));
+    }
+  return out;
+}
+Tensor tril(const Tensor& self, int64_t diagonal) { return triangle(self, diagonal, true); }
+Tensor triu(const Tensor& self, int64_t diagonal) { return triangle(self, diagonal, false); }
+
+}  // namespace facula::kernels

@@ -1,0 +1,157 @@
+// Selection by masks: masked_select, masked_scatter, nonzero, and take_along_dim's broadcasting.
+#include "cpu/index_items.h"
+#include "cpu/index_mask.h"
+#include "kernels/destination.h"
+#include "kernels/host_only.h"
+#include "op/kernels.h"
+#include "op/ops.h"
+
+namespace facula::kernels {
+
+static Tensor expanded(const Tensor& t, IntSpan shape) {
+  return same(t.sizes(), shape) ? t : op::expand(t, shape);
+}
+
+[[noreturn]] static void no_data(const char* what) {
+  fail(ErrorKind::NotImplemented, "'", what,
+       "' cannot run on the meta device: the shape of the "
+       "result depends on the data");
+}
+
+void masked_select(const Tensor& self, const Tensor& mask, Rets& rets) {
+  if (mask.dtype() != DType::Bool)
+    runtime_error("expected BoolTensor for mask, got ", mask.dtype(),
+                  ". Compare first, for example mask != 0");
+  if (self.device() != mask.device() && mask.dim() != 0) device_error(self.device(), mask.device());
+  if (self.is_meta() || mask.is_meta()) no_data("masked_select");
+  require_host(self, "masked_select");
+  require_host(mask, "masked_select");
+  GradGuard off(false);
+  Dims shape = broadcast_shapes(self.sizes(), mask.sizes());
+  Tensor from = dense(expanded(self, shape)), chosen = dense(expanded(mask, shape));
+  TrueElements found(chosen);
+  Tensor& out = exact_result(rets, 0, Dims{found.count()}, self.dtype(), self.device());
+  if (rets.destination != Destination::New) from = apart_from(out, from);
+  const int64_t item = int64_t(self.item_size()), step = out.strides()[0] * item;
+  with_item_type(item, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* source = from.data_as<T>();
+    char* target = out.data();
+    found.for_each([&](int64_t position, int64_t number) {
+      *reinterpret_cast<T*>(target + number * step) = source[position];
+    });
+  });
+}
+
+Tensor _masked_select_grad(const Tensor& grad, IntSpan sizes, const Tensor& mask) {
+  Dims shape = broadcast_shapes(sizes, mask.sizes());
+  Tensor zeros = op::zeros(shape, grad.dtype(), std::nullopt, grad.device());
+  return op::masked_scatter_(zeros, mask, grad);
+}
+
+void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source, Rets& rets) {
+  if (mask.dtype() != DType::Bool)
+    runtime_error("masked_scatter only supports boolean masks, but got mask with dtype ",
+                  mask.dtype());
+  if (self.dtype() != source.dtype())
+    runtime_error("expected self and source to have same dtypes but got ",
+                  legacy_dtype_name(self.dtype()), " and ", legacy_dtype_name(source.dtype()));
+  if (self.device() != source.device()) device_error(self.device(), source.device());
+  if (self.device() != mask.device()) device_error(self.device(), mask.device());
+  GradGuard off(false);
+  const bool in_place = rets.destination == Destination::InPlace;
+  Dims shape = broadcast_shapes(self.sizes(), mask.sizes());
+  if (in_place && !same(shape, self.sizes()))
+    runtime_error("the mask of shape ", mask.sizes(),
+                  " cannot be broadcast to the tensor of shape ", self.sizes(),
+                  ", which an in-place operation cannot enlarge");
+  if (self.is_meta()) {
+    start_from(expanded(self, shape), rets, CopyLayout::Contiguous);
+    return;
+  }
+  require_host(self, "masked_scatter");
+  if (in_place && has_internal_overlap(self.sizes(), self.strides())) overlap_error();
+  Tensor chosen = dense(expanded(mask, shape)), from = source;
+  if (in_place) {
+    chosen = apart_from(self, chosen);
+    from = apart_from(self, from);
+  }
+  from = dense(from);
+  TrueElements found(chosen);
+  if (from.numel() < found.count())
+    runtime_error("Number of elements of source < number of ones in mask: source has ",
+                  from.numel(), " elements and the mask selects ", found.count());
+  Tensor& out = start_from(expanded(self, shape), rets, CopyLayout::Contiguous);
+  Tensor target = dense(out);
+  with_item_type(int64_t(self.item_size()), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* values = from.data_as<T>();
+    T* to = target.data_as<T>();
+    found.for_each([&](int64_t position, int64_t number) { to[position] = values[number]; });
+  });
+  if (!target.is(out)) op::copy_(out, target);
+}
+
+Tensor _masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntSpan sizes) {
+  Tensor used = op::masked_select(grad, mask);
+  int64_t all = checked_numel(sizes);
+  if (used.numel() < all) {
+    Tensor rest = op::zeros(Dims{all - used.numel()}, grad.dtype(), std::nullopt, grad.device());
+    used = op::cat(std::vector<Tensor>{used, rest}, 0);
+  }
+  return op::view(used, sizes);
+}
+
+void nonzero(const Tensor& self, Rets& rets) {
+  if (self.is_meta()) no_data("nonzero");
+  require_host(self, "nonzero");
+  const Tensor in = dense(self);
+  TrueElements found(in);
+  const int64_t n = found.count(), dims = self.dim();
+  // Columns lie together, since they are what indexing wants.
+  if (!rets.t[0].defined())
+    rets.t[0] =
+        empty_tensor(Dims{n, dims}, Dims{1, std::max<int64_t>(n, 1)}, DType::Int64, self.device());
+  Tensor& out = exact_result(rets, 0, Dims{n, dims}, DType::Int64, self.device());
+  if (dims == 0 || n == 0) return;
+  int64_t* to = out.data_as<int64_t>();
+  const int64_t row = out.strides()[0], column = out.strides()[1];
+  if (dims == 1) {
+    found.for_each([&](int64_t position, int64_t number) { to[number * row] = position; });
+    return;
+  }
+  const IntSpan sizes = self.sizes();
+  found.for_each([&](int64_t position, int64_t number) {
+    for (int64_t d = dims - 1; d >= 0; --d) {
+      to[number * row + d * column] = position % sizes[d];
+      position /= sizes[d];
+    }
+  });
+}
+
+Tensor argwhere(const Tensor& self) { return op::nonzero(self); }
+
+Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
+  if (indices.dtype() != DType::Int64)
+    runtime_error("dtype of indices should be Long but got ", legacy_dtype_name(indices.dtype()));
+  if (self.device() != indices.device()) device_error(self.device(), indices.device());
+  Tensor x = dim ? self : op::reshape(self, Dims{-1}),
+         i = dim ? indices : op::reshape(indices, Dims{-1});
+  if (x.dim() != i.dim())
+    runtime_error("input and indices should have the same number of dimensions, but got ", x.dim(),
+                  " dimensions for input, and ", i.dim(), " dimensions for indices");
+  const int64_t d = wrap_dim(dim.value_or(0), x.dim());
+  // Negative positions count from the end, unlike those of gather.
+  const int64_t size = x.dim() ? x.sizes()[d] : 1;
+  i = op::where(op::lt(i, 0), i + size, i);
+  if (x.dim() == 0) return op::gather(x, d, i);
+  Dims x_shape(x.sizes()), i_shape(i.sizes()), common_x(x.sizes()), common_i(i.sizes());
+  common_x[size_t(d)] = common_i[size_t(d)] = 1;
+  Dims common = broadcast_shapes(common_x, common_i);
+  x_shape = i_shape = common;
+  x_shape[size_t(d)] = x.sizes()[d];
+  i_shape[size_t(d)] = i.sizes()[d];
+  return op::gather(expanded(x, x_shape), d, expanded(i, i_shape));
+}
+
+}  // namespace facula::kernels

@@ -1,0 +1,259 @@
+// Reductions that are more than one fold: means, variances, positions of extrema, scans, softmax.
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/node.h"
+#include "cpu/reduce_index.h"
+#include "op/device_hooks.h"
+#include "op/kernels.h"
+#include "op/ops.h"
+#include "op/reduce.h"
+
+namespace facula::kernels {
+
+static void require_floating(const Tensor& self, DType dtype, const char* what) {
+  if (dtype == DType::None && category(self.dtype()) < Category::Floating)
+    runtime_error(what, "(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
+                  legacy_dtype_name(self.dtype()), ". Pass dtype=facula.float32, or convert the input.");
+  if (dtype != DType::None && category(dtype) < Category::Floating)
+    runtime_error(what, "(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: ",
+                  legacy_dtype_name(dtype));
+}
+
+static int64_t reduced_count(IntSpan sizes, std::optional<IntSpan> dim) {
+  uint64_t mask = dims_of(Value(dim), int64_t(sizes.size()));
+  int64_t n = 1;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (mask >> d & 1) n *= sizes[d];
+  return n;
+}
+
+static void mean_into(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType dtype, Rets& rets) {
+  require_floating(self, dtype, "mean");
+  double n = double(reduced_count(self.sizes(), dim));
+  Value args[] = {Value(self), Value(dim), Value(keepdim), Value(dtype)};
+  reduce_kernel(defs::sum_dim, args, rets);
+  Tensor& out = rets.t[0];
+  op::div_(out, n);
+}
+
+void mean(const Tensor& self, DType dtype, Rets& rets) { mean_into(self, std::nullopt, false, dtype, rets); }
+void mean_dim(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType dtype, Rets& rets) {
+  mean_into(self, dim, keepdim, dtype, rets);
+}
+
+Tensor _expand_reduced(const Tensor& grad, IntSpan sizes, std::optional<IntSpan> dim, bool keepdim) {
+  Tensor g = grad;
+  if (!keepdim && !sizes.empty()) {
+    uint64_t mask = dims_of(Value(dim), int64_t(sizes.size()));
+    g = op::reshape(g, reduced_shape(sizes, mask, true));
+  }
+  return op::expand(g, sizes);
+}
+
+Tensor _mean_grad(const Tensor& grad, IntSpan sizes, std::optional<IntSpan> dim, bool keepdim) {
+  return op::expand(op::_expand_reduced(grad / double(reduced_count(sizes, dim)), sizes, dim, keepdim), sizes);
+}
+
+Tensor sum_to_size(const Tensor& self, IntSpan size) {
+  if (!is_expandable(size, self.sizes()))
+    runtime_error("size {", size, "} is not expandable to size {", self.sizes(), "}.");
+  Dims dims;
+  int64_t lead = self.dim() - int64_t(size.size());
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (d < lead || (size[d - lead] == 1 && self.sizes()[d] != 1)) dims.push_back(d);
+  if (dims.empty()) return self;
+  Tensor out = op::sum_dim(self, IntSpan(dims), true, self.dtype());
+  return lead ? op::view(out, size) : out;
+}
+
+Tensor _prod_grad(const Tensor& grad, const Tensor& self) {
+  if (self.dim() == 0) return grad;
+  Tensor flat = op::reshape(self, Dims{-1});
+  return op::reshape(op::_prod_dim_grad(grad, flat, 0, false), self.sizes());
+}
+
+Tensor _prod_dim_grad(const Tensor& grad, const Tensor& self, int64_t dim, bool keepdim) {
+  // The product of all others, as prefix times suffix product: right also with zeros.
+  if (self.dim() == 0) return grad;
+  dim = wrap_dim(dim, self.dim());
+  Tensor g = keepdim ? grad : op::unsqueeze(grad, dim);
+  int64_t n = self.size(dim);
+  Dims one(self.sizes());
+  one[dim] = 1;
+  Tensor unit = op::ones(one, self.dtype(), std::nullopt, self.device());
+  if (n == 0) return op::zeros_like(self);
+  Tensor before = op::cumprod(op::cat(std::vector<Tensor>{unit, op::narrow(self, dim, 0, n - 1)}, dim), dim);
+  Tensor flipped = op::flip(op::narrow(self, dim, 1, n - 1), Dims{dim});
+  Tensor after = op::flip(op::cumprod(op::cat(std::vector<Tensor>{unit, flipped}, dim), dim), Dims{dim});
+  return g * op::conj(before * after);
+}
+
+Tensor _share_ties(const Tensor& grad, const Tensor& self, const Tensor& result, IntSpan dim, bool keepdim) {
+  uint64_t mask = dim_mask(dim, self.dim());
+  Dims kept = reduced_shape(self.sizes(), mask, true);
+  Tensor g = keepdim ? grad : op::reshape(grad, kept), r = keepdim ? result : op::reshape(result, kept);
+  Tensor equal = op::logical_or(op::eq(self, r), op::logical_and(op::isnan(self), op::isnan(r)));
+  Dims dims;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (mask >> d & 1) dims.push_back(d);
+  if (dims.empty()) return g;
+  Tensor ties = op::sum_dim(equal, IntSpan(dims), true, grad.dtype());
+  return equal * (g / ties);
+}
+
+// ---- variance
+
+static Tensor var_of(const Tensor& self, std::optional<IntSpan> dim, double correction, bool keepdim) {
+  if (category(self.dtype()) < Category::Floating)
+    runtime_error("std and var only support floating point and complex dtypes, got ", self.dtype());
+  double n = double(reduced_count(self.sizes(), dim));
+  Tensor center = self - op::mean_dim(self, dim, true);
+  Tensor squares = self.is_complex() ? op::square(op::real(center)) + op::square(op::imag(center))
+                                     : op::square(center);
+  return op::sum_dim(squares, dim, keepdim) / std::max(0.0, n - correction);
+}
+
+Tensor var(const Tensor& self, std::optional<IntSpan> dim, Value correction, bool keepdim) {
+  return var_of(self, dim, correction.is_none() ? 1.0 : correction.to_double(), keepdim);
+}
+Tensor var_unbiased(const Tensor& self, bool unbiased) { return var_of(self, std::nullopt, unbiased, false); }
+Tensor var_unbiased_dim(const Tensor& self, std::optional<IntSpan> dim, bool unbiased, bool keepdim) {
+  return var_of(self, dim, unbiased, keepdim);
+}
+Tensor std(const Tensor& self, std::optional<IntSpan> dim, Value correction, bool keepdim) {
+  return op::sqrt(op::var(self, dim, correction, keepdim));
+}
+Tensor std_unbiased(const Tensor& self, bool unbiased) { return op::sqrt(op::var_unbiased(self, unbiased)); }
+Tensor std_unbiased_dim(const Tensor& self, std::optional<IntSpan> dim, bool unbiased, bool keepdim) {
+  return op::sqrt(op::var_unbiased_dim(self, dim, unbiased, keepdim));
+}
+
+// ---- positions of extrema
+
+static void extreme_dim(const Tensor& self, int64_t dim, bool keepdim, bool largest, Rets& rets) {
+  dim = wrap_dim(dim, self.dim());
+  if (self.is_complex()) fail(ErrorKind::NotImplemented, "not implemented for complex numbers, which have no order");
+  if (self.dim() && self.size(dim) == 0)
+    index_error("Expected reduction dim ", dim, " to have non-zero size, but the input has shape ", self.sizes());
+  Dims shape = self.dim() ? reduced_shape(self.sizes(), uint64_t(1) << dim, keepdim) : Dims();
+  prepare_result(rets, 0, shape, self.dtype(), self.device());
+  prepare_result(rets, 1, shape, DType::Int64, self.device());
+  if (self.is_meta() || rets.t[0].numel() == 0) return;
+  if (self.is_cuda()) fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
+  cpu_reduce_index(self, dim, keepdim, largest, rets.t[0], rets.t[1]);
+}
+void max_dim(const Tensor& self, int64_t dim, bool keepdim, Rets& rets) { extreme_dim(self, dim, keepdim, true, rets); }
+void min_dim(const Tensor& self, int64_t dim, bool keepdim, Rets& rets) { extreme_dim(self, dim, keepdim, false, rets); }
+Tensor max_other(const Tensor& self, const Tensor& other) { return op::maximum(self, other); }
+Tensor min_other(const Tensor& self, const Tensor& other) { return op::minimum(self, other); }
+
+static void arg_extreme(const Tensor& self, std::optional<int64_t> dim, bool keepdim, bool largest, Rets& rets) {
+  Tensor in = self;
+  int64_t d = dim.value_or(0);
+  if (!dim) {
+    if (self.numel() == 0)
+      index_error(largest ? "argmax" : "argmin", "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+    GradGuard off(false);
+    in = op::reshape(self, Dims{-1});
+  }
+  Rets pair;
+  extreme_dim(in, d, dim && keepdim, largest, pair);
+  Tensor index = pair.t[1];
+  if (!dim && keepdim) index = op::reshape(index, Dims(size_t(self.dim()), 1));
+  prepare_result(rets, 0, index.sizes(), DType::Int64, self.device());
+  op::copy_(rets.t[0], index);
+}
+void argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Rets& rets) { arg_extreme(self, dim, keepdim, true, rets); }
+void argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Rets& rets) { arg_extreme(self, dim, keepdim, false, rets); }
+
+Tensor _put_along(const Tensor& grad, const Tensor& indices, int64_t dim, bool keepdim, IntSpan sizes) {
+  if (sizes.empty()) return grad;
+  Tensor g = keepdim ? grad : op::unsqueeze(grad, dim);
+  Tensor i = keepdim ? indices : op::unsqueeze(indices, dim);
+  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  return op::scatter_src(out, dim, i, g);
+}
+
+// ---- scans and softmax
+
+void cumsum(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
+  dim = wrap_dim(dim, self.dim());
+  DType result = dtype != DType::None ? dtype
+                 : rets.destination != Destination::New ? rets.t[0].dtype()
+                 : is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
+  prepare_result(rets, 0, self.sizes(), result, self.device());
+  if (self.is_meta() || self.numel() == 0) return;
+  if (self.is_cuda()) fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
+  cpu_cumsum(self, dim, rets.t[0]);
+}
+
+Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
+  Tensor x = category(self.dtype()) < Category::Floating ? op::_to_copy(self, default_dtype()) : self;
+  if (x.numel() == 0) return op::log(op::sum_dim(op::exp(x), dim, keepdim));
+  Tensor top;
+  {
+    GradGuard off(false);
+    top = op::amax(x, dim, true);
+    top = op::where(op::isinf(top), 0, top);  // inf - inf would be NaN
+  }
+  Tensor sum = op::log(op::sum_dim(op::exp(x - top), dim, true)) + top;
+  if (keepdim) return sum;
+  return op::reshape(sum, reduced_shape(self.sizes(), dim_mask(dim, self.dim()), false));
+}
+
+Tensor norm(const Tensor& self, Value p, std::optional<IntSpan> dim, bool keepdim, DType dtype) {
+  Tensor x = dtype != DType::None ? op::_to_copy(self, dtype) : self;
+  if (category(x.dtype()) < Category::Floating)
+    runtime_error("linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", legacy_dtype_name(self.dtype()));
+  double order = p.is_none() ? 2.0 : p.to_double();
+  if (order == 2 && !x.is_complex()) {
+    Tensor total = op::sum_dim(op::square(x), dim, keepdim);
+    return op::_safe_sqrt(total);
+  }
+  Tensor a = op::abs(x);
+  Dims all;
+  for (int64_t d = 0; d < self.dim(); ++d) all.push_back(d);
+  IntSpan dims = dim ? *dim : IntSpan(all);
+  if (std::isinf(order)) return order > 0 ? op::amax(a, dims, keepdim) : op::amin(a, dims, keepdim);
+  if (order == 0) return op::sum_dim(op::_to_copy(op::ne(a, 0), a.dtype()), dim, keepdim);
+  if (order == 1) return op::sum_dim(a, dim, keepdim);
+  if (order == 2) return op::_safe_sqrt(op::sum_dim(op::square(a), dim, keepdim));
+  return op::pow(op::sum_dim(op::pow(a, order), dim, keepdim), 1 / order);
+}
+
+Tensor count_nonzero(const Tensor& self, std::optional<IntSpan> dim) {
+  return op::sum_dim(op::ne(self, 0), dim, false);
+}
+
+Tensor softmax(const Tensor& self, int64_t dim, DType dtype) {
+  return op::_softmax(dtype != DType::None && dtype != self.dtype() ? op::_to_copy(self, dtype) : self, dim);
+}
+Tensor log_softmax(const Tensor& self, int64_t dim, DType dtype) {
+  return op::_log_softmax(dtype != DType::None && dtype != self.dtype() ? op::_to_copy(self, dtype) : self, dim);
+}
+
+static Tensor softmax_of(const Tensor& self, int64_t dim, bool logarithm) {
+  dim = wrap_dim(dim, self.dim());
+  if (!is_floating(self.dtype()))
+    fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
+         "'; pass dtype=facula.float32 or convert the input to a floating-point dtype");
+  Tensor in = self.is_contiguous() || self.is_meta() ? self : op::clone(self, MemoryFormat::Contiguous);
+  Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
+  if (self.is_meta() || self.numel() == 0) return out;
+  if (self.is_cuda()) fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
+  cpu_softmax(in, dim, logarithm, out);
+  return out;
+}
+Tensor _softmax(const Tensor& self, int64_t dim) { return softmax_of(self, dim, false); }
+Tensor _log_softmax(const Tensor& self, int64_t dim) { return softmax_of(self, dim, true); }
+
+Tensor _softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim) {
+  Tensor weighted = grad * result;
+  return weighted - result * op::sum_dim(weighted, IntSpan(&dim, 1), true);
+}
+Tensor _log_softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim) {
+  return grad - op::exp(result) * op::sum_dim(grad, IntSpan(&dim, 1), true);
+}
+
+}  // namespace facula::kernels

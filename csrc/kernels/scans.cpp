@@ -1,0 +1,120 @@
+// Running products, extrema and log-sums, with the derivatives that are more than one expression.
+#include <limits>
+
+#include "cpu/index_scan.h"
+#include "kernels/destination.h"
+#include "kernels/host_only.h"
+#include "op/kernels.h"
+#include "op/ops.h"
+
+namespace facula::kernels {
+
+void cumprod(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
+  dim = wrap_dim(dim, self.dim());
+  DType result = dtype != DType::None                   ? dtype
+                 : rets.destination != Destination::New ? rets.t[0].dtype()
+                 : is_integral(self.dtype(), true)      ? DType::Int64
+                                                        : self.dtype();
+  if (rets.destination == Destination::InPlace && result != self.dtype())
+    runtime_error("Bad in-place call: input tensor dtype ", legacy_dtype_name(self.dtype()),
+                  " and output tensor dtype ", legacy_dtype_name(result), " should match");
+  Tensor& out = exact_result(rets, 0, self.sizes(), result, self.device());
+  if (self.is_meta() || self.numel() == 0) return;
+  require_host(self, "cumprod");
+  Tensor in = rets.destination == Destination::Out ? apart_from(out, self) : self;
+  cpu_cumprod(at_least_1d(in), dim, at_least_1d(out));
+}
+
+// Sums from each element to the end.
+static Tensor sum_behind(const Tensor& t, int64_t dim) {
+  if (t.dim() == 0) return t;
+  return op::flip(op::cumsum(op::flip(t, Dims{dim}), dim), Dims{dim});
+}
+
+// Element i of the gradient is the sum over k >= i of grad[k] times the product of all x[j], j <=
+// k, but x[i].
+Tensor _cumprod_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& result) {
+  if (self.numel() <= 1 && self.dim() == 0) return grad;
+  if (self.numel() == 0) return op::zeros_like(grad);
+  dim = wrap_dim(dim, self.dim());
+  Tensor x = self.dtype() == result.dtype() ? self : op::_to_copy(self, result.dtype());
+  Tensor zero = op::eq(x, 0);
+  bool any_zero = false;
+  if (!x.is_meta()) {
+    GradGuard off(false);
+    any_zero = item_of(op::any(zero)).to_int() != 0;
+  }
+  if (!any_zero) return sum_behind(op::conj(result) * grad, dim) / op::conj(x);
+  if (grad_enabled()) {
+    // Differentiable at zeros: for every i the running product with x[i] replaced by 1.
+    const int64_t n = x.sizes()[dim];
+    Tensor line = op::movedim(x, Dims{dim}, Dims{-1}), g = op::movedim(grad, Dims{dim}, Dims{-1});
+    Dims square(line.sizes());
+    square.insert(square.size() - 1, n);
+    Tensor self_place = op::eye(n, DType::Bool, std::nullopt, x.device());
+    Tensor others = op::where(self_place, 1, op::expand(op::unsqueeze(line, -2), square));
+    Tensor products = op::triu(op::cumprod(others, -1));
+    const int64_t last = -1;
+    return op::movedim(op::sum_dim(op::conj(products) * op::unsqueeze(g, -2), IntSpan(&last, 1)),
+                       Dims{-1}, Dims{dim});
+  }
+  // Before the first zero nothing changes; the first zero sees the products without it; behind it
+  // every product keeps that zero.
+  Tensor first = op::logical_and(zero, op::eq(op::cumsum(zero, dim), 1));
+  Tensor without = op::cumprod(op::masked_fill(x, first, 1), dim);
+  Tensor before = op::eq(op::cumsum(zero, dim), 0);
+  Tensor ordinary =
+      sum_behind(op::conj(result) * grad, dim) / op::conj(op::masked_fill(x, zero, 1));
+  Tensor at_zero = sum_behind(op::masked_fill(op::conj(without) * grad, before, 0), dim);
+  return op::where(before, ordinary, op::where(first, at_zero, 0));
+}
+
+static void extreme_into(const Tensor& self, int64_t dim, bool largest, const char* what,
+                         Rets& rets) {
+  dim = wrap_dim(dim, self.dim());
+  if (self.is_complex())
+    fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
+         "': complex numbers have no order");
+  Tensor in = self;
+  exact_result(rets, 0, self.sizes(), self.dtype(), self.device());
+  exact_result(rets, 1, self.sizes(), DType::Int64, self.device());
+  if (self.is_meta() || self.numel() == 0) return;
+  require_host(self, what);
+  if (rets.destination != Destination::New) in = apart_from(rets.t[1], apart_from(rets.t[0], self));
+  cpu_cumulative_extreme(at_least_1d(in), dim, largest, at_least_1d(rets.t[0]),
+                         at_least_1d(rets.t[1]));
+}
+void cummax(const Tensor& self, int64_t dim, Rets& rets) {
+  extreme_into(self, dim, true, "cummax", rets);
+}
+void cummin(const Tensor& self, int64_t dim, Rets& rets) {
+  extreme_into(self, dim, false, "cummin", rets);
+}
+
+void logcumsumexp(const Tensor& self, int64_t dim, Rets& rets) {
+  dim = wrap_dim(dim, self.dim());
+  if (!is_floating(self.dtype()))
+    fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
+         "'; convert the input to a floating-point dtype");
+  Tensor& out = exact_result(rets, 0, self.sizes(), self.dtype(), self.device());
+  if (self.is_meta() || self.numel() == 0) return;
+  require_host(self, "logcumsumexp");
+  Tensor in = rets.destination == Destination::New ? self : apart_from(out, self);
+  cpu_logcumsumexp(at_least_1d(in), dim, at_least_1d(out));
+}
+
+// sum over k >= i of grad[k] exp(x[i] - y[k]), kept in logarithms so that nothing overflows; the
+// positive and the negative gradients go separately.
+Tensor _logcumsumexp_grad(const Tensor& grad, const Tensor& self, int64_t dim,
+                          const Tensor& result) {
+  if (self.dim() == 0 || self.numel() == 0) return grad;
+  const double lowest = -std::numeric_limits<double>::infinity();
+  auto part = [&](const Tensor& positive, const Tensor& size) {
+    Tensor logs = op::where(positive, op::log(op::where(positive, size, 1)) - result, lowest);
+    Tensor sums = op::flip(op::logcumsumexp(op::flip(logs, Dims{dim}), dim), Dims{dim});
+    return op::exp(sums + self);
+  };
+  return part(op::gt(grad, 0), grad) - part(op::lt(grad, 0), -grad);
+}
+
+}  // namespace facula::kernels

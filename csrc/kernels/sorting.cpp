@@ -1,0 +1,237 @@
+// Sorting, selection by rank, and distinct elements.
+#include <algorithm>
+#include <limits>
+
+#include "cpu/index_sort.h"
+#include "kernels/destination.h"
+#include "kernels/host_only.h"
+#include "op/kernels.h"
+#include "op/ops.h"
+
+namespace facula::kernels {
+namespace {
+
+void require_order(const Tensor& self, ErrorKind kind = ErrorKind::NotImplemented) {
+  if (self.is_complex())
+    fail(kind, "does not support complex dtypes, which have no order, but got ", self.dtype());
+}
+
+void refuse_bool(const Tensor& self, ErrorKind kind) {
+  if (self.dtype() == DType::Bool)
+    fail(kind,
+         "does not support bool dtypes (not implemented for 'Bool'); convert to facula.uint8");
+}
+
+// Values and indices of one shape; `layout` gives the strides when they are new.
+void prepare_pair(const Tensor& self, IntSpan shape, IntSpan layout, Rets& rets) {
+  if (rets.destination == Destination::New) {
+    rets.t[0] = empty_tensor(shape, layout, self.dtype(), self.device());
+    rets.t[1] = empty_tensor(shape, layout, DType::Int64, self.device());
+    return;
+  }
+  exact_result(rets, 0, shape, self.dtype(), self.device());
+  exact_result(rets, 1, shape, DType::Int64, self.device());
+}
+
+Tensor readable(const Tensor& self, const Rets& rets) {
+  if (rets.destination == Destination::New) return self;
+  return apart_from(rets.t[1], apart_from(rets.t[0], self));
+}
+
+void sort_into(const Tensor& self, int64_t dim, bool descending, Rets& rets) {
+  dim = wrap_dim(dim, self.dim());
+  require_order(self, ErrorKind::Runtime);
+  prepare_pair(self, self.sizes(), preserved_strides(self), rets);
+  if (self.is_meta() || self.numel() == 0) return;
+  require_host(self, "sort");
+  Tensor in = readable(self, rets);
+  cpu_sort(at_least_1d(in), dim, descending, at_least_1d(rets.t[0]), at_least_1d(rets.t[1]));
+}
+
+// A result without the dimension gets it back with size 1.
+Tensor with_dim(const Tensor& t, int64_t dim, bool has_it) {
+  if (has_it) return at_least_1d(t);
+  Dims sizes(t.sizes()), strides(t.strides());
+  sizes.insert(size_t(dim), 1);
+  strides.insert(size_t(dim), 1);
+  return alias_tensor(t, sizes, strides, t.offset());
+}
+
+void pick_into(const Tensor& self, int64_t dim, bool keepdim, Pick pick, int64_t k,
+               const char* what, Rets& rets) {
+  dim = wrap_dim(dim, self.dim());
+  require_order(self);
+  if (pick != Pick::Mode) refuse_bool(self, ErrorKind::NotImplemented);
+  const int64_t n = self.dim() ? self.sizes()[dim] : 1;
+  Dims shape(self.sizes());
+  if (self.dim()) {
+    if (keepdim) shape[size_t(dim)] = 1;
+    else shape.erase(size_t(dim));
+  }
+  const bool none = self.numel() == 0;
+  if (n == 0)
+    index_error("Expected reduction dim ", dim, " to have non-zero size, but the input has shape ",
+                self.sizes());
+  if (pick == Pick::Kth && (k < 1 || k > n) && !none)
+    runtime_error("selected number k out of range for dimension ", dim, ": got k=", k,
+                  ", valid are 1 to ", n);
+  prepare_pair(self, shape, contiguous_strides(shape), rets);
+  if (self.is_meta() || none) return;
+  require_host(self, what);
+  Tensor in = readable(self, rets);
+  const bool has_dim = keepdim || self.dim() == 0;
+  cpu_pick(at_least_1d(in), dim, pick, k, with_dim(rets.t[0], dim, has_dim),
+           with_dim(rets.t[1], dim, has_dim));
+}
+
+Tensor median_of_all(const Tensor& self, Pick pick, const char* what) {
+  require_order(self);
+  refuse_bool(self, ErrorKind::NotImplemented);
+  Tensor out = empty_tensor({}, self.dtype(), self.device());
+  if (self.is_meta()) return out;
+  require_host(self, what);
+  if (self.numel() == 0) {
+    Scalar(std::numeric_limits<double>::quiet_NaN()).store(self.dtype(), out.data());
+    return out;
+  }
+  Tensor in = dense(self), line = alias_tensor(in, Dims{in.numel()}, Dims{1}, in.offset());
+  Tensor index = empty_tensor(Dims{1}, DType::Int64, self.device());
+  cpu_pick(line, 0, pick, 0, at_least_1d(out), index);
+  return out;
+}
+
+}  // namespace
+
+void sort(const Tensor& self, int64_t dim, bool descending, Rets& rets) {
+  sort_into(self, dim, descending, rets);
+}
+void sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool descending,
+                 Rets& rets) {
+  sort_into(self, dim, descending, rets);
+}
+Tensor argsort(const Tensor& self, int64_t dim, bool descending) {
+  return std::get<1>(op::sort(self, dim, descending));
+}
+Tensor argsort_stable(const Tensor& self, bool, int64_t dim, bool descending) {
+  return std::get<1>(op::sort(self, dim, descending));
+}
+Tensor msort(const Tensor& self) { return std::get<0>(op::sort(self, 0, false)); }
+
+void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool, Rets& rets) {
+  dim = wrap_dim(dim, self.dim());
+  require_order(self);
+  refuse_bool(self, ErrorKind::Runtime);
+  const int64_t n = self.dim() ? self.sizes()[dim] : 1;
+  if (k < 0 || k > n)
+    runtime_error("selected index k out of range: got k=", k, " for dimension ", dim, " with size ",
+                  n);
+  Dims shape(self.sizes());
+  if (self.dim()) shape[size_t(dim)] = k;
+  prepare_pair(self, shape, contiguous_strides(shape), rets);
+  if (self.is_meta() || rets.t[0].numel() == 0) return;
+  require_host(self, "topk");
+  Tensor in = readable(self, rets);
+  cpu_topk(at_least_1d(in), dim, self.dim() ? k : 1, largest, at_least_1d(rets.t[0]),
+           at_least_1d(rets.t[1]));
+}
+
+void kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim, Rets& rets) {
+  pick_into(self, dim, keepdim, Pick::Kth, k, "kthvalue", rets);
+}
+void median_dim(const Tensor& self, int64_t dim, bool keepdim, Rets& rets) {
+  pick_into(self, dim, keepdim, Pick::Median, 0, "median", rets);
+}
+void nanmedian_dim(const Tensor& self, int64_t dim, bool keepdim, Rets& rets) {
+  pick_into(self, dim, keepdim, Pick::NanMedian, 0, "nanmedian", rets);
+}
+void mode(const Tensor& self, int64_t dim, bool keepdim, Rets& rets) {
+  pick_into(self, dim, keepdim, Pick::Mode, 0, "mode", rets);
+}
+Tensor median(const Tensor& self) { return median_of_all(self, Pick::Median, "median"); }
+Tensor nanmedian(const Tensor& self) { return median_of_all(self, Pick::NanMedian, "nanmedian"); }
+
+// ---- distinct elements
+
+namespace {
+
+using Triple = std::tuple<Tensor, Tensor, Tensor>;
+
+Tensor as_tensor(const std::vector<int64_t>& v) {
+  Tensor t = empty_tensor(Dims{int64_t(v.size())}, DType::Int64, Device{});
+  std::copy(v.begin(), v.end(), t.data_as<int64_t>());
+  return t;
+}
+
+// The first row of every group, the group of every row, and the groups' sizes.
+Triple unpack(const Tensor& matrix, const Grouping& g, bool want_inverse, bool want_counts) {
+  const size_t groups = g.starts.size() - 1;
+  std::vector<int64_t> first(groups), counts(want_counts ? groups : 0);
+  Tensor inverse =
+      empty_tensor(Dims{want_inverse ? int64_t(g.order.size()) : 0}, DType::Int64, Device{});
+  for (size_t k = 0; k < groups; ++k) {
+    first[k] = g.order[size_t(g.starts[k])];
+    if (want_counts) counts[k] = g.starts[k + 1] - g.starts[k];
+    if (want_inverse)
+      for (int64_t i = g.starts[k]; i < g.starts[k + 1]; ++i)
+        inverse.data_as<int64_t>()[g.order[size_t(i)]] = int64_t(k);
+  }
+  return {op::index_select(matrix, 0, as_tensor(first)), inverse, as_tensor(counts)};
+}
+
+void require_data(const Tensor& self, const char* what) {
+  if (self.is_meta())
+    fail(ErrorKind::NotImplemented, "'", what,
+         "' cannot run on the meta device: the shape of the "
+         "result depends on the data");
+  require_host(self, what);
+  require_order(self);
+}
+
+Triple unique_elements(const Tensor& self, bool sorted, bool want_inverse, bool want_counts) {
+  require_data(self, "unique");
+  GradGuard off(false);
+  Tensor column = op::reshape(dense(self), Dims{self.numel(), 1});
+  auto [rows, inverse, counts] =
+      unpack(column, sorted ? cpu_group_sorted(column) : cpu_group_neighbours(column), want_inverse,
+             want_counts);
+  if (want_inverse) inverse = op::reshape(inverse, self.sizes());
+  return {op::reshape(rows, Dims{rows.numel()}), inverse, counts};
+}
+
+Triple unique_slices(const Tensor& self, int64_t dim, bool sorted, bool want_inverse,
+                     bool want_counts) {
+  require_data(self, "unique");
+  if (self.dim() == 0) return unique_elements(self, sorted, want_inverse, want_counts);
+  dim = wrap_dim(dim, self.dim());
+  GradGuard off(false);
+  Tensor moved = dense(op::movedim(self, Dims{dim}, Dims{0}));
+  const int64_t n = moved.sizes()[0], width = n ? moved.numel() / n : 0;
+  if (self.numel() == 0 && n != 0)
+    runtime_error(
+        "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied "
+        "to shape ",
+        self.sizes(), " along dim ", dim);
+  Tensor matrix = op::reshape(moved, Dims{n, width});
+  auto [rows, inverse, counts] =
+      unpack(matrix, sorted ? cpu_group_sorted(matrix) : cpu_group_neighbours(matrix), want_inverse,
+             want_counts);
+  Dims shape(moved.sizes());
+  shape[0] = rows.sizes()[0];
+  return {op::movedim(op::reshape(rows, shape), Dims{0}, Dims{dim}), inverse, counts};
+}
+
+}  // namespace
+
+Triple _unique(const Tensor& self, bool, bool return_inverse, bool return_counts) {
+  return unique_elements(self, true, return_inverse, return_counts);
+}
+Triple _unique_dim(const Tensor& self, int64_t dim, bool, bool return_inverse, bool return_counts) {
+  return unique_slices(self, dim, true, return_inverse, return_counts);
+}
+Triple _unique_consecutive(const Tensor& self, bool return_inverse, bool return_counts,
+                           std::optional<int64_t> dim) {
+  return dim ? unique_slices(self, *dim, false, return_inverse, return_counts)
+             : unique_elements(self, false, return_inverse, return_counts);
+}
+
+}  // namespace facula::kernels

@@ -1,0 +1,84 @@
+// The one function between a caller and a kernel.
+#include "autograd/node.h"
+#include "op/elementwise.h"
+#include "op/ops.h"
+
+namespace facula {
+
+thread_local constinit ThreadState thread_state;
+
+static DType g_default_dtype = DType::Float32;
+DType default_dtype() { return g_default_dtype; }
+void set_default_dtype(DType d) { g_default_dtype = d; }
+DType default_complex_dtype() { return to_complex(g_default_dtype); }
+
+// Runs the kernel; when it cannot write to the given destinations itself, computes first and
+// copies then, so that a failure leaves the destinations as they were.
+void run_kernel(const OpDef& op, const Value* args, Rets& rets) {
+  if (rets.destination == Destination::New || op.flags & (kOpOwnOut | kOpMutates)) {
+    op.kernel(op, args, rets);
+  } else {
+    Rets fresh;
+    op.kernel(op, args, fresh);
+    for (int i = 0; i < op.ret_count; ++i) {
+      const Tensor& from = fresh.t[i];
+      if (rets.t[i].is(from)) continue;
+      prepare_result(rets, i, from.sizes(), from.dtype(), from.device());
+      op::copy_(rets.t[i], from);
+    }
+  }
+  if (rets.destination != Destination::New)
+    for (int i = 0; i < op.ret_count; ++i) rets.t[i].bump_version();
+}
+
+static void mark_views(const OpDef& op, const Value* args, Rets& rets) {
+  // A view made while the tape is off must not be written to later as if it had been on.
+  const Tensor& self = args[0].tensor();
+  uint8_t flags = op.flags & kOpMultiView ? kMultiOutputView : 0;
+  if (!grad_enabled() && requires_grad(self)) flags |= kNoGradView;
+  if (!flags) return;
+  if (rets.list)
+    for (Tensor& t : *rets.list) t->flags |= flags;
+  else
+    rets.t[0]->flags |= flags;
+}
+
+static void mark_inference(const OpDef& op, Rets& rets) {
+  if (rets.list)
+    for (Tensor& t : *rets.list) t->flags |= kInference;
+  else if (rets.destination == Destination::New && !(op.flags & kOpMutates))
+    for (int i = 0; i < op.ret_count; ++i)
+      if (rets.t[i].defined() && rets.t[i]->refs.load() == 1) rets.t[i]->flags |= kInference;
+}
+
+void call(const OpDef& op, const Value* args, Rets& rets) {
+  try {
+    uint8_t keys = 0;
+    for (int i = 0; i < op.arg_count; ++i) {
+      const Value& v = args[i];
+      auto add = [&](TensorImpl* p) {
+        keys |= p->keys;
+        if (p->base) keys |= p->base->keys & kKeyGrad;
+      };
+      if (v.tag() == Value::Tag::Tensor) add(v.tensor().impl());
+      else if (v.tag() == Value::Tag::Tensors)
+        for (const Tensor& t : v.tensors())
+          if (t.defined()) add(t.impl());
+    }
+    if (keys & thread_state.enabled_keys & kKeyGrad && !(op.flags & (kOpComposite | kOpNoGrad))) {
+      tape_call(op, args, rets);
+    } else {
+      if (rets.destination == Destination::Out && keys & thread_state.enabled_keys & kKeyGrad)
+        runtime_error("functions with out=... arguments don't support automatic differentiation, "
+                      "but one of the arguments requires grad. Use the form without out=.");
+      run_kernel(op, args, rets);
+    }
+    if (op.flags & kOpView) mark_views(op, args, rets);
+    if (thread_state.inference) mark_inference(op, rets);
+  } catch (Error& e) {
+    e.name_operator(op.name);
+    throw;
+  }
+}
+
+}  // namespace facula

@@ -1,0 +1,334 @@
+#include "op/elementwise.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "cpu/cast.h"
+#include "cpu/iterate.h"
+#include "op/device_hooks.h"
+
+namespace facula {
+
+void (*warn)(const char*) = nullptr;
+
+std::string dtype_set_text(uint32_t mask) {
+  std::string s;
+  for (int d = 0; d < kDTypes; ++d)
+    if (mask >> d & 1) s += (s.empty() ? "" : ", ") + std::string(dtype_name(DType(d)));
+  return s;
+}
+
+Dims result_strides(IntSpan shape, const Tensor* const* inputs, int n) {
+  int ndim = int(shape.size());
+  bool contiguous = true, equal = true;
+  const Tensor* first = nullptr;
+  for (int i = 0; i < n; ++i) {
+    const Tensor& t = *inputs[i];
+    if (!same(t.sizes(), shape)) {
+      // A 0-dim input says nothing about the layout; another shape is decided by the sort below.
+      if (t.dim() > 0) contiguous = contiguous && t.is_contiguous(), equal = false;
+      continue;
+    }
+    contiguous = contiguous && t.is_contiguous();
+    if (!first) first = &t;
+    else equal = equal && same(t.strides(), first->strides());
+  }
+  if (contiguous || ndim < 2) return contiguous_strides(shape);
+  if (equal && first && non_overlapping_and_dense(first->sizes(), first->strides()))
+    return Dims(first->strides());
+
+  int perm[kMaxDims];  // perm[0] is the fastest dimension
+  for (int i = 0; i < ndim; ++i) perm[i] = ndim - 1 - i;
+  auto stride_at = [&](const Tensor& t, int d) -> int64_t {
+    int k = d - (ndim - int(t.dim()));
+    return k < 0 || (t.sizes()[k] == 1 && shape[d] != 1) ? 0 : t.strides()[k];
+  };
+  auto compare = [&](int a, int b) {
+    for (int i = 0; i < n; ++i) {
+      int64_t x = stride_at(*inputs[i], a), y = stride_at(*inputs[i], b);
+      if (x == 0 || y == 0) continue;
+      if (x != y) return x < y ? -1 : 1;
+      if (shape[a] > shape[b]) return 1;
+    }
+    return 0;
+  };
+  for (int i = 1; i < ndim; ++i) {
+    int at = i;
+    for (int j = i - 1; j >= 0; --j) {
+      int c = compare(perm[j], perm[at]);
+      if (c > 0) {
+        std::swap(perm[j], perm[at]);
+        at = j;
+      } else if (c < 0) {
+        break;
+      }
+    }
+  }
+  Dims strides(ndim);
+  int64_t s = 1;
+  for (int i = 0; i < ndim; ++i) {
+    strides[perm[i]] = s;
+    s *= std::max<int64_t>(shape[perm[i]], 1);
+  }
+  return strides;
+}
+
+Device common_device(const Tensor* const* tensors, int n) {
+  Device device{DeviceType::CPU, -1};
+  bool fixed = false;
+  for (int i = 0; i < n; ++i) {
+    const Tensor& t = *tensors[i];
+    bool loose = t.dim() == 0 && t.is_cpu();
+    if (!fixed && !loose) {
+      device = t.device();
+      fixed = true;
+    } else if (!loose && t.device() != device) {
+      device_error(device, t.device());
+    }
+  }
+  return device;
+}
+
+void check_overlap(const Tensor& out, const Tensor& in) {
+  if (out.is(in) || !may_share_memory(out, in)) return;
+  if (out.data() == in.data() && out.item_size() == in.item_size() &&
+      same(out.sizes(), in.sizes()) && same(out.strides(), in.strides()))
+    return;
+  // Interleaved views (x[::2] and x[1::2]) share a range but no element.
+  if (out.dim() == 1 && in.dim() == 1 && out.stride(0) == in.stride(0) &&
+      out.item_size() == in.item_size() &&
+      (out.data() - in.data()) % (out.stride(0) * int64_t(out.item_size())) != 0)
+    return;
+  runtime_error("unsupported operation: some elements of the input tensor and the written-to tensor "
+                "refer to a single memory location. Please clone() the tensor before performing the "
+                "operation.");
+}
+
+void prepare_result(Rets& rets, int i, IntSpan shape, DType dtype, Device device) {
+  Tensor& out = rets.t[i];
+  if (!out.defined()) {
+    out = empty_tensor(shape, dtype, device);
+    return;
+  }
+  if (out.device() != device) device_error(device, out.device());
+  if (!can_cast(dtype, out.dtype())) cast_error(dtype, out.dtype());
+  if (!same(out.sizes(), shape)) {
+    if (rets.destination == Destination::InPlace)
+      runtime_error("output with shape ", out.sizes(), " doesn't match the broadcast shape ", shape,
+                    ": an in-place operation cannot change the shape of its tensor");
+    if (out.numel() != 0 && warn)
+      warn(text("An output with one or more elements was resized since it had shape ", out.sizes(),
+                ", which does not match the required output shape ", shape,
+                ". Pass an empty tensor, or one of the right shape, as out=.").c_str());
+    resize_tensor(out, shape);
+  }
+  if (has_internal_overlap(out.sizes(), out.strides())) overlap_error();
+}
+
+namespace {
+
+struct Operand {
+  char* data;
+  const Tensor* tensor;  // null for numbers
+  DType dtype;
+  alignas(16) char number[16];
+};
+
+constexpr int64_t kChunk = 512;  // elements converted at a time: fits the first-level cache
+
+// Runs a loop whose operands are not all of the compute type, through small buffers.
+struct CastingLoop {
+  Loop loop;
+  const void* params;
+  int operands;
+  CastLoop casts[kMaxOperands];  // null where no conversion is needed; [0] converts the result
+  int64_t items[kMaxOperands];   // item size within the loop
+
+  void operator()(char* const* p, const int64_t* s, int64_t n) const {
+    alignas(64) char buffers[kMaxOperands][kChunk * 16];
+    char* q[kMaxOperands];
+    int64_t step[kMaxOperands];
+    for (int64_t done = 0; done < n; done += kChunk) {
+      int64_t m = std::min(kChunk, n - done);
+      for (int o = 0; o < operands; ++o) {
+        char* at = p[o] + done * s[o];
+        q[o] = casts[o] ? buffers[o] : at;
+        step[o] = casts[o] ? items[o] : s[o];
+        if (!casts[o] || o == 0) continue;
+        if (s[o] == 0) {
+          casts[o](buffers[o], items[o], at, 0, 1);
+          step[o] = 0;
+        } else {
+          casts[o](buffers[o], items[o], at, s[o], m);
+        }
+      }
+      loop(q, step, m, params);
+      if (casts[0]) casts[0](p[0] + done * s[0], s[0], buffers[0], items[0], m);
+    }
+  }
+};
+
+}  // namespace
+
+void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
+  const ElementwiseDef& d = *op.elementwise;
+  const int n = d.inputs;
+  const Tensor* tensors[kMaxInputs];
+  int count = 0;
+  Promotion promotion;
+  bool same_shape = true;
+  uint8_t keys = 0;
+  for (int i = 0; i < n; ++i) {
+    const Value& v = args[d.operands[i]];
+    if (!(d.bool_operands >> i & 1)) promotion.add(v);
+    if (!v.is_tensor()) continue;
+    const Tensor& t = v.tensor();
+    keys |= t->keys;
+    if (count) same_shape = same_shape && same(t.sizes(), tensors[0]->sizes());
+    tensors[count++] = &t;
+  }
+  for (int i = 0; i < n; ++i)
+    if (d.bool_operands >> i & 1) {
+      const Value& v = args[d.operands[i]];
+      if (v.is_tensor() && v.tensor().dtype() != DType::Bool && v.tensor().dtype() != DType::UInt8)
+        runtime_error("expected '", op.args[d.operands[i]].name,
+                      "' to be a boolean tensor, but got a tensor with dtype ", v.tensor().dtype());
+    }
+
+  DType result = promotion.result();
+  if (d.promote == Promote::Float && category(result) < Category::Floating) result = default_dtype();
+  for (int i = 0; i < d.params; ++i)  // a complex alpha makes the result complex, a float alpha fails
+    if (d.param_kinds[i] == ParamKind::Compute) {
+      Category c = args[d.param_args[i]].scalar().category();
+      if (c > category(result) && category(result) <= Category::Integral && c >= Category::Floating &&
+          d.promote != Promote::First)
+        runtime_error("For integral input tensors, argument ", op.args[d.param_args[i]].name,
+                      " must not be a floating point number.");
+    }
+  if (d.promote == Promote::First) result = args[d.operands[0]].tensor().dtype();
+  DType compute = compute_dtype(result);
+  if (!(d.dtypes >> int(compute) & 1)) dtype_error(result, dtype_set_text(d.dtypes));
+  DType loop_out = d.out == OutKind::Bool ? DType::Bool
+                   : d.out == OutKind::Real ? to_real(compute) : compute;
+  DType out_dtype = d.out == OutKind::Bool ? DType::Bool
+                    : d.out == OutKind::Real ? to_real(result) : result;
+
+  // Shape and device.
+  Dims broadcast;
+  IntSpan shape;
+  if (count) shape = tensors[0]->sizes();
+  if (!same_shape) {
+    broadcast = Dims(shape);
+    for (int i = 1; i < count; ++i) broadcast = broadcast_shapes(broadcast, tensors[i]->sizes());
+    shape = broadcast;
+  }
+  Device device;
+  if (keys & (kKeyCuda | kKeyMeta) || (rets.t[0].defined() && !rets.t[0].is_cpu()))
+    device = common_device(tensors, count);
+
+  Tensor& out = rets.t[0];
+  bool fresh = !out.defined();
+  if (fresh) {
+    bool dense = same_shape;
+    for (int i = 0; i < count; ++i) dense = dense && tensors[i]->is_contiguous();
+    out = dense ? empty_tensor(shape, out_dtype, device)
+                : empty_tensor(shape, result_strides(shape, tensors, count), out_dtype, device);
+    if (!count) out->flags |= kWeak;
+  } else {
+    prepare_result(rets, 0, shape, out_dtype, device);
+    for (int i = 0; i < count; ++i) check_overlap(out, *tensors[i]);
+  }
+  if (out.numel() == 0 || device.is_meta()) return;
+
+  // Parameters and numbers in the compute type.
+  alignas(16) char params[kMaxInputs * 16];
+  for (int i = 0; i < d.params; ++i) {
+    const Value& v = args[d.param_args[i]];
+    switch (d.param_kinds[i]) {
+      case ParamKind::Compute: v.scalar().store(compute, params + 16 * i); break;
+      case ParamKind::Real: *reinterpret_cast<double*>(params + 16 * i) = v.to_double(); break;
+      case ParamKind::Int: *reinterpret_cast<int64_t*>(params + 16 * i) = v.to_int(); break;
+      case ParamKind::Bool: *reinterpret_cast<bool*>(params + 16 * i) = v.to_bool(); break;
+    }
+  }
+  if (device.is_cuda()) {
+    device_hooks().elementwise(op, d, args, out, compute, loop_out, params);
+    return;
+  }
+
+  Loop loop = d.loops[isa_level()][int(compute)];
+  Operand operands[kMaxInputs];
+  bool casting = out.dtype() != loop_out, all_dense = fresh && same_shape && out.is_contiguous();
+  for (int i = 0; i < n; ++i) {
+    const Value& v = args[d.operands[i]];
+    Operand& o = operands[i];
+    DType wanted = d.bool_operands >> i & 1 ? DType::Bool : compute;
+    if (!v.is_tensor()) {
+      o.data = o.number;
+      o.tensor = nullptr;
+      o.dtype = wanted;
+      v.scalar().store(wanted, o.number);
+      continue;
+    }
+    const Tensor& t = v.tensor();
+    o.tensor = &t;
+    o.dtype = t.dtype();
+    o.data = t.data();
+    if (t.numel() == 1 && out.numel() != 1) {  // read once, as a number
+      cast_loop(t.dtype(), wanted)(o.number, 16, t.data(), 0, 1);
+      o.data = o.number;
+      o.tensor = nullptr;
+      o.dtype = wanted;
+      continue;
+    }
+    casting |= t.dtype() != wanted;
+    all_dense = all_dense && t.is_contiguous();
+  }
+
+  const int64_t numel = out.numel();
+  if (all_dense && !casting) {
+    int64_t strides[kMaxOperands];
+    char* pointers[kMaxOperands];
+    pointers[0] = out.data();
+    strides[0] = int64_t(item_size(loop_out));
+    for (int i = 0; i < n; ++i) {
+      pointers[i + 1] = operands[i].data;
+      strides[i + 1] = operands[i].tensor ? int64_t(item_size(operands[i].dtype)) : 0;
+    }
+    if (numel <= kGrain) return loop(pointers, strides, numel, params);
+    parallel_for(0, numel, kGrain, [&](int64_t b, int64_t e) {
+      char* q[kMaxOperands];
+      for (int o = 0; o <= n; ++o) q[o] = pointers[o] + b * strides[o];
+      loop(q, strides, e - b, params);
+    });
+    return;
+  }
+
+  Iteration it;
+  it.begin(shape);
+  it.add(out.data(), out.sizes(), out.strides(), int64_t(out.item_size()));
+  for (int i = 0; i < n; ++i) {
+    Operand& o = operands[i];
+    if (o.tensor)
+      it.add(o.data, o.tensor->sizes(), o.tensor->strides(), int64_t(o.tensor->item_size()));
+    else
+      it.add(o.data, {}, {}, 1);
+  }
+  it.finish();
+  if (!casting) {
+    it.run_parallel([&](char* const* p, const int64_t* s, int64_t m) { loop(p, s, m, params); });
+    return;
+  }
+  CastingLoop cl{loop, params, n + 1, {}, {}};
+  cl.casts[0] = out.dtype() == loop_out ? nullptr : cast_loop(loop_out, out.dtype());
+  cl.items[0] = int64_t(item_size(loop_out));
+  for (int i = 0; i < n; ++i) {
+    DType wanted = d.bool_operands >> i & 1 ? DType::Bool : compute;
+    cl.casts[i + 1] = operands[i].dtype == wanted ? nullptr : cast_loop(operands[i].dtype, wanted);
+    cl.items[i + 1] = int64_t(item_size(wanted));
+  }
+  it.run_parallel(cl);
+}
+
+}  // namespace facula

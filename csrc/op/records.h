@@ -1,0 +1,21 @@
+// What the generated operator files include.
+#pragma once
+#include "autograd/node.h"
+#include "op/elementwise.h"
+#include "op/kernels.h"
+#include "op/ops.h"
+#include "op/reduce.h"
+
+#ifdef FACULA_X86
+#define FACULA_LOOP_TABLES(name) baseline::name, v3::name, v4::name
+#else
+#define FACULA_LOOP_TABLES(name) baseline::name, baseline::name, baseline::name
+#endif
+
+namespace facula {
+
+// Gradients that nobody sent are zeros of the output's shape.
+Tensor grad_or_zeros(const Node& n, Tensor* grads, uint32_t i);
+std::vector<Tensor> list_grads(const Node& n, Tensor* grads);
+
+}  // namespace facula

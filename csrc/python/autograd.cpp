@@ -1,0 +1,274 @@
+// Autograd switches and the entry to the engine.
+#include "autograd/engine.h"
+#include "op/elementwise.h"
+#include "op/ops.h"
+#include "python/tensor_methods.h"
+
+namespace facula::python {
+namespace {
+
+// ---- modes
+
+PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(grad_enabled()); }
+PyObject* set_grad_enabled(PyObject*, PyObject* on) {
+  int v = PyObject_IsTrue(on);
+  if (v < 0) return nullptr;
+  auto& k = thread_state.enabled_keys;
+  k = uint8_t(v ? k | kKeyGrad : k & ~kKeyGrad);
+  Py_RETURN_NONE;
+}
+PyObject* is_inference(PyObject*, PyObject*) { return PyBool_FromLong(thread_state.inference); }
+PyObject* set_inference(PyObject*, PyObject* on) {
+  thread_state.inference = PyObject_IsTrue(on) == 1;
+  Py_RETURN_NONE;
+}
+PyObject* is_anomaly(PyObject*, PyObject*) { return PyBool_FromLong(anomaly_mode); }
+PyObject* set_anomaly(PyObject*, PyObject* args) {
+  int on, nan = 1;
+  if (!PyArg_ParseTuple(args, "p|p", &on, &nan)) return nullptr;
+  anomaly_mode = on;
+  anomaly_check_nan = nan;
+  Py_RETURN_NONE;
+}
+PyObject* anomaly_nan(PyObject*, PyObject*) { return PyBool_FromLong(anomaly_check_nan); }
+PyObject* set_tracking(PyObject*, PyObject* on) {
+  track_locations = PyObject_IsTrue(on) == 1;
+  Py_RETURN_NONE;
+}
+
+// ---- saved tensor hooks
+
+struct HookPair {
+  PyObject *pack, *unpack;
+};
+thread_local std::vector<HookPair> t_hooks;
+thread_local std::string t_hooks_disabled;
+
+struct PythonPacked : PackedTensor {
+  PythonPacked(PyObject* p, PyObject* u) : packed(p), unpack_(Py_NewRef(u)) {}
+  ~PythonPacked() override {
+    if (!Py_IsInitialized()) return;
+    WithGil gil;
+    Py_DECREF(packed);
+    Py_DECREF(unpack_);
+  }
+  Tensor unpack() override {
+    WithGil gil;
+    Ref r(check(PyObject_CallOneArg(unpack_, packed)));
+    if (!is_tensor(r.get())) type_error("Output of saved tensor unpack_hook expected to be a Tensor but got result of type ", Py_TYPE(r.get())->tp_name);
+    return unwrap(r.get());
+  }
+  PyObject *packed, *unpack_;
+};
+
+std::unique_ptr<PackedTensor> pack(const Tensor& t) {
+  WithGil gil;
+  if (t_hooks.empty()) return nullptr;
+  HookPair h = t_hooks.back();
+  Ref argument(wrap(t));
+  // Hooks must not pack what they themselves compute.
+  int saved = std::exchange(saved_tensor_hooks_active, 0);
+  PyObject* r = PyObject_CallOneArg(h.pack, argument.get());
+  saved_tensor_hooks_active = saved;
+  return std::make_unique<PythonPacked>(check(r), h.unpack);
+}
+
+PyObject* push_hooks(PyObject*, PyObject* args) {
+  PyObject *p, *u;
+  if (!PyArg_ParseTuple(args, "OO", &p, &u)) return nullptr;
+  if (!t_hooks_disabled.empty()) {
+    PyErr_SetString(PyExc_RuntimeError, t_hooks_disabled.c_str());
+    return nullptr;
+  }
+  t_hooks.push_back({Py_NewRef(p), Py_NewRef(u)});
+  ++saved_tensor_hooks_active;
+  Py_RETURN_NONE;
+}
+PyObject* pop_hooks(PyObject*, PyObject*) {
+  if (!t_hooks.empty()) {
+    HookPair h = t_hooks.back();
+    t_hooks.pop_back();
+    --saved_tensor_hooks_active;
+    Py_DECREF(h.pack);
+    Py_DECREF(h.unpack);
+  }
+  Py_RETURN_NONE;
+}
+PyObject* disable_hooks(PyObject*, PyObject* message) {
+  Ref before(PyUnicode_FromString(t_hooks_disabled.c_str()));
+  t_hooks_disabled = message == Py_None ? "" : PyUnicode_AsUTF8(message);
+  return before.release();
+}
+
+// ---- backward
+
+std::vector<Tensor> tensors_in(PyObject* o) {
+  std::vector<Tensor> out;
+  Ref seq(check(PySequence_Fast(o, "expected a sequence of tensors")));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(seq.get(), i);
+    if (item == Py_None) out.emplace_back();
+    else if (is_tensor(item)) out.push_back(unwrap(item));
+    else type_error("expected a Tensor or None, got ", Py_TYPE(item)->tp_name);
+  }
+  return out;
+}
+
+struct Edges {
+  std::vector<Edge> list;
+  ~Edges() {
+    for (Edge& e : list)
+      if (e.node) e.node->unref();
+  }
+};
+
+// (outputs, grads, keep_graph, create_graph, inputs, accumulate, allow_unreachable)
+PyObject* backward(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *outputs, *grads, *inputs;
+    int keep, create, accumulate, allow_unused;
+    if (!PyArg_ParseTuple(args, "OOppOpp", &outputs, &grads, &keep, &create, &inputs, &accumulate, &allow_unused)) throw PythonError{};
+    std::vector<Tensor> out = tensors_in(outputs), g = tensors_in(grads), in = tensors_in(inputs);
+    Edges roots, targets;
+    for (size_t i = 0; i < out.size(); ++i) {
+      Edge e = gradient_edge(out[i]);
+      if (!e.node)
+        runtime_error("element ", i, " of tensors does not require grad and does not have a grad_fn. Was it computed under no_grad(), from detached tensors, or from integers?");
+      roots.list.push_back(e);
+      if (!g[i].defined()) {
+        if (out[i].numel() != 1)
+          runtime_error("grad can be implicitly created only for scalar outputs, but output ", i, " has shape ", out[i].sizes(), ". Pass gradient=..., or reduce it with .sum() or .mean()");
+        if (!is_floating(out[i].dtype()))
+          runtime_error("grad can be implicitly created only for real scalar outputs but got ", out[i].dtype());
+        GradGuard off(false);
+        g[i] = op::ones_like(out[i]);
+      } else {
+        if (!same(g[i].sizes(), out[i].sizes()))
+          runtime_error("Mismatch in shape: grad_output[", i, "] has a shape of ", g[i].sizes(), " and output[", i, "] has a shape of ", out[i].sizes(), ".");
+        if (g[i].is_complex() != out[i].is_complex())
+          runtime_error("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[", i, "] has a dtype of ", g[i].dtype(), " and output[", i, "] has a dtype of ", out[i].dtype(), ".");
+      }
+    }
+    for (size_t i = 0; i < in.size(); ++i) {
+      Edge e = gradient_edge(in[i]);
+      if (!e.node) runtime_error("One of the differentiated Tensors does not require grad (input ", i, ")");
+      targets.list.push_back(e);
+    }
+    BackwardOptions options;
+    options.keep_graph = keep;
+    options.create_graph = create;
+    options.accumulate = accumulate;
+    std::vector<Tensor> result;
+    {
+      WithoutGil released;
+      result = run_backward(roots.list, g, targets.list, options);
+      out.clear();
+    }
+    if (!accumulate && !allow_unused)
+      for (size_t i = 0; i < result.size(); ++i)
+        if (!result[i].defined())
+          runtime_error("One of the differentiated Tensors appears to not have been used in the graph (input ", i, "). Set allow_unused=True if this is the desired behavior.");
+    return wrap_list(result);
+  });
+}
+
+PyObject* current_graph_node(PyObject*, PyObject*) {
+  return guarded([&] { return current_node ? wrap_node(NodeRef::share(current_node)) : Py_NewRef(Py_None); });
+}
+
+PyObject* accumulate_node(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Edge e = gradient_edge(unwrap(o));
+    NodeRef n(e.node);
+    Ref w(wrap_node(n));
+    return check(Py_BuildValue("(OI)", w.get(), e.input_nr));
+  });
+}
+
+// ---- promotion and defaults
+
+PyObject* result_type(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    Promotion p;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+      PyObject* o = PyTuple_GET_ITEM(args, i);
+      if (is_tensor(o)) p.add(unwrap(o));
+      else if (is_number(o)) p.add(scalar_of(o).category());
+      else type_error("result_type(): expected Tensor or number, got ", Py_TYPE(o)->tp_name);
+    }
+    return to_python(p.result());
+  });
+}
+PyObject* promote(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *a, *b;
+    if (!PyArg_ParseTuple(args, "OO", &a, &b)) throw PythonError{};
+    return to_python(promote_types(dtype_of(a), dtype_of(b)));
+  });
+}
+PyObject* can_cast_(PyObject*, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    static const char* names[] = {"from_", "to", nullptr};
+    PyObject *a, *b;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", const_cast<char**>(names), &a, &b)) throw PythonError{};
+    return PyBool_FromLong(can_cast(dtype_of(a), dtype_of(b)));
+  });
+}
+PyObject* get_default_dtype(PyObject*, PyObject*) { return to_python(default_dtype()); }
+PyObject* set_default_dtype_(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!is_dtype(o)) type_error("invalid dtype object: only floating-point types are supported as the default type, got ", Py_TYPE(o)->tp_name);
+    DType d = dtype_of(o);
+    if (!is_floating(d)) type_error("only floating-point types are supported as the default type, got ", d);
+    set_default_dtype(d);
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* get_default_device_(PyObject*, PyObject*) { return to_python(default_device()); }
+PyObject* set_default_device_(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    set_default_device(o == Py_None ? Device{} : device_of(o));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef functions[] = {
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "True when operations are recorded."},
+    {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
+    {"is_inference_mode_enabled", is_inference, METH_NOARGS, "True in inference mode."},
+    {"_set_inference_mode", set_inference, METH_O, nullptr},
+    {"is_anomaly_enabled", is_anomaly, METH_NOARGS, "True in anomaly mode."},
+    {"is_anomaly_check_nan_enabled", anomaly_nan, METH_NOARGS, "True when anomaly mode looks for NaN."},
+    {"_set_anomaly", set_anomaly, METH_VARARGS, nullptr},
+    {"_set_location_tracking", set_tracking, METH_O, nullptr},
+    {"_push_saved_tensors_hooks", push_hooks, METH_VARARGS, nullptr},
+    {"_pop_saved_tensors_hooks", pop_hooks, METH_NOARGS, nullptr},
+    {"_disable_saved_tensors_hooks", disable_hooks, METH_O, nullptr},
+    {"_backward", backward, METH_VARARGS, nullptr},
+    {"_current_graph_node", current_graph_node, METH_NOARGS, nullptr},
+    {"_gradient_edge", accumulate_node, METH_O, nullptr},
+    {"result_type", result_type, METH_VARARGS, "The dtype that arithmetic on the arguments gives."},
+    {"promote_types", promote, METH_VARARGS, "The smallest dtype that both fit into."},
+    {"can_cast", (PyCFunction)(void*)can_cast_, METH_VARARGS | METH_KEYWORDS, "True when the first dtype may be written into the second."},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of new floating-point tensors."},
+    {"_set_default_dtype", set_default_dtype_, METH_O, nullptr},
+    {"get_default_device", get_default_device_, METH_NOARGS, "The device of new tensors."},
+    {"_set_default_device", set_default_device_, METH_O, nullptr},
+    {}};
+
+void warn_from_core(const char* message) {
+  WithGil gil;
+  if (PyErr_WarnEx(PyExc_UserWarning, message, 1) < 0) throw PythonError{};
+}
+
+}  // namespace
+
+Device current_cuda_device() { return Device{DeviceType::CUDA, 0}; }
+
+void init_autograd(PyObject* module) {
+  pack_saved_tensor = pack;
+  warn = warn_from_core;
+  add_functions(module, functions);
+}
+
+}  // namespace facula::python

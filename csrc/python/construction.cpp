@@ -1,0 +1,198 @@
+// tensor(data): nested sequences, numbers and arrays become tensors.
+#include <cstring>
+
+#include "op/elementwise.h"
+#include "op/ops.h"
+#include "python/tensor_methods.h"
+
+namespace facula::python {
+namespace {
+
+bool is_sequence(PyObject* o) {
+  if (PyList_Check(o) || PyTuple_Check(o)) return true;
+  if (PyUnicode_Check(o) || PyBytes_Check(o) || is_tensor(o) || is_number(o)) return false;
+  return PySequence_Check(o) && !PyDict_Check(o);
+}
+
+// The shape, read along the first elements; depth is limited, so a list that contains itself ends.
+void find_shape(PyObject* o, Dims& shape) {
+  Ref at = Ref::borrow(o);
+  while (true) {
+    if (is_tensor(at.get())) {
+      for (int64_t s : unwrap(at.get()).sizes()) shape.push_back(s);
+      return;
+    }
+    if (!is_sequence(at.get())) {
+      if (PyUnicode_Check(at.get())) type_error("new(): invalid data type 'str'");
+      return;
+    }
+    Py_ssize_t n = PySequence_Size(at.get());
+    if (n < 0) throw PythonError{};
+    shape.push_back(n);
+    if (shape.size() > kMaxDims) value_error("too many dimensions: a tensor has at most ", kMaxDims, " (does the list contain itself?)");
+    if (n == 0) return;
+    at = Ref(check(PySequence_GetItem(at.get(), 0)));
+  }
+}
+
+void find_dtype(PyObject* o, DType& d, int depth) {
+  if (depth > kMaxDims) value_error("too many dimensions: a tensor has at most ", kMaxDims, " (does the list contain itself?)");
+  if (is_tensor(o)) {
+    d = promote_types(d, unwrap(o).dtype());
+  } else if (is_sequence(o)) {
+    Ref fast(check(PySequence_Fast(o, "expected a sequence")));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i)
+      find_dtype(PySequence_Fast_GET_ITEM(fast.get(), i), d, depth + 1);
+  } else if (PyFloat_CheckExact(o)) {
+    d = promote_types(d, default_dtype());
+  } else if (PyLong_CheckExact(o)) {
+    d = promote_types(d, DType::Int64);
+  } else if (is_number(o)) {
+    const char* name = Py_TYPE(o)->tp_name;
+    auto numpy_is = [&](const char* kind) { return !std::strncmp(name, "numpy.", 6) && !std::strcmp(name + 6, kind); };
+    if (PyBool_Check(o) || numpy_is("bool") || numpy_is("bool_")) { d = promote_types(d, DType::Bool); return; }
+    for (int k = 0; k < kDTypes; ++k)
+      if (numpy_is(dtype_name(DType(k)))) { d = promote_types(d, DType(k)); return; }
+    Scalar s = scalar_of(o);
+    d = promote_types(d, s.is_complex() ? default_complex_dtype() : s.is_float() ? default_dtype() : DType::Int64);
+  } else {
+    type_error("new(): invalid data type '", Py_TYPE(o)->tp_name, "': numbers, sequences of numbers, arrays and tensors can become a tensor");
+  }
+}
+
+void store_number(DType d, PyObject* o, char* p) {
+  if (is_tensor(o)) {
+    const Tensor& t = unwrap(o);
+    if (t.numel() != 1) value_error("only one element tensors can be converted to Python scalars");
+    read_item(t).store(d, p);
+    return;
+  }
+  if (!is_number(o)) type_error("must be real number, not ", Py_TYPE(o)->tp_name);
+  Scalar s = scalar_of(o);
+  if (s.is_complex() && !is_complex(d)) type_error("can't convert complex to ", dtype_name(d));
+  if (is_integral(d)) {
+    if (s.is_float() && !(s.to_double() == s.to_double())) value_error("cannot convert float NaN to integer");
+    bool fits = dispatch_dtype(d, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        if (s.is_float()) return true;
+        if (s.kind() == Scalar::Kind::UInt) return std::is_same_v<T, uint64_t>;
+        int64_t v = s.to_int();
+        if constexpr (std::is_same_v<T, uint64_t>) return v >= 0;
+        else return v >= int64_t(std::numeric_limits<T>::min()) && v <= int64_t(std::numeric_limits<T>::max());
+      }
+      return true;
+    });
+    if (!fits) runtime_error("value cannot be converted to type ", dtype_name(d), " without overflow");
+  }
+  s.store(d, p);
+}
+
+void fill(PyObject* o, IntSpan shape, size_t depth, DType d, char*& p) {
+  size_t item = item_size(d);
+  if (depth == shape.size()) {
+    if (is_sequence(o)) value_error("expected a number at dim ", depth, ", got a sequence: the nested lists are ragged");
+    store_number(d, o, p);
+    p += item;
+    return;
+  }
+  if (is_tensor(o)) {
+    const Tensor& t = unwrap(o);
+    if (!same(t.sizes(), shape.subspan(depth))) value_error("expected a tensor of shape ", shape.subspan(depth), " at dim ", depth, " (got ", t.sizes(), ")");
+    GradGuard off(false);
+    Tensor flat = op::contiguous(op::_to_copy(t, d, Device{}));
+    std::memcpy(p, flat.data(), size_t(flat.numel()) * item);
+    p += size_t(flat.numel()) * item;
+    return;
+  }
+  if (!is_sequence(o)) type_error("not a sequence: expected a sequence of length ", shape[depth], " at dim ", depth, ", got ", Py_TYPE(o)->tp_name);
+  Ref fast(check(PySequence_Fast(o, "expected a sequence")));
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
+  if (n != shape[depth]) value_error("expected sequence of length ", shape[depth], " at dim ", depth, " (got ", n, ")");
+  PyObject** items = PySequence_Fast_ITEMS(fast.get());
+  if (depth + 1 == shape.size() && d == DType::Float32) {  // the common leaf
+    float* f = reinterpret_cast<float*>(p);
+    Py_ssize_t i = 0;
+    for (; i < n && PyFloat_CheckExact(items[i]); ++i) f[i] = float(PyFloat_AS_DOUBLE(items[i]));
+    p += size_t(i) * item;
+    for (; i < n; ++i) fill(items[i], shape, depth + 1, d, p);
+    return;
+  }
+  for (Py_ssize_t i = 0; i < n; ++i) fill(items[i], shape, depth + 1, d, p);
+}
+
+bool is_array_like(PyObject* o) {
+  if (is_tensor(o) || PyList_Check(o) || PyTuple_Check(o) || PyUnicode_Check(o)) return false;
+  if (is_number(o)) return false;
+  return PyObject_HasAttrString(o, "__array_interface__") || PyObject_HasAttrString(o, "__dlpack__") || PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__array__");
+}
+
+struct DataArguments {
+  PyObject* data = nullptr;
+  DType dtype = DType::None;
+  Device device = kNoDevice;
+  int requires_grad = 0;
+};
+
+DataArguments parse(const char* format, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
+  DataArguments a;
+  PyObject *dtype = nullptr, *device = nullptr, *pin = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), &a.data, &dtype, &device, &a.requires_grad, &pin)) throw PythonError{};
+  if (dtype && dtype != Py_None) a.dtype = dtype_of(dtype);
+  if (device && device != Py_None) a.device = device_of(device);
+  return a;
+}
+
+PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    DataArguments a = parse("O|$OOpO:tensor", args, kwargs);
+    Tensor t;
+    if (is_tensor(a.data)) {
+      PyErr_WarnEx(PyExc_UserWarning, "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than facula.tensor(sourceTensor).", 1);
+      if (PyErr_Occurred()) throw PythonError{};
+      t = op::_to_copy(detach_tensor(unwrap(a.data)), a.dtype, a.device);
+    } else {
+      t = tensor_from_data(a.data, a.dtype, a.device);
+    }
+    if (a.requires_grad) set_requires_grad(t, true);
+    return wrap(t);
+  });
+}
+
+PyMethodDef functions[] = {
+    {"tensor", (PyCFunction)(void*)tensor, METH_VARARGS | METH_KEYWORDS,
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor\n\n"
+     "A new tensor with a copy of ``data``: a number, nested sequences, an array or a tensor.\n\n"
+     "Example::\n\n    >>> facula.tensor([[1., 2.], [3., 4.]])\n    tensor([[1., 2.],\n            [3., 4.]])\n"},
+    {}};
+
+}  // namespace
+
+Tensor tensor_from_data(PyObject* data, DType dtype, Device device) {
+  if (device.type == DeviceType::None) device = default_device();
+  Tensor t;
+  if (is_array_like(data)) {
+    static PyObject* convert = import_attribute("facula._C", "_asarray");
+    if (!convert) throw PythonError{};
+    Ref array(PyObject_CallOneArg(convert, data));
+    if (!array) throw PythonError{};
+    t = op::_to_copy(unwrap(array.get()), dtype, Device{});
+  } else {
+    Dims shape;
+    find_shape(data, shape);
+    if (dtype == DType::None) {
+      DType found = DType::None;
+      find_dtype(data, found, 0);
+      dtype = found == DType::None ? default_dtype() : found;
+    }
+    t = empty_tensor(shape, dtype, Device{});
+    char* p = static_cast<char*>(t->storage->data);
+    fill(data, shape, 0, dtype, p);
+  }
+  return device.is_cpu() ? t : op::_to_copy(t, DType::None, device);
+}
+
+void init_construction(PyObject* module) { add_functions(module, functions); }
+
+}  // namespace facula::python

@@ -1,0 +1,73 @@
+// C++ exceptions become Python exceptions here and nowhere else.
+#include <new>
+
+#include "python/py.h"
+
+namespace facula::python {
+
+static PyObject* exception_type(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::Index: return PyExc_IndexError;
+    case ErrorKind::Type: return PyExc_TypeError;
+    case ErrorKind::Value: return PyExc_ValueError;
+    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
+    case ErrorKind::Buffer: return PyExc_BufferError;
+    case ErrorKind::Memory: return PyExc_MemoryError;
+    case ErrorKind::OutOfMemory:
+    case ErrorKind::LinAlg: {
+      static PyObject* linalg = import_attribute("facula._errors", "LinAlgError");
+      static PyObject* memory = import_attribute("facula._errors", "OutOfMemoryError");
+      PyObject* found = kind == ErrorKind::LinAlg ? linalg : memory;
+      return found ? found : PyExc_RuntimeError;
+    }
+    default: return PyExc_RuntimeError;
+  }
+}
+
+void set_python_error() noexcept {
+  try {
+    throw;
+  } catch (const PythonError&) {
+    // already set
+  } catch (const Error& e) {
+    PyErr_SetString(exception_type(e.kind()), e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_SetString(PyExc_MemoryError, "not enough memory");
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "unknown C++ exception");
+  }
+}
+
+void raise_python(PyObject* type, const std::string& text) {
+  PyErr_SetString(type, text.c_str());
+  throw PythonError{};
+}
+
+PyObject* import_attribute(const char* module, const char* name) {
+  PyObject* m = PyImport_ImportModule(module);
+  if (!m) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  PyObject* a = PyObject_GetAttrString(m, name);
+  if (!a) PyErr_Clear();
+  Py_DECREF(m);
+  return a;
+}
+
+void add_functions(PyObject* module, PyMethodDef* methods) {
+  check(PyModule_AddFunctions(module, methods));
+}
+
+void add_methods(PyTypeObject* type, PyMethodDef* methods) {
+  for (; methods->ml_name; ++methods) {
+    Ref d(methods->ml_flags & METH_STATIC ? PyCFunction_New(methods, nullptr) : PyDescr_NewMethod(type, methods));
+    check(d.get());
+    check(PyDict_SetItemString(type->tp_dict, methods->ml_name, d.get()));
+  }
+  PyType_Modified(type);
+}
+
+}  // namespace facula::python

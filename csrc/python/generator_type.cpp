@@ -1,0 +1,195 @@
+// facula.Generator: the Python object of a source of random numbers.
+#include "op/ops.h"
+#include "python/interop.h"
+
+namespace facula::python {
+namespace {
+
+struct PyGenerator {
+  PyObject_HEAD
+  Generator* generator;  // owned
+  PyObject* weakrefs;
+};
+PyTypeObject* generator_type;
+
+Generator& self_generator(PyObject* o) { return *reinterpret_cast<PyGenerator*>(o)->generator; }
+
+PyObject* adopt_generator(PyTypeObject* type, Generator* g) {  // takes over the caller's reference
+  PyObject* o = type->tp_alloc(type, 0);
+  if (!o) {
+    g->unref();
+    throw PythonError{};
+  }
+  reinterpret_cast<PyGenerator*>(o)->generator = g;
+  return o;
+}
+
+PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guarded([&] {
+    static const char* names[] = {"device", nullptr};
+    PyObject* where = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &where)) throw PythonError{};
+    Device device = where == Py_None ? Device{} : resolve_device(device_of(where));
+    if (device.is_meta()) runtime_error("Generator(): the meta device has no random numbers");
+    return adopt_generator(type, new Generator(device));
+  });
+}
+
+void generator_dealloc(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  auto* self = reinterpret_cast<PyGenerator*>(o);
+  if (self->weakrefs) PyObject_ClearWeakRefs(o);
+  if (self->generator) self->generator->unref();
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+// The methods below wait for a mutex that a thread without the GIL may hold, so they let go of it.
+
+uint64_t seed_of(PyObject* o) {
+  Ref number(check(PyNumber_Index(o)));
+  int overflow = 0;
+  int64_t v = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
+  if (!overflow) return uint64_t(v);  // negative seeds count from 2**64 down
+  uint64_t u = overflow > 0 ? PyLong_AsUnsignedLongLong(number.get()) : 0;
+  if (overflow < 0 || PyErr_Occurred()) {
+    PyErr_Clear();
+    value_error("Overflow when unpacking long: a seed is in [-2**63, 2**64)");
+  }
+  return u;
+}
+
+PyObject* manual_seed(PyObject* o, PyObject* value) {
+  return guarded([&] {
+    uint64_t seed = seed_of(value);
+    {
+      WithoutGil released;
+      self_generator(o).manual_seed(seed);
+    }
+    return Py_NewRef(o);
+  });
+}
+PyObject* seed(PyObject* o, PyObject*) {
+  return guarded([&] {
+    uint64_t v;
+    {
+      WithoutGil released;
+      v = self_generator(o).seed();
+    }
+    return check(PyLong_FromUnsignedLongLong(v));
+  });
+}
+PyObject* initial_seed(PyObject* o, PyObject*) {
+  return guarded([&] {
+    uint64_t v;
+    {
+      WithoutGil released;
+      v = self_generator(o).initial_seed();
+    }
+    return check(PyLong_FromUnsignedLongLong(v));
+  });
+}
+
+void read_state(PyObject* o, uint8_t* bytes) {
+  WithoutGil released;
+  self_generator(o).get_state(bytes);
+}
+void write_state(PyObject* o, const void* bytes, size_t size) {
+  WithoutGil released;
+  self_generator(o).set_state(static_cast<const uint8_t*>(bytes), size);
+}
+
+PyObject* get_state(PyObject* o, PyObject*) {
+  return guarded([&] {
+    Tensor t = empty_tensor(Dims{int64_t(Generator::kStateBytes)}, DType::UInt8, Device{});
+    read_state(o, t.data_as<uint8_t>());
+    return wrap(t);
+  });
+}
+PyObject* set_state(PyObject* o, PyObject* state) {
+  return guarded([&] {
+    if (!is_tensor(state)) type_error("expected a facula.ByteTensor, but got ", Py_TYPE(state)->tp_name);
+    if (unwrap(state).dtype() != DType::UInt8) type_error("RNG state must be a facula.ByteTensor, got dtype ", unwrap(state).dtype());
+    if (unwrap(state).is_meta()) runtime_error("RNG state must be on the CPU, got a tensor on meta");
+    Tensor t = op::contiguous(convert_tensor(unwrap(state), DType::None, Device{}, false));
+    write_state(o, t.data(), size_t(t.numel()));
+    return Py_NewRef(o);
+  });
+}
+PyObject* clone_state(PyObject* o, PyObject*) {
+  return guarded([&] {
+    Generator* copy;
+    {
+      WithoutGil released;
+      copy = self_generator(o).clone();
+    }
+    return adopt_generator(generator_type, copy);
+  });
+}
+
+PyObject* generator_reduce(PyObject* o, PyObject*) {
+  return guarded([&] {
+    uint8_t state[Generator::kStateBytes];
+    read_state(o, state);
+    Ref bytes(check(PyBytes_FromStringAndSize(reinterpret_cast<char*>(state), sizeof state)));
+    return check(Py_BuildValue("(O(s)O)", Py_TYPE(o), to_string(self_generator(o).device).c_str(), bytes.get()));
+  });
+}
+PyObject* generator_setstate(PyObject* o, PyObject* state) {
+  return guarded([&] {
+    if (!PyBytes_Check(state)) type_error("__setstate__(): expected bytes, got ", Py_TYPE(state)->tp_name);
+    write_state(o, PyBytes_AS_STRING(state), size_t(PyBytes_GET_SIZE(state)));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* get_device(PyObject* o, void*) {
+  return guarded([&] { return to_python(self_generator(o).device); });
+}
+
+PyObject* make_default_generator(PyObject*, PyObject*) {
+  return guarded([&] {
+    static PyObject* object = nullptr;
+    if (!object) {
+      default_generator().retain();
+      object = adopt_generator(generator_type, &default_generator());
+    }
+    return Py_NewRef(object);
+  });
+}
+
+PyMethodDef methods[] = {
+    {"manual_seed", manual_seed, METH_O,
+     "manual_seed(seed) -> Generator\n\n"
+     "Starts over from a seed.\n\n"
+     "Example::\n\n    >>> facula.Generator().manual_seed(7).initial_seed()\n    7\n"},
+    {"seed", seed, METH_NOARGS, "Starts over from a seed of the system, and returns it."},
+    {"initial_seed", initial_seed, METH_NOARGS, "The seed from which the numbers started."},
+    {"get_state", get_state, METH_NOARGS, "The state as a tensor of bytes, in PyTorch's layout."},
+    {"set_state", set_state, METH_O, "Goes on from a state that get_state returned."},
+    {"clone_state", clone_state, METH_NOARGS, "Another generator that goes on with the same numbers."},
+    {"__reduce__", generator_reduce, METH_NOARGS, nullptr},
+    {"__setstate__", generator_setstate, METH_O, nullptr},
+    {}};
+PyGetSetDef getset[] = {{"device", get_device, nullptr, "The device of the tensors that it fills.", nullptr}, {}};
+PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyGenerator, weakrefs), READONLY, nullptr}, {}};
+PyType_Slot slots[] = {{Py_tp_new, (void*)generator_new}, {Py_tp_dealloc, (void*)generator_dealloc},
+                       {Py_tp_methods, methods}, {Py_tp_getset, getset}, {Py_tp_members, members},
+                       {Py_tp_doc, (void*)"Generator(device='cpu'): a source of random numbers with its own state."}, {}};
+PyType_Spec spec = {"facula.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+
+PyMethodDef functions[] = {
+    {"_default_generator", make_default_generator, METH_NOARGS, "The generator of draws that name none."}, {}};
+
+}  // namespace
+
+void init_generator_type(PyObject* module) {
+  generator_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
+  check(PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(generator_type)));
+  add_functions(module, functions);
+}
+
+bool is_generator(PyObject* o) { return PyObject_TypeCheck(o, generator_type); }
+Generator* generator_of(PyObject* o) { return &self_generator(o); }
+
+}  // namespace facula::python

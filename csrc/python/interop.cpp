@@ -1,0 +1,393 @@
+// Memory of others under tensors: who keeps it alive, buffers, array interfaces, asarray.
+#include "python/interop.h"
+
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "op/ops.h"
+
+namespace facula::python {
+namespace {
+
+std::atomic<bool> g_interpreter_gone{false};
+bool g_warn_always = false;
+
+struct Buffer {  // an export that ends with the scope, unless it was taken over
+  Py_buffer* view = nullptr;
+
+  Buffer(PyObject* o, int flags) : view(new Py_buffer) {
+    if (PyObject_GetBuffer(o, view, flags) == 0) return;
+    delete view;
+    throw PythonError{};
+  }
+  Buffer(const Buffer&) = delete;
+  ~Buffer() {
+    if (!view) return;
+    PyBuffer_Release(view);
+    delete view;
+  }
+  Py_buffer* take() { return std::exchange(view, nullptr); }
+};
+
+// A tensor over the bytes from `at` on; the export lives as long as the tensor's storage.
+Tensor tensor_over_buffer(Buffer& buffer, char* at, size_t bytes, IntSpan sizes, IntSpan strides,
+                          DType dtype) {
+  if (buffer.view->readonly) warn_not_writable("buffer");
+  Storage* s = borrow_storage(bytes ? at : nullptr, bytes, Device{}, release_buffer, nullptr);
+  s->context = buffer.take();
+  return tensor_on_storage(s, sizes, strides, 0, dtype);
+}
+
+Tensor tensor_from_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset) {
+  if (!PyObject_CheckBuffer(o)) value_error("object does not implement Python buffer protocol: ", Py_TYPE(o)->tp_name);
+  Buffer buffer(o, PyBUF_SIMPLE);
+  int64_t length = buffer.view->len, item = int64_t(item_size(dtype));
+  if (length <= 0 || count == 0)
+    value_error("both buffer length (", length, ") and count (", count, ") must not be 0");
+  if (offset < 0 || offset >= length)
+    value_error("offset (", offset, " bytes) must be non-negative and no greater than buffer length (", length,
+                " bytes) minus 1");
+  int64_t available = length - offset;
+  if (count < 0) {
+    if (available % item)
+      value_error("buffer length (", available, " bytes) after offset (", offset,
+                  " bytes) must be a multiple of element size (", item, ")");
+    count = available / item;
+  } else if (count > available / item) {
+    value_error("requested buffer length (", count, " * ", item, " bytes) after offset (", offset,
+                " bytes) must not be greater than actual buffer length (", length, " bytes)");
+  }
+  return tensor_over_buffer(buffer, static_cast<char*>(buffer.view->buf) + offset, size_t(count * item), Dims{count},
+                            Dims{1}, dtype);
+}
+
+// ---- the array interface, version 3 (a dict; see NumPy's "The array interface protocol")
+
+Dims dims_of(PyObject* sequence, const char* what) {
+  if (!PyTuple_Check(sequence) && !PyList_Check(sequence))
+    type_error("__array_interface__: ", what, " must be a tuple of ints, not ", Py_TYPE(sequence)->tp_name);
+  Ref items(check(PySequence_Tuple(sequence)));
+  Py_ssize_t n = PyTuple_GET_SIZE(items.get());
+  if (n > kMaxDims) value_error("a tensor has at most ", kMaxDims, " dimensions, this array has ", n);
+  Dims dims;
+  for (Py_ssize_t i = 0; i < n; ++i) dims.push_back(index_of(PyTuple_GET_ITEM(items.get(), i)));
+  return dims;
+}
+
+DType dtype_of_typestr(PyObject* o) {
+  const char* s = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
+  if (!s) {
+    PyErr_Clear();
+    type_error("__array_interface__: typestr must be a string such as '<f4'");
+  }
+  char* end = nullptr;
+  long bytes = std::strlen(s) >= 3 ? std::strtol(s + 2, &end, 10) : 0;
+  DType d = end && *end == 0 ? dtype_of_kind(s[1], bytes) : DType::None;
+  if (d == DType::None)
+    type_error("can't convert an array of type '", s, "'. The only supported types are: ", supported_array_dtypes());
+  char foreign = std::endian::native == std::endian::little ? '>' : '<';
+  if (s[0] == foreign && bytes > 1)
+    value_error("the array has byte order different from the native byte order; convert it to native order first");
+  return d;
+}
+
+Tensor tensor_from_interface(PyObject* o, PyObject* interface) {
+  if (!PyDict_Check(interface))
+    type_error("__array_interface__ must be a dict, not ", Py_TYPE(interface)->tp_name);
+  auto entry = [&](const char* key) {  // borrowed; null for None too
+    PyObject* found = PyDict_GetItemString(interface, key);
+    return found == Py_None ? nullptr : found;
+  };
+  DType dtype = dtype_of_typestr(entry("typestr"));
+  int64_t item = int64_t(item_size(dtype));
+  PyObject* shape = entry("shape");
+  if (!shape) value_error("__array_interface__ has no shape");
+  Dims sizes = dims_of(shape, "shape");
+  for (int64_t s : sizes)
+    if (s < 0) value_error("__array_interface__: negative size in shape ", IntSpan(sizes));
+  Dims strides = contiguous_strides(sizes);
+  if (PyObject* given = entry("strides")) {
+    strides = dims_of(given, "strides");
+    if (strides.size() != sizes.size()) value_error("__array_interface__: strides and shape differ in length");
+    for (int64_t& s : strides) {
+      if (s % item) value_error("the array's strides are not a multiple of the element byte size; copy it first");
+      s /= item;
+    }
+  }
+  size_t bytes = checked_extent(sizes, strides, dtype);
+
+  PyObject* data = entry("data");
+  if (data && PyTuple_Check(data)) {
+    if (PyTuple_GET_SIZE(data) != 2) value_error("__array_interface__: data must be (address, read-only flag)");
+    Ref number(check(PyNumber_Long(PyTuple_GET_ITEM(data, 0))));
+    void* address = PyLong_AsVoidPtr(number.get());
+    if (PyErr_Occurred()) throw PythonError{};
+    if (!address && bytes) value_error("__array_interface__: the address is null");
+    if (check(PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)))) warn_not_writable("array");
+    // The interface may own what the address points to, so it is kept with the object.
+    Ref keep(check(PyTuple_Pack(2, o, interface)));
+    Storage* s = borrow_storage(bytes ? address : nullptr, bytes, Device{}, release_object, nullptr);
+    s->context = keep.release();
+    return tensor_on_storage(s, sizes, strides, 0, dtype);
+  }
+  Buffer buffer(data ? data : o, PyBUF_SIMPLE);
+  PyObject* start = entry("offset");
+  int64_t offset = start ? index_of(start) : 0;
+  if (offset < 0 || offset > buffer.view->len || bytes > size_t(buffer.view->len - offset))
+    value_error("__array_interface__: shape ", IntSpan(sizes), " at offset ", offset, " does not fit into a buffer of ",
+                int64_t(buffer.view->len), " bytes");
+  return tensor_over_buffer(buffer, static_cast<char*>(buffer.view->buf) + offset, bytes, sizes, strides, dtype);
+}
+
+// ---- asarray, as_tensor, frombuffer
+
+enum class Copy { IfNeeded, Always, Never };
+
+Copy copy_of(PyObject* o) {
+  if (!o || o == Py_None) return Copy::IfNeeded;
+  if (!PyBool_Check(o)) type_error("asarray(): argument 'copy' must be bool or None, not ", Py_TYPE(o)->tp_name);
+  return o == Py_True ? Copy::Always : Copy::Never;
+}
+DType optional_dtype(PyObject* o) { return o && o != Py_None ? dtype_of(o) : DType::None; }
+Device optional_device(PyObject* o) { return o && o != Py_None ? resolve_device(device_of(o)) : kNoDevice; }
+
+bool is_plain_data(PyObject* o) {  // what most calls pass, and what has no array protocol
+  return PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyUnicode_Check(o) || o == Py_None || is_number(o);
+}
+
+PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    static const char* names[] = {"data", "dtype", "device", nullptr};
+    PyObject *data, *dtype_arg = nullptr, *device_arg = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", const_cast<char**>(names), &data, &dtype_arg, &device_arg))
+      throw PythonError{};
+    DType dtype = optional_dtype(dtype_arg);
+    Device device = optional_device(device_arg);
+    if (is_tensor(data)) {
+      Tensor t = convert_tensor(unwrap(data), dtype, device, false);
+      return t.is(unwrap(data)) ? Py_NewRef(data) : wrap(t);
+    }
+    Tensor t;
+    if (!is_plain_data(data)) t = share_array(data);
+    if (!t.defined()) return wrap(tensor_from_data(data, dtype, device));
+    if (device.type == DeviceType::None) device = resolve_device(default_device());
+    return wrap(convert_tensor(t, dtype, device, false));
+  });
+}
+
+PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    static const char* names[] = {"obj", "dtype", "device", "copy", "requires_grad", nullptr};
+    PyObject *o, *dtype_arg = nullptr, *device_arg = nullptr, *copy_arg = nullptr;
+    int want_grad = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOp:asarray", const_cast<char**>(names), &o, &dtype_arg, &device_arg,
+                                     &copy_arg, &want_grad))
+      throw PythonError{};
+    DType dtype = optional_dtype(dtype_arg);
+    Device device = optional_device(device_arg);
+    Copy copy = copy_of(copy_arg);
+
+    Tensor t;
+    if (is_tensor(o)) {
+      t = unwrap(o);
+    } else if (!is_plain_data(o)) {
+      t = share_array(o);
+      if (!t.defined() && PyObject_CheckBuffer(o))
+        t = tensor_from_buffer(o, dtype == DType::None ? default_dtype() : dtype, -1, 0);
+    }
+    if (t.defined()) {
+      bool other_dtype = dtype != DType::None && dtype != t.dtype();
+      bool other_device = device.type != DeviceType::None && device != t.device();
+      if (copy == Copy::Never && other_device)
+        value_error("can't alias tensor from device '", t.device(), "' to '", device, "'; leave copy=False out");
+      if (copy == Copy::Never && other_dtype)
+        value_error("can't alias tensor with dtype ", t.dtype(), " into dtype ", dtype, "; leave copy=False out");
+      t = convert_tensor(t, dtype, device, copy == Copy::Always);
+    } else {
+      if (copy == Copy::Never) value_error("can't alias arbitrary sequence into a tensor; leave copy=False out");
+      t = tensor_from_data(o, dtype, device);
+    }
+    if (want_grad) set_requires_grad(t, true);
+    else if (requires_grad(t)) t = detach_tensor(t);
+    return is_tensor(o) && t.is(unwrap(o)) ? Py_NewRef(o) : wrap(t);
+  });
+}
+
+PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    static const char* names[] = {"buffer", "dtype", "count", "offset", "requires_grad", nullptr};
+    PyObject *o, *dtype_arg = nullptr;
+    Py_ssize_t count = -1, offset = 0;
+    int want_grad = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|Onnp:frombuffer", const_cast<char**>(names), &o, &dtype_arg, &count,
+                                     &offset, &want_grad))
+      throw PythonError{};
+    if (!dtype_arg) type_error("frombuffer() missing 1 required argument: 'dtype'");
+    if (!is_dtype(dtype_arg))
+      type_error("frombuffer(): argument 'dtype' must be facula.dtype, not ", Py_TYPE(dtype_arg)->tp_name);
+    Tensor t = tensor_from_buffer(o, dtype_of(dtype_arg), count, offset);
+    if (want_grad) set_requires_grad(t, true);
+    return wrap(t);
+  });
+}
+
+PyObject* set_warn_always(PyObject*, PyObject* on) {
+  int value = PyObject_IsTrue(on);
+  if (value < 0) return nullptr;
+  g_warn_always = value;
+  Py_RETURN_NONE;
+}
+PyObject* is_warn_always_enabled(PyObject*, PyObject*) { return PyBool_FromLong(g_warn_always); }
+
+#define KEYWORDS(name, f, doc) {name, (PyCFunction)(void*)f, METH_VARARGS | METH_KEYWORDS, doc}
+PyMethodDef functions[] = {
+    KEYWORDS("_as_tensor", as_tensor,
+             "as_tensor(data, dtype=None, device=None) -> Tensor\n\n"
+             "``data`` as a tensor, over the same memory where dtype and device allow it.\n\n"
+             "Example::\n\n    >>> facula.as_tensor([1, 2])\n    tensor([1, 2])\n"),
+    KEYWORDS("_asarray", asarray,
+             "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor\n\n"
+             "``obj`` as a tensor: a tensor, array, DLPack exporter, buffer, number or sequence. Memory is\n"
+             "shared where it can be; ``copy=True`` always copies, ``copy=False`` never does. A buffer is\n"
+             "read as elements of ``dtype``.\n\n"
+             "Example::\n\n    >>> facula.asarray(bytearray(8), dtype=facula.float32)\n    tensor([0., 0.])\n"),
+    KEYWORDS("_frombuffer", frombuffer,
+             "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor\n\n"
+             "A one-dimensional tensor over the memory of an object with the buffer protocol, which cannot\n"
+             "be resized while the tensor lives.\n\n"
+             "Example::\n\n    >>> facula.frombuffer(bytearray(b'ab'), dtype=facula.uint8)\n"
+             "    tensor([97, 98], dtype=facula.uint8)\n"),
+    {"_set_warn_always", set_warn_always, METH_O, "Shows warnings that come once every time (for tests)."},
+    {"_is_warn_always_enabled", is_warn_always_enabled, METH_NOARGS, "What _set_warn_always set."},
+    {}};
+
+}  // namespace
+
+bool interpreter_alive() {
+  if (g_interpreter_gone.load(std::memory_order_relaxed)) return false;
+  // A thread that asks for the GIL while the interpreter shuts down is ended or hangs, unless it is
+  // the one that shuts it down, which has the GIL.
+#if PY_VERSION_HEX >= 0x030D0000
+  bool ending = Py_IsFinalizing();
+#else
+  bool ending = _Py_IsFinalizing();
+#endif
+  return !ending || PyGILState_Check();
+}
+
+void release_object(Storage* s) {
+  run_with_gil([&] { Py_XDECREF(static_cast<PyObject*>(s->context)); });
+}
+
+void release_buffer(Storage* s) {
+  auto* view = static_cast<Py_buffer*>(s->context);
+  if (!view) return;
+  run_with_gil([&] { PyBuffer_Release(view); });
+  delete view;
+}
+
+size_t checked_extent(IntSpan sizes, Dims& strides, DType dtype) {
+  if (sizes.size() > kMaxDims) value_error("a tensor has at most ", kMaxDims, " dimensions, this array has ", sizes.size());
+  int64_t numel = checked_numel(sizes);
+  if (numel == 0) {
+    strides = contiguous_strides(sizes);
+    return 0;
+  }
+  int64_t last = 0, bytes = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (strides[i] < 0 && sizes[i] == 1) strides[i] = 1;
+    if (strides[i] < 0)
+      value_error("at least one stride in the given array is negative, and tensors with negative strides are not supported. "
+                  "Copy the array first, with array.copy()");
+    int64_t reach;
+    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last))
+      value_error("sizes ", sizes, " and strides ", IntSpan(strides), " overflow the address range");
+  }
+  if (__builtin_mul_overflow(last + 1, int64_t(item_size(dtype)), &bytes))
+    value_error("sizes ", sizes, " and strides ", IntSpan(strides), " overflow the address range");
+  return size_t(bytes);
+}
+
+void warn_once(bool& shown, const char* text) {
+  if (shown && !g_warn_always) return;
+  shown = true;
+  check(PyErr_WarnEx(PyExc_UserWarning, text, 1));
+}
+
+void warn_not_writable(const char* what) {
+  static bool shown = false;
+  if (shown && !g_warn_always) return;
+  std::string message = text("The given ", what, " is not writable, and tensors are always writable: writing to this tensor "
+                             "changes memory that was meant to stay as it is. Copy the ", what,
+                             " first, or make it writable. This warning is shown once in a program.");
+  warn_once(shown, message.c_str());
+}
+
+Ref optional_attribute(PyObject* o, const char* name) {
+  Ref found(PyObject_GetAttrString(o, name));
+  if (found) return found;
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw PythonError{};
+  PyErr_Clear();
+  return {};
+}
+
+Device resolve_device(Device d) {
+  if (d.is_cuda()) return d.index < 0 ? current_cuda_device() : d;
+  return Device{d.type, -1};
+}
+
+Tensor convert_tensor(const Tensor& t, DType dtype, Device device, bool copy) {
+  bool same_dtype = dtype == DType::None || dtype == t.dtype();
+  bool same_device = device.type == DeviceType::None || device == t.device();
+  if (same_dtype && same_device && !copy) return t;
+  if (t.numel() < 1 << 16) return op::_to_copy(t, dtype, device);
+  WithoutGil released;
+  return op::_to_copy(t, dtype, device);
+}
+
+PyObject* call_method_override(PyObject* self, const char* name, PyObject* const* args, Py_ssize_t count,
+                               PyObject* names) {
+  if (Py_TYPE(self) == tensor_type && !override_active()) return nullptr;
+  if (!torch_function_enabled()) return nullptr;
+  std::vector<PyObject*> overloaded;
+  if (has_override(self)) overloaded.push_back(self);
+  if (overloaded.empty() && !override_active()) return nullptr;
+  PyObject* method = PyDict_GetItemString(tensor_base_type->tp_dict, name);
+  if (!method) return nullptr;
+  std::vector<PyObject*> all{self};
+  all.insert(all.end(), args, args + count + (names ? PyTuple_GET_SIZE(names) : 0));
+  return call_override(method, all.data(), size_t(count) + 1, names, overloaded);
+}
+
+void add_properties(PyTypeObject* type, PyGetSetDef* properties) {
+  for (; properties->name; ++properties) {
+    Ref d(check(PyDescr_NewGetSet(type, properties)));
+    check(PyDict_SetItemString(type->tp_dict, properties->name, d.get()));
+  }
+  PyType_Modified(type);
+}
+
+Tensor share_array(PyObject* o) {
+  if (PyUnicode_Check(o) || PyBytes_Check(o) || PyByteArray_Check(o) || PyType_Check(o)) return {};
+  if (is_ndarray(o)) return tensor_from_ndarray(o);
+  if (is_dlpack_capsule(o)) return tensor_from_dlpack(o);
+  if (Ref interface = optional_attribute(o, "__array_interface__")) return tensor_from_interface(o, interface.get());
+  if (optional_attribute(o, "__dlpack__")) return tensor_from_dlpack(o);
+  if (Ref method = optional_attribute(o, "__array__")) {
+    Ref array(check(PyObject_CallNoArgs(method.get())));
+    if (!is_ndarray(array.get()))
+      type_error(Py_TYPE(o)->tp_name, ".__array__() must return an array, not ", Py_TYPE(array.get())->tp_name);
+    return tensor_from_ndarray(array.get());
+  }
+  return {};
+}
+
+void init_interop(PyObject* module) {
+  Py_AtExit([] { g_interpreter_gone = true; });
+  add_functions(module, functions);
+  init_numpy(module);
+  init_dlpack(module);
+}
+
+}  // namespace facula::python

@@ -1,0 +1,209 @@
+// grad_fn: the Python object of a tape node. Each node name has a type of its own.
+#include <cstring>
+#include <map>
+
+#include "op/ops.h"
+#include "python/hooks.h"
+#include "python/node_type.h"
+
+namespace facula::python {
+
+PyTypeObject* node_type = nullptr;
+
+namespace {
+
+PyNode* cast(PyObject* o) { return reinterpret_cast<PyNode*>(o); }
+
+Node* node_of(PyObject* o) {
+  Node* n = cast(o)->node;
+  if (!n) runtime_error("this graph node is gone: keep a tensor that was computed with it alive");
+  return n;
+}
+
+void node_dealloc(PyObject* o) {
+  PyNode* self = cast(o);
+  PyTypeObject* type = Py_TYPE(o);
+  PyObject_GC_UnTrack(o);
+  if (self->weakrefs) PyObject_ClearWeakRefs(o);
+  Py_CLEAR(self->dict);
+  if (Node* n = std::exchange(self->node, nullptr); n && self->owns) {
+    n->python = nullptr;
+    n->unref();
+  }
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+int node_traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(o));
+  Py_VISIT(cast(o)->dict);
+  return 0;
+}
+int node_clear(PyObject* o) {
+  Py_CLEAR(cast(o)->dict);
+  return 0;
+}
+
+PyObject* node_name(PyObject* o, PyObject*) {
+  return guarded([&] { return PyUnicode_FromString(node_of(o)->name); });
+}
+PyObject* node_sequence(PyObject* o, PyObject*) {
+  return guarded([&] { return PyLong_FromUnsignedLongLong(node_of(o)->sequence); });
+}
+PyObject* node_repr(PyObject* o) { return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(o)->tp_name + (std::strrchr(Py_TYPE(o)->tp_name, '.') ? std::strrchr(Py_TYPE(o)->tp_name, '.') - Py_TYPE(o)->tp_name + 1 : 0), (void*)o); }
+
+PyObject* next_functions(PyObject* o, void*) {
+  return guarded([&] {
+    Node* n = node_of(o);
+    Ref t(check(PyTuple_New(n->edges.size())));
+    for (uint32_t i = 0; i < n->edges.size(); ++i) {
+      Ref child(n->edges[i].node ? wrap_node(NodeRef::share(n->edges[i].node)) : Py_NewRef(Py_None));
+      PyTuple_SET_ITEM(t.get(), i, check(Py_BuildValue("(OI)", child.get(), n->edges[i].input_nr)));
+    }
+    return t.release();
+  });
+}
+PyObject* metadata(PyObject* o, void*) {
+  return guarded([&] {
+    Node* n = node_of(o);
+    if (!n->metadata) n->metadata = check(PyDict_New());
+    return Py_NewRef(static_cast<PyObject*>(n->metadata));
+  });
+}
+PyObject* variable(PyObject* o, void*) {
+  return guarded([&]() -> PyObject* {
+    Node* n = node_of(o);
+    if (std::strcmp(n->name, "AccumulateGrad")) raise_python(PyExc_AttributeError, "only AccumulateGrad nodes have a variable");
+    return wrap(Tensor::share(static_cast<TensorImpl*>(n->extra)));
+  });
+}
+
+// _saved_self, _saved_dim ...: what the node keeps for its derivative.
+PyObject* node_getattro(PyObject* o, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(o, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  const char* text_ = PyUnicode_AsUTF8(name);
+  Node* n = cast(o)->node;
+  if (!text_ || !n || !n->op || std::strncmp(text_, "_saved_", 7)) return nullptr;
+  const OpDef& op = *n->op;
+  for (int k = 0; k < op.saved_arg_count + op.saved_ret_count; ++k) {
+    bool ret = k >= op.saved_arg_count;
+    const SaveSpec& spec = ret ? op.saved_rets[k - op.saved_arg_count] : op.saved_args[k];
+    const char* what = ret ? (op.ret_names ? op.ret_names[spec.index] : "result") : op.args[spec.index].name;
+    std::string full = std::string(what) + (spec.what == SaveSpec::What::Sizes ? "_sym_sizes" : "");
+    if (full != text_ + 7) continue;
+    PyErr_Clear();
+    return guarded([&]() -> PyObject* {
+      Tensor holder;
+      Value v = n->value(k, holder);
+      switch (v.tag()) {
+        case Value::Tag::Tensor: return wrap(v.tensor());
+        case Value::Tag::Ints: return make_tuple(v.ints());
+        case Value::Tag::Tensors: return wrap_list(std::vector<Tensor>(v.tensors().begin(), v.tensors().end()));
+        case Value::Tag::String: return PyUnicode_FromStringAndSize(v.text().data(), Py_ssize_t(v.text().size()));
+        case Value::Tag::DType: return to_python(v.dtype());
+        case Value::Tag::None: return Py_NewRef(Py_None);
+        default: return to_python(v.scalar());
+      }
+    });
+  }
+  return nullptr;
+}
+
+template <class Make>
+PyObject* hook_dict(PyObject* o, Make make) {
+  return guarded([&] { return make(node_of(o)->ensure_hooks()); });
+}
+PyObject* pre_hooks(PyObject* o, PyObject*) {
+  return hook_dict(o, [](NodeHooks& h) -> PyObject* {
+    for (auto& p : h.pre_hooks)
+      if (auto* d = dynamic_cast<DictHook*>(p.get())) return Py_NewRef(d->dict);
+    Ref dict(check(PyDict_New()));
+    h.pre_hooks.push_back(std::make_shared<DictHook>(dict.get(), HookKind::Node));
+    return dict.release();
+  });
+}
+PyObject* post_hooks(PyObject* o, PyObject*) {
+  return hook_dict(o, [](NodeHooks& h) -> PyObject* {
+    for (auto& p : h.post_hooks)
+      if (auto* d = dynamic_cast<DictPostHook*>(p.get())) return Py_NewRef(d->dict);
+    Ref dict(check(PyDict_New()));
+    h.post_hooks.push_back(std::make_shared<DictPostHook>(dict.get()));
+    return dict.release();
+  });
+}
+PyObject* register_in(PyObject* o, PyObject* hook, PyObject* (*dict_of)(PyObject*, PyObject*)) {
+  return guarded([&] {
+    static PyObject* handle_type = import_attribute("facula.utils.hooks", "RemovableHandle");
+    if (!handle_type) throw PythonError{};
+    Ref dict(check(dict_of(o, nullptr)));
+    Ref handle(check(PyObject_CallOneArg(handle_type, dict.get())));
+    Ref id(check(PyObject_GetAttrString(handle.get(), "id")));
+    check(PyDict_SetItem(dict.get(), id.get(), hook));
+    return handle.release();
+  });
+}
+PyObject* register_hook(PyObject* o, PyObject* hook) { return register_in(o, hook, post_hooks); }
+PyObject* register_prehook(PyObject* o, PyObject* hook) { return register_in(o, hook, pre_hooks); }
+
+PyObject* node_new(PyTypeObject* type, PyObject*, PyObject*) { return type->tp_alloc(type, 0); }
+
+PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the derivative."},
+                         {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
+                         {"register_hook", register_hook, METH_O, "Calls hook(grad_inputs, grad_outputs) after this node has run."},
+                         {"register_prehook", register_prehook, METH_O, "Calls hook(grad_outputs) before this node runs."},
+                         {}};
+PyGetSetDef getset[] = {{"next_functions", next_functions, nullptr, "The nodes that gradients go to, with their input numbers.", nullptr},
+                        {"metadata", metadata, nullptr, "A dict for notes that live as long as the node.", nullptr},
+                        {"variable", variable, nullptr, "The leaf of an AccumulateGrad node.", nullptr},
+                        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                        {}};
+PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr},
+                         {"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weakrefs), READONLY, nullptr},
+                         {}};
+PyType_Slot slots[] = {{Py_tp_new, (void*)node_new},       {Py_tp_dealloc, (void*)node_dealloc}, {Py_tp_traverse, (void*)node_traverse},
+                       {Py_tp_clear, (void*)node_clear},   {Py_tp_repr, (void*)node_repr},       {Py_tp_methods, methods},
+                       {Py_tp_getset, getset},             {Py_tp_members, members},             {Py_tp_getattro, (void*)node_getattro},
+                       {Py_tp_doc, (void*)"A node of the autograd graph."}, {}};
+PyType_Spec spec = {"facula.autograd.graph.Node", sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+
+PyTypeObject* type_named(const char* name) {
+  static std::map<std::string, PyTypeObject*> types;
+  PyTypeObject*& t = types[name];
+  if (!t) {
+    auto* full = new std::string(std::string("facula.autograd.graph.") + name);
+    PyType_Slot none[] = {{Py_tp_dealloc, (void*)node_dealloc}, {Py_tp_traverse, (void*)node_traverse}, {Py_tp_clear, (void*)node_clear}, {}};
+    PyType_Spec s = {full->c_str(), sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, none};
+    t = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpecWithBases(&s, (PyObject*)node_type)));
+  }
+  return t;
+}
+
+void drop_metadata(void* dict) {
+  if (!Py_IsInitialized()) return;
+  WithGil gil;
+  Py_DECREF(static_cast<PyObject*>(dict));
+}
+
+}  // namespace
+
+PyObject* wrap_node(const NodeRef& node) {
+  Node* n = node.get();
+  if (!n) return Py_NewRef(Py_None);
+  if (PyObject* ctx = function_context(n)) return Py_NewRef(ctx);
+  if (n->python) return Py_NewRef(static_cast<PyObject*>(n->python));
+  PyTypeObject* t = type_named(n->name);
+  PyObject* o = check(t->tp_alloc(t, 0));
+  n->retain();
+  cast(o)->node = n;
+  cast(o)->owns = true;
+  n->python = o;
+  return o;
+}
+
+void init_node_type(PyObject* module) {
+  node_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
+  release_node_metadata = drop_metadata;
+  check(PyModule_AddObjectRef(module, "Node", (PyObject*)node_type));
+}
+
+}  // namespace facula::python

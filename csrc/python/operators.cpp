@@ -1,0 +1,312 @@
+// The callables of the operators: one type for functions and one for methods, both over the same
+// records and the same parser.
+#include <cstring>
+#include <map>
+
+#include "python/parse.h"
+
+namespace facula::python {
+namespace {
+
+struct Overload {
+  const OpDef* op;
+  uint8_t variants;
+};
+
+struct PyOperator {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  const char* name;  // with the namespace, "linalg.norm"
+  Overload* overloads;
+  int count;
+  bool in_place;
+  bool method;
+};
+
+PyTypeObject *function_type, *method_type;
+PyObject* g_functions;  // name -> function
+PyObject* g_methods;    // name -> method
+constexpr int64_t kReleaseGilAbove = 1 << 16;  // elements
+
+int64_t work_of(const OpDef& op, const Value* args) {
+  int64_t n = 0;
+  for (int i = 0; i < op.arg_count; ++i) {
+    if (args[i].tag() == Value::Tag::Tensor) n += args[i].tensor().numel();
+    else if (args[i].tag() == Value::Tag::Tensors) n += int64_t(args[i].tensors().size()) * 256;
+    else if (args[i].tag() == Value::Tag::Ints && i == 0)  // creation by size
+      for (int64_t k = 1; int64_t s : args[i].ints()) n = k *= s > 0 && k < (1 << 24) ? s : 1;
+  }
+  return n;
+}
+
+void run(const OpDef& op, const Value* args, Rets& rets) {
+  if (work_of(op, args) < kReleaseGilAbove) return call(op, args, rets);
+  WithoutGil released;
+  call(op, args, rets);
+}
+
+// ---- named results: facula.return_types.max(values=..., indices=...)
+PyTypeObject* result_type_of(const OpDef& op) {
+  static std::map<const OpDef*, PyTypeObject*> types;
+  auto& t = types[&op];
+  if (!t) {
+    auto* fields = new PyStructSequence_Field[size_t(op.ret_count) + 1]{};
+    for (int i = 0; i < op.ret_count; ++i) fields[i].name = op.ret_names[i];
+    auto* name = new std::string(std::string("facula.return_types.") + op.name);
+    PyStructSequence_Desc desc{name->c_str(), nullptr, fields, op.ret_count};
+    t = PyStructSequence_NewType(&desc);
+    if (!t) throw PythonError{};
+  }
+  return t;
+}
+
+PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  ParseArena arena;
+  Parsed parsed;
+  const Overload* chosen = nullptr;
+  for (int i = 0; i < self->count && !chosen; ++i) {
+    const Overload& o = self->overloads[i];
+    if (i) arena.reset();
+    parsed.out = nullptr;
+    if (parse_arguments(*o.op, o.variants & kPyOut && !self->in_place, args, count, names, arena, parsed, nullptr)) chosen = &o;
+  }
+  if (!chosen) {
+    std::string message = std::string(self->name) + "(): ";
+    std::string why;
+    if (self->count == 1) {
+      parse_arguments(*self->overloads[0].op, self->overloads[0].variants & kPyOut, args, count, names, arena, parsed, &why);
+      message += why + ". The signature is " + self->name + signature_text(*self->overloads[0].op);
+    } else {
+      message += "received an invalid combination of arguments - got (";
+      for (Py_ssize_t i = 0; i < count; ++i) message += std::string(i ? ", " : "") + Py_TYPE(args[i])->tp_name;
+      if (names)
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); ++k)
+          message += std::string(count + k ? ", " : "") + PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k)) + "=" + Py_TYPE(args[count + k])->tp_name;
+      message += "), but expected one of:";
+      for (int i = 0; i < self->count; ++i) {
+        arena.reset();
+        why.clear();
+        parse_arguments(*self->overloads[i].op, self->overloads[i].variants & kPyOut, args, count, names, arena, parsed, &why);
+        message += "\n * " + signature_text(*self->overloads[i].op) + "\n      does not fit: " + why;
+      }
+    }
+    raise_python(PyExc_TypeError, message);
+  }
+  const OpDef& op = *chosen->op;
+  Rets rets;
+  std::vector<Tensor> list;
+  if (op.flags & kOpListResult) rets.list = &list;
+  if (self->in_place || op.flags & kOpMutates) {
+    rets.destination = Destination::InPlace;
+    rets.t[0] = parsed.args[0].tensor();
+  } else if (parsed.out) {
+    rets.destination = Destination::Out;
+    bool many = op.ret_count > 1;
+    auto bad_out = [&] {
+      raise_python(PyExc_TypeError, std::string(self->name) + "(): argument 'out' must be " + (many ? "a tuple of " + std::to_string(op.ret_count) + " Tensors" : "Tensor") + ", not " + Py_TYPE(parsed.out)->tp_name);
+    };
+    if (!many) {
+      if (!is_tensor(parsed.out)) bad_out();
+      rets.t[0] = unwrap(parsed.out);
+    } else {
+      if (!PyTuple_Check(parsed.out) && !PyList_Check(parsed.out)) bad_out();
+      if (PySequence_Size(parsed.out) != op.ret_count) bad_out();
+      for (int i = 0; i < op.ret_count; ++i) {
+        Ref item(check(PySequence_GetItem(parsed.out, i)));
+        if (!is_tensor(item.get())) bad_out();
+        rets.t[i] = unwrap(item.get());
+      }
+    }
+    // dtype= beside out= must agree with it.
+    for (int i = 0; i < op.arg_count; ++i)
+      if (op.args[i].type == ArgType::DType) {
+        if (parsed.args[i].is_none()) {
+          if (op.flags & kOpComposite && !op.args[0].operand && op.args[0].type != ArgType::Tensor) parsed.args[i] = Value(rets.t[0].dtype());
+        } else if (parsed.args[i].dtype() != rets.t[0].dtype()) {
+          runtime_error(self->name, "(): dtype ", parsed.args[i].dtype(), " does not match dtype of out parameter (", rets.t[0].dtype(), ")");
+        }
+      }
+    for (int i = 0; i < op.ret_count; ++i)
+      if (grad_enabled() && requires_grad(rets.t[i]))
+        runtime_error(self->name, "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+  }
+  run(op, parsed.args, rets);
+  if (rets.destination == Destination::InPlace) return Py_NewRef(args[0]);
+  if (parsed.out) return Py_NewRef(parsed.out);
+  return results_to_python(op, rets);
+}
+
+bool needs_override(PyObject* o) {
+  PyTypeObject* t = Py_TYPE(o);
+  if (t == tensor_type || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || o == Py_None || t == &PyUnicode_Type)
+    return false;
+  return has_override(o);
+}
+
+// The arguments whose types bring a __torch_function__, subclasses before their bases.
+void collect_overloaded(PyObject* o, std::vector<PyObject*>& found) {
+  if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    for (Py_ssize_t i = 0; i < n; ++i) collect_overloaded(PySequence_Fast_GET_ITEM(o, i), found);
+    return;
+  }
+  if (!needs_override(o)) return;
+  for (PyObject* f : found)
+    if (Py_TYPE(f) == Py_TYPE(o)) return;
+  size_t at = found.size();
+  for (size_t i = 0; i < found.size(); ++i)
+    if (PyType_IsSubtype(Py_TYPE(o), Py_TYPE(found[i]))) {
+      at = i;
+      break;
+    }
+  found.insert(found.begin() + long(at), o);
+}
+
+PyObject* operator_call(PyObject* callable, PyObject* const* args, size_t flagged, PyObject* names) {
+  auto* self = reinterpret_cast<PyOperator*>(callable);
+  Py_ssize_t count = PyVectorcall_NARGS(flagged);
+  return guarded([&]() -> PyObject* {
+    Py_ssize_t total = count + (names ? PyTuple_GET_SIZE(names) : 0);
+    bool plain = !override_active();
+    for (Py_ssize_t i = 0; i < total && plain; ++i) {
+      PyTypeObject* t = Py_TYPE(args[i]);
+      plain = t == tensor_type || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || args[i] == Py_None ||
+              t == &PyUnicode_Type || is_dtype(args[i]) || is_size(args[i]);
+    }
+    if (!plain && torch_function_enabled()) {
+      std::vector<PyObject*> overloaded;
+      for (Py_ssize_t i = 0; i < total; ++i) collect_overloaded(args[i], overloaded);
+      if (!overloaded.empty() || override_active()) return call_override(callable, args, size_t(count), names, overloaded);
+    }
+    return invoke(self, args, count, names);
+  });
+}
+
+PyObject* operator_repr(PyObject* o) {
+  auto* self = reinterpret_cast<PyOperator*>(o);
+  return self->method ? PyUnicode_FromFormat("<method '%s' of 'facula.Tensor' objects>", self->name)
+                      : PyUnicode_FromFormat("<built-in method %s of facula>", self->name);
+}
+const char* short_name(const PyOperator* self) {
+  const char* dot = std::strrchr(self->name, '.');
+  return dot ? dot + 1 : self->name;
+}
+PyObject* operator_name(PyObject* o, void*) { return PyUnicode_FromString(short_name(reinterpret_cast<PyOperator*>(o))); }
+PyObject* operator_qualname(PyObject* o, void*) {
+  auto* self = reinterpret_cast<PyOperator*>(o);
+  return PyUnicode_FromFormat(self->method ? "Tensor.%s" : "%s", short_name(self));
+}
+PyObject* operator_module(PyObject*, void*) { return PyUnicode_FromString("facula"); }
+PyObject* operator_doc(PyObject* o, void*) {
+  static PyObject* docs = import_attribute("facula._op_docs", "DOCS");
+  auto* self = reinterpret_cast<PyOperator*>(o);
+  if (!docs) Py_RETURN_NONE;
+  std::string name = self->name;
+  PyObject* found = PyDict_GetItemString(docs, name.c_str());
+  if (!found && self->in_place) {
+    name.pop_back();
+    found = PyDict_GetItemString(docs, name.c_str());
+    if (found) return PyUnicode_FromFormat("In-place version of :func:`facula.%s`.\n\n%U", name.c_str(), found);
+  }
+  return Py_NewRef(found ? found : Py_None);
+}
+PyObject* operator_reduce(PyObject* o, PyObject*) {
+  auto* self = reinterpret_cast<PyOperator*>(o);
+  Ref getter(import_attribute("facula._pickling", self->method ? "find_method" : "find_function"));
+  if (!getter) return nullptr;
+  return Py_BuildValue("(O(s))", getter.get(), self->name);
+}
+PyObject* method_get(PyObject* o, PyObject* instance, PyObject*) {
+  if (!instance || instance == Py_None) return Py_NewRef(o);
+  return PyMethod_New(o, instance);
+}
+
+PyGetSetDef operator_getset[] = {{"__name__", operator_name, nullptr, nullptr, nullptr},
+                                 {"__qualname__", operator_qualname, nullptr, nullptr, nullptr},
+                                 {"__module__", operator_module, nullptr, nullptr, nullptr},
+                                 {"__doc__", operator_doc, nullptr, nullptr, nullptr},
+                                 {}};
+PyMethodDef operator_methods[] = {{"__reduce__", operator_reduce, METH_NOARGS, nullptr}, {}};
+PyMemberDef operator_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOperator, vectorcall), READONLY, nullptr}, {}};
+PyType_Slot function_slots[] = {{Py_tp_call, (void*)PyVectorcall_Call}, {Py_tp_repr, (void*)operator_repr},
+                                {Py_tp_getset, operator_getset},        {Py_tp_members, operator_members},
+                                {Py_tp_methods, operator_methods},      {}};
+PyType_Spec function_spec = {"facula._C.OperatorFunction", sizeof(PyOperator), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, function_slots};
+PyType_Slot method_slots[] = {{Py_tp_call, (void*)PyVectorcall_Call}, {Py_tp_repr, (void*)operator_repr},
+                              {Py_tp_getset, operator_getset},        {Py_tp_members, operator_members},
+                              {Py_tp_methods, operator_methods},      {Py_tp_descr_get, (void*)method_get}, {}};
+PyType_Spec method_spec = {"facula._C.OperatorMethod", sizeof(PyOperator), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                           method_slots};
+
+void add(PyObject* dict, PyTypeObject* type, const std::string& name, const std::vector<Overload>& overloads, bool in_place, bool method) {
+  auto* o = reinterpret_cast<PyOperator*>(check(type->tp_alloc(type, 0)));
+  o->vectorcall = operator_call;
+  o->name = strdup(name.c_str());
+  o->overloads = new Overload[overloads.size()];
+  std::copy(overloads.begin(), overloads.end(), o->overloads);
+  o->count = int(overloads.size());
+  o->in_place = in_place;
+  o->method = method;
+  Ref owned(reinterpret_cast<PyObject*>(o));
+  check(PyDict_SetItemString(dict, name.c_str(), owned.get()));
+}
+
+}  // namespace
+
+PyObject* results_to_python(const OpDef& op, Rets& rets) {
+  if (rets.list) return wrap_list(*rets.list);
+  if (op.ret_count == 1) return wrap(std::move(rets.t[0]));
+  if (!op.ret_names) {
+    PyObject* t = check(PyTuple_New(op.ret_count));
+    for (int i = 0; i < op.ret_count; ++i) PyTuple_SET_ITEM(t, i, wrap(std::move(rets.t[i])));
+    return t;
+  }
+  PyObject* t = check(PyStructSequence_New(result_type_of(op)));
+  for (int i = 0; i < op.ret_count; ++i) PyStructSequence_SetItem(t, i, wrap(std::move(rets.t[i])));
+  return t;
+}
+
+PyObject* call_operator(const OpDef& op, const Value* args, Destination destination, const Tensor* out) {
+  Rets rets;
+  std::vector<Tensor> list;
+  if (op.flags & kOpListResult) rets.list = &list;
+  rets.destination = destination;
+  if (out) rets.t[0] = *out;
+  run(op, args, rets);
+  return results_to_python(op, rets);
+}
+
+void init_operators(PyObject* module) {
+  function_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&function_spec)));
+  method_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&method_spec)));
+  std::map<std::string, std::vector<Overload>> functions, methods, in_place;
+  for (int i = 0; i < kPythonEntryCount; ++i) {
+    const PythonEntry& e = kPythonEntries[i];
+    if (e.variants & kPyFunction) functions[e.name].push_back({e.op, e.variants});
+    if (e.variants & kPyMethod) methods[e.name].push_back({e.op, e.variants});
+    if (e.variants & kPyInplace) in_place[std::string(e.name) + "_"].push_back({e.op, e.variants});
+  }
+  g_functions = check(PyDict_New());
+  g_methods = check(PyDict_New());
+  for (auto& [name, list] : functions) add(g_functions, function_type, name, list, false, false);
+  for (auto& [name, list] : methods) add(g_methods, method_type, name, list, false, true);
+  for (auto& [name, list] : in_place) {
+    add(g_methods, method_type, name, list, true, true);
+    if (functions.count(name.substr(0, name.size() - 1))) add(g_functions, function_type, name, list, true, false);
+  }
+  check(PyModule_AddObjectRef(module, "_operators", g_functions));
+  check(PyModule_AddObjectRef(module, "_operator_methods", g_methods));
+  check(PyModule_AddObjectRef(module, "OperatorFunction", (PyObject*)function_type));
+  check(PyModule_AddObjectRef(module, "OperatorMethod", (PyObject*)method_type));
+}
+
+void add_operator_methods(PyTypeObject* type) {
+  PyObject *key, *value;
+  Py_ssize_t at = 0;
+  while (PyDict_Next(g_methods, &at, &key, &value)) check(PyDict_SetItem(type->tp_dict, key, value));
+  PyType_Modified(type);
+}
+
+}  // namespace facula::python

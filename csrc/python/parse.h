@@ -1,0 +1,62 @@
+// One table-driven parser for the arguments of every operator.
+#pragma once
+#include <memory>
+
+#include "op/registry.h"
+#include "python/py.h"
+
+namespace facula::python {
+
+// Memory for parsed lists and complex numbers during one call.
+class ParseArena {
+ public:
+  int64_t* ints(size_t n) {
+    if (used_ + n <= kInts) {
+      int64_t* p = ints_ + used_;
+      used_ += n;
+      return p;
+    }
+    more_.push_back(std::make_unique<int64_t[]>(n));
+    return more_.back().get();
+  }
+  double* floats(size_t n) { return reinterpret_cast<double*>(ints(n)); }
+  std::vector<Tensor>& tensors() {
+    lists_.push_back(std::make_unique<std::vector<Tensor>>());
+    return *lists_.back();
+  }
+  const Scalar& keep(const Scalar& s) {
+    scalars_.push_back(std::make_unique<Scalar>(s));
+    return *scalars_.back();
+  }
+  Value number(const Scalar& s) { return s.is_complex() ? Value(keep(s)) : Value(s); }
+  void reset() {
+    used_ = 0;
+    more_.clear();
+    lists_.clear();
+    scalars_.clear();
+  }
+
+ private:
+  static constexpr size_t kInts = 48;
+  int64_t ints_[kInts];
+  size_t used_ = 0;
+  std::vector<std::unique_ptr<int64_t[]>> more_;
+  std::vector<std::unique_ptr<std::vector<Tensor>>> lists_;
+  std::vector<std::unique_ptr<Scalar>> scalars_;
+};
+
+constexpr int kMaxArgs = 16;
+
+struct Parsed {
+  Value args[kMaxArgs];
+  PyObject* out = nullptr;  // borrowed
+};
+
+// Fills `parsed` when the arguments fit the operator; otherwise says why (when `why` is given).
+bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, Py_ssize_t count, PyObject* names,
+                     ParseArena& arena, Parsed& parsed, std::string* why);
+
+std::string signature_text(const OpDef& op);
+const char* type_text(const ArgDef& arg);
+
+}  // namespace facula::python

@@ -1,0 +1,16 @@
+// Pieces of the tensor type that live in other files.
+#pragma once
+#include "python/py.h"
+
+namespace facula::python {
+
+extern PyGetSetDef tensor_properties[];
+extern PyMethodDef tensor_methods[];
+
+Scalar read_item(const Tensor& t);        // one element, from any device
+PyObject* convert_array(PyObject* array);  // an ndarray as a tensor object
+
+int traverse_autograd(AutogradMeta* meta, visitproc visit, void* arg);
+void clear_autograd_hooks(AutogradMeta* meta);
+
+}  // namespace facula::python

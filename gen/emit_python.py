@@ -1,0 +1,120 @@
+"""Writes the docstrings and the type stubs of the operators."""
+
+from __future__ import annotations
+
+from gen.rows import Row
+from gen.schema import Arg
+
+PYTHON_TYPES = {
+    "Operand": "Tensor", "Operand?": "Tensor | None", "Tensor": "Tensor", "Tensor?": "Tensor | None", "Tensor[]": "Sequence[Tensor]",
+    "Tensor?[]": "Sequence[Tensor | None]", "Scalar": "Number", "Scalar?": "Number | None",
+    "int": "int", "int?": "int | None", "float": "float", "float?": "float | None", "bool": "bool",
+    "bool?": "bool | None", "int[]": "Sequence[int]", "int[]?": "int | Sequence[int] | None",
+    "float[]": "Sequence[float]", "str": "str", "str?": "str | None", "ScalarType?": "dtype | None",
+    "ScalarType": "dtype", "Device?": "Device | None", "MemoryFormat?": "memory_format | None",
+    "Generator?": "Generator | None", "Layout?": "layout | None",
+}
+
+
+def argument(a: Arg) -> str:
+    kind = PYTHON_TYPES[a.type]
+    if a.operand:
+        kind = "Tensor | Number" if not a.optional else "Tensor | Number | None"
+    if a.list_size and a.type == "int[]":
+        kind = "int | Sequence[int]"
+    text = f"{a.name}: {kind}"
+    return text + (f" = {a.default}" if a.default is not None else "")
+
+
+def signature(row: Row, method: bool) -> str:
+    parts, star = (["self"] if method else []), False
+    for i, a in enumerate(row.schema.args):
+        if method and i == 0:
+            continue
+        if a.keyword_only and not star:
+            parts.append("*")
+            star = True
+        text = argument(a)
+        # Python forbids a required argument after one with a default.
+        parts.append(text)
+    if row.out and not method:
+        if not star:
+            parts.append("*")
+        many = len(row.schema.rets) > 1
+        parts.append("out: " + ("tuple[Tensor, ...] | None" if many else "Tensor | None") + " = None")
+    return ", ".join(parts)
+
+
+def returns(row: Row) -> str:
+    if row.schema.returns_list:
+        return "tuple[Tensor, ...]"
+    n = len(row.schema.rets)
+    return "Tensor" if n == 1 else "tuple[" + ", ".join(["Tensor"] * n) + "]"
+
+
+def plain_signature(row: Row) -> str:
+    parts, star = [], False
+    for a in row.schema.args:
+        if a.keyword_only and not star:
+            parts.append("*")
+            star = True
+        parts.append(a.name + (f"={a.default}" if a.default is not None else ""))
+    if row.out:
+        if not star:
+            parts.append("*")
+        parts.append("out=None")
+    return ", ".join(parts)
+
+
+def emit_docs(rows: list[Row]) -> str:
+    docs: dict[str, list[str]] = {}
+    for r in rows:
+        if not r.python or not r.doc:
+            continue
+        text = f"{r.python}({plain_signature(r)}) -> {returns(r)}\n\n{r.doc.strip()}\n"
+        if r.example:
+            body = "\n".join("    " + line for line in r.example.strip().splitlines())
+            text += f"\nExample::\n\n{body}\n"
+        for name in (r.python, *r.aliases):
+            docs.setdefault(name, []).append(text)
+    body = "".join(f"    {n!r}: {chr(10).join(t)!r},\n" for n, t in sorted(docs.items()))
+    return f'"""Docstrings of the operators; generated from ops/, do not edit."""\n\nDOCS = {{\n{body}}}\n'
+
+
+def _functions(by_name: dict[str, list[Row]], indent: str, method: bool) -> list[str]:
+    lines = []
+    for name, rows in sorted(by_name.items()):
+        unique = list(dict.fromkeys(
+            f"{indent}def {name}({signature(r, method)}) -> {returns(r)}: ..." for r in rows))
+        for text in unique:
+            if len(unique) > 1:
+                lines.append(f"{indent}@overload")
+            lines.append(text)
+    return lines
+
+
+def emit_stubs(rows: list[Row]) -> dict[str, str]:
+    functions: dict[str, list[Row]] = {}
+    methods: dict[str, list[Row]] = {}
+    for r in rows:
+        if not r.python or "." in r.python:
+            continue
+        for name in (r.python, *r.aliases):
+            if "." in name:
+                continue
+            if r.function:
+                functions.setdefault(name, []).append(r)
+            if r.method:
+                methods.setdefault(name, []).append(r)
+            if r.inplace:
+                methods.setdefault(name + "_", []).append(r)
+    head = ('"""Signatures of the operators; generated from ops/, do not edit."""\n\n'
+            "from collections.abc import Sequence\nfrom typing import Any, overload\n\n")
+    kinds = ("from facula._types import Device, Number\n"
+             "from facula._C import Generator, dtype, layout, memory_format\n")
+    return {
+        "_op_functions.pyi": head + kinds + "from facula._tensor import Tensor\n\n"
+        + "\n".join(_functions(functions, "", False)) + "\n",
+        "_op_methods.pyi": head + kinds + "from facula._tensor import Tensor\n\nclass OpMethods:\n"
+        + "\n".join(_functions(methods, "    ", True)) + "\n",
+    }

@@ -1,0 +1,55 @@
+"""How tensors and operators are pickled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from facula import _C
+
+
+def find_function(name: str) -> Any:
+    """The operator function with this name."""
+    return _C._operators[name]
+
+
+def find_method(name: str) -> Any:
+    """The operator method with this name."""
+    return _C._operator_methods[name]
+
+
+def rebuild_storage(data: bytes) -> Any:
+    """A storage that holds a copy of the bytes."""
+    storage = _C.UntypedStorage(len(data))
+    if data:
+        whole = _C._operators["empty"](0, dtype=_C.uint8).set_(storage, 0, (len(data),), (1,))
+        whole.copy_(_C._frombuffer(bytearray(data), dtype=_C.uint8))
+    return storage
+
+
+def storage_bytes(storage: Any) -> bytes:
+    """The content of a storage."""
+    n = storage.nbytes()
+    flat = _C._operators["empty"](0, dtype=_C.uint8).set_(storage, 0, (n,), (1,))
+    return bytes(memoryview(flat.numpy()))
+
+
+def rebuild_tensor(
+    cls: type, storage: Any, dtype: Any, offset: int, size: tuple[int, ...], stride: tuple[int, ...],
+    requires_grad: bool, state: dict[str, Any] | None,
+) -> Any:
+    """The tensor that ``Tensor.__reduce_ex__`` described."""
+    t = _C._operators["empty"](0, dtype=dtype).set_(storage, offset, size, stride)
+    if cls is not _C.Tensor:
+        t = t.as_subclass(cls) if not requires_grad else _C.Tensor._make_subclass(cls, t, False)
+    if requires_grad:
+        t.requires_grad_()
+    if state:
+        t.__dict__.update(state)
+    return t
+
+
+def rebuild_meta(cls: type, dtype: Any, size: tuple[int, ...], stride: tuple[int, ...], requires_grad: bool) -> Any:
+    """A tensor without memory."""
+    t = _C._operators["empty_strided"](size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+    return t if cls is _C.Tensor else t.as_subclass(cls)
+

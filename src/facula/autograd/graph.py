@@ -1,0 +1,157 @@
+"""Looking into the graph: nodes, gradient edges, saved tensors."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from facula import _C
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+Node = _C.Node
+
+
+class GradientEdge(NamedTuple):
+    """A node and which of its inputs a gradient enters."""
+
+    node: Any
+    output_nr: int
+
+
+def get_gradient_edge(tensor: Any) -> GradientEdge:
+    """Where the gradient of a tensor goes.
+
+    Example::
+
+        >>> x = facula.ones(1, requires_grad=True)
+        >>> facula.autograd.graph.get_gradient_edge(x * 2).output_nr
+        0
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    return GradientEdge(*_C._gradient_edge(tensor))
+
+
+class saved_tensors_hooks:
+    """Replaces what the graph saves: ``pack(tensor)`` goes in, ``unpack(packed)`` comes out.
+
+    Example::
+
+        >>> x = facula.tensor([2.], requires_grad=True)
+        >>> with facula.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), facula.tensor):
+        ...     y = x * x
+        >>> y.backward()
+        >>> x.grad
+        tensor([4.])
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        _C._push_saved_tensors_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *exc: object) -> None:
+        _C._pop_saved_tensors_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keeps saved tensors in host memory until backward needs them.
+
+    Example::
+
+        >>> x = facula.tensor([2.], requires_grad=True)
+        >>> with facula.autograd.graph.save_on_cpu():
+        ...     y = x * x
+        >>> y.backward()
+        >>> x.grad
+        tensor([4.])
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Any) -> Any:
+            return tensor.device, tensor.cpu().clone() if tensor.is_cpu else tensor.cpu()
+
+        def unpack(packed: Any) -> Any:
+            device, tensor = packed
+            return tensor.to(device)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Entering ``saved_tensors_hooks`` inside raises with this message."""
+    before = _C._disable_saved_tensors_hooks(error_message)
+    try:
+        yield
+    finally:
+        _C._disable_saved_tensors_hooks(before or None)
+
+
+def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., None], *, mode: str = "all") -> Any:
+    """Calls ``fn`` when the gradients of all (or of any) of the tensors have been computed.
+
+    Example::
+
+        >>> a, b = facula.ones(1, requires_grad=True), facula.ones(1, requires_grad=True)
+        >>> handle = facula.autograd.graph.register_multi_grad_hook([a, b], lambda g: print(g))
+        >>> (a * 2 + b * 3).backward()
+        [tensor([2.]), tensor([3.])]
+    """
+    import threading
+
+    if mode not in ("all", "any"):
+        raise ValueError(f"mode must be 'all' or 'any', got {mode!r}")
+    lock = threading.Lock()
+    grads: list[Any] = [None] * len(tensors)
+    count = 0
+    fired = False
+
+    def make(i: int) -> Callable[[Any], None]:
+        def hook(grad: Any) -> None:
+            nonlocal count, fired
+            with lock:
+                if mode == "any":
+                    if fired:
+                        return
+                    fired = True
+                else:
+                    grads[i] = grad
+                    count += 1
+                    if count < len(tensors):
+                        return
+            if mode == "any":
+                fn(grad)
+                return
+            seen, count = list(grads), 0
+            grads[:] = [None] * len(tensors)
+            fn(seen)
+
+        return hook
+
+    handles = [t.register_hook(make(i)) for i, t in enumerate(tensors)]
+
+    class Handle:
+        def remove(self) -> None:
+            for h in handles:
+                h.remove()
+
+        def __enter__(self) -> Handle:
+            return self
+
+        def __exit__(self, *exc: object) -> None:
+            self.remove()
+
+    return Handle()

@@ -1,0 +1,252 @@
+"""Functions on tensors that are made of operators in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from facula import _C
+
+__all__ = [
+    "allclose", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors", "equal",
+    "meshgrid", "norm", "split", "unique", "unique_consecutive", "where",
+]
+
+_ops = _C._operators
+
+
+def _overridden(function: Any, relevant: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a __torch_function__, or None when nothing overrides."""
+    if _C._has_torch_function(relevant):
+        return _C._handle_torch_function(function, relevant, args, kwargs)
+    return None
+
+
+def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Any, ...]:
+    """Pieces along a dimension: of one size, or of the sizes in a list.
+
+    Example::
+
+        >>> facula.split(facula.arange(5), 2)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
+    if type(tensor) is not _C.Tensor and _C._has_torch_function((tensor,)):
+        return _C._handle_torch_function(split, (tensor,), (tensor, split_size_or_sections), {"dim": dim})
+    if isinstance(split_size_or_sections, (list, tuple)):
+        return _ops["split_with_sizes"](tensor, split_size_or_sections, dim)
+    return _ops["_split"](tensor, int(split_size_or_sections), dim)
+
+
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+    """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere.
+
+    With the condition alone: the positions where it is true, one tensor per dimension.
+
+    Example::
+
+        >>> facula.where(facula.tensor([True, False]), facula.tensor([1., 2.]), 0.)
+        tensor([1., 0.])
+    """
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    return _ops["where"](condition, input, other, out=out)
+
+
+def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
+    """Where the elements that are not zero are.
+
+    Example::
+
+        >>> facula.nonzero(facula.tensor([0, 5, 6]))
+        tensor([[1],
+                [2]])
+    """
+    if as_tuple:
+        return input.nonzero(as_tuple=True)
+    return _ops["nonzero"](input, out=out)
+
+
+def equal(input: Any, other: Any) -> bool:
+    """True when shape and all elements are equal.
+
+    Example::
+
+        >>> facula.equal(facula.tensor([1, 2]), facula.tensor([1, 2]))
+        True
+    """
+    if _C._has_torch_function((input, other)):
+        return _C._handle_torch_function(equal, (input, other), (input, other), {})
+    if input.shape != other.shape:
+        return False
+    return bool(_ops["eq"](input, other).all())
+
+
+def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """True when all elements are close: ``|input - other| <= atol + rtol * |other|``.
+
+    Example::
+
+        >>> facula.allclose(facula.tensor([1.]), facula.tensor([1. + 1e-7]))
+        True
+    """
+    return bool(_ops["isclose"](input, other, rtol, atol, equal_nan).all())
+
+
+def norm(
+    input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
+) -> Any:
+    """The p-norm of the elements, or along dimensions.
+
+    Example::
+
+        >>> facula.norm(facula.tensor([3., 4.]))
+        tensor(5.)
+    """
+    order = 2 if p in ("fro", None) else p
+    return _ops["_vector_norm"](input, order, dim, keepdim, dtype=dtype, out=out)
+
+
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape that the given shapes broadcast to.
+
+    Example::
+
+        >>> facula.broadcast_shapes((2, 1), (3,))
+        facula.Size([2, 3])
+    """
+    tensors = [_ops["empty"]((s,) if isinstance(s, int) else tuple(s), device="meta") for s in shapes]
+    if not tensors:
+        return _C.Size(())
+    total = tensors[0]
+    for t in tensors[1:]:
+        total = total + t
+    return total.shape
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+    """The tensors as views of their common broadcast shape.
+
+    Example::
+
+        >>> a, b = facula.broadcast_tensors(facula.ones(2, 1), facula.ones(3))
+        >>> a.shape == b.shape
+        True
+    """
+    items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    shape = broadcast_shapes(*(t.shape for t in items))
+    return tuple(t.expand(shape) for t in items)
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
+    """Coordinate grids from vectors; ``indexing`` is 'ij' (the default) or 'xy'.
+
+    Example::
+
+        >>> facula.meshgrid(facula.tensor([1, 2]), facula.tensor([3, 4]), indexing='ij')[0]
+        tensor([[1, 1],
+                [2, 2]])
+    """
+    items = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    if not items:
+        raise ValueError("meshgrid expects a non-empty TensorList")
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swap = indexing == "xy" and len(items) >= 2
+    if swap:
+        items[0], items[1] = items[1], items[0]
+    for t in items:
+        if t.dim() > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {tuple(t.shape)}")
+    shape = tuple(t.numel() for t in items)
+    grids = []
+    for k, t in enumerate(items):
+        view = [1] * len(items)
+        view[k] = -1
+        grids.append(t.reshape(view).expand(shape))
+    if swap:
+        grids = [g.transpose(0, 1) for g in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def _at_least(rank: int, tensors: tuple[Any, ...]) -> Any:
+    items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+
+    def raise_rank(t: Any) -> Any:
+        if rank == 3 and t.dim() == 2:
+            return t.unsqueeze(-1)
+        if rank == 3 and t.dim() < 2:
+            return t.reshape(1, -1, 1)
+        while t.dim() < rank:
+            t = t.unsqueeze(0)
+        return t
+
+    result = tuple(raise_rank(t) for t in items)
+    return result[0] if len(tensors) == 1 and isinstance(tensors[0], _C.Tensor) else result
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Tensors with at least one dimension.
+
+    Example::
+
+        >>> facula.atleast_1d(facula.tensor(1.))
+        tensor([1.])
+    """
+    return _at_least(1, tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Tensors with at least two dimensions.
+
+    Example::
+
+        >>> facula.atleast_2d(facula.tensor([1.]))
+        tensor([[1.]])
+    """
+    return _at_least(2, tensors)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Tensors with at least three dimensions.
+
+    Example::
+
+        >>> facula.atleast_3d(facula.tensor([1.])).shape
+        facula.Size([1, 1, 1])
+    """
+    return _at_least(3, tensors)
+
+
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The distinct elements, with the way back and the counts if asked for.
+
+    Example::
+
+        >>> facula.unique(facula.tensor([3, 1, 3]))
+        tensor([1, 3])
+    """
+    if dim is not None:
+        raise NotImplementedError("unique along a dimension is not available yet; call it without dim")
+    values, inverse, counts = _ops["_unique"](input, sorted, return_inverse, return_counts)
+    result = (values, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
+    return result[0] if len(result) == 1 else result
+
+
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements without immediate repetitions.
+
+    Example::
+
+        >>> facula.unique_consecutive(facula.tensor([1, 1, 2, 1]))
+        tensor([1, 2, 1])
+    """
+    if dim is not None:
+        raise NotImplementedError("unique_consecutive along a dimension is not available yet; call it without dim")
+    values, inverse, counts = _ops["_unique_consecutive"](input, return_inverse, return_counts)
+    result = (values, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
+    return result[0] if len(result) == 1 else result

@@ -1,0 +1,124 @@
+"""Seeds and the state of the default random number generator.
+
+Every device draws from one default generator on the host, so seeding it seeds everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from facula import _C
+
+if TYPE_CHECKING:
+    from facula import Tensor
+
+__all__ = [
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
+
+default_generator: _C.Generator = _C._default_generator()
+
+
+def manual_seed(seed: int) -> _C.Generator:
+    """Starts the default generator from ``seed`` and returns it.
+
+    Args:
+        seed: an integer from -2**63 to 2**64 - 1; negative ones count from 2**64 downwards.
+
+    Example::
+
+        >>> _ = facula.manual_seed(0)
+        >>> facula.rand(2)
+        tensor([0.4963, 0.7682])
+        >>> _ = facula.manual_seed(0)
+        >>> facula.rand(2)
+        tensor([0.4963, 0.7682])
+    """
+    default_generator.manual_seed(int(seed))
+    return default_generator
+
+
+def seed() -> int:
+    """Starts the default generator from the system's entropy and returns the seed that it chose.
+
+    Example::
+
+        >>> facula.seed() == facula.initial_seed()
+        True
+    """
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed from which the default generator started.
+
+    Example::
+
+        >>> _ = facula.manual_seed(7)
+        >>> facula.initial_seed()
+        7
+    """
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default generator, as bytes in PyTorch's layout.
+
+    Example::
+
+        >>> facula.get_rng_state().shape
+        facula.Size([5056])
+    """
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Puts the default generator into a state that :func:`get_rng_state` returned.
+
+    Example::
+
+        >>> state = facula.get_rng_state()
+        >>> first = facula.rand(3)
+        >>> facula.set_rng_state(state)
+        >>> bool((facula.rand(3) == first).all())
+        True
+    """
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(
+    devices: Iterable[object] | None = None, enabled: bool = True, device_type: str = "cuda"
+) -> Iterator[None]:
+    """Runs a block whose random numbers leave the default generator as it was before.
+
+    Args:
+        devices: accepted for PyTorch's sake; there is one default generator for all devices.
+        enabled: False runs the block without saving anything.
+        device_type: accepted for PyTorch's sake.
+
+    Example::
+
+        >>> _ = facula.manual_seed(0)
+        >>> with facula.random.fork_rng():
+        ...     _ = facula.rand(100)
+        >>> facula.rand(2)
+        tensor([0.4963, 0.7682])
+    """
+    del devices, device_type
+    if not enabled:
+        yield
+        return
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(state)

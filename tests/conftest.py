@@ -1,0 +1,45 @@
+"""Markers, profiles and fixtures that every test file may use."""
+
+import os
+
+import hypothesis
+import pytest
+from package_under_test import F
+
+# Derandomised, so that a failure in CI is the failure at home. HYPOTHESIS_PROFILE=long searches.
+hypothesis.settings.register_profile(
+    "short", max_examples=150, deadline=None, derandomize=True, database=None
+)
+hypothesis.settings.register_profile("long", max_examples=2_000, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "facula_only: goes beyond PyTorch; skipped when the tests run against PyTorch"
+    )
+
+
+def pytest_collection_modifyitems(items):
+    if F.__name__ == "facula":
+        return
+    skip = pytest.mark.skip(reason=f"{F.__name__} does not have what Facula adds here")
+    for item in items:
+        if item.get_closest_marker("facula_only"):
+            item.add_marker(skip)
+
+
+@pytest.fixture
+def keep_default_dtype():
+    """Puts the default dtype back after a test that changes it."""
+    before = F.get_default_dtype()
+    yield
+    F.set_default_dtype(before)
+
+
+@pytest.fixture
+def keep_random_state():
+    """Puts the default generator's state back after a test that seeds it."""
+    before = F.get_rng_state()
+    yield
+    F.set_rng_state(before)

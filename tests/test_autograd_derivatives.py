@@ -1,0 +1,101 @@
+"""First derivatives of the operators that the other autograd tests build on, by hand formula."""
+
+import pytest
+from package_under_test import F, assert_close, assert_equal, leaf
+
+X = [0.3, 1.2, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("function", "derivative"),
+    [
+        (lambda x: x + 2.0, lambda x: F.ones_like(x)),
+        (lambda x: 2.0 - x, lambda x: -F.ones_like(x)),
+        (lambda x: x * 3.0, lambda x: F.full_like(x, 3.0)),
+        (lambda x: 1.0 / x, lambda x: -1.0 / x**2),
+        (lambda x: x / 4.0, lambda x: F.full_like(x, 0.25)),
+        (lambda x: -x, lambda x: -F.ones_like(x)),
+        (lambda x: x**3, lambda x: 3 * x**2),
+        (lambda x: 2.0**x, lambda x: 2.0**x * 0.6931471805599453),
+        (lambda x: x**x, lambda x: x**x * (x.log() + 1)),
+        (F.exp, F.exp),
+        (F.log, lambda x: 1.0 / x),
+        (F.sin, F.cos),
+        (F.cos, lambda x: -F.sin(x)),
+        (F.tanh, lambda x: 1 - F.tanh(x) ** 2),
+        (F.sigmoid, lambda x: F.sigmoid(x) * (1 - F.sigmoid(x))),
+        (F.sqrt, lambda x: 0.5 / F.sqrt(x)),
+        (F.abs, lambda x: F.ones_like(x)),
+        (lambda x: F.relu(x - 1.0), lambda x: (x > 1.0).double()),
+        (lambda x: x.clamp(1.0, 2.0), lambda x: F.tensor([0.0, 1.0, 0.0])),
+        (lambda x: x.cumsum(0), lambda x: F.tensor([3.0, 2.0, 1.0])),
+        (lambda x: x.prod(), lambda x: x.prod() / x),
+        (lambda x: x.mean(), lambda x: F.full_like(x, 1 / 3)),
+        (lambda x: x.max(), lambda x: F.tensor([0.0, 0.0, 1.0])),
+        (lambda x: x.min(), lambda x: F.tensor([1.0, 0.0, 0.0])),
+        (lambda x: x.norm(), lambda x: x / x.norm()),
+        (lambda x: x.var(), lambda x: x - x.mean()),
+        (lambda x: F.where(x > 1.0, x * x, -x), lambda x: F.where(x > 1.0, 2 * x, -1.0)),
+    ],
+)
+def test_derivative_of_a_function_of_one_tensor(function, derivative):
+    x = leaf(X)
+    function(x).sum().backward()
+    assert_close(x.grad, derivative(F.tensor(X, dtype=F.float64)), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: x.view(3, 2)[0], [[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]),
+        (lambda x: x.reshape(-1)[::2], [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]),
+        (lambda x: x.transpose(0, 1)[1], [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]),
+        (lambda x: x.t()[2], [[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]),
+        (lambda x: x.permute(1, 0)[0, 1], [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]),
+        (lambda x: x.unsqueeze(0).expand(4, 2, 3), [[4.0, 4.0, 4.0], [4.0, 4.0, 4.0]]),
+        (lambda x: x[:1].squeeze(0), [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]),
+        (lambda x: x.select(1, 2), [[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]),
+        (lambda x: x.narrow(1, 1, 2), [[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]),
+        (lambda x: x.diagonal(), [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+        (lambda x: x.unbind(1)[0], [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]),
+        (lambda x: x.split([1, 2], 1)[1], [[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]),
+        (lambda x: x.chunk(2, 0)[1], [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]),
+        (lambda x: F.cat([x, x[:1]]), [[2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]),
+        (lambda x: F.stack([x, x * 2.0]), [[3.0, 3.0, 3.0], [3.0, 3.0, 3.0]]),
+        (lambda x: x.gather(1, F.tensor([[0, 0], [2, 1]])), [[2.0, 0.0, 0.0], [0.0, 1.0, 1.0]]),
+        (lambda x: x.index_select(1, F.tensor([1, 1])), [[0.0, 2.0, 0.0], [0.0, 2.0, 0.0]]),
+        (lambda x: x[F.tensor([0, 0, 1])], [[2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]),
+        (lambda x: x[x > 2.5], [[0.0, 0.0, 1.0], [1.0, 1.0, 1.0]]),
+        (lambda x: x.masked_fill(x > 2.5, 0.0), [[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]),
+        (lambda x: x.scatter(1, F.tensor([[0], [1]]), 9.0), [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]),
+        (lambda x: x.sum(0), [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]),
+        (lambda x: x.sum(1, keepdim=True), [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]),
+        (lambda x: x.mean(1), [[1 / 3, 1 / 3, 1 / 3], [1 / 3, 1 / 3, 1 / 3]]),
+        (lambda x: x.max(1)[0], [[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]),
+        (lambda x: x.min(0)[0], [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]),
+    ],
+)
+def test_derivative_of_a_selection_or_sum(function, expected):
+    x = leaf([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    function(x).sum().backward()
+    assert_close(x.grad, expected)
+
+
+def test_gradients_of_a_matrix_product():
+    a, b = leaf([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), leaf([[1.0, -1.0], [0.5, 2.0]])
+    weights = F.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype=F.float64)
+    ((a @ b) * weights).sum().backward()
+    assert_close(a.grad, weights @ b.detach().t())
+    assert_close(b.grad, a.detach().t() @ weights)
+
+
+def test_gradients_of_a_vector_and_of_a_batched_product():
+    a, v = leaf([[1.0, 2.0], [3.0, 4.0]]), leaf([5.0, 6.0])
+    (a @ v).sum().backward()
+    assert_equal(a.grad, [[5.0, 6.0], [5.0, 6.0]])
+    assert_equal(v.grad, [4.0, 6.0])
+    batch = F.ones(3, 2, 2, dtype=F.float64, requires_grad=True)
+    v.grad = None
+    F.matmul(batch, v).sum().backward()
+    assert_equal(v.grad, [6.0, 6.0])
+    assert_equal(batch.grad[2], [[5.0, 6.0], [5.0, 6.0]])

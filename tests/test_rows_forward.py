@@ -1,0 +1,56 @@
+"""Every operator against its reference, for every dtype and layout."""
+
+import pytest
+from operands import Sample
+from package_under_test import F
+from row_cases import (
+    SAMPLED,
+    assert_values,
+    callable_of,
+    cases,
+    check_samples,
+    dtype_name,
+    expected_dtype,
+    expected_results,
+    has_reference,
+    results,
+    to_array,
+)
+from samples import samples_of
+
+WITH_REFERENCE = [r for r in SAMPLED if has_reference(r)]
+
+
+@pytest.mark.parametrize(("row", "dtype"), cases(WITH_REFERENCE))
+def test_result_matches_the_reference(row, dtype):
+    function = callable_of(row)
+
+    def check(sample: Sample) -> None:
+        expected = expected_results(row, sample)
+        args, kwargs = sample.tensors(F)
+        actual = results(function(*args, **kwargs))
+        assert len(actual) == len(expected), f"{len(actual)} results, not {len(expected)}"
+        for got, wanted in zip(actual, expected, strict=True):
+            name = expected_dtype(row, sample, wanted)
+            assert dtype_name(got) == name, f"the result is {dtype_name(got)}, not {name}"
+            # The dtype that was computed in says how exact the result can be.
+            assert_values(row, to_array(got), wanted, name)
+
+    check_samples(row, "forward", dtype, samples_of(row, dtype), check)
+
+
+@pytest.mark.parametrize(("row", "dtype"), cases())
+def test_arguments_are_left_alone(row, dtype):
+    """Only in-place variants write to what they are given."""
+    function = callable_of(row)
+
+    def check(sample: Sample) -> None:
+        before, _ = sample.tensors(F)
+        args, kwargs = sample.tensors(F)
+        function(*args, **kwargs)
+        for ours, kept in zip(args, before, strict=True):
+            if isinstance(ours, F.Tensor):
+                assert ours._version == kept._version == 0
+                assert ours.tolist() == kept.tolist() or F.isnan(ours).any()
+
+    check_samples(row, "forward", dtype, samples_of(row, dtype, at_most=2)[:2], check)
