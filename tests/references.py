@@ -1,7 +1,8 @@
 """What the operators compute, in NumPy.
 
 A row of ops/ names its reference: a NumPy function, a lambda, or a key of REFERENCES. BY_ROW has
-the rest, under the row's id; these take the row's arguments in their order.
+the rest, under the row's id, and comes first where PyTorch's rules differ from NumPy's; these take
+the row's arguments in their order.
 """
 
 from __future__ import annotations
@@ -126,6 +127,13 @@ def _clamp(a: Array, min: Any = None, max: Any = None) -> Array:
     return a if max is None else np.minimum(a, np.asarray(max).astype(a.dtype))
 
 
+def _lerp(a, b, weight):
+    # From the nearer end, so that weight 1 gives exactly b.
+    return np.where(
+        np.abs(weight) < 0.5, a + weight * (b - a), b - (b - a) * (1 - np.asarray(weight))
+    )
+
+
 def _isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     if a.dtype.kind in "iub":
         a, b = a.astype(np.float64), b.astype(np.float64)
@@ -200,10 +208,21 @@ def _count_nonzero(a, dim=None):
 
 
 def _sum_to_size(a, size):
-    extra = a.ndim - len(size)
-    a = a.sum(axis=tuple(range(extra)), dtype=a.dtype)
+    if a.shape == tuple(size):
+        return a
+    a = a.sum(axis=tuple(range(a.ndim - len(size))))
     dims = tuple(d for d, n in enumerate(size) if n == 1 and a.shape[d] != 1)
-    return a.sum(axis=dims, keepdims=True, dtype=a.dtype)
+    return a.sum(axis=dims, keepdims=True)
+
+
+def _truth(fold: Callable[..., Array]) -> Callable[..., Array]:
+    """uint8 was the type of masks once, and stays uint8."""
+
+    def reference(a: Array, dim: Any = None, keepdim: bool = False) -> Array:
+        result = fold(a, axis=_dims(dim, a.ndim) if a.ndim else None, keepdims=keepdim)
+        return np.asarray(result).astype(np.uint8 if a.dtype == np.uint8 else bool)
+
+    return reference
 
 
 def _at(a: Array, positions: Array, dim: int) -> tuple[Array, Array]:
@@ -520,7 +539,25 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "clone": lambda a: a,
     "contiguous": lambda a: a,
     "alias": lambda a: a,
-    "conj": np.conj,
+    "sign": lambda a: np.where(np.isnan(a), 0, np.sign(a.astype(int) if a.dtype == bool else a)).astype(
+        a.dtype
+    ),
+    "sgn": lambda a: _sgn(a) if np.iscomplexobj(a) else BY_ROW["sign"](a),
+    "square": lambda a: np.square(a.astype(np.int64) if a.dtype == bool else a),
+    "angle": lambda a: np.angle(a)
+    if np.iscomplexobj(a)
+    else np.where(np.isnan(a), a, np.where(a < 0, np.pi, 0.0)),
+    "lerp": _lerp,
+    "any": _truth(np.any),
+    "all": _truth(np.all),
+    "any.dim": _truth(np.any),
+    "all.dim": _truth(np.all),
+    "cumsum": lambda a, dim: np.cumsum(a, dim).reshape(a.shape),
+    "cumprod": lambda a, dim: np.cumprod(a, dim).reshape(a.shape),
+    "take_along_dim": lambda a, index, dim=None: np.take_along_axis(
+        a if dim is not None else a.reshape(-1), index if dim is not None else index.reshape(-1), dim
+    ),
+    "conj": lambda a: np.conj(a).astype(a.dtype),
     "polar": lambda size, angle: size * np.exp(1j * angle),
     "view_as_real": lambda a: np.stack([a.real, a.imag], -1),
     "view_as_complex": lambda a: a[..., 0] + 1j * a[..., 1],

@@ -86,10 +86,9 @@ Tensor _fill_diagonal(const Tensor& self, const Scalar& value, bool wrap) {
 }
 
 Tensor trace(const Tensor& self) {
-  if (self.dim() != 2) runtime_error("expected a matrix, but got tensor with dim ", self.dim());
   if (self.dtype() == DType::Bool)
-    fail(ErrorKind::NotImplemented,
-         "\"trace\" not implemented for 'Bool'; convert to an integer dtype");
+    fail(ErrorKind::NotImplemented, "not implemented for 'Bool'; convert to an integer dtype");
+  if (self.dim() != 2) runtime_error("expected a matrix, but got tensor with dim ", self.dim());
   GradGuard off(false);
   return op::sum(op::diagonal(self));
 }

@@ -13,9 +13,11 @@ Tensor = _C.Tensor
 _ops = _C._operators
 
 
-def _method(function: Callable[..., Any]) -> Callable[..., Any]:
+def _method(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
     """Adds a function as a method of Tensor; subclasses with overrides see it as a call."""
     from functools import wraps
+
+    name = name or function.__name__
 
     @wraps(function)
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -23,9 +25,10 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
             return _C._handle_torch_function(checked, (self,), (self, *args), kwargs)
         return function(self, *args, **kwargs)
 
-    checked.__qualname__ = f"Tensor.{function.__name__}"
+    checked.__name__ = name
+    checked.__qualname__ = f"Tensor.{name}"
     checked.__module__ = "facula"
-    setattr(Tensor, function.__name__, checked)
+    setattr(Tensor, name, checked)
     return checked
 
 
@@ -159,8 +162,7 @@ def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=Non
     return facula.unique(self, sorted, return_inverse, return_counts, dim)
 
 
-@_method
-def type(self, dtype=None, non_blocking=False):  # type: ignore[no-untyped-def]  # noqa: A001
+def _type(self, dtype=None, non_blocking=False):  # type: ignore[no-untyped-def]
     """The name of the tensor's type, or the tensor converted to another dtype.
 
     Example::
@@ -172,7 +174,10 @@ def type(self, dtype=None, non_blocking=False):  # type: ignore[no-untyped-def] 
 
     if dtype is None:
         return _legacy_types.name_of(self)
-    return self.to(_legacy_types.dtype_of(dtype))
+    return self.to(_legacy_types.dtype(dtype))
+
+
+_method(_type, "type")
 
 
 @_method
@@ -234,10 +239,10 @@ def is_nonzero(self):  # type: ignore[no-untyped-def]
 def _reduce_ex(self: Any, protocol: int) -> Any:
     from facula import _pickling
 
-    if type_of(self) is not Tensor and _C._has_torch_function((self,)):
+    if type(self) is not Tensor and _C._has_torch_function((self,)):
         return _C._handle_torch_function(Tensor.__reduce_ex__, (self,), (self, protocol), {})
     if self.is_meta:
-        return _pickling.rebuild_meta, (type_of(self), self.dtype, tuple(self.shape), self.stride(), self.requires_grad)
+        return _pickling.rebuild_meta, (type(self), self.dtype, tuple(self.shape), self.stride(), self.requires_grad)
     if self.grad_fn is not None:
         raise RuntimeError(
             "Only leaf tensors (created explicitly by the user) can be pickled; use .detach() first"
@@ -245,15 +250,12 @@ def _reduce_ex(self: Any, protocol: int) -> Any:
     source = self.detach().cpu()
     state = dict(self.__dict__) or None
     return _pickling.rebuild_tensor, (
-        type_of(self), source.untyped_storage(), self.dtype, source.storage_offset(), tuple(self.shape), source.stride(), self.requires_grad, state,
+        type(self), source.untyped_storage(), self.dtype, source.storage_offset(), tuple(self.shape), source.stride(), self.requires_grad, state,
     )
 
 
-type_of = __builtins__["type"] if isinstance(__builtins__, dict) else __builtins__.type
-
-
 def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
-    if type_of(self) is not Tensor and _C._has_torch_function((self,)):
+    if type(self) is not Tensor and _C._has_torch_function((self,)):
         return _C._handle_torch_function(Tensor.__deepcopy__, (self,), (self, memo), {})
     if id(self) in memo:
         return memo[id(self)]
@@ -272,8 +274,8 @@ def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
             out = _ops["empty"](0, dtype=self.dtype, device=self.device).set_(
                 storage, self.storage_offset(), tuple(self.shape), self.stride()
             )
-        if type_of(self) is not Tensor:
-            out = Tensor._make_subclass(type_of(self), out, False)
+        if type(self) is not Tensor:
+            out = Tensor._make_subclass(type(self), out, False)
     memo[id(self)] = out
     if self.requires_grad:
         out.requires_grad_()
@@ -316,7 +318,7 @@ def _as_class(result: Any, cls: type) -> Any:
         return result.as_subclass(cls)
     if isinstance(result, (tuple, list)):
         items = [_as_class(r, cls) for r in result]
-        return type_of(result)(items)
+        return type(result)(items)
     return result
 
 
@@ -332,13 +334,13 @@ def _keeps_type() -> set[Any]:
 
 
 def _format(self: Any, spec: str) -> str:
-    if self.dim() == 0 and not self.is_meta and type_of(self) is Tensor:
+    if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
         return self.item().__format__(spec)
     return object.__format__(self, spec)
 
 
 def _dir(self: Any) -> list[str]:
-    return sorted(set(dir(type_of(self))) | set(self.__dict__))
+    return sorted(set(dir(type(self))) | set(self.__dict__))
 
 
 def _install() -> None:
