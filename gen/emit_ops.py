@@ -103,7 +103,7 @@ def shim(row: Row) -> str:
 class _Shapes(ast.NodeTransformer):
     """Rewrites ``self.sizes()`` to a variable of its own, so that only the shape is saved."""
 
-    WHAT = {"sizes": "Sizes", "dtype": "DType"}
+    WHAT = {"sizes": "Sizes", "strides": "Strides", "offset": "Offset", "dtype": "DType"}
 
     def __init__(self, tensors: set[str]) -> None:
         self.tensors = tensors
@@ -131,7 +131,7 @@ class Derivative:
                           if len(schema.rets) > 1 else ["result"])
         grads = dict(row.grad)
         if row.mutates and "self" not in grads:
-            grads["self"] = ""  # overwritten: no gradient flows to what was there
+            grads["self"] = "zeros_like(grad)"  # overwritten: no gradient flows to what was there
         self.grads = {a.name: grads[a.name] for a in schema.args if a.name in grads}
         self.saved_args: dict[tuple[str, str], int] = {}  # (argument, what) -> used_by mask
         self.saved_rets: dict[str, int] = {}
@@ -181,7 +181,7 @@ class Derivative:
             for k, v in enumerate(used):
                 if v in shape_names:
                     key = shape_names[v]
-                    how = "ints()" if key[1] == "Sizes" else "dtype()"
+                    how = {"DType": "dtype()", "Offset": "to_int()"}.get(key[1], "ints()")
                 elif v in self.arg_index:
                     key = (v, "Whole")
                     how = None
@@ -273,7 +273,8 @@ def elementwise_record(row: Row) -> str:
             f"{{{', '.join(map(str, operands))}}}, {masks}, Promote::{o['promote']}, OutKind::{o['out']}, "
             f"{dtype_mask(o['types'])}, {len(params)}, {{{', '.join(map(str, params))}}}, "
             f"{{{', '.join('ParamKind::' + kinds[args[i].type] for i in params)}}}, "
-            f"{{FACULA_LOOP_TABLES(loops_{name})}}, {{{', '.join(formulas)}}}}};\n")
+            f"{{FACULA_LOOP_TABLES(loops_{name})}}, {{{', '.join(formulas)}}}, "
+            f"{'checks::' + o['check'] if 'check' in o else 'nullptr'}}};\n")
 
 
 def reduce_record(row: Row) -> str:
@@ -294,6 +295,11 @@ def reduce_record(row: Row) -> str:
             f"{{FACULA_LOOP_TABLES(fold_{name})}}, \"{o['combine']}\", \"{o.get('init', '')}\"}};\n")
 
 
+def accepts_number(row: Row, arg: Arg) -> bool:
+    """Whether Python may pass a number for the tensor. ``exp(3)`` is a mistake more often than not."""
+    return arg.operand and (not row.is_elementwise or arg.name != "self" or row.family.options.get("numbers", False))
+
+
 def record(row: Row, derivative: Derivative, index: int) -> str:
     s = row.schema
     name = s.cpp_name
@@ -301,7 +307,7 @@ def record(row: Row, derivative: Derivative, index: int) -> str:
     for a in s.args:
         out.append(
             f'    {{"{a.name}", ArgType::{TYPES[a.type][0]}, {str(a.optional or a.type == "Tensor?[]").lower()}, '
-            f"{str(a.operand).lower()}, {str(a.keyword_only).lower()}, "
+            f"{str(accepts_number(row, a)).lower()}, {str(a.keyword_only).lower()}, "
             f"{str(a.default is not None).lower()}, {a.list_size}, {boxed_default(a)}}},")
     out.append("};" if s.args else "    {}};")
     has_vjp = bool(derivative.grads)
@@ -322,7 +328,8 @@ def record(row: Row, derivative: Derivative, index: int) -> str:
     kernel = {"elementwise": "elementwise_kernel", "reduction": "reduce_kernel"}.get(
         row.family.name, f"kernel_{name}")
     out.append(
-        f"const OpDef {name} = {{\"{s.name}\", \"{s.overload}\", args_{name}, {len(s.args)}, {len(s.rets)},\n"
+        f"const OpDef {name} = {{\"{s.name}\", \"{s.name if row.mutates else s.name + '_'}\", "
+        f"\"{s.overload}\", args_{name}, {len(s.args)}, {len(s.rets)},\n"
         f"    {flags(row)}, {kernel},\n"
         f"    {'&elementwise_' + name if row.is_elementwise else 'nullptr'}, "
         f"{'&reduce_' + name if row.family.name == 'reduction' else 'nullptr'},\n"

@@ -30,6 +30,8 @@ def elementwise(types: str = "bifc", promote: str = "Common", out: str = "Comput
     promote: Common, Float (integers become the default float) or First (the first operand's dtype).
     out: Compute, Bool or Real.
     masks: names of operands that are read as booleans and take no part in promotion.
+    numbers: True when Python may pass a number for ``self`` too, as in ``pow(2, x)``.
+    check: a function of ``csrc/op/operand_checks.h`` that refuses arguments.
     """
     return Family("elementwise", {"types": types, "promote": promote, "out": out, **options})
 

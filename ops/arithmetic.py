@@ -9,12 +9,12 @@ op("add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise(),
    ref=lambda a, b: np.add(a, b),
    doc="Adds ``other``, scaled by ``alpha``, to ``self``, elementwise with broadcasting.",
    example=">>> facula.add(facula.tensor([1., 2.]), 10)\ntensor([11., 12.])")
-op("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc"),
+op("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc", check="no_bool_difference"),
    f="a - alpha * b", grad=dict(self="grad", other="_scale(-grad, alpha)"), ref=np.subtract,
    aliases=("subtract",),
    doc="Subtracts ``other``, scaled by ``alpha``, from ``self``.",
    example=">>> facula.sub(facula.tensor([1, 2]), 1)\ntensor([0, 1])")
-op("rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc"),
+op("rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc", check="no_bool_difference"),
    f="b - alpha * a", grad=dict(self="_scale(-grad, alpha)", other="grad"),
    ref=lambda a, b: np.subtract(b, a),
    doc="Computes ``other - alpha * self``.",
@@ -33,19 +33,19 @@ op("div.mode(Operand self, Operand other, *, str? rounding_mode) -> Tensor", com
    aliases=("divide",), inplace=True,
    doc="Divides and rounds: ``rounding_mode`` is None, 'trunc' (towards zero) or 'floor'.",
    example=">>> facula.div(facula.tensor([-7, 7]), 2, rounding_mode='floor')\ntensor([-4,  3])")
-op("floor_divide(Tensor self, Tensor other) -> Tensor", elementwise("if"), f="floor_divide(a, b)",
+op("floor_divide(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero"), f="floor_divide(a, b)",
    ref=np.floor_divide, doc="Divides and rounds down.",
    example=">>> facula.floor_divide(facula.tensor([-7, 7]), 2)\ntensor([-4,  3])")
-op("_trunc_divide(Tensor self, Tensor other) -> Tensor", elementwise("if"), f="trunc_divide(a, b)")
-op("remainder(Tensor self, Tensor other) -> Tensor", elementwise("if"), f="remainder(a, b)",
+op("_trunc_divide(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero"), f="trunc_divide(a, b)")
+op("remainder(Tensor self, Tensor other) -> Tensor", elementwise("if", numbers=True, check="divisor_not_zero"), f="remainder(a, b)",
    grad=dict(self="grad", other="-grad * floor_divide(self, other)"), ref=np.remainder,
    doc="The remainder with the sign of the divisor, as Python's ``%``.",
    example=">>> facula.remainder(facula.tensor([-3, 3]), 2)\ntensor([1, 1])")
-op("fmod(Tensor self, Tensor other) -> Tensor", elementwise("if"), f="fmod(a, b)",
+op("fmod(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero"), f="fmod(a, b)",
    grad=dict(self="grad", other="-grad * _trunc_divide(self, other)"), ref=np.fmod,
    doc="The remainder with the sign of the dividend, as C's ``fmod``.",
    example=">>> facula.fmod(facula.tensor([-3., 3.]), 2)\ntensor([-1.,  1.])")
-op("pow(Tensor self, Tensor exponent) -> Tensor", elementwise("ifc"),
+op("pow(Tensor self, Tensor exponent) -> Tensor", elementwise("ifc", numbers=True, check="exponent_not_negative"),
    f="pow(a, b)",
    grad=dict(self="_pow_grad_self(grad, self, exponent)",
              exponent="_pow_grad_exponent(grad, self, exponent, result)"),
@@ -55,7 +55,7 @@ op("pow(Tensor self, Tensor exponent) -> Tensor", elementwise("ifc"),
 op("_pow_grad_self(Tensor grad, Operand self, Operand exponent) -> Tensor", composite())
 op("_pow_grad_exponent(Tensor grad, Operand self, Operand exponent, Tensor result) -> Tensor", composite())
 op("_scale(Operand self, Scalar factor) -> Tensor", composite())
-op("neg(Tensor self) -> Tensor", elementwise("ifc"), f="-a", grad="-grad", ref=np.negative,
+op("neg(Tensor self) -> Tensor", elementwise("ifc", check="no_bool_negation"), f="-a", grad="-grad", ref=np.negative,
    aliases=("negative",), doc="Changes the sign.", example=">>> facula.neg(facula.tensor([1, -2]))\ntensor([-1,  2])")
 op("abs(Tensor self) -> Tensor", elementwise("bifc", out="Real"),
    f=dict(b="a", **{"": "abs(a)"}), grad="grad * sgn(self)", ref=np.abs,

@@ -109,7 +109,7 @@ op("copysign(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Fl
    grad=dict(self="grad * sign(self) * sign(result)", other="grad * 0"),
    ref=np.copysign, doc="The magnitude of ``self`` with the sign of ``other``.",
    example=">>> facula.copysign(facula.tensor([1., 2.]), -1)\ntensor([-1., -2.])")
-op("xlogy(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float"), f="xlogy(a, b)",
+op("xlogy(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float", numbers=True), f="xlogy(a, b)",
    grad=dict(self="grad * where(logical_and(eq(self, 0), le(other, 0)), 0, log(other))",
              other="grad * self / other"),
    ref="xlogy", samples="positive_second", doc="``self * log(other)``, 0 where ``self`` is 0.",

@@ -4,10 +4,11 @@ from gen.reference import np
 from gen.rows import composite, op, view
 
 op("as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)", view(),
-   grad="_as_strided_grad(grad, self, size, stride, storage_offset)", samples="as_strided",
+   grad="_as_strided_grad(grad, self.sizes(), self.strides(), self.offset(), size, stride, storage_offset)", samples="as_strided",
    doc="A view with any sizes, strides and offset into the storage.",
    example=">>> facula.as_strided(facula.arange(3.), (2, 2), (1, 1))\ntensor([[0., 1.],\n        [1., 2.]])")
-op("_as_strided_grad(Tensor grad, Tensor self, int[] size, int[] stride, int? storage_offset) -> Tensor", composite())
+op("_as_strided_grad(Tensor grad, int[] base_size, int[] base_stride, int base_offset, int[] size, int[] stride, "
+   "int? storage_offset) -> Tensor", composite())
 op("as_strided_backward(Tensor grad, int[] base_size, int[] base_stride, int[] size, int[] stride, int offset) -> Tensor",
    composite(), python="")
 op("view(Tensor(a) self, int[] size) -> Tensor(a)", view(), function=False, grad="reshape(grad, self.sizes())",

@@ -24,7 +24,7 @@ def _each(function: Callable[..., float]) -> Callable[..., Array]:
 
 
 def _lgamma(x: float) -> float:
-    if math.isinf(x) or x <= 0 and x == math.floor(x):
+    if math.isinf(x) or (x <= 0 and x == math.floor(x)):
         return math.inf
     return math.lgamma(x)
 
@@ -539,14 +539,14 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "clone": lambda a: a,
     "contiguous": lambda a: a,
     "alias": lambda a: a,
-    "sign": lambda a: np.where(np.isnan(a), 0, np.sign(a.astype(int) if a.dtype == bool else a)).astype(
-        a.dtype
-    ),
+    "sign": lambda a: np.where(
+        np.isnan(a), 0, np.sign(a.astype(int) if a.dtype == bool else a)
+    ).astype(a.dtype),
     "sgn": lambda a: _sgn(a) if np.iscomplexobj(a) else BY_ROW["sign"](a),
     "square": lambda a: np.square(a.astype(np.int64) if a.dtype == bool else a),
-    "angle": lambda a: np.angle(a)
-    if np.iscomplexobj(a)
-    else np.where(np.isnan(a), a, np.where(a < 0, np.pi, 0.0)),
+    "angle": lambda a: (
+        np.angle(a) if np.iscomplexobj(a) else np.where(np.isnan(a), a, np.where(a < 0, np.pi, 0.0))
+    ),
     "lerp": _lerp,
     "any": _truth(np.any),
     "all": _truth(np.all),
@@ -555,7 +555,9 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "cumsum": lambda a, dim: np.cumsum(a, dim).reshape(a.shape),
     "cumprod": lambda a, dim: np.cumprod(a, dim).reshape(a.shape),
     "take_along_dim": lambda a, index, dim=None: np.take_along_axis(
-        a if dim is not None else a.reshape(-1), index if dim is not None else index.reshape(-1), dim
+        a if dim is not None else a.reshape(-1),
+        index if dim is not None else index.reshape(-1),
+        dim,
     ),
     "conj": lambda a: np.conj(a).astype(a.dtype),
     "polar": lambda size, angle: size * np.exp(1j * angle),
@@ -573,9 +575,9 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "log_softmax": _log_softmax,
     "max.dim": _picked(lambda line: np.argmax(line)),
     "min.dim": _picked(lambda line: np.argmin(line)),
-    "median": lambda a: np.nan * a.reshape(-1)[0]
-    if np.isnan(a).any()
-    else np.sort(a, axis=None)[(a.size - 1) // 2],
+    "median": lambda a: (
+        np.nan * a.reshape(-1)[0] if np.isnan(a).any() else np.sort(a, axis=None)[(a.size - 1) // 2]
+    ),
     "median.dim": _picked(_middle),
     "nanmedian.dim": _picked(_middle_number),
     "mode": _picked(_most_frequent),
@@ -598,9 +600,9 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "scatter.value": _scattered(lambda old, new: new),
     "scatter_add": _scattered(lambda old, new: old + new),
     "scatter_reduce.two": _scatter_reduce,
-    "index_select": lambda a, dim, index: np.take(a, index, axis=dim).reshape(a.shape)
-    if a.ndim == 0
-    else np.take(a, index, axis=dim),
+    "index_select": lambda a, dim, index: (
+        np.take(a, index, axis=dim).reshape(a.shape) if a.ndim == 0 else np.take(a, index, axis=dim)
+    ),
     "index_add": _index_add,
     "index_copy": _index_write,
     "index_fill": _index_write,

@@ -84,7 +84,7 @@ def elementwise_samples(row: Row, source: Source, second: str | None = None) -> 
         if arguments[-1].operand and arguments[-1].name not in masks:
             number = source.number()
             yield Sample("number", (*first, number))
-        yield from _mixed_dtypes(operands, masks)
+        yield from _mixed_dtypes(row, operands, masks)
     for argument in row.schema.args:
         if row.is_elementwise and argument.type == "Scalar" and argument.default is not None:
             given = {"b": False, "c": 2 - 1j}.get(source.letter, 2)
@@ -101,11 +101,14 @@ def divides_by_its_operands(row: Row) -> bool:
     return row.name == "div" or any(w in text for text in row.f.values() for w in words)
 
 
-def _mixed_dtypes(operands, masks) -> Iterator[Sample]:
+def _mixed_dtypes(row: Row, operands, masks) -> Iterator[Sample]:
     first, second, *rest = operands([(2, 3)])
-    other = {"b": "uint8", "i": "float32", "f": "int32", "c": "float64"}[LETTER[first.dtype]]
     if masks or second.role != "data":
         return
+    promoted = {"b": "uint8", "i": "float32", "f": "int32", "c": "float64"}
+    other = promoted[LETTER[first.dtype]]
+    if LETTER[first.dtype] == "i" and "f" not in row.family.options.get("types", "f"):
+        other = "int16"
     values = second.values.real if LETTER[first.dtype] == "c" else second.values
     if LETTER[other] == "i":
         values = np.where(np.trunc(values) == 0, 1, np.trunc(values))
@@ -238,7 +241,7 @@ TYPES_BY_ROW = {
     "msort": "bif",
     "max.dim": "bif",
     "min.dim": "bif",
-    "repeat_interleave": "bifc",
+    "trace": "ifc",
 }
 
 

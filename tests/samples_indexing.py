@@ -70,7 +70,9 @@ def gather(row: Row, source: Source) -> Iterator[Sample]:
     yield Sample("cube", (source(2, 3, 4), 1, source.index(2, 5, 4, below=3)))
     strided = source.index(3, 4, below=4, layout="transposed")
     yield Sample("strided", (source(3, 4, layout="transposed"), 1, strided))
-    yield Sample("expanded", (source(4, 3, layout="expanded"), 0, source.index(2, 3, below=4)), {}, False)
+    yield Sample(
+        "expanded", (source(4, 3, layout="expanded"), 0, source.index(2, 3, below=4)), {}, False
+    )
     yield Sample("0-dim", (source(), 0, source.index(below=1)))
     yield Sample("no index", (source(3, 4), 1, source.index(3, 0, below=4)))
 

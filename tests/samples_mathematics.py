@@ -335,9 +335,11 @@ def scan(row: Row, source: Source) -> Iterator[Sample]:
     yield make("zero-size, dim=1", source(0, 3), 1, True)
     if row.name == "cumsum":
         yield make("many", source(1031), 0, False)
-        yield Sample("dtype", (source(3, 4), 0), {"dtype": "float64"}, smooth=False) if (
-            source.letter in "if"
-        ) else make("again", source(3, 4), 0, True)
+        yield (
+            Sample("dtype", (source(3, 4), 0), {"dtype": "float64"}, smooth=False)
+            if (source.letter in "if")
+            else make("again", source(3, 4), 0, True)
+        )
     if source.letter == "f":
         yield make("special values", source.of([1.0, np.inf, 2.0, np.nan, 3.0]), 0, False)
 

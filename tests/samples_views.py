@@ -155,7 +155,9 @@ def diagonal(row: Row, source: Source) -> Iterator[Sample]:
 
 @named("unfold")
 def unfold(row: Row, source: Source) -> Iterator[Sample]:
-    yield from _cases(_sources(source, 3, 6), (1, 2, 2), (1, 3, 1), (0, 2, 1), (-1, 6, 1), (1, 1, 4))
+    yield from _cases(
+        _sources(source, 3, 6), (1, 2, 2), (1, 3, 1), (0, 2, 1), (-1, 6, 1), (1, 1, 4)
+    )
     yield Sample("0-dim", (source(), 0, 1, 1))
 
 

@@ -10,6 +10,9 @@ gradcheck, gradgradcheck, GradcheckError = (
     module.GradcheckError,
 )
 
+needs_forward_mode = pytest.mark.skipif(
+    not hasattr(F.autograd, "forward_ad"), reason="forward-mode derivatives come with the function transforms"
+)
 both_modes = pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
 
 
@@ -381,6 +384,7 @@ def test_gradcheck_error_is_a_runtime_error():
     assert issubclass(GradcheckError, RuntimeError)
 
 
+@needs_forward_mode
 @both_modes
 def test_forward_mode_derivatives_are_checked(fast):
     x, z = leaf([0.5, 2.0]), complex_leaf(2)
@@ -396,6 +400,7 @@ def test_forward_mode_derivatives_are_checked(fast):
     assert gradgradcheck(lambda x: x**3, x, check_fwd_over_rev=True, fast_mode=fast)
 
 
+@needs_forward_mode
 @both_modes
 def test_a_wrong_forward_mode_derivative_is_rejected(fast):
     class Sine(F.autograd.Function):

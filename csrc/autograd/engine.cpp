@@ -14,6 +14,8 @@ namespace facula {
 thread_local constinit bool anomaly_mode = false;
 thread_local constinit bool anomaly_check_nan = true;
 thread_local constinit Node* current_node = nullptr;
+void (*keep_traceback)(Node*) = nullptr;
+std::string (*traceback_text)(Node*) = nullptr;
 
 namespace {
 
@@ -86,10 +88,20 @@ bool has_nan(const Tensor& t) {
 
 std::recursive_mutex g_leaf_mutex;  // .grad of a leaf shared by several backward passes
 
+std::atomic<int64_t> g_passes{0};
+
 class Task {
  public:
   Task(std::span<const Edge> inputs, const BackwardOptions& options)
-      : options_(options), result_(inputs.size()), selective_(!inputs.empty()) {}
+      : number(g_passes++), options_(options), result_(inputs.size()), selective_(!inputs.empty()) {}
+
+  const int64_t number;
+  std::vector<std::function<void()>> at_end;
+  bool selective() const { return selective_; }
+  bool will_run(Node* n) {
+    Pending* p = map_.find(n);
+    return p && (p->needed || p->first_capture >= 0);
+  }
 
   void plan(std::span<const Edge> roots, std::span<const Edge> inputs) {
     // Depth first, children before parents, so that `needed` can be settled in one pass.
@@ -199,6 +211,7 @@ class Task {
       any |= in[i].defined();
     }
     current_node = n;
+    GradGuard mode(options_.create_graph);
     const bool leaf = n->sequence == UINT64_MAX;
     if (leaf && any && n->extra)
       for (auto h : std::vector<std::shared_ptr<GradHook>>(leaf_hooks(n))) h->run({in, 1});
@@ -207,7 +220,7 @@ class Task {
       result_[captures_[c].input] = in[captures_[c].output];
 
     bool runs = !selective_ || p->needed || (leaf && options_.accumulate && p->first_capture >= 0);
-    if (runs && any) {
+    if (runs && (any || !n->op)) {  // a custom Function may make something of missing gradients
       uint64_t needs = 0;
       for (uint32_t i = 0; i < edges; ++i) {
         Node* next = n->edges[i].node;
@@ -217,7 +230,6 @@ class Task {
       }
       std::vector<Tensor> seen;
       if (n->hooks && !n->hooks->post_hooks.empty()) seen.assign(in, in + outputs);
-      GradGuard mode(options_.create_graph);
       if (leaf) {
         std::lock_guard<std::recursive_mutex> guard(g_leaf_mutex);
         n->apply(*n, in, out, needs);
@@ -225,8 +237,11 @@ class Task {
         try {
           n->apply(*n, in, out, needs);
         } catch (Error& e) {
-          if (anomaly_mode) report_anomaly(n, e.what());
+          if (anomaly_mode) report_anomaly(n);
           e.name_operator(n->name);
+          throw;
+        } catch (...) {
+          if (anomaly_mode) report_anomaly(n);
           throw;
         }
       }
@@ -236,7 +251,7 @@ class Task {
       if (anomaly_mode && anomaly_check_nan)
         for (uint32_t i = 0; i < edges; ++i)
           if (out[i].defined() && has_nan(out[i])) {
-            report_anomaly(n, nullptr);
+            report_anomaly(n);
             runtime_error("Function '", n->name, "' returned nan values in its ", i, "th output.");
           }
     }
@@ -248,8 +263,7 @@ class Task {
       if (!e.node) continue;
       Pending* q = map_.find(e.node);
       if (out[i].defined() && (!selective_ || q->needed || q->first_capture >= 0)) {
-        GradGuard mode(options_.create_graph);
-        Tensor g = validate_gradient(e.node->outputs[e.input_nr], std::move(out[i]), n->name);
+        Tensor g = validate_gradient(e.node->outputs[e.input_nr], std::move(out[i]), n->name, i);
         add_into(grads_[q->slot + e.input_nr], std::move(g), options_.create_graph);
       }
       if (--q->dependencies == 0) push(e.node);
@@ -260,11 +274,14 @@ class Task {
     return static_cast<TensorImpl*>(n->extra)->autograd->hooks;
   }
 
-  static void report_anomaly(Node* n, const char* what) {
-    std::string where = location_text(n->location);
-    if (warn)
-      warn(text("Error detected in ", n->name, where.empty() ? "" : text(", recorded at ", where),
-                what ? text(": ", what) : std::string()).c_str());
+  static void report_anomaly(Node* n) {
+    std::string trace = traceback_text ? traceback_text(n) : "";
+    if (!warn) return;
+    if (trace.empty())
+      warn(text("Error detected in ", n->name, ". No forward pass information available. Enable detect anomaly "
+                "during forward pass for more information.").c_str());
+    else
+      warn(text("Error detected in ", n->name, ". Traceback of forward call that caused the error:\n", trace).c_str());
   }
 
   const BackwardOptions& options_;
@@ -278,11 +295,24 @@ class Task {
 
 }  // namespace
 
-Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* producer) {
+static thread_local constinit Task* t_task = nullptr;
+
+int64_t current_pass() { return t_task ? t_task->number : -1; }
+bool pass_will_run(Node* node) {
+  if (!t_task) runtime_error("_will_engine_execute_node: this can only be called during a backward pass");
+  return t_task->will_run(node);
+}
+bool pass_accumulates_everywhere() { return !t_task || !t_task->selective(); }
+void when_pass_ends(std::function<void()> f) {
+  if (!t_task) runtime_error("Final callbacks can only be installed during backward pass.");
+  t_task->at_end.push_back(std::move(f));
+}
+
+Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* producer, uint32_t index) {
   if (!same(grad.sizes(), meta.sizes)) {
     if (!is_expandable(meta.sizes, grad.sizes()))
-      runtime_error("Function ", producer, " returned an invalid gradient: got ", grad.sizes(),
-                    " but expected shape compatible with ", IntSpan(meta.sizes));
+      runtime_error("Function ", producer, " returned an invalid gradient at index ", index, " - got ",
+                    grad.sizes(), " but expected shape compatible with ", IntSpan(meta.sizes));
     grad = op::sum_to_size(grad, meta.sizes);
   }
   if (grad.dtype() != meta.dtype) {
@@ -297,14 +327,19 @@ Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* produc
 
 std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Tensor> grads,
                                  std::span<const Edge> inputs, const BackwardOptions& options) {
-  Node* outer = current_node;  // backward may run inside backward
-  struct Restore {
-    Node* node;
-    ~Restore() { current_node = node; }
-  } restore{outer};
   Task task(inputs, options);
+  struct Restore {  // backward may run inside backward
+    Node* node = current_node;
+    Task* outer = t_task;
+    ~Restore() {
+      current_node = node;
+      t_task = outer;
+    }
+  } restore;
+  t_task = &task;
   task.plan(roots, inputs);
   task.run(roots, grads);
+  for (size_t i = 0; i < task.at_end.size(); ++i) task.at_end[i]();  // may add more
   return task.take_result();
 }
 

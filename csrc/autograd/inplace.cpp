@@ -5,9 +5,6 @@
 namespace facula {
 
 void check_inplace(const OpDef&, const Tensor& self) {
-  if (self->flags & kInference && !thread_state.inference)
-    runtime_error("Inplace update to inference tensor outside InferenceMode is not allowed. You can "
-                  "make a clone to get a normal tensor before doing inplace update.");
   if (TensorImpl* base = self->base) {
     if (self->flags & kNoGradView && base->keys & kKeyGrad)
       runtime_error("A view was created in no_grad mode and is being modified inplace with grad mode "
@@ -42,6 +39,7 @@ struct CopySlices {
   NodeRef fn;
   Dims base_sizes, base_strides, view_sizes, view_strides;
   int64_t view_offset;  // relative to the base
+  bool parts;           // the view is of real numbers, the base of complex ones
 };
 
 void copy_slices_vjp(Node& node, Tensor* grads, Tensor* out, uint64_t needs) {
@@ -53,7 +51,8 @@ void copy_slices_vjp(Node& node, Tensor* grads, Tensor* out, uint64_t needs) {
                   "need to backward through the graph a second time.");
   Tensor result = op::empty_strided(c.base_sizes, c.base_strides, grads[0].dtype(), grads[0].device());
   op::copy_(result, grads[0]);
-  Tensor slice = op::as_strided(result, c.view_sizes, c.view_strides, c.view_offset + result.offset());
+  Tensor whole = c.parts ? op::view_as_real(result) : result;
+  Tensor slice = op::as_strided(whole, c.view_sizes, c.view_strides, c.view_offset + whole.offset());
   uint32_t n = c.fn->edges.size();
   std::vector<Tensor> inner(n);
   Tensor view_grad = op::clone(slice);
@@ -68,14 +67,18 @@ void copy_slices_vjp(Node& node, Tensor* grads, Tensor* out, uint64_t needs) {
 
 void rebase_history(const Tensor& self, Node* node) {
   bool retains = self->autograd && self->autograd->retain_cell;
+  NodeRef before = self->autograd ? self->autograd->grad_fn : NodeRef();
   if (!self->base) {
     set_history(self, node, 0);
-    if (retains) attach_retain_hook(self);
+    if (retains) attach_retain_hook(self, before.get());
     return;
   }
   Tensor base = Tensor::share(self->base);
-  auto* c = new CopySlices{NodeRef::share(node), Dims(base.sizes()), Dims(base.strides()),
-                           Dims(self.sizes()), Dims(self.strides()), self.offset() - base.offset()};
+  Dims sizes, strides;
+  int64_t offset;
+  view_geometry(base, self.dtype(), sizes, strides, offset);
+  auto* c = new CopySlices{NodeRef::share(node), Dims(base.sizes()), Dims(base.strides()), Dims(self.sizes()),
+                           Dims(self.strides()), self.offset() - offset, base.dtype() != self.dtype()};
   NodeRef slices(Node::make("CopySlices", copy_slices_vjp));
   slices->extra = c;
   slices->release_extra = [](Node* n) { delete static_cast<CopySlices*>(n->extra); };
@@ -89,14 +92,15 @@ void rebase_history(const Tensor& self, Node* node) {
   }
   slices->outputs.allocate(1);
   slices->set_output(0, base);
+  NodeRef base_before = base->autograd ? base->autograd->grad_fn : NodeRef();
   set_history(base, slices.get(), 0);
-  if (base->autograd->retain_cell) attach_retain_hook(base);
+  if (base->autograd->retain_cell) attach_retain_hook(base, base_before.get());
   // The view reads its history from the new base when it is next asked for.
   ensure_autograd(self).grad_fn = NodeRef();
   self->keys |= kKeyGrad;
   if (retains) {
     grad_fn_of(self);
-    attach_retain_hook(self);
+    attach_retain_hook(self, before.get());
   }
 }
 

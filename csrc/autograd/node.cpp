@@ -20,6 +20,10 @@ std::string location_text(const SourceLocation& where) {
 
 // ---- saved values
 
+PackedTensor::~PackedTensor() {
+  if (edge.node) edge.node->unref();
+}
+
 SavedValue& SavedValue::operator=(SavedValue&& o) noexcept {
   clear();
   value_ = o.value_;
@@ -49,7 +53,11 @@ void SavedValue::save_tensor(const Tensor& t) {
   version_ = t.version();
   if (saved_tensor_hooks_active > 0 && pack_saved_tensor) {
     packed_ = pack_saved_tensor(t);
-    if (packed_) return;
+    if (packed_) {
+      // Unpacking gives data only; the way back into the graph is kept here.
+      if (!output_ && requires_grad(t)) packed_->edge = gradient_edge(t);
+      return;
+    }
   }
   t->storage->saved_for_backward = true;
   Tensor kept = t;
@@ -100,9 +108,10 @@ Value SavedValue::get(Node& owner, Tensor& holder) {
                   "you need to access saved tensors after calling backward. (node ", owner.name, ")");
   if (packed_) {
     holder = packed_->unpack();
-    if (output_ && !holder.needs_grad()) {
+    if (output_ || packed_->edge.node) {
       holder = alias_tensor(holder);
-      set_history(holder, &owner, output_nr_);
+      if (output_) set_history(holder, &owner, output_nr_);
+      else set_history(holder, packed_->edge.node, packed_->edge.input_nr);
     }
     return Value(holder);
   }
@@ -117,6 +126,7 @@ Value SavedValue::get(Node& owner, Tensor& holder) {
         ", is at version ", t.version(), "; expected version ", version_, " instead.",
         where.empty() ? "" : text(" It was saved at ", where, "."),
         wrote.empty() ? "" : text(" It was overwritten at ", wrote, "."),
+        t->storage->last_writer ? text(" The overwriting operation is ", t->storage->last_writer, "().") : "",
         " Write to a clone() there, or use the out-of-place form of the operation.");
   }
   if (output_) {
@@ -177,9 +187,16 @@ void Node::set_output(uint32_t i, const Tensor& t) {
 }
 
 void Node::release_saved() {
-  released = saved.size() > 0 || release_saved_extra;
-  for (SavedValue& s : saved) s.clear();
-  if (release_saved_extra) release_saved_extra(this);
+  // Shapes and numbers stay: a node that saved nothing else can be run again.
+  for (SavedValue& s : saved)
+    if (s.holds_tensor()) {
+      released = true;
+      s.clear();
+    }
+  if (release_saved_extra) {
+    released = true;
+    release_saved_extra(this);
+  }
 }
 
 // ---- what a tensor knows
@@ -235,25 +252,46 @@ static void as_strided_vjp(Node& node, Tensor* grads, Tensor* out, uint64_t need
   auto ints = [&](int i) { return node.value(i, h).ints(); };
   out[0] = op::as_strided_backward(grads[0], ints(0), ints(1), ints(2), ints(3),
                                    node.value(4, h).to_int());
+  if (node.value(5, h).to_bool()) out[0] = op::view_as_complex(op::contiguous(out[0]));
+}
+
+void view_geometry(const Tensor& base, DType dtype, Dims& sizes, Dims& strides, int64_t& offset) {
+  sizes.assign(base.sizes());
+  strides.assign(base.strides());
+  offset = base.offset();
+  if (base.dtype() == dtype) return;
+  for (int64_t& s : strides) s *= 2;
+  offset *= 2;
+  sizes.push_back(2);
+  strides.push_back(1);
+}
+
+// Views whose history can be read off the base: of the same dtype, or the parts of complex numbers.
+static bool follows_base(const Tensor& t, const TensorImpl* base) {
+  return base->dtype == t.dtype() || (is_complex(base->dtype) && t.dtype() == to_real(base->dtype));
 }
 
 NodeRef grad_fn_of(const Tensor& t) {
   AutogradMeta* m = t->autograd;
   TensorImpl* base = t->base;
   if (base && base->keys & kKeyGrad && !(t->flags & kNoGradView) &&
-      is_differentiable_dtype(t.dtype()) && base->dtype == t.dtype()) {
+      is_differentiable_dtype(t.dtype()) && follows_base(t, base)) {
     if (!m || !m->grad_fn || m->view_version != t.version()) {
       // The base was written to since: this view's history is now that of the new base.
       Tensor b = Tensor::share(base);
       NodeRef node(Node::make("AsStridedBackward0", as_strided_vjp));
       node->edges.allocate(1);
       node->set_edge(0, b);
-      node->saved.allocate(5);
-      node->saved[0].save(Value(b.sizes()));
-      node->saved[1].save(Value(b.strides()));
+      Dims sizes, strides;
+      int64_t offset;
+      view_geometry(b, t.dtype(), sizes, strides, offset);
+      node->saved.allocate(6);
+      node->saved[0].save(Value(sizes));
+      node->saved[1].save(Value(strides));
       node->saved[2].save(Value(t.sizes()));
       node->saved[3].save(Value(t.strides()));
-      node->saved[4].save(Value(t.offset() - b.offset()));
+      node->saved[4].save(Value(t.offset() - offset));
+      node->saved[5].save(Value(b.dtype() != t.dtype()));
       node->outputs.allocate(1);
       node->set_output(0, t);
       set_history(t, node.get(), 0);
@@ -341,8 +379,12 @@ struct RetainHook : GradHook {
 };
 }  // namespace
 
-void attach_retain_hook(const Tensor& t) {
+void attach_retain_hook(const Tensor& t, Node* before) {
   AutogradMeta& m = *t->autograd;
+  if (before && before->hooks)
+    std::erase_if(before->hooks->retain_hooks, [&](NodeHooks::OfOutput& h) {
+      return static_cast<RetainHook*>(h.hook.get())->cell == m.retain_cell;
+    });
   m.grad_fn->ensure_hooks().retain_hooks.push_back(
       {m.output_nr, std::make_shared<RetainHook>(m.retain_cell)});
 }
@@ -353,7 +395,7 @@ void retain_grad(const Tensor& t) {
   AutogradMeta& m = *t->autograd;
   if (m.retain_cell) return;
   m.retain_cell = std::make_shared<TensorImpl*>(t.impl());
-  attach_retain_hook(t);
+  attach_retain_hook(t, nullptr);
 }
 
 }  // namespace facula

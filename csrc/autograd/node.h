@@ -43,8 +43,9 @@ struct NodeHooks {
 
 // What saved_tensors_hooks put in the place of a tensor.
 struct PackedTensor {
-  virtual ~PackedTensor() = default;
+  virtual ~PackedTensor();
   virtual Tensor unpack() = 0;
+  Edge edge;  // owned: where gradients of the saved tensor go
 };
 extern std::unique_ptr<PackedTensor> (*pack_saved_tensor)(const Tensor&);
 extern thread_local constinit int saved_tensor_hooks_active;  // pack only when positive
@@ -61,10 +62,9 @@ class SavedValue {
   void save_output(const Tensor& t, uint32_t output_nr);  // without a cycle through its grad_fn
   void clear();
   Value get(Node& owner, Tensor& holder);  // `holder` keeps an unpacked tensor alive
-  const Value& raw() const { return value_; }
-  bool is_output() const { return output_; }
-  uint32_t version() const { return version_; }
-  PackedTensor* packed() const { return packed_.get(); }
+  bool holds_tensor() const {
+    return packed_ || value_.tag() == Value::Tag::Tensor || value_.tag() == Value::Tag::Tensors;
+  }
 
  private:
   void save_tensor(const Tensor& t);
@@ -178,12 +178,15 @@ bool is_leaf(const Tensor& t);
 void set_history(const Tensor& t, Node* node, uint32_t output_nr);  // adopts nothing, retains
 Tensor detach_tensor(const Tensor& t);
 void retain_grad(const Tensor& t);
-void attach_retain_hook(const Tensor& t);  // after the tensor's grad_fn was replaced
+void attach_retain_hook(const Tensor& t, Node* before);  // after grad_fn was replaced
 bool is_differentiable_dtype(DType d);
 
 // ---- in place under autograd (inplace.cpp)
 void check_inplace(const OpDef& op, const Tensor& self);
 void rebase_history(const Tensor& self, Node* node);  // self is output 0 of node
+
+// The geometry of the base in units of `dtype` (a complex base seen as pairs of reals).
+void view_geometry(const Tensor& base, DType dtype, Dims& sizes, Dims& strides, int64_t& offset);
 
 // ---- the tape step of `call` (tape.cpp)
 void tape_call(const OpDef& op, const Value* args, Rets& rets);

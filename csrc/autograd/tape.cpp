@@ -1,4 +1,5 @@
 // The tape step: runs the kernel with the tape off and records one node.
+#include "autograd/engine.h"
 #include "autograd/node.h"
 #include "op/ops.h"
 
@@ -29,8 +30,11 @@ void tape_call(const OpDef& op, const Value* args, Rets& rets) {
   uint32_t edges = for_each_edge(op, args, [&](uint32_t, int arg, const Tensor& t) {
     if (t.defined() && requires_grad(t)) wanted |= uint64_t(1) << arg;
   });
-  if (!wanted) return run_kernel(op, args, rets);
   const bool in_place = rets.destination == Destination::InPlace;
+  // Integers hold no gradient, also when floats are copied into them.
+  if (in_place && !is_differentiable_dtype(rets.t[0].dtype())) wanted = 0;
+  else if (in_place && rets.t[0]->flags & kNoGradView) check_inplace(op, rets.t[0]);
+  if (!wanted) return run_kernel(op, args, rets);
   if (rets.destination == Destination::Out)
     runtime_error("functions with out=... arguments don't support automatic differentiation, but one "
                   "of the arguments requires grad. Use the form without out=.");
@@ -52,11 +56,14 @@ void tape_call(const OpDef& op, const Value* args, Rets& rets) {
     const Value& v = args[spec.index];
     if (spec.what == SaveSpec::What::Sizes) {
       node->saved[k].save(Value(v.tensor().sizes()));
+    } else if (spec.what == SaveSpec::What::Strides) {
+      node->saved[k].save(Value(v.tensor().strides()));
+    } else if (spec.what == SaveSpec::What::Offset) {
+      node->saved[k].save(Value(v.tensor().offset()));
     } else if (spec.what == SaveSpec::What::DType) {
       node->saved[k].save(Value(v.tensor().dtype()));
     } else if (in_place && v.is_tensor() && v.tensor().is(rets.t[0])) {
-      GradGuard off(false);
-      Tensor before = op::clone(v.tensor());  // about to be overwritten
+      Tensor before = op::clone(v.tensor());  // about to be overwritten; taped, for second derivatives
       node->saved[k].save(Value(before));
     } else {
       if (v.is_tensor() && v.tensor()->flags & kInference)
@@ -66,6 +73,7 @@ void tape_call(const OpDef& op, const Value* args, Rets& rets) {
     }
   }
   if (track_locations && capture_location) node->location = capture_location();
+  if (anomaly_mode && keep_traceback) keep_traceback(node.get());
   {
     GradGuard off(false);
     run_kernel(op, args, rets);

@@ -1,7 +1,9 @@
 #include "core/dims.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
+#include <vector>
 
 namespace facula {
 
@@ -35,19 +37,18 @@ Dims strides_for(IntSpan sizes, MemoryFormat format) {
   size_t spatial = format == MemoryFormat::ChannelsLast ? 2 : 3;
   if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d)
     return contiguous_strides(sizes);
-  if (sizes.size() != spatial + 2 && sizes.size() != spatial + 1)
+  if (sizes.size() != spatial + 2)
     runtime_error("required rank ", spatial + 2, " tensor to use ",
                   spatial == 2 ? "channels_last" : "channels_last_3d", " format, but the shape is ",
                   sizes);
   Dims st(sizes.size());
-  size_t c = sizes.size() - spatial - 1;
-  st[c] = 1;
-  int64_t s = std::max<int64_t>(sizes[c], 1);
-  for (size_t i = sizes.size(); i-- > c + 1;) {
+  st[1] = 1;
+  int64_t s = std::max<int64_t>(sizes[1], 1);
+  for (size_t i = sizes.size(); i-- > 2;) {
     st[i] = s;
     s *= std::max<int64_t>(sizes[i], 1);
   }
-  if (c) st[0] = s;
+  st[0] = s;
   return st;
 }
 
@@ -82,9 +83,9 @@ uint64_t dim_mask(IntSpan dims, int64_t ndim) {
   if (dims.empty()) return ndim ? ~uint64_t(0) >> (64 - ndim) : 0;
   uint64_t mask = 0;
   for (int64_t d : dims) {
-    uint64_t bit = uint64_t(1) << wrap_dim(d, ndim);
-    if (mask & bit) runtime_error("dim ", d, " appears multiple times in the list of dims ", dims);
-    mask |= bit;
+    int64_t at = wrap_dim(d, ndim);
+    if (mask >> at & 1) runtime_error("dim ", at, " appears multiple times in the list of dims ", dims);
+    mask |= uint64_t(1) << at;
   }
   return mask;
 }
@@ -109,13 +110,49 @@ bool non_overlapping_and_dense(IntSpan sizes, IntSpan strides) {
 }
 
 bool has_internal_overlap(IntSpan sizes, IntSpan strides) {
-  // Exact for what PyTorch calls MemOverlap::Yes: a dimension of size > 1 with stride 0.
+  struct Dim {
+    int64_t size, stride;
+  } dims[kMaxDims];
+  int n = 0;
   bool zero_stride = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == 0) return false;
-    zero_stride |= strides[i] == 0 && sizes[i] > 1;
+    if (sizes[i] == 1) continue;
+    zero_stride |= strides[i] == 0;
+    dims[n++] = {sizes[i], std::abs(strides[i])};
   }
-  return zero_stride;
+  if (zero_stride) return true;
+  std::sort(dims, dims + n, [](const Dim& a, const Dim& b) { return a.stride < b.stride; });
+  // A dimension whose stride exceeds the reach of all smaller ones separates its slices: two equal
+  // places must agree in it, so it can be left out.
+  int64_t reach[kMaxDims + 1];
+  reach[0] = 0;
+  for (int i = 0; i < n; ++i) reach[i + 1] = reach[i] + (dims[i].size - 1) * dims[i].stride;
+  while (n > 0 && dims[n - 1].stride > reach[n - 1]) --n;
+  if (n < 2) return false;
+  if (n == 2) {  // the smallest step that brings both dimensions to one place
+    int64_t g = std::gcd(dims[0].stride, dims[1].stride);
+    return dims[1].stride / g < dims[0].size && dims[0].stride / g < dims[1].size;
+  }
+  constexpr int64_t kSmall = 1 << 16;
+  int64_t places = 1;
+  for (int i = 0; i < n; ++i) {
+    places *= dims[i].size;
+    if (places > kSmall) return false;
+  }
+  if (places > reach[n] + 1) return true;  // more indices than elements in reach
+  if (reach[n] >= 64 * kSmall) return false;
+  std::vector<bool> seen(size_t(reach[n]) + 1);
+  for (int64_t k = 0; k < places; ++k) {
+    int64_t at = 0, rest = k;
+    for (int i = 0; i < n; ++i) {
+      at += rest % dims[i].size * dims[i].stride;
+      rest /= dims[i].size;
+    }
+    if (seen[size_t(at)]) return true;
+    seen[size_t(at)] = true;
+  }
+  return false;
 }
 
 bool view_strides(IntSpan old_sizes, IntSpan old_strides, IntSpan sizes, Dims& out) {
@@ -154,8 +191,10 @@ bool view_strides(IntSpan old_sizes, IntSpan old_strides, IntSpan sizes, Dims& o
   return true;
 }
 
-Dims infer_size(IntSpan sizes, int64_t numel) {
+Dims infer_size(IntSpan sizes, IntSpan from) {
   Dims out(sizes);
+  int64_t numel = 1;
+  for (int64_t s : from) numel *= s;
   int64_t known = 1, at = -1;
   bool overflow = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -172,7 +211,8 @@ Dims infer_size(IntSpan sizes, int64_t numel) {
     runtime_error("cannot reshape tensor of 0 elements into shape ", sizes,
                   " because the unspecified dimension size -1 can be any value and is ambiguous");
   bool fits = !overflow && (at < 0 ? known == numel : known && numel % known == 0);
-  if (!fits) runtime_error("shape '", sizes, "' is invalid for input of size ", numel);
+  if (!fits)
+    runtime_error("shape '", sizes, "' is invalid for input of size ", numel, " (its shape is ", from, ")");
   if (at >= 0) out[at] = numel / known;
   return out;
 }

@@ -114,9 +114,11 @@ bool is_expandable(IntSpan from, IntSpan to);
 int64_t wrap_dim(int64_t dim, int64_t ndim);  // scalars accept -1 and 0, as in PyTorch
 uint64_t dim_mask(IntSpan dims, int64_t ndim);  // an empty list means every dimension
 bool non_overlapping_and_dense(IntSpan sizes, IntSpan strides);
-bool has_internal_overlap(IntSpan sizes, IntSpan strides);  // only what is certain
+// Whether two indices reach the same element. Exact up to two dimensions that interleave and for
+// small tensors; false where deciding would take long.
+bool has_internal_overlap(IntSpan sizes, IntSpan strides);
 // The strides of a view of `sizes` over the old geometry; false when a copy is needed.
 bool view_strides(IntSpan old_sizes, IntSpan old_strides, IntSpan sizes, Dims& out);
-Dims infer_size(IntSpan sizes, int64_t numel);  // resolves one -1
+Dims infer_size(IntSpan sizes, IntSpan from);  // resolves one -1 of a reshape of `from`
 
 }  // namespace facula

@@ -22,6 +22,20 @@ void broadcast_error(IntSpan a, IntSpan b, int64_t dim, int64_t size_a, int64_t 
                 "equal or one of them 1");
 }
 
+void expand_error(IntSpan from, IntSpan to) {
+  if (from.size() > to.size())
+    runtime_error("expand: the number of sizes provided (", to.size(),
+                  ") must be greater or equal to the number of dimensions in the tensor (", from.size(),
+                  ").  Target sizes: ", to, ".  Tensor sizes: ", from);
+  const size_t lead = to.size() - from.size();
+  for (size_t d = to.size(); d-- > lead;)
+    if (from[d - lead] != 1 && to[d] != -1 && from[d - lead] != to[d])
+      runtime_error("The expanded size of the tensor (", to[d], ") must match the existing size (",
+                    from[d - lead], ") at non-singleton dimension ", d, ".  Target sizes: ", to,
+                    ".  Tensor sizes: ", from);
+  runtime_error("a tensor of shape ", from, " cannot be expanded to ", to);
+}
+
 void dim_error(int64_t dim, int64_t ndim) {
   int64_t n = ndim ? ndim : 1;
   index_error("Dimension out of range (expected to be in range of [", -n, ", ", n - 1,
@@ -53,6 +67,26 @@ void index_range_error(int64_t index, int64_t dim, int64_t size) {
 void overlap_error() {
   runtime_error("unsupported operation: more than one element of the written-to tensor refers to a "
                 "single memory location. Please clone() the tensor before performing the operation.");
+}
+
+void aliasing_error() {
+  runtime_error("unsupported operation: some elements of the input tensor and the written-to tensor "
+                "refer to a single memory location. Please clone() the tensor before performing the "
+                "operation.");
+}
+
+// The names of C++ types, as PyTorch's message has them.
+static std::string scalar_type_name(DType d) {
+  switch (d) {
+    case DType::Float32: return "float";
+    case DType::Float64: return "double";
+    default: return std::string(dtype_name(d)) + (is_integral(d) ? "_t" : "");
+  }
+}
+
+void overflow_error(const std::string& value, DType d) {
+  runtime_error("value cannot be converted to type ", scalar_type_name(d), " without overflow: ", value,
+                " does not fit into ", d);
 }
 
 const char* legacy_dtype_name(DType d) {

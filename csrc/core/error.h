@@ -59,12 +59,15 @@ template <class... A>
 
 // ---- the catalogue
 [[noreturn]] void broadcast_error(IntSpan a, IntSpan b, int64_t dim, int64_t size_a, int64_t size_b);
+[[noreturn]] void expand_error(IntSpan from, IntSpan to);
 [[noreturn]] void dim_error(int64_t dim, int64_t ndim);
 [[noreturn]] void dtype_error(DType given, const std::string& accepted);
 [[noreturn]] void device_error(Device a, Device b);
 [[noreturn]] void cast_error(DType result, DType wanted);
 [[noreturn]] void index_range_error(int64_t index, int64_t dim, int64_t size);
-[[noreturn]] void overlap_error();
+[[noreturn]] void overlap_error();   // the destination overlaps with itself
+[[noreturn]] void aliasing_error();  // the destination overlaps with an input
+[[noreturn]] void overflow_error(const std::string& value, DType d);
 
 // Capitalised names as PyTorch's messages use them: Float, Long, ComplexFloat.
 const char* legacy_dtype_name(DType d);

@@ -26,6 +26,7 @@ struct Storage {
   void (*release)(Storage*) = nullptr;  // frees `data`; null for memory owned by nobody
   void* context = nullptr;              // what keeps borrowed memory alive
   SourceLocation last_write;
+  const char* last_writer = nullptr;  // the operator that wrote, "add_"
   void* python = nullptr;  // borrowed pointer to the Python object of this storage, if one exists
 
   void retain() { refs.fetch_add(1, std::memory_order_relaxed); }

@@ -85,11 +85,14 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
   return is_contiguous();
 }
 
-void Tensor::bump_version() const {
+void Tensor::bump_version(const char* writer) const {
   if (p_->flags & (kInference | kUntracked)) return;
   Storage* s = p_->storage;
   s->version.fetch_add(1, std::memory_order_relaxed);
-  if (s->saved_for_backward && capture_location && track_locations) s->last_write = capture_location();
+  if (s->saved_for_backward && capture_location && track_locations) {
+    s->last_write = capture_location();
+    s->last_writer = writer;
+  }
 }
 
 Tensor empty_tensor(IntSpan sizes, DType dtype, Device device) {

@@ -116,7 +116,7 @@ class Tensor {
   bool is_floating() const { return facula::is_floating(p_->dtype); }
   bool needs_grad() const { return p_->keys & kKeyGrad; }
   uint32_t version() const { return p_->storage->version.load(std::memory_order_relaxed); }
-  void bump_version() const;
+  void bump_version(const char* writer = nullptr) const;
 
   char* data() const { return static_cast<char*>(p_->storage->data) + p_->offset * int64_t(item_size()); }
   template <class T>

@@ -30,7 +30,31 @@ constexpr int kVectorBytes = 16;
 constexpr int kTileRows = 4;  // 8 of 16
 #endif
 
-// What a dtype is summed in. Wrap-around makes unsigned words right for signed integers too.
+// Integers wrap around, so a signed product has the bits of the unsigned one, whose code it shares.
+template <class T>
+struct StorageOf {
+  using type = T;
+};
+template <>
+struct StorageOf<int8_t> {
+  using type = uint8_t;
+};
+template <>
+struct StorageOf<int16_t> {
+  using type = uint16_t;
+};
+template <>
+struct StorageOf<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct StorageOf<int64_t> {
+  using type = uint64_t;
+};
+template <class T>
+using Storage = typename StorageOf<T>::type;
+
+// What a dtype is summed in.
 template <class S>
 struct AccumulatorOf {
   using type = std::conditional_t<
@@ -66,16 +90,6 @@ FACULA_INLINE void store(A* p, Vector<A> v) {
   *reinterpret_cast<typename VectorOf<A>::unaligned*>(p) = v;
 }
 
-template <class A>
-FACULA_INLINE A lane_sum(Vector<A> v) {
-  A lanes[kLanes<A>];
-  store(lanes, v);
-  for (int width = kLanes<A> / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  }
-  return lanes[0];
-}
-
 // Whether a vector of elements can be loaded and converted at once.
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__F16C__))
 constexpr bool kHalfVectors = true;
@@ -83,27 +97,24 @@ constexpr bool kHalfVectors = true;
 constexpr bool kHalfVectors = false;
 #endif
 template <class S>
-constexpr bool kLoadable = std::is_arithmetic_v<S> || std::is_same_v<S, BFloat16> ||
+constexpr bool kLoadable = kInPlace<S> || std::is_same_v<S, BFloat16> ||
                            (std::is_same_v<S, Half> && kHalfVectors);
 
-template <class N, int L>
-struct NarrowVector {
-  typedef N type __attribute__((vector_size(L * sizeof(N)), aligned(alignof(N)), may_alias));
-};
+
+typedef uint16_t HalfVector __attribute__((vector_size(kVectorBytes / 2), aligned(2), may_alias));
 
 // One vector of accumulators from as many neighbouring elements.
 template <class S>
 FACULA_INLINE Vector<Accumulator<S>> load_wide(const S* p) {
   using A = Accumulator<S>;
-  constexpr int lanes = kLanes<A>;
   if constexpr (kInPlace<S>) {
     return load(reinterpret_cast<const A*>(p));
   } else if constexpr (std::is_same_v<S, BFloat16>) {
-    using Narrow = typename NarrowVector<uint16_t, lanes>::type;
-    const auto wide = __builtin_convertvector(*reinterpret_cast<const Narrow*>(p),
-                                              Vector<uint32_t>);
+    const auto wide =
+        __builtin_convertvector(*reinterpret_cast<const HalfVector*>(p), Vector<uint32_t>);
     return (Vector<float>)(wide << 16);
-  } else if constexpr (std::is_same_v<S, Half>) {
+  } else {
+    static_assert(std::is_same_v<S, Half>);
 #if defined(__AVX512F__)
     return (Vector<float>)_mm512_cvtph_ps(
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
@@ -112,9 +123,6 @@ FACULA_INLINE Vector<Accumulator<S>> load_wide(const S* p) {
 #else
     return Vector<float>{};
 #endif
-  } else {
-    using Narrow = typename NarrowVector<S, lanes>::type;
-    return __builtin_convertvector(*reinterpret_cast<const Narrow*>(p), Vector<A>);
   }
 }
 

@@ -246,7 +246,7 @@ void product(const Gemm& problem) {
 struct Table : GemmTable {
   constexpr Table() : GemmTable{} {
 #define X(e, t, name, c) \
-  if constexpr (c != 0 && c != 3) product[int(DType::e)] = FACULA_ISA::product<t>;
+  if constexpr (c != 0 && c != 3) product[int(DType::e)] = FACULA_ISA::product<Storage<t>>;
     FACULA_DTYPES(X)
 #undef X
   }

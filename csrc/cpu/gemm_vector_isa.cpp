@@ -11,9 +11,19 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-constexpr int kGroup = 4;               // rows of a and rows or columns of b taken at once
-constexpr int64_t kChunk = 512;         // of k, converted at a time
-constexpr int64_t kColumnBlock = 512;   // sums of one row kept in the nearest cache
+constexpr int kColumns = 4;            // of b, taken at once
+constexpr int64_t kChunk = 512;        // of k, converted at a time
+constexpr int64_t kColumnBlock = 512;  // sums of one row kept in the nearest cache
+template <class A>
+constexpr int kRows = std::is_integral_v<A> ? 1 : 4;  // of a, taken at once
+
+template <class A>
+[[gnu::noinline]] A lane_sum(A* lanes) {
+  for (int width = kLanes<A> / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  return lanes[0];
+}
 
 // sum[i][j] += a[i] . b[j] for M rows of a and N columns of b, both contiguous along k.
 template <class S, class A, int M, int N>
@@ -37,15 +47,23 @@ void add_dots(int64_t k, const A* a, int64_t a_row, const S* b, int64_t b_col, A
       }
     }
   }
+  alignas(64) A parts[M * N][lanes];
 #pragma GCC unroll 4
   for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
       Vector<A> both = total[0][i][j];
       if constexpr (chains == 2) both += total[1][i][j];
-      A s = lane_sum<A>(both);
-      for (int64_t q = p; q < k; ++q) s += a[i * a_row + q] * widen<A>(b[j * b_col + q]);
-      sum[i * sum_row + j] += s;
+      store(parts[i * N + j], both);
+    }
+  }
+#pragma GCC unroll 1
+  for (int at = 0; at < M * N; ++at) {
+    const int i = at / N, j = at % N;
+    sum[i * sum_row + j] += lane_sum(parts[at]);
+#pragma GCC unroll 1
+    for (int64_t q = p; q < k; ++q) {
+      sum[i * sum_row + j] += a[i * a_row + q] * widen<A>(b[j * b_col + q]);
     }
   }
 }
@@ -67,7 +85,9 @@ void add_rows(int64_t n, const A* a, int64_t a_row, const S* b, int64_t b_row, A
                                        (x[2] * y[2] + x[3] * y[3]));
     }
   }
+#pragma GCC unroll 1
   for (; j < n; ++j) {
+#pragma GCC unroll 1
     for (int i = 0; i < M; ++i) {
       for (int p = 0; p < 4; ++p) {
         sum[i * sum_row + j] += a[i * a_row + p] * widen<A>(b[p * b_row + j]);
@@ -85,26 +105,18 @@ void convert_row(const S* from, int64_t stride, int64_t n, A* to) {
   }
 }
 
-template <class S, class A, int N>
+template <class S, class A, int M = kRows<A>>
 void add_dots_of(int64_t m, int64_t k, const A* a, int64_t a_row, const S* b, int64_t b_col, A* sum,
                  int64_t sum_row) {
-  switch (m) {
-    case 1: return add_dots<S, A, 1, N>(k, a, a_row, b, b_col, sum, sum_row);
-    case 2: return add_dots<S, A, 2, N>(k, a, a_row, b, b_col, sum, sum_row);
-    case 3: return add_dots<S, A, 3, N>(k, a, a_row, b, b_col, sum, sum_row);
-    default: return add_dots<S, A, 4, N>(k, a, a_row, b, b_col, sum, sum_row);
-  }
+  if (m == M) return add_dots<S, A, M, kColumns>(k, a, a_row, b, b_col, sum, sum_row);
+  if constexpr (M > 1) add_dots_of<S, A, M - 1>(m, k, a, a_row, b, b_col, sum, sum_row);
 }
 
-template <class S, class A>
+template <class S, class A, int M = kRows<A>>
 void add_rows_of(int64_t m, int64_t n, const A* a, int64_t a_row, const S* b, int64_t b_row, A* sum,
                  int64_t sum_row) {
-  switch (m) {
-    case 1: return add_rows<S, A, 1>(n, a, a_row, b, b_row, sum, sum_row);
-    case 2: return add_rows<S, A, 2>(n, a, a_row, b, b_row, sum, sum_row);
-    case 3: return add_rows<S, A, 3>(n, a, a_row, b, b_row, sum, sum_row);
-    default: return add_rows<S, A, 4>(n, a, a_row, b, b_row, sum, sum_row);
-  }
+  if (m == M) return add_rows<S, A, M>(n, a, a_row, b, b_row, sum, sum_row);
+  if constexpr (M > 1) add_rows_of<S, A, M - 1>(m, n, a, a_row, b, b_row, sum, sum_row);
 }
 
 // One block of columns: sum (m rows, kColumnBlock apart) += a@b for a chunk of k.
@@ -113,24 +125,25 @@ template <class S, class A>
 void by_columns(const Gemm& g, int64_t k, int64_t n, const A* x, int64_t x_row, const S* b,
                 A* sum) {
   alignas(64) A column[kChunk];
-  const bool in_place = kLoadable<S> && g.b_row == 1;
-  for (int64_t i = 0; i < g.m; i += kGroup) {
-    const int64_t rows = g.m - i < kGroup ? g.m - i : kGroup;
-    A* out = sum + i * kColumnBlock;
-    int64_t j = 0;
-    if constexpr (kLoadable<S>) {
-      for (; in_place && j + kGroup <= n; j += kGroup) {
-        add_dots_of<S, A, kGroup>(rows, k, x + i * x_row, x_row, b + j * g.b_col, g.b_col, out + j,
-                                  kColumnBlock);
-      }
-      for (; in_place && j < n; ++j) {
-        add_dots_of<S, A, 1>(rows, k, x + i * x_row, x_row, b + j * g.b_col, 0, out + j,
-                             kColumnBlock);
+  int64_t j = 0;
+  if constexpr (kLoadable<S>) {
+    for (; g.b_row == 1 && j + kColumns <= n; j += kColumns) {
+      for (int64_t i = 0; i < g.m; i += kRows<A>) {
+        const int64_t rows = g.m - i < kRows<A> ? g.m - i : kRows<A>;
+        add_dots_of<S, A>(rows, k, x + i * x_row, x_row, b + j * g.b_col, g.b_col,
+                          sum + i * kColumnBlock + j, kColumnBlock);
       }
     }
-    for (; j < n; ++j) {
+  }
+  for (; j < n; ++j) {
+    const A* right = column;
+    if (kInPlace<S> && g.b_row == 1) {
+      right = reinterpret_cast<const A*>(b + j * g.b_col);
+    } else {
       convert_row(b + j * g.b_col, g.b_row, k, column);
-      add_dots_of<A, A, 1>(rows, k, x + i * x_row, x_row, column, 0, out + j, kColumnBlock);
+    }
+    for (int64_t i = 0; i < g.m; ++i) {
+      add_dots<A, A, 1, 1>(k, x + i * x_row, 0, right, 0, sum + i * kColumnBlock + j, 0);
     }
   }
 }
@@ -152,8 +165,8 @@ void by_rows(const Gemm& g, int64_t k, int64_t n, const A* x, int64_t x_row, con
         }
       }
     }
-    for (int64_t i = 0; i < g.m; i += kGroup) {
-      const int64_t count = g.m - i < kGroup ? g.m - i : kGroup;
+    for (int64_t i = 0; i < g.m; i += kRows<A>) {
+      const int64_t count = g.m - i < kRows<A> ? g.m - i : kRows<A>;
       A* out = sum + i * kColumnBlock;
       if constexpr (kLoadable<S>) {
         if (in_place && left == 4) {
@@ -177,8 +190,7 @@ void few_rows(const Gemm& g) {
   const A alpha = scalar<A>(g.alpha_re), beta = scalar<A>(g.beta_re);
   const bool dots = g.n == 1 || magnitude(g.b_row) < magnitude(g.b_col);
   // Rows of a that are accumulators already are read where they lie, whole.
-  const bool a_in_place = dots && kInPlace<S> && (g.a_col == 1 || g.k == 1) && kLoadable<S> &&
-                          g.b_row == 1;
+  const bool a_in_place = dots && kInPlace<S> && g.a_col == 1 && g.b_row == 1;
   const int64_t chunk = a_in_place ? g.k : kChunk;
   for (int64_t i = 0; i < g.batch; ++i) {
     const S* a = static_cast<const S*>(g.a) + i * g.a_batch;
@@ -239,8 +251,8 @@ struct Table : GemmVectorTable {
   constexpr Table() : GemmVectorTable{} {
 #define X(e, t, name, c)                                   \
   if constexpr (c != 0 && c != 3) {                        \
-    few_rows[int(DType::e)] = FACULA_ISA::few_rows<t>;     \
-    partial_dot[int(DType::e)] = FACULA_ISA::partial_dot<t>; \
+    few_rows[int(DType::e)] = FACULA_ISA::few_rows<Storage<t>>;     \
+    partial_dot[int(DType::e)] = FACULA_ISA::partial_dot<Storage<t>>; \
   }
     FACULA_DTYPES(X)
 #undef X

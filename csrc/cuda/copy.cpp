@@ -6,7 +6,9 @@
 namespace facula::cuda {
 namespace {
 
-CuDevicePtr address(const void* pointer) { return CuDevicePtr(reinterpret_cast<uintptr_t>(pointer)); }
+CuDevicePtr address(const void* pointer) {
+  return CuDevicePtr(reinterpret_cast<uintptr_t>(pointer));
+}
 
 // Moves without a change of dtype depend on the size alone, so that few kernels serve all dtypes.
 DType mover(DType dtype) {

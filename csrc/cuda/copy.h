@@ -11,8 +11,8 @@ void copy_to_device(void* device_memory, const void* host_memory, size_t bytes, 
 void copy_to_host(void* host_memory, const void* device_memory, size_t bytes, int device,
                   CuStream stream, bool blocking = true);
 void copy_on_device(void* to, const void* from, size_t bytes, int device, CuStream stream);
-// Between devices, queued on `stream` of `to_device`; the caller orders it after the work that makes
-// the source (wait_event).
+// Between devices, queued on `stream` of `to_device`; the caller orders it after the work that
+// makes the source (wait_event).
 void copy_between_devices(void* to, int to_device, const void* from, int from_device, size_t bytes,
                           CuStream stream);
 void set_bytes(void* to, unsigned char value, size_t bytes, int device, CuStream stream);

@@ -23,7 +23,7 @@ struct Layout {
 
   // Drops dimensions of size 1.
   void squeeze();
-  // Orders dimensions so that strides fall: the first operand's where it has any, then the others'.
+  // Orders dimensions so that strides fall: the first operand's where it has any, then others'.
   void sort();
   // Merges neighbours that all operands walk through in one step.
   void merge();
@@ -32,7 +32,7 @@ struct Layout {
   int64_t reach() const;
 };
 
-// q = (high 32 bits of n * magic + n) >> shift for n < 2^31; what Divider<uint32> does on the device.
+// q = (high 32 bits of n * magic + n) >> shift for n < 2^31; Divider<uint32> on the device.
 struct Divider32 {
   uint32_t divisor, magic, shift;
 };

@@ -146,7 +146,8 @@ void* try_open(Library library) {
 std::string missing_text(Library library) {
   std::string names;
   for (const std::string& name : sonames(library)) names += (names.empty() ? "" : " or ") + name;
-  std::string text = std::string("Could not find ") + describe(library).title + " (" + names + "). ";
+  std::string text =
+      std::string("Could not find ") + describe(library).title + " (" + names + "). ";
   if (library == Library::Driver) return text + describe(library).advice + ".";
   text += std::string("Install it with: ") + describe(library).advice;
   text += ", or set FACULA_CUDA_PATH to a CUDA installation.";

@@ -6,6 +6,7 @@
 #include "cpu/iterate.h"
 #include "kernels/make_view.h"
 #include "op/device_hooks.h"
+#include "op/elementwise.h"
 #include "op/kernels.h"
 #include "op/ops.h"
 
@@ -83,12 +84,12 @@ void copy_(const Tensor& self, const Tensor& src, bool, Rets&) {
     runtime_error("output with shape ", self.sizes(), " doesn't match the broadcast shape ", IntSpan(shape),
                   ": the source of shape ", src.sizes(), " cannot be broadcast to the destination");
   }
-  if (has_internal_overlap(self.sizes(), self.strides())) overlap_error();
+  if (!self.is_contiguous() && has_internal_overlap(self.sizes(), self.strides())) overlap_error();
   if (may_share_memory(self, src)) {
     if (self.data() == src.data() && same(self.sizes(), src.sizes()) &&
         same(self.strides(), src.strides()) && self.dtype() == src.dtype())
       return;
-    // Overlapping views: read everything before writing.
+    if (!check_overlap(self, src)) return copy_data(self, src);
     Tensor before = empty_tensor(src.sizes(), src.dtype(), src.device());
     copy_data(before, src);
     copy_data(self, before);
@@ -109,8 +110,8 @@ void fill_(const Tensor& self, Value value, Rets&) {
   if (value.is_tensor() && value.tensor().dim() != 0)
     runtime_error("fill_ only supports 0-dimension value tensor but got tensor with ", value.tensor().dim(),
                   " dimensions.");
+  if (!value.is_tensor()) value.scalar().check_fits(self.dtype());
   if (self.is_meta()) return;
-  if (has_internal_overlap(self.sizes(), self.strides())) overlap_error();
   if (self.is_cuda()) {
     device_hooks().fill(self, value.is_tensor() ? item_of(op::_to_copy(value.tensor(), DType::None, Device{}))
                                                 : value.scalar());

@@ -30,10 +30,7 @@ Tensor apart_from(const Tensor& written, const Tensor& read) {
   if (written.is_meta() || read.is_meta() || !may_share_memory(written, read)) return read;
   if (non_overlapping_and_dense(written.sizes(), written.strides()) &&
       non_overlapping_and_dense(read.sizes(), read.strides()))
-    runtime_error(
-        "unsupported operation: some elements of the input tensor and the written-to "
-        "tensor refer to a single memory location. Please clone() the tensor before "
-        "performing the operation.");
+    aliasing_error();
   GradGuard off(false);
   return op::clone(read);
 }

@@ -49,8 +49,7 @@ void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
   DType dtype = joined_dtype(tensors);
   if (rets.destination != Destination::New)
     for (const Tensor& t : tensors)
-      if (may_share_memory(rets.t[0], t))
-        runtime_error("unsupported operation: the input tensors cannot refer to any of the output memory locations.");
+      if (may_share_memory(rets.t[0], t)) aliasing_error();
   if (!rets.t[0].defined() && lead->is_contiguous(MemoryFormat::ChannelsLast) && !lead->is_contiguous())
     rets.t[0] = empty_tensor(shape, strides_for(shape, MemoryFormat::ChannelsLast), dtype, lead->device());
   prepare_result(rets, 0, shape, dtype, lead->device());

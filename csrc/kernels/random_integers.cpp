@@ -255,13 +255,13 @@ void randperm(int64_t n, Generator* generator, DType dtype, Value layout, Device
   const uint64_t most = (digits ? uint64_t(1) << digits : highest(resolved)) + 1;
   if (most && uint64_t(n) > most)
     runtime_error("n cannot be greater than ", most, " for ", legacy_dtype_name(resolved),
-                  " type: larger indices would not be distinct. Got n=", n,
-                  "; value cannot be converted to type ", resolved, " without overflow");
+                  " type: a value cannot be converted to type ", resolved,
+                  " without overflow. Got n=", n);
   fill_on_host(options.destination(rets, Dims{n}, resolved), [&](const Tensor& t) {
-    RandomStream stream(generator, rets.t[0].device());
     Tensor dense = t.is_contiguous() ? t : empty_tensor(t.sizes(), resolved, Device{});
     dispatch_dtype(resolved, [&](auto tag) {
       using T = typename decltype(tag)::type;
+      RandomStream stream(generator, rets.t[0].device());
       shuffle(dense.data_as<T>(), n, stream);
     });
     if (!dense.is(t)) copy_from_host(t, dense);

@@ -66,10 +66,10 @@ void fill_coins(const Tensor& self, const Tensor& p, Generator* generator) {
                       "; every element of p must be a probability");
     });
   fill_on_host(self, [&](const Tensor& t) {
-    check_overlap(t, host_p);
+    const Tensor apart = check_overlap(t, host_p) ? op::clone(host_p) : host_p;
     RandomStream stream(generator, self.device());
-    if (d == DType::Float64) flip_coins<double>(t, host_p, stream, random_loops().bernoulli_double);
-    else flip_coins<float>(t, host_p, stream, random_loops().bernoulli_float);
+    if (d == DType::Float64) flip_coins<double>(t, apart, stream, random_loops().bernoulli_double);
+    else flip_coins<float>(t, apart, stream, random_loops().bernoulli_float);
   });
 }
 

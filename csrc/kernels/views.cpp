@@ -51,10 +51,10 @@ Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optiona
   return make_view(self, size, stride, at);
 }
 
-Tensor _as_strided_grad(const Tensor& grad, const Tensor& self, IntSpan size, IntSpan stride,
-                        std::optional<int64_t> offset) {
-  return op::as_strided_backward(grad, self.sizes(), self.strides(), size, stride,
-                                 offset.value_or(self.offset()) - self.offset());
+Tensor _as_strided_grad(const Tensor& grad, IntSpan base_size, IntSpan base_stride, int64_t base_offset,
+                        IntSpan size, IntSpan stride, std::optional<int64_t> offset) {
+  return op::as_strided_backward(grad, base_size, base_stride, size, stride,
+                                 offset.value_or(base_offset) - base_offset);
 }
 
 Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_stride, IntSpan size,
@@ -94,7 +94,7 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_s
 }
 
 Tensor view(const Tensor& self, IntSpan size) {
-  Dims shape = infer_size(size, self.numel());
+  Dims shape = infer_size(size, self.sizes());
   Dims strides;
   if (!view_strides(self.sizes(), self.strides(), shape, strides))
     runtime_error("view size is not compatible with input tensor's size and stride (at least one "
@@ -146,7 +146,7 @@ Tensor view_dtype(const Tensor& self, DType dtype) {
 }
 
 Tensor reshape(const Tensor& self, IntSpan shape) {
-  Dims sizes = infer_size(shape, self.numel());
+  Dims sizes = infer_size(shape, self.sizes());
   Dims strides;
   if (view_strides(self.sizes(), self.strides(), sizes, strides)) return op::view(self, sizes);
   return op::view(op::clone(self, MemoryFormat::Contiguous), sizes);
@@ -260,8 +260,16 @@ Tensor movedim(const Tensor& self, IntSpan source, IntSpan destination) {
   if (source.size() != destination.size())
     runtime_error("movedim: Invalid source or destination dims: source (", source,
                   " dims) should contain the same number of dims as destination (", destination, " dims)");
-  dim_mask(source, self.dim());
-  dim_mask(destination, self.dim());
+  auto check_dims = [&](IntSpan dims, const char* which) {
+    uint64_t seen = 0;
+    for (int64_t d : dims) {
+      uint64_t bit = uint64_t(1) << wrap_dim(d, self.dim());
+      if (seen & bit) runtime_error("movedim: repeated dim in `", which, "` (", dims, ")");
+      seen |= bit;
+    }
+  };
+  check_dims(source, "source");
+  check_dims(destination, "destination");
   if (source.empty()) return op::alias(self);
   Dims order(self.dim(), -1);
   uint64_t used = 0;
@@ -280,10 +288,7 @@ Tensor movedim(const Tensor& self, IntSpan source, IntSpan destination) {
 }
 
 Tensor expand(const Tensor& self, IntSpan size, bool) {
-  if (int64_t(size.size()) < self.dim())
-    runtime_error("expand(", self.sizes(), ", size=", size, "): the number of sizes provided (",
-                  size.size(), ") must be greater or equal to the number of dimensions in the tensor (",
-                  self.dim(), ")");
+  if (int64_t(size.size()) < self.dim()) expand_error(self.sizes(), size);
   Dims sizes(size), strides(size.size());
   int64_t lead = int64_t(size.size()) - self.dim();
   for (int64_t i = int64_t(size.size()) - 1; i >= 0; --i) {
@@ -297,9 +302,7 @@ Tensor expand(const Tensor& self, IntSpan size, bool) {
     } else if (size[i] < 0) {
       runtime_error("expand: negative size ", size[i], " in ", size);
     } else if (have != size[i] && have != 1) {
-      runtime_error("The expanded size of the tensor (", size[i], ") must match the existing size (",
-                    have, ") at non-singleton dimension ", i, ".  Target sizes: ", size,
-                    ".  Tensor sizes: ", self.sizes());
+      expand_error(self.sizes(), size);
     }
     strides[i] = have == sizes[i] && i >= lead ? stride : 0;
   }
@@ -342,7 +345,8 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   if (self.dim() == 0) index_error("select() cannot be applied to a 0-dim tensor.");
   dim = wrap_dim(dim, self.dim());
   int64_t n = self.sizes()[dim];
-  if (index < -n || index >= n) index_range_error(index, dim, n);
+  if (index < -n || index >= n)
+    index_error("index ", index, " out of range for tensor of size ", self.sizes(), " at dimension ", dim);
   if (index < 0) index += n;
   Dims sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.offset() + index * strides[dim];
@@ -442,7 +446,7 @@ Tensor _unfold_grad(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_
 }
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
-  if (self.dim() == 0) runtime_error("Dimension specified as ", dim, " but tensor has no dimensions");
+  if (self.dim() == 0) index_error("Dimension specified as ", dim, " but tensor has no dimensions");
   dim = wrap_dim(dim, self.dim());
   std::vector<Tensor> out;
   for (int64_t i = 0; i < self.sizes()[dim]; ++i) out.push_back(select(self, dim, i));

@@ -15,10 +15,34 @@ DType default_complex_dtype() { return to_complex(g_default_dtype); }
 // Runs the kernel; when it cannot write to the given destinations itself, computes first and
 // copies then, so that a failure leaves the destinations as they were.
 void run_kernel(const OpDef& op, const Value* args, Rets& rets) {
-  if (rets.destination == Destination::New || op.flags & (kOpOwnOut | kOpMutates)) {
+  if (rets.destination == Destination::New) {
+    op.kernel(op, args, rets);
+    // A result that was filled in place (zeros, cat) starts its life at version 0.
+    if (!rets.list)
+      for (int i = 0; i < op.ret_count; ++i) {
+        TensorImpl* t = rets.t[i].impl();
+        if (t && t->storage->version.load(std::memory_order_relaxed) && !(t->keys & kKeyGrad) && !t->base &&
+            t->refs.load() == 1 && t->storage->refs.load() == 1)
+          t->storage->version.store(0);
+      }
+    return;
+  }
+  if (rets.t[0]->flags & kInference && !thread_state.inference)
+    runtime_error("Inplace update to inference tensor outside InferenceMode is not allowed. You can "
+                  "make a clone to get a normal tensor before doing inplace update.");
+  if (op.flags & (kOpOwnOut | kOpMutates)) {
     op.kernel(op, args, rets);
   } else {
     Rets fresh;
+    std::vector<Value> copied;
+    Tensor before;
+    if (rets.destination == Destination::InPlace && op.flags & kOpComposite && grad_enabled() && requires_grad(rets.t[0])) {
+      // What the parts save of self must survive the write at the end.
+      before = op::clone(rets.t[0]);
+      copied.assign(args, args + op.arg_count);
+      copied[0] = Value(before);
+      args = copied.data();
+    }
     op.kernel(op, args, fresh);
     for (int i = 0; i < op.ret_count; ++i) {
       const Tensor& from = fresh.t[i];
@@ -27,8 +51,7 @@ void run_kernel(const OpDef& op, const Value* args, Rets& rets) {
       op::copy_(rets.t[i], from);
     }
   }
-  if (rets.destination != Destination::New)
-    for (int i = 0; i < op.ret_count; ++i) rets.t[i].bump_version();
+  for (int i = 0; i < op.ret_count; ++i) rets.t[i].bump_version(op.in_place_name);
 }
 
 static void mark_views(const OpDef& op, const Value* args, Rets& rets) {
@@ -76,7 +99,7 @@ void call(const OpDef& op, const Value* args, Rets& rets) {
     if (op.flags & kOpView) mark_views(op, args, rets);
     if (thread_state.inference) mark_inference(op, rets);
   } catch (Error& e) {
-    e.name_operator(op.name);
+    e.name_operator(rets.destination == Destination::InPlace ? op.in_place_name : op.name);
     throw;
   }
 }

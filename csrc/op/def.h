@@ -46,7 +46,7 @@ struct ReduceDef;       // op/reduce.h
 // saved only when one of those is wanted.
 struct SaveSpec {
   uint8_t index;
-  enum class What : uint8_t { Whole, Sizes, DType } what;  // often the shape is all that is read
+  enum class What : uint8_t { Whole, Sizes, Strides, Offset, DType } what;  // often the shape is all that is read
   uint64_t used_by;
 };
 
@@ -61,7 +61,8 @@ enum OpFlag : uint32_t {
 };
 
 struct OpDef {
-  const char* name;      // "add"
+  const char* name;           // "add"
+  const char* in_place_name;  // "add_"
   const char* overload;  // "dim" of max.dim, or ""
   const ArgDef* args;
   uint8_t arg_count;

@@ -7,6 +7,7 @@
 #include "cpu/cast.h"
 #include "cpu/iterate.h"
 #include "op/device_hooks.h"
+#include "op/ops.h"
 
 namespace facula {
 
@@ -90,19 +91,25 @@ Device common_device(const Tensor* const* tensors, int n) {
   return device;
 }
 
-void check_overlap(const Tensor& out, const Tensor& in) {
-  if (out.is(in) || !may_share_memory(out, in)) return;
+bool check_overlap(const Tensor& out, const Tensor& in) {
+  if (out.is(in) || !may_share_memory(out, in)) return false;
   if (out.data() == in.data() && out.item_size() == in.item_size() &&
       same(out.sizes(), in.sizes()) && same(out.strides(), in.strides()))
-    return;
-  // Interleaved views (x[::2] and x[1::2]) share a range but no element.
-  if (out.dim() == 1 && in.dim() == 1 && out.stride(0) == in.stride(0) &&
-      out.item_size() == in.item_size() &&
-      (out.data() - in.data()) % (out.stride(0) * int64_t(out.item_size())) != 0)
-    return;
-  runtime_error("unsupported operation: some elements of the input tensor and the written-to tensor "
-                "refer to a single memory location. Please clone() the tensor before performing the "
-                "operation.");
+    return false;
+  if (non_overlapping_and_dense(out.sizes(), out.strides()) &&
+      non_overlapping_and_dense(in.sizes(), in.strides()))
+    aliasing_error();
+  // Interleaved views (x[::2] and x[1::2]) share a range but no element: all places of both are a
+  // multiple of `step` apart, and the distance of the first ones is none.
+  if (out.item_size() == in.item_size()) {
+    int64_t step = 0, item = int64_t(out.item_size());
+    for (const Tensor* t : {&out, &in})
+      for (int64_t d = 0; d < t->dim(); ++d)
+        if (t->sizes()[d] > 1) step = std::gcd(step, t->strides()[d]);
+    int64_t distance = out.data() - in.data();
+    if (distance % item == 0 && step && distance / item % step != 0) return false;
+  }
+  return true;
 }
 
 void prepare_result(Rets& rets, int i, IntSpan shape, DType dtype, Device device) {
@@ -123,7 +130,7 @@ void prepare_result(Rets& rets, int i, IntSpan shape, DType dtype, Device device
                 ". Pass an empty tensor, or one of the right shape, as out=.").c_str());
     resize_tensor(out, shape);
   }
-  if (has_internal_overlap(out.sizes(), out.strides())) overlap_error();
+  if (!out.is_contiguous() && has_internal_overlap(out.sizes(), out.strides())) overlap_error();
 }
 
 namespace {
@@ -134,6 +141,26 @@ struct Operand {
   DType dtype;
   alignas(16) char number[16];
 };
+
+bool has_hazard(const Tensor& out, const Tensor* const* inputs, int n) {
+  bool found = false;
+  for (int i = 0; i < n; ++i) found |= check_overlap(out, *inputs[i]);
+  return found;
+}
+
+// Runs the operator on copies of the inputs that the destination may overwrite too early.
+void without_hazard(const OpDef& op, const Value* args, Rets& rets) {
+  Tensor copies[kMaxInputs];
+  std::vector<Value> safe(args, args + op.arg_count);
+  GradGuard off(false);
+  for (int i = 0; i < op.elementwise->inputs; ++i) {
+    Value& v = safe[op.elementwise->operands[i]];
+    if (!v.is_tensor() || !check_overlap(rets.t[0], v.tensor())) continue;
+    copies[i] = op::clone(v.tensor());
+    v = Value(copies[i]);
+  }
+  elementwise_kernel(op, safe.data(), rets);
+}
 
 constexpr int64_t kChunk = 512;  // elements converted at a time: fits the first-level cache
 
@@ -205,9 +232,15 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
           d.promote != Promote::First)
         runtime_error("For integral input tensors, argument ", op.args[d.param_args[i]].name,
                       " must not be a floating point number.");
+      if (c == Category::Complex && !is_complex(result) && d.promote != Promote::First)
+        runtime_error("For non-complex input tensors, argument ", op.args[d.param_args[i]].name,
+                      " must not be a complex number.");
     }
+  if (!count && category(result) >= Category::Floating)  // numbers alone keep full precision
+    result = is_complex(result) ? DType::Complex128 : DType::Float64;
   if (d.promote == Promote::First) result = args[d.operands[0]].tensor().dtype();
   DType compute = compute_dtype(result);
+  if (d.check) d.check(args, compute);
   if (!(d.dtypes >> int(compute) & 1)) dtype_error(result, dtype_set_text(d.dtypes));
   DType loop_out = d.out == OutKind::Bool ? DType::Bool
                    : d.out == OutKind::Real ? to_real(compute) : compute;
@@ -237,7 +270,7 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     if (!count) out->flags |= kWeak;
   } else {
     prepare_result(rets, 0, shape, out_dtype, device);
-    for (int i = 0; i < count; ++i) check_overlap(out, *tensors[i]);
+    if (has_hazard(out, tensors, count)) return without_hazard(op, args, rets);
   }
   if (out.numel() == 0 || device.is_meta()) return;
 

@@ -24,6 +24,8 @@ struct ElementwiseDef {
   ParamKind param_kinds[kMaxInputs];
   const Loop* loops[3];          // by ISA level: baseline, v3, v4; each a table over dtypes
   const char* formula[4];        // by category, for devices that compile at run time
+  // Refuses arguments (a zero divisor) before anything is written; null where all are welcome.
+  void (*check)(const Value* args, DType compute);
 };
 
 void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets);
@@ -68,8 +70,9 @@ std::string dtype_set_text(uint32_t mask);
 Dims result_strides(IntSpan shape, const Tensor* const* inputs, int n);
 // Prepares a destination of given shape and dtype: checks, resizes (out=) or makes it.
 void prepare_result(Rets& rets, int i, IntSpan shape, DType dtype, Device device);
-// Raises when writing `out` would change what is still to be read from `in`.
-void check_overlap(const Tensor& out, const Tensor& in);
+// Raises when writing `out` would change what is still to be read from `in`. True when that cannot be
+// told from the geometry: `in` must then be copied before.
+[[nodiscard]] bool check_overlap(const Tensor& out, const Tensor& in);
 // The device that all tensors share; a 0-dim CPU tensor goes with any.
 Device common_device(const Tensor* const* tensors, int n);
 

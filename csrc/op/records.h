@@ -3,6 +3,7 @@
 #include "autograd/node.h"
 #include "op/elementwise.h"
 #include "op/kernels.h"
+#include "op/operand_checks.h"
 #include "op/ops.h"
 #include "op/reduce.h"
 

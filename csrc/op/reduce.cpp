@@ -5,6 +5,7 @@
 
 #include "cpu/reduce.h"
 #include "op/device_hooks.h"
+#include "op/ops.h"
 
 namespace facula {
 
@@ -42,6 +43,11 @@ void reduce_kernel(const OpDef& op, const Value* args, Rets& rets) {
   }
   DType acc = d.result != DType::None ? d.result : compute_dtype(result);
   if (!(d.dtypes >> int(acc) & 1)) dtype_error(self.dtype(), dtype_set_text(d.dtypes));
+  const bool over_all = d.dim_arg < 0 || args[d.dim_arg].is_none() ||
+                        (args[d.dim_arg].tag() == Value::Tag::Ints && args[d.dim_arg].ints().empty());
+  if (!d.has_init && self.numel() == 0 && over_all)
+    runtime_error("Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+                  "dim with the 'dim' argument; the input has shape ", self.sizes());
   if (!d.has_init)
     for (int64_t i = 0; i < self.dim(); ++i)
       if (mask >> i & 1 && self.sizes()[i] == 0)
@@ -51,7 +57,13 @@ void reduce_kernel(const OpDef& op, const Value* args, Rets& rets) {
   Dims shape = reduced_shape(self.sizes(), mask, keepdim);
   prepare_result(rets, 0, shape, result, self.device());
   Tensor& out = rets.t[0];
-  if (rets.destination != Destination::New) check_overlap(out, self);
+  if (rets.destination != Destination::New && check_overlap(out, self)) {
+    GradGuard off(false);
+    Tensor copy = op::clone(self);
+    std::vector<Value> safe(args, args + op.arg_count);
+    safe[0] = Value(copy);
+    return reduce_kernel(op, safe.data(), rets);
+  }
   if (out.is_meta() || out.numel() == 0) return;
   if (out.is_cuda()) return device_hooks().reduce(op, d, self, mask, out);
   cpu_reduce(d, self, mask, keepdim, acc, out);

@@ -2,6 +2,7 @@
 #include "autograd/engine.h"
 #include "op/elementwise.h"
 #include "op/ops.h"
+#include "python/node_type.h"
 #include "python/tensor_methods.h"
 
 namespace facula::python {
@@ -66,10 +67,15 @@ std::unique_ptr<PackedTensor> pack(const Tensor& t) {
   if (t_hooks.empty()) return nullptr;
   HookPair h = t_hooks.back();
   Ref argument(wrap(t));
+  uint32_t version = t.version();
   // Hooks must not pack what they themselves compute.
   int saved = std::exchange(saved_tensor_hooks_active, 0);
   PyObject* r = PyObject_CallOneArg(h.pack, argument.get());
   saved_tensor_hooks_active = saved;
+  if (r && t.version() != version) {
+    Py_DECREF(r);
+    runtime_error("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on the input to a pack hook.");
+  }
   return std::make_unique<PythonPacked>(check(r), h.unpack);
 }
 
@@ -109,9 +115,26 @@ std::vector<Tensor> tensors_in(PyObject* o) {
     PyObject* item = PySequence_Fast_GET_ITEM(seq.get(), i);
     if (item == Py_None) out.emplace_back();
     else if (is_tensor(item)) out.push_back(unwrap(item));
-    else type_error("expected a Tensor or None, got ", Py_TYPE(item)->tp_name);
+    else type_error("gradients can be either Tensors or None, but got ", Py_TYPE(item)->tp_name);
   }
   return out;
+}
+
+// A tensor, or a GradientEdge (node, output number) that stands for one.
+struct Target {
+  Tensor tensor;
+  Edge edge;  // owned
+};
+Target target_of(PyObject* o) {
+  if (is_tensor(o)) return {unwrap(o), gradient_edge(unwrap(o))};
+  if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 && PyObject_TypeCheck(PyTuple_GET_ITEM(o, 0), node_type)) {
+    Node* n = reinterpret_cast<PyNode*>(PyTuple_GET_ITEM(o, 0))->node;
+    int64_t nr = index_of(PyTuple_GET_ITEM(o, 1));
+    if (!n || nr < 0 || nr >= int64_t(n->outputs.size())) runtime_error("invalid GradientEdge");
+    n->retain();
+    return {Tensor(), {n, uint32_t(nr)}};
+  }
+  type_error("expected a Tensor or a GradientEdge, got ", Py_TYPE(o)->tp_name);
 }
 
 struct Edges {
@@ -128,14 +151,25 @@ PyObject* backward(PyObject*, PyObject* args) {
     PyObject *outputs, *grads, *inputs;
     int keep, create, accumulate, allow_unused;
     if (!PyArg_ParseTuple(args, "OOppOpp", &outputs, &grads, &keep, &create, &inputs, &accumulate, &allow_unused)) throw PythonError{};
-    std::vector<Tensor> out = tensors_in(outputs), g = tensors_in(grads), in = tensors_in(inputs);
+    std::vector<Tensor> out, g = tensors_in(grads);
     Edges roots, targets;
-    for (size_t i = 0; i < out.size(); ++i) {
-      Edge e = gradient_edge(out[i]);
+    Ref output_list(check(PySequence_Fast(outputs, "expected a sequence of tensors")));
+    Ref input_list(check(PySequence_Fast(inputs, "expected a sequence of tensors")));
+    for (size_t i = 0; i < size_t(PySequence_Fast_GET_SIZE(output_list.get())); ++i) {
+      Target target = target_of(PySequence_Fast_GET_ITEM(output_list.get(), Py_ssize_t(i)));
+      Edge e = target.edge;
+      out.push_back(target.tensor);
       if (!e.node)
         runtime_error("element ", i, " of tensors does not require grad and does not have a grad_fn. Was it computed under no_grad(), from detached tensors, or from integers?");
       roots.list.push_back(e);
-      if (!g[i].defined()) {
+      if (!out[i].defined()) {  // an edge: only its node knows the shape
+        const OutputMeta& m = e.node->outputs[e.input_nr];
+        GradGuard off(false);
+        if (!g[i].defined()) {
+          if (checked_numel(m.sizes) != 1) runtime_error("grad can be implicitly created only for scalar outputs");
+          g[i] = op::ones(m.sizes, m.dtype, std::nullopt, m.device);
+        }
+      } else if (!g[i].defined()) {
         if (out[i].numel() != 1)
           runtime_error("grad can be implicitly created only for scalar outputs, but output ", i, " has shape ", out[i].sizes(), ". Pass gradient=..., or reduce it with .sum() or .mean()");
         if (!is_floating(out[i].dtype()))
@@ -149,8 +183,8 @@ PyObject* backward(PyObject*, PyObject* args) {
           runtime_error("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[", i, "] has a dtype of ", g[i].dtype(), " and output[", i, "] has a dtype of ", out[i].dtype(), ".");
       }
     }
-    for (size_t i = 0; i < in.size(); ++i) {
-      Edge e = gradient_edge(in[i]);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(input_list.get()); ++i) {
+      Edge e = target_of(PySequence_Fast_GET_ITEM(input_list.get(), i)).edge;
       if (!e.node) runtime_error("One of the differentiated Tensors does not require grad (input ", i, ")");
       targets.list.push_back(e);
     }
@@ -167,13 +201,61 @@ PyObject* backward(PyObject*, PyObject* args) {
     if (!accumulate && !allow_unused)
       for (size_t i = 0; i < result.size(); ++i)
         if (!result[i].defined())
-          runtime_error("One of the differentiated Tensors appears to not have been used in the graph (input ", i, "). Set allow_unused=True if this is the desired behavior.");
+          runtime_error("One of the differentiated Tensors appears to not have been used in the graph: the one at index ", i, " appears to not have been used. Set allow_unused=True if this is the desired behavior.");
     return wrap_list(result);
   });
 }
 
 PyObject* current_graph_node(PyObject*, PyObject*) {
   return guarded([&] { return current_node ? wrap_node(NodeRef::share(current_node)) : Py_NewRef(Py_None); });
+}
+
+PyObject* graph_task_id(PyObject*, PyObject*) { return PyLong_FromLongLong(current_pass()); }
+PyObject* will_execute(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!PyObject_TypeCheck(o, node_type)) type_error("expected a node of the graph, got ", Py_TYPE(o)->tp_name);
+    return PyBool_FromLong(pass_will_run(reinterpret_cast<PyNode*>(o)->node));
+  });
+}
+PyObject* checkpoint_valid(PyObject*, PyObject*) { return PyBool_FromLong(pass_accumulates_everywhere()); }
+PyObject* queue_callback(PyObject*, PyObject* f) {
+  return guarded([&] {
+    std::shared_ptr<PyObject> held(Py_NewRef(f), [](PyObject* o) {
+      WithGil gil;
+      Py_DECREF(o);
+    });
+    when_pass_ends([held] {
+      WithGil gil;
+      Ref r(check(PyObject_CallNoArgs(held.get())));
+    });
+    return Py_NewRef(Py_None);
+  });
+}
+
+// ---- anomaly mode: the forward traceback is kept with the node
+
+void keep_stack(Node* n) {
+  if (!PyGILState_Check()) return;
+  static PyObject* format = import_attribute("traceback", "format_stack");
+  Ref stack(format ? PyObject_CallNoArgs(format) : nullptr);
+  if (!stack) {
+    PyErr_Clear();
+    return;
+  }
+  if (!n->metadata) n->metadata = check(PyDict_New());
+  check(PyDict_SetItemString(static_cast<PyObject*>(n->metadata), "traceback_", stack.get()));
+}
+std::string stack_text(Node* n) {
+  WithGil gil;
+  PyObject* stack = n->metadata ? PyDict_GetItemString(static_cast<PyObject*>(n->metadata), "traceback_") : nullptr;
+  if (!stack) return {};
+  Ref empty(PyUnicode_FromString(""));
+  Ref joined(PyUnicode_Join(empty.get(), stack));
+  if (!joined) {
+    PyErr_Clear();
+    return {};
+  }
+  return PyUnicode_AsUTF8(joined.get());
 }
 
 PyObject* accumulate_node(PyObject*, PyObject* o) {
@@ -245,6 +327,10 @@ PyMethodDef functions[] = {
     {"_pop_saved_tensors_hooks", pop_hooks, METH_NOARGS, nullptr},
     {"_disable_saved_tensors_hooks", disable_hooks, METH_O, nullptr},
     {"_backward", backward, METH_VARARGS, nullptr},
+    {"_current_graph_task_id", graph_task_id, METH_NOARGS, nullptr},
+    {"_will_engine_execute_node", will_execute, METH_O, nullptr},
+    {"_is_checkpoint_valid", checkpoint_valid, METH_NOARGS, nullptr},
+    {"_queue_callback", queue_callback, METH_O, nullptr},
     {"_current_graph_node", current_graph_node, METH_NOARGS, nullptr},
     {"_gradient_edge", accumulate_node, METH_O, nullptr},
     {"result_type", result_type, METH_VARARGS, "The dtype that arithmetic on the arguments gives."},
@@ -258,7 +344,12 @@ PyMethodDef functions[] = {
 
 void warn_from_core(const char* message) {
   WithGil gil;
-  if (PyErr_WarnEx(PyExc_UserWarning, message, 1) < 0) throw PythonError{};
+  // A warning may come while an exception is on its way (anomaly mode): that one is kept.
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  int status = PyErr_WarnEx(PyExc_UserWarning, message, 1);
+  if (type) PyErr_Restore(type, value, trace);
+  else if (status < 0) throw PythonError{};
 }
 
 }  // namespace
@@ -267,6 +358,8 @@ Device current_cuda_device() { return Device{DeviceType::CUDA, 0}; }
 
 void init_autograd(PyObject* module) {
   pack_saved_tensor = pack;
+  keep_traceback = keep_stack;
+  traceback_text = stack_text;
   warn = warn_from_core;
   add_functions(module, functions);
 }

@@ -1,6 +1,7 @@
 // autograd.Function: apply() runs a Python forward and records a node whose derivative is Python.
 #include <cstring>
 
+#include "autograd/engine.h"
 #include "op/ops.h"
 #include "python/node_type.h"
 
@@ -34,7 +35,7 @@ void function_vjp(Node& n, Tensor* grads, Tensor* out, uint64_t needs) {
   Ref args(check(PyTuple_New(count)));
   for (uint32_t i = 0; i < count; ++i) {
     Tensor g = grads[i];
-    if (!g.defined() && fill) g = op::zeros(n.outputs[i].sizes, n.outputs[i].dtype, std::nullopt, n.outputs[i].device);
+    if (!g.defined() && fill && n.outputs[i].dtype != DType::None) g = op::zeros(n.outputs[i].sizes, n.outputs[i].dtype, std::nullopt, n.outputs[i].device);
     PyTuple_SET_ITEM(args.get(), i, wrap_or_none(g));
   }
   Ref run(check(PyObject_GetAttrString(ctx, "_run_backward")));
@@ -103,6 +104,7 @@ PyObject* function_apply(PyObject*, PyObject* call) {
         if (is_tensor(o)) node->edges[uint32_t(i)] = gradient_edge(unwrap(o));
       }
     if (track_locations && capture_location) node->location = capture_location();
+    if (anomaly_mode && keep_traceback) keep_traceback(node.get());
 
     Ref output;
     {
@@ -129,6 +131,7 @@ PyObject* function_apply(PyObject*, PyObject* call) {
       PyObject* o = PyTuple_GET_ITEM(outputs.get(), i);
       if (!is_tensor(o)) {
         if (!tuple) type_error(reinterpret_cast<PyTypeObject*>(cls)->tp_name, ".forward: expected to return None or Tensor objects, got ", Py_TYPE(o)->tp_name);
+        node->outputs[uint32_t(i)].dtype = DType::None;  // no tensor: its gradient is always None
         PyTuple_SET_ITEM(wrapped.get(), i, Py_NewRef(o));
         continue;
       }
@@ -155,6 +158,12 @@ PyObject* function_apply(PyObject*, PyObject* call) {
       }
       PyTuple_SET_ITEM(wrapped.get(), i, result.release());
     }
+    if (dirty && dirty.get() != Py_None) {
+      Ref list(check(PySequence_Tuple(dirty.get())));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i)
+        if (!contains(outputs.get(), PyTuple_GET_ITEM(list.get(), i)))
+          runtime_error("Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified inplace must all be outputs of the Function.");
+    }
     if (to_save && to_save.get() != Py_None && executable) {
       Py_ssize_t m = PyTuple_GET_SIZE(to_save.get());
       node->saved.allocate(uint32_t(m));
@@ -171,10 +180,6 @@ PyObject* function_apply(PyObject*, PyObject* call) {
       }
     }
     if (to_save) check(PyObject_SetAttrString(ctx, "to_save", Py_None));
-    if (!executable) {
-      // Nothing will come back: the ctx lives only as long as somebody holds it.
-      node->edges.begin();
-    }
     return tuple ? wrapped.release() : Py_NewRef(PyTuple_GET_ITEM(wrapped.get(), 0));
   });
 }

@@ -41,6 +41,20 @@ Tensor hermitian(const Tensor& t) {
   return t.dim() ? op::conj(op::transpose(t, 0, 1)) : op::conj(t);
 }
 
+uint32_t tracked_version(const Tensor& t) {
+  if (t->flags & kInference) runtime_error("Inference tensors do not track version counter.");
+  return t->flags & kUntracked ? 0 : t.version();  // .data counts for itself
+}
+Tensor grad_of(const Tensor& t) {
+  if (t->autograd && t->autograd->grad.defined()) return t->autograd->grad;
+  if (t.needs_grad() && !is_leaf(t) && !t->autograd->retain_cell)
+    check(PyErr_WarnEx(PyExc_UserWarning,
+                       "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+                       "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+                       "Tensor, use .retain_grad() on the non-leaf Tensor.", 1));
+  return Tensor();
+}
+
 PROPERTY(shape, make_size(t.sizes()))
 PROPERTY(dtype, to_python(t.dtype()))
 PROPERTY(device, to_python(t.device()))
@@ -57,10 +71,10 @@ PROPERTY(is_cpu, PyBool_FromLong(t.is_cpu()))
 PROPERTY(is_meta, PyBool_FromLong(t.is_meta()))
 PROPERTY(is_leaf, PyBool_FromLong(is_leaf(t)))
 PROPERTY(requires_grad, PyBool_FromLong(requires_grad(t)))
-PROPERTY(_version, PyLong_FromUnsignedLong(t.version()))
+PROPERTY(_version, PyLong_FromUnsignedLong(tracked_version(t)))
 PROPERTY(_base, t->base ? wrap(Tensor::share(t->base)) : Py_NewRef(Py_None))
 PROPERTY(grad_fn, wrap_node(grad_fn_of(t)))
-PROPERTY(grad, t->autograd && t->autograd->grad.defined() ? wrap(t->autograd->grad) : Py_NewRef(Py_None))
+PROPERTY(grad, wrap_or_none(grad_of(t)))
 PROPERTY(output_nr, PyLong_FromUnsignedLong(t->autograd ? t->autograd->output_nr : 0))
 PROPERTY(retains_grad, PyBool_FromLong(t->autograd && t->autograd->retain_cell && !is_leaf(t)))
 PROPERTY(real, wrap(t.is_complex() ? op::real(t) : t))

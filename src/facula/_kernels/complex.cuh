@@ -150,7 +150,7 @@ FACULA_COMPLEX polar(R radius, R angle) {
 
 FACULA_COMPLEX power(Complex<R> base, Complex<R> exponent) {
   if (exponent.re == R(0) && exponent.im == R(0)) return {R(1), R(0)};
-  if (base.re == R(0) && base.im == R(0)) {  // undefined unless the exponent's real part is positive
+  if (base.re == R(0) && base.im == R(0)) {  // defined if the exponent's real part is positive
     const R value = exponent.re > R(0) ? R(0) : R(__int_as_float(0x7fc00000));
     return {value, value};
   }

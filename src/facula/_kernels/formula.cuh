@@ -62,7 +62,8 @@ using Float = choose<is_real_float<R>, R, float>;
 #ifdef FACULA_BODY
 struct Formula : Parameters {
 #define X(k) , FACULA_ARG##k FACULA_INPUT_NAME_##k
-  __device__ __forceinline__ auto operator()([[maybe_unused]] int64 index FACULA_EACH_INPUT(X)) const {
+  __device__ __forceinline__ auto operator()(
+      [[maybe_unused]] int64 index FACULA_EACH_INPUT(X)) const {
     FACULA_CONSTANTS
     FACULA_BODY
   }

@@ -6,9 +6,9 @@
 //   FACULA_MAP          body: the accumulator for one element `a` at position `index`
 //   FACULA_COMBINE      body: one accumulator for accumulators `a` and `b`
 //   FACULA_FINALISE     body: the result for accumulator `a`
-//   FACULA_STAGE        0: everything; 1: partial accumulators to memory; 2: from them to the result
+//   FACULA_STAGE        0: everything; 1: partial accumulators to memory; 2: from them to results
 //   FACULA_OUTER        0: neighbouring threads walk along the reduction; 1: along the results
-//   FACULA_VECTOR       V, neighbouring input elements loaded at once, of one result or of V results
+//   FACULA_VECTOR       V, neighbouring elements loaded at once, of one result or of V results
 //   FACULA_KEPT, FACULA_REDUCED   dimensions to compute offsets from, 1 meaning a plain stride
 //   FACULA_INDEX        uint32 or uint64
 //   FACULA_UNROLL       loads in flight

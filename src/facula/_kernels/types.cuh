@@ -158,9 +158,15 @@ __device__ __forceinline__ float decode(float16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
   return value;
 }
-__device__ __forceinline__ float decode(bfloat16 x) { return __uint_as_float(uint32(x.bits) << 16); }
-__device__ __forceinline__ float decode(float8_e4m3fn x) { return decode_small<4, 3>(x.bits, 0x7f); }
-__device__ __forceinline__ float decode(float8_e5m2 x) { return decode_small<5, 2>(x.bits, 0x7c); }
+__device__ __forceinline__ float decode(bfloat16 x) {
+  return __uint_as_float(uint32(x.bits) << 16);
+}
+__device__ __forceinline__ float decode(float8_e4m3fn x) {
+  return decode_small<4, 3>(x.bits, 0x7f);
+}
+__device__ __forceinline__ float decode(float8_e5m2 x) {
+  return decode_small<5, 2>(x.bits, 0x7c);
+}
 
 template <class To>
 __device__ __forceinline__ To encode(float x);

@@ -9,7 +9,6 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from facula import _C
@@ -27,7 +26,7 @@ __all__ = [
 
 
 def _tuple(x: Any) -> tuple[Any, ...]:
-    return (x,) if isinstance(x, _C.Tensor) else tuple(x)
+    return (x,) if isinstance(x, (_C.Tensor, graph.GradientEdge)) else tuple(x)
 
 
 def _with_new_graph(grads: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -74,7 +73,7 @@ def backward(
     got = _C._backward(outputs, grads, keep, create_graph, inputs or (), True, True)
     # Leaves among the inputs were accumulated by the engine; others are given their gradient here.
     for tensor, gradient in zip(inputs or (), got):
-        if gradient is not None and tensor.grad_fn is not None:
+        if gradient is not None and tensor.grad_fn is not None and not tensor.retains_grad:
             tensor.grad = gradient if tensor.grad is None else tensor.grad + gradient
 
 
@@ -108,7 +107,7 @@ def grad(
         )
     outs, ins = _tuple(outputs), _tuple(inputs)
     if not ins:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("grad(): `inputs` cannot be empty: there is nothing to differentiate by")
     unused = materialize_grads or bool(allow_unused)
     keep = create_graph if retain_graph is None else retain_graph
     if grad_outputs is None:
@@ -147,7 +146,19 @@ def _batched(
 
 
 def _is_checkpoint_valid() -> bool:
-    return True
+    """False inside ``grad`` and ``backward(inputs=...)``, which run only a part of the graph."""
+    return _C._is_checkpoint_valid()
+
+
+class _Engine:
+    """The part of PyTorch's engine object that programs use."""
+
+    def queue_callback(self, callback: Any) -> None:
+        """Calls ``callback()`` when the running backward pass has ended."""
+        _C._queue_callback(callback)
+
+
+_C.Tensor._execution_engine = _Engine()
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from facula import _C
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
@@ -19,6 +21,12 @@ class detect_anomaly:
 
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
+
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only "
+            "be enabled for debugging.",
+            stacklevel=2,
+        )
 
     def __enter__(self) -> None:
         self.before = (_C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled())

@@ -115,29 +115,28 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., None], *,
     if mode not in ("all", "any"):
         raise ValueError(f"mode must be 'all' or 'any', got {mode!r}")
     lock = threading.Lock()
-    grads: list[Any] = [None] * len(tensors)
-    count = 0
-    fired = False
+    nodes = [get_gradient_edge(t).node for t in tensors]
+    # By pass: the gradients so far and how many are still to come.
+    passes: dict[int, list[Any]] = {}
 
     def make(i: int) -> Callable[[Any], None]:
         def hook(grad: Any) -> None:
-            nonlocal count, fired
+            number = _C._current_graph_task_id()
             with lock:
-                if mode == "any":
-                    if fired:
-                        return
-                    fired = True
-                else:
-                    grads[i] = grad
-                    count += 1
-                    if count < len(tensors):
-                        return
-            if mode == "any":
+                first = number not in passes
+                if first:
+                    expected = sum(_C._will_engine_execute_node(n) for n in nodes)
+                    passes[number] = [[None] * len(tensors), expected]
+                state = passes[number]
+                state[0][i] = grad
+                state[1] -= 1
+                last = state[1] == 0
+                if last:
+                    del passes[number]
+            if mode == "any" and first:
                 fn(grad)
-                return
-            seen, count = list(grads), 0
-            grads[:] = [None] * len(tensors)
-            fn(seen)
+            elif mode == "all" and last:
+                fn(state[0])
 
         return hook
 

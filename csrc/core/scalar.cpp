@@ -1,0 +1,62 @@
+#include "core/scalar.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+
+namespace facula {
+
+namespace {
+
+bool integer_fits(int64_t v, DType d) {
+  const int bits = int(8 * item_size(d));
+  if (is_unsigned(d)) {
+    if (v >= 0) return bits == 64 || v < int64_t(1) << bits;
+    return bits == 64 || v > -(int64_t(1) << bits);
+  }
+  return bits == 64 || (v >= -(int64_t(1) << (bits - 1)) && v < int64_t(1) << (bits - 1));
+}
+
+bool real_fits(double v, DType d) {
+  if (is_integral(d)) {
+    if (!std::isfinite(v)) return false;
+    const double limit = std::ldexp(1.0, int(8 * item_size(d)) - (is_unsigned(d) ? 0 : 1));
+    v = std::trunc(v);
+    return v < limit && v >= (is_unsigned(d) ? 1 - limit : -limit);
+  }
+  if (!std::isfinite(v)) return true;
+  return dispatch_dtype(d, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, Complex<float>>) return std::isfinite(float(v));
+    else if constexpr (std::is_same_v<T, Complex<double>> || std::is_same_v<T, bool>) return true;
+    else return std::isfinite(convert<double>(convert<T>(v)));
+  });
+}
+
+}  // namespace
+
+bool Scalar::fits(DType d) const {
+  if (d == DType::Bool) return true;
+  switch (kind_) {
+    case Kind::Bool: return true;
+    case Kind::Int: return is_integral(d) ? integer_fits(i_, d) : real_fits(double(i_), d);
+    case Kind::UInt: return is_integral(d) ? d == DType::UInt64 : real_fits(double(uint64_t(i_)), d);
+    case Kind::Float: return real_fits(c_.re, d);
+    default:
+      if (!facula::is_complex(d)) return c_.im == 0 && real_fits(c_.re, d);
+      return real_fits(c_.re, d) && real_fits(c_.im, d);
+  }
+}
+
+void Scalar::check_fits(DType d) const {
+  if (fits(d)) return;
+  switch (kind_) {
+    case Kind::Int: overflow_error(text(i_), d);
+    case Kind::UInt: overflow_error(text(uint64_t(i_)), d);
+    case Kind::Complex: overflow_error(text(c_.re, c_.im < 0 ? "" : "+", c_.im, "j"), d);
+    default: overflow_error(text(to_double()), d);
+  }
+}
+
+}  // namespace facula

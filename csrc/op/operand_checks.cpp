@@ -1,0 +1,86 @@
+#include "op/operand_checks.h"
+
+#include <atomic>
+
+#include "cpu/iterate.h"
+#include "op/ops.h"
+
+namespace facula::checks {
+
+namespace {
+
+bool is_bool(const Value& v) {
+  return v.is_tensor() ? v.tensor().dtype() == DType::Bool : v.tag() == Value::Tag::Bool;
+}
+
+template <class T>
+bool any_zero(char* const* p, const int64_t* s, int64_t n) {
+  bool found = false;
+  for (int64_t i = 0; i < n; ++i) found |= *reinterpret_cast<const T*>(p[0] + i * s[0]) == T(0);
+  return found;
+}
+
+}  // namespace
+
+void divisor_not_zero(const Value* args, DType compute) {
+  if (!is_integral(compute)) return;
+  auto refuse = [] {
+    runtime_error("ZeroDivisionError: the divisor holds 0, and integers have no value for the quotient. "
+                  "Divide floating-point numbers to get inf or nan");
+  };
+  const Value& divisor = args[1];
+  if (!divisor.is_tensor()) {
+    // In the compute type: 256 is 0 as uint8.
+    alignas(16) int64_t bits[2] = {0, 0};
+    divisor.scalar().store(compute, bits);
+    if (bits[0] == 0) refuse();
+    return;
+  }
+  Tensor t = divisor.tensor();
+  if (!t.is_cpu() || t.numel() == 0) return;
+  if (t.dtype() != compute) {
+    GradGuard off(false);
+    t = op::_to_copy(t, compute);
+  }
+  Iteration it;
+  it.begin(t.sizes());
+  it.add(t.data(), t.sizes(), t.strides(), int64_t(t.item_size()));
+  it.finish();
+  std::atomic<bool> found = false;
+  it.run_parallel([&](char* const* p, const int64_t* s, int64_t n) {
+    bool zero = false;
+    switch (t.item_size()) {
+      case 1: zero = any_zero<uint8_t>(p, s, n); break;
+      case 2: zero = any_zero<uint16_t>(p, s, n); break;
+      case 4: zero = any_zero<uint32_t>(p, s, n); break;
+      default: zero = any_zero<uint64_t>(p, s, n);
+    }
+    if (zero) found.store(true, std::memory_order_relaxed);
+  });
+  if (found) refuse();
+}
+
+void exponent_not_negative(const Value* args, DType compute) {
+  const Value& exponent = args[1];
+  if (is_integral(compute) && exponent.tag() == Value::Tag::Int && exponent.to_int() < 0)
+    runtime_error("Integers to negative integer powers are not allowed, got the exponent ",
+                  exponent.to_int(), ". Convert the base to a floating-point dtype");
+}
+
+void no_bool_difference(const Value* args, DType) {
+  const bool a = is_bool(args[0]), b = is_bool(args[1]);
+  if (a && b)
+    runtime_error("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                  "`logical_xor()` operator instead.");
+  if (a || b)
+    runtime_error("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
+                  "to invert a mask, use the `~` or `logical_not()` operator instead.");
+}
+
+void no_bool_negation(const Value* args, DType) {
+  if (is_bool(args[0]))
+    runtime_error("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+                  "invert a mask, use the `~` or `logical_not()` operator instead.");
+}
+
+}  // namespace facula::checks

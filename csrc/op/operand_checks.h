@@ -1,0 +1,12 @@
+// Arguments that an elementwise row refuses (its option `check`): asked before anything is written.
+#pragma once
+#include "op/value.h"
+
+namespace facula::checks {
+
+void divisor_not_zero(const Value* args, DType compute);
+void exponent_not_negative(const Value* args, DType compute);
+void no_bool_difference(const Value* args, DType compute);
+void no_bool_negation(const Value* args, DType compute);
+
+}  // namespace facula::checks
