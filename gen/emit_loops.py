@@ -12,14 +12,16 @@ CPP_TYPES = {"Bool": "bool", "UInt8": "uint8_t", "Int8": "int8_t", "Int16": "int
 ROWS_PER_FILE = 6
 
 
-def formula_groups(row: Row) -> dict[str, str]:
-    """Formula text -> dtype letters that use it."""
-    groups: dict[str, str] = {}
+def formula_groups(row: Row) -> dict[tuple[str, tuple[str, str] | None], str]:
+    """(formula, fallback) -> dtype letters that use them."""
+    groups: dict[tuple[str, tuple[str, str] | None], str] = {}
+    fallbacks = row.family.options.get("fallback", {})
     for letter in row.family.options["types"]:
         text = row.f.get(letter, row.f.get(""))
         if text is None:
             raise ValueError(f"{row.name}: no formula for the types {letter!r}")
-        groups[text] = groups.get(text, "") + letter
+        key = (text, fallbacks.get(letter))
+        groups[key] = groups.get(key, "") + letter
     return groups
 
 
@@ -41,13 +43,20 @@ def elementwise_loops(row: Row) -> str:
     reads = reads.replace("const double", "const real_of_t<T>").replace("= param<double>", "= (real_of_t<T>)param<double>")
     out = []
     table = {}
-    for k, (text, letters) in enumerate(formula_groups(row).items()):
-        fn = f"{name}_{k}"
+
+    def function_of_operands(text: str, kind: str) -> str:
         cpp = to_cpp(parse_expression(text, f"formula of {row.name}"), call_prefix="math::")
+        return f"[=]({lambda_args}) -> {kind} {{ return {kind}({cpp}); }}"
+
+    for k, ((text, fallback), letters) in enumerate(formula_groups(row).items()):
+        fn = f"{name}_{k}"
+        run = f"run<{result}, {types}>(p, s, n, {function_of_operands(text, result)})"
+        if fallback:
+            holds, other = function_of_operands(fallback[0], "bool"), function_of_operands(fallback[1], result)
+            run = (f"run_where<{result}, {types}>(p, s, n, {holds},\n    {function_of_operands(text, result)},"
+                   f"\n    {other})")
         out.append(f"template <class T>\nstatic void {fn}(char* const* p, const int64_t* s, int64_t n, "
-                   f"[[maybe_unused]] const void* params) {{\n{reads}"
-                   f"  run<{result}, {types}>(p, s, n, [=]({lambda_args}) -> {result} "
-                   f"{{ return {result}({cpp}); }});\n}}\n")
+                   f"[[maybe_unused]] const void* params) {{\n{reads}  {run};\n}}\n")
         for letter in letters:
             for d in DTYPE_GROUPS[letter]:
                 table[d] = f"{fn}<{CPP_TYPES[d]}>"

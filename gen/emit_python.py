@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import keyword
+
 from gen.rows import Row
 from gen.schema import Arg
 
@@ -22,7 +24,8 @@ def argument(a: Arg) -> str:
         kind = "Tensor | Number" if not a.optional else "Tensor | Number | None"
     if a.list_size and a.type == "int[]":
         kind = "int | Sequence[int]"
-    text = f"{a.name}: {kind}"
+    # `from` is PyTorch's name for it; Python cannot spell that in a signature.
+    text = f"{a.name + '_' if keyword.iskeyword(a.name) else a.name}: {kind}"
     return text + (f" = {a.default}" if a.default is not None else "")
 
 

@@ -32,6 +32,8 @@ def elementwise(types: str = "bifc", promote: str = "Common", out: str = "Comput
     masks: names of operands that are read as booleans and take no part in promotion.
     numbers: True when Python may pass a number for ``self`` too, as in ``pow(2, x)``.
     check: a function of ``csrc/op/operand_checks.h`` that refuses arguments.
+    fallback: by dtype letter, a condition on ``a`` under which the formula holds and another formula
+        for blocks of elements where it does not: ``{"f": ("angle_in_range(a)", "sin_full_range(a)")}``.
     """
     return Family("elementwise", {"types": types, "promote": promote, "out": out, **options})
 

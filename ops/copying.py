@@ -18,12 +18,12 @@ op("fill_(Tensor(a!) self, Operand value) -> Tensor(a!)", kernel(), grad=dict(se
 op("zero_(Tensor(a!) self) -> Tensor(a!)", kernel(), samples="none", doc="Sets every element to 0.",
    example=">>> facula.ones(2).zero_()\ntensor([0., 0.])")
 op("where(Tensor condition, Tensor self, Tensor other) -> Tensor", elementwise(masks=("condition",), numbers=True),
-   f="b if a else c", grad=dict(self="where(condition, grad, 0)", other="where(condition, 0, grad)"),
+   f="select(a, b, c)", grad=dict(self="where(condition, grad, 0)", other="where(condition, 0, grad)"),
    method=False, inplace=False, samples="where",
    doc="Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere.",
    example=">>> facula.where(facula.tensor([True, False]), 1., 2.)\ntensor([1., 2.])")
-op("masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", elementwise(promote="First", masks=("mask",)),
-   f="c if b else a", grad=dict(self="where(mask, 0, grad)", value="where(mask, grad, 0)"), samples="masked_fill",
+op("masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", elementwise(promote="First", masks=("mask",), check="third_is_a_number"),
+   f="select(b, c, a)", grad=dict(self="where(mask, 0, grad)", value="where(mask, grad, 0)"), samples="masked_fill",
    doc="``value`` where ``mask`` is true, ``self`` elsewhere.", out=False,
    example=">>> facula.ones(2).masked_fill(facula.tensor([True, False]), 0)\ntensor([0., 1.])")
 op("relu(Tensor self) -> Tensor", elementwise("if"), f="0 if a < 0 else a", grad="_relu_grad(grad, result)", out=False,

@@ -4,8 +4,8 @@ from gen.reference import np
 from gen.rows import composite, elementwise, kernel, op, view
 
 
-def _unary(name, grad, ref, words, *, types="fc", f=None, shown, aliases=(), domain="real"):
-    op(f"{name}(Tensor self) -> Tensor", elementwise(types, promote="Float"), f=f or f"{name}(a)",
+def _unary(name, grad, ref, words, *, types="fc", f=None, shown, aliases=(), domain="real", **options):
+    op(f"{name}(Tensor self) -> Tensor", elementwise(types, promote="Float", **options), f=f or f"{name}(a)",
        grad=grad, ref=ref, aliases=aliases, samples=None if domain == "real" else domain,
        doc=words, example=f">>> facula.{name}(facula.tensor([0.5000, 0.2500]))\n{shown}")
 
@@ -27,10 +27,12 @@ _unary("sqrt", "grad / conj(result * 2)", np.sqrt, "The square root.", domain="p
        shown="tensor([0.7071, 0.5000])")
 _unary("rsqrt", "grad * conj(result * result * result * -0.5)", lambda x: 1 / np.sqrt(x),
        "1 over the square root.", domain="positive", shown="tensor([1.4142, 2.0000])")
-_unary("sin", "grad * conj(cos(self))", np.sin, "The sine.", shown="tensor([0.4794, 0.2474])")
-_unary("cos", "-grad * conj(sin(self))", np.cos, "The cosine.", shown="tensor([0.8776, 0.9689])")
+_unary("sin", "grad * conj(cos(self))", np.sin, "The sine.", shown="tensor([0.4794, 0.2474])",
+       fallback={"f": ("angle_in_range(a)", "sin_full_range(a)")})
+_unary("cos", "-grad * conj(sin(self))", np.cos, "The cosine.", shown="tensor([0.8776, 0.9689])",
+       fallback={"f": ("angle_in_range(a)", "cos_full_range(a)")})
 _unary("tan", "grad * conj(result * result + 1)", np.tan, "The tangent.", domain="unit",
-       shown="tensor([0.5463, 0.2553])")
+       shown="tensor([0.5463, 0.2553])", fallback={"f": ("angle_in_range(a)", "tan_full_range(a)")})
 _unary("asin", "grad * conj(rsqrt(1 - self * self))", np.arcsin, "The inverse sine.", domain="unit",
        aliases=("arcsin",), shown="tensor([0.5236, 0.2527])")
 _unary("acos", "-grad * conj(rsqrt(1 - self * self))", np.arccos, "The inverse cosine.", domain="unit",

@@ -109,6 +109,21 @@ op("tensor_split.sections(Tensor(a) self, int sections, int dim=0) -> Tensor[]",
 op("tensor_split.indices(Tensor(a) self, int[] indices, int dim=0) -> Tensor[]", composite(), samples="none",
    doc="Pieces between the given positions.",
    example=">>> facula.tensor_split(facula.arange(3), (1,))\n(tensor([0]), tensor([1, 2]))")
+
+
+def _split_along(name, words, example_input, example_output):
+    for overload, arg in (("sections", "int sections"), ("indices", "int[] indices")):
+        op(f"{name}.{overload}(Tensor(a) self, {arg}) -> Tensor[]", composite(), samples="none",
+           doc=f"Pieces {words}: so many of equal size, or those between the given positions.",
+           example=f">>> facula.{name}({example_input}, 2)\n{example_output}")
+
+
+_split_along("hsplit", "side by side, along dimension 1 (0 for vectors)", "facula.arange(4)",
+             "(tensor([0, 1]), tensor([2, 3]))")
+_split_along("vsplit", "one below the other, along dimension 0", "facula.arange(4).view(2, 2)",
+             "(tensor([[0, 1]]), tensor([[2, 3]]))")
+_split_along("dsplit", "one behind the other, along dimension 2", "facula.arange(2).view(1, 1, 2)",
+             "(tensor([[[0]]]), tensor([[[1]]]))")
 op("detach(Tensor(a) self) -> Tensor(a)", composite(), out=False, samples="none",
    doc="The same memory without history.", example=">>> facula.ones(2, requires_grad=True).detach().requires_grad\nFalse")
 op("detach_(Tensor(a!) self) -> Tensor(a!)", composite(), samples="none", doc="Forgets the history of this tensor.")

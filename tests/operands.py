@@ -103,7 +103,7 @@ def strides_in_order(shape: tuple[int, ...], order: Any) -> tuple[int, ...]:
 
 
 def layout_strides(shape: tuple[int, ...], layout: str) -> tuple[tuple[int, ...], int]:
-    """(strides, offset) of a named layout; layouts that a shape is too small for come out simpler."""
+    """(strides, offset) of a named layout; a shape that is too small for it gets a simpler one."""
     ndim = len(shape)
     if layout == "transposed" and ndim >= 2:
         return strides_in_order(shape, [*range(ndim - 2), ndim - 1, ndim - 2]), 0

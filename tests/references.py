@@ -71,6 +71,11 @@ def _sgn(a: Array) -> Array:
     return np.where(size == 0, 0, a / np.where(size == 0, 1, size))
 
 
+def _sign(a: Array) -> Array:
+    signs = np.sign(a.astype(np.int8) if a.dtype == bool else a)
+    return np.where(np.isnan(a), 0, signs).astype(a.dtype)
+
+
 def _xlogy(a: Array, b: Array) -> Array:
     a, b = np.broadcast_arrays(a, b)
     result = np.where(a == 0, 0.0, a * np.log(np.where(a == 0, 1, b)))
@@ -165,6 +170,20 @@ def _variance(a, dim=None, *, correction=1, keepdim=False):
     count = math.prod(a.shape[d] for d in dims)
     total = (np.abs(a - mean) ** 2).sum(axis=dims, keepdims=keepdim)
     return total / max(count - correction, 0)
+
+
+def _deviation(*args, **options):
+    return np.sqrt(_variance(*args, **options))
+
+
+def _unbiased(spread: Callable[..., Array]) -> Callable[..., Array]:
+    """The older overloads: (unbiased) or (dim, unbiased, keepdim)."""
+
+    def reference(a: Array, *given: Any, keepdim: bool = False) -> Array:
+        dim, unbiased = given if len(given) == 2 else (None, *given)
+        return spread(a, dim, correction=int(unbiased), keepdim=keepdim)
+
+    return reference
 
 
 def _norm(a, p=2, dim=None, keepdim=False, *, dtype=None):
@@ -386,6 +405,11 @@ def _scattered(combine: Callable[[Any, Any], Any]) -> Callable[..., Array]:
     return reference
 
 
+def _scatter_combined(a, dim, index, src, *, reduce):
+    combine = {"add": lambda x, y: x + y, "multiply": lambda x, y: x * y}[reduce]
+    return _scattered(combine)(a, dim, index, src)
+
+
 def _scatter_reduce(a, dim, index, src, reduce, *, include_self=True):
     groups: dict[tuple[int, ...], list[Any]] = {}
     for place in np.ndindex(index.shape):
@@ -419,6 +443,12 @@ def _put(a, index, source, accumulate=False):
     else:
         flat[index.reshape(-1)] = source.reshape(-1)
     return result
+
+
+def _take_along_dim(a, index, dim=None):
+    if dim is None:
+        return a.reshape(-1)[index.reshape(-1)]
+    return np.take_along_axis(a, index, dim)
 
 
 def _masked_scatter(a, mask, source):
@@ -525,6 +555,10 @@ def _as_strided(a, size, stride, storage_offset=0):
     )
 
 
+def _at_least_1d(a):
+    return a.reshape(1) if a.ndim == 0 else a
+
+
 def _repeat(a, repeats):
     return np.tile(a, tuple(repeats))
 
@@ -539,10 +573,8 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "clone": lambda a: a,
     "contiguous": lambda a: a,
     "alias": lambda a: a,
-    "sign": lambda a: np.where(
-        np.isnan(a), 0, np.sign(a.astype(int) if a.dtype == bool else a)
-    ).astype(a.dtype),
-    "sgn": lambda a: _sgn(a) if np.iscomplexobj(a) else BY_ROW["sign"](a),
+    "sign": _sign,
+    "sgn": lambda a: _sgn(a) if np.iscomplexobj(a) else _sign(a),
     "square": lambda a: np.square(a.astype(np.int64) if a.dtype == bool else a),
     "angle": lambda a: (
         np.angle(a) if np.iscomplexobj(a) else np.where(np.isnan(a), a, np.where(a < 0, np.pi, 0.0))
@@ -554,11 +586,7 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "all.dim": _truth(np.all),
     "cumsum": lambda a, dim: np.cumsum(a, dim).reshape(a.shape),
     "cumprod": lambda a, dim: np.cumprod(a, dim).reshape(a.shape),
-    "take_along_dim": lambda a, index, dim=None: np.take_along_axis(
-        a if dim is not None else a.reshape(-1),
-        index if dim is not None else index.reshape(-1),
-        dim,
-    ),
+    "take_along_dim": _take_along_dim,
     "conj": lambda a: np.conj(a).astype(a.dtype),
     "polar": lambda size, angle: size * np.exp(1j * angle),
     "view_as_real": lambda a: np.stack([a.real, a.imag], -1),
@@ -566,13 +594,19 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "addmm": _addmm,
     "baddbmm": _addmm,
     "var": _variance,
-    "std": lambda *args, **options: np.sqrt(_variance(*args, **options)),
+    "std": _deviation,
     "norm": _norm,
     "sum_to_size": _sum_to_size,
     "logsumexp": _logsumexp,
     "count_nonzero": _count_nonzero,
     "softmax": _softmax,
     "log_softmax": _log_softmax,
+    "max.other": np.maximum,
+    "min.other": np.minimum,
+    "var.unbiased": _unbiased(_variance),
+    "var.unbiased_dim": _unbiased(_variance),
+    "std.unbiased": _unbiased(_deviation),
+    "std.unbiased_dim": _unbiased(_deviation),
     "max.dim": _picked(lambda line: np.argmax(line)),
     "min.dim": _picked(lambda line: np.argmin(line)),
     "median": lambda a: (
@@ -584,6 +618,8 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "kthvalue": _kthvalue,
     "sort": _sort,
     "argsort": _argsort,
+    "sort.stable": lambda a, *, stable, dim, descending: _sort(a, dim, descending),
+    "argsort.stable": lambda a, *, stable, dim, descending: _argsort(a, dim, descending),
     "topk": _topk,
     "cummax": _running(lambda new, best: new >= best),
     "cummin": _running(lambda new, best: new <= best),
@@ -599,6 +635,8 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "scatter.src": _scattered(lambda old, new: new),
     "scatter.value": _scattered(lambda old, new: new),
     "scatter_add": _scattered(lambda old, new: old + new),
+    "scatter.reduce": _scatter_combined,
+    "scatter.value_reduce": _scatter_combined,
     "scatter_reduce.two": _scatter_reduce,
     "index_select": lambda a, dim, index: (
         np.take(a, index, axis=dim).reshape(a.shape) if a.ndim == 0 else np.take(a, index, axis=dim)
@@ -636,7 +674,21 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "_split": _split,
     "chunk": _chunk,
     "tensor_split.sections": lambda a, sections, dim=0: np.array_split(a, sections, axis=dim),
+    "tensor_split.indices": lambda a, indices, dim=0: np.array_split(a, indices, axis=dim),
+    "hsplit.sections": np.hsplit,
+    "hsplit.indices": np.hsplit,
+    "vsplit.sections": np.vsplit,
+    "vsplit.indices": np.vsplit,
+    "dsplit.sections": np.dsplit,
+    "dsplit.indices": np.dsplit,
+    "reshape_as": lambda a, other: a.reshape(other.shape),
+    "view_as": lambda a, other: a.reshape(other.shape),
+    "expand_as": lambda a, other: np.broadcast_to(a, other.shape),
+    "column_stack": lambda tensors: np.column_stack([_at_least_1d(t) for t in tensors]),
+    "dstack": lambda tensors: np.dstack(tensors),
     "cat": lambda tensors, dim=0: np.concatenate(tensors, axis=dim),
     "repeat": _repeat,
     "repeat_interleave": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
+    "repeat_interleave.each": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
+    "repeat_interleave.positions": lambda repeats: np.repeat(np.arange(repeats.size), repeats),
 }

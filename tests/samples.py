@@ -79,11 +79,8 @@ def elementwise_samples(row: Row, source: Source, second: str | None = None) -> 
         yield Sample("broadcast to zero size", operands([(0, 1), (1, 3)]))
         yield Sample("0-dim and more", operands([(2, 3), ()]))
         yield Sample("more and 0-dim", operands([(), (2, 3)]))
-        # Tensors only, so that PyTorch's functions without numbers are compared as well.
-        *first, last = operands([(2, 3)])
         if arguments[-1].operand and arguments[-1].name not in masks:
-            number = source.number()
-            yield Sample("number", (*first, number))
+            yield Sample("number", (*operands([(2, 3)])[:-1], source.number()))
         yield from _mixed_dtypes(row, operands, masks)
     for argument in row.schema.args:
         if row.is_elementwise and argument.type == "Scalar" and argument.default is not None:
@@ -173,9 +170,8 @@ def reduction_samples(row: Row, source: Source) -> Iterator[Sample]:
 
     def over_dims(name: str, operand: Operand, smooth: bool = True) -> Iterator[Sample]:
         dim = arguments.get("dim")
-        if dim is None or dim.default is not None:
-            if empty or operand.values.size:
-                yield Sample(name, (operand,), smooth=smooth)
+        if (dim is None or dim.default is not None) and (empty or operand.values.size):
+            yield Sample(name, (operand,), smooth=smooth)
         if dim is None:
             return
         for d in dims_for(dim, len(operand.shape)):
@@ -216,6 +212,7 @@ def reduction_samples(row: Row, source: Source) -> Iterator[Sample]:
 
 # ---- the registry
 
+_MODULES = (samples_mathematics, samples_views, samples_indexing)
 BY_FAMILY = {
     "elementwise": Generator(elementwise_samples),
     "reduction": Generator(reduction_samples),
@@ -228,12 +225,10 @@ BY_NAME = {
     "unit": _in_domain("unit"),
     "above_one": _in_domain("above_one"),
     "positive_second": Generator(_positive_second),
-    **{
-        name: Generator(*entry)
-        for module in (samples_mathematics, samples_views, samples_indexing)
-        for name, entry in module.NAMED.items()
-    },
+    **{name: Generator(*entry) for m in _MODULES for name, entry in m.NAMED.items()},
 }
+# Generators for one row, also where it says samples="none".
+BY_ROW = {name: Generator(*entry) for m in _MODULES for name, entry in m.FOR_ROW.items()}
 # Rows whose kernel takes fewer (or more) dtypes than the samples that they share with others.
 TYPES_BY_ROW = {
     "mean": "fc",
@@ -251,6 +246,8 @@ def row_id(row: Row) -> str:
 
 def has_samples(row: Row) -> bool:
     """False for rows that are covered elsewhere: by hand, or through the rows that use them."""
+    if row_id(row) in BY_ROW:
+        return True
     if row.samples == "none" or row.mutates:
         return False
     return row.samples is not None or (row.python != "" and not row.python.startswith("_"))
@@ -258,6 +255,8 @@ def has_samples(row: Row) -> bool:
 
 def generator_of(row: Row) -> Generator:
     """The generator of a row; raises LookupError, with what to do, when there is none."""
+    if row_id(row) in BY_ROW:
+        return BY_ROW[row_id(row)]
     if row.samples is not None:
         if row.samples not in BY_NAME:
             raise LookupError(
@@ -267,12 +266,12 @@ def generator_of(row: Row) -> Generator:
         return BY_NAME[row.samples]
     if row.family.name != "reduction":
         for a in row.schema.args:
-            if not a.is_tensor and a.default is None and row_id(row) not in BY_NAME:
+            if not a.is_tensor and a.default is None:
                 raise LookupError(
                     f"{row_id(row)}: the {row.family.name} family has no samples for the argument "
                     f"{a.name!r}. Give the row samples=, with a generator in tests/samples_*.py"
                 )
-    return BY_NAME.get(row_id(row)) or BY_FAMILY[row.family.name]
+    return BY_FAMILY[row.family.name]
 
 
 def sampled_dtypes(row: Row) -> list[str]:

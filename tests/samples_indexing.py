@@ -10,6 +10,7 @@ from operands import Operand, Sample, Source, registry
 from gen.rows import Row
 
 NAMED, named = registry()
+FOR_ROW, for_row = registry()  # by a row's id instead
 
 
 def _unique(source: Source, *shape: int, below: int, dim: int) -> Operand:
@@ -70,9 +71,8 @@ def gather(row: Row, source: Source) -> Iterator[Sample]:
     yield Sample("cube", (source(2, 3, 4), 1, source.index(2, 5, 4, below=3)))
     strided = source.index(3, 4, below=4, layout="transposed")
     yield Sample("strided", (source(3, 4, layout="transposed"), 1, strided))
-    yield Sample(
-        "expanded", (source(4, 3, layout="expanded"), 0, source.index(2, 3, below=4)), {}, False
-    )
+    expanded = (source(4, 3, layout="expanded"), 0, source.index(2, 3, below=4))
+    yield Sample("expanded", expanded, smooth=False)
     yield Sample("0-dim", (source(), 0, source.index(below=1)))
     yield Sample("no index", (source(3, 4), 1, source.index(3, 0, below=4)))
 
@@ -116,6 +116,13 @@ def scatter_reduce(row: Row, source: Source) -> Iterator[Sample]:
         yield Sample(f"{reduce}, without self", given, {"include_self": False})
         matrix = (source(3, 4, **small), 1, source.index(3, 3, below=4), source(3, 3, **small))
         yield Sample(f"{reduce}, matrix", (*matrix, reduce))
+        strided = (
+            source(3, 4, layout="transposed", **small),
+            0,
+            source.index(2, 4, below=3),
+            source(2, 4, layout="stepped", **small),
+        )
+        yield Sample(f"{reduce}, strided", (*strided, reduce))
 
 
 @named("index_select")
@@ -316,3 +323,40 @@ def kthvalue(row: Row, source: Source) -> Iterator[Sample]:
     yield Sample("transposed", (source(3, 4, layout="transposed", distinct=True), 4, 1))
     yield Sample("stepped", (source(3, 4, layout="stepped", distinct=True), 2, 0))
     yield Sample("0-dim", (source(), 1, 0))
+
+
+# ---- overloads that say in another way what a row with samples says
+
+
+@for_row("scatter.reduce", "if")
+def scatter_with(row: Row, source: Source) -> Iterator[Sample]:
+    again = source.positions([0, 0, 2, 0])
+    for reduce in ("add", "multiply"):
+        given = {"reduce": reduce}
+        yield Sample(reduce, (source(4), 0, again, source(4)), given, smooth=False)
+        strided = (
+            source(3, 4, layout="transposed"),
+            1,
+            source.index(3, 2, below=4),
+            source(3, 2),
+        )
+        yield Sample(f"{reduce}, strided", strided, given, smooth=False)
+
+
+@for_row("scatter.value_reduce", "if")
+def scatter_number_with(row: Row, source: Source) -> Iterator[Sample]:
+    for reduce in ("add", "multiply"):
+        given = {"reduce": reduce}
+        positions = _unique(source, 3, 2, below=4, dim=1)
+        strided = (source(3, 4, layout="transposed"), 1, positions, source.number())
+        yield Sample(f"{reduce}, strided", strided, given, smooth=False)
+
+
+@for_row("sort.stable", "bif")
+@for_row("argsort.stable", "bif")
+def stable_sort(row: Row, source: Source) -> Iterator[Sample]:
+    for descending in (False, True):
+        given = {"stable": True, "dim": 0, "descending": descending}
+        yield Sample(f"vector, descending={descending}", (source(37),), given)
+        strided = source(3, 4, layout="transposed")
+        yield Sample(f"strided, descending={descending}", (strided,), given)

@@ -10,6 +10,7 @@ from operands import Operand, Sample, Source, registry
 from gen.rows import Row
 
 NAMED, named = registry()
+FOR_ROW, for_row = registry()  # by a row's id instead
 SINGLE_AND_DOUBLE = ("float32", "float64")
 
 
@@ -143,7 +144,7 @@ def isclose(row: Row, source: Source) -> Iterator[Sample]:
         )
 
 
-@named("div.mode", "if")
+@for_row("div.mode", "if")
 def rounded_division(row: Row, source: Source) -> Iterator[Sample]:
     for mode in (None, "trunc", "floor"):
 
@@ -512,6 +513,7 @@ def isin(row: Row, source: Source) -> Iterator[Sample]:
     yield Sample("inverted", (drawn(2, 3), drawn(4)), {"invert": True})
     yield Sample("number", (drawn(2, 3), 2))
     yield Sample("0-dim", (drawn(), drawn(3)))
+    yield Sample("strided", (source(3, 4, layout="transposed"), source(5, layout="stepped")))
     yield Sample("zero-size", (drawn(0), drawn(3)))
     yield Sample("no tests", (drawn(3), drawn(0)))
 
@@ -565,3 +567,34 @@ def histc(row: Row, source: Source) -> Iterator[Sample]:
     strided = source(5, 7, layout="transposed")
     yield Sample("strided", (strided,), {"bins": 4, "min": -2, "max": 2}, smooth=False)
     yield Sample("equal values", (source.of([2.0, 2.0]),), {"bins": 4}, smooth=False)
+
+
+# ---- overloads that say in another way what a row with samples says
+
+
+@for_row("max.other", "bif")
+@for_row("min.other", "bif")
+def two_operands(row: Row, source: Source) -> Iterator[Sample]:
+    yield Sample("contiguous", (source(2, 3), source(2, 3)))
+    yield Sample("transposed", (source(3, 4, layout="transposed"), source(3, 4)))
+    yield Sample("broadcast", (source(2, 1), source(3)))
+    yield Sample("0-dim", (source(), source()))
+    yield Sample("zero-size", (source(0, 3), source(3)))
+
+
+@for_row("var.unbiased", "fc")
+@for_row("std.unbiased", "fc")
+def unbiased(row: Row, source: Source) -> Iterator[Sample]:
+    for given in (True, False):
+        yield Sample(f"matrix, {given}", (source(3, 4), given))
+        yield Sample(f"transposed, {given}", (source(3, 4, layout="transposed"), given))
+
+
+@for_row("var.unbiased_dim", "fc")
+@for_row("std.unbiased_dim", "fc")
+def unbiased_dim(row: Row, source: Source) -> Iterator[Sample]:
+    for given in (True, False):
+        for dim in (0, -1, (0, 1)):
+            yield Sample(f"matrix, {dim}, {given}", (source(3, 4), dim, given))
+        strided = source(3, 4, layout="transposed")
+        yield Sample(f"transposed, {given}", (strided, 1, given), {"keepdim": True})

@@ -9,6 +9,7 @@ from operands import Operand, Sample, Source, registry
 from gen.rows import Row
 
 NAMED, named = registry()
+FOR_ROW, for_row = registry()  # by a row's id instead
 
 
 def _sources(source: Source, *shape: int) -> list[tuple[str, Operand]]:
@@ -52,7 +53,7 @@ def view(row: Row, source: Source) -> Iterator[Sample]:
 def reshape(row: Row, source: Source) -> Iterator[Sample]:
     yield from view(row, source)
     yield Sample("copy of a transposed matrix", (source(3, 4, layout="transposed"), (2, 6)))
-    yield Sample("copy of an expanded matrix", (source(4, 3, layout="expanded"), (12,)), {}, False)
+    yield Sample("copy of an expanded one", (source(4, 3, layout="expanded"), (12,)), smooth=False)
 
 
 @named("flatten")
@@ -174,7 +175,7 @@ def split_with_sizes(row: Row, source: Source) -> Iterator[Sample]:
     yield Sample("zero-size", (source(0, 2), (0, 0)))
 
 
-@named("split")
+@for_row("_split")
 def split(row: Row, source: Source) -> Iterator[Sample]:
     yield from _cases(_sources(source, 3, 5), (2,), (2, 1), (5, -1), (9,))
     yield Sample("zero-size", (source(0, 2), 1))
@@ -199,13 +200,13 @@ def cat(row: Row, source: Source) -> Iterator[Sample]:
     yield Sample(
         "strided", ([source(3, 4, layout="transposed"), source(3, 4, layout="stepped")], 1)
     )
-    yield Sample("expanded", ([source(4, 3, layout="expanded"), source(2, 3)],), {}, False)
+    yield Sample("expanded", ([source(4, 3, layout="expanded"), source(2, 3)],), smooth=False)
     yield Sample("one", ([source(2, 3)], 1))
     yield Sample("zero-size", ([source(0, 3), source(2, 3)],))
     yield Sample("all zero-size", ([source(0, 3), source(0, 3)], 1))
-    yield Sample("many", ([source(501), source(530), source(1)],), {}, False)
+    yield Sample("many", ([source(501), source(530), source(1)],), smooth=False)
     other = {"b": "uint8", "i": "float32", "f": "float64", "c": "complex128"}[source.letter]
-    yield Sample("another dtype", ([source(2), source(3, dtype=other)],), {}, False)
+    yield Sample("another dtype", ([source(2), source(3, dtype=other)],), smooth=False)
 
 
 @named("stack")
@@ -232,9 +233,9 @@ def hstack(row: Row, source: Source) -> Iterator[Sample]:
 @named("flip")
 def flip(row: Row, source: Source) -> Iterator[Sample]:
     yield from _cases(_sources(source, 2, 3, 4), ((0,),), ((0, -1),), ((1,),))
-    yield Sample("expanded", (source(4, 3, layout="expanded"), (0, 1)), {}, False)
+    yield Sample("expanded", (source(4, 3, layout="expanded"), (0, 1)), smooth=False)
     yield Sample("zero-size", (source(0, 3), (0,)))
-    yield Sample("many", (source(1031), (0,)), {}, False)
+    yield Sample("many", (source(1031), (0,)), smooth=False)
 
 
 @named("roll")
@@ -265,3 +266,63 @@ def triangle(row: Row, source: Source) -> Iterator[Sample]:
     yield from _cases(_sources(source, 3, 4), (), (1,), (-1,), (9,), (-9,))
     yield from _cases(_sources(source, 2, 3, 3), (), (-1,))
     yield Sample("zero-size", (source(0, 3),))
+
+
+# ---- rows whose other arguments are the shape of another tensor, or positions
+
+
+@for_row("reshape_as")
+@for_row("view_as")
+def shape_of_another(row: Row, source: Source) -> Iterator[Sample]:
+    yield Sample("split", (source(6), source(2, 3)))
+    yield Sample("merged", (source(2, 3), source(6, layout="stepped")))
+    yield Sample("zero-size", (source(0, 3), source(3, 0)))
+
+
+@for_row("expand_as")
+def expanded_to_another(row: Row, source: Source) -> Iterator[Sample]:
+    yield Sample("column", (source(2, 1), source(2, 3)))
+    yield Sample("0-dim", (source(), source(2, 2, layout="transposed")))
+    yield Sample("strided", (source(3, 1, layout="stepped"), source(2, 3, 2)))
+
+
+@for_row("tensor_split.indices")
+def tensor_split_at(row: Row, source: Source) -> Iterator[Sample]:
+    yield from _cases(_sources(source, 3, 5), ((1, 2),), ((2,), 1), ((), 0), ((1, 9), -1))
+
+
+@for_row("hsplit.sections")
+@for_row("vsplit.sections")
+@for_row("dsplit.sections")
+def split_in_two(row: Row, source: Source) -> Iterator[Sample]:
+    yield from _cases(_sources(source, 4, 2, 6), (2,))
+    if row.name != "dsplit":
+        yield from _cases(_sources(source, 2, 4), (2,), (1,))
+
+
+@for_row("hsplit.indices")
+@for_row("vsplit.indices")
+@for_row("dsplit.indices")
+def split_at(row: Row, source: Source) -> Iterator[Sample]:
+    yield from _cases(_sources(source, 4, 3, 5), ((1, 2),), ((2,),), ((),))
+
+
+@for_row("column_stack")
+@for_row("dstack")
+def stacked(row: Row, source: Source) -> Iterator[Sample]:
+    yield from hstack(row, source)
+
+
+@for_row("repeat_interleave.each")
+def repeat_each(row: Row, source: Source) -> Iterator[Sample]:
+    yield Sample("vector", (source(3), source.positions([2, 0, 1])))
+    yield Sample("rows", (source(3, 2), source.positions([1, 2, 3]), 0))
+    yield Sample("transposed", (source(2, 3, layout="transposed"), source.positions([2, 0, 1]), 1))
+    yield Sample("one count", (source(2, 3), source.positions([2]), -1))
+
+
+@for_row("repeat_interleave.positions", dtypes=("int64",))
+def repeat_positions(row: Row, source: Source) -> Iterator[Sample]:
+    yield Sample("counts", (source.positions([2, 0, 1]),))
+    yield Sample("stepped", (source.index(4, below=3, layout="stepped"),))
+    yield Sample("empty", (source.index(0, below=3),))

@@ -161,7 +161,8 @@ def test_gradients_match_pytorch(row, dtype):
                 for some in (got, wanted):
                     assert some is None or not to_array(some).any(), f"gradient {i} is not None"
                 continue
-            assert dtype_name(got) == dtype_name(wanted)
+            # Derivatives lose a few digits to cancellation, on both sides.
+            assert dtype_name(got) == dtype_name(wanted), f"gradient {i} is {dtype_name(got)}"
             assert_values(
                 row, to_array(got), to_array(wanted), dtype_name(got), f"gradient {i}", 20
             )

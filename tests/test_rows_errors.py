@@ -74,7 +74,7 @@ def test_dimension_out_of_range_raises_index_error(row):
     """For every sample with a dimension: one past the last, and one before the first."""
     names = [a.name for a in row.schema.args]
     types = {a.name: a.type for a in row.schema.args}
-    sample, dtype = first_sample(row)
+    _, dtype = first_sample(row)
 
     def check(sample):
         for name in DIMS:
@@ -110,7 +110,7 @@ def test_shapes_that_do_not_broadcast_raise_runtime_error(row):
     last = next(i for i in reversed(range(len(args))) if isinstance(args[i], F.Tensor))
     args[last] = F.ones(4, 7, dtype=args[last].dtype)
     with skips_allowed(row, "error", "broadcast"):
-        with pytest.raises(RuntimeError, match="size of tensor|broadcast|shape") as caught:
+        with pytest.raises(RuntimeError, match=r"size of tensor|broadcast|shape") as caught:
             callable_of(row)(*args, **kwargs)
         assert "7" in str(caught.value), "the text does not say which sizes met"
         if IS_FACULA:

@@ -34,6 +34,7 @@ struct TensorImpl {
   uint8_t keys = 0;
   uint8_t flags = kContiguous;
   Device device;
+  uint32_t made_at = 0;  // the version of the memory when a kNoGradView was made
   Storage* storage;
   int64_t offset = 0;  // in elements
   int64_t numel = 1;

@@ -24,13 +24,15 @@ namespace {
 constexpr int kRows = 12;  // of a register tile; it has two vectors of 16 columns
 constexpr int kLanes = 16;
 constexpr int64_t kBlockK = 512;
-constexpr int64_t kBlockRows = 384;
+constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockColumns = 256;
 constexpr int64_t kBlockPairs = kBlockK / 2;
+constexpr int64_t kKeptBlocks = 8;  // of b along k, packed once for all rows of a; more are repacked
 
 // A strip holds 16 rows of a (12 of them in use) or 16 columns of b: word [p][lane] has elements
 // 2p and 2p + 1 of that lane. The extra line keeps strips from meeting in one set of a cache.
 constexpr int64_t kStripWords = (kBlockPairs + 1) * kLanes;
+constexpr int64_t kRightWords = kBlockColumns / kLanes * kStripWords;  // one block of b
 
 // Pair p of row i of a is at a + i * a_row + p * a_pair.
 template <int R, int V>
@@ -83,6 +85,8 @@ struct Tiles {
 };
 constexpr Tiles kTiles;
 
+constexpr int64_t kAhead = 8;  // rows of a block fetched before their use
+
 // Lanes are contiguous, elements of a lane `step` apart: interleaves two rows at a time, across all
 // strips, so that rows are read to their end.
 FACULA_BF16 void pack_interleaved(const uint16_t* from, int64_t step, int64_t k, int64_t lanes,
@@ -91,6 +95,9 @@ FACULA_BF16 void pack_interleaved(const uint16_t* from, int64_t step, int64_t k,
     const uint16_t* row = from + p * step;
     for (int64_t j = 0; j < lanes; j += kLanes) {
       const __mmask16 mask = lanes - j < kLanes ? __mmask16((1u << (lanes - j)) - 1) : 0xffff;
+      // Every row starts anew elsewhere, which the hardware does not foresee.
+      _mm_prefetch(reinterpret_cast<const char*>(row + kAhead * step + j), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(row + (kAhead + 1) * step + j), _MM_HINT_T0);
       const __m256i low = _mm256_maskz_loadu_epi16(mask, row + j);
       const __m256i high =
           p + 1 < k ? _mm256_maskz_loadu_epi16(mask, row + step + j) : _mm256_setzero_si256();
@@ -190,8 +197,8 @@ FACULA_BF16 void finish(uint16_t* c, int64_t stride, const float* sum, int64_t n
     const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
     const __m256i result = _mm512_cvtepi32_epi16(
         _mm512_srli_epi32(_mm512_mask_blend_epi32(nan, rounded, quiet), 16));
-    if (stride == 1) {
-      _mm256_mask_storeu_epi16(out, mask, result);
+    if (stride == 1 && left == kLanes) {  // masked stores are slow on some CPUs
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), result);
     } else {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(row), result);
       for (int i = 0; i < left; ++i) out[i * stride] = row[i];
@@ -202,14 +209,16 @@ FACULA_BF16 void finish(uint16_t* c, int64_t stride, const float* sum, int64_t n
 void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, uint32_t* left,
               uint32_t* right, float* sums) {
   const int64_t columns = 2 * kLanes;
+  const bool keep = g.k <= kKeptBlocks * kBlockK;
   for (int64_t j0 = 0; j0 < g.n; j0 += kBlockColumns) {
     const int64_t n = g.n - j0 < kBlockColumns ? g.n - j0 : kBlockColumns;
     for (int64_t i0 = 0; i0 < g.m; i0 += kBlockRows) {
       const int64_t m = g.m - i0 < kBlockRows ? g.m - i0 : kBlockRows;
       for (int64_t k0 = 0; k0 < g.k; k0 += kBlockK) {
         const int64_t k = g.k - k0 < kBlockK ? g.k - k0 : kBlockK;
-        if (i0 == 0 || g.k > kBlockK) {
-          pack(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n, kLanes, right);
+        uint32_t* const block = right + (keep ? k0 / kBlockK * kRightWords : 0);
+        if (i0 == 0 || !keep) {
+          pack(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n, kLanes, block);
         }
         const uint16_t* const rows_of_a = a + i0 * g.a_row + k0 * g.a_col;
         // Pairs of a small a are read where they lie; a copy pays when many columns use it.
@@ -225,7 +234,7 @@ void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, 
                           in_place ? rows_of_a + i * g.a_row
                                    : reinterpret_cast<const uint16_t*>(strip),
                           in_place ? g.a_row : 2, in_place ? 2 : 2 * kLanes,
-                          right + j / kLanes * kStripWords, sums + i * kBlockColumns + j, k0 != 0);
+                          block + j / kLanes * kStripWords, sums + i * kBlockColumns + j, k0 != 0);
           }
         }
       }
@@ -248,8 +257,9 @@ bool bf16_product_available() {
 
 void bf16_product(const Gemm& g) {
   constexpr size_t left = kBlockRows / kRows * kStripWords;
-  constexpr size_t right = kBlockColumns / kLanes * kStripWords;
-  constexpr size_t bytes = (left + right + kBlockRows * kBlockColumns) * 4;
+  const size_t blocks = g.k <= kKeptBlocks * kBlockK ? (g.k + kBlockK - 1) / kBlockK : 1;
+  const size_t right = blocks * kRightWords;
+  const size_t bytes = (left + right + kBlockRows * kBlockColumns) * 4;
   uint32_t* scratch = static_cast<uint32_t*>(host_allocate(bytes));
   for (int64_t i = 0; i < g.batch; ++i) {
     multiply(g, static_cast<const uint16_t*>(g.a) + i * g.a_batch,

@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kColumns = 4;            // of b, taken at once
 constexpr int64_t kChunk = 512;        // of k, converted at a time
-constexpr int64_t kColumnBlock = 512;  // sums of one row kept in the nearest cache
+constexpr int64_t kSums = 4096;        // kept in the nearest cache
+constexpr int64_t kConverted = 512;    // columns of b converted at a time
 template <class A>
 constexpr int kRows = std::is_integral_v<A> ? 1 : 4;  // of a, taken at once
 
@@ -119,11 +120,11 @@ void add_rows_of(int64_t m, int64_t n, const A* a, int64_t a_row, const S* b, in
   if constexpr (M > 1) add_rows_of<S, A, M - 1>(m, n, a, a_row, b, b_row, sum, sum_row);
 }
 
-// One block of columns: sum (m rows, kColumnBlock apart) += a@b for a chunk of k.
-// x holds the rows of a as accumulators, x_row apart.
+// One block of columns: sum (m rows, sum_row apart) += a@b for a chunk of k. x holds the rows of a as
+// accumulators, x_row apart.
 template <class S, class A>
 void by_columns(const Gemm& g, int64_t k, int64_t n, const A* x, int64_t x_row, const S* b,
-                A* sum) {
+                A* sum, int64_t sum_row) {
   alignas(64) A column[kChunk];
   int64_t j = 0;
   if constexpr (kLoadable<S>) {
@@ -131,7 +132,7 @@ void by_columns(const Gemm& g, int64_t k, int64_t n, const A* x, int64_t x_row, 
       for (int64_t i = 0; i < g.m; i += kRows<A>) {
         const int64_t rows = g.m - i < kRows<A> ? g.m - i : kRows<A>;
         add_dots_of<S, A>(rows, k, x + i * x_row, x_row, b + j * g.b_col, g.b_col,
-                          sum + i * kColumnBlock + j, kColumnBlock);
+                          sum + i * sum_row + j, sum_row);
       }
     }
   }
@@ -143,39 +144,43 @@ void by_columns(const Gemm& g, int64_t k, int64_t n, const A* x, int64_t x_row, 
       convert_row(b + j * g.b_col, g.b_row, k, column);
     }
     for (int64_t i = 0; i < g.m; ++i) {
-      add_dots<A, A, 1, 1>(k, x + i * x_row, 0, right, 0, sum + i * kColumnBlock + j, 0);
+      add_dots<A, A, 1, 1>(k, x + i * x_row, 0, right, 0, sum + i * sum_row + j, 0);
     }
   }
 }
 
 template <class S, class A>
-void by_rows(const Gemm& g, int64_t k, int64_t n, const A* x, int64_t x_row, const S* b, A* sum) {
-  alignas(64) A rows[4 * kColumnBlock];
+void by_rows(const Gemm& g, int64_t k, int64_t n, const A* x, int64_t x_row, const S* b, A* sum,
+             int64_t sum_row) {
+  alignas(64) A rows[4 * kConverted];
   const bool in_place = kLoadable<S> && g.b_col == 1;
   for (int64_t p = 0; p < k; p += 4) {
     const int64_t left = k - p < 4 ? k - p : 4;
-    const S* row = b + p * g.b_row;
-    if (!in_place || left < 4) {
-      for (int64_t r = 0; r < 4; ++r) {
-        A* to = rows + r * kColumnBlock;
-        if (r < left) {
-          convert_row(row + r * g.b_row, g.b_col, n, to);
-        } else {
-          for (int64_t j = 0; j < n; ++j) to[j] = A(0);  // x is zero there too
-        }
-      }
-    }
-    for (int64_t i = 0; i < g.m; i += kRows<A>) {
-      const int64_t count = g.m - i < kRows<A> ? g.m - i : kRows<A>;
-      A* out = sum + i * kColumnBlock;
+    const int64_t width = in_place && left == 4 ? n : kConverted;
+    for (int64_t j = 0; j < n; j += width) {
+      const int64_t columns = n - j < width ? n - j : width;
+      const S* block = b + p * g.b_row + j * g.b_col;
       if constexpr (kLoadable<S>) {
         if (in_place && left == 4) {
-          add_rows_of<S, A>(count, n, x + i * x_row + p, x_row, row, g.b_row, out, kColumnBlock);
+          for (int64_t i = 0; i < g.m; i += kRows<A>) {
+            add_rows_of<S, A>(g.m - i < kRows<A> ? g.m - i : kRows<A>, columns, x + i * x_row + p,
+                              x_row, block, g.b_row, sum + i * sum_row + j, sum_row);
+          }
           continue;
         }
       }
-      add_rows_of<A, A>(count, n, x + i * x_row + p, x_row, rows, kColumnBlock, out,
-                        kColumnBlock);
+      for (int64_t r = 0; r < 4; ++r) {
+        A* to = rows + r * kConverted;
+        if (r < left) {
+          convert_row(block + r * g.b_row, g.b_col, columns, to);
+        } else {
+          for (int64_t q = 0; q < columns; ++q) to[q] = A(0);  // x is zero there too
+        }
+      }
+      for (int64_t i = 0; i < g.m; i += kRows<A>) {
+        add_rows_of<A, A>(g.m - i < kRows<A> ? g.m - i : kRows<A>, columns, x + i * x_row + p,
+                          x_row, rows, kConverted, sum + i * sum_row + j, sum_row);
+      }
     }
   }
 }
@@ -186,7 +191,8 @@ template <class S>
 void few_rows(const Gemm& g) {
   using A = Accumulator<S>;
   alignas(64) A x[kFewRows * kChunk];
-  alignas(64) A sum[kFewRows * kColumnBlock];
+  alignas(64) A sum[kSums];
+  const int64_t block = kSums / g.m;
   const A alpha = scalar<A>(g.alpha_re), beta = scalar<A>(g.beta_re);
   const bool dots = g.n == 1 || magnitude(g.b_row) < magnitude(g.b_col);
   // Rows of a that are accumulators already are read where they lie, whole.
@@ -196,10 +202,10 @@ void few_rows(const Gemm& g) {
     const S* a = static_cast<const S*>(g.a) + i * g.a_batch;
     const S* b = static_cast<const S*>(g.b) + i * g.b_batch;
     S* c = static_cast<S*>(g.c) + i * g.c_batch;
-    for (int64_t j = 0; j < g.n; j += kColumnBlock) {
-      const int64_t n = g.n - j < kColumnBlock ? g.n - j : kColumnBlock;
+    for (int64_t j = 0; j < g.n; j += block) {
+      const int64_t n = g.n - j < block ? g.n - j : block;
       for (int64_t r = 0; r < g.m; ++r) {
-        for (int64_t q = 0; q < n; ++q) sum[r * kColumnBlock + q] = A(0);
+        for (int64_t q = 0; q < n; ++q) sum[r * block + q] = A(0);
       }
       for (int64_t p = 0; p < g.k; p += chunk) {
         const int64_t k = g.k - p < chunk ? g.k - p : chunk;
@@ -215,10 +221,10 @@ void few_rows(const Gemm& g) {
           }
         }
         const S* right = b + p * g.b_row + j * g.b_col;
-        (dots ? by_columns<S, A> : by_rows<S, A>)(g, k, n, left, left_row, right, sum);
+        (dots ? by_columns<S, A> : by_rows<S, A>)(g, k, n, left, left_row, right, sum, block);
       }
       for (int64_t r = 0; r < g.m; ++r) {
-        finish(c + r * g.c_row + j * g.c_col, g.c_col, sum + r * kColumnBlock, n, alpha, beta);
+        finish(c + r * g.c_row + j * g.c_col, g.c_col, sum + r * block, n, alpha, beta);
       }
     }
   }

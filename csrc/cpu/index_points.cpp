@@ -6,7 +6,10 @@
 #include <numeric>
 #include <vector>
 
+#include "cpu/cast.h"
 #include "cpu/index_items.h"
+#include "op/elementwise.h"
+#include "op/ops.h"
 
 namespace facula {
 namespace {
@@ -35,28 +38,14 @@ void move_run(const PointWork& w, char* tensor, char* values, int64_t ts, int64_
     }
 }
 
-template <class T, bool kScaled>
-void add_run(const PointWork& w, char* tensor, const char* values, int64_t ts, int64_t vs,
-             int64_t n, T alpha) {
-  auto add = [&](char* t, const char* v) {
-    T& target = *reinterpret_cast<T*>(t);
-    T value = *reinterpret_cast<const T*>(v);
-    if constexpr (std::is_same_v<T, bool>) {
-      target = target | (value & alpha);
-    } else {
-      if constexpr (kScaled) value = T(value * alpha);
-      target = T(target + value);
-    }
-  };
-  if (n > 1) {
-    for (int64_t i = 0; i < w.count; ++i) {
-      char* t = tensor + w.place(i);
-      const char* v = values + i * w.step;
-      for (int64_t j = 0; j < n; ++j) add(t + j * ts, v + j * vs);
-    }
-    return;
+template <class T>
+void add_elements(const PointWork& w, char* tensor, const char* values, T alpha) {
+  for (int64_t i = 0; i < w.count; ++i) {
+    T& target = *reinterpret_cast<T*>(tensor + w.place(i));
+    const T value = *reinterpret_cast<const T*>(values + i * w.step);
+    if constexpr (std::is_same_v<T, bool>) target = target | (value & alpha);
+    else target = T(target + value * alpha);
   }
-  for (int64_t i = 0; i < w.count; ++i) add(tensor + w.place(i), values + i * w.step);
 }
 
 // Equal places brought together, each group in the order of its points: a sum kept in float32 is
@@ -133,17 +122,24 @@ void cpu_add_points(const PointWork& w, DType dtype, const Scalar& alpha) {
     using T = typename decltype(tag)::type;
     if constexpr (is_small_float_v<T>) {
       add_grouped<T>(w, alpha.to<float>());
-    } else if (alpha.equals(1)) {
-      w.rest.run_parallel(
-          [&](char* const* p, const int64_t* s, int64_t n) {
-            add_run<T, false>(w, p[0], p[1], s[0], s[1], n, convert<T>(1));
-          },
-          grain);
     } else {
-      const T factor = alpha.to<T>();
+      alignas(16) char factor[16];
+      alpha.store(dtype, factor);
+      const Loop add = defs::add.elementwise->loops[isa_level()][int(dtype)];  // a + factor * b
       w.rest.run_parallel(
           [&](char* const* p, const int64_t* s, int64_t n) {
-            add_run<T, true>(w, p[0], p[1], s[0], s[1], n, factor);
+            if (n > 1 && s[0] == w.item) {  // rows
+              const int64_t steps[] = {s[0], s[0], s[1]};
+              for (int64_t i = 0; i < w.count; ++i) {
+                char* row = p[0] + w.place(i);
+                char* const q[] = {row, row, p[1] + i * w.step};
+                add(q, steps, n, factor);
+              }
+              return;
+            }
+            for (int64_t j = 0; j < n; ++j)
+              add_elements(w, p[0] + j * s[0], p[1] + j * s[1],
+                           *reinterpret_cast<const T*>(factor));
           },
           grain);
     }

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "cpu/along_dim.h"
-#include "cpu/cast.h"
 
 namespace facula {
 namespace {
@@ -19,23 +18,21 @@ int64_t byte_stride(const Tensor& t, int64_t dim) {
   return t.strides()[dim] * int64_t(t.item_size());
 }
 
-// out = running values of combine(so far, next), of the dtype of `out`.
+// out = running values of combine(so far, next); both have the same dtype.
 template <class T, class Combine>
 void scan_lines(const Tensor& in, int64_t dim, const Tensor& out, Combine&& combine) {
   using R = Running<T>;
-  constexpr int64_t kChunk = 256;
   const int64_t n = in.sizes()[dim], is = byte_stride(in, dim), os = byte_stride(out, dim);
-  const CastLoop load = cast_loop(in.dtype(), DTypeOf<R>::value);
   for_each_line<2>({&in, &out}, dim, 2 * n, [&](const int64_t* at) {
-    R chunk[kChunk], so_far{};
-    for (int64_t i = 0; i < n; i += kChunk) {
-      const int64_t m = std::min(kChunk, n - i);
-      load(reinterpret_cast<char*>(chunk), sizeof(R), in.data() + at[0] + i * is, is, m);
-      char* o = out.data() + at[1] + i * os;
-      for (int64_t k = 0; k < m; ++k) {
-        so_far = i + k == 0 ? chunk[0] : R(combine(so_far, chunk[k]));
-        *reinterpret_cast<T*>(o + k * os) = convert<T>(so_far);
-      }
+    const char* from = in.data() + at[0];
+    char* to = out.data() + at[1];
+    R so_far = convert<R>(*reinterpret_cast<const T*>(from));
+    *reinterpret_cast<T*>(to) = *reinterpret_cast<const T*>(from);
+    for (int64_t i = 1; i < n; ++i) {
+      from += is;
+      to += os;
+      so_far = R(combine(so_far, convert<R>(*reinterpret_cast<const T*>(from))));
+      *reinterpret_cast<T*>(to) = convert<T>(so_far);
     }
   });
 }

@@ -1,4 +1,5 @@
-// Running products, extrema and log-sums along one dimension. Tensors have one rank, at least 1.
+// Running products, extrema and log-sums along one dimension that is not empty. Tensors have one
+// rank, at least 1, and values the dtype of the input.
 #pragma once
 #include "core/tensor.h"
 

@@ -16,6 +16,20 @@ namespace {
 
 int64_t read_index(const char* p) { return *reinterpret_cast<const int64_t*>(p); }
 
+// Looks at the whole run without leaving early, which vectorises, and only then for the culprit.
+void check_range(const char* p, int64_t stride, int64_t n, int64_t size, int64_t dim) {
+  bool bad = false;
+  if (stride == 8) {
+    const int64_t* at = reinterpret_cast<const int64_t*>(p);
+    for (int64_t i = 0; i < n; ++i) bad |= uint64_t(at[i]) >= uint64_t(size);
+  } else {
+    for (int64_t i = 0; i < n; ++i) bad |= uint64_t(read_index(p + i * stride)) >= uint64_t(size);
+  }
+  for (int64_t i = 0; bad && i < n; ++i)
+    if (int64_t at = read_index(p + i * stride); uint64_t(at) >= uint64_t(size))
+      bad_index(at, dim, size);
+}
+
 Dims without(IntSpan all, int64_t dim) {
   Dims d(all);
   d.erase(size_t(dim));
@@ -59,21 +73,26 @@ struct Line {
   int64_t count, out, index, src;  // extent along the dimension and byte strides there
 };
 
+template <class Op, class T>
+FACULA_INLINE void scatter_run(char* out, int64_t out_step, int64_t out_scale, const char* index,
+                               int64_t index_step, const char* src, int64_t src_step, int64_t n) {
+  for (int64_t i = 0; i < n; ++i, out += out_step, index += index_step, src += src_step)
+    Op::run(*reinterpret_cast<T*>(out + read_index(index) * out_scale),
+            *reinterpret_cast<const T*>(src));
+}
+
 // Lines along the dimension are independent; within one the order of the index decides. Of the two
 // loops the one along memory goes inside.
 template <class Op, class T>
 void scatter_lines(const Line& line, char* const* p, const int64_t* s, int64_t n) {
-  auto one = [&](int64_t i, int64_t k) {
-    int64_t at = read_index(p[1] + i * s[1] + k * line.index);
-    Op::run(*reinterpret_cast<T*>(p[0] + i * s[0] + at * line.out),
-            *reinterpret_cast<const T*>(p[2] + i * s[2] + k * line.src));
-  };
   if (n == 1 || line.index <= s[1]) {
     for (int64_t i = 0; i < n; ++i)
-      for (int64_t k = 0; k < line.count; ++k) one(i, k);
+      scatter_run<Op, T>(p[0] + i * s[0], 0, line.out, p[1] + i * s[1], line.index, p[2] + i * s[2],
+                         line.src, line.count);
   } else {
     for (int64_t k = 0; k < line.count; ++k)
-      for (int64_t i = 0; i < n; ++i) one(i, k);
+      scatter_run<Op, T>(p[0], s[0], line.out, p[1] + k * line.index, s[1], p[2] + k * line.src,
+                         s[2], n);
   }
 }
 
@@ -93,12 +112,18 @@ void cpu_gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor
   with_item_type(item, [&](auto tag) {
     using T = typename decltype(tag)::type;
     it.run_parallel([&](char* const* p, const int64_t* s, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        int64_t at = read_index(p[1] + i * s[1]);
-        if (uint64_t(at) >= uint64_t(size)) bad_index(at, dim, size);
-        *reinterpret_cast<T*>(p[0] + i * s[0]) =
-            *reinterpret_cast<const T*>(p[2] + i * s[2] + at * step);
+      check_range(p[1], s[1], n, size, dim);
+      const char* from = p[2];
+      if (s[1] == 8 && s[0] == item) {  // a dense run of index and result
+        const int64_t* at = reinterpret_cast<const int64_t*>(p[1]);
+        T* to = reinterpret_cast<T*>(p[0]);
+        for (int64_t i = 0; i < n; ++i, from += s[2])
+          to[i] = *reinterpret_cast<const T*>(from + at[i] * step);
+        return;
       }
+      for (int64_t i = 0; i < n; ++i, from += s[2])
+        *reinterpret_cast<T*>(p[0] + i * s[0]) =
+            *reinterpret_cast<const T*>(from + read_index(p[1] + i * s[1]) * step);
     });
   });
 }
@@ -108,12 +133,8 @@ void cpu_check_scatter_index(const Tensor& index, int64_t size, int64_t dim) {
   it.begin(index.sizes());
   it.add(index.data(), index.sizes(), index.strides(), 8);
   it.finish();
-  it.run_parallel([&](char* const* p, const int64_t* s, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      int64_t at = read_index(p[0] + i * s[0]);
-      if (uint64_t(at) >= uint64_t(size)) bad_index(at, dim, size);
-    }
-  });
+  it.run_parallel(
+      [&](char* const* p, const int64_t* s, int64_t n) { check_range(p[0], s[0], n, size, dim); });
 }
 
 void cpu_scatter(const Tensor& out, int64_t dim, const Tensor& index, const Tensor& src,

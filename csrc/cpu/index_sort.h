@@ -1,19 +1,16 @@
 // Sorting and selection along one dimension. Tensors have one rank, at least 1, and any strides;
-// results may be shorter along the dimension. Complex numbers are refused before.
+// results may be shorter along the dimension.
 #pragma once
 #include <vector>
 
 #include "core/tensor.h"
+#include "cpu/index_order.h"
 
 namespace facula {
 
-void cpu_sort(const Tensor& in, int64_t dim, bool descending, const Tensor& values,
+// The k lowest (with `descending`, highest) elements of each line in order.
+void cpu_sort(const Tensor& in, int64_t dim, bool descending, int64_t k, const Tensor& values,
               const Tensor& indices);
-void cpu_topk(const Tensor& in, int64_t dim, int64_t k, bool largest, const Tensor& values,
-              const Tensor& indices);
-
-enum class Pick : uint8_t { Kth, Median, NanMedian, Mode };
-// One element per line; k counts from 1 and is for Kth only.
 void cpu_pick(const Tensor& in, int64_t dim, Pick pick, int64_t k, const Tensor& values,
               const Tensor& indices);
 

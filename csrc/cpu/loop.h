@@ -62,4 +62,24 @@ inline void run(char* const* p, const int64_t* s, int64_t n, F f) {
   run_indexed<R, A...>(p, s, n, f, std::index_sequence_for<A...>{});
 }
 
+// A formula that does not hold for all values: `f` for blocks of elements where it `holds`, the slower
+// `other` for the rest.
+template <class R, class A, class H, class F, class G>
+inline void run_where(char* const* p, const int64_t* s, int64_t n, H holds, F f, G other) {
+  constexpr int64_t kBlock = 1024;
+  for (int64_t done = 0; done < n; done += kBlock) {
+    const int64_t m = n - done < kBlock ? n - done : kBlock;
+    char* const q[] = {p[0] + done * s[0], p[1] + done * s[1]};
+    int out_of_range = 0;  // a sum: a compiler vectorises it where an early exit would stop it
+    if (s[1] == int64_t(sizeof(A))) {
+      const A* a = reinterpret_cast<const A*>(q[1]);
+      for (int64_t i = 0; i < m; ++i) out_of_range |= !holds(a[i]);
+    } else {
+      for (int64_t i = 0; i < m; ++i) out_of_range |= !holds(*reinterpret_cast<const A*>(q[1] + i * s[1]));
+    }
+    if (__builtin_expect(out_of_range, 0)) run<R, A>(q, s, m, other);
+    else run<R, A>(q, s, m, f);
+  }
+}
+
 }  // namespace facula::FACULA_ISA

@@ -341,6 +341,21 @@ FACULA_INLINE T angle(T x) {
   return x < T(0) ? T(3.14159265358979323846) : (isnan(x) ? x : T(0));
 }
 
+// b where the mask is set, else c, by bits: a random mask would mispredict every branch.
+template <class T>
+FACULA_INLINE T select(bool mask, T b, T c) {
+  if constexpr (is_complex_v<T>) {
+    return T(select(mask, b.re, c.re), select(mask, b.im, c.im));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return bool((uint8_t(mask) & uint8_t(b)) | (uint8_t(!mask) & uint8_t(c)));
+  } else {
+    using U = std::conditional_t<sizeof(T) == 1, uint8_t,
+              std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+    const U m = U(U(0) - U(mask));
+    return std::bit_cast<T>(U((std::bit_cast<U>(b) & m) | (std::bit_cast<U>(c) & U(~m))));
+  }
+}
+
 // Shifts by a whole width or more, or by a negative count, give 0 (or the sign), not nonsense.
 template <class T>
 FACULA_INLINE T left_shift(T a, T b) {

@@ -95,11 +95,7 @@ struct Reducer {
     if (first) run(a, p, 0, 0, true);
   }
 
-  void combine(char* a, char* b) const {  // a = a . b
-    char* q[] = {a, b};
-    int64_t s[] = {item, item};
-    fold(q, s, 1, nullptr);
-  }
+  void combine(char* a, char* b) const { fold_into(a, b, item, 1, 1, 0); }  // a = a . b
 
   void inner() const {
     int64_t outputs = count(kept.data(), kept.size());
@@ -159,59 +155,86 @@ struct Reducer {
     else std::memcpy(o, a, size_t(item));
   }
 
-  // A row of neighbouring outputs at a time: rows of the input are folded into it.
+  // A row of neighbouring outputs at a time: rows of the input are folded into it. Long columns are
+  // cut into pieces whose number depends on the shape alone, so the result does not depend on threads.
   void outer() const {
     const Axis columns = kept[0];
-    int64_t outer_kept = count(kept.data() + 1, kept.size() - 1);
-    int64_t rows = count(reduced.data(), reduced.size());
-    int64_t block = std::clamp<int64_t>(columns.size / std::max(1, num_threads()), 64, 1024);
-    block = (block + 63) / 64 * 64;
-    int64_t blocks = (columns.size + block - 1) / block;
-    int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * block));
-    parallel_for(0, outer_kept * blocks, grain, [&](int64_t b, int64_t e) {
-      std::vector<char> memory(size_t(block) * 16 * 3);
+    const int64_t outer_kept = count(kept.data() + 1, kept.size() - 1);
+    const int64_t rows = count(reduced.data(), reduced.size());
+    const int64_t block = std::min<int64_t>(columns.size, 2048);
+    const int64_t blocks = (columns.size + block - 1) / block;
+    const int64_t work = rows * block;
+    const int64_t pieces = outer_kept * blocks >= 16 ? 1 : std::clamp<int64_t>(work / kGrain, 1, std::min<int64_t>(16, rows));
+    const int64_t piece_rows = (rows + pieces - 1) / pieces;
+    std::vector<char> partial(pieces > 1 ? size_t(outer_kept * blocks * pieces * block * item) : 0);
+    parallel_for(0, outer_kept * blocks * pieces, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work / pieces)),
+                 [&](int64_t b, int64_t e) {
+      std::vector<char> memory(size_t(block) * 16 * 3 + 64);
       char* total = memory.data();
       char* part = total + block * 16;
       char* row = part + block * 16;
       for (int64_t k = b; k < e; ++k) {
-        int64_t at = k % blocks * block, m = std::min(block, columns.size - at);
-        walk(kept.data() + 1, kept.size() - 1, k / blocks, k / blocks + 1, [&](int64_t i, int64_t o) {
-          clear(total, m);
-          int64_t pending = 0;
-          clear(part, m);
-          const char* base = in + i + at * columns.in;
-          int64_t steps[] = {item, cast_in ? item : columns.in};
-          walk(reduced.data(), reduced.size(), 0, rows, [&](int64_t offset, int64_t) {
-            const char* source = base + offset;
-            if (cast_in) {
-              cast_in(row, item, source, columns.in, m);
-              source = row;
-            }
-            char* q[] = {part, const_cast<char*>(source)};
-            fold(q, steps, m, nullptr);
-            if (++pending == 128) {  // two levels keep float sums accurate
-              flush(total, part, m);
-              pending = 0;
-            }
-          });
-          flush(total, part, m);
-          char* dst = out + o + at * columns.out;
-          if (cast_out) cast_out(dst, columns.out, total, item, m);
-          else cast_loop(acc, acc)(dst, columns.out, total, item, m);
+        int64_t tile = k / pieces, piece = k % pieces, at = tile % blocks * block, m = std::min(block, columns.size - at);
+        walk(kept.data() + 1, kept.size() - 1, tile / blocks, tile / blocks + 1, [&](int64_t i, int64_t o) {
+          char* into = pieces > 1 ? &partial[size_t(k * block * item)] : total;
+          fold_rows(into, part, row, in + i + at * columns.in, columns.in, m, piece * piece_rows,
+                    std::min(rows, (piece + 1) * piece_rows));
+          if (pieces == 1) store_row(out + o + at * columns.out, columns.out, total, m);
         });
       }
     });
+    if (pieces == 1) return;
+    for (int64_t tile = 0; tile < outer_kept * blocks; ++tile) {
+      int64_t at = tile % blocks * block, m = std::min(block, columns.size - at);
+      char* first = &partial[size_t(tile * pieces * block * item)];
+      fold_into(first, first + block * item, item, m, pieces - 1, block * item);
+      walk(kept.data() + 1, kept.size() - 1, tile / blocks, tile / blocks + 1,
+           [&](int64_t, int64_t o) { store_row(out + o + at * columns.out, columns.out, first, m); });
+    }
   }
 
+  // Rows [from, to) of the reduced axes into `total`, in two levels, which keeps float sums accurate.
+  void fold_rows(char* total, char* part, char* row, const char* base, int64_t column_stride, int64_t m,
+                 int64_t from, int64_t to) const {
+    constexpr int64_t kLevel = 128;
+    clear(total, m);
+    clear(part, m);
+    int64_t pending = 0;
+    auto add = [&](const char* source, int64_t stride, int64_t rows, int64_t row_stride) {
+      fold_into(part, source, stride, m, rows, row_stride);
+      if ((pending += rows) >= kLevel) {
+        fold_into(total, part, item, m, 1, 0);
+        clear(part, m);
+        pending = 0;
+      }
+    };
+    const Axis fast = reduced[0];
+    for (int64_t r = from; r < to;) {
+      // A run of rows along the first reduced axis.
+      int64_t in_run = std::min({fast.size - r % fast.size, to - r, kLevel});
+      walk(reduced.data(), reduced.size(), r, r + 1, [&](int64_t offset, int64_t) {
+        if (!cast_in) return add(base + offset, column_stride, in_run, fast.in);
+        for (int64_t j = 0; j < in_run; ++j) {
+          cast_in(row, item, base + offset + j * fast.in, column_stride, m);
+          add(row, item, 1, 0);
+        }
+      });
+      r += in_run;
+    }
+    fold_into(total, part, item, m, 1, 0);
+  }
+
+  void fold_into(char* acc_row, const char* source, int64_t stride, int64_t m, int64_t rows, int64_t row_stride) const {
+    char* q[] = {acc_row, const_cast<char*>(source)};
+    int64_t s[] = {item, stride, row_stride};
+    fold(q, s, m, &rows);
+  }
+  void store_row(char* to, int64_t stride, const char* from, int64_t m) const {
+    (cast_out ? cast_out : cast_loop(acc, acc))(to, stride, from, item, m);
+  }
   void clear(char* a, int64_t m) const {
     reduce(a, nullptr, 0, 0, true);
-    cast_loop(acc, acc)(a + item, item, a, 0, m - 1);
-  }
-  void flush(char* total, char* part, int64_t m) const {
-    char* q[] = {total, part};
-    int64_t s[] = {item, item};
-    fold(q, s, m, nullptr);
-    clear(part, m);
+    if (m > 1) cast_loop(acc, acc)(a + item, item, a, 0, m - 1);
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include "cpu/along_dim.h"
 #include "cpu/cast.h"
+#include "op/ops.h"
+#include "op/reduce.h"
 
 namespace facula {
 namespace {
@@ -19,6 +21,22 @@ Tensor with_dim(const Tensor& t, const Tensor& in, int64_t dim, bool keepdim) {
   sizes.insert(dim, 1);
   strides.insert(dim, 1);
   return alias_tensor(t, sizes, strides, t.offset());
+}
+
+// Dense lines: the extreme value by the vectorised fold, then the place where it first stands.
+template <class T>
+void find_extreme_dense(const T* p, int64_t n, ReduceLoop fold, int64_t& at) {
+  alignas(16) char room[16];
+  fold(room, reinterpret_cast<const char*>(p), sizeof(T), n, true);
+  const T best = *reinterpret_cast<T*>(room);
+  constexpr int64_t kStep = 64;
+  at = 0;
+  for (; at + kStep <= n; at += kStep) {
+    int hit = 0;
+    for (int64_t i = 0; i < kStep; ++i) hit |= p[at + i] == best || is_nan(p[at + i]);
+    if (hit) break;
+  }
+  while (at < n - 1 && !(p[at] == best || is_nan(p[at]))) ++at;
 }
 
 template <class T, class Load>
@@ -47,11 +65,14 @@ void cpu_reduce_index(const Tensor& in, int64_t dim, bool keepdim, bool largest,
     if constexpr (!std::is_same_v<T, Complex<float>> && !std::is_same_v<T, Complex<double>>) {
       using C = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
       auto load = [](const char* p) { return convert<C>(*reinterpret_cast<const T*>(p)); };
+      ReduceLoop fold = (largest ? defs::amax : defs::amin).reduce->loops[isa_level()][int(in.dtype())];
+      bool dense = std::is_same_v<C, T> && stride == int64_t(sizeof(T)) && n >= 64;
       for_each_line<3>({&in, &v, &x}, dim, n, [&](const int64_t* at) {
         const char* p = in.data() + at[0];
         C best;
         int64_t where;
-        find_extreme<C>(p, stride, n, largest, load, best, where);
+        if (dense) find_extreme_dense<C>(reinterpret_cast<const C*>(p), n, fold, where);
+        else find_extreme<C>(p, stride, n, largest, load, best, where);
         store(v.data() + at[1], 0, p + where * stride, 0, 1);
         *reinterpret_cast<int64_t*>(x.data() + at[2]) = where;
       });
@@ -69,6 +90,28 @@ void cpu_cumsum(const Tensor& in, int64_t dim, const Tensor& out) {
     using Acc = std::conditional_t<std::is_same_v<T, float>, double,
                 std::conditional_t<std::is_same_v<T, Complex<float>>, Complex<double>,
                 std::conditional_t<std::is_arithmetic_v<T> || std::is_same_v<T, Complex<double>>, T, float>>>;
+    if (in.dtype() == out.dtype() && in.dim() && dim == in.dim() - 1 && in.is_contiguous() && out.is_contiguous()) {
+      // Dense rows, four at a time: each sum waits for itself, four do not wait for each other.
+      const T* x = in.data_as<T>();
+      T* y = out.data_as<T>();
+      parallel_for(0, in.numel() / n, std::max<int64_t>(1, kGrain / n), [&](int64_t b, int64_t e) {
+        int64_t r = b;
+        for (; r + 4 <= e; r += 4) {
+          Acc s0 = Acc(0), s1 = Acc(0), s2 = Acc(0), s3 = Acc(0);
+          for (int64_t i = r * n; i < r * n + n; ++i) {
+            y[i] = convert<T>(s0 = Acc(s0 + convert<Acc>(x[i])));
+            y[i + n] = convert<T>(s1 = Acc(s1 + convert<Acc>(x[i + n])));
+            y[i + 2 * n] = convert<T>(s2 = Acc(s2 + convert<Acc>(x[i + 2 * n])));
+            y[i + 3 * n] = convert<T>(s3 = Acc(s3 + convert<Acc>(x[i + 3 * n])));
+          }
+        }
+        for (; r < e; ++r) {
+          Acc s = Acc(0);
+          for (int64_t i = r * n; i < r * n + n; ++i) y[i] = convert<T>(s = Acc(s + convert<Acc>(x[i])));
+        }
+      });
+      return;
+    }
     CastLoop load = cast_loop(in.dtype(), DTypeOf<Acc>::value);
     for_each_line<2>({&in, &out}, dim, n, [&](const int64_t* at) {
       Acc acc = Acc(0);

@@ -20,10 +20,77 @@ struct Highest {
                                                                   : std::numeric_limits<T>::max();
 };
 
-constexpr int64_t kReduceBlock = 2048;
+constexpr int64_t kReduceBlock = 4096;
+
+// 64 bytes of T as one value: accumulators of this type stay in registers.
+template <class T>
+struct WideOf {
+  typedef T type __attribute__((vector_size(64)));
+};
+template <class T>
+inline constexpr bool has_wide = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+
+}  // namespace facula::FACULA_ISA
+
+namespace facula::math {
+template <class V>
+FACULA_INLINE V wide_maximum(V a, V b) { return (a > b) | (a != a) ? a : b; }
+template <class V>
+FACULA_INLINE V wide_minimum(V a, V b) { return (a < b) | (a != a) ? a : b; }
+#define FACULA_WIDE(T)                                                                              \
+  FACULA_INLINE typename FACULA_ISA::WideOf<T>::type maximum(typename FACULA_ISA::WideOf<T>::type a, \
+                                                             typename FACULA_ISA::WideOf<T>::type b) { \
+    return wide_maximum(a, b);                                                                      \
+  }                                                                                                 \
+  FACULA_INLINE typename FACULA_ISA::WideOf<T>::type minimum(typename FACULA_ISA::WideOf<T>::type a, \
+                                                             typename FACULA_ISA::WideOf<T>::type b) { \
+    return wide_minimum(a, b);                                                                      \
+  }
+FACULA_WIDE(float)
+FACULA_WIDE(double)
+FACULA_WIDE(int8_t)
+FACULA_WIDE(int16_t)
+FACULA_WIDE(int32_t)
+FACULA_WIDE(int64_t)
+FACULA_WIDE(uint8_t)
+FACULA_WIDE(uint16_t)
+FACULA_WIDE(uint32_t)
+FACULA_WIDE(uint64_t)
+#undef FACULA_WIDE
+}  // namespace facula::math
+
+namespace facula::FACULA_ISA {
+
+template <class F, class T>
+inline T reduce_wide(const T* x, int64_t n) {
+  using V = typename WideOf<T>::type;
+  constexpr int L = 64 / sizeof(T);
+  auto load = [&](int64_t i) {
+    V v;
+    __builtin_memcpy(&v, x + i, 64);
+    return v;
+  };
+  V a = F::template init<T>() - V{}, b = a, c = a, d = a;
+  int64_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L) {
+    a = F::combine(a, load(i));
+    b = F::combine(b, load(i + L));
+    c = F::combine(c, load(i + 2 * L));
+    d = F::combine(d, load(i + 3 * L));
+  }
+  for (; i + L <= n; i += L) a = F::combine(a, load(i));
+  a = F::combine(F::combine(a, b), F::combine(c, d));
+  T lane[L];
+  __builtin_memcpy(lane, &a, 64);
+  for (int j = 0; i + j < n; ++j) lane[j] = F::combine(lane[j], x[i + j]);
+  for (int width = L / 2; width > 0; width /= 2)
+    for (int j = 0; j < width; ++j) lane[j] = F::combine(lane[j], lane[j + width]);
+  return lane[0];
+}
 
 template <class F, class T>
 inline T reduce_block(const T* x, int64_t n) {
+  if constexpr (has_wide<T>) return reduce_wide<F>(x, n);
   constexpr int L = 256 / sizeof(T);
   T lane[L];
   for (int j = 0; j < L; ++j) lane[j] = F::template init<T>();
@@ -66,17 +133,32 @@ void reduce_run(char* accumulator, const char* in, int64_t stride, int64_t n, bo
   acc = first ? part : F::combine(acc, part);
 }
 
+// Folds `rows` rows of n values (p[1], rows s[2] bytes apart) into the row of accumulators p[0].
 template <class F, class T>
-void fold_run(char* const* p, const int64_t* s, int64_t n, const void*) {
+void fold_run(char* const* p, const int64_t* s, int64_t n, const void* params) {
   T* acc = reinterpret_cast<T*>(p[0]);
+  const int64_t rows = *static_cast<const int64_t*>(params);
+  const char* row = p[1];
+  int64_t r = 0;
   if (s[1] == int64_t(sizeof(T))) {
-    const T* x = reinterpret_cast<const T*>(p[1]);
+    for (; r + 4 <= rows; r += 4, row += 4 * s[2]) {  // four at a time: the accumulators are read less
+      const T* x0 = reinterpret_cast<const T*>(row);
+      const T* x1 = reinterpret_cast<const T*>(row + s[2]);
+      const T* x2 = reinterpret_cast<const T*>(row + 2 * s[2]);
+      const T* x3 = reinterpret_cast<const T*>(row + 3 * s[2]);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) acc[i] = F::combine(acc[i], x[i]);
+      for (int64_t i = 0; i < n; ++i)
+        acc[i] = F::combine(F::combine(acc[i], F::combine(x0[i], x1[i])), F::combine(x2[i], x3[i]));
+    }
+    for (; r < rows; ++r, row += s[2]) {
+      const T* x = reinterpret_cast<const T*>(row);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) acc[i] = F::combine(acc[i], x[i]);
+    }
     return;
   }
-  for (int64_t i = 0; i < n; ++i)
-    acc[i] = F::combine(acc[i], *reinterpret_cast<const T*>(p[1] + i * s[1]));
+  for (; r < rows; ++r, row += s[2])
+    for (int64_t i = 0; i < n; ++i) acc[i] = F::combine(acc[i], *reinterpret_cast<const T*>(row + i * s[1]));
 }
 
 }  // namespace facula::FACULA_ISA

@@ -46,10 +46,10 @@ void cpu_softmax(const Tensor& in, int64_t dim, bool logarithm, const Tensor& ou
     return run(in.data_as<float>(), out.data_as<float>(), outer, n, inner, logarithm);
   if (in.dtype() == DType::Float64)
     return run(in.data_as<double>(), out.data_as<double>(), outer, n, inner, logarithm);
-  std::vector<float> wide(size_t(in.numel()));  // half types are computed in float32
+  std::vector<float> wide(size_t(in.numel())), result(wide.size());  // half types are computed in float32
   cast_loop(in.dtype(), DType::Float32)(reinterpret_cast<char*>(wide.data()), 4, in.data(), int64_t(in.item_size()), in.numel());
-  run(wide.data(), wide.data(), outer, n, inner, logarithm);
-  cast_loop(DType::Float32, out.dtype())(out.data(), int64_t(out.item_size()), reinterpret_cast<char*>(wide.data()), 4, in.numel());
+  run(wide.data(), result.data(), outer, n, inner, logarithm);
+  cast_loop(DType::Float32, out.dtype())(out.data(), int64_t(out.item_size()), reinterpret_cast<char*>(result.data()), 4, in.numel());
 }
 
 }  // namespace facula

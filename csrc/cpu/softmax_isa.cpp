@@ -1,39 +1,41 @@
 // Softmax along a dimension of a contiguous tensor; built once per ISA.
+#include "cpu/reduce_loop.h"
 #include "cpu/softmax_loop.h"
 #include "cpu/vector_math.h"
 
 namespace facula::FACULA_ISA {
 namespace {
 
+struct Max {
+  template <class T>
+  static T combine(T a, T b) { return math::maximum(a, b); }
+  template <class T>
+  static constexpr T init() { return Lowest<T>::value; }
+};
+struct Sum {
+  template <class T>
+  static T combine(T a, T b) { return a + b; }
+  template <class T>
+  static constexpr T init() { return 0; }
+};
+
+// `in` and `out` are different memory: `out` holds the exponentials in between.
 template <class T>
 void rows(const T* in, T* out, int64_t count, int64_t n, bool logarithm) {
   for (int64_t r = 0; r < count; ++r, in += n, out += n) {
-    T top = in[0];
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) top = math::maximum(top, in[i]);
+    T top = reduce_block<Max>(in, n);
     if (top == -__builtin_inf()) top = 0;  // a row of -inf gives NaN, as 0 / 0
-    constexpr int L = 32;
-    T lane[L] = {};
-    int64_t i = 0;
-    for (; i + L <= n; i += L)
-      for (int j = 0; j < L; ++j) {
-        T e = math::exp(in[i + j] - top);
-        if (!logarithm) out[i + j] = e;
-        lane[j] += e;
-      }
-    for (; i < n; ++i) {
-      T e = math::exp(in[i] - top);
-      if (!logarithm) out[i] = e;
-      lane[0] += e;
-    }
-    for (int w = L / 2; w > 0; w /= 2)
-      for (int j = 0; j < w; ++j) lane[j] += lane[j + w];
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = math::exp(in[i] - top);
+    const T sum = reduce_block<Sum>(out, n);
     if (logarithm) {
-      T shift = top + math::log(lane[0]);
-      for (int64_t k = 0; k < n; ++k) out[k] = in[k] - shift;
+      const T shift = math::log(sum);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) out[i] = (in[i] - top) - shift;
     } else {
-      T scale = 1 / lane[0];
-      for (int64_t k = 0; k < n; ++k) out[k] *= scale;
+      const T scale = 1 / sum;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) out[i] *= scale;
     }
   }
 }
@@ -56,11 +58,11 @@ void columns(const T* in, T* out, int64_t n, int64_t inner, int64_t width, bool 
         sum[j] += e;
       }
     if (logarithm)
-      for (int64_t j = 0; j < m; ++j) sum[j] = top[j] + math::log(sum[j]);
+      for (int64_t j = 0; j < m; ++j) sum[j] = math::log(sum[j]);
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < m; ++j) {
         T& o = out[i * inner + c + j];
-        o = logarithm ? in[i * inner + c + j] - sum[j] : o / sum[j];
+        o = logarithm ? (in[i * inner + c + j] - top[j]) - sum[j] : o / sum[j];
       }
   }
 }

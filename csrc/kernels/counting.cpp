@@ -152,14 +152,18 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   GradGuard off(false);
   Tensor values = dense_int64(self);
   const int64_t* v = values.data_as<int64_t>();
-  auto [low, high] = std::minmax_element(v, v + values.numel());
-  if (*low < 0)
+  int64_t low = v[0], high = v[0];
+  for (int64_t i = 1; i < values.numel(); ++i) {
+    low = std::min(low, v[i]);
+    high = std::max(high, v[i]);
+  }
+  if (low < 0)
     runtime_error("bincount only supports 1-d non-negative integral inputs, but the input holds ",
-                  *low);
+                  low);
   DType dtype = !weighted                           ? DType::Int64
                 : weights.dtype() == DType::Float32 ? DType::Float32
                                                     : DType::Float64;
-  Tensor counts = op::zeros(Dims{std::max(*high + 1, minlength)}, dtype);
+  Tensor counts = op::zeros(Dims{std::max(high + 1, minlength)}, dtype);
   Tensor amounts;
   if (weighted)
     amounts = weights.dtype() == dtype

@@ -59,17 +59,19 @@ void require_same_dtype(const Tensor& self, const Tensor& source) {
 void require_matching_slices(const Tensor& self, int64_t dim, const Tensor& index,
                              const Tensor& source, ErrorKind kind) {
   if (source.dim() != self.dim())
-    fail(kind, "source tensor shape must match self tensor shape, excluding the specified "
-         "dimension; their dimensionality must match. Got self.shape = ", self.sizes(),
-         " source.shape = ", source.sizes());
+    fail(kind,
+         "source tensor shape must match self tensor shape, excluding the specified "
+         "dimension; their dimensionality must match. Got self.shape = ",
+         self.sizes(), " source.shape = ", source.sizes());
   if (source.sizes()[dim] != index.numel())
     fail(kind, "Number of indices (", index.numel(), ") should be equal to source.size(dim): (",
          source.sizes()[dim], "), for dim: ", dim);
   for (int64_t d = 0; d < self.dim(); ++d)
     if (d != dim && source.sizes()[d] != self.sizes()[d])
-      runtime_error("source tensor shape must match self tensor shape, excluding the specified "
-                    "dimension. Got self.shape = ", self.sizes(), " source.shape = ",
-                    source.sizes());
+      runtime_error(
+          "source tensor shape must match self tensor shape, excluding the specified "
+          "dimension. Got self.shape = ",
+          self.sizes(), " source.shape = ", source.sizes());
 }
 
 }  // namespace
@@ -174,9 +176,9 @@ void index_fill(const Tensor& self, int64_t dim, const Tensor& index, Value valu
   if (value.is_tensor() && value.tensor().dim() != 0)
     runtime_error("only supports a 0-dimensional value tensor, but got tensor with ",
                   value.tensor().dim(), " dimension(s).");
-  bool from_complex = value.is_tensor() ? value.tensor().is_complex() : value.scalar().is_complex();
-  if (from_complex && !self.is_complex())
-    runtime_error("Converting complex Scalar to non-complex type is not supported");
+  if (!value.is_tensor()) value.scalar().check_fits(self.dtype());
+  else if (value.tensor().is_complex() && !self.is_complex())
+    runtime_error("a complex value cannot be written to a tensor of ", self.dtype());
   Tensor positions = index_vector(index);
   if (!self.is_meta()) {
     require_host(self, "index_fill");

@@ -263,6 +263,10 @@ Tensor only_mask(const Tensor& self, TensorSpan indices) {
 
 Tensor index(const Tensor& self, TensorSpan indices) {
   GradGuard off(false);
+  if (indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
+      self.dim() > 0 && self.is_cpu() && indices[0].is_cpu() &&
+      same(self.sizes(), indices[0].sizes()))
+    return op::masked_select(self, indices[0]);
   Selection s = select_points(self, indices);
   Tensor out = empty_result(s);
   if (out.is_meta() || out.numel() == 0) return out;

@@ -151,7 +151,7 @@ Tensor tile(const Tensor& self, IntSpan dims) {
   return op::repeat(self, padded);
 }
 
-Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim) {
+Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t>) {
   if (repeats < 0) runtime_error("repeats can not be negative, got ", repeats);
   Tensor x = dim ? self : op::reshape(self, Dims{-1});
   int64_t d = dim ? wrap_dim(*dim, self.dim()) : 0;
@@ -160,6 +160,45 @@ Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int6
   wide.insert(d + 1, repeats);
   shape[d] *= repeats;
   return op::reshape(op::clone(op::expand(op::unsqueeze(x, d + 1), wide), MemoryFormat::Contiguous), shape);
+}
+
+Tensor repeat_interleave_positions(const Tensor& repeats, std::optional<int64_t> output_size) {
+  if (repeats.dim() != 1) runtime_error("repeats must be 0-dim or 1-dim tensor, got shape ", repeats.sizes());
+  if (repeats.dtype() != DType::Int64 && repeats.dtype() != DType::Int32)
+    dtype_error(repeats.dtype(), "int32, int64");
+  if (repeats.is_meta()) {
+    if (!output_size) runtime_error("on a meta tensor needs output_size, since repeats has no values");
+    return empty_tensor(Dims{*output_size}, repeats.dtype(), repeats.device());
+  }
+  GradGuard off(false);
+  Tensor host = op::contiguous(op::_to_copy(repeats, DType::Int64, Device{}));
+  const int64_t* times = host.data_as<int64_t>();
+  int64_t total = 0;
+  for (int64_t i = 0; i < host.numel(); ++i) {
+    if (times[i] < 0) runtime_error("repeats can not be negative, got ", times[i], " at position ", i);
+    total += times[i];
+  }
+  if (output_size && *output_size != total)
+    runtime_error("allocated size does not match required size: output_size is ", *output_size,
+                  " but repeats sum to ", total);
+  Tensor out = empty_tensor(Dims{total}, DType::Int64, Device{});
+  int64_t* p = out.data_as<int64_t>();
+  for (int64_t i = 0; i < host.numel(); ++i) p = std::fill_n(p, times[i], i);
+  if (repeats.dtype() == DType::Int64 && repeats.is_cpu()) return out;
+  return op::_to_copy(out, repeats.dtype(), repeats.device());
+}
+
+Tensor repeat_interleave_each(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
+                              std::optional<int64_t> output_size) {
+  Tensor x = dim ? self : op::reshape(self, Dims{-1});
+  if (x.dim() == 0) x = op::reshape(x, Dims{1});
+  int64_t d = wrap_dim(dim.value_or(0), x.dim());
+  Tensor times = repeats.dim() == 0 ? op::reshape(repeats, Dims{1}) : repeats;
+  if (times.dim() == 1 && times.numel() == 1) times = op::expand(times, Dims{x.size(d)});
+  if (times.dim() == 1 && times.numel() != x.size(d))
+    runtime_error("repeats must have the same size as input along dim, but got repeats.size(0) = ",
+                  times.numel(), " and input.size(", d, ") = ", x.size(d));
+  return op::index_select(x, d, op::repeat_interleave_positions(times, output_size));
 }
 
 static Tensor at_least(const Tensor& t, int64_t rank) {
@@ -179,6 +218,23 @@ Tensor vstack(TensorSpan tensors) {
   std::vector<Tensor> list;
   for (const Tensor& t : tensors) list.push_back(at_least(t, 2));
   return op::cat(list, 0);
+}
+
+Tensor column_stack(TensorSpan tensors) {
+  if (tensors.empty()) runtime_error("column_stack expects a non-empty TensorList");
+  std::vector<Tensor> list;
+  for (const Tensor& t : tensors) list.push_back(t.dim() < 2 ? op::reshape(t, Dims{t.numel(), 1}) : t);
+  return op::cat(list, 1);
+}
+
+Tensor dstack(TensorSpan tensors) {
+  if (tensors.empty()) runtime_error("dstack expects a non-empty TensorList");
+  std::vector<Tensor> list;
+  for (const Tensor& t : tensors) {
+    Tensor deep = at_least(t, 2);
+    list.push_back(deep.dim() == 2 ? op::unsqueeze(deep, 2) : deep);
+  }
+  return op::cat(list, 2);
 }
 
 static Tensor triangle(const Tensor& self, int64_t diagonal, bool lower) {

@@ -36,12 +36,28 @@ static void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const 
   gemm(g);
 }
 
+// "2x3", as PyTorch's messages have it.
+static std::string sizes_text(const Tensor& matrix) { return text(matrix.size(0), "x", matrix.size(1)); }
+
+[[noreturn]] static void inner_size_error(const Tensor& a, const Tensor& b) {
+  runtime_error("mat1 and mat2 shapes cannot be multiplied (", sizes_text(a), " and ", sizes_text(b), "): the ",
+                a.size(1), " columns of the first, of shape ", a.sizes(), ", must equal the ", b.size(0),
+                " rows of the second, of shape ", b.sizes(), a.size(1) == b.size(1) ? "; did you mean mat2.t()?" : "");
+}
+
+// The dtype of out= is not a wish that a product could fulfil by converting.
+static void check_out(const Rets& rets, DType dtype) {
+  if (rets.destination != Destination::New && rets.t[0].dtype() != dtype)
+    runtime_error("Expected out tensor to have dtype ", legacy_dtype_name(dtype), ", but got ",
+                  legacy_dtype_name(rets.t[0].dtype()), " instead (", dtype, " and ", rets.t[0].dtype(), ")");
+}
+
 static void product_into(const Tensor& a, const Tensor& b, IntSpan shape, Rets& rets) {
   check_operands(a, b);
+  check_out(rets, a.dtype());
   prepare_result(rets, 0, shape, a.dtype(), a.device());
   Tensor& out = rets.t[0];
-  bool apart = rets.destination == Destination::New ||
-               (out.dtype() == a.dtype() && !may_share_memory(out, a) && !may_share_memory(out, b));
+  bool apart = rets.destination == Destination::New || (!may_share_memory(out, a) && !may_share_memory(out, b));
   Tensor target = apart ? out : empty_tensor(shape, a.dtype(), a.device());
   multiply(a, b, target, Scalar(1), Scalar(0));
   if (!apart) op::copy_(out, target);
@@ -50,10 +66,7 @@ static void product_into(const Tensor& a, const Tensor& b, IntSpan shape, Rets& 
 void mm(const Tensor& self, const Tensor& mat2, Rets& rets) {
   if (self.dim() != 2) runtime_error("self must be a matrix, got shape ", self.sizes());
   if (mat2.dim() != 2) runtime_error("mat2 must be a matrix, got shape ", mat2.sizes());
-  if (self.size(1) != mat2.size(0))
-    runtime_error("mat1 and mat2 shapes cannot be multiplied (", self.size(0), "x", self.size(1), " and ",
-                  mat2.size(0), "x", mat2.size(1), "): the ", self.size(1), " columns of the first must equal the ",
-                  mat2.size(0), " rows of the second", self.size(1) == mat2.size(1) ? "; did you mean mat2.t()?" : "");
+  if (self.size(1) != mat2.size(0)) inner_size_error(self, mat2);
   product_into(self, mat2, Dims{self.size(0), mat2.size(1)}, rets);
 }
 
@@ -85,6 +98,7 @@ static void vector_product(const Tensor& a, const Tensor& b, IntSpan shape, Rets
     rets.t[0] = out;
     return;
   }
+  check_out(rets, out.dtype());
   prepare_result(rets, 0, shape, out.dtype(), out.device());
   op::copy_(rets.t[0], out);
 }
@@ -93,7 +107,8 @@ void mv(const Tensor& self, const Tensor& vec, Rets& rets) {
   if (self.dim() != 2 || vec.dim() != 1)
     runtime_error("vector + matrix @ vector expected, got ", self.dim(), ", ", vec.dim(), " (shapes ", self.sizes(), " and ", vec.sizes(), ")");
   if (self.size(1) != vec.size(0))
-    runtime_error("size mismatch, got input (", self.size(0), "), mat (", self.size(0), "x", self.size(1), "), vec (", vec.size(0), ")");
+    runtime_error("size mismatch, got input (", self.size(0), "), mat (", sizes_text(self), "), vec (", vec.size(0),
+                  "): a matrix of shape ", self.sizes(), " cannot be multiplied with a vector of shape ", vec.sizes());
   vector_product(self, matrix_view(vec, true), Dims{self.size(0)}, rets);
 }
 
@@ -133,6 +148,7 @@ static void add_product(const Tensor& self, const Tensor& a, const Tensor& b, In
     rets.t[0] = target;
     return;
   }
+  check_out(rets, a.dtype());
   prepare_result(rets, 0, shape, a.dtype(), a.device());
   op::copy_(rets.t[0], target);
 }
@@ -140,9 +156,7 @@ static void add_product(const Tensor& self, const Tensor& a, const Tensor& b, In
 void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, Rets& rets) {
   if (mat1.dim() != 2 || mat2.dim() != 2)
     runtime_error("mat1 and mat2 must be matrices, got shapes ", mat1.sizes(), " and ", mat2.sizes());
-  if (mat1.size(1) != mat2.size(0))
-    runtime_error("mat1 and mat2 shapes cannot be multiplied (", mat1.size(0), "x", mat1.size(1), " and ",
-                  mat2.size(0), "x", mat2.size(1), ")");
+  if (mat1.size(1) != mat2.size(0)) inner_size_error(mat1, mat2);
   add_product(self, mat1, mat2, Dims{mat1.size(0), mat2.size(1)}, beta, alpha, rets);
 }
 
@@ -180,7 +194,13 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
     return op::view(op::mm(folded, right), result);
   }
   Tensor left = a == 1 ? op::unsqueeze(self, 0) : self, right = b == 1 ? op::unsqueeze(other, 1) : other;
-  Dims batch = broadcast_shapes(left.sizes().first(size_t(left.dim() - 2)), right.sizes().first(size_t(right.dim() - 2)));
+  const IntSpan left_batch = left.sizes().first(size_t(left.dim() - 2)), right_batch = right.sizes().first(size_t(right.dim() - 2));
+  Dims batch;
+  try {
+    batch = broadcast_shapes(left_batch, right_batch);
+  } catch (const Error& e) {
+    runtime_error(e.what(), ". These are the batch dimensions of ", self.sizes(), " and ", other.sizes());
+  }
   Dims left_shape(batch), right_shape(batch);
   left_shape.push_back(rows), left_shape.push_back(k);
   right_shape.push_back(k), right_shape.push_back(columns);

@@ -22,6 +22,7 @@ void cumprod(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
   if (self.is_meta() || self.numel() == 0) return;
   require_host(self, "cumprod");
   Tensor in = rets.destination == Destination::Out ? apart_from(out, self) : self;
+  if (in.dtype() != result) in = op::_to_copy(in, result);
   cpu_cumprod(at_least_1d(in), dim, at_least_1d(out));
 }
 

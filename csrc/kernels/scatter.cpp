@@ -170,9 +170,7 @@ void scatter_src(const Tensor& self, int64_t dim, const Tensor& index, const Ten
 
 void scatter_value(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
                    Rets& rets) {
-  if (value.is_complex() && !self.is_complex())
-    runtime_error("value cannot be converted to type ", self.dtype(),
-                  " without overflow: it is complex");
+  value.check_fits(self.dtype());
   Tensor positions;
   if (!begin_scatter(self, dim, index, nullptr, rets, positions)) return;
   cpu_scatter(at_least_1d(rets.t[0]), dim, positions, spread_number(value, self.dtype(), positions),

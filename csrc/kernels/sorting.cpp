@@ -45,7 +45,9 @@ void sort_into(const Tensor& self, int64_t dim, bool descending, Rets& rets) {
   if (self.is_meta() || self.numel() == 0) return;
   require_host(self, "sort");
   Tensor in = readable(self, rets);
-  cpu_sort(at_least_1d(in), dim, descending, at_least_1d(rets.t[0]), at_least_1d(rets.t[1]));
+  Tensor line = at_least_1d(in);
+  cpu_sort(line, dim, descending, line.sizes()[dim], at_least_1d(rets.t[0]),
+           at_least_1d(rets.t[1]));
 }
 
 // A result without the dimension gets it back with size 1.
@@ -131,7 +133,7 @@ void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool, Rets& 
   if (self.is_meta() || rets.t[0].numel() == 0) return;
   require_host(self, "topk");
   Tensor in = readable(self, rets);
-  cpu_topk(at_least_1d(in), dim, self.dim() ? k : 1, largest, at_least_1d(rets.t[0]),
+  cpu_sort(at_least_1d(in), dim, largest, self.dim() ? k : 1, at_least_1d(rets.t[0]),
            at_least_1d(rets.t[1]));
 }
 

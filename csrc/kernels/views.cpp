@@ -15,6 +15,7 @@ Tensor make_view(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t off
     v->base = self->base ? self->base : self.impl();
     v->base->refs.fetch_add(1, std::memory_order_relaxed);
     v->flags |= self->flags & (kNoGradView | kMultiOutputView);
+    v->made_at = self->made_at;
   }
   return v;
 }
@@ -522,6 +523,40 @@ std::vector<Tensor> tensor_split_indices(const Tensor& self, IntSpan indices, in
   }
   out.push_back(op::slice(self, dim, start, self.size(dim), 1));
   return out;
+}
+
+// hsplit, vsplit and dsplit: the dimension that they cut, for a tensor of sufficient rank.
+static int64_t split_dim(const Tensor& self, int64_t dim, int64_t rank) {
+  if (self.dim() < rank)
+    runtime_error("requires a tensor with at least ", rank, " dimension", rank > 1 ? "s" : "",
+                  ", but got a tensor with ", self.dim(), " dimensions");
+  return dim;
+}
+static std::vector<Tensor> split_evenly(const Tensor& self, int64_t sections, int64_t dim) {
+  int64_t n = self.size(dim);
+  if (sections <= 0) runtime_error("number of sections must be larger than 0, got ", sections);
+  if (n % sections)
+    runtime_error("attempted to split along dimension ", dim, ", but the size of the dimension ", n,
+                  " is not divisible by the split_size ", sections, ". Use tensor_split for uneven pieces");
+  return op::tensor_split_sections(self, sections, dim);
+}
+std::vector<Tensor> hsplit_sections(const Tensor& self, int64_t sections) {
+  return split_evenly(self, sections, split_dim(self, self.dim() == 1 ? 0 : 1, 1));
+}
+std::vector<Tensor> hsplit_indices(const Tensor& self, IntSpan indices) {
+  return op::tensor_split_indices(self, indices, split_dim(self, self.dim() == 1 ? 0 : 1, 1));
+}
+std::vector<Tensor> vsplit_sections(const Tensor& self, int64_t sections) {
+  return split_evenly(self, sections, split_dim(self, 0, 2));
+}
+std::vector<Tensor> vsplit_indices(const Tensor& self, IntSpan indices) {
+  return op::tensor_split_indices(self, indices, split_dim(self, 0, 2));
+}
+std::vector<Tensor> dsplit_sections(const Tensor& self, int64_t sections) {
+  return split_evenly(self, sections, split_dim(self, 2, 3));
+}
+std::vector<Tensor> dsplit_indices(const Tensor& self, IntSpan indices) {
+  return op::tensor_split_indices(self, indices, split_dim(self, 2, 3));
 }
 
 Tensor detach(const Tensor& self) { return detach_tensor(self); }

@@ -60,10 +60,14 @@ static void mark_views(const OpDef& op, const Value* args, Rets& rets) {
   uint8_t flags = op.flags & kOpMultiView ? kMultiOutputView : 0;
   if (!grad_enabled() && requires_grad(self)) flags |= kNoGradView;
   if (!flags) return;
+  auto mark = [flags](const Tensor& t) {
+    t->flags |= flags;
+    t->made_at = t.version();
+  };
   if (rets.list)
-    for (Tensor& t : *rets.list) t->flags |= flags;
+    for (Tensor& t : *rets.list) mark(t);
   else
-    rets.t[0]->flags |= flags;
+    mark(rets.t[0]);
 }
 
 static void mark_inference(const OpDef& op, Rets& rets) {

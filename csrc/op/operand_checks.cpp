@@ -83,4 +83,10 @@ void no_bool_negation(const Value* args, DType) {
                   "invert a mask, use the `~` or `logical_not()` operator instead.");
 }
 
+void third_is_a_number(const Value* args, DType) {
+  if (args[2].is_tensor() && args[2].tensor().dim() != 0)
+    runtime_error("only supports a 0-dimensional value tensor, but got a value of shape ",
+                  args[2].tensor().sizes());
+}
+
 }  // namespace facula::checks

@@ -354,8 +354,6 @@ void warn_from_core(const char* message) {
 
 }  // namespace
 
-Device current_cuda_device() { return Device{DeviceType::CUDA, 0}; }
-
 void init_autograd(PyObject* module) {
   pack_saved_tensor = pack;
   keep_traceback = keep_stack;

@@ -70,21 +70,7 @@ void store_number(DType d, PyObject* o, char* p) {
   if (!is_number(o)) type_error("must be real number, not ", Py_TYPE(o)->tp_name);
   Scalar s = scalar_of(o);
   if (s.is_complex() && !is_complex(d)) type_error("can't convert complex to ", dtype_name(d));
-  if (is_integral(d)) {
-    if (s.is_float() && !(s.to_double() == s.to_double())) value_error("cannot convert float NaN to integer");
-    bool fits = dispatch_dtype(d, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-        if (s.is_float()) return true;
-        if (s.kind() == Scalar::Kind::UInt) return std::is_same_v<T, uint64_t>;
-        int64_t v = s.to_int();
-        if constexpr (std::is_same_v<T, uint64_t>) return v >= 0;
-        else return v >= int64_t(std::numeric_limits<T>::min()) && v <= int64_t(std::numeric_limits<T>::max());
-      }
-      return true;
-    });
-    if (!fits) runtime_error("value cannot be converted to type ", dtype_name(d), " without overflow");
-  }
+  if (is_integral(d)) s.check_fits(d);
   s.store(d, p);
 }
 
@@ -124,7 +110,7 @@ void fill(PyObject* o, IntSpan shape, size_t depth, DType d, char*& p) {
 bool is_array_like(PyObject* o) {
   if (is_tensor(o) || PyList_Check(o) || PyTuple_Check(o) || PyUnicode_Check(o)) return false;
   if (is_number(o)) return false;
-  return PyObject_HasAttrString(o, "__array_interface__") || PyObject_HasAttrString(o, "__dlpack__") || PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__array__");
+  return PyObject_HasAttrString(o, "__array_interface__") || PyObject_HasAttrString(o, "__dlpack__") || PyObject_HasAttrString(o, "__array__");
 }
 
 struct DataArguments {

@@ -138,7 +138,7 @@ void order_after(const Tensor& t, PyObject* stream) {
 
 // A pair of integers: a version or a device. Enumerations count as integers.
 std::pair<int64_t, int64_t> pair_of(PyObject* o, const char* what) {
-  if (!PyTuple_Check(o) || PyTuple_GET_SIZE(o) != 2) type_error(what, " must be a tuple of 2 ints, not ", Py_TYPE(o)->tp_name);
+  if (!PyTuple_Check(o) || PyTuple_GET_SIZE(o) != 2) type_error(what, " must be a tuple of 2 ints, not ", type_name(o));
   return {index_of(PyTuple_GET_ITEM(o, 0)), index_of(PyTuple_GET_ITEM(o, 1))};
 }
 
@@ -176,7 +176,7 @@ PyObject* dlpack_device(PyObject* self, PyObject*) {
 
 PyObject* to_dlpack(PyObject*, PyObject* o) {
   return guarded([&] {
-    if (!is_tensor(o)) type_error("to_dlpack(): argument 'tensor' (position 1) must be Tensor, not ", Py_TYPE(o)->tp_name);
+    if (!is_tensor(o)) type_error("to_dlpack(): argument 'tensor' (position 1) must be Tensor, not ", type_name(o));
     check_exportable(unwrap(o));
     return to_capsule(unwrap(o), false, false);
   });
@@ -237,7 +237,7 @@ Ref capsule_from(PyObject* exporter, bool refuse_copy) {
   Ref method = optional_attribute(exporter, "__dlpack__");
   if (!method)
     type_error("from_dlpack(): expected an object with __dlpack__ and __dlpack_device__, or a DLPack capsule, got ",
-               Py_TYPE(exporter)->tp_name);
+               type_name(exporter));
   Ref where(check(PyObject_CallMethod(exporter, "__dlpack_device__", nullptr)));
   auto [type, index] = pair_of(where.get(), "__dlpack_device__()");
   Device device = device_of_code({int32_t(type), int32_t(index)});
@@ -258,7 +258,7 @@ Ref capsule_from(PyObject* exporter, bool refuse_copy) {
   }
   if (!capsule) throw PythonError{};
   if (!PyCapsule_CheckExact(capsule.get()))
-    type_error(Py_TYPE(exporter)->tp_name, ".__dlpack__() must return a capsule, not ", Py_TYPE(capsule.get())->tp_name);
+    type_error(type_name(exporter), ".__dlpack__() must return a capsule, not ", type_name(capsule.get()));
   return capsule;
 }
 

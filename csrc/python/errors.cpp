@@ -1,4 +1,5 @@
 // C++ exceptions become Python exceptions here and nowhere else.
+#include <cstring>
 #include <new>
 
 #include "python/py.h"
@@ -38,6 +39,11 @@ void set_python_error() noexcept {
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "unknown C++ exception");
   }
+}
+
+std::string type_name(PyObject* o) {
+  const char* name = Py_TYPE(o)->tp_name;
+  return std::strncmp(name, "facula.", 7) ? name : name + 7;
 }
 
 void raise_python(PyObject* type, const std::string& text) {

@@ -108,7 +108,7 @@ PyObject* get_state(PyObject* o, PyObject*) {
 }
 PyObject* set_state(PyObject* o, PyObject* state) {
   return guarded([&] {
-    if (!is_tensor(state)) type_error("expected a facula.ByteTensor, but got ", Py_TYPE(state)->tp_name);
+    if (!is_tensor(state)) type_error("expected a facula.ByteTensor, but got ", type_name(state));
     if (unwrap(state).dtype() != DType::UInt8) type_error("RNG state must be a facula.ByteTensor, got dtype ", unwrap(state).dtype());
     if (unwrap(state).is_meta()) runtime_error("RNG state must be on the CPU, got a tensor on meta");
     Tensor t = op::contiguous(convert_tensor(unwrap(state), DType::None, Device{}, false));
@@ -137,7 +137,7 @@ PyObject* generator_reduce(PyObject* o, PyObject*) {
 }
 PyObject* generator_setstate(PyObject* o, PyObject* state) {
   return guarded([&] {
-    if (!PyBytes_Check(state)) type_error("__setstate__(): expected bytes, got ", Py_TYPE(state)->tp_name);
+    if (!PyBytes_Check(state)) type_error("__setstate__(): expected bytes, got ", type_name(state));
     write_state(o, PyBytes_AS_STRING(state), size_t(PyBytes_GET_SIZE(state)));
     return Py_NewRef(Py_None);
   });

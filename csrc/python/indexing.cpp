@@ -1,4 +1,5 @@
 // x[...] and x[...] = v: Python's index language in terms of select, slice, index and index_put_.
+#include <algorithm>
 #include <cstring>
 
 #include "op/ops.h"
@@ -86,19 +87,21 @@ Plan make_plan(const Tensor& self, PyObject* index) {
   else tuple = Ref(check(PyTuple_Pack(1, index)));
   Py_ssize_t n = PyTuple_GET_SIZE(tuple.get());
   int64_t consumed = 0;
-  bool ellipsis = false;
+  bool ellipsis = false;  // the first one stands for the missing dimensions, further ones for none
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* o = PyTuple_GET_ITEM(tuple.get(), i);
-    if (o == Py_Ellipsis) {
-      if (ellipsis) index_error("an index can only have a single ellipsis ('...')");
-      ellipsis = true;
-    }
     consumed += dims_consumed(o);
   }
   if (consumed > self.dim())
     index_error("too many indices for tensor of dimension ", self.dim(), ": ", consumed, " were given for shape ", self.sizes());
 
-  int64_t dim = 0;
+  int64_t dim = 0;   // of the view so far
+  int64_t axis = 0;  // of the tensor that was given, for messages
+  auto pick = [&](int64_t at) {
+    int64_t size = plan.view.sizes()[dim];
+    if (at < -size || at >= size) index_range_error(at, axis, size);
+    plan.view = op::select(plan.view, dim, at);
+  };
   auto advanced = [&](Tensor t) {
     while (int64_t(plan.indices.size()) < dim) plan.indices.emplace_back();
     int64_t width = t.dtype() == DType::Bool || t.dtype() == DType::UInt8 ? t.dim() : 1;
@@ -117,18 +120,19 @@ Plan make_plan(const Tensor& self, PyObject* index) {
       *mask.data_as<bool>() = PyObject_IsTrue(o) == 1;
       advanced(self.is_cpu() ? mask : op::_to_copy(mask, DType::None, self.device()));
     } else if (PyLong_Check(o) || (!is_tensor(o) && !is_array(o) && PyIndex_Check(o))) {
-      int64_t at = index_of(o), size = plan.view.sizes()[dim];
-      if (at < -size || at >= size) index_range_error(at, dim, size);
-      plan.view = op::select(plan.view, dim, at);
+      Py_ssize_t at = PyNumber_AsSsize_t(o, PyExc_IndexError);
+      if (at == -1 && PyErr_Occurred()) throw PythonError{};
+      pick(at);
     } else if (o == Py_None) {
       plan.view = op::unsqueeze(plan.view, dim);
       ++dim;
     } else if (o == Py_Ellipsis) {
-      dim += self.dim() - consumed;
+      int64_t missing = ellipsis ? 0 : self.dim() - consumed;
+      dim += missing;
+      axis += missing;
+      ellipsis = true;
     } else if (is_tensor(o) && unwrap(o).dim() == 0 && is_integral(unwrap(o).dtype()) && unwrap(o).dtype() != DType::UInt8 && !unwrap(o).is_meta()) {
-      int64_t at = read_item(unwrap(o)).to_int(), size = plan.view.sizes()[dim];
-      if (at < -size || at >= size) index_range_error(at, dim, size);
-      plan.view = op::select(plan.view, dim, at);
+      pick(read_item(unwrap(o)).to_int());
     } else if (is_tensor(o) && unwrap(o).dim() == 0 && unwrap(o).dtype() == DType::Bool) {
       plan.view = op::unsqueeze(plan.view, dim);
       advanced(op::unsqueeze(unwrap(o), 0));
@@ -139,8 +143,9 @@ Plan make_plan(const Tensor& self, PyObject* index) {
         index_error("tensors used as indices must be long, int, byte or bool tensors, got ", t.dtype());
       advanced(t);
     } else {
-      index_error("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ", Py_TYPE(o)->tp_name, ")");
+      index_error("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ", type_name(o), ")");
     }
+    axis += dims_consumed(o);
   }
   return plan;
 }
@@ -152,16 +157,21 @@ std::vector<Tensor> coordinates(const Tensor& self, PyObject* index) {
   Tensor at = plan.advanced ? op::index(plan.view, plan.indices) : plan.view;
   std::vector<Tensor> out(size_t(self.dim()));
   for (int64_t d = self.dim(); d-- > 0;) {
-    out[size_t(d)] = op::remainder(at, self.sizes()[d]);
-    at = op::floor_divide(at, self.sizes()[d]);
+    const int64_t size = std::max<int64_t>(self.sizes()[d], 1);  // nothing is selected where it is 0
+    out[size_t(d)] = op::remainder(at, size);
+    at = op::floor_divide(at, size);
   }
   return out;
 }
 
 Tensor value_tensor(PyObject* value, const Tensor& self) {
   if (is_tensor(value)) return unwrap(value);
-  if (is_number(value)) return number_tensor(scalar_of(value), self.dtype());
-  type_error("can't assign a ", Py_TYPE(value)->tp_name, " to a ", self.dtype(), " tensor: a number or a tensor is expected");
+  if (is_number(value)) {
+    Scalar number = scalar_of(value);
+    number.check_fits(self.dtype());
+    return number_tensor(number, self.dtype());
+  }
+  type_error("can't assign a ", type_name(value), " to a ", self.dtype(), " tensor: a number or a tensor is expected");
 }
 
 // Leading dimensions of size 1 do not count in an assignment.
@@ -175,13 +185,19 @@ Tensor strip_ones(Tensor v, int64_t rank) {
 PyObject* tensor_getitem(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = unwrap(self);
-    if ((Py_TYPE(self) != tensor_type || override_active()) && torch_function_enabled() && (has_override(self) || override_active())) {
+    const bool plain = Py_TYPE(self) == tensor_type && (PyLong_CheckExact(index) || PySlice_Check(index));
+    if ((!plain || override_active()) && torch_function_enabled()) {
+      std::vector<PyObject*> found;
+      collect_overloaded(self, found);
+      collect_overloaded(index, found);
       PyObject* args[] = {self, index};
-      return call_override(PyDict_GetItemString(tensor_base_type->tp_dict, "__getitem__"), args, 2, nullptr, has_override(self) ? std::vector<PyObject*>{self} : std::vector<PyObject*>{});
+      if (!found.empty() || override_active())
+        return call_override(PyDict_GetItemString(tensor_base_type->tp_dict, "__getitem__"), args, 2, nullptr, found);
     }
     if (PyLong_CheckExact(index)) {  // the common cases first
       if (t.dim() == 0) index_error("invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number");
-      int64_t at = index_of(index), n = t.sizes()[0];
+      int64_t at = PyLong_AsSsize_t(index), n = t.sizes()[0];
+      if (at == -1 && PyErr_Occurred()) throw PythonError{};
       if (at < -n || at >= n) index_range_error(at, 0, n);
       return wrap(op::select(t, 0, at));
     }
@@ -196,31 +212,33 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
   return guarded([&]() -> int {
     if (!value) type_error("Tensor does not support deleting items");
     const Tensor& t = unwrap(self);
-    if (torch_function_enabled() && (has_override(self) || has_override(value) || override_active())) {
+    if (torch_function_enabled()) {
       std::vector<PyObject*> found;
-      for (PyObject* o : {self, value})
-        if (has_override(o) && (found.empty() || Py_TYPE(found[0]) != Py_TYPE(o))) found.push_back(o);
+      for (PyObject* o : {self, index, value}) collect_overloaded(o, found);
       PyObject* args[] = {self, index, value};
-      Ref r(call_override(PyDict_GetItemString(tensor_base_type->tp_dict, "__setitem__"), args, 3, nullptr, found));
-      return 0;
+      if (!found.empty() || override_active()) {
+        Ref r(call_override(PyDict_GetItemString(tensor_base_type->tp_dict, "__setitem__"), args, 3, nullptr, found));
+        return 0;
+      }
     }
-    Plan plan;
-    {
-      plan = make_plan(t, index);
-    }
+    Plan plan = make_plan(t, index);
     if (plan.reversed) {
       Tensor v = value_tensor(value, t);
-      op::index_put_(t, coordinates(t, index), v.device() == t.device() ? v : op::_to_copy(v, DType::None, t.device()), false);
+      if (v.device() != t.device() || v.dtype() != t.dtype()) v = op::_to_copy(v, t.dtype(), t.device());
+      op::index_put_(t, coordinates(t, index), v, false);
       return 0;
     }
     if (!plan.advanced) {
       if (is_number(value)) op::fill_(plan.view, scalar_of(value));
-      else op::copy_(plan.view, strip_ones(value_tensor(value, t), plan.view.dim()));
+      else {
+        Tensor v = strip_ones(value_tensor(value, t), plan.view.dim());
+        if (!is_expandable(v.sizes(), plan.view.sizes())) expand_error(v.sizes(), plan.view.sizes());
+        op::copy_(plan.view, v);
+      }
       return 0;
     }
     Tensor v = value_tensor(value, t);
     if (v.device() != t.device()) v = op::_to_copy(v, DType::None, t.device());
-    if (v.dtype() != t.dtype()) v = op::_to_copy(v, t.dtype());
     op::index_put_(plan.view, plan.indices, v, false);
     return 0;
   }, -1);

@@ -40,7 +40,7 @@ Tensor tensor_over_buffer(Buffer& buffer, char* at, size_t bytes, IntSpan sizes,
 }
 
 Tensor tensor_from_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset) {
-  if (!PyObject_CheckBuffer(o)) value_error("object does not implement Python buffer protocol: ", Py_TYPE(o)->tp_name);
+  if (!PyObject_CheckBuffer(o)) value_error("object does not implement Python buffer protocol: ", type_name(o));
   Buffer buffer(o, PyBUF_SIMPLE);
   int64_t length = buffer.view->len, item = int64_t(item_size(dtype));
   if (length <= 0 || count == 0)
@@ -66,7 +66,7 @@ Tensor tensor_from_buffer(PyObject* o, DType dtype, int64_t count, int64_t offse
 
 Dims dims_of(PyObject* sequence, const char* what) {
   if (!PyTuple_Check(sequence) && !PyList_Check(sequence))
-    type_error("__array_interface__: ", what, " must be a tuple of ints, not ", Py_TYPE(sequence)->tp_name);
+    type_error("__array_interface__: ", what, " must be a tuple of ints, not ", type_name(sequence));
   Ref items(check(PySequence_Tuple(sequence)));
   Py_ssize_t n = PyTuple_GET_SIZE(items.get());
   if (n > kMaxDims) value_error("a tensor has at most ", kMaxDims, " dimensions, this array has ", n);
@@ -94,7 +94,7 @@ DType dtype_of_typestr(PyObject* o) {
 
 Tensor tensor_from_interface(PyObject* o, PyObject* interface) {
   if (!PyDict_Check(interface))
-    type_error("__array_interface__ must be a dict, not ", Py_TYPE(interface)->tp_name);
+    type_error("__array_interface__ must be a dict, not ", type_name(interface));
   auto entry = [&](const char* key) {  // borrowed; null for None too
     PyObject* found = PyDict_GetItemString(interface, key);
     return found == Py_None ? nullptr : found;
@@ -146,7 +146,7 @@ enum class Copy { IfNeeded, Always, Never };
 
 Copy copy_of(PyObject* o) {
   if (!o || o == Py_None) return Copy::IfNeeded;
-  if (!PyBool_Check(o)) type_error("asarray(): argument 'copy' must be bool or None, not ", Py_TYPE(o)->tp_name);
+  if (!PyBool_Check(o)) type_error("asarray(): argument 'copy' must be bool or None, not ", type_name(o));
   return o == Py_True ? Copy::Always : Copy::Never;
 }
 DType optional_dtype(PyObject* o) { return o && o != Py_None ? dtype_of(o) : DType::None; }
@@ -225,7 +225,7 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
       throw PythonError{};
     if (!dtype_arg) type_error("frombuffer() missing 1 required argument: 'dtype'");
     if (!is_dtype(dtype_arg))
-      type_error("frombuffer(): argument 'dtype' must be facula.dtype, not ", Py_TYPE(dtype_arg)->tp_name);
+      type_error("frombuffer(): argument 'dtype' must be facula.dtype, not ", type_name(dtype_arg));
     Tensor t = tensor_from_buffer(o, dtype_of(dtype_arg), count, offset);
     if (want_grad) set_requires_grad(t, true);
     return wrap(t);
@@ -369,7 +369,9 @@ void add_properties(PyTypeObject* type, PyGetSetDef* properties) {
 }
 
 Tensor share_array(PyObject* o) {
-  if (PyUnicode_Check(o) || PyBytes_Check(o) || PyByteArray_Check(o) || PyType_Check(o)) return {};
+  if (PyUnicode_Check(o) || PyBytes_Check(o) || PyByteArray_Check(o)) return {};
+  if (PyType_Check(o))  // has the protocols' attributes of its instances
+    type_error("a class cannot become a tensor, got ", reinterpret_cast<PyTypeObject*>(o)->tp_name);
   if (is_ndarray(o)) return tensor_from_ndarray(o);
   if (is_dlpack_capsule(o)) return tensor_from_dlpack(o);
   if (Ref interface = optional_attribute(o, "__array_interface__")) return tensor_from_interface(o, interface.get());
@@ -377,7 +379,7 @@ Tensor share_array(PyObject* o) {
   if (Ref method = optional_attribute(o, "__array__")) {
     Ref array(check(PyObject_CallNoArgs(method.get())));
     if (!is_ndarray(array.get()))
-      type_error(Py_TYPE(o)->tp_name, ".__array__() must return an array, not ", Py_TYPE(array.get())->tp_name);
+      type_error(type_name(o), ".__array__() must return an array, not ", type_name(array.get()));
     return tensor_from_ndarray(array.get());
   }
   return {};

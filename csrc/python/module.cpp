@@ -10,6 +10,10 @@
 
 namespace nb = nanobind;
 
+namespace facula::python {
+void init_cuda(nb::module_& m);
+}
+
 NB_MODULE(_C, m) {
   using namespace facula::python;  // the init functions, once each
   PyObject* module = m.ptr();
@@ -31,6 +35,7 @@ NB_MODULE(_C, m) {
     set_python_error();
     throw nb::python_error();
   }
+  init_cuda(m);
   m.def("get_num_threads", [] { return facula::num_threads(); }, "Threads that share parallel work.");
   m.def("set_num_threads", [](int n) {
     if (n < 1) throw nb::value_error("set_num_threads expects a positive integer");

@@ -47,7 +47,7 @@ DType dtype_of_format(const char* format, int64_t bytes, bool& foreign_order) {
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
-    if (!is_ndarray(array)) type_error("expected np.ndarray (got ", Py_TYPE(array)->tp_name, ")");
+    if (!is_ndarray(array)) type_error("expected np.ndarray (got ", type_name(array), ")");
     return wrap(tensor_from_ndarray(array));
   });
 }
@@ -149,7 +149,7 @@ PyObject* numpy(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* n
     bool force = false;
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k) {
       if (!keyword_is(names, k, "force")) unexpected_keyword("numpy", names, k);
-      if (!PyBool_Check(args[k])) type_error("numpy(): argument 'force' must be bool, not ", Py_TYPE(args[k])->tp_name);
+      if (!PyBool_Check(args[k])) type_error("numpy(): argument 'force' must be bool, not ", type_name(args[k]));
       force = args[k] == Py_True;
     }
     return to_ndarray(unwrap(self), force);

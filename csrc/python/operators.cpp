@@ -60,6 +60,32 @@ PyTypeObject* result_type_of(const OpDef& op) {
   return t;
 }
 
+// No overload took the arguments: says what each of them missed.
+[[noreturn]] void raise_misfit(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  ParseArena arena;
+  Parsed parsed;
+  auto why = [&](const Overload& o) {
+    std::string text;
+    arena.reset();
+    parse_arguments(*o.op, o.variants & kPyOut && !self->in_place, args, count, names, arena, parsed, &text, self->method);
+    return text;
+  };
+  std::string message = self->name;
+  if (self->count == 1) {
+    const Overload& only = self->overloads[0];
+    raise_python(PyExc_TypeError, message + why(only) + ". The signature is " + self->name + signature_text(*only.op));
+  }
+  message += "() received an invalid combination of arguments - got (";
+  const Py_ssize_t first = self->method;
+  for (Py_ssize_t i = first; i < count; ++i) message += (i > first ? ", " : "") + type_name(args[i]);
+  for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k)
+    message += std::string(count + k > first ? ", " : "") + PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k)) + "=" + type_name(args[count + k]);
+  message += "), but expected one of:";
+  for (int i = 0; i < self->count; ++i)
+    message += "\n * " + signature_text(*self->overloads[i].op) + "\n      does not fit: " + self->name + why(self->overloads[i]);
+  raise_python(PyExc_TypeError, message);
+}
+
 PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   ParseArena arena;
   Parsed parsed;
@@ -70,28 +96,7 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
     parsed.out = nullptr;
     if (parse_arguments(*o.op, o.variants & kPyOut && !self->in_place, args, count, names, arena, parsed, nullptr)) chosen = &o;
   }
-  if (!chosen) {
-    std::string message = std::string(self->name) + "(): ";
-    std::string why;
-    if (self->count == 1) {
-      parse_arguments(*self->overloads[0].op, self->overloads[0].variants & kPyOut, args, count, names, arena, parsed, &why);
-      message += why + ". The signature is " + self->name + signature_text(*self->overloads[0].op);
-    } else {
-      message += "received an invalid combination of arguments - got (";
-      for (Py_ssize_t i = 0; i < count; ++i) message += std::string(i ? ", " : "") + Py_TYPE(args[i])->tp_name;
-      if (names)
-        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); ++k)
-          message += std::string(count + k ? ", " : "") + PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k)) + "=" + Py_TYPE(args[count + k])->tp_name;
-      message += "), but expected one of:";
-      for (int i = 0; i < self->count; ++i) {
-        arena.reset();
-        why.clear();
-        parse_arguments(*self->overloads[i].op, self->overloads[i].variants & kPyOut, args, count, names, arena, parsed, &why);
-        message += "\n * " + signature_text(*self->overloads[i].op) + "\n      does not fit: " + why;
-      }
-    }
-    raise_python(PyExc_TypeError, message);
-  }
+  if (!chosen) raise_misfit(self, args, count, names);
   const OpDef& op = *chosen->op;
   Rets rets;
   std::vector<Tensor> list;
@@ -103,7 +108,7 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
     rets.destination = Destination::Out;
     bool many = op.ret_count > 1;
     auto bad_out = [&] {
-      raise_python(PyExc_TypeError, std::string(self->name) + "(): argument 'out' must be " + (many ? "a tuple of " + std::to_string(op.ret_count) + " Tensors" : "Tensor") + ", not " + Py_TYPE(parsed.out)->tp_name);
+      raise_python(PyExc_TypeError, std::string(self->name) + "(): argument 'out' must be " + (many ? "a tuple of " + std::to_string(op.ret_count) + " Tensors" : "Tensor") + ", not " + type_name(parsed.out));
     };
     if (!many) {
       if (!is_tensor(parsed.out)) bad_out();
@@ -134,32 +139,6 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
   if (rets.destination == Destination::InPlace) return Py_NewRef(args[0]);
   if (parsed.out) return Py_NewRef(parsed.out);
   return results_to_python(op, rets);
-}
-
-bool needs_override(PyObject* o) {
-  PyTypeObject* t = Py_TYPE(o);
-  if (t == tensor_type || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || o == Py_None || t == &PyUnicode_Type)
-    return false;
-  return has_override(o);
-}
-
-// The arguments whose types bring a __torch_function__, subclasses before their bases.
-void collect_overloaded(PyObject* o, std::vector<PyObject*>& found) {
-  if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    for (Py_ssize_t i = 0; i < n; ++i) collect_overloaded(PySequence_Fast_GET_ITEM(o, i), found);
-    return;
-  }
-  if (!needs_override(o)) return;
-  for (PyObject* f : found)
-    if (Py_TYPE(f) == Py_TYPE(o)) return;
-  size_t at = found.size();
-  for (size_t i = 0; i < found.size(); ++i)
-    if (PyType_IsSubtype(Py_TYPE(o), Py_TYPE(found[i]))) {
-      at = i;
-      break;
-    }
-  found.insert(found.begin() + long(at), o);
 }
 
 PyObject* operator_call(PyObject* callable, PyObject* const* args, size_t flagged, PyObject* names) {

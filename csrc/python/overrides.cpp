@@ -67,19 +67,6 @@ PyObject* pop_mode(PyObject*, PyObject*) {
 }
 PyObject* mode_count(PyObject*, PyObject*) { return PyLong_FromSize_t(modes().size()); }
 
-void collect(PyObject* o, std::vector<PyObject*>& found) {
-  if (!has_override(o)) return;
-  for (PyObject* f : found)
-    if (Py_TYPE(f) == Py_TYPE(o)) return;
-  size_t at = found.size();
-  for (size_t i = 0; i < found.size(); ++i)
-    if (PyType_IsSubtype(Py_TYPE(o), Py_TYPE(found[i]))) {
-      at = i;
-      break;
-    }
-  found.insert(found.begin() + long(at), o);
-}
-
 PyObject* has_torch_function(PyObject*, PyObject* args) {
   if (!torch_function_enabled()) Py_RETURN_FALSE;
   if (override_active()) Py_RETURN_TRUE;
@@ -97,7 +84,7 @@ PyObject* handle_torch_function(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OOOO", &function, &relevant, &call_args, &kwargs)) throw PythonError{};
     std::vector<PyObject*> found;
     Ref seq(check(PySequence_Fast(relevant, "relevant_args must be a sequence")));
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i) collect(PySequence_Fast_GET_ITEM(seq.get(), i), found);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i) collect_overloaded(PySequence_Fast_GET_ITEM(seq.get(), i), found);
     Ref tuple(check(PySequence_Tuple(call_args)));
     std::vector<PyObject*> flat(&PyTuple_GET_ITEM(tuple.get(), 0), &PyTuple_GET_ITEM(tuple.get(), 0) + PyTuple_GET_SIZE(tuple.get()));
     size_t count = flat.size();
@@ -140,6 +127,23 @@ bool has_override(PyObject* o) {
   return t_enabled && override_of(o) != nullptr;
 }
 
+void collect_overloaded(PyObject* o, std::vector<PyObject*>& found) {
+  if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) collect_overloaded(PySequence_Fast_GET_ITEM(o, i), found);
+    return;
+  }
+  if (!has_override(o)) return;
+  for (PyObject* f : found)
+    if (Py_TYPE(f) == Py_TYPE(o)) return;
+  size_t at = found.size();
+  for (size_t i = 0; i < found.size(); ++i)
+    if (PyType_IsSubtype(Py_TYPE(o), Py_TYPE(found[i]))) {
+      at = i;
+      break;
+    }
+  found.insert(found.begin() + long(at), o);
+}
+
 PyObject* call_override(PyObject* function, PyObject* const* args, size_t count, PyObject* names,
                         const std::vector<PyObject*>& overloaded) {
   Ref tuple(check(PyTuple_New(Py_ssize_t(count))));
@@ -174,7 +178,7 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t count,
   std::string kinds;
   for (PyObject* o : overloaded) kinds += (kinds.empty() ? "" : ", ") + std::string(Py_TYPE(o)->tp_name);
   raise_python(PyExc_TypeError, std::string("no implementation found for '") + (name ? PyUnicode_AsUTF8(name.get()) : "operator") +
-                                    "' on types that implement __torch_function__: [" + kinds + "]");
+                                    "': __torch_function__ of every overriding type returned NotImplemented: [" + kinds + "]");
 }
 
 void init_overrides(PyObject* module) {

@@ -138,6 +138,22 @@ bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
   return false;
 }
 
+// "add(): argument 'other' (position 2) must be ...", without the name in front.
+std::string describe_misfit(const ArgDef& a, Py_ssize_t position, PyObject* o) {
+  const std::string name = argument_name(a), where = position < 0 ? "" : " (position " + std::to_string(position + 1) + ")";
+  if (a.type == ArgType::TensorList && (PyTuple_Check(o) || PyList_Check(o)))
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+      if (!is_tensor(item) && !(item == Py_None && a.optional))
+        return "(): expected Tensor as element " + std::to_string(i) + " in argument " +
+               (position < 0 ? "'" + name + "'" : std::to_string(position)) + ", but got " + type_name(item);
+    }
+  std::string text = "(): argument '" + name + "'" + where + " must be " + type_text(a) + ", not " + type_name(o);
+  if (a.type == ArgType::Tensor && (PyList_Check(o) || PyTuple_Check(o))) text += "; facula.tensor(...) makes a tensor of it";
+  if (a.type == ArgType::Tensor && !std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray")) text += "; facula.from_numpy(...) makes a tensor of it";
+  return text;
+}
+
 // NumPy's names for PyTorch's arguments.
 bool same_name(const char* name, const char* given) {
   if (!std::strcmp(name, given)) return true;
@@ -150,11 +166,13 @@ bool same_name(const char* name, const char* given) {
 
 }  // namespace
 
+const char* argument_name(const ArgDef& arg) { return std::strcmp(arg.name, "self") ? arg.name : "input"; }
+
 const char* type_text(const ArgDef& arg) {
   switch (arg.type) {
-    case ArgType::Tensor: return arg.operand ? "Tensor or number" : "Tensor";
+    case ArgType::Tensor: return arg.operand ? "Tensor or Number" : "Tensor";
     case ArgType::TensorList: return "tuple of Tensors";
-    case ArgType::Scalar: return "number";
+    case ArgType::Scalar: return "Number";
     case ArgType::Int: return "int";
     case ArgType::Float: return "float";
     case ArgType::Bool: return "bool";
@@ -179,19 +197,16 @@ std::string signature_text(const OpDef& op) {
       s += "*, ";
       star = true;
     }
-    s += std::string(type_text(a)) + " " + (std::strcmp(a.name, "self") ? a.name : "input");
+    s += std::string(type_text(a)) + " " + argument_name(a);
     if (a.has_default) s += "=...";
   }
   return s + ")";
 }
 
 bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, Py_ssize_t count, PyObject* names,
-                     ParseArena& arena, Parsed& parsed, std::string* why) {
+                     ParseArena& arena, Parsed& parsed, std::string* why, int bound) {
   auto misfit = [&](const ArgDef& a, Py_ssize_t position, PyObject* o) {
-    if (!why) return false;
-    std::string where = position >= 0 ? " (position " + std::to_string(position + 1) + ")" : "";
-    *why = std::string("argument '") + (std::strcmp(a.name, "self") ? a.name : "input") + "'" + where + " must be " + type_text(a) +
-           (a.optional ? " or None" : "") + ", not " + Py_TYPE(o)->tp_name;
+    if (why) *why = describe_misfit(a, position < 0 ? -1 : position - bound, o);
     return false;
   };
   uint32_t seen = 0;
@@ -200,20 +215,21 @@ bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, P
   for (Py_ssize_t i = 0; i < given; ++i, ++slot) {
     if (slot >= op.arg_count || op.args[slot].keyword_only) {
       if (why) {
-        int most = 0;
-        while (most < op.arg_count && !op.args[most].keyword_only) ++most;
-        *why = "takes " + std::to_string(most) + " positional arguments but " + std::to_string(given) + " were given";
+        int most = -bound;
+        while (most + bound < op.arg_count && !op.args[most + bound].keyword_only) ++most;
+        *why = "() takes " + std::to_string(most) + " positional argument" + (most == 1 ? "" : "s") + " but " +
+               std::to_string(given - bound) + (given - bound == 1 ? " was" : " were") + " given";
       }
       return false;
     }
     const ArgDef& a = op.args[slot];
-    // x.view(2, 3) and zeros(2, 3): sizes without brackets, where the list comes first.
-    bool leading = slot == 0 || (slot == 1 && op.args[0].type == ArgType::Tensor);
-    if (a.type == ArgType::IntList && leading && is_int_argument(args[i]) && (!a.list_size || given - i > 1)) {
+    // x.view(2, 3) and zeros(2, 3): sizes without brackets, where the list is all there is.
+    bool alone = (slot == 0 || (slot == 1 && op.args[0].type == ArgType::Tensor)) &&
+                 (slot + 1 >= op.arg_count || op.args[slot + 1].keyword_only);
+    if (a.type == ArgType::IntList && alone && is_int_argument(args[i])) {
       Py_ssize_t n = 0;
       while (i + n < given && is_int_argument(args[i + n])) ++n;
-      bool rest_fits = i + n == given;
-      if (rest_fits && (!a.list_size || slot + 1 >= op.arg_count || op.args[slot + 1].keyword_only)) {
+      if (i + n == given) {
         if (!int_list(args + i, n, arena, parsed.args[slot])) return misfit(a, i, args[i]);
         seen |= 1u << slot;
         i = given;
@@ -234,11 +250,11 @@ bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, P
       int at = 0;
       while (at < op.arg_count && !same_name(op.args[at].name, name)) ++at;
       if (at == op.arg_count) {
-        if (why) *why = std::string("got an unexpected keyword argument '") + name + "'";
+        if (why) *why = std::string("() got an unexpected keyword argument '") + name + "'";
         return false;
       }
       if (seen >> at & 1) {
-        if (why) *why = std::string("got multiple values for argument '") + name + "'";
+        if (why) *why = std::string("() got multiple values for argument '") + name + "'";
         return false;
       }
       if (!convert(op.args[at], value, arena, parsed.args[at])) return misfit(op.args[at], -1, value);
@@ -248,7 +264,7 @@ bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, P
   for (int i = 0; i < op.arg_count; ++i) {
     if (seen >> i & 1) continue;
     if (!op.args[i].has_default) {
-      if (why) *why = std::string("missing required argument '") + (std::strcmp(op.args[i].name, "self") ? op.args[i].name : "input") + "' (" + type_text(op.args[i]) + ")";
+      if (why) *why = std::string("() missing required argument '") + argument_name(op.args[i]) + "' (" + type_text(op.args[i]) + ")";
       return false;
     }
     parsed.args[i] = op.args[i].value;

@@ -52,11 +52,14 @@ struct Parsed {
   PyObject* out = nullptr;  // borrowed
 };
 
-// Fills `parsed` when the arguments fit the operator; otherwise says why (when `why` is given).
+// Fills `parsed` when the arguments fit the operator; otherwise says why (when `why` is given), as the
+// rest of a sentence that begins with the operator's name. `bound` arguments (the self of a method) do
+// not count as positions.
 bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, Py_ssize_t count, PyObject* names,
-                     ParseArena& arena, Parsed& parsed, std::string* why);
+                     ParseArena& arena, Parsed& parsed, std::string* why, int bound = 0);
 
 std::string signature_text(const OpDef& op);
 const char* type_text(const ArgDef& arg);
+const char* argument_name(const ArgDef& arg);  // "input" for self, as users know it
 
 }  // namespace facula::python

@@ -128,6 +128,9 @@ void add_operator_methods(PyTypeObject* type);
 // ---- overrides
 // Nonzero when an argument's type has its own __torch_function__.
 bool has_override(PyObject* o);
+// Adds the arguments (also inside tuples and lists) that bring a __torch_function__, one of each type,
+// subclasses before their bases.
+void collect_overloaded(PyObject* o, std::vector<PyObject*>& found);
 bool override_active();  // a TorchFunctionMode is on the stack
 PyObject* call_override(PyObject* function, PyObject* const* args, size_t count, PyObject* names,
                         const std::vector<PyObject*>& overloaded);
@@ -154,6 +157,7 @@ PyObject* import_attribute(const char* module, const char* name);  // cached by 
 
 void add_methods(PyTypeObject* type, PyMethodDef* methods);
 void add_functions(PyObject* module, PyMethodDef* methods);
+std::string type_name(PyObject* o);  // of its type, for messages: "int", "Tensor"
 [[noreturn]] void raise_python(PyObject* type, const std::string& text);
 
 }  // namespace facula::python

@@ -66,7 +66,7 @@ int64_t byte_count(PyObject* o, const char* function) {
 }
 
 uint8_t byte_of(PyObject* value, const char* otherwise) {
-  if (!PyLong_Check(value)) runtime_error(otherwise, Py_TYPE(value)->tp_name);
+  if (!PyLong_Check(value)) runtime_error(otherwise, type_name(value));
   auto v = PyLong_AsUnsignedLongLongMask(value);
   if (PyErr_Occurred()) throw PythonError{};
   return uint8_t(v);
@@ -103,7 +103,7 @@ PyObject* rebuild_storage(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OO:_rebuild_storage", &data, &where)) throw PythonError{};
     Device device = resolve_device(device_of(where));
     if (is_index(data)) return adopt_storage(storage_type, allocate_storage(size_t(byte_count(data, "_rebuild_storage()")), device));
-    if (!PyBytes_Check(data)) type_error("_rebuild_storage(): expected bytes, got ", Py_TYPE(data)->tp_name);
+    if (!PyBytes_Check(data)) type_error("_rebuild_storage(): expected bytes, got ", type_name(data));
     return adopt_storage(storage_type, storage_from_bytes(PyBytes_AS_STRING(data), size_t(PyBytes_GET_SIZE(data)), device));
   });
 }
@@ -132,7 +132,7 @@ std::pair<int64_t, int64_t> byte_range(Storage* s, PyObject* key) {
     Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
     return {start, count};
   }
-  if (!is_index(key)) type_error("can't index a facula.UntypedStorage with ", Py_TYPE(key)->tp_name);
+  if (!is_index(key)) type_error("can't index a facula.UntypedStorage with ", type_name(key));
   int64_t given = index_of(key), i = given < 0 ? given + size : given;
   if (i < 0 || i >= size) index_error("index ", given, " out of range for storage of size ", s->nbytes);
   return {i, 1};
@@ -188,7 +188,7 @@ PyObject* copy_(PyObject* o, PyObject* args, PyObject* kwargs) {
     PyObject *source, *non_blocking = nullptr;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:copy_", const_cast<char**>(names), &source, &non_blocking))
       throw PythonError{};
-    if (!is_storage(source)) type_error("copy_(): argument 'source' must be UntypedStorage, not ", Py_TYPE(source)->tp_name);
+    if (!is_storage(source)) type_error("copy_(): argument 'source' must be UntypedStorage, not ", type_name(source));
     if (self_storage(o)->nbytes != self_storage(source)->nbytes)
       runtime_error("size does not match, self was ", self_storage(o)->nbytes, " bytes but src was ",
                     self_storage(source)->nbytes, " bytes");
@@ -347,7 +347,7 @@ PyObject* untyped_storage(PyObject* self, PyObject*) {
 
 PyObject* is_set_to(PyObject* self, PyObject* other) {
   return guarded([&] {
-    if (!is_tensor(other)) type_error("is_set_to(): argument 'tensor' (position 1) must be Tensor, not ", Py_TYPE(other)->tp_name);
+    if (!is_tensor(other)) type_error("is_set_to(): argument 'tensor' (position 1) must be Tensor, not ", type_name(other));
     const Tensor &a = unwrap(self), &b = unwrap(other);
     return PyBool_FromLong(a->storage == b->storage && a.offset() == b.offset() && a.dtype() == b.dtype() &&
                            same(a.sizes(), b.sizes()) && same(a.strides(), b.strides()));
@@ -356,7 +356,7 @@ PyObject* is_set_to(PyObject* self, PyObject* other) {
 
 Dims ints_of(PyObject* o, const char* name) {
   if (is_index(o)) return Dims{index_of(o)};
-  if (!PyTuple_Check(o) && !PyList_Check(o)) type_error("set_(): argument '", name, "' must be tuple of ints, not ", Py_TYPE(o)->tp_name);
+  if (!PyTuple_Check(o) && !PyList_Check(o)) type_error("set_(): argument '", name, "' must be tuple of ints, not ", type_name(o));
   Ref items(check(PySequence_Tuple(o)));
   Dims dims;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) dims.push_back(index_of(PyTuple_GET_ITEM(items.get(), i)));
@@ -395,7 +395,7 @@ View view_of(const Tensor& t, PyObject* source, PyObject* offset, PyObject* size
   } else {
     if (!is_storage(source)) v.owner = optional_attribute(source, "_untyped_storage");  // a typed storage
     if (!v.owner || !is_storage(v.owner.get()))
-      type_error("set_(): argument 'source' must be a storage or a Tensor, not ", Py_TYPE(source)->tp_name);
+      type_error("set_(): argument 'source' must be a storage or a Tensor, not ", type_name(source));
     v.storage = self_storage(v.owner.get());
     v.sizes = Dims{int64_t(v.storage->nbytes / t.item_size())};
     v.strides = Dims{1};

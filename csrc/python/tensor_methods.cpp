@@ -1,6 +1,7 @@
 // Properties and methods of Tensor that are no operators.
 #include "python/tensor_methods.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "op/ops.h"
@@ -22,6 +23,58 @@ PyObject* property(PyObject* o, const char* name, F&& f) {
     return f(unwrap(o));
   });
 }
+// A method's name as a template argument.
+template <size_t n>
+struct Name {
+  char text[n];
+  constexpr Name(const char (&s)[n]) { std::copy(s, s + n, text); }
+};
+
+// A subclass with its own __torch_function__ (or a mode) sees method calls too. Null when there is none.
+PyObject* overridden_method(PyObject* o, const char* name, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  std::vector<PyObject*> flat{o}, found;
+  flat.insert(flat.end(), args, args + n + (names ? PyTuple_GET_SIZE(names) : 0));
+  for (PyObject* a : flat) collect_overloaded(a, found);
+  if (found.empty() && !override_active()) return nullptr;
+  return call_override(PyDict_GetItemString(tensor_base_type->tp_dict, name), flat.data(), size_t(n + 1), names, found);
+}
+bool may_be_overridden(PyObject* o) {
+  return (Py_TYPE(o) != tensor_type || override_active()) && torch_function_enabled();
+}
+
+template <Name name, auto f>
+PyObject* no_arguments(PyObject* o, PyObject* unused) {
+  return guarded([&]() -> PyObject* {
+    if (may_be_overridden(o))
+      if (PyObject* r = overridden_method(o, name.text, nullptr, 0, nullptr)) return r;
+    return check(f(o, unused));
+  });
+}
+template <Name name, auto f>
+PyObject* fast_arguments(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    if (may_be_overridden(o))
+      if (PyObject* r = overridden_method(o, name.text, args, n, names)) return r;
+    return check(f(o, args, n, names));
+  });
+}
+template <Name name, auto f>
+PyObject* keyword_arguments(PyObject* o, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    if (may_be_overridden(o)) {
+      std::vector<PyObject*> flat(&PyTuple_GET_ITEM(args, 0), &PyTuple_GET_ITEM(args, 0) + PyTuple_GET_SIZE(args));
+      Ref names;
+      if (kwargs) {
+        names = Ref(check(PySequence_Tuple(kwargs)));
+        PyObject *key, *value;
+        for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);) flat.push_back(value);
+      }
+      if (PyObject* r = overridden_method(o, name.text, flat.data(), PyTuple_GET_SIZE(args), names.get())) return r;
+    }
+    return check(f(o, args, kwargs));
+  });
+}
+
 #define PROPERTY(name, expression)                                                       \
   PyObject* get_##name(PyObject* o, void*) {                                             \
     return property(o, #name, [&]([[maybe_unused]] const Tensor& t) -> PyObject* { return expression; }); \
@@ -39,6 +92,13 @@ Tensor reverse_dims(const Tensor& t) {
 Tensor hermitian(const Tensor& t) {
   if (t.dim() != 2 && t.dim() != 0) runtime_error("tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(), "-D tensor. For batches of matrices, consider using tensor.mH");
   return t.dim() ? op::conj(op::transpose(t, 0, 1)) : op::conj(t);
+}
+
+NodeRef valid_grad_fn(const Tensor& t) {
+  if (t->flags & kNoGradView && t->base && t->base->keys & kKeyGrad && t->made_at != t.version())
+    runtime_error("A view was created in no_grad mode and its base or another view of its base has been modified inplace "
+                  "with grad mode enabled. The history of this view is not known; make the view outside of the no_grad block.");
+  return grad_fn_of(t);
 }
 
 uint32_t tracked_version(const Tensor& t) {
@@ -73,7 +133,7 @@ PROPERTY(is_leaf, PyBool_FromLong(is_leaf(t)))
 PROPERTY(requires_grad, PyBool_FromLong(requires_grad(t)))
 PROPERTY(_version, PyLong_FromUnsignedLong(tracked_version(t)))
 PROPERTY(_base, t->base ? wrap(Tensor::share(t->base)) : Py_NewRef(Py_None))
-PROPERTY(grad_fn, wrap_node(grad_fn_of(t)))
+PROPERTY(grad_fn, wrap_node(valid_grad_fn(t)))
 PROPERTY(grad, wrap_or_none(grad_of(t)))
 PROPERTY(output_nr, PyLong_FromUnsignedLong(t->autograd ? t->autograd->output_nr : 0))
 PROPERTY(retains_grad, PyBool_FromLong(t->autograd && t->autograd->retain_cell && !is_leaf(t)))
@@ -187,7 +247,7 @@ PyObject* is_signed_(PyObject* o, PyObject*) {
   DType d = unwrap(o).dtype();
   return PyBool_FromLong(d != DType::Bool && !is_unsigned(d));
 }
-PyObject* get_device(PyObject* o, PyObject*) {
+PyObject* device_number(PyObject* o, PyObject*) {
   Device d = unwrap(o).device();
   return PyLong_FromLong(d.is_cuda() ? d.index : -1);
 }
@@ -208,6 +268,13 @@ PyObject* item(PyObject* o, PyObject*) {
     if (t.numel() != 1) runtime_error("a Tensor with ", t.numel(), " elements cannot be converted to Scalar: item() needs exactly one element, the shape is ", t.sizes());
     return to_python(read_item(t));
   });
+}
+
+PyObject* complex(PyObject* o, PyObject*) {
+  const Tensor& t = unwrap(o);
+  if (t.numel() != 1) value_error("only one element tensors can be converted to Python scalars (complex() of a tensor of shape ", t.sizes(), ")");
+  const Complex<double> c = read_item(t).to_complex();
+  return PyComplex_FromDoubles(c.re, c.im);
 }
 
 PyObject* nested_list(const Tensor& t, int64_t d, const char* p) {
@@ -255,12 +322,6 @@ Tensor converted(const Tensor& t, DType dtype, Device device, bool copy, MemoryF
 
 PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
-    if (Py_TYPE(o) != tensor_type && torch_function_enabled() && has_override(o)) {
-      std::vector<PyObject*> flat{o};
-      Py_ssize_t total = n + (names ? PyTuple_GET_SIZE(names) : 0);
-      flat.insert(flat.end(), args, args + total);
-      return call_override(PyDict_GetItemString(tensor_base_type->tp_dict, "to"), flat.data(), size_t(n + 1), names, {o});
-    }
     DType dtype = DType::None;
     Device device = kNoDevice;
     bool copy = false;
@@ -286,7 +347,7 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
       PyObject* a = args[n + k];
       if (!std::strcmp(name, "copy")) copy = PyObject_IsTrue(a);
       else if (!std::strcmp(name, "non_blocking")) continue;
-      else if (!std::strcmp(name, "memory_format") || !std::strcmp(name, "dtype") || !std::strcmp(name, "device") || !std::strcmp(name, "other")) take(a);
+      else if (!std::strcmp(name, "memory_format") || !std::strcmp(name, "dtype") || !std::strcmp(name, "device") || !std::strcmp(name, "tensor") || !std::strcmp(name, "other")) take(a);
       else raise_python(PyExc_TypeError, std::string("to() got an unexpected keyword argument '") + name + "'");
     }
     Tensor r = converted(unwrap(o), dtype, device, copy, format);
@@ -299,10 +360,6 @@ PyObject* to_dtype(PyObject* o, DType d, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"memory_format", nullptr};
     PyObject* format = nullptr;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(names), &format)) throw PythonError{};
-    if (Py_TYPE(o) != tensor_type && torch_function_enabled() && has_override(o)) {
-      Ref dtype(to_python(d));
-      return check(PyObject_CallMethod(o, "to", "O", dtype.get()));
-    }
     Tensor r = converted(unwrap(o), d, kNoDevice, false, format && is_memory_format(format) ? memory_format_of(format) : MemoryFormat::None);
     return r.is(unwrap(o)) ? Py_NewRef(o) : wrap(r);
   });
@@ -343,7 +400,7 @@ PyObject* cuda(PyObject* o, PyObject* args, PyObject* kwargs) {
 PyObject* as_subclass(PyObject* o, PyObject* cls) {
   return guarded([&] {
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject*)cls, tensor_base_type))
-      type_error("as_subclass(): cls must be a subclass of facula.Tensor");
+      type_error("as_subclass(): cls must be a type that inherit from Tensor, got ", type_name(cls));
     return wrap_as(op::alias(unwrap(o)), (PyTypeObject*)cls);
   });
 }
@@ -401,6 +458,7 @@ PyGetSetDef tensor_properties[] = {
     GETTER(output_nr, "Which output of grad_fn this is."), GETTER(retains_grad, "True after retain_grad()."),
     {"data", get_data, set_data, "The same memory without history.", nullptr},
     {"real", get_real, set_real, "The real part.", nullptr}, {"imag", get_imag, set_imag, "The imaginary part.", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, "The attributes of this one object.", nullptr},
     {"is_sparse", get_never, nullptr, nullptr, nullptr}, {"is_sparse_csr", get_never, nullptr, nullptr, nullptr},
     {"is_quantized", get_never, nullptr, nullptr, nullptr}, {"is_mps", get_never, nullptr, nullptr, nullptr},
     {"is_nested", get_never, nullptr, nullptr, nullptr}, {"is_mkldnn", get_never, nullptr, nullptr, nullptr},
@@ -409,25 +467,28 @@ PyGetSetDef tensor_properties[] = {
     {"is_xla", get_never, nullptr, nullptr, nullptr}, {"is_mtia", get_never, nullptr, nullptr, nullptr},
     {}};
 
-#define FAST(name, f) {name, (PyCFunction)(void*)f, METH_FASTCALL | METH_KEYWORDS, nullptr}
-#define KEYWORDS(name, f, doc) {name, (PyCFunction)(void*)f, METH_VARARGS | METH_KEYWORDS, doc}
+#define PLAIN(name, f, doc) {name, no_arguments<name, f>, METH_NOARGS, doc}
+#define FAST(name, f, doc) {name, (PyCFunction)(void*)fast_arguments<name, f>, METH_FASTCALL | METH_KEYWORDS, doc}
+#define KEYWORDS(name, f, doc) {name, (PyCFunction)(void*)keyword_arguments<name, f>, METH_VARARGS | METH_KEYWORDS, doc}
 PyMethodDef tensor_methods[] = {
-    FAST("size", size), FAST("stride", stride), FAST("to", to),
-    {"dim", dim, METH_NOARGS, "How many dimensions."}, {"ndimension", dim, METH_NOARGS, "How many dimensions."},
-    {"numel", numel, METH_NOARGS, "How many elements."}, {"nelement", numel, METH_NOARGS, "How many elements."},
-    {"storage_offset", storage_offset, METH_NOARGS, "Position of the first element in the storage."},
-    {"element_size", element_size, METH_NOARGS, "Bytes of one element."},
-    {"data_ptr", data_ptr, METH_NOARGS, "Address of the first element."},
-    {"_is_view", is_view, METH_NOARGS, nullptr}, {"is_inference", is_inference, METH_NOARGS, "True when made in inference mode."},
-    {"is_complex", is_complex_, METH_NOARGS, "True for complex dtypes."},
-    {"is_floating_point", is_floating_, METH_NOARGS, "True for floating-point dtypes."},
-    {"is_signed", is_signed_, METH_NOARGS, "True when negative numbers can be held."},
-    {"get_device", get_device, METH_NOARGS, "The CUDA index, or -1."},
+    FAST("size", size, "All sizes, or that of one dimension."), FAST("stride", stride, "All strides, or that of one dimension."),
+    FAST("to", to, "This tensor in another dtype, on another device or in another memory format."),
+    PLAIN("dim", dim, "How many dimensions."), PLAIN("ndimension", dim, "How many dimensions."),
+    PLAIN("numel", numel, "How many elements."), PLAIN("nelement", numel, "How many elements."),
+    PLAIN("storage_offset", storage_offset, "Position of the first element in the storage."),
+    PLAIN("element_size", element_size, "Bytes of one element."),
+    PLAIN("data_ptr", data_ptr, "Address of the first element."),
+    PLAIN("_is_view", is_view, nullptr), PLAIN("is_inference", is_inference, "True when made in inference mode."),
+    PLAIN("is_complex", is_complex_, "True for complex dtypes."),
+    PLAIN("is_floating_point", is_floating_, "True for floating-point dtypes."),
+    PLAIN("is_signed", is_signed_, "True when negative numbers can be held."),
+    PLAIN("get_device", device_number, "The CUDA index, or -1."),
     KEYWORDS("is_contiguous", is_contiguous, "True when the memory is in the order of the dimensions."),
-    {"item", item, METH_NOARGS, "The only element as a Python number."},
-    {"tolist", tolist, METH_NOARGS, "The elements as nested lists."},
+    PLAIN("__complex__", complex, nullptr),
+    PLAIN("item", item, "The only element as a Python number."),
+    PLAIN("tolist", tolist, "The elements as nested lists."),
     KEYWORDS("requires_grad_", requires_grad_, "Sets requires_grad and returns the tensor."),
-    {"retain_grad", retain_grad_, METH_NOARGS, "Keeps .grad although this is no leaf."},
+    PLAIN("retain_grad", retain_grad_, "Keeps .grad although this is no leaf."),
     KEYWORDS("float", to_float, "As float32."), KEYWORDS("double", to_double, "As float64."), KEYWORDS("half", to_half, "As float16."),
     KEYWORDS("bfloat16", to_bfloat16, "As bfloat16."), KEYWORDS("long", to_long, "As int64."), KEYWORDS("int", to_int, "As int32."),
     KEYWORDS("short", to_short, "As int16."), KEYWORDS("char", to_char, "As int8."), KEYWORDS("byte", to_byte, "As uint8."),

@@ -128,7 +128,7 @@ PyObject* tensor_iter(PyObject* o) {
   return guarded([&] {
     const Tensor& t = unwrap(o);
     if (t.dim() == 0) type_error("iteration over a 0-d tensor");
-    Ref list(wrap_list(op::unbind(t, 0)));
+    Ref list(has_override(o) && torch_function_enabled() ? check(PyObject_CallMethod(o, "unbind", nullptr)) : wrap_list(op::unbind(t, 0)));
     return check(PyObject_GetIter(list.get()));
   });
 }
@@ -157,15 +157,22 @@ Tensor one_element(PyObject* o, const char* what) {
   if (t.numel() != 1) value_error("only one element tensors can be converted to Python scalars (", what, " of a tensor of shape ", t.sizes(), ")");
   return t;
 }
+// A complex number is real only when nothing is lost.
+PyObject* real_item(PyObject* o, const char* what, DType d) {
+  Scalar s = read_item(one_element(o, what));
+  if (!s.is_complex()) return to_python(s);
+  s.check_fits(d);
+  return PyFloat_FromDouble(s.to_complex().re);
+}
 PyObject* tensor_int(PyObject* o) {
   return guarded([&] {
-    Ref number(to_python(read_item(one_element(o, "int()"))));
+    Ref number(real_item(o, "int()", DType::Int64));
     return check(PyNumber_Long(number.get()));
   });
 }
 PyObject* tensor_float(PyObject* o) {
   return guarded([&] {
-    Ref number(to_python(read_item(one_element(o, "float()"))));
+    Ref number(real_item(o, "float()", DType::Float64));
     return check(PyNumber_Float(number.get()));
   });
 }
@@ -201,9 +208,7 @@ PyObject* binary(const OpDef& op, const char* method, const char* reflected, PyO
                  (Py_TYPE(b) == tensor_type || PyFloat_CheckExact(b) || PyLong_CheckExact(b));
     if ((!plain || override_active()) && torch_function_enabled()) {
       std::vector<PyObject*> overloaded;
-      for (PyObject* o : {a, b})
-        if (Py_TYPE(o) != tensor_type && has_override(o) && (overloaded.empty() || Py_TYPE(overloaded[0]) != Py_TYPE(o)))
-          overloaded.insert(overloaded.begin() + (overloaded.empty() || PyType_IsSubtype(Py_TYPE(o), Py_TYPE(overloaded[0])) ? 0 : 1), o);
+      for (PyObject* o : {a, b}) collect_overloaded(o, overloaded);
       if (!overloaded.empty() || override_active()) {
         bool forward = is_tensor(a);
         PyObject* args[] = {forward ? a : b, forward ? b : a};
@@ -289,7 +294,12 @@ PyObject* unary(const OpDef& op, const char* method, PyObject* o) {
 }
 PyObject* nb_negative(PyObject* o) { return unary(defs::neg, "neg", o); }
 PyObject* nb_absolute(PyObject* o) { return unary(defs::abs, "abs", o); }
-PyObject* nb_invert(PyObject* o) { return unary(defs::bitwise_not, "bitwise_not", o); }
+PyObject* nb_invert(PyObject* o) {
+  if (Py_TYPE(o) == tensor_type && !is_integral(unwrap(o).dtype(), true))
+    return PyErr_Format(PyExc_TypeError, "~ (operator.invert) is only implemented on integer and Boolean-type tensors, not facula.%s",
+                        dtype_name(unwrap(o).dtype()));
+  return unary(defs::bitwise_not, "bitwise_not", o);
+}
 PyObject* nb_positive(PyObject* o) { return Py_NewRef(o); }
 
 PyObject* tensor_compare(PyObject* a, PyObject* b, int op) {
@@ -385,6 +395,7 @@ PyObject* wrap_list(const std::vector<Tensor>& list) {
 
 void init_tensor_type(PyObject* module) {
   tensor_base_type = tensor_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
+  tensor_type->tp_name = "Tensor";  // what error messages call it; repr() of the type goes by __module__
   release_python_object = drop_python_object;
   add_operator_methods(tensor_type);
   add_methods(tensor_type, tensor_methods);

@@ -63,6 +63,11 @@ PyType_Slot dtype_slots[] = {{Py_tp_repr, (void*)dtype_repr},
 PyType_Spec dtype_spec = {"facula.dtype", sizeof(PyDType), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots};
 
 // ---- device
+int8_t device_index(int64_t i) {
+  if (i < 0) runtime_error("Device index must not be negative, got ", i);
+  if (i > 127) runtime_error("Device index must be between 0 and 127, got ", i);
+  return int8_t(i);
+}
 PyObject* make_device(Device d) {
   PyObject* o = check(device_type->tp_alloc(device_type, 0));
   reinterpret_cast<PyDevice*>(o)->d = d;
@@ -77,9 +82,8 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     Device d = device_of(type);
     if (index && index != Py_None) {
       if (d.index >= 0) runtime_error("type (string) must not include an index because index was passed explicitly: ", to_string(d));
-      int64_t i = index_of(index);
-      if (i < 0 || i > 127) runtime_error("Device index must be between 0 and 127, got ", i);
-      d.index = int8_t(i);
+      if (!is_index(index)) type_error("device(): argument 'index' must be int, not ", type_name(index));
+      d.index = device_index(index_of(index));
     }
     return make_device(d);
   });
@@ -190,6 +194,11 @@ PyObject* as_size(PyObject* tuple) {  // steals
   return s;
 }
 PyObject* size_concat(PyObject* a, PyObject* b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
+// Also for tuple + Size, which tuple's own concatenation would answer with a tuple.
+PyObject* size_add(PyObject* a, PyObject* b) {
+  if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+  return size_concat(a, b);
+}
 PyObject* size_repeat(PyObject* a, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n)); }
 PyObject* size_subscript(PyObject* a, PyObject* i) { return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(a, i)); }
 PyObject* size_reduce(PyObject* o, PyObject*) {
@@ -201,7 +210,8 @@ PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of
                               {"__reduce__", size_reduce, METH_NOARGS, nullptr}, {}};
 PyType_Slot size_slots[] = {{Py_tp_base, (void*)&PyTuple_Type},       {Py_tp_new, (void*)size_new},
                             {Py_tp_repr, (void*)size_repr},           {Py_tp_methods, size_methods},
-                            {Py_sq_concat, (void*)size_concat},       {Py_sq_repeat, (void*)size_repeat},
+                            {Py_sq_concat, (void*)size_concat},       {Py_nb_add, (void*)size_add},
+                            {Py_sq_repeat, (void*)size_repeat},
                             {Py_mp_subscript, (void*)size_subscript}, {Py_tp_doc, (void*)"The shape of a tensor: a tuple of ints."},
                             {}};
 PyType_Spec size_spec = {"facula.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_TUPLE_SUBCLASS, size_slots};
@@ -267,9 +277,7 @@ Device device_of(PyObject* o) {
   if (is_device(o)) return self_device(o);
   if (PyUnicode_Check(o)) return parse_device(PyUnicode_AsUTF8(o));
   if (is_index(o) && !PyBool_Check(o)) {
-    int64_t i = index_of(o);
-    if (i < 0 || i > 127) runtime_error("Device index must be between 0 and 127, got ", i);
-    return Device{DeviceType::CUDA, int8_t(i)};
+    return Device{DeviceType::CUDA, device_index(index_of(o))};
   }
   type_error("expected a facula.device, a string such as 'cuda:0' or an index, got ", Py_TYPE(o)->tp_name);
 }

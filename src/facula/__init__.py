@@ -201,6 +201,26 @@ def is_conj(input: Tensor) -> _Any:
     return False
 
 
+def is_neg(input: Tensor) -> _Any:
+    """False: negatives are computed at once."""
+    return False
+
+
+def is_inference(input: Tensor) -> _Any:
+    """True for tensors made in inference mode."""
+    return input.is_inference()
+
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugates are computed at once."""
+    return input
+
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor itself: negatives are computed at once."""
+    return input
+
+
 def numel(input: Tensor) -> int:
     """How many elements.
 

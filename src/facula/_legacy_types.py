@@ -18,6 +18,8 @@ _BY_DTYPE = {d: n for n, d in _NAMES.items()}
 class LegacyType(type):
     """``isinstance(x, facula.FloatTensor)`` asks for the dtype."""
 
+    dtype: Any
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, _C.Tensor) and instance.dtype is cls.dtype and instance.is_cpu
 

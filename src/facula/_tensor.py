@@ -174,7 +174,7 @@ def _type(self, dtype=None, non_blocking=False):  # type: ignore[no-untyped-def]
 
     if dtype is None:
         return _legacy_types.name_of(self)
-    return self.to(_legacy_types.dtype(dtype))
+    return self.to(_legacy_types.dtype_of(dtype))
 
 
 _method(_type, "type")
@@ -234,6 +234,42 @@ def is_pinned(self):  # type: ignore[no-untyped-def]
 def is_nonzero(self):  # type: ignore[no-untyped-def]
     """The truth value of a tensor with one element."""
     return bool(self)
+
+
+@_method
+def is_conj(self):  # type: ignore[no-untyped-def]
+    """False: conjugates are computed at once."""
+    return False
+
+
+@_method
+def is_neg(self):  # type: ignore[no-untyped-def]
+    """False: negatives are computed at once."""
+    return False
+
+
+@_method
+def resolve_conj(self):  # type: ignore[no-untyped-def]
+    """The tensor itself: conjugates are computed at once."""
+    return self
+
+
+@_method
+def resolve_neg(self):  # type: ignore[no-untyped-def]
+    """The tensor itself: negatives are computed at once."""
+    return self
+
+
+@_method
+def __reversed__(self):  # type: ignore[no-untyped-def]
+    """The slices of the first dimension in reverse order.
+
+    Example::
+
+        >>> reversed(facula.tensor([1, 2, 3]))
+        tensor([3, 2, 1])
+    """
+    return self if self.dim() == 0 else self.flip(0)
 
 
 def _reduce_ex(self: Any, protocol: int) -> Any:

@@ -47,6 +47,10 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
         >>> facula.where(facula.tensor([True, False]), facula.tensor([1., 2.]), 0.)
         tensor([1., 0.])
     """
+    if _C._has_torch_function((condition, input, other, out)):
+        given = {"out": out} if out is not None else {}
+        args = (condition,) if input is None and other is None else (condition, input, other)
+        return _C._handle_torch_function(where, (condition, input, other, out), args, given)
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     return _ops["where"](condition, input, other, out=out)

@@ -1,0 +1,201 @@
+// Puts CUDA under the families: memory, elementwise work, reductions, copies, products.
+#include "cuda/backend.h"
+
+#include <cstring>
+#include <mutex>
+
+#include "cpu/cast.h"
+#include "cuda/allocator.h"
+#include "cuda/copy.h"
+#include "cuda/error.h"
+#include "cuda/matmul.h"
+#include "cuda/reduce.h"
+#include "op/device_hooks.h"
+#include "op/ops.h"
+#include "op/reduce.h"
+
+namespace facula::cuda {
+namespace {
+
+// Errors of the CUDA layer in the words and types of the core.
+template <class F>
+auto translated(F&& f) {
+  try {
+    return f();
+  } catch (const OutOfMemory& e) {
+    fail(ErrorKind::OutOfMemory, e.what());
+  } catch (const CudaError& e) {
+    fail(ErrorKind::Runtime, e.what());
+  }
+}
+
+void* allocate_memory(size_t bytes, int device) {
+  return translated([&] { return allocate(bytes, device < 0 ? current_device() : device); });
+}
+void release_memory(void* data, size_t, int device) { deallocate(data, device < 0 ? 0 : device); }
+
+// Byte strides of a tensor over a broadcast shape.
+void fill_strides(int64_t* to, const Tensor& t, IntSpan shape) {
+  int64_t lead = int64_t(shape.size()) - t.dim();
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t k = int64_t(d) - lead;
+    to[d] = k < 0 || (t.sizes()[k] == 1 && shape[d] != 1) ? 0 : t.strides()[k] * int64_t(t.item_size());
+  }
+}
+
+void elementwise(const OpDef& op, const ElementwiseDef& def, const Value* args, const Tensor& out, DType compute,
+                 DType loop_out, const void* params) {
+  translated([&] {
+    ElementwiseLaunch launch;
+    launch.name = op.name;
+    launch.body = def.formula[int(category(compute))];
+    launch.inputs = def.inputs;
+    launch.compute = compute;
+    launch.result = loop_out;
+    launch.masks = def.bool_operands;
+    launch.ndim = int(out.dim());
+    std::memcpy(launch.sizes, out.sizes().data(), size_t(out.dim()) * sizeof(int64_t));
+    launch.ptrs[0] = out.data();
+    launch.dtypes[0] = out.dtype();
+    fill_strides(launch.strides[0], out, out.sizes());
+    int device = out.device().index;
+    CuStream stream = current_stream(device);
+    // Numbers and 0-dim host tensors go to the device as one element each, in stream order.
+    size_t numbers = 0;
+    alignas(16) char host[kMaxInputs * 16];
+    for (int i = 0; i < def.inputs; ++i) {
+      const Value& v = args[def.operands[i]];
+      DType wanted = def.bool_operands >> i & 1 ? DType::Bool : compute;
+      if (!v.is_tensor()) v.scalar().store(wanted, host + 16 * numbers++);
+      else if (v.tensor().is_cpu()) cast_loop(v.tensor().dtype(), wanted)(host + 16 * numbers++, 16, v.tensor().data(), 0, 1);
+    }
+    Scratch scratch(numbers * 16, device, stream);
+    if (numbers) copy_to_device(scratch.get(), host, numbers * 16, device, stream);
+    size_t at = 0;
+    for (int i = 0; i < def.inputs; ++i) {
+      const Value& v = args[def.operands[i]];
+      if (v.is_tensor() && v.tensor().is_cuda()) {
+        launch.ptrs[i + 1] = v.tensor().data();
+        launch.dtypes[i + 1] = v.tensor().dtype();
+        fill_strides(launch.strides[i + 1], v.tensor(), out.sizes());
+      } else {
+        launch.ptrs[i + 1] = static_cast<char*>(scratch.get()) + 16 * at++;
+        launch.dtypes[i + 1] = def.bool_operands >> i & 1 ? DType::Bool : compute;
+        std::memset(launch.strides[i + 1], 0, size_t(out.dim()) * sizeof(int64_t));
+      }
+    }
+    for (int i = 0; i < def.params; ++i) {
+      const char* slot = static_cast<const char*>(params) + 16 * i;
+      DType d = def.param_kinds[i] == ParamKind::Compute ? compute
+                : def.param_kinds[i] == ParamKind::Real ? DType::Float64
+                : def.param_kinds[i] == ParamKind::Int ? DType::Int64 : DType::Bool;
+      launch.params.dtypes[launch.params.count] = d;
+      launch.params.names[launch.params.count] = op.args[def.param_args[i]].name;
+      std::memcpy(launch.params.slots[launch.params.count++], slot, 16);
+    }
+    launch_elementwise(launch, device, stream);
+  });
+}
+
+void reduce(const OpDef& op, const ReduceDef& def, const Tensor& in, uint64_t dims, const Tensor& out) {
+  translated([&] {
+    ReduceLaunch launch;
+    launch.name = op.name;
+    launch.formula.init = def.init;
+    launch.formula.combine = def.combine;
+    launch.compute = def.result != DType::None ? def.result : compute_dtype(out.dtype());
+    launch.in = in.data();
+    launch.out = out.data();
+    launch.in_dtype = in.dtype();
+    launch.out_dtype = out.dtype();
+    launch.ndim = int(in.dim());
+    launch.reduced = dims;
+    int64_t o = 0;
+    bool keepdim = out.dim() == in.dim();
+    for (int64_t d = 0; d < in.dim(); ++d) {
+      bool gone = dims >> d & 1;
+      launch.sizes[d] = in.sizes()[d];
+      launch.in_strides[d] = in.strides()[d] * int64_t(in.item_size());
+      launch.out_strides[d] = gone ? 0 : out.strides()[o] * int64_t(out.item_size());
+      if (!gone || keepdim) ++o;
+    }
+    launch_reduce(launch, in.device().index, current_stream(in.device().index));
+  });
+}
+
+void copy(const Tensor& from, const Tensor& to) {
+  if (to.numel() == 0) return;
+  translated([&] {
+    const Tensor& on = to.is_cuda() ? to : from;
+    int device = on.device().index;
+    CuStream stream = current_stream(device);
+    if (from.is_cuda() && to.is_cuda() && from.device() == to.device()) {
+      StridedCopy c;
+      c.to = to.data();
+      c.from = from.data();
+      c.to_dtype = to.dtype();
+      c.from_dtype = from.dtype();
+      c.ndim = int(to.dim());
+      std::memcpy(c.sizes, to.sizes().data(), size_t(to.dim()) * sizeof(int64_t));
+      fill_strides(c.to_strides, to, to.sizes());
+      fill_strides(c.from_strides, from, to.sizes());
+      copy_strided(c, device, stream);
+      return;
+    }
+    // Between memories, only dense bytes of one dtype travel; the rest is arranged on either side.
+    if (!same(from.sizes(), to.sizes()) || from.dtype() != to.dtype() || !from.is_contiguous() || !to.is_contiguous()) {
+      Tensor packed = empty_tensor(to.sizes(), to.dtype(), from.device());
+      op::copy_(packed, from);
+      Tensor landed = to.is_contiguous() ? to : empty_tensor(to.sizes(), to.dtype(), to.device());
+      copy(packed, landed);
+      if (!landed.is(to)) op::copy_(to, landed);
+      return;
+    }
+    size_t bytes = size_t(to.numel()) * to.item_size();
+    if (to.is_cuda() && from.is_cuda()) {
+      synchronize(from.device().index);
+      copy_between_devices(to.data(), to.device().index, from.data(), from.device().index, bytes, stream);
+    } else if (to.is_cuda()) {
+      copy_to_device(to.data(), from.data(), bytes, device, stream);
+    } else {
+      copy_to_host(to.data(), from.data(), bytes, device, stream);
+    }
+  });
+}
+
+void fill(const Tensor& t, const Scalar& value) {
+  translated([&] {
+    alignas(16) char element[16];
+    value.store(t.dtype(), element);
+    int64_t strides[kMaxDims];
+    fill_strides(strides, t, t.sizes());
+    fill_strided(t.data(), t.dtype(), element, int(t.dim()), t.sizes().data(), strides, t.device().index,
+                 current_stream(t.device().index));
+  });
+}
+
+void matmul(const Tensor& a, const Tensor& b, const Tensor& out) {
+  translated([&] {
+    auto batch = [](const Tensor& t) { return t.dim() == 3 && t.sizes()[0] > 1 ? t.strides()[0] : 0; };
+    Gemm g;
+    g.dtype = out.dtype();
+    g.batch = out.dim() == 3 ? out.sizes()[0] : 1;
+    g.m = out.size(-2), g.n = out.size(-1), g.k = a.size(-1);
+    g.a = a.data(), g.a_batch = batch(a), g.a_row = a.stride(-2), g.a_col = a.stride(-1);
+    g.b = b.data(), g.b_batch = batch(b), g.b_row = b.stride(-2), g.b_col = b.stride(-1);
+    g.c = out.data(), g.c_batch = batch(out), g.c_row = out.stride(-2), g.c_col = out.stride(-1);
+    gemm(g, out.device().index, current_stream(out.device().index));
+  });
+}
+
+}  // namespace
+
+void register_backend() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    register_device_memory(DeviceType::CUDA, {allocate_memory, release_memory});
+    register_device_hooks({elementwise, reduce, copy, fill, matmul});
+  });
+}
+
+}  // namespace facula::cuda
