@@ -66,16 +66,20 @@ op("var(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=
    doc="The variance; divides by ``n - correction`` (1 by default).",
    example=">>> facula.var(facula.tensor([1., 2., 3.]))\ntensor(1.)")
 op("var.unbiased(Tensor self, bool unbiased) -> Tensor", composite(), out=False, samples="none",
-   doc="With ``unbiased=False``, divides by n.")
+   doc="With ``unbiased=False``, divides by n.",
+   example=">>> facula.var(facula.tensor([1., 2., 3.]), False)\ntensor(0.6667)")
 op("var.unbiased_dim(Tensor self, int[1]? dim, bool unbiased, bool keepdim=False) -> Tensor", composite(), samples="none",
-   doc="Over the given dimensions.")
+   doc="Over the given dimensions.",
+   example=">>> facula.var(facula.tensor([[1., 2., 3.]]), 1, False)\ntensor([0.6667])")
 op("std(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
    composite(), samples="floating_dim", doc="The standard deviation: the square root of ``var``.",
    example=">>> facula.std(facula.tensor([1., 2., 3.]))\ntensor(1.)")
 op("std.unbiased(Tensor self, bool unbiased) -> Tensor", composite(), out=False, samples="none",
-   doc="With ``unbiased=False``, divides by n.")
+   doc="With ``unbiased=False``, divides by n.",
+   example=">>> facula.std(facula.tensor([1., 2., 3.]), False)\ntensor(0.8165)")
 op("std.unbiased_dim(Tensor self, int[1]? dim, bool unbiased, bool keepdim=False) -> Tensor", composite(), samples="none",
-   doc="Over the given dimensions.")
+   doc="Over the given dimensions.",
+   example=">>> facula.std(facula.tensor([[1., 2., 3.]]), 1, False)\ntensor([0.8165])")
 
 op("max(Tensor self) -> Tensor", reduction("bif", combine="maximum(a, b)", init="lowest", empty=False),
    grad="_share_ties(grad, self, result, [], False)", ref=np.max,
@@ -85,7 +89,8 @@ op("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor 
    samples="one_dim", doc="The largest values along a dimension and where they are.",
    example=">>> facula.max(facula.tensor([[1, 3], [5, 4]]), 1).indices\ntensor([1, 0])")
 op("max.other(Tensor self, Tensor other) -> Tensor", composite(), samples="none",
-   doc="The same as ``maximum``.")
+   doc="The same as ``maximum``.",
+   example=">>> facula.max(facula.tensor([1, 5]), facula.tensor([3, 2]))\ntensor([3, 5])")
 op("min(Tensor self) -> Tensor", reduction("bif", combine="minimum(a, b)", init="highest", empty=False),
    grad="_share_ties(grad, self, result, [], False)", ref=np.min,
    doc="The smallest element.", example=">>> facula.min(facula.tensor([1, 3, 2]))\ntensor(1)")
@@ -94,7 +99,8 @@ op("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor 
    samples="one_dim", doc="The smallest values along a dimension and where they are.",
    example=">>> facula.min(facula.tensor([[1, 3], [5, 4]]), 1).indices\ntensor([0, 1])")
 op("min.other(Tensor self, Tensor other) -> Tensor", composite(), samples="none",
-   doc="The same as ``minimum``.")
+   doc="The same as ``minimum``.",
+   example=">>> facula.min(facula.tensor([1, 5]), facula.tensor([3, 2]))\ntensor([1, 2])")
 op("_put_along(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor", composite())
 op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", kernel(own_out=True), ref="argmax",
    samples="arg_reduce", doc="Where the largest element is (in the flattened tensor without ``dim``).",

@@ -55,13 +55,15 @@ def _erfinv(y: float) -> float:
         return math.nan
     if abs(y) == 1:
         return math.copysign(math.inf, y)
-    low, high = -6.0, 6.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        # erfc keeps its precision where erf is near 1.
-        below = math.erf(middle) < y if abs(y) < 0.5 else -math.erfc(middle) < y - 1
-        low, high = (middle, high) if below else (low, middle)
-    return y if y == 0 else (low + high) / 2
+    if y < 0:
+        return -_erfinv(-y)
+    # Winitzki's approximation, then Newton's steps; erfc is exact where erf is near 1.
+    b = 2 / (math.pi * 0.147) + math.log1p(-y * y) / 2
+    x = math.sqrt(math.sqrt(b * b - math.log1p(-y * y) / 0.147) - b)
+    for _ in range(5):
+        error = math.erf(x) - y if y < 0.5 else (1 - y) - math.erfc(x)
+        x -= error * math.sqrt(math.pi) / 2 * math.exp(x * x)
+    return x
 
 
 def _sgn(a: Array) -> Array:
@@ -179,8 +181,8 @@ def _deviation(*args, **options):
 def _unbiased(spread: Callable[..., Array]) -> Callable[..., Array]:
     """The older overloads: (unbiased) or (dim, unbiased, keepdim)."""
 
-    def reference(a: Array, *given: Any, keepdim: bool = False) -> Array:
-        dim, unbiased = given if len(given) == 2 else (None, *given)
+    def reference(a: Array, *given: Any) -> Array:
+        dim, unbiased, keepdim = (*given, False)[:3] if len(given) > 1 else (None, *given, False)
         return spread(a, dim, correction=int(unbiased), keepdim=keepdim)
 
     return reference

@@ -160,13 +160,19 @@ def _is_limit_of_pytorch(error: BaseException) -> bool:
 def to_array(tensor: Any) -> np.ndarray:
     """The values; floats as float64 and complex numbers as complex128."""
     tensor = tensor.detach()
+    if type(tensor).__module__.startswith("torch"):
+        # PyTorch conjugates, negates and even zeroes lazily, which NumPy cannot see.
+        tensor = tensor.resolve_conj().resolve_neg()
+        tensor = torch_zeros(tensor) if tensor._is_zerotensor() else tensor
     if tensor.is_complex():
-        if type(tensor).__module__.startswith("torch"):
-            tensor = tensor.resolve_conj()  # PyTorch conjugates lazily, which NumPy cannot see
         return tensor.to(tensor_type(tensor, "complex128")).numpy()
     if tensor.is_floating_point():
         return tensor.to(tensor_type(tensor, "float64")).numpy()
     return tensor.numpy()
+
+
+def torch_zeros(tensor: Any) -> Any:
+    return sys.modules["torch"].zeros(tensor.shape, dtype=tensor.dtype)
 
 
 def tensor_type(tensor: Any, name: str) -> Any:

@@ -195,8 +195,8 @@ def reduction_samples(row: Row, source: Source) -> Iterator[Sample]:
     yield from over_dims("0-dim", source())
     yield from over_dims("no rows", source(0, 3))
     yield from over_dims("no columns", source(3, 0))
-    if row.name != "prod" or source.letter == "f":
-        # Products of many numbers stay finite near 1.
+    if row.name != "prod" or source.dtype in ("float32", "float64"):
+        # Products of many numbers stay finite near 1. (PyTorch rounds half precision every time.)
         near_one = {"low": 0.98, "high": 1.02} if row.name == "prod" else {}
         yield from over_dims("wide", source(3, 1031, **near_one), smooth=False)
         yield from over_dims("tall", source(1031, 3, **near_one), smooth=False)

@@ -161,7 +161,7 @@ def index_add(row: Row, source: Source) -> Iterator[Sample]:
         yield Sample(name, (operand, dim, positions, slices))
     again = source.positions([0, 2, 0])
     given = (source(3, 2), 0, again, source(3, 2))
-    yield Sample("alpha", given, {"alpha": 2 if source.letter == "i" else 1.5})
+    yield Sample("alpha", given, {"alpha": {"i": 2, "f": 1.5, "c": 1.5 - 1j}[source.letter]})
 
 
 @named("index_copy")

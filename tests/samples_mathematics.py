@@ -11,6 +11,11 @@ from gen.rows import Row
 
 NAMED, named = registry()
 FOR_ROW, for_row = registry()  # by a row's id instead
+SCALES = {
+    "i": {"beta": 2, "alpha": 3},
+    "f": {"beta": 0.5, "alpha": -1.5},
+    "c": {"beta": 0.5 - 1j, "alpha": -1.5 + 0.5j},
+}
 SINGLE_AND_DOUBLE = ("float32", "float64")
 
 
@@ -39,12 +44,16 @@ def complex_or_real(row: Row, source: Source) -> Iterator[Sample]:
 
 @named("two_real", "f", SINGLE_AND_DOUBLE)
 def two_real(row: Row, source: Source) -> Iterator[Sample]:
-    yield Sample("same shape", (source(2, 3), source(2, 3)))
-    yield Sample("transposed", (source(2, 3, layout="transposed"), source(2, 3)))
-    yield Sample("stepped", (source(7, layout="stepped"), source(7)))
-    yield Sample("broadcast", (source(2, 1), source(3)))
-    yield Sample("0-dim", (source(), source()))
-    yield Sample("zero-size", (source(0), source(0)))
+    # The first may be a magnitude.
+    def first(*shape, **options):
+        return source(*shape, domain="positive", **options)
+
+    yield Sample("same shape", (first(2, 3), source(2, 3)))
+    yield Sample("transposed", (first(2, 3, layout="transposed"), source(2, 3)))
+    yield Sample("stepped", (first(7, layout="stepped"), source(7)))
+    yield Sample("broadcast", (first(2, 1), source(3)))
+    yield Sample("0-dim", (first(), source()))
+    yield Sample("zero-size", (first(0), source(0)))
 
 
 @named("pairs", "f", SINGLE_AND_DOUBLE)
@@ -246,9 +255,7 @@ def outer(row: Row, source: Source) -> Iterator[Sample]:
 
 @named("addmm", "ifc")
 def addmm(row: Row, source: Source) -> Iterator[Sample]:
-    scales = {"beta": 2, "alpha": 3}
-    if source.letter in "fc":
-        scales = {"beta": 0.5, "alpha": -1.5}
+    scales = SCALES[source.letter]
     yield Sample("small", (source(2, 4), source(2, 3), source(3, 4)))
     yield Sample("broadcast", (source(4), source(2, 3), source(3, 4)))
     yield Sample("scaled", (source(2, 4), source(2, 3), source(3, 4)), scales)
@@ -269,9 +276,7 @@ def addmm(row: Row, source: Source) -> Iterator[Sample]:
 
 @named("baddbmm", "ifc")
 def baddbmm(row: Row, source: Source) -> Iterator[Sample]:
-    scales = {"beta": 2, "alpha": 3}
-    if source.letter in "fc":
-        scales = {"beta": 0.5, "alpha": -1.5}
+    scales = SCALES[source.letter]
     yield Sample("small", (source(2, 2, 4), source(2, 2, 3), source(2, 3, 4)))
     yield Sample("broadcast", (source(2, 1, 4), source(2, 2, 3), source(2, 3, 4)), scales)
     yield Sample(

@@ -7,6 +7,7 @@ does an entry too many: MOST_SKIPS only ever goes down without a reason given in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 # kinds of derived tests, one for each test file or part of one
 KINDS = (
@@ -30,7 +31,7 @@ class Skip:
     kind: str
     dtypes: str  # separated by blanks, "*" for all
     reason: str
-    sample: str = ""  # one sample only
+    sample: str = ""  # only samples of this name; * stands for any text
     run: bool = True  # False where running it would end the process
 
     def covers(self, dtype: str) -> bool:
@@ -71,25 +72,67 @@ NO_DERIVATIVE = {
 }
 
 # The shape of the result depends on values, which the meta device does not have.
-DATA_DEPENDENT = {"nonzero", "argwhere", "masked_select", "bincount"}
+DATA_DEPENDENT = {
+    *("nonzero", "argwhere", "masked_select", "bincount"),
+    *("repeat_interleave.each", "repeat_interleave.positions"),
+}
 
-SKIPS: list[Skip] = []
+_REAL = "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64"
+_COMPLEX = "complex64 complex128"
+_NAN_WINS = (
+    "PyTorch gives NaN to all elements when one is NaN; Facula gives the gradient to the NaN"
+)
+_EXACT = "PyTorch takes the logarithm of an integer in float32"
+
+SKIPS: list[Skip] = [
+    # ---- where PyTorch is less exact, or leaves it open
+    Skip("remainder", "torch", "float32", "PyTorch: NaN by the smallest number", "special values"),
+    Skip("fmod", "torch", "float32", "PyTorch: NaN by the smallest number", "special values"),
+    Skip("signbit", "torch", "bfloat16", "the sign of a NaN is free", "special values"),
+    Skip("xlogy", "torch gradient", "float64", _EXACT, "another dtype"),
+    Skip("amax", "torch gradient", "float32 float64", _NAN_WINS, "special values*"),
+    Skip("amin", "torch gradient", "float32 float64", _NAN_WINS, "special values*"),
+    Skip(
+        "acosh",
+        "torch gradient",
+        "float32 float64",
+        "outside of its domain, where the result is NaN and no gradient is right",
+        "special values",
+    ),
+    Skip(
+        "copysign",
+        "torch gradient",
+        "float32 float64",
+        "PyTorch divides the result by the input, which is NaN for infinite ones",
+        "special values",
+    ),
+    # ---- where Facula computes at once what PyTorch delays
+    Skip("conj", "torch", _COMPLEX, "PyTorch returns a view with a conjugate bit"),
+    Skip("conj_physical", "torch", _REAL, "PyTorch returns real tensors themselves, not a copy"),
+    # ---- layouts that PyTorch's way of computing happens to give
+    Skip("rsub", "torch", "*", "PyTorch swaps the operands; the first one lays out", "two layouts"),
+    Skip("masked_fill", "torch", "*", "PyTorch copies to contiguous memory first", "strided"),
+    Skip("angle", "torch", _COMPLEX, "PyTorch makes complex angles contiguous", "transposed"),
+    Skip("angle", "torch", _COMPLEX, "PyTorch makes complex angles contiguous", "channels last"),
+]
 
 _TERMS = "the error of a sum goes with the magnitude of its terms, not of the sum"
 TOLERANCES: list[Tolerance] = [
     *(
-        Tolerance(row, "float32 complex64", 2e-6, 4e-5, _TERMS)
+        Tolerance(row, "float32 complex64", 2e-6, 4e-5 if row != "dot" else 5e-4, _TERMS)
         for row in ("mm", "bmm", "mv", "dot", "addmm", "baddbmm", "matmul", "sum.dim", "cumsum")
     ),
     Tolerance("sum", "float32 complex64", 2e-6, 1e-3, _TERMS),
 ]
 
-MOST_SKIPS = 0
+MOST_SKIPS = 14
 
 
 def find_skip(row: str, kind: str, dtype: str, sample: str = "") -> Skip | None:
     for skip in SKIPS:
-        if (skip.row, skip.kind, skip.sample) == (row, kind, sample) and skip.covers(dtype):
+        if (skip.row, skip.kind) != (row, kind) or not skip.covers(dtype):
+            continue
+        if fnmatchcase(sample, skip.sample) if skip.sample else not sample:
             return skip
     return None
 

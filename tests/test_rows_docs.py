@@ -47,6 +47,8 @@ def test_docstring_is_the_rows(row):
     if row.method:
         callables.append(inspect.getattr_static(F.Tensor, row.python.rpartition(".")[2]))
     for operator in callables:
+        if not type(operator).__name__.startswith("Operator"):
+            continue  # a Python function around the operator, with its own docstring
         text = operator.__doc__ or ""
         assert f"{row.python}(" in text
         assert row.doc.strip() in text

@@ -2,10 +2,12 @@
 
 import pytest
 from operands import Operand, Sample
-from package_under_test import IS_FACULA, F
+from package_under_test import IS_FACULA, F, facula_module
 from row_cases import SAMPLED, callable_of, cases, check_samples, results, row_id
 from samples import all_samples, spread
 from skips import NO_DERIVATIVE
+
+checks = facula_module("autograd.gradcheck")
 
 DOUBLE = ("float64", "complex128")
 DIFFERENTIABLE = [r for r in SAMPLED if row_id(r) not in NO_DERIVATIVE]
@@ -72,7 +74,7 @@ def test_gradient_matches_finite_differences(row, dtype):
         outputs = function(*tensors)
         assert all(o.requires_grad for o in outputs), "a result has lost its graph"
         if outputs:
-            F.autograd.gradcheck(function, tensors, fast_mode=is_large(tensors))
+            checks.gradcheck(function, tensors, fast_mode=is_large(tensors))
 
     check_samples(row, "gradient", dtype, smooth_samples(row, dtype, 10), check)
 
@@ -82,7 +84,7 @@ def test_second_gradient_matches_finite_differences(row, dtype):
     def check(sample: Sample) -> None:
         function, tensors = as_function(row, sample)
         if tensors and function(*tensors):
-            F.autograd.gradgradcheck(function, tensors, fast_mode=True)
+            checks.gradgradcheck(function, tensors, fast_mode=True)
 
     check_samples(row, "second gradient", dtype, smooth_samples(row, dtype, 5), check)
 

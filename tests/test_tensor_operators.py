@@ -1,5 +1,6 @@
 """Python's operators on tensors: forward, reflected, in-place, comparisons."""
 
+import math
 import operator
 
 import pytest
@@ -172,6 +173,34 @@ def test_integer_division_by_zero_raises_and_float_division_does_not():
     assert (F.tensor([1]) / 0).tolist() == [float("inf")]
     assert (F.tensor([1.0]) // 0).tolist() == [float("inf")]
     assert (F.tensor([1.0]) % 0).isnan().item()
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+@pytest.mark.parametrize("dtype", [F.float32, F.float64])
+def test_angles_of_any_size(name, dtype):
+    angles = [0.5, -3.0, 1e5, -1e13, 2.0**46, -1e20, 1e30, 3e38] + [0.25] * 2000
+    x = F.tensor(angles, dtype=dtype)
+    expected = [getattr(math, name)(v) for v in x.tolist()]
+    y = getattr(F, name)(x).tolist()
+    assert all(math.isclose(a, b, rel_tol=2e-5) for a, b in zip(y, expected, strict=True))
+    strided = getattr(F, name)(F.stack([x, x])[:, ::3]).tolist()
+    assert strided == [y[::3], y[::3]]
+    assert getattr(F, name)(F.tensor([math.inf, -math.inf, math.nan], dtype=dtype)).isnan().all()
+
+
+@pytest.mark.facula_only
+def test_integer_division_by_zero_leaves_the_destination_alone():
+    for divisor in (0, F.tensor([1, 0]), F.tensor([[3, 0], [7, 0]])[:, 1], F.tensor(0)):
+        for name in ("floor_divide_", "remainder_", "fmod_"):
+            x = F.tensor([8, 8])
+            with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                getattr(x, name)(divisor)
+            assert x.tolist() == [8, 8]
+
+
+def test_a_divisor_that_is_zero_in_the_dtype_of_the_division():
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        F.tensor([1], dtype=F.int8) // F.tensor(256)
 
 
 def test_integer_powers():

@@ -414,6 +414,25 @@ def test_full_overlap_and_no_overlap_are_fine():
     assert x.tolist() == [2, 2, 6, 6, 10, 10, 6, 6, 10, 10]
 
 
+def test_interleaved_matrices_do_not_overlap():
+    x = F.arange(12).reshape(3, 4)
+    x[:, ::2].add_(x[:, 1::2])
+    assert x.tolist() == [[1, 1, 5, 3], [9, 5, 13, 7], [17, 9, 21, 11]]
+
+
+@pytest.mark.facula_only
+def test_inputs_that_the_output_overwrites_are_read_first():
+    x = F.arange(6)
+    x[::2].add_(x[:3])  # both reach element 2, at different times
+    assert x.tolist() == [0, 1, 3, 3, 6, 5]
+    y = F.arange(6)
+    y[1::2].copy_(y[:3])
+    assert y.tolist() == [0, 0, 2, 1, 4, 2]
+    z = F.arange(9).reshape(3, 3)
+    F.sum(z[:2, :2], 0, out=z[::2, 1])
+    assert z.tolist() == [[0, 3, 2], [3, 4, 5], [6, 5, 8]]
+
+
 def test_assigning_an_overlapping_slice_of_itself():
     x = F.arange(6)
     with pytest.raises(RuntimeError, match="single memory location"):

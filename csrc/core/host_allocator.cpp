@@ -25,14 +25,6 @@
 #define FACULA_CACHE_BLOCKS true
 #endif
 
-// The pointer to the thread's cache is read on every call; this model makes that one instruction.
-// It draws on a small reserve that glibc keeps for libraries opened at run time.
-#if defined(__GLIBC__) && defined(__x86_64__)
-#define FACULA_FAST_TLS __attribute__((tls_model("initial-exec")))
-#else
-#define FACULA_FAST_TLS
-#endif
-
 namespace facula {
 
 namespace {
@@ -226,8 +218,8 @@ class SharedCache {
 
 SharedCache& shared_cache();
 
-FACULA_FAST_TLS thread_local ThreadCache* this_thread_cache = nullptr;
-FACULA_FAST_TLS thread_local bool this_thread_ended = false;
+thread_local ThreadCache* this_thread_cache = nullptr;
+thread_local bool this_thread_ended = false;
 
 // ---- large blocks
 
@@ -482,23 +474,25 @@ SharedCache& shared_cache() {
   return *instance;
 }
 
+// The cache itself is not thread-local: room there is scarce for libraries opened at run time.
 struct ThreadCacheOwner {
-  ThreadCache cache;
   ThreadCacheOwner() {
-    shared_cache().enter(cache);
-    this_thread_cache = &cache;
+    this_thread_cache = new ThreadCache;
+    shared_cache().enter(*this_thread_cache);
   }
   ~ThreadCacheOwner() {
+    ThreadCache* cache = this_thread_cache;
     this_thread_cache = nullptr;  // later destructors of this thread use the shared lists
     this_thread_ended = true;
-    shared_cache().leave(cache);
+    shared_cache().leave(*cache);
+    delete cache;
   }
 };
 
 [[gnu::noinline]] ThreadCache* open_thread_cache() {
   if (this_thread_ended) return nullptr;
   static thread_local ThreadCacheOwner owner;
-  return &owner.cache;
+  return this_thread_cache;
 }
 
 [[gnu::noinline]] void* allocate_small_slowly(int c) {

@@ -23,11 +23,11 @@ namespace {
 
 constexpr int kRows = 12;  // of a register tile; it has two vectors of 16 columns
 constexpr int kLanes = 16;
-constexpr int64_t kBlockK = 512;
+constexpr int64_t kBlockK = 1024;
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockColumns = 256;
 constexpr int64_t kBlockPairs = kBlockK / 2;
-constexpr int64_t kKeptBlocks = 8;  // of b along k, packed once for all rows of a; more are repacked
+constexpr int64_t kKeptBlocks = 4;  // of b along k, packed once for all rows of a; more are repacked
 
 // A strip holds 16 rows of a (12 of them in use) or 16 columns of b: word [p][lane] has elements
 // 2p and 2p + 1 of that lane. The extra line keeps strips from meeting in one set of a cache.
@@ -37,13 +37,13 @@ constexpr int64_t kRightWords = kBlockColumns / kLanes * kStripWords;  // one bl
 // Pair p of row i of a is at a + i * a_row + p * a_pair.
 template <int R, int V>
 FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a_pair,
-                      const uint32_t* b, float* c, bool accumulate) {
+                      const uint32_t* b, float* c, int64_t c_row, bool accumulate) {
   __m512 sum[R][V];
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      sum[i][v] = accumulate ? _mm512_loadu_ps(c + i * kBlockColumns + v * kLanes)
+      sum[i][v] = accumulate ? _mm512_loadu_ps(c + i * c_row + v * kLanes)
                              : _mm512_setzero_ps();
     }
   }
@@ -67,12 +67,13 @@ FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a
   for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      _mm512_storeu_ps(c + i * kBlockColumns + v * kLanes, sum[i][v]);
+      _mm512_storeu_ps(c + i * c_row + v * kLanes, sum[i][v]);
     }
   }
 }
 
-using Tile = void (*)(int64_t, const uint16_t*, int64_t, int64_t, const uint32_t*, float*, bool);
+using Tile = void (*)(int64_t, const uint16_t*, int64_t, int64_t, const uint32_t*, float*, int64_t,
+                      bool);
 struct Tiles {
   Tile of[2][kRows];  // by vectors - 1 and rows - 1
   constexpr Tiles() : of{} { fill<1>(); }
@@ -173,74 +174,91 @@ void pack(const uint16_t* from, int64_t step, int64_t apart, int64_t k, int64_t 
   }
 }
 
-// c = alpha sum + beta c, rounded to nearest even.
-FACULA_BF16 void finish(uint16_t* c, int64_t stride, const float* sum, int64_t n, float alpha,
-                        float beta) {
-  const bool keep = beta != 0;
-  for (int64_t j = 0; j < n; j += kLanes) {
-    const int left = n - j < kLanes ? int(n - j) : kLanes;
-    const __mmask16 mask = __mmask16((1u << left) - 1);
-    uint16_t* out = c + j * stride;
-    uint16_t row[kLanes];
-    __m512 value = _mm512_mul_ps(_mm512_set1_ps(alpha), _mm512_maskz_loadu_ps(mask, sum + j));
-    if (keep) {
-      for (int i = 0; i < left; ++i) row[i] = out[i * stride];
-      const __m512i bits = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, row));
-      value = _mm512_fmadd_ps(_mm512_set1_ps(beta),
-                              _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16)), value);
+// To nearest even; a NaN stays one.
+FACULA_BF16 inline __m256i rounded(__m512 value) {
+  const __m512i bits = _mm512_castps_si512(value);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+  const __m512i result = _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(0x400000));
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(result, 16));
+}
+
+// c = alpha sum + beta c for one tile of up to 32 columns.
+FACULA_BF16 void finish(const Gemm& g, uint16_t* c, const float* sum, int64_t sum_row, int64_t rows,
+                        int64_t columns) {
+  const __m512 alpha = _mm512_set1_ps(float(g.alpha_re)), beta = _mm512_set1_ps(float(g.beta_re));
+  if (g.c_col == 1 && columns == 2 * kLanes && g.beta_re == 0) {
+    for (; rows > 0; --rows, c += g.c_row, sum += sum_row) {
+      const __m256i low = rounded(_mm512_mul_ps(alpha, _mm512_loadu_ps(sum)));
+      const __m256i high = rounded(_mm512_mul_ps(alpha, _mm512_loadu_ps(sum + kLanes)));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(c), low);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(c + kLanes), high);
     }
-    const __m512i bits = _mm512_castps_si512(value);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i rounded =
-        _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
-    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
-    const __m256i result = _mm512_cvtepi32_epi16(
-        _mm512_srli_epi32(_mm512_mask_blend_epi32(nan, rounded, quiet), 16));
-    if (stride == 1 && left == kLanes) {  // masked stores are slow on some CPUs
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), result);
-    } else {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(row), result);
-      for (int i = 0; i < left; ++i) out[i * stride] = row[i];
+    return;
+  }
+  for (; rows > 0; --rows, c += g.c_row, sum += sum_row) {
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      const int64_t left = columns - j < kLanes ? columns - j : kLanes;
+      uint16_t* out = c + j * g.c_col;
+      alignas(32) uint16_t row[kLanes] = {};
+      __m512 value = _mm512_mul_ps(alpha, _mm512_loadu_ps(sum + j));
+      if (g.beta_re != 0) {
+        for (int64_t q = 0; q < left; ++q) row[q] = out[q * g.c_col];
+        const __m256i old = _mm256_load_si256(reinterpret_cast<const __m256i*>(row));
+        value = _mm512_fmadd_ps(
+            beta, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(old), 16)), value);
+      }
+      _mm256_store_si256(reinterpret_cast<__m256i*>(row), rounded(value));
+      for (int64_t q = 0; q < left; ++q) out[q * g.c_col] = row[q];
     }
   }
 }
 
-void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, uint32_t* left,
-              uint32_t* right, float* sums) {
-  const int64_t columns = 2 * kLanes;
-  const bool keep = g.k <= kKeptBlocks * kBlockK;
+// Whether pairs of a can be read where they lie: they must be neighbours, none may reach beyond a
+// row's end, and rows must not all fall into one set of the nearest cache.
+bool readable_in_place(const Gemm& g) {
+  return g.a_col == 1 && g.k % 2 == 0 && (g.m <= 8 || g.a_row * 2 % 4096 != 0);
+}
+
+struct Buffers {
+  uint32_t *left, *right;
+  float* sums;
+};
+
+void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, Buffers buffers) {
+  constexpr int64_t columns = 2 * kLanes;
+  const bool keep = g.k <= kKeptBlocks * kBlockK, in_place = readable_in_place(g);
   for (int64_t j0 = 0; j0 < g.n; j0 += kBlockColumns) {
     const int64_t n = g.n - j0 < kBlockColumns ? g.n - j0 : kBlockColumns;
     for (int64_t i0 = 0; i0 < g.m; i0 += kBlockRows) {
       const int64_t m = g.m - i0 < kBlockRows ? g.m - i0 : kBlockRows;
       for (int64_t k0 = 0; k0 < g.k; k0 += kBlockK) {
         const int64_t k = g.k - k0 < kBlockK ? g.k - k0 : kBlockK;
-        uint32_t* const block = right + (keep ? k0 / kBlockK * kRightWords : 0);
+        uint32_t* const right = buffers.right + (keep ? k0 / kBlockK * kRightWords : 0);
         if (i0 == 0 || !keep) {
-          pack(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n, kLanes, block);
+          pack(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n, kLanes, right);
         }
-        const uint16_t* const rows_of_a = a + i0 * g.a_row + k0 * g.a_col;
-        // Pairs of a small a are read where they lie; a copy pays when many columns use it.
-        const bool in_place = g.a_col == 1 && k % 2 == 0 && (n <= 2 * columns || m < kRows);
-        if (!in_place) pack(rows_of_a, g.a_col, g.a_row, k, m, kRows, left);
-        for (int64_t j = 0; j < n; j += columns) {
-          const int vectors = n - j > kLanes ? 2 : 1;
-          for (int64_t i = 0; i < m; i += kRows) {
-            const int64_t rows = m - i < kRows ? m - i : kRows;
-            const Tile multiply_tile = kTiles.of[vectors - 1][rows - 1];
-            const uint32_t* strip = left + i / kRows * kStripWords;
-            multiply_tile((k + 1) / 2,
-                          in_place ? rows_of_a + i * g.a_row
-                                   : reinterpret_cast<const uint16_t*>(strip),
-                          in_place ? g.a_row : 2, in_place ? 2 : 2 * kLanes,
-                          block + j / kLanes * kStripWords, sums + i * kBlockColumns + j, k0 != 0);
+        const uint16_t* left = a + i0 * g.a_row + k0 * g.a_col;
+        if (!in_place) {
+          pack(left, g.a_col, g.a_row, k, m, kRows, buffers.left);
+          left = reinterpret_cast<const uint16_t*>(buffers.left);
+        }
+        for (int64_t i = 0; i < m; i += kRows) {
+          const int64_t rows = m - i < kRows ? m - i : kRows;
+          const uint16_t* row = left + (in_place ? i * g.a_row : i / kRows * kStripWords * 2);
+          for (int64_t j = 0; j < n; j += columns) {
+            const int64_t width = n - j < columns ? n - j : columns;
+            float* const sums = buffers.sums + i * kBlockColumns + j;
+            kTiles.of[width > kLanes][rows - 1](
+                (k + 1) / 2, row, in_place ? g.a_row : 2, in_place ? 2 : 2 * kLanes,
+                right + j / kLanes * kStripWords, sums, kBlockColumns, k0 != 0);
+            if (k0 + k == g.k) {
+              finish(g, c + (i0 + i) * g.c_row + (j0 + j) * g.c_col, sums, kBlockColumns, rows,
+                     width);
+            }
           }
         }
-      }
-      for (int64_t i = 0; i < m; ++i) {
-        finish(c + (i0 + i) * g.c_row + j0 * g.c_col, g.c_col, sums + i * kBlockColumns, n,
-               float(g.alpha_re), float(g.beta_re));
       }
     }
   }
@@ -261,11 +279,11 @@ void bf16_product(const Gemm& g) {
   const size_t right = blocks * kRightWords;
   const size_t bytes = (left + right + kBlockRows * kBlockColumns) * 4;
   uint32_t* scratch = static_cast<uint32_t*>(host_allocate(bytes));
+  const Buffers buffers{scratch, scratch + left, reinterpret_cast<float*>(scratch + left + right)};
   for (int64_t i = 0; i < g.batch; ++i) {
     multiply(g, static_cast<const uint16_t*>(g.a) + i * g.a_batch,
              static_cast<const uint16_t*>(g.b) + i * g.b_batch,
-             static_cast<uint16_t*>(g.c) + i * g.c_batch, scratch, scratch + left,
-             reinterpret_cast<float*>(scratch + left + right));
+             static_cast<uint16_t*>(g.c) + i * g.c_batch, buffers);
   }
   host_free(scratch, bytes);
 }

@@ -1,6 +1,15 @@
 // The parts that the per-ISA product files share: vectors, accumulator types, packing and storing.
 // Everything is in the ISA's namespace, so that no build can end up with another one's code.
+// Include it first: the pragmas hold for the functions after them.
 #pragma once
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#elif defined(__GNUC__)
+// A product's sums may be fused whatever the rest of the library does. Loops versioned for strides
+// gain nothing here and double the build time.
+#pragma GCC optimize("fp-contract=fast", "no-version-loops-for-strides")
+#endif
+
 #include <cstdint>
 #include <type_traits>
 

@@ -1,11 +1,9 @@
 // Products by register tiles: kTileRows rows by two vectors of c are summed in registers over k, from
 // b in panels as wide as the tile and a in panels as high. Built once per ISA; see gemm_kernels.h.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-version-loops-for-strides")  // gains nothing here, doubles build time
-#endif
+#include "cpu/gemm_block.h"
+
 #include "core/dtype.h"
 #include "core/host_allocator.h"
-#include "cpu/gemm_block.h"
 #include "cpu/gemm_kernels.h"
 
 namespace facula::FACULA_ISA {

@@ -1,11 +1,9 @@
 // Products with few rows of a, a single one for a vector: b is by far the larger operand and is used
 // once or a few times, so it is read in the order it lies in memory and never copied.
 // Built once per ISA; see gemm_kernels.h.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-version-loops-for-strides")  // gains nothing here, doubles build time
-#endif
-#include "core/dtype.h"
 #include "cpu/gemm_block.h"
+
+#include "core/dtype.h"
 #include "cpu/gemm_kernels.h"
 
 namespace facula::FACULA_ISA {

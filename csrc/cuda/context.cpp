@@ -1,6 +1,7 @@
 #include "cuda/context.h"
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 
 namespace facula::cuda {
@@ -17,8 +18,10 @@ DeviceState& device_state(int device) {
   return states[device];
 }
 
+// Small on purpose: a module that is loaded late shares a few hundred bytes of static thread-local
+// storage with all others. Null stands for default streams everywhere.
 thread_local int thread_device = 0;
-thread_local CuStream thread_streams[kMaxDevices] = {};
+thread_local std::unique_ptr<CuStream[]> thread_streams;
 
 CuDevice handle_of(int device) {
   CuDevice handle;
@@ -101,11 +104,12 @@ void use_device(int device) {
 
 CuStream current_stream(int device) {
   check_device(device);
-  return thread_streams[device];
+  return thread_streams ? thread_streams[device] : nullptr;
 }
 
 void set_current_stream(int device, CuStream stream) {
   check_device(device);
+  if (!thread_streams) thread_streams = std::make_unique<CuStream[]>(kMaxDevices);
   thread_streams[device] = stream;
 }
 

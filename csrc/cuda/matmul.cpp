@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -74,8 +75,9 @@ struct ThreadHandles {
 };
 
 Handle handle_of(int device) {
-  static thread_local ThreadHandles mine;
-  Handle& handle = mine.handles[device];
+  static thread_local std::unique_ptr<ThreadHandles> mine;  // large arrays do not belong in TLS
+  if (!mine) mine = std::make_unique<ThreadHandles>();
+  Handle& handle = mine->handles[device];
   if (!handle) {
     std::lock_guard lock(pool().mutex);
     auto& idle = pool().idle[device];

@@ -152,15 +152,14 @@ int64_t value_dim(const Selection& s, int64_t i) {  // of the i-th of `order` ou
   return i < s.before ? i : i - int64_t(s.parts.size()) + int64_t(s.points.size());
 }
 
-// Values of the result's shape in a layout whose points lie at equal steps.
-Tensor with_even_points(const Selection& s, const Tensor& values, int64_t* step) {
+// Whether the points of a tensor of the result's shape lie at equal steps in memory; if so, *step
+// is that many bytes.
+bool has_even_points(const Selection& s, const Tensor& values, int64_t* step) {
   Dims strides;
-  IntSpan st = values.strides().subspan(size_t(s.before), s.points.size());
-  if (view_strides(s.points, st, Dims{checked_numel(s.points)}, strides)) {
-    *step = strides[0] * int64_t(values.item_size());
-    return values;
-  }
-  return Tensor();
+  IntSpan given = values.strides().subspan(size_t(s.before), s.points.size());
+  if (!view_strides(s.points, given, Dims{checked_numel(s.points)}, strides)) return false;
+  *step = strides[0] * int64_t(values.item_size());
+  return true;
 }
 
 // `offsets` holds computed places when more than one index takes part.
@@ -271,10 +270,10 @@ Tensor index(const Tensor& self, TensorSpan indices) {
   Tensor out = empty_result(s);
   if (out.is_meta() || out.numel() == 0) return out;
   int64_t step = 0;
-  Tensor target = with_even_points(s, out, &step);
-  if (!target.defined()) {
+  Tensor target = out;
+  if (!has_even_points(s, out, &step)) {
     target = empty_tensor(s.shape, out.dtype(), out.device());
-    with_even_points(s, target, &step);
+    has_even_points(s, target, &step);
   }
   Tensor offsets;
   cpu_read_points(point_work(s, s.self, target, step, offsets));
@@ -319,10 +318,13 @@ void index_put(const Tensor& self, TensorSpan indices, const Tensor& values, boo
   Tensor target = out;
   for (int64_t d : s.added) target = with_new_dim(target, d);
   int64_t step = 0;
-  Tensor wide = op::expand(source, s.shape), even = with_even_points(s, wide, &step);
-  if (!even.defined()) even = with_even_points(s, op::contiguous(wide), &step);
+  Tensor spread = op::expand(source, s.shape);
+  if (!has_even_points(s, spread, &step)) {
+    spread = op::contiguous(spread);
+    has_even_points(s, spread, &step);
+  }
   Tensor offsets;
-  PointWork work = point_work(s, target, even, step, offsets);
+  PointWork work = point_work(s, target, spread, step, offsets);
   if (accumulate) cpu_add_points(work, out.dtype(), Scalar(1));
   else cpu_write_points(work);
 }

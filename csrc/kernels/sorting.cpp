@@ -74,7 +74,7 @@ void pick_into(const Tensor& self, int64_t dim, bool keepdim, Pick pick, int64_t
   if (n == 0)
     index_error("Expected reduction dim ", dim, " to have non-zero size, but the input has shape ",
                 self.sizes());
-  if (pick == Pick::Kth && (k < 1 || k > n) && !none)
+  if (pick == Pick::Kth && (k < 1 || k > n))
     runtime_error("selected number k out of range for dimension ", dim, ": got k=", k,
                   ", valid are 1 to ", n);
   prepare_pair(self, shape, contiguous_strides(shape), rets);
@@ -208,7 +208,8 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool sorted, bool want_inv
   GradGuard off(false);
   Tensor moved = dense(op::movedim(self, Dims{dim}, Dims{0}));
   const int64_t n = moved.sizes()[0], width = n ? moved.numel() / n : 0;
-  if (self.numel() == 0 && n != 0)
+  int64_t empty_dims = std::count(self.sizes().begin(), self.sizes().end(), 0);
+  if (empty_dims > 1 || (empty_dims == 1 && n != 0))
     runtime_error(
         "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied "
         "to shape ",

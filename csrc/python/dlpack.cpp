@@ -1,5 +1,6 @@
-// DLPack in both directions. A capsule named "dltensor" or "dltensor_versioned" owns a managed tensor
-// until somebody consumes it and renames it to "used_..."; from then on the consumer owns it.
+// DLPack in both directions. A capsule named "dltensor" or "dltensor_versioned" owns a managed
+// tensor until somebody consumes it and renames it to "used_..."; from then on the consumer owns
+// it.
 #include "python/dlpack_abi.h"
 
 #include <memory>
@@ -42,7 +43,8 @@ DType dtype_of_code(dlpack::DLDataType t) {
     dlpack::DLDataType own = code_of(DType(i));
     if (own.code == t.code && own.bits == t.bits) return DType(i);
   }
-  fail(ErrorKind::Buffer, "DLPack: no dtype for code ", int(t.code), ", ", int(t.bits), " bits, ", t.lanes, " lanes");
+  fail(ErrorKind::Buffer, "DLPack: no dtype for code ", int(t.code), ", ", int(t.bits), " bits, ",
+       t.lanes, " lanes");
 }
 
 dlpack::DLDevice device_of_tensor(const Tensor& t) {
@@ -57,11 +59,13 @@ Device device_of_code(dlpack::DLDevice d) {
     case dlpack::kDLCUDAHost: return Device{};
     case dlpack::kDLCUDA:
     case dlpack::kDLCUDAManaged:
-      if (d.device_id >= 0 && d.device_id < cuda::kMaxDevices) return Device{DeviceType::CUDA, int8_t(d.device_id)};
+      if (d.device_id >= 0 && d.device_id < cuda::kMaxDevices)
+        return Device{DeviceType::CUDA, int8_t(d.device_id)};
       break;
     default: break;
   }
-  fail(ErrorKind::Buffer, "DLPack: unsupported device (type ", d.device_type, ", index ", d.device_id, ")");
+  fail(ErrorKind::Buffer, "DLPack: unsupported device (type ", d.device_type, ", index ",
+       d.device_id, ")");
 }
 
 // ---- tensors into capsules
@@ -78,8 +82,13 @@ struct Export {
     storage->retain();
     managed.manager_ctx = this;
     managed.deleter = [](Managed* m) { delete static_cast<Export*>(m->manager_ctx); };
-    managed.dl_tensor = {t.numel() ? t.data() : nullptr, device_of_tensor(t), int32_t(sizes.size()), code_of(t.dtype()),
-                         sizes.data(), strides.data(), 0};
+    managed.dl_tensor = {t.numel() ? t.data() : nullptr,
+                         device_of_tensor(t),
+                         int32_t(sizes.size()),
+                         code_of(t.dtype()),
+                         sizes.data(),
+                         strides.data(),
+                         0};
   }
   Export(const Export&) = delete;
   ~Export() { storage->unref(); }
@@ -110,7 +119,8 @@ PyObject* to_capsule(const Tensor& t, bool versioned, bool copied) {
 }
 
 void check_exportable(const Tensor& t) {
-  if (requires_grad(t)) fail(ErrorKind::Buffer, "Can't export tensors that require gradient, use tensor.detach()");
+  if (requires_grad(t))
+    fail(ErrorKind::Buffer, "Can't export tensors that require gradient, use tensor.detach()");
   device_of_tensor(t);
 }
 
@@ -123,10 +133,15 @@ void order_after(const Tensor& t, PyObject* stream) {
   }
   int64_t number = stream == Py_None ? 1 : index_of(stream);
   if (number == -1) return;
-  if (number == 0) value_error("__dlpack__(): stream 0 is ambiguous; pass 1 for the default stream or 2 for the per-thread one");
-  if (number < 0) value_error("__dlpack__(): stream must be None, -1 or a positive handle, got ", number);
+  if (number == 0)
+    value_error(
+        "__dlpack__(): stream 0 is ambiguous; pass 1 for the default stream or 2 for the "
+        "per-thread one");
+  if (number < 0)
+    value_error("__dlpack__(): stream must be None, -1 or a positive handle, got ", number);
   int device = t.device().index;
-  auto consumer = number == 1 ? nullptr : reinterpret_cast<cuda::CuStream>(static_cast<uintptr_t>(number));
+  auto consumer =
+      number == 1 ? nullptr : reinterpret_cast<cuda::CuStream>(static_cast<uintptr_t>(number));
   cuda::CuStream own = cuda::current_stream(device);
   if (own == consumer) return;
   WithoutGil released;
@@ -138,7 +153,8 @@ void order_after(const Tensor& t, PyObject* stream) {
 
 // A pair of integers: a version or a device. Enumerations count as integers.
 std::pair<int64_t, int64_t> pair_of(PyObject* o, const char* what) {
-  if (!PyTuple_Check(o) || PyTuple_GET_SIZE(o) != 2) type_error(what, " must be a tuple of 2 ints, not ", type_name(o));
+  if (!PyTuple_Check(o) || PyTuple_GET_SIZE(o) != 2)
+    type_error(what, " must be a tuple of 2 ints, not ", type_name(o));
   return {index_of(PyTuple_GET_ITEM(o, 0)), index_of(PyTuple_GET_ITEM(o, 1))};
 }
 
@@ -146,20 +162,23 @@ PyObject* dlpack_method(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
     PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &max_version,
-                                     &dl_device, &copy))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names),
+                                     &stream, &max_version, &dl_device, &copy))
       throw PythonError{};
     Tensor t = unwrap(self);
     check_exportable(t);
-    bool versioned = max_version != Py_None && pair_of(max_version, "__dlpack__(): max_version").first >= 1;
-    bool must_copy = copy != Py_None && check(PyObject_IsTrue(copy)), must_share = copy != Py_None && !must_copy;
+    bool versioned =
+        max_version != Py_None && pair_of(max_version, "__dlpack__(): max_version").first >= 1;
+    bool must_copy = copy != Py_None && check(PyObject_IsTrue(copy)),
+         must_share = copy != Py_None && !must_copy;
     Device device = t.device();
     if (dl_device != Py_None) {
       auto [type, index] = pair_of(dl_device, "__dlpack__(): dl_device");
       device = device_of_code({int32_t(type), int32_t(index)});
     }
     if (device != t.device() && must_share)
-      fail(ErrorKind::Buffer, "__dlpack__(): cannot move from ", t.device(), " to ", device, " without a copy");
+      fail(ErrorKind::Buffer, "__dlpack__(): cannot move from ", t.device(), " to ", device,
+           " without a copy");
     bool copied = must_copy || device != t.device();
     if (copied) t = convert_tensor(t, DType::None, device, true);
     order_after(t, stream);
@@ -176,7 +195,8 @@ PyObject* dlpack_device(PyObject* self, PyObject*) {
 
 PyObject* to_dlpack(PyObject*, PyObject* o) {
   return guarded([&] {
-    if (!is_tensor(o)) type_error("to_dlpack(): argument 'tensor' (position 1) must be Tensor, not ", type_name(o));
+    if (!is_tensor(o))
+      type_error("to_dlpack(): argument 'tensor' (position 1) must be Tensor, not ", type_name(o));
     check_exportable(unwrap(o));
     return to_capsule(unwrap(o), false, false);
   });
@@ -197,8 +217,8 @@ Tensor consume(PyObject* capsule) {
   if (!m) throw PythonError{};
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
     if (m->version.major > dlpack::kMajorVersion)
-      fail(ErrorKind::Buffer, "DLPack version ", m->version.major, ".", m->version.minor, " is not supported, only up to ",
-           dlpack::kMajorVersion, ".x");
+      fail(ErrorKind::Buffer, "DLPack version ", m->version.major, ".", m->version.minor,
+           " is not supported, only up to ", dlpack::kMajorVersion, ".x");
     if (m->flags & dlpack::kReadOnly) warn_not_writable("array");
   }
   // Everything is checked before the capsule is touched: one that is refused still owns its tensor.
@@ -206,13 +226,16 @@ Tensor consume(PyObject* capsule) {
   DType dtype = dtype_of_code(source.dtype);
   Device device = device_of_code(source.device);
   if (source.ndim < 0 || source.ndim > kMaxDims || (source.ndim && !source.shape))
-    fail(ErrorKind::Buffer, "DLPack: a tensor has at most ", kMaxDims, " dimensions, this one has ", source.ndim);
+    fail(ErrorKind::Buffer, "DLPack: a tensor has at most ", kMaxDims, " dimensions, this one has ",
+         source.ndim);
   Dims sizes(IntSpan(source.shape, size_t(source.ndim)));
   for (int64_t s : sizes)
     if (s < 0) fail(ErrorKind::Buffer, "DLPack: negative size in shape ", IntSpan(sizes));
-  Dims strides = source.strides ? Dims(IntSpan(source.strides, size_t(source.ndim))) : contiguous_strides(sizes);
+  Dims strides = source.strides ? Dims(IntSpan(source.strides, size_t(source.ndim)))
+                                : contiguous_strides(sizes);
   size_t bytes = checked_extent(sizes, strides, dtype);
-  if (bytes && !source.data) fail(ErrorKind::Buffer, "DLPack: the tensor has elements but no memory");
+  if (bytes && !source.data)
+    fail(ErrorKind::Buffer, "DLPack: the tensor has elements but no memory");
 
   char* data = bytes ? static_cast<char*>(source.data) + source.byte_offset : nullptr;
   Storage* s = borrow_storage(data, bytes, device, nullptr, nullptr);
@@ -224,20 +247,24 @@ Tensor consume(PyObject* capsule) {
 }
 
 Tensor consume_capsule(PyObject* capsule) {
-  if (PyCapsule_IsValid(capsule, kName<DLManagedTensorVersioned>)) return consume<DLManagedTensorVersioned>(capsule);
+  if (PyCapsule_IsValid(capsule, kName<DLManagedTensorVersioned>))
+    return consume<DLManagedTensorVersioned>(capsule);
   if (PyCapsule_IsValid(capsule, kName<DLManagedTensor>)) return consume<DLManagedTensor>(capsule);
   const char* name = PyCapsule_GetName(capsule);
   PyErr_Clear();
   runtime_error("from_dlpack received an invalid capsule, named '", name ? name : "",
-                "'. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor from it once.");
+                "'. Note that DLTensor capsules can be consumed only once, so you might have "
+                "already constructed a tensor from it once.");
 }
 
 // Asks the exporter for a capsule; exporters from before DLPack 1.0 know no argument but stream.
 Ref capsule_from(PyObject* exporter, bool refuse_copy) {
   Ref method = optional_attribute(exporter, "__dlpack__");
   if (!method)
-    type_error("from_dlpack(): expected an object with __dlpack__ and __dlpack_device__, or a DLPack capsule, got ",
-               type_name(exporter));
+    type_error(
+        "from_dlpack(): expected an object with __dlpack__ and __dlpack_device__, or a DLPack "
+        "capsule, got ",
+        type_name(exporter));
   Ref where(check(PyObject_CallMethod(exporter, "__dlpack_device__", nullptr)));
   auto [type, index] = pair_of(where.get(), "__dlpack_device__()");
   Device device = device_of_code({int32_t(type), int32_t(index)});
@@ -258,7 +285,8 @@ Ref capsule_from(PyObject* exporter, bool refuse_copy) {
   }
   if (!capsule) throw PythonError{};
   if (!PyCapsule_CheckExact(capsule.get()))
-    type_error(type_name(exporter), ".__dlpack__() must return a capsule, not ", type_name(capsule.get()));
+    type_error(type_name(exporter), ".__dlpack__() must return a capsule, not ",
+               type_name(capsule.get()));
   return capsule;
 }
 
@@ -266,24 +294,29 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"ext_tensor", "device", "copy", nullptr};
     PyObject *o, *device_arg = Py_None, *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", const_cast<char**>(names), &o, &device_arg, &copy))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", const_cast<char**>(names),
+                                     &o, &device_arg, &copy))
       throw PythonError{};
-    bool must_copy = copy != Py_None && check(PyObject_IsTrue(copy)), must_share = copy != Py_None && !must_copy;
+    bool must_copy = copy != Py_None && check(PyObject_IsTrue(copy)),
+         must_share = copy != Py_None && !must_copy;
     Device device = device_arg == Py_None ? kNoDevice : resolve_device(device_of(device_arg));
     Tensor t = tensor_from_dlpack(o, must_share);
     if (must_share && device.type != DeviceType::None && device != t.device())
-      value_error("from_dlpack(): cannot move from ", t.device(), " to ", device, " with copy=False");
+      value_error("from_dlpack(): cannot move from ", t.device(), " to ", device,
+                  " with copy=False");
     return wrap(convert_tensor(t, DType::None, device, must_copy));
   });
 }
 
 PyMethodDef methods[] = {
     {"__dlpack__", (PyCFunction)(void*)dlpack_method, METH_VARARGS | METH_KEYWORDS,
-     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None): a DLPack capsule of this tensor."},
+     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None): a DLPack capsule of "
+     "this tensor."},
     {"__dlpack_device__", dlpack_device, METH_NOARGS, "Device type and index in DLPack's numbers."},
     {}};
 PyMethodDef functions[] = {
-    {"_to_dlpack", to_dlpack, METH_O, "to_dlpack(tensor): an unversioned DLPack capsule over the tensor's memory."},
+    {"_to_dlpack", to_dlpack, METH_O,
+     "to_dlpack(tensor): an unversioned DLPack capsule over the tensor's memory."},
     {"_from_dlpack", (PyCFunction)(void*)from_dlpack, METH_VARARGS | METH_KEYWORDS,
      "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\n"
      "A tensor over the memory of an object with ``__dlpack__`` or of a DLPack capsule.\n\n"

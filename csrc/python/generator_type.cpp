@@ -28,7 +28,9 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     static const char* names[] = {"device", nullptr};
     PyObject* where = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &where)) throw PythonError{};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names),
+                                     &where))
+      throw PythonError{};
     Device device = where == Py_None ? Device{} : resolve_device(device_of(where));
     if (device.is_meta()) runtime_error("Generator(): the meta device has no random numbers");
     return adopt_generator(type, new Generator(device));
@@ -109,8 +111,10 @@ PyObject* get_state(PyObject* o, PyObject*) {
 PyObject* set_state(PyObject* o, PyObject* state) {
   return guarded([&] {
     if (!is_tensor(state)) type_error("expected a facula.ByteTensor, but got ", type_name(state));
-    if (unwrap(state).dtype() != DType::UInt8) type_error("RNG state must be a facula.ByteTensor, got dtype ", unwrap(state).dtype());
-    if (unwrap(state).is_meta()) runtime_error("RNG state must be on the CPU, got a tensor on meta");
+    if (unwrap(state).dtype() != DType::UInt8)
+      type_error("RNG state must be a facula.ByteTensor, got dtype ", unwrap(state).dtype());
+    if (unwrap(state).is_meta())
+      runtime_error("RNG state must be on the CPU, got a tensor on meta");
     Tensor t = op::contiguous(convert_tensor(unwrap(state), DType::None, Device{}, false));
     write_state(o, t.data(), size_t(t.numel()));
     return Py_NewRef(o);
@@ -132,7 +136,8 @@ PyObject* generator_reduce(PyObject* o, PyObject*) {
     uint8_t state[Generator::kStateBytes];
     read_state(o, state);
     Ref bytes(check(PyBytes_FromStringAndSize(reinterpret_cast<char*>(state), sizeof state)));
-    return check(Py_BuildValue("(O(s)O)", Py_TYPE(o), to_string(self_generator(o).device).c_str(), bytes.get()));
+    return check(Py_BuildValue("(O(s)O)", Py_TYPE(o), to_string(self_generator(o).device).c_str(),
+                               bytes.get()));
   });
 }
 PyObject* generator_setstate(PyObject* o, PyObject* state) {
@@ -167,19 +172,29 @@ PyMethodDef methods[] = {
     {"initial_seed", initial_seed, METH_NOARGS, "The seed from which the numbers started."},
     {"get_state", get_state, METH_NOARGS, "The state as a tensor of bytes, in PyTorch's layout."},
     {"set_state", set_state, METH_O, "Goes on from a state that get_state returned."},
-    {"clone_state", clone_state, METH_NOARGS, "Another generator that goes on with the same numbers."},
+    {"clone_state", clone_state, METH_NOARGS,
+     "Another generator that goes on with the same numbers."},
     {"__reduce__", generator_reduce, METH_NOARGS, nullptr},
     {"__setstate__", generator_setstate, METH_O, nullptr},
     {}};
-PyGetSetDef getset[] = {{"device", get_device, nullptr, "The device of the tensors that it fills.", nullptr}, {}};
-PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyGenerator, weakrefs), READONLY, nullptr}, {}};
-PyType_Slot slots[] = {{Py_tp_new, (void*)generator_new}, {Py_tp_dealloc, (void*)generator_dealloc},
-                       {Py_tp_methods, methods}, {Py_tp_getset, getset}, {Py_tp_members, members},
-                       {Py_tp_doc, (void*)"Generator(device='cpu'): a source of random numbers with its own state."}, {}};
-PyType_Spec spec = {"facula.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+PyGetSetDef getset[] = {
+    {"device", get_device, nullptr, "The device of the tensors that it fills.", nullptr}, {}};
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(PyGenerator, weakrefs), READONLY, nullptr}, {}};
+PyType_Slot slots[] = {
+    {Py_tp_new, (void*)generator_new},
+    {Py_tp_dealloc, (void*)generator_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {Py_tp_doc, (void*)"Generator(device='cpu'): a source of random numbers with its own state."},
+    {}};
+PyType_Spec spec = {"facula.Generator", sizeof(PyGenerator), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
-PyMethodDef functions[] = {
-    {"_default_generator", make_default_generator, METH_NOARGS, "The generator of draws that name none."}, {}};
+PyMethodDef functions[] = {{"_default_generator", make_default_generator, METH_NOARGS,
+                            "The generator of draws that name none."},
+                           {}};
 
 }  // namespace
 

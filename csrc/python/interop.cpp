@@ -40,13 +40,15 @@ Tensor tensor_over_buffer(Buffer& buffer, char* at, size_t bytes, IntSpan sizes,
 }
 
 Tensor tensor_from_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset) {
-  if (!PyObject_CheckBuffer(o)) value_error("object does not implement Python buffer protocol: ", type_name(o));
+  if (!PyObject_CheckBuffer(o))
+    value_error("object does not implement Python buffer protocol: ", type_name(o));
   Buffer buffer(o, PyBUF_SIMPLE);
   int64_t length = buffer.view->len, item = int64_t(item_size(dtype));
   if (length <= 0 || count == 0)
     value_error("both buffer length (", length, ") and count (", count, ") must not be 0");
   if (offset < 0 || offset >= length)
-    value_error("offset (", offset, " bytes) must be non-negative and no greater than buffer length (", length,
+    value_error("offset (", offset,
+                " bytes) must be non-negative and no greater than buffer length (", length,
                 " bytes) minus 1");
   int64_t available = length - offset;
   if (count < 0) {
@@ -58,18 +60,20 @@ Tensor tensor_from_buffer(PyObject* o, DType dtype, int64_t count, int64_t offse
     value_error("requested buffer length (", count, " * ", item, " bytes) after offset (", offset,
                 " bytes) must not be greater than actual buffer length (", length, " bytes)");
   }
-  return tensor_over_buffer(buffer, static_cast<char*>(buffer.view->buf) + offset, size_t(count * item), Dims{count},
-                            Dims{1}, dtype);
+  return tensor_over_buffer(buffer, static_cast<char*>(buffer.view->buf) + offset,
+                            size_t(count * item), Dims{count}, Dims{1}, dtype);
 }
 
 // ---- the array interface, version 3 (a dict; see NumPy's "The array interface protocol")
 
 Dims dims_of(PyObject* sequence, const char* what) {
   if (!PyTuple_Check(sequence) && !PyList_Check(sequence))
-    type_error("__array_interface__: ", what, " must be a tuple of ints, not ", type_name(sequence));
+    type_error("__array_interface__: ", what, " must be a tuple of ints, not ",
+               type_name(sequence));
   Ref items(check(PySequence_Tuple(sequence)));
   Py_ssize_t n = PyTuple_GET_SIZE(items.get());
-  if (n > kMaxDims) value_error("a tensor has at most ", kMaxDims, " dimensions, this array has ", n);
+  if (n > kMaxDims)
+    value_error("a tensor has at most ", kMaxDims, " dimensions, this array has ", n);
   Dims dims;
   for (Py_ssize_t i = 0; i < n; ++i) dims.push_back(index_of(PyTuple_GET_ITEM(items.get(), i)));
   return dims;
@@ -85,10 +89,13 @@ DType dtype_of_typestr(PyObject* o) {
   long bytes = std::strlen(s) >= 3 ? std::strtol(s + 2, &end, 10) : 0;
   DType d = end && *end == 0 ? dtype_of_kind(s[1], bytes) : DType::None;
   if (d == DType::None)
-    type_error("can't convert an array of type '", s, "'. The only supported types are: ", supported_array_dtypes());
+    type_error("can't convert an array of type '", s,
+               "'. The only supported types are: ", supported_array_dtypes());
   char foreign = std::endian::native == std::endian::little ? '>' : '<';
   if (s[0] == foreign && bytes > 1)
-    value_error("the array has byte order different from the native byte order; convert it to native order first");
+    value_error(
+        "the array has byte order different from the native byte order; convert it to native order "
+        "first");
   return d;
 }
 
@@ -109,9 +116,12 @@ Tensor tensor_from_interface(PyObject* o, PyObject* interface) {
   Dims strides = contiguous_strides(sizes);
   if (PyObject* given = entry("strides")) {
     strides = dims_of(given, "strides");
-    if (strides.size() != sizes.size()) value_error("__array_interface__: strides and shape differ in length");
+    if (strides.size() != sizes.size())
+      value_error("__array_interface__: strides and shape differ in length");
     for (int64_t& s : strides) {
-      if (s % item) value_error("the array's strides are not a multiple of the element byte size; copy it first");
+      if (s % item)
+        value_error(
+            "the array's strides are not a multiple of the element byte size; copy it first");
       s /= item;
     }
   }
@@ -119,7 +129,8 @@ Tensor tensor_from_interface(PyObject* o, PyObject* interface) {
 
   PyObject* data = entry("data");
   if (data && PyTuple_Check(data)) {
-    if (PyTuple_GET_SIZE(data) != 2) value_error("__array_interface__: data must be (address, read-only flag)");
+    if (PyTuple_GET_SIZE(data) != 2)
+      value_error("__array_interface__: data must be (address, read-only flag)");
     Ref number(check(PyNumber_Long(PyTuple_GET_ITEM(data, 0))));
     void* address = PyLong_AsVoidPtr(number.get());
     if (PyErr_Occurred()) throw PythonError{};
@@ -127,7 +138,8 @@ Tensor tensor_from_interface(PyObject* o, PyObject* interface) {
     if (check(PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)))) warn_not_writable("array");
     // The interface may own what the address points to, so it is kept with the object.
     Ref keep(check(PyTuple_Pack(2, o, interface)));
-    Storage* s = borrow_storage(bytes ? address : nullptr, bytes, Device{}, release_object, nullptr);
+    Storage* s =
+        borrow_storage(bytes ? address : nullptr, bytes, Device{}, release_object, nullptr);
     s->context = keep.release();
     return tensor_on_storage(s, sizes, strides, 0, dtype);
   }
@@ -135,9 +147,10 @@ Tensor tensor_from_interface(PyObject* o, PyObject* interface) {
   PyObject* start = entry("offset");
   int64_t offset = start ? index_of(start) : 0;
   if (offset < 0 || offset > buffer.view->len || bytes > size_t(buffer.view->len - offset))
-    value_error("__array_interface__: shape ", IntSpan(sizes), " at offset ", offset, " does not fit into a buffer of ",
-                int64_t(buffer.view->len), " bytes");
-  return tensor_over_buffer(buffer, static_cast<char*>(buffer.view->buf) + offset, bytes, sizes, strides, dtype);
+    value_error("__array_interface__: shape ", IntSpan(sizes), " at offset ", offset,
+                " does not fit into a buffer of ", int64_t(buffer.view->len), " bytes");
+  return tensor_over_buffer(buffer, static_cast<char*>(buffer.view->buf) + offset, bytes, sizes,
+                            strides, dtype);
 }
 
 // ---- asarray, as_tensor, frombuffer
@@ -146,21 +159,26 @@ enum class Copy { IfNeeded, Always, Never };
 
 Copy copy_of(PyObject* o) {
   if (!o || o == Py_None) return Copy::IfNeeded;
-  if (!PyBool_Check(o)) type_error("asarray(): argument 'copy' must be bool or None, not ", type_name(o));
+  if (!PyBool_Check(o))
+    type_error("asarray(): argument 'copy' must be bool or None, not ", type_name(o));
   return o == Py_True ? Copy::Always : Copy::Never;
 }
 DType optional_dtype(PyObject* o) { return o && o != Py_None ? dtype_of(o) : DType::None; }
-Device optional_device(PyObject* o) { return o && o != Py_None ? resolve_device(device_of(o)) : kNoDevice; }
+Device optional_device(PyObject* o) {
+  return o && o != Py_None ? resolve_device(device_of(o)) : kNoDevice;
+}
 
 bool is_plain_data(PyObject* o) {  // what most calls pass, and what has no array protocol
-  return PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyUnicode_Check(o) || o == Py_None || is_number(o);
+  return PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyUnicode_Check(o) || o == Py_None ||
+         is_number(o);
 }
 
 PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"data", "dtype", "device", nullptr};
     PyObject *data, *dtype_arg = nullptr, *device_arg = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", const_cast<char**>(names), &data, &dtype_arg, &device_arg))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", const_cast<char**>(names),
+                                     &data, &dtype_arg, &device_arg))
       throw PythonError{};
     DType dtype = optional_dtype(dtype_arg);
     Device device = optional_device(device_arg);
@@ -181,8 +199,8 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"obj", "dtype", "device", "copy", "requires_grad", nullptr};
     PyObject *o, *dtype_arg = nullptr, *device_arg = nullptr, *copy_arg = nullptr;
     int want_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOp:asarray", const_cast<char**>(names), &o, &dtype_arg, &device_arg,
-                                     &copy_arg, &want_grad))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOp:asarray", const_cast<char**>(names), &o,
+                                     &dtype_arg, &device_arg, &copy_arg, &want_grad))
       throw PythonError{};
     DType dtype = optional_dtype(dtype_arg);
     Device device = optional_device(device_arg);
@@ -200,12 +218,15 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
       bool other_dtype = dtype != DType::None && dtype != t.dtype();
       bool other_device = device.type != DeviceType::None && device != t.device();
       if (copy == Copy::Never && other_device)
-        value_error("can't alias tensor from device '", t.device(), "' to '", device, "'; leave copy=False out");
+        value_error("can't alias tensor from device '", t.device(), "' to '", device,
+                    "'; leave copy=False out");
       if (copy == Copy::Never && other_dtype)
-        value_error("can't alias tensor with dtype ", t.dtype(), " into dtype ", dtype, "; leave copy=False out");
+        value_error("can't alias tensor with dtype ", t.dtype(), " into dtype ", dtype,
+                    "; leave copy=False out");
       t = convert_tensor(t, dtype, device, copy == Copy::Always);
     } else {
-      if (copy == Copy::Never) value_error("can't alias arbitrary sequence into a tensor; leave copy=False out");
+      if (copy == Copy::Never)
+        value_error("can't alias arbitrary sequence into a tensor; leave copy=False out");
       t = tensor_from_data(o, dtype, device);
     }
     if (want_grad) set_requires_grad(t, true);
@@ -220,8 +241,8 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     PyObject *o, *dtype_arg = nullptr;
     Py_ssize_t count = -1, offset = 0;
     int want_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|Onnp:frombuffer", const_cast<char**>(names), &o, &dtype_arg, &count,
-                                     &offset, &want_grad))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|Onnp:frombuffer", const_cast<char**>(names),
+                                     &o, &dtype_arg, &count, &offset, &want_grad))
       throw PythonError{};
     if (!dtype_arg) type_error("frombuffer() missing 1 required argument: 'dtype'");
     if (!is_dtype(dtype_arg))
@@ -246,19 +267,25 @@ PyMethodDef functions[] = {
              "as_tensor(data, dtype=None, device=None) -> Tensor\n\n"
              "``data`` as a tensor, over the same memory where dtype and device allow it.\n\n"
              "Example::\n\n    >>> facula.as_tensor([1, 2])\n    tensor([1, 2])\n"),
-    KEYWORDS("_asarray", asarray,
-             "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor\n\n"
-             "``obj`` as a tensor: a tensor, array, DLPack exporter, buffer, number or sequence. Memory is\n"
-             "shared where it can be; ``copy=True`` always copies, ``copy=False`` never does. A buffer is\n"
-             "read as elements of ``dtype``.\n\n"
-             "Example::\n\n    >>> facula.asarray(bytearray(8), dtype=facula.float32)\n    tensor([0., 0.])\n"),
+    KEYWORDS(
+        "_asarray", asarray,
+        "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor\n\n"
+        "``obj`` as a tensor: a tensor, array, DLPack exporter, buffer, number or sequence. Memory "
+        "is\n"
+        "shared where it can be; ``copy=True`` always copies, ``copy=False`` never does. A buffer "
+        "is\n"
+        "read as elements of ``dtype``.\n\n"
+        "Example::\n\n    >>> facula.asarray(bytearray(8), dtype=facula.float32)\n    tensor([0., "
+        "0.])\n"),
     KEYWORDS("_frombuffer", frombuffer,
              "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor\n\n"
-             "A one-dimensional tensor over the memory of an object with the buffer protocol, which cannot\n"
+             "A one-dimensional tensor over the memory of an object with the buffer protocol, "
+             "which cannot\n"
              "be resized while the tensor lives.\n\n"
              "Example::\n\n    >>> facula.frombuffer(bytearray(b'ab'), dtype=facula.uint8)\n"
              "    tensor([97, 98], dtype=facula.uint8)\n"),
-    {"_set_warn_always", set_warn_always, METH_O, "Shows warnings that come once every time (for tests)."},
+    {"_set_warn_always", set_warn_always, METH_O,
+     "Shows warnings that come once every time (for tests)."},
     {"_is_warn_always_enabled", is_warn_always_enabled, METH_NOARGS, "What _set_warn_always set."},
     {}};
 
@@ -288,7 +315,8 @@ void release_buffer(Storage* s) {
 }
 
 size_t checked_extent(IntSpan sizes, Dims& strides, DType dtype) {
-  if (sizes.size() > kMaxDims) value_error("a tensor has at most ", kMaxDims, " dimensions, this array has ", sizes.size());
+  if (sizes.size() > kMaxDims)
+    value_error("a tensor has at most ", kMaxDims, " dimensions, this array has ", sizes.size());
   int64_t numel = checked_numel(sizes);
   if (numel == 0) {
     strides = contiguous_strides(sizes);
@@ -298,11 +326,15 @@ size_t checked_extent(IntSpan sizes, Dims& strides, DType dtype) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (strides[i] < 0 && sizes[i] == 1) strides[i] = 1;
     if (strides[i] < 0)
-      value_error("at least one stride in the given array is negative, and tensors with negative strides are not supported. "
-                  "Copy the array first, with array.copy()");
+      value_error(
+          "at least one stride in the given array is negative, and tensors with negative strides "
+          "are not supported. "
+          "Copy the array first, with array.copy()");
     int64_t reach;
-    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last))
-      value_error("sizes ", sizes, " and strides ", IntSpan(strides), " overflow the address range");
+    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
+        __builtin_add_overflow(last, reach, &last))
+      value_error("sizes ", sizes, " and strides ", IntSpan(strides),
+                  " overflow the address range");
   }
   if (__builtin_mul_overflow(last + 1, int64_t(item_size(dtype)), &bytes))
     value_error("sizes ", sizes, " and strides ", IntSpan(strides), " overflow the address range");
@@ -318,9 +350,11 @@ void warn_once(bool& shown, const char* text) {
 void warn_not_writable(const char* what) {
   static bool shown = false;
   if (shown && !g_warn_always) return;
-  std::string message = text("The given ", what, " is not writable, and tensors are always writable: writing to this tensor "
-                             "changes memory that was meant to stay as it is. Copy the ", what,
-                             " first, or make it writable. This warning is shown once in a program.");
+  std::string message =
+      text("The given ", what,
+           " is not writable, and tensors are always writable: writing to this tensor "
+           "changes memory that was meant to stay as it is. Copy the ",
+           what, " first, or make it writable. This warning is shown once in a program.");
   warn_once(shown, message.c_str());
 }
 
@@ -346,8 +380,8 @@ Tensor convert_tensor(const Tensor& t, DType dtype, Device device, bool copy) {
   return op::_to_copy(t, dtype, device);
 }
 
-PyObject* call_method_override(PyObject* self, const char* name, PyObject* const* args, Py_ssize_t count,
-                               PyObject* names) {
+PyObject* call_method_override(PyObject* self, const char* name, PyObject* const* args,
+                               Py_ssize_t count, PyObject* names) {
   if (Py_TYPE(self) == tensor_type && !override_active()) return nullptr;
   if (!torch_function_enabled()) return nullptr;
   std::vector<PyObject*> overloaded;
@@ -374,7 +408,8 @@ Tensor share_array(PyObject* o) {
     type_error("a class cannot become a tensor, got ", reinterpret_cast<PyTypeObject*>(o)->tp_name);
   if (is_ndarray(o)) return tensor_from_ndarray(o);
   if (is_dlpack_capsule(o)) return tensor_from_dlpack(o);
-  if (Ref interface = optional_attribute(o, "__array_interface__")) return tensor_from_interface(o, interface.get());
+  if (Ref interface = optional_attribute(o, "__array_interface__"))
+    return tensor_from_interface(o, interface.get());
   if (optional_attribute(o, "__dlpack__")) return tensor_from_dlpack(o);
   if (Ref method = optional_attribute(o, "__array__")) {
     Ref array(check(PyObject_CallNoArgs(method.get())));

@@ -31,11 +31,16 @@ void fix_memory(Storage* s);
 void warn_once(bool& shown, const char* text);
 void warn_not_writable(const char* what);
 
+// ---- storages
+bool is_storage(PyObject* o);
+Storage* storage_of(PyObject* o);
+void init_set_storage();  // the methods of Tensor that deal with storages
+
 // ---- dtypes in the words of the protocols
 // Kinds are NumPy's: b(ool), i(nt), u(int), f(loat), c(omplex). DType::None when there is no such.
 DType dtype_of_kind(char kind, int64_t bytes);
-char kind_of(DType d);              // 0 for dtypes that only DLPack knows
-std::string typestr_of(DType d);    // "<f4"
+char kind_of(DType d);            // 0 for dtypes that only DLPack knows
+std::string typestr_of(DType d);  // "<f4"
 const char* supported_array_dtypes();
 
 // ---- arrays into tensors
@@ -53,8 +58,8 @@ Device resolve_device(Device d);                        // with the index that t
 // Like Tensor.to, without the GIL when there is much to copy.
 Tensor convert_tensor(const Tensor& t, DType dtype, Device device, bool copy);
 // What a __torch_function__ override makes of a method call, or null when there is none.
-PyObject* call_method_override(PyObject* self, const char* name, PyObject* const* args, Py_ssize_t count,
-                               PyObject* names);
+PyObject* call_method_override(PyObject* self, const char* name, PyObject* const* args,
+                               Py_ssize_t count, PyObject* names);
 void add_properties(PyTypeObject* type, PyGetSetDef* properties);
 
 void init_numpy(PyObject* module);

@@ -1,5 +1,6 @@
-// Arrays into tensors and tensors into arrays, through NumPy's public protocols: the buffer protocol
-// and the array interface. NumPy is imported when somebody asks for an array, never before.
+// Arrays into tensors and tensors into arrays, through NumPy's public protocols: the buffer
+// protocol and the array interface. NumPy is imported when somebody asks for an array, never
+// before.
 #include <bit>
 #include <cstring>
 
@@ -14,7 +15,8 @@ constexpr bool kLittle = std::endian::native == std::endian::little;
 // A function of the numpy module, imported on first use.
 PyObject* numpy_function(const char* name, PyObject*& cached) {
   if (!cached) cached = import_attribute("numpy", name);
-  if (!cached) raise_python(PyExc_RuntimeError, "Numpy is not available: install it to exchange arrays");
+  if (!cached)
+    raise_python(PyExc_RuntimeError, "Numpy is not available: install it to exchange arrays");
   return cached;
 }
 
@@ -26,7 +28,8 @@ PyObject* numpy_function(const char* name, PyObject*& cached) {
   Ref name(check(PyObject_GetAttrString(type.get(), "__name__")));
   const char* text = PyUnicode_AsUTF8(name.get());
   if (!text) throw PythonError{};
-  type_error("can't convert np.ndarray of type numpy.", text, ". The only supported types are: ", supported_array_dtypes());
+  type_error("can't convert np.ndarray of type numpy.", text,
+             ". The only supported types are: ", supported_array_dtypes());
 }
 
 // Struct-module formats as NumPy writes them: an optional byte order and a letter, 'Z' for complex.
@@ -38,7 +41,8 @@ DType dtype_of_format(const char* format, int64_t bytes, bool& foreign_order) {
   if (complex) ++format;
   if (!*format || format[1]) return DType::None;
   if (complex) return std::strchr("fd", *format) ? dtype_of_kind('c', bytes) : DType::None;
-  // The letters of integers have different sizes under different byte orders: the item size decides.
+  // The letters of integers have different sizes under different byte orders: the item size
+  // decides.
   if (std::strchr("bhilqn", *format)) return dtype_of_kind('i', bytes);
   if (std::strchr("BHILQN", *format)) return dtype_of_kind('u', bytes);
   if (std::strchr("efdg", *format)) return dtype_of_kind('f', bytes);
@@ -96,8 +100,10 @@ PyObject* memory_struct(PyObject* o, void*) {
 }
 
 PyGetSetDef memory_getset[] = {{"__array_struct__", memory_struct, nullptr, nullptr, nullptr}, {}};
-PyType_Slot memory_slots[] = {{Py_tp_dealloc, (void*)memory_dealloc}, {Py_tp_getset, memory_getset},
-                              {Py_tp_doc, (void*)"The memory of a tensor under an array."}, {}};
+PyType_Slot memory_slots[] = {{Py_tp_dealloc, (void*)memory_dealloc},
+                              {Py_tp_getset, memory_getset},
+                              {Py_tp_doc, (void*)"The memory of a tensor under an array."},
+                              {}};
 PyType_Spec memory_spec = {"facula._C.ArrayMemory", sizeof(PyMemory), sizeof(Py_intptr_t),
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, memory_slots};
 
@@ -110,8 +116,15 @@ PyObject* ndarray_over(const Tensor& t) {
     dims[i] = Py_intptr_t(t.sizes()[i]);
     dims[n + i] = Py_intptr_t(t.strides()[i] * int64_t(t.item_size()));
   }
-  m->interface = {2, int(n), kind_of(t.dtype()), int(t.item_size()), kAligned | kNotSwapped | kWriteable,
-                  dims, dims + n, t.numel() ? t.data() : nullptr, nullptr};
+  m->interface = {2,
+                  int(n),
+                  kind_of(t.dtype()),
+                  int(t.item_size()),
+                  kAligned | kNotSwapped | kWriteable,
+                  dims,
+                  dims + n,
+                  t.numel() ? t.data() : nullptr,
+                  nullptr};
   t->storage->retain();
   m->storage = t->storage;
   fix_memory(t->storage);
@@ -122,14 +135,19 @@ PyObject* ndarray_over(const Tensor& t) {
 PyObject* to_ndarray(const Tensor& given, bool force) {
   Tensor t = given;
   if (!t.is_cpu() && (t.is_meta() || !force))
-    type_error("can't convert ", t.device(), " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
+    type_error(
+        "can't convert ", t.device(),
+        " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
   if (requires_grad(t)) {
     if (!force)
-      runtime_error("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+      runtime_error(
+          "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     t = detach_tensor(t);
   }
   if (!t.is_cpu()) t = convert_tensor(t, DType::None, Device{}, false);
-  if (!kind_of(t.dtype())) type_error("Got unsupported ScalarType ", legacy_dtype_name(t.dtype()), ": NumPy has no such dtype. Convert first, with Tensor.float()");
+  if (!kind_of(t.dtype()))
+    type_error("Got unsupported ScalarType ", legacy_dtype_name(t.dtype()),
+               ": NumPy has no such dtype. Convert first, with Tensor.float()");
   return ndarray_over(t);
 }
 
@@ -145,11 +163,14 @@ bool keyword_is(PyObject* names, Py_ssize_t k, const char* name) {
 PyObject* numpy(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
     if (PyObject* r = call_method_override(self, "numpy", args, n, names)) return r;
-    if (n > 0) type_error("numpy() takes 0 positional arguments but ", n, n == 1 ? " was given" : " were given");
+    if (n > 0)
+      type_error("numpy() takes 0 positional arguments but ", n,
+                 n == 1 ? " was given" : " were given");
     bool force = false;
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k) {
       if (!keyword_is(names, k, "force")) unexpected_keyword("numpy", names, k);
-      if (!PyBool_Check(args[k])) type_error("numpy(): argument 'force' must be bool, not ", type_name(args[k]));
+      if (!PyBool_Check(args[k]))
+        type_error("numpy(): argument 'force' must be bool, not ", type_name(args[k]));
       force = args[k] == Py_True;
     }
     return to_ndarray(unwrap(self), force);
@@ -159,7 +180,8 @@ PyObject* numpy(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* n
 PyObject* array_method(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
     if (PyObject* r = call_method_override(self, "__array__", args, n, names)) return r;
-    if (n > 2) type_error("__array__() takes at most 2 positional arguments but ", n, " were given");
+    if (n > 2)
+      type_error("__array__() takes at most 2 positional arguments but ", n, " were given");
     PyObject* dtype = n > 0 ? args[0] : Py_None;
     PyObject* copy = n > 1 ? args[1] : Py_None;
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k) {
@@ -167,7 +189,8 @@ PyObject* array_method(PyObject* self, PyObject* const* args, Py_ssize_t n, PyOb
       else if (keyword_is(names, k, "copy")) copy = args[n + k];
       else unexpected_keyword("__array__", names, k);
     }
-    bool must_copy = copy != Py_None && check(PyObject_IsTrue(copy)), must_share = copy != Py_None && !must_copy;
+    bool must_copy = copy != Py_None && check(PyObject_IsTrue(copy)),
+         must_share = copy != Py_None && !must_copy;
     Ref array(to_ndarray(unwrap(self), false));
     Ref result = array;
     if (dtype != Py_None) {
@@ -176,9 +199,11 @@ PyObject* array_method(PyObject* self, PyObject* const* args, Py_ssize_t n, PyOb
       Ref named(check(Py_BuildValue("{s:O}", "copy", Py_False)));
       result = Ref(check(PyObject_Call(astype.get(), positional.get(), named.get())));
       if (must_share && result.get() != array.get())
-        value_error("Unable to avoid copy while creating an array of another dtype; leave copy=False out");
+        value_error(
+            "Unable to avoid copy while creating an array of another dtype; leave copy=False out");
     }
-    if (must_copy && result.get() == array.get()) return check(PyObject_CallMethod(array.get(), "copy", nullptr));
+    if (must_copy && result.get() == array.get())
+      return check(PyObject_CallMethod(array.get(), "copy", nullptr));
     return result.release();
   });
 }
@@ -206,16 +231,18 @@ PyObject* array_interface(PyObject* self, void*) {
         no_attribute("this subclass of Tensor converts itself in __array__");
     }
     if (!t.is_cpu() || requires_grad(t) || !kind_of(t.dtype()))
-      no_attribute("only CPU tensors of NumPy's dtypes that do not require grad have __array_interface__");
+      no_attribute(
+          "only CPU tensors of NumPy's dtypes that do not require grad have __array_interface__");
     fix_memory(t->storage);
     Dims byte_strides(t.strides());
     for (int64_t& s : byte_strides) s *= int64_t(t.item_size());
     Ref shape(make_tuple(t.sizes())), memory(wrap_storage(t->storage));
     Ref strides(t.is_contiguous() ? Py_NewRef(Py_None) : make_tuple(byte_strides));
     // The storage and not an address: whoever makes an array of this keeps the memory alive.
-    return check(Py_BuildValue("{s:O,s:s,s:O,s:O,s:L,s:i}", "shape", shape.get(), "typestr", typestr_of(t.dtype()).c_str(),
-                               "strides", strides.get(), "data", memory.get(), "offset",
-                               static_cast<long long>(t.numel() ? t.offset() * int64_t(t.item_size()) : 0), "version", 3));
+    return check(Py_BuildValue(
+        "{s:O,s:s,s:O,s:O,s:L,s:i}", "shape", shape.get(), "typestr", typestr_of(t.dtype()).c_str(),
+        "strides", strides.get(), "data", memory.get(), "offset",
+        static_cast<long long>(t.numel() ? t.offset() * int64_t(t.item_size()) : 0), "version", 3));
   });
 }
 
@@ -223,18 +250,24 @@ PyObject* cuda_array_interface(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = unwrap(self);
     if (!t.is_cuda())
-      no_attribute(text("Can't get __cuda_array_interface__ on a tensor on ", t.device(),
-                        ". If CUDA data is required use tensor.cuda() to copy tensor to device memory."));
+      no_attribute(
+          text("Can't get __cuda_array_interface__ on a tensor on ", t.device(),
+               ". If CUDA data is required use tensor.cuda() to copy tensor to device memory."));
     if (requires_grad(t))
-      runtime_error("Can't get __cuda_array_interface__ on Tensor that requires grad. Use tensor.detach() first.");
-    if (!kind_of(t.dtype())) no_attribute(text(t.dtype(), " has no __cuda_array_interface__; use DLPack"));
+      runtime_error(
+          "Can't get __cuda_array_interface__ on Tensor that requires grad. Use tensor.detach() "
+          "first.");
+    if (!kind_of(t.dtype()))
+      no_attribute(text(t.dtype(), " has no __cuda_array_interface__; use DLPack"));
     fix_memory(t->storage);
     Dims byte_strides(t.strides());
     for (int64_t& s : byte_strides) s *= int64_t(t.item_size());
-    Ref shape(make_tuple(t.sizes())), strides(t.is_contiguous() ? Py_NewRef(Py_None) : make_tuple(byte_strides));
+    Ref shape(make_tuple(t.sizes())),
+        strides(t.is_contiguous() ? Py_NewRef(Py_None) : make_tuple(byte_strides));
     Ref address(check(PyLong_FromVoidPtr(t.numel() ? t.data() : nullptr)));
-    return check(Py_BuildValue("{s:O,s:s,s:O,s:(OO),s:i}", "shape", shape.get(), "typestr", typestr_of(t.dtype()).c_str(),
-                               "strides", strides.get(), "data", address.get(), Py_False, "version", 2));
+    return check(Py_BuildValue("{s:O,s:s,s:O,s:(OO),s:i}", "shape", shape.get(), "typestr",
+                               typestr_of(t.dtype()).c_str(), "strides", strides.get(), "data",
+                               address.get(), Py_False, "version", 2));
   });
 }
 
@@ -242,19 +275,22 @@ PyObject* cuda_array_interface(PyObject* self, void*) {
 PyMethodDef methods[] = {
     FAST("numpy", numpy,
          "numpy(*, force=False) -> numpy.ndarray\n\n"
-         "An array over the memory of this tensor. ``force=True`` detaches and copies to the host first.\n\n"
+         "An array over the memory of this tensor. ``force=True`` detaches and copies to the host "
+         "first.\n\n"
          "Example::\n\n    >>> facula.ones(2).numpy()\n    array([1., 1.], dtype=float32)\n"),
     FAST("__array__", array_method, "__array__(dtype=None, copy=None): what numpy.asarray calls."),
     FAST("__array_wrap__", array_wrap, "Makes tensors of the results of NumPy's functions."),
     {}};
-PyGetSetDef properties[] = {
-    {"__array_interface__", array_interface, nullptr, "The memory of a CPU tensor in NumPy's array interface.", nullptr},
-    {"__cuda_array_interface__", cuda_array_interface, nullptr, "The memory of a CUDA tensor for other libraries.", nullptr},
-    {}};
+PyGetSetDef properties[] = {{"__array_interface__", array_interface, nullptr,
+                             "The memory of a CPU tensor in NumPy's array interface.", nullptr},
+                            {"__cuda_array_interface__", cuda_array_interface, nullptr,
+                             "The memory of a CUDA tensor for other libraries.", nullptr},
+                            {}};
 PyMethodDef functions[] = {
     {"_from_numpy", from_numpy, METH_O,
      "from_numpy(ndarray) -> Tensor\n\n"
-     "A tensor over the memory of an array, which it keeps alive: writes on either side show on the other.\n\n"
+     "A tensor over the memory of an array, which it keeps alive: writes on either side show on "
+     "the other.\n\n"
      "Example::\n\n    >>> facula.from_numpy(numpy.array([1, 2]))\n    tensor([1, 2])\n"},
     {}};
 
@@ -284,7 +320,8 @@ std::string typestr_of(DType d) {
 }
 
 const char* supported_array_dtypes() {
-  return "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.";
+  return "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, "
+         "uint32, uint16, uint8, and bool.";
 }
 
 bool is_ndarray(PyObject* o) {
@@ -306,7 +343,8 @@ Tensor tensor_from_ndarray(PyObject* array) {
   } view;
   if (PyObject_GetBuffer(array, &view.b, PyBUF_RECORDS_RO) < 0) {
     view.b.obj = nullptr;  // nothing to release
-    if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError)) throw PythonError{};
+    if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError))
+      throw PythonError{};
     PyErr_Clear();
     unsupported_array(array);  // dtypes without a format, such as datetime64
   }
@@ -315,18 +353,23 @@ Tensor tensor_from_ndarray(PyObject* array) {
   DType dtype = dtype_of_format(view.b.format, item, foreign_order);
   if (dtype == DType::None) unsupported_array(array);
   if (foreign_order)
-    value_error("given numpy array has byte order different from the native byte order; convert it first, with "
-                "array.astype(array.dtype.newbyteorder('='))");
+    value_error(
+        "given numpy array has byte order different from the native byte order; convert it first, "
+        "with "
+        "array.astype(array.dtype.newbyteorder('='))");
   Dims sizes, strides;
   for (int i = 0; i < view.b.ndim; ++i) {
     sizes.push_back(view.b.shape[i]);
     if (view.b.strides[i] % item && view.b.shape[i] > 1)
-      value_error("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.");
+      value_error(
+          "given numpy array strides not a multiple of the element byte size. Copy the numpy array "
+          "to reallocate the memory.");
     strides.push_back(view.b.strides[i] / item);
   }
   size_t bytes = checked_extent(sizes, strides, dtype);
   if (view.b.readonly) warn_not_writable("NumPy array");
-  Storage* s = borrow_storage(bytes ? view.b.buf : nullptr, bytes, Device{}, release_object, nullptr);
+  Storage* s =
+      borrow_storage(bytes ? view.b.buf : nullptr, bytes, Device{}, release_object, nullptr);
   s->context = Py_NewRef(array);
   return tensor_on_storage(s, sizes, strides, 0, dtype);
 }

@@ -90,11 +90,14 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
   ParseArena arena;
   Parsed parsed;
   const Overload* chosen = nullptr;
-  for (int i = 0; i < self->count && !chosen; ++i) {
-    const Overload& o = self->overloads[i];
-    if (i) arena.reset();
-    parsed.out = nullptr;
-    if (parse_arguments(*o.op, o.variants & kPyOut && !self->in_place, args, count, names, arena, parsed, nullptr)) chosen = &o;
+  for (int pass = self->count > 1 ? 0 : 1; pass < 2 && !chosen; ++pass) {
+    arena.tensors_as_numbers = pass == 1;
+    for (int i = 0; i < self->count && !chosen; ++i) {
+      const Overload& o = self->overloads[i];
+      if (i || pass) arena.reset();
+      parsed.out = nullptr;
+      if (parse_arguments(*o.op, o.variants & kPyOut && !self->in_place, args, count, names, arena, parsed, nullptr)) chosen = &o;
+    }
   }
   if (!chosen) raise_misfit(self, args, count, names);
   const OpDef& op = *chosen->op;

@@ -45,7 +45,7 @@ bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
     case ArgType::Scalar:
       if (is_tensor(o)) {
         const Tensor& t = unwrap(o);
-        if (t.dim() != 0 || requires_grad(t)) return false;
+        if (!arena.tensors_as_numbers || t.dim() != 0 || requires_grad(t)) return false;
         out = arena.number(item_of(t));
         return true;
       }
@@ -53,7 +53,7 @@ bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
       out = arena.number(scalar_of(o));
       return true;
     case ArgType::Int:
-      if (!is_int_argument(o)) return false;
+      if (!is_int_argument(o) || (!arena.tensors_as_numbers && is_tensor(o))) return false;
       out = Value(index_of(o));
       return true;
     case ArgType::Float:

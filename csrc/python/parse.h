@@ -10,6 +10,10 @@ namespace facula::python {
 // Memory for parsed lists and complex numbers during one call.
 class ParseArena {
  public:
+  // Whether a 0-dim tensor may stand for an int or a number. Tried only after the overloads that take
+  // a tensor in its place: max(x, other) against max(x, dim).
+  bool tensors_as_numbers = true;
+
   int64_t* ints(size_t n) {
     if (used_ + n <= kInts) {
       int64_t* p = ints_ + used_;

@@ -1,5 +1,5 @@
-// facula.UntypedStorage: the bytes under tensors. A storage has at most one Python object at a time,
-// so that identity tells whether two tensors share memory.
+// facula.UntypedStorage: the bytes under tensors. A storage has at most one Python object at a
+// time, so that identity tells whether two tensors share memory.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,7 @@ namespace {
 
 struct PyStorage {
   PyObject_HEAD
-  Storage* storage;  // owned
+  Storage* storage;       // owned
   Py_ssize_t exports;     // buffers that are out; the memory must not move
   bool resizable_before;  // what the storage goes back to after the last export
   PyObject* weakrefs;
@@ -20,7 +20,6 @@ PyTypeObject* storage_type;
 
 PyStorage* cast(PyObject* o) { return reinterpret_cast<PyStorage*>(o); }
 Storage* self_storage(PyObject* o) { return cast(o)->storage; }
-bool is_storage(PyObject* o) { return PyObject_TypeCheck(o, storage_type); }
 
 PyObject* adopt_storage(PyTypeObject* type, Storage* s) {  // takes over the caller's reference
   PyObject* o = type->tp_alloc(type, 0);
@@ -48,7 +47,9 @@ Tensor bytes_tensor(Storage* s, int64_t start, int64_t count) {
   s->retain();
   return tensor_on_storage(s, Dims{count}, Dims{1}, start, DType::UInt8);
 }
-Tensor bytes_tensor(PyObject* o) { return bytes_tensor(self_storage(o), 0, int64_t(self_storage(o)->nbytes)); }
+Tensor bytes_tensor(PyObject* o) {
+  return bytes_tensor(self_storage(o), 0, int64_t(self_storage(o)->nbytes));
+}
 
 void refuse_meta(const Storage* s) {
   if (s->device.is_meta()) fail(ErrorKind::NotImplemented, "Not available for 'meta' device type");
@@ -86,14 +87,19 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"", "device", nullptr};
     PyObject *given = nullptr, *where = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O:UntypedStorage", const_cast<char**>(names), &given, &where))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O:UntypedStorage", const_cast<char**>(names),
+                                     &given, &where))
       throw PythonError{};
     Device device = resolve_device(where == Py_None ? default_device() : device_of(where));
     if (!given) return adopt_storage(type, allocate_storage(0, device));
-    if (is_index(given)) return adopt_storage(type, allocate_storage(size_t(byte_count(given, "UntypedStorage()")), device));
-    if (PyUnicode_Check(given)) type_error("UntypedStorage(): expected a size or a sequence of bytes, got str");
+    if (is_index(given))
+      return adopt_storage(type,
+                           allocate_storage(size_t(byte_count(given, "UntypedStorage()")), device));
+    if (PyUnicode_Check(given))
+      type_error("UntypedStorage(): expected a size or a sequence of bytes, got str");
     Ref bytes(check(PyBytes_FromObject(given)));
-    return adopt_storage(type, storage_from_bytes(PyBytes_AS_STRING(bytes.get()), size_t(PyBytes_GET_SIZE(bytes.get())), device));
+    return adopt_storage(type, storage_from_bytes(PyBytes_AS_STRING(bytes.get()),
+                                                  size_t(PyBytes_GET_SIZE(bytes.get())), device));
   });
 }
 
@@ -102,9 +108,13 @@ PyObject* rebuild_storage(PyObject*, PyObject* args) {
     PyObject *data, *where;
     if (!PyArg_ParseTuple(args, "OO:_rebuild_storage", &data, &where)) throw PythonError{};
     Device device = resolve_device(device_of(where));
-    if (is_index(data)) return adopt_storage(storage_type, allocate_storage(size_t(byte_count(data, "_rebuild_storage()")), device));
-    if (!PyBytes_Check(data)) type_error("_rebuild_storage(): expected bytes, got ", type_name(data));
-    return adopt_storage(storage_type, storage_from_bytes(PyBytes_AS_STRING(data), size_t(PyBytes_GET_SIZE(data)), device));
+    if (is_index(data))
+      return adopt_storage(
+          storage_type, allocate_storage(size_t(byte_count(data, "_rebuild_storage()")), device));
+    if (!PyBytes_Check(data))
+      type_error("_rebuild_storage(): expected bytes, got ", type_name(data));
+    return adopt_storage(storage_type, storage_from_bytes(PyBytes_AS_STRING(data),
+                                                          size_t(PyBytes_GET_SIZE(data)), device));
   });
 }
 
@@ -113,7 +123,8 @@ PyObject* rebuild_storage(PyObject*, PyObject* args) {
 Py_ssize_t storage_length(PyObject* o) { return Py_ssize_t(self_storage(o)->nbytes); }
 
 PyObject* read_byte(Storage* s, int64_t i) {
-  if (i < 0 || i >= int64_t(s->nbytes)) index_error("index ", i, " out of range for storage of size ", s->nbytes);
+  if (i < 0 || i >= int64_t(s->nbytes))
+    index_error("index ", i, " out of range for storage of size ", s->nbytes);
   return check(PyLong_FromLong(static_cast<unsigned char>(*host_bytes(s, i, 1).data())));
 }
 PyObject* storage_item(PyObject* o, Py_ssize_t i) {
@@ -128,13 +139,15 @@ std::pair<int64_t, int64_t> byte_range(Storage* s, PyObject* key) {
   if (PySlice_Check(key)) {
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(key, &start, &stop, &step) < 0) throw PythonError{};
-    if (step != 1) runtime_error("Trying to slice with a step of ", step, ", but only a step of 1 is supported");
+    if (step != 1)
+      runtime_error("Trying to slice with a step of ", step, ", but only a step of 1 is supported");
     Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
     return {start, count};
   }
   if (!is_index(key)) type_error("can't index a facula.UntypedStorage with ", type_name(key));
   int64_t given = index_of(key), i = given < 0 ? given + size : given;
-  if (i < 0 || i >= size) index_error("index ", given, " out of range for storage of size ", s->nbytes);
+  if (i < 0 || i >= size)
+    index_error("index ", given, " out of range for storage of size ", s->nbytes);
   return {i, 1};
 }
 
@@ -152,15 +165,17 @@ PyObject* storage_getitem(PyObject* o, PyObject* key) {
 }
 
 int storage_setitem(PyObject* o, PyObject* key, PyObject* value) {
-  return guarded([&]() -> int {
-    if (!value) type_error("facula.UntypedStorage does not support the deletion of bytes");
-    Storage* s = self_storage(o);
-    refuse_meta(s);
-    uint8_t byte = byte_of(value, "can only set storage content with a int types, but got ");
-    auto [start, count] = byte_range(s, key);
-    if (count) op::fill_(bytes_tensor(s, start, count), Scalar(int(byte)));
-    return 0;
-  }, -1);
+  return guarded(
+      [&]() -> int {
+        if (!value) type_error("facula.UntypedStorage does not support the deletion of bytes");
+        Storage* s = self_storage(o);
+        refuse_meta(s);
+        uint8_t byte = byte_of(value, "can only set storage content with a int types, but got ");
+        auto [start, count] = byte_range(s, key);
+        if (count) op::fill_(bytes_tensor(s, start, count), Scalar(int(byte)));
+        return 0;
+      },
+      -1);
 }
 
 PyObject* tolist(PyObject* o, PyObject*) {
@@ -186,12 +201,14 @@ PyObject* copy_(PyObject* o, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     static const char* names[] = {"source", "non_blocking", nullptr};
     PyObject *source, *non_blocking = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:copy_", const_cast<char**>(names), &source, &non_blocking))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:copy_", const_cast<char**>(names), &source,
+                                     &non_blocking))
       throw PythonError{};
-    if (!is_storage(source)) type_error("copy_(): argument 'source' must be UntypedStorage, not ", type_name(source));
+    if (!is_storage(source))
+      type_error("copy_(): argument 'source' must be UntypedStorage, not ", type_name(source));
     if (self_storage(o)->nbytes != self_storage(source)->nbytes)
-      runtime_error("size does not match, self was ", self_storage(o)->nbytes, " bytes but src was ",
-                    self_storage(source)->nbytes, " bytes");
+      runtime_error("size does not match, self was ", self_storage(o)->nbytes,
+                    " bytes but src was ", self_storage(source)->nbytes, " bytes");
     if (self_storage(o) != self_storage(source)) op::copy_(bytes_tensor(o), bytes_tensor(source));
     return Py_NewRef(o);
   });
@@ -249,9 +266,11 @@ PyObject* reduce(PyObject* o, PyObject*) {
     if (!rebuild) rebuild = import_attribute("facula._C", "_rebuild_storage");
     if (!rebuild) raise_python(PyExc_RuntimeError, "facula._C is not importable");
     Ref where(check(PyUnicode_FromString(to_string(s->device).c_str())));
-    if (s->device.is_meta()) return check(Py_BuildValue("(O(nO))", rebuild, Py_ssize_t(s->nbytes), where.get()));
+    if (s->device.is_meta())
+      return check(Py_BuildValue("(O(nO))", rebuild, Py_ssize_t(s->nbytes), where.get()));
     Tensor t = host_bytes(s, 0, int64_t(s->nbytes));
-    Ref bytes(check(PyBytes_FromStringAndSize(t.numel() ? t.data() : nullptr, Py_ssize_t(t.numel()))));
+    Ref bytes(
+        check(PyBytes_FromStringAndSize(t.numel() ? t.data() : nullptr, Py_ssize_t(t.numel()))));
     return check(Py_BuildValue("(O(OO))", rebuild, bytes.get(), where.get()));
   });
 }
@@ -265,7 +284,8 @@ PyObject* storage_repr(PyObject* o) {
       out = "...\n";
     } else {
       Tensor t = host_bytes(s, 0, std::min(int64_t(s->nbytes), kShown));
-      for (int64_t i = 0; i < t.numel(); ++i) out += " " + std::to_string(t.data_as<uint8_t>()[i]) + "\n";
+      for (int64_t i = 0; i < t.numel(); ++i)
+        out += " " + std::to_string(t.data_as<uint8_t>()[i]) + "\n";
       if (int64_t(s->nbytes) > kShown) out += " ...\n";
     }
     out += text("[facula.UntypedStorage(device=", s->device, ") of size ", s->nbytes, "]");
@@ -280,7 +300,9 @@ PyObject* resizable(PyObject* o, PyObject*) { return PyBool_FromLong(self_storag
 PyObject* get_device(PyObject* o, void*) {
   return guarded([&] { return to_python(self_storage(o)->device); });
 }
-PyObject* get_is_cuda(PyObject* o, void*) { return PyBool_FromLong(self_storage(o)->device.is_cuda()); }
+PyObject* get_is_cuda(PyObject* o, void*) {
+  return PyBool_FromLong(self_storage(o)->device.is_cuda());
+}
 PyObject* get_cdata(PyObject* o, void*) { return PyLong_FromVoidPtr(self_storage(o)); }
 
 // ---- the buffer protocol, so that storages can be written to files without a copy
@@ -290,7 +312,8 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
   Storage* s = self->storage;
   if (!s->device.is_cpu()) {
     view->obj = nullptr;
-    PyErr_SetString(PyExc_BufferError, "only storages on the CPU can be read as buffers; use .cpu() first");
+    PyErr_SetString(PyExc_BufferError,
+                    "only storages on the CPU can be read as buffers; use .cpu() first");
     return -1;
   }
   if (PyBuffer_FillInfo(view, o, s->data, Py_ssize_t(s->nbytes), 0, flags) < 0) return -1;
@@ -315,7 +338,8 @@ PyMethodDef storage_methods[] = {
     {"resize_", resize_, METH_O, "Changes the number of bytes, keeping those that remain."},
     {"tolist", tolist, METH_NOARGS, "The bytes as a list of ints."},
     {"fill_", fill_, METH_O, "Sets every byte."},
-    KEYWORDS("copy_", copy_, "copy_(source, non_blocking=None): takes over the bytes of another storage."),
+    KEYWORDS("copy_", copy_,
+             "copy_(source, non_blocking=None): takes over the bytes of another storage."),
     {"clone", clone, METH_NOARGS, "A copy with its own memory."},
     {"__copy__", clone, METH_NOARGS, nullptr},
     {"__deepcopy__", deepcopy, METH_O, nullptr},
@@ -323,169 +347,39 @@ PyMethodDef storage_methods[] = {
     {"cpu", cpu, METH_NOARGS, "A copy in host memory, or the storage itself."},
     {"cuda", cuda, METH_VARARGS, "A copy on a CUDA device, or the storage itself."},
     {}};
-PyGetSetDef storage_getset[] = {{"device", get_device, nullptr, "Where the bytes are.", nullptr},
-                                {"is_cuda", get_is_cuda, nullptr, "True on a CUDA device.", nullptr},
-                                {"_cdata", get_cdata, nullptr, "A number that identifies the storage.", nullptr},
-                                {}};
+PyGetSetDef storage_getset[] = {
+    {"device", get_device, nullptr, "Where the bytes are.", nullptr},
+    {"is_cuda", get_is_cuda, nullptr, "True on a CUDA device.", nullptr},
+    {"_cdata", get_cdata, nullptr, "A number that identifies the storage.", nullptr},
+    {}};
 PyMemberDef storage_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(PyStorage, weakrefs), READONLY, nullptr}, {}};
 PyType_Slot storage_slots[] = {
-    {Py_tp_new, (void*)storage_new}, {Py_tp_dealloc, (void*)storage_dealloc}, {Py_tp_repr, (void*)storage_repr},
-    {Py_tp_methods, storage_methods}, {Py_tp_getset, storage_getset}, {Py_tp_members, storage_members},
-    {Py_sq_length, (void*)storage_length}, {Py_sq_item, (void*)storage_item}, {Py_mp_length, (void*)storage_length},
-    {Py_mp_subscript, (void*)storage_getitem}, {Py_mp_ass_subscript, (void*)storage_setitem},
-    {Py_bf_getbuffer, (void*)get_buffer}, {Py_bf_releasebuffer, (void*)release_buffer_of},
-    {Py_tp_doc, (void*)"The bytes under tensors: ``facula.ones(2).untyped_storage()``."}, {}};
-PyType_Spec storage_spec = {"facula.UntypedStorage", sizeof(PyStorage), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                            storage_slots};
-
-// ---- methods of Tensor
-
-PyObject* untyped_storage(PyObject* self, PyObject*) {
-  return guarded([&] { return wrap_storage(unwrap(self)->storage); });
-}
-
-PyObject* is_set_to(PyObject* self, PyObject* other) {
-  return guarded([&] {
-    if (!is_tensor(other)) type_error("is_set_to(): argument 'tensor' (position 1) must be Tensor, not ", type_name(other));
-    const Tensor &a = unwrap(self), &b = unwrap(other);
-    return PyBool_FromLong(a->storage == b->storage && a.offset() == b.offset() && a.dtype() == b.dtype() &&
-                           same(a.sizes(), b.sizes()) && same(a.strides(), b.strides()));
-  });
-}
-
-Dims ints_of(PyObject* o, const char* name) {
-  if (is_index(o)) return Dims{index_of(o)};
-  if (!PyTuple_Check(o) && !PyList_Check(o)) type_error("set_(): argument '", name, "' must be tuple of ints, not ", type_name(o));
-  Ref items(check(PySequence_Tuple(o)));
-  Dims dims;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) dims.push_back(index_of(PyTuple_GET_ITEM(items.get(), i)));
-  return dims;
-}
-
-// What a tensor is set to: a storage, held, and a geometry over it.
-struct View {
-  Ref owner;
-  Storage* storage;
-  int64_t offset = 0;
-  Dims sizes, strides;
-};
-
-View view_of(const Tensor& t, PyObject* source, PyObject* offset, PyObject* size, PyObject* stride) {
-  View v;
-  if (!source) {
-    if (offset || size || stride) type_error("set_(): missing the argument 'source'");
-    v.owner = Ref(adopt_storage(storage_type, allocate_storage(0, t.device())));
-    v.storage = self_storage(v.owner.get());
-    v.sizes = Dims{0};
-    v.strides = Dims{1};
-    return v;
-  }
-  v.owner = Ref::borrow(source);
-  if (is_tensor(source)) {
-    const Tensor& from = unwrap(source);
-    if (from.dtype() != t.dtype())
-      runtime_error("Could not set tensor of type ", from.dtype(), " to a tensor of type ", t.dtype());
-    if (grad_enabled() && requires_grad(from))
-      runtime_error("set_() has no derivative, but its source requires grad. Pass source.detach().");
-    v.storage = from->storage;
-    v.offset = from.offset();
-    v.sizes.assign(from.sizes());
-    v.strides.assign(from.strides());
-  } else {
-    if (!is_storage(source)) v.owner = optional_attribute(source, "_untyped_storage");  // a typed storage
-    if (!v.owner || !is_storage(v.owner.get()))
-      type_error("set_(): argument 'source' must be a storage or a Tensor, not ", type_name(source));
-    v.storage = self_storage(v.owner.get());
-    v.sizes = Dims{int64_t(v.storage->nbytes / t.item_size())};
-    v.strides = Dims{1};
-  }
-  if (!offset && !size && !stride) return v;
-  if (!offset || !size) type_error("set_(): expected storage_offset and size beside the source, and stride or nothing");
-  v.offset = index_of(offset);
-  if (v.offset < 0) runtime_error("Tensor: invalid storage offset ", v.offset);
-  v.sizes = ints_of(size, "size");
-  checked_numel(v.sizes);
-  v.strides = stride ? ints_of(stride, "stride") : contiguous_strides(v.sizes);
-  if (v.strides.size() != v.sizes.size())
-    runtime_error("mismatch in length of strides and shape: size ", IntSpan(v.sizes), " and stride ", IntSpan(v.strides));
-  for (int64_t s : v.strides)
-    if (s < 0) runtime_error("set_(): negative strides are not supported, got ", IntSpan(v.strides));
-  return v;
-}
-
-// The storage of a tensor that set_ gives a geometry may grow, as in resize_.
-void grow_for(const View& v, DType dtype) {
-  Dims strides = v.strides;
-  size_t extent = checked_extent(v.sizes, strides, dtype);
-  if (!extent) return;
-  int64_t start, need;
-  if (__builtin_mul_overflow(v.offset, int64_t(item_size(dtype)), &start) || __builtin_add_overflow(start, int64_t(extent), &need))
-    runtime_error("set_(): storage offset ", v.offset, " overflows the address range");
-  if (size_t(need) > v.storage->nbytes) v.storage->resize(size_t(need));
-}
-
-PyObject* set_(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
-  return guarded([&]() -> PyObject* {
-    if (PyObject* r = call_method_override(self, "set_", args, n, names)) return r;
-    static const char* const known[] = {"source", "storage_offset", "size", "stride"};
-    PyObject* given[4] = {};
-    if (n > 4) type_error("set_() takes at most 4 arguments but ", n, " were given");
-    for (Py_ssize_t i = 0; i < n; ++i) given[i] = args[i];
-    for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k) {
-      PyObject* name = PyTuple_GET_ITEM(names, k);
-      int at = 0;
-      while (at < 4 && PyUnicode_CompareWithASCIIString(name, known[at]) != 0) ++at;
-      if (at == 4 || given[at]) {
-        const char* text = PyUnicode_AsUTF8(name);
-        if (!text) throw PythonError{};
-        type_error("set_() got an unexpected keyword argument '", text, "'");
-      }
-      given[at] = args[n + k];
-    }
-    for (PyObject*& g : given)
-      if (g == Py_None) g = nullptr;
-
-    const Tensor& t = unwrap(self);
-    View v = view_of(t, given[0], given[1], given[2], given[3]);
-    if (v.storage->device != t.device())
-      runtime_error("Attempted to set the storage of a tensor on device \"", t.device(), "\" to a storage on different device \"",
-                    v.storage->device, "\".  This is no longer allowed; the devices must match.");
-    if (grad_enabled() && requires_grad(t)) {
-      check_inplace(defs::copy_, t);
-      runtime_error("set_() has no derivative, but the tensor has a history. Call it on x.detach() or under facula.no_grad().");
-    }
-    grow_for(v, t.dtype());
-
-    Storage* old = t->storage;
-    v.storage->retain();
-    t->storage = v.storage;
-    t->offset = v.offset;
-    t->set_geometry(v.sizes, v.strides);
-    if (TensorImpl* base = std::exchange(t->base, nullptr)) Tensor::adopt(base);
-    t->flags &= uint8_t(~(kNoGradView | kMultiOutputView));
-    // A node that saved this tensor must see that it changed, whatever the new storage's count is.
-    if (old->saved_for_backward && !(t->flags & (kInference | kUntracked)) && v.storage->version <= old->version)
-      v.storage->version = old->version + 1;
-    old->unref();
-    return Py_NewRef(self);
-  });
-}
-
-PyMethodDef tensor_storage_methods[] = {
-    {"untyped_storage", untyped_storage, METH_NOARGS,
-     "untyped_storage() -> UntypedStorage\n\n"
-     "The memory under this tensor, the same object for every view.\n\n"
-     "Example::\n\n    >>> facula.ones(2).untyped_storage().nbytes()\n    8\n"},
-    {"is_set_to", is_set_to, METH_O, "True when the other tensor has the same storage, offset, shape and strides."},
-    {"set_", (PyCFunction)(void*)set_, METH_FASTCALL | METH_KEYWORDS,
-     "set_(source=None, storage_offset=0, size=None, stride=None) -> Tensor\n\n"
-     "Makes this tensor a view of a storage or of another tensor's memory.\n\n"
-     "Example::\n\n    >>> facula.ones(1).set_(facula.arange(4.), 1, (2,), (2,))\n    tensor([1., 3.])\n"},
+    {Py_tp_new, (void*)storage_new},
+    {Py_tp_dealloc, (void*)storage_dealloc},
+    {Py_tp_repr, (void*)storage_repr},
+    {Py_tp_methods, storage_methods},
+    {Py_tp_getset, storage_getset},
+    {Py_tp_members, storage_members},
+    {Py_sq_length, (void*)storage_length},
+    {Py_sq_item, (void*)storage_item},
+    {Py_mp_length, (void*)storage_length},
+    {Py_mp_subscript, (void*)storage_getitem},
+    {Py_mp_ass_subscript, (void*)storage_setitem},
+    {Py_bf_getbuffer, (void*)get_buffer},
+    {Py_bf_releasebuffer, (void*)release_buffer_of},
+    {Py_tp_doc, (void*)"The bytes under tensors: ``facula.ones(2).untyped_storage()``."},
     {}};
-PyMethodDef functions[] = {{"_rebuild_storage", rebuild_storage, METH_VARARGS, "What pickled storages call."}, {}};
+PyType_Spec storage_spec = {"facula.UntypedStorage", sizeof(PyStorage), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, storage_slots};
+
+PyMethodDef functions[] = {
+    {"_rebuild_storage", rebuild_storage, METH_VARARGS, "What pickled storages call."}, {}};
 
 }  // namespace
+
+bool is_storage(PyObject* o) { return PyObject_TypeCheck(o, storage_type); }
+Storage* storage_of(PyObject* o) { return self_storage(o); }
 
 void fix_memory(Storage* s) {
   s->resizable = false;
@@ -503,7 +397,7 @@ void init_storage_type(PyObject* module) {
   storage_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&storage_spec)));
   check(PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(storage_type)));
   add_functions(module, functions);
-  add_methods(tensor_base_type, tensor_storage_methods);
+  init_set_storage();
 }
 
 }  // namespace facula::python

@@ -400,7 +400,7 @@ PyObject* cuda(PyObject* o, PyObject* args, PyObject* kwargs) {
 PyObject* as_subclass(PyObject* o, PyObject* cls) {
   return guarded([&] {
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject*)cls, tensor_base_type))
-      type_error("as_subclass(): cls must be a type that inherit from Tensor, got ", type_name(cls));
+      type_error("as_subclass(): cls must inherit from Tensor, but ", PyType_Check(cls) ? ((PyTypeObject*)cls)->tp_name : "it", " does not");
     return wrap_as(op::alias(unwrap(o)), (PyTypeObject*)cls);
   });
 }

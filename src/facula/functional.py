@@ -222,35 +222,50 @@ def atleast_3d(*tensors: Any) -> Any:
     return _at_least(3, tensors)
 
 
+def _asked_for(triple: tuple[Any, Any, Any], return_inverse: bool, return_counts: bool) -> Any:
+    """The values alone, or a tuple with the inverse and the counts that the caller wants."""
+    values, inverse, counts = triple
+    if not return_inverse and not return_counts:
+        return values
+    return (values, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
+
+
 def unique(
-    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
-    """The distinct elements, with the way back and the counts if asked for.
+    """The distinct elements (or slices along ``dim``), with the way back and the counts if asked for.
 
     Example::
 
         >>> facula.unique(facula.tensor([3, 1, 3]))
         tensor([1, 3])
     """
-    if dim is not None:
-        raise NotImplementedError("unique along a dimension is not available yet; call it without dim")
-    values, inverse, counts = _ops["_unique"](input, sorted, return_inverse, return_counts)
-    result = (values, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
-    return result[0] if len(result) == 1 else result
+    if _C._has_torch_function((input,)):
+        given = {"sorted": sorted, "return_inverse": return_inverse, "return_counts": return_counts, "dim": dim}
+        return _C._handle_torch_function(unique, (input,), (input,), given)
+    if dim is None:
+        found = _ops["_unique"](input, sorted, return_inverse, return_counts)
+    else:
+        found = _ops["_unique_dim"](input, dim, sorted, return_inverse, return_counts)
+    return _asked_for(found, return_inverse, return_counts)
 
 
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The elements without immediate repetitions.
+    """The elements (or slices along ``dim``) without immediate repetitions.
 
     Example::
 
         >>> facula.unique_consecutive(facula.tensor([1, 1, 2, 1]))
         tensor([1, 2, 1])
     """
-    if dim is not None:
-        raise NotImplementedError("unique_consecutive along a dimension is not available yet; call it without dim")
-    values, inverse, counts = _ops["_unique_consecutive"](input, return_inverse, return_counts)
-    result = (values, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
-    return result[0] if len(result) == 1 else result
+    if _C._has_torch_function((input,)):
+        given = {"return_inverse": return_inverse, "return_counts": return_counts, "dim": dim}
+        return _C._handle_torch_function(unique_consecutive, (input,), (input,), given)
+    found = _ops["_unique_consecutive"](input, return_inverse, return_counts, dim)
+    return _asked_for(found, return_inverse, return_counts)
