@@ -274,7 +274,8 @@ def elementwise_record(row: Row) -> str:
             f"{dtype_mask(o['types'])}, {len(params)}, {{{', '.join(map(str, params))}}}, "
             f"{{{', '.join('ParamKind::' + kinds[args[i].type] for i in params)}}}, "
             f"{{FACULA_LOOP_TABLES(loops_{name})}}, {{{', '.join(formulas)}}}, "
-            f"{'checks::' + o['check'] if 'check' in o else 'nullptr'}}};\n")
+            f"{'checks::' + o['check'] if 'check' in o else 'nullptr'}, "
+            f"{'shortcuts::' + o['shortcut'] if 'shortcut' in o else 'nullptr'}}};\n")
 
 
 def reduce_record(row: Row) -> str:

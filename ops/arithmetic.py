@@ -3,28 +3,28 @@
 from gen.reference import np
 from gen.rows import composite, elementwise, op
 
-op("add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise(),
+op("add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise(numbers=True),
    f=dict(b="a | (alpha & b)", **{"": "a + alpha * b"}),
-   grad=dict(self="grad", other="_scale(grad, alpha)"),
+   grad=dict(self="grad", other="_scale_back(grad, alpha)"),
    ref=lambda a, b: np.add(a, b),
    doc="Adds ``other``, scaled by ``alpha``, to ``self``, elementwise with broadcasting.",
    example=">>> facula.add(facula.tensor([1., 2.]), 10)\ntensor([11., 12.])")
-op("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc", check="no_bool_difference"),
-   f="a - alpha * b", grad=dict(self="grad", other="_scale(-grad, alpha)"), ref=np.subtract,
+op("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc", numbers=True, check="no_bool_difference"),
+   f="a - alpha * b", grad=dict(self="grad", other="_scale_back(-grad, alpha)"), ref=np.subtract,
    aliases=("subtract",),
    doc="Subtracts ``other``, scaled by ``alpha``, from ``self``.",
    example=">>> facula.sub(facula.tensor([1, 2]), 1)\ntensor([0, 1])")
 op("rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc", check="no_bool_difference"),
-   f="b - alpha * a", grad=dict(self="_scale(-grad, alpha)", other="grad"),
+   f="b - alpha * a", grad=dict(self="_scale_back(-grad, alpha)", other="grad"),
    ref=lambda a, b: np.subtract(b, a),
    doc="Computes ``other - alpha * self``.",
    example=">>> facula.rsub(facula.tensor([1, 2]), 10)\ntensor([9, 8])", inplace=False)
-op("mul(Tensor self, Tensor other) -> Tensor", elementwise(),
+op("mul(Tensor self, Tensor other) -> Tensor", elementwise(numbers=True),
    f=dict(b="a & b", **{"": "a * b"}),
    grad=dict(self="grad * conj(other)", other="grad * conj(self)"), ref=np.multiply,
    aliases=("multiply",),
    doc="Multiplies elementwise.", example=">>> facula.mul(facula.tensor([1, 2]), 3)\ntensor([3, 6])")
-op("div(Tensor self, Tensor other) -> Tensor", elementwise("fc", promote="Float"), f="a / b",
+op("div(Tensor self, Tensor other) -> Tensor", elementwise("fc", promote="Float", numbers=True), f="a / b",
    grad=dict(self="grad / conj(other)", other="-grad * conj(result / other)"), ref=np.true_divide,
    aliases=("divide", "true_divide"),
    doc="Divides elementwise; integers give the default floating-point type.",
@@ -33,9 +33,13 @@ op("div.mode(Operand self, Operand other, *, str? rounding_mode) -> Tensor", com
    aliases=("divide",), inplace=True,
    doc="Divides and rounds: ``rounding_mode`` is None, 'trunc' (towards zero) or 'floor'.",
    example=">>> facula.div(facula.tensor([-7, 7]), 2, rounding_mode='floor')\ntensor([-4,  3])")
-op("floor_divide(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero"), f="floor_divide(a, b)",
+op("floor_divide(Tensor self, Tensor other) -> Tensor", elementwise("if", numbers=True, check="divisor_not_zero"), f="floor_divide(a, b)",
    ref=np.floor_divide, doc="Divides and rounds down.",
    example=">>> facula.floor_divide(facula.tensor([-7, 7]), 2)\ntensor([-4,  3])")
+op("_div_floor(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero"),
+   f="floor_divide(a, b)", grad=dict(self="zeros_like(grad)", other="zeros_like(grad)"), node="DivBackward1")
+op("_div_trunc(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero"),
+   f="trunc_divide(a, b)", grad=dict(self="zeros_like(grad)", other="zeros_like(grad)"), node="DivBackward1")
 op("_trunc_divide(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero"), f="trunc_divide(a, b)")
 op("remainder(Tensor self, Tensor other) -> Tensor", elementwise("if", numbers=True, check="divisor_not_zero"), f="remainder(a, b)",
    grad=dict(self="grad", other="-grad * floor_divide(self, other)"), ref=np.remainder,
@@ -45,16 +49,20 @@ op("fmod(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor
    grad=dict(self="grad", other="-grad * _trunc_divide(self, other)"), ref=np.fmod,
    doc="The remainder with the sign of the dividend, as C's ``fmod``.",
    example=">>> facula.fmod(facula.tensor([-3., 3.]), 2)\ntensor([-1.,  1.])")
-op("pow(Tensor self, Tensor exponent) -> Tensor", elementwise("ifc", numbers=True, check="exponent_not_negative"),
+op("pow(Tensor self, Tensor exponent) -> Tensor", elementwise("ifc", numbers=True, check="exponent_not_negative", shortcut="common_exponent"),
    f="pow(a, b)",
    grad=dict(self="_pow_grad_self(grad, self, exponent)",
              exponent="_pow_grad_exponent(grad, self, exponent, result)"),
    ref=np.power, samples="pow",
    doc="Raises to a power, elementwise.",
    example=">>> facula.pow(facula.tensor([1., 2., 3.]), 2)\ntensor([1., 4., 9.])")
+# The loops that pow takes for common exponents.
+op("_square(Tensor self) -> Tensor", elementwise("ifc"), f="a * a")
+op("_cube(Tensor self) -> Tensor", elementwise("ifc"), f="a * a * a")
 op("_pow_grad_self(Tensor grad, Operand self, Operand exponent) -> Tensor", composite())
 op("_pow_grad_exponent(Tensor grad, Operand self, Operand exponent, Tensor result) -> Tensor", composite())
 op("_scale(Operand self, Scalar factor) -> Tensor", composite())
+op("_scale_back(Tensor grad, Scalar factor) -> Tensor", composite())
 op("neg(Tensor self) -> Tensor", elementwise("ifc", check="no_bool_negation"), f="-a", grad="-grad", ref=np.negative,
    aliases=("negative",), doc="Changes the sign.", example=">>> facula.neg(facula.tensor([1, -2]))\ntensor([-1,  2])")
 op("abs(Tensor self) -> Tensor", elementwise("bifc", out="Real"),
@@ -72,9 +80,7 @@ op("_sgn_grad(Tensor grad, Operand self, Tensor result) -> Tensor", composite())
 op("reciprocal(Tensor self) -> Tensor", elementwise("fc", promote="Float"), f="reciprocal(a)",
    grad="-grad * conj(result * result)", ref=lambda a: 1 / a,
    doc="1 over each element.", example=">>> facula.reciprocal(facula.tensor([2., 4.]))\ntensor([0.5000, 0.2500])")
-op("square(Tensor self) -> Tensor", elementwise("bifc"), f=dict(b="a", **{"": "a * a"}),
-   grad="grad * conj(self * 2)",
-   ref=np.square, doc="Each element times itself.",
+op("square(Tensor self) -> Tensor", composite(), inplace=True, samples="unary", ref=np.square, doc="Each element times itself.",
    example=">>> facula.square(facula.tensor([2., 3.]))\ntensor([4., 9.])")
 op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
    elementwise("ifc"), f="a + value * b * c",
@@ -91,8 +97,7 @@ op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> T
    doc="``self + value * tensor1 / tensor2``.",
    example=">>> facula.addcdiv(facula.ones(2), facula.tensor([1., 2.]), facula.tensor([2., 4.]))\ntensor([1.5000, 1.5000])")
 op("lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", elementwise("fc"),
-   f=dict(f="a + c * (b - a) if c < 0.5 else b - (b - a) * (1 - c)",
-          c="a + c * (b - a) if abs(c) < 0.5 else b - (b - a) * (1 - c)"),
+   f="a + c * (b - a) if abs(c) < 0.5 else b - (b - a) * (1 - c)",
    grad=dict(self="grad * conj(1 - weight)", end="grad * conj(weight)", weight="grad * conj(end - self)"),
    ref=lambda a, b, w: a + w * (b - a),
    doc="Linear interpolation from ``self`` (weight 0) to ``end`` (weight 1).",

@@ -89,7 +89,7 @@ _kernel("index_select(Tensor self, int dim, Tensor index) -> Tensor",
                 "tensor([[2],\n        [4]])")
 op("_index_select_grad(Tensor grad, int[] sizes, int dim, Tensor index) -> Tensor", composite())
 _kernel("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-        grad=dict(self="grad", source="_scale(index_select(grad, dim, index), alpha)"),
+        grad=dict(self="grad", source="_scale_back(index_select(grad, dim, index), alpha)"),
         inplace=True, samples="index_add",
         doc="Adds ``alpha`` times each slice of ``source`` to the slice that ``index`` names.",
         example=">>> facula.zeros(3).index_add(0, facula.tensor([0, 0, 2]), facula.ones(3))\n"

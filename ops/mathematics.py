@@ -63,7 +63,11 @@ _unary("erfinv", "grad * exp(result * result) * 0.8862269254527579", "erfinv",
        "The inverse of the error function.", types="f", domain="unit", shown="tensor([0.4769, 0.2253])")
 _unary("lgamma", "grad * digamma(self)", "lgamma", "The logarithm of the gamma function.", types="f",
        domain="positive", shown="tensor([0.5724, 1.2880])")
+op("_reciprocal_or_zero(Tensor self) -> Tensor", elementwise("f"), f="0 if a == 0 else 1 / a",
+   grad="-grad * result * result")
+op("_trigamma(Tensor self) -> Tensor", elementwise("f", promote="Float", no_grad=False), f="trigamma(a)")
 op("digamma(Tensor self) -> Tensor", elementwise("f", promote="Float"), f="digamma(a)", ref="digamma",
+   grad="grad * _trigamma(self)",
    samples="positive", doc="The derivative of ``lgamma``.",
    example=">>> facula.digamma(facula.tensor([1.]))\ntensor([-0.5772])")
 
@@ -93,8 +97,8 @@ op("frac(Tensor self) -> Tensor", elementwise("f"), f="frac(a)", grad="grad",
    example=">>> facula.frac(facula.tensor([-1.5, 2.25]))\ntensor([-0.5000,  0.2500])")
 
 op("atan2(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float"), f="atan2(a, b)",
-   grad=dict(self="grad * other / (self * self + other * other)",
-             other="-grad * self / (self * self + other * other)"),
+   grad=dict(self="grad * other * _reciprocal_or_zero(self * self + other * other)",
+             other="-grad * self * _reciprocal_or_zero(self * self + other * other)"),
    ref=np.arctan2, aliases=("arctan2",),
    doc="The angle of the point (other, self), between -pi and pi.",
    example=">>> facula.atan2(facula.tensor([1.]), facula.tensor([-1.]))\ntensor([2.3562])")

@@ -17,13 +17,13 @@ op("dot(Tensor self, Tensor tensor) -> Tensor", kernel(own_out=True),
    grad=dict(self="grad * conj(tensor)", tensor="grad * conj(self)"), samples="dot", ref=np.dot,
    doc="The inner product of two vectors.", example=">>> facula.dot(facula.tensor([1., 2.]), facula.tensor([3., 4.]))\ntensor(11.)")
 op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", kernel(own_out=True),
-   grad=dict(self="_scale(grad, beta)", mat1="_scale(mm(grad, conj(t(mat2))), alpha)",
-             mat2="_scale(mm(conj(t(mat1)), grad), alpha)"), inplace=True, samples="addmm",
+   grad=dict(self="_scale_back(grad, beta)", mat1="_scale_back(mm(grad, conj(t(mat2))), alpha)",
+             mat2="_scale_back(mm(conj(t(mat1)), grad), alpha)"), inplace=True, samples="addmm",
    doc="``beta * self + alpha * (mat1 @ mat2)``.",
    example=">>> facula.addmm(facula.ones(1, 1), facula.ones(1, 2), facula.ones(2, 1))\ntensor([[3.]])")
 op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", kernel(own_out=True),
-   grad=dict(self="_scale(grad, beta)", batch1="_scale(bmm(grad, conj(transpose(batch2, 1, 2))), alpha)",
-             batch2="_scale(bmm(conj(transpose(batch1, 1, 2)), grad), alpha)"), inplace=True, samples="baddbmm",
+   grad=dict(self="_scale_back(grad, beta)", batch1="_scale_back(bmm(grad, conj(transpose(batch2, 1, 2))), alpha)",
+             batch2="_scale_back(bmm(conj(transpose(batch1, 1, 2)), grad), alpha)"), inplace=True, samples="baddbmm",
    doc="``beta * self + alpha * (batch1 @ batch2)``.",
    example=">>> facula.baddbmm(facula.ones(1, 1, 1), facula.ones(1, 1, 2), facula.ones(1, 2, 1))\ntensor([[[3.]]])")
 op("matmul(Tensor self, Tensor other) -> Tensor", composite(), samples="matmul", ref=np.matmul,

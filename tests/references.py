@@ -233,7 +233,8 @@ def _sum_to_size(a, size):
         return a
     a = a.sum(axis=tuple(range(a.ndim - len(size))))
     dims = tuple(d for d, n in enumerate(size) if n == 1 and a.shape[d] != 1)
-    return a.sum(axis=dims, keepdims=True)
+    result = a.sum(axis=dims, keepdims=True)
+    return result.astype(np.int64) if result.dtype.kind in "iu" else result
 
 
 def _truth(fold: Callable[..., Array]) -> Callable[..., Array]:

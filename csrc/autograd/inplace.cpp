@@ -25,7 +25,8 @@ void check_inplace(const OpDef&, const Tensor& self) {
     if (b.needs_grad() && is_leaf(b))
       runtime_error("a view of a leaf Variable that requires grad is being used in an in-place "
                     "operation. Write under facula.no_grad(), or work on a clone().");
-    return;
+    // A view of a tensor without gradients that was itself made a leaf.
+    if (b.needs_grad() || !self->autograd || !self->autograd->requires_grad || self->autograd->grad_fn) return;
   }
   if (self.needs_grad() && is_leaf(self))
     runtime_error("a leaf Variable that requires grad is being used in an in-place operation. Write "

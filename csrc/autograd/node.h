@@ -190,6 +190,8 @@ void view_geometry(const Tensor& base, DType dtype, Dims& sizes, Dims& strides, 
 
 // ---- the tape step of `call` (tape.cpp)
 void tape_call(const OpDef& op, const Value* args, Rets& rets);
+// An operator without derivative that writes in place: what was there before gets no gradient.
+void overwrite_call(const OpDef& op, const Value* args, Rets& rets);
 
 extern void (*release_node_metadata)(void* dict);
 

@@ -102,4 +102,27 @@ void tape_call(const OpDef& op, const Value* args, Rets& rets) {
   }
 }
 
+static void no_gradient_vjp(Node&, Tensor* grads, Tensor* out, uint64_t needs) {
+  if (needs & 1 && grads[0].defined()) out[0] = op::zeros_like(grads[0]);
+}
+
+void overwrite_call(const OpDef& op, const Value* args, Rets& rets) {
+  const Tensor& self = rets.t[0];
+  if (!is_differentiable_dtype(self.dtype()) || !requires_grad(self)) {
+    if (self->flags & kNoGradView) check_inplace(op, self);
+    return run_kernel(op, args, rets);
+  }
+  check_inplace(op, self);
+  NodeRef node(Node::make(op.node_name, no_gradient_vjp));
+  node->edges.allocate(1);
+  node->edges[0] = gradient_edge(self);
+  {
+    GradGuard off(false);
+    run_kernel(op, args, rets);
+  }
+  node->outputs.allocate(1);
+  node->set_output(0, self);
+  rebase_history(self, node.get());
+}
+
 }  // namespace facula

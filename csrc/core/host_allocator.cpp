@@ -29,8 +29,9 @@ namespace facula {
 
 namespace {
 
-// ---- size classes. Small blocks: multiples of 64 bytes up to 1 KiB. Above: eight steps per power of
-// two, so that at most 1/8 of a block is wasted and any two blocks of a class are interchangeable.
+// ---- size classes. Small blocks: multiples of 64 bytes up to 1 KiB. Above: eight steps per power
+// of two, so that at most 1/8 of a block is wasted and any two blocks of a class are
+// interchangeable.
 
 constexpr size_t kSmallLimit = 1024;
 constexpr int kSmallClasses = kSmallLimit / 64;
@@ -173,9 +174,7 @@ struct ThreadCache {
 
 class SharedCache {
  public:
-  SharedCache() {
-    limit_ = default_cache_limit(group_.limit);
-  }
+  SharedCache() { limit_ = default_cache_limit(group_.limit); }
 
   void* allocate_large(size_t bytes);
   void free_large(void* block, size_t bytes) noexcept;
@@ -196,7 +195,8 @@ class SharedCache {
  private:
   void insert(LargeBlock* block, size_t size) noexcept;
   void remove(LargeBlock* block) noexcept;
-  // The oldest blocks, until at most `keep` bytes are cached; unlinked here, freed without the lock.
+  // The oldest blocks, until at most `keep` bytes are cached; unlinked here, freed without the
+  // lock.
   LargeBlock* take_oldest(size_t keep) noexcept;
   static void release(LargeBlock* chain) noexcept;
   bool memory_is_short(size_t size) const;
@@ -209,9 +209,9 @@ class SharedCache {
   SmallList small_[kSmallClasses];
   size_t cached_bytes_ = 0, limit_ = 0;
   const ControlGroup group_;
-  size_t large_bytes_ = 0, peak_bytes_ = 0;        // held by callers
-  uint64_t allocations_ = 0;                       // not counted by a thread cache
-  int64_t departed_bytes_ = 0;                     // small bytes held, of threads that ended
+  size_t large_bytes_ = 0, peak_bytes_ = 0;  // held by callers
+  uint64_t allocations_ = 0;                 // not counted by a thread cache
+  int64_t departed_bytes_ = 0;               // small bytes held, of threads that ended
   std::atomic<uint64_t> system_allocations_{0};
   ThreadCache* threads_ = nullptr;
 };
@@ -397,8 +397,8 @@ void SharedCache::leave(ThreadCache& cache) noexcept {
   allocations_ += cache.allocations.get();
 }
 
-// The other threads do not exist in the child; what they had cached is lost to it, for they may have
-// been in the middle of a change to their lists.
+// The other threads do not exist in the child; what they had cached is lost to it, for they may
+// have been in the middle of a change to their lists.
 void SharedCache::after_fork_in_child(ThreadCache* own) {
   for (ThreadCache* t = threads_; t; t = t->next) {
     if (t == own) continue;
@@ -477,14 +477,15 @@ SharedCache& shared_cache() {
 // The cache itself is not thread-local: room there is scarce for libraries opened at run time.
 struct ThreadCacheOwner {
   ThreadCacheOwner() {
-    this_thread_cache = new ThreadCache;
-    shared_cache().enter(*this_thread_cache);
+    ThreadCache* cache = new (std::nothrow) ThreadCache;
+    if (cache) shared_cache().enter(*cache);
+    this_thread_cache = cache;
   }
   ~ThreadCacheOwner() {
     ThreadCache* cache = this_thread_cache;
     this_thread_cache = nullptr;  // later destructors of this thread use the shared lists
     this_thread_ended = true;
-    shared_cache().leave(*cache);
+    if (cache) shared_cache().leave(*cache);
     delete cache;
   }
 };

@@ -84,7 +84,7 @@ class Pool {
   void shut_down();
 
  private:
-  // The pieces that one participant starts with: next..last. Others take from it when they are done.
+  // The pieces next..last that one participant starts with; others take from it when idle.
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
     int64_t last = 0;
@@ -187,7 +187,8 @@ void Pool::run(int64_t begin, int64_t end, int64_t grain, int threads, detail::R
     f(context, begin, end);
     return;
   }
-  const int64_t grains_per_piece = std::max<int64_t>(1, grains / (int64_t(shares) * kPiecesPerThread));
+  const int64_t grains_per_piece =
+      std::max<int64_t>(1, grains / (int64_t(shares) * kPiecesPerThread));
   const int64_t pieces = (grains - 1) / grains_per_piece + 1;
   function_ = f;
   context_ = context;
@@ -254,7 +255,8 @@ void* Pool::worker_main(void* worker) {
 void Pool::resize(int workers) {
   stop_workers();
   requested_ = workers;
-  spins_ = workers < available_cpus() ? kSpins : 0;  // with too few cores spinning delays the others
+  // With fewer cores than threads, one that spins delays the others.
+  spins_ = workers < available_cpus() ? kSpins : 0;
   // Signals belong to the threads of the program, which may not expect handlers to run here.
   sigset_t all, previous;
   sigfillset(&all);

@@ -48,8 +48,8 @@ std::string path_beside_ourselves() {
   return folder + "/../scipy_openblas32/lib/" + kLibraryName;
 }
 
-// OpenBLAS starts one thread per visible CPU while it loads, and they spin for a while. It counts the
-// CPUs of the loading thread, so this thread shows it a single one.
+// OpenBLAS starts one thread per visible CPU while it loads, and they spin for a while. It counts
+// the CPUs of the loading thread, so this thread shows it a single one.
 class SingleCpu {
  public:
 #ifdef __linux__

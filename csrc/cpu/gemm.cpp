@@ -38,8 +38,8 @@ const GemmTable& products() {
 
 const GemmVectorTable& vector_products() {
 #ifdef FACULA_X86
-  static const GemmVectorTable* const tables[] = {
-      baseline::gemm_vector_table, v3::gemm_vector_table, v4::gemm_vector_table};
+  static const GemmVectorTable* const tables[] = {baseline::gemm_vector_table,
+                                                  v3::gemm_vector_table, v4::gemm_vector_table};
   return *tables[isa_level()];
 #else
   return *baseline::gemm_vector_table;
@@ -161,9 +161,9 @@ void for_each_part(const Gemm& g, F run) {
 // A few long dot products: each is cut, and the sums of its parts are added in order.
 template <class T>
 void long_dots(const Gemm& g) {
-  using A = std::conditional_t<
-      std::is_integral_v<T>, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>,
-      std::conditional_t<std::is_same_v<T, double>, double, float>>;
+  using A = std::conditional_t<std::is_integral_v<T>,
+                               std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>,
+                               std::conditional_t<std::is_same_v<T, double>, double, float>>;
   const int64_t parts = (g.k - 1) / kDotPart + 1, per_matrix = g.m * g.n;
   const size_t bytes = size_t(g.batch * per_matrix * parts) * sizeof(A);
   A* const sums = static_cast<A*>(host_allocate(bytes));

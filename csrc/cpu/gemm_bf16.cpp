@@ -1,5 +1,6 @@
-// bfloat16 products by AVX512_BF16: one instruction multiplies 16 pairs and adds each pair's sum to a
-// float. Operands are packed so that the two elements of a pair, neighbours along k, share a word.
+// bfloat16 products by AVX512_BF16: one instruction multiplies 16 pairs and adds each pair's sum to
+// a float. Operands are packed so that the two elements of a pair, neighbours along k, share a
+// word.
 #include "cpu/gemm_kernels.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -14,8 +15,7 @@
 #include "core/host_allocator.h"
 
 // Compiled for the baseline otherwise; every function here needs this to use or inline intrinsics.
-#define FACULA_BF16 \
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+#define FACULA_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 
 namespace facula {
 
@@ -27,7 +27,8 @@ constexpr int64_t kBlockK = 1024;
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockColumns = 256;
 constexpr int64_t kBlockPairs = kBlockK / 2;
-constexpr int64_t kKeptBlocks = 4;  // of b along k, packed once for all rows of a; more are repacked
+// Blocks of b along k that are packed once for all rows of a; when there are more, each is repacked.
+constexpr int64_t kKeptBlocks = 4;
 
 // A strip holds 16 rows of a (12 of them in use) or 16 columns of b: word [p][lane] has elements
 // 2p and 2p + 1 of that lane. The extra line keeps strips from meeting in one set of a cache.
@@ -43,8 +44,7 @@ FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a
   for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      sum[i][v] = accumulate ? _mm512_loadu_ps(c + i * c_row + v * kLanes)
-                             : _mm512_setzero_ps();
+      sum[i][v] = accumulate ? _mm512_loadu_ps(c + i * c_row + v * kLanes) : _mm512_setzero_ps();
     }
   }
   for (int64_t p = 0; p < pairs; ++p) {
@@ -102,8 +102,8 @@ FACULA_BF16 void pack_interleaved(const uint16_t* from, int64_t step, int64_t k,
       const __m256i low = _mm256_maskz_loadu_epi16(mask, row + j);
       const __m256i high =
           p + 1 < k ? _mm256_maskz_loadu_epi16(mask, row + step + j) : _mm256_setzero_si256();
-      const __m512i words = _mm512_or_si512(
-          _mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
+      const __m512i words = _mm512_or_si512(_mm512_cvtepu16_epi32(low),
+                                            _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
       _mm512_storeu_si512(to + j / kLanes * kStripWords, words);
     }
   }
@@ -118,8 +118,8 @@ FACULA_BF16 void pack_transposed(const uint16_t* from, int64_t apart, int64_t k,
     __m512i r[16], t[16];
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) {
-      r[i] = i < lanes ? _mm512_maskz_loadu_epi16(mask, from + i * apart + p)
-                       : _mm512_setzero_si512();
+      r[i] =
+          i < lanes ? _mm512_maskz_loadu_epi16(mask, from + i * apart + p) : _mm512_setzero_si512();
     }
 #pragma GCC unroll 8
     for (int i = 0; i < 16; i += 2) {  // words of two lanes
@@ -153,8 +153,8 @@ FACULA_BF16 void pack_transposed(const uint16_t* from, int64_t apart, int64_t k,
 }
 
 // `lanes` rows of a or columns of b into strips of at most `width` lanes each.
-void pack(const uint16_t* from, int64_t step, int64_t apart, int64_t k, int64_t lanes, int64_t width,
-          uint32_t* to) {
+void pack(const uint16_t* from, int64_t step, int64_t apart, int64_t k, int64_t lanes,
+          int64_t width, uint32_t* to) {
   if (apart == 1 && width == kLanes) return pack_interleaved(from, step, k, lanes, to);
   for (int64_t j = 0; j < lanes; j += width, to += kStripWords, from += width * apart) {
     const int64_t count = lanes - j < width ? lanes - j : width;

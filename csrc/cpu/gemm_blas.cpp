@@ -52,8 +52,9 @@ struct Word16 {
 
 void copy(void* to, Strides ts, const void* from, Strides fs, int64_t batch, int64_t rows,
           int64_t columns, size_t item) {
-  const auto work = item == 4 ? copy_rows<uint32_t> : item == 8 ? copy_rows<uint64_t>
-                                                                : copy_rows<Word16>;
+  const auto work = item == 4   ? copy_rows<uint32_t>
+                    : item == 8 ? copy_rows<uint64_t>
+                                : copy_rows<Word16>;
   parallel_for(0, batch * rows, std::max<int64_t>(1, 16384 / columns), [&](int64_t b, int64_t e) {
     work(static_cast<char*>(to), ts, static_cast<const char*>(from), fs, rows, columns, b, e);
   });
@@ -67,7 +68,8 @@ int leading(int64_t rows, int64_t columns, int64_t stride) {
   return int(rows == 1 ? columns : stride);
 }
 
-// One operand of one call: which of its two directions is contiguous, and the distance of the other.
+// One operand of one call: which of its two directions is contiguous, and the distance of the
+// other.
 struct Side {
   BlasTranspose transpose;
   int distance;
@@ -96,12 +98,14 @@ void multiply(const Gemm& g, const void* a, Side left, const void* b, Side right
          right.distance, &beta, c, ldc);
   } else {
     const auto call = [] {
-      if constexpr (sizeof(T) == 4) return blas().sgemm;
-      else return blas().dgemm;
+      if constexpr (sizeof(T) == 4)
+        return blas().sgemm;
+      else
+        return blas().dgemm;
     }();
-    call(order, left.transpose, right.transpose, m, n, k, T(g.alpha_re),
-         static_cast<const T*>(a), left.distance, static_cast<const T*>(b), right.distance,
-         T(beta_re), static_cast<T*>(c), ldc);
+    call(order, left.transpose, right.transpose, m, n, k, T(g.alpha_re), static_cast<const T*>(a),
+         left.distance, static_cast<const T*>(b), right.distance, T(beta_re), static_cast<T*>(c),
+         ldc);
   }
 }
 
@@ -133,10 +137,14 @@ void run(const Gemm& g) {
 
 GemmFunction run_of(DType d) {
   switch (d) {
-    case DType::Float32: return run<float>;
-    case DType::Float64: return run<double>;
-    case DType::Complex64: return run<Complex<float>>;
-    default: return run<Complex<double>>;
+    case DType::Float32:
+      return run<float>;
+    case DType::Float64:
+      return run<double>;
+    case DType::Complex64:
+      return run<Complex<float>>;
+    default:
+      return run<Complex<double>>;
   }
 }
 

@@ -66,8 +66,8 @@ using Storage = typename StorageOf<T>::type;
 // What a dtype is summed in.
 template <class S>
 struct AccumulatorOf {
-  using type = std::conditional_t<
-      std::is_integral_v<S>, std::conditional_t<sizeof(S) == 8, uint64_t, uint32_t>, float>;
+  using type = std::conditional_t<std::is_integral_v<S>,
+                                  std::conditional_t<sizeof(S) == 8, uint64_t, uint32_t>, float>;
 };
 template <>
 struct AccumulatorOf<double> {
@@ -106,9 +106,8 @@ constexpr bool kHalfVectors = true;
 constexpr bool kHalfVectors = false;
 #endif
 template <class S>
-constexpr bool kLoadable = kInPlace<S> || std::is_same_v<S, BFloat16> ||
-                           (std::is_same_v<S, Half> && kHalfVectors);
-
+constexpr bool kLoadable =
+    kInPlace<S> || std::is_same_v<S, BFloat16> || (std::is_same_v<S, Half> && kHalfVectors);
 
 typedef uint16_t HalfVector __attribute__((vector_size(kVectorBytes / 2), aligned(2), may_alias));
 
@@ -125,8 +124,7 @@ FACULA_INLINE Vector<Accumulator<S>> load_wide(const S* p) {
   } else {
     static_assert(std::is_same_v<S, Half>);
 #if defined(__AVX512F__)
-    return (Vector<float>)_mm512_cvtph_ps(
-        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    return (Vector<float>)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 #elif defined(__AVX2__) && defined(__F16C__)
     return (Vector<float>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 #else

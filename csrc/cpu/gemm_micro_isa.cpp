@@ -1,5 +1,6 @@
-// Products by register tiles: kTileRows rows by two vectors of c are summed in registers over k, from
-// b in panels as wide as the tile and a in panels as high. Built once per ISA; see gemm_kernels.h.
+// Products by register tiles: kTileRows rows by two vectors of c are summed in registers over k,
+// from b in panels as wide as the tile and a in panels as high. Built once per ISA; see
+// gemm_kernels.h.
 #include "cpu/gemm_block.h"
 
 #include "core/dtype.h"
@@ -13,8 +14,8 @@ constexpr int kTileVectors = 2;
 template <class A>
 constexpr int kTileColumns = kTileVectors * kLanes<A>;
 
-// Block sizes: one panel of b (kBlockK x tile columns) stays in the first-level cache, a packed block
-// of a with the sums it makes in the second.
+// Block sizes: one panel of b (kBlockK x tile columns) stays in the first-level cache, a packed
+// block of a with the sums it makes in the second.
 constexpr int64_t kBlockK = 256;
 constexpr int64_t kBlockRows = kVectorBytes == 64 ? 384 : 192;
 constexpr int64_t kBlockColumns = 256;
@@ -85,10 +86,11 @@ FACULA_INLINE void transpose_block(const A* from, int64_t apart, A* to, int64_t 
   *reinterpret_cast<Four*>(to + 3 * room) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
 }
 
-// Copies `width` vectors of length k, side by side, into a panel of `room` columns; the rest is zero.
-// Element (p, j) comes from from[p * step + j * apart].
+// Copies `width` vectors of length k, side by side, into a panel of `room` columns; the rest is
+// zero. Element (p, j) comes from from[p * step + j * apart].
 template <class S, class A>
-void pack(const S* from, int64_t step, int64_t apart, int64_t k, int64_t width, int64_t room, A* to) {
+void pack(const S* from, int64_t step, int64_t apart, int64_t k, int64_t width, int64_t room,
+          A* to) {
   if (width < room) {
     for (int64_t p = 0; p < k; ++p) {
       for (int64_t j = width; j < room; ++j) to[p * room + j] = A(0);

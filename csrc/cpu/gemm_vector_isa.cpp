@@ -1,6 +1,6 @@
-// Products with few rows of a, a single one for a vector: b is by far the larger operand and is used
-// once or a few times, so it is read in the order it lies in memory and never copied.
-// Built once per ISA; see gemm_kernels.h.
+// Products with few rows of a, a single one for a vector: b is by far the larger operand and is
+// used once or a few times, so it is read in the order it lies in memory and never copied. Built
+// once per ISA; see gemm_kernels.h.
 #include "cpu/gemm_block.h"
 
 #include "core/dtype.h"
@@ -9,10 +9,10 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-constexpr int kColumns = 4;            // of b, taken at once
-constexpr int64_t kChunk = 512;        // of k, converted at a time
-constexpr int64_t kSums = 4096;        // kept in the nearest cache
-constexpr int64_t kConverted = 512;    // columns of b converted at a time
+constexpr int kColumns = 4;          // of b, taken at once
+constexpr int64_t kChunk = 512;      // of k, converted at a time
+constexpr int64_t kSums = 4096;      // kept in the nearest cache
+constexpr int64_t kConverted = 512;  // columns of b converted at a time
 template <class A>
 constexpr int kRows = std::is_integral_v<A> ? 1 : 4;  // of a, taken at once
 
@@ -118,11 +118,11 @@ void add_rows_of(int64_t m, int64_t n, const A* a, int64_t a_row, const S* b, in
   if constexpr (M > 1) add_rows_of<S, A, M - 1>(m, n, a, a_row, b, b_row, sum, sum_row);
 }
 
-// One block of columns: sum (m rows, sum_row apart) += a@b for a chunk of k. x holds the rows of a as
-// accumulators, x_row apart.
+// One block of columns: sum (m rows, sum_row apart) += a@b for a chunk of k. x holds the rows of a
+// as accumulators, x_row apart.
 template <class S, class A>
-void by_columns(const Gemm& g, int64_t k, int64_t n, const A* x, int64_t x_row, const S* b,
-                A* sum, int64_t sum_row) {
+void by_columns(const Gemm& g, int64_t k, int64_t n, const A* x, int64_t x_row, const S* b, A* sum,
+                int64_t sum_row) {
   alignas(64) A column[kChunk];
   int64_t j = 0;
   if constexpr (kLoadable<S>) {
@@ -253,9 +253,9 @@ void partial_dot(const Gemm& g) {
 
 struct Table : GemmVectorTable {
   constexpr Table() : GemmVectorTable{} {
-#define X(e, t, name, c)                                   \
-  if constexpr (c != 0 && c != 3) {                        \
-    few_rows[int(DType::e)] = FACULA_ISA::few_rows<Storage<t>>;     \
+#define X(e, t, name, c)                                              \
+  if constexpr (c != 0 && c != 3) {                                   \
+    few_rows[int(DType::e)] = FACULA_ISA::few_rows<Storage<t>>;       \
     partial_dot[int(DType::e)] = FACULA_ISA::partial_dot<Storage<t>>; \
   }
     FACULA_DTYPES(X)

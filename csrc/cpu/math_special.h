@@ -170,6 +170,26 @@ static inline double digamma(double x) {
 }
 static inline float digamma(float x) { return float(digamma(double(x))); }
 
+// The derivative of digamma.
+static inline double trigamma(double x) {
+  double result = 0.0, sign = 1.0;
+  if (x < 0.5) {  // pi^2 / sin^2(pi x) - trigamma(1 - x)
+    const double s = std::sin(3.14159265358979323846 * (x - std::nearbyint(x)));
+    if (s == 0.0) return kInf<double>;
+    result = 9.8696044010893586188 / (s * s);
+    sign = -1.0;
+    x = 1.0 - x;
+  }
+  while (x < 12.0) {
+    result += sign / (x * x);
+    x += 1.0;
+  }
+  const double z = 1.0 / (x * x);
+  const double series = z * polynomial(z, 1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6);
+  return result + sign * ((1.0 + series) / x + 0.5 * z);
+}
+static inline float trigamma(float x) { return float(trigamma(double(x))); }
+
 // The modified Bessel function I0: its power series, all terms positive, or for large arguments
 // the asymptotic one.
 static inline double i0(double x) {

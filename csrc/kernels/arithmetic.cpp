@@ -25,10 +25,17 @@ Tensor _scale(Value self, const Scalar& factor) {
   return op::mul(self, factor);
 }
 
+Tensor _scale_back(const Tensor& grad, const Scalar& factor) {
+  if (!factor.is_complex()) return op::_scale(grad, factor);
+  return op::mul(grad, Scalar(Complex<double>(factor.to_complex().re, -factor.to_complex().im)));
+}
+
+Tensor square(const Tensor& self) { return op::pow(self, 2); }
+
 Tensor div_mode(Value self, Value other, std::string_view mode) {
   if (mode.empty()) return op::div(self, other);
-  if (mode == "floor") return op::floor_divide(self, other);
-  if (mode == "trunc") return op::_trunc_divide(self, other);
+  if (mode == "floor") return op::_div_floor(self, other);
+  if (mode == "trunc") return op::_div_trunc(self, other);
   runtime_error("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode, "'");
 }
 

@@ -1,5 +1,6 @@
 // Complex numbers and their parts.
 #include "kernels/make_view.h"
+#include "op/elementwise.h"
 #include "op/kernels.h"
 #include "op/ops.h"
 
@@ -58,7 +59,8 @@ Tensor complex(const Tensor& real, const Tensor& imag) {
     runtime_error("Expected both inputs to be Half, Float or Double tensors of one dtype but got ",
                   legacy_dtype_name(real.dtype()), " and ", legacy_dtype_name(imag.dtype()));
   Dims shape = broadcast_shapes(real.sizes(), imag.sizes());
-  Tensor out = op::empty(shape, to_complex(real.dtype()), std::nullopt, real.device());
+  const Tensor* in[] = {&real, &imag};
+  Tensor out = empty_tensor(shape, result_strides(shape, in, 2), to_complex(real.dtype()), real.device());
   op::copy_(part(out, 0), real);
   op::copy_(part(out, 1), imag);
   return out;

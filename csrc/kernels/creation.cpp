@@ -101,9 +101,11 @@ Tensor arange_start(const Scalar& start, const Scalar& end, const Scalar& step, 
   if (!std::isfinite(a) || !std::isfinite(b)) runtime_error("unsupported range: ", a, " -> ", b);
   if (!((s > 0 && b >= a) || (s < 0 && b <= a))) runtime_error("upper bound and lower bound inconsistent with step sign: from ", a, " to ", b, " in steps of ", s);
   int64_t n;
-  if (is_integral(like.dtype)) {  // the bounds are cut to integers first
+  if (is_integral(like.dtype) && step.to_int() == 0)
+    runtime_error("step must be nonzero: ", s, " is 0 as ", like.dtype);
+  if (like.dtype == DType::Int64 || (integral && is_integral(like.dtype))) {
+    // The bounds are cut to integers first; for narrower dtypes PyTorch counts before it cuts.
     int64_t ia = start.to_int(), ib = end.to_int(), is = step.to_int();
-    if (is == 0) runtime_error("step must be nonzero: ", s, " is 0 as ", like.dtype);
     int64_t sign = is > 0 ? 1 : -1;
     n = int64_t((__int128(ib) - ia + is - sign) / is);
     return finish(sequence<int64_t>(Dims{n}, like, [=](int64_t i) { return ia + i * is; }), grad);
@@ -111,6 +113,10 @@ Tensor arange_start(const Scalar& start, const Scalar& end, const Scalar& step, 
   double count = std::ceil((b - a) / s);
   if (count > 9e18) runtime_error("invalid size, possible overflow?");
   n = int64_t(count);
+  if (is_integral(like.dtype)) {
+    int64_t ia = start.to_int(), is = step.to_int();
+    return finish(sequence<int64_t>(Dims{n}, like, [=](int64_t i) { return ia + i * is; }), grad);
+  }
   // Each value is rounded from double, as PyTorch's accumulate type does.
   return finish(sequence<double>(Dims{n}, like, [=](int64_t i) { return a + double(i) * s; }), grad);
 }

@@ -63,7 +63,7 @@ Tensor sum_to_size(const Tensor& self, IntSpan size) {
   for (int64_t d = 0; d < self.dim(); ++d)
     if (d < lead || (size[d - lead] == 1 && self.sizes()[d] != 1)) dims.push_back(d);
   if (dims.empty()) return self;
-  Tensor out = op::sum_dim(self, IntSpan(dims), true, self.dtype());
+  Tensor out = op::sum_dim(self, IntSpan(dims), true);
   return lead ? op::view(out, size) : out;
 }
 
@@ -182,6 +182,7 @@ void cumsum(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
   DType result = dtype != DType::None ? dtype
                  : rets.destination != Destination::New ? rets.t[0].dtype()
                  : is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
+  if (result == DType::Bool) dtype_error(DType::Bool, "integers, floating-point and complex dtypes");
   prepare_result(rets, 0, self.sizes(), result, self.device());
   if (self.is_meta() || self.numel() == 0) return;
   if (self.is_cuda()) fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());

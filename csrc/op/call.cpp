@@ -92,10 +92,13 @@ void call(const OpDef& op, const Value* args, Rets& rets) {
         for (const Tensor& t : v.tensors())
           if (t.defined()) add(t.impl());
     }
-    if (keys & thread_state.enabled_keys & kKeyGrad && !(op.flags & (kOpComposite | kOpNoGrad))) {
+    const bool taped = keys & thread_state.enabled_keys & kKeyGrad;
+    if (taped && !(op.flags & (kOpComposite | kOpNoGrad))) {
       tape_call(op, args, rets);
+    } else if (taped && op.flags & kOpNoGrad && rets.destination == Destination::InPlace) {
+      overwrite_call(op, args, rets);
     } else {
-      if (rets.destination == Destination::Out && keys & thread_state.enabled_keys & kKeyGrad)
+      if (rets.destination == Destination::Out && taped)
         runtime_error("functions with out=... arguments don't support automatic differentiation, "
                       "but one of the arguments requires grad. Use the form without out=.");
       run_kernel(op, args, rets);

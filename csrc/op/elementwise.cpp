@@ -200,7 +200,7 @@ struct CastingLoop {
 
 void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
   const ElementwiseDef& d = *op.elementwise;
-  const int n = d.inputs;
+  int n = d.inputs;
   const Tensor* tensors[kMaxInputs];
   int count = 0;
   Promotion promotion;
@@ -290,7 +290,9 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     return;
   }
 
-  Loop loop = d.loops[isa_level()][int(compute)];
+  const ElementwiseDef* quick = d.shortcut ? d.shortcut(args, compute) : nullptr;
+  if (quick) n = quick->inputs;
+  Loop loop = (quick ? quick : &d)->loops[isa_level()][int(compute)];
   Operand operands[kMaxInputs];
   bool casting = out.dtype() != loop_out, all_dense = fresh && same_shape && out.is_contiguous();
   for (int i = 0; i < n; ++i) {

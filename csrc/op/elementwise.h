@@ -26,12 +26,11 @@ struct ElementwiseDef {
   const char* formula[4];        // by category, for devices that compile at run time
   // Refuses arguments (a zero divisor) before anything is written; null where all are welcome.
   void (*check)(const Value* args, DType compute);
+  // Another definition over the first operands that gives the same values sooner; null where none.
+  const ElementwiseDef* (*shortcut)(const Value* args, DType compute);
 };
 
 void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets);
-
-// A row may choose another loop for particular arguments (pow with exponent 2).
-extern const ElementwiseDef* specialise_pow(const OpDef& op, const Value* args);
 
 // PyTorch's categories: tensors with dimensions, then 0-dim tensors, then numbers.
 class Promotion {

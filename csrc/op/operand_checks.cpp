@@ -83,10 +83,14 @@ void no_bool_negation(const Value* args, DType) {
                   "invert a mask, use the `~` or `logical_not()` operator instead.");
 }
 
-void third_is_a_number(const Value* args, DType) {
-  if (args[2].is_tensor() && args[2].tensor().dim() != 0)
+void fill_value_fits(const Value* args, DType) {
+  const Value& value = args[2];
+  const DType d = args[0].tensor().dtype();
+  if (!value.is_tensor()) return value.scalar().check_fits(d);
+  if (value.tensor().dim() != 0)
     runtime_error("only supports a 0-dimensional value tensor, but got a value of shape ",
-                  args[2].tensor().sizes());
+                  value.tensor().sizes());
+  if (value.tensor().is_cpu()) item_of(value.tensor()).check_fits(d);
 }
 
 }  // namespace facula::checks

@@ -8,6 +8,6 @@ void divisor_not_zero(const Value* args, DType compute);
 void exponent_not_negative(const Value* args, DType compute);
 void no_bool_difference(const Value* args, DType compute);
 void no_bool_negation(const Value* args, DType compute);
-void third_is_a_number(const Value* args, DType compute);
+void fill_value_fits(const Value* args, DType compute);
 
 }  // namespace facula::checks

@@ -6,6 +6,7 @@
 #include "op/operand_checks.h"
 #include "op/ops.h"
 #include "op/reduce.h"
+#include "op/shortcuts.h"
 
 #ifdef FACULA_X86
 #define FACULA_LOOP_TABLES(name) baseline::name, v3::name, v4::name

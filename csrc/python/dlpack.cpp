@@ -219,7 +219,8 @@ Tensor consume(PyObject* capsule) {
     if (m->version.major > dlpack::kMajorVersion)
       fail(ErrorKind::Buffer, "DLPack version ", m->version.major, ".", m->version.minor,
            " is not supported, only up to ", dlpack::kMajorVersion, ".x");
-    if (m->flags & dlpack::kReadOnly) warn_not_writable("array");
+    static bool warned = false;
+    if (m->flags & dlpack::kReadOnly) warn_not_writable("array", warned);
   }
   // Everything is checked before the capsule is touched: one that is refused still owns its tensor.
   const dlpack::DLTensor& source = m->dl_tensor;

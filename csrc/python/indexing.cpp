@@ -103,11 +103,13 @@ Plan make_plan(const Tensor& self, PyObject* index) {
     plan.view = op::select(plan.view, dim, at);
   };
   auto advanced = [&](Tensor t) {
-    while (int64_t(plan.indices.size()) < dim) plan.indices.emplace_back();
+    // One entry for each dimension, but a mask of several dimensions is one entry.
+    for (; covered < dim; ++covered) plan.indices.emplace_back();
     int64_t width = t.dtype() == DType::Bool || t.dtype() == DType::UInt8 ? t.dim() : 1;
     plan.indices.push_back(std::move(t));
     plan.advanced = true;
     dim += width;
+    covered = dim;
   };
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* o = PyTuple_GET_ITEM(tuple.get(), i);

@@ -33,7 +33,8 @@ struct Buffer {  // an export that ends with the scope, unless it was taken over
 // A tensor over the bytes from `at` on; the export lives as long as the tensor's storage.
 Tensor tensor_over_buffer(Buffer& buffer, char* at, size_t bytes, IntSpan sizes, IntSpan strides,
                           DType dtype) {
-  if (buffer.view->readonly) warn_not_writable("buffer");
+  static bool warned = false;
+  if (buffer.view->readonly) warn_not_writable("buffer", warned);
   Storage* s = borrow_storage(bytes ? at : nullptr, bytes, Device{}, release_buffer, nullptr);
   s->context = buffer.take();
   return tensor_on_storage(s, sizes, strides, 0, dtype);
@@ -135,7 +136,8 @@ Tensor tensor_from_interface(PyObject* o, PyObject* interface) {
     void* address = PyLong_AsVoidPtr(number.get());
     if (PyErr_Occurred()) throw PythonError{};
     if (!address && bytes) value_error("__array_interface__: the address is null");
-    if (check(PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)))) warn_not_writable("array");
+    static bool warned = false;
+    if (check(PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)))) warn_not_writable("array", warned);
     // The interface may own what the address points to, so it is kept with the object.
     Ref keep(check(PyTuple_Pack(2, o, interface)));
     Storage* s =
@@ -341,21 +343,14 @@ size_t checked_extent(IntSpan sizes, Dims& strides, DType dtype) {
   return size_t(bytes);
 }
 
-void warn_once(bool& shown, const char* text) {
+void warn_not_writable(const char* what, bool& shown) {
   if (shown && !g_warn_always) return;
   shown = true;
-  check(PyErr_WarnEx(PyExc_UserWarning, text, 1));
-}
-
-void warn_not_writable(const char* what) {
-  static bool shown = false;
-  if (shown && !g_warn_always) return;
   std::string message =
-      text("The given ", what,
-           " is not writable, and tensors are always writable: writing to this tensor "
-           "changes memory that was meant to stay as it is. Copy the ",
-           what, " first, or make it writable. This warning is shown once in a program.");
-  warn_once(shown, message.c_str());
+      text("The given ", what, " is not writable, and tensors are always writable: writing to this ",
+           "tensor changes memory that was meant to stay as it is. Copy the ", what,
+           " first, or make it writable. This warning is shown once in a program.");
+  check(PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1));
 }
 
 Ref optional_attribute(PyObject* o, const char* name) {

@@ -27,9 +27,9 @@ size_t checked_extent(IntSpan sizes, Dims& strides, DType dtype);
 // Makes sure that the storage's memory stays where it is, now that others point into it.
 void fix_memory(Storage* s);
 
-// A UserWarning that is shown once in a process, or always after set_warn_always(True).
-void warn_once(bool& shown, const char* text);
-void warn_not_writable(const char* what);
+// Warns of memory that was not meant to be written to: once in a process for each flag, or always
+// after set_warn_always(True).
+void warn_not_writable(const char* what, bool& shown);
 
 // ---- storages
 bool is_storage(PyObject* o);

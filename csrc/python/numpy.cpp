@@ -367,7 +367,8 @@ Tensor tensor_from_ndarray(PyObject* array) {
     strides.push_back(view.b.strides[i] / item);
   }
   size_t bytes = checked_extent(sizes, strides, dtype);
-  if (view.b.readonly) warn_not_writable("NumPy array");
+  static bool warned = false;
+  if (view.b.readonly) warn_not_writable("NumPy array", warned);
   Storage* s =
       borrow_storage(bytes ? view.b.buf : nullptr, bytes, Device{}, release_object, nullptr);
   s->context = Py_NewRef(array);

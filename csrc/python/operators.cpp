@@ -1,5 +1,6 @@
 // The callables of the operators: one type for functions and one for methods, both over the same
 // records and the same parser.
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -60,6 +61,10 @@ PyTypeObject* result_type_of(const OpDef& op) {
   return t;
 }
 
+bool any_tensor(const OpDef& op, const Value* args) {
+  return std::any_of(args, args + op.arg_count, [](const Value& v) { return v.is_tensor(); });
+}
+
 // No overload took the arguments: says what each of them missed.
 [[noreturn]] void raise_misfit(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   ParseArena arena;
@@ -101,6 +106,8 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
   }
   if (!chosen) raise_misfit(self, args, count, names);
   const OpDef& op = *chosen->op;
+  if (op.elementwise && !parsed.args[0].is_tensor() && !any_tensor(op, parsed.args))
+    raise_python(PyExc_TypeError, std::string(self->name) + "(): at least one argument must be Tensor, all are numbers");
   Rets rets;
   std::vector<Tensor> list;
   if (op.flags & kOpListResult) rets.list = &list;

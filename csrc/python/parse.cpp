@@ -170,7 +170,7 @@ const char* argument_name(const ArgDef& arg) { return std::strcmp(arg.name, "sel
 
 const char* type_text(const ArgDef& arg) {
   switch (arg.type) {
-    case ArgType::Tensor: return arg.operand ? "Tensor or Number" : "Tensor";
+    case ArgType::Tensor: return arg.operand && std::strcmp(arg.name, "self") ? "Tensor or Number" : "Tensor";
     case ArgType::TensorList: return "tuple of Tensors";
     case ArgType::Scalar: return "Number";
     case ArgType::Int: return "int";

@@ -21,12 +21,12 @@
 #include "cpu/cast.h"
 #include "cpu/gemm.h"
 
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
+#define CHECK(condition)                                                        \
+  do {                                                                          \
+    if (!(condition)) {                                                         \
       std::printf("%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
-      std::exit(1);                                                            \
-    }                                                                          \
+      std::exit(1);                                                             \
+    }                                                                           \
   } while (0)
 
 // The library picks the instruction set once; here every one that the machine has takes its turn.
@@ -55,15 +55,33 @@ struct Layout {
 
   Layout(int kind, int64_t b, int64_t rows, int64_t cols, bool output) {
     switch (kind) {
-      case 0: col = 1, row = cols, batch = rows * cols; break;              // row-major
-      case 1: row = 1, col = rows, batch = rows * cols; break;              // column-major
-      case 2: col = 1, row = cols + 3, batch = rows * row + 5; break;       // padded rows
-      case 3: col = 2, row = cols * 2 + 1, batch = rows * row; break;       // neither contiguous
-      case 4: col = -1, row = cols, batch = rows * cols; break;             // reversed
-      case 5: row = 1, col = rows + 2, batch = cols * col; break;           // padded columns
-      case 6: batch = 0, col = 1, row = cols; break;                        // one matrix for all
-      case 7: col = 1, row = 0, batch = cols; break;                        // one row for all
-      default: col = b, row = cols * b, batch = 1; break;                   // batch innermost
+      case 0:
+        col = 1, row = cols, batch = rows * cols;
+        break;  // row-major
+      case 1:
+        row = 1, col = rows, batch = rows * cols;
+        break;  // column-major
+      case 2:
+        col = 1, row = cols + 3, batch = rows * row + 5;
+        break;  // padded rows
+      case 3:
+        col = 2, row = cols * 2 + 1, batch = rows * row;
+        break;  // neither contiguous
+      case 4:
+        col = -1, row = cols, batch = rows * cols;
+        break;  // reversed
+      case 5:
+        row = 1, col = rows + 2, batch = cols * col;
+        break;  // padded columns
+      case 6:
+        batch = 0, col = 1, row = cols;
+        break;  // one matrix for all
+      case 7:
+        col = 1, row = 0, batch = cols;
+        break;  // one row for all
+      default:
+        col = b, row = cols * b, batch = 1;
+        break;  // batch innermost
     }
     if (output && (kind == 6 || kind == 7)) row = cols, batch = rows * cols;
     int64_t low = 0, high = 0;
@@ -181,8 +199,8 @@ void check_one(const Gemm& shape, int ka, int kb, int kc, std::mt19937& random) 
           // One rounding of the result, and float (or double) sums before it.
           const double sums = sizeof(real_of_t<T>) == 8 ? 0x1p-53 : 0x1p-24;
           same = difference <= 1.01 * roundoff<T>() * magnitude +
-                                   (8 + std::sqrt(double(g.k)) * 2) * sums * (size + 10) + 1e-7 *
-                                   (roundoff<T>() > 1e-4 ? 1 : 0) +
+                                   (8 + std::sqrt(double(g.k)) * 2) * sums * (size + 10) +
+                                   1e-7 * (roundoff<T>() > 1e-4 ? 1 : 0) +
                                    (roundoff<T>() > 0.01 ? 0.002 : 0);
         }
         if (!same) {
@@ -233,7 +251,7 @@ static void check_products(uint32_t seed, int rounds, bool large) {
 static void check_special_cases() {
   float a[4] = {1, 2, 3, 4}, c[4] = {5, 6, 7, 8};
   Gemm g{DType::Float32, 1, 2, 2, 2, a, 0, 2, 1, a, 0, 2, 1, c, 0, 2, 1};
-  for (int64_t Gemm::*size : {&Gemm::batch, &Gemm::m, &Gemm::n}) {
+  for (int64_t Gemm::* size : {&Gemm::batch, &Gemm::m, &Gemm::n}) {
     Gemm empty = g;
     empty.*size = 0;
     gemm(empty);
@@ -428,19 +446,28 @@ static void check_fork() {
   busy.join();
 }
 
-int main(int argc, char** argv) {
-  if (argc > 1) set_blas_library(argv[1]);
-  const bool with_fork = argc < 3 || std::strcmp(argv[2], "nofork") != 0;
+static void check_everything(bool with_fork) {
   check_pool();
   check_allocator();
   for (current_isa = 0; current_isa <= best_isa(); ++current_isa) {
     set_num_threads(1 + current_isa);
     check_products(11, 400, false);
-    check_products(12, 40, true);
+    set_num_threads(2);
+    check_products(12, 60, true);
   }
   current_isa = best_isa();
   check_special_cases();
   check_from_several_threads();
   if (with_fork) check_fork();
+}
+
+int main(int argc, char** argv) {
+  if (argc > 1) set_blas_library(argv[1]);
+  try {
+    check_everything(argc < 3 || std::strcmp(argv[2], "nofork") != 0);
+  } catch (const std::exception& e) {
+    std::printf("%s\n", e.what());
+    return 1;
+  }
   std::puts("ok");
 }

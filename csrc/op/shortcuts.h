@@ -1,0 +1,10 @@
+// Cheaper loops for particular arguments of an elementwise operator; named by rows.
+#pragma once
+#include "op/elementwise.h"
+
+namespace facula::shortcuts {
+
+// pow with a small whole number, a half or -1 as exponent: products and roots instead of exp and log.
+const ElementwiseDef* common_exponent(const Value* args, DType compute);
+
+}  // namespace facula::shortcuts
