@@ -95,7 +95,7 @@ Plan make_plan(const Tensor& self, PyObject* index) {
   if (consumed > self.dim())
     index_error("too many indices for tensor of dimension ", self.dim(), ": ", consumed, " were given for shape ", self.sizes());
 
-  int64_t dim = 0;   // of the view so far
+  int64_t dim = 0, covered = 0;   // of the view so far
   int64_t axis = 0;  // of the tensor that was given, for messages
   auto pick = [&](int64_t at) {
     int64_t size = plan.view.sizes()[dim];

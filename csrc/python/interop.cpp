@@ -347,8 +347,8 @@ void warn_not_writable(const char* what, bool& shown) {
   if (shown && !g_warn_always) return;
   shown = true;
   std::string message =
-      text("The given ", what, " is not writable, and tensors are always writable: writing to this ",
-           "tensor changes memory that was meant to stay as it is. Copy the ", what,
+      text("The given ", what, " is not writable, and tensors are always writable: writing to ",
+           "this tensor changes memory that was meant to stay as it is. Copy the ", what,
            " first, or make it writable. This warning is shown once in a program.");
   check(PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1));
 }
