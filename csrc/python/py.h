@@ -4,6 +4,9 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
@@ -58,13 +61,27 @@ PyObject* guarded(F&& f) noexcept {
   return guarded(std::forward<F>(f), static_cast<PyObject*>(nullptr));
 }
 
+// At interpreter exit Python ends threads that wait for the GIL by unwinding them, which must not
+// reach our destructors: such a thread sleeps until the process is gone.
+template <class F>
+auto wait_for_gil(F&& take) noexcept {
+#ifdef __GLIBC__
+  try {
+    return take();
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+#else
+  return take();
+#endif
+}
 struct WithGil {
-  PyGILState_STATE state = PyGILState_Ensure();
+  PyGILState_STATE state = wait_for_gil([] { return PyGILState_Ensure(); });
   ~WithGil() { PyGILState_Release(state); }
 };
 struct WithoutGil {
   PyThreadState* state = PyEval_SaveThread();
-  ~WithoutGil() { PyEval_RestoreThread(state); }
+  ~WithoutGil() { wait_for_gil([this] { PyEval_RestoreThread(state); }); }
 };
 
 // ---- tensors

@@ -97,6 +97,8 @@ from facula.random import (  # noqa: E402
 )
 
 default_generator = _C._default_generator()
+set_warn_always = _C._set_warn_always
+is_warn_always_enabled = _C._is_warn_always_enabled
 
 
 def from_numpy(ndarray: _Any) -> Tensor:
