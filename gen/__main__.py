@@ -8,8 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from gen import emit_loops, emit_ops, emit_python  # noqa: E402
-from gen.rows import load_table  # noqa: E402
+from gen import emit_loops, emit_ops, emit_python
+from gen.rows import load_table
 
 
 def generate() -> dict[str, str]:
@@ -31,7 +31,9 @@ def generate() -> dict[str, str]:
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--out", type=Path, required=True)
-    p.add_argument("--list", action="store_true", help="print the names of the C++ files, write nothing")
+    p.add_argument(
+        "--list", action="store_true", help="print the names of the C++ files, write nothing"
+    )
     p.add_argument("--stubs-only", action="store_true", help="write only the Python files")
     args = p.parse_args()
     files = generate()

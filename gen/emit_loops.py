@@ -5,10 +5,21 @@ from __future__ import annotations
 from gen.expression import parse_expression, to_cpp
 from gen.rows import DTYPE_GROUPS, Row
 
-CPP_TYPES = {"Bool": "bool", "UInt8": "uint8_t", "Int8": "int8_t", "Int16": "int16_t",
-             "Int32": "int32_t", "Int64": "int64_t", "UInt16": "uint16_t", "UInt32": "uint32_t",
-             "UInt64": "uint64_t", "Float32": "float", "Float64": "double",
-             "Complex64": "Complex<float>", "Complex128": "Complex<double>"}
+CPP_TYPES = {
+    "Bool": "bool",
+    "UInt8": "uint8_t",
+    "Int8": "int8_t",
+    "Int16": "int16_t",
+    "Int32": "int32_t",
+    "Int64": "int64_t",
+    "UInt16": "uint16_t",
+    "UInt32": "uint32_t",
+    "UInt64": "uint64_t",
+    "Float32": "float",
+    "Float64": "double",
+    "Complex64": "Complex<float>",
+    "Complex128": "Complex<double>",
+}
 ROWS_PER_FILE = 6
 
 
@@ -34,13 +45,19 @@ def elementwise_loops(row: Row) -> str:
     masks = o.get("masks", ())
     result = {"Compute": "T", "Bool": "bool", "Real": "real_of_t<T>"}[o["out"]]
     types = ", ".join("bool" if a.name in masks else "T" for a in operands)
-    lambda_args = ", ".join(f"[[maybe_unused]] {'bool' if a.name in masks else 'T'} {'abcde'[i]}"
-                            for i, a in enumerate(operands))
+    lambda_args = ", ".join(
+        f"[[maybe_unused]] {'bool' if a.name in masks else 'T'} {'abcde'[i]}"
+        for i, a in enumerate(operands)
+    )
     kinds = {"Scalar": "T", "float": "double", "int": "int64_t", "bool": "bool"}
-    reads = "".join(f"  [[maybe_unused]] const {kinds[p.type]} {p.name} = param<{kinds[p.type]}>(params, {i});\n"
-                    for i, p in enumerate(params))
+    reads = "".join(
+        f"  [[maybe_unused]] const {kinds[p.type]} {p.name} = param<{kinds[p.type]}>(params, {i});\n"
+        for i, p in enumerate(params)
+    )
     # A double parameter is read once and narrowed, so that float loops stay float loops.
-    reads = reads.replace("const double", "const real_of_t<T>").replace("= param<double>", "= (real_of_t<T>)param<double>")
+    reads = reads.replace("const double", "const real_of_t<T>").replace(
+        "= param<double>", "= (real_of_t<T>)param<double>"
+    )
     out = []
     table = {}
 
@@ -52,11 +69,18 @@ def elementwise_loops(row: Row) -> str:
         fn = f"{name}_{k}"
         run = f"run<{result}, {types}>(p, s, n, {function_of_operands(text, result)})"
         if fallback:
-            holds, other = function_of_operands(fallback[0], "bool"), function_of_operands(fallback[1], result)
-            run = (f"run_where<{result}, {types}>(p, s, n, {holds},\n    {function_of_operands(text, result)},"
-                   f"\n    {other})")
-        out.append(f"template <class T>\nstatic void {fn}(char* const* p, const int64_t* s, int64_t n, "
-                   f"[[maybe_unused]] const void* params) {{\n{reads}  {run};\n}}\n")
+            holds, other = (
+                function_of_operands(fallback[0], "bool"),
+                function_of_operands(fallback[1], result),
+            )
+            run = (
+                f"run_where<{result}, {types}>(p, s, n, {holds},\n    {function_of_operands(text, result)},"
+                f"\n    {other})"
+            )
+        out.append(
+            f"template <class T>\nstatic void {fn}(char* const* p, const int64_t* s, int64_t n, "
+            f"[[maybe_unused]] const void* params) {{\n{reads}  {run};\n}}\n"
+        )
         for letter in letters:
             for d in DTYPE_GROUPS[letter]:
                 table[d] = f"{fn}<{CPP_TYPES[d]}>"
@@ -64,9 +88,25 @@ def elementwise_loops(row: Row) -> str:
 
 
 def _table(name: str, kind: str, table: dict[str, str]) -> str:
-    order = ["Bool", "UInt8", "Int8", "Int16", "Int32", "Int64", "UInt16", "UInt32", "UInt64",
-             "Float16", "BFloat16", "Float32", "Float64", "Complex64", "Complex128", "Float8E4M3",
-             "Float8E5M2"]
+    order = [
+        "Bool",
+        "UInt8",
+        "Int8",
+        "Int16",
+        "Int32",
+        "Int64",
+        "UInt16",
+        "UInt32",
+        "UInt64",
+        "Float16",
+        "BFloat16",
+        "Float32",
+        "Float64",
+        "Complex64",
+        "Complex128",
+        "Float8E4M3",
+        "Float8E5M2",
+    ]
     cells = ", ".join(table.get(d, "nullptr") for d in order)
     return f"extern const {kind} {name}[kDTypes] = {{{cells}}};\n\n"
 
@@ -75,18 +115,25 @@ def reduction_loops(row: Row) -> str:
     o = row.family.options
     name = row.schema.cpp_name
     cpp = to_cpp(parse_expression(o["combine"], f"combine of {row.name}"), call_prefix="math::")
-    init = to_cpp(parse_expression(o.get("init", "0"), f"init of {row.name}"),
-                  {"lowest": "Lowest<T>::value", "highest": "Highest<T>::value"})
-    text = (f"struct Fold_{name} {{\n"
-            f"  template <class T>\n  static inline T combine(T a, T b) {{ return T({cpp}); }}\n"
-            f"  template <class T>\n  static constexpr T init() {{ return T({init}); }}\n}};\n")
+    init = to_cpp(
+        parse_expression(o.get("init", "0"), f"init of {row.name}"),
+        {"lowest": "Lowest<T>::value", "highest": "Highest<T>::value"},
+    )
+    text = (
+        f"struct Fold_{name} {{\n"
+        f"  template <class T>\n  static inline T combine(T a, T b) {{ return T({cpp}); }}\n"
+        f"  template <class T>\n  static constexpr T init() {{ return T({init}); }}\n}};\n"
+    )
     reduce_table, fold_table = {}, {}
     for letter in o["types"]:
         for d in DTYPE_GROUPS[letter]:
             reduce_table[d] = f"reduce_run<Fold_{name}, {CPP_TYPES[d]}>"
             fold_table[d] = f"fold_run<Fold_{name}, {CPP_TYPES[d]}>"
-    return (text + _table(f"reduce_{name}", "ReduceLoop", reduce_table)
-            + _table(f"fold_{name}", "Loop", fold_table))
+    return (
+        text
+        + _table(f"reduce_{name}", "ReduceLoop", reduce_table)
+        + _table(f"fold_{name}", "Loop", fold_table)
+    )
 
 
 def emit_loops(module: str, rows: list[Row]) -> dict[str, str]:
@@ -94,11 +141,14 @@ def emit_loops(module: str, rows: list[Row]) -> dict[str, str]:
     files = {}
     rows = [r for r in rows if r.family.name in ("elementwise", "reduction")]
     for k in range(0, len(rows), ROWS_PER_FILE):
-        body = "".join(elementwise_loops(r) if r.is_elementwise else reduction_loops(r)
-                       for r in rows[k:k + ROWS_PER_FILE])
+        body = "".join(
+            elementwise_loops(r) if r.is_elementwise else reduction_loops(r)
+            for r in rows[k : k + ROWS_PER_FILE]
+        )
         files[f"loops_{module}_{k // ROWS_PER_FILE}_isa.cpp"] = (
             f"// Generated from ops/{module}.py by gen. Do not edit.\n"
             '#include "cpu/loop.h"\n#include "cpu/reduce_loop.h"\n#include "cpu/vector_math.h"\n'
             '#include "op/loop_types.h"\n\n'
-            f"namespace facula::FACULA_ISA {{\n\n{body}}}  // namespace facula::FACULA_ISA\n")
+            f"namespace facula::FACULA_ISA {{\n\n{body}}}  // namespace facula::FACULA_ISA\n"
+        )
     return files

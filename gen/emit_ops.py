@@ -16,9 +16,14 @@ def cpp_default(arg: Arg) -> str:
     """The default of a C++ parameter."""
     d = ast.literal_eval(arg.default)  # type: ignore[arg-type]
     if d is None:
-        return {"Tensor?": "Tensor()", "ScalarType?": "DType::None", "Device?": "kNoDevice",
-                "MemoryFormat?": "MemoryFormat::None", "Generator?": "nullptr",
-                "str?": '""'}.get(arg.type, "std::nullopt")
+        return {
+            "Tensor?": "Tensor()",
+            "ScalarType?": "DType::None",
+            "Device?": "kNoDevice",
+            "MemoryFormat?": "MemoryFormat::None",
+            "Generator?": "nullptr",
+            "str?": '""',
+        }.get(arg.type, "std::nullopt")
     if isinstance(d, bool):
         return "true" if d else "false"
     if isinstance(d, str):
@@ -111,8 +116,12 @@ class _Shapes(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         f = node.func
-        if (isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name)
-                and f.value.id in self.tensors and f.attr in self.WHAT):
+        if (
+            isinstance(f, ast.Attribute)
+            and isinstance(f.value, ast.Name)
+            and f.value.id in self.tensors
+            and f.attr in self.WHAT
+        ):
             name = f"{f.value.id}_{f.attr}"
             self.used[name] = (f.value.id, self.WHAT[f.attr])
             return ast.Name(name, ast.Load())
@@ -127,8 +136,9 @@ class Derivative:
         self.row = row
         schema = row.schema
         self.arg_index = {a.name: i for i, a in enumerate(schema.args)}
-        self.ret_names = ([n or "result" for _, n in schema.rets]
-                          if len(schema.rets) > 1 else ["result"])
+        self.ret_names = (
+            [n or "result" for _, n in schema.rets] if len(schema.rets) > 1 else ["result"]
+        )
         grads = dict(row.grad)
         if row.mutates and "self" not in grads:
             grads["self"] = "zeros_like(grad)"  # overwritten: no gradient flows to what was there
@@ -162,7 +172,9 @@ class Derivative:
 
     def emit(self) -> str:
         row, schema = self.row, self.row.schema
-        lines = [f"static void vjp_{schema.cpp_name}([[maybe_unused]] Node& n, Tensor* g, Tensor* out, uint64_t needs) {{"]
+        lines = [
+            f"static void vjp_{schema.cpp_name}([[maybe_unused]] Node& n, Tensor* g, Tensor* out, uint64_t needs) {{"
+        ]
         single = len(schema.rets) == 1 and not schema.returns_list
         if single:
             lines.append("  if (!g[0].defined()) return;")
@@ -187,8 +199,10 @@ class Derivative:
                     how = None
                 elif v in self.ret_names:
                     slot = len(self.saved_args) + list(self.saved_rets).index(v)
-                    lines.append(f"    Tensor h{k};\n    Value v{k} = n.value({slot}, h{k});\n"
-                                 f"    const Tensor& {v} = v{k}.tensor();")
+                    lines.append(
+                        f"    Tensor h{k};\n    Value v{k} = n.value({slot}, h{k});\n"
+                        f"    const Tensor& {v} = v{k}.tensor();"
+                    )
                     continue
                 else:
                     if v.startswith("grad_"):
@@ -199,12 +213,16 @@ class Derivative:
                     continue
                 arg = schema.args[self.arg_index[key[0]]]
                 unboxed = f"v{k}.{how}" if how else arg.unbox(f"v{k}")
-                lines.append(f"    Tensor h{k};\n    Value v{k} = n.value({slots[key]}, h{k});\n"
-                             f"    auto&& {v} = {unboxed};")
+                lines.append(
+                    f"    Tensor h{k};\n    Value v{k} = n.value({slots[key]}, h{k});\n"
+                    f"    auto&& {v} = {unboxed};"
+                )
             text = to_cpp(tree, call_prefix="op::")
             if is_list:
-                lines.append(f"    auto list = {text};\n"
-                             f"    for (size_t i = 0; i < list.size(); ++i) out[{edge} + i] = list[i];")
+                lines.append(
+                    f"    auto list = {text};\n"
+                    f"    for (size_t i = 0; i < list.size(); ++i) out[{edge} + i] = list[i];"
+                )
             else:
                 lines.append(f"    out[{edge}] = {text};")
             lines.append("  }")
@@ -235,7 +253,12 @@ def flags(row: Row) -> str:
         f.append("kOpMutates")
     if o.get("own_out") or row.family.name in ("elementwise", "reduction"):
         f.append("kOpOwnOut")
-    if not row.grad and row.family.name != "composite" and not row.mutates and o.get("no_grad", True):
+    if (
+        not row.grad
+        and row.family.name != "composite"
+        and not row.mutates
+        and o.get("no_grad", True)
+    ):
         f.append("kOpNoGrad")
     return " | ".join(f) or "0"
 
@@ -263,42 +286,57 @@ def elementwise_record(row: Row) -> str:
         text = formula_for(row, letter)
         if letter in o["types"] and text:
             rename = {letters[k]: letters[k] for k in range(len(operands))}
-            formulas.append('"' + to_cpp(parse_expression(text, name), rename).replace('"', '\\"') + '"')
+            formulas.append(
+                '"' + to_cpp(parse_expression(text, name), rename).replace('"', '\\"') + '"'
+            )
         else:
             formulas.append("nullptr")
-    loops = "\n".join(f"namespace {i} {{ extern const Loop loops_{name}[kDTypes]; }}" if i == "baseline"
-                      else f"#ifdef FACULA_X86\nnamespace {i} {{ extern const Loop loops_{name}[kDTypes]; }}\n#endif"
-                      for i in ISA)
-    return (f"{loops}\nstatic const ElementwiseDef elementwise_{name} = {{{len(operands)}, "
-            f"{{{', '.join(map(str, operands))}}}, {masks}, Promote::{o['promote']}, OutKind::{o['out']}, "
-            f"{dtype_mask(o['types'])}, {len(params)}, {{{', '.join(map(str, params))}}}, "
-            f"{{{', '.join('ParamKind::' + kinds[args[i].type] for i in params)}}}, "
-            f"{{FACULA_LOOP_TABLES(loops_{name})}}, {{{', '.join(formulas)}}}, "
-            f"{'checks::' + o['check'] if 'check' in o else 'nullptr'}, "
-            f"{'shortcuts::' + o['shortcut'] if 'shortcut' in o else 'nullptr'}}};\n")
+    loops = "\n".join(
+        f"namespace {i} {{ extern const Loop loops_{name}[kDTypes]; }}"
+        if i == "baseline"
+        else f"#ifdef FACULA_X86\nnamespace {i} {{ extern const Loop loops_{name}[kDTypes]; }}\n#endif"
+        for i in ISA
+    )
+    return (
+        f"{loops}\nstatic const ElementwiseDef elementwise_{name} = {{{len(operands)}, "
+        f"{{{', '.join(map(str, operands))}}}, {masks}, Promote::{o['promote']}, OutKind::{o['out']}, "
+        f"{dtype_mask(o['types'])}, {len(params)}, {{{', '.join(map(str, params))}}}, "
+        f"{{{', '.join('ParamKind::' + kinds[args[i].type] for i in params)}}}, "
+        f"{{FACULA_LOOP_TABLES(loops_{name})}}, {{{', '.join(formulas)}}}, "
+        f"{'checks::' + o['check'] if 'check' in o else 'nullptr'}, "
+        f"{'shortcuts::' + o['shortcut'] if 'shortcut' in o else 'nullptr'}}};\n"
+    )
 
 
 def reduce_record(row: Row) -> str:
     o = row.family.options
     name = row.schema.cpp_name
     decl = "\n".join(
-        (f"namespace {i} {{ extern const ReduceLoop reduce_{name}[kDTypes]; extern const Loop fold_{name}[kDTypes]; }}"
-         if i == "baseline" else
-         f"#ifdef FACULA_X86\nnamespace {i} {{ extern const ReduceLoop reduce_{name}[kDTypes]; "
-         f"extern const Loop fold_{name}[kDTypes]; }}\n#endif") for i in ISA)
+        (
+            f"namespace {i} {{ extern const ReduceLoop reduce_{name}[kDTypes]; extern const Loop fold_{name}[kDTypes]; }}"
+            if i == "baseline"
+            else f"#ifdef FACULA_X86\nnamespace {i} {{ extern const ReduceLoop reduce_{name}[kDTypes]; "
+            f"extern const Loop fold_{name}[kDTypes]; }}\n#endif"
+        )
+        for i in ISA
+    )
     integers = o.get("integers", "")
     index = {a.name: i for i, a in enumerate(row.schema.args)}
-    return (f"{decl}\nstatic const ReduceDef reduce_{name} = {{{dtype_mask(o['types'])}, "
-            f"DType::{integers or 'None'}, DType::{o.get('result', 'None')}, "
-            f"{str(o.get('empty', True)).lower()}, "
-            f"{', '.join(str(index.get(n, -1)) for n in ('dim', 'keepdim', 'dtype'))}, "
-            f"{{FACULA_LOOP_TABLES(reduce_{name})}}, "
-            f"{{FACULA_LOOP_TABLES(fold_{name})}}, \"{o['combine']}\", \"{o.get('init', '')}\"}};\n")
+    return (
+        f"{decl}\nstatic const ReduceDef reduce_{name} = {{{dtype_mask(o['types'])}, "
+        f"DType::{integers or 'None'}, DType::{o.get('result', 'None')}, "
+        f"{str(o.get('empty', True)).lower()}, "
+        f"{', '.join(str(index.get(n, -1)) for n in ('dim', 'keepdim', 'dtype'))}, "
+        f"{{FACULA_LOOP_TABLES(reduce_{name})}}, "
+        f'{{FACULA_LOOP_TABLES(fold_{name})}}, "{o["combine"]}", "{o.get("init", "")}"}};\n'
+    )
 
 
 def accepts_number(row: Row, arg: Arg) -> bool:
     """Whether Python may pass a number for the tensor. ``exp(3)`` is a mistake more often than not."""
-    return arg.operand and (not row.is_elementwise or arg.name != "self" or row.family.options.get("numbers", False))
+    return arg.operand and (
+        not row.is_elementwise or arg.name != "self" or row.family.options.get("numbers", False)
+    )
 
 
 def record(row: Row, derivative: Derivative, index: int) -> str:
@@ -309,13 +347,18 @@ def record(row: Row, derivative: Derivative, index: int) -> str:
         out.append(
             f'    {{"{a.name}", ArgType::{TYPES[a.type][0]}, {str(a.optional or a.type == "Tensor?[]").lower()}, '
             f"{str(accepts_number(row, a)).lower()}, {str(a.keyword_only).lower()}, "
-            f"{str(a.default is not None).lower()}, {a.list_size}, {boxed_default(a)}}},")
+            f"{str(a.default is not None).lower()}, {a.list_size}, {boxed_default(a)}}},"
+        )
     out.append("};" if s.args else "    {}};")
     has_vjp = bool(derivative.grads)
-    spec = [f"{{{derivative.arg_index[n]}, SaveSpec::What::{w}, {m}}}"
-            for (n, w), m in derivative.saved_args.items()]
-    rets = [f"{{{derivative.ret_names.index(n)}, SaveSpec::What::Whole, {m}}}"
-            for n, m in derivative.saved_rets.items()]
+    spec = [
+        f"{{{derivative.arg_index[n]}, SaveSpec::What::{w}, {m}}}"
+        for (n, w), m in derivative.saved_args.items()
+    ]
+    rets = [
+        f"{{{derivative.ret_names.index(n)}, SaveSpec::What::Whole, {m}}}"
+        for n, m in derivative.saved_rets.items()
+    ]
     if spec:
         out.append(f"static const SaveSpec save_args_{name}[] = {{{', '.join(spec)}}};")
     if rets:
@@ -327,17 +370,19 @@ def record(row: Row, derivative: Derivative, index: int) -> str:
     differentiable = sum(1 << derivative.arg_index[n] for n in derivative.grads)
     nondiff = sum(1 << i for i, (_, n) in enumerate(s.rets) if n in row.nondifferentiable)
     kernel = {"elementwise": "elementwise_kernel", "reduction": "reduce_kernel"}.get(
-        row.family.name, f"kernel_{name}")
+        row.family.name, f"kernel_{name}"
+    )
     out.append(
-        f"const OpDef {name} = {{\"{s.name}\", \"{s.name if row.mutates else s.name + '_'}\", "
-        f"\"{s.overload}\", args_{name}, {len(s.args)}, {len(s.rets)},\n"
+        f'const OpDef {name} = {{"{s.name}", "{s.name if row.mutates else s.name + "_"}", '
+        f'"{s.overload}", args_{name}, {len(s.args)}, {len(s.rets)},\n'
         f"    {flags(row)}, {kernel},\n"
         f"    {'&elementwise_' + name if row.is_elementwise else 'nullptr'}, "
         f"{'&reduce_' + name if row.family.name == 'reduction' else 'nullptr'},\n"
-        f"    {'vjp_' + name if has_vjp else 'nullptr'}, \"{node_name(row, index)}\", "
+        f'    {"vjp_" + name if has_vjp else "nullptr"}, "{node_name(row, index)}", '
         f"{'save_args_' + name if spec else 'nullptr'}, {'save_rets_' + name if rets else 'nullptr'}, "
         f"{len(spec)}, {len(rets)}, {differentiable}, {nondiff}, "
-        f"{'ret_names_' + name if named else 'nullptr'}}};\n")
+        f"{'ret_names_' + name if named else 'nullptr'}}};\n"
+    )
     return "\n".join(out)
 
 
@@ -349,11 +394,15 @@ def typed_functions(row: Row) -> str:
     pre = f"  const Value args[] = {{{boxed}}};\n  Rets rets;\n"
     run = f"  call(defs::{name}, args, rets);\n"
     if row.mutates:
-        return (f"Tensor {name}({params}) {{\n{pre}  rets.t[0] = self;\n"
-                f"  rets.destination = Destination::InPlace;\n{run}  return std::move(rets.t[0]);\n}}\n")
+        return (
+            f"Tensor {name}({params}) {{\n{pre}  rets.t[0] = self;\n"
+            f"  rets.destination = Destination::InPlace;\n{run}  return std::move(rets.t[0]);\n}}\n"
+        )
     if s.returns_list:
-        text = (f"std::vector<Tensor> {name}({params}) {{\n{pre}  std::vector<Tensor> list;\n"
-                f"  rets.list = &list;\n{run}  return list;\n}}\n")
+        text = (
+            f"std::vector<Tensor> {name}({params}) {{\n{pre}  std::vector<Tensor> list;\n"
+            f"  rets.list = &list;\n{run}  return list;\n}}\n"
+        )
     elif len(s.rets) == 1:
         text = f"Tensor {name}({params}) {{\n{pre}{run}  return std::move(rets.t[0]);\n}}\n"
     else:
@@ -361,8 +410,10 @@ def typed_functions(row: Row) -> str:
         text = f"{return_type(row)} {name}({params}) {{\n{pre}{run}  return {{{items}}};\n}}\n"
     if row.inplace:
         self_arg = "self.tensor()" if s.args[0].operand else "self"
-        text += (f"Tensor {name}_({params}) {{\n{pre}  rets.t[0] = {self_arg};\n"
-                 f"  rets.destination = Destination::InPlace;\n{run}  return std::move(rets.t[0]);\n}}\n")
+        text += (
+            f"Tensor {name}_({params}) {{\n{pre}  rets.t[0] = {self_arg};\n"
+            f"  rets.destination = Destination::InPlace;\n{run}  return std::move(rets.t[0]);\n}}\n"
+        )
     return text
 
 
@@ -419,19 +470,24 @@ def emit_header(rows: list[Row]) -> str:
         f"inline constexpr int64_t kArray_{'_'.join(str(x).replace('-', 'm') for x in t)}[] = "
         f"{{{', '.join(map(str, t))}}};\n"
         f"inline const IntSpan kDefault_{'_'.join(str(x).replace('-', 'm') for x in t)}("
-        f"kArray_{'_'.join(str(x).replace('-', 'm') for x in t)});\n" for t in sorted(lists))
+        f"kArray_{'_'.join(str(x).replace('-', 'm') for x in t)});\n"
+        for t in sorted(lists)
+    )
     return OPS_HEADER.format(
         defaults=defaults,
         defs="".join(f"extern const OpDef {r.schema.cpp_name};\n" for r in rows),
-        functions="".join(typed_declarations(r) for r in rows))
+        functions="".join(typed_declarations(r) for r in rows),
+    )
 
 
 def emit_kernels_header(rows: list[Row]) -> str:
     body = "".join(kernel_declaration(r) + "\n" for r in rows if needs_kernel(r))
-    return ("// Generated from ops/ by gen. Do not edit.\n"
-            "// The kernels that are written by hand: defining one with another signature fails to link.\n"
-            "#pragma once\n#include <tuple>\n#include <vector>\n\n#include \"op/def.h\"\n\n"
-            f"namespace facula::kernels {{\n\n{body}\n}}  // namespace facula::kernels\n")
+    return (
+        "// Generated from ops/ by gen. Do not edit.\n"
+        "// The kernels that are written by hand: defining one with another signature fails to link.\n"
+        '#pragma once\n#include <tuple>\n#include <vector>\n\n#include "op/def.h"\n\n'
+        f"namespace facula::kernels {{\n\n{body}\n}}  // namespace facula::kernels\n"
+    )
 
 
 def emit_module(module: str, rows: list[Row], all_rows: list[Row]) -> str:
@@ -441,8 +497,10 @@ def emit_module(module: str, rows: list[Row], all_rows: list[Row]) -> str:
     for r in all_rows:
         indices[id(r)] = overload_index.get(r.name, 0)
         overload_index[r.name] = indices[id(r)] + 1
-    parts = [HEADER.format(source=module + ".py"),
-             '#include "op/records.h"\n\nnamespace facula {\n']
+    parts = [
+        HEADER.format(source=module + ".py"),
+        '#include "op/records.h"\n\nnamespace facula {\n',
+    ]
     defs = []
     for r in rows:
         d = Derivative(r, known)
@@ -455,7 +513,9 @@ def emit_module(module: str, rows: list[Row], all_rows: list[Row]) -> str:
         if d.grads:
             parts.append(d.emit())
         defs.append(record(r, d, indices[id(r)]))
-    parts.append("namespace defs {\n\n" + "\n".join(defs) + "\n}  // namespace defs\n\nnamespace op {\n\n")
+    parts.append(
+        "namespace defs {\n\n" + "\n".join(defs) + "\n}  // namespace defs\n\nnamespace op {\n\n"
+    )
     parts.append("\n".join(typed_functions(r) for r in rows))
     parts.append("\n}  // namespace op\n}  // namespace facula\n")
     return "\n".join(parts)
@@ -466,11 +526,24 @@ def emit_registry(rows: list[Row]) -> str:
     for r in rows:
         if not r.python:
             continue
-        bits = [n for n, on in (("kPyFunction", r.function), ("kPyMethod", r.method),
-                                ("kPyInplace", r.inplace), ("kPyOut", r.out)) if on]
+        bits = [
+            n
+            for n, on in (
+                ("kPyFunction", r.function),
+                ("kPyMethod", r.method),
+                ("kPyInplace", r.inplace),
+                ("kPyOut", r.out),
+            )
+            if on
+        ]
         for public in (r.python, *r.aliases):
-            entries.append(f'    {{"{public}", &defs::{r.schema.cpp_name}, {" | ".join(bits) or "0"}}},')
-    return ("// Generated from ops/ by gen. Do not edit.\n#include \"op/ops.h\"\n#include \"op/registry.h\"\n\n"
-            "namespace facula {\n\nconst PythonEntry kPythonEntries[] = {\n" + "\n".join(entries)
-            + "\n};\nconst int kPythonEntryCount = sizeof(kPythonEntries) / sizeof(kPythonEntries[0]);\n\n"
-              "}  // namespace facula\n")
+            entries.append(
+                f'    {{"{public}", &defs::{r.schema.cpp_name}, {" | ".join(bits) or "0"}}},'
+            )
+    return (
+        '// Generated from ops/ by gen. Do not edit.\n#include "op/ops.h"\n#include "op/registry.h"\n\n'
+        "namespace facula {\n\nconst PythonEntry kPythonEntries[] = {\n"
+        + "\n".join(entries)
+        + "\n};\nconst int kPythonEntryCount = sizeof(kPythonEntries) / sizeof(kPythonEntries[0]);\n\n"
+        "}  // namespace facula\n"
+    )

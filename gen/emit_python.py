@@ -8,13 +8,31 @@ from gen.rows import Row
 from gen.schema import Arg
 
 PYTHON_TYPES = {
-    "Operand": "Tensor", "Operand?": "Tensor | None", "Tensor": "Tensor", "Tensor?": "Tensor | None", "Tensor[]": "Sequence[Tensor]",
-    "Tensor?[]": "Sequence[Tensor | None]", "Scalar": "Number", "Scalar?": "Number | None",
-    "int": "int", "int?": "int | None", "float": "float", "float?": "float | None", "bool": "bool",
-    "bool?": "bool | None", "int[]": "Sequence[int]", "int[]?": "int | Sequence[int] | None",
-    "float[]": "Sequence[float]", "str": "str", "str?": "str | None", "ScalarType?": "dtype | None",
-    "ScalarType": "dtype", "Device?": "Device | None", "MemoryFormat?": "memory_format | None",
-    "Generator?": "Generator | None", "Layout?": "layout | None",
+    "Operand": "Tensor",
+    "Operand?": "Tensor | None",
+    "Tensor": "Tensor",
+    "Tensor?": "Tensor | None",
+    "Tensor[]": "Sequence[Tensor]",
+    "Tensor?[]": "Sequence[Tensor | None]",
+    "Scalar": "Number",
+    "Scalar?": "Number | None",
+    "int": "int",
+    "int?": "int | None",
+    "float": "float",
+    "float?": "float | None",
+    "bool": "bool",
+    "bool?": "bool | None",
+    "int[]": "Sequence[int]",
+    "int[]?": "int | Sequence[int] | None",
+    "float[]": "Sequence[float]",
+    "str": "str",
+    "str?": "str | None",
+    "ScalarType?": "dtype | None",
+    "ScalarType": "dtype",
+    "Device?": "Device | None",
+    "MemoryFormat?": "memory_format | None",
+    "Generator?": "Generator | None",
+    "Layout?": "layout | None",
 }
 
 
@@ -29,22 +47,34 @@ def argument(a: Arg) -> str:
     return text + (f" = {a.default}" if a.default is not None else "")
 
 
-def signature(row: Row, method: bool) -> str:
+def takes_sizes(row: Row) -> bool:
+    """Whether ``zeros(2, 3)`` is as good as ``zeros((2, 3))``: the list is the only positional argument."""
+    first_is_tensor = bool(row.schema.args) and row.schema.args[0].is_tensor
+    positional = [a for a in row.schema.args[first_is_tensor:] if not a.keyword_only]
+    return len(positional) == 1 and positional[0].type == "int[]" and not positional[0].list_size
+
+
+def signature(row: Row, method: bool, spread: bool = False) -> str:
+    """``spread``: the sizes without brackets."""
     parts, star = (["self"] if method else []), False
     for i, a in enumerate(row.schema.args):
         if method and i == 0:
             continue
+        if spread and a.type == "int[]" and not a.keyword_only:
+            parts.append(f"*{a.name}: int")
+            star = True
+            continue
         if a.keyword_only and not star:
             parts.append("*")
             star = True
-        text = argument(a)
-        # Python forbids a required argument after one with a default.
-        parts.append(text)
+        parts.append(argument(a))
     if row.out and not method:
         if not star:
             parts.append("*")
         many = len(row.schema.rets) > 1
-        parts.append("out: " + ("tuple[Tensor, ...] | None" if many else "Tensor | None") + " = None")
+        parts.append(
+            "out: " + ("tuple[Tensor, ...] | None" if many else "Tensor | None") + " = None"
+        )
     return ", ".join(parts)
 
 
@@ -87,8 +117,13 @@ def emit_docs(rows: list[Row]) -> str:
 def _functions(by_name: dict[str, list[Row]], indent: str, method: bool) -> list[str]:
     lines = []
     for name, rows in sorted(by_name.items()):
-        unique = list(dict.fromkeys(
-            f"{indent}def {name}({signature(r, method)}) -> {returns(r)}: ..." for r in rows))
+        unique = list(
+            dict.fromkeys(
+                f"{indent}def {name}({signature(r, method, spread)}) -> {returns(r)}: ..."
+                for r in rows
+                for spread in ((False, True) if takes_sizes(r) else (False,))
+            )
+        )
         for text in unique:
             if len(unique) > 1:
                 lines.append(f"{indent}@overload")
@@ -111,13 +146,23 @@ def emit_stubs(rows: list[Row]) -> dict[str, str]:
                 methods.setdefault(name, []).append(r)
             if r.inplace:
                 methods.setdefault(name + "_", []).append(r)
-    head = ('"""Signatures of the operators; generated from ops/, do not edit."""\n\n'
-            "from collections.abc import Sequence\nfrom typing import Any, overload\n\n")
-    kinds = ("from facula._types import Device, Number\n"
-             "from facula._C import Generator, dtype, layout, memory_format\n")
+    head = (
+        '"""Signatures of the operators; generated from ops/, do not edit."""\n\n'
+        "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
+    )
+    kinds = (
+        "from facula._types import Device, Number\n"
+        "from facula._C import Generator, dtype, layout, memory_format\n"
+    )
     return {
-        "_op_functions.pyi": head + kinds + "from facula._tensor import Tensor\n\n"
-        + "\n".join(_functions(functions, "", False)) + "\n",
-        "_op_methods.pyi": head + kinds + "from facula._tensor import Tensor\n\nclass OpMethods:\n"
-        + "\n".join(_functions(methods, "    ", True)) + "\n",
+        "_op_functions.pyi": head
+        + kinds
+        + "from facula._C import Tensor\n\n"
+        + "\n".join(_functions(functions, "", False))
+        + "\n",
+        "_op_methods.pyi": head
+        + kinds
+        + "from facula._C import Tensor\n\nclass OpMethods:\n"
+        + "\n".join(_functions(methods, "    ", True))
+        + "\n",
     }

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import ast
 
-_BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%",
-           ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>"}
+_BINARY = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.Mod: "%",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}
 _COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 _UNARY = {ast.USub: "-", ast.Not: "!", ast.Invert: "~", ast.UAdd: "+"}
 
@@ -28,8 +38,11 @@ def names_in(node: ast.AST) -> list[str]:
 
 
 def functions_in(node: ast.AST) -> set[str]:
-    return {n.func.id for n in ast.walk(node)
-            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    return {
+        n.func.id
+        for n in ast.walk(node)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+    }
 
 
 def to_cpp(node: ast.expr, rename: dict[str, str] | None = None, call_prefix: str = "") -> str:
@@ -53,7 +66,11 @@ def to_cpp(node: ast.expr, rename: dict[str, str] | None = None, call_prefix: st
             case ast.UnaryOp(op=op, operand=operand):
                 return f"({_UNARY[type(op)]}{go(operand)})"
             case ast.BoolOp(op=op, values=values):
-                return "(" + (" && " if isinstance(op, ast.And) else " || ").join(map(go, values)) + ")"
+                return (
+                    "("
+                    + (" && " if isinstance(op, ast.And) else " || ").join(map(go, values))
+                    + ")"
+                )
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return f"({go(left)} {_COMPARE[type(op)]} {go(right)})"
             case ast.IfExp(test=test, body=body, orelse=orelse):

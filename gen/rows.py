@@ -23,7 +23,9 @@ class Family:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def elementwise(types: str = "bifc", promote: str = "Common", out: str = "Compute", **options: Any) -> Family:
+def elementwise(
+    types: str = "bifc", promote: str = "Common", out: str = "Compute", **options: Any
+) -> Family:
     """One loop from the formula ``f``; every Tensor argument (or number) is an operand.
 
     types: letters of the compute types that have a loop (b bool, i integers, f floats, c complex).
@@ -156,8 +158,11 @@ def op(
         inplace=(family.name == "elementwise" and first_is_self and not is_mutating)
         if inplace is None
         else inplace,
-        out=(family.name in ("elementwise", "reduction", "kernel", "composite") and not is_mutating
-             and all(t == "Tensor" for t, _ in s.rets))
+        out=(
+            family.name in ("elementwise", "reduction", "kernel", "composite")
+            and not is_mutating
+            and all(t == "Tensor" for t, _ in s.rets)
+        )
         if out is None
         else out,
         aliases=aliases,

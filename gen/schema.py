@@ -81,7 +81,7 @@ def _split(text: str) -> list[str]:
     """Splits at commas outside brackets."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text):
-        depth += c in "([" 
+        depth += c in "(["
         depth -= c in ")]"
         if c == "," and depth == 0:
             parts.append(text[start:i].strip())
@@ -107,8 +107,16 @@ def parse(text: str) -> Schema:
         type_ = re.sub(r"\[\d+\]", "[]", type_)
         if type_ not in TYPES:
             raise ValueError(f"{text!r}: unknown type {type_!r}")
-        args.append(Arg(arg_name, type_, default.strip() or None, keyword_only,
-                        int(size.group(1)) if size else 0, type_.startswith("Operand")))
+        args.append(
+            Arg(
+                arg_name,
+                type_,
+                default.strip() or None,
+                keyword_only,
+                int(size.group(1)) if size else 0,
+                type_.startswith("Operand"),
+            )
+        )
     ret_text = ret_text.strip()
     if ret_text.startswith("("):
         rets = []

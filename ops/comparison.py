@@ -7,7 +7,7 @@ from gen.rows import composite, elementwise, op
 
 
 def _compare(name, symbol, ref, types, words, alias):
-    shown = [f"{str(getattr(operator, name)(v, 2)):>5}" for v in (1, 2, 3)]
+    shown = [f"{getattr(operator, name)(v, 2)!s:>5}" for v in (1, 2, 3)]
     op(f"{name}(Tensor self, Tensor other) -> Tensor", elementwise(types, out="Bool"),
        f=f"a {symbol} b", ref=ref, aliases=(alias,) if alias else (),
        doc=f"True where ``self`` is {words} ``other``, elementwise.",

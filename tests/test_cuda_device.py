@@ -10,7 +10,11 @@ FLOATS = [F.float32, F.float64, F.float16, F.bfloat16]
 
 def close(cuda, cpu, **tolerance):
     assert cuda.is_cuda and cuda.dtype == cpu.dtype and cuda.shape == cpu.shape
-    loose = {"rtol": 1e-2, "atol": 1e-2} if cpu.dtype in (F.float16, F.bfloat16) else {"rtol": 1e-5, "atol": 1e-5}
+    loose = (
+        {"rtol": 1e-2, "atol": 1e-2}
+        if cpu.dtype in (F.float16, F.bfloat16)
+        else {"rtol": 1e-5, "atol": 1e-5}
+    )
     assert F.allclose(cuda.cpu().double(), cpu.double(), **{**loose, **tolerance})
 
 
@@ -31,7 +35,9 @@ def test_tensors_travel_to_the_device_and_back():
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "sin", "sqrt", "neg", "abs", "relu", "floor", "erf"])
+@pytest.mark.parametrize(
+    "name", ["exp", "tanh", "sigmoid", "sin", "sqrt", "neg", "abs", "relu", "floor", "erf"]
+)
 def test_functions_of_one_variable(name, dtype):
     a, x = pair(33, 17, dtype=dtype)
     f = getattr(F, name)
@@ -83,7 +89,12 @@ def test_matrix_products(dtype):
     b, y = pair(96, 32, dtype=dtype, seed=1)
     close(a @ b, x @ y, rtol=3e-2, atol=2e-1 if dtype in (F.float16, F.bfloat16) else 1e-3)
     c, z = pair(5, 32, 96, dtype=dtype, seed=2)
-    close(c @ c.transpose(1, 2), z @ z.transpose(1, 2), rtol=3e-2, atol=3e-1 if dtype in (F.float16, F.bfloat16) else 1e-3)
+    close(
+        c @ c.transpose(1, 2),
+        z @ z.transpose(1, 2),
+        rtol=3e-2,
+        atol=3e-1 if dtype in (F.float16, F.bfloat16) else 1e-3,
+    )
 
 
 def test_writing_in_place():

@@ -11,7 +11,8 @@ gradcheck, gradgradcheck, GradcheckError = (
 )
 
 needs_forward_mode = pytest.mark.skipif(
-    not hasattr(F.autograd, "forward_ad"), reason="forward-mode derivatives come with the function transforms"
+    not hasattr(F.autograd, "forward_ad"),
+    reason="forward-mode derivatives come with the function transforms",
 )
 both_modes = pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
 

@@ -22,7 +22,7 @@ namespace {
 struct Pending {
   Node* node;
   uint32_t dependencies = 0;
-  bool needed = true;         // an asked-for input is reachable from here
+  bool needed = true;          // an asked-for input is reachable from here
   int32_t first_capture = -1;  // into Task::captures
   uint32_t slot = 0;           // first of its gradients in Task::grads
 };
@@ -53,7 +53,9 @@ class NodeMap {
   std::vector<Pending>& items() { return items_; }
 
  private:
-  size_t hash(Node* n) const { return (reinterpret_cast<uintptr_t>(n) * 0x9E3779B97F4A7C15ull >> 32) & mask_; }
+  size_t hash(Node* n) const {
+    return (reinterpret_cast<uintptr_t>(n) * 0x9E3779B97F4A7C15ull >> 32) & mask_;
+  }
   void grow() {
     size_t size = std::max<size_t>(64, table_.size() * 2);
     table_.assign(size, 0);
@@ -93,7 +95,10 @@ std::atomic<int64_t> g_passes{0};
 class Task {
  public:
   Task(std::span<const Edge> inputs, const BackwardOptions& options)
-      : number(g_passes++), options_(options), result_(inputs.size()), selective_(!inputs.empty()) {}
+      : number(g_passes++),
+        options_(options),
+        result_(inputs.size()),
+        selective_(!inputs.empty()) {}
 
   const int64_t number;
   std::vector<std::function<void()>> at_end;
@@ -203,8 +208,14 @@ class Task {
     std::vector<Tensor> in_large, out_large;
     Tensor* in = in_small;
     Tensor* out = out_small;
-    if (outputs > 4) { in_large.resize(outputs); in = in_large.data(); }
-    if (edges > 8) { out_large.resize(edges); out = out_large.data(); }
+    if (outputs > 4) {
+      in_large.resize(outputs);
+      in = in_large.data();
+    }
+    if (edges > 8) {
+      out_large.resize(edges);
+      out = out_large.data();
+    }
     bool any = false;
     for (uint32_t i = 0; i < outputs; ++i) {
       in[i] = std::move(grads_[p->slot + i]);
@@ -226,7 +237,8 @@ class Task {
         Node* next = n->edges[i].node;
         if (!next) continue;
         Pending* q = map_.find(next);
-        if (!selective_ || q->needed || q->first_capture >= 0) needs |= uint64_t(1) << std::min(i, 63u);
+        if (!selective_ || q->needed || q->first_capture >= 0)
+          needs |= uint64_t(1) << std::min(i, 63u);
       }
       std::vector<Tensor> seen;
       if (n->hooks && !n->hooks->post_hooks.empty()) seen.assign(in, in + outputs);
@@ -278,10 +290,14 @@ class Task {
     std::string trace = traceback_text ? traceback_text(n) : "";
     if (!warn) return;
     if (trace.empty())
-      warn(text("Error detected in ", n->name, ". No forward pass information available. Enable detect anomaly "
-                "during forward pass for more information.").c_str());
+      warn(text("Error detected in ", n->name,
+                ". No forward pass information available. Enable detect anomaly "
+                "during forward pass for more information.")
+               .c_str());
     else
-      warn(text("Error detected in ", n->name, ". Traceback of forward call that caused the error:\n", trace).c_str());
+      warn(text("Error detected in ", n->name,
+                ". Traceback of forward call that caused the error:\n", trace)
+               .c_str());
   }
 
   const BackwardOptions& options_;
@@ -297,22 +313,29 @@ class Task {
 
 static thread_local constinit Task* t_task = nullptr;
 
-int64_t current_pass() { return t_task ? t_task->number : -1; }
+int64_t current_pass() {
+  return t_task ? t_task->number : -1;
+}
 bool pass_will_run(Node* node) {
-  if (!t_task) runtime_error("_will_engine_execute_node: this can only be called during a backward pass");
+  if (!t_task)
+    runtime_error("_will_engine_execute_node: this can only be called during a backward pass");
   return t_task->will_run(node);
 }
-bool pass_accumulates_everywhere() { return !t_task || !t_task->selective(); }
+bool pass_accumulates_everywhere() {
+  return !t_task || !t_task->selective();
+}
 void when_pass_ends(std::function<void()> f) {
   if (!t_task) runtime_error("Final callbacks can only be installed during backward pass.");
   t_task->at_end.push_back(std::move(f));
 }
 
-Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* producer, uint32_t index) {
+Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* producer,
+                         uint32_t index) {
   if (!same(grad.sizes(), meta.sizes)) {
     if (!is_expandable(meta.sizes, grad.sizes()))
-      runtime_error("Function ", producer, " returned an invalid gradient at index ", index, " - got ",
-                    grad.sizes(), " but expected shape compatible with ", IntSpan(meta.sizes));
+      runtime_error("Function ", producer, " returned an invalid gradient at index ", index,
+                    " - got ", grad.sizes(), " but expected shape compatible with ",
+                    IntSpan(meta.sizes));
     grad = op::sum_to_size(grad, meta.sizes);
   }
   if (grad.dtype() != meta.dtype) {

@@ -12,8 +12,8 @@ struct BackwardOptions {
   bool accumulate = true;  // into .grad of the leaves; false for autograd.grad
 };
 
-// Gradients of `roots` (each an owned edge) flow to the leaves, or, when `inputs` is not empty, only
-// as far as those edges, whose gradients are returned in order (undefined where none arrived).
+// Gradients of `roots` (each an owned edge) flow to the leaves, or, when `inputs` is not empty,
+// only as far as those edges, whose gradients are returned in order (undefined where none arrived).
 std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Tensor> grads,
                                  std::span<const Edge> inputs, const BackwardOptions& options);
 
@@ -23,7 +23,7 @@ Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* produc
 extern thread_local constinit bool anomaly_mode;  // check every gradient for NaN
 extern thread_local constinit bool anomaly_check_nan;
 extern thread_local constinit Node* current_node;  // the node being run, for Python
-extern void (*keep_traceback)(Node*);              // anomaly mode: notes the forward call with the node
+extern void (*keep_traceback)(Node*);  // anomaly mode: notes the forward call with the node
 extern std::string (*traceback_text)(Node*);
 
 // About the pass that runs in this thread, for hooks.

@@ -7,30 +7,36 @@ namespace facula {
 void check_inplace(const OpDef&, const Tensor& self) {
   if (TensorImpl* base = self->base) {
     if (self->flags & kNoGradView && base->keys & kKeyGrad)
-      runtime_error("A view was created in no_grad mode and is being modified inplace with grad mode "
-                    "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. "
-                    "You can clarify your code by moving both the view and the inplace either both "
-                    "inside the no_grad block (if you don't want the inplace to be tracked) or both "
-                    "outside (if you want the inplace to be tracked).");
+      runtime_error(
+          "A view was created in no_grad mode and is being modified inplace with grad mode "
+          "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. "
+          "You can clarify your code by moving both the view and the inplace either both "
+          "inside the no_grad block (if you don't want the inplace to be tracked) or both "
+          "outside (if you want the inplace to be tracked).");
     if (self->flags & kMultiOutputView) {
       NodeRef fn = grad_fn_of(self);
-      runtime_error("Output ", self->autograd ? self->autograd->output_nr : 0, " of ",
-                    fn ? fn->name : "a view function",
-                    " is a view and is being modified inplace. This view is the output of a function "
-                    "that returns multiple views. Such functions do not allow the output views to be "
-                    "modified inplace. You should replace the inplace operation by an out-of-place "
-                    "one.");
+      runtime_error(
+          "Output ", self->autograd ? self->autograd->output_nr : 0, " of ",
+          fn ? fn->name : "a view function",
+          " is a view and is being modified inplace. This view is the output of a function "
+          "that returns multiple views. Such functions do not allow the output views to be "
+          "modified inplace. You should replace the inplace operation by an out-of-place "
+          "one.");
     }
     Tensor b = Tensor::share(base);
     if (b.needs_grad() && is_leaf(b))
-      runtime_error("a view of a leaf Variable that requires grad is being used in an in-place "
-                    "operation. Write under facula.no_grad(), or work on a clone().");
+      runtime_error(
+          "a view of a leaf Variable that requires grad is being used in an in-place "
+          "operation. Write under facula.no_grad(), or work on a clone().");
     // A view of a tensor without gradients that was itself made a leaf.
-    if (b.needs_grad() || !self->autograd || !self->autograd->requires_grad || self->autograd->grad_fn) return;
+    if (b.needs_grad() || !self->autograd || !self->autograd->requires_grad ||
+        self->autograd->grad_fn)
+      return;
   }
   if (self.needs_grad() && is_leaf(self))
-    runtime_error("a leaf Variable that requires grad is being used in an in-place operation. Write "
-                  "under facula.no_grad(), or work on a clone().");
+    runtime_error(
+        "a leaf Variable that requires grad is being used in an in-place operation. Write "
+        "under facula.no_grad(), or work on a clone().");
 }
 
 namespace {
@@ -47,13 +53,16 @@ void copy_slices_vjp(Node& node, Tensor* grads, Tensor* out, uint64_t needs) {
   auto& c = *static_cast<CopySlices*>(node.extra);
   if (!grads[0].defined()) return;
   if (!c.fn)
-    runtime_error("Trying to backward through the graph a second time (or directly access saved "
-                  "tensors after they have already been freed). Specify retain_graph=True if you "
-                  "need to backward through the graph a second time.");
-  Tensor result = op::empty_strided(c.base_sizes, c.base_strides, grads[0].dtype(), grads[0].device());
+    runtime_error(
+        "Trying to backward through the graph a second time (or directly access saved "
+        "tensors after they have already been freed). Specify retain_graph=True if you "
+        "need to backward through the graph a second time.");
+  Tensor result =
+      op::empty_strided(c.base_sizes, c.base_strides, grads[0].dtype(), grads[0].device());
   op::copy_(result, grads[0]);
   Tensor whole = c.parts ? op::view_as_real(result) : result;
-  Tensor slice = op::as_strided(whole, c.view_sizes, c.view_strides, c.view_offset + whole.offset());
+  Tensor slice =
+      op::as_strided(whole, c.view_sizes, c.view_strides, c.view_offset + whole.offset());
   uint32_t n = c.fn->edges.size();
   std::vector<Tensor> inner(n);
   Tensor view_grad = op::clone(slice);
@@ -78,8 +87,9 @@ void rebase_history(const Tensor& self, Node* node) {
   Dims sizes, strides;
   int64_t offset;
   view_geometry(base, self.dtype(), sizes, strides, offset);
-  auto* c = new CopySlices{NodeRef::share(node), Dims(base.sizes()), Dims(base.strides()), Dims(self.sizes()),
-                           Dims(self.strides()), self.offset() - offset, base.dtype() != self.dtype()};
+  auto* c = new CopySlices{
+      NodeRef::share(node), Dims(base.sizes()),     Dims(base.strides()),        Dims(self.sizes()),
+      Dims(self.strides()), self.offset() - offset, base.dtype() != self.dtype()};
   NodeRef slices(Node::make("CopySlices", copy_slices_vjp));
   slices->extra = c;
   slices->release_extra = [](Node* n) { delete static_cast<CopySlices*>(n->extra); };

@@ -84,7 +84,8 @@ void SavedValue::save(const Value& v) {
       break;
     case Value::Tag::String: {
       auto s = v.text();
-      value_ = Value(std::string_view(copy_array(std::span<const char>(s.data(), s.size())), s.size()));
+      value_ =
+          Value(std::string_view(copy_array(std::span<const char>(s.data(), s.size())), s.size()));
       break;
     }
     case Value::Tag::Complex: value_ = Value::owned_complex(v.scalar().to_complex()); break;
@@ -101,11 +102,13 @@ void SavedValue::save_output(const Tensor& t, uint32_t output_nr) {
 
 Value SavedValue::get(Node& owner, Tensor& holder) {
   if (owner.released)
-    runtime_error("Trying to backward through the graph a second time (or directly access saved "
-                  "tensors after they have already been freed). Saved intermediate values of the "
-                  "graph are freed when you call .backward() or autograd.grad(). Specify "
-                  "retain_graph=True if you need to backward through the graph a second time or if "
-                  "you need to access saved tensors after calling backward. (node ", owner.name, ")");
+    runtime_error(
+        "Trying to backward through the graph a second time (or directly access saved "
+        "tensors after they have already been freed). Saved intermediate values of the "
+        "graph are freed when you call .backward() or autograd.grad(). Specify "
+        "retain_graph=True if you need to backward through the graph a second time or if "
+        "you need to access saved tensors after calling backward. (node ",
+        owner.name, ")");
   if (packed_) {
     holder = packed_->unpack();
     if (output_ || packed_->edge.node) {
@@ -118,15 +121,20 @@ Value SavedValue::get(Node& owner, Tensor& holder) {
   if (value_.tag() != Value::Tag::Tensor) return value_;
   const Tensor& t = value_.tensor();
   if (t.version() != version_) {
-    std::string where = location_text(owner.location), wrote = location_text(t->storage->last_write);
+    std::string where = location_text(owner.location),
+                wrote = location_text(t->storage->last_write);
     runtime_error(
         "one of the variables needed for gradient computation has been modified by an inplace "
-        "operation: [", legacy_dtype_name(t.dtype()), "Tensor ", t.sizes(), "]",
-        output_ ? text(", which is output ", output_nr_, " of ", owner.name) : text(", saved by ", owner.name),
+        "operation: [",
+        legacy_dtype_name(t.dtype()), "Tensor ", t.sizes(), "]",
+        output_ ? text(", which is output ", output_nr_, " of ", owner.name)
+                : text(", saved by ", owner.name),
         ", is at version ", t.version(), "; expected version ", version_, " instead.",
         where.empty() ? "" : text(" It was saved at ", where, "."),
         wrote.empty() ? "" : text(" It was overwritten at ", wrote, "."),
-        t->storage->last_writer ? text(" The overwriting operation is ", t->storage->last_writer, "().") : "",
+        t->storage->last_writer
+            ? text(" The overwriting operation is ", t->storage->last_writer, "().")
+            : "",
         " Write to a clone() there, or use the out-of-place form of the operation.");
   }
   if (output_) {
@@ -177,7 +185,9 @@ NodeHooks& Node::ensure_hooks() {
   return *hooks;
 }
 
-void Node::set_edge(uint32_t i, const Tensor& t) { edges[i] = gradient_edge(t); }
+void Node::set_edge(uint32_t i, const Tensor& t) {
+  edges[i] = gradient_edge(t);
+}
 
 void Node::set_output(uint32_t i, const Tensor& t) {
   OutputMeta& m = outputs[i];
@@ -211,28 +221,37 @@ void release_autograd(AutogradMeta* meta) {
   host_free(meta, sizeof(AutogradMeta));
 }
 
-bool is_differentiable_dtype(DType d) { return category(d) >= Category::Floating; }
+bool is_differentiable_dtype(DType d) {
+  return category(d) >= Category::Floating;
+}
 
 bool requires_grad(const Tensor& t) {
   if (t.needs_grad()) return true;
   TensorImpl* base = t->base;
-  return base && base->keys & kKeyGrad && !(t->flags & kNoGradView) && is_differentiable_dtype(t.dtype());
+  return base && base->keys & kKeyGrad && !(t->flags & kNoGradView) &&
+         is_differentiable_dtype(t.dtype());
 }
 
-bool is_leaf(const Tensor& t) { return !grad_fn_of(t); }
+bool is_leaf(const Tensor& t) {
+  return !grad_fn_of(t);
+}
 
 void set_requires_grad(const Tensor& t, bool on) {
   if (on && !is_differentiable_dtype(t.dtype()))
-    runtime_error("only Tensors of floating point and complex dtype can require gradients, but this "
-                  "one is ", t.dtype());
+    runtime_error(
+        "only Tensors of floating point and complex dtype can require gradients, but this "
+        "one is ",
+        t.dtype());
   if (!is_leaf(t)) {
     if (on) return;
-    runtime_error("you can only change requires_grad flags of leaf variables. If you want to use a "
-                  "computed variable in a subgraph that doesn't require differentiation use "
-                  "var_no_grad = var.detach().");
+    runtime_error(
+        "you can only change requires_grad flags of leaf variables. If you want to use a "
+        "computed variable in a subgraph that doesn't require differentiation use "
+        "var_no_grad = var.detach().");
   }
   if (on && t->flags & kInference)
-    runtime_error("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+    runtime_error(
+        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   if (!on && !t->autograd) return;
   ensure_autograd(t).requires_grad = on;
   t->keys = uint8_t(on ? t->keys | kKeyGrad : t->keys & ~kKeyGrad);
@@ -301,7 +320,9 @@ NodeRef grad_fn_of(const Tensor& t) {
   return m ? m->grad_fn : NodeRef();
 }
 
-Tensor detach_tensor(const Tensor& t) { return alias_tensor(t); }
+Tensor detach_tensor(const Tensor& t) {
+  return alias_tensor(t);
+}
 
 // ---- leaves
 
@@ -322,14 +343,16 @@ static void accumulate_vjp(Node& node, Tensor* grads, Tensor*, uint64_t) {
   } else {
     op::add_(m.grad, detach_tensor(grad));
   }
-  for (auto& hook : std::vector<std::shared_ptr<GradHook>>(m.accumulate_hooks)) hook->run({&variable, 1});
+  for (auto& hook : std::vector<std::shared_ptr<GradHook>>(m.accumulate_hooks))
+    hook->run({&variable, 1});
 }
 
 static void lock(AutogradMeta& m) {
-  while (m.lock.test_and_set(std::memory_order_acquire)) {
-  }
+  while (m.lock.test_and_set(std::memory_order_acquire)) {}
 }
-static void unlock(AutogradMeta& m) { m.lock.clear(std::memory_order_release); }
+static void unlock(AutogradMeta& m) {
+  m.lock.clear(std::memory_order_release);
+}
 
 static void release_accumulator(Node* node) {
   Tensor variable = Tensor::adopt(static_cast<TensorImpl*>(node->extra));

@@ -139,11 +139,21 @@ class NodeRef {
  public:
   NodeRef() = default;
   explicit NodeRef(Node* adopted) : p_(adopted) {}
-  NodeRef(const NodeRef& o) : p_(o.p_) { if (p_) p_->retain(); }
+  NodeRef(const NodeRef& o) : p_(o.p_) {
+    if (p_) p_->retain();
+  }
   NodeRef(NodeRef&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
-  NodeRef& operator=(NodeRef o) noexcept { std::swap(p_, o.p_); return *this; }
-  ~NodeRef() { if (p_) p_->unref(); }
-  static NodeRef share(Node* p) { if (p) p->retain(); return NodeRef(p); }
+  NodeRef& operator=(NodeRef o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~NodeRef() {
+    if (p_) p_->unref();
+  }
+  static NodeRef share(Node* p) {
+    if (p) p->retain();
+    return NodeRef(p);
+  }
   Node* get() const { return p_; }
   Node* operator->() const { return p_; }
   Node* release() { return std::exchange(p_, nullptr); }

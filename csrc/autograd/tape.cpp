@@ -17,8 +17,7 @@ uint32_t for_each_edge(const OpDef& op, const Value* args, F&& f) {
     const Value& v = args[i];
     if (v.tag() == Value::Tag::Tensors)
       for (const Tensor& t : v.tensors()) f(edge++, i, t);
-    else
-      f(edge++, i, v.is_tensor() ? v.tensor() : Tensor());
+    else f(edge++, i, v.is_tensor() ? v.tensor() : Tensor());
   }
   return edge;
 }
@@ -36,10 +35,12 @@ void tape_call(const OpDef& op, const Value* args, Rets& rets) {
   else if (in_place && rets.t[0]->flags & kNoGradView) check_inplace(op, rets.t[0]);
   if (!wanted) return run_kernel(op, args, rets);
   if (rets.destination == Destination::Out)
-    runtime_error("functions with out=... arguments don't support automatic differentiation, but one "
-                  "of the arguments requires grad. Use the form without out=.");
+    runtime_error(
+        "functions with out=... arguments don't support automatic differentiation, but one "
+        "of the arguments requires grad. Use the form without out=.");
   if (!op.vjp)
-    runtime_error("the derivative for '", op.name, "' is not implemented; call it under "
+    runtime_error("the derivative for '", op.name,
+                  "' is not implemented; call it under "
                   "facula.no_grad() or on detached tensors");
   if (in_place) check_inplace(op, rets.t[0]);
 
@@ -63,12 +64,14 @@ void tape_call(const OpDef& op, const Value* args, Rets& rets) {
     } else if (spec.what == SaveSpec::What::DType) {
       node->saved[k].save(Value(v.tensor().dtype()));
     } else if (in_place && v.is_tensor() && v.tensor().is(rets.t[0])) {
-      Tensor before = op::clone(v.tensor());  // about to be overwritten; taped, for second derivatives
+      Tensor before =
+          op::clone(v.tensor());  // about to be overwritten; taped, for second derivatives
       node->saved[k].save(Value(before));
     } else {
       if (v.is_tensor() && v.tensor()->flags & kInference)
-        runtime_error("Inference tensors cannot be saved for backward. To work around you can make a "
-                      "clone to get a normal tensor and use it in autograd.");
+        runtime_error(
+            "Inference tensors cannot be saved for backward. To work around you can make a "
+            "clone to get a normal tensor and use it in autograd.");
       node->saved[k].save(v);
     }
   }

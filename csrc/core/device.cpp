@@ -21,8 +21,10 @@ std::string to_string(Device device) {
 
 Device parse_device(const std::string& text_) {
   auto bad = [&](const char* why) {
-    runtime_error("Expected one of cpu, cuda, meta device type at start of device string, with an "
-                  "optional index such as 'cuda:0'. Invalid device string: '", text_, "' (", why, ")");
+    runtime_error(
+        "Expected one of cpu, cuda, meta device type at start of device string, with an "
+        "optional index such as 'cuda:0'. Invalid device string: '",
+        text_, "' (", why, ")");
   };
   if (text_.empty()) bad("it is empty");
   auto colon = text_.find(':');

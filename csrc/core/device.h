@@ -22,6 +22,12 @@ const char* device_type_name(DeviceType type);
 std::string to_string(Device device);
 Device parse_device(const std::string& text);  // "cpu", "cuda:1", "meta"
 
-enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d, None = 255 };
+enum class MemoryFormat : uint8_t {
+  Contiguous,
+  Preserve,
+  ChannelsLast,
+  ChannelsLast3d,
+  None = 255
+};
 
 }  // namespace facula

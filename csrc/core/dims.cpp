@@ -11,8 +11,7 @@ int64_t checked_numel(IntSpan sizes) {
   int64_t n = 1;
   bool overflow = false, zero = false;
   for (int64_t s : sizes) {
-    if (s < 0)
-      runtime_error("Trying to create tensor with negative dimension ", s, ": ", sizes);
+    if (s < 0) runtime_error("Trying to create tensor with negative dimension ", s, ": ", sizes);
     zero |= s == 0;
     overflow |= __builtin_mul_overflow(n, s, &n);
   }
@@ -84,7 +83,8 @@ uint64_t dim_mask(IntSpan dims, int64_t ndim) {
   uint64_t mask = 0;
   for (int64_t d : dims) {
     int64_t at = wrap_dim(d, ndim);
-    if (mask >> at & 1) runtime_error("dim ", at, " appears multiple times in the list of dims ", dims);
+    if (mask >> at & 1)
+      runtime_error("dim ", at, " appears multiple times in the list of dims ", dims);
     mask |= uint64_t(1) << at;
   }
   return mask;
@@ -212,7 +212,8 @@ Dims infer_size(IntSpan sizes, IntSpan from) {
                   " because the unspecified dimension size -1 can be any value and is ambiguous");
   bool fits = !overflow && (at < 0 ? known == numel : known && numel % known == 0);
   if (!fits)
-    runtime_error("shape '", sizes, "' is invalid for input of size ", numel, " (its shape is ", from, ")");
+    runtime_error("shape '", sizes, "' is invalid for input of size ", numel, " (its shape is ",
+                  from, ")");
   if (at >= 0) out[at] = numel / known;
   return out;
 }

@@ -111,7 +111,7 @@ Dims contiguous_strides(IntSpan sizes);
 Dims strides_for(IntSpan sizes, MemoryFormat format);
 Dims broadcast_shapes(IntSpan a, IntSpan b);
 bool is_expandable(IntSpan from, IntSpan to);
-int64_t wrap_dim(int64_t dim, int64_t ndim);  // scalars accept -1 and 0, as in PyTorch
+int64_t wrap_dim(int64_t dim, int64_t ndim);    // scalars accept -1 and 0, as in PyTorch
 uint64_t dim_mask(IntSpan dims, int64_t ndim);  // an empty list means every dimension
 bool non_overlapping_and_dense(IntSpan sizes, IntSpan strides);
 // Whether two indices reach the same element. Exact up to two dimensions that interleave and for

@@ -58,13 +58,21 @@ constexpr const char* kDTypeName[] = {
 };
 }  // namespace detail
 
-constexpr size_t item_size(DType d) { return detail::kItemSize[int(d)]; }
-constexpr Category category(DType d) { return Category(detail::kCategory[int(d)]); }
+constexpr size_t item_size(DType d) {
+  return detail::kItemSize[int(d)];
+}
+constexpr Category category(DType d) {
+  return Category(detail::kCategory[int(d)]);
+}
 constexpr const char* dtype_name(DType d) {
   return d < DType::Count ? detail::kDTypeName[int(d)] : "none";
 }
-constexpr bool is_complex(DType d) { return category(d) == Category::Complex; }
-constexpr bool is_floating(DType d) { return category(d) == Category::Floating; }
+constexpr bool is_complex(DType d) {
+  return category(d) == Category::Complex;
+}
+constexpr bool is_floating(DType d) {
+  return category(d) == Category::Floating;
+}
 constexpr bool is_integral(DType d, bool with_bool = false) {
   return category(d) == Category::Integral || (with_bool && d == DType::Bool);
 }
@@ -81,17 +89,23 @@ template <DType D>
 struct TypeOf;
 template <class T>
 struct DTypeOf;
-#define X(e, t, n, c)                             \
-  template <>                                     \
-  struct TypeOf<DType::e> { using type = t; };    \
-  template <>                                     \
-  struct DTypeOf<t> { static constexpr DType value = DType::e; };
+#define X(e, t, n, c)                        \
+  template <>                                \
+  struct TypeOf<DType::e> {                  \
+    using type = t;                          \
+  };                                         \
+  template <>                                \
+  struct DTypeOf<t> {                        \
+    static constexpr DType value = DType::e; \
+  };
 FACULA_DTYPES(X)
 #undef X
 
 // Calls f(TypeTag<T>{}) with the C++ type of d.
 template <class T>
-struct TypeTag { using type = T; };
+struct TypeTag {
+  using type = T;
+};
 template <class F>
 decltype(auto) dispatch_dtype(DType d, F&& f) {
   switch (d) {

@@ -25,8 +25,8 @@ void broadcast_error(IntSpan a, IntSpan b, int64_t dim, int64_t size_a, int64_t 
 void expand_error(IntSpan from, IntSpan to) {
   if (from.size() > to.size())
     runtime_error("expand: the number of sizes provided (", to.size(),
-                  ") must be greater or equal to the number of dimensions in the tensor (", from.size(),
-                  ").  Target sizes: ", to, ".  Tensor sizes: ", from);
+                  ") must be greater or equal to the number of dimensions in the tensor (",
+                  from.size(), ").  Target sizes: ", to, ".  Tensor sizes: ", from);
   const size_t lead = to.size() - from.size();
   for (size_t d = to.size(); d-- > lead;)
     if (from[d - lead] != 1 && to[d] != -1 && from[d - lead] != to[d])
@@ -44,12 +44,13 @@ void dim_error(int64_t dim, int64_t ndim) {
 
 void dtype_error(DType given, const std::string& accepted) {
   fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(given), "' (", given,
-       "); accepted are ", accepted, ". Convert the input first, for example with .to(facula.float32)");
+       "); accepted are ", accepted,
+       ". Convert the input first, for example with .to(facula.float32)");
 }
 
 void device_error(Device a, Device b) {
-  runtime_error("Expected all tensors to be on the same device, but found at least two devices, ", a,
-                " and ", b, "! Move one of them, for example with .to('", a, "')");
+  runtime_error("Expected all tensors to be on the same device, but found at least two devices, ",
+                a, " and ", b, "! Move one of them, for example with .to('", a, "')");
 }
 
 void cast_error(DType result, DType wanted) {
@@ -65,14 +66,16 @@ void index_range_error(int64_t index, int64_t dim, int64_t size) {
 }
 
 void overlap_error() {
-  runtime_error("unsupported operation: more than one element of the written-to tensor refers to a "
-                "single memory location. Please clone() the tensor before performing the operation.");
+  runtime_error(
+      "unsupported operation: more than one element of the written-to tensor refers to a "
+      "single memory location. Please clone() the tensor before performing the operation.");
 }
 
 void aliasing_error() {
-  runtime_error("unsupported operation: some elements of the input tensor and the written-to tensor "
-                "refer to a single memory location. Please clone() the tensor before performing the "
-                "operation.");
+  runtime_error(
+      "unsupported operation: some elements of the input tensor and the written-to tensor "
+      "refer to a single memory location. Please clone() the tensor before performing the "
+      "operation.");
 }
 
 // The names of C++ types, as PyTorch's message has them.
@@ -85,8 +88,8 @@ static std::string scalar_type_name(DType d) {
 }
 
 void overflow_error(const std::string& value, DType d) {
-  runtime_error("value cannot be converted to type ", scalar_type_name(d), " without overflow: ", value,
-                " does not fit into ", d);
+  runtime_error("value cannot be converted to type ", scalar_type_name(d),
+                " without overflow: ", value, " does not fit into ", d);
 }
 
 const char* legacy_dtype_name(DType d) {

@@ -16,7 +16,15 @@ namespace facula {
 using IntSpan = std::span<const int64_t>;
 
 enum class ErrorKind : uint8_t {
-  Runtime, Index, Type, Value, NotImplemented, LinAlg, OutOfMemory, Memory, Buffer
+  Runtime,
+  Index,
+  Type,
+  Value,
+  NotImplemented,
+  LinAlg,
+  OutOfMemory,
+  Memory,
+  Buffer
 };
 
 class Error : public std::exception {
@@ -34,11 +42,17 @@ class Error : public std::exception {
 };
 
 // Text from parts; DType, Device and shapes print as Python shows them.
-inline void put(std::ostringstream& s, DType d) { s << "facula." << dtype_name(d); }
-inline void put(std::ostringstream& s, Device d) { s << to_string(d); }
+inline void put(std::ostringstream& s, DType d) {
+  s << "facula." << dtype_name(d);
+}
+inline void put(std::ostringstream& s, Device d) {
+  s << to_string(d);
+}
 void put(std::ostringstream& s, IntSpan shape);
 template <class T>
-void put(std::ostringstream& s, const T& v) { s << v; }
+void put(std::ostringstream& s, const T& v) {
+  s << v;
+}
 template <class... A>
 std::string text(const A&... parts) {
   std::ostringstream s;
@@ -47,18 +61,29 @@ std::string text(const A&... parts) {
 }
 
 template <class... A>
-[[noreturn]] void fail(ErrorKind kind, const A&... parts) { throw Error(kind, text(parts...)); }
+[[noreturn]] void fail(ErrorKind kind, const A&... parts) {
+  throw Error(kind, text(parts...));
+}
 template <class... A>
-[[noreturn]] void runtime_error(const A&... parts) { fail(ErrorKind::Runtime, parts...); }
+[[noreturn]] void runtime_error(const A&... parts) {
+  fail(ErrorKind::Runtime, parts...);
+}
 template <class... A>
-[[noreturn]] void index_error(const A&... parts) { fail(ErrorKind::Index, parts...); }
+[[noreturn]] void index_error(const A&... parts) {
+  fail(ErrorKind::Index, parts...);
+}
 template <class... A>
-[[noreturn]] void type_error(const A&... parts) { fail(ErrorKind::Type, parts...); }
+[[noreturn]] void type_error(const A&... parts) {
+  fail(ErrorKind::Type, parts...);
+}
 template <class... A>
-[[noreturn]] void value_error(const A&... parts) { fail(ErrorKind::Value, parts...); }
+[[noreturn]] void value_error(const A&... parts) {
+  fail(ErrorKind::Value, parts...);
+}
 
 // ---- the catalogue
-[[noreturn]] void broadcast_error(IntSpan a, IntSpan b, int64_t dim, int64_t size_a, int64_t size_b);
+[[noreturn]] void broadcast_error(IntSpan a, IntSpan b, int64_t dim, int64_t size_a,
+                                  int64_t size_b);
 [[noreturn]] void expand_error(IntSpan from, IntSpan to);
 [[noreturn]] void dim_error(int64_t dim, int64_t ndim);
 [[noreturn]] void dtype_error(DType given, const std::string& accepted);

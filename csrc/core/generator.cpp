@@ -41,7 +41,9 @@ inline uint32_t twist(uint32_t far, uint32_t here, uint32_t above) {
 
 }  // namespace
 
-Generator::Generator(Device device, uint64_t seed) : device(device) { reset(seed); }
+Generator::Generator(Device device, uint64_t seed) : device(device) {
+  reset(seed);
+}
 
 Generator* Generator::clone() {
   auto* copy = new Generator(device);

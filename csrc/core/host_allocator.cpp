@@ -39,14 +39,20 @@ constexpr size_t kMapLimit = size_t(2) << 20;  // from here on blocks are mapped
 constexpr int kLargeClasses = 8 * (48 - 10);   // up to 2^48 bytes
 constexpr size_t kMaxBytes = size_t(7) << 45;  // more cannot be mapped anyway
 
-constexpr int small_class(size_t bytes) { return int((bytes - 1) / 64); }
-constexpr size_t small_size(int c) { return size_t(c + 1) * 64; }
+constexpr int small_class(size_t bytes) {
+  return int((bytes - 1) / 64);
+}
+constexpr size_t small_size(int c) {
+  return size_t(c + 1) * 64;
+}
 
 constexpr int large_class(size_t bytes) {
   const int log = std::bit_width(bytes - 1) - 1;  // 2^log <= bytes - 1
   return (log - 10) * 8 + int((bytes - 1) >> (log - 3)) - 8;
 }
-constexpr size_t large_size(int c) { return size_t(c % 8 + 9) << (c / 8 + 7); }
+constexpr size_t large_size(int c) {
+  return size_t(c % 8 + 9) << (c / 8 + 7);
+}
 static_assert(large_size(large_class(1025)) == 1152 && large_size(large_class(2048)) == 2048);
 static_assert(large_class(kMaxBytes) < kLargeClasses);
 
@@ -107,7 +113,9 @@ struct ControlGroup {
   }
 };
 
-size_t machine_memory() { return size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE)); }
+size_t machine_memory() {
+  return size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
+}
 
 size_t default_cache_limit(size_t group_limit) {
   if (const char* value = std::getenv("FACULA_HOST_CACHE_MB")) {
@@ -162,8 +170,12 @@ struct SmallList {
 };
 
 // At most 16 KiB per class in one thread; a batch is what moves to and from the shared lists.
-constexpr uint32_t small_capacity(int c) { return uint32_t(16384 / small_size(c)); }
-constexpr uint32_t small_batch(int c) { return small_capacity(c) / 2; }
+constexpr uint32_t small_capacity(int c) {
+  return uint32_t(16384 / small_size(c));
+}
+constexpr uint32_t small_batch(int c) {
+  return small_capacity(c) / 2;
+}
 constexpr size_t kSmallSharedLimit = size_t(1) << 20;  // bytes per class in the shared lists
 
 struct ThreadCache {
@@ -526,8 +538,7 @@ void* allocate_uncached(size_t bytes) {
     throw std::bad_alloc();
   }
   const size_t now = uncached_bytes.fetch_add(block_size(bytes)) + block_size(bytes);
-  for (size_t p = uncached_peak.load(); p < now && !uncached_peak.compare_exchange_weak(p, now);) {
-  }
+  for (size_t p = uncached_peak.load(); p < now && !uncached_peak.compare_exchange_weak(p, now);) {}
   ++uncached_count;
   return block;
 }
@@ -578,8 +589,12 @@ HostMemoryStats host_memory_stats() {
   return s;
 }
 
-void host_trim() { shared_cache().trim(); }
+void host_trim() {
+  shared_cache().trim();
+}
 
-void set_host_cache_limit(size_t bytes) { shared_cache().set_limit(bytes); }
+void set_host_cache_limit(size_t bytes) {
+  shared_cache().set_limit(bytes);
+}
 
 }  // namespace facula

@@ -41,7 +41,8 @@ bool Scalar::fits(DType d) const {
   switch (kind_) {
     case Kind::Bool: return true;
     case Kind::Int: return facula::is_integral(d) ? integer_fits(i_, d) : real_fits(double(i_), d);
-    case Kind::UInt: return facula::is_integral(d) ? d == DType::UInt64 : real_fits(double(uint64_t(i_)), d);
+    case Kind::UInt:
+      return facula::is_integral(d) ? d == DType::UInt64 : real_fits(double(uint64_t(i_)), d);
     case Kind::Float: return real_fits(c_.re, d);
     default:
       if (!facula::is_complex(d)) return c_.im == 0 && real_fits(c_.re, d);

@@ -60,12 +60,14 @@ class Scalar {
       *static_cast<T*>(p) = to<T>();
     });
   }
-  // Whether the value has a place in dtype d. Fractions may be cut and bits rounded, infinities stay
-  // what they are, and negative integers wrap around in unsigned dtypes, as in PyTorch.
+  // Whether the value has a place in dtype d. Fractions may be cut and bits rounded, infinities
+  // stay what they are, and negative integers wrap around in unsigned dtypes, as in PyTorch.
   bool fits(DType d) const;
   void check_fits(DType d) const;  // raises the overflow error
   static Scalar load(DType d, const void* p);
-  bool equals(double v) const { return kind_ == Kind::Complex ? c_.re == v && c_.im == 0 : to_double() == v; }
+  bool equals(double v) const {
+    return kind_ == Kind::Complex ? c_.re == v && c_.im == 0 : to_double() == v;
+  }
 
  private:
   Kind kind_;

@@ -15,7 +15,9 @@ namespace {
 
 DeviceMemory g_device_memory[3];
 
-void release_host(Storage* s) { host_free(s->data, s->nbytes); }
+void release_host(Storage* s) {
+  host_free(s->data, s->nbytes);
+}
 
 void release_device(Storage* s) {
   g_device_memory[int(s->device.type)].release(s->data, s->nbytes, s->device.index);
@@ -85,7 +87,8 @@ void Storage::resize(size_t bytes) {
     nbytes = bytes;
     return;
   }
-  if (!device.is_cpu()) runtime_error("resizing the storage of a tensor on ", device, " is not supported");
+  if (!device.is_cpu())
+    runtime_error("resizing the storage of a tensor on ", device, " is not supported");
   void* fresh = bytes ? allocate_host(bytes) : nullptr;
   if (fresh && data) std::memcpy(fresh, data, bytes < nbytes ? bytes : nbytes);
   if (data) host_free(data, nbytes);

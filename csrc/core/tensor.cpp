@@ -136,7 +136,9 @@ Tensor alias_tensor(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t off
   return Tensor::adopt(p);
 }
 
-Tensor alias_tensor(const Tensor& t) { return alias_tensor(t, t.sizes(), t.strides(), t.offset()); }
+Tensor alias_tensor(const Tensor& t) {
+  return alias_tensor(t, t.sizes(), t.strides(), t.offset());
+}
 
 Tensor number_tensor(const Scalar& value, DType dtype) {
   Tensor t = empty_tensor({}, dtype, Device{});
@@ -150,7 +152,9 @@ Tensor weak_number_tensor(const Scalar& value) {
   return t;
 }
 
-Scalar item_of(const Tensor& t) { return Scalar::load(t.dtype(), t.data()); }
+Scalar item_of(const Tensor& t) {
+  return Scalar::load(t.dtype(), t.data());
+}
 
 bool may_share_memory(const Tensor& a, const Tensor& b) {
   if (a->storage != b->storage && a->storage->data != b->storage->data) {

@@ -12,7 +12,7 @@ struct AutogradMeta;  // autograd/meta.h
 
 // What `call` must look at before it may run the kernel (OR-ed over the arguments).
 enum Key : uint8_t {
-  kKeyGrad = 1,      // requires grad or has a grad_fn
+  kKeyGrad = 1,  // requires grad or has a grad_fn
   kKeyCuda = 2,
   kKeyMeta = 4,
   kKeyOverride = 8,  // a Python subclass with its own __torch_function__
@@ -20,12 +20,12 @@ enum Key : uint8_t {
 
 enum TensorFlag : uint8_t {
   kContiguous = 1,
-  kWeak = 2,            // a Python number in tensor form: takes part in promotion as a number
-  kInference = 4,       // made in inference mode: no version counter, no autograd
-  kUntracked = 8,       // made by `.data`: writes through it do not count as versions
-  kNoGradView = 16,     // a view made under no_grad of a base that requires grad
+  kWeak = 2,              // a Python number in tensor form: takes part in promotion as a number
+  kInference = 4,         // made in inference mode: no version counter, no autograd
+  kUntracked = 8,         // made by `.data`: writes through it do not count as versions
+  kNoGradView = 16,       // a view made under no_grad of a base that requires grad
   kMultiOutputView = 32,  // one of several views returned by one call (split, unbind)
-  kOwnsPython = 64,     // the tensor keeps its Python object alive, not the other way round
+  kOwnsPython = 64,       // the tensor keeps its Python object alive, not the other way round
 };
 
 struct TensorImpl {
@@ -119,9 +119,13 @@ class Tensor {
   uint32_t version() const { return p_->storage->version.load(std::memory_order_relaxed); }
   void bump_version(const char* writer = nullptr) const;
 
-  char* data() const { return static_cast<char*>(p_->storage->data) + p_->offset * int64_t(item_size()); }
+  char* data() const {
+    return static_cast<char*>(p_->storage->data) + p_->offset * int64_t(item_size());
+  }
   template <class T>
-  T* data_as() const { return reinterpret_cast<T*>(data()); }
+  T* data_as() const {
+    return reinterpret_cast<T*>(data());
+  }
 
  private:
   static void destroy(TensorImpl* p);
@@ -131,7 +135,8 @@ class Tensor {
 // ---- making tensors (no dispatch, no autograd)
 Tensor empty_tensor(IntSpan sizes, DType dtype, Device device);
 Tensor empty_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device device);
-Tensor tensor_on_storage(Storage* storage, IntSpan sizes, IntSpan strides, int64_t offset, DType dtype);
+Tensor tensor_on_storage(Storage* storage, IntSpan sizes, IntSpan strides, int64_t offset,
+                         DType dtype);
 // Shares the storage; the result has no autograd history.
 Tensor alias_tensor(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset);
 Tensor alias_tensor(const Tensor& t);

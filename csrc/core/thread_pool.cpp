@@ -316,7 +316,9 @@ void set_num_threads(int n) {
   thread_count.store(std::min(n, kMaxThreads));  // the next loop starts or stops workers
 }
 
-bool in_parallel_region() { return inside_region; }
+bool in_parallel_region() {
+  return inside_region;
+}
 
 namespace detail {
 

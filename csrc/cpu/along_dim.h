@@ -26,13 +26,15 @@ void for_each_line(const Tensor* const (&tensors)[N], int64_t dim, int64_t line_
       if (d == dim) continue;
       at[d] = rest % lead.sizes()[d];
       rest /= lead.sizes()[d];
-      for (int k = 0; k < N; ++k) offset[k] += at[d] * tensors[k]->strides()[d] * int64_t(tensors[k]->item_size());
+      for (int k = 0; k < N; ++k)
+        offset[k] += at[d] * tensors[k]->strides()[d] * int64_t(tensors[k]->item_size());
     }
     for (int64_t i = b; i < e; ++i) {
       f(offset);
       for (int64_t d = rank - 1; d >= 0; --d) {
         if (d == dim) continue;
-        for (int k = 0; k < N; ++k) offset[k] += tensors[k]->strides()[d] * int64_t(tensors[k]->item_size());
+        for (int k = 0; k < N; ++k)
+          offset[k] += tensors[k]->strides()[d] * int64_t(tensors[k]->item_size());
         if (++at[d] < lead.sizes()[d]) break;
         for (int k = 0; k < N; ++k)
           offset[k] -= at[d] * tensors[k]->strides()[d] * int64_t(tensors[k]->item_size());

@@ -5,7 +5,8 @@
 
 namespace facula {
 
-using CastLoop = void (*)(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n);
+using CastLoop = void (*)(char* to, int64_t to_stride, const char* from, int64_t from_stride,
+                          int64_t n);
 CastLoop cast_loop(DType from, DType to);
 
 struct CastRow {  // the conversions from one type

@@ -8,15 +8,17 @@ namespace facula::FACULA_ISA {
 
 // Strided elements are moved one by one: vectorising them buys nothing and costs build time.
 template <class To, class From>
-__attribute__((optimize("no-tree-vectorize"))) void cast_strided(char* to, int64_t ts, const char* from,
-                                                                 int64_t fs, int64_t n) {
+__attribute__((optimize("no-tree-vectorize"))) void cast_strided(char* to, int64_t ts,
+                                                                 const char* from, int64_t fs,
+                                                                 int64_t n) {
   if (fs == 0) {
     const To v = convert<To>(*reinterpret_cast<const From*>(from));
     for (int64_t i = 0; i < n; ++i) *reinterpret_cast<To*>(to + i * ts) = v;
     return;
   }
   for (int64_t i = 0; i < n; ++i)
-    *reinterpret_cast<To*>(to + i * ts) = convert<To>(*reinterpret_cast<const From*>(from + i * fs));
+    *reinterpret_cast<To*>(to + i * ts) =
+        convert<To>(*reinterpret_cast<const From*>(from + i * fs));
 }
 
 template <class To, class From>

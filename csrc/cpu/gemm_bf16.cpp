@@ -27,7 +27,8 @@ constexpr int64_t kBlockK = 1024;
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockColumns = 256;
 constexpr int64_t kBlockPairs = kBlockK / 2;
-// Blocks of b along k that are packed once for all rows of a; when there are more, each is repacked.
+// Blocks of b along k that are packed once for all rows of a; when there are more, each is
+// repacked.
 constexpr int64_t kKeptBlocks = 4;
 
 // A strip holds 16 rows of a (12 of them in use) or 16 columns of b: word [p][lane] has elements
@@ -294,7 +295,9 @@ void bf16_product(const Gemm& g) {
 
 namespace facula {
 
-bool bf16_product_available() { return false; }
+bool bf16_product_available() {
+  return false;
+}
 void bf16_product(const Gemm&) {}
 
 }  // namespace facula

@@ -98,10 +98,8 @@ void multiply(const Gemm& g, const void* a, Side left, const void* b, Side right
          right.distance, &beta, c, ldc);
   } else {
     const auto call = [] {
-      if constexpr (sizeof(T) == 4)
-        return blas().sgemm;
-      else
-        return blas().dgemm;
+      if constexpr (sizeof(T) == 4) return blas().sgemm;
+      else return blas().dgemm;
     }();
     call(order, left.transpose, right.transpose, m, n, k, T(g.alpha_re), static_cast<const T*>(a),
          left.distance, static_cast<const T*>(b), right.distance, T(beta_re), static_cast<T*>(c),
@@ -137,14 +135,10 @@ void run(const Gemm& g) {
 
 GemmFunction run_of(DType d) {
   switch (d) {
-    case DType::Float32:
-      return run<float>;
-    case DType::Float64:
-      return run<double>;
-    case DType::Complex64:
-      return run<Complex<float>>;
-    default:
-      return run<Complex<double>>;
+    case DType::Float32: return run<float>;
+    case DType::Float64: return run<double>;
+    case DType::Complex64: return run<Complex<float>>;
+    default: return run<Complex<double>>;
   }
 }
 

@@ -183,7 +183,9 @@ void by_rows(const Gemm& g, int64_t k, int64_t n, const A* x, int64_t x_row, con
   }
 }
 
-int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
+int64_t magnitude(int64_t x) {
+  return x < 0 ? -x : x;
+}
 
 template <class S>
 void few_rows(const Gemm& g) {

@@ -25,16 +25,11 @@ struct __attribute__((may_alias)) Item16 {
 template <class F>
 void with_item_type(int64_t bytes, F&& f) {
   switch (bytes) {
-    case 1:
-      return f(TypeTag<Item1>{});
-    case 2:
-      return f(TypeTag<Item2>{});
-    case 4:
-      return f(TypeTag<Item4>{});
-    case 8:
-      return f(TypeTag<Item8>{});
-    default:
-      return f(TypeTag<Item16>{});
+    case 1: return f(TypeTag<Item1>{});
+    case 2: return f(TypeTag<Item2>{});
+    case 4: return f(TypeTag<Item4>{});
+    case 8: return f(TypeTag<Item8>{});
+    default: return f(TypeTag<Item16>{});
   }
 }
 

@@ -31,6 +31,8 @@ void group_line(const Line& line, std::vector<int64_t>& order, std::vector<int64
 
 void load_keys(const Line& line, uint64_t* keys);
 // The key of NaN in a floating-point dtype; integers may have it as an ordinary one.
-constexpr uint64_t nan_key(DType d) { return item_size(d) == 8 ? ~uint64_t(0) : 0xffffffffu; }
+constexpr uint64_t nan_key(DType d) {
+  return item_size(d) == 8 ? ~uint64_t(0) : 0xffffffffu;
+}
 
 }  // namespace facula

@@ -14,7 +14,9 @@ namespace {
                 "; valid are 0 to ", size - 1);
 }
 
-int64_t read_index(const char* p) { return *reinterpret_cast<const int64_t*>(p); }
+int64_t read_index(const char* p) {
+  return *reinterpret_cast<const int64_t*>(p);
+}
 
 // Looks at the whole run without leaving early, which vectorises, and only then for the culprit.
 void check_range(const char* p, int64_t stride, int64_t n, int64_t size, int64_t dim) {

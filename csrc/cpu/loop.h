@@ -7,7 +7,8 @@
 
 #include "core/numeric.h"
 
-namespace facula::FACULA_ISA {  // one copy per ISA: an inline function shared by the builds would be the linker's choice
+namespace facula::FACULA_ISA {  // one copy per ISA: an inline function shared by the builds would
+                                // be the linker's choice
 
 template <class T>
 inline T param(const void* params, int i) {
@@ -15,14 +16,18 @@ inline T param(const void* params, int i) {
 }
 
 template <class R, class... A, class F, size_t... I>
-inline void run_indexed(char* const* p, const int64_t* s, int64_t n, F f, std::index_sequence<I...>) {
+inline void run_indexed(char* const* p, const int64_t* s, int64_t n, F f,
+                        std::index_sequence<I...>) {
   constexpr int64_t item[] = {int64_t(sizeof(A))...};
   if (s[0] == int64_t(sizeof(R))) {
     int scalar = -1, others = 0;
     bool dense = true;
     for (size_t i = 0; i < sizeof...(A); ++i) {
       if (s[i + 1] == item[i]) continue;
-      if (s[i + 1] == 0) { scalar = int(i); ++others; } else dense = false;
+      if (s[i + 1] == 0) {
+        scalar = int(i);
+        ++others;
+      } else dense = false;
     }
     R* out = reinterpret_cast<R*>(p[0]);
     if (dense && others == 0) {
@@ -39,10 +44,13 @@ inline void run_indexed(char* const* p, const int64_t* s, int64_t n, F f, std::i
           const S value = *reinterpret_cast<const S*>(p[K + 1]);
           auto pick = [&]<size_t J>(std::integral_constant<size_t, J>, int64_t i) {
             if constexpr (J == K) return value;
-            else return reinterpret_cast<const std::tuple_element_t<J, std::tuple<A...>>*>(p[J + 1])[i];
+            else
+              return reinterpret_cast<const std::tuple_element_t<J, std::tuple<A...>>*>(
+                  p[J + 1])[i];
           };
 #pragma GCC ivdep
-          for (int64_t i = 0; i < n; ++i) out[i] = f(pick(std::integral_constant<size_t, I>{}, i)...);
+          for (int64_t i = 0; i < n; ++i)
+            out[i] = f(pick(std::integral_constant<size_t, I>{}, i)...);
         };
         (with_scalar(std::integral_constant<size_t, I>{}), ...);
         return;
@@ -54,7 +62,8 @@ inline void run_indexed(char* const* p, const int64_t* s, int64_t n, F f, std::i
   char* out = p[0];
   const int64_t out_step = s[0];
   for (int64_t i = 0; i < n; ++i)
-    *reinterpret_cast<R*>(out + i * out_step) = f(*reinterpret_cast<const A*>(in[I] + i * step[I])...);
+    *reinterpret_cast<R*>(out + i * out_step) =
+        f(*reinterpret_cast<const A*>(in[I] + i * step[I])...);
 }
 
 template <class R, class... A, class F>
@@ -62,8 +71,8 @@ inline void run(char* const* p, const int64_t* s, int64_t n, F f) {
   run_indexed<R, A...>(p, s, n, f, std::index_sequence_for<A...>{});
 }
 
-// A formula that does not hold for all values: `f` for blocks of elements where it `holds`, the slower
-// `other` for the rest.
+// A formula that does not hold for all values: `f` for blocks of elements where it `holds`, the
+// slower `other` for the rest.
 template <class R, class A, class H, class F, class G>
 inline void run_where(char* const* p, const int64_t* s, int64_t n, H holds, F f, G other) {
   constexpr int64_t kBlock = 1024;
@@ -75,7 +84,8 @@ inline void run_where(char* const* p, const int64_t* s, int64_t n, H holds, F f,
       const A* a = reinterpret_cast<const A*>(q[1]);
       for (int64_t i = 0; i < m; ++i) out_of_range |= !holds(a[i]);
     } else {
-      for (int64_t i = 0; i < m; ++i) out_of_range |= !holds(*reinterpret_cast<const A*>(q[1] + i * s[1]));
+      for (int64_t i = 0; i < m; ++i)
+        out_of_range |= !holds(*reinterpret_cast<const A*>(q[1] + i * s[1]));
     }
     if (__builtin_expect(out_of_range, 0)) run<R, A>(q, s, m, other);
     else run<R, A>(q, s, m, f);

@@ -82,8 +82,12 @@ template <Real T>
 FACULA_INLINE T reciprocal(T x) {
   return T(1) / x;
 }
-FACULA_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
-FACULA_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+FACULA_INLINE float sqrt(float x) {
+  return __builtin_sqrtf(x);
+}
+FACULA_INLINE double sqrt(double x) {
+  return __builtin_sqrt(x);
+}
 template <Real T>
 FACULA_INLINE T rsqrt(T x) {
   return T(1) / sqrt(x);
@@ -309,8 +313,12 @@ static inline T lcm(T a, T b) {
 
 // ---- floating-point format ------------------------------------------------------------------
 
-FACULA_INLINE float nextafter(float x, float y) { return std::nextafter(x, y); }
-FACULA_INLINE double nextafter(double x, double y) { return std::nextafter(x, y); }
+FACULA_INLINE float nextafter(float x, float y) {
+  return std::nextafter(x, y);
+}
+FACULA_INLINE double nextafter(double x, double y) {
+  return std::nextafter(x, y);
+}
 
 // x * 2^n for any n, rounded once (a result below the normal numbers may round twice).
 FACULA_INLINE float ldexp(float x, int32_t n) {
@@ -349,8 +357,10 @@ FACULA_INLINE T select(bool mask, T b, T c) {
   } else if constexpr (std::is_same_v<T, bool>) {
     return bool((uint8_t(mask) & uint8_t(b)) | (uint8_t(!mask) & uint8_t(c)));
   } else {
-    using U = std::conditional_t<sizeof(T) == 1, uint8_t,
-              std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+    using U = std::conditional_t<
+        sizeof(T) == 1, uint8_t,
+        std::conditional_t<sizeof(T) == 2, uint16_t,
+                           std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
     const U m = U(U(0) - U(mask));
     return std::bit_cast<T>(U((std::bit_cast<U>(b) & m) | (std::bit_cast<U>(c) & U(~m))));
   }

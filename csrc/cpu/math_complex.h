@@ -69,7 +69,9 @@ FACULA_INLINE Complex<double> cos_sin(double x) {
   if (__builtin_expect(!angle_in_range(x), 0)) return {cos_full_range(x), sin_full_range(x)};
   return {cos(x), sin(x)};
 }
-FACULA_INLINE Complex<float> cos_sin(float x) { return {cos_full_range(x), sin_full_range(x)}; }
+FACULA_INLINE Complex<float> cos_sin(float x) {
+  return {cos_full_range(x), sin_full_range(x)};
+}
 
 // log|z|. Close to the unit circle the logarithm of x^2 + y^2 - 1, summed without cancellation.
 FACULA_INLINE double log_abs(double x, double y) {

@@ -198,8 +198,12 @@ FACULA_INLINE T pow_special(T x, T y, T r) {
 
 // ---- exponentials ---------------------------------------------------------------------------
 
-FACULA_INLINE float exp(float x) { return detail::exp_shifted(x, 0); }
-FACULA_INLINE double exp(double x) { return detail::exp_shifted(x, 0); }
+FACULA_INLINE float exp(float x) {
+  return detail::exp_shifted(x, 0);
+}
+FACULA_INLINE double exp(double x) {
+  return detail::exp_shifted(x, 0);
+}
 
 FACULA_INLINE float exp2(float x) {
   x = detail::clamp(x, -200.0f, 200.0f);
@@ -266,7 +270,9 @@ FACULA_INLINE float log2(float x) {
   constexpr float high = 1.44269502f, low = 1.92596303e-08f;
   return detail::log_special(x, madd(l, high, madd(l, low, v.k)));
 }
-FACULA_INLINE float log10(float x) { return float(log(double(x)) * 0.4342944819032518); }
+FACULA_INLINE float log10(float x) {
+  return float(log(double(x)) * 0.4342944819032518);
+}
 
 // ---- powers ---------------------------------------------------------------------------------
 

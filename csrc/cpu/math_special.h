@@ -69,7 +69,9 @@ FACULA_INLINE double erfc(double x) {
   const double near = 1.0 - madd(x, detail::erf_tail(x * x), x);
   return abs(x) < 0.5 ? near : (x < 0.0 ? 2.0 - c : c);
 }
-FACULA_INLINE float erfc(float x) { return float(erfc(double(x))); }
+FACULA_INLINE float erfc(float x) {
+  return float(erfc(double(x)));
+}
 
 // The cumulative normal distribution, erfc(-x / sqrt(2)) / 2. Far in the tail the rounding of
 // x / sqrt(2) would cost many digits, so its second word comes along.
@@ -82,7 +84,9 @@ FACULA_INLINE double ndtr(double x) {
   const double near = 0.5 + 0.5 * madd(y, detail::erf_tail(y * y), y);
   return abs(x) < 0.7 ? near : (x < 0.0 ? c : 1.0 - c);
 }
-FACULA_INLINE float ndtr(float x) { return float(ndtr(double(x))); }
+FACULA_INLINE float ndtr(float x) {
+  return float(ndtr(double(x)));
+}
 
 // Wichura's algorithm AS 241 (1988) for the normal quantile at (1 + y) / 2, over sqrt(2).
 FACULA_INLINE double erfinv(double y) {
@@ -119,12 +123,16 @@ FACULA_INLINE double erfinv(double y) {
   const double result = v * 0.7071067811865476;
   return a == 1.0 ? copysign(kInf<double>, y) : (a > 1.0 ? kNaN<double> : result);
 }
-FACULA_INLINE float erfinv(float y) { return float(erfinv(double(y))); }
+FACULA_INLINE float erfinv(float y) {
+  return float(erfinv(double(y)));
+}
 
 // ---- activations ----------------------------------------------------------------------------
 
 // x ndtr(x), with no cancellation for negative x.
-FACULA_INLINE double gelu(double x) { return x * ndtr(x); }
+FACULA_INLINE double gelu(double x) {
+  return x * ndtr(x);
+}
 FACULA_INLINE float gelu(float x) {
   const float y = x * 0.707106781f;
   const float near = 1.0f + madd(y, detail::erf_tail(y * y), y);
@@ -146,7 +154,9 @@ static inline double lgamma(double x) {
   return std::lgamma(x);
 #endif
 }
-static inline float lgamma(float x) { return float(lgamma(double(x))); }
+static inline float lgamma(float x) {
+  return float(lgamma(double(x)));
+}
 
 // The derivative of lgamma: recurrence up to 12, then the asymptotic series.
 static inline double digamma(double x) {
@@ -168,7 +178,9 @@ static inline double digamma(double x) {
                                        -691.0 / 32760, 1.0 / 12, -3617.0 / 8160);
   return result + (std::log(x) - 0.5 / x - (x < 1e17 ? series : 0.0));
 }
-static inline float digamma(float x) { return float(digamma(double(x))); }
+static inline float digamma(float x) {
+  return float(digamma(double(x)));
+}
 
 // The derivative of digamma.
 static inline double trigamma(double x) {
@@ -185,10 +197,13 @@ static inline double trigamma(double x) {
     x += 1.0;
   }
   const double z = 1.0 / (x * x);
-  const double series = z * polynomial(z, 1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6);
+  const double series =
+      z * polynomial(z, 1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6);
   return result + sign * ((1.0 + series) / x + 0.5 * z);
 }
-static inline float trigamma(float x) { return float(trigamma(double(x))); }
+static inline float trigamma(float x) {
+  return float(trigamma(double(x)));
+}
 
 // The modified Bessel function I0: its power series, all terms positive, or for large arguments
 // the asymptotic one.
@@ -211,6 +226,8 @@ static inline double i0(double x) {
   const double half = std::exp(0.5 * a);  // e^a overflows a little earlier than I0
   return half * (sum / std::sqrt(6.283185307179586 * a)) * half;
 }
-static inline float i0(float x) { return float(i0(double(x))); }
+static inline float i0(float x) {
+  return float(i0(double(x)));
+}
 
 }  // namespace facula::math

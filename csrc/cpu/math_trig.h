@@ -181,9 +181,15 @@ FACULA_INLINE float cos_full_range(float x) {
 FACULA_INLINE float tan_full_range(float x) {
   return detail::flip_sign(detail::tan_of(detail::reduce_any_angle(x)), x);
 }
-static inline double sin_full_range(double x) { return std::sin(x); }
-static inline double cos_full_range(double x) { return std::cos(x); }
-static inline double tan_full_range(double x) { return std::tan(x); }
+static inline double sin_full_range(double x) {
+  return std::sin(x);
+}
+static inline double cos_full_range(double x) {
+  return std::cos(x);
+}
+static inline double tan_full_range(double x) {
+  return std::tan(x);
+}
 
 FACULA_INLINE double sin(double x) {
   const auto a = detail::reduce_angle(x);
@@ -335,15 +341,33 @@ FACULA_INLINE double atanh(double x) {
 }
 
 // In float, the ones that networks seldom call go through double.
-FACULA_INLINE float atan(float x) { return float(atan(double(x))); }
-FACULA_INLINE float atan2(float y, float x) { return float(atan2(double(y), double(x))); }
-FACULA_INLINE float asin(float x) { return float(asin(double(x))); }
-FACULA_INLINE float acos(float x) { return float(acos(double(x))); }
-FACULA_INLINE float sinh(float x) { return float(sinh(double(x))); }
-FACULA_INLINE float cosh(float x) { return float(cosh(double(x))); }
-FACULA_INLINE float asinh(float x) { return float(asinh(double(x))); }
-FACULA_INLINE float acosh(float x) { return float(acosh(double(x))); }
-FACULA_INLINE float atanh(float x) { return float(atanh(double(x))); }
+FACULA_INLINE float atan(float x) {
+  return float(atan(double(x)));
+}
+FACULA_INLINE float atan2(float y, float x) {
+  return float(atan2(double(y), double(x)));
+}
+FACULA_INLINE float asin(float x) {
+  return float(asin(double(x)));
+}
+FACULA_INLINE float acos(float x) {
+  return float(acos(double(x)));
+}
+FACULA_INLINE float sinh(float x) {
+  return float(sinh(double(x)));
+}
+FACULA_INLINE float cosh(float x) {
+  return float(cosh(double(x)));
+}
+FACULA_INLINE float asinh(float x) {
+  return float(asinh(double(x)));
+}
+FACULA_INLINE float acosh(float x) {
+  return float(acosh(double(x)));
+}
+FACULA_INLINE float atanh(float x) {
+  return float(atanh(double(x)));
+}
 
 // sqrt(x^2 + y^2) without over- or underflow on the way.
 FACULA_INLINE float hypot(float x, float y) {

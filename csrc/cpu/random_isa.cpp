@@ -35,7 +35,9 @@ FACULA_INLINE float fused(float a, float b, float c) {
   return float(double(a) * double(b) + double(c));  // a has 24 bits: the product is exact
 #endif
 }
-FACULA_INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+FACULA_INLINE double fused(double a, double b, double c) {
+  return __builtin_fma(a, b, c);
+}
 
 template <class T>
 void uniform(T* out, const uint32_t* words, int64_t n, double from, double to) {

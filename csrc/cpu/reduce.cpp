@@ -21,10 +21,10 @@ void simplify(std::vector<Axis>& axes) {
   std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.in < b.in; });
   size_t n = 0;
   for (const Axis& a : axes) {
-    if (n && axes[n - 1].in * axes[n - 1].size == a.in && axes[n - 1].out * axes[n - 1].size == a.out)
+    if (n && axes[n - 1].in * axes[n - 1].size == a.in &&
+        axes[n - 1].out * axes[n - 1].size == a.out)
       axes[n - 1].size *= a.size;
-    else
-      axes[n++] = a;
+    else axes[n++] = a;
   }
   axes.resize(n);
 }
@@ -66,7 +66,7 @@ struct Reducer {
   ReduceLoop reduce;
   Loop fold;
   DType acc;
-  CastLoop cast_in;   // null when the input already has the accumulation type
+  CastLoop cast_in;  // null when the input already has the accumulation type
   CastLoop cast_out;
   int64_t item;
   std::vector<Axis> kept, reduced;
@@ -102,7 +102,8 @@ struct Reducer {
     int64_t rows = reduced.empty() ? 1 : count(reduced.data() + 1, reduced.size() - 1);
     int64_t length = reduced.empty() ? 1 : reduced[0].size;
     if (outputs < 8 && rows * length > 4 * kGrain) {
-      walk(kept.data(), kept.size(), 0, outputs, [&](int64_t i, int64_t o) { split(in + i, out + o, rows, length); });
+      walk(kept.data(), kept.size(), 0, outputs,
+           [&](int64_t i, int64_t o) { split(in + i, out + o, rows, length); });
       return;
     }
     int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * length));
@@ -156,7 +157,8 @@ struct Reducer {
   }
 
   // A row of neighbouring outputs at a time: rows of the input are folded into it. Long columns are
-  // cut into pieces whose number depends on the shape alone, so the result does not depend on threads.
+  // cut into pieces whose number depends on the shape alone, so the result does not depend on
+  // threads.
   void outer() const {
     const Axis columns = kept[0];
     const int64_t outer_kept = count(kept.data() + 1, kept.size() - 1);
@@ -164,38 +166,47 @@ struct Reducer {
     const int64_t block = std::min<int64_t>(columns.size, 2048);
     const int64_t blocks = (columns.size + block - 1) / block;
     const int64_t work = rows * block;
-    const int64_t pieces = outer_kept * blocks >= 16 ? 1 : std::clamp<int64_t>(work / kGrain, 1, std::min<int64_t>(16, rows));
+    const int64_t pieces = outer_kept * blocks >= 16
+                               ? 1
+                               : std::clamp<int64_t>(work / kGrain, 1, std::min<int64_t>(16, rows));
     const int64_t piece_rows = (rows + pieces - 1) / pieces;
     std::vector<char> partial(pieces > 1 ? size_t(outer_kept * blocks * pieces * block * item) : 0);
-    parallel_for(0, outer_kept * blocks * pieces, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work / pieces)),
+    parallel_for(0, outer_kept * blocks * pieces,
+                 std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work / pieces)),
                  [&](int64_t b, int64_t e) {
-      std::vector<char> memory(size_t(block) * 16 * 3 + 64);
-      char* total = memory.data();
-      char* part = total + block * 16;
-      char* row = part + block * 16;
-      for (int64_t k = b; k < e; ++k) {
-        int64_t tile = k / pieces, piece = k % pieces, at = tile % blocks * block, m = std::min(block, columns.size - at);
-        walk(kept.data() + 1, kept.size() - 1, tile / blocks, tile / blocks + 1, [&](int64_t i, int64_t o) {
-          char* into = pieces > 1 ? &partial[size_t(k * block * item)] : total;
-          fold_rows(into, part, row, in + i + at * columns.in, columns.in, m, piece * piece_rows,
-                    std::min(rows, (piece + 1) * piece_rows));
-          if (pieces == 1) store_row(out + o + at * columns.out, columns.out, total, m);
-        });
-      }
-    });
+                   std::vector<char> memory(size_t(block) * 16 * 3 + 64);
+                   char* total = memory.data();
+                   char* part = total + block * 16;
+                   char* row = part + block * 16;
+                   for (int64_t k = b; k < e; ++k) {
+                     int64_t tile = k / pieces, piece = k % pieces, at = tile % blocks * block,
+                             m = std::min(block, columns.size - at);
+                     walk(kept.data() + 1, kept.size() - 1, tile / blocks, tile / blocks + 1,
+                          [&](int64_t i, int64_t o) {
+                            char* into = pieces > 1 ? &partial[size_t(k * block * item)] : total;
+                            fold_rows(into, part, row, in + i + at * columns.in, columns.in, m,
+                                      piece * piece_rows, std::min(rows, (piece + 1) * piece_rows));
+                            if (pieces == 1)
+                              store_row(out + o + at * columns.out, columns.out, total, m);
+                          });
+                   }
+                 });
     if (pieces == 1) return;
     for (int64_t tile = 0; tile < outer_kept * blocks; ++tile) {
       int64_t at = tile % blocks * block, m = std::min(block, columns.size - at);
       char* first = &partial[size_t(tile * pieces * block * item)];
       fold_into(first, first + block * item, item, m, pieces - 1, block * item);
       walk(kept.data() + 1, kept.size() - 1, tile / blocks, tile / blocks + 1,
-           [&](int64_t, int64_t o) { store_row(out + o + at * columns.out, columns.out, first, m); });
+           [&](int64_t, int64_t o) {
+             store_row(out + o + at * columns.out, columns.out, first, m);
+           });
     }
   }
 
-  // Rows [from, to) of the reduced axes into `total`, in two levels, which keeps float sums accurate.
-  void fold_rows(char* total, char* part, char* row, const char* base, int64_t column_stride, int64_t m,
-                 int64_t from, int64_t to) const {
+  // Rows [from, to) of the reduced axes into `total`, in two levels, which keeps float sums
+  // accurate.
+  void fold_rows(char* total, char* part, char* row, const char* base, int64_t column_stride,
+                 int64_t m, int64_t from, int64_t to) const {
     constexpr int64_t kLevel = 128;
     clear(total, m);
     clear(part, m);
@@ -224,7 +235,8 @@ struct Reducer {
     fold_into(total, part, item, m, 1, 0);
   }
 
-  void fold_into(char* acc_row, const char* source, int64_t stride, int64_t m, int64_t rows, int64_t row_stride) const {
+  void fold_into(char* acc_row, const char* source, int64_t stride, int64_t m, int64_t rows,
+                 int64_t row_stride) const {
     char* q[] = {acc_row, const_cast<char*>(source)};
     int64_t s[] = {item, stride, row_stride};
     fold(q, s, m, &rows);
@@ -243,10 +255,17 @@ struct Reducer {
 void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keepdim, DType acc,
                 const Tensor& out) {
   int isa = isa_level();
-  Reducer r{def, def.loops[isa][int(acc)], def.folds[isa][int(acc)], acc,
+  Reducer r{def,
+            def.loops[isa][int(acc)],
+            def.folds[isa][int(acc)],
+            acc,
             in.dtype() == acc ? nullptr : cast_loop(in.dtype(), acc),
-            out.dtype() == acc ? nullptr : cast_loop(acc, out.dtype()), int64_t(item_size(acc)),
-            {}, {}, in.data(), out.data()};
+            out.dtype() == acc ? nullptr : cast_loop(acc, out.dtype()),
+            int64_t(item_size(acc)),
+            {},
+            {},
+            in.data(),
+            out.data()};
   int64_t in_item = int64_t(in.item_size()), out_item = int64_t(out.item_size()), o = 0;
   for (int64_t d = 0; d < in.dim(); ++d) {
     bool gone = mask >> d & 1;

@@ -40,7 +40,8 @@ void find_extreme_dense(const T* p, int64_t n, ReduceLoop fold, int64_t& at) {
 }
 
 template <class T, class Load>
-void find_extreme(const char* p, int64_t stride, int64_t n, bool largest, Load load, T& best, int64_t& at) {
+void find_extreme(const char* p, int64_t stride, int64_t n, bool largest, Load load, T& best,
+                  int64_t& at) {
   best = load(p);
   at = 0;
   for (int64_t i = 1; i < n && !is_nan(best); ++i) {
@@ -54,8 +55,8 @@ void find_extreme(const char* p, int64_t stride, int64_t n, bool largest, Load l
 
 }  // namespace
 
-void cpu_reduce_index(const Tensor& in, int64_t dim, bool keepdim, bool largest, const Tensor& values,
-                      const Tensor& indices) {
+void cpu_reduce_index(const Tensor& in, int64_t dim, bool keepdim, bool largest,
+                      const Tensor& values, const Tensor& indices) {
   Tensor v = with_dim(values, in, dim, keepdim), x = with_dim(indices, in, dim, keepdim);
   const int64_t n = in.dim() ? in.sizes()[dim] : 1;
   const int64_t stride = in.dim() ? in.strides()[dim] * int64_t(in.item_size()) : 0;
@@ -65,7 +66,8 @@ void cpu_reduce_index(const Tensor& in, int64_t dim, bool keepdim, bool largest,
     if constexpr (!std::is_same_v<T, Complex<float>> && !std::is_same_v<T, Complex<double>>) {
       using C = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
       auto load = [](const char* p) { return convert<C>(*reinterpret_cast<const T*>(p)); };
-      ReduceLoop fold = (largest ? defs::amax : defs::amin).reduce->loops[isa_level()][int(in.dtype())];
+      ReduceLoop fold =
+          (largest ? defs::amax : defs::amin).reduce->loops[isa_level()][int(in.dtype())];
       bool dense = std::is_same_v<C, T> && stride == int64_t(sizeof(T)) && n >= 64;
       for_each_line<3>({&in, &v, &x}, dim, n, [&](const int64_t* at) {
         const char* p = in.data() + at[0];
@@ -87,10 +89,14 @@ void cpu_cumsum(const Tensor& in, int64_t dim, const Tensor& out) {
   dispatch_dtype(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     // Small floats and float32 are summed in a wider type and rounded as they are stored.
-    using Acc = std::conditional_t<std::is_same_v<T, float>, double,
-                std::conditional_t<std::is_same_v<T, Complex<float>>, Complex<double>,
-                std::conditional_t<std::is_arithmetic_v<T> || std::is_same_v<T, Complex<double>>, T, float>>>;
-    if (in.dtype() == out.dtype() && in.dim() && dim == in.dim() - 1 && in.is_contiguous() && out.is_contiguous()) {
+    using Acc = std::conditional_t<
+        std::is_same_v<T, float>, double,
+        std::conditional_t<
+            std::is_same_v<T, Complex<float>>, Complex<double>,
+            std::conditional_t<std::is_arithmetic_v<T> || std::is_same_v<T, Complex<double>>, T,
+                               float>>>;
+    if (in.dtype() == out.dtype() && in.dim() && dim == in.dim() - 1 && in.is_contiguous() &&
+        out.is_contiguous()) {
       // Dense rows, four at a time: each sum waits for itself, four do not wait for each other.
       const T* x = in.data_as<T>();
       T* y = out.data_as<T>();
@@ -107,7 +113,8 @@ void cpu_cumsum(const Tensor& in, int64_t dim, const Tensor& out) {
         }
         for (; r < e; ++r) {
           Acc s = Acc(0);
-          for (int64_t i = r * n; i < r * n + n; ++i) y[i] = convert<T>(s = Acc(s + convert<Acc>(x[i])));
+          for (int64_t i = r * n; i < r * n + n; ++i)
+            y[i] = convert<T>(s = Acc(s + convert<Acc>(x[i])));
         }
       });
       return;

@@ -4,8 +4,8 @@
 
 namespace facula {
 
-void cpu_reduce_index(const Tensor& in, int64_t dim, bool keepdim, bool largest, const Tensor& values,
-                      const Tensor& indices);
+void cpu_reduce_index(const Tensor& in, int64_t dim, bool keepdim, bool largest,
+                      const Tensor& values, const Tensor& indices);
 void cpu_cumsum(const Tensor& in, int64_t dim, const Tensor& out);
 void cpu_softmax(const Tensor& in, int64_t dim, bool logarithm, const Tensor& out);  // contiguous
 

@@ -11,13 +11,15 @@ namespace facula::FACULA_ISA {
 
 template <class T>
 struct Lowest {
-  static constexpr T value = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                                  : std::numeric_limits<T>::lowest();
+  static constexpr T value = std::numeric_limits<T>::has_infinity
+                                 ? -std::numeric_limits<T>::infinity()
+                                 : std::numeric_limits<T>::lowest();
 };
 template <class T>
 struct Highest {
-  static constexpr T value = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
-                                                                  : std::numeric_limits<T>::max();
+  static constexpr T value = std::numeric_limits<T>::has_infinity
+                                 ? std::numeric_limits<T>::infinity()
+                                 : std::numeric_limits<T>::max();
 };
 
 constexpr int64_t kReduceBlock = 4096;
@@ -34,17 +36,21 @@ inline constexpr bool has_wide = std::is_arithmetic_v<T> && !std::is_same_v<T, b
 
 namespace facula::math {
 template <class V>
-FACULA_INLINE V wide_maximum(V a, V b) { return (a > b) | (a != a) ? a : b; }
+FACULA_INLINE V wide_maximum(V a, V b) {
+  return (a > b) | (a != a) ? a : b;
+}
 template <class V>
-FACULA_INLINE V wide_minimum(V a, V b) { return (a < b) | (a != a) ? a : b; }
-#define FACULA_WIDE(T)                                                                              \
-  FACULA_INLINE typename FACULA_ISA::WideOf<T>::type maximum(typename FACULA_ISA::WideOf<T>::type a, \
-                                                             typename FACULA_ISA::WideOf<T>::type b) { \
-    return wide_maximum(a, b);                                                                      \
-  }                                                                                                 \
-  FACULA_INLINE typename FACULA_ISA::WideOf<T>::type minimum(typename FACULA_ISA::WideOf<T>::type a, \
-                                                             typename FACULA_ISA::WideOf<T>::type b) { \
-    return wide_minimum(a, b);                                                                      \
+FACULA_INLINE V wide_minimum(V a, V b) {
+  return (a < b) | (a != a) ? a : b;
+}
+#define FACULA_WIDE(T)                                                                  \
+  FACULA_INLINE typename FACULA_ISA::WideOf<T>::type maximum(                           \
+      typename FACULA_ISA::WideOf<T>::type a, typename FACULA_ISA::WideOf<T>::type b) { \
+    return wide_maximum(a, b);                                                          \
+  }                                                                                     \
+  FACULA_INLINE typename FACULA_ISA::WideOf<T>::type minimum(                           \
+      typename FACULA_ISA::WideOf<T>::type a, typename FACULA_ISA::WideOf<T>::type b) { \
+    return wide_minimum(a, b);                                                          \
   }
 FACULA_WIDE(float)
 FACULA_WIDE(double)
@@ -119,7 +125,8 @@ T reduce_strided(const char* x, int64_t stride, int64_t n) {
                       reduce_strided<F, T>(x + half * stride, stride, n - half));
   }
   T acc = F::template init<T>();
-  for (int64_t i = 0; i < n; ++i) acc = F::combine(acc, *reinterpret_cast<const T*>(x + i * stride));
+  for (int64_t i = 0; i < n; ++i)
+    acc = F::combine(acc, *reinterpret_cast<const T*>(x + i * stride));
   return acc;
 }
 
@@ -141,7 +148,8 @@ void fold_run(char* const* p, const int64_t* s, int64_t n, const void* params) {
   const char* row = p[1];
   int64_t r = 0;
   if (s[1] == int64_t(sizeof(T))) {
-    for (; r + 4 <= rows; r += 4, row += 4 * s[2]) {  // four at a time: the accumulators are read less
+    for (; r + 4 <= rows;
+         r += 4, row += 4 * s[2]) {  // four at a time: the accumulators are read less
       const T* x0 = reinterpret_cast<const T*>(row);
       const T* x1 = reinterpret_cast<const T*>(row + s[2]);
       const T* x2 = reinterpret_cast<const T*>(row + 2 * s[2]);
@@ -158,7 +166,8 @@ void fold_run(char* const* p, const int64_t* s, int64_t n, const void* params) {
     return;
   }
   for (; r < rows; ++r, row += s[2])
-    for (int64_t i = 0; i < n; ++i) acc[i] = F::combine(acc[i], *reinterpret_cast<const T*>(row + i * s[1]));
+    for (int64_t i = 0; i < n; ++i)
+      acc[i] = F::combine(acc[i], *reinterpret_cast<const T*>(row + i * s[1]));
 }
 
 }  // namespace facula::FACULA_ISA

@@ -8,15 +8,23 @@ namespace {
 
 struct Max {
   template <class T>
-  static T combine(T a, T b) { return math::maximum(a, b); }
+  static T combine(T a, T b) {
+    return math::maximum(a, b);
+  }
   template <class T>
-  static constexpr T init() { return Lowest<T>::value; }
+  static constexpr T init() {
+    return Lowest<T>::value;
+  }
 };
 struct Sum {
   template <class T>
-  static T combine(T a, T b) { return a + b; }
+  static T combine(T a, T b) {
+    return a + b;
+  }
   template <class T>
-  static constexpr T init() { return 0; }
+  static constexpr T init() {
+    return 0;
+  }
 };
 
 // `in` and `out` are different memory: `out` holds the exponentials in between.

@@ -7,8 +7,10 @@ namespace facula {
 struct SoftmaxLoops {
   void (*rows_f32)(const float* in, float* out, int64_t count, int64_t n, bool logarithm);
   void (*rows_f64)(const double* in, double* out, int64_t count, int64_t n, bool logarithm);
-  void (*columns_f32)(const float* in, float* out, int64_t n, int64_t inner, int64_t width, bool logarithm);
-  void (*columns_f64)(const double* in, double* out, int64_t n, int64_t inner, int64_t width, bool logarithm);
+  void (*columns_f32)(const float* in, float* out, int64_t n, int64_t inner, int64_t width,
+                      bool logarithm);
+  void (*columns_f64)(const double* in, double* out, int64_t n, int64_t inner, int64_t width,
+                      bool logarithm);
 };
 
 }  // namespace facula

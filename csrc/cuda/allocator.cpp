@@ -10,14 +10,16 @@ namespace facula::cuda {
 namespace {
 
 constexpr size_t kKiB = 1024, kMiB = 1024 * kKiB;
-constexpr size_t kRounding = 512;          // of every request, and the alignment of every block
-constexpr size_t kSmallLimit = 1 * kMiB;   // requests below it share small segments
+constexpr size_t kRounding = 512;         // of every request, and the alignment of every block
+constexpr size_t kSmallLimit = 1 * kMiB;  // requests below it share small segments
 constexpr size_t kSmallSegment = 2 * kMiB;
 constexpr size_t kMediumLimit = 10 * kMiB;  // requests below it share medium segments
 constexpr size_t kMediumSegment = 20 * kMiB;
 constexpr size_t kLargeRounding = 2 * kMiB;  // the driver's own granularity
 
-size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
+size_t round_up(size_t value, size_t to) {
+  return (value + to - 1) / to * to;
+}
 
 // A piece of a segment. Neighbours in the segment are linked, so that free ones can be merged.
 struct Block {
@@ -148,8 +150,9 @@ class DeviceAllocator {
 
   // Null if the driver has no memory left; other failures throw.
   Block* new_segment(size_t size, bool small, CuStream stream) {
-    const size_t segment = small ? kSmallSegment
-                           : size < kMediumLimit ? kMediumSegment : round_up(size, kLargeRounding);
+    const size_t segment = small                 ? kSmallSegment
+                           : size < kMediumLimit ? kMediumSegment
+                                                 : round_up(size, kLargeRounding);
     use_device(device_);
     CuDevicePtr pointer = 0;
     CuResult result = driver().cuMemAlloc_v2(&pointer, segment);
@@ -235,14 +238,14 @@ class DeviceAllocator {
 
   [[noreturn]] void throw_out_of_memory(size_t bytes) {
     MemoryInfo info = memory_info(device_);
-    throw OutOfMemory(
-        "CUDA out of memory. Tried to allocate " + in_units(bytes) + " on device " +
-            std::to_string(device_) + " (" + device_properties(device_).name + ", " +
-            in_units(info.total) + " in total): " + in_units(info.free) +
-            " is free; this process holds " + in_units(stats_.reserved) + ", of which " +
-            in_units(stats_.allocated) + " is in live tensors and " +
-            in_units(stats_.reserved - stats_.allocated) + " is cached but in pieces too small",
-        bytes);
+    throw OutOfMemory("CUDA out of memory. Tried to allocate " + in_units(bytes) + " on device " +
+                          std::to_string(device_) + " (" + device_properties(device_).name + ", " +
+                          in_units(info.total) + " in total): " + in_units(info.free) +
+                          " is free; this process holds " + in_units(stats_.reserved) +
+                          ", of which " + in_units(stats_.allocated) + " is in live tensors and " +
+                          in_units(stats_.reserved - stats_.allocated) +
+                          " is cached but in pieces too small",
+                      bytes);
   }
 
   const int device_;
@@ -286,9 +289,15 @@ void record_stream(void* pointer, int device, CuStream stream) {
   if (pointer) allocator_of(device).record_stream(pointer, stream);
 }
 
-void empty_cache(int device) { allocator_of(device).empty_cache(); }
-AllocatorStats allocator_stats(int device) { return allocator_of(device).stats(); }
-void reset_peak_stats(int device) { allocator_of(device).reset_peaks(); }
+void empty_cache(int device) {
+  allocator_of(device).empty_cache();
+}
+AllocatorStats allocator_stats(int device) {
+  return allocator_of(device).stats();
+}
+void reset_peak_stats(int device) {
+  allocator_of(device).reset_peaks();
+}
 
 void* allocate_pinned(size_t bytes) {
   if (bytes == 0) return nullptr;

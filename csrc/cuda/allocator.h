@@ -24,15 +24,15 @@ void record_stream(void* pointer, int device, CuStream stream);
 void empty_cache(int device);
 
 struct AllocatorStats {
-  size_t allocated = 0;       // bytes in live blocks, rounding included
-  size_t reserved = 0;        // bytes held from the driver
+  size_t allocated = 0;  // bytes in live blocks, rounding included
+  size_t reserved = 0;   // bytes held from the driver
   size_t peak_allocated = 0;
   size_t peak_reserved = 0;
   size_t active_blocks = 0;
   size_t segments = 0;
-  uint64_t allocations = 0;   // calls since the start
+  uint64_t allocations = 0;  // calls since the start
   uint64_t driver_allocations = 0;
-  uint64_t retries = 0;       // times the cache was emptied because memory ran out
+  uint64_t retries = 0;  // times the cache was emptied because memory ran out
   uint64_t out_of_memory = 0;
 };
 AllocatorStats allocator_stats(int device);

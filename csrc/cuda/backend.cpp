@@ -32,19 +32,22 @@ auto translated(F&& f) {
 void* allocate_memory(size_t bytes, int device) {
   return translated([&] { return allocate(bytes, device < 0 ? current_device() : device); });
 }
-void release_memory(void* data, size_t, int device) { deallocate(data, device < 0 ? 0 : device); }
+void release_memory(void* data, size_t, int device) {
+  deallocate(data, device < 0 ? 0 : device);
+}
 
 // Byte strides of a tensor over a broadcast shape.
 void fill_strides(int64_t* to, const Tensor& t, IntSpan shape) {
   int64_t lead = int64_t(shape.size()) - t.dim();
   for (size_t d = 0; d < shape.size(); ++d) {
     int64_t k = int64_t(d) - lead;
-    to[d] = k < 0 || (t.sizes()[k] == 1 && shape[d] != 1) ? 0 : t.strides()[k] * int64_t(t.item_size());
+    to[d] =
+        k < 0 || (t.sizes()[k] == 1 && shape[d] != 1) ? 0 : t.strides()[k] * int64_t(t.item_size());
   }
 }
 
-void elementwise(const OpDef& op, const ElementwiseDef& def, const Value* args, const Tensor& out, DType compute,
-                 DType loop_out, const void* params) {
+void elementwise(const OpDef& op, const ElementwiseDef& def, const Value* args, const Tensor& out,
+                 DType compute, DType loop_out, const void* params) {
   translated([&] {
     ElementwiseLaunch launch;
     launch.name = op.name;
@@ -67,7 +70,8 @@ void elementwise(const OpDef& op, const ElementwiseDef& def, const Value* args, 
       const Value& v = args[def.operands[i]];
       DType wanted = def.bool_operands >> i & 1 ? DType::Bool : compute;
       if (!v.is_tensor()) v.scalar().store(wanted, host + 16 * numbers++);
-      else if (v.tensor().is_cpu()) cast_loop(v.tensor().dtype(), wanted)(host + 16 * numbers++, 16, v.tensor().data(), 0, 1);
+      else if (v.tensor().is_cpu())
+        cast_loop(v.tensor().dtype(), wanted)(host + 16 * numbers++, 16, v.tensor().data(), 0, 1);
     }
     Scratch scratch(numbers * 16, device, stream);
     if (numbers) copy_to_device(scratch.get(), host, numbers * 16, device, stream);
@@ -87,8 +91,9 @@ void elementwise(const OpDef& op, const ElementwiseDef& def, const Value* args, 
     for (int i = 0; i < def.params; ++i) {
       const char* slot = static_cast<const char*>(params) + 16 * i;
       DType d = def.param_kinds[i] == ParamKind::Compute ? compute
-                : def.param_kinds[i] == ParamKind::Real ? DType::Float64
-                : def.param_kinds[i] == ParamKind::Int ? DType::Int64 : DType::Bool;
+                : def.param_kinds[i] == ParamKind::Real  ? DType::Float64
+                : def.param_kinds[i] == ParamKind::Int   ? DType::Int64
+                                                         : DType::Bool;
       launch.params.dtypes[launch.params.count] = d;
       launch.params.names[launch.params.count] = op.args[def.param_args[i]].name;
       std::memcpy(launch.params.slots[launch.params.count++], slot, 16);
@@ -97,7 +102,8 @@ void elementwise(const OpDef& op, const ElementwiseDef& def, const Value* args, 
   });
 }
 
-void reduce(const OpDef& op, const ReduceDef& def, const Tensor& in, uint64_t dims, const Tensor& out) {
+void reduce(const OpDef& op, const ReduceDef& def, const Tensor& in, uint64_t dims,
+            const Tensor& out) {
   translated([&] {
     ReduceLaunch launch;
     launch.name = op.name;
@@ -143,7 +149,8 @@ void copy(const Tensor& from, const Tensor& to) {
       return;
     }
     // Between memories, only dense bytes of one dtype travel; the rest is arranged on either side.
-    if (!same(from.sizes(), to.sizes()) || from.dtype() != to.dtype() || !from.is_contiguous() || !to.is_contiguous()) {
+    if (!same(from.sizes(), to.sizes()) || from.dtype() != to.dtype() || !from.is_contiguous() ||
+        !to.is_contiguous()) {
       Tensor packed = empty_tensor(to.sizes(), to.dtype(), from.device());
       op::copy_(packed, from);
       Tensor landed = to.is_contiguous() ? to : empty_tensor(to.sizes(), to.dtype(), to.device());
@@ -154,7 +161,8 @@ void copy(const Tensor& from, const Tensor& to) {
     size_t bytes = size_t(to.numel()) * to.item_size();
     if (to.is_cuda() && from.is_cuda()) {
       synchronize(from.device().index);
-      copy_between_devices(to.data(), to.device().index, from.data(), from.device().index, bytes, stream);
+      copy_between_devices(to.data(), to.device().index, from.data(), from.device().index, bytes,
+                           stream);
     } else if (to.is_cuda()) {
       copy_to_device(to.data(), from.data(), bytes, device, stream);
     } else {
@@ -169,14 +177,16 @@ void fill(const Tensor& t, const Scalar& value) {
     value.store(t.dtype(), element);
     int64_t strides[kMaxDims];
     fill_strides(strides, t, t.sizes());
-    fill_strided(t.data(), t.dtype(), element, int(t.dim()), t.sizes().data(), strides, t.device().index,
-                 current_stream(t.device().index));
+    fill_strided(t.data(), t.dtype(), element, int(t.dim()), t.sizes().data(), strides,
+                 t.device().index, current_stream(t.device().index));
   });
 }
 
 void matmul(const Tensor& a, const Tensor& b, const Tensor& out) {
   translated([&] {
-    auto batch = [](const Tensor& t) { return t.dim() == 3 && t.sizes()[0] > 1 ? t.strides()[0] : 0; };
+    auto batch = [](const Tensor& t) {
+      return t.dim() == 3 && t.sizes()[0] > 1 ? t.strides()[0] : 0;
+    };
     Gemm g;
     g.dtype = out.dtype();
     g.batch = out.dim() == 3 ? out.sizes()[0] : 1;

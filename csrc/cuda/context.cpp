@@ -59,7 +59,8 @@ DeviceProperties* query_properties(int device) {
 
 void check_device(int device) {
   const int count = device_count();
-  if (device >= 0 && device < count && device < kMaxDevices) [[likely]] return;
+  if (device >= 0 && device < count && device < kMaxDevices) [[likely]]
+    return;
   driver();  // throws with the reason where there is no device at all
   throw NoDevice("CUDA device " + std::to_string(device) + " does not exist; this machine has " +
                  std::to_string(count) + (count == 1 ? " (device 0)" : " (numbered from 0)"));
@@ -76,7 +77,9 @@ const DeviceProperties& device_properties(int device) {
   return *properties;
 }
 
-int current_device() { return thread_device; }
+int current_device() {
+  return thread_device;
+}
 
 void set_current_device(int device) {
   if (device != 0 || !is_available()) check_device(device);

@@ -31,7 +31,9 @@ bool is_dense(int ndim, const int64_t* sizes, const int64_t* strides, int64_t it
 
 // The type that carries a value from one dtype to the other, by the same steps as `convert`: the
 // source's own, since the kernel converts on the way out.
-DType carrier(DType from) { return is_reduced_float(from) ? DType::Float32 : from; }
+DType carrier(DType from) {
+  return is_reduced_float(from) ? DType::Float32 : from;
+}
 
 int64_t count_of(int ndim, const int64_t* sizes) {
   int64_t count = 1;

@@ -48,49 +48,49 @@ enum : unsigned {
 };
 
 // X(function as exported by libcuda, parameter types)
-#define FACULA_DRIVER_FUNCTIONS(X)                                                          \
-  X(cuInit, (unsigned))                                                                     \
-  X(cuDriverGetVersion, (int*))                                                             \
-  X(cuGetErrorName, (CuResult, const char**))                                               \
-  X(cuGetErrorString, (CuResult, const char**))                                             \
-  X(cuDeviceGetCount, (int*))                                                               \
-  X(cuDeviceGet, (CuDevice*, int))                                                          \
-  X(cuDeviceGetAttribute, (int*, CuDeviceAttribute, CuDevice))                              \
-  X(cuDeviceGetName, (char*, int, CuDevice))                                                \
-  X(cuDeviceTotalMem_v2, (size_t*, CuDevice))                                               \
-  X(cuDeviceCanAccessPeer, (int*, CuDevice, CuDevice))                                      \
-  X(cuDevicePrimaryCtxRetain, (CuContext*, CuDevice))                                       \
-  X(cuCtxGetCurrent, (CuContext*))                                                          \
-  X(cuCtxSetCurrent, (CuContext))                                                           \
-  X(cuCtxSynchronize, ())                                                                   \
-  X(cuCtxGetStreamPriorityRange, (int*, int*))                                              \
-  X(cuMemGetInfo_v2, (size_t*, size_t*))                                                    \
-  X(cuMemAlloc_v2, (CuDevicePtr*, size_t))                                                  \
-  X(cuMemFree_v2, (CuDevicePtr))                                                            \
-  X(cuMemHostAlloc, (void**, size_t, unsigned))                                             \
-  X(cuMemFreeHost, (void*))                                                                 \
-  X(cuMemcpyHtoDAsync_v2, (CuDevicePtr, const void*, size_t, CuStream))                     \
-  X(cuMemcpyDtoHAsync_v2, (void*, CuDevicePtr, size_t, CuStream))                           \
-  X(cuMemcpyDtoDAsync_v2, (CuDevicePtr, CuDevicePtr, size_t, CuStream))                     \
-  X(cuMemcpyPeerAsync, (CuDevicePtr, CuContext, CuDevicePtr, CuContext, size_t, CuStream))  \
-  X(cuMemsetD8Async, (CuDevicePtr, unsigned char, size_t, CuStream))                        \
-  X(cuModuleLoadDataEx, (CuModule*, const void*, unsigned, int*, void**))                   \
-  X(cuModuleGetFunction, (CuFunction*, CuModule, const char*))                              \
-  X(cuModuleUnload, (CuModule))                                                             \
-  X(cuFuncGetAttribute, (int*, int, CuFunction))                                            \
-  X(cuFuncSetAttribute, (CuFunction, int, int))                                             \
+#define FACULA_DRIVER_FUNCTIONS(X)                                                           \
+  X(cuInit, (unsigned))                                                                      \
+  X(cuDriverGetVersion, (int*))                                                              \
+  X(cuGetErrorName, (CuResult, const char**))                                                \
+  X(cuGetErrorString, (CuResult, const char**))                                              \
+  X(cuDeviceGetCount, (int*))                                                                \
+  X(cuDeviceGet, (CuDevice*, int))                                                           \
+  X(cuDeviceGetAttribute, (int*, CuDeviceAttribute, CuDevice))                               \
+  X(cuDeviceGetName, (char*, int, CuDevice))                                                 \
+  X(cuDeviceTotalMem_v2, (size_t*, CuDevice))                                                \
+  X(cuDeviceCanAccessPeer, (int*, CuDevice, CuDevice))                                       \
+  X(cuDevicePrimaryCtxRetain, (CuContext*, CuDevice))                                        \
+  X(cuCtxGetCurrent, (CuContext*))                                                           \
+  X(cuCtxSetCurrent, (CuContext))                                                            \
+  X(cuCtxSynchronize, ())                                                                    \
+  X(cuCtxGetStreamPriorityRange, (int*, int*))                                               \
+  X(cuMemGetInfo_v2, (size_t*, size_t*))                                                     \
+  X(cuMemAlloc_v2, (CuDevicePtr*, size_t))                                                   \
+  X(cuMemFree_v2, (CuDevicePtr))                                                             \
+  X(cuMemHostAlloc, (void**, size_t, unsigned))                                              \
+  X(cuMemFreeHost, (void*))                                                                  \
+  X(cuMemcpyHtoDAsync_v2, (CuDevicePtr, const void*, size_t, CuStream))                      \
+  X(cuMemcpyDtoHAsync_v2, (void*, CuDevicePtr, size_t, CuStream))                            \
+  X(cuMemcpyDtoDAsync_v2, (CuDevicePtr, CuDevicePtr, size_t, CuStream))                      \
+  X(cuMemcpyPeerAsync, (CuDevicePtr, CuContext, CuDevicePtr, CuContext, size_t, CuStream))   \
+  X(cuMemsetD8Async, (CuDevicePtr, unsigned char, size_t, CuStream))                         \
+  X(cuModuleLoadDataEx, (CuModule*, const void*, unsigned, int*, void**))                    \
+  X(cuModuleGetFunction, (CuFunction*, CuModule, const char*))                               \
+  X(cuModuleUnload, (CuModule))                                                              \
+  X(cuFuncGetAttribute, (int*, int, CuFunction))                                             \
+  X(cuFuncSetAttribute, (CuFunction, int, int))                                              \
   X(cuLaunchKernel, (CuFunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
-                     unsigned, CuStream, void**, void**))                                   \
-  X(cuStreamCreateWithPriority, (CuStream*, unsigned, int))                                 \
-  X(cuStreamDestroy_v2, (CuStream))                                                         \
-  X(cuStreamSynchronize, (CuStream))                                                        \
-  X(cuStreamQuery, (CuStream))                                                              \
-  X(cuStreamWaitEvent, (CuStream, CuEvent, unsigned))                                       \
-  X(cuEventCreate, (CuEvent*, unsigned))                                                    \
-  X(cuEventDestroy_v2, (CuEvent))                                                           \
-  X(cuEventRecord, (CuEvent, CuStream))                                                     \
-  X(cuEventQuery, (CuEvent))                                                                \
-  X(cuEventSynchronize, (CuEvent))                                                          \
+                     unsigned, CuStream, void**, void**))                                    \
+  X(cuStreamCreateWithPriority, (CuStream*, unsigned, int))                                  \
+  X(cuStreamDestroy_v2, (CuStream))                                                          \
+  X(cuStreamSynchronize, (CuStream))                                                         \
+  X(cuStreamQuery, (CuStream))                                                               \
+  X(cuStreamWaitEvent, (CuStream, CuEvent, unsigned))                                        \
+  X(cuEventCreate, (CuEvent*, unsigned))                                                     \
+  X(cuEventDestroy_v2, (CuEvent))                                                            \
+  X(cuEventRecord, (CuEvent, CuStream))                                                      \
+  X(cuEventQuery, (CuEvent))                                                                 \
+  X(cuEventSynchronize, (CuEvent))                                                           \
   X(cuEventElapsedTime, (float*, CuEvent, CuEvent))
 
 struct DriverTable {
@@ -114,11 +114,12 @@ int driver_version();
 [[noreturn]] void throw_driver_error(CuResult result, const char* function);
 
 inline void check_driver(CuResult result, const char* function) {
-  if (result != kCuSuccess) [[unlikely]] throw_driver_error(result, function);
+  if (result != kCuSuccess) [[unlikely]]
+    throw_driver_error(result, function);
 }
 
 // FACULA_CU(cuStreamSynchronize, stream) calls a driver function and throws if it fails.
-#define FACULA_CU(function, ...)                                            \
+#define FACULA_CU(function, ...) \
   ::facula::cuda::check_driver(::facula::cuda::driver().function(__VA_ARGS__), #function)
 
 }  // namespace facula::cuda

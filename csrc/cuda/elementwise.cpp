@@ -13,18 +13,20 @@ constexpr int kVectorBytes = 16;
 
 // How a launch is carried out. All of it except the argument values is part of the kernel.
 struct Plan {
-  Layout layout;        // merged
-  bool dense = false;   // no offsets to compute
-  bool wide = false;    // 64-bit indices
+  Layout layout;       // merged
+  bool dense = false;  // no offsets to compute
+  bool wide = false;   // 64-bit indices
   int vector = 1;
-  int ndim = 0;         // dimensions the kernel is compiled for; 0 if dense
+  int ndim = 0;  // dimensions the kernel is compiled for; 0 if dense
   int unroll = 1;
-  unsigned splat = 0;   // inputs that stand still along the innermost dimension
+  unsigned splat = 0;  // inputs that stand still along the innermost dimension
   DType compute, result;
 };
 
 // Kernels exist for these numbers of dimensions; shapes with fewer are padded.
-int dimension_class(int ndim) { return ndim <= 2 ? 2 : ndim <= 4 ? 4 : kKernelDims; }
+int dimension_class(int ndim) {
+  return ndim <= 2 ? 2 : ndim <= 4 ? 4 : kKernelDims;
+}
 
 // The most elements that every operand can move at once, given addresses and strides.
 int vector_width(const ElementwiseLaunch& launch, const Layout& layout, unsigned splat) {
@@ -135,8 +137,8 @@ int64_t write_arguments(const ElementwiseLaunch& launch, const Plan& plan, Argum
     return layout.sizes[layout.ndim - 1 - d] / (d == 0 ? plan.vector : 1);
   };
   auto stride = [&](int k, int d) -> int64_t {
-    return d >= layout.ndim ? 0 : layout.strides[k][layout.ndim - 1 - d] *
-                                      (d == 0 ? plan.vector : 1);
+    return d >= layout.ndim ? 0
+                            : layout.strides[k][layout.ndim - 1 - d] * (d == 0 ? plan.vector : 1);
   };
   for (int d = 0; d < plan.ndim; ++d) {
     if (plan.wide) out.put<uint64_t>(uint64_t(size(d)));

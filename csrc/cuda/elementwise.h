@@ -39,17 +39,17 @@ struct ElementwiseLaunch {
   // a function body with `return`. Identified by address: it must live and stay the same for ever
   // (see intern), and go with the same parameter names.
   const char* body = nullptr;
-  int inputs = 0;                    // up to 7
-  void* ptrs[kLaunchOperands];          // result first
-  DType dtypes[kLaunchOperands];        // result first
-  DType compute = DType::Float32;    // small floats compute as Float32
+  int inputs = 0;                  // up to 7
+  void* ptrs[kLaunchOperands];     // result first
+  DType dtypes[kLaunchOperands];   // result first
+  DType compute = DType::Float32;  // small floats compute as Float32
   // What the formula's value becomes before it is stored as dtypes[0]; None: the compute type. It
   // matters where the two differ: uint8 sums wrap before they are stored as int32.
   DType result = DType::None;
-  uint8_t masks = 0;                 // bit i: input i reaches the formula as a bool
+  uint8_t masks = 0;  // bit i: input i reaches the formula as a bool
   // The body reads `index`, the row-major position of the element; dimensions keep their order.
   bool uses_index = false;
-  int ndim = 0;                      // outermost first, as tensors have them
+  int ndim = 0;  // outermost first, as tensors have them
   int64_t sizes[kLaunchDims];
   int64_t strides[kLaunchOperands][kLaunchDims];  // bytes; 0 where an input is broadcast
   Params params;

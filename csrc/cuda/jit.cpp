@@ -85,13 +85,16 @@ CuModule load_module(const std::string& image, const std::string& name) {
       throw_driver_error(result, "cuModuleLoadDataEx");
     } catch (const CudaError& error) {
       throw CudaError(std::string(error.what()) + " while loading kernel '" + name + "'" +
-                          (*log ? std::string(":\n") + log : ""), result);
+                          (*log ? std::string(":\n") + log : ""),
+                      result);
     }
   }
   return module;
 }
 
-bool is_identifier(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+bool is_identifier(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
 
 }  // namespace
 

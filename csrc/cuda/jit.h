@@ -20,9 +20,7 @@ struct KernelText {
   std::string entry;  // value of FACULA_NAME; see kernel_name
   std::vector<std::pair<std::string, std::string>> defines;
 
-  void define(const char* name, std::string value) {
-    defines.emplace_back(name, std::move(value));
-  }
+  void define(const char* name, std::string value) { defines.emplace_back(name, std::move(value)); }
 };
 
 // Where the templates lie. Default: $FACULA_KERNEL_DIR, or _kernels beside the binary.

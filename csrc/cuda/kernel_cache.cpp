@@ -89,8 +89,8 @@ void write_cached_kernel(const std::string& key, const std::string& image) {
   int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return;
   std::string header = header_of(image);
-  bool complete = write_all(file, header.data(), header.size()) &&
-                  write_all(file, image.data(), image.size());
+  bool complete =
+      write_all(file, header.data(), header.size()) && write_all(file, image.data(), image.size());
   complete = close(file) == 0 && complete;
   if (!complete || rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
 }

@@ -4,9 +4,9 @@
 
 namespace facula::cuda {
 
-constexpr int kLaunchOperands = 8;   // the result and seven inputs
-constexpr int kLaunchDims = 64;      // of what a caller may hand over
-constexpr int kKernelDims = 16;   // of what a kernel takes after merging
+constexpr int kLaunchOperands = 8;  // the result and seven inputs
+constexpr int kLaunchDims = 64;     // of what a caller may hand over
+constexpr int kKernelDims = 16;     // of what a kernel takes after merging
 
 // Byte strides of several operands over one shape, outermost dimension first.
 struct Layout {

@@ -14,9 +14,9 @@ namespace {
 
 struct Description {
   const char* title;
-  const char* stem;      // libraries are named <stem>.so.<major>
+  const char* stem;  // libraries are named <stem>.so.<major>
   const char* advice;
-  bool versioned;        // has one soname per CUDA major version
+  bool versioned;  // has one soname per CUDA major version
 };
 
 constexpr const char* kPipLine = "pip install facula[cuda]";
@@ -41,7 +41,9 @@ State& state() {
   return *instance;
 }
 
-const Description& describe(Library library) { return kDescriptions[int(library)]; }
+const Description& describe(Library library) {
+  return kDescriptions[int(library)];
+}
 
 void add_matches(const std::string& pattern, std::vector<std::string>& out) {
   glob_t found;

@@ -49,8 +49,9 @@ const Table& cublas() {
 
 void check(Status status, const char* function) {
   if (status == 0) return;
-  throw CudaError(std::string("cuBLAS error: ") + cublas().status_string(status) + " (" + function +
-                      ")", status);
+  throw CudaError(
+      std::string("cuBLAS error: ") + cublas().status_string(status) + " (" + function + ")",
+      status);
 }
 
 // A handle serves one thread at a time. Threads borrow one per device and leave it to others when
@@ -189,10 +190,16 @@ void scale_only(const Gemm& g, int device, CuStream stream) {
 
 }  // namespace
 
-bool gemm_supports(DType dtype) { return cublas_type(dtype) >= 0; }
+bool gemm_supports(DType dtype) {
+  return cublas_type(dtype) >= 0;
+}
 
-void set_allow_tf32(bool allow) { tf32_allowed.store(allow, std::memory_order_relaxed); }
-bool allow_tf32() { return tf32_allowed.load(std::memory_order_relaxed); }
+void set_allow_tf32(bool allow) {
+  tf32_allowed.store(allow, std::memory_order_relaxed);
+}
+bool allow_tf32() {
+  return tf32_allowed.load(std::memory_order_relaxed);
+}
 
 void gemm(const Gemm& g, int device, CuStream stream) {
   if (!gemm_supports(g.dtype)) {

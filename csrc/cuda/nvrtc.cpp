@@ -14,20 +14,20 @@ namespace {
 using Result = int;
 using Program = struct NvrtcProgramRecord*;
 
-#define FACULA_NVRTC_FUNCTIONS(X)                                                         \
-  X(nvrtcVersion, Result, (int*, int*))                                                   \
-  X(nvrtcGetNumSupportedArchs, Result, (int*))                                            \
-  X(nvrtcGetSupportedArchs, Result, (int*))                                               \
-  X(nvrtcGetErrorString, const char*, (Result))                                           \
-  X(nvrtcCreateProgram, Result,                                                           \
-    (Program*, const char*, const char*, int, const char* const*, const char* const*))    \
-  X(nvrtcDestroyProgram, Result, (Program*))                                              \
-  X(nvrtcCompileProgram, Result, (Program, int, const char* const*))                      \
-  X(nvrtcGetPTXSize, Result, (Program, size_t*))                                          \
-  X(nvrtcGetPTX, Result, (Program, char*))                                                \
-  X(nvrtcGetCUBINSize, Result, (Program, size_t*))                                        \
-  X(nvrtcGetCUBIN, Result, (Program, char*))                                              \
-  X(nvrtcGetProgramLogSize, Result, (Program, size_t*))                                   \
+#define FACULA_NVRTC_FUNCTIONS(X)                                                      \
+  X(nvrtcVersion, Result, (int*, int*))                                                \
+  X(nvrtcGetNumSupportedArchs, Result, (int*))                                         \
+  X(nvrtcGetSupportedArchs, Result, (int*))                                            \
+  X(nvrtcGetErrorString, const char*, (Result))                                        \
+  X(nvrtcCreateProgram, Result,                                                        \
+    (Program*, const char*, const char*, int, const char* const*, const char* const*)) \
+  X(nvrtcDestroyProgram, Result, (Program*))                                           \
+  X(nvrtcCompileProgram, Result, (Program, int, const char* const*))                   \
+  X(nvrtcGetPTXSize, Result, (Program, size_t*))                                       \
+  X(nvrtcGetPTX, Result, (Program, char*))                                             \
+  X(nvrtcGetCUBINSize, Result, (Program, size_t*))                                     \
+  X(nvrtcGetCUBIN, Result, (Program, char*))                                           \
+  X(nvrtcGetProgramLogSize, Result, (Program, size_t*))                                \
   X(nvrtcGetProgramLog, Result, (Program, char*))
 
 struct Table {
@@ -51,8 +51,9 @@ const Table& nvrtc() {
 
 void check(Result result, const char* function) {
   if (result == 0) return;
-  throw CudaError(std::string("NVRTC error: ") + nvrtc().nvrtcGetErrorString(result) + " (" +
-                      function + ")", result);
+  throw CudaError(
+      std::string("NVRTC error: ") + nvrtc().nvrtcGetErrorString(result) + " (" + function + ")",
+      result);
 }
 
 struct ProgramHandle {
@@ -84,8 +85,12 @@ std::string numbered_excerpt(const std::string& source, const std::set<int>& lin
     bool definition = text.rfind("#define FACULA_", 0) == 0 && number < 64;
     if (!definition && (next == lines.end() || *next > number + kAround)) continue;
     if (last && number != last + 1) out << "     ...\n";
-    out << std::string(number < 10 ? 3 : number < 100 ? 2 : number < 1000 ? 1 : 0, ' ') << number
-        << (lines.count(number) ? " > " : " | ") << text << '\n';
+    out << std::string(number < 10     ? 3
+                       : number < 100  ? 2
+                       : number < 1000 ? 1
+                                       : 0,
+                       ' ')
+        << number << (lines.count(number) ? " > " : " | ") << text << '\n';
     last = number;
   }
   return out.str();
@@ -138,8 +143,7 @@ std::string nvrtc_compile(const std::string& name, const std::string& source,
   const std::string arch = "--gpu-architecture=" + target;
   std::vector<const char*> arguments = {arch.c_str()};
   for (const std::string& option : options) arguments.push_back(option.c_str());
-  Result result =
-      n.nvrtcCompileProgram(handle.program, int(arguments.size()), arguments.data());
+  Result result = n.nvrtcCompileProgram(handle.program, int(arguments.size()), arguments.data());
   if (result != 0) {
     size_t size = 0;
     std::string log;
@@ -150,7 +154,8 @@ std::string nvrtc_compile(const std::string& name, const std::string& source,
     }
     throw CudaError("NVRTC could not compile kernel '" + name + "' for " + target + ": " +
                         n.nvrtcGetErrorString(result) + "\n" + log + "\n" +
-                        numbered_excerpt(source, mentioned_lines(log, file)), result);
+                        numbered_excerpt(source, mentioned_lines(log, file)),
+                    result);
   }
   const bool machine_code = target.rfind("sm_", 0) == 0;
   auto get_size = machine_code ? n.nvrtcGetCUBINSize : n.nvrtcGetPTXSize;

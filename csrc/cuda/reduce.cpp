@@ -11,8 +11,8 @@
 namespace facula::cuda {
 namespace {
 
-constexpr int kBlock = 256;      // threads
-constexpr int kMaxLanes = 512;   // threads of one result in the inner form
+constexpr int kBlock = 256;     // threads
+constexpr int kMaxLanes = 512;  // threads of one result in the inner form
 constexpr int kVectorBytes = 16;
 
 // One kernel's work.
@@ -22,15 +22,17 @@ struct Pass {
   bool wide = false;
   int vector = 1;
   int kept_class = 1, reduced_class = 1;
-  Layout kept;         // operand 0: result, operand 1: input
-  Layout reduced;      // operand 0: input
+  Layout kept;     // operand 0: result, operand 1: input
+  Layout reduced;  // operand 0: input
   int64_t kept_groups = 1, reduced_loads = 1, share = 1, rest = 0, out_step = 0;
   unsigned block_x = 1, block_y = 1, grid_x = 1, grid_y = 1;
   const void* in = nullptr;
   void* out = nullptr;
 };
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
 
 DType compute_of(const ReduceLaunch& launch) {
   return is_reduced_float(launch.compute) ? DType::Float32 : launch.compute;
@@ -41,7 +43,9 @@ int accumulator_bytes(const ReduceLaunch& launch) {
                                     : int(item_size(compute_of(launch)));
 }
 
-int dimension_class(int ndim) { return ndim <= 1 ? 1 : ndim <= 4 ? 4 : kKernelDims; }
+int dimension_class(int ndim) {
+  return ndim <= 1 ? 1 : ndim <= 4 ? 4 : kKernelDims;
+}
 
 int64_t inner_stride(const Layout& layout, int operand) {
   return layout.ndim ? std::llabs(layout.strides[operand][layout.ndim - 1]) : 0;

@@ -14,9 +14,9 @@ namespace facula::cuda {
 // Texts are identified by address, as ElementwiseLaunch's body is.
 struct ReduceFormula {
   const char* init = nullptr;
-  const char* map = "a";        // of element `a` at row-major position `index` of the reduced part
-  const char* combine = nullptr;  // of accumulators `a` and `b`; associative and commutative
-  const char* finalise = "a";     // of accumulator `a`
+  const char* map = "a";  // of element `a` at row-major position `index` of the reduced part
+  const char* combine = nullptr;      // of accumulators `a` and `b`; associative and commutative
+  const char* finalise = "a";         // of accumulator `a`
   const char* accumulator = nullptr;  // device type; null: the compute type
   int accumulator_bytes = 0;          // its size, where one is named
 };
@@ -24,16 +24,16 @@ struct ReduceFormula {
 struct ReduceLaunch {
   const char* name = "reduce";
   ReduceFormula formula;
-  DType compute = DType::Float32;   // the type T of the expressions; small floats use Float32
-  bool uses_index = false;          // map reads `index`: reduced dimensions keep their order
+  DType compute = DType::Float32;  // the type T of the expressions; small floats use Float32
+  bool uses_index = false;         // map reads `index`: reduced dimensions keep their order
   const void* in = nullptr;
   void* out = nullptr;
   DType in_dtype = DType::Float32;
   DType out_dtype = DType::Float32;
-  int ndim = 0;                     // of the input, outermost first
-  uint64_t reduced = 0;             // bit d: dimension d is reduced
+  int ndim = 0;          // of the input, outermost first
+  uint64_t reduced = 0;  // bit d: dimension d is reduced
   int64_t sizes[kLaunchDims];
-  int64_t in_strides[kLaunchDims];  // bytes
+  int64_t in_strides[kLaunchDims];   // bytes
   int64_t out_strides[kLaunchDims];  // bytes; not read for reduced dimensions
   Params params;
 };

@@ -30,13 +30,16 @@ Tensor _scale_back(const Tensor& grad, const Scalar& factor) {
   return op::mul(grad, Scalar(Complex<double>(factor.to_complex().re, -factor.to_complex().im)));
 }
 
-Tensor square(const Tensor& self) { return op::pow(self, 2); }
+Tensor square(const Tensor& self) {
+  return op::pow(self, 2);
+}
 
 Tensor div_mode(Value self, Value other, std::string_view mode) {
   if (mode.empty()) return op::div(self, other);
   if (mode == "floor") return op::_div_floor(self, other);
   if (mode == "trunc") return op::_div_trunc(self, other);
-  runtime_error("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode, "'");
+  runtime_error("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
+                mode, "'");
 }
 
 Tensor _pow_grad_self(const Tensor& grad, Value self, Value exponent) {
@@ -76,23 +79,28 @@ Tensor _half_ties(const Tensor& grad, Value self, Value other) {
 }
 
 Tensor clamp(const Tensor& self, Value min, Value max) {
-  if (min.is_none() && max.is_none()) runtime_error("torch.clamp: At least one of 'min' or 'max' must not be None");
-  if (self.is_complex()) fail(ErrorKind::NotImplemented, "clamp is not supported for complex types");
+  if (min.is_none() && max.is_none())
+    runtime_error("torch.clamp: At least one of 'min' or 'max' must not be None");
+  if (self.is_complex())
+    fail(ErrorKind::NotImplemented, "clamp is not supported for complex types");
   Tensor low = min.is_none() ? self : op::clamp_min(self, min);
   return max.is_none() ? low : op::clamp_max(low, max);
 }
 
 Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
   if (self.dtype() != other.dtype())
-    runtime_error(legacy_dtype_name(self.dtype()), " did not match ", legacy_dtype_name(other.dtype()),
-                  ": isclose compares tensors of one dtype");
-  if (rtol < 0 || atol < 0) runtime_error("rtol and atol must be greater than or equal to zero, but got ", rtol, " and ", atol);
+    runtime_error(legacy_dtype_name(self.dtype()), " did not match ",
+                  legacy_dtype_name(other.dtype()), ": isclose compares tensors of one dtype");
+  if (rtol < 0 || atol < 0)
+    runtime_error("rtol and atol must be greater than or equal to zero, but got ", rtol, " and ",
+                  atol);
   Tensor close = op::eq(self, other);
   if (equal_nan && is_differentiable_dtype(self.dtype()))
     close = op::logical_or(close, op::logical_and(op::isnan(self), op::isnan(other)));
   if (rtol == 0 && atol == 0) return close;
   bool exact = category(self.dtype()) < Category::Floating;
-  Tensor a = exact ? op::_to_copy(self, default_dtype()) : self, b = exact ? op::_to_copy(other, default_dtype()) : other;
+  Tensor a = exact ? op::_to_copy(self, default_dtype()) : self,
+         b = exact ? op::_to_copy(other, default_dtype()) : other;
   Tensor error = op::abs(a - b);
   Tensor within = op::logical_and(op::isfinite(error), op::le(error, op::abs(b * rtol) + atol));
   return op::logical_or(close, within);
@@ -121,7 +129,9 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
 Tensor _from_real(const Tensor& grad) {
   return grad.is_complex() ? grad : op::complex(grad, op::zeros_like(grad));
 }
-Tensor _from_imag(const Tensor& grad) { return op::complex(op::zeros_like(grad), grad); }
+Tensor _from_imag(const Tensor& grad) {
+  return op::complex(op::zeros_like(grad), grad);
+}
 
 }  // namespace kernels
 }  // namespace facula

@@ -15,17 +15,20 @@ static Tensor part(const Tensor& self, int64_t which) {
 }
 
 Tensor real(const Tensor& self) {
-  return self.is_complex() ? part(self, 0) : make_view(self, self.sizes(), self.strides(), self.offset());
+  return self.is_complex() ? part(self, 0)
+                           : make_view(self, self.sizes(), self.strides(), self.offset());
 }
 
 Tensor imag(const Tensor& self) {
   if (!self.is_complex())
-    runtime_error("imag is not implemented for tensors with non-complex dtypes, got ", self.dtype());
+    runtime_error("imag is not implemented for tensors with non-complex dtypes, got ",
+                  self.dtype());
   return part(self, 1);
 }
 
 Tensor view_as_real(const Tensor& self) {
-  if (!self.is_complex()) runtime_error("view_as_real is only supported for complex tensors, got ", self.dtype());
+  if (!self.is_complex())
+    runtime_error("view_as_real is only supported for complex tensors, got ", self.dtype());
   Dims sizes(self.sizes()), strides(self.strides());
   for (int64_t& s : strides) s *= 2;
   sizes.push_back(2);
@@ -37,9 +40,12 @@ Tensor view_as_real(const Tensor& self) {
 
 Tensor view_as_complex(const Tensor& self) {
   if (self.dtype() != DType::Float32 && self.dtype() != DType::Float64)
-    runtime_error("view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ",
-                  legacy_dtype_name(self.dtype()));
-  if (self.dim() == 0 || self.size(-1) != 2) runtime_error("Tensor must have a last dimension of size 2, got shape ", self.sizes());
+    runtime_error(
+        "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+        "scalar type: ",
+        legacy_dtype_name(self.dtype()));
+  if (self.dim() == 0 || self.size(-1) != 2)
+    runtime_error("Tensor must have a last dimension of size 2, got shape ", self.sizes());
   if (self.stride(-1) != 1) runtime_error("Tensor must have a last dimension with stride 1");
   if (self.offset() % 2) runtime_error("Tensor must have a storage_offset divisible by 2");
   Dims sizes(self.sizes()), strides(self.strides());
@@ -55,12 +61,14 @@ Tensor view_as_complex(const Tensor& self) {
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
-  if (real.dtype() != imag.dtype() || !(real.dtype() == DType::Float32 || real.dtype() == DType::Float64))
+  if (real.dtype() != imag.dtype() ||
+      !(real.dtype() == DType::Float32 || real.dtype() == DType::Float64))
     runtime_error("Expected both inputs to be Half, Float or Double tensors of one dtype but got ",
                   legacy_dtype_name(real.dtype()), " and ", legacy_dtype_name(imag.dtype()));
   Dims shape = broadcast_shapes(real.sizes(), imag.sizes());
   const Tensor* in[] = {&real, &imag};
-  Tensor out = empty_tensor(shape, result_strides(shape, in, 2), to_complex(real.dtype()), real.device());
+  Tensor out =
+      empty_tensor(shape, result_strides(shape, in, 2), to_complex(real.dtype()), real.device());
   op::copy_(part(out, 0), real);
   op::copy_(part(out, 1), imag);
   return out;

@@ -29,7 +29,8 @@ void cpu_copy(const Tensor& to, const Tensor& from) {
   it.add(to.data(), to.sizes(), to.strides(), int64_t(to.item_size()));
   it.add(from.data(), from.sizes(), from.strides(), int64_t(from.item_size()));
   it.finish();
-  it.run_parallel([&](char* const* p, const int64_t* s, int64_t n) { cast(p[0], s[0], p[1], s[1], n); });
+  it.run_parallel(
+      [&](char* const* p, const int64_t* s, int64_t n) { cast(p[0], s[0], p[1], s[1], n); });
 }
 
 void copy_strided(const Tensor& to, IntSpan strides, int64_t offset, const Tensor& from) {
@@ -41,7 +42,8 @@ void copy_strided(const Tensor& to, IntSpan strides, int64_t offset, const Tenso
   int64_t item = int64_t(to.item_size());
   it.add(static_cast<char*>(to->storage->data) + offset * item, to.sizes(), strides, item);
   it.add(from.data(), from.sizes(), from.strides(), int64_t(from.item_size()));
-  it.run_parallel([&](char* const* p, const int64_t* s, int64_t n) { cast(p[0], s[0], p[1], s[1], n); });
+  it.run_parallel(
+      [&](char* const* p, const int64_t* s, int64_t n) { cast(p[0], s[0], p[1], s[1], n); });
 }
 
 namespace kernels {
@@ -81,8 +83,9 @@ void copy_(const Tensor& self, const Tensor& src, bool, Rets&) {
   if (self.is(src)) return;
   if (!same(self.sizes(), src.sizes()) && !is_expandable(src.sizes(), self.sizes())) {
     Dims shape = broadcast_shapes(self.sizes(), src.sizes());
-    runtime_error("output with shape ", self.sizes(), " doesn't match the broadcast shape ", IntSpan(shape),
-                  ": the source of shape ", src.sizes(), " cannot be broadcast to the destination");
+    runtime_error("output with shape ", self.sizes(), " doesn't match the broadcast shape ",
+                  IntSpan(shape), ": the source of shape ", src.sizes(),
+                  " cannot be broadcast to the destination");
   }
   if (!self.is_contiguous() && has_internal_overlap(self.sizes(), self.strides())) overlap_error();
   if (may_share_memory(self, src)) {
@@ -108,13 +111,14 @@ Tensor _to_copy(const Tensor& self, DType dtype, Device device, MemoryFormat for
 
 void fill_(const Tensor& self, Value value, Rets&) {
   if (value.is_tensor() && value.tensor().dim() != 0)
-    runtime_error("fill_ only supports 0-dimension value tensor but got tensor with ", value.tensor().dim(),
-                  " dimensions.");
+    runtime_error("fill_ only supports 0-dimension value tensor but got tensor with ",
+                  value.tensor().dim(), " dimensions.");
   if (!value.is_tensor()) value.scalar().check_fits(self.dtype());
   if (self.is_meta()) return;
   if (self.is_cuda()) {
-    device_hooks().fill(self, value.is_tensor() ? item_of(op::_to_copy(value.tensor(), DType::None, Device{}))
-                                                : value.scalar());
+    device_hooks().fill(self, value.is_tensor()
+                                  ? item_of(op::_to_copy(value.tensor(), DType::None, Device{}))
+                                  : value.scalar());
     return;
   }
   Tensor number = value.is_tensor() ? value.tensor() : number_tensor(value.scalar(), self.dtype());

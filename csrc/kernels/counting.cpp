@@ -125,7 +125,8 @@ Tensor isin(Value elements, Value test_elements, bool, bool invert) {
   };
   Tensor x = typed(elements), tests = op::reshape(typed(test_elements), Dims{-1});
   require_real(x);
-  if (tests.numel() == 0 || x.is_meta() || tests.is_meta()) return op::full(x.sizes(), invert, DType::Bool, std::nullopt, x.device());
+  if (tests.numel() == 0 || x.is_meta() || tests.is_meta())
+    return op::full(x.sizes(), invert, DType::Bool, std::nullopt, x.device());
   Tensor sorted = std::get<0>(op::sort(tests, 0, false));
   Tensor at = op::searchsorted(sorted, x);
   Tensor found = op::take(sorted, op::clamp_max(at, sorted.numel() - 1));

@@ -16,13 +16,17 @@ static DType joined_dtype(TensorSpan tensors) {
 }
 
 // An empty 1-d tensor may be joined with anything, as in PyTorch.
-static bool skipped(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
+static bool skipped(const Tensor& t) {
+  return t.dim() == 1 && t.numel() == 0;
+}
 
 void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
   if (tensors.empty()) value_error("expected a non-empty list of Tensors");
   const Tensor* lead = nullptr;
   for (const Tensor& t : tensors) {
-    if (t.dim() == 0) runtime_error("zero-dimensional tensor (at position ", &t - tensors.data(), ") cannot be concatenated");
+    if (t.dim() == 0)
+      runtime_error("zero-dimensional tensor (at position ", &t - tensors.data(),
+                    ") cannot be concatenated");
     if (!lead && !skipped(t)) lead = &t;
   }
   if (!lead) lead = &tensors[0];
@@ -37,8 +41,9 @@ void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
     common_device(devices, 2);
     if (skipped(t) && lead->dim() != 1) continue;
     if (t.dim() != lead->dim())
-      runtime_error("Tensors must have same number of dimensions: got ", lead->dim(), " and ", t.dim(),
-                    " (shapes ", lead->sizes(), " and ", t.sizes(), " at position ", i, ")");
+      runtime_error("Tensors must have same number of dimensions: got ", lead->dim(), " and ",
+                    t.dim(), " (shapes ", lead->sizes(), " and ", t.sizes(), " at position ", i,
+                    ")");
     for (int64_t d = 0; d < t.dim(); ++d)
       if (d != dim && t.sizes()[d] != lead->sizes()[d])
         runtime_error("Sizes of tensors must match except in dimension ", dim, ". Expected size ",
@@ -50,8 +55,10 @@ void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
   if (rets.destination != Destination::New)
     for (const Tensor& t : tensors)
       if (may_share_memory(rets.t[0], t)) aliasing_error();
-  if (!rets.t[0].defined() && lead->is_contiguous(MemoryFormat::ChannelsLast) && !lead->is_contiguous())
-    rets.t[0] = empty_tensor(shape, strides_for(shape, MemoryFormat::ChannelsLast), dtype, lead->device());
+  if (!rets.t[0].defined() && lead->is_contiguous(MemoryFormat::ChannelsLast) &&
+      !lead->is_contiguous())
+    rets.t[0] =
+        empty_tensor(shape, strides_for(shape, MemoryFormat::ChannelsLast), dtype, lead->device());
   prepare_result(rets, 0, shape, dtype, lead->device());
   int64_t at = 0;
   for (const Tensor& t : tensors) {
@@ -95,7 +102,8 @@ void stack(TensorSpan tensors, int64_t dim, Rets& rets) {
 Tensor flip(const Tensor& self, IntSpan dims) {
   uint64_t mask = dims.empty() ? 0 : dim_mask(dims, self.dim());
   const Tensor* in[] = {&self};
-  Tensor out = empty_tensor(self.sizes(), result_strides(self.sizes(), in, 1), self.dtype(), self.device());
+  Tensor out =
+      empty_tensor(self.sizes(), result_strides(self.sizes(), in, 1), self.dtype(), self.device());
   if (self.is_meta() || self.numel() == 0) return out;
   // The destination is written backwards: its pointer starts at the end with negative strides.
   Dims strides(out.strides());
@@ -112,29 +120,36 @@ Tensor flip(const Tensor& self, IntSpan dims) {
 Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
   if (shifts.empty()) runtime_error("`shifts` required");
   if (dims.empty()) {
-    if (shifts.size() != 1) runtime_error("shifts and dimensions must align. shifts: ", shifts.size(), ", dims:0");
+    if (shifts.size() != 1)
+      runtime_error("shifts and dimensions must align. shifts: ", shifts.size(), ", dims:0");
     return op::reshape(op::roll(op::reshape(self, Dims{-1}), shifts, Dims{0}), self.sizes());
   }
   if (shifts.size() != dims.size())
-    runtime_error("shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+    runtime_error("shifts and dimensions must align. shifts: ", shifts.size(),
+                  ", dims:", dims.size());
   Tensor out = self;
   if (self.numel() == 0) return op::clone(self);
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t n = self.size(dims[i]), s = ((shifts[i] % n) + n) % n;
     if (s == 0 && i + 1 < dims.size()) continue;
-    out = op::cat(std::vector<Tensor>{op::narrow(out, dims[i], n - s, s), op::narrow(out, dims[i], 0, n - s)}, dims[i]);
+    out = op::cat(
+        std::vector<Tensor>{op::narrow(out, dims[i], n - s, s), op::narrow(out, dims[i], 0, n - s)},
+        dims[i]);
   }
   return out;
 }
 
 Tensor repeat(const Tensor& self, IntSpan repeats) {
   if (int64_t(repeats.size()) < self.dim())
-    runtime_error("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: ",
-                  repeats, " for a tensor of shape ", self.sizes());
+    runtime_error(
+        "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+        "tensor: ",
+        repeats, " for a tensor of shape ", self.sizes());
   int64_t lead = int64_t(repeats.size()) - self.dim();
   Dims narrow_shape, wide, final_shape;
   for (size_t i = 0; i < repeats.size(); ++i) {
-    if (repeats[i] < 0) runtime_error("Trying to create tensor with negative dimension ", repeats[i]);
+    if (repeats[i] < 0)
+      runtime_error("Trying to create tensor with negative dimension ", repeats[i]);
     int64_t n = int64_t(i) >= lead ? self.sizes()[i - lead] : 1;
     narrow_shape.push_back(1);
     narrow_shape.push_back(n);
@@ -142,7 +157,9 @@ Tensor repeat(const Tensor& self, IntSpan repeats) {
     wide.push_back(n);
     final_shape.push_back(repeats[i] * n);
   }
-  return op::reshape(op::clone(op::expand(op::reshape(self, narrow_shape), wide), MemoryFormat::Contiguous), final_shape);
+  return op::reshape(
+      op::clone(op::expand(op::reshape(self, narrow_shape), wide), MemoryFormat::Contiguous),
+      final_shape);
 }
 
 Tensor tile(const Tensor& self, IntSpan dims) {
@@ -151,7 +168,8 @@ Tensor tile(const Tensor& self, IntSpan dims) {
   return op::repeat(self, padded);
 }
 
-Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t>) {
+Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,
+                         std::optional<int64_t>) {
   if (repeats < 0) runtime_error("repeats can not be negative, got ", repeats);
   Tensor x = dim ? self : op::reshape(self, Dims{-1});
   int64_t d = dim ? wrap_dim(*dim, self.dim()) : 0;
@@ -159,15 +177,18 @@ Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int6
   Dims wide(x.sizes()), shape(x.sizes());
   wide.insert(d + 1, repeats);
   shape[d] *= repeats;
-  return op::reshape(op::clone(op::expand(op::unsqueeze(x, d + 1), wide), MemoryFormat::Contiguous), shape);
+  return op::reshape(op::clone(op::expand(op::unsqueeze(x, d + 1), wide), MemoryFormat::Contiguous),
+                     shape);
 }
 
 Tensor repeat_interleave_positions(const Tensor& repeats, std::optional<int64_t> output_size) {
-  if (repeats.dim() != 1) runtime_error("repeats must be 0-dim or 1-dim tensor, got shape ", repeats.sizes());
+  if (repeats.dim() != 1)
+    runtime_error("repeats must be 0-dim or 1-dim tensor, got shape ", repeats.sizes());
   if (repeats.dtype() != DType::Int64 && repeats.dtype() != DType::Int32)
     dtype_error(repeats.dtype(), "int32, int64");
   if (repeats.is_meta()) {
-    if (!output_size) runtime_error("on a meta tensor needs output_size, since repeats has no values");
+    if (!output_size)
+      runtime_error("on a meta tensor needs output_size, since repeats has no values");
     return empty_tensor(Dims{*output_size}, repeats.dtype(), repeats.device());
   }
   GradGuard off(false);
@@ -175,7 +196,8 @@ Tensor repeat_interleave_positions(const Tensor& repeats, std::optional<int64_t>
   const int64_t* times = host.data_as<int64_t>();
   int64_t total = 0;
   for (int64_t i = 0; i < host.numel(); ++i) {
-    if (times[i] < 0) runtime_error("repeats can not be negative, got ", times[i], " at position ", i);
+    if (times[i] < 0)
+      runtime_error("repeats can not be negative, got ", times[i], " at position ", i);
     total += times[i];
   }
   if (output_size && *output_size != total)
@@ -223,7 +245,8 @@ Tensor vstack(TensorSpan tensors) {
 Tensor column_stack(TensorSpan tensors) {
   if (tensors.empty()) runtime_error("column_stack expects a non-empty TensorList");
   std::vector<Tensor> list;
-  for (const Tensor& t : tensors) list.push_back(t.dim() < 2 ? op::reshape(t, Dims{t.numel(), 1}) : t);
+  for (const Tensor& t : tensors)
+    list.push_back(t.dim() < 2 ? op::reshape(t, Dims{t.numel(), 1}) : t);
   return op::cat(list, 1);
 }
 
@@ -238,10 +261,12 @@ Tensor dstack(TensorSpan tensors) {
 }
 
 static Tensor triangle(const Tensor& self, int64_t diagonal, bool lower) {
-  if (self.dim() < 2) runtime_error("input tensor must have at least 2 dimensions, got shape ", self.sizes());
+  if (self.dim() < 2)
+    runtime_error("input tensor must have at least 2 dimensions, got shape ", self.sizes());
   Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
   if (self.is_meta() || self.numel() == 0) return out;
-  if (self.is_cuda()) fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
+  if (self.is_cuda())
+    fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
   op::copy_(out, self);
   int64_t rows = self.size(-2), columns = self.size(-1), item = int64_t(self.item_size());
   for (int64_t b = 0; b < self.numel() / (rows * columns); ++b)
@@ -253,7 +278,11 @@ static Tensor triangle(const Tensor& self, int64_t diagonal, bool lower) {
     }
   return out;
 }
-Tensor tril(const Tensor& self, int64_t diagonal) { return triangle(self, diagonal, true); }
-Tensor triu(const Tensor& self, int64_t diagonal) { return triangle(self, diagonal, false); }
+Tensor tril(const Tensor& self, int64_t diagonal) {
+  return triangle(self, diagonal, true);
+}
+Tensor triu(const Tensor& self, int64_t diagonal) {
+  return triangle(self, diagonal, false);
+}
 
 }  // namespace facula::kernels

@@ -129,7 +129,9 @@ void nonzero(const Tensor& self, Rets& rets) {
   });
 }
 
-Tensor argwhere(const Tensor& self) { return op::nonzero(self); }
+Tensor argwhere(const Tensor& self) {
+  return op::nonzero(self);
+}
 
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   if (indices.dtype() != DType::Int64)

@@ -67,7 +67,9 @@ bool begins_writing(const Tensor& self) {
   return !self.is_meta() && self.numel() != 0;
 }
 
-Tensor on_host(const Tensor& t) { return t.is_cuda() ? op::_to_copy(t, DType::None, Device{}) : t; }
+Tensor on_host(const Tensor& t) {
+  return t.is_cuda() ? op::_to_copy(t, DType::None, Device{}) : t;
+}
 
 void copy_from_host(const Tensor& to, const Tensor& host) {
   if (to.is_cuda()) device_hooks().copy(host, to);

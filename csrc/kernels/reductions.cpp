@@ -13,10 +13,15 @@ namespace facula::kernels {
 
 static void require_floating(const Tensor& self, DType dtype, const char* what) {
   if (dtype == DType::None && category(self.dtype()) < Category::Floating)
-    runtime_error(what, "(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
-                  legacy_dtype_name(self.dtype()), ". Pass dtype=facula.float32, or convert the input.");
+    runtime_error(what,
+                  "(): could not infer output dtype. Input dtype must be either a floating point "
+                  "or complex dtype. Got: ",
+                  legacy_dtype_name(self.dtype()),
+                  ". Pass dtype=facula.float32, or convert the input.");
   if (dtype != DType::None && category(dtype) < Category::Floating)
-    runtime_error(what, "(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: ",
+    runtime_error(what,
+                  "(): could not infer output dtype. Optional dtype must be either a floating "
+                  "point or complex dtype. Got: ",
                   legacy_dtype_name(dtype));
 }
 
@@ -28,7 +33,8 @@ static int64_t reduced_count(IntSpan sizes, std::optional<IntSpan> dim) {
   return n;
 }
 
-static void mean_into(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType dtype, Rets& rets) {
+static void mean_into(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType dtype,
+                      Rets& rets) {
   require_floating(self, dtype, "mean");
   double n = double(reduced_count(self.sizes(), dim));
   Value args[] = {Value(self), Value(dim), Value(keepdim), Value(dtype)};
@@ -37,12 +43,16 @@ static void mean_into(const Tensor& self, std::optional<IntSpan> dim, bool keepd
   op::div_(out, n);
 }
 
-void mean(const Tensor& self, DType dtype, Rets& rets) { mean_into(self, std::nullopt, false, dtype, rets); }
-void mean_dim(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType dtype, Rets& rets) {
+void mean(const Tensor& self, DType dtype, Rets& rets) {
+  mean_into(self, std::nullopt, false, dtype, rets);
+}
+void mean_dim(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType dtype,
+              Rets& rets) {
   mean_into(self, dim, keepdim, dtype, rets);
 }
 
-Tensor _expand_reduced(const Tensor& grad, IntSpan sizes, std::optional<IntSpan> dim, bool keepdim) {
+Tensor _expand_reduced(const Tensor& grad, IntSpan sizes, std::optional<IntSpan> dim,
+                       bool keepdim) {
   Tensor g = grad;
   if (!keepdim && !sizes.empty()) {
     uint64_t mask = dims_of(Value(dim), int64_t(sizes.size()));
@@ -52,7 +62,8 @@ Tensor _expand_reduced(const Tensor& grad, IntSpan sizes, std::optional<IntSpan>
 }
 
 Tensor _mean_grad(const Tensor& grad, IntSpan sizes, std::optional<IntSpan> dim, bool keepdim) {
-  return op::expand(op::_expand_reduced(grad / double(reduced_count(sizes, dim)), sizes, dim, keepdim), sizes);
+  return op::expand(
+      op::_expand_reduced(grad / double(reduced_count(sizes, dim)), sizes, dim, keepdim), sizes);
 }
 
 Tensor sum_to_size(const Tensor& self, IntSpan size) {
@@ -83,16 +94,20 @@ Tensor _prod_dim_grad(const Tensor& grad, const Tensor& self, int64_t dim, bool 
   one[dim] = 1;
   Tensor unit = op::ones(one, self.dtype(), std::nullopt, self.device());
   if (n == 0) return op::zeros_like(self);
-  Tensor before = op::cumprod(op::cat(std::vector<Tensor>{unit, op::narrow(self, dim, 0, n - 1)}, dim), dim);
+  Tensor before =
+      op::cumprod(op::cat(std::vector<Tensor>{unit, op::narrow(self, dim, 0, n - 1)}, dim), dim);
   Tensor flipped = op::flip(op::narrow(self, dim, 1, n - 1), Dims{dim});
-  Tensor after = op::flip(op::cumprod(op::cat(std::vector<Tensor>{unit, flipped}, dim), dim), Dims{dim});
+  Tensor after =
+      op::flip(op::cumprod(op::cat(std::vector<Tensor>{unit, flipped}, dim), dim), Dims{dim});
   return g * op::conj(before * after);
 }
 
-Tensor _share_ties(const Tensor& grad, const Tensor& self, const Tensor& result, IntSpan dim, bool keepdim) {
+Tensor _share_ties(const Tensor& grad, const Tensor& self, const Tensor& result, IntSpan dim,
+                   bool keepdim) {
   uint64_t mask = dim_mask(dim, self.dim());
   Dims kept = reduced_shape(self.sizes(), mask, true);
-  Tensor g = keepdim ? grad : op::reshape(grad, kept), r = keepdim ? result : op::reshape(result, kept);
+  Tensor g = keepdim ? grad : op::reshape(grad, kept),
+         r = keepdim ? result : op::reshape(result, kept);
   Tensor equal = op::logical_or(op::eq(self, r), op::logical_and(op::isnan(self), op::isnan(r)));
   Dims dims;
   for (int64_t d = 0; d < self.dim(); ++d)
@@ -104,7 +119,8 @@ Tensor _share_ties(const Tensor& grad, const Tensor& self, const Tensor& result,
 
 // ---- variance
 
-static Tensor var_of(const Tensor& self, std::optional<IntSpan> dim, double correction, bool keepdim) {
+static Tensor var_of(const Tensor& self, std::optional<IntSpan> dim, double correction,
+                     bool keepdim) {
   if (category(self.dtype()) < Category::Floating)
     runtime_error("std and var only support floating point and complex dtypes, got ", self.dtype());
   double n = double(reduced_count(self.sizes(), dim));
@@ -117,15 +133,21 @@ static Tensor var_of(const Tensor& self, std::optional<IntSpan> dim, double corr
 Tensor var(const Tensor& self, std::optional<IntSpan> dim, Value correction, bool keepdim) {
   return var_of(self, dim, correction.is_none() ? 1.0 : correction.to_double(), keepdim);
 }
-Tensor var_unbiased(const Tensor& self, bool unbiased) { return var_of(self, std::nullopt, unbiased, false); }
-Tensor var_unbiased_dim(const Tensor& self, std::optional<IntSpan> dim, bool unbiased, bool keepdim) {
+Tensor var_unbiased(const Tensor& self, bool unbiased) {
+  return var_of(self, std::nullopt, unbiased, false);
+}
+Tensor var_unbiased_dim(const Tensor& self, std::optional<IntSpan> dim, bool unbiased,
+                        bool keepdim) {
   return var_of(self, dim, unbiased, keepdim);
 }
 Tensor std(const Tensor& self, std::optional<IntSpan> dim, Value correction, bool keepdim) {
   return op::sqrt(op::var(self, dim, correction, keepdim));
 }
-Tensor std_unbiased(const Tensor& self, bool unbiased) { return op::sqrt(op::var_unbiased(self, unbiased)); }
-Tensor std_unbiased_dim(const Tensor& self, std::optional<IntSpan> dim, bool unbiased, bool keepdim) {
+Tensor std_unbiased(const Tensor& self, bool unbiased) {
+  return op::sqrt(op::var_unbiased(self, unbiased));
+}
+Tensor std_unbiased_dim(const Tensor& self, std::optional<IntSpan> dim, bool unbiased,
+                        bool keepdim) {
   return op::sqrt(op::var_unbiased_dim(self, dim, unbiased, keepdim));
 }
 
@@ -133,27 +155,41 @@ Tensor std_unbiased_dim(const Tensor& self, std::optional<IntSpan> dim, bool unb
 
 static void extreme_dim(const Tensor& self, int64_t dim, bool keepdim, bool largest, Rets& rets) {
   dim = wrap_dim(dim, self.dim());
-  if (self.is_complex()) fail(ErrorKind::NotImplemented, "not implemented for complex numbers, which have no order");
+  if (self.is_complex())
+    fail(ErrorKind::NotImplemented, "not implemented for complex numbers, which have no order");
   if (self.dim() && self.size(dim) == 0)
-    index_error("Expected reduction dim ", dim, " to have non-zero size, but the input has shape ", self.sizes());
+    index_error("Expected reduction dim ", dim, " to have non-zero size, but the input has shape ",
+                self.sizes());
   Dims shape = self.dim() ? reduced_shape(self.sizes(), uint64_t(1) << dim, keepdim) : Dims();
   prepare_result(rets, 0, shape, self.dtype(), self.device());
   prepare_result(rets, 1, shape, DType::Int64, self.device());
   if (self.is_meta() || rets.t[0].numel() == 0) return;
-  if (self.is_cuda()) fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
+  if (self.is_cuda())
+    fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
   cpu_reduce_index(self, dim, keepdim, largest, rets.t[0], rets.t[1]);
 }
-void max_dim(const Tensor& self, int64_t dim, bool keepdim, Rets& rets) { extreme_dim(self, dim, keepdim, true, rets); }
-void min_dim(const Tensor& self, int64_t dim, bool keepdim, Rets& rets) { extreme_dim(self, dim, keepdim, false, rets); }
-Tensor max_other(const Tensor& self, const Tensor& other) { return op::maximum(self, other); }
-Tensor min_other(const Tensor& self, const Tensor& other) { return op::minimum(self, other); }
+void max_dim(const Tensor& self, int64_t dim, bool keepdim, Rets& rets) {
+  extreme_dim(self, dim, keepdim, true, rets);
+}
+void min_dim(const Tensor& self, int64_t dim, bool keepdim, Rets& rets) {
+  extreme_dim(self, dim, keepdim, false, rets);
+}
+Tensor max_other(const Tensor& self, const Tensor& other) {
+  return op::maximum(self, other);
+}
+Tensor min_other(const Tensor& self, const Tensor& other) {
+  return op::minimum(self, other);
+}
 
-static void arg_extreme(const Tensor& self, std::optional<int64_t> dim, bool keepdim, bool largest, Rets& rets) {
+static void arg_extreme(const Tensor& self, std::optional<int64_t> dim, bool keepdim, bool largest,
+                        Rets& rets) {
   Tensor in = self;
   int64_t d = dim.value_or(0);
   if (!dim) {
     if (self.numel() == 0)
-      index_error(largest ? "argmax" : "argmin", "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+      index_error(largest ? "argmax" : "argmin",
+                  "(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                  "reduction dim with the 'dim' argument.");
     GradGuard off(false);
     in = op::reshape(self, Dims{-1});
   }
@@ -164,10 +200,15 @@ static void arg_extreme(const Tensor& self, std::optional<int64_t> dim, bool kee
   prepare_result(rets, 0, index.sizes(), DType::Int64, self.device());
   op::copy_(rets.t[0], index);
 }
-void argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Rets& rets) { arg_extreme(self, dim, keepdim, true, rets); }
-void argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Rets& rets) { arg_extreme(self, dim, keepdim, false, rets); }
+void argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Rets& rets) {
+  arg_extreme(self, dim, keepdim, true, rets);
+}
+void argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Rets& rets) {
+  arg_extreme(self, dim, keepdim, false, rets);
+}
 
-Tensor _put_along(const Tensor& grad, const Tensor& indices, int64_t dim, bool keepdim, IntSpan sizes) {
+Tensor _put_along(const Tensor& grad, const Tensor& indices, int64_t dim, bool keepdim,
+                  IntSpan sizes) {
   if (sizes.empty()) return grad;
   Tensor g = keepdim ? grad : op::unsqueeze(grad, dim);
   Tensor i = keepdim ? indices : op::unsqueeze(indices, dim);
@@ -179,18 +220,22 @@ Tensor _put_along(const Tensor& grad, const Tensor& indices, int64_t dim, bool k
 
 void cumsum(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
   dim = wrap_dim(dim, self.dim());
-  DType result = dtype != DType::None ? dtype
+  DType result = dtype != DType::None                   ? dtype
                  : rets.destination != Destination::New ? rets.t[0].dtype()
-                 : is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
-  if (result == DType::Bool) dtype_error(DType::Bool, "integers, floating-point and complex dtypes");
+                 : is_integral(self.dtype(), true)      ? DType::Int64
+                                                        : self.dtype();
+  if (result == DType::Bool)
+    dtype_error(DType::Bool, "integers, floating-point and complex dtypes");
   prepare_result(rets, 0, self.sizes(), result, self.device());
   if (self.is_meta() || self.numel() == 0) return;
-  if (self.is_cuda()) fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
+  if (self.is_cuda())
+    fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
   cpu_cumsum(self, dim, rets.t[0]);
 }
 
 Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
-  Tensor x = category(self.dtype()) < Category::Floating ? op::_to_copy(self, default_dtype()) : self;
+  Tensor x =
+      category(self.dtype()) < Category::Floating ? op::_to_copy(self, default_dtype()) : self;
   if (x.numel() == 0) return op::log(op::sum_dim(op::exp(x), dim, keepdim));
   Tensor top;
   {
@@ -206,7 +251,8 @@ Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
 Tensor norm(const Tensor& self, Value p, std::optional<IntSpan> dim, bool keepdim, DType dtype) {
   Tensor x = dtype != DType::None ? op::_to_copy(self, dtype) : self;
   if (category(x.dtype()) < Category::Floating)
-    runtime_error("linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", legacy_dtype_name(self.dtype()));
+    runtime_error("linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+                  legacy_dtype_name(self.dtype()));
   double order = p.is_none() ? 2.0 : p.to_double();
   if (order == 2 && !x.is_complex()) {
     Tensor total = op::sum_dim(op::square(x), dim, keepdim);
@@ -228,10 +274,12 @@ Tensor count_nonzero(const Tensor& self, std::optional<IntSpan> dim) {
 }
 
 Tensor softmax(const Tensor& self, int64_t dim, DType dtype) {
-  return op::_softmax(dtype != DType::None && dtype != self.dtype() ? op::_to_copy(self, dtype) : self, dim);
+  return op::_softmax(
+      dtype != DType::None && dtype != self.dtype() ? op::_to_copy(self, dtype) : self, dim);
 }
 Tensor log_softmax(const Tensor& self, int64_t dim, DType dtype) {
-  return op::_log_softmax(dtype != DType::None && dtype != self.dtype() ? op::_to_copy(self, dtype) : self, dim);
+  return op::_log_softmax(
+      dtype != DType::None && dtype != self.dtype() ? op::_to_copy(self, dtype) : self, dim);
 }
 
 static Tensor softmax_of(const Tensor& self, int64_t dim, bool logarithm) {
@@ -239,15 +287,21 @@ static Tensor softmax_of(const Tensor& self, int64_t dim, bool logarithm) {
   if (!is_floating(self.dtype()))
     fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
          "'; pass dtype=facula.float32 or convert the input to a floating-point dtype");
-  Tensor in = self.is_contiguous() || self.is_meta() ? self : op::clone(self, MemoryFormat::Contiguous);
+  Tensor in =
+      self.is_contiguous() || self.is_meta() ? self : op::clone(self, MemoryFormat::Contiguous);
   Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
   if (self.is_meta() || self.numel() == 0) return out;
-  if (self.is_cuda()) fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
+  if (self.is_cuda())
+    fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
   cpu_softmax(in, dim, logarithm, out);
   return out;
 }
-Tensor _softmax(const Tensor& self, int64_t dim) { return softmax_of(self, dim, false); }
-Tensor _log_softmax(const Tensor& self, int64_t dim) { return softmax_of(self, dim, true); }
+Tensor _softmax(const Tensor& self, int64_t dim) {
+  return softmax_of(self, dim, false);
+}
+Tensor _log_softmax(const Tensor& self, int64_t dim) {
+  return softmax_of(self, dim, true);
+}
 
 Tensor _softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim) {
   Tensor weighted = grad * result;

@@ -18,7 +18,8 @@ void cumprod(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
   if (rets.destination == Destination::InPlace && result != self.dtype())
     runtime_error("Bad in-place call: input tensor dtype ", legacy_dtype_name(self.dtype()),
                   " and output tensor dtype ", legacy_dtype_name(result), " should match");
-  if (result == DType::Bool) dtype_error(DType::Bool, "integers, floating-point and complex dtypes");
+  if (result == DType::Bool)
+    dtype_error(DType::Bool, "integers, floating-point and complex dtypes");
   Tensor& out = exact_result(rets, 0, self.sizes(), result, self.device());
   if (self.is_meta() || self.numel() == 0) return;
   require_host(self, "cumprod");

@@ -11,7 +11,9 @@
 namespace facula::kernels {
 namespace {
 
-int64_t extent(const Tensor& t, int64_t d) { return t.dim() ? t.sizes()[d] : 1; }
+int64_t extent(const Tensor& t, int64_t d) {
+  return t.dim() ? t.sizes()[d] : 1;
+}
 
 void check_index_tensor(const Tensor& self, const Tensor& index, const char* role) {
   if (index.dtype() != DType::Int64 && index.dtype() != DType::Int32)

@@ -117,7 +117,9 @@ Tensor argsort(const Tensor& self, int64_t dim, bool descending) {
 Tensor argsort_stable(const Tensor& self, bool, int64_t dim, bool descending) {
   return std::get<1>(op::sort(self, dim, descending));
 }
-Tensor msort(const Tensor& self) { return std::get<0>(op::sort(self, 0, false)); }
+Tensor msort(const Tensor& self) {
+  return std::get<0>(op::sort(self, 0, false));
+}
 
 void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool, Rets& rets) {
   dim = wrap_dim(dim, self.dim());
@@ -149,8 +151,12 @@ void nanmedian_dim(const Tensor& self, int64_t dim, bool keepdim, Rets& rets) {
 void mode(const Tensor& self, int64_t dim, bool keepdim, Rets& rets) {
   pick_into(self, dim, keepdim, Pick::Mode, 0, "mode", rets);
 }
-Tensor median(const Tensor& self) { return median_of_all(self, Pick::Median, "median"); }
-Tensor nanmedian(const Tensor& self) { return median_of_all(self, Pick::NanMedian, "nanmedian"); }
+Tensor median(const Tensor& self) {
+  return median_of_all(self, Pick::Median, "median");
+}
+Tensor nanmedian(const Tensor& self) {
+  return median_of_all(self, Pick::NanMedian, "nanmedian");
+}
 
 // ---- distinct elements
 

@@ -34,13 +34,18 @@ Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optiona
   int64_t last = at;
   bool empty = false;
   for (size_t i = 0; i < size.size(); ++i) {
-    if (stride[i] < 0) runtime_error("as_strided: Negative strides are not supported at the moment, got strides: ", stride);
-    if (size[i] < 0) runtime_error("Trying to create tensor with negative dimension ", size[i], ": ", size);
+    if (stride[i] < 0)
+      runtime_error("as_strided: Negative strides are not supported at the moment, got strides: ",
+                    stride);
+    if (size[i] < 0)
+      runtime_error("Trying to create tensor with negative dimension ", size[i], ": ", size);
     empty |= size[i] == 0;
     if (size[i] > 0) {
       int64_t reach;
-      if (__builtin_mul_overflow(size[i] - 1, stride[i], &reach) || __builtin_add_overflow(last, reach, &last))
-        runtime_error("setStorage: sizes ", size, " and strides ", stride, " overflow the address range");
+      if (__builtin_mul_overflow(size[i] - 1, stride[i], &reach) ||
+          __builtin_add_overflow(last, reach, &last))
+        runtime_error("setStorage: sizes ", size, " and strides ", stride,
+                      " overflow the address range");
     }
   }
   int64_t available = int64_t(self->storage->nbytes / self.item_size());
@@ -52,8 +57,9 @@ Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optiona
   return make_view(self, size, stride, at);
 }
 
-Tensor _as_strided_grad(const Tensor& grad, IntSpan base_size, IntSpan base_stride, int64_t base_offset,
-                        IntSpan size, IntSpan stride, std::optional<int64_t> offset) {
+Tensor _as_strided_grad(const Tensor& grad, IntSpan base_size, IntSpan base_stride,
+                        int64_t base_offset, IntSpan size, IntSpan stride,
+                        std::optional<int64_t> offset) {
   return op::as_strided_backward(grad, base_size, base_stride, size, stride,
                                  offset.value_or(base_offset) - base_offset);
 }
@@ -76,7 +82,8 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_s
     bool distinct = true;  // strictly nested strides cannot meet; otherwise go by index
     Dims order(size.size());
     for (size_t i = 0; i < size.size(); ++i) order[i] = int64_t(i);
-    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return stride[a] < stride[b]; });
+    std::sort(order.begin(), order.end(),
+              [&](int64_t a, int64_t b) { return stride[a] < stride[b]; });
     int64_t covered = 0;
     for (int64_t d : order) {
       if (size[d] <= 1) continue;
@@ -88,8 +95,8 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_s
       return op::as_strided(flat, base_size, base_stride, 0);
     }
   }
-  Tensor index = op::as_strided(op::arange(Scalar(length), DType::Int64, std::nullopt, grad.device()),
-                                size, stride, offset);
+  Tensor index = op::as_strided(
+      op::arange(Scalar(length), DType::Int64, std::nullopt, grad.device()), size, stride, offset);
   flat = op::index_add(flat, 0, op::reshape(index, Dims{-1}), op::reshape(grad, Dims{-1}));
   return op::as_strided(flat, base_size, base_stride, 0);
 }
@@ -98,10 +105,11 @@ Tensor view(const Tensor& self, IntSpan size) {
   Dims shape = infer_size(size, self.sizes());
   Dims strides;
   if (!view_strides(self.sizes(), self.strides(), shape, strides))
-    runtime_error("view size is not compatible with input tensor's size and stride (at least one "
-                  "dimension spans across two contiguous subspaces): a view of ", self.sizes(),
-                  " with strides ", self.strides(), " as ", IntSpan(shape),
-                  " needs a copy. Use .reshape(...) instead.");
+    runtime_error(
+        "view size is not compatible with input tensor's size and stride (at least one "
+        "dimension spans across two contiguous subspaces): a view of ",
+        self.sizes(), " with strides ", self.strides(), " as ", IntSpan(shape),
+        " needs a copy. Use .reshape(...) instead.");
   return make_view(self, shape, strides, self.offset());
 }
 
@@ -112,7 +120,8 @@ Tensor view_dtype(const Tensor& self, DType dtype) {
   if (from != to) {
     int64_t last = self.dim() - 1;
     if (last < 0)
-      runtime_error("self.dim() cannot be 0 to view ", self.dtype(), " as ", dtype, " (different element sizes)");
+      runtime_error("self.dim() cannot be 0 to view ", self.dtype(), " as ", dtype,
+                    " (different element sizes)");
     if (sizes[last] != 1 && strides[last] != 1)
       runtime_error("self.stride(-1) must be 1 to view ", self.dtype(), " as ", dtype,
                     " (different element sizes), but got ", strides[last]);
@@ -125,16 +134,17 @@ Tensor view_dtype(const Tensor& self, DType dtype) {
     } else {
       int64_t ratio = to / from;
       if (sizes[last] % ratio)
-        runtime_error("self.size(-1) must be divisible by ", ratio, " to view ", self.dtype(), " as ",
-                      dtype, " (different element sizes), but got ", sizes[last]);
+        runtime_error("self.size(-1) must be divisible by ", ratio, " to view ", self.dtype(),
+                      " as ", dtype, " (different element sizes), but got ", sizes[last]);
       if (offset % ratio)
-        runtime_error("self.storage_offset() must be divisible by ", ratio, " to view ", self.dtype(),
-                      " as ", dtype, " (different element sizes), but got ", offset);
+        runtime_error("self.storage_offset() must be divisible by ", ratio, " to view ",
+                      self.dtype(), " as ", dtype, " (different element sizes), but got ", offset);
       sizes[last] /= ratio;
       for (int64_t i = 0; i < last; ++i) {
         if (strides[i] % ratio)
-          runtime_error("self.stride(", i, ") must be divisible by ", ratio, " to view ", self.dtype(),
-                        " as ", dtype, " (different element sizes), but got ", strides[i]);
+          runtime_error("self.stride(", i, ") must be divisible by ", ratio, " to view ",
+                        self.dtype(), " as ", dtype, " (different element sizes), but got ",
+                        strides[i]);
         strides[i] /= ratio;
       }
       offset /= ratio;
@@ -153,8 +163,12 @@ Tensor reshape(const Tensor& self, IntSpan shape) {
   return op::view(op::clone(self, MemoryFormat::Contiguous), sizes);
 }
 
-Tensor reshape_as(const Tensor& self, const Tensor& other) { return op::reshape(self, other.sizes()); }
-Tensor view_as(const Tensor& self, const Tensor& other) { return op::view(self, other.sizes()); }
+Tensor reshape_as(const Tensor& self, const Tensor& other) {
+  return op::reshape(self, other.sizes());
+}
+Tensor view_as(const Tensor& self, const Tensor& other) {
+  return op::view(self, other.sizes());
+}
 
 Tensor flatten(const Tensor& self, int64_t start, int64_t end) {
   start = wrap_dim(start, self.dim());
@@ -189,17 +203,20 @@ Tensor unflatten(const Tensor& self, int64_t dim, IntSpan sizes) {
   int64_t product = 1;
   for (int64_t s : inner) product *= s;
   if (product != whole)
-    runtime_error("unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", dim,
-                  " (", whole, ") in the input tensor");
+    runtime_error("unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ",
+                  dim, " (", whole, ") in the input tensor");
   Dims shape;
   for (int64_t d = 0; d < self.dim(); ++d) {
-    if (d == dim) for (int64_t s : inner) shape.push_back(s);
+    if (d == dim)
+      for (int64_t s : inner) shape.push_back(s);
     else shape.push_back(self.sizes()[d]);
   }
   return op::view(self, shape);
 }
 
-Tensor ravel(const Tensor& self) { return op::reshape(op::contiguous(self), Dims{-1}); }
+Tensor ravel(const Tensor& self) {
+  return op::reshape(op::contiguous(self), Dims{-1});
+}
 
 Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
   dim0 = wrap_dim(dim0, self.dim());
@@ -227,18 +244,25 @@ static void adopt_geometry(const Tensor& self, const Tensor& view, Rets& rets) {
   self->set_geometry(view.sizes(), view.strides());
   rets.t[0] = self;
 }
-void transpose_(const Tensor& self, int64_t d0, int64_t d1, Rets& rets) { adopt_geometry(self, op::transpose(self, d0, d1), rets); }
-void t_(const Tensor& self, Rets& rets) { adopt_geometry(self, op::t(self), rets); }
-void unsqueeze_(const Tensor& self, int64_t dim, Rets& rets) { adopt_geometry(self, op::unsqueeze(self, dim), rets); }
+void transpose_(const Tensor& self, int64_t d0, int64_t d1, Rets& rets) {
+  adopt_geometry(self, op::transpose(self, d0, d1), rets);
+}
+void t_(const Tensor& self, Rets& rets) {
+  adopt_geometry(self, op::t(self), rets);
+}
+void unsqueeze_(const Tensor& self, int64_t dim, Rets& rets) {
+  adopt_geometry(self, op::unsqueeze(self, dim), rets);
+}
 void squeeze_(const Tensor& self, std::optional<IntSpan> dim, Rets& rets) {
   adopt_geometry(self, dim ? op::squeeze_dim(self, *dim) : op::squeeze(self), rets);
 }
 
 Tensor permute(const Tensor& self, IntSpan dims) {
   if (int64_t(dims.size()) != self.dim())
-    runtime_error("permute(sparse_coo): number of dimensions in the tensor input does not match the "
-                  "length of the desired ordering of dimensions i.e. input.dim() = ", self.dim(),
-                  " is not equal to len(dims) = ", dims.size());
+    runtime_error(
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the "
+        "length of the desired ordering of dimensions i.e. input.dim() = ",
+        self.dim(), " is not equal to len(dims) = ", dims.size());
   Dims sizes(dims.size()), strides(dims.size());
   uint64_t seen = 0;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -253,14 +277,16 @@ Tensor permute(const Tensor& self, IntSpan dims) {
 
 Tensor _permute_back(const Tensor& grad, IntSpan dims) {
   Dims back(dims.size());
-  for (size_t i = 0; i < dims.size(); ++i) back[wrap_dim(dims[i], int64_t(dims.size()))] = int64_t(i);
+  for (size_t i = 0; i < dims.size(); ++i)
+    back[wrap_dim(dims[i], int64_t(dims.size()))] = int64_t(i);
   return op::permute(grad, back);
 }
 
 Tensor movedim(const Tensor& self, IntSpan source, IntSpan destination) {
   if (source.size() != destination.size())
     runtime_error("movedim: Invalid source or destination dims: source (", source,
-                  " dims) should contain the same number of dims as destination (", destination, " dims)");
+                  " dims) should contain the same number of dims as destination (", destination,
+                  " dims)");
   auto check_dims = [&](IntSpan dims, const char* which) {
     uint64_t seen = 0;
     for (int64_t d : dims) {
@@ -298,7 +324,9 @@ Tensor expand(const Tensor& self, IntSpan size, bool) {
     if (size[i] == -1) {
       if (i < lead)
         runtime_error("expand(", self.sizes(), ", size=", size,
-                      "): the expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", i);
+                      "): the expanded size of the tensor (-1) isn't allowed in a leading, "
+                      "non-existing dimension ",
+                      i);
       sizes[i] = have;
     } else if (size[i] < 0) {
       runtime_error("expand: negative size ", size[i], " in ", size);
@@ -311,8 +339,12 @@ Tensor expand(const Tensor& self, IntSpan size, bool) {
   return make_view(self, sizes, strides, self.offset());
 }
 
-Tensor expand_as(const Tensor& self, const Tensor& other) { return op::expand(self, other.sizes()); }
-Tensor broadcast_to(const Tensor& self, IntSpan size) { return op::expand(self, size); }
+Tensor expand_as(const Tensor& self, const Tensor& other) {
+  return op::expand(self, other.sizes());
+}
+Tensor broadcast_to(const Tensor& self, IntSpan size) {
+  return op::expand(self, size);
+}
 
 static Tensor squeeze_mask(const Tensor& self, uint64_t mask) {
   Dims sizes, strides;
@@ -323,7 +355,9 @@ static Tensor squeeze_mask(const Tensor& self, uint64_t mask) {
   }
   return make_view(self, sizes, strides, self.offset());
 }
-Tensor squeeze(const Tensor& self) { return squeeze_mask(self, dim_mask({}, self.dim())); }
+Tensor squeeze(const Tensor& self) {
+  return squeeze_mask(self, dim_mask({}, self.dim()));
+}
 Tensor squeeze_dim(const Tensor& self, IntSpan dim) {
   uint64_t mask = 0;
   for (int64_t d : dim) {
@@ -347,7 +381,8 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   dim = wrap_dim(dim, self.dim());
   int64_t n = self.sizes()[dim];
   if (index < -n || index >= n)
-    index_error("index ", index, " out of range for tensor of size ", self.sizes(), " at dimension ", dim);
+    index_error("index ", index, " out of range for tensor of size ", self.sizes(),
+                " at dimension ", dim);
   if (index < 0) index += n;
   Dims sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.offset() + index * strides[dim];
@@ -362,8 +397,8 @@ Tensor _select_grad(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t inde
   return out;
 }
 
-Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-             int64_t step) {
+Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
+             std::optional<int64_t> end, int64_t step) {
   if (self.dim() == 0) runtime_error("slice() cannot be applied to a 0-dim tensor.");
   dim = wrap_dim(dim, self.dim());
   if (step <= 0) value_error("slice step must be positive");
@@ -390,7 +425,8 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   if (length < 0) runtime_error("narrow(): length must be non-negative.");
   int64_t n = self.size(dim);
   if (start < -n || start > n)
-    index_error("start out of range (expected to be in range of [", -n, ", ", n, "], but got ", start, ")");
+    index_error("start out of range (expected to be in range of [", -n, ", ", n, "], but got ",
+                start, ")");
   if (start < 0) start += n;
   if (start > n - length)
     runtime_error("start (", start, ") + length (", length, ") exceeds dimension size (", n, ").");
@@ -417,7 +453,8 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
   return make_view(self, sizes, strides, at);
 }
 
-Tensor _diagonal_grad(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+Tensor _diagonal_grad(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1,
+                      int64_t dim2) {
   Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
   op::copy_(op::diagonal(out, offset, dim1, dim2), grad);
   return out;
@@ -427,7 +464,8 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   int64_t d = wrap_dim(dimension, self.dim());
   int64_t n = self.dim() ? self.sizes()[d] : 1;
   if (size < 0) runtime_error("size is ", size, " but must be >= 0");
-  if (size > n) runtime_error("maximum size for tensor at dimension ", d, " is ", n, " but size is ", size);
+  if (size > n)
+    runtime_error("maximum size for tensor at dimension ", d, " is ", n, " but size is ", size);
   if (step <= 0) runtime_error("step is ", step, " but must be > 0");
   Dims sizes(self.sizes()), strides(self.strides());
   sizes.push_back(size);
@@ -439,10 +477,12 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   return make_view(self, sizes, strides, self.offset());
 }
 
-Tensor _unfold_grad(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size, int64_t step) {
+Tensor _unfold_grad(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size,
+                    int64_t step) {
   Dims strides = contiguous_strides(sizes);
-  Tensor like = op::unfold(op::empty(sizes, grad.dtype(), std::nullopt, Device{DeviceType::Meta, -1}),
-                           dimension, size, step);
+  Tensor like =
+      op::unfold(op::empty(sizes, grad.dtype(), std::nullopt, Device{DeviceType::Meta, -1}),
+                 dimension, size, step);
   return op::as_strided_backward(grad, sizes, strides, like.sizes(), like.strides(), 0);
 }
 
@@ -460,12 +500,16 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, IntSpan split_sizes, in
   int64_t total = 0;
   for (int64_t s : split_sizes) {
     if (s < 0)
-      runtime_error("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", split_sizes);
+      runtime_error(
+          "split_with_sizes expects split_sizes have only non-negative entries, but got "
+          "split_sizes=",
+          split_sizes);
     total += s;
   }
   if (total != self.sizes()[dim])
     runtime_error("split_with_sizes expects split_sizes to sum exactly to ", self.sizes()[dim],
-                  " (input tensor's size at dimension ", dim, "), but got split_sizes=", split_sizes);
+                  " (input tensor's size at dimension ", dim,
+                  "), but got split_sizes=", split_sizes);
   std::vector<Tensor> out;
   int64_t at = 0;
   for (int64_t s : split_sizes) {
@@ -479,7 +523,8 @@ std::vector<Tensor> _split(const Tensor& self, int64_t split_size, int64_t dim) 
   if (self.dim() == 0) runtime_error("split expects at least a 1-dimensional tensor");
   dim = wrap_dim(dim, self.dim());
   int64_t n = self.sizes()[dim];
-  if (split_size < 0) runtime_error("split expects split_size be non-negative, but got split_size=", split_size);
+  if (split_size < 0)
+    runtime_error("split expects split_size be non-negative, but got split_size=", split_size);
   if (split_size == 0 && n != 0)
     runtime_error("split_size can only be 0 if dimension size is 0, but got dimension size of ", n);
   std::vector<Tensor> out;
@@ -501,7 +546,9 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
 }
 
 std::vector<Tensor> tensor_split_sections(const Tensor& self, int64_t sections, int64_t dim) {
-  if (self.dim() == 0) runtime_error("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+  if (self.dim() == 0)
+    runtime_error(
+        "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
   if (sections <= 0) runtime_error("number of sections must be larger than 0, got ", sections);
   int64_t n = self.size(dim), small = n / sections, big = n % sections, at = 0;
   std::vector<Tensor> out;
@@ -514,7 +561,9 @@ std::vector<Tensor> tensor_split_sections(const Tensor& self, int64_t sections, 
 }
 
 std::vector<Tensor> tensor_split_indices(const Tensor& self, IntSpan indices, int64_t dim) {
-  if (self.dim() == 0) runtime_error("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+  if (self.dim() == 0)
+    runtime_error(
+        "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
   std::vector<Tensor> out;
   int64_t start = 0;
   for (int64_t end : indices) {
@@ -537,7 +586,8 @@ static std::vector<Tensor> split_evenly(const Tensor& self, int64_t sections, in
   if (sections <= 0) runtime_error("number of sections must be larger than 0, got ", sections);
   if (n % sections)
     runtime_error("attempted to split along dimension ", dim, ", but the size of the dimension ", n,
-                  " is not divisible by the split_size ", sections, ". Use tensor_split for uneven pieces");
+                  " is not divisible by the split_size ", sections,
+                  ". Use tensor_split for uneven pieces");
   return op::tensor_split_sections(self, sections, dim);
 }
 std::vector<Tensor> hsplit_sections(const Tensor& self, int64_t sections) {
@@ -559,11 +609,12 @@ std::vector<Tensor> dsplit_indices(const Tensor& self, IntSpan indices) {
   return op::tensor_split_indices(self, indices, split_dim(self, 2, 3));
 }
 
-Tensor detach(const Tensor& self) { return detach_tensor(self); }
+Tensor detach(const Tensor& self) {
+  return detach_tensor(self);
+}
 
 void detach_(const Tensor& self, Rets& rets) {
-  if (self->base)
-    runtime_error("Can't detach views in-place. Use detach() instead.");
+  if (self->base) runtime_error("Can't detach views in-place. Use detach() instead.");
   if (self->autograd) {
     self->autograd->grad_fn = NodeRef();
     self->autograd->output_nr = 0;

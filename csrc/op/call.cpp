@@ -8,9 +8,15 @@ namespace facula {
 thread_local constinit ThreadState thread_state;
 
 static DType g_default_dtype = DType::Float32;
-DType default_dtype() { return g_default_dtype; }
-void set_default_dtype(DType d) { g_default_dtype = d; }
-DType default_complex_dtype() { return to_complex(g_default_dtype); }
+DType default_dtype() {
+  return g_default_dtype;
+}
+void set_default_dtype(DType d) {
+  g_default_dtype = d;
+}
+DType default_complex_dtype() {
+  return to_complex(g_default_dtype);
+}
 
 // Runs the kernel; when it cannot write to the given destinations itself, computes first and
 // copies then, so that a failure leaves the destinations as they were.
@@ -21,22 +27,24 @@ void run_kernel(const OpDef& op, const Value* args, Rets& rets) {
     if (!rets.list)
       for (int i = 0; i < op.ret_count; ++i) {
         TensorImpl* t = rets.t[i].impl();
-        if (t && t->storage->version.load(std::memory_order_relaxed) && !(t->keys & kKeyGrad) && !t->base &&
-            t->refs.load() == 1 && t->storage->refs.load() == 1)
+        if (t && t->storage->version.load(std::memory_order_relaxed) && !(t->keys & kKeyGrad) &&
+            !t->base && t->refs.load() == 1 && t->storage->refs.load() == 1)
           t->storage->version.store(0);
       }
     return;
   }
   if (rets.t[0]->flags & kInference && !thread_state.inference)
-    runtime_error("Inplace update to inference tensor outside InferenceMode is not allowed. You can "
-                  "make a clone to get a normal tensor before doing inplace update.");
+    runtime_error(
+        "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
+        "make a clone to get a normal tensor before doing inplace update.");
   if (op.flags & (kOpOwnOut | kOpMutates)) {
     op.kernel(op, args, rets);
   } else {
     Rets fresh;
     std::vector<Value> copied;
     Tensor before;
-    if (rets.destination == Destination::InPlace && op.flags & kOpComposite && grad_enabled() && requires_grad(rets.t[0])) {
+    if (rets.destination == Destination::InPlace && op.flags & kOpComposite && grad_enabled() &&
+        requires_grad(rets.t[0])) {
       // What the parts save of self must survive the write at the end.
       before = op::clone(rets.t[0]);
       copied.assign(args, args + op.arg_count);
@@ -66,8 +74,7 @@ static void mark_views(const OpDef& op, const Value* args, Rets& rets) {
   };
   if (rets.list)
     for (Tensor& t : *rets.list) mark(t);
-  else
-    mark(rets.t[0]);
+  else mark(rets.t[0]);
 }
 
 static void mark_inference(const OpDef& op, Rets& rets) {
@@ -99,8 +106,9 @@ void call(const OpDef& op, const Value* args, Rets& rets) {
       overwrite_call(op, args, rets);
     } else {
       if (rets.destination == Destination::Out && taped)
-        runtime_error("functions with out=... arguments don't support automatic differentiation, "
-                      "but one of the arguments requires grad. Use the form without out=.");
+        runtime_error(
+            "functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad. Use the form without out=.");
       run_kernel(op, args, rets);
     }
     if (op.flags & kOpView) mark_views(op, args, rets);

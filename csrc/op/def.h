@@ -10,15 +10,27 @@ struct OpDef;
 struct Node;
 
 enum class ArgType : uint8_t {
-  Tensor, TensorList, Scalar, Int, Float, Bool, IntList, FloatList, String, DType, Device, Format,
-  Generator, Layout
+  Tensor,
+  TensorList,
+  Scalar,
+  Int,
+  Float,
+  Bool,
+  IntList,
+  FloatList,
+  String,
+  DType,
+  Device,
+  Format,
+  Generator,
+  Layout
 };
 
 struct ArgDef {
   const char* name;
   ArgType type;
-  bool optional;      // None is accepted
-  bool operand;       // a number may stand in for the tensor
+  bool optional;  // None is accepted
+  bool operand;   // a number may stand in for the tensor
   bool keyword_only;
   bool has_default;
   uint8_t list_size;  // int[1]: a single int is accepted as a list
@@ -30,7 +42,7 @@ enum class Destination : uint8_t { New, InPlace, Out };
 
 struct Rets {
   static constexpr int kMax = 4;
-  Tensor t[kMax];             // on entry the destinations, on return the results
+  Tensor t[kMax];                       // on entry the destinations, on return the results
   std::vector<Tensor>* list = nullptr;  // where an operator that returns Tensor[] puts them
   Destination destination = Destination::New;
 };
@@ -46,24 +58,30 @@ struct ReduceDef;       // op/reduce.h
 // saved only when one of those is wanted.
 struct SaveSpec {
   uint8_t index;
-  enum class What : uint8_t { Whole, Sizes, Strides, Offset, DType } what;  // often the shape is all that is read
+  enum class What : uint8_t {
+    Whole,
+    Sizes,
+    Strides,
+    Offset,
+    DType
+  } what;  // often the shape is all that is read
   uint64_t used_by;
 };
 
 enum OpFlag : uint32_t {
-  kOpComposite = 1,    // made of other operators, which record the tape
-  kOpView = 2,         // the result aliases the first argument
+  kOpComposite = 1,  // made of other operators, which record the tape
+  kOpView = 2,       // the result aliases the first argument
   kOpListResult = 4,
-  kOpMutates = 8,      // writes its first argument (fill_, copy_): always in place
-  kOpOwnOut = 16,      // the kernel writes into a given destination itself
-  kOpNoGrad = 32,      // results never require grad (comparisons, argmax)
-  kOpMultiView = 64,   // several views of one base
+  kOpMutates = 8,     // writes its first argument (fill_, copy_): always in place
+  kOpOwnOut = 16,     // the kernel writes into a given destination itself
+  kOpNoGrad = 32,     // results never require grad (comparisons, argmax)
+  kOpMultiView = 64,  // several views of one base
 };
 
 struct OpDef {
   const char* name;           // "add"
   const char* in_place_name;  // "add_"
-  const char* overload;  // "dim" of max.dim, or ""
+  const char* overload;       // "dim" of max.dim, or ""
   const ArgDef* args;
   uint8_t arg_count;
   uint8_t ret_count;
@@ -73,11 +91,11 @@ struct OpDef {
   const ReduceDef* reduce;
   // autograd
   Vjp vjp;
-  const char* node_name;        // "AddBackward0"
-  const SaveSpec* saved_args;   // what the derivatives read
+  const char* node_name;       // "AddBackward0"
+  const SaveSpec* saved_args;  // what the derivatives read
   const SaveSpec* saved_rets;
   uint8_t saved_arg_count, saved_ret_count;
-  uint64_t differentiable;      // bit i: argument i has a derivative
+  uint64_t differentiable;         // bit i: argument i has a derivative
   uint8_t nondifferentiable_rets;  // bit i: result i (indices) carries no gradient
   const char* const* ret_names;    // for named tuples, or null
 };
@@ -92,7 +110,9 @@ struct ThreadState {
 };
 extern thread_local constinit ThreadState thread_state;
 
-inline bool grad_enabled() { return thread_state.enabled_keys & kKeyGrad; }
+inline bool grad_enabled() {
+  return thread_state.enabled_keys & kKeyGrad;
+}
 struct GradGuard {  // sets grad mode for a scope
   uint8_t saved = thread_state.enabled_keys;
   explicit GradGuard(bool on) {

@@ -9,7 +9,9 @@ DeviceHooks& device_hooks() {
   return g_hooks;
 }
 
-void register_device_hooks(const DeviceHooks& hooks) { g_hooks = hooks; }
+void register_device_hooks(const DeviceHooks& hooks) {
+  g_hooks = hooks;
+}
 
 void no_device_kernel(const OpDef& op, Device device) {
   fail(ErrorKind::NotImplemented, "'", op.name, "' has no kernel for tensors on ", device,

@@ -9,10 +9,12 @@ struct ReduceDef;
 struct DeviceHooks {
   void (*elementwise)(const OpDef&, const ElementwiseDef&, const Value* args, const Tensor& out,
                       DType compute, DType loop_out, const void* params);
-  void (*reduce)(const OpDef&, const ReduceDef&, const Tensor& in, uint64_t dims, const Tensor& out);
+  void (*reduce)(const OpDef&, const ReduceDef&, const Tensor& in, uint64_t dims,
+                 const Tensor& out);
   void (*copy)(const Tensor& from, const Tensor& to);  // any devices, dtypes and strides
   void (*fill)(const Tensor& t, const Scalar& value);
-  void (*matmul)(const Tensor& a, const Tensor& b, const Tensor& out);  // (batch, m, k) (batch, k, n)
+  void (*matmul)(const Tensor& a, const Tensor& b,
+                 const Tensor& out);  // (batch, m, k) (batch, k, n)
 };
 
 DeviceHooks& device_hooks();  // raises when the backend is absent

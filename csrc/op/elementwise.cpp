@@ -127,7 +127,8 @@ void prepare_result(Rets& rets, int i, IntSpan shape, DType dtype, Device device
     if (out.numel() != 0 && warn)
       warn(text("An output with one or more elements was resized since it had shape ", out.sizes(),
                 ", which does not match the required output shape ", shape,
-                ". Pass an empty tensor, or one of the right shape, as out=.").c_str());
+                ". Pass an empty tensor, or one of the right shape, as out=.")
+               .c_str());
     resize_tensor(out, shape);
   }
   if (!out.is_contiguous() && has_internal_overlap(out.sizes(), out.strides())) overlap_error();
@@ -224,12 +225,14 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     }
 
   DType result = promotion.result();
-  if (d.promote == Promote::Float && category(result) < Category::Floating) result = default_dtype();
-  for (int i = 0; i < d.params; ++i)  // a complex alpha makes the result complex, a float alpha fails
+  if (d.promote == Promote::Float && category(result) < Category::Floating)
+    result = default_dtype();
+  for (int i = 0; i < d.params;
+       ++i)  // a complex alpha makes the result complex, a float alpha fails
     if (d.param_kinds[i] == ParamKind::Compute) {
       Category c = args[d.param_args[i]].scalar().category();
-      if (c > category(result) && category(result) <= Category::Integral && c >= Category::Floating &&
-          d.promote != Promote::First)
+      if (c > category(result) && category(result) <= Category::Integral &&
+          c >= Category::Floating && d.promote != Promote::First)
         runtime_error("For integral input tensors, argument ", op.args[d.param_args[i]].name,
                       " must not be a floating point number.");
       if (c == Category::Complex && !is_complex(result) && d.promote != Promote::First)
@@ -242,10 +245,12 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
   DType compute = compute_dtype(result);
   if (d.check) d.check(args, compute);
   if (!(d.dtypes >> int(compute) & 1)) dtype_error(result, dtype_set_text(d.dtypes));
-  DType loop_out = d.out == OutKind::Bool ? DType::Bool
-                   : d.out == OutKind::Real ? to_real(compute) : compute;
-  DType out_dtype = d.out == OutKind::Bool ? DType::Bool
-                    : d.out == OutKind::Real ? to_real(result) : result;
+  DType loop_out = d.out == OutKind::Bool   ? DType::Bool
+                   : d.out == OutKind::Real ? to_real(compute)
+                                            : compute;
+  DType out_dtype = d.out == OutKind::Bool   ? DType::Bool
+                    : d.out == OutKind::Real ? to_real(result)
+                                             : result;
 
   // Shape and device.
   Dims broadcast;
@@ -347,8 +352,7 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     Operand& o = operands[i];
     if (o.tensor)
       it.add(o.data, o.tensor->sizes(), o.tensor->strides(), int64_t(o.tensor->item_size()));
-    else
-      it.add(o.data, {}, {}, 1);
+    else it.add(o.data, {}, {}, 1);
   }
   it.finish();
   if (!casting) {

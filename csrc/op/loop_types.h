@@ -9,6 +9,7 @@ namespace facula {
 using Loop = void (*)(char* const* pointers, const int64_t* strides, int64_t n, const void* params);
 
 // Folds n values at `in` (byte stride) into the accumulator, which holds one value.
-using ReduceLoop = void (*)(char* accumulator, const char* in, int64_t stride, int64_t n, bool first);
+using ReduceLoop = void (*)(char* accumulator, const char* in, int64_t stride, int64_t n,
+                            bool first);
 
 }  // namespace facula

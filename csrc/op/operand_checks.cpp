@@ -25,8 +25,9 @@ bool any_zero(char* const* p, const int64_t* s, int64_t n) {
 void divisor_not_zero(const Value* args, DType compute) {
   if (!is_integral(compute)) return;
   auto refuse = [] {
-    runtime_error("ZeroDivisionError: the divisor holds 0, and integers have no value for the quotient. "
-                  "Divide floating-point numbers to get inf or nan");
+    runtime_error(
+        "ZeroDivisionError: the divisor holds 0, and integers have no value for the quotient. "
+        "Divide floating-point numbers to get inf or nan");
   };
   const Value& divisor = args[1];
   if (!divisor.is_tensor()) {
@@ -70,17 +71,20 @@ void exponent_not_negative(const Value* args, DType compute) {
 void no_bool_difference(const Value* args, DType) {
   const bool a = is_bool(args[0]), b = is_bool(args[1]);
   if (a && b)
-    runtime_error("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                  "`logical_xor()` operator instead.");
+    runtime_error(
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+        "`logical_xor()` operator instead.");
   if (a || b)
-    runtime_error("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
-                  "to invert a mask, use the `~` or `logical_not()` operator instead.");
+    runtime_error(
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
+        "to invert a mask, use the `~` or `logical_not()` operator instead.");
 }
 
 void no_bool_negation(const Value* args, DType) {
   if (is_bool(args[0]))
-    runtime_error("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
-                  "invert a mask, use the `~` or `logical_not()` operator instead.");
+    runtime_error(
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+        "invert a mask, use the `~` or `logical_not()` operator instead.");
 }
 
 void fill_value_fits(const Value* args, DType) {

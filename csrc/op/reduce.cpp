@@ -43,11 +43,14 @@ void reduce_kernel(const OpDef& op, const Value* args, Rets& rets) {
   }
   DType acc = d.result != DType::None ? d.result : compute_dtype(result);
   if (!(d.dtypes >> int(acc) & 1)) dtype_error(self.dtype(), dtype_set_text(d.dtypes));
-  const bool over_all = d.dim_arg < 0 || args[d.dim_arg].is_none() ||
-                        (args[d.dim_arg].tag() == Value::Tag::Ints && args[d.dim_arg].ints().empty());
+  const bool over_all =
+      d.dim_arg < 0 || args[d.dim_arg].is_none() ||
+      (args[d.dim_arg].tag() == Value::Tag::Ints && args[d.dim_arg].ints().empty());
   if (!d.has_init && self.numel() == 0 && over_all)
-    runtime_error("Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
-                  "dim with the 'dim' argument; the input has shape ", self.sizes());
+    runtime_error(
+        "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+        "dim with the 'dim' argument; the input has shape ",
+        self.sizes());
   if (!d.has_init)
     for (int64_t i = 0; i < self.dim(); ++i)
       if (mask >> i & 1 && self.sizes()[i] == 0)

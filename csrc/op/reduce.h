@@ -5,14 +5,14 @@
 namespace facula {
 
 struct ReduceDef {
-  uint32_t dtypes;          // accumulation types that have a loop
-  DType integers;           // what integral inputs accumulate in, or None for their own
-  DType result;             // Bool for any/all, else None
-  bool has_init;            // an empty reduction has a value
+  uint32_t dtypes;  // accumulation types that have a loop
+  DType integers;   // what integral inputs accumulate in, or None for their own
+  DType result;     // Bool for any/all, else None
+  bool has_init;    // an empty reduction has a value
   int8_t dim_arg, keepdim_arg, dtype_arg;  // -1: the operator has no such argument
   const ReduceLoop* loops[3];
   const Loop* folds[3];
-  const char* combine;      // texts, for devices that compile at run time
+  const char* combine;  // texts, for devices that compile at run time
   const char* init;
 };
 

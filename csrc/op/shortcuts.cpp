@@ -9,7 +9,10 @@ const ElementwiseDef* common_exponent(const Value* args, DType compute) {
   const Scalar e = args[1].scalar();
   const OpDef* op = e.equals(2) ? &defs::_square : e.equals(3) ? &defs::_cube : nullptr;
   if (!op && is_floating(compute))
-    op = e.equals(0.5) ? &defs::sqrt : e.equals(-0.5) ? &defs::rsqrt : e.equals(-1) ? &defs::reciprocal : nullptr;
+    op = e.equals(0.5)    ? &defs::sqrt
+         : e.equals(-0.5) ? &defs::rsqrt
+         : e.equals(-1)   ? &defs::reciprocal
+                          : nullptr;
   if (!op || !(op->elementwise->dtypes >> int(compute) & 1)) return nullptr;
   return op->elementwise;
 }

@@ -4,7 +4,8 @@
 
 namespace facula::shortcuts {
 
-// pow with a small whole number, a half or -1 as exponent: products and roots instead of exp and log.
+// pow with a small whole number, a half or -1 as exponent: products and roots instead of exp and
+// log.
 const ElementwiseDef* common_exponent(const Value* args, DType compute);
 
 }  // namespace facula::shortcuts

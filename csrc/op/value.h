@@ -14,34 +14,105 @@ using TensorSpan = std::span<const Tensor>;
 class Value {
  public:
   enum class Tag : uint8_t {
-    None, Tensor, Bool, Int, UInt, Float, Complex, Ints, Floats, Tensors, String, DType, Device,
-    Format, Generator
+    None,
+    Tensor,
+    Bool,
+    Int,
+    UInt,
+    Float,
+    Complex,
+    Ints,
+    Floats,
+    Tensors,
+    String,
+    DType,
+    Device,
+    Format,
+    Generator
   };
 
   Value() : len_(0), tag_(Tag::None) { i_ = 0; }
   Value(std::nullopt_t) : Value() {}
   Value(const Tensor& t) : Value() {
-    if (t.defined()) { tensor_ = t.impl(); tag_ = Tag::Tensor; }
+    if (t.defined()) {
+      tensor_ = t.impl();
+      tag_ = Tag::Tensor;
+    }
   }
-  Value(bool v) : Value() { i_ = v; tag_ = Tag::Bool; }
+  Value(bool v) : Value() {
+    i_ = v;
+    tag_ = Tag::Bool;
+  }
   Value(int v) : Value(int64_t(v)) {}
-  Value(int64_t v) : Value() { i_ = v; tag_ = Tag::Int; }
-  Value(double v) : Value() { f_ = v; tag_ = Tag::Float; }
+  Value(int64_t v) : Value() {
+    i_ = v;
+    tag_ = Tag::Int;
+  }
+  Value(double v) : Value() {
+    f_ = v;
+    tag_ = Tag::Float;
+  }
   Value(const Scalar& s) : Value() { set(s); }
-  Value(const Scalar* s) : Value() { if (s) set(*s); }
-  Value(IntSpan v) : Value() { ints_ = v.data(); len_ = uint32_t(v.size()); tag_ = Tag::Ints; }
+  Value(const Scalar* s) : Value() {
+    if (s) set(*s);
+  }
+  Value(IntSpan v) : Value() {
+    ints_ = v.data();
+    len_ = uint32_t(v.size());
+    tag_ = Tag::Ints;
+  }
   Value(const Dims& v) : Value(IntSpan(v)) {}
-  Value(std::optional<IntSpan> v) : Value() { if (v) *this = Value(*v); }
-  Value(std::optional<int64_t> v) : Value() { if (v) *this = Value(*v); }
-  Value(std::optional<double> v) : Value() { if (v) *this = Value(*v); }
-  Value(std::optional<bool> v) : Value() { if (v) *this = Value(*v); }
-  Value(std::span<const double> v) : Value() { floats_ = v.data(); len_ = uint32_t(v.size()); tag_ = Tag::Floats; }
-  Value(TensorSpan v) : Value() { tensors_ = v.data(); len_ = uint32_t(v.size()); tag_ = Tag::Tensors; }
-  Value(std::string_view v) : Value() { text_ = v.data(); len_ = uint32_t(v.size()); tag_ = Tag::String; }
-  Value(DType d) : Value() { if (d != DType::None) { i_ = int(d); tag_ = Tag::DType; } }
-  Value(Device d) : Value() { if (d.type != DeviceType::None) { device_ = d; tag_ = Tag::Device; } }
-  Value(MemoryFormat m) : Value() { if (m != MemoryFormat::None) { i_ = int(m); tag_ = Tag::Format; } }
-  Value(Generator* g) : Value() { if (g) { generator_ = g; tag_ = Tag::Generator; } }
+  Value(std::optional<IntSpan> v) : Value() {
+    if (v) *this = Value(*v);
+  }
+  Value(std::optional<int64_t> v) : Value() {
+    if (v) *this = Value(*v);
+  }
+  Value(std::optional<double> v) : Value() {
+    if (v) *this = Value(*v);
+  }
+  Value(std::optional<bool> v) : Value() {
+    if (v) *this = Value(*v);
+  }
+  Value(std::span<const double> v) : Value() {
+    floats_ = v.data();
+    len_ = uint32_t(v.size());
+    tag_ = Tag::Floats;
+  }
+  Value(TensorSpan v) : Value() {
+    tensors_ = v.data();
+    len_ = uint32_t(v.size());
+    tag_ = Tag::Tensors;
+  }
+  Value(std::string_view v) : Value() {
+    text_ = v.data();
+    len_ = uint32_t(v.size());
+    tag_ = Tag::String;
+  }
+  Value(DType d) : Value() {
+    if (d != DType::None) {
+      i_ = int(d);
+      tag_ = Tag::DType;
+    }
+  }
+  Value(Device d) : Value() {
+    if (d.type != DeviceType::None) {
+      device_ = d;
+      tag_ = Tag::Device;
+    }
+  }
+  Value(MemoryFormat m) : Value() {
+    if (m != MemoryFormat::None) {
+      i_ = int(m);
+      tag_ = Tag::Format;
+    }
+  }
+  Value(Generator* g) : Value() {
+    if (g) {
+      generator_ = g;
+      tag_ = Tag::Generator;
+    }
+  }
 
   // A complex number on the heap, for values that outlive the call; its holder deletes it.
   static Value owned_complex(Complex<double> c) {
@@ -79,19 +150,42 @@ class Value {
   Device device() const { return is_none() ? kNoDevice : device_; }
   MemoryFormat format() const { return is_none() ? MemoryFormat::None : MemoryFormat(i_); }
   Generator* generator() const { return is_none() ? nullptr : generator_; }
-  std::optional<int64_t> optional_int() const { return is_none() ? std::nullopt : std::optional(to_int()); }
-  std::optional<double> optional_double() const { return is_none() ? std::nullopt : std::optional(to_double()); }
-  std::optional<bool> optional_bool() const { return is_none() ? std::nullopt : std::optional(to_bool()); }
-  std::optional<IntSpan> optional_ints() const { return is_none() ? std::nullopt : std::optional(ints()); }
+  std::optional<int64_t> optional_int() const {
+    return is_none() ? std::nullopt : std::optional(to_int());
+  }
+  std::optional<double> optional_double() const {
+    return is_none() ? std::nullopt : std::optional(to_double());
+  }
+  std::optional<bool> optional_bool() const {
+    return is_none() ? std::nullopt : std::optional(to_bool());
+  }
+  std::optional<IntSpan> optional_ints() const {
+    return is_none() ? std::nullopt : std::optional(ints());
+  }
 
  private:
   void set(const Scalar& s) {
     switch (s.kind()) {
-      case Scalar::Kind::Bool: i_ = s.to_int(); tag_ = Tag::Bool; break;
-      case Scalar::Kind::Int: i_ = s.to_int(); tag_ = Tag::Int; break;
-      case Scalar::Kind::UInt: i_ = int64_t(s.to<uint64_t>()); tag_ = Tag::UInt; break;
-      case Scalar::Kind::Float: f_ = s.to_double(); tag_ = Tag::Float; break;
-      case Scalar::Kind::Complex: complex_ = s.complex_pointer(); tag_ = Tag::Complex; break;
+      case Scalar::Kind::Bool:
+        i_ = s.to_int();
+        tag_ = Tag::Bool;
+        break;
+      case Scalar::Kind::Int:
+        i_ = s.to_int();
+        tag_ = Tag::Int;
+        break;
+      case Scalar::Kind::UInt:
+        i_ = int64_t(s.to<uint64_t>());
+        tag_ = Tag::UInt;
+        break;
+      case Scalar::Kind::Float:
+        f_ = s.to_double();
+        tag_ = Tag::Float;
+        break;
+      case Scalar::Kind::Complex:
+        complex_ = s.complex_pointer();
+        tag_ = Tag::Complex;
+        break;
     }
   }
   union {

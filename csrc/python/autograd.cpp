@@ -10,7 +10,9 @@ namespace {
 
 // ---- modes
 
-PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(grad_enabled()); }
+PyObject* is_grad_enabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(grad_enabled());
+}
 PyObject* set_grad_enabled(PyObject*, PyObject* on) {
   int v = PyObject_IsTrue(on);
   if (v < 0) return nullptr;
@@ -18,12 +20,16 @@ PyObject* set_grad_enabled(PyObject*, PyObject* on) {
   k = uint8_t(v ? k | kKeyGrad : k & ~kKeyGrad);
   Py_RETURN_NONE;
 }
-PyObject* is_inference(PyObject*, PyObject*) { return PyBool_FromLong(thread_state.inference); }
+PyObject* is_inference(PyObject*, PyObject*) {
+  return PyBool_FromLong(thread_state.inference);
+}
 PyObject* set_inference(PyObject*, PyObject* on) {
   thread_state.inference = PyObject_IsTrue(on) == 1;
   Py_RETURN_NONE;
 }
-PyObject* is_anomaly(PyObject*, PyObject*) { return PyBool_FromLong(anomaly_mode); }
+PyObject* is_anomaly(PyObject*, PyObject*) {
+  return PyBool_FromLong(anomaly_mode);
+}
 PyObject* set_anomaly(PyObject*, PyObject* args) {
   int on, nan = 1;
   if (!PyArg_ParseTuple(args, "p|p", &on, &nan)) return nullptr;
@@ -31,7 +37,9 @@ PyObject* set_anomaly(PyObject*, PyObject* args) {
   anomaly_check_nan = nan;
   Py_RETURN_NONE;
 }
-PyObject* anomaly_nan(PyObject*, PyObject*) { return PyBool_FromLong(anomaly_check_nan); }
+PyObject* anomaly_nan(PyObject*, PyObject*) {
+  return PyBool_FromLong(anomaly_check_nan);
+}
 PyObject* set_tracking(PyObject*, PyObject* on) {
   track_locations = PyObject_IsTrue(on) == 1;
   Py_RETURN_NONE;
@@ -56,7 +64,10 @@ struct PythonPacked : PackedTensor {
   Tensor unpack() override {
     WithGil gil;
     Ref r(check(PyObject_CallOneArg(unpack_, packed)));
-    if (!is_tensor(r.get())) type_error("Output of saved tensor unpack_hook expected to be a Tensor but got result of type ", Py_TYPE(r.get())->tp_name);
+    if (!is_tensor(r.get()))
+      type_error(
+          "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+          Py_TYPE(r.get())->tp_name);
     return unwrap(r.get());
   }
   PyObject *packed, *unpack_;
@@ -74,7 +85,11 @@ std::unique_ptr<PackedTensor> pack(const Tensor& t) {
   saved_tensor_hooks_active = saved;
   if (r && t.version() != version) {
     Py_DECREF(r);
-    runtime_error("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on the input to a pack hook.");
+    runtime_error(
+        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
+        "pack hook can not be modified by in-place operations as this can lead to unexpected "
+        "side-effects. Please open an issue if you need to perform in-place operations on the "
+        "input to a pack hook.");
   }
   return std::make_unique<PythonPacked>(check(r), h.unpack);
 }
@@ -127,7 +142,8 @@ struct Target {
 };
 Target target_of(PyObject* o) {
   if (is_tensor(o)) return {unwrap(o), gradient_edge(unwrap(o))};
-  if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 && PyObject_TypeCheck(PyTuple_GET_ITEM(o, 0), node_type)) {
+  if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 &&
+      PyObject_TypeCheck(PyTuple_GET_ITEM(o, 0), node_type)) {
     Node* n = reinterpret_cast<PyNode*>(PyTuple_GET_ITEM(o, 0))->node;
     int64_t nr = index_of(PyTuple_GET_ITEM(o, 1));
     if (!n || nr < 0 || nr >= int64_t(n->outputs.size())) runtime_error("invalid GradientEdge");
@@ -150,7 +166,9 @@ PyObject* backward(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *outputs, *grads, *inputs;
     int keep, create, accumulate, allow_unused;
-    if (!PyArg_ParseTuple(args, "OOppOpp", &outputs, &grads, &keep, &create, &inputs, &accumulate, &allow_unused)) throw PythonError{};
+    if (!PyArg_ParseTuple(args, "OOppOpp", &outputs, &grads, &keep, &create, &inputs, &accumulate,
+                          &allow_unused))
+      throw PythonError{};
     std::vector<Tensor> out, g = tensors_in(grads);
     Edges roots, targets;
     Ref output_list(check(PySequence_Fast(outputs, "expected a sequence of tensors")));
@@ -160,32 +178,44 @@ PyObject* backward(PyObject*, PyObject* args) {
       Edge e = target.edge;
       out.push_back(target.tensor);
       if (!e.node)
-        runtime_error("element ", i, " of tensors does not require grad and does not have a grad_fn. Was it computed under no_grad(), from detached tensors, or from integers?");
+        runtime_error("element ", i,
+                      " of tensors does not require grad and does not have a grad_fn. Was it "
+                      "computed under no_grad(), from detached tensors, or from integers?");
       roots.list.push_back(e);
       if (!out[i].defined()) {  // an edge: only its node knows the shape
         const OutputMeta& m = e.node->outputs[e.input_nr];
         GradGuard off(false);
         if (!g[i].defined()) {
-          if (checked_numel(m.sizes) != 1) runtime_error("grad can be implicitly created only for scalar outputs");
+          if (checked_numel(m.sizes) != 1)
+            runtime_error("grad can be implicitly created only for scalar outputs");
           g[i] = op::ones(m.sizes, m.dtype, std::nullopt, m.device);
         }
       } else if (!g[i].defined()) {
         if (out[i].numel() != 1)
-          runtime_error("grad can be implicitly created only for scalar outputs, but output ", i, " has shape ", out[i].sizes(), ". Pass gradient=..., or reduce it with .sum() or .mean()");
+          runtime_error("grad can be implicitly created only for scalar outputs, but output ", i,
+                        " has shape ", out[i].sizes(),
+                        ". Pass gradient=..., or reduce it with .sum() or .mean()");
         if (!is_floating(out[i].dtype()))
-          runtime_error("grad can be implicitly created only for real scalar outputs but got ", out[i].dtype());
+          runtime_error("grad can be implicitly created only for real scalar outputs but got ",
+                        out[i].dtype());
         GradGuard off(false);
         g[i] = op::ones_like(out[i]);
       } else {
         if (!same(g[i].sizes(), out[i].sizes()))
-          runtime_error("Mismatch in shape: grad_output[", i, "] has a shape of ", g[i].sizes(), " and output[", i, "] has a shape of ", out[i].sizes(), ".");
+          runtime_error("Mismatch in shape: grad_output[", i, "] has a shape of ", g[i].sizes(),
+                        " and output[", i, "] has a shape of ", out[i].sizes(), ".");
         if (g[i].is_complex() != out[i].is_complex())
-          runtime_error("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[", i, "] has a dtype of ", g[i].dtype(), " and output[", i, "] has a dtype of ", out[i].dtype(), ".");
+          runtime_error(
+              "For complex Tensors, both grad_output and output are required to have the same "
+              "dtype. Mismatch in dtype: grad_output[",
+              i, "] has a dtype of ", g[i].dtype(), " and output[", i, "] has a dtype of ",
+              out[i].dtype(), ".");
       }
     }
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(input_list.get()); ++i) {
       Edge e = target_of(PySequence_Fast_GET_ITEM(input_list.get(), i)).edge;
-      if (!e.node) runtime_error("One of the differentiated Tensors does not require grad (input ", i, ")");
+      if (!e.node)
+        runtime_error("One of the differentiated Tensors does not require grad (input ", i, ")");
       targets.list.push_back(e);
     }
     BackwardOptions options;
@@ -201,23 +231,34 @@ PyObject* backward(PyObject*, PyObject* args) {
     if (!accumulate && !allow_unused)
       for (size_t i = 0; i < result.size(); ++i)
         if (!result[i].defined())
-          runtime_error("One of the differentiated Tensors appears to not have been used in the graph: the one at index ", i, " appears to not have been used. Set allow_unused=True if this is the desired behavior.");
+          runtime_error(
+              "One of the differentiated Tensors appears to not have been used in the graph: the "
+              "one at index ",
+              i,
+              " appears to not have been used. Set allow_unused=True if this is the desired "
+              "behavior.");
     return wrap_list(result);
   });
 }
 
 PyObject* current_graph_node(PyObject*, PyObject*) {
-  return guarded([&] { return current_node ? wrap_node(NodeRef::share(current_node)) : Py_NewRef(Py_None); });
+  return guarded(
+      [&] { return current_node ? wrap_node(NodeRef::share(current_node)) : Py_NewRef(Py_None); });
 }
 
-PyObject* graph_task_id(PyObject*, PyObject*) { return PyLong_FromLongLong(current_pass()); }
+PyObject* graph_task_id(PyObject*, PyObject*) {
+  return PyLong_FromLongLong(current_pass());
+}
 PyObject* will_execute(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
-    if (!PyObject_TypeCheck(o, node_type)) type_error("expected a node of the graph, got ", Py_TYPE(o)->tp_name);
+    if (!PyObject_TypeCheck(o, node_type))
+      type_error("expected a node of the graph, got ", Py_TYPE(o)->tp_name);
     return PyBool_FromLong(pass_will_run(reinterpret_cast<PyNode*>(o)->node));
   });
 }
-PyObject* checkpoint_valid(PyObject*, PyObject*) { return PyBool_FromLong(pass_accumulates_everywhere()); }
+PyObject* checkpoint_valid(PyObject*, PyObject*) {
+  return PyBool_FromLong(pass_accumulates_everywhere());
+}
 PyObject* queue_callback(PyObject*, PyObject* f) {
   return guarded([&] {
     std::shared_ptr<PyObject> held(Py_NewRef(f), [](PyObject* o) {
@@ -247,7 +288,9 @@ void keep_stack(Node* n) {
 }
 std::string stack_text(Node* n) {
   WithGil gil;
-  PyObject* stack = n->metadata ? PyDict_GetItemString(static_cast<PyObject*>(n->metadata), "traceback_") : nullptr;
+  PyObject* stack = n->metadata
+                        ? PyDict_GetItemString(static_cast<PyObject*>(n->metadata), "traceback_")
+                        : nullptr;
   if (!stack) return {};
   Ref empty(PyUnicode_FromString(""));
   Ref joined(PyUnicode_Join(empty.get(), stack));
@@ -292,21 +335,30 @@ PyObject* can_cast_(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"from_", "to", nullptr};
     PyObject *a, *b;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", const_cast<char**>(names), &a, &b)) throw PythonError{};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", const_cast<char**>(names), &a, &b))
+      throw PythonError{};
     return PyBool_FromLong(can_cast(dtype_of(a), dtype_of(b)));
   });
 }
-PyObject* get_default_dtype(PyObject*, PyObject*) { return to_python(default_dtype()); }
+PyObject* get_default_dtype(PyObject*, PyObject*) {
+  return to_python(default_dtype());
+}
 PyObject* set_default_dtype_(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
-    if (!is_dtype(o)) type_error("invalid dtype object: only floating-point types are supported as the default type, got ", Py_TYPE(o)->tp_name);
+    if (!is_dtype(o))
+      type_error(
+          "invalid dtype object: only floating-point types are supported as the default type, got ",
+          Py_TYPE(o)->tp_name);
     DType d = dtype_of(o);
-    if (!is_floating(d)) type_error("only floating-point types are supported as the default type, got ", d);
+    if (!is_floating(d))
+      type_error("only floating-point types are supported as the default type, got ", d);
     set_default_dtype(d);
     return Py_NewRef(Py_None);
   });
 }
-PyObject* get_default_device_(PyObject*, PyObject*) { return to_python(default_device()); }
+PyObject* get_default_device_(PyObject*, PyObject*) {
+  return to_python(default_device());
+}
 PyObject* set_default_device_(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     set_default_device(o == Py_None ? Device{} : device_of(o));
@@ -320,7 +372,8 @@ PyMethodDef functions[] = {
     {"is_inference_mode_enabled", is_inference, METH_NOARGS, "True in inference mode."},
     {"_set_inference_mode", set_inference, METH_O, nullptr},
     {"is_anomaly_enabled", is_anomaly, METH_NOARGS, "True in anomaly mode."},
-    {"is_anomaly_check_nan_enabled", anomaly_nan, METH_NOARGS, "True when anomaly mode looks for NaN."},
+    {"is_anomaly_check_nan_enabled", anomaly_nan, METH_NOARGS,
+     "True when anomaly mode looks for NaN."},
     {"_set_anomaly", set_anomaly, METH_VARARGS, nullptr},
     {"_set_location_tracking", set_tracking, METH_O, nullptr},
     {"_push_saved_tensors_hooks", push_hooks, METH_VARARGS, nullptr},
@@ -335,8 +388,10 @@ PyMethodDef functions[] = {
     {"_gradient_edge", accumulate_node, METH_O, nullptr},
     {"result_type", result_type, METH_VARARGS, "The dtype that arithmetic on the arguments gives."},
     {"promote_types", promote, METH_VARARGS, "The smallest dtype that both fit into."},
-    {"can_cast", (PyCFunction)(void*)can_cast_, METH_VARARGS | METH_KEYWORDS, "True when the first dtype may be written into the second."},
-    {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of new floating-point tensors."},
+    {"can_cast", (PyCFunction)(void*)can_cast_, METH_VARARGS | METH_KEYWORDS,
+     "True when the first dtype may be written into the second."},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS,
+     "The dtype of new floating-point tensors."},
     {"_set_default_dtype", set_default_dtype_, METH_O, nullptr},
     {"get_default_device", get_default_device_, METH_NOARGS, "The device of new tensors."},
     {"_set_default_device", set_default_device_, METH_O, nullptr},

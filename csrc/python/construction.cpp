@@ -29,14 +29,18 @@ void find_shape(PyObject* o, Dims& shape) {
     Py_ssize_t n = PySequence_Size(at.get());
     if (n < 0) throw PythonError{};
     shape.push_back(n);
-    if (shape.size() > kMaxDims) value_error("too many dimensions: a tensor has at most ", kMaxDims, " (does the list contain itself?)");
+    if (shape.size() > kMaxDims)
+      value_error("too many dimensions: a tensor has at most ", kMaxDims,
+                  " (does the list contain itself?)");
     if (n == 0) return;
     at = Ref(check(PySequence_GetItem(at.get(), 0)));
   }
 }
 
 void find_dtype(PyObject* o, DType& d, int depth) {
-  if (depth > kMaxDims) value_error("too many dimensions: a tensor has at most ", kMaxDims, " (does the list contain itself?)");
+  if (depth > kMaxDims)
+    value_error("too many dimensions: a tensor has at most ", kMaxDims,
+                " (does the list contain itself?)");
   if (is_tensor(o)) {
     d = promote_types(d, unwrap(o).dtype());
   } else if (is_sequence(o)) {
@@ -49,14 +53,25 @@ void find_dtype(PyObject* o, DType& d, int depth) {
     d = promote_types(d, DType::Int64);
   } else if (is_number(o)) {
     const char* name = Py_TYPE(o)->tp_name;
-    auto numpy_is = [&](const char* kind) { return !std::strncmp(name, "numpy.", 6) && !std::strcmp(name + 6, kind); };
-    if (PyBool_Check(o) || numpy_is("bool") || numpy_is("bool_")) { d = promote_types(d, DType::Bool); return; }
+    auto numpy_is = [&](const char* kind) {
+      return !std::strncmp(name, "numpy.", 6) && !std::strcmp(name + 6, kind);
+    };
+    if (PyBool_Check(o) || numpy_is("bool") || numpy_is("bool_")) {
+      d = promote_types(d, DType::Bool);
+      return;
+    }
     for (int k = 0; k < kDTypes; ++k)
-      if (numpy_is(dtype_name(DType(k)))) { d = promote_types(d, DType(k)); return; }
+      if (numpy_is(dtype_name(DType(k)))) {
+        d = promote_types(d, DType(k));
+        return;
+      }
     Scalar s = scalar_of(o);
-    d = promote_types(d, s.is_complex() ? default_complex_dtype() : s.is_float() ? default_dtype() : DType::Int64);
+    d = promote_types(d, s.is_complex() ? default_complex_dtype()
+                         : s.is_float() ? default_dtype()
+                                        : DType::Int64);
   } else {
-    type_error("new(): invalid data type '", Py_TYPE(o)->tp_name, "': numbers, sequences of numbers, arrays and tensors can become a tensor");
+    type_error("new(): invalid data type '", Py_TYPE(o)->tp_name,
+               "': numbers, sequences of numbers, arrays and tensors can become a tensor");
   }
 }
 
@@ -77,24 +92,31 @@ void store_number(DType d, PyObject* o, char* p) {
 void fill(PyObject* o, IntSpan shape, size_t depth, DType d, char*& p) {
   size_t item = item_size(d);
   if (depth == shape.size()) {
-    if (is_sequence(o)) value_error("expected a number at dim ", depth, ", got a sequence: the nested lists are ragged");
+    if (is_sequence(o))
+      value_error("expected a number at dim ", depth,
+                  ", got a sequence: the nested lists are ragged");
     store_number(d, o, p);
     p += item;
     return;
   }
   if (is_tensor(o)) {
     const Tensor& t = unwrap(o);
-    if (!same(t.sizes(), shape.subspan(depth))) value_error("expected a tensor of shape ", shape.subspan(depth), " at dim ", depth, " (got ", t.sizes(), ")");
+    if (!same(t.sizes(), shape.subspan(depth)))
+      value_error("expected a tensor of shape ", shape.subspan(depth), " at dim ", depth, " (got ",
+                  t.sizes(), ")");
     GradGuard off(false);
     Tensor flat = op::contiguous(op::_to_copy(t, d, Device{}));
     std::memcpy(p, flat.data(), size_t(flat.numel()) * item);
     p += size_t(flat.numel()) * item;
     return;
   }
-  if (!is_sequence(o)) type_error("not a sequence: expected a sequence of length ", shape[depth], " at dim ", depth, ", got ", Py_TYPE(o)->tp_name);
+  if (!is_sequence(o))
+    type_error("not a sequence: expected a sequence of length ", shape[depth], " at dim ", depth,
+               ", got ", Py_TYPE(o)->tp_name);
   Ref fast(check(PySequence_Fast(o, "expected a sequence")));
   Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
-  if (n != shape[depth]) value_error("expected sequence of length ", shape[depth], " at dim ", depth, " (got ", n, ")");
+  if (n != shape[depth])
+    value_error("expected sequence of length ", shape[depth], " at dim ", depth, " (got ", n, ")");
   PyObject** items = PySequence_Fast_ITEMS(fast.get());
   if (depth + 1 == shape.size() && d == DType::Float32) {  // the common leaf
     float* f = reinterpret_cast<float*>(p);
@@ -110,7 +132,8 @@ void fill(PyObject* o, IntSpan shape, size_t depth, DType d, char*& p) {
 bool is_array_like(PyObject* o) {
   if (is_tensor(o) || PyList_Check(o) || PyTuple_Check(o) || PyUnicode_Check(o)) return false;
   if (is_number(o)) return false;
-  return PyObject_HasAttrString(o, "__array_interface__") || PyObject_HasAttrString(o, "__dlpack__") || PyObject_HasAttrString(o, "__array__");
+  return PyObject_HasAttrString(o, "__array_interface__") ||
+         PyObject_HasAttrString(o, "__dlpack__") || PyObject_HasAttrString(o, "__array__");
 }
 
 struct DataArguments {
@@ -124,7 +147,9 @@ DataArguments parse(const char* format, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
   DataArguments a;
   PyObject *dtype = nullptr, *device = nullptr, *pin = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), &a.data, &dtype, &device, &a.requires_grad, &pin)) throw PythonError{};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), &a.data, &dtype,
+                                   &device, &a.requires_grad, &pin))
+    throw PythonError{};
   if (dtype && dtype != Py_None) a.dtype = dtype_of(dtype);
   if (device && device != Py_None) a.device = device_of(device);
   return a;
@@ -135,7 +160,12 @@ PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     DataArguments a = parse("O|$OOpO:tensor", args, kwargs);
     Tensor t;
     if (is_tensor(a.data)) {
-      PyErr_WarnEx(PyExc_UserWarning, "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than facula.tensor(sourceTensor).", 1);
+      PyErr_WarnEx(
+          PyExc_UserWarning,
+          "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
+          "or sourceTensor.detach().clone().requires_grad_(True), rather than "
+          "facula.tensor(sourceTensor).",
+          1);
       if (PyErr_Occurred()) throw PythonError{};
       t = op::_to_copy(detach_tensor(unwrap(a.data)), a.dtype, a.device);
     } else {
@@ -150,7 +180,8 @@ PyMethodDef functions[] = {
     {"tensor", (PyCFunction)(void*)tensor, METH_VARARGS | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor\n\n"
      "A new tensor with a copy of ``data``: a number, nested sequences, an array or a tensor.\n\n"
-     "Example::\n\n    >>> facula.tensor([[1., 2.], [3., 4.]])\n    tensor([[1., 2.],\n            [3., 4.]])\n"},
+     "Example::\n\n    >>> facula.tensor([[1., 2.], [3., 4.]])\n    tensor([[1., 2.],\n            "
+     "[3., 4.]])\n"},
     {}};
 
 }  // namespace
@@ -179,6 +210,8 @@ Tensor tensor_from_data(PyObject* data, DType dtype, Device device) {
   return device.is_cpu() ? t : op::_to_copy(t, DType::None, device);
 }
 
-void init_construction(PyObject* module) { add_functions(module, functions); }
+void init_construction(PyObject* module) {
+  add_functions(module, functions);
+}
 
 }  // namespace facula::python

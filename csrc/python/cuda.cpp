@@ -16,7 +16,9 @@ namespace nb = nanobind;
 
 namespace facula::python {
 
-Device current_cuda_device() { return Device{DeviceType::CUDA, int8_t(cuda::current_device())}; }
+Device current_cuda_device() {
+  return Device{DeviceType::CUDA, int8_t(cuda::current_device())};
+}
 
 void init_cuda(nb::module_& m) {
   cuda::register_backend();
@@ -25,7 +27,9 @@ void init_cuda(nb::module_& m) {
   m.def("_cuda_device_count", [] { return cuda::device_count(); });
   m.def("_cuda_current_device", [] { return cuda::current_device(); });
   m.def("_cuda_set_device", [](int d) { cuda::set_current_device(d); });
-  m.def("_cuda_synchronize", [](int d) { cuda::synchronize(d); }, nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "_cuda_synchronize", [](int d) { cuda::synchronize(d); },
+      nb::call_guard<nb::gil_scoped_release>());
   m.def("_cuda_properties", [](int d) {
     const auto& p = cuda::device_properties(d);
     nb::dict out;

@@ -326,7 +326,9 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool is_dlpack_capsule(PyObject* o) { return PyCapsule_CheckExact(o); }
+bool is_dlpack_capsule(PyObject* o) {
+  return PyCapsule_CheckExact(o);
+}
 
 Tensor tensor_from_dlpack(PyObject* o, bool refuse_copy) {
   if (PyCapsule_CheckExact(o)) return consume_capsule(o);

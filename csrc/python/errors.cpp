@@ -69,7 +69,8 @@ void add_functions(PyObject* module, PyMethodDef* methods) {
 
 void add_methods(PyTypeObject* type, PyMethodDef* methods) {
   for (; methods->ml_name; ++methods) {
-    Ref d(methods->ml_flags & METH_STATIC ? PyCFunction_New(methods, nullptr) : PyDescr_NewMethod(type, methods));
+    Ref d(methods->ml_flags & METH_STATIC ? PyCFunction_New(methods, nullptr)
+                                          : PyDescr_NewMethod(type, methods));
     check(d.get());
     check(PyDict_SetItemString(type->tp_dict, methods->ml_name, d.get()));
   }

@@ -8,7 +8,9 @@
 namespace facula::python {
 namespace {
 
-Node* node_of(PyObject* ctx) { return reinterpret_cast<PyNode*>(ctx)->node; }
+Node* node_of(PyObject* ctx) {
+  return reinterpret_cast<PyNode*>(ctx)->node;
+}
 
 PyObject* attribute(PyObject* o, const char* name) {  // new reference or null, no error
   PyObject* a = PyObject_GetAttrString(o, name);
@@ -35,7 +37,8 @@ void function_vjp(Node& n, Tensor* grads, Tensor* out, uint64_t needs) {
   Ref args(check(PyTuple_New(count)));
   for (uint32_t i = 0; i < count; ++i) {
     Tensor g = grads[i];
-    if (!g.defined() && fill && n.outputs[i].dtype != DType::None) g = op::zeros(n.outputs[i].sizes, n.outputs[i].dtype, std::nullopt, n.outputs[i].device);
+    if (!g.defined() && fill && n.outputs[i].dtype != DType::None)
+      g = op::zeros(n.outputs[i].sizes, n.outputs[i].dtype, std::nullopt, n.outputs[i].device);
     PyTuple_SET_ITEM(args.get(), i, wrap_or_none(g));
   }
   Ref run(check(PyObject_GetAttrString(ctx, "_run_backward")));
@@ -43,18 +46,25 @@ void function_vjp(Node& n, Tensor* grads, Tensor* out, uint64_t needs) {
   Ref tuple(PyTuple_Check(result.get()) ? Ref(result) : Ref(check(PyTuple_Pack(1, result.get()))));
   Py_ssize_t given = PyTuple_GET_SIZE(tuple.get()), wanted = n.edges.size();
   bool extra_none = given > wanted;
-  for (Py_ssize_t i = wanted; i < given; ++i) extra_none = extra_none && PyTuple_GET_ITEM(tuple.get(), i) == Py_None;
+  for (Py_ssize_t i = wanted; i < given; ++i)
+    extra_none = extra_none && PyTuple_GET_ITEM(tuple.get(), i) == Py_None;
   if (given != wanted && !extra_none)
-    runtime_error("function ", n.name, " returned an incorrect number of gradients (expected ", wanted, ", got ", given, ")");
+    runtime_error("function ", n.name, " returned an incorrect number of gradients (expected ",
+                  wanted, ", got ", given, ")");
   for (Py_ssize_t i = 0; i < wanted; ++i) {
     PyObject* o = PyTuple_GET_ITEM(tuple.get(), i);
     if (o == Py_None) continue;
-    if (!is_tensor(o)) type_error("function ", n.name, " returned a gradient at position ", i, " that is no Tensor but ", Py_TYPE(o)->tp_name);
+    if (!is_tensor(o))
+      type_error("function ", n.name, " returned a gradient at position ", i,
+                 " that is no Tensor but ", Py_TYPE(o)->tp_name);
     if (!n.edges[uint32_t(i)].node) {
       Ref flags(attribute(ctx, "needs_input_grad"));
       Ref tensor_inputs(attribute(ctx, "_tensor_inputs"));
-      bool was_tensor = tensor_inputs && PySequence_Contains(tensor_inputs.get(), Ref(PyLong_FromSsize_t(i)).get()) == 1;
-      if (!was_tensor) runtime_error("function ", n.name, " returned a gradient different from None at position ", i + 1, ", but the corresponding forward input was not a Variable");
+      bool was_tensor = tensor_inputs && PySequence_Contains(tensor_inputs.get(),
+                                                             Ref(PyLong_FromSsize_t(i)).get()) == 1;
+      if (!was_tensor)
+        runtime_error("function ", n.name, " returned a gradient different from None at position ",
+                      i + 1, ", but the corresponding forward input was not a Variable");
       continue;
     }
     if (needs >> (i < 63 ? i : 63) & 1) out[i] = unwrap(o);
@@ -74,7 +84,8 @@ PyObject* function_apply(PyObject*, PyObject* call) {
   return guarded([&]() -> PyObject* {
     PyObject *cls, *ctx, *args;
     int setup;
-    if (!PyArg_ParseTuple(call, "OOpO!", &cls, &ctx, &setup, &PyTuple_Type, &args)) throw PythonError{};
+    if (!PyArg_ParseTuple(call, "OOpO!", &cls, &ctx, &setup, &PyTuple_Type, &args))
+      throw PythonError{};
     Py_ssize_t n = PyTuple_GET_SIZE(args);
     bool executable = false;
     Ref needs(check(PyTuple_New(n)));
@@ -113,36 +124,47 @@ PyObject* function_apply(PyObject*, PyObject* call) {
       if (setup) {
         output = Ref(check(PyObject_CallObject(forward.get(), args)));
         Ref prepare(check(PyObject_GetAttrString(cls, "setup_context")));
-        Ref done(check(PyObject_CallFunctionObjArgs(prepare.get(), ctx, args, output.get(), nullptr)));
+        Ref done(
+            check(PyObject_CallFunctionObjArgs(prepare.get(), ctx, args, output.get(), nullptr)));
       } else {
         Ref all(check(PyTuple_New(n + 1)));
         PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(ctx));
-        for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+        for (Py_ssize_t i = 0; i < n; ++i)
+          PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
         output = Ref(check(PyObject_CallObject(forward.get(), all.get())));
       }
     }
     bool tuple = PyTuple_Check(output.get()) || PyList_Check(output.get());
-    Ref outputs(tuple ? check(PySequence_Tuple(output.get())) : check(PyTuple_Pack(1, output.get())));
+    Ref outputs(tuple ? check(PySequence_Tuple(output.get()))
+                      : check(PyTuple_Pack(1, output.get())));
     Py_ssize_t count = PyTuple_GET_SIZE(outputs.get());
     node->outputs.allocate(uint32_t(count));
-    Ref dirty(attribute(ctx, "dirty_tensors")), fixed(attribute(ctx, "non_differentiable")), to_save(attribute(ctx, "to_save"));
+    Ref dirty(attribute(ctx, "dirty_tensors")), fixed(attribute(ctx, "non_differentiable")),
+        to_save(attribute(ctx, "to_save"));
     Ref wrapped(check(PyTuple_New(count)));
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* o = PyTuple_GET_ITEM(outputs.get(), i);
       if (!is_tensor(o)) {
-        if (!tuple) type_error(reinterpret_cast<PyTypeObject*>(cls)->tp_name, ".forward: expected to return None or Tensor objects, got ", Py_TYPE(o)->tp_name);
+        if (!tuple)
+          type_error(reinterpret_cast<PyTypeObject*>(cls)->tp_name,
+                     ".forward: expected to return None or Tensor objects, got ",
+                     Py_TYPE(o)->tp_name);
         node->outputs[uint32_t(i)].dtype = DType::None;  // no tensor: its gradient is always None
         PyTuple_SET_ITEM(wrapped.get(), i, Py_NewRef(o));
         continue;
       }
-      bool is_input = contains(args, o), is_dirty = contains(dirty.get(), o), is_fixed = contains(fixed.get(), o);
+      bool is_input = contains(args, o), is_dirty = contains(dirty.get(), o),
+           is_fixed = contains(fixed.get(), o);
       Tensor t = unwrap(o);
       Ref result = Ref::borrow(o);
       node->set_output(uint32_t(i), t);
-      if (is_dirty && !is_input) runtime_error("a tensor marked dirty must be an input that is also returned");
+      if (is_dirty && !is_input)
+        runtime_error("a tensor marked dirty must be an input that is also returned");
       if (is_dirty) {
         if (executable) {
-          if (t.needs_grad() && is_leaf(t)) runtime_error("a leaf Variable that requires grad is being used in an in-place operation.");
+          if (t.needs_grad() && is_leaf(t))
+            runtime_error(
+                "a leaf Variable that requires grad is being used in an in-place operation.");
           rebase_history(t, node.get());
           if (!t->base) t->autograd->output_nr = uint32_t(i);
         }
@@ -154,7 +176,8 @@ PyObject* function_apply(PyObject*, PyObject* call) {
           t->flags &= uint8_t(~kNoGradView);
           result = Ref(wrap(t));
         }
-        if (executable && !is_fixed && is_differentiable_dtype(t.dtype())) set_history(t, node.get(), uint32_t(i));
+        if (executable && !is_fixed && is_differentiable_dtype(t.dtype()))
+          set_history(t, node.get(), uint32_t(i));
       }
       PyTuple_SET_ITEM(wrapped.get(), i, result.release());
     }
@@ -162,7 +185,9 @@ PyObject* function_apply(PyObject*, PyObject* call) {
       Ref list(check(PySequence_Tuple(dirty.get())));
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i)
         if (!contains(outputs.get(), PyTuple_GET_ITEM(list.get(), i)))
-          runtime_error("Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified inplace must all be outputs of the Function.");
+          runtime_error(
+              "Some elements marked as dirty during the forward method were not returned as "
+              "output. The inputs that are modified inplace must all be outputs of the Function.");
     }
     if (to_save && to_save.get() != Py_None && executable) {
       Py_ssize_t m = PyTuple_GET_SIZE(to_save.get());
@@ -170,12 +195,16 @@ PyObject* function_apply(PyObject*, PyObject* call) {
       for (Py_ssize_t k = 0; k < m; ++k) {
         PyObject* o = PyTuple_GET_ITEM(to_save.get(), k);
         if (o == Py_None) continue;
-        if (!is_tensor(o)) type_error("save_for_backward can only save variables, but argument ", k, " is of type ", Py_TYPE(o)->tp_name);
+        if (!is_tensor(o))
+          type_error("save_for_backward can only save variables, but argument ", k, " is of type ",
+                     Py_TYPE(o)->tp_name);
         Py_ssize_t at = -1;
         for (Py_ssize_t i = 0; i < count; ++i)
           if (PyTuple_GET_ITEM(outputs.get(), i) == o) at = i;
         bool is_input = contains(args, o) && !contains(dirty.get(), o);
-        if (at >= 0 && !is_input) node->saved[uint32_t(k)].save_output(unwrap(PyTuple_GET_ITEM(wrapped.get(), at)), uint32_t(at));
+        if (at >= 0 && !is_input)
+          node->saved[uint32_t(k)].save_output(unwrap(PyTuple_GET_ITEM(wrapped.get(), at)),
+                                               uint32_t(at));
         else node->saved[uint32_t(k)].save(Value(unwrap(o)));
       }
     }
@@ -212,6 +241,8 @@ PyObject* function_context(Node* node) {
   return node->apply == function_vjp ? static_cast<PyObject*>(node->extra) : nullptr;
 }
 
-void init_function_type(PyObject* module) { add_functions(module, functions); }
+void init_function_type(PyObject* module) {
+  add_functions(module, functions);
+}
 
 }  // namespace facula::python

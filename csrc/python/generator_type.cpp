@@ -6,13 +6,14 @@ namespace facula::python {
 namespace {
 
 struct PyGenerator {
-  PyObject_HEAD
-  Generator* generator;  // owned
+  PyObject_HEAD Generator* generator;  // owned
   PyObject* weakrefs;
 };
 PyTypeObject* generator_type;
 
-Generator& self_generator(PyObject* o) { return *reinterpret_cast<PyGenerator*>(o)->generator; }
+Generator& self_generator(PyObject* o) {
+  return *reinterpret_cast<PyGenerator*>(o)->generator;
+}
 
 PyObject* adopt_generator(PyTypeObject* type, Generator* g) {  // takes over the caller's reference
   PyObject* o = type->tp_alloc(type, 0);
@@ -204,7 +205,11 @@ void init_generator_type(PyObject* module) {
   add_functions(module, functions);
 }
 
-bool is_generator(PyObject* o) { return PyObject_TypeCheck(o, generator_type); }
-Generator* generator_of(PyObject* o) { return &self_generator(o); }
+bool is_generator(PyObject* o) {
+  return PyObject_TypeCheck(o, generator_type);
+}
+Generator* generator_of(PyObject* o) {
+  return &self_generator(o);
+}
 
 }  // namespace facula::python

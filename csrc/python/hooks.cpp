@@ -7,7 +7,8 @@ namespace {
 
 PyObject* tuple_of(std::span<const facula::Tensor> tensors) {
   PyObject* t = check(PyTuple_New(Py_ssize_t(tensors.size())));
-  for (size_t i = 0; i < tensors.size(); ++i) PyTuple_SET_ITEM(t, Py_ssize_t(i), wrap_or_none(tensors[i]));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    PyTuple_SET_ITEM(t, Py_ssize_t(i), wrap_or_none(tensors[i]));
   return t;
 }
 
@@ -15,18 +16,23 @@ PyObject* tuple_of(std::span<const facula::Tensor> tensors) {
 void replace(std::span<facula::Tensor> grads, PyObject* result, bool tuple) {
   if (result == Py_None) return;
   if (!tuple) {
-    if (!is_tensor(result)) type_error("hook must return None or a Tensor, not ", Py_TYPE(result)->tp_name);
+    if (!is_tensor(result))
+      type_error("hook must return None or a Tensor, not ", Py_TYPE(result)->tp_name);
     const facula::Tensor& g = unwrap(result);
     if (grads[0].defined() && !same(g.sizes(), grads[0].sizes()))
-      runtime_error("hook has changed the size of value: ", grads[0].sizes(), " became ", g.sizes());
-    if (grads[0].defined() && g.dtype() != grads[0].dtype()) runtime_error("hook has changed the type of value (was ", grads[0].dtype(), " got ", g.dtype(), ")");
+      runtime_error("hook has changed the size of value: ", grads[0].sizes(), " became ",
+                    g.sizes());
+    if (grads[0].defined() && g.dtype() != grads[0].dtype())
+      runtime_error("hook has changed the type of value (was ", grads[0].dtype(), " got ",
+                    g.dtype(), ")");
     grads[0] = g;
     return;
   }
   Ref list(is_tensor(result) ? PyTuple_Pack(1, result) : PySequence_Tuple(result));
   check(list.get());
   if (size_t(PyTuple_GET_SIZE(list.get())) != grads.size())
-    runtime_error("hook has returned an incorrect number of values (got ", PyTuple_GET_SIZE(list.get()), ", but expected ", grads.size(), ")");
+    runtime_error("hook has returned an incorrect number of values (got ",
+                  PyTuple_GET_SIZE(list.get()), ", but expected ", grads.size(), ")");
   for (size_t i = 0; i < grads.size(); ++i) {
     PyObject* o = PyTuple_GET_ITEM(list.get(), Py_ssize_t(i));
     grads[i] = o == Py_None ? facula::Tensor() : unwrap(o);
@@ -58,7 +64,8 @@ PyObject* tensor_hooks(PyObject*, PyObject* o) {
     uint32_t nr = t->autograd->output_nr;
     auto& list = fn->ensure_hooks().tensor_hooks;
     for (auto& h : list)
-      if (auto* d = dynamic_cast<DictHook*>(h.hook.get()); d && h.output == nr) return Py_NewRef(d->dict);
+      if (auto* d = dynamic_cast<DictHook*>(h.hook.get()); d && h.output == nr)
+        return Py_NewRef(d->dict);
     Ref dict(check(PyDict_New()));
     list.push_back({nr, std::make_shared<DictHook>(dict.get(), HookKind::Tensor)});
     return dict.release();
@@ -78,8 +85,12 @@ PyMethodDef functions[] = {{"_tensor_hooks", tensor_hooks, METH_O, nullptr},
 
 }  // namespace
 
-DictHook::~DictHook() { drop(dict); }
-DictPostHook::~DictPostHook() { drop(dict); }
+DictHook::~DictHook() {
+  drop(dict);
+}
+DictPostHook::~DictPostHook() {
+  drop(dict);
+}
 
 void DictHook::run(std::span<facula::Tensor> grads) {
   WithGil gil;
@@ -90,19 +101,22 @@ void DictHook::run(std::span<facula::Tensor> grads) {
     Ref argument(kind == HookKind::Node ? tuple_of(grads) : wrap_or_none(grads[0]));
     Ref result(check(PyObject_CallOneArg(f, argument.get())));
     if (kind == HookKind::Accumulate) {
-      if (result.get() != Py_None) runtime_error("Tensor post accumulate grad hooks should return None.");
+      if (result.get() != Py_None)
+        runtime_error("Tensor post accumulate grad hooks should return None.");
     } else {
       replace(grads, result.get(), kind == HookKind::Node);
     }
   }
 }
 
-void DictPostHook::run(std::span<facula::Tensor> grad_inputs, std::span<const facula::Tensor> grad_outputs) {
+void DictPostHook::run(std::span<facula::Tensor> grad_inputs,
+                       std::span<const facula::Tensor> grad_outputs) {
   WithGil gil;
   Ref values(check(PyDict_Values(dict)));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
     Ref in(tuple_of(grad_inputs)), out(tuple_of(grad_outputs));
-    Ref result(check(PyObject_CallFunctionObjArgs(PyList_GET_ITEM(values.get(), i), in.get(), out.get(), nullptr)));
+    Ref result(check(PyObject_CallFunctionObjArgs(PyList_GET_ITEM(values.get(), i), in.get(),
+                                                  out.get(), nullptr)));
     replace(grad_inputs, result.get(), true);
   }
 }
@@ -146,6 +160,8 @@ void clear_autograd_hooks(AutogradMeta* meta) {
   if (meta->grad_fn && meta->grad_fn->refs.load() == 1) meta->grad_fn = NodeRef();
 }
 
-void init_hooks(PyObject* module) { add_functions(module, functions); }
+void init_hooks(PyObject* module) {
+  add_functions(module, functions);
+}
 
 }  // namespace facula::python

@@ -17,7 +17,8 @@ struct DictHook : GradHook {
 struct DictPostHook : PostHook {
   explicit DictPostHook(PyObject* d) : dict(Py_NewRef(d)) {}
   ~DictPostHook() override;
-  void run(std::span<facula::Tensor> grad_inputs, std::span<const facula::Tensor> grad_outputs) override;
+  void run(std::span<facula::Tensor> grad_inputs,
+           std::span<const facula::Tensor> grad_outputs) override;
   PyObject* dict;
 };
 

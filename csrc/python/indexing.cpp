@@ -12,11 +12,15 @@ struct Plan {
   Tensor view;                  // after ints, slices, None and Ellipsis
   std::vector<Tensor> indices;  // per dimension of `view`; undefined where whole
   bool advanced = false;
-  bool reversed = false;        // a slice with a negative step was applied (by copying)
+  bool reversed = false;  // a slice with a negative step was applied (by copying)
 };
 
-bool is_bool_object(PyObject* o) { return PyBool_Check(o) || std::strncmp(Py_TYPE(o)->tp_name, "numpy.bool", 10) == 0; }
-bool is_array(PyObject* o) { return !std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray"); }
+bool is_bool_object(PyObject* o) {
+  return PyBool_Check(o) || std::strncmp(Py_TYPE(o)->tp_name, "numpy.bool", 10) == 0;
+}
+bool is_array(PyObject* o) {
+  return !std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray");
+}
 
 // A list that holds more than numbers is read as a tuple, as PyTorch does.
 bool list_is_tuple(PyObject* list) {
@@ -93,10 +97,11 @@ Plan make_plan(const Tensor& self, PyObject* index) {
     consumed += dims_consumed(o);
   }
   if (consumed > self.dim())
-    index_error("too many indices for tensor of dimension ", self.dim(), ": ", consumed, " were given for shape ", self.sizes());
+    index_error("too many indices for tensor of dimension ", self.dim(), ": ", consumed,
+                " were given for shape ", self.sizes());
 
-  int64_t dim = 0, covered = 0;   // of the view so far
-  int64_t axis = 0;  // of the tensor that was given, for messages
+  int64_t dim = 0, covered = 0;  // of the view so far
+  int64_t axis = 0;              // of the tensor that was given, for messages
   auto pick = [&](int64_t at) {
     int64_t size = plan.view.sizes()[dim];
     if (at < -size || at >= size) index_range_error(at, axis, size);
@@ -133,19 +138,28 @@ Plan make_plan(const Tensor& self, PyObject* index) {
       dim += missing;
       axis += missing;
       ellipsis = true;
-    } else if (is_tensor(o) && unwrap(o).dim() == 0 && is_integral(unwrap(o).dtype()) && unwrap(o).dtype() != DType::UInt8 && !unwrap(o).is_meta()) {
+    } else if (is_tensor(o) && unwrap(o).dim() == 0 && is_integral(unwrap(o).dtype()) &&
+               unwrap(o).dtype() != DType::UInt8 && !unwrap(o).is_meta()) {
       pick(read_item(unwrap(o)).to_int());
     } else if (is_tensor(o) && unwrap(o).dim() == 0 && unwrap(o).dtype() == DType::Bool) {
       plan.view = op::unsqueeze(plan.view, dim);
       advanced(op::unsqueeze(unwrap(o), 0));
-    } else if (is_tensor(o) || is_array(o) || PyList_Check(o) || PyTuple_Check(o) || PySequence_Check(o)) {
-      if (PyUnicode_Check(o)) index_error("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got str)");
+    } else if (is_tensor(o) || is_array(o) || PyList_Check(o) || PyTuple_Check(o) ||
+               PySequence_Check(o)) {
+      if (PyUnicode_Check(o))
+        index_error(
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+            "valid indices (got str)");
       Tensor t = index_tensor(o, self.device());
       if (!is_integral(t.dtype(), true))
-        index_error("tensors used as indices must be long, int, byte or bool tensors, got ", t.dtype());
+        index_error("tensors used as indices must be long, int, byte or bool tensors, got ",
+                    t.dtype());
       advanced(t);
     } else {
-      index_error("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ", type_name(o), ")");
+      index_error(
+          "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+          "valid indices (got ",
+          type_name(o), ")");
     }
     axis += dims_consumed(o);
   }
@@ -159,7 +173,8 @@ std::vector<Tensor> coordinates(const Tensor& self, PyObject* index) {
   Tensor at = plan.advanced ? op::index(plan.view, plan.indices) : plan.view;
   std::vector<Tensor> out(size_t(self.dim()));
   for (int64_t d = self.dim(); d-- > 0;) {
-    const int64_t size = std::max<int64_t>(self.sizes()[d], 1);  // nothing is selected where it is 0
+    const int64_t size =
+        std::max<int64_t>(self.sizes()[d], 1);  // nothing is selected where it is 0
     out[size_t(d)] = op::remainder(at, size);
     at = op::floor_divide(at, size);
   }
@@ -173,7 +188,8 @@ Tensor value_tensor(PyObject* value, const Tensor& self) {
     number.check_fits(self.dtype());
     return number_tensor(number, self.dtype());
   }
-  type_error("can't assign a ", type_name(value), " to a ", self.dtype(), " tensor: a number or a tensor is expected");
+  type_error("can't assign a ", type_name(value), " to a ", self.dtype(),
+             " tensor: a number or a tensor is expected");
 }
 
 // Leading dimensions of size 1 do not count in an assignment.
@@ -187,23 +203,29 @@ Tensor strip_ones(Tensor v, int64_t rank) {
 PyObject* tensor_getitem(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = unwrap(self);
-    const bool plain = Py_TYPE(self) == tensor_type && (PyLong_CheckExact(index) || PySlice_Check(index));
+    const bool plain =
+        Py_TYPE(self) == tensor_type && (PyLong_CheckExact(index) || PySlice_Check(index));
     if ((!plain || override_active()) && torch_function_enabled()) {
       std::vector<PyObject*> found;
       collect_overloaded(self, found);
       collect_overloaded(index, found);
       PyObject* args[] = {self, index};
       if (!found.empty() || override_active())
-        return call_override(PyDict_GetItemString(tensor_base_type->tp_dict, "__getitem__"), args, 2, nullptr, found);
+        return call_override(PyDict_GetItemString(tensor_base_type->tp_dict, "__getitem__"), args,
+                             2, nullptr, found);
     }
     if (PyLong_CheckExact(index)) {  // the common cases first
-      if (t.dim() == 0) index_error("invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number");
+      if (t.dim() == 0)
+        index_error(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim "
+            "tensor to a number");
       int64_t at = PyLong_AsSsize_t(index), n = t.sizes()[0];
       if (at == -1 && PyErr_Occurred()) throw PythonError{};
       if (at < -n || at >= n) index_range_error(at, 0, n);
       return wrap(op::select(t, 0, at));
     }
-    if (t.dim() == 0 && (PySlice_Check(index))) index_error("slice() cannot be applied to a 0-dim tensor.");
+    if (t.dim() == 0 && (PySlice_Check(index)))
+      index_error("slice() cannot be applied to a 0-dim tensor.");
     Plan plan = make_plan(t, index);
     if (plan.advanced) return wrap(op::index(plan.view, plan.indices));
     return wrap(plan.view.is(t) ? op::alias(t) : plan.view);
@@ -211,39 +233,44 @@ PyObject* tensor_getitem(PyObject* self, PyObject* index) {
 }
 
 int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
-  return guarded([&]() -> int {
-    if (!value) type_error("Tensor does not support deleting items");
-    const Tensor& t = unwrap(self);
-    if (torch_function_enabled()) {
-      std::vector<PyObject*> found;
-      for (PyObject* o : {self, index, value}) collect_overloaded(o, found);
-      PyObject* args[] = {self, index, value};
-      if (!found.empty() || override_active()) {
-        Ref r(call_override(PyDict_GetItemString(tensor_base_type->tp_dict, "__setitem__"), args, 3, nullptr, found));
+  return guarded(
+      [&]() -> int {
+        if (!value) type_error("Tensor does not support deleting items");
+        const Tensor& t = unwrap(self);
+        if (torch_function_enabled()) {
+          std::vector<PyObject*> found;
+          for (PyObject* o : {self, index, value}) collect_overloaded(o, found);
+          PyObject* args[] = {self, index, value};
+          if (!found.empty() || override_active()) {
+            Ref r(call_override(PyDict_GetItemString(tensor_base_type->tp_dict, "__setitem__"),
+                                args, 3, nullptr, found));
+            return 0;
+          }
+        }
+        Plan plan = make_plan(t, index);
+        if (plan.reversed) {
+          Tensor v = value_tensor(value, t);
+          if (v.device() != t.device() || v.dtype() != t.dtype())
+            v = op::_to_copy(v, t.dtype(), t.device());
+          op::index_put_(t, coordinates(t, index), v, false);
+          return 0;
+        }
+        if (!plan.advanced) {
+          if (is_number(value)) op::fill_(plan.view, scalar_of(value));
+          else {
+            Tensor v = strip_ones(value_tensor(value, t), plan.view.dim());
+            if (!is_expandable(v.sizes(), plan.view.sizes()))
+              expand_error(v.sizes(), plan.view.sizes());
+            op::copy_(plan.view, v);
+          }
+          return 0;
+        }
+        Tensor v = value_tensor(value, t);
+        if (v.device() != t.device()) v = op::_to_copy(v, DType::None, t.device());
+        op::index_put_(plan.view, plan.indices, v, false);
         return 0;
-      }
-    }
-    Plan plan = make_plan(t, index);
-    if (plan.reversed) {
-      Tensor v = value_tensor(value, t);
-      if (v.device() != t.device() || v.dtype() != t.dtype()) v = op::_to_copy(v, t.dtype(), t.device());
-      op::index_put_(t, coordinates(t, index), v, false);
-      return 0;
-    }
-    if (!plan.advanced) {
-      if (is_number(value)) op::fill_(plan.view, scalar_of(value));
-      else {
-        Tensor v = strip_ones(value_tensor(value, t), plan.view.dim());
-        if (!is_expandable(v.sizes(), plan.view.sizes())) expand_error(v.sizes(), plan.view.sizes());
-        op::copy_(plan.view, v);
-      }
-      return 0;
-    }
-    Tensor v = value_tensor(value, t);
-    if (v.device() != t.device()) v = op::_to_copy(v, DType::None, t.device());
-    op::index_put_(plan.view, plan.indices, v, false);
-    return 0;
-  }, -1);
+      },
+      -1);
 }
 
 }  // namespace facula::python

@@ -165,7 +165,9 @@ Copy copy_of(PyObject* o) {
     type_error("asarray(): argument 'copy' must be bool or None, not ", type_name(o));
   return o == Py_True ? Copy::Always : Copy::Never;
 }
-DType optional_dtype(PyObject* o) { return o && o != Py_None ? dtype_of(o) : DType::None; }
+DType optional_dtype(PyObject* o) {
+  return o && o != Py_None ? dtype_of(o) : DType::None;
+}
 Device optional_device(PyObject* o) {
   return o && o != Py_None ? resolve_device(device_of(o)) : kNoDevice;
 }
@@ -261,7 +263,9 @@ PyObject* set_warn_always(PyObject*, PyObject* on) {
   g_warn_always = value;
   Py_RETURN_NONE;
 }
-PyObject* is_warn_always_enabled(PyObject*, PyObject*) { return PyBool_FromLong(g_warn_always); }
+PyObject* is_warn_always_enabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(g_warn_always);
+}
 
 #define KEYWORDS(name, f, doc) {name, (PyCFunction)(void*)f, METH_VARARGS | METH_KEYWORDS, doc}
 PyMethodDef functions[] = {

@@ -36,12 +36,17 @@ NB_MODULE(_C, m) {
     throw nb::python_error();
   }
   init_cuda(m);
-  m.def("get_num_threads", [] { return facula::num_threads(); }, "Threads that share parallel work.");
-  m.def("set_num_threads", [](int n) {
-    if (n < 1) throw nb::value_error("set_num_threads expects a positive integer");
-    facula::set_num_threads(n);
-  }, nb::arg("n"), "Sets how many threads share parallel work.");
-  m.def("_set_blas_library", [](const std::string& path) { facula::set_blas_library(path.c_str()); });
+  m.def(
+      "get_num_threads", [] { return facula::num_threads(); }, "Threads that share parallel work.");
+  m.def(
+      "set_num_threads",
+      [](int n) {
+        if (n < 1) throw nb::value_error("set_num_threads expects a positive integer");
+        facula::set_num_threads(n);
+      },
+      nb::arg("n"), "Sets how many threads share parallel work.");
+  m.def("_set_blas_library",
+        [](const std::string& path) { facula::set_blas_library(path.c_str()); });
   m.def("_isa", [] { return facula::isa_level(); }, "0 baseline, 1 x86-64-v3, 2 x86-64-v4.");
   m.def("_host_trim", [] { facula::host_trim(); }, "Gives cached host memory back to the system.");
   m.def("_host_memory_stats", [] {

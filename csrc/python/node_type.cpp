@@ -12,7 +12,9 @@ PyTypeObject* node_type = nullptr;
 
 namespace {
 
-PyNode* cast(PyObject* o) { return reinterpret_cast<PyNode*>(o); }
+PyNode* cast(PyObject* o) {
+  return reinterpret_cast<PyNode*>(o);
+}
 
 Node* node_of(PyObject* o) {
   Node* n = cast(o)->node;
@@ -49,14 +51,22 @@ PyObject* node_name(PyObject* o, PyObject*) {
 PyObject* node_sequence(PyObject* o, PyObject*) {
   return guarded([&] { return PyLong_FromUnsignedLongLong(node_of(o)->sequence); });
 }
-PyObject* node_repr(PyObject* o) { return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(o)->tp_name + (std::strrchr(Py_TYPE(o)->tp_name, '.') ? std::strrchr(Py_TYPE(o)->tp_name, '.') - Py_TYPE(o)->tp_name + 1 : 0), (void*)o); }
+PyObject* node_repr(PyObject* o) {
+  return PyUnicode_FromFormat(
+      "<%s object at %p>",
+      Py_TYPE(o)->tp_name + (std::strrchr(Py_TYPE(o)->tp_name, '.')
+                                 ? std::strrchr(Py_TYPE(o)->tp_name, '.') - Py_TYPE(o)->tp_name + 1
+                                 : 0),
+      (void*)o);
+}
 
 PyObject* next_functions(PyObject* o, void*) {
   return guarded([&] {
     Node* n = node_of(o);
     Ref t(check(PyTuple_New(n->edges.size())));
     for (uint32_t i = 0; i < n->edges.size(); ++i) {
-      Ref child(n->edges[i].node ? wrap_node(NodeRef::share(n->edges[i].node)) : Py_NewRef(Py_None));
+      Ref child(n->edges[i].node ? wrap_node(NodeRef::share(n->edges[i].node))
+                                 : Py_NewRef(Py_None));
       PyTuple_SET_ITEM(t.get(), i, check(Py_BuildValue("(OI)", child.get(), n->edges[i].input_nr)));
     }
     return t.release();
@@ -72,7 +82,8 @@ PyObject* metadata(PyObject* o, void*) {
 PyObject* variable(PyObject* o, void*) {
   return guarded([&]() -> PyObject* {
     Node* n = node_of(o);
-    if (std::strcmp(n->name, "AccumulateGrad")) raise_python(PyExc_AttributeError, "only AccumulateGrad nodes have a variable");
+    if (std::strcmp(n->name, "AccumulateGrad"))
+      raise_python(PyExc_AttributeError, "only AccumulateGrad nodes have a variable");
     return wrap(Tensor::share(static_cast<TensorImpl*>(n->extra)));
   });
 }
@@ -88,7 +99,8 @@ PyObject* node_getattro(PyObject* o, PyObject* name) {
   for (int k = 0; k < op.saved_arg_count + op.saved_ret_count; ++k) {
     bool ret = k >= op.saved_arg_count;
     const SaveSpec& spec = ret ? op.saved_rets[k - op.saved_arg_count] : op.saved_args[k];
-    const char* what = ret ? (op.ret_names ? op.ret_names[spec.index] : "result") : op.args[spec.index].name;
+    const char* what =
+        ret ? (op.ret_names ? op.ret_names[spec.index] : "result") : op.args[spec.index].name;
     std::string full = std::string(what) + (spec.what == SaveSpec::What::Sizes ? "_sym_sizes" : "");
     if (full != text_ + 7) continue;
     PyErr_Clear();
@@ -98,8 +110,10 @@ PyObject* node_getattro(PyObject* o, PyObject* name) {
       switch (v.tag()) {
         case Value::Tag::Tensor: return wrap(v.tensor());
         case Value::Tag::Ints: return make_tuple(v.ints());
-        case Value::Tag::Tensors: return wrap_list(std::vector<Tensor>(v.tensors().begin(), v.tensors().end()));
-        case Value::Tag::String: return PyUnicode_FromStringAndSize(v.text().data(), Py_ssize_t(v.text().size()));
+        case Value::Tag::Tensors:
+          return wrap_list(std::vector<Tensor>(v.tensors().begin(), v.tensors().end()));
+        case Value::Tag::String:
+          return PyUnicode_FromStringAndSize(v.text().data(), Py_ssize_t(v.text().size()));
         case Value::Tag::DType: return to_python(v.dtype());
         case Value::Tag::None: return Py_NewRef(Py_None);
         default: return to_python(v.scalar());
@@ -142,37 +156,60 @@ PyObject* register_in(PyObject* o, PyObject* hook, PyObject* (*dict_of)(PyObject
     return handle.release();
   });
 }
-PyObject* register_hook(PyObject* o, PyObject* hook) { return register_in(o, hook, post_hooks); }
-PyObject* register_prehook(PyObject* o, PyObject* hook) { return register_in(o, hook, pre_hooks); }
+PyObject* register_hook(PyObject* o, PyObject* hook) {
+  return register_in(o, hook, post_hooks);
+}
+PyObject* register_prehook(PyObject* o, PyObject* hook) {
+  return register_in(o, hook, pre_hooks);
+}
 
-PyObject* node_new(PyTypeObject* type, PyObject*, PyObject*) { return type->tp_alloc(type, 0); }
+PyObject* node_new(PyTypeObject* type, PyObject*, PyObject*) {
+  return type->tp_alloc(type, 0);
+}
 
 PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the derivative."},
                          {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
-                         {"register_hook", register_hook, METH_O, "Calls hook(grad_inputs, grad_outputs) after this node has run."},
-                         {"register_prehook", register_prehook, METH_O, "Calls hook(grad_outputs) before this node runs."},
+                         {"register_hook", register_hook, METH_O,
+                          "Calls hook(grad_inputs, grad_outputs) after this node has run."},
+                         {"register_prehook", register_prehook, METH_O,
+                          "Calls hook(grad_outputs) before this node runs."},
                          {}};
-PyGetSetDef getset[] = {{"next_functions", next_functions, nullptr, "The nodes that gradients go to, with their input numbers.", nullptr},
-                        {"metadata", metadata, nullptr, "A dict for notes that live as long as the node.", nullptr},
-                        {"variable", variable, nullptr, "The leaf of an AccumulateGrad node.", nullptr},
-                        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-                        {}};
-PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr},
-                         {"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weakrefs), READONLY, nullptr},
-                         {}};
-PyType_Slot slots[] = {{Py_tp_new, (void*)node_new},       {Py_tp_dealloc, (void*)node_dealloc}, {Py_tp_traverse, (void*)node_traverse},
-                       {Py_tp_clear, (void*)node_clear},   {Py_tp_repr, (void*)node_repr},       {Py_tp_methods, methods},
-                       {Py_tp_getset, getset},             {Py_tp_members, members},             {Py_tp_getattro, (void*)node_getattro},
-                       {Py_tp_doc, (void*)"A node of the autograd graph."}, {}};
-PyType_Spec spec = {"facula.autograd.graph.Node", sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+PyGetSetDef getset[] = {
+    {"next_functions", next_functions, nullptr,
+     "The nodes that gradients go to, with their input numbers.", nullptr},
+    {"metadata", metadata, nullptr, "A dict for notes that live as long as the node.", nullptr},
+    {"variable", variable, nullptr, "The leaf of an AccumulateGrad node.", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {}};
+PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weakrefs), READONLY, nullptr},
+    {}};
+PyType_Slot slots[] = {{Py_tp_new, (void*)node_new},
+                       {Py_tp_dealloc, (void*)node_dealloc},
+                       {Py_tp_traverse, (void*)node_traverse},
+                       {Py_tp_clear, (void*)node_clear},
+                       {Py_tp_repr, (void*)node_repr},
+                       {Py_tp_methods, methods},
+                       {Py_tp_getset, getset},
+                       {Py_tp_members, members},
+                       {Py_tp_getattro, (void*)node_getattro},
+                       {Py_tp_doc, (void*)"A node of the autograd graph."},
+                       {}};
+PyType_Spec spec = {"facula.autograd.graph.Node", sizeof(PyNode), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
 
 PyTypeObject* type_named(const char* name) {
   static std::map<std::string, PyTypeObject*> types;
   PyTypeObject*& t = types[name];
   if (!t) {
     auto* full = new std::string(std::string("facula.autograd.graph.") + name);
-    PyType_Slot none[] = {{Py_tp_dealloc, (void*)node_dealloc}, {Py_tp_traverse, (void*)node_traverse}, {Py_tp_clear, (void*)node_clear}, {}};
-    PyType_Spec s = {full->c_str(), sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, none};
+    PyType_Slot none[] = {{Py_tp_dealloc, (void*)node_dealloc},
+                          {Py_tp_traverse, (void*)node_traverse},
+                          {Py_tp_clear, (void*)node_clear},
+                          {}};
+    PyType_Spec s = {full->c_str(), sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                     none};
     t = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpecWithBases(&s, (PyObject*)node_type)));
   }
   return t;

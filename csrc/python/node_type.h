@@ -5,8 +5,8 @@
 namespace facula::python {
 
 struct PyNode {
-  PyObject_HEAD
-  Node* node;  // owned when `owns`; a custom Function's ctx is owned by its node instead
+  PyObject_HEAD Node*
+      node;  // owned when `owns`; a custom Function's ctx is owned by its node instead
   bool owns;
   PyObject* dict;
   PyObject* weakrefs;

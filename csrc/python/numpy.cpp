@@ -75,8 +75,7 @@ enum ArrayFlag { kAligned = 0x100, kNotSwapped = 0x200, kWriteable = 0x400 };
 // The base of an array over a tensor's memory. It holds the storage and not the tensor, whose
 // storage may be exchanged (x.data = y) while the array lives.
 struct PyMemory {
-  PyObject_VAR_HEAD
-  Storage* storage;
+  PyObject_VAR_HEAD Storage* storage;
   ArrayStruct interface;  // shape and strides follow as the variable part
 };
 PyTypeObject* memory_type;
@@ -217,7 +216,9 @@ PyObject* array_wrap(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObje
   });
 }
 
-[[noreturn]] void no_attribute(const std::string& why) { raise_python(PyExc_AttributeError, why); }
+[[noreturn]] void no_attribute(const std::string& why) {
+  raise_python(PyExc_AttributeError, why);
+}
 
 // AttributeError for what has no interface, so that hasattr says so and NumPy goes on to __array__,
 // which gives the right exception.

@@ -15,8 +15,7 @@ struct Overload {
 };
 
 struct PyOperator {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const char* name;  // with the namespace, "linalg.norm"
   Overload* overloads;
   int count;
@@ -25,8 +24,8 @@ struct PyOperator {
 };
 
 PyTypeObject *function_type, *method_type;
-PyObject* g_functions;  // name -> function
-PyObject* g_methods;    // name -> method
+PyObject* g_functions;                         // name -> function
+PyObject* g_methods;                           // name -> method
 constexpr int64_t kReleaseGilAbove = 1 << 16;  // elements
 
 int64_t work_of(const OpDef& op, const Value* args) {
@@ -66,28 +65,34 @@ bool any_tensor(const OpDef& op, const Value* args) {
 }
 
 // No overload took the arguments: says what each of them missed.
-[[noreturn]] void raise_misfit(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+[[noreturn]] void raise_misfit(PyOperator* self, PyObject* const* args, Py_ssize_t count,
+                               PyObject* names) {
   ParseArena arena;
   Parsed parsed;
   auto why = [&](const Overload& o) {
     std::string text;
     arena.reset();
-    parse_arguments(*o.op, o.variants & kPyOut && !self->in_place, args, count, names, arena, parsed, &text, self->method);
+    parse_arguments(*o.op, o.variants & kPyOut && !self->in_place, args, count, names, arena,
+                    parsed, &text, self->method);
     return text;
   };
   std::string message = self->name;
   if (self->count == 1) {
     const Overload& only = self->overloads[0];
-    raise_python(PyExc_TypeError, message + why(only) + ". The signature is " + self->name + signature_text(*only.op));
+    raise_python(PyExc_TypeError, message + why(only) + ". The signature is " + self->name +
+                                      signature_text(*only.op));
   }
   message += "() received an invalid combination of arguments - got (";
   const Py_ssize_t first = self->method;
-  for (Py_ssize_t i = first; i < count; ++i) message += (i > first ? ", " : "") + type_name(args[i]);
+  for (Py_ssize_t i = first; i < count; ++i)
+    message += (i > first ? ", " : "") + type_name(args[i]);
   for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k)
-    message += std::string(count + k > first ? ", " : "") + PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k)) + "=" + type_name(args[count + k]);
+    message += std::string(count + k > first ? ", " : "") +
+               PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k)) + "=" + type_name(args[count + k]);
   message += "), but expected one of:";
   for (int i = 0; i < self->count; ++i)
-    message += "\n * " + signature_text(*self->overloads[i].op) + "\n      does not fit: " + self->name + why(self->overloads[i]);
+    message += "\n * " + signature_text(*self->overloads[i].op) +
+               "\n      does not fit: " + self->name + why(self->overloads[i]);
   raise_python(PyExc_TypeError, message);
 }
 
@@ -101,13 +106,16 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
       const Overload& o = self->overloads[i];
       if (i || pass) arena.reset();
       parsed.out = nullptr;
-      if (parse_arguments(*o.op, o.variants & kPyOut && !self->in_place, args, count, names, arena, parsed, nullptr)) chosen = &o;
+      if (parse_arguments(*o.op, o.variants & kPyOut && !self->in_place, args, count, names, arena,
+                          parsed, nullptr))
+        chosen = &o;
     }
   }
   if (!chosen) raise_misfit(self, args, count, names);
   const OpDef& op = *chosen->op;
   if (op.elementwise && !parsed.args[0].is_tensor() && !any_tensor(op, parsed.args))
-    raise_python(PyExc_TypeError, std::string(self->name) + "(): at least one argument must be Tensor, all are numbers");
+    raise_python(PyExc_TypeError, std::string(self->name) +
+                                      "(): at least one argument must be Tensor, all are numbers");
   Rets rets;
   std::vector<Tensor> list;
   if (op.flags & kOpListResult) rets.list = &list;
@@ -118,7 +126,11 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
     rets.destination = Destination::Out;
     bool many = op.ret_count > 1;
     auto bad_out = [&] {
-      raise_python(PyExc_TypeError, std::string(self->name) + "(): argument 'out' must be " + (many ? "a tuple of " + std::to_string(op.ret_count) + " Tensors" : "Tensor") + ", not " + type_name(parsed.out));
+      raise_python(
+          PyExc_TypeError,
+          std::string(self->name) + "(): argument 'out' must be " +
+              (many ? "a tuple of " + std::to_string(op.ret_count) + " Tensors" : "Tensor") +
+              ", not " + type_name(parsed.out));
     };
     if (!many) {
       if (!is_tensor(parsed.out)) bad_out();
@@ -136,14 +148,18 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
     for (int i = 0; i < op.arg_count; ++i)
       if (op.args[i].type == ArgType::DType) {
         if (parsed.args[i].is_none()) {
-          if (op.flags & kOpComposite && !op.args[0].operand && op.args[0].type != ArgType::Tensor) parsed.args[i] = Value(rets.t[0].dtype());
+          if (op.flags & kOpComposite && !op.args[0].operand && op.args[0].type != ArgType::Tensor)
+            parsed.args[i] = Value(rets.t[0].dtype());
         } else if (parsed.args[i].dtype() != rets.t[0].dtype()) {
-          runtime_error(self->name, "(): dtype ", parsed.args[i].dtype(), " does not match dtype of out parameter (", rets.t[0].dtype(), ")");
+          runtime_error(self->name, "(): dtype ", parsed.args[i].dtype(),
+                        " does not match dtype of out parameter (", rets.t[0].dtype(), ")");
         }
       }
     for (int i = 0; i < op.ret_count; ++i)
       if (grad_enabled() && requires_grad(rets.t[i]))
-        runtime_error(self->name, "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+        runtime_error(self->name,
+                      "(): functions with out=... arguments don't support automatic "
+                      "differentiation, but one of the arguments requires grad.");
   }
   run(op, parsed.args, rets);
   if (rets.destination == Destination::InPlace) return Py_NewRef(args[0]);
@@ -151,7 +167,8 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
   return results_to_python(op, rets);
 }
 
-PyObject* operator_call(PyObject* callable, PyObject* const* args, size_t flagged, PyObject* names) {
+PyObject* operator_call(PyObject* callable, PyObject* const* args, size_t flagged,
+                        PyObject* names) {
   auto* self = reinterpret_cast<PyOperator*>(callable);
   Py_ssize_t count = PyVectorcall_NARGS(flagged);
   return guarded([&]() -> PyObject* {
@@ -159,13 +176,14 @@ PyObject* operator_call(PyObject* callable, PyObject* const* args, size_t flagge
     bool plain = !override_active();
     for (Py_ssize_t i = 0; i < total && plain; ++i) {
       PyTypeObject* t = Py_TYPE(args[i]);
-      plain = t == tensor_type || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || args[i] == Py_None ||
-              t == &PyUnicode_Type || is_dtype(args[i]) || is_size(args[i]);
+      plain = t == tensor_type || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type ||
+              args[i] == Py_None || t == &PyUnicode_Type || is_dtype(args[i]) || is_size(args[i]);
     }
     if (!plain && torch_function_enabled()) {
       std::vector<PyObject*> overloaded;
       for (Py_ssize_t i = 0; i < total; ++i) collect_overloaded(args[i], overloaded);
-      if (!overloaded.empty() || override_active()) return call_override(callable, args, size_t(count), names, overloaded);
+      if (!overloaded.empty() || override_active())
+        return call_override(callable, args, size_t(count), names, overloaded);
     }
     return invoke(self, args, count, names);
   });
@@ -180,12 +198,16 @@ const char* short_name(const PyOperator* self) {
   const char* dot = std::strrchr(self->name, '.');
   return dot ? dot + 1 : self->name;
 }
-PyObject* operator_name(PyObject* o, void*) { return PyUnicode_FromString(short_name(reinterpret_cast<PyOperator*>(o))); }
+PyObject* operator_name(PyObject* o, void*) {
+  return PyUnicode_FromString(short_name(reinterpret_cast<PyOperator*>(o)));
+}
 PyObject* operator_qualname(PyObject* o, void*) {
   auto* self = reinterpret_cast<PyOperator*>(o);
   return PyUnicode_FromFormat(self->method ? "Tensor.%s" : "%s", short_name(self));
 }
-PyObject* operator_module(PyObject*, void*) { return PyUnicode_FromString("facula"); }
+PyObject* operator_module(PyObject*, void*) {
+  return PyUnicode_FromString("facula");
+}
 PyObject* operator_doc(PyObject* o, void*) {
   static PyObject* docs = import_attribute("facula._op_docs", "DOCS");
   auto* self = reinterpret_cast<PyOperator*>(o);
@@ -195,7 +217,9 @@ PyObject* operator_doc(PyObject* o, void*) {
   if (!found && self->in_place) {
     name.pop_back();
     found = PyDict_GetItemString(docs, name.c_str());
-    if (found) return PyUnicode_FromFormat("In-place version of :func:`facula.%s`.\n\n%U", name.c_str(), found);
+    if (found)
+      return PyUnicode_FromFormat("In-place version of :func:`facula.%s`.\n\n%U", name.c_str(),
+                                  found);
   }
   return Py_NewRef(found ? found : Py_None);
 }
@@ -216,20 +240,30 @@ PyGetSetDef operator_getset[] = {{"__name__", operator_name, nullptr, nullptr, n
                                  {"__doc__", operator_doc, nullptr, nullptr, nullptr},
                                  {}};
 PyMethodDef operator_methods[] = {{"__reduce__", operator_reduce, METH_NOARGS, nullptr}, {}};
-PyMemberDef operator_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOperator, vectorcall), READONLY, nullptr}, {}};
-PyType_Slot function_slots[] = {{Py_tp_call, (void*)PyVectorcall_Call}, {Py_tp_repr, (void*)operator_repr},
-                                {Py_tp_getset, operator_getset},        {Py_tp_members, operator_members},
-                                {Py_tp_methods, operator_methods},      {}};
-PyType_Spec function_spec = {"facula._C.OperatorFunction", sizeof(PyOperator), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, function_slots};
-PyType_Slot method_slots[] = {{Py_tp_call, (void*)PyVectorcall_Call}, {Py_tp_repr, (void*)operator_repr},
-                              {Py_tp_getset, operator_getset},        {Py_tp_members, operator_members},
-                              {Py_tp_methods, operator_methods},      {Py_tp_descr_get, (void*)method_get}, {}};
+PyMemberDef operator_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOperator, vectorcall), READONLY, nullptr}, {}};
+PyType_Slot function_slots[] = {
+    {Py_tp_call, (void*)PyVectorcall_Call}, {Py_tp_repr, (void*)operator_repr},
+    {Py_tp_getset, operator_getset},        {Py_tp_members, operator_members},
+    {Py_tp_methods, operator_methods},      {}};
+PyType_Spec function_spec = {
+    "facula._C.OperatorFunction", sizeof(PyOperator), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    function_slots};
+PyType_Slot method_slots[] = {{Py_tp_call, (void*)PyVectorcall_Call},
+                              {Py_tp_repr, (void*)operator_repr},
+                              {Py_tp_getset, operator_getset},
+                              {Py_tp_members, operator_members},
+                              {Py_tp_methods, operator_methods},
+                              {Py_tp_descr_get, (void*)method_get},
+                              {}};
 PyType_Spec method_spec = {"facula._C.OperatorMethod", sizeof(PyOperator), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
+                               Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                            method_slots};
 
-void add(PyObject* dict, PyTypeObject* type, const std::string& name, const std::vector<Overload>& overloads, bool in_place, bool method) {
+void add(PyObject* dict, PyTypeObject* type, const std::string& name,
+         const std::vector<Overload>& overloads, bool in_place, bool method) {
   auto* o = reinterpret_cast<PyOperator*>(check(type->tp_alloc(type, 0)));
   o->vectorcall = operator_call;
   o->name = strdup(name.c_str());
@@ -257,7 +291,8 @@ PyObject* results_to_python(const OpDef& op, Rets& rets) {
   return t;
 }
 
-PyObject* call_operator(const OpDef& op, const Value* args, Destination destination, const Tensor* out) {
+PyObject* call_operator(const OpDef& op, const Value* args, Destination destination,
+                        const Tensor* out) {
   Rets rets;
   std::vector<Tensor> list;
   if (op.flags & kOpListResult) rets.list = &list;
@@ -283,7 +318,8 @@ void init_operators(PyObject* module) {
   for (auto& [name, list] : methods) add(g_methods, method_type, name, list, false, true);
   for (auto& [name, list] : in_place) {
     add(g_methods, method_type, name, list, true, true);
-    if (functions.count(name.substr(0, name.size() - 1))) add(g_functions, function_type, name, list, true, false);
+    if (functions.count(name.substr(0, name.size() - 1)))
+      add(g_functions, function_type, name, list, true, false);
   }
   check(PyModule_AddObjectRef(module, "_operators", g_functions));
   check(PyModule_AddObjectRef(module, "_operator_methods", g_methods));
@@ -294,7 +330,8 @@ void init_operators(PyObject* module) {
 void add_operator_methods(PyTypeObject* type) {
   PyObject *key, *value;
   Py_ssize_t at = 0;
-  while (PyDict_Next(g_methods, &at, &key, &value)) check(PyDict_SetItem(type->tp_dict, key, value));
+  while (PyDict_Next(g_methods, &at, &key, &value))
+    check(PyDict_SetItem(type->tp_dict, key, value));
   PyType_Modified(type);
 }
 

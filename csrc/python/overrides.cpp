@@ -39,7 +39,8 @@ PyObject* disabled_impl(PyObject*, PyObject* args, PyObject*) {
   bool saved = t_enabled;
   t_enabled = false;
   Ref tuple(call_args ? PySequence_Tuple(call_args) : PyTuple_New(0));
-  PyObject* r = tuple ? PyObject_Call(func, tuple.get(), kwargs == Py_None ? nullptr : kwargs) : nullptr;
+  PyObject* r =
+      tuple ? PyObject_Call(func, tuple.get(), kwargs == Py_None ? nullptr : kwargs) : nullptr;
   t_enabled = saved;
   return r;
 }
@@ -54,7 +55,9 @@ PyObject* set_all_disabled(PyObject*, PyObject* on) {
   t_all_disabled = PyObject_IsTrue(on);
   return PyBool_FromLong(before);
 }
-PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(t_enabled && !t_all_disabled); }
+PyObject* is_enabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(t_enabled && !t_all_disabled);
+}
 PyObject* push_mode(PyObject*, PyObject* mode) {
   modes().push_back(Py_NewRef(mode));
   Py_RETURN_NONE;
@@ -65,7 +68,9 @@ PyObject* pop_mode(PyObject*, PyObject*) {
   modes().pop_back();
   return m;
 }
-PyObject* mode_count(PyObject*, PyObject*) { return PyLong_FromSize_t(modes().size()); }
+PyObject* mode_count(PyObject*, PyObject*) {
+  return PyLong_FromSize_t(modes().size());
+}
 
 PyObject* has_torch_function(PyObject*, PyObject* args) {
   if (!torch_function_enabled()) Py_RETURN_FALSE;
@@ -81,12 +86,15 @@ PyObject* handle_torch_function(PyObject*, PyObject* args) {
   // (public_api, relevant_args, args, kwargs)
   return guarded([&]() -> PyObject* {
     PyObject *function, *relevant, *call_args, *kwargs;
-    if (!PyArg_ParseTuple(args, "OOOO", &function, &relevant, &call_args, &kwargs)) throw PythonError{};
+    if (!PyArg_ParseTuple(args, "OOOO", &function, &relevant, &call_args, &kwargs))
+      throw PythonError{};
     std::vector<PyObject*> found;
     Ref seq(check(PySequence_Fast(relevant, "relevant_args must be a sequence")));
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i) collect_overloaded(PySequence_Fast_GET_ITEM(seq.get(), i), found);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i)
+      collect_overloaded(PySequence_Fast_GET_ITEM(seq.get(), i), found);
     Ref tuple(check(PySequence_Tuple(call_args)));
-    std::vector<PyObject*> flat(&PyTuple_GET_ITEM(tuple.get(), 0), &PyTuple_GET_ITEM(tuple.get(), 0) + PyTuple_GET_SIZE(tuple.get()));
+    std::vector<PyObject*> flat(&PyTuple_GET_ITEM(tuple.get(), 0),
+                                &PyTuple_GET_ITEM(tuple.get(), 0) + PyTuple_GET_SIZE(tuple.get()));
     size_t count = flat.size();
     Ref names(PyTuple_New(0));
     if (kwargs && kwargs != Py_None) {
@@ -102,34 +110,39 @@ PyObject* handle_torch_function(PyObject*, PyObject* args) {
   });
 }
 
-PyMethodDef functions[] = {
-    {"_disabled_torch_function_impl", (PyCFunction)(void*)disabled_impl, METH_VARARGS | METH_KEYWORDS, "Runs the function without overrides."},
-    {"_set_torch_function_enabled", set_enabled, METH_O, nullptr},
-    {"_set_torch_function_all_disabled", set_all_disabled, METH_O, nullptr},
-    {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
-    {"_push_torch_function_mode", push_mode, METH_O, nullptr},
-    {"_pop_torch_function_mode", pop_mode, METH_NOARGS, nullptr},
-    {"_torch_function_mode_count", mode_count, METH_NOARGS, nullptr},
-    {"_has_torch_function", has_torch_function, METH_O, nullptr},
-    {"_handle_torch_function", handle_torch_function, METH_VARARGS, nullptr},
-    {}};
+PyMethodDef functions[] = {{"_disabled_torch_function_impl", (PyCFunction)(void*)disabled_impl,
+                            METH_VARARGS | METH_KEYWORDS, "Runs the function without overrides."},
+                           {"_set_torch_function_enabled", set_enabled, METH_O, nullptr},
+                           {"_set_torch_function_all_disabled", set_all_disabled, METH_O, nullptr},
+                           {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
+                           {"_push_torch_function_mode", push_mode, METH_O, nullptr},
+                           {"_pop_torch_function_mode", pop_mode, METH_NOARGS, nullptr},
+                           {"_torch_function_mode_count", mode_count, METH_NOARGS, nullptr},
+                           {"_has_torch_function", has_torch_function, METH_O, nullptr},
+                           {"_handle_torch_function", handle_torch_function, METH_VARARGS, nullptr},
+                           {}};
 
 }  // namespace
 
-bool torch_function_enabled() { return !t_all_disabled && (t_enabled || override_active()); }
-bool override_active() { return t_modes && !t_modes->empty() && !t_all_disabled; }
+bool torch_function_enabled() {
+  return !t_all_disabled && (t_enabled || override_active());
+}
+bool override_active() {
+  return t_modes && !t_modes->empty() && !t_all_disabled;
+}
 
 bool has_override(PyObject* o) {
   PyTypeObject* t = Py_TYPE(o);
-  if (t == tensor_type || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type ||
-      t == &PyTuple_Type || t == &PyList_Type || o == Py_None)
+  if (t == tensor_type || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type ||
+      t == &PyUnicode_Type || t == &PyTuple_Type || t == &PyList_Type || o == Py_None)
     return false;
   return t_enabled && override_of(o) != nullptr;
 }
 
 void collect_overloaded(PyObject* o, std::vector<PyObject*>& found) {
   if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) collect_overloaded(PySequence_Fast_GET_ITEM(o, i), found);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+      collect_overloaded(PySequence_Fast_GET_ITEM(o, i), found);
     return;
   }
   if (!has_override(o)) return;
@@ -147,7 +160,8 @@ void collect_overloaded(PyObject* o, std::vector<PyObject*>& found) {
 PyObject* call_override(PyObject* function, PyObject* const* args, size_t count, PyObject* names,
                         const std::vector<PyObject*>& overloaded) {
   Ref tuple(check(PyTuple_New(Py_ssize_t(count))));
-  for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), Py_NewRef(args[i]));
+  for (size_t i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), Py_NewRef(args[i]));
   Ref kwargs(check(PyDict_New()));
   if (names)
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); ++k)
@@ -160,7 +174,9 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t count,
     PyObject* mode = modes().back();
     modes().pop_back();
     Ref handler(PyObject_GetAttr(mode, g_name));
-    PyObject* r = handler ? PyObject_CallFunctionObjArgs(handler.get(), function, types.get(), tuple.get(), kwargs.get(), nullptr) : nullptr;
+    PyObject* r = handler ? PyObject_CallFunctionObjArgs(handler.get(), function, types.get(),
+                                                         tuple.get(), kwargs.get(), nullptr)
+                          : nullptr;
     modes().push_back(mode);
     if (!r) throw PythonError{};
     if (r != Py_NotImplemented) return r;
@@ -169,16 +185,21 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t count,
   for (PyObject* o : overloaded) {
     Ref handler(PyObject_GetAttr((PyObject*)Py_TYPE(o), g_name));
     if (!handler) throw PythonError{};
-    Ref r(PyObject_CallFunctionObjArgs(handler.get(), function, types.get(), tuple.get(), kwargs.get(), nullptr));
+    Ref r(PyObject_CallFunctionObjArgs(handler.get(), function, types.get(), tuple.get(),
+                                       kwargs.get(), nullptr));
     if (!r) throw PythonError{};
     if (r.get() != Py_NotImplemented) return r.release();
   }
   Ref name(PyObject_GetAttrString(function, "__name__"));
   PyErr_Clear();
   std::string kinds;
-  for (PyObject* o : overloaded) kinds += (kinds.empty() ? "" : ", ") + std::string(Py_TYPE(o)->tp_name);
-  raise_python(PyExc_TypeError, std::string("no implementation found for '") + (name ? PyUnicode_AsUTF8(name.get()) : "operator") +
-                                    "': __torch_function__ of every overriding type returned NotImplemented: [" + kinds + "]");
+  for (PyObject* o : overloaded)
+    kinds += (kinds.empty() ? "" : ", ") + std::string(Py_TYPE(o)->tp_name);
+  raise_python(PyExc_TypeError,
+               std::string("no implementation found for '") +
+                   (name ? PyUnicode_AsUTF8(name.get()) : "operator") +
+                   "': __torch_function__ of every overriding type returned NotImplemented: [" +
+                   kinds + "]");
 }
 
 void init_overrides(PyObject* module) {

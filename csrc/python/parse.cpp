@@ -5,13 +5,18 @@
 namespace facula::python {
 namespace {
 
-bool is_plain_int(PyObject* o) { return PyLong_Check(o) && !PyBool_Check(o); }
+bool is_plain_int(PyObject* o) {
+  return PyLong_Check(o) && !PyBool_Check(o);
+}
 
-bool is_int_argument(PyObject* o) { return !PyBool_Check(o) && is_index(o); }
+bool is_int_argument(PyObject* o) {
+  return !PyBool_Check(o) && is_index(o);
+}
 
 bool is_float_argument(PyObject* o) {
   if (PyFloat_Check(o) || is_plain_int(o)) return true;
-  if (is_tensor(o)) return unwrap(o).numel() == 1 && unwrap(o).dim() == 0 && !unwrap(o).is_complex();
+  if (is_tensor(o))
+    return unwrap(o).numel() == 1 && unwrap(o).dim() == 0 && !unwrap(o).is_complex();
   return is_number(o) && !PyComplex_Check(o) && !PyBool_Check(o);
 }
 
@@ -69,7 +74,8 @@ bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
       out = Value(o == Py_True);
       return true;
     case ArgType::IntList: {
-      if (PyTuple_Check(o)) return int_list(&PyTuple_GET_ITEM(o, 0), PyTuple_GET_SIZE(o), arena, out);
+      if (PyTuple_Check(o))
+        return int_list(&PyTuple_GET_ITEM(o, 0), PyTuple_GET_SIZE(o), arena, out);
       if (PyList_Check(o)) {
         Ref t(check(PyList_AsTuple(o)));
         return int_list(&PyTuple_GET_ITEM(t.get(), 0), PyTuple_GET_SIZE(t.get()), arena, out);
@@ -140,24 +146,31 @@ bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
 
 // "add(): argument 'other' (position 2) must be ...", without the name in front.
 std::string describe_misfit(const ArgDef& a, Py_ssize_t position, PyObject* o) {
-  const std::string name = argument_name(a), where = position < 0 ? "" : " (position " + std::to_string(position + 1) + ")";
+  const std::string name = argument_name(a),
+                    where = position < 0 ? "" : " (position " + std::to_string(position + 1) + ")";
   if (a.type == ArgType::TensorList && (PyTuple_Check(o) || PyList_Check(o)))
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(o, i);
       if (!is_tensor(item) && !(item == Py_None && a.optional))
         return "(): expected Tensor as element " + std::to_string(i) + " in argument " +
-               (position < 0 ? "'" + name + "'" : std::to_string(position)) + ", but got " + type_name(item);
+               (position < 0 ? "'" + name + "'" : std::to_string(position)) + ", but got " +
+               type_name(item);
     }
-  std::string text = "(): argument '" + name + "'" + where + " must be " + type_text(a) + ", not " + type_name(o);
-  if (a.type == ArgType::Tensor && (PyList_Check(o) || PyTuple_Check(o))) text += "; facula.tensor(...) makes a tensor of it";
-  if (a.type == ArgType::Tensor && !std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray")) text += "; facula.from_numpy(...) makes a tensor of it";
+  std::string text =
+      "(): argument '" + name + "'" + where + " must be " + type_text(a) + ", not " + type_name(o);
+  if (a.type == ArgType::Tensor && (PyList_Check(o) || PyTuple_Check(o)))
+    text += "; facula.tensor(...) makes a tensor of it";
+  if (a.type == ArgType::Tensor && !std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray"))
+    text += "; facula.from_numpy(...) makes a tensor of it";
   return text;
 }
 
 // NumPy's names for PyTorch's arguments.
 bool same_name(const char* name, const char* given) {
   if (!std::strcmp(name, given)) return true;
-  if (!std::strcmp(name, "self")) return !std::strcmp(given, "input") || !std::strcmp(given, "x") || !std::strcmp(given, "a") || !std::strcmp(given, "x1");
+  if (!std::strcmp(name, "self"))
+    return !std::strcmp(given, "input") || !std::strcmp(given, "x") || !std::strcmp(given, "a") ||
+           !std::strcmp(given, "x1");
   if (!std::strcmp(name, "dim")) return !std::strcmp(given, "axis");
   if (!std::strcmp(name, "keepdim")) return !std::strcmp(given, "keepdims");
   if (!std::strcmp(name, "other")) return !std::strcmp(given, "x2");
@@ -166,11 +179,14 @@ bool same_name(const char* name, const char* given) {
 
 }  // namespace
 
-const char* argument_name(const ArgDef& arg) { return std::strcmp(arg.name, "self") ? arg.name : "input"; }
+const char* argument_name(const ArgDef& arg) {
+  return std::strcmp(arg.name, "self") ? arg.name : "input";
+}
 
 const char* type_text(const ArgDef& arg) {
   switch (arg.type) {
-    case ArgType::Tensor: return arg.operand && std::strcmp(arg.name, "self") ? "Tensor or Number" : "Tensor";
+    case ArgType::Tensor:
+      return arg.operand && std::strcmp(arg.name, "self") ? "Tensor or Number" : "Tensor";
     case ArgType::TensorList: return "tuple of Tensors";
     case ArgType::Scalar: return "Number";
     case ArgType::Int: return "int";
@@ -203,8 +219,9 @@ std::string signature_text(const OpDef& op) {
   return s + ")";
 }
 
-bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, Py_ssize_t count, PyObject* names,
-                     ParseArena& arena, Parsed& parsed, std::string* why, int bound) {
+bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, Py_ssize_t count,
+                     PyObject* names, ParseArena& arena, Parsed& parsed, std::string* why,
+                     int bound) {
   auto misfit = [&](const ArgDef& a, Py_ssize_t position, PyObject* o) {
     if (why) *why = describe_misfit(a, position < 0 ? -1 : position - bound, o);
     return false;
@@ -217,8 +234,9 @@ bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, P
       if (why) {
         int most = -bound;
         while (most + bound < op.arg_count && !op.args[most + bound].keyword_only) ++most;
-        *why = "() takes " + std::to_string(most) + " positional argument" + (most == 1 ? "" : "s") + " but " +
-               std::to_string(given - bound) + (given - bound == 1 ? " was" : " were") + " given";
+        *why = "() takes " + std::to_string(most) + " positional argument" +
+               (most == 1 ? "" : "s") + " but " + std::to_string(given - bound) +
+               (given - bound == 1 ? " was" : " were") + " given";
       }
       return false;
     }
@@ -257,14 +275,17 @@ bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, P
         if (why) *why = std::string("() got multiple values for argument '") + name + "'";
         return false;
       }
-      if (!convert(op.args[at], value, arena, parsed.args[at])) return misfit(op.args[at], -1, value);
+      if (!convert(op.args[at], value, arena, parsed.args[at]))
+        return misfit(op.args[at], -1, value);
       seen |= 1u << at;
     }
   }
   for (int i = 0; i < op.arg_count; ++i) {
     if (seen >> i & 1) continue;
     if (!op.args[i].has_default) {
-      if (why) *why = std::string("() missing required argument '") + argument_name(op.args[i]) + "' (" + type_text(op.args[i]) + ")";
+      if (why)
+        *why = std::string("() missing required argument '") + argument_name(op.args[i]) + "' (" +
+               type_text(op.args[i]) + ")";
       return false;
     }
     parsed.args[i] = op.args[i].value;

@@ -10,8 +10,8 @@ namespace facula::python {
 // Memory for parsed lists and complex numbers during one call.
 class ParseArena {
  public:
-  // Whether a 0-dim tensor may stand for an int or a number. Tried only after the overloads that take
-  // a tensor in its place: max(x, other) against max(x, dim).
+  // Whether a 0-dim tensor may stand for an int or a number. Tried only after the overloads that
+  // take a tensor in its place: max(x, other) against max(x, dim).
   bool tensors_as_numbers = true;
 
   int64_t* ints(size_t n) {
@@ -56,11 +56,12 @@ struct Parsed {
   PyObject* out = nullptr;  // borrowed
 };
 
-// Fills `parsed` when the arguments fit the operator; otherwise says why (when `why` is given), as the
-// rest of a sentence that begins with the operator's name. `bound` arguments (the self of a method) do
-// not count as positions.
-bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, Py_ssize_t count, PyObject* names,
-                     ParseArena& arena, Parsed& parsed, std::string* why, int bound = 0);
+// Fills `parsed` when the arguments fit the operator; otherwise says why (when `why` is given), as
+// the rest of a sentence that begins with the operator's name. `bound` arguments (the self of a
+// method) do not count as positions.
+bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, Py_ssize_t count,
+                     PyObject* names, ParseArena& arena, Parsed& parsed, std::string* why,
+                     int bound = 0);
 
 std::string signature_text(const OpDef& op);
 const char* type_text(const ArgDef& arg);

@@ -24,11 +24,18 @@ class Ref {  // owns one reference
   explicit Ref(PyObject* p) : p_(p) {}
   Ref(Ref&& o) noexcept : p_(o.release()) {}
   Ref(const Ref& o) : p_(Py_XNewRef(o.p_)) {}
-  Ref& operator=(Ref o) noexcept { std::swap(p_, o.p_); return *this; }
+  Ref& operator=(Ref o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
   ~Ref() { Py_XDECREF(p_); }
   static Ref borrow(PyObject* p) { return Ref(Py_XNewRef(p)); }
   PyObject* get() const { return p_; }
-  PyObject* release() { PyObject* p = p_; p_ = nullptr; return p; }
+  PyObject* release() {
+    PyObject* p = p_;
+    p_ = nullptr;
+    return p;
+  }
   explicit operator bool() const { return p_ != nullptr; }
 
  private:
@@ -81,13 +88,14 @@ struct WithGil {
 };
 struct WithoutGil {
   PyThreadState* state = PyEval_SaveThread();
-  ~WithoutGil() { wait_for_gil([this] { PyEval_RestoreThread(state); }); }
+  ~WithoutGil() {
+    wait_for_gil([this] { PyEval_RestoreThread(state); });
+  }
 };
 
 // ---- tensors
 struct PyTensor {
-  PyObject_HEAD
-  TensorImpl* impl;  // owned, unless kOwnsPython
+  PyObject_HEAD TensorImpl* impl;  // owned, unless kOwnsPython
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -102,7 +110,9 @@ inline const Tensor& unwrap(PyObject* o) {
 }
 PyObject* wrap(Tensor t);  // the tensor's Python object, made if there is none
 PyObject* wrap_as(Tensor t, PyTypeObject* type);
-inline PyObject* wrap_or_none(const Tensor& t) { return t.defined() ? wrap(t) : Py_NewRef(Py_None); }
+inline PyObject* wrap_or_none(const Tensor& t) {
+  return t.defined() ? wrap(t) : Py_NewRef(Py_None);
+}
 PyObject* wrap_list(const std::vector<Tensor>& list);  // a tuple
 
 // ---- dtype, device, memory_format, layout, Size
@@ -137,7 +147,8 @@ Generator* generator_of(PyObject* o);
 
 // ---- operators
 void init_operators(PyObject* module);
-PyObject* call_operator(const OpDef& op, const Value* args, Destination destination, const Tensor* out);
+PyObject* call_operator(const OpDef& op, const Value* args, Destination destination,
+                        const Tensor* out);
 PyObject* results_to_python(const OpDef& op, Rets& rets);
 // Names under which operators are methods are put on the tensor type.
 void add_operator_methods(PyTypeObject* type);
@@ -145,8 +156,8 @@ void add_operator_methods(PyTypeObject* type);
 // ---- overrides
 // Nonzero when an argument's type has its own __torch_function__.
 bool has_override(PyObject* o);
-// Adds the arguments (also inside tuples and lists) that bring a __torch_function__, one of each type,
-// subclasses before their bases.
+// Adds the arguments (also inside tuples and lists) that bring a __torch_function__, one of each
+// type, subclasses before their bases.
 void collect_overloaded(PyObject* o, std::vector<PyObject*>& found);
 bool override_active();  // a TorchFunctionMode is on the stack
 PyObject* call_override(PyObject* function, PyObject* const* args, size_t count, PyObject* names,

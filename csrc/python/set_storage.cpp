@@ -171,6 +171,8 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-void init_set_storage() { add_methods(tensor_base_type, methods); }
+void init_set_storage() {
+  add_methods(tensor_base_type, methods);
+}
 
 }  // namespace facula::python

@@ -43,7 +43,8 @@ std::string describe(const SourceLocation& where) {
     return {};
   }
   const char* name = PyUnicode_AsUTF8(file.get());
-  return std::string(name ? name : "?") + ":" + std::to_string(PyCode_Addr2Line(code, where.instruction));
+  return std::string(name ? name : "?") + ":" +
+         std::to_string(PyCode_Addr2Line(code, where.instruction));
 }
 
 }  // namespace

@@ -10,16 +10,19 @@ namespace facula::python {
 namespace {
 
 struct PyStorage {
-  PyObject_HEAD
-  Storage* storage;       // owned
-  Py_ssize_t exports;     // buffers that are out; the memory must not move
-  bool resizable_before;  // what the storage goes back to after the last export
+  PyObject_HEAD Storage* storage;  // owned
+  Py_ssize_t exports;              // buffers that are out; the memory must not move
+  bool resizable_before;           // what the storage goes back to after the last export
   PyObject* weakrefs;
 };
 PyTypeObject* storage_type;
 
-PyStorage* cast(PyObject* o) { return reinterpret_cast<PyStorage*>(o); }
-Storage* self_storage(PyObject* o) { return cast(o)->storage; }
+PyStorage* cast(PyObject* o) {
+  return reinterpret_cast<PyStorage*>(o);
+}
+Storage* self_storage(PyObject* o) {
+  return cast(o)->storage;
+}
 
 PyObject* adopt_storage(PyTypeObject* type, Storage* s) {  // takes over the caller's reference
   PyObject* o = type->tp_alloc(type, 0);
@@ -120,7 +123,9 @@ PyObject* rebuild_storage(PyObject*, PyObject* args) {
 
 // ---- bytes
 
-Py_ssize_t storage_length(PyObject* o) { return Py_ssize_t(self_storage(o)->nbytes); }
+Py_ssize_t storage_length(PyObject* o) {
+  return Py_ssize_t(self_storage(o)->nbytes);
+}
 
 PyObject* read_byte(Storage* s, int64_t i) {
   if (i < 0 || i >= int64_t(s->nbytes))
@@ -131,7 +136,9 @@ PyObject* storage_item(PyObject* o, Py_ssize_t i) {
   return guarded([&] { return read_byte(self_storage(o), i); });
 }
 
-void release_parent(Storage* s) { static_cast<Storage*>(s->context)->unref(); }
+void release_parent(Storage* s) {
+  static_cast<Storage*>(s->context)->unref();
+}
 
 // The range of an index or slice; slices step by one, as their bytes are shared.
 std::pair<int64_t, int64_t> byte_range(Storage* s, PyObject* key) {
@@ -214,7 +221,9 @@ PyObject* copy_(PyObject* o, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyObject* wrap_bytes(const Tensor& t) { return wrap_storage(t->storage); }
+PyObject* wrap_bytes(const Tensor& t) {
+  return wrap_storage(t->storage);
+}
 
 PyObject* clone(PyObject* o, PyObject*) {
   return guarded([&] { return wrap_bytes(op::clone(bytes_tensor(o))); });
@@ -293,17 +302,27 @@ PyObject* storage_repr(PyObject* o) {
   });
 }
 
-PyObject* nbytes(PyObject* o, PyObject*) { return PyLong_FromSize_t(self_storage(o)->nbytes); }
-PyObject* element_size(PyObject*, PyObject*) { return PyLong_FromLong(1); }
-PyObject* data_ptr(PyObject* o, PyObject*) { return PyLong_FromVoidPtr(self_storage(o)->data); }
-PyObject* resizable(PyObject* o, PyObject*) { return PyBool_FromLong(self_storage(o)->resizable); }
+PyObject* nbytes(PyObject* o, PyObject*) {
+  return PyLong_FromSize_t(self_storage(o)->nbytes);
+}
+PyObject* element_size(PyObject*, PyObject*) {
+  return PyLong_FromLong(1);
+}
+PyObject* data_ptr(PyObject* o, PyObject*) {
+  return PyLong_FromVoidPtr(self_storage(o)->data);
+}
+PyObject* resizable(PyObject* o, PyObject*) {
+  return PyBool_FromLong(self_storage(o)->resizable);
+}
 PyObject* get_device(PyObject* o, void*) {
   return guarded([&] { return to_python(self_storage(o)->device); });
 }
 PyObject* get_is_cuda(PyObject* o, void*) {
   return PyBool_FromLong(self_storage(o)->device.is_cuda());
 }
-PyObject* get_cdata(PyObject* o, void*) { return PyLong_FromVoidPtr(self_storage(o)); }
+PyObject* get_cdata(PyObject* o, void*) {
+  return PyLong_FromVoidPtr(self_storage(o));
+}
 
 // ---- the buffer protocol, so that storages can be written to files without a copy
 
@@ -378,8 +397,12 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool is_storage(PyObject* o) { return PyObject_TypeCheck(o, storage_type); }
-Storage* storage_of(PyObject* o) { return self_storage(o); }
+bool is_storage(PyObject* o) {
+  return PyObject_TypeCheck(o, storage_type);
+}
+Storage* storage_of(PyObject* o) {
+  return self_storage(o);
+}
 
 void fix_memory(Storage* s) {
   s->resizable = false;

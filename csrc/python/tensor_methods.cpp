@@ -19,7 +19,8 @@ PyObject* overridden_property(PyObject* o, const char* name) {
 template <class F>
 PyObject* property(PyObject* o, const char* name, F&& f) {
   return guarded([&]() -> PyObject* {
-    if (Py_TYPE(o) != tensor_type && torch_function_enabled() && has_override(o)) return overridden_property(o, name);
+    if (Py_TYPE(o) != tensor_type && torch_function_enabled() && has_override(o))
+      return overridden_property(o, name);
     return f(unwrap(o));
   });
 }
@@ -30,13 +31,16 @@ struct Name {
   constexpr Name(const char (&s)[n]) { std::copy(s, s + n, text); }
 };
 
-// A subclass with its own __torch_function__ (or a mode) sees method calls too. Null when there is none.
-PyObject* overridden_method(PyObject* o, const char* name, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+// A subclass with its own __torch_function__ (or a mode) sees method calls too. Null when there is
+// none.
+PyObject* overridden_method(PyObject* o, const char* name, PyObject* const* args, Py_ssize_t n,
+                            PyObject* names) {
   std::vector<PyObject*> flat{o}, found;
   flat.insert(flat.end(), args, args + n + (names ? PyTuple_GET_SIZE(names) : 0));
   for (PyObject* a : flat) collect_overloaded(a, found);
   if (found.empty() && !override_active()) return nullptr;
-  return call_override(PyDict_GetItemString(tensor_base_type->tp_dict, name), flat.data(), size_t(n + 1), names, found);
+  return call_override(PyDict_GetItemString(tensor_base_type->tp_dict, name), flat.data(),
+                       size_t(n + 1), names, found);
 }
 bool may_be_overridden(PyObject* o) {
   return (Py_TYPE(o) != tensor_type || override_active()) && torch_function_enabled();
@@ -62,26 +66,32 @@ template <Name name, auto f>
 PyObject* keyword_arguments(PyObject* o, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     if (may_be_overridden(o)) {
-      std::vector<PyObject*> flat(&PyTuple_GET_ITEM(args, 0), &PyTuple_GET_ITEM(args, 0) + PyTuple_GET_SIZE(args));
+      std::vector<PyObject*> flat(&PyTuple_GET_ITEM(args, 0),
+                                  &PyTuple_GET_ITEM(args, 0) + PyTuple_GET_SIZE(args));
       Ref names;
       if (kwargs) {
         names = Ref(check(PySequence_Tuple(kwargs)));
         PyObject *key, *value;
         for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);) flat.push_back(value);
       }
-      if (PyObject* r = overridden_method(o, name.text, flat.data(), PyTuple_GET_SIZE(args), names.get())) return r;
+      if (PyObject* r =
+              overridden_method(o, name.text, flat.data(), PyTuple_GET_SIZE(args), names.get()))
+        return r;
     }
     return check(f(o, args, kwargs));
   });
 }
 
-#define PROPERTY(name, expression)                                                       \
-  PyObject* get_##name(PyObject* o, void*) {                                             \
-    return property(o, #name, [&]([[maybe_unused]] const Tensor& t) -> PyObject* { return expression; }); \
+#define PROPERTY(name, expression)                                                              \
+  PyObject* get_##name(PyObject* o, void*) {                                                    \
+    return property(o, #name,                                                                   \
+                    [&]([[maybe_unused]] const Tensor& t) -> PyObject* { return expression; }); \
   }
 
 Tensor matrix_transpose(const Tensor& t, const char* name) {
-  if (t.dim() < 2) runtime_error("tensor.", name, " is only supported on matrices or batches of matrices. Got ", t.dim(), "-D tensor.");
+  if (t.dim() < 2)
+    runtime_error("tensor.", name, " is only supported on matrices or batches of matrices. Got ",
+                  t.dim(), "-D tensor.");
   return op::transpose(t, -2, -1);
 }
 Tensor reverse_dims(const Tensor& t) {
@@ -90,14 +100,19 @@ Tensor reverse_dims(const Tensor& t) {
   return op::permute(t, order);
 }
 Tensor hermitian(const Tensor& t) {
-  if (t.dim() != 2 && t.dim() != 0) runtime_error("tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(), "-D tensor. For batches of matrices, consider using tensor.mH");
+  if (t.dim() != 2 && t.dim() != 0)
+    runtime_error("tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(),
+                  "-D tensor. For batches of matrices, consider using tensor.mH");
   return t.dim() ? op::conj(op::transpose(t, 0, 1)) : op::conj(t);
 }
 
 NodeRef valid_grad_fn(const Tensor& t) {
   if (t->flags & kNoGradView && t->base && t->base->keys & kKeyGrad && t->made_at != t.version())
-    runtime_error("A view was created in no_grad mode and its base or another view of its base has been modified inplace "
-                  "with grad mode enabled. The history of this view is not known; make the view outside of the no_grad block.");
+    runtime_error(
+        "A view was created in no_grad mode and its base or another view of its base has been "
+        "modified inplace "
+        "with grad mode enabled. The history of this view is not known; make the view outside of "
+        "the no_grad block.");
   return grad_fn_of(t);
 }
 
@@ -109,9 +124,12 @@ Tensor grad_of(const Tensor& t) {
   if (t->autograd && t->autograd->grad.defined()) return t->autograd->grad;
   if (t.needs_grad() && !is_leaf(t) && !t->autograd->retain_cell)
     check(PyErr_WarnEx(PyExc_UserWarning,
-                       "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
-                       "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
-                       "Tensor, use .retain_grad() on the non-leaf Tensor.", 1));
+                       "The .grad attribute of a Tensor that is not a leaf Tensor is being "
+                       "accessed. Its .grad attribute won't be "
+                       "populated during autograd.backward(). If you indeed want the .grad field "
+                       "to be populated for a non-leaf "
+                       "Tensor, use .retain_grad() on the non-leaf Tensor.",
+                       1));
   return Tensor();
 }
 
@@ -152,63 +170,88 @@ PyObject* get_data(PyObject* o, void*) {
 
 // x.data = y: this tensor takes over y's memory, its history stays.
 int set_data(PyObject* o, PyObject* value, void*) {
-  return guarded([&]() -> int {
-    if (!value || !is_tensor(value)) type_error("Variable data has to be a tensor, but got ", value ? Py_TYPE(value)->tp_name : "nothing");
-    const Tensor& t = unwrap(o);
-    const Tensor& v = unwrap(value);
-    if (v.is(t)) return 0;
-    if (requires_grad(t) && !is_differentiable_dtype(v.dtype()))
-      runtime_error("data set to a tensor that requires gradients must be floating point or complex dtype, got ", v.dtype());
-    v->storage->retain();
-    Storage* old = t->storage;
-    t->storage = v->storage;
-    t->dtype = v->dtype;
-    t->device = v->device;
-    t->keys = uint8_t((t->keys & ~(kKeyCuda | kKeyMeta)) | (v->keys & (kKeyCuda | kKeyMeta)));
-    t->offset = v->offset;
-    t->set_geometry(v.sizes(), v.strides());
-    old->unref();
-    return 0;
-  }, -1);
+  return guarded(
+      [&]() -> int {
+        if (!value || !is_tensor(value))
+          type_error("Variable data has to be a tensor, but got ",
+                     value ? Py_TYPE(value)->tp_name : "nothing");
+        const Tensor& t = unwrap(o);
+        const Tensor& v = unwrap(value);
+        if (v.is(t)) return 0;
+        if (requires_grad(t) && !is_differentiable_dtype(v.dtype()))
+          runtime_error(
+              "data set to a tensor that requires gradients must be floating point or complex "
+              "dtype, got ",
+              v.dtype());
+        v->storage->retain();
+        Storage* old = t->storage;
+        t->storage = v->storage;
+        t->dtype = v->dtype;
+        t->device = v->device;
+        t->keys = uint8_t((t->keys & ~(kKeyCuda | kKeyMeta)) | (v->keys & (kKeyCuda | kKeyMeta)));
+        t->offset = v->offset;
+        t->set_geometry(v.sizes(), v.strides());
+        old->unref();
+        return 0;
+      },
+      -1);
 }
 
 int set_grad(PyObject* o, PyObject* value, void*) {
-  return guarded([&]() -> int {
-    const Tensor& t = unwrap(o);
-    if (!value || value == Py_None) {
-      if (t->autograd) t->autograd->grad.reset();
-      return 0;
-    }
-    if (!is_tensor(value)) type_error("assigned grad expected to be a Tensor or None but got grad of type ", Py_TYPE(value)->tp_name);
-    const Tensor& g = unwrap(value);
-    if (g.is(t)) runtime_error("can't assign Variable as its own grad");
-    if (!same(g.sizes(), t.sizes()))
-      runtime_error("assigned grad has data of a different size: the tensor has shape ", t.sizes(), " and the gradient ", g.sizes());
-    if (g.dtype() != t.dtype()) runtime_error("assigned grad has data of a different type: the tensor is ", t.dtype(), " and the gradient ", g.dtype());
-    if (g.device() != t.device()) runtime_error("assigned grad has data located on a different device");
-    ensure_autograd(t).grad = g;
-    return 0;
-  }, -1);
+  return guarded(
+      [&]() -> int {
+        const Tensor& t = unwrap(o);
+        if (!value || value == Py_None) {
+          if (t->autograd) t->autograd->grad.reset();
+          return 0;
+        }
+        if (!is_tensor(value))
+          type_error("assigned grad expected to be a Tensor or None but got grad of type ",
+                     Py_TYPE(value)->tp_name);
+        const Tensor& g = unwrap(value);
+        if (g.is(t)) runtime_error("can't assign Variable as its own grad");
+        if (!same(g.sizes(), t.sizes()))
+          runtime_error("assigned grad has data of a different size: the tensor has shape ",
+                        t.sizes(), " and the gradient ", g.sizes());
+        if (g.dtype() != t.dtype())
+          runtime_error("assigned grad has data of a different type: the tensor is ", t.dtype(),
+                        " and the gradient ", g.dtype());
+        if (g.device() != t.device())
+          runtime_error("assigned grad has data located on a different device");
+        ensure_autograd(t).grad = g;
+        return 0;
+      },
+      -1);
 }
 
 int set_requires(PyObject* o, PyObject* value, void*) {
-  return guarded([&]() -> int {
-    if (!value || !PyBool_Check(value)) raise_python(PyExc_RuntimeError, "requires_grad must be a bool");
-    set_requires_grad(unwrap(o), value == Py_True);
-    return 0;
-  }, -1);
+  return guarded(
+      [&]() -> int {
+        if (!value || !PyBool_Check(value))
+          raise_python(PyExc_RuntimeError, "requires_grad must be a bool");
+        set_requires_grad(unwrap(o), value == Py_True);
+        return 0;
+      },
+      -1);
 }
 
 int set_part(PyObject* o, PyObject* value, bool real) {
-  return guarded([&]() -> int {
-    Tensor part = real ? (unwrap(o).is_complex() ? op::real(unwrap(o)) : unwrap(o)) : op::imag(unwrap(o));
-    if (is_tensor(value)) op::copy_(part, unwrap(value));
-    else op::fill_(part, scalar_of(value));
-    return 0;
-  }, -1);
+  return guarded(
+      [&]() -> int {
+        Tensor part =
+            real ? (unwrap(o).is_complex() ? op::real(unwrap(o)) : unwrap(o)) : op::imag(unwrap(o));
+        if (is_tensor(value)) op::copy_(part, unwrap(value));
+        else op::fill_(part, scalar_of(value));
+        return 0;
+      },
+      -1);
 }
-int set_real(PyObject* o, PyObject* v, void*) { return set_part(o, v, true); }
-int set_imag(PyObject* o, PyObject* v, void*) { return set_part(o, v, false); }
+int set_real(PyObject* o, PyObject* v, void*) {
+  return set_part(o, v, true);
+}
+int set_imag(PyObject* o, PyObject* v, void*) {
+  return set_part(o, v, false);
+}
 
 // ---- methods
 
@@ -231,18 +274,34 @@ PyObject* stride(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* nam
     return PyLong_FromLongLong(t.stride(index_of(args[0])));
   });
 }
-PyObject* dim(PyObject* o, PyObject*) { return PyLong_FromLongLong(unwrap(o).dim()); }
-PyObject* numel(PyObject* o, PyObject*) { return PyLong_FromLongLong(unwrap(o).numel()); }
-PyObject* storage_offset(PyObject* o, PyObject*) { return PyLong_FromLongLong(unwrap(o).offset()); }
-PyObject* element_size(PyObject* o, PyObject*) { return PyLong_FromSize_t(unwrap(o).item_size()); }
+PyObject* dim(PyObject* o, PyObject*) {
+  return PyLong_FromLongLong(unwrap(o).dim());
+}
+PyObject* numel(PyObject* o, PyObject*) {
+  return PyLong_FromLongLong(unwrap(o).numel());
+}
+PyObject* storage_offset(PyObject* o, PyObject*) {
+  return PyLong_FromLongLong(unwrap(o).offset());
+}
+PyObject* element_size(PyObject* o, PyObject*) {
+  return PyLong_FromSize_t(unwrap(o).item_size());
+}
 PyObject* data_ptr(PyObject* o, PyObject*) {
   const Tensor& t = unwrap(o);
   return PyLong_FromVoidPtr(t->storage->data ? t.data() : nullptr);
 }
-PyObject* is_view(PyObject* o, PyObject*) { return PyBool_FromLong(unwrap(o)->base != nullptr); }
-PyObject* is_inference(PyObject* o, PyObject*) { return PyBool_FromLong(unwrap(o)->flags & kInference); }
-PyObject* is_complex_(PyObject* o, PyObject*) { return PyBool_FromLong(unwrap(o).is_complex()); }
-PyObject* is_floating_(PyObject* o, PyObject*) { return PyBool_FromLong(unwrap(o).is_floating()); }
+PyObject* is_view(PyObject* o, PyObject*) {
+  return PyBool_FromLong(unwrap(o)->base != nullptr);
+}
+PyObject* is_inference(PyObject* o, PyObject*) {
+  return PyBool_FromLong(unwrap(o)->flags & kInference);
+}
+PyObject* is_complex_(PyObject* o, PyObject*) {
+  return PyBool_FromLong(unwrap(o).is_complex());
+}
+PyObject* is_floating_(PyObject* o, PyObject*) {
+  return PyBool_FromLong(unwrap(o).is_floating());
+}
 PyObject* is_signed_(PyObject* o, PyObject*) {
   DType d = unwrap(o).dtype();
   return PyBool_FromLong(d != DType::Bool && !is_unsigned(d));
@@ -256,23 +315,34 @@ PyObject* is_contiguous(PyObject* o, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"memory_format", nullptr};
     PyObject* format = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(names), &format)) throw PythonError{};
-    if (format && !is_memory_format(format)) type_error("memory_format must be facula.memory_format, not ", Py_TYPE(format)->tp_name);
-    return PyBool_FromLong(unwrap(o).is_contiguous(format ? memory_format_of(format) : MemoryFormat::Contiguous));
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(names), &format))
+      throw PythonError{};
+    if (format && !is_memory_format(format))
+      type_error("memory_format must be facula.memory_format, not ", Py_TYPE(format)->tp_name);
+    return PyBool_FromLong(
+        unwrap(o).is_contiguous(format ? memory_format_of(format) : MemoryFormat::Contiguous));
   });
 }
 
 PyObject* item(PyObject* o, PyObject*) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = unwrap(o);
-    if (t.numel() != 1) runtime_error("a Tensor with ", t.numel(), " elements cannot be converted to Scalar: item() needs exactly one element, the shape is ", t.sizes());
+    if (t.numel() != 1)
+      runtime_error("a Tensor with ", t.numel(),
+                    " elements cannot be converted to Scalar: item() needs exactly one element, "
+                    "the shape is ",
+                    t.sizes());
     return to_python(read_item(t));
   });
 }
 
 PyObject* complex(PyObject* o, PyObject*) {
   const Tensor& t = unwrap(o);
-  if (t.numel() != 1) value_error("only one element tensors can be converted to Python scalars (complex() of a tensor of shape ", t.sizes(), ")");
+  if (t.numel() != 1)
+    value_error(
+        "only one element tensors can be converted to Python scalars (complex() of a tensor of "
+        "shape ",
+        t.sizes(), ")");
   const Complex<double> c = read_item(t).to_complex();
   return PyComplex_FromDoubles(c.re, c.im);
 }
@@ -281,7 +351,8 @@ PyObject* nested_list(const Tensor& t, int64_t d, const char* p) {
   if (d == t.dim()) return to_python(Scalar::load(t.dtype(), p));
   int64_t n = t.sizes()[d], step = t.strides()[d] * int64_t(t.item_size());
   Ref list(check(PyList_New(Py_ssize_t(n))));
-  for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), Py_ssize_t(i), check(nested_list(t, d + 1, p + i * step)));
+  for (int64_t i = 0; i < n; ++i)
+    PyList_SET_ITEM(list.get(), Py_ssize_t(i), check(nested_list(t, d + 1, p + i * step)));
   return list.release();
 }
 PyObject* tolist(PyObject* o, PyObject*) {
@@ -297,7 +368,8 @@ PyObject* requires_grad_(PyObject* o, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     static const char* names[] = {"requires_grad", nullptr};
     int on = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p", const_cast<char**>(names), &on)) throw PythonError{};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p", const_cast<char**>(names), &on))
+      throw PythonError{};
     set_requires_grad(unwrap(o), on);
     return Py_NewRef(o);
   });
@@ -312,10 +384,12 @@ PyObject* retain_grad_(PyObject* o, PyObject*) {
 // ---- conversion
 
 Tensor converted(const Tensor& t, DType dtype, Device device, bool copy, MemoryFormat format) {
-  if (device.type != DeviceType::None && device.is_cuda() && device.index < 0) device = current_cuda_device();
+  if (device.type != DeviceType::None && device.is_cuda() && device.index < 0)
+    device = current_cuda_device();
   bool same_dtype = dtype == DType::None || dtype == t.dtype();
   bool same_device = device.type == DeviceType::None || device == t.device();
-  bool same_format = format == MemoryFormat::None || format == MemoryFormat::Preserve || t.is_contiguous(format);
+  bool same_format =
+      format == MemoryFormat::None || format == MemoryFormat::Preserve || t.is_contiguous(format);
   if (same_dtype && same_device && same_format && !copy) return t;
   return op::_to_copy(t, dtype, device, format);
 }
@@ -340,15 +414,22 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
       else type_error("to(): expected a dtype, a device or a tensor, got ", Py_TYPE(a)->tp_name);
     };
     if (n == 0 && (!names || PyTuple_GET_SIZE(names) == 0))
-      raise_python(PyExc_TypeError, "to() received an invalid combination of arguments: expected a dtype, a device or a tensor");
+      raise_python(PyExc_TypeError,
+                   "to() received an invalid combination of arguments: expected a dtype, a device "
+                   "or a tensor");
     for (Py_ssize_t i = 0; i < n; ++i) take(args[i]);
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k) {
       const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k));
       PyObject* a = args[n + k];
       if (!std::strcmp(name, "copy")) copy = PyObject_IsTrue(a);
       else if (!std::strcmp(name, "non_blocking")) continue;
-      else if (!std::strcmp(name, "memory_format") || !std::strcmp(name, "dtype") || !std::strcmp(name, "device") || !std::strcmp(name, "tensor") || !std::strcmp(name, "other")) take(a);
-      else raise_python(PyExc_TypeError, std::string("to() got an unexpected keyword argument '") + name + "'");
+      else if (!std::strcmp(name, "memory_format") || !std::strcmp(name, "dtype") ||
+               !std::strcmp(name, "device") || !std::strcmp(name, "tensor") ||
+               !std::strcmp(name, "other"))
+        take(a);
+      else
+        raise_python(PyExc_TypeError,
+                     std::string("to() got an unexpected keyword argument '") + name + "'");
     }
     Tensor r = converted(unwrap(o), dtype, device, copy, format);
     return r.is(unwrap(o)) ? Py_NewRef(o) : wrap(r);
@@ -359,13 +440,18 @@ PyObject* to_dtype(PyObject* o, DType d, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"memory_format", nullptr};
     PyObject* format = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(names), &format)) throw PythonError{};
-    Tensor r = converted(unwrap(o), d, kNoDevice, false, format && is_memory_format(format) ? memory_format_of(format) : MemoryFormat::None);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(names), &format))
+      throw PythonError{};
+    Tensor r = converted(
+        unwrap(o), d, kNoDevice, false,
+        format && is_memory_format(format) ? memory_format_of(format) : MemoryFormat::None);
     return r.is(unwrap(o)) ? Py_NewRef(o) : wrap(r);
   });
 }
-#define CONVERSION(name, d) \
-  PyObject* name(PyObject* o, PyObject* args, PyObject* kwargs) { return to_dtype(o, DType::d, args, kwargs); }
+#define CONVERSION(name, d)                                       \
+  PyObject* name(PyObject* o, PyObject* args, PyObject* kwargs) { \
+    return to_dtype(o, DType::d, args, kwargs);                   \
+  }
 CONVERSION(to_float, Float32)
 CONVERSION(to_double, Float64)
 CONVERSION(to_half, Float16)
@@ -389,7 +475,9 @@ PyObject* cuda(PyObject* o, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"device", "non_blocking", "memory_format", nullptr};
     PyObject *where = nullptr, *blocking = nullptr, *format = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOO", const_cast<char**>(names), &where, &blocking, &format)) throw PythonError{};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOO", const_cast<char**>(names), &where,
+                                     &blocking, &format))
+      throw PythonError{};
     Device d = where && where != Py_None ? device_of(where) : Device{DeviceType::CUDA, -1};
     if (!d.is_cuda()) runtime_error("Invalid device, must be cuda device, got ", d);
     Tensor r = converted(unwrap(o), DType::None, d, false, MemoryFormat::None);
@@ -400,7 +488,8 @@ PyObject* cuda(PyObject* o, PyObject* args, PyObject* kwargs) {
 PyObject* as_subclass(PyObject* o, PyObject* cls) {
   return guarded([&] {
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject*)cls, tensor_base_type))
-      type_error("as_subclass(): cls must inherit from Tensor, but ", PyType_Check(cls) ? ((PyTypeObject*)cls)->tp_name : "it", " does not");
+      type_error("as_subclass(): cls must inherit from Tensor, but ",
+                 PyType_Check(cls) ? ((PyTypeObject*)cls)->tp_name : "it", " does not");
     return wrap_as(op::alias(unwrap(o)), (PyTypeObject*)cls);
   });
 }
@@ -410,9 +499,12 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"cls", "data", "require_grad", nullptr};
     PyObject *cls, *data;
     int grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p", const_cast<char**>(names), &cls, &data, &grad)) throw PythonError{};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p", const_cast<char**>(names), &cls, &data,
+                                     &grad))
+      throw PythonError{};
     if (!PyType_Check(cls)) type_error("cls must be a type (got ", Py_TYPE(cls)->tp_name, ")");
-    if (!PyType_IsSubtype((PyTypeObject*)cls, tensor_base_type)) type_error("cls must be a subclass of facula.Tensor");
+    if (!PyType_IsSubtype((PyTypeObject*)cls, tensor_base_type))
+      type_error("cls must be a subclass of facula.Tensor");
     if (!is_tensor(data)) type_error("data must be a Tensor, got ", Py_TYPE(data)->tp_name);
     Tensor t = detach_tensor(unwrap(data));
     if (grad) set_requires_grad(t, true);
@@ -428,7 +520,8 @@ PyObject* resize_(PyObject* o, PyObject* args, PyObject*) {
     PyObject* list = first && PySequence_Check(first) && !is_tensor(first) ? first : args;
     Ref sizes(check(PySequence_Tuple(list)));
     Dims dims;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.get()); ++i) dims.push_back(index_of(PyTuple_GET_ITEM(sizes.get(), i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.get()); ++i)
+      dims.push_back(index_of(PyTuple_GET_ITEM(sizes.get(), i)));
     if (!same(dims, t.sizes())) resize_tensor(t, dims);
     return Py_NewRef(o);
   });
@@ -444,58 +537,95 @@ PyObject* convert_array(PyObject* array) {
 
 #define GETTER(name, doc) {#name, get_##name, nullptr, doc, nullptr}
 PyGetSetDef tensor_properties[] = {
-    GETTER(shape, "The sizes of the dimensions."), GETTER(dtype, "The type of the elements."),
-    GETTER(device, "Where the tensor lives."), GETTER(layout, "Always facula.strided."),
-    GETTER(ndim, "How many dimensions."), GETTER(itemsize, "Bytes of one element."), GETTER(nbytes, "Bytes of all elements."),
-    GETTER(T, "All dimensions reversed."), GETTER(mT, "The last two dimensions exchanged."),
-    GETTER(H, "The conjugate transposed matrix."), GETTER(mH, "mT of the conjugate."),
-    GETTER(is_cuda, "True on a CUDA device."), GETTER(is_cpu, "True in host memory."), GETTER(is_meta, "True without memory."),
+    GETTER(shape, "The sizes of the dimensions."),
+    GETTER(dtype, "The type of the elements."),
+    GETTER(device, "Where the tensor lives."),
+    GETTER(layout, "Always facula.strided."),
+    GETTER(ndim, "How many dimensions."),
+    GETTER(itemsize, "Bytes of one element."),
+    GETTER(nbytes, "Bytes of all elements."),
+    GETTER(T, "All dimensions reversed."),
+    GETTER(mT, "The last two dimensions exchanged."),
+    GETTER(H, "The conjugate transposed matrix."),
+    GETTER(mH, "mT of the conjugate."),
+    GETTER(is_cuda, "True on a CUDA device."),
+    GETTER(is_cpu, "True in host memory."),
+    GETTER(is_meta, "True without memory."),
     GETTER(is_leaf, "True when no operation made this tensor under autograd."),
     {"requires_grad", get_requires_grad, set_requires, "True when gradients are wanted.", nullptr},
-    GETTER(_version, "How often the memory was written in place."), GETTER(_base, "The tensor this one is a view of."),
-    GETTER(grad_fn, "The node that made this tensor."), {"grad", get_grad, set_grad, "The gradient, or None.", nullptr},
-    {"_grad", get_grad, set_grad, nullptr, nullptr}, {"_grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
-    GETTER(output_nr, "Which output of grad_fn this is."), GETTER(retains_grad, "True after retain_grad()."),
+    GETTER(_version, "How often the memory was written in place."),
+    GETTER(_base, "The tensor this one is a view of."),
+    GETTER(grad_fn, "The node that made this tensor."),
+    {"grad", get_grad, set_grad, "The gradient, or None.", nullptr},
+    {"_grad", get_grad, set_grad, nullptr, nullptr},
+    {"_grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
+    GETTER(output_nr, "Which output of grad_fn this is."),
+    GETTER(retains_grad, "True after retain_grad()."),
     {"data", get_data, set_data, "The same memory without history.", nullptr},
-    {"real", get_real, set_real, "The real part.", nullptr}, {"imag", get_imag, set_imag, "The imaginary part.", nullptr},
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, "The attributes of this one object.", nullptr},
-    {"is_sparse", get_never, nullptr, nullptr, nullptr}, {"is_sparse_csr", get_never, nullptr, nullptr, nullptr},
-    {"is_quantized", get_never, nullptr, nullptr, nullptr}, {"is_mps", get_never, nullptr, nullptr, nullptr},
-    {"is_nested", get_never, nullptr, nullptr, nullptr}, {"is_mkldnn", get_never, nullptr, nullptr, nullptr},
-    {"is_xpu", get_never, nullptr, nullptr, nullptr}, {"is_vulkan", get_never, nullptr, nullptr, nullptr},
-    {"is_ipu", get_never, nullptr, nullptr, nullptr}, {"is_maia", get_never, nullptr, nullptr, nullptr},
-    {"is_xla", get_never, nullptr, nullptr, nullptr}, {"is_mtia", get_never, nullptr, nullptr, nullptr},
+    {"real", get_real, set_real, "The real part.", nullptr},
+    {"imag", get_imag, set_imag, "The imaginary part.", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict,
+     "The attributes of this one object.", nullptr},
+    {"is_sparse", get_never, nullptr, nullptr, nullptr},
+    {"is_sparse_csr", get_never, nullptr, nullptr, nullptr},
+    {"is_quantized", get_never, nullptr, nullptr, nullptr},
+    {"is_mps", get_never, nullptr, nullptr, nullptr},
+    {"is_nested", get_never, nullptr, nullptr, nullptr},
+    {"is_mkldnn", get_never, nullptr, nullptr, nullptr},
+    {"is_xpu", get_never, nullptr, nullptr, nullptr},
+    {"is_vulkan", get_never, nullptr, nullptr, nullptr},
+    {"is_ipu", get_never, nullptr, nullptr, nullptr},
+    {"is_maia", get_never, nullptr, nullptr, nullptr},
+    {"is_xla", get_never, nullptr, nullptr, nullptr},
+    {"is_mtia", get_never, nullptr, nullptr, nullptr},
     {}};
 
 #define PLAIN(name, f, doc) {name, no_arguments<name, f>, METH_NOARGS, doc}
-#define FAST(name, f, doc) {name, (PyCFunction)(void*)fast_arguments<name, f>, METH_FASTCALL | METH_KEYWORDS, doc}
-#define KEYWORDS(name, f, doc) {name, (PyCFunction)(void*)keyword_arguments<name, f>, METH_VARARGS | METH_KEYWORDS, doc}
+#define FAST(name, f, doc) \
+  {name, (PyCFunction)(void*)fast_arguments<name, f>, METH_FASTCALL | METH_KEYWORDS, doc}
+#define KEYWORDS(name, f, doc) \
+  {name, (PyCFunction)(void*)keyword_arguments<name, f>, METH_VARARGS | METH_KEYWORDS, doc}
 PyMethodDef tensor_methods[] = {
-    FAST("size", size, "All sizes, or that of one dimension."), FAST("stride", stride, "All strides, or that of one dimension."),
+    FAST("size", size, "All sizes, or that of one dimension."),
+    FAST("stride", stride, "All strides, or that of one dimension."),
     FAST("to", to, "This tensor in another dtype, on another device or in another memory format."),
-    PLAIN("dim", dim, "How many dimensions."), PLAIN("ndimension", dim, "How many dimensions."),
-    PLAIN("numel", numel, "How many elements."), PLAIN("nelement", numel, "How many elements."),
+    PLAIN("dim", dim, "How many dimensions."),
+    PLAIN("ndimension", dim, "How many dimensions."),
+    PLAIN("numel", numel, "How many elements."),
+    PLAIN("nelement", numel, "How many elements."),
     PLAIN("storage_offset", storage_offset, "Position of the first element in the storage."),
     PLAIN("element_size", element_size, "Bytes of one element."),
     PLAIN("data_ptr", data_ptr, "Address of the first element."),
-    PLAIN("_is_view", is_view, nullptr), PLAIN("is_inference", is_inference, "True when made in inference mode."),
+    PLAIN("_is_view", is_view, nullptr),
+    PLAIN("is_inference", is_inference, "True when made in inference mode."),
     PLAIN("is_complex", is_complex_, "True for complex dtypes."),
     PLAIN("is_floating_point", is_floating_, "True for floating-point dtypes."),
     PLAIN("is_signed", is_signed_, "True when negative numbers can be held."),
     PLAIN("get_device", device_number, "The CUDA index, or -1."),
-    KEYWORDS("is_contiguous", is_contiguous, "True when the memory is in the order of the dimensions."),
+    KEYWORDS("is_contiguous", is_contiguous,
+             "True when the memory is in the order of the dimensions."),
     PLAIN("__complex__", complex, nullptr),
     PLAIN("item", item, "The only element as a Python number."),
     PLAIN("tolist", tolist, "The elements as nested lists."),
     KEYWORDS("requires_grad_", requires_grad_, "Sets requires_grad and returns the tensor."),
     PLAIN("retain_grad", retain_grad_, "Keeps .grad although this is no leaf."),
-    KEYWORDS("float", to_float, "As float32."), KEYWORDS("double", to_double, "As float64."), KEYWORDS("half", to_half, "As float16."),
-    KEYWORDS("bfloat16", to_bfloat16, "As bfloat16."), KEYWORDS("long", to_long, "As int64."), KEYWORDS("int", to_int, "As int32."),
-    KEYWORDS("short", to_short, "As int16."), KEYWORDS("char", to_char, "As int8."), KEYWORDS("byte", to_byte, "As uint8."),
-    KEYWORDS("bool", to_bool, "As bool."), KEYWORDS("cfloat", to_cfloat, "As complex64."), KEYWORDS("cdouble", to_cdouble, "As complex128."),
-    KEYWORDS("cpu", cpu, "A copy in host memory, or the tensor itself."), KEYWORDS("cuda", cuda, "A copy on a CUDA device."),
+    KEYWORDS("float", to_float, "As float32."),
+    KEYWORDS("double", to_double, "As float64."),
+    KEYWORDS("half", to_half, "As float16."),
+    KEYWORDS("bfloat16", to_bfloat16, "As bfloat16."),
+    KEYWORDS("long", to_long, "As int64."),
+    KEYWORDS("int", to_int, "As int32."),
+    KEYWORDS("short", to_short, "As int16."),
+    KEYWORDS("char", to_char, "As int8."),
+    KEYWORDS("byte", to_byte, "As uint8."),
+    KEYWORDS("bool", to_bool, "As bool."),
+    KEYWORDS("cfloat", to_cfloat, "As complex64."),
+    KEYWORDS("cdouble", to_cdouble, "As complex128."),
+    KEYWORDS("cpu", cpu, "A copy in host memory, or the tensor itself."),
+    KEYWORDS("cuda", cuda, "A copy on a CUDA device."),
     {"as_subclass", as_subclass, METH_O, "The same memory as an object of a subclass."},
-    {"_make_subclass", (PyCFunction)(void*)make_subclass, METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"_make_subclass", (PyCFunction)(void*)make_subclass,
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
     KEYWORDS("resize_", resize_, "Changes the shape, growing the storage when needed."),
     {}};
 

@@ -7,7 +7,7 @@ namespace facula::python {
 extern PyGetSetDef tensor_properties[];
 extern PyMethodDef tensor_methods[];
 
-Scalar read_item(const Tensor& t);        // one element, from any device
+Scalar read_item(const Tensor& t);         // one element, from any device
 PyObject* convert_array(PyObject* array);  // an ndarray as a tensor object
 
 int traverse_autograd(AutogradMeta* meta, visitproc visit, void* arg);

@@ -1,6 +1,6 @@
 // facula.Tensor: one heap type. Identity is kept: while a tensor lives, it has at most one Python
-// object, and an object with attributes of its own outlives its last Python reference as long as C++
-// (a graph, another tensor's .grad) still holds the tensor.
+// object, and an object with attributes of its own outlives its last Python reference as long as
+// C++ (a graph, another tensor's .grad) still holds the tensor.
 #include <cstring>
 
 #include "op/elementwise.h"
@@ -14,7 +14,9 @@ PyTypeObject* tensor_type = nullptr;
 
 namespace {
 
-PyTensor* cast(PyObject* o) { return reinterpret_cast<PyTensor*>(o); }
+PyTensor* cast(PyObject* o) {
+  return reinterpret_cast<PyTensor*>(o);
+}
 
 bool has_own_state(PyObject* o) {
   if (Py_TYPE(o) != tensor_type) return true;
@@ -61,7 +63,8 @@ int tensor_clear(PyObject* o) {
   PyTensor* self = cast(o);
   Py_CLEAR(self->dict);
   TensorImpl* impl = self->impl;
-  if (impl && !(impl->flags & kOwnsPython) && impl->refs.load() == 1 && impl->autograd) clear_autograd_hooks(impl->autograd);
+  if (impl && !(impl->flags & kOwnsPython) && impl->refs.load() == 1 && impl->autograd)
+    clear_autograd_hooks(impl->autograd);
   return 0;
 }
 
@@ -84,24 +87,30 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
         if (type == tensor_type) return wrap(t);
       } else if (n == 1 && is_size(first)) {
         Dims sizes;
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first); ++i) sizes.push_back(index_of(PyTuple_GET_ITEM(first, i)));
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first); ++i)
+          sizes.push_back(index_of(PyTuple_GET_ITEM(first, i)));
         t = empty_tensor(sizes, default_dtype(), device);
       } else if (is_index(first) && !PyBool_Check(first)) {
         Dims sizes;
         for (Py_ssize_t i = 0; i < n; ++i) sizes.push_back(index_of(PyTuple_GET_ITEM(args, i)));
         t = empty_tensor(sizes, default_dtype(), device);
       } else if (n == 1) {
-        if (!PySequence_Check(first)) type_error("new(): data must be a sequence (got ", Py_TYPE(first)->tp_name, ")");
+        if (!PySequence_Check(first))
+          type_error("new(): data must be a sequence (got ", Py_TYPE(first)->tp_name, ")");
         t = tensor_from_data(first, default_dtype(), device);
       } else {
-        type_error("new() received an invalid combination of arguments; expected sizes, a sequence or a tensor");
+        type_error(
+            "new() received an invalid combination of arguments; expected sizes, a sequence or a "
+            "tensor");
       }
     }
     return wrap_as(t, type);
   });
 }
 
-int tensor_init(PyObject*, PyObject*, PyObject*) { return 0; }
+int tensor_init(PyObject*, PyObject*, PyObject*) {
+  return 0;
+}
 
 PyObject* tensor_repr(PyObject* o) {
   static PyObject* text = import_attribute("facula._tensor_str", "_str");
@@ -109,7 +118,9 @@ PyObject* tensor_repr(PyObject* o) {
   return PyObject_CallOneArg(text, o);
 }
 
-Py_hash_t tensor_hash(PyObject* o) { return Py_hash_t(reinterpret_cast<uintptr_t>(o) >> 4); }
+Py_hash_t tensor_hash(PyObject* o) {
+  return Py_hash_t(reinterpret_cast<uintptr_t>(o) >> 4);
+}
 
 Py_ssize_t tensor_length(PyObject* o) {
   const Tensor& t = unwrap(o);
@@ -128,33 +139,44 @@ PyObject* tensor_iter(PyObject* o) {
   return guarded([&] {
     const Tensor& t = unwrap(o);
     if (t.dim() == 0) type_error("iteration over a 0-d tensor");
-    Ref list(has_override(o) && torch_function_enabled() ? check(PyObject_CallMethod(o, "unbind", nullptr)) : wrap_list(op::unbind(t, 0)));
+    Ref list(has_override(o) && torch_function_enabled()
+                 ? check(PyObject_CallMethod(o, "unbind", nullptr))
+                 : wrap_list(op::unbind(t, 0)));
     return check(PyObject_GetIter(list.get()));
   });
 }
 
 int tensor_bool(PyObject* o) {
-  return guarded([&]() -> int {
-    const Tensor& t = unwrap(o);
-    if (t.numel() != 1)
-      runtime_error("Boolean value of Tensor with ", t.numel() == 0 ? "no values" : "more than one value",
-                    " is ambiguous: the shape is ", t.sizes(), ". Use .any() or .all()");
-    return read_item(t).to<bool>();
-  }, -1);
+  return guarded(
+      [&]() -> int {
+        const Tensor& t = unwrap(o);
+        if (t.numel() != 1)
+          runtime_error("Boolean value of Tensor with ",
+                        t.numel() == 0 ? "no values" : "more than one value",
+                        " is ambiguous: the shape is ", t.sizes(), ". Use .any() or .all()");
+        return read_item(t).to<bool>();
+      },
+      -1);
 }
 
 int tensor_contains(PyObject* o, PyObject* value) {
-  return guarded([&]() -> int {
-    if (!is_tensor(value) && !is_number(value))
-      runtime_error("Tensor.__contains__ only supports Tensor or scalar, but you passed in a ", Py_TYPE(value)->tp_name, ".");
-    Tensor hit = is_tensor(value) ? op::eq(unwrap(o), unwrap(value)) : op::eq(unwrap(o), scalar_of(value));
-    return read_item(op::any(hit)).to<bool>();
-  }, -1);
+  return guarded(
+      [&]() -> int {
+        if (!is_tensor(value) && !is_number(value))
+          runtime_error("Tensor.__contains__ only supports Tensor or scalar, but you passed in a ",
+                        Py_TYPE(value)->tp_name, ".");
+        Tensor hit = is_tensor(value) ? op::eq(unwrap(o), unwrap(value))
+                                      : op::eq(unwrap(o), scalar_of(value));
+        return read_item(op::any(hit)).to<bool>();
+      },
+      -1);
 }
 
 Tensor one_element(PyObject* o, const char* what) {
   const Tensor& t = unwrap(o);
-  if (t.numel() != 1) value_error("only one element tensors can be converted to Python scalars (", what, " of a tensor of shape ", t.sizes(), ")");
+  if (t.numel() != 1)
+    value_error("only one element tensors can be converted to Python scalars (", what,
+                " of a tensor of shape ", t.sizes(), ")");
   return t;
 }
 // A complex number is real only when nothing is lost.
@@ -180,7 +202,9 @@ PyObject* tensor_index(PyObject* o) {
   return guarded([&] {
     const Tensor& t = unwrap(o);
     if (t.numel() != 1 || !is_integral(t.dtype(), true))
-      type_error("only integer tensors of a single element can be converted to an index, got dtype ", t.dtype(), " and shape ", t.sizes());
+      type_error(
+          "only integer tensors of a single element can be converted to an index, got dtype ",
+          t.dtype(), " and shape ", t.sizes());
     Ref number(to_python(read_item(t)));
     return check(PyNumber_Long(number.get()));
   });
@@ -200,9 +224,12 @@ bool operand_value(PyObject* o, Value& v, Scalar& number) {
   return true;
 }
 
-PyObject* method_named(const char* name) { return PyDict_GetItemString(tensor_base_type->tp_dict, name); }
+PyObject* method_named(const char* name) {
+  return PyDict_GetItemString(tensor_base_type->tp_dict, name);
+}
 
-PyObject* binary(const OpDef& op, const char* method, const char* reflected, PyObject* a, PyObject* b) {
+PyObject* binary(const OpDef& op, const char* method, const char* reflected, PyObject* a,
+                 PyObject* b) {
   return guarded([&]() -> PyObject* {
     bool plain = (Py_TYPE(a) == tensor_type || PyFloat_CheckExact(a) || PyLong_CheckExact(a)) &&
                  (Py_TYPE(b) == tensor_type || PyFloat_CheckExact(b) || PyLong_CheckExact(b));
@@ -221,9 +248,11 @@ PyObject* binary(const OpDef& op, const char* method, const char* reflected, PyO
     if (!operand_value(a, args[0], na) || !operand_value(b, args[1], nb)) {
       // Arrays on one side: taken as tensors, so that mixed expressions work.
       PyObject* other = is_tensor(a) ? b : a;
-      if (std::strcmp(Py_TYPE(other)->tp_name, "numpy.ndarray") != 0) return Py_NewRef(Py_NotImplemented);
+      if (std::strcmp(Py_TYPE(other)->tp_name, "numpy.ndarray") != 0)
+        return Py_NewRef(Py_NotImplemented);
       Ref converted(convert_array(other));
-      return binary(op, method, reflected, other == a ? converted.get() : a, other == b ? converted.get() : b);
+      return binary(op, method, reflected, other == a ? converted.get() : a,
+                    other == b ? converted.get() : b);
     }
     for (int i = 2; i < op.arg_count; ++i) args[i] = op.args[i].value;
     return call_operator(op, args, Destination::New, nullptr);
@@ -232,24 +261,30 @@ PyObject* binary(const OpDef& op, const char* method, const char* reflected, PyO
 
 PyObject* in_place(const OpDef& op, const char* method, PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
-    if ((Py_TYPE(a) != tensor_type || has_override(b) || override_active()) && torch_function_enabled()) {
+    if ((Py_TYPE(a) != tensor_type || has_override(b) || override_active()) &&
+        torch_function_enabled()) {
       PyObject* args[] = {a, b};
       PyObject* function = method_named(method);
       if (function) return check(PyObject_Vectorcall(function, args, 2, nullptr));
     }
     Value args[3];
     Scalar na, nb;
-    if (!operand_value(a, args[0], na) || !operand_value(b, args[1], nb)) return Py_NewRef(Py_NotImplemented);
+    if (!operand_value(a, args[0], na) || !operand_value(b, args[1], nb))
+      return Py_NewRef(Py_NotImplemented);
     for (int i = 2; i < op.arg_count; ++i) args[i] = op.args[i].value;
     Ref result(call_operator(op, args, Destination::InPlace, &unwrap(a)));
     return Py_NewRef(a);
   });
 }
 
-#define BINARY(slot, op, method, reflected) \
-  PyObject* slot(PyObject* a, PyObject* b) { return binary(defs::op, method, reflected, a, b); }
-#define IN_PLACE(slot, op, method) \
-  PyObject* slot(PyObject* a, PyObject* b) { return in_place(defs::op, method, a, b); }
+#define BINARY(slot, op, method, reflected)           \
+  PyObject* slot(PyObject* a, PyObject* b) {          \
+    return binary(defs::op, method, reflected, a, b); \
+  }
+#define IN_PLACE(slot, op, method)           \
+  PyObject* slot(PyObject* a, PyObject* b) { \
+    return in_place(defs::op, method, a, b); \
+  }
 BINARY(nb_add, add, "add", "__radd__")
 BINARY(nb_subtract, sub, "sub", "__rsub__")
 BINARY(nb_multiply, mul, "mul", "__rmul__")
@@ -273,8 +308,12 @@ IN_PLACE(nb_inplace_xor, bitwise_xor, "bitwise_xor_")
 IN_PLACE(nb_inplace_lshift, bitwise_left_shift, "bitwise_left_shift_")
 IN_PLACE(nb_inplace_rshift, bitwise_right_shift, "bitwise_right_shift_")
 
-PyObject* nb_power(PyObject* a, PyObject* b, PyObject*) { return binary(defs::pow, "pow", "__rpow__", a, b); }
-PyObject* nb_inplace_power(PyObject* a, PyObject* b, PyObject*) { return in_place(defs::pow, "pow_", a, b); }
+PyObject* nb_power(PyObject* a, PyObject* b, PyObject*) {
+  return binary(defs::pow, "pow", "__rpow__", a, b);
+}
+PyObject* nb_inplace_power(PyObject* a, PyObject* b, PyObject*) {
+  return in_place(defs::pow, "pow_", a, b);
+}
 PyObject* nb_matrix_multiply(PyObject* a, PyObject* b) {
   if (!is_tensor(a) || !is_tensor(b)) {
     if (!has_override(a) && !has_override(b)) Py_RETURN_NOTIMPLEMENTED;
@@ -292,18 +331,27 @@ PyObject* unary(const OpDef& op, const char* method, PyObject* o) {
     return call_operator(op, args, Destination::New, nullptr);
   });
 }
-PyObject* nb_negative(PyObject* o) { return unary(defs::neg, "neg", o); }
-PyObject* nb_absolute(PyObject* o) { return unary(defs::abs, "abs", o); }
+PyObject* nb_negative(PyObject* o) {
+  return unary(defs::neg, "neg", o);
+}
+PyObject* nb_absolute(PyObject* o) {
+  return unary(defs::abs, "abs", o);
+}
 PyObject* nb_invert(PyObject* o) {
   if (Py_TYPE(o) == tensor_type && !is_integral(unwrap(o).dtype(), true))
-    return PyErr_Format(PyExc_TypeError, "~ (operator.invert) is only implemented on integer and Boolean-type tensors, not facula.%s",
+    return PyErr_Format(PyExc_TypeError,
+                        "~ (operator.invert) is only implemented on integer and Boolean-type "
+                        "tensors, not facula.%s",
                         dtype_name(unwrap(o).dtype()));
   return unary(defs::bitwise_not, "bitwise_not", o);
 }
-PyObject* nb_positive(PyObject* o) { return Py_NewRef(o); }
+PyObject* nb_positive(PyObject* o) {
+  return Py_NewRef(o);
+}
 
 PyObject* tensor_compare(PyObject* a, PyObject* b, int op) {
-  static const OpDef* const table[] = {&defs::lt, &defs::le, &defs::eq, &defs::ne, &defs::gt, &defs::ge};
+  static const OpDef* const table[] = {&defs::lt, &defs::le, &defs::eq,
+                                       &defs::ne, &defs::gt, &defs::ge};
   static const char* const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
   static const char* const mirrored[] = {"gt", "ge", "eq", "ne", "lt", "le"};
   return binary(*table[op], names[op], mirrored[op], a, b);
@@ -315,32 +363,68 @@ PyObject* init_subclass(PyObject* cls, PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef type_methods[] = {
-    {"__init_subclass__", (PyCFunction)(void*)init_subclass, METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr}, {}};
-PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyTensor, weakrefs), READONLY, nullptr},
-                         {"__dictoffset__", T_PYSSIZET, offsetof(PyTensor, dict), READONLY, nullptr},
-                         {}};
+PyMethodDef type_methods[] = {{"__init_subclass__", (PyCFunction)(void*)init_subclass,
+                               METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
+                              {}};
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(PyTensor, weakrefs), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(PyTensor, dict), READONLY, nullptr},
+    {}};
 
 PyType_Slot slots[] = {
-    {Py_tp_new, (void*)tensor_new}, {Py_tp_init, (void*)tensor_init}, {Py_tp_dealloc, (void*)tensor_dealloc},
-    {Py_tp_traverse, (void*)tensor_traverse}, {Py_tp_clear, (void*)tensor_clear}, {Py_tp_repr, (void*)tensor_repr},
-    {Py_tp_hash, (void*)tensor_hash}, {Py_tp_richcompare, (void*)tensor_compare}, {Py_tp_iter, (void*)tensor_iter},
-    {Py_tp_methods, type_methods}, {Py_tp_members, members}, {Py_tp_getset, tensor_properties},
-    {Py_sq_length, (void*)tensor_length}, {Py_sq_item, (void*)tensor_item_at}, {Py_sq_contains, (void*)tensor_contains},
-    {Py_mp_length, (void*)tensor_length}, {Py_mp_subscript, (void*)tensor_getitem}, {Py_mp_ass_subscript, (void*)tensor_setitem},
-    {Py_nb_bool, (void*)tensor_bool}, {Py_nb_int, (void*)tensor_int}, {Py_nb_float, (void*)tensor_float}, {Py_nb_index, (void*)tensor_index},
-    {Py_nb_add, (void*)nb_add}, {Py_nb_subtract, (void*)nb_subtract}, {Py_nb_multiply, (void*)nb_multiply},
-    {Py_nb_true_divide, (void*)nb_true_divide}, {Py_nb_floor_divide, (void*)nb_floor_divide}, {Py_nb_remainder, (void*)nb_remainder},
-    {Py_nb_power, (void*)nb_power}, {Py_nb_matrix_multiply, (void*)nb_matrix_multiply},
-    {Py_nb_and, (void*)nb_and}, {Py_nb_or, (void*)nb_or}, {Py_nb_xor, (void*)nb_xor}, {Py_nb_lshift, (void*)nb_lshift}, {Py_nb_rshift, (void*)nb_rshift},
-    {Py_nb_inplace_add, (void*)nb_inplace_add}, {Py_nb_inplace_subtract, (void*)nb_inplace_subtract},
-    {Py_nb_inplace_multiply, (void*)nb_inplace_multiply}, {Py_nb_inplace_true_divide, (void*)nb_inplace_true_divide},
-    {Py_nb_inplace_floor_divide, (void*)nb_inplace_floor_divide}, {Py_nb_inplace_remainder, (void*)nb_inplace_remainder},
-    {Py_nb_inplace_and, (void*)nb_inplace_and}, {Py_nb_inplace_or, (void*)nb_inplace_or}, {Py_nb_inplace_xor, (void*)nb_inplace_xor},
-    {Py_nb_inplace_lshift, (void*)nb_inplace_lshift}, {Py_nb_inplace_rshift, (void*)nb_inplace_rshift},
+    {Py_tp_new, (void*)tensor_new},
+    {Py_tp_init, (void*)tensor_init},
+    {Py_tp_dealloc, (void*)tensor_dealloc},
+    {Py_tp_traverse, (void*)tensor_traverse},
+    {Py_tp_clear, (void*)tensor_clear},
+    {Py_tp_repr, (void*)tensor_repr},
+    {Py_tp_hash, (void*)tensor_hash},
+    {Py_tp_richcompare, (void*)tensor_compare},
+    {Py_tp_iter, (void*)tensor_iter},
+    {Py_tp_methods, type_methods},
+    {Py_tp_members, members},
+    {Py_tp_getset, tensor_properties},
+    {Py_sq_length, (void*)tensor_length},
+    {Py_sq_item, (void*)tensor_item_at},
+    {Py_sq_contains, (void*)tensor_contains},
+    {Py_mp_length, (void*)tensor_length},
+    {Py_mp_subscript, (void*)tensor_getitem},
+    {Py_mp_ass_subscript, (void*)tensor_setitem},
+    {Py_nb_bool, (void*)tensor_bool},
+    {Py_nb_int, (void*)tensor_int},
+    {Py_nb_float, (void*)tensor_float},
+    {Py_nb_index, (void*)tensor_index},
+    {Py_nb_add, (void*)nb_add},
+    {Py_nb_subtract, (void*)nb_subtract},
+    {Py_nb_multiply, (void*)nb_multiply},
+    {Py_nb_true_divide, (void*)nb_true_divide},
+    {Py_nb_floor_divide, (void*)nb_floor_divide},
+    {Py_nb_remainder, (void*)nb_remainder},
+    {Py_nb_power, (void*)nb_power},
+    {Py_nb_matrix_multiply, (void*)nb_matrix_multiply},
+    {Py_nb_and, (void*)nb_and},
+    {Py_nb_or, (void*)nb_or},
+    {Py_nb_xor, (void*)nb_xor},
+    {Py_nb_lshift, (void*)nb_lshift},
+    {Py_nb_rshift, (void*)nb_rshift},
+    {Py_nb_inplace_add, (void*)nb_inplace_add},
+    {Py_nb_inplace_subtract, (void*)nb_inplace_subtract},
+    {Py_nb_inplace_multiply, (void*)nb_inplace_multiply},
+    {Py_nb_inplace_true_divide, (void*)nb_inplace_true_divide},
+    {Py_nb_inplace_floor_divide, (void*)nb_inplace_floor_divide},
+    {Py_nb_inplace_remainder, (void*)nb_inplace_remainder},
+    {Py_nb_inplace_and, (void*)nb_inplace_and},
+    {Py_nb_inplace_or, (void*)nb_inplace_or},
+    {Py_nb_inplace_xor, (void*)nb_inplace_xor},
+    {Py_nb_inplace_lshift, (void*)nb_inplace_lshift},
+    {Py_nb_inplace_rshift, (void*)nb_inplace_rshift},
     {Py_nb_inplace_power, (void*)nb_inplace_power},
-    {Py_nb_negative, (void*)nb_negative}, {Py_nb_positive, (void*)nb_positive}, {Py_nb_absolute, (void*)nb_absolute}, {Py_nb_invert, (void*)nb_invert},
-    {Py_tp_doc, (void*)"A multi-dimensional array of one dtype on one device; see ``facula.tensor``."},
+    {Py_nb_negative, (void*)nb_negative},
+    {Py_nb_positive, (void*)nb_positive},
+    {Py_nb_absolute, (void*)nb_absolute},
+    {Py_nb_invert, (void*)nb_invert},
+    {Py_tp_doc,
+     (void*)"A multi-dimensional array of one dtype on one device; see ``facula.tensor``."},
     {}};
 PyType_Spec spec = {"facula.Tensor", sizeof(PyTensor), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
@@ -389,13 +473,15 @@ PyObject* wrap(Tensor t) {
 
 PyObject* wrap_list(const std::vector<Tensor>& list) {
   PyObject* t = check(PyTuple_New(Py_ssize_t(list.size())));
-  for (size_t i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(t, Py_ssize_t(i), wrap_or_none(list[i]));
+  for (size_t i = 0; i < list.size(); ++i)
+    PyTuple_SET_ITEM(t, Py_ssize_t(i), wrap_or_none(list[i]));
   return t;
 }
 
 void init_tensor_type(PyObject* module) {
   tensor_base_type = tensor_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
-  tensor_type->tp_name = "Tensor";  // what error messages call it; repr() of the type goes by __module__
+  tensor_type->tp_name =
+      "Tensor";  // what error messages call it; repr() of the type goes by __module__
   release_python_object = drop_python_object;
   add_operator_methods(tensor_type);
   add_methods(tensor_type, tensor_methods);

@@ -7,16 +7,13 @@ namespace facula::python {
 namespace {
 
 struct PyDType {
-  PyObject_HEAD
-  DType d;
+  PyObject_HEAD DType d;
 };
 struct PyDevice {
-  PyObject_HEAD
-  Device d;
+  PyObject_HEAD Device d;
 };
 struct PyNamed {  // memory_format and layout: a value with a name
-  PyObject_HEAD
-  int value;
+  PyObject_HEAD int value;
   const char* name;
 };
 
@@ -25,22 +22,42 @@ PyObject* dtypes[kDTypes];
 PyObject* formats[4];
 PyObject* g_size_numel;
 
-DType self_dtype(PyObject* o) { return reinterpret_cast<PyDType*>(o)->d; }
-Device self_device(PyObject* o) { return reinterpret_cast<PyDevice*>(o)->d; }
+DType self_dtype(PyObject* o) {
+  return reinterpret_cast<PyDType*>(o)->d;
+}
+Device self_device(PyObject* o) {
+  return reinterpret_cast<PyDevice*>(o)->d;
+}
 
 // ---- dtype
-PyObject* dtype_repr(PyObject* o) { return PyUnicode_FromFormat("facula.%s", dtype_name(self_dtype(o))); }
-PyObject* dtype_reduce(PyObject* o, PyObject*) { return PyUnicode_FromString(dtype_name(self_dtype(o))); }
-PyObject* dtype_to_real(PyObject* o, PyObject*) { return to_python(facula::to_real(self_dtype(o))); }
-PyObject* dtype_to_complex(PyObject* o, PyObject*) { return to_python(facula::to_complex(self_dtype(o))); }
-PyObject* dtype_is_floating(PyObject* o, void*) { return PyBool_FromLong(is_floating(self_dtype(o))); }
-PyObject* dtype_is_complex(PyObject* o, void*) { return PyBool_FromLong(is_complex(self_dtype(o))); }
+PyObject* dtype_repr(PyObject* o) {
+  return PyUnicode_FromFormat("facula.%s", dtype_name(self_dtype(o)));
+}
+PyObject* dtype_reduce(PyObject* o, PyObject*) {
+  return PyUnicode_FromString(dtype_name(self_dtype(o)));
+}
+PyObject* dtype_to_real(PyObject* o, PyObject*) {
+  return to_python(facula::to_real(self_dtype(o)));
+}
+PyObject* dtype_to_complex(PyObject* o, PyObject*) {
+  return to_python(facula::to_complex(self_dtype(o)));
+}
+PyObject* dtype_is_floating(PyObject* o, void*) {
+  return PyBool_FromLong(is_floating(self_dtype(o)));
+}
+PyObject* dtype_is_complex(PyObject* o, void*) {
+  return PyBool_FromLong(is_complex(self_dtype(o)));
+}
 PyObject* dtype_is_signed(PyObject* o, void*) {
   DType d = self_dtype(o);
   return PyBool_FromLong(d != DType::Bool && !is_unsigned(d));
 }
-PyObject* dtype_itemsize(PyObject* o, void*) { return PyLong_FromSize_t(item_size(self_dtype(o))); }
-PyObject* dtype_copy(PyObject* o, PyObject*) { return Py_NewRef(o); }
+PyObject* dtype_itemsize(PyObject* o, void*) {
+  return PyLong_FromSize_t(item_size(self_dtype(o)));
+}
+PyObject* dtype_copy(PyObject* o, PyObject*) {
+  return Py_NewRef(o);
+}
 
 PyMethodDef dtype_methods[] = {
     {"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
@@ -55,12 +72,14 @@ PyGetSetDef dtype_getset[] = {
     {"is_signed", dtype_is_signed, nullptr, "True when negative numbers can be held.", nullptr},
     {"itemsize", dtype_itemsize, nullptr, "Bytes of one element.", nullptr},
     {}};
-PyType_Slot dtype_slots[] = {{Py_tp_repr, (void*)dtype_repr},
-                             {Py_tp_methods, dtype_methods},
-                             {Py_tp_getset, dtype_getset},
-                             {Py_tp_doc, (void*)"The type of a tensor's elements, such as ``facula.float32``."},
-                             {}};
-PyType_Spec dtype_spec = {"facula.dtype", sizeof(PyDType), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots};
+PyType_Slot dtype_slots[] = {
+    {Py_tp_repr, (void*)dtype_repr},
+    {Py_tp_methods, dtype_methods},
+    {Py_tp_getset, dtype_getset},
+    {Py_tp_doc, (void*)"The type of a tensor's elements, such as ``facula.float32``."},
+    {}};
+PyType_Spec dtype_spec = {"facula.dtype", sizeof(PyDType), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots};
 
 // ---- device
 int8_t device_index(int64_t i) {
@@ -78,11 +97,16 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     static const char* names[] = {"type", "index", nullptr};
     PyObject *type = nullptr, *index = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", const_cast<char**>(names), &type, &index)) throw PythonError{};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", const_cast<char**>(names), &type, &index))
+      throw PythonError{};
     Device d = device_of(type);
     if (index && index != Py_None) {
-      if (d.index >= 0) runtime_error("type (string) must not include an index because index was passed explicitly: ", to_string(d));
-      if (!is_index(index)) type_error("device(): argument 'index' must be int, not ", type_name(index));
+      if (d.index >= 0)
+        runtime_error(
+            "type (string) must not include an index because index was passed explicitly: ",
+            to_string(d));
+      if (!is_index(index))
+        type_error("device(): argument 'index' must be int, not ", type_name(index));
       d.index = device_index(index_of(index));
     }
     return make_device(d);
@@ -91,16 +115,23 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
 PyObject* device_repr(PyObject* o) {
   Device d = self_device(o);
   if (d.index < 0) return PyUnicode_FromFormat("device(type='%s')", device_type_name(d.type));
-  return PyUnicode_FromFormat("device(type='%s', index=%d)", device_type_name(d.type), int(d.index));
+  return PyUnicode_FromFormat("device(type='%s', index=%d)", device_type_name(d.type),
+                              int(d.index));
 }
-PyObject* device_str(PyObject* o) { return PyUnicode_FromString(to_string(self_device(o)).c_str()); }
+PyObject* device_str(PyObject* o) {
+  return PyUnicode_FromString(to_string(self_device(o)).c_str());
+}
 PyObject* device_compare(PyObject* a, PyObject* b, int op) {
   if (Py_TYPE(b) != device_type || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   bool equal = self_device(a) == self_device(b);
   return PyBool_FromLong(op == Py_EQ ? equal : !equal);
 }
-Py_hash_t device_hash(PyObject* o) { return int(self_device(o).type) * 1000 + self_device(o).index + 7; }
-PyObject* device_get_type(PyObject* o, void*) { return PyUnicode_FromString(device_type_name(self_device(o).type)); }
+Py_hash_t device_hash(PyObject* o) {
+  return int(self_device(o).type) * 1000 + self_device(o).index + 7;
+}
+PyObject* device_get_type(PyObject* o, void*) {
+  return PyUnicode_FromString(device_type_name(self_device(o).type));
+}
 PyObject* device_get_index(PyObject* o, void*) {
   Device d = self_device(o);
   return d.index < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(d.index);
@@ -125,31 +156,48 @@ PyObject* device_exit(PyObject*, PyObject*) {
     return check(PyObject_CallNoArgs(stack.get()));
   });
 }
-PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr},
-                                {"__enter__", device_enter, METH_NOARGS, "Makes this the default device for new tensors."},
-                                {"__exit__", device_exit, METH_VARARGS, nullptr},
-                                {}};
-PyGetSetDef device_getset[] = {{"type", device_get_type, nullptr, "'cpu', 'cuda' or 'meta'.", nullptr},
-                               {"index", device_get_index, nullptr, "The index, or None.", nullptr},
-                               {}};
-PyType_Slot device_slots[] = {{Py_tp_new, (void*)device_new},       {Py_tp_repr, (void*)device_repr},
-                              {Py_tp_str, (void*)device_str},       {Py_tp_richcompare, (void*)device_compare},
-                              {Py_tp_hash, (void*)device_hash},     {Py_tp_methods, device_methods},
-                              {Py_tp_getset, device_getset},
-                              {Py_tp_doc, (void*)"Where a tensor lives: ``facula.device('cuda', 0)``."},
-                              {}};
+PyMethodDef device_methods[] = {
+    {"__reduce__", device_reduce, METH_NOARGS, nullptr},
+    {"__enter__", device_enter, METH_NOARGS, "Makes this the default device for new tensors."},
+    {"__exit__", device_exit, METH_VARARGS, nullptr},
+    {}};
+PyGetSetDef device_getset[] = {
+    {"type", device_get_type, nullptr, "'cpu', 'cuda' or 'meta'.", nullptr},
+    {"index", device_get_index, nullptr, "The index, or None.", nullptr},
+    {}};
+PyType_Slot device_slots[] = {
+    {Py_tp_new, (void*)device_new},
+    {Py_tp_repr, (void*)device_repr},
+    {Py_tp_str, (void*)device_str},
+    {Py_tp_richcompare, (void*)device_compare},
+    {Py_tp_hash, (void*)device_hash},
+    {Py_tp_methods, device_methods},
+    {Py_tp_getset, device_getset},
+    {Py_tp_doc, (void*)"Where a tensor lives: ``facula.device('cuda', 0)``."},
+    {}};
 PyType_Spec device_spec = {"facula.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, device_slots};
 
 // ---- memory_format and layout
-PyObject* named_repr(PyObject* o) { return PyUnicode_FromFormat("facula.%s", reinterpret_cast<PyNamed*>(o)->name); }
-PyObject* named_reduce(PyObject* o, PyObject*) { return PyUnicode_FromString(reinterpret_cast<PyNamed*>(o)->name); }
+PyObject* named_repr(PyObject* o) {
+  return PyUnicode_FromFormat("facula.%s", reinterpret_cast<PyNamed*>(o)->name);
+}
+PyObject* named_reduce(PyObject* o, PyObject*) {
+  return PyUnicode_FromString(reinterpret_cast<PyNamed*>(o)->name);
+}
 PyMethodDef named_methods[] = {{"__reduce__", named_reduce, METH_NOARGS, nullptr}, {}};
-PyType_Slot format_slots[] = {{Py_tp_repr, (void*)named_repr}, {Py_tp_methods, named_methods},
-                              {Py_tp_doc, (void*)"The order of dimensions in memory."}, {}};
-PyType_Spec format_spec = {"facula.memory_format", sizeof(PyNamed), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, format_slots};
-PyType_Slot layout_slots[] = {{Py_tp_repr, (void*)named_repr}, {Py_tp_methods, named_methods},
-                              {Py_tp_doc, (void*)"How a tensor's elements are kept; always ``facula.strided``."}, {}};
-PyType_Spec layout_spec = {"facula.layout", sizeof(PyNamed), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, layout_slots};
+PyType_Slot format_slots[] = {{Py_tp_repr, (void*)named_repr},
+                              {Py_tp_methods, named_methods},
+                              {Py_tp_doc, (void*)"The order of dimensions in memory."},
+                              {}};
+PyType_Spec format_spec = {"facula.memory_format", sizeof(PyNamed), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, format_slots};
+PyType_Slot layout_slots[] = {
+    {Py_tp_repr, (void*)named_repr},
+    {Py_tp_methods, named_methods},
+    {Py_tp_doc, (void*)"How a tensor's elements are kept; always ``facula.strided``."},
+    {}};
+PyType_Spec layout_spec = {"facula.layout", sizeof(PyNamed), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, layout_slots};
 
 PyObject* make_named(PyTypeObject* type, int value, const char* name) {
   PyObject* o = check(type->tp_alloc(type, 0));
@@ -184,7 +232,8 @@ PyObject* size_repr(PyObject* o) {
 }
 PyObject* size_numel(PyObject* o, PyObject*) {
   int64_t n = 1;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) n *= PyLong_AsLongLong(PyTuple_GET_ITEM(o, i));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+    n *= PyLong_AsLongLong(PyTuple_GET_ITEM(o, i));
   return PyLong_FromLongLong(n);
 }
 PyObject* as_size(PyObject* tuple) {  // steals
@@ -193,30 +242,44 @@ PyObject* as_size(PyObject* tuple) {  // steals
   Py_DECREF(tuple);
   return s;
 }
-PyObject* size_concat(PyObject* a, PyObject* b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
+PyObject* size_concat(PyObject* a, PyObject* b) {
+  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
+}
 // Also for tuple + Size, which tuple's own concatenation would answer with a tuple.
 PyObject* size_add(PyObject* a, PyObject* b) {
   if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
   return size_concat(a, b);
 }
-PyObject* size_repeat(PyObject* a, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n)); }
-PyObject* size_subscript(PyObject* a, PyObject* i) { return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(a, i)); }
+PyObject* size_repeat(PyObject* a, Py_ssize_t n) {
+  return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n));
+}
+PyObject* size_subscript(PyObject* a, PyObject* i) {
+  return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(a, i));
+}
 PyObject* size_reduce(PyObject* o, PyObject*) {
   Ref plain(PySequence_Tuple(o));
   Ref items(PyTuple_GetSlice(o, 0, PyTuple_GET_SIZE(o)));
   return Py_BuildValue("(O(O))", size_type, items.get());
 }
 PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."},
-                              {"__reduce__", size_reduce, METH_NOARGS, nullptr}, {}};
-PyType_Slot size_slots[] = {{Py_tp_base, (void*)&PyTuple_Type},       {Py_tp_new, (void*)size_new},
-                            {Py_tp_repr, (void*)size_repr},           {Py_tp_methods, size_methods},
-                            {Py_sq_concat, (void*)size_concat},       {Py_nb_add, (void*)size_add},
+                              {"__reduce__", size_reduce, METH_NOARGS, nullptr},
+                              {}};
+PyType_Slot size_slots[] = {{Py_tp_base, (void*)&PyTuple_Type},
+                            {Py_tp_new, (void*)size_new},
+                            {Py_tp_repr, (void*)size_repr},
+                            {Py_tp_methods, size_methods},
+                            {Py_sq_concat, (void*)size_concat},
+                            {Py_nb_add, (void*)size_add},
                             {Py_sq_repeat, (void*)size_repeat},
-                            {Py_mp_subscript, (void*)size_subscript}, {Py_tp_doc, (void*)"The shape of a tensor: a tuple of ints."},
+                            {Py_mp_subscript, (void*)size_subscript},
+                            {Py_tp_doc, (void*)"The shape of a tensor: a tuple of ints."},
                             {}};
-PyType_Spec size_spec = {"facula.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_TUPLE_SUBCLASS, size_slots};
+PyType_Spec size_spec = {"facula.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_TUPLE_SUBCLASS,
+                         size_slots};
 
-PyTypeObject* make_type(PyType_Spec& spec) { return reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec))); }
+PyTypeObject* make_type(PyType_Spec& spec) {
+  return reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
+}
 
 }  // namespace
 
@@ -237,28 +300,39 @@ void init_value_types(PyObject* module) {
     reinterpret_cast<PyDType*>(dtypes[i])->d = DType(i);
     add(dtype_name(DType(i)), dtypes[i]);
   }
-  const char* names[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+  const char* names[] = {"contiguous_format", "preserve_format", "channels_last",
+                         "channels_last_3d"};
   for (int i = 0; i < 4; ++i) add(names[i], formats[i] = make_named(format_type, i, names[i]));
   add("strided", make_named(layout_type, 0, "strided"));
 }
 
-PyObject* to_python(DType d) { return Py_NewRef(d == DType::None ? Py_None : dtypes[int(d)]); }
-PyObject* to_python(Device d) { return make_device(d); }
-PyObject* to_python(MemoryFormat f) { return Py_NewRef(formats[int(f)]); }
+PyObject* to_python(DType d) {
+  return Py_NewRef(d == DType::None ? Py_None : dtypes[int(d)]);
+}
+PyObject* to_python(Device d) {
+  return make_device(d);
+}
+PyObject* to_python(MemoryFormat f) {
+  return Py_NewRef(formats[int(f)]);
+}
 
 PyObject* make_tuple(IntSpan v) {
   PyObject* t = check(PyTuple_New(Py_ssize_t(v.size())));
-  for (size_t i = 0; i < v.size(); ++i) PyTuple_SET_ITEM(t, Py_ssize_t(i), PyLong_FromLongLong(v[i]));
+  for (size_t i = 0; i < v.size(); ++i)
+    PyTuple_SET_ITEM(t, Py_ssize_t(i), PyLong_FromLongLong(v[i]));
   return t;
 }
 PyObject* make_size(IntSpan v) {
   // A tuple allocated as Size directly: the constructor would go through an argument tuple.
   PyObject* t = check(size_type->tp_alloc(size_type, Py_ssize_t(v.size())));
-  for (size_t i = 0; i < v.size(); ++i) PyTuple_SET_ITEM(t, Py_ssize_t(i), PyLong_FromLongLong(v[i]));
+  for (size_t i = 0; i < v.size(); ++i)
+    PyTuple_SET_ITEM(t, Py_ssize_t(i), PyLong_FromLongLong(v[i]));
   return t;
 }
 
-bool is_dtype(PyObject* o) { return Py_TYPE(o) == dtype_type; }
+bool is_dtype(PyObject* o) {
+  return Py_TYPE(o) == dtype_type;
+}
 bool accepts_dtype(PyObject* o) {
   return is_dtype(o) || o == (PyObject*)&PyBool_Type || o == (PyObject*)&PyLong_Type ||
          o == (PyObject*)&PyFloat_Type || o == (PyObject*)&PyComplex_Type;
@@ -272,20 +346,31 @@ DType dtype_of(PyObject* o) {
   type_error("expected a facula.dtype, got ", Py_TYPE(o)->tp_name);
 }
 
-bool is_device(PyObject* o) { return Py_TYPE(o) == device_type; }
+bool is_device(PyObject* o) {
+  return Py_TYPE(o) == device_type;
+}
 Device device_of(PyObject* o) {
   if (is_device(o)) return self_device(o);
   if (PyUnicode_Check(o)) return parse_device(PyUnicode_AsUTF8(o));
   if (is_index(o) && !PyBool_Check(o)) {
     return Device{DeviceType::CUDA, device_index(index_of(o))};
   }
-  type_error("expected a facula.device, a string such as 'cuda:0' or an index, got ", Py_TYPE(o)->tp_name);
+  type_error("expected a facula.device, a string such as 'cuda:0' or an index, got ",
+             Py_TYPE(o)->tp_name);
 }
 
-bool is_memory_format(PyObject* o) { return Py_TYPE(o) == format_type; }
-MemoryFormat memory_format_of(PyObject* o) { return MemoryFormat(reinterpret_cast<PyNamed*>(o)->value); }
-bool is_layout(PyObject* o) { return Py_TYPE(o) == layout_type; }
-bool is_size(PyObject* o) { return Py_TYPE(o) == size_type; }
+bool is_memory_format(PyObject* o) {
+  return Py_TYPE(o) == format_type;
+}
+MemoryFormat memory_format_of(PyObject* o) {
+  return MemoryFormat(reinterpret_cast<PyNamed*>(o)->value);
+}
+bool is_layout(PyObject* o) {
+  return Py_TYPE(o) == layout_type;
+}
+bool is_size(PyObject* o) {
+  return Py_TYPE(o) == size_type;
+}
 
 // ---- numbers
 

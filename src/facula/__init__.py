@@ -16,7 +16,6 @@ from facula import _C
 from facula import _tensor as _tensor
 from facula._C import (
     Generator,
-    Node as _Node,
     Size,
     Tensor,
     UntypedStorage,
@@ -42,6 +41,9 @@ from facula._C import (
     strided,
     tensor,
 )
+from facula._C import (
+    Node as _Node,
+)
 from facula._errors import OutOfMemoryError
 from facula._tensor_str import set_printoptions
 from facula._type_info import finfo, iinfo
@@ -60,7 +62,7 @@ half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 
-from math import e, inf, nan, pi  # noqa: E402
+from math import e, inf, nan, pi
 
 newaxis = None
 
@@ -70,8 +72,8 @@ for _name, _function in _C._operators.items():
     if "." not in _name and not _name.startswith("_"):
         _namespace[_name] = _function
 
-from facula import autograd, overrides, utils  # noqa: E402
-from facula.functional import (  # noqa: E402
+from facula import autograd, overrides, utils
+from facula.functional import (
     allclose,
     atleast_1d,
     atleast_2d,
@@ -87,8 +89,10 @@ from facula.functional import (  # noqa: E402
     unique_consecutive,
     where,
 )
-from facula.random import (  # noqa: E402
+from facula.random import (
     fork_rng as _fork_rng,
+)
+from facula.random import (
     get_rng_state,
     initial_seed,
     manual_seed,
@@ -138,7 +142,12 @@ def as_tensor(data: _Any, dtype: _Any = None, device: _Any = None) -> Tensor:
 
 
 def asarray(
-    obj: _Any, *, dtype: _Any = None, device: _Any = None, copy: _Any = None, requires_grad: bool = False
+    obj: _Any,
+    *,
+    dtype: _Any = None,
+    device: _Any = None,
+    copy: _Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """``obj`` as a tensor; ``copy`` is True (always), False (never) or None (when needed).
 
@@ -284,7 +293,17 @@ class DisableTorchFunctionSubclass:
 _C.DisableTorchFunctionSubclass = DisableTorchFunctionSubclass
 _C.TensorBase = Tensor
 
-_LAZY = {"testing", "random", "functional", "linalg", "nn", "optim", "cuda", "types", "return_types"}
+_LAZY = {
+    "testing",
+    "random",
+    "functional",
+    "linalg",
+    "nn",
+    "optim",
+    "cuda",
+    "types",
+    "return_types",
+}
 
 
 def __getattr__(name: str) -> _Any:

@@ -7,10 +7,18 @@ from typing import Any
 from facula import _C
 
 _NAMES = {
-    "FloatTensor": _C.float32, "DoubleTensor": _C.float64, "HalfTensor": _C.float16,
-    "BFloat16Tensor": _C.bfloat16, "ByteTensor": _C.uint8, "CharTensor": _C.int8,
-    "ShortTensor": _C.int16, "IntTensor": _C.int32, "LongTensor": _C.int64, "BoolTensor": _C.bool,
-    "ComplexFloatTensor": _C.complex64, "ComplexDoubleTensor": _C.complex128,
+    "FloatTensor": _C.float32,
+    "DoubleTensor": _C.float64,
+    "HalfTensor": _C.float16,
+    "BFloat16Tensor": _C.bfloat16,
+    "ByteTensor": _C.uint8,
+    "CharTensor": _C.int8,
+    "ShortTensor": _C.int16,
+    "IntTensor": _C.int32,
+    "LongTensor": _C.int64,
+    "BoolTensor": _C.bool,
+    "ComplexFloatTensor": _C.complex64,
+    "ComplexDoubleTensor": _C.complex128,
 }
 _BY_DTYPE = {d: n for n, d in _NAMES.items()}
 

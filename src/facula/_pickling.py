@@ -34,8 +34,14 @@ def storage_bytes(storage: Any) -> bytes:
 
 
 def rebuild_tensor(
-    cls: type, storage: Any, dtype: Any, offset: int, size: tuple[int, ...], stride: tuple[int, ...],
-    requires_grad: bool, state: dict[str, Any] | None,
+    cls: type,
+    storage: Any,
+    dtype: Any,
+    offset: int,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    requires_grad: bool,
+    state: dict[str, Any] | None,
 ) -> Any:
     """The tensor that ``Tensor.__reduce_ex__`` described."""
     t = _C._operators["empty"](0, dtype=dtype).set_(storage, offset, size, stride)
@@ -48,8 +54,11 @@ def rebuild_tensor(
     return t
 
 
-def rebuild_meta(cls: type, dtype: Any, size: tuple[int, ...], stride: tuple[int, ...], requires_grad: bool) -> Any:
+def rebuild_meta(
+    cls: type, dtype: Any, size: tuple[int, ...], stride: tuple[int, ...], requires_grad: bool
+) -> Any:
     """A tensor without memory."""
-    t = _C._operators["empty_strided"](size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+    t = _C._operators["empty_strided"](
+        size, stride, dtype=dtype, device="meta", requires_grad=requires_grad
+    )
     return t if cls is _C.Tensor else t.as_subclass(cls)
-

@@ -195,7 +195,9 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):  # 
         >>> facula.ones(1).new_tensor([1, 2])
         tensor([1., 2.])
     """
-    return _C.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    return _C.tensor(
+        data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )
 
 
 @_method
@@ -278,7 +280,13 @@ def _reduce_ex(self: Any, protocol: int) -> Any:
     if type(self) is not Tensor and _C._has_torch_function((self,)):
         return _C._handle_torch_function(Tensor.__reduce_ex__, (self,), (self, protocol), {})
     if self.is_meta:
-        return _pickling.rebuild_meta, (type(self), self.dtype, tuple(self.shape), self.stride(), self.requires_grad)
+        return _pickling.rebuild_meta, (
+            type(self),
+            self.dtype,
+            tuple(self.shape),
+            self.stride(),
+            self.requires_grad,
+        )
     if self.grad_fn is not None:
         raise RuntimeError(
             "Only leaf tensors (created explicitly by the user) can be pickled; use .detach() first"
@@ -286,7 +294,14 @@ def _reduce_ex(self: Any, protocol: int) -> Any:
     source = self.detach().cpu()
     state = dict(self.__dict__) or None
     return _pickling.rebuild_tensor, (
-        type(self), source.untyped_storage(), self.dtype, source.storage_offset(), tuple(self.shape), source.stride(), self.requires_grad, state,
+        type(self),
+        source.untyped_storage(),
+        self.dtype,
+        source.storage_offset(),
+        tuple(self.shape),
+        source.stride(),
+        self.requires_grad,
+        state,
     )
 
 
@@ -304,7 +319,9 @@ def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
 
     with _no_grad():
         if self.is_meta:
-            out = _ops["empty_strided"](tuple(self.shape), self.stride(), dtype=self.dtype, device="meta")
+            out = _ops["empty_strided"](
+                tuple(self.shape), self.stride(), dtype=self.dtype, device="meta"
+            )
         else:
             storage = copy.deepcopy(self.untyped_storage(), memo)
             out = _ops["empty"](0, dtype=self.dtype, device=self.device).set_(
@@ -333,7 +350,9 @@ class _no_grad:
         _C._set_grad_enabled(self.before)
 
 
-def _torch_function(cls: type, func: Any, types: Sequence[type], args: Any = (), kwargs: Any = None) -> Any:
+def _torch_function(
+    cls: type, func: Any, types: Sequence[type], args: Any = (), kwargs: Any = None
+) -> Any:
     """What a subclass does by default: compute as a plain tensor, return the subclass."""
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented

@@ -35,14 +35,23 @@ class finfo:
     def __init__(self, dtype: Any = None) -> None:
         dtype = _C.get_default_dtype() if dtype is None else dtype
         if not isinstance(dtype, _C.dtype):
-            raise TypeError(f"finfo(): argument 'type' must be facula.dtype, not {type(dtype).__name__}")
+            raise TypeError(
+                f"finfo(): argument 'type' must be facula.dtype, not {type(dtype).__name__}"
+            )
         if not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError("facula.finfo() requires a floating point input type. Use facula.iinfo to handle integers")
+            raise TypeError(
+                "facula.finfo() requires a floating point input type. Use facula.iinfo to handle integers"
+            )
         self.dtype = _name(dtype.to_real())
         self.bits, self.eps, self.max, self.tiny, self._subnormal = _FLOATS[self.dtype]
         self.min = -self.max
         self.smallest_normal = self.tiny
-        self.resolution = {"float16": 1e-3, "bfloat16": 1e-2, "float32": 1e-6, "float64": 1e-15}.get(self.dtype, 1.0)
+        self.resolution = {
+            "float16": 1e-3,
+            "bfloat16": 1e-2,
+            "float32": 1e-6,
+            "float64": 1e-15,
+        }.get(self.dtype, 1.0)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, finfo) and self.dtype == other.dtype
@@ -68,9 +77,13 @@ class iinfo:
 
     def __init__(self, dtype: Any) -> None:
         if not isinstance(dtype, _C.dtype):
-            raise TypeError(f"iinfo(): argument 'type' must be facula.dtype, not {type(dtype).__name__}")
+            raise TypeError(
+                f"iinfo(): argument 'type' must be facula.dtype, not {type(dtype).__name__}"
+            )
         if dtype.is_floating_point or dtype.is_complex:
-            raise TypeError("facula.iinfo() requires an integer input type. Use facula.finfo to handle floats")
+            raise TypeError(
+                "facula.iinfo() requires an integer input type. Use facula.finfo to handle floats"
+            )
         if dtype is _C.bool:
             raise TypeError("facula.bool is not supported by iinfo")
         self.dtype = _name(dtype)

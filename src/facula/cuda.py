@@ -13,9 +13,22 @@ from typing import Any
 from facula import _C
 
 __all__ = [
-    "current_device", "device", "device_count", "empty_cache", "get_device_capability", "get_device_name",
-    "get_device_properties", "is_available", "max_memory_allocated", "mem_get_info", "memory_allocated",
-    "memory_reserved", "reset_peak_memory_stats", "set_device", "synchronize", "unavailable_reason",
+    "current_device",
+    "device",
+    "device_count",
+    "empty_cache",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "is_available",
+    "max_memory_allocated",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "reset_peak_memory_stats",
+    "set_device",
+    "synchronize",
+    "unavailable_reason",
 ]
 
 _C._cuda_search_paths([p for p in sys.path if p.endswith("site-packages")])
@@ -94,7 +107,11 @@ class _Properties:
         self.__dict__.update(values)
 
     def __repr__(self) -> str:
-        return "CudaDeviceProperties(" + ", ".join(f"{k}={v!r}" for k, v in self.__dict__.items()) + ")"
+        return (
+            "CudaDeviceProperties("
+            + ", ".join(f"{k}={v!r}" for k, v in self.__dict__.items())
+            + ")"
+        )
 
 
 def get_device_properties(device: Any = None) -> Any:

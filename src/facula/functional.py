@@ -8,21 +8,36 @@ from typing import Any
 from facula import _C
 
 __all__ = [
-    "allclose", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors", "equal",
-    "meshgrid", "norm", "split", "unique", "unique_consecutive", "where",
+    "allclose",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "equal",
+    "meshgrid",
+    "norm",
+    "split",
+    "unique",
+    "unique_consecutive",
+    "where",
 ]
 
 _ops = _C._operators
 
 
-def _overridden(function: Any, relevant: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _overridden(
+    function: Any, relevant: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """The result of a __torch_function__, or None when nothing overrides."""
     if _C._has_torch_function(relevant):
         return _C._handle_torch_function(function, relevant, args, kwargs)
     return None
 
 
-def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Any, ...]:
+def split(
+    tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0
+) -> tuple[Any, ...]:
     """Pieces along a dimension: of one size, or of the sizes in a list.
 
     Example::
@@ -31,7 +46,9 @@ def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0
         (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
     if type(tensor) is not _C.Tensor and _C._has_torch_function((tensor,)):
-        return _C._handle_torch_function(split, (tensor,), (tensor, split_size_or_sections), {"dim": dim})
+        return _C._handle_torch_function(
+            split, (tensor,), (tensor, split_size_or_sections), {"dim": dim}
+        )
     if isinstance(split_size_or_sections, (list, tuple)):
         return _ops["split_with_sizes"](tensor, split_size_or_sections, dim)
     return _ops["_split"](tensor, int(split_size_or_sections), dim)
@@ -85,7 +102,9 @@ def equal(input: Any, other: Any) -> bool:
     return bool(_ops["eq"](input, other).all())
 
 
-def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(
+    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
     """True when all elements are close: ``|input - other| <= atol + rtol * |other|``.
 
     Example::
@@ -97,7 +116,12 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
 
 
 def norm(
-    input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
+    input: Any,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    out: Any = None,
+    dtype: Any = None,
 ) -> Any:
     """The p-norm of the elements, or along dimensions.
 
@@ -118,7 +142,9 @@ def broadcast_shapes(*shapes: Any) -> Any:
         >>> facula.broadcast_shapes((2, 1), (3,))
         facula.Size([2, 3])
     """
-    tensors = [_ops["empty"]((s,) if isinstance(s, int) else tuple(s), device="meta") for s in shapes]
+    tensors = [
+        _ops["empty"]((s,) if isinstance(s, int) else tuple(s), device="meta") for s in shapes
+    ]
     if not tensors:
         return _C.Size(())
     total = tensors[0]
@@ -150,17 +176,25 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
         tensor([[1, 1],
                 [2, 2]])
     """
-    items = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    items = (
+        list(tensors[0])
+        if len(tensors) == 1 and isinstance(tensors[0], (list, tuple))
+        else list(tensors)
+    )
     if not items:
         raise ValueError("meshgrid expects a non-empty TensorList")
     if indexing not in (None, "ij", "xy"):
-        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+        raise RuntimeError(
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
     swap = indexing == "xy" and len(items) >= 2
     if swap:
         items[0], items[1] = items[1], items[0]
     for t in items:
         if t.dim() > 1:
-            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {tuple(t.shape)}")
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {tuple(t.shape)}"
+            )
     shape = tuple(t.numel() for t in items)
     grids = []
     for k, t in enumerate(items):
@@ -245,7 +279,12 @@ def unique(
         tensor([1, 3])
     """
     if _C._has_torch_function((input,)):
-        given = {"sorted": sorted, "return_inverse": return_inverse, "return_counts": return_counts, "dim": dim}
+        given = {
+            "sorted": sorted,
+            "return_inverse": return_inverse,
+            "return_counts": return_counts,
+            "dim": dim,
+        }
         return _C._handle_torch_function(unique, (input,), (input,), given)
     if dim is None:
         found = _ops["_unique"](input, sorted, return_inverse, return_counts)

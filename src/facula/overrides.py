@@ -8,8 +8,14 @@ from typing import Any
 from facula import _C
 
 __all__ = [
-    "BaseTorchFunctionMode", "TorchFunctionMode", "handle_torch_function", "has_torch_function", "is_tensor_like",
-    "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
+    "BaseTorchFunctionMode",
+    "TorchFunctionMode",
+    "handle_torch_function",
+    "has_torch_function",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
 ]
 
 
@@ -34,7 +40,9 @@ def has_torch_function_variadic(*args: Any) -> bool:
     return _C._has_torch_function(args)
 
 
-def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
     """Calls the ``__torch_function__`` of the first argument that has one, or of the mode."""
     return _C._handle_torch_function(public_api, tuple(relevant_args), args, kwargs)
 

@@ -86,16 +86,11 @@ int run_all(int argc, char** argv) {
   std::vector<std::string> targets;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--kernels" && i + 1 < argc)
-      kernels = argv[++i];
-    else if (argument == "--only" && i + 1 < argc)
-      only = argv[++i];
-    else if (argument == "--compile-only")
-      compile_only = true;
-    else if (argument == "--bench")
-      benchmark = true;
-    else
-      targets.push_back(argument);
+    if (argument == "--kernels" && i + 1 < argc) kernels = argv[++i];
+    else if (argument == "--only" && i + 1 < argc) only = argv[++i];
+    else if (argument == "--compile-only") compile_only = true;
+    else if (argument == "--bench") benchmark = true;
+    else targets.push_back(argument);
   }
   set_kernel_directory(kernels);
   check_on_host();
@@ -116,4 +111,6 @@ int run_all(int argc, char** argv) {
 }  // namespace
 }  // namespace facula::cuda
 
-int main(int argc, char** argv) { return facula::cuda::run_all(argc, argv); }
+int main(int argc, char** argv) {
+  return facula::cuda::run_all(argc, argv);
+}

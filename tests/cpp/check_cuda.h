@@ -185,7 +185,9 @@ inline int64_t offset_of(int64_t i, const std::vector<int64_t>& sizes,
   return offset;
 }
 
-inline ReduceFormula sum_formula() { return {"0", "a", "a + b", "a"}; }
+inline ReduceFormula sum_formula() {
+  return {"0", "a", "a + b", "a"};
+}
 
 inline ReduceLaunch make_reduce(const ReduceFormula& formula, DType compute, DType in_dtype,
                                 DType out_dtype, const void* in, void* out,
@@ -211,6 +213,8 @@ inline ReduceLaunch make_reduce(const ReduceFormula& formula, DType compute, DTy
   return launch;
 }
 
-inline DType compute_of(DType d) { return is_reduced_float(d) ? DType::Float32 : d; }
+inline DType compute_of(DType d) {
+  return is_reduced_float(d) ? DType::Float32 : d;
+}
 
 }  // namespace facula::cuda

@@ -100,23 +100,17 @@ void check_compile_errors_and_cache() {
   write_cached_kernel(key, "an image");
   expect(read_cached_kernel(key, &got) && got == "an image", "images come back from the cache");
   const std::string path = kernel_cache_directory() + "/" + key;
-  {
-    std::ofstream(path, std::ios::app) << "x";
-  }
+  { std::ofstream(path, std::ios::app) << "x"; }
   expect(!read_cached_kernel(key, &got), "damaged files count as absent");
   write_cached_kernel(key, "an image");
   expect(read_cached_kernel(key, &got), "and are replaced");
-  {
-    std::ofstream(path, std::ios::trunc) << "fac";
-  }
+  { std::ofstream(path, std::ios::trunc) << "fac"; }
   expect(!read_cached_kernel(key, &got), "truncated files count as absent");
   setenv("FACULA_CACHE_DIR", "/proc/nowhere", 1);
   expect(compile_kernel(elementwise_text(launch), target).size() == image.size(),
          "a cache that cannot be written does not matter");
-  if (before)
-    setenv("FACULA_CACHE_DIR", saved.c_str(), 1);
-  else
-    unsetenv("FACULA_CACHE_DIR");
+  if (before) setenv("FACULA_CACHE_DIR", saved.c_str(), 1);
+  else unsetenv("FACULA_CACHE_DIR");
   expect(std::system((std::string("rm -r ") + directory).c_str()) == 0, "cleaned up");
 }
 

@@ -62,10 +62,8 @@ void check_gemm(double tolerance) {
       expect_near(
           results,
           [&](size_t i) {
-            if constexpr (is_complex_v<T>)
-              return wanted[i];
-            else
-              return wanted[i].re;
+            if constexpr (is_complex_v<T>) return wanted[i];
+            else return wanted[i].re;
           },
           tolerance, what);
     }

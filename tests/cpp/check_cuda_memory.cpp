@@ -181,8 +181,7 @@ void check_casts() {
         for (size_t i = 0; i < count; ++i) {
           const To wanted = convert<To>(values[i]);
           auto same = [](auto x, auto y) {
-            if constexpr (std::is_integral_v<decltype(x)>)
-              return x == y;
+            if constexpr (std::is_integral_v<decltype(x)>) return x == y;
             else {
               const double g = convert<double>(x), w = convert<double>(y);
               return std::memcmp(&x, &y, sizeof x) == 0 || (std::isnan(g) && std::isnan(w));

@@ -32,7 +32,9 @@
 // The library picks the instruction set once; here every one that the machine has takes its turn.
 static int current_isa = 0;
 namespace facula {
-int isa_level() { return current_isa; }
+int isa_level() {
+  return current_isa;
+}
 }  // namespace facula
 
 using namespace facula;
@@ -55,33 +57,15 @@ struct Layout {
 
   Layout(int kind, int64_t b, int64_t rows, int64_t cols, bool output) {
     switch (kind) {
-      case 0:
-        col = 1, row = cols, batch = rows * cols;
-        break;  // row-major
-      case 1:
-        row = 1, col = rows, batch = rows * cols;
-        break;  // column-major
-      case 2:
-        col = 1, row = cols + 3, batch = rows * row + 5;
-        break;  // padded rows
-      case 3:
-        col = 2, row = cols * 2 + 1, batch = rows * row;
-        break;  // neither contiguous
-      case 4:
-        col = -1, row = cols, batch = rows * cols;
-        break;  // reversed
-      case 5:
-        row = 1, col = rows + 2, batch = cols * col;
-        break;  // padded columns
-      case 6:
-        batch = 0, col = 1, row = cols;
-        break;  // one matrix for all
-      case 7:
-        col = 1, row = 0, batch = cols;
-        break;  // one row for all
-      default:
-        col = b, row = cols * b, batch = 1;
-        break;  // batch innermost
+      case 0: col = 1, row = cols, batch = rows * cols; break;         // row-major
+      case 1: row = 1, col = rows, batch = rows * cols; break;         // column-major
+      case 2: col = 1, row = cols + 3, batch = rows * row + 5; break;  // padded rows
+      case 3: col = 2, row = cols * 2 + 1, batch = rows * row; break;  // neither contiguous
+      case 4: col = -1, row = cols, batch = rows * cols; break;        // reversed
+      case 5: row = 1, col = rows + 2, batch = cols * col; break;      // padded columns
+      case 6: batch = 0, col = 1, row = cols; break;                   // one matrix for all
+      case 7: col = 1, row = 0, batch = cols; break;                   // one row for all
+      default: col = b, row = cols * b, batch = 1; break;              // batch innermost
     }
     if (output && (kind == 6 || kind == 7)) row = cols, batch = rows * cols;
     int64_t low = 0, high = 0;

@@ -20,8 +20,19 @@ from facula.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_
 Variable = _C.Tensor
 
 __all__ = [
-    "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "grad_mode", "gradcheck",
-    "gradgradcheck", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled",
+    "Function",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
 ]
 
 
@@ -38,8 +49,12 @@ def _with_new_graph(grads: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[A
 
 
 def backward(
-    tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-    grad_variables: Any = None, inputs: Any = None,
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
 ) -> None:
     """Adds the gradients of ``tensors`` to the ``.grad`` of the leaves they depend on.
 
@@ -78,9 +93,15 @@ def backward(
 
 
 def grad(
-    outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
-    create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
-    is_grads_batched: bool = False, materialize_grads: bool = False,
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of ``outputs`` with respect to ``inputs``, returned and not accumulated.
 
@@ -128,13 +149,19 @@ def grad(
 
 
 def _batched(
-    outs: tuple[Any, ...], ins: tuple[Any, ...], grads: tuple[Any, ...], keep: bool, create_graph: bool,
+    outs: tuple[Any, ...],
+    ins: tuple[Any, ...],
+    grads: tuple[Any, ...],
+    keep: bool,
+    create_graph: bool,
     unused: bool,
 ) -> tuple[Any, ...]:
     """One pass for each entry of the gradients' first dimension, stacked."""
     sizes = {g.shape[0] for g in grads if g is not None}
     if len(sizes) != 1:
-        raise ValueError(f"is_grads_batched=True needs grad_outputs with one common first dimension, got {sorted(sizes)}")
+        raise ValueError(
+            f"is_grads_batched=True needs grad_outputs with one common first dimension, got {sorted(sizes)}"
+        )
     n = sizes.pop()
     rows = []
     for k in range(n):

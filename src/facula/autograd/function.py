@@ -104,7 +104,9 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Computes the result; ``forward(ctx, ...)``, or ``forward(...)`` with ``setup_context``."""
-        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
@@ -131,13 +133,17 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
         """The rule for a batch of inputs."""
-        raise NotImplementedError("To use autograd.Function with vmap, you must override the vmap staticmethod.")
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must override the vmap staticmethod."
+        )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Runs ``forward`` and records the derivative."""
         if kwargs:
-            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments; pass them by position")
+            raise TypeError(
+                f"{cls.__name__}.apply() takes no keyword arguments; pass them by position"
+            )
         separate = cls.setup_context is not Function.setup_context
         return _C._function_apply(cls, cls._backward_cls(), separate, args)
 
@@ -188,7 +194,9 @@ class _Once(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:

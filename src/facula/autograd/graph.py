@@ -38,7 +38,9 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
         0
     """
     if not tensor.requires_grad:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+        )
     return GradientEdge(*_C._gradient_edge(tensor))
 
 
@@ -100,7 +102,9 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         _C._disable_saved_tensors_hooks(before or None)
 
 
-def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., None], *, mode: str = "all") -> Any:
+def register_multi_grad_hook(
+    tensors: Sequence[Any], fn: Callable[..., None], *, mode: str = "all"
+) -> Any:
     """Calls ``fn`` when the gradients of all (or of any) of the tensors have been computed.
 
     Example::

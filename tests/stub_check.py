@@ -1,0 +1,30 @@
+"""Read by ``mypy --strict`` in ``tools/dev lint``: a user's program, with the types it must have."""
+
+from __future__ import annotations
+
+import facula
+
+
+def train(x: facula.Tensor, y: facula.Tensor, steps: int) -> list[float]:
+    weight = facula.zeros(3, 1, requires_grad=True)
+    losses: list[float] = []
+    for _ in range(steps):
+        loss = ((x @ weight - y) ** 2).mean()
+        loss.backward()
+        with facula.no_grad():
+            assert weight.grad is not None
+            weight -= 0.1 * weight.grad
+        weight.grad = None
+        losses.append(loss.item())
+    return losses
+
+
+def shapes(t: facula.Tensor) -> tuple[int, ...]:
+    a: facula.Tensor = facula.cat([t, t.transpose(0, 1)], dim=0).sum(dim=1, keepdim=True)
+    b = facula.where(a > 0, a, 0.0).reshape(-1).to(facula.float64)
+    values, indices = facula.max(t, 1)
+    first: facula.Tensor = values + indices
+    pieces: tuple[facula.Tensor, ...] = b.split(2)
+    kind: facula.dtype = facula.promote_types(first.dtype, facula.int32)
+    assert kind.is_floating_point and len(pieces) > 0
+    return a.shape
