@@ -171,7 +171,7 @@ class Derivative:
             self.parsed[name] = (tree, used, shapes.used)
 
     def emit(self) -> str:
-        row, schema = self.row, self.row.schema
+        schema = self.row.schema
         lines = [
             f"static void vjp_{schema.cpp_name}([[maybe_unused]] Node& n, Tensor* g, Tensor* out, uint64_t needs) {{"
         ]

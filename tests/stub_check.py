@@ -1,4 +1,4 @@
-"""Read by ``mypy --strict`` in ``tools/dev lint``: a user's program, with the types it must have."""
+"""Read by ``mypy --strict`` in ``tools/dev lint``: a user's program with the types it must have."""
 
 from __future__ import annotations
 

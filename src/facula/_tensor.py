@@ -312,8 +312,8 @@ def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
         return memo[id(self)]
     if self.grad_fn is not None:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
-            "at the moment. Use .detach().clone() for a copy without history."
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment. Use .detach().clone() for a copy without history."
         )
     import copy
 

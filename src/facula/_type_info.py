@@ -40,7 +40,8 @@ class finfo:
             )
         if not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
-                "facula.finfo() requires a floating point input type. Use facula.iinfo to handle integers"
+                "facula.finfo() requires a floating point input type. "
+                "Use facula.iinfo to handle integers"
             )
         self.dtype = _name(dtype.to_real())
         self.bits, self.eps, self.max, self.tiny, self._subnormal = _FLOATS[self.dtype]
@@ -61,8 +62,8 @@ class finfo:
 
     def __repr__(self) -> str:
         return (
-            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
-            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+            f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
         )
 
 

@@ -1,7 +1,7 @@
 """CUDA devices: which there are, their memory, waiting for them.
 
-The driver and the libraries are opened when first used; without them ``is_available()`` is False and
-``unavailable_reason()`` says what is missing.
+The driver and the libraries are opened when first used; without them ``is_available()`` is False
+and ``unavailable_reason()`` says what is missing.
 """
 
 from __future__ import annotations

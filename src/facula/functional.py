@@ -193,7 +193,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     for t in items:
         if t.dim() > 1:
             raise RuntimeError(
-                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {tuple(t.shape)}"
+                f"meshgrid(): Expected 0D or 1D tensor in the tensor list but got: {tuple(t.shape)}"
             )
     shape = tuple(t.numel() for t in items)
     grids = []
@@ -271,7 +271,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The distinct elements (or slices along ``dim``), with the way back and the counts if asked for.
+    """The distinct elements (or slices along ``dim``), with inverse and counts if asked for.
 
     Example::
 

@@ -21,6 +21,7 @@ Variable = _C.Tensor
 
 __all__ = [
     "Function",
+    "NestedIOFunction",
     "Variable",
     "backward",
     "detect_anomaly",
@@ -43,7 +44,8 @@ def _tuple(x: Any) -> tuple[Any, ...]:
 def _with_new_graph(grads: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(grads) != len(outputs):
         raise RuntimeError(
-            f"got {len(outputs)} tensors and {len(grads)} gradients; there must be one gradient for each tensor"
+            f"got {len(outputs)} tensors and {len(grads)} gradients; "
+            "there must be one gradient for each tensor"
         )
     return grads
 
@@ -87,7 +89,7 @@ def backward(
     keep = create_graph if retain_graph is None else retain_graph
     got = _C._backward(outputs, grads, keep, create_graph, inputs or (), True, True)
     # Leaves among the inputs were accumulated by the engine; others are given their gradient here.
-    for tensor, gradient in zip(inputs or (), got):
+    for tensor, gradient in zip(inputs or (), got, strict=False):
         if gradient is not None and tensor.grad_fn is not None and not tensor.retains_grad:
             tensor.grad = gradient if tensor.grad is None else tensor.grad + gradient
 
@@ -124,7 +126,8 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+            "Expected allow_unused to be True or not passed when materialize_grads=True, "
+            "but got: allow_unused=False."
         )
     outs, ins = _tuple(outputs), _tuple(inputs)
     if not ins:
@@ -143,7 +146,8 @@ def grad(
     if materialize_grads:
         zeros = _C._operators["zeros_like"]
         result = tuple(
-            zeros(i, requires_grad=create_graph) if r is None else r for r, i in zip(result, ins)
+            zeros(i, requires_grad=create_graph) if r is None else r
+            for r, i in zip(result, ins, strict=True)
         )
     return result
 
@@ -160,7 +164,8 @@ def _batched(
     sizes = {g.shape[0] for g in grads if g is not None}
     if len(sizes) != 1:
         raise ValueError(
-            f"is_grads_batched=True needs grad_outputs with one common first dimension, got {sorted(sizes)}"
+            "is_grads_batched=True needs grad_outputs with one common first dimension, "
+            f"got {sorted(sizes)}"
         )
     n = sizes.pop()
     rows = []
@@ -169,7 +174,9 @@ def _batched(
         each = tuple(None if g is None else g[k] for g in grads)
         rows.append(_C._backward(outs, each, keep or not last, create_graph, ins, False, unused))
     stack = _C._operators["stack"]
-    return tuple(None if column[0] is None else stack(list(column)) for column in zip(*rows))
+    return tuple(
+        None if column[0] is None else stack(list(column)) for column in zip(*rows, strict=True)
+    )
 
 
 def _is_checkpoint_valid() -> bool:

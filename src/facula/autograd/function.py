@@ -97,13 +97,13 @@ class Function(metaclass=FunctionMeta):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(
-            f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all "
-            "static, so you should invoke them on the class itself: use the static method .apply(...)."
+            f"{type(self).__name__} should not be instantiated. Methods on autograd functions are "
+            "all static, so you should invoke them on the class itself: use .apply(...)."
         )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Computes the result; ``forward(ctx, ...)``, or ``forward(...)`` with ``setup_context``."""
+        """Computes the result; takes ``ctx`` first, unless there is a ``setup_context``."""
         raise NotImplementedError(
             "You must implement the forward function for custom autograd.Function."
         )
@@ -127,7 +127,8 @@ class Function(metaclass=FunctionMeta):
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """The forward-mode derivative."""
         raise NotImplementedError(
-            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+            "You must implement the jvp function for custom autograd.Function to use it with "
+            "forward mode AD."
         )
 
     @staticmethod

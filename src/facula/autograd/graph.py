@@ -39,7 +39,8 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     """
     if not tensor.requires_grad:
         raise RuntimeError(
-            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+            "It is not possible to get the gradient edge for a Tensor that does not require "
+            "gradients"
         )
     return GradientEdge(*_C._gradient_edge(tensor))
 
