@@ -1,5 +1,8 @@
 """Wrong calls of every operator: the right exception, a text that helps, and nothing changed."""
 
+import subprocess
+import sys
+
 import pytest
 from operands import LETTER, Operand, dtypes_of
 from package_under_test import IS_FACULA, F
@@ -186,3 +189,42 @@ def test_tensors_on_two_devices_are_refused(row):
         with pytest.raises(RuntimeError, match=r"device|meta") as caught:
             callable_of(row)(*args, **kwargs)
         assert row_id(row).partition(".")[0] in str(caught.value)
+
+
+# Prints the rows that take a number without data as an int; run apart, because it must not crash.
+_NUMBER_WITHOUT_DATA = """
+import sys
+sys.path[:0] = sys.argv[1:]
+from row_cases import F, callable_of, row_id
+from test_rows_errors import CALLED, first_sample
+
+number = F.zeros((), dtype=F.int64, device="meta")
+for row in CALLED:
+    sample, _ = first_sample(row)
+    for i, argument in enumerate(row.schema.args[: len(sample.args)]):
+        if argument.type != "int" or argument.keyword_only:
+            continue
+        args, kwargs = sample.tensors(F)
+        args[i] = number
+        print("trying", row_id(row), argument.name, flush=True)
+        try:
+            callable_of(row)(*args, **kwargs)
+        except (RuntimeError, TypeError, ValueError):
+            continue
+        print("accepted", row_id(row), argument.name, flush=True)
+"""
+
+
+@pytest.mark.skipif(not IS_FACULA, reason="PyTorch's parser is PyTorch's")
+def test_number_without_data_as_an_int_argument_is_refused():
+    """A 0-dim integer tensor may stand for an int, but on the meta device it has no value."""
+    ran = subprocess.run(
+        [sys.executable, "-c", _NUMBER_WITHOUT_DATA, *filter(None, sys.path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    lines = ran.stdout.splitlines()
+    assert lines, ran.stderr
+    assert ran.returncode == 0, f"status {ran.returncode} after {lines[-1]!r}\n{ran.stderr[-500:]}"
+    assert [line for line in lines if line.startswith("accepted")] == []

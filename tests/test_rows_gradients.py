@@ -1,5 +1,8 @@
 """First and second derivatives of every operator against finite differences."""
 
+import subprocess
+import sys
+
 import pytest
 from operands import Operand, Sample
 from package_under_test import IS_FACULA, F, facula_module
@@ -119,3 +122,22 @@ def test_gradient_reaches_only_inputs_that_ask(row, dtype):
             assert grad is None or bool(((grad == together[i]) | grad.isnan()).all())
 
     check_samples(row, "gradient", dtype, smooth_samples(row, dtype, 3), check)
+
+
+@pytest.mark.skipif(not IS_FACULA, reason="imports facula")
+@pytest.mark.parametrize("first", ["", "import facula.autograd.gradcheck; "])
+def test_checks_are_functions_of_the_autograd_package(first):
+    """In a fresh process: the module of the same name must not stand in the way, early or late."""
+    code = (
+        f"import sys; sys.path[:0] = sys.argv[1:]; {first}import facula; "
+        "x = facula.tensor([0.5], dtype=facula.float64, requires_grad=True); "
+        "assert facula.autograd.gradcheck(facula.sin, (x,)); "
+        "assert facula.autograd.gradgradcheck(facula.sin, (x,))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *filter(None, sys.path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr[-500:]

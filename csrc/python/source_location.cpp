@@ -3,6 +3,9 @@
 #include <unordered_set>
 
 #include "python/py.h"
+#if PY_VERSION_HEX < 0x030B0000
+#include <frameobject.h>  // lasti has no accessor before 3.11
+#endif
 
 namespace facula::python {
 namespace {
