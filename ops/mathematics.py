@@ -116,7 +116,7 @@ op("copysign(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Fl
    ref=np.copysign, doc="The magnitude of ``self`` with the sign of ``other``.",
    example=">>> facula.copysign(facula.tensor([1., 2.]), -1)\ntensor([-1., -2.])")
 op("xlogy(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float", numbers=True), f="xlogy(a, b)",
-   grad=dict(self="grad * where(logical_and(eq(self, 0), le(other, 0)), 0, log(other))",
+   grad=dict(self="where(logical_and(eq(self, 0), le(other, 0)), 0, xlogy(grad, other))",
              other="grad * self / other"),
    ref="xlogy", samples="positive_second", doc="``self * log(other)``, 0 where ``self`` is 0.",
    example=">>> facula.xlogy(facula.tensor([0., 2.]), facula.tensor([0., 1.]))\ntensor([0., 0.])")

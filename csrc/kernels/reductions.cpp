@@ -36,6 +36,9 @@ static int64_t reduced_count(IntSpan sizes, std::optional<IntSpan> dim) {
 static void mean_into(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType dtype,
                       Rets& rets) {
   require_floating(self, dtype, "mean");
+  if (rets.destination == Destination::Out && category(rets.t[0].dtype()) < Category::Floating)
+    cast_error(dtype == DType::None ? self.dtype() : dtype,
+               rets.t[0].dtype());  // before the sum is written
   double n = double(reduced_count(self.sizes(), dim));
   Value args[] = {Value(self), Value(dim), Value(keepdim), Value(dtype)};
   reduce_kernel(defs::sum_dim, args, rets);

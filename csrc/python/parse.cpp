@@ -1,5 +1,7 @@
 #include "python/parse.h"
 
+#include "python/tensor_methods.h"
+
 #include <cstring>
 
 namespace facula::python {
@@ -51,7 +53,7 @@ bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
       if (is_tensor(o)) {
         const Tensor& t = unwrap(o);
         if (!arena.tensors_as_numbers || t.dim() != 0 || requires_grad(t)) return false;
-        out = arena.number(item_of(t));
+        out = arena.number(read_item(t));
         return true;
       }
       if (!is_number(o)) return false;

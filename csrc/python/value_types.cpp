@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "python/py.h"
+#include "python/tensor_methods.h"
 
 namespace facula::python {
 namespace {
@@ -384,7 +385,7 @@ bool is_index(PyObject* o) {
 }
 
 int64_t index_of(PyObject* o) {
-  if (is_tensor(o)) return item_of(unwrap(o)).to_int();
+  if (is_tensor(o)) return read_item(unwrap(o)).to_int();
   Ref i(PyNumber_Index(o));
   check(i.get());
   int64_t v = PyLong_AsLongLong(i.get());
@@ -424,7 +425,7 @@ Scalar scalar_of(PyObject* o) {
     Py_complex c = PyComplex_AsCComplex(o);
     return Scalar(Complex<double>(c.real, c.imag));
   }
-  if (is_tensor(o)) return item_of(unwrap(o));
+  if (is_tensor(o)) return read_item(unwrap(o));
   const char* name = Py_TYPE(o)->tp_name;
   if (std::strncmp(name, "numpy.bool", 10) == 0) return Scalar(PyObject_IsTrue(o) == 1);
   if (PyIndex_Check(o)) {

@@ -16,11 +16,13 @@ from facula.autograd import graph as graph
 from facula.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from facula.autograd.function import Function, NestedIOFunction
 from facula.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from facula.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 Variable = _C.Tensor
 
 __all__ = [
     "Function",
+    "GradcheckError",
     "NestedIOFunction",
     "Variable",
     "backward",
@@ -193,14 +195,3 @@ class _Engine:
 
 
 _C.Tensor._execution_engine = _Engine()
-
-
-def __getattr__(name: str) -> Any:
-    # gradcheck is for tests: not imported with the package.
-    if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
-        from facula.autograd import gradcheck as module
-
-        value = getattr(module, name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'facula.autograd' has no attribute {name!r}")
