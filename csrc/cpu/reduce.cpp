@@ -107,6 +107,14 @@ struct Reducer {
       return;
     }
     int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * length));
+    if (reduced.size() == 1 && kept.size() == 1 && !cast_in && !cast_out) {
+      // Plain rows: the loop folds straight into the result.
+      const Axis k = kept[0], r = reduced[0];
+      parallel_for(0, outputs, grain, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) reduce(out + i * k.out, in + i * k.in, r.in, r.size, true);
+      });
+      return;
+    }
     parallel_for(0, outputs, grain, [&](int64_t b, int64_t e) {
       walk(kept.data(), kept.size(), b, e, [&](int64_t i, int64_t o) {
         alignas(16) char a[16];
