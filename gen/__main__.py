@@ -14,15 +14,18 @@ from gen.rows import load_table
 
 def generate() -> dict[str, str]:
     rows = load_table()
+    modules = list(dict.fromkeys(r.module for r in rows))
     files = {
-        "op/ops.h": emit_ops.emit_header(rows),
-        "op/kernels.h": emit_ops.emit_kernels_header(rows),
+        "op/ops.h": emit_ops.emit_umbrella(modules),
+        "op/ops/defaults.h": emit_ops.emit_defaults(rows),
         "registry.cpp": emit_ops.emit_registry(rows),
         "facula/_op_docs.py": emit_python.emit_docs(rows),
     }
     files |= {f"facula/{n}": t for n, t in emit_python.emit_stubs(rows).items()}
-    for module in dict.fromkeys(r.module for r in rows):
+    for module in modules:
         mine = [r for r in rows if r.module == module]
+        files[f"op/ops/{module}.h"] = emit_ops.emit_header(module, mine)
+        files[f"op/kernels/{module}.h"] = emit_ops.emit_kernels_header(module, mine)
         files[f"ops_{module}.cpp"] = emit_ops.emit_module(module, mine, rows)
         files |= emit_loops.emit_loops(module, mine)
     return files

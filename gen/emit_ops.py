@@ -145,6 +145,7 @@ class Derivative:
         self.grads = {a.name: grads[a.name] for a in schema.args if a.name in grads}
         self.saved_args: dict[tuple[str, str], int] = {}  # (argument, what) -> used_by mask
         self.saved_rets: dict[str, int] = {}
+        self.functions: set[str] = set()  # the operators that the derivatives call
         self.parsed: dict[str, tuple[ast.expr, list[str], dict[str, tuple[str, str]]]] = {}
         for name, text in self.grads.items():
             if not text:
@@ -156,6 +157,7 @@ class Derivative:
             for f in functions_in(tree):
                 if f not in known:
                     raise ValueError(f"{where}: unknown operator {f!r}")
+                self.functions.add(f)
             bit = 1 << self.arg_index[name]
             used = names_in(tree)
             for v in used:
@@ -428,62 +430,68 @@ def typed_declarations(row: Row) -> str:
     return text
 
 
-OPS_HEADER = """// Generated from ops/ by gen. Do not edit.
+OPS_HEADER = """// Generated from ops/{module}.py by gen. Do not edit.
 // The typed C++ function of every operator: boxes its arguments and calls the record.
 #pragma once
 #include <tuple>
 #include <vector>
 
-#include "op/def.h"
+#include "op/ops/defaults.h"
 
 namespace facula {{
 
-{defaults}
 namespace defs {{
 {defs}}}  // namespace defs
 
 namespace op {{
 {functions}}}  // namespace op
 
-// Arithmetic on tensors and numbers, for derivatives and composites.
-inline Tensor operator+(Value a, Value b) {{ return op::add(a, b); }}
-inline Tensor operator-(Value a, Value b) {{ return op::sub(a, b); }}
-inline Tensor operator*(Value a, Value b) {{ return op::mul(a, b); }}
-inline Tensor operator/(Value a, Value b) {{ return op::div(a, b); }}
-inline Tensor operator-(Value a) {{ return op::neg(a); }}
-inline Tensor operator<(Value a, Value b) {{ return op::lt(a, b); }}
-inline Tensor operator>(Value a, Value b) {{ return op::gt(a, b); }}
-inline Tensor operator<=(Value a, Value b) {{ return op::le(a, b); }}
-inline Tensor operator>=(Value a, Value b) {{ return op::ge(a, b); }}
-
 }}  // namespace facula
 """
 
 
-def emit_header(rows: list[Row]) -> str:
+def emit_defaults(rows: list[Row]) -> str:
+    """The lists that stand as defaults in signatures."""
     lists = set()
     for r in rows:
         for a in r.schema.args:
             if a.default and a.default.startswith("[") and a.default != "[]":
                 lists.add(tuple(ast.literal_eval(a.default)))
-    defaults = "".join(
-        f"inline constexpr int64_t kArray_{'_'.join(str(x).replace('-', 'm') for x in t)}[] = "
-        f"{{{', '.join(map(str, t))}}};\n"
-        f"inline const IntSpan kDefault_{'_'.join(str(x).replace('-', 'm') for x in t)}("
-        f"kArray_{'_'.join(str(x).replace('-', 'm') for x in t)});\n"
-        for t in sorted(lists)
+    text = ""
+    for t in sorted(lists):
+        name = "_".join(str(x).replace("-", "m") for x in t)
+        text += (
+            f"inline constexpr int64_t kArray_{name}[] = {{{', '.join(map(str, t))}}};\n"
+            f"inline const IntSpan kDefault_{name}(kArray_{name});\n"
+        )
+    return (
+        "// Generated from ops/ by gen. Do not edit.\n"
+        f'#pragma once\n#include "op/def.h"\n\nnamespace facula {{\n\n{text}\n}}  // namespace facula\n'
     )
+
+
+def emit_header(module: str, rows: list[Row]) -> str:
     return OPS_HEADER.format(
-        defaults=defaults,
+        module=module,
         defs="".join(f"extern const OpDef {r.schema.cpp_name};\n" for r in rows),
         functions="".join(typed_declarations(r) for r in rows),
     )
 
 
-def emit_kernels_header(rows: list[Row]) -> str:
-    body = "".join(kernel_declaration(r) + "\n" for r in rows if needs_kernel(r))
+def emit_umbrella(modules: list[str]) -> str:
+    includes = "".join(f'#include "op/ops/{m}.h"\n' for m in modules)
     return (
         "// Generated from ops/ by gen. Do not edit.\n"
+        "// All operators. A file that uses few of them includes their modules instead, so that a new\n"
+        "// row rebuilds little.\n"
+        f'#pragma once\n{includes}#include "op/tensor_operators.h"\n'
+    )
+
+
+def emit_kernels_header(module: str, rows: list[Row]) -> str:
+    body = "".join(kernel_declaration(r) + "\n" for r in rows if needs_kernel(r))
+    return (
+        f"// Generated from ops/{module}.py by gen. Do not edit.\n"
         "// The kernels that are written by hand: defining one with another signature fails to link.\n"
         '#pragma once\n#include <tuple>\n#include <vector>\n\n#include "op/def.h"\n\n'
         f"namespace facula::kernels {{\n\n{body}\n}}  // namespace facula::kernels\n"
@@ -497,13 +505,17 @@ def emit_module(module: str, rows: list[Row], all_rows: list[Row]) -> str:
     for r in all_rows:
         indices[id(r)] = overload_index.get(r.name, 0)
         overload_index[r.name] = indices[id(r)] + 1
+    home = {r.schema.cpp_name: r.module for r in all_rows}
+    derivatives = [Derivative(r, known) for r in rows]
+    used = {home[f] for d in derivatives for f in d.functions}
+    includes = "".join(f'#include "op/ops/{m}.h"\n' for m in sorted(used | {module}))
     parts = [
         HEADER.format(source=module + ".py"),
-        '#include "op/records.h"\n\nnamespace facula {\n',
+        f'{includes}#include "op/kernels/{module}.h"\n#include "op/records.h"\n'
+        '#include "op/tensor_operators.h"\n\nnamespace facula {\n',
     ]
     defs = []
-    for r in rows:
-        d = Derivative(r, known)
+    for r, d in zip(rows, derivatives, strict=True):
         if needs_kernel(r):
             parts.append(shim(r))
         if r.is_elementwise:

@@ -7,7 +7,12 @@
 #include <mutex>
 
 #include "op/elementwise.h"
-#include "op/ops.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/comparison.h"
+#include "op/ops/copying.h"
+#include "op/ops/mathematics.h"
+#include "op/ops/reductions.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

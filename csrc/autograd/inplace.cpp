@@ -1,6 +1,10 @@
 // Writing in place under the tape: what is refused, and how the history of a view's base changes.
 #include "autograd/node.h"
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/ops/mathematics.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

@@ -3,7 +3,11 @@
 #include <new>
 
 #include "core/host_allocator.h"
-#include "op/ops.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/copying.h"
+#include "op/ops/mathematics.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

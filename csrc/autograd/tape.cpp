@@ -1,7 +1,9 @@
 // The tape step: runs the kernel with the tape off and records one node.
 #include "autograd/engine.h"
 #include "autograd/node.h"
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

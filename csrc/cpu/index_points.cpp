@@ -9,7 +9,8 @@
 #include "cpu/cast.h"
 #include "cpu/index_items.h"
 #include "op/elementwise.h"
-#include "op/ops.h"
+#include "op/ops/arithmetic.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 namespace {

@@ -2,8 +2,9 @@
 
 #include "cpu/along_dim.h"
 #include "cpu/cast.h"
-#include "op/ops.h"
+#include "op/ops/reductions.h"
 #include "op/reduce.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 namespace {

@@ -11,8 +11,9 @@
 #include "cuda/matmul.h"
 #include "cuda/reduce.h"
 #include "op/device_hooks.h"
-#include "op/ops.h"
+#include "op/ops/copying.h"
 #include "op/reduce.h"
+#include "op/tensor_operators.h"
 
 namespace facula::cuda {
 namespace {

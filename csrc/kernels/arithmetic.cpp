@@ -1,8 +1,15 @@
 // Composites around elementwise arithmetic, and derivatives that need a case distinction.
+#include "op/kernels/arithmetic.h"
 #include "autograd/node.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/comparison.h"
+#include "op/kernels/mathematics.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/comparison.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/ops/mathematics.h"
 #include "op/records.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

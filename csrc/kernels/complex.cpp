@@ -1,8 +1,9 @@
 // Complex numbers and their parts.
 #include "kernels/make_view.h"
 #include "op/elementwise.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/mathematics.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 
 namespace facula::kernels {
 

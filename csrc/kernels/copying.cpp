@@ -7,8 +7,9 @@
 #include "kernels/make_view.h"
 #include "op/device_hooks.h"
 #include "op/elementwise.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/copying.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

@@ -3,8 +3,11 @@
 
 #include "autograd/node.h"
 #include "op/elementwise.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/creation.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/copying.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

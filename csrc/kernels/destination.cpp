@@ -1,6 +1,7 @@
 #include "kernels/destination.h"
 
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

@@ -2,8 +2,13 @@
 #include <algorithm>
 
 #include "kernels/destination.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/indexing.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/ops/indexing.h"
+#include "op/ops/reductions.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 
 namespace facula::kernels {
 

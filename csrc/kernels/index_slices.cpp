@@ -3,8 +3,11 @@
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
 #include "kernels/index_work.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/indexing.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/ops/indexing.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

@@ -4,8 +4,13 @@
 
 #include "kernels/make_view.h"
 #include "op/elementwise.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/joining.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/ops/indexing.h"
+#include "op/ops/joining.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 
 namespace facula::kernels {
 

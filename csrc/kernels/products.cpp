@@ -1,9 +1,13 @@
 // Matrix products: shapes and promotion here, arithmetic in cpu/gemm.
+#include "op/kernels/products.h"
 #include "cpu/gemm.h"
 #include "op/device_hooks.h"
 #include "op/elementwise.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/copying.h"
+#include "op/ops/products.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 
 namespace facula::kernels {
 

@@ -2,8 +2,9 @@
 
 #include "op/device_hooks.h"
 #include "op/elementwise.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/creation.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

@@ -5,9 +5,18 @@
 #include "autograd/node.h"
 #include "cpu/reduce_index.h"
 #include "op/device_hooks.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/reductions.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/comparison.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/ops/indexing.h"
+#include "op/ops/joining.h"
+#include "op/ops/mathematics.h"
+#include "op/ops/reductions.h"
+#include "op/ops/views.h"
 #include "op/reduce.h"
+#include "op/tensor_operators.h"
 
 namespace facula::kernels {
 

@@ -4,8 +4,11 @@
 
 #include "kernels/random_stream.h"
 #include "op/elementwise.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/creation.h"
+#include "op/kernels/random.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 
 namespace facula::kernels {
 

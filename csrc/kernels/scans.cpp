@@ -4,8 +4,17 @@
 #include "cpu/index_scan.h"
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/arithmetic.h"
+#include "op/kernels/indexing.h"
+#include "op/ops/comparison.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/ops/indexing.h"
+#include "op/ops/joining.h"
+#include "op/ops/mathematics.h"
+#include "op/ops/reductions.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 
 namespace facula::kernels {
 

@@ -5,8 +5,15 @@
 #include "cpu/index_scatter.h"
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/indexing.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/comparison.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/ops/indexing.h"
+#include "op/ops/mathematics.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 
 namespace facula::kernels {
 namespace {

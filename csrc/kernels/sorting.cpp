@@ -5,8 +5,10 @@
 #include "cpu/index_sort.h"
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/indexing.h"
+#include "op/ops/indexing.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 
 namespace facula::kernels {
 namespace {

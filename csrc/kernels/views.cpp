@@ -3,9 +3,14 @@
 
 #include "autograd/node.h"
 #include "kernels/make_view.h"
-#include "op/kernels.h"
-#include "op/ops.h"
+#include "op/kernels/creation.h"
+#include "op/kernels/views.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/ops/indexing.h"
+#include "op/ops/views.h"
 #include "op/reduce.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

@@ -1,7 +1,8 @@
 // The one function between a caller and a kernel.
 #include "autograd/node.h"
 #include "op/elementwise.h"
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

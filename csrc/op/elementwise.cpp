@@ -7,7 +7,8 @@
 #include "cpu/cast.h"
 #include "cpu/iterate.h"
 #include "op/device_hooks.h"
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

@@ -3,7 +3,8 @@
 #include <atomic>
 
 #include "cpu/iterate.h"
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 
 namespace facula::checks {
 

@@ -2,9 +2,7 @@
 #pragma once
 #include "autograd/node.h"
 #include "op/elementwise.h"
-#include "op/kernels.h"
 #include "op/operand_checks.h"
-#include "op/ops.h"
 #include "op/reduce.h"
 #include "op/shortcuts.h"
 

@@ -5,7 +5,8 @@
 
 #include "cpu/reduce.h"
 #include "op/device_hooks.h"
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 
 namespace facula {
 

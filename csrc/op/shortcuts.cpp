@@ -1,6 +1,8 @@
 #include "op/shortcuts.h"
 
-#include "op/ops.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/mathematics.h"
+#include "op/tensor_operators.h"
 
 namespace facula::shortcuts {
 

@@ -1,7 +1,8 @@
 // Autograd switches and the entry to the engine.
 #include "autograd/engine.h"
 #include "op/elementwise.h"
-#include "op/ops.h"
+#include "op/ops/creation.h"
+#include "op/tensor_operators.h"
 #include "python/node_type.h"
 #include "python/tensor_methods.h"
 

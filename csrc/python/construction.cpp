@@ -2,7 +2,8 @@
 #include <cstring>
 
 #include "op/elementwise.h"
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 #include "python/tensor_methods.h"
 
 namespace facula::python {

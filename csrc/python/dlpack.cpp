@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cuda/context.h"
-#include "op/ops.h"
+#include "op/tensor_operators.h"
 #include "python/interop.h"
 
 namespace facula::python {

@@ -2,7 +2,9 @@
 #include <cstring>
 
 #include "autograd/engine.h"
-#include "op/ops.h"
+#include "op/ops/creation.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 #include "python/node_type.h"
 
 namespace facula::python {

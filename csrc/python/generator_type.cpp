@@ -1,5 +1,6 @@
 // facula.Generator: the Python object of a source of random numbers.
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 #include "python/interop.h"
 
 namespace facula::python {

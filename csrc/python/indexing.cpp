@@ -2,7 +2,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "op/ops.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/ops/indexing.h"
+#include "op/ops/joining.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 #include "python/tensor_methods.h"
 
 namespace facula::python {

@@ -5,7 +5,8 @@
 #include <bit>
 #include <cstring>
 
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 
 namespace facula::python {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <map>
 
-#include "op/ops.h"
+#include "op/tensor_operators.h"
 #include "python/hooks.h"
 #include "python/node_type.h"
 

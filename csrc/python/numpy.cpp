@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "op/ops.h"
+#include "op/tensor_operators.h"
 #include "python/interop.h"
 
 namespace facula::python {

@@ -1,5 +1,6 @@
 // Tensors and the storage under them: Tensor.untyped_storage, set_ and is_set_to.
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 #include "python/interop.h"
 
 namespace facula::python {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
 #include "python/interop.h"
 
 namespace facula::python {

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "op/ops.h"
+#include "op/ops/copying.h"
+#include "op/ops/mathematics.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 
 namespace facula::python {
 namespace {

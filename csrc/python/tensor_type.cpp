@@ -4,7 +4,13 @@
 #include <cstring>
 
 #include "op/elementwise.h"
-#include "op/ops.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/comparison.h"
+#include "op/ops/copying.h"
+#include "op/ops/products.h"
+#include "op/ops/reductions.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
 #include "python/tensor_methods.h"
 
 namespace facula::python {
