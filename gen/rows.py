@@ -85,6 +85,8 @@ class Row:
     module: str
     example: str
     samples: str | None
+    jvp: dict[str, str] | str
+    batch: str
 
     @property
     def name(self) -> str:
@@ -126,6 +128,8 @@ def op(
     nondifferentiable: tuple[str, ...] = (),
     example: str = "",
     samples: str | None = None,
+    jvp: dict[str, str] | str = "",
+    batch: str = "",
 ) -> None:
     """Adds a row. See CONTRIBUTING.md for a walk through one.
 
@@ -136,6 +140,15 @@ def op(
        argument's shape and dtype is done by the engine.
     python: public dotted name ("" hides the row); method/function/inplace/out: which variants exist.
     samples: name of a sample generator in tests/samples.py when the family's own does not fit.
+    jvp: forward mode. "linear" when the operator is linear in its differentiable arguments taken
+       together (it is applied to the tangents); result -> expression over ``<argument>_t`` (tangents)
+       otherwise. Left empty it is computed: elementwise rows from ``grad``, others by
+       differentiating their derivative, which is right but slower.
+    batch: how vmap runs a row that is no composite (elementwise rows and reductions need nothing).
+       "leading": every Tensor argument may have further leading dimensions, which broadcast (linalg);
+       "dims": arguments that name dimensions (dim, dims, dim0 ...) are shifted by one, sizes get the
+       batch size in front, and all Tensor arguments get the batch dimension in front;
+       "loop: reason": one call per element; else the name of a rule in csrc/transform.
     """
     s = parse(schema)
     first_is_self = bool(s.args) and s.args[0].name == "self" and s.args[0].is_tensor
@@ -171,6 +184,8 @@ def op(
         module=_current_module,
         example=example,
         samples=samples,
+        jvp=jvp,
+        batch=batch,
     )
     for name in row.grad:
         if name not in [a.name for a in s.args]:
