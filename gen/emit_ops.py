@@ -23,6 +23,7 @@ def cpp_default(arg: Arg) -> str:
             "MemoryFormat?": "MemoryFormat::None",
             "Generator?": "nullptr",
             "str?": '""',
+            "float[]?": "std::span<const double>()",
         }.get(arg.type, "std::nullopt")
     if isinstance(d, bool):
         return "true" if d else "false"

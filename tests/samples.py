@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import samples_indexing
 import samples_mathematics
+import samples_statistics
 import samples_views
 from operands import DTYPES, LETTER, Operand, Sample, Source, dtypes_of
 
@@ -212,7 +213,7 @@ def reduction_samples(row: Row, source: Source) -> Iterator[Sample]:
 
 # ---- the registry
 
-_MODULES = (samples_mathematics, samples_views, samples_indexing)
+_MODULES = (samples_mathematics, samples_views, samples_indexing, samples_statistics)
 BY_FAMILY = {
     "elementwise": Generator(elementwise_samples),
     "reduction": Generator(reduction_samples),
@@ -232,6 +233,7 @@ BY_ROW = {name: Generator(*entry) for m in _MODULES for name, entry in m.FOR_ROW
 # Rows whose kernel takes fewer (or more) dtypes than the samples that they share with others.
 TYPES_BY_ROW = {
     "mean": "fc",
+    "nanmean": "fc",
     "median": "if",
     "msort": "bif",
     "max.dim": "bif",

@@ -67,7 +67,8 @@ NO_DERIVATIVE = {
     *("isnan", "isinf", "isfinite", "signbit"),
     *("any", "any.dim", "all", "all.dim"),
     *("argmax", "argmin", "argsort", "nonzero", "argwhere", "count_nonzero"),
-    *("searchsorted", "bucketize", "bincount", "histc"),
+    *("searchsorted", "bucketize", "bincount", "histc", "histogram", "histogram.edges"),
+    "nonzero_static",
     "floor_divide",
 }
 

@@ -25,6 +25,15 @@ Tensor make_view(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t off
   return v;
 }
 
+void adopt_geometry(const Tensor& self, const Tensor& view, Rets& rets) {
+  if (grad_enabled() && requires_grad(self) && is_leaf(self))
+    runtime_error("a leaf Variable that requires grad is being used in an in-place operation.");
+  if (NodeRef fn = grad_fn_of(view)) set_history(self, fn.get(), view->autograd->output_nr);
+  self->offset = view.offset();
+  self->set_geometry(view.sizes(), view.strides());
+  rets.t[0] = self;
+}
+
 namespace kernels {
 
 Tensor alias(const Tensor& self) {
@@ -242,13 +251,6 @@ Tensor t(const Tensor& self) {
 }
 
 // The operators that turn a tensor itself: only its geometry changes.
-static void adopt_geometry(const Tensor& self, const Tensor& view, Rets& rets) {
-  if (grad_enabled() && requires_grad(self) && is_leaf(self))
-    runtime_error("a leaf Variable that requires grad is being used in an in-place operation.");
-  if (NodeRef fn = grad_fn_of(view)) set_history(self, fn.get(), view->autograd->output_nr);
-  self->set_geometry(view.sizes(), view.strides());
-  rets.t[0] = self;
-}
 void transpose_(const Tensor& self, int64_t d0, int64_t d1, Rets& rets) {
   adopt_geometry(self, op::transpose(self, d0, d1), rets);
 }

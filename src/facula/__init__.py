@@ -14,6 +14,7 @@ from typing import Any as _Any
 
 from facula import _C
 from facula import _tensor as _tensor
+from facula import _tensor_legacy as _tensor_legacy
 from facula._C import (
     Generator,
     Size,
@@ -80,13 +81,16 @@ from facula.functional import (
     atleast_3d,
     broadcast_shapes,
     broadcast_tensors,
+    cartesian_prod,
     equal,
+    histogramdd,
     meshgrid,
     nonzero,
     norm,
     split,
     unique,
     unique_consecutive,
+    unravel_index,
     where,
 )
 from facula.random import (
@@ -184,7 +188,9 @@ def is_tensor(obj: _Any) -> _Any:
 
 def is_storage(obj: _Any) -> _Any:
     """True for storages."""
-    return isinstance(obj, UntypedStorage)
+    from facula.storage import TypedStorage
+
+    return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
 def is_complex(input: Tensor) -> _Any:
@@ -301,6 +307,8 @@ _LAZY = {
     "nn",
     "optim",
     "cuda",
+    "storage",
+    "masked",
     "types",
     "return_types",
 }
@@ -312,6 +320,14 @@ def __getattr__(name: str) -> _Any:
 
         if name in _legacy_types.names():
             value = _namespace[name] = _legacy_types.make(name)
+            return value
+    if name.endswith("Storage"):
+        from facula import _legacy_types, storage
+
+        if name == "TypedStorage":
+            return storage.TypedStorage
+        if name in _legacy_types.storage_names():
+            value = _namespace[name] = storage.storage_class(name)
             return value
     if name in _LAZY:
         import importlib
