@@ -14,6 +14,9 @@ op("fliplr(Tensor self) -> Tensor", composite(), out=False, samples="at_least_ma
 op("flipud(Tensor self) -> Tensor", composite(), out=False, samples="at_least_matrix", ref=np.flipud,
    doc="Rows in reverse order.",
    example=">>> facula.flipud(facula.tensor([[1, 2], [3, 4]]))\ntensor([[3, 4],\n        [1, 2]])")
+op("narrow.tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)", composite(),
+   out=False, samples="none", doc="With the start in a tensor of one integer.",
+   example=">>> facula.arange(5).narrow(0, facula.tensor(1), 3)\ntensor([1, 2, 3])")
 op("narrow_copy(Tensor self, int dim, int start, int length) -> Tensor", composite(),
    samples="narrow", doc="A copy of what ``narrow`` shows.",
    example=">>> facula.narrow_copy(facula.arange(5), 0, 1, 3)\ntensor([1, 2, 3])")
@@ -40,7 +43,7 @@ op("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", composite(), 
 
 _RESTRIDED = "self.sizes(), self.strides(), self.offset(), size, stride, storage_offset"
 op("as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) "
-   "-> Tensor", kernel(), batch="loop: the strides reach into the whole memory", jvp="linear",
+   "-> Tensor", kernel(), batch="as_strided_scatter", jvp="linear",
    grad=dict(self=f"_as_strided_scatter_self_grad(grad, {_RESTRIDED})",
              src=f"_as_strided_scatter_src_grad(grad, {_RESTRIDED})"),
    out=False, samples="as_strided_scatter",

@@ -34,10 +34,14 @@ op("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dt
    composite(), samples="with_nan", ref=np.nanmean, doc="The mean of the elements that are not NaN.",
    example=">>> facula.nanmean(facula.tensor([1., float('nan'), 2.]))\ntensor(1.5000)")
 op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-   composite(), samples="aminmax",
+   kernel(own_out=True), batch="dims", samples="aminmax",
+   grad="_aminmax_grad(grad_min, grad_max, self, min, max, dim, keepdim)",
    doc="The smallest and the largest elements, of all or along a dimension; ties share the "
        "gradient.",
    example=">>> facula.aminmax(facula.tensor([3., 1., 2.])).max\ntensor(3.)")
+
+op("_aminmax_grad(Tensor grad_min, Tensor grad_max, Tensor self, Tensor min, Tensor max, int? dim, "
+   "bool keepdim) -> Tensor", composite())
 
 # ---- covariance
 op("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",

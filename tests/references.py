@@ -592,6 +592,7 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "cumprod": lambda a, dim: np.cumprod(a, dim).reshape(a.shape),
     "take_along_dim": _take_along_dim,
     "conj": lambda a: np.conj(a).astype(a.dtype),
+    "conj_physical": lambda a: np.conj(a).astype(a.dtype),
     "polar": lambda size, angle: size * np.exp(1j * angle),
     "view_as_real": lambda a: np.stack([a.real, a.imag], -1),
     "view_as_complex": lambda a: a[..., 0] + 1j * a[..., 1],

@@ -9,6 +9,12 @@ from typing import Any
 import numpy as np
 
 
+def _nansum(a, dim=None, keepdim=False):
+    integral = a.dtype.kind in "biu"
+    axis = dim if a.ndim else None
+    return np.nansum(a.astype(np.int64) if integral else a, axis=axis, keepdims=keepdim)
+
+
 def _aminmax(a, *, dim=None, keepdim=False):
     if a.ndim == 0:
         return a, a
@@ -77,16 +83,18 @@ def _gradient(a, *, spacing=1, dim=None, edge_order=1):
 
 
 def _trapezoid(y, x=None, *, dx=1, dim=-1):
+    y = _wide(y)
     if x is None:
         return np.trapezoid(y, dx=dx, axis=dim)
-    return np.trapezoid(y, _signed(x), axis=dim)
+    return np.trapezoid(y, _wide(x), axis=dim)
 
 
 def _cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
+    y = _wide(y)
     later = np.take(y, range(1, y.shape[dim]), axis=dim)
     earlier = np.take(y, range(y.shape[dim] - 1), axis=dim)
     if x is not None:
-        x = _signed(x)
+        x = _wide(x)
         if x.ndim == 1:
             along = [1] * y.ndim
             along[dim] = -1
@@ -95,9 +103,9 @@ def _cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
     return np.cumsum((later + earlier) * dx / 2, axis=dim)
 
 
-def _signed(x):
-    """Differences of unsigned numbers would wrap around."""
-    return x.astype(np.int64) if x.dtype.kind == "u" else x
+def _wide(x):
+    """Sums and differences of small integers would wrap around."""
+    return x.astype(np.int64) if x.dtype.kind in "iu" else x
 
 
 def _combinations(a, r=2, with_replacement=False):
@@ -156,6 +164,7 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "std_mean.unbiased": _moments_unbiased(True),
     "var_mean.unbiased_dim": _moments_unbiased_dim(False),
     "std_mean.unbiased_dim": _moments_unbiased_dim(True),
+    "nansum": _nansum,
     "aminmax": _aminmax,
     "cov": _cov,
     "quantile": _quantile(np.quantile),
@@ -165,6 +174,7 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "histogram": _histogram,
     "histogram.edges": _histogram,
     "diff": _diff,
+    "round.decimals": lambda a, *, decimals: np.round(a, decimals),
     "gradient": _gradient,
     "gradient.each": _gradient,
     "gradient.coordinates": _gradient,

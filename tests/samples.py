@@ -80,7 +80,8 @@ def elementwise_samples(row: Row, source: Source, second: str | None = None) -> 
         yield Sample("broadcast to zero size", operands([(0, 1), (1, 3)]))
         yield Sample("0-dim and more", operands([(2, 3), ()]))
         yield Sample("more and 0-dim", operands([(), (2, 3)]))
-        if arguments[-1].operand and arguments[-1].name not in masks:
+        takes_numbers = row.family.options.get("numbers") is not False
+        if arguments[-1].operand and arguments[-1].name not in masks and takes_numbers:
             yield Sample("number", (*operands([(2, 3)])[:-1], source.number()))
         yield from _mixed_dtypes(row, operands, masks)
     for argument in row.schema.args:

@@ -66,8 +66,7 @@ void cpu_histogram_grid(const Tensor& points, TensorSpan edges, bool equal, cons
     parallel_for(0, pieces, 1, [&](int64_t b, int64_t e) {
       for (int64_t k = b; k < e; ++k) {
         const int64_t from = n * k / pieces, to = n * (k + 1) / pieces;
-        count(p + from * d, w ? w + from : nullptr, to - from, axes, equal,
-              own.data() + k * cells);
+        count(p + from * d, w ? w + from : nullptr, to - from, axes, equal, own.data() + k * cells);
       }
     });
     for (int64_t k = 0; k < pieces; ++k)

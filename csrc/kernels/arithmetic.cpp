@@ -119,7 +119,7 @@ Tensor conj(Value self) {
     if (s.is_complex()) s = Scalar(Complex<double>(s.to_complex().re, -s.to_complex().im));
     return weak_number_tensor(s);
   }
-  return self.tensor().is_complex() ? op::conj_physical(self.tensor()) : self.tensor();
+  return op::conj_physical(self.tensor());
 }
 
 Tensor _angle_grad(const Tensor& grad, Value self) {

@@ -1,6 +1,7 @@
 // Variances, means without NaN, extrema in pairs, covariance.
 #include <algorithm>
 
+#include "kernels/destination.h"
 #include "op/elementwise.h"
 #include "op/kernels/reductions.h"
 #include "op/kernels/statistics.h"
@@ -127,7 +128,7 @@ Tensor nanmean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DTy
   return op::nansum(self, dim, keepdim, dtype) / count;
 }
 
-Pair aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+void aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Rets& rets) {
   if (!dim && self.numel() == 0)
     runtime_error(
         "cannot compute aminmax over an empty dimension as the operation has no identity; the "
@@ -136,9 +137,27 @@ Pair aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   if (self.is_complex())
     fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
          "': complex numbers have no order");
-  Dims dims;
-  if (dim) dims.push_back(*dim);
-  return {op::amin(self, dims, keepdim), op::amax(self, dims, keepdim)};
+  const Dims dims = dim ? Dims{*dim} : Dims();
+  for (const Tensor& given : rets.t)
+    if (given.defined() && given.dtype() != self.dtype())
+      runtime_error("Expected out tensor to have dtype ", self.dtype(), ", but got ", given.dtype(),
+                    " instead");
+  Tensor least = op::amin(self, dims, keepdim), most = op::amax(self, dims, keepdim);
+  if (rets.destination == Destination::New) {
+    rets.t[0] = least;
+    rets.t[1] = most;
+    return;
+  }
+  op::copy_(exact_result(rets, 0, least.sizes(), self.dtype(), self.device()), least);
+  op::copy_(exact_result(rets, 1, most.sizes(), self.dtype(), self.device()), most);
+}
+
+Tensor _aminmax_grad(const Tensor& grad_min, const Tensor& grad_max, const Tensor& self,
+                     const Tensor& min, const Tensor& max, std::optional<int64_t> dim,
+                     bool keepdim) {
+  const Dims dims = dim ? Dims{*dim} : Dims();
+  return op::_share_ties(grad_min, self, min, dims, keepdim) +
+         op::_share_ties(grad_max, self, max, dims, keepdim);
 }
 
 // ---- covariance
@@ -157,8 +176,7 @@ static void check_weights(const Tensor& weights, const char* name, bool integers
                   weights.numel(), " != ", observations);
 }
 
-Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights,
-           const Tensor& aweights) {
+Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
   if (self.dim() > 2)
     runtime_error("expected input to have two or fewer dimensions but got an input with ",
                   self.dim(), " dimensions");

@@ -1,5 +1,7 @@
 // Finite differences, the trapezoidal rule, combinations.
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <numeric>
 
 #include "op/elementwise.h"
@@ -10,6 +12,7 @@
 #include "op/ops/creation.h"
 #include "op/ops/indexing.h"
 #include "op/ops/joining.h"
+#include "op/ops/mathematics.h"
 #include "op/ops/numerics.h"
 #include "op/ops/reductions.h"
 #include "op/ops/views.h"
@@ -27,6 +30,12 @@ Tensor steps(const Tensor& t, int64_t dim) {
   if (t.size(dim) == 0) return t;
   Tensor later = trimmed(t, dim, 1, 0), earlier = trimmed(t, dim, 0, 1);
   return t.dtype() == DType::Bool ? op::logical_xor(later, earlier) : later - earlier;
+}
+
+// Integers that are about to become fractions: their sums and differences must not wrap around.
+Tensor without_overflow(const Tensor& t) {
+  return is_integral(t.dtype(), false) && t.dtype() != DType::Int64 ? op::_to_copy(t, DType::Int64)
+                                                                    : t;
 }
 
 void check_joined(const Tensor& self, int64_t dim, const Tensor& other) {
@@ -54,10 +63,19 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
     check_joined(self, dim, part);
     parts.push_back(part);
   }
-  if (n == 0) return parts.size() > 1 ? op::cat(parts, dim) : op::clone(self);
+  if (n == 0) return op::clone(self);
   Tensor t = parts.size() > 1 ? op::cat(parts, dim) : self;
   for (int64_t k = std::min(n, t.size(dim)); k > 0; --k) t = steps(t, dim);
   return t;
+}
+
+Tensor round_decimals(const Tensor& self, int64_t decimals) {
+  if (!is_floating(self.dtype()))
+    fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
+         "' with decimals; only floating-point numbers have digits behind the point");
+  if (decimals == 0) return op::round(self);
+  const double scale = std::pow(10.0, double(std::abs(decimals)));
+  return decimals > 0 ? op::round(self * scale) / scale : op::round(self / scale) * scale;
 }
 
 // ---- gradient
@@ -69,6 +87,7 @@ Dims gradient_dims(const Tensor& self, std::optional<IntSpan> dim, int64_t edge_
     runtime_error("only supports edge_order=1 and edge_order=2, got ", edge_order);
   if (self.dim() == 0 && dim && !dim->empty())
     runtime_error("expected the input to have dimensions, but it has none");
+  check_rank(self.dim());
   Dims dims;
   uint64_t seen = 0;
   for (int64_t k = 0; k < (dim ? int64_t(dim->size()) : self.dim()); ++k) {
@@ -99,7 +118,8 @@ Tensor at(const Tensor& t, int64_t dim, int64_t index) {
   return op::narrow(t, dim, index < 0 ? t.size(dim) + index : index, 1);
 }
 
-Tensor gradient_along(const Tensor& f, int64_t dim, const Scalar& h, int64_t edge_order) {
+Tensor gradient_along(const Tensor& values, int64_t dim, const Scalar& h, int64_t edge_order) {
+  const Tensor f = without_overflow(values);
   Tensor inner = (trimmed(f, dim, 2, 0) - trimmed(f, dim, 0, 2)) / 2, first, last;
   if (edge_order == 1) {
     first = at(f, dim, 1) - at(f, dim, 0);
@@ -126,8 +146,9 @@ Tensor at_last(const Tensor& f0, const Tensor& f1, const Tensor& f2, const Tenso
   return f0 * (b / (a * (a + b))) - f1 * ((a + b) / (a * b)) + f2 * ((b * 2 + a) / (b * (a + b)));
 }
 
-Tensor gradient_along(const Tensor& f, int64_t dim, const Tensor& coordinates,
+Tensor gradient_along(const Tensor& values, int64_t dim, const Tensor& coordinates,
                       int64_t edge_order) {
+  const Tensor f = without_overflow(values);
   if (coordinates.dim() != 1)
     runtime_error(
         "expected each element of spacing to have one dimension, but got an element with ",
@@ -197,7 +218,8 @@ int64_t sample_dim(const Tensor& y, int64_t dim) {
   return wrap_dim(dim, y.dim());
 }
 
-Tensor neighbours(const Tensor& y, int64_t dim) {  // the sums of neighbouring samples
+Tensor neighbours(const Tensor& samples, int64_t dim) {  // the sums of neighbouring samples
+  const Tensor y = without_overflow(samples);
   return trimmed(y, dim, 1, 0) + trimmed(y, dim, 0, 1);
 }
 
@@ -216,7 +238,7 @@ Tensor distances(const Tensor& y, const Tensor& x, int64_t dim) {
   } else {
     for (int64_t d = 0; d < x.dim(); ++d) shape[size_t(y.dim() - x.dim() + d)] = x.sizes()[d];
   }
-  return steps(op::reshape(x, shape), dim);
+  return steps(op::reshape(without_overflow(x), shape), dim);
 }
 
 void check_distance(const Scalar& dx) {

@@ -81,6 +81,7 @@ Tensor _mean_grad(const Tensor& grad, IntSpan sizes, std::optional<IntSpan> dim,
 Tensor sum_to_size(const Tensor& self, IntSpan size) {
   if (!is_expandable(size, self.sizes()))
     runtime_error("size {", size, "} is not expandable to size {", self.sizes(), "}.");
+  if (size.empty()) return op::sum(self);
   Dims dims;
   int64_t lead = self.dim() - int64_t(size.size());
   for (int64_t d = 0; d < self.dim(); ++d)
@@ -132,6 +133,7 @@ Tensor _share_ties(const Tensor& grad, const Tensor& self, const Tensor& result,
 // ---- positions of extrema
 
 static void extreme_dim(const Tensor& self, int64_t dim, bool keepdim, bool largest, Rets& rets) {
+  check_rank(self.dim());
   dim = wrap_dim(dim, self.dim());
   if (self.is_complex())
     fail(ErrorKind::NotImplemented, "not implemented for complex numbers, which have no order");
@@ -218,7 +220,7 @@ Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
   Tensor top;
   {
     GradGuard off(false);
-    top = op::amax(x, dim, true);
+    top = op::amax(x.is_complex() ? op::real(x) : x, dim, true);
     top = op::where(op::isinf(top), 0, top);  // inf - inf would be NaN
   }
   Tensor sum = op::log(op::sum_dim(op::exp(x - top), dim, true)) + top;

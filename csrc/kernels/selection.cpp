@@ -1,7 +1,7 @@
 // Reductions by index, positions in a fixed number.
+#include "op/kernels/selection.h"
 #include "kernels/host_only.h"
 #include "op/elementwise.h"
-#include "op/kernels/selection.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/indexing.h"
@@ -47,8 +47,8 @@ Tensor index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const 
 Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   if (size < 0) runtime_error("'size' must be an non-negative integer, got ", size);
   GradGuard off(false);
-  Tensor out = op::full(Dims{size, self.dim()}, fill_value, DType::Int64, std::nullopt,
-                        self.device());
+  Tensor out =
+      op::full(Dims{size, self.dim()}, fill_value, DType::Int64, std::nullopt, self.device());
   if (self.is_meta()) return out;
   require_host(self, "nonzero_static");
   Tensor found = op::nonzero(self);

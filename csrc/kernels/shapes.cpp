@@ -18,8 +18,7 @@ namespace facula::kernels {
 Tensor rot90(const Tensor& self, int64_t k, IntSpan dims) {
   if (dims.size() != 2)
     runtime_error("expected total rotation dims == 2, but got dims = ", dims.size());
-  if (self.dim() < 2)
-    runtime_error("expected total dims >= 2, but got total dims = ", self.dim());
+  if (self.dim() < 2) runtime_error("expected total dims >= 2, but got total dims = ", self.dim());
   int64_t turned[2];
   for (int i = 0; i < 2; ++i) {
     if (dims[size_t(i)] < -self.dim() || dims[size_t(i)] >= self.dim())
@@ -39,8 +38,7 @@ Tensor rot90(const Tensor& self, int64_t k, IntSpan dims) {
 }
 
 Tensor fliplr(const Tensor& self) {
-  if (self.dim() < 2)
-    runtime_error("Input must be >= 2-d, but has ", self.dim(), " dimension(s)");
+  if (self.dim() < 2) runtime_error("Input must be >= 2-d, but has ", self.dim(), " dimension(s)");
   return op::flip(self, Dims{1});
 }
 Tensor flipud(const Tensor& self) {
@@ -48,11 +46,24 @@ Tensor flipud(const Tensor& self) {
   return op::flip(self, Dims{0});
 }
 
+Tensor narrow_tensor(const Tensor& self, int64_t dim, const Tensor& start, int64_t length) {
+  if (start.dim() != 0 || !is_integral(start.dtype()))
+    runtime_error("start must be an 0-dim integral Tensor, but got ", start.dtype(), " of shape ",
+                  start.sizes());
+  if (start.is_wrapped())
+    runtime_error(
+        "start must be known as a number, which a tensor inside of a function transform is not");
+  if (start.is_meta()) runtime_error("start must have a value, which a meta tensor has not");
+  Tensor host = start.is_cpu() ? start : op::_to_copy(start, DType::None, Device{});
+  return op::narrow(self, dim, item_of(host).to_int(), length);
+}
+
 Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   return op::clone(op::narrow(self, dim, start, length), MemoryFormat::Contiguous);
 }
 
 Tensor adjoint(const Tensor& self) {
+  if (self.dim() == 0) return op::conj(self);
   if (self.dim() < 2)
     runtime_error("is only supported on matrices or batches of matrices. Got ", self.dim(),
                   "-D tensor.");
@@ -99,12 +110,6 @@ struct Geometry {
   Tensor of(const Tensor& flat) const { return op::as_strided(flat, sizes, strides, offset); }
 };
 
-// Where the elements of the copy that as_strided_scatter makes are: a dense tensor is copied to
-// the start of new memory, any other with the gaps between its elements.
-Geometry copied(IntSpan sizes, IntSpan strides, int64_t offset) {
-  return {sizes, strides, non_overlapping_and_dense(sizes, strides) ? 0 : offset};
-}
-
 Tensor flat_zeros(const Tensor& like, const Geometry& a, const Geometry& b) {
   return op::zeros(Dims{std::max(a.end(), b.end())}, like.dtype(), std::nullopt, like.device());
 }
@@ -113,14 +118,14 @@ Tensor flat_zeros(const Tensor& like, const Geometry& a, const Geometry& b) {
 
 Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntSpan size, IntSpan stride,
                           std::optional<int64_t> storage_offset) {
+  // The memory is copied with what lies between the elements: strides and offset count in it.
   Tensor out;
-  if (non_overlapping_and_dense(self.sizes(), self.strides())) {
-    out = op::clone(self, MemoryFormat::Preserve);
+  if (has_internal_overlap(self.sizes(), self.strides())) {
+    out = op::clone(self);
   } else {
-    const Geometry own{self.sizes(), self.strides(), self.offset()};
-    Tensor memory = alias_tensor(self, Dims{own.end()}, Dims{1}, 0);
-    Tensor copy = op::clone(memory);
-    out = alias_tensor(copy, self.sizes(), self.strides(), self.offset());
+    const int64_t all = int64_t(self->storage->nbytes / self.item_size());
+    Tensor memory = op::clone(alias_tensor(self, Dims{all}, Dims{1}, 0));
+    out = alias_tensor(memory, self.sizes(), self.strides(), self.offset());
   }
   Tensor shown = as_strided(out, size, stride, storage_offset);
   if (!same(shown.sizes(), src.sizes()))
@@ -133,7 +138,7 @@ Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntSpan size, I
 Tensor _as_strided_scatter_self_grad(const Tensor& grad, IntSpan base_size, IntSpan base_stride,
                                      int64_t base_offset, IntSpan size, IntSpan stride,
                                      std::optional<int64_t> storage_offset) {
-  const Geometry base = copied(base_size, base_stride, base_offset);
+  const Geometry base{base_size, base_stride, base_offset};
   const Geometry slice{size, stride, storage_offset.value_or(base.offset)};
   Tensor written = flat_zeros(grad, base, slice);
   op::fill_(slice.of(written), 1);
@@ -143,7 +148,7 @@ Tensor _as_strided_scatter_self_grad(const Tensor& grad, IntSpan base_size, IntS
 Tensor _as_strided_scatter_src_grad(const Tensor& grad, IntSpan base_size, IntSpan base_stride,
                                     int64_t base_offset, IntSpan size, IntSpan stride,
                                     std::optional<int64_t> storage_offset) {
-  const Geometry base = copied(base_size, base_stride, base_offset);
+  const Geometry base{base_size, base_stride, base_offset};
   const Geometry slice{size, stride, storage_offset.value_or(base.offset)};
   Tensor memory = flat_zeros(grad, base, slice);
   op::copy_(base.of(memory), grad);
@@ -159,9 +164,11 @@ Tensor empty_permuted(IntSpan size, IntSpan physical_layout, DType dtype, Value,
                       std::optional<bool> pin_memory, bool requires_grad) {
   const int64_t n = int64_t(size.size());
   if (int64_t(physical_layout.size()) != n)
-    runtime_error("Number of dimensions in size does not match the length of the physical_layout; "
-                  "i.e. len(size) = ",
-                  n, " is not equal to len(physical_layout) = ", physical_layout.size());
+    runtime_error(
+        "Number of dimensions in size does not match the length of the physical_layout; "
+        "i.e. len(size) = ",
+        n, " is not equal to len(physical_layout) = ", physical_layout.size());
+  check_rank(n);
   Dims strides{IntSpan(size)};
   uint64_t seen = 0;
   int64_t step = 1;

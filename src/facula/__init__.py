@@ -14,7 +14,6 @@ from typing import Any as _Any
 
 from facula import _C
 from facula import _tensor as _tensor
-from facula import _tensor_legacy as _tensor_legacy
 from facula._C import (
     Generator,
     Size,
@@ -87,6 +86,7 @@ from facula.functional import (
     meshgrid,
     nonzero,
     norm,
+    resize_as_,
     split,
     unique,
     unique_consecutive,
@@ -188,9 +188,7 @@ def is_tensor(obj: _Any) -> _Any:
 
 def is_storage(obj: _Any) -> _Any:
     """True for storages."""
-    from facula.storage import TypedStorage
-
-    return isinstance(obj, (UntypedStorage, TypedStorage))
+    return isinstance(obj, UntypedStorage)
 
 
 def is_complex(input: Tensor) -> _Any:
@@ -236,6 +234,11 @@ def resolve_conj(input: Tensor) -> Tensor:
 def resolve_neg(input: Tensor) -> Tensor:
     """The tensor itself: negatives are computed at once."""
     return input
+
+
+def is_same_size(input: Tensor, other: Tensor) -> _Any:
+    """True when the shapes are equal."""
+    return input.is_same_size(other)
 
 
 def numel(input: Tensor) -> int:
@@ -307,7 +310,6 @@ _LAZY = {
     "nn",
     "optim",
     "cuda",
-    "storage",
     "masked",
     "types",
     "return_types",
@@ -320,14 +322,6 @@ def __getattr__(name: str) -> _Any:
 
         if name in _legacy_types.names():
             value = _namespace[name] = _legacy_types.make(name)
-            return value
-    if name.endswith("Storage"):
-        from facula import _legacy_types, storage
-
-        if name == "TypedStorage":
-            return storage.TypedStorage
-        if name in _legacy_types.storage_names():
-            value = _namespace[name] = storage.storage_class(name)
             return value
     if name in _LAZY:
         import importlib

@@ -130,16 +130,20 @@ def unravel_index(indices: Any, shape: int | Sequence[int]) -> tuple[Any, ...]:
         raise ValueError(
             f"unravel_index(): 'shape' cannot have negative values, but got {tuple(shape)}"
         )
-    steps = [prod(shape[k + 1 :]) for k in range(len(shape))]
     # Dimensions without elements come with no indices; there is nothing to divide.
-    positions = indices.to(_C.int64)
-    return tuple(
-        _ops["floor_divide"](positions, max(step, 1)) % max(n, 1)
-        for step, n in zip(steps, shape, strict=True)
-    )
+    steps = [max(prod(shape[k + 1 :]), 1) for k in range(len(shape))]
+    sizes = [max(n, 1) for n in shape]
+    if not sizes:
+        return ()
+
+    def numbers(values: list[int]) -> Any:
+        return _C.tensor(values, dtype=_C.int64, device=indices.device)
+
+    positions = indices.to(_C.int64).unsqueeze(-1)
+    return (_ops["floor_divide"](positions, numbers(steps)) % numbers(sizes)).unbind(-1)
 
 
-HistogramDD = namedtuple("HistogramDD", ["hist", "bin_edges"])  # noqa: PYI024
+HistogramDD = namedtuple("HistogramDD", ["hist", "bin_edges"])
 
 
 def histogramdd(

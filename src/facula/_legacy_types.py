@@ -36,15 +36,7 @@ class LegacyType(type):
             return _C._operators["empty"](0, dtype=cls.dtype)
         if all(isinstance(a, int) for a in args):
             return _C._operators["empty"](*args, dtype=cls.dtype)
-        if _is_storage(args[0]):
-            return _C._operators["empty"](0, dtype=cls.dtype).set_(args[0])
         return _C.tensor(args[0], dtype=cls.dtype)
-
-
-def _is_storage(obj: Any) -> bool:
-    from facula.storage import TypedStorage
-
-    return isinstance(obj, (_C.UntypedStorage, TypedStorage))
 
 
 def make(name: str) -> Any:
@@ -54,26 +46,6 @@ def make(name: str) -> Any:
 
 def names() -> list[str]:
     return list(_NAMES)
-
-
-def storage_names() -> list[str]:
-    return [_storage(name) for name in _NAMES]
-
-
-def storage_dtype(name: str) -> Any:
-    """The dtype of a storage class, such as FloatStorage."""
-    return _NAMES[name.removesuffix("Storage") + "Tensor"]
-
-
-def storage_name(dtype: Any) -> str:
-    """What a storage of this dtype is called."""
-    if dtype not in _BY_DTYPE:
-        raise KeyError(f"no storage class is named after {dtype}")
-    return _storage(_BY_DTYPE[dtype])
-
-
-def _storage(name: str) -> str:
-    return name.removesuffix("Tensor") + "Storage"
 
 
 def name_of(tensor: Any) -> str:

@@ -20,6 +20,7 @@ __all__ = [
     "histogramdd",
     "meshgrid",
     "norm",
+    "resize_as_",
     "split",
     "unique",
     "unique_consecutive",
@@ -136,6 +137,11 @@ def norm(
     """
     order = 2 if p in ("fro", None) else p
     return _ops["_vector_norm"](input, order, dim, keepdim, dtype=dtype, out=out)
+
+
+def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """Changes the shape of ``input`` to that of another tensor; see ``Tensor.resize_as_``."""
+    return input.resize_as_(the_template, memory_format=memory_format)
 
 
 def broadcast_shapes(*shapes: Any) -> Any:

@@ -77,7 +77,7 @@ def amax(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The largest element that the mask keeps; the lowest number of the dtype where it keeps none.
+    """The largest element that the mask keeps; the dtype's lowest number where it keeps none.
 
     Example::
 
@@ -97,7 +97,7 @@ def amin(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The smallest element that the mask keeps; the highest number of the dtype where it keeps none.
+    """The smallest element that the mask keeps; the dtype's highest number where it keeps none.
 
     Example::
 
@@ -309,7 +309,7 @@ def var(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The variance of the elements that the mask keeps; divides by ``n - correction`` (1 by default).
+    """The variance of what the mask keeps; divides by ``n - correction`` (1 by default).
 
     Example::
 
