@@ -19,13 +19,7 @@ Tensor rot90(const Tensor& self, int64_t k, IntSpan dims) {
   if (dims.size() != 2)
     runtime_error("expected total rotation dims == 2, but got dims = ", dims.size());
   if (self.dim() < 2) runtime_error("expected total dims >= 2, but got total dims = ", self.dim());
-  int64_t turned[2];
-  for (int i = 0; i < 2; ++i) {
-    if (dims[size_t(i)] < -self.dim() || dims[size_t(i)] >= self.dim())
-      runtime_error("Rotation dim", i, " out of range, dim", i, " = ", dims[size_t(i)],
-                    " for a tensor with ", self.dim(), " dimensions");
-    turned[i] = wrap_dim(dims[size_t(i)], self.dim());
-  }
+  const int64_t turned[] = {wrap_dim(dims[0], self.dim()), wrap_dim(dims[1], self.dim())};
   if (turned[0] == turned[1])
     runtime_error("expected rotation dims to be different, but got dim0 = ", dims[0],
                   " and dim1 = ", dims[1]);
