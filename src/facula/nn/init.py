@@ -28,10 +28,9 @@ __all__ = [
     "zeros_",
 ]
 
-_LINEAR = (
-    "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "sigmoid",
-)  # fmt: skip
+_LINEAR = ("linear", "sigmoid", "conv1d", "conv2d", "conv3d") + tuple(
+    f"conv_transpose{n}d" for n in (1, 2, 3)
+)
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -109,12 +108,46 @@ def trunc_normal_(
             "values may be incorrect.",
             stacklevel=2,
         )
+    inside = below((b - mean) / std) - below((a - mean) / std)
     with facula.no_grad():
-        low, high = below((a - mean) / std), below((b - mean) / std)
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        if tensor.is_meta:
+            return tensor
+        if inside > 0.3:
+            return _redraw_normal(tensor, mean, std, a, b, generator)
+        return _accept_uniform(tensor, mean, std, a, b, generator)
+
+
+def _redraw_normal(
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any
+) -> Tensor:
+    """Most numbers are inside: those that are not are drawn again, all in one go."""
+    low, high = (tensor.new_tensor(x, device="cpu").item() for x in (a, b))
+    tensor.normal_(mean, std, generator=generator)
+    while True:
+        outside = (tensor < low) | (tensor > high)
+        if not outside.any():
+            return tensor
+        fresh = facula.empty_like(tensor).normal_(mean, std, generator=generator)
+        tensor.copy_(facula.where(outside, fresh, tensor))
+
+
+def _accept_uniform(
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any
+) -> Tensor:
+    """Few would be inside: uniform numbers are kept with the probability of their density."""
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+
+    def refused(drawn: Tensor) -> Tensor:
+        density = drawn.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+        return facula.empty_like(drawn).uniform_(generator=generator).log_().gt(density)
+
+    tensor.uniform_(a, b, generator=generator)
+    pending = refused(tensor)
+    while pending.any():
+        drawn = facula.empty_like(tensor).uniform_(a, b, generator=generator)
+        tensor.copy_(facula.where(pending, drawn, tensor))
+        pending = pending & refused(drawn)
+    return tensor
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

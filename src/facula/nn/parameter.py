@@ -121,9 +121,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
 # ---- before the shape is known
 
-_READABLE = {
-    "is_cuda", "is_cpu", "device", "dtype", "requires_grad", "_is_param", "_is_buffer", "persistent",
-}  # fmt: skip
+_READABLE = {"is_cuda", "is_cpu", "device", "dtype", "requires_grad", "persistent"}
+_READABLE |= {"_is_param", "_is_buffer"}
 
 
 class UninitializedTensorMixin:

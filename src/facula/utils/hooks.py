@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from typing import Any
@@ -60,10 +61,8 @@ def unserializable_hook(f: Any) -> Any:
         >>> unserializable_hook(print) is print
         True
     """
-    try:
+    with contextlib.suppress(AttributeError):  # built-in functions take no attributes
         f.__torch_unserializable__ = True
-    except AttributeError:  # built-in functions take no attributes
-        pass
     return f
 
 

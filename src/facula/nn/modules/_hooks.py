@@ -202,7 +202,7 @@ class HookMethods:
         return _add(self._backward_pre_hooks, hook, None, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """An older form of :meth:`register_full_backward_hook`, which sees the last operator only."""
+        """An older form of ``register_full_backward_hook``, which sees the last operator only."""
         self._choose_backward_hooks(full=False)
         return _add(self._backward_hooks, hook)
 
