@@ -4,20 +4,20 @@ from gen.reference import np
 from gen.rows import composite, elementwise, kernel, op, reduction
 
 _SUM = dict(combine="a + b", init="0", integers="Int64")
-op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", reduction("ifc", **_SUM), jvp="linear",
+op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", reduction("bifc", **_SUM), jvp="linear",
    grad="expand(grad, self.sizes())", ref=np.sum, out=False,
    doc="The sum of all elements; integers are added as int64.",
    example=">>> facula.sum(facula.tensor([1, 2, 3]))\ntensor(6)")
 op("sum.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   reduction("ifc", **_SUM), jvp="linear", grad="_expand_reduced(grad, self.sizes(), dim, keepdim)", ref=np.sum,
+   reduction("bifc", **_SUM), jvp="linear", grad="_expand_reduced(grad, self.sizes(), dim, keepdim)", ref=np.sum,
    doc="The sum over the given dimensions.",
    example=">>> facula.sum(facula.ones(2, 3), 1)\ntensor([3., 3.])")
 op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-   reduction("ifc", combine="a * b", init="1", integers="Int64"),
+   reduction("bifc", combine="a * b", init="1", integers="Int64"),
    grad="_prod_grad(grad, self)", ref=np.prod, out=False,
    doc="The product of all elements.", example=">>> facula.prod(facula.tensor([1., 2., 3.]))\ntensor(6.)")
 op("prod.dim(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   reduction("ifc", combine="a * b", init="1", integers="Int64"),
+   reduction("bifc", combine="a * b", init="1", integers="Int64"),
    grad="_prod_dim_grad(grad, self, dim, keepdim)", ref=np.prod,
    doc="The product over one dimension.",
    example=">>> facula.prod(facula.tensor([[1., 2.], [3., 4.]]), 1)\ntensor([ 2., 12.])")

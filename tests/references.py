@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import references_statistics
 
 Array = np.ndarray
 
@@ -591,6 +592,7 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "cumprod": lambda a, dim: np.cumprod(a, dim).reshape(a.shape),
     "take_along_dim": _take_along_dim,
     "conj": lambda a: np.conj(a).astype(a.dtype),
+    "conj_physical": lambda a: np.conj(a).astype(a.dtype),
     "polar": lambda size, angle: size * np.exp(1j * angle),
     "view_as_real": lambda a: np.stack([a.real, a.imag], -1),
     "view_as_complex": lambda a: a[..., 0] + 1j * a[..., 1],
@@ -694,4 +696,5 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "repeat_interleave": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.each": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.positions": lambda repeats: np.repeat(np.arange(repeats.size), repeats),
+    **references_statistics.BY_ROW,
 }

@@ -25,6 +25,15 @@ Tensor make_view(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t off
   return v;
 }
 
+void adopt_geometry(const Tensor& self, const Tensor& view, Rets& rets) {
+  if (grad_enabled() && requires_grad(self) && is_leaf(self))
+    runtime_error("a leaf Variable that requires grad is being used in an in-place operation.");
+  if (NodeRef fn = grad_fn_of(view)) set_history(self, fn.get(), view->autograd->output_nr);
+  self->offset = view.offset();
+  self->set_geometry(view.sizes(), view.strides());
+  rets.t[0] = self;
+}
+
 namespace kernels {
 
 Tensor alias(const Tensor& self) {
@@ -81,7 +90,9 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_s
     }
     return r;
   };
-  int64_t length = std::max(reach(base_size, base_stride), offset + reach(size, stride));
+  // The view may begin before the base does.
+  const int64_t base_at = std::max<int64_t>(-offset, 0), at = offset + base_at;
+  int64_t length = std::max(base_at + reach(base_size, base_stride), at + reach(size, stride));
   Tensor flat = op::zeros(Dims{length}, grad.dtype(), std::nullopt, grad.device());
   if (non_overlapping_and_dense(size, stride) || !has_internal_overlap(size, stride)) {
     bool distinct = true;  // strictly nested strides cannot meet; otherwise go by index
@@ -96,14 +107,14 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_s
       covered += (size[d] - 1) * stride[d];
     }
     if (distinct) {
-      op::copy_(op::as_strided(flat, size, stride, offset), grad);
-      return op::as_strided(flat, base_size, base_stride, 0);
+      op::copy_(op::as_strided(flat, size, stride, at), grad);
+      return op::as_strided(flat, base_size, base_stride, base_at);
     }
   }
   Tensor index = op::as_strided(
-      op::arange(Scalar(length), DType::Int64, std::nullopt, grad.device()), size, stride, offset);
+      op::arange(Scalar(length), DType::Int64, std::nullopt, grad.device()), size, stride, at);
   flat = op::index_add(flat, 0, op::reshape(index, Dims{-1}), op::reshape(grad, Dims{-1}));
-  return op::as_strided(flat, base_size, base_stride, 0);
+  return op::as_strided(flat, base_size, base_stride, base_at);
 }
 
 Tensor view(const Tensor& self, IntSpan size) {
@@ -247,13 +258,6 @@ Tensor t(const Tensor& self) {
 }
 
 // The operators that turn a tensor itself: only its geometry changes.
-static void adopt_geometry(const Tensor& self, const Tensor& view, Rets& rets) {
-  if (grad_enabled() && requires_grad(self) && is_leaf(self))
-    runtime_error("a leaf Variable that requires grad is being used in an in-place operation.");
-  if (NodeRef fn = grad_fn_of(view)) set_history(self, fn.get(), view->autograd->output_nr);
-  self->set_geometry(view.sizes(), view.strides());
-  rets.t[0] = self;
-}
 void transpose_(const Tensor& self, int64_t d0, int64_t d1, Rets& rets) {
   adopt_geometry(self, op::transpose(self, d0, d1), rets);
 }
@@ -273,6 +277,7 @@ Tensor permute(const Tensor& self, IntSpan dims) {
         "permute(sparse_coo): number of dimensions in the tensor input does not match the "
         "length of the desired ordering of dimensions i.e. input.dim() = ",
         self.dim(), " is not equal to len(dims) = ", dims.size());
+  check_rank(self.dim());
   Dims sizes(dims.size()), strides(dims.size());
   uint64_t seen = 0;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -297,6 +302,7 @@ Tensor movedim(const Tensor& self, IntSpan source, IntSpan destination) {
     runtime_error("movedim: Invalid source or destination dims: source (", source,
                   " dims) should contain the same number of dims as destination (", destination,
                   " dims)");
+  check_rank(self.dim());
   auto check_dims = [&](IntSpan dims, const char* which) {
     uint64_t seen = 0;
     for (int64_t d : dims) {
@@ -369,6 +375,7 @@ Tensor squeeze(const Tensor& self) {
   return squeeze_mask(self, dim_mask({}, self.dim()));
 }
 Tensor squeeze_dim(const Tensor& self, IntSpan dim) {
+  check_rank(self.dim());
   uint64_t mask = 0;
   for (int64_t d : dim) {
     uint64_t bit = uint64_t(1) << wrap_dim(d, self.dim());

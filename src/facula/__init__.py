@@ -80,13 +80,17 @@ from facula.functional import (
     atleast_3d,
     broadcast_shapes,
     broadcast_tensors,
+    cartesian_prod,
     equal,
+    histogramdd,
     meshgrid,
     nonzero,
     norm,
+    resize_as_,
     split,
     unique,
     unique_consecutive,
+    unravel_index,
     where,
 )
 from facula.random import (
@@ -234,6 +238,11 @@ def is_inference(input: Tensor) -> _Any:
     return input.is_inference()
 
 
+def is_same_size(input: Tensor, other: Tensor) -> _Any:
+    """True when the shapes are equal."""
+    return input.is_same_size(other)
+
+
 def numel(input: Tensor) -> int:
     """How many elements.
 
@@ -303,6 +312,7 @@ _LAZY = {
     "nn",
     "optim",
     "cuda",
+    "masked",
     "types",
     "return_types",
 }

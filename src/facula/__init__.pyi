@@ -29,11 +29,14 @@ from facula.autograd.grad_mode import set_grad_enabled as set_grad_enabled
 from facula.functional import allclose as allclose
 from facula.functional import broadcast_shapes as broadcast_shapes
 from facula.functional import broadcast_tensors as broadcast_tensors
+from facula.functional import cartesian_prod as cartesian_prod
 from facula.functional import equal as equal
+from facula.functional import histogramdd as histogramdd
 from facula.functional import meshgrid as meshgrid
 from facula.functional import norm as norm
 from facula.functional import split as split
 from facula.functional import unique as unique
+from facula.functional import unravel_index as unravel_index
 from facula.functional import where as where  # type: ignore[assignment]
 from facula.random import get_rng_state as get_rng_state
 from facula.random import initial_seed as initial_seed
