@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import samples_fft
 import samples_indexing
 import samples_mathematics
 import samples_views
@@ -212,7 +213,7 @@ def reduction_samples(row: Row, source: Source) -> Iterator[Sample]:
 
 # ---- the registry
 
-_MODULES = (samples_mathematics, samples_views, samples_indexing)
+_MODULES = (samples_mathematics, samples_views, samples_indexing, samples_fft)
 BY_FAMILY = {
     "elementwise": Generator(elementwise_samples),
     "reduction": Generator(reduction_samples),

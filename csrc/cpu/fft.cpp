@@ -91,11 +91,10 @@ void real_line(const T* in, T* out, int64_t n, T scale) {
     const int64_t half = n / 2;
     fft_line(in, out, half, false, scale);
     const auto plan = fft_plan<RealLinePlan<T>>(n);
-    parallel_for(0, half / 2 / loops.lanes + 1, kNumbersPerThread / loops.lanes,
-                 [&](int64_t b, int64_t e) {
-                   loops.separate(out, half, plan->lane_roots.data(), plan->block_roots.data(), b,
-                                  e);
-                 });
+    parallel_for(
+        0, half / 2 / loops.lanes + 1, kNumbersPerThread / loops.lanes, [&](int64_t b, int64_t e) {
+          loops.separate(out, half, plan->lane_roots.data(), plan->block_roots.data(), b, e);
+        });
     return;
   }
   Scratch<T> scratch(2 * n);
@@ -112,11 +111,10 @@ void hermitian_line(const T* in, T* out, int64_t n, T scale) {
     const int64_t half = n / 2;
     const auto plan = fft_plan<RealLinePlan<T>>(n);
     Scratch<T> z(2 * half);
-    parallel_for(0, half / 2 / loops.lanes + 1, kNumbersPerThread / loops.lanes,
-                 [&](int64_t b, int64_t e) {
-                   loops.combine(z.get(), in, half, plan->lane_roots.data(),
-                                 plan->block_roots.data(), b, e);
-                 });
+    parallel_for(
+        0, half / 2 / loops.lanes + 1, kNumbersPerThread / loops.lanes, [&](int64_t b, int64_t e) {
+          loops.combine(z.get(), in, half, plan->lane_roots.data(), plan->block_roots.data(), b, e);
+        });
     fft_line(z.get(), out, half, true, scale);
     return;
   }
@@ -202,39 +200,40 @@ void run_in_lanes(const Work<T>& work) {
                        ? (paired ? loops.real_block_even : loops.real_block_odd)
                        : (paired ? loops.hermitian_block_even : loops.hermitian_block_odd);
   const int64_t blocks = (total + lanes - 1) / lanes;
-  parallel_for(
-      0, blocks, std::max<int64_t>(1, kNumbersPerThread / (inner * lanes)),
-      [&](int64_t begin, int64_t end) {
-        Scratch<T> rows((inner + 1) * 2 * lanes);
-        const T* in[kMaxFftLanes];
-        T* out[kMaxFftLanes];
-        FftBlock<T> block{};
-        block.schedule = &plan->schedule;
-        block.roots = roots ? roots->roots.data() : nullptr;
-        block.rows = rows.get();
-        block.in = in;
-        block.out = out;
-        block.inverse = work.inverse;
-        block.scale = work.scale;
-        // A complex element is a pair of parts; real elements are taken in pairs or one by one.
-        const auto geometry = [&](int parts, int64_t stride, int64_t& step, int64_t& imag) {
-          step = parts == 2 || paired ? 2 * stride : stride;
-          imag = parts == 2 ? 1 : paired ? stride : 0;
-        };
-        geometry(work.in_parts, work.in_stride, block.in_step, block.in_imag);
-        geometry(work.out_parts, work.out_stride, block.out_step, block.out_imag);
-        for (int64_t b = begin; b < end; ++b) {
-          block.count = int(std::min(lanes, total - b * lanes));
-          int64_t in_at[kMaxFftLanes], out_at[kMaxFftLanes];
-          work.starts.offsets(b * lanes, block.count, in_at, out_at);
-          for (int l = 0; l < lanes; ++l) {
-            const int used = l < block.count ? l : 0;
-            in[l] = work.in + in_at[used] * work.in_parts;
-            out[l] = work.out + out_at[used] * work.out_parts;
-          }
-          run(block);
-        }
-      });
+  parallel_for(0, blocks, std::max<int64_t>(1, kNumbersPerThread / (inner * lanes)),
+               [&](int64_t begin, int64_t end) {
+                 Scratch<T> rows((inner + 1) * 2 * lanes);
+                 const T* in[kMaxFftLanes];
+                 T* out[kMaxFftLanes];
+                 FftBlock<T> block{};
+                 block.schedule = &plan->schedule;
+                 block.roots = roots ? roots->roots.data() : nullptr;
+                 block.rows = rows.get();
+                 block.in = in;
+                 block.out = out;
+                 block.inverse = work.inverse;
+                 block.scale = work.scale;
+                 // A complex element is a pair of parts; real elements are taken in pairs or one by
+                 // one.
+                 const auto geometry = [&](int parts, int64_t stride, int64_t& step,
+                                           int64_t& imag) {
+                   step = parts == 2 || paired ? 2 * stride : stride;
+                   imag = parts == 2 ? 1 : paired ? stride : kLoneReal;
+                 };
+                 geometry(work.in_parts, work.in_stride, block.in_step, block.in_imag);
+                 geometry(work.out_parts, work.out_stride, block.out_step, block.out_imag);
+                 for (int64_t b = begin; b < end; ++b) {
+                   block.count = int(std::min(lanes, total - b * lanes));
+                   int64_t in_at[kMaxFftLanes], out_at[kMaxFftLanes];
+                   work.starts.offsets(b * lanes, block.count, in_at, out_at);
+                   for (int l = 0; l < lanes; ++l) {
+                     const int used = l < block.count ? l : 0;
+                     in[l] = work.in + in_at[used] * work.in_parts;
+                     out[l] = work.out + out_at[used] * work.out_parts;
+                   }
+                   run(block);
+                 }
+               });
 }
 
 template <class T>
@@ -273,8 +272,7 @@ void run_line_by_line(const Work<T>& work) {
   // Few long lines are split over the threads, many are shared out.
   if (work.starts.count < 2 * num_threads())
     for (int64_t i = 0; i < work.starts.count; ++i) lines(i, i + 1);
-  else
-    parallel_for(0, work.starts.count, std::max<int64_t>(1, kNumbersPerThread / work.n), lines);
+  else parallel_for(0, work.starts.count, std::max<int64_t>(1, kNumbersPerThread / work.n), lines);
 }
 
 template <class T>
@@ -295,7 +293,8 @@ void run(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, bool inver
                out.sizes()[dim]};
   const auto plan = fft_plan<LengthPlan<T>>(work.inner());
   const int64_t lanes = fft_loops(T()).lanes, blocks = (work.starts.count + lanes - 1) / lanes;
-  if (plan->smooth && double(blocks) * plan->block_cost <= double(work.starts.count) * plan->line_cost)
+  if (plan->smooth &&
+      double(blocks) * plan->block_cost <= double(work.starts.count) * plan->line_cost)
     run_in_lanes(work);
   else run_line_by_line(work);
 }
@@ -303,6 +302,33 @@ void run(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, bool inver
 void run(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, bool inverse, double scale) {
   if (to_real(in.dtype()) == DType::Float32) run<float>(kind, in, out, dim, inverse, scale);
   else run<double>(kind, in, out, dim, inverse, scale);
+}
+
+template <class T>
+void mirror(const Tensor& out, IntSpan dims) {
+  const int64_t last = dims.back(), n = out.sizes()[last], first = n / 2 + 1, width = n - first;
+  if (width <= 0 || out.numel() == 0) return;
+  uint64_t transformed = 0;
+  for (int64_t d : dims) transformed |= uint64_t(1) << d;
+  const int64_t lines = out.numel() / n, stride = out.strides()[last];
+  auto* data = out.data_as<Complex<T>>();
+  parallel_for(0, lines * width, 4 * kNumbersPerThread, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      int64_t rest = begin / width, at = 0, opposite = 0;
+      for (int64_t d = out.dim() - 1; d >= 0; --d) {
+        if (d == last) continue;
+        const int64_t size = out.sizes()[d], i = rest % size;
+        rest /= size;
+        at += i * out.strides()[d];
+        opposite += (transformed >> d & 1 && i ? size - i : i) * out.strides()[d];
+      }
+      const int64_t k = begin % width, count = std::min(end - begin, width - k);
+      Complex<T>* to = data + at + (first + k) * stride;
+      const Complex<T>* from = data + opposite + (n - first - k) * stride;
+      for (int64_t i = 0; i < count; ++i, to += stride, from -= stride) *to = {from->re, -from->im};
+      begin += count;
+    }
+  });
 }
 
 }  // namespace
@@ -325,6 +351,10 @@ void cpu_fft_real(const Tensor& in, const Tensor& out, int64_t dim, double scale
 }
 void cpu_fft_hermitian(const Tensor& in, const Tensor& out, int64_t dim, double scale) {
   run(Kind::Hermitian, in, out, dim, true, scale);
+}
+void cpu_fft_mirror(const Tensor& out, IntSpan dims) {
+  if (out.dtype() == DType::Complex64) mirror<float>(out, dims);
+  else mirror<double>(out, dims);
 }
 
 }  // namespace facula

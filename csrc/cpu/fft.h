@@ -14,6 +14,10 @@ void cpu_fft_real(const Tensor& in, const Tensor& out, int64_t dim, double scale
 // Frequencies 0 .. n / 2 to n real numbers (an inverse transform).
 void cpu_fft_hermitian(const Tensor& in, const Tensor& out, int64_t dim, double scale);
 
+// Completes the spectrum of real numbers, of which the frequencies 0 .. n / 2 of the last of `dims`
+// are there: the rest is the conjugate of the opposite frequencies.
+void cpu_fft_mirror(const Tensor& out, IntSpan dims);
+
 // n complex numbers (re, im) side by side; `out` may be `in`.
 template <class T>
 void fft_line(const T* in, T* out, int64_t n, bool inverse, T scale);

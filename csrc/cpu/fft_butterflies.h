@@ -29,7 +29,7 @@ inline void butterfly8(Lanes<T>* a) {
   Lanes<T> e1 = a[1] + a[5], d1 = a[1] - a[5];
   Lanes<T> e2 = a[2] + a[6], o2 = (a[2] - a[6]).times_minus_i();
   Lanes<T> e3 = a[3] + a[7], d3 = a[3] - a[7];
-  Lanes<T> o1 = Lanes<T>{d1.re + d1.im, d1.im - d1.re} * h;    // times (1 - i) / sqrt 2
+  Lanes<T> o1 = Lanes<T>{d1.re + d1.im, d1.im - d1.re} * h;     // times (1 - i) / sqrt 2
   Lanes<T> o3 = Lanes<T>{d3.im - d3.re, -(d3.re + d3.im)} * h;  // times (-1 - i) / sqrt 2
   butterfly4(e0, e1, e2, e3);
   butterfly4(o0, o1, o2, o3);

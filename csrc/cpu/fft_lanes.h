@@ -36,6 +36,7 @@ class RowReader {
 
   void read(int64_t begin, int64_t end) const {
     constexpr int V = kFftLanes<T>, N = V / 2;
+    const bool lone = block_.in_imag == kLoneReal;
     switch (layout_) {
       case Layout::Lines:
         if (total_ < N) break;
@@ -66,7 +67,7 @@ class RowReader {
         for (int64_t j = begin; j < end; ++j) {
           const T* from = block_.in[0] + j * block_.in_step;
           const FftVector<T> re = load_vector(from);
-          Lanes<T>{re, block_.in_imag ? load_vector(from + block_.in_imag) : re - re}
+          Lanes<T>{re, lone ? FftVector<T>{} : load_vector(from + block_.in_imag)}
               .swapped(swap_)
               .store(block_.rows + j * kFftRow<T>);
         }
@@ -79,7 +80,7 @@ class RowReader {
       for (int l = 0; l < V; ++l) {
         const T* from = block_.in[l] + j * block_.in_step;
         row[re + l] = *from;
-        row[im + l] = block_.in_imag ? from[block_.in_imag] : T(0);
+        row[im + l] = lone ? T(0) : from[block_.in_imag];
       }
     }
   }
@@ -95,6 +96,7 @@ class RowReader {
 template <class T>
 void write_rows(const FftBlock<T>& block, int64_t total, const int32_t* order, bool swap) {
   constexpr int V = kFftLanes<T>, N = V / 2;
+  const bool lone = block.out_imag == kLoneReal;
   const Layout layout = layout_of<T>(block.out, block.count, block.out_step, block.out_imag);
   const auto row = [&](int64_t k) {
     return Lanes<T>::load(block.rows + order[k] * kFftRow<T>).swapped(swap) * block.scale;
@@ -128,7 +130,7 @@ void write_rows(const FftBlock<T>& block, int64_t total, const int32_t* order, b
       T* to = block.out[0] + k * block.out_step;
       const Lanes<T> x = row(k);
       store_vector(to, x.re);
-      if (block.out_imag) store_vector(to + block.out_imag, x.im);
+      if (!lone) store_vector(to + block.out_imag, x.im);
     }
     return;
   }
@@ -138,7 +140,7 @@ void write_rows(const FftBlock<T>& block, int64_t total, const int32_t* order, b
     for (int l = 0; l < block.count; ++l) {
       T* to = block.out[l] + k * block.out_step;
       *to = parts[l];
-      if (block.out_imag) to[block.out_imag] = parts[V + l];
+      if (!lone) to[block.out_imag] = parts[V + l];
     }
   }
 }
@@ -202,8 +204,8 @@ void real_block_even(const FftBlock<T>& block) {
     high.store(at(half - k));
   }
   const Lanes<T> z = Lanes<T>::load(at(0));
-  Lanes<T>{z.re + z.im, z.re - z.re}.store(at(0));
-  Lanes<T>{z.re - z.im, z.re - z.re}.store(at(half));
+  Lanes<T>{z.re + z.im, FftVector<T>{}}.store(at(0));
+  Lanes<T>{z.re - z.im, FftVector<T>{}}.store(at(half));
   write_rows(block, half + 1, order, false);
 }
 

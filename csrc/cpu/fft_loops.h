@@ -12,6 +12,7 @@ namespace facula {
 
 constexpr int kMaxFftLanes = 16;
 constexpr int kMaxFftPasses = 40;
+constexpr int64_t kLoneReal = -1;
 constexpr int kLargestFftRadix = 31;  // lengths with a larger prime factor go through Bluestein
 
 // One step of decimation in frequency: blocks of radix * span rows. Butterfly p of a block takes
@@ -42,7 +43,7 @@ struct FftBlock {
   T* const* out;       // the first `count` are written
   int count;
   int64_t in_step, in_imag;    // from one number to the next, and from its real to its imaginary
-  int64_t out_step, out_imag;  // part. Lone real numbers have no imaginary part: 0
+  int64_t out_step, out_imag;  // part; kLoneReal where there is none
   bool inverse;
   T scale;
 };

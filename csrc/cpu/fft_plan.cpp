@@ -37,8 +37,8 @@ const FftLoops<float>& fft_loops(float) {
 }
 const FftLoops<double>& fft_loops(double) {
 #ifdef FACULA_X86
-  static const FftLoops<double>* const table[] = {
-      &baseline::fft_loops_double, &v3::fft_loops_double, &v4::fft_loops_double};
+  static const FftLoops<double>* const table[] = {&baseline::fft_loops_double,
+                                                  &v3::fft_loops_double, &v4::fft_loops_double};
   return *table[isa_level()];
 #else
   return baseline::fft_loops_double;
@@ -168,11 +168,10 @@ LengthPlan<T>::LengthPlan(int64_t n)
     if (n % a) continue;
     for (int64_t first : {a, n / a}) {
       const int64_t second = n / first;
-      const double cost =
-          double((second + lanes - 1) / lanes) *
-              rows_cost<T>(first, int(Radices(first).list.size()), 3) +
-          double((first + lanes - 1) / lanes) *
-              rows_cost<T>(second, int(Radices(second).list.size()), 2);
+      const double cost = double((second + lanes - 1) / lanes) *
+                              rows_cost<T>(first, int(Radices(first).list.size()), 3) +
+                          double((first + lanes - 1) / lanes) *
+                              rows_cost<T>(second, int(Radices(second).list.size()), 2);
       if (cost < line_cost) {
         line_cost = cost;
         n1 = first;
@@ -342,12 +341,12 @@ std::shared_ptr<const Plan> fft_plan(int64_t n) {
   return std::static_pointer_cast<const Plan>(found);
 }
 
-#define FACULA_FFT_PLANS(T)                                                          \
-  template std::shared_ptr<const LanePlan<T>> fft_plan<LanePlan<T>>(int64_t);         \
-  template std::shared_ptr<const LengthPlan<T>> fft_plan<LengthPlan<T>>(int64_t);     \
-  template std::shared_ptr<const LongPlan<T>> fft_plan<LongPlan<T>>(int64_t);         \
+#define FACULA_FFT_PLANS(T)                                                             \
+  template std::shared_ptr<const LanePlan<T>> fft_plan<LanePlan<T>>(int64_t);           \
+  template std::shared_ptr<const LengthPlan<T>> fft_plan<LengthPlan<T>>(int64_t);       \
+  template std::shared_ptr<const LongPlan<T>> fft_plan<LongPlan<T>>(int64_t);           \
   template std::shared_ptr<const RealBlockPlan<T>> fft_plan<RealBlockPlan<T>>(int64_t); \
-  template std::shared_ptr<const RealLinePlan<T>> fft_plan<RealLinePlan<T>>(int64_t); \
+  template std::shared_ptr<const RealLinePlan<T>> fft_plan<RealLinePlan<T>>(int64_t);   \
   template std::shared_ptr<const ChirpPlan<T>> fft_plan<ChirpPlan<T>>(int64_t);
 FACULA_FFT_PLANS(float)
 FACULA_FFT_PLANS(double)

@@ -82,7 +82,9 @@ struct RealBlockPlan {  // in lanes: exp(-2 pi i k / n)
 template <class T>
 struct RealLinePlan {  // side by side in memory: the same, as products
   explicit RealLinePlan(int64_t n);
-  size_t bytes() const { return sizeof *this + (lane_roots.size() + block_roots.size()) * sizeof(T); }
+  size_t bytes() const {
+    return sizeof *this + (lane_roots.size() + block_roots.size()) * sizeof(T);
+  }
   std::vector<T> lane_roots, block_roots;
 };
 

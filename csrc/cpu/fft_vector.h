@@ -50,9 +50,7 @@ template <class T>
 struct Lanes {
   FftVector<T> re, im;
 
-  static Lanes load(const T* row) {
-    return {load_vector(row), load_vector(row + kFftLanes<T>)};
-  }
+  static Lanes load(const T* row) { return {load_vector(row), load_vector(row + kFftLanes<T>)}; }
   void store(T* row) const {
     store_vector(row, re);
     store_vector(row + kFftLanes<T>, im);
@@ -61,9 +59,7 @@ struct Lanes {
   Lanes operator-(const Lanes& o) const { return {re - o.re, im - o.im}; }
   Lanes operator*(FftVector<T> s) const { return {re * s, im * s}; }
   Lanes operator*(T s) const { return {re * s, im * s}; }
-  Lanes operator*(const Lanes& o) const {
-    return {re * o.re - im * o.im, re * o.im + im * o.re};
-  }
+  Lanes operator*(const Lanes& o) const { return {re * o.re - im * o.im, re * o.im + im * o.re}; }
   Lanes times(T c, T s) const { return {re * c - im * s, re * s + im * c}; }  // by c + i s
   Lanes times_minus_i() const { return {im, -re}; }
   Lanes conjugate() const { return {re, -im}; }
