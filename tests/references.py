@@ -7,12 +7,13 @@ the row's arguments in their order.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import references_statistics
 
 Array = np.ndarray
 
@@ -696,5 +697,8 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "repeat_interleave": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.each": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.positions": lambda repeats: np.repeat(np.arange(repeats.size), repeats),
-    **references_statistics.BY_ROW,
 }
+
+# Every file references_<area>.py beside this one brings the references of its rows.
+for _path in sorted(Path(__file__).parent.glob("references_*.py")):
+    BY_ROW |= importlib.import_module(_path.stem).BY_ROW

@@ -139,6 +139,13 @@ TOLERANCES: list[Tolerance] = [
         for row in ("gradient.coordinates", "cumulative_trapezoid.x", "trapezoid.x", "cov")
     ),
     Tolerance("sum", "float32 complex64", 2e-6, 1e-3, _TERMS),
+    *(
+        Tolerance(f"fft_{inverse}{name}{dims}", "float32 complex64", 2e-6, 2e-4, _TERMS)
+        for inverse in ("", "i")
+        for name in ("fft", "rfft", "hfft")
+        for dims in ("", "2", "n")
+    ),
+    *(Tolerance(row, "float32 complex64", 2e-6, 2e-5, _TERMS) for row in ("stft", "istft")),
 ]
 
 MOST_SKIPS = 19

@@ -8,6 +8,9 @@
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/indexing.h"
+#include "op/ops/joining.h"
+#include "op/ops/reductions.h"
+#include "op/ops/signal.h"
 #include "op/ops/views.h"
 #include "op/reduce.h"
 #include "op/tensor_operators.h"
@@ -496,11 +499,17 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
 
 Tensor _unfold_grad(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size,
                     int64_t step) {
-  Dims strides = contiguous_strides(sizes);
-  Tensor like =
-      op::unfold(op::empty(sizes, grad.dtype(), std::nullopt, Device{DeviceType::Meta, -1}),
-                 dimension, size, step);
-  return op::as_strided_backward(grad, sizes, strides, like.sizes(), like.strides(), 0);
+  if (sizes.empty()) return op::sum(grad);  // a window of one number, or of none
+  dimension = wrap_dim(dimension, int64_t(sizes.size()));
+  Tensor frames = op::movedim(grad, Dims{dimension}, Dims{-2});
+  Tensor line = op::_overlap_add(frames, size, step);
+  const int64_t missing = sizes[dimension] - line.size(-1);
+  if (missing > 0) {  // what no window reached
+    Dims rest(line.sizes());
+    rest[rest.size() - 1] = missing;
+    line = op::cat(std::vector<Tensor>{line, op::new_zeros(line, rest)}, -1);
+  }
+  return op::movedim(line, Dims{-1}, Dims{dimension});
 }
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {

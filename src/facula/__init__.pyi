@@ -4,9 +4,11 @@ from typing import Any
 
 from facula import autograd as autograd
 from facula import cuda as cuda
+from facula import fft as fft
 from facula import linalg as linalg
 from facula import overrides as overrides
 from facula import random as random
+from facula import signal as signal
 from facula import utils as utils
 from facula._C import Generator as Generator
 from facula._C import Size as Size
@@ -71,6 +73,11 @@ long: dtype
 cfloat: dtype
 cdouble: dtype
 strided: layout
+sparse_coo: layout
+sparse_csr: layout
+sparse_csc: layout
+sparse_bsr: layout
+sparse_bsc: layout
 contiguous_format: memory_format
 preserve_format: memory_format
 channels_last: memory_format
