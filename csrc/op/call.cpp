@@ -101,7 +101,8 @@ void call(const OpDef& op, const Value* args, Rets& rets) {
         for (const Tensor& t : v.tensors())
           if (t.defined()) add(t.impl());
     }
-    const bool taped = keys & thread_state.enabled_keys & kKeyGrad;
+    bool taped = keys & thread_state.enabled_keys & kKeyGrad;
+    if (taped && current_level) taped = modes_at(0).keys & kKeyGrad;
     if (keys & kKeyWrapped || (thread_state.batching && op.flags & kOpRandom)) {
       interpret(op, args, rets);
     } else if (taped && !(op.flags & (kOpComposite | kOpNoGrad))) {

@@ -6,6 +6,7 @@
 
 #include "op/tensor_operators.h"
 #include "python/interop.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 namespace {
@@ -133,6 +134,7 @@ PyObject* ndarray_over(const Tensor& t) {
 
 PyObject* to_ndarray(const Tensor& given, bool force) {
   Tensor t = given;
+  check_readable(t, ".numpy()");
   if (!t.is_cpu() && (t.is_meta() || !force))
     type_error(
         "can't convert ", t.device(),

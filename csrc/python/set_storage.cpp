@@ -2,12 +2,16 @@
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 namespace {
 
 PyObject* untyped_storage(PyObject* self, PyObject*) {
-  return guarded([&] { return wrap_storage(unwrap(self)->storage); });
+  return guarded([&] {
+    check_readable(unwrap(self), ".untyped_storage()");
+    return wrap_storage(unwrap(self)->storage);
+  });
 }
 
 PyObject* is_set_to(PyObject* self, PyObject* other) {

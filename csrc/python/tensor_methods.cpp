@@ -8,6 +8,7 @@
 #include "op/ops/mathematics.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 namespace {
@@ -290,8 +291,11 @@ PyObject* element_size(PyObject* o, PyObject*) {
   return PyLong_FromSize_t(unwrap(o).item_size());
 }
 PyObject* data_ptr(PyObject* o, PyObject*) {
-  const Tensor& t = unwrap(o);
-  return PyLong_FromVoidPtr(t->storage->data ? t.data() : nullptr);
+  return guarded([&] {
+    const Tensor& t = unwrap(o);
+    check_readable(t, ".data_ptr()");
+    return check(PyLong_FromVoidPtr(t->storage->data ? t.data() : nullptr));
+  });
 }
 PyObject* is_view(PyObject* o, PyObject*) {
   return PyBool_FromLong(unwrap(o)->base != nullptr);
@@ -361,6 +365,7 @@ PyObject* nested_list(const Tensor& t, int64_t d, const char* p) {
 PyObject* tolist(PyObject* o, PyObject*) {
   return guarded([&] {
     Tensor t = unwrap(o);
+    check_readable(t, ".tolist()");
     if (t.is_meta()) fail(ErrorKind::NotImplemented, "Cannot copy out of meta tensor; no data!");
     if (!t.is_cpu()) t = op::_to_copy(detach_tensor(t), DType::None, Device{});
     return nested_list(t, 0, t.numel() ? t.data() : nullptr);

@@ -158,6 +158,7 @@ Tangents by_vjp(const OpDef& op, const Value* primals, const std::vector<Slot>& 
     return results.list ? (*results.list)[i] : results.t[i];
   };
   std::vector<Tensor> found(count);
+  const bool recorded = grad_enabled();  // by the tapes outside
   const uint32_t level = push_level(LevelKind::Grad);
   try {
     GradGuard on(true);
@@ -192,6 +193,7 @@ Tangents by_vjp(const OpDef& op, const Value* primals, const std::vector<Slot>& 
     if (!roots.empty()) {
       BackwardOptions options;
       options.accumulate = false;
+      options.create_graph = recorded;
       std::vector<Tensor> got = run_backward(roots, seeds, inputs, options);
       for (size_t k = 0; k < which.size(); ++k) found[which[k]] = got[k];
     }
@@ -260,7 +262,7 @@ void write_tangent(const Tensor& self, const Tensor& tangent) {
 
 void call_forward(const OpDef& op, const Value* args, Rets& rets, const Level& level) {
   const bool on = thread_state.forward;
-  ModesGuard outside({thread_state.enabled_keys, level.forward_before});
+  ModesGuard outside(modes_outside(level));
   Arguments primals(op, args);
   primals.map([&](const Tensor& t) { return is_wrapped_at(t, level.id) ? t->wrapper->value : t; });
   std::vector<Slot> slots = slots_of(op, args, level.id);

@@ -7,10 +7,12 @@ namespace facula {
 
 namespace {
 
+// What the tape of a level runs in place of a kernel. It has switched itself off meanwhile.
 void run_outside(const OpDef& op, const Value* args, Rets& rets) {
   uint32_t top = 0;
   for_each_tensor(op, args, [&](const Tensor& t) { top = std::max(top, level_of(t)); });
-  call_outside(op, args, rets, *find_level(top));
+  const Level& level = *find_level(top);
+  call_outside(op, args, rets, level, {level.keys_before, thread_state.forward});
 }
 
 [[noreturn]] void captured_error(const OpDef& op, const Level& level) {
@@ -32,14 +34,14 @@ void call_tracked(const OpDef& op, const Value* args, Rets& rets, const Level& l
   if (!grad_enabled() || op.flags & kOpNoGrad) {
     if (grad_enabled() && rets.destination == Destination::InPlace)
       return overwrite_call(op, args, rets, level.id, run_outside);
-    return call_outside(op, args, rets, level);
+    return call_outside(op, args, rets, level, modes_outside(level));
   }
   tape_call(op, args, rets, level.id, run_outside);
 }
 
 }  // namespace
 
-void call_outside(const OpDef& op, const Value* args, Rets& rets, const Level& level) {
+void call_outside(const OpDef& op, const Value* args, Rets& rets, const Level& level, Modes modes) {
   Arguments inner(op, args);
   inner.map([&](const Tensor& t) { return is_wrapped_at(t, level.id) ? t->wrapper->value : t; });
   Rets results;
@@ -49,7 +51,7 @@ void call_outside(const OpDef& op, const Value* args, Rets& rets, const Level& l
   if (rets.destination != Destination::New)
     for (int i = 0; i < op.ret_count; ++i) results.t[i] = rets.t[i]->wrapper->value;
   {
-    ModesGuard outside({level.keys_before, thread_state.forward});
+    ModesGuard outside(modes);
     call(op, inner.data(), results);
   }
   if (rets.destination != Destination::New) {
@@ -95,7 +97,7 @@ void interpret(const OpDef& op, const Value* args, Rets& rets) {
     return;
   }
   // What a random operator draws is for the innermost vmap to say, also on plain tensors.
-  if (op.flags & kOpRandom) top = std::max(top, batch::innermost_vmap());
+  if (op.flags & kOpRandom) top = std::max(top, innermost_vmap());
   const Level& level = *find_level(top);
   if (op.flags & kOpComposite && !(level.kind == LevelKind::Vmap && op.batch))
     return run_kernel(op, args, rets);

@@ -16,16 +16,27 @@ void release_wrapper(Wrapper* w) {
   if (w->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete w;
 }
 
+uint32_t innermost_vmap() {
+  for (size_t i = t_levels.size(); i-- > 0;)
+    if (t_levels[i].kind == LevelKind::Vmap && !t_levels[i].hidden) return t_levels[i].id;
+  return 0;
+}
+
 static void levels_changed() {
   current_level = t_levels.empty() ? 0 : t_levels.back().id;
-  thread_state.batching = std::any_of(t_levels.begin(), t_levels.end(),
-                                      [](const Level& l) { return l.kind == LevelKind::Vmap; });
+  thread_state.batching = innermost_vmap() != 0;
+}
+
+void hide_levels(uint32_t from, bool hide) {
+  for (Level& l : t_levels)
+    if (l.id >= from) l.hidden += hide ? 1 : -1;
+  levels_changed();
 }
 
 uint32_t push_level(LevelKind kind, int64_t batch_size, Randomness randomness) {
   uint32_t id = g_next_level.fetch_add(1, std::memory_order_relaxed);
   t_levels.push_back(
-      {id, kind, batch_size, randomness, thread_state.enabled_keys, thread_state.forward});
+      {id, kind, batch_size, randomness, thread_state.enabled_keys, thread_state.forward, 0});
   levels_changed();
   return id;
 }
@@ -48,14 +59,19 @@ const Level* find_level(uint32_t id) {
   return nullptr;
 }
 
-Modes modes_at(uint32_t level) {
-  // The first level further inside that has modes of its own remembers ours.
+Modes modes_outside(const Level& level) {
   Modes m{thread_state.enabled_keys, thread_state.forward};
-  bool keys = false, forward = false;
+  if (level.kind == LevelKind::Grad) m.keys &= level.keys_before;
+  if (level.kind == LevelKind::Jvp) m.forward &= level.forward_before;
+  return m;
+}
+
+Modes modes_at(uint32_t level) {
+  Modes m{thread_state.enabled_keys, thread_state.forward};
   for (const Level& l : t_levels) {
     if (l.id <= level) continue;
-    if (l.kind == LevelKind::Grad && !keys) m.keys = l.keys_before, keys = true;
-    if (l.kind == LevelKind::Jvp && !forward) m.forward = l.forward_before, forward = true;
+    if (l.kind == LevelKind::Grad) m.keys &= l.keys_before;
+    if (l.kind == LevelKind::Jvp) m.forward &= l.forward_before;
   }
   return m;
 }
@@ -92,6 +108,22 @@ Tensor strip_dead(const Tensor& t) {
   Tensor s = t;
   while (s.is_wrapped() && !find_level(s->wrapper->level)) s = s->wrapper->value;
   return s;
+}
+
+bool is_vmapped(const Tensor& t) {
+  const Tensor* p = &t;
+  for (; p->is_wrapped(); p = &(*p)->wrapper->value)
+    if ((*p)->wrapper->kind == LevelKind::Vmap && find_level((*p)->wrapper->level)) return true;
+  return false;
+}
+
+void check_readable(const Tensor& t, const char* what) {
+  if (t.is_wrapped() && is_vmapped(t))
+    runtime_error("vmap: It looks like you're calling ", what,
+                  " on a Tensor. Inside of a function under vmap it stands for a whole batch and "
+                  "has no single value, so data-dependent control flow and conversions to Python "
+                  "are not possible. Use operators (facula.where for a branch), or take what is "
+                  "read out of the vmap.");
 }
 
 void become_wrapped(const Tensor& t, LevelKind kind, uint32_t level) {
