@@ -82,7 +82,7 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_s
     return r;
   };
   int64_t length = std::max(reach(base_size, base_stride), offset + reach(size, stride));
-  Tensor flat = op::zeros(Dims{length}, grad.dtype(), std::nullopt, grad.device());
+  Tensor flat = op::new_zeros(grad, Dims{length});
   if (non_overlapping_and_dense(size, stride) || !has_internal_overlap(size, stride)) {
     bool distinct = true;  // strictly nested strides cannot meet; otherwise go by index
     Dims order(size.size());
@@ -119,6 +119,11 @@ Tensor view(const Tensor& self, IntSpan size) {
 }
 
 Tensor view_dtype(const Tensor& self, DType dtype) {
+  if (self.is_lazy() && dtype != self.dtype())
+    runtime_error("Tensor.view is not supported for ",
+                  self->keys & kKeyConj ? "conjugate" : "negative",
+                  " view tensors when converting to a different dtype. Use resolve_conj() or "
+                  "resolve_neg() first.");
   int64_t from = int64_t(self.item_size()), to = int64_t(item_size(dtype));
   Dims sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.offset();
@@ -397,7 +402,7 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
 }
 
 Tensor _select_grad(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index) {
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   op::copy_(op::select(out, dim, index), grad);
   return out;
 }
@@ -420,7 +425,7 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
 
 Tensor _slice_grad(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start,
                    std::optional<int64_t> end, int64_t step) {
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   op::copy_(op::slice(out, dim, start, end, step), grad);
   return out;
 }
@@ -460,7 +465,7 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
 
 Tensor _diagonal_grad(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1,
                       int64_t dim2) {
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   op::copy_(op::diagonal(out, offset, dim1, dim2), grad);
   return out;
 }

@@ -9,8 +9,9 @@ namespace {
 
 PyObject* untyped_storage(PyObject* self, PyObject*) {
   return guarded([&] {
-    check_readable(unwrap(self), ".untyped_storage()");
-    return wrap_storage(unwrap(self)->storage);
+    Tensor t = unwrap(self);
+    if (t.is_wrapped()) t = readable(t, ".untyped_storage()");
+    return wrap_storage(t->storage);
   });
 }
 

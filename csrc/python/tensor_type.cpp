@@ -161,7 +161,6 @@ int tensor_bool(PyObject* o) {
           runtime_error("Boolean value of Tensor with ",
                         t.numel() == 0 ? "no values" : "more than one value",
                         " is ambiguous: the shape is ", t.sizes(), ". Use .any() or .all()");
-        check_readable(t, "bool()");
         return read_item(t).to<bool>();
       },
       -1);
@@ -447,8 +446,8 @@ void drop_python_object(void* object) {
 
 }  // namespace
 
-Scalar read_item(const Tensor& t) {
-  check_readable(t, ".item()");
+Scalar read_item(const Tensor& given) {
+  Tensor t = given.is_wrapped() || given.is_lazy() ? readable(given, ".item()") : given;
   if (t.is_cpu()) return item_of(t);
   if (t.is_meta()) fail(ErrorKind::Runtime, "Tensor.item() cannot be called on meta tensors");
   return item_of(op::_to_copy(t, DType::None, Device{}));

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <atomic>
 
+#include "autograd/node.h"
+#include "op/ops/copying.h"
+
 namespace facula {
 
 static thread_local std::vector<Level> t_levels;
@@ -110,22 +113,6 @@ Tensor strip_dead(const Tensor& t) {
   return s;
 }
 
-bool is_vmapped(const Tensor& t) {
-  const Tensor* p = &t;
-  for (; p->is_wrapped(); p = &(*p)->wrapper->value)
-    if ((*p)->wrapper->kind == LevelKind::Vmap && find_level((*p)->wrapper->level)) return true;
-  return false;
-}
-
-void check_readable(const Tensor& t, const char* what) {
-  if (t.is_wrapped() && is_vmapped(t))
-    runtime_error("vmap: It looks like you're calling ", what,
-                  " on a Tensor. Inside of a function under vmap it stands for a whole batch and "
-                  "has no single value, so data-dependent control flow and conversions to Python "
-                  "are not possible. Use operators (facula.where for a branch), or take what is "
-                  "read out of the vmap.");
-}
-
 void become_wrapped(const Tensor& t, LevelKind kind, uint32_t level) {
   if (is_wrapped_at(t, level)) return;
   Tensor value = alias_tensor(t);
@@ -145,6 +132,16 @@ void become_wrapped(const Tensor& t, LevelKind kind, uint32_t level) {
   t->wrapper->level = level;
   t->wrapper->kind = kind;
   t->wrapper->value = value;
+}
+
+Tensor readable(const Tensor& t, const char* what) {
+  if (!t.is_wrapped()) return t.is_lazy() ? op::clone(detach_tensor(t)) : t;
+  if (t->wrapper->kind == LevelKind::Vmap && find_level(t->wrapper->level))
+    runtime_error("vmap: It looks like you're calling ", what,
+                  " on a Tensor. Inside of vmap it stands for a batch of values, so control flow "
+                  "and Python numbers cannot depend on it. Please rewrite it with other "
+                  "operations, such as facula.where().");
+  return readable(t->wrapper->value, what);
 }
 
 void refresh_geometry(const Tensor& t) {
