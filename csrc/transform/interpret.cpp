@@ -1,5 +1,7 @@
 #include "transform/interpret.h"
 
+#include <algorithm>
+
 #include "autograd/node.h"
 #include "transform/batching.h"
 
@@ -13,6 +15,23 @@ void run_outside(const OpDef& op, const Value* args, Rets& rets) {
   for_each_tensor(op, args, [&](const Tensor& t) { top = std::max(top, level_of(t)); });
   const Level& level = *find_level(top);
   call_outside(op, args, rets, level, {level.keys_before, thread_state.forward});
+}
+
+// All levels of the arguments, those of the tensors behind them included; none without a vmap.
+std::vector<uint32_t> levels_behind(const OpDef& op, const Value* args) {
+  std::vector<uint32_t> found;
+  bool batched = false;
+  for_each_tensor(op, args, [&](const Tensor& t) {
+    for (const Tensor* p = &t; p->is_wrapped(); p = &(*p)->wrapper->value) {
+      if (!find_level((*p)->wrapper->level)) continue;
+      batched |= (*p)->wrapper->kind == LevelKind::Vmap;
+      found.push_back((*p)->wrapper->level);
+    }
+  });
+  if (!batched) return {};
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
 }
 
 [[noreturn]] void captured_error(const OpDef& op, const Level& level) {
@@ -108,6 +127,8 @@ void interpret(const OpDef& op, const Value* args, Rets& rets) {
           runtime_error(
               "out= is not possible with tensors inside of a function transform. Use the "
               "form without out=.");
+        std::vector<uint32_t> levels = levels_behind(op, args);
+        if (!levels.empty() && become_batched(rets.t[i], levels)) continue;
         if (level.kind == LevelKind::Vmap) captured_error(op, level);
         if (level.kind == LevelKind::Grad && rets.t[i]->born < top) captured_error(op, level);
         become_wrapped(rets.t[i], level.kind, top);

@@ -5,6 +5,7 @@
 
 #include "autograd/node.h"
 #include "op/ops/copying.h"
+#include "op/ops/views.h"
 
 namespace facula {
 
@@ -132,6 +133,64 @@ void become_wrapped(const Tensor& t, LevelKind kind, uint32_t level) {
   t->wrapper->level = level;
   t->wrapper->kind = kind;
   t->wrapper->value = value;
+}
+
+static Tensor wrap_at(const Tensor& value, const Level& level) {
+  switch (level.kind) {
+    case LevelKind::Vmap: return wrap_batched(value, level.id);
+    case LevelKind::Grad: return wrap_tracked(value, level.id);
+    case LevelKind::Jvp: return wrap_dual(value, Tensor(), level.id);
+  }
+  return value;
+}
+
+bool become_batched(const Tensor& t, const std::vector<uint32_t>& levels) {
+  Tensor root = t->base ? Tensor::share(t->base) : t;
+  for (const Tensor& x : {t, root})
+    if (x.is_wrapped() || x->autograd || x->flags & kNoGradView) return false;
+  if (t->storage->refs.load() != (t->base ? 2 : 1) || root.dtype() != t.dtype()) return false;
+  Dims batch, steps;
+  for (uint32_t id : levels) {
+    const Level& level = *find_level(id);
+    if (level.kind != LevelKind::Jvp && t->born < id) return false;
+    if (level.kind == LevelKind::Vmap) batch.push_back(level.batch_size);
+  }
+  // All of the memory for each element, so that root and view keep their strides and offsets.
+  const int64_t length = int64_t(t->storage->nbytes / t.item_size());
+  steps.resize(batch.size());
+  int64_t step = length;
+  for (size_t i = batch.size(); i-- > 0; step *= batch[i]) steps[i] = step;
+  Dims all = batch;
+  all.push_back(length);
+  GradGuard off(false);
+  Tensor memory = op::clone(op::expand(alias_tensor(root, Dims{length}, Dims{1}, 0), all),
+                            MemoryFormat::Contiguous);
+  auto placed = [&](const Tensor& x) {
+    Dims sizes = batch, strides = steps;
+    for (int64_t s : x.sizes()) sizes.push_back(s);
+    for (int64_t s : x.strides()) strides.push_back(s);
+    return alias_tensor(memory, sizes, strides, x.offset());
+  };
+  Tensor base = placed(root), view = t->base ? placed(t) : base;
+  auto link = [&] {
+    base->born = view->born = t->born;
+    if (t->base) view->base = Tensor(base).release();
+  };
+  link();
+  for (uint32_t id : levels) {
+    base = wrap_at(base, *find_level(id));
+    view = t->base ? wrap_at(view, *find_level(id)) : base;
+    link();
+  }
+  auto replace = [](const Tensor& x, const Tensor& by) {
+    retain_wrapper(by->wrapper);
+    x->wrapper = by->wrapper;
+    x->keys |= kKeyWrapped;
+    refresh_geometry(x);
+  };
+  replace(root, base);
+  if (t->base) replace(t, view);
+  return true;
 }
 
 Tensor readable(const Tensor& t, const char* what) {
