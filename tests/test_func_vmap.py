@@ -172,13 +172,48 @@ def test_inplace_writes_through_views():
     assert_close(vmap(function)(x), F.stack([function(s) for s in x]))
 
 
-def test_inplace_write_of_a_batch_into_a_tensor_without_it_is_refused():
-    with pytest.raises(RuntimeError):
-        vmap(lambda s: F.zeros(3).add_(s))(sample(4, 3))
+def test_inplace_write_of_a_batch_into_a_captured_tensor_is_refused():
     captured = F.zeros(3)
     with pytest.raises(RuntimeError):
         vmap(lambda s: captured.mul_(s))(sample(4, 3))
     assert_equal(captured, F.zeros(3))
+
+
+@pytest.mark.facula_only
+def test_tensors_made_inside_may_be_written_to():
+    def function(s):
+        out = F.zeros(3)
+        out.add_(s)
+        table = F.ones(2, 3)
+        table[0] = s
+        table.T[1:, 1] *= s[:2]
+        return out + table.sum(0)
+
+    x = sample(4, 3)
+    assert_close(vmap(function)(x), F.stack([function(s) for s in x]))
+    assert_close(vmap(vmap(lambda s: F.zeros(()).add_(s)))(x), x)
+    assert_close(F.func.grad(lambda x: (vmap(function)(x) ** 2).sum())(x), by_backward(function, x))
+    assert_close(
+        vmap(F.func.grad(lambda s: (function(s) ** 2).sum()))(x), by_backward(function, x)
+    )
+
+
+def by_backward(function, x):
+    leaf = x.clone().requires_grad_()
+    (F.stack([function(s) for s in leaf]) ** 2).sum().backward()
+    return leaf.grad
+
+
+@pytest.mark.facula_only
+def test_a_tensor_with_further_views_is_not_given_a_batch():
+    def function(s):
+        out = F.zeros(3)
+        view = out[1:]
+        out.add_(s)
+        return out, view
+
+    with pytest.raises(RuntimeError, match="vmap"):
+        vmap(function)(sample(4, 3))
 
 
 def test_dtypes_promote_as_outside():

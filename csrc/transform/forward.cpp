@@ -272,6 +272,18 @@ void call_forward(const OpDef& op, const Value* args, Rets& rets, const Level& l
 
   if (rets.destination == Destination::InPlace) {
     const Tensor self = rets.t[0];
+    // The derivative reads value and tangent as they were, also when it is differentiated again.
+    if (any && !(op.flags & (kOpMutates | kOpNoGrad))) {
+      const Tensor before = op::clone(self->wrapper->value);
+      for (int i = 0; i < op.arg_count; ++i)
+        if (primals[i].is_tensor() && primals[i].tensor().is(self->wrapper->value))
+          primals.set(primals[i], before);
+      for (Slot& s : slots) {
+        if (s.primal.defined() && s.primal.is(self->wrapper->value)) s.primal = before;
+        if (s.tangent.defined() && s.tangent.is(self->wrapper->tangent))
+          s.tangent = op::clone(s.tangent);
+      }
+    }
     Rets results;
     if (op.flags & kOpMutates || !any || op.flags & kOpNoGrad) {
       results.destination = Destination::InPlace;

@@ -34,6 +34,18 @@ std::vector<uint32_t> levels_behind(const OpDef& op, const Value* args) {
   return found;
 }
 
+// Views of a batched tensor know it as their base, as views of others do.
+void link_views(const Tensor& self, Rets& rets, int count) {
+  auto link = [&](const Tensor& view) {
+    if (view.defined() && !view->base && view->storage == self->storage)
+      view->base = Tensor(self->base ? Tensor::share(self->base) : self).release();
+  };
+  if (rets.list)
+    for (const Tensor& t : *rets.list) link(t);
+  else
+    for (int i = 0; i < count; ++i) link(rets.t[i]);
+}
+
 [[noreturn]] void captured_error(const OpDef& op, const Level& level) {
   if (level.kind == LevelKind::Vmap)
     runtime_error("vmap: ", op.in_place_name,
@@ -118,8 +130,14 @@ void interpret(const OpDef& op, const Value* args, Rets& rets) {
   // What a random operator draws is for the innermost vmap to say, also on plain tensors.
   if (op.flags & kOpRandom) top = std::max(top, innermost_vmap());
   const Level& level = *find_level(top);
-  if (op.flags & kOpComposite && !(level.kind == LevelKind::Vmap && op.batch))
-    return run_kernel(op, args, rets);
+  if (op.flags & kOpComposite && !op.batch) return run_kernel(op, args, rets);
+  if (op.flags & kOpComposite && level.kind != LevelKind::Vmap) {
+    // A new tensor in the shape of another has no derivative; but it gets the batch of what is
+    // behind that one.
+    Arguments outer(op, args);
+    outer.map([&](const Tensor& t) { return is_wrapped_at(t, top) ? t->wrapper->value : t; });
+    return call(op, outer.data(), rets);
+  }
   if (rets.destination != Destination::New && !(op.flags & kOpRandom))
     for (int i = 0; i < op.ret_count; ++i)
       if (!is_wrapped_at(rets.t[i], top)) {
@@ -137,7 +155,9 @@ void interpret(const OpDef& op, const Value* args, Rets& rets) {
   switch (level.kind) {
     case LevelKind::Grad: return call_tracked(op, args, rets, level);
     case LevelKind::Jvp: return call_forward(op, args, rets, level);
-    case LevelKind::Vmap: return call_batched(op, args, rets, level);
+    case LevelKind::Vmap:
+      call_batched(op, args, rets, level);
+      if (op.flags & kOpView) link_views(args[0].tensor(), rets, op.ret_count);
   }
 }
 

@@ -150,12 +150,23 @@ void index_select(const OpDef& op, const Value* args, Rets& rets, uint32_t level
   deliver(rets, self.dim() ? picked : op::squeeze_dim(picked, Dims{1}), level);
 }
 
+// One index for all elements of the batch: (self, dim, index, source, ...) along the next
+// dimension.
+static void by_shared_index(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  const Tensor& self = args[0].tensor();
+  Arguments values(op, args);
+  values.set(values[0], at_least_vector(self, level));
+  values[1] = Value(wrap_dim(args[1].to_int(), self.dim()) + 1);
+  values.set(values[3], at_least_vector(args[3].tensor(), level));
+  if (self.dim()) return run(op, values.data(), rets, level);
+  Rets results;
+  call(op, values.data(), results);
+  deliver(rets, op::squeeze_dim(results.t[0], Dims{1}), level);
+}
+
 void index_add(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   const Tensor &self = args[0].tensor(), &index = args[2].tensor();
-  if (!is_batched(index, level)) {
-    std::vector<Value> v(args, args + op.arg_count);
-    return dims(op, v.data(), rets, level);
-  }
+  if (!is_batched(index, level)) return by_shared_index(op, args, rets, level);
   const int64_t dim = wrap_dim(args[1].to_int(), self.dim());
   Tensor source = at_least_vector(args[3].tensor(), level), target = at_least_vector(self, level);
   const Scalar alpha = args[4].scalar();
@@ -166,7 +177,7 @@ void index_add(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
 
 void index_copy(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   const Tensor &self = args[0].tensor(), &index = args[2].tensor();
-  if (!is_batched(index, level)) return dims(op, args, rets, level);
+  if (!is_batched(index, level)) return by_shared_index(op, args, rets, level);
   const int64_t dim = wrap_dim(args[1].to_int(), self.dim());
   Tensor source = at_least_vector(args[3].tensor(), level), target = at_least_vector(self, level);
   Tensor out = op::scatter_src(target, dim + 1, spread(index, source, dim, level), source);

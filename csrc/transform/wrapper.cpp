@@ -144,46 +144,68 @@ static Tensor wrap_at(const Tensor& value, const Level& level) {
   return value;
 }
 
+static bool is_batched_at(const Tensor& t, uint32_t level) {
+  for (const Tensor* p = &t; p->is_wrapped(); p = &(*p)->wrapper->value)
+    if ((*p)->wrapper->level == level) return true;
+  return false;
+}
+
 bool become_batched(const Tensor& t, const std::vector<uint32_t>& levels) {
   Tensor root = t->base ? Tensor::share(t->base) : t;
-  for (const Tensor& x : {t, root})
-    if (x.is_wrapped() || x->autograd || x->flags & kNoGradView) return false;
-  if (t->storage->refs.load() != (t->base ? 2 : 1) || root.dtype() != t.dtype()) return false;
-  Dims batch, steps;
+  uint32_t layers = 1;
+  for (const Tensor* x : std::initializer_list<const Tensor*>{&t, &root}) {
+    layers = 1;
+    for (; (*x).is_wrapped(); x = &(*x)->wrapper->value, ++layers)
+      if ((*x)->autograd || (*x)->wrapper->tangent.defined()) return false;
+    if ((*x)->autograd) return false;
+  }
+  if (t->storage->refs.load() != layers * (t->base ? 2 : 1) || root.dtype() != t.dtype() ||
+      !non_overlapping_and_dense(root.sizes(), root.strides()))
+    return false;
+  const uint32_t outer = std::max(level_of(t), level_of(root));
+  std::vector<uint32_t> added;
+  Dims batch;
   for (uint32_t id : levels) {
     const Level& level = *find_level(id);
+    if (id <= outer) {
+      if (level.kind == LevelKind::Vmap && !is_batched_at(t, id)) return false;
+      continue;
+    }
     if (level.kind != LevelKind::Jvp && t->born < id) return false;
     if (level.kind == LevelKind::Vmap) batch.push_back(level.batch_size);
+    added.push_back(id);
   }
-  // All of the memory for each element, so that root and view keep their strides and offsets.
-  const int64_t length = int64_t(t->storage->nbytes / t.item_size());
-  steps.resize(batch.size());
-  int64_t step = length;
-  for (size_t i = batch.size(); i-- > 0; step *= batch[i]) steps[i] = step;
-  Dims all = batch;
-  all.push_back(length);
-  GradGuard off(false);
-  Tensor memory = op::clone(op::expand(alias_tensor(root, Dims{length}, Dims{1}, 0), all),
-                            MemoryFormat::Contiguous);
-  auto placed = [&](const Tensor& x) {
-    Dims sizes = batch, strides = steps;
-    for (int64_t s : x.sizes()) sizes.push_back(s);
-    for (int64_t s : x.strides()) strides.push_back(s);
-    return alias_tensor(memory, sizes, strides, x.offset());
-  };
-  Tensor base = placed(root), view = t->base ? placed(t) : base;
-  auto link = [&] {
-    base->born = view->born = t->born;
-    if (t->base) view->base = Tensor(base).release();
-  };
-  link();
-  for (uint32_t id : levels) {
+  if (batch.empty()) return false;
+  // The copies keep the strides, so that a view of them has the geometry that `t` has in `root`.
+  const size_t rank = root.sizes().size(), front = batch.size();
+  Dims order(rank), back(front + rank), sizes(batch), strides;
+  for (size_t i = 0; i < rank; ++i) order[i] = int64_t(i);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return root.strides()[size_t(a)] > root.strides()[size_t(b)];
+  });
+  for (size_t i = 0; i < front; ++i) back[i] = int64_t(i);
+  for (size_t i = 0; i < rank; ++i) back[front + size_t(order[i])] = int64_t(front + i);
+  for (int64_t d : order) sizes.push_back(root.sizes()[size_t(d)]);
+  GradGuard on(true);  // the views made here are as good as others
+  Tensor base = op::permute(
+      op::clone(op::expand(op::permute(root, order), sizes), MemoryFormat::Contiguous), back);
+  Tensor view = base;
+  if (t->base) {
+    sizes = batch;
+    for (int64_t s : t.sizes()) sizes.push_back(s);
+    for (size_t i = 0; i < front; ++i) strides.push_back(base.strides()[i]);
+    for (int64_t s : t.strides()) strides.push_back(s);
+    view = op::as_strided(base, sizes, strides, base.offset() + t.offset() - root.offset());
+  }
+  for (uint32_t id : added) {
     base = wrap_at(base, *find_level(id));
     view = t->base ? wrap_at(view, *find_level(id)) : base;
-    link();
+    base->born = view->born = t->born;
+    if (t->base) view->base = Tensor(base).release();
   }
   auto replace = [](const Tensor& x, const Tensor& by) {
     retain_wrapper(by->wrapper);
+    if (x->wrapper) release_wrapper(x->wrapper);
     x->wrapper = by->wrapper;
     x->keys |= kKeyWrapped;
     refresh_geometry(x);

@@ -73,9 +73,9 @@ Tensor wrap_tracked(const Tensor& value, uint32_t level);
 Tensor wrap_dual(const Tensor& value, const Tensor& tangent, uint32_t level);
 // Makes a tensor stand for what it was so far, so that tensors of the level can be written to it.
 void become_wrapped(const Tensor& t, LevelKind kind, uint32_t level);
-// The same for several levels, outermost first, some of them vmap: the tensor gets a copy of what it
-// holds for every element of the batches. Only for plain tensors without history that were made
-// inside of the levels and share their memory with nobody but their base; false for others.
+// The same for several levels, outermost first, some of them vmap: the tensor gets a copy of what
+// it holds for every element of the batches. Only for tensors without history that were made inside
+// of the levels and share their memory with nobody but their base; false for others.
 bool become_batched(const Tensor& t, const std::vector<uint32_t>& levels);
 // The same tensor without wrappers of levels that are over.
 Tensor strip_dead(const Tensor& t);

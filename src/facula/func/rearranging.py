@@ -11,6 +11,7 @@ import facula
 Axes = list[list[str]]  # one entry per dimension: the names that it is made of
 
 _TOKEN = re.compile(r"\s*(\.\.\.|[()]|\w+|\S)")
+_ELLIPSIS = ["*"]  # outside of parentheses; compared by identity, and no name
 
 
 def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Any:
@@ -53,23 +54,33 @@ def _parsed(pattern: str, lengths: dict[str, int], ndim: int) -> tuple[Axes, Axe
     if len(sides) != 2:
         _refuse(pattern, "Pattern must contain a single '->' separator")
     left, right = (_side(side, pattern) for side in sides)
-    if ["..."] in left:
-        extra = [f"...{i}" for i in range(ndim - len(left) + 1)]
-    elif any("..." in group for group in left):
+    if any("..." in group for group in left):
         _refuse(pattern, "an ellipsis in parentheses is only possible on the right side")
-    else:
-        extra = []
+    open_ended = _ELLIPSIS in left
+    if not open_ended and any(g is _ELLIPSIS or "..." in g for g in right):
+        _refuse(pattern, "an ellipsis on the right side needs one on the left side")
+    named = len(left) - open_ended
+    if named != ndim and not (open_ended and named < ndim):
+        _refuse(pattern, f"the pattern has {named} dimensions, but the tensor has {ndim}")
+    extra = [f"...{i}" for i in range(ndim - named)]
+    left, right = (_without_ellipsis(side, extra) for side in (left, right))
     names = {name for group in left for name in group}
     for name in {name for group in right for name in group} ^ names:
         _refuse(pattern, f"{name!r} must be on both sides of '->', but is on one of them only")
     for name in lengths.keys() - names:
         _refuse(pattern, f"the length of {name!r} is given, but it is not in the pattern")
-    if len(left) - (["..."] in left) + len(extra) != ndim:
-        count = len(left) - (["..."] in left)
-        _refuse(pattern, f"the pattern has {count} dimensions, but the tensor has {ndim}")
-    left = [group for g in left for group in ([[n] for n in extra] if g == ["..."] else [g])]
-    right = [group for g in right for group in ([[n] for n in extra] if g == ["..."] else [g])]
-    return left, [[m for n in g for m in (extra if n == "..." else [n])] for g in right]
+    return left, right
+
+
+def _without_ellipsis(side: Axes, extra: list[str]) -> Axes:
+    """The names `extra` in place of the ellipsis: as dimensions of their own, or in a group."""
+    result: Axes = []
+    for group in side:
+        if group is _ELLIPSIS:
+            result += [[name] for name in extra]
+        else:
+            result.append([n for name in group for n in (extra if name == "..." else [name])])
+    return result
 
 
 def _side(text: str, pattern: str) -> Axes:
@@ -77,26 +88,26 @@ def _side(text: str, pattern: str) -> Axes:
     seen: set[str] = set()
     inside = False
     for token in _TOKEN.findall(text):
-        if token in "()":
+        if token in ("(", ")"):
             if inside == (token == "("):
                 _refuse(pattern, "parentheses must come in pairs and not one inside another")
             inside = not inside
             if inside:
                 groups.append([])
             continue
-        if token != "..." and not token.isidentifier() and token != "1":
-            _refuse(pattern, f"{token!r} is no name of a dimension, 1, or '...'")
         if token == "1":
             if not inside:
                 groups.append([])
             continue
+        if token != "..." and not token.isidentifier():
+            _refuse(pattern, f"{token!r} is no name of a dimension, 1, or '...'")
         if token in seen:
             _refuse(pattern, f"{token!r} stands twice on one side")
         seen.add(token)
         if inside:
             groups[-1].append(token)
         else:
-            groups.append([token])
+            groups.append(_ELLIPSIS if token == "..." else [token])
     if inside:
         _refuse(pattern, "parentheses must come in pairs and not one inside another")
     return groups
