@@ -138,19 +138,22 @@ void interpret(const OpDef& op, const Value* args, Rets& rets) {
     outer.map([&](const Tensor& t) { return is_wrapped_at(t, top) ? t->wrapper->value : t; });
     return call(op, outer.data(), rets);
   }
-  if (rets.destination != Destination::New && !(op.flags & kOpRandom))
-    for (int i = 0; i < op.ret_count; ++i)
+  if (rets.destination != Destination::New && !(op.flags & kOpRandom)) {
+    std::vector<uint32_t> levels = levels_behind(op, args);
+    for (int i = 0; i < op.ret_count; ++i) {
+      if (rets.destination == Destination::InPlace && !levels.empty())
+        become_batched(rets.t[i], levels);
       if (!is_wrapped_at(rets.t[i], top)) {
         if (rets.destination == Destination::Out)
           runtime_error(
               "out= is not possible with tensors inside of a function transform. Use the "
               "form without out=.");
-        std::vector<uint32_t> levels = levels_behind(op, args);
-        if (!levels.empty() && become_batched(rets.t[i], levels)) continue;
         if (level.kind == LevelKind::Vmap) captured_error(op, level);
         if (level.kind == LevelKind::Grad && rets.t[i]->born < top) captured_error(op, level);
         become_wrapped(rets.t[i], level.kind, top);
       }
+    }
+  }
   ModesGuard ours(modes_at(top));
   switch (level.kind) {
     case LevelKind::Grad: return call_tracked(op, args, rets, level);

@@ -144,38 +144,47 @@ static Tensor wrap_at(const Tensor& value, const Level& level) {
   return value;
 }
 
-static bool is_batched_at(const Tensor& t, uint32_t level) {
+static bool has_level(const Tensor& t, uint32_t level) {
   for (const Tensor* p = &t; p->is_wrapped(); p = &(*p)->wrapper->value)
     if ((*p)->wrapper->level == level) return true;
   return false;
 }
 
-bool become_batched(const Tensor& t, const std::vector<uint32_t>& levels) {
+// `above`: how many wrappers share the memory of `t` further in.
+static bool become_batched(const Tensor& t, const std::vector<uint32_t>& levels, uint32_t above) {
   Tensor root = t->base ? Tensor::share(t->base) : t;
-  uint32_t layers = 1;
-  for (const Tensor* x : std::initializer_list<const Tensor*>{&t, &root}) {
-    layers = 1;
-    for (; (*x).is_wrapped(); x = &(*x)->wrapper->value, ++layers)
-      if ((*x)->autograd || (*x)->wrapper->tangent.defined()) return false;
-    if ((*x)->autograd) return false;
-  }
-  if (t->storage->refs.load() != layers * (t->base ? 2 : 1) || root.dtype() != t.dtype() ||
-      !non_overlapping_and_dense(root.sizes(), root.strides()))
-    return false;
-  const uint32_t outer = std::max(level_of(t), level_of(root));
-  std::vector<uint32_t> added;
+  const uint32_t outer = level_of(t);
+  if (level_of(root) != outer) return false;
+  std::vector<uint32_t> added, below;
   Dims batch;
+  bool lacks = false;
   for (uint32_t id : levels) {
     const Level& level = *find_level(id);
     if (id <= outer) {
-      if (level.kind == LevelKind::Vmap && !is_batched_at(t, id)) return false;
+      if (id < outer) below.push_back(id);
+      lacks |= level.kind == LevelKind::Vmap && !has_level(t, id);
       continue;
     }
     if (level.kind != LevelKind::Jvp && t->born < id) return false;
     if (level.kind == LevelKind::Vmap) batch.push_back(level.batch_size);
     added.push_back(id);
   }
-  if (batch.empty()) return false;
+  if (lacks) {
+    if (!become_batched(t->wrapper->value, below, above + 1)) return false;
+    refresh_geometry(t);
+    if (t->base) refresh_geometry(root);
+  }
+  if (batch.empty()) return lacks;
+  uint32_t layers = above + 1;
+  for (const Tensor* x : std::initializer_list<const Tensor*>{&t, &root}) {
+    layers = above + 1;
+    for (; x->is_wrapped(); x = &(*x)->wrapper->value, ++layers)
+      if ((*x)->autograd || (*x)->wrapper->tangent.defined()) return false;
+    if ((*x)->autograd) return false;
+  }
+  if (t->storage->refs.load() != layers * (t->base ? 2 : 1) || root.dtype() != t.dtype() ||
+      !non_overlapping_and_dense(root.sizes(), root.strides()))
+    return false;
   // The copies keep the strides, so that a view of them has the geometry that `t` has in `root`.
   const size_t rank = root.sizes().size(), front = batch.size();
   Dims order(rank), back(front + rank), sizes(batch), strides;
@@ -213,6 +222,10 @@ bool become_batched(const Tensor& t, const std::vector<uint32_t>& levels) {
   replace(root, base);
   if (t->base) replace(t, view);
   return true;
+}
+
+bool become_batched(const Tensor& t, const std::vector<uint32_t>& levels) {
+  return become_batched(t, levels, 0);
 }
 
 Tensor readable(const Tensor& t, const char* what) {
