@@ -91,7 +91,34 @@ void index(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   deliver(rets, result, level);
 }
 
+void masked_fill(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  if (!is_batched(args[2], level)) return elementwise(op, args, rets, level);
+  const Tensor &self = args[0].tensor(), &mask = args[1].tensor(), &value = args[2].tensor();
+  if (value.dim())
+    runtime_error("only supports a 0-dimensional value tensor, but got a value of shape ",
+                  value.sizes());
+  const int64_t rank = std::max(self.dim(), mask.dim());
+  Tensor filled = op::_to_copy(aligned(value, level, rank), self.dtype());
+  deliver(rets, op::where(aligned(mask, level, rank), filled, aligned(self, level, rank)), level);
+}
+
+// x[mask] = number with a mask for each element of the batch: nothing needs to be counted.
+static bool put_number(const Value* args, Rets& rets, uint32_t level) {
+  const Tensor &self = args[0].tensor(), &number = args[2].tensor();
+  const TensorSpan indices = args[1].tensors();
+  if (indices.size() != 1 || indices[0].dtype() != DType::Bool || !is_batched(indices[0], level) ||
+      number.dim() || args[3].to_bool() || indices[0].dim() > self.dim())
+    return false;
+  Tensor mask = indices[0]->wrapper->value;
+  for (int64_t d = indices[0].dim(); d < self.dim(); ++d) mask = op::unsqueeze(mask, -1);
+  deliver(rets,
+          op::where(mask, aligned(number, level, self.dim()), aligned(self, level, self.dim())),
+          level);
+  return true;
+}
+
 void index_put(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  if (put_number(args, rets, level)) return;
   const Tensor &self = args[0].tensor(), &values = args[2].tensor();
   Indices at = read_indices(op, args[1].tensors(), level);
   // The shape of what is written, as the function sees it.
