@@ -167,7 +167,7 @@ PyObject* get_data(PyObject* o, void*) {
   return guarded([&] {
     Tensor d = detach_tensor(unwrap(o));
     d->flags |= kUntracked;
-    if (Py_TYPE(o) != tensor_type) return wrap_as(d, Py_TYPE(o));
+    if (Py_TYPE(o) != tensor_type && has_override(o)) return wrap_as(d, Py_TYPE(o));
     return wrap(d);
   });
 }
