@@ -47,6 +47,7 @@ USERS: dict[str, Callable[..., Any]] = {
     "slice": _sliced,
     "_split": lambda self, split_size, dim=0: self.split(split_size, dim),
     "alias": lambda self: self.view_as(self),
+    "_conj": lambda self: self.conj(),
     "norm": lambda self, p=2, dim=None, keepdim=False, *, dtype=None: self.norm(
         p, dim, keepdim, dtype
     ),

@@ -168,7 +168,8 @@ Tangents by_vjp(const OpDef& op, const Value* primals, const std::vector<Slot>& 
     for (uint32_t i = 0; i < count; ++i) {
       const Tensor& r = result_at(i);
       if (op.nondifferentiable_rets >> i & 1 || !is_differentiable_dtype(r.dtype())) continue;
-      u[i] = wrap_tracked(zeros_for(r), level);
+      // Any point would do, but formulas that take logarithms of the gradient need it positive.
+      u[i] = wrap_tracked(op::ones_like(r), level);
       set_requires_grad(u[i], true);
       inputs.push_back(gradient_edge(u[i]));
       which.push_back(i);
