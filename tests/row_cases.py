@@ -168,10 +168,9 @@ def _is_limit_of_pytorch(error: BaseException) -> bool:
 
 def to_array(tensor: Any) -> np.ndarray:
     """The values; floats as float64 and complex numbers as complex128."""
-    tensor = tensor.detach()
+    # Conjugates and negatives are lazy, and in PyTorch also zeros, which NumPy cannot see.
+    tensor = tensor.detach().resolve_conj().resolve_neg()
     if type(tensor).__module__.startswith("torch"):
-        # PyTorch conjugates, negates and even zeroes lazily, which NumPy cannot see.
-        tensor = tensor.resolve_conj().resolve_neg()
         tensor = torch_zeros(tensor) if tensor._is_zerotensor() else tensor
     if tensor.is_complex():
         return tensor.to(tensor_type(tensor, "complex128")).numpy()

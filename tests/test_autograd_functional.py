@@ -178,12 +178,12 @@ def test_hessian_with_a_graph():
 
 def test_strict_outputs():
     for function in (vjp, jvp):
-        with pytest.raises(RuntimeError, match="Output 0 .* does not require gradients"):
+        with pytest.raises(RuntimeError, match=r"Output 0 .* does not require gradients"):
             function(lambda x: x.detach(), X, V, strict=True)
     for function in (vhp, hvp):
-        with pytest.raises(RuntimeError, match="Output 0 .* does not require gradients"):
+        with pytest.raises(RuntimeError, match=r"Output 0 .* does not require gradients"):
             function(lambda x: x.detach().sum(), X, V, strict=True)
-    with pytest.raises(RuntimeError, match="Output 0 .* does not require gradients"):
+    with pytest.raises(RuntimeError, match=r"Output 0 .* does not require gradients"):
         jacobian(lambda x: x.detach(), X, strict=True)
 
 
@@ -199,11 +199,13 @@ def test_strict_inputs():
 
 
 def test_strict_second_derivatives():
-    linear = lambda x: x.sum()
+    def linear(x):
+        return x.sum()
+
     for function in (vhp, hvp):
-        with pytest.raises(RuntimeError, match="jacobian .* is independent of the input"):
+        with pytest.raises(RuntimeError, match=r"jacobian .* is independent of the input"):
             function(linear, X, V, strict=True)
-    with pytest.raises(RuntimeError, match="jacobian .* is independent of the input"):
+    with pytest.raises(RuntimeError, match=r"jacobian .* is independent of the input"):
         hessian(linear, X, strict=True)
     with pytest.raises(RuntimeError, match="create_graph=True"):
         vjp(linear, X, strict=True, create_graph=True)

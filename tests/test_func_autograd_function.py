@@ -308,7 +308,7 @@ Y = vector(0.1, -0.3, 0.7)
 
 @pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0)])
 def test_generated_rule(in_dims):
-    args = [v if d == 0 else v[1] for v, d in zip((X, Y), in_dims)]
+    args = [v if d == 0 else v[1] for v, d in zip((X, Y), in_dims, strict=True)]
     result = vmap(lambda x, y: Mix.apply(x, y, 2.0), in_dims=in_dims)(*args)
     expected = mix(*args, 2.0)
     assert_close(result[0], expected[0])
@@ -318,7 +318,7 @@ def test_generated_rule(in_dims):
 
 @pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0)])
 def test_generated_rule_differentiates(in_dims):
-    args = tuple(v if d == 0 else v[1] for v, d in zip((X, Y), in_dims))
+    args = tuple(v if d == 0 else v[1] for v, d in zip((X, Y), in_dims, strict=True))
 
     def total(function):
         def run(*args):
@@ -329,16 +329,14 @@ def test_generated_rule_differentiates(in_dims):
 
     custom = grad(total(Mix.apply), argnums=(0, 1))(*args)
     expected = grad(total(mix), argnums=(0, 1))(*args)
-    for a, b in zip(custom, expected):
+    for a, b in zip(custom, expected, strict=True):
         assert_close(a, b)
     leaves = [a.clone().requires_grad_() for a in args]
     total(Mix.apply)(*leaves).backward()
-    for leaf, b in zip(leaves, expected):
+    for leaf, b in zip(leaves, expected, strict=True):
         assert_close(leaf.grad, b)
     tangents = tuple(a * 0.3 for a in args)
-    assert_close(
-        jvp(total(Mix.apply), args, tangents)[1], jvp(total(mix), args, tangents)[1]
-    )
+    assert_close(jvp(total(Mix.apply), args, tangents)[1], jvp(total(mix), args, tangents)[1])
 
 
 def test_generated_rule_inside_other_transforms():
@@ -347,7 +345,7 @@ def test_generated_rule_inside_other_transforms():
 
     custom = vmap(grad(scalar(Mix.apply), argnums=(0, 1)))(X, Y)
     expected = vmap(grad(scalar(mix), argnums=(0, 1)))(X, Y)
-    for a, b in zip(custom, expected):
+    for a, b in zip(custom, expected, strict=True):
         assert_close(a, b)
     x, y = F.stack([X, X * 2]), F.stack([Y, Y - 1])
     custom = vmap(vmap(lambda x, y: Mix.apply(x, y, 2.0)))(x, y)

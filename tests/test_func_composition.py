@@ -104,7 +104,7 @@ def test_jvp_is_the_product_with_the_gradient(function):
 def test_jvp_of_vmap(function):
     x, t = randn(5, 4), randn(5, 4, seed=1)
     _, derivative = jvp(vmap(function), (x,), (t,))
-    expected = [(backward(function, a) * b).sum() for a, b in zip(x, t)]
+    expected = [(backward(function, a) * b).sum() for a, b in zip(x, t, strict=True)]
     assert_close(derivative, F.stack(expected))
 
 
@@ -112,7 +112,7 @@ def test_jvp_of_vmap(function):
 def test_vmap_of_jvp(function):
     x, t = randn(5, 4), randn(5, 4, seed=1)
     derivative = vmap(lambda x, t: jvp(function, (x,), (t,))[1])(x, t)
-    expected = [(backward(function, a) * b).sum() for a, b in zip(x, t)]
+    expected = [(backward(function, a) * b).sum() for a, b in zip(x, t, strict=True)]
     assert_close(derivative, F.stack(expected))
 
 
@@ -305,9 +305,7 @@ def test_hessian_of_the_loss_by_the_parameters():
     result = func.hessian(loss)(params, x, target)
     leaves = {k: v.clone().requires_grad_() for k, v in params.items()}
     (g,) = F.autograd.grad(loss(leaves, x, target), leaves["w2"], create_graph=True)
-    rows = [
-        F.autograd.grad(e, leaves["b1"], retain_graph=True)[0] for e in g.reshape(-1)
-    ]
+    rows = [F.autograd.grad(e, leaves["b1"], retain_graph=True)[0] for e in g.reshape(-1)]
     assert_close(result["w2"]["b1"], F.stack(rows).reshape(4, 2, 4))
 
 

@@ -82,7 +82,9 @@ def test_keyword_arguments_are_passed_on_and_not_differentiated():
 
 
 def test_nested_gradients():
-    function = lambda x: x.sin() * x**3
+    def function(x):
+        return x.sin() * x**3
+
     x = F.tensor(0.7, dtype=F.float64)
     derivative, point = function, x
     for order in range(1, 5):

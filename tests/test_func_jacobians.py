@@ -102,7 +102,9 @@ def test_under_vmap(jacobian):
 
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 5, 6, 100])
 def test_chunks_give_the_same(chunk_size):
-    function = lambda x: (F.outer(x, Y * x.sum()), x.prod())
+    def function(x):
+        return (F.outer(x, Y * x.sum()), x.prod())
+
     plain = jacrev(function)(X)
     chunked = jacrev(function, chunk_size=chunk_size)(X)
     assert_close(chunked[0], plain[0])
@@ -144,7 +146,9 @@ def test_third_derivatives():
 
 
 def test_hessian_by_several_arguments():
-    function = lambda x, y: (x**2).sum() * (y**3).sum()
+    def function(x, y):
+        return (x**2).sum() * (y**3).sum()
+
     result = hessian(function, argnums=(0, 1))(X, Y)
     assert_close(result[0][0], 2 * (Y**3).sum() * F.eye(3, dtype=F.float64))
     assert_close(result[0][1], F.outer(2 * X, 3 * Y**2))

@@ -37,20 +37,22 @@ def test_trees_of_inputs_and_outputs():
 
 
 def test_an_output_without_influence_has_the_tangent_zero():
-    value, derivative = jvp(lambda x: (x * 2, F.ones(2)), (X,), (T,))
+    _value, derivative = jvp(lambda x: (x * 2, F.ones(2)), (X,), (T,))
     assert_equal(derivative[1], F.zeros(2))
     with pytest.raises(RuntimeError, match="strict=True"):
         jvp(lambda x: F.ones(2), (X,), (T,), strict=True)
 
 
 def test_aux():
-    value, derivative, aux = jvp(lambda x: (x.sin(), {"y": x * 2}), (X,), (T,), has_aux=True)
+    _value, derivative, aux = jvp(lambda x: (x.sin(), {"y": x * 2}), (X,), (T,), has_aux=True)
     assert_close(derivative, X.cos() * T)
     assert_equal(aux["y"], X * 2)
 
 
 def test_nested():
-    function = lambda x: x.sin() * x**2
+    def function(x):
+        return x.sin() * x**2
+
     one = F.tensor(1.0, dtype=F.float64)
 
     def first(x):

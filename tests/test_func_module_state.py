@@ -224,5 +224,5 @@ def test_models_that_differ_are_refused():
         stack_module_state([Linear(1.0, 1.0), evaluating])
     frozen = Linear(1.0, 1.0)
     frozen.weight.requires_grad_(False)
-    with pytest.raises(RuntimeError, match="same .requires_grad"):
+    with pytest.raises(RuntimeError, match=r"same \.requires_grad"):
         stack_module_state([Linear(1.0, 1.0), frozen])

@@ -58,7 +58,9 @@ def test_same_draws_as_a_call_outside():
 
 
 def test_nested_modes_hold_for_their_own_dimension():
-    function = lambda x: F.rand(3)
+    def function(x):
+        return F.rand(3)
+
     same_inside = vmap(vmap(function, randomness="same"), randomness="different")(F.ones(4, 5))
     assert tuple(same_inside.shape) == (4, 5, 3)
     assert_equal(same_inside[:, 1], same_inside[:, 0])
@@ -87,6 +89,8 @@ def test_gradients_do_not_ask():
 
 
 def test_noise_drawn_in_the_function_under_grad_and_vmap():
-    function = lambda x: (x * F.rand(())).sum()
+    def function(x):
+        return (x * F.rand(())).sum()
+
     result = vmap(F.func.grad(function), randomness="different")(F.ones(6))
     assert len(set(result.tolist())) == 6

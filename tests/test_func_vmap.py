@@ -14,7 +14,7 @@ def sample(*shape):
 
 def test_maps_over_the_first_dimension_by_default():
     x, y = sample(4, 3), sample(4, 3).cos()
-    assert_close(vmap(F.dot)(x, y), F.stack([F.dot(a, b) for a, b in zip(x, y)]))
+    assert_close(vmap(F.dot)(x, y), F.stack([F.dot(a, b) for a, b in zip(x, y, strict=True)]))
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2, -1, -2, -3])
@@ -57,9 +57,9 @@ def test_trees_of_inputs_and_outputs():
     def function(arguments, scale):
         return {"sum": arguments["x"].sum() + arguments["pair"][0].sum(), "scaled": [scale]}
 
-    result = vmap(function, in_dims=({"x": 0, "pair": [1]}, None), out_dims={"sum": 0, "scaled": 0})(
-        {"x": x, "pair": [y]}, F.tensor(3.0)
-    )
+    result = vmap(
+        function, in_dims=({"x": 0, "pair": [1]}, None), out_dims={"sum": 0, "scaled": 0}
+    )({"x": x, "pair": [y]}, F.tensor(3.0))
     assert_close(result["sum"], x.sum(1) + y.sum(0))
     assert_equal(result["scaled"][0], F.full((4,), 3.0))
 
@@ -123,7 +123,7 @@ def test_views_and_indexing():
 
 def test_indices_may_be_batched():
     x, i = sample(4, 5), F.tensor([0, 3, 2, 4])
-    assert_close(vmap(lambda s, k: s[k])(x, i), F.stack([s[k] for s, k in zip(x, i)]))
+    assert_close(vmap(lambda s, k: s[k])(x, i), F.stack([s[k] for s, k in zip(x, i, strict=True)]))
     assert_close(vmap(lambda k: x[0][k])(i), x[0][i])
 
 
@@ -145,7 +145,7 @@ def test_matrix_products_of_every_rank():
     v, m, b = sample(4, 3), sample(4, 3, 3), sample(4, 2, 3, 3)
     for left in (v, m, b):
         for right in (v, m, b):
-            expected = F.stack([a @ c for a, c in zip(left, right)])
+            expected = F.stack([a @ c for a, c in zip(left, right, strict=True)])
             assert_close(vmap(F.matmul)(left, right), expected)
             assert_close(
                 vmap(F.matmul, in_dims=(0, None))(left, right[0]),
@@ -193,9 +193,7 @@ def test_tensors_made_inside_may_be_written_to():
     assert_close(vmap(function)(x), F.stack([function(s) for s in x]))
     assert_close(vmap(vmap(lambda s: F.zeros(()).add_(s)))(x), x)
     assert_close(F.func.grad(lambda x: (vmap(function)(x) ** 2).sum())(x), by_backward(function, x))
-    assert_close(
-        vmap(F.func.grad(lambda s: (function(s) ** 2).sum()))(x), by_backward(function, x)
-    )
+    assert_close(vmap(F.func.grad(lambda s: (function(s) ** 2).sum()))(x), by_backward(function, x))
 
 
 def by_backward(function, x):
@@ -233,7 +231,10 @@ def test_batch_of_size_one_and_zero():
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 4, 5, 100])
 def test_chunks_give_the_same(chunk_size):
     x, y = sample(3, 5), sample(5, 2)
-    function = lambda a, b: (a.sum() * b, {"k": a})
+
+    def function(a, b):
+        return (a.sum() * b, {"k": a})
+
     plain = vmap(function, in_dims=(1, 0), out_dims=(1, 0))(x, y)
     chunked = vmap(function, in_dims=(1, 0), out_dims=(1, 0), chunk_size=chunk_size)(x, y)
     assert_close(chunked[0], plain[0])

@@ -115,7 +115,10 @@ def test_batched_forward_mode_matches_one_by_one(row, dtype):
             return
         first = directions(tensors)
         second = tuple(t * -2 + 0.5 for t in first)
-        push = lambda *tangents: F.func.jvp(function, tensors, tangents)[1]
+
+        def push(*tangents):
+            return F.func.jvp(function, tensors, tangents)[1]
+
         stacked = [F.stack(pair) for pair in zip(first, second, strict=True)]
         together = F.func.vmap(push)(*stacked)
         for got, a, b in zip(together, push(*first), push(*second), strict=True):

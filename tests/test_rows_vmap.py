@@ -62,12 +62,16 @@ def variants(operand, rows):
     same = operand.role != "data" or flat.size == 0
     tensors = [operand.tensor(F)]
     for k in range(1, SIZE):
-        turned = operand if same else Operand(
-            flat[[(i + k) % flat.size for i in range(flat.size)]].reshape(operand.shape),
-            operand.dtype,
-            operand.strides,
-            operand.offset,
-            operand.role,
+        turned = (
+            operand
+            if same
+            else Operand(
+                flat[[(i + k) % flat.size for i in range(flat.size)]].reshape(operand.shape),
+                operand.dtype,
+                operand.strides,
+                operand.offset,
+                operand.role,
+            )
         )
         tensors.append((operand.contiguous() if turned.overlaps else turned).tensor(F))
     return tensors
@@ -182,7 +186,9 @@ def test_nested_vmap_matches_a_loop(row, dtype):
                 )
             )
 
-        inner = F.func.vmap(function, in_dims=tuple(0 if i == 0 else None for i in range(len(made))))
+        inner = F.func.vmap(
+            function, in_dims=tuple(0 if i == 0 else None for i in range(len(made)))
+        )
         outer = tuple(None if i == 0 else 0 for i in range(len(made)))
         if len(made) > 1:
             actual = F.func.vmap(inner, in_dims=outer)(*(b.stacked for b in made))

@@ -301,8 +301,8 @@ def _overrides_disabled(package: ModuleType) -> AbstractContextManager[Any]:
 def _wrapped_text(tensor: Tensor, package: ModuleType) -> str | None:
     """The text of a tensor inside of a function transform, which stands for another one."""
     transforms = getattr(getattr(package, "_C", None), "transforms", None)
-    kind = transforms.kind_of(tensor) if transforms is not None else ""
-    if not kind:
+    kind = "" if transforms is None else transforms.kind_of(tensor)
+    if transforms is None or not kind:
         return None
     level, value = transforms.level_of(tensor), transforms.value_of(tensor)
     live = [number for number, _ in transforms.level_stack()]

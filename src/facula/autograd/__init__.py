@@ -111,7 +111,7 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+) -> Any:
     """The gradients of ``outputs`` with respect to ``inputs``, returned and not accumulated.
 
     Args:
@@ -174,9 +174,7 @@ def _tangents_of_gradients(
     tangent of the output. (The second derivative is symmetric.)
     """
     core = _C.transforms
-    duals = [
-        i for i, y in enumerate(outs) if isinstance(y, Variable) and core.kind_of(y) == "jvp"
-    ]
+    duals = [i for i, y in enumerate(outs) if isinstance(y, Variable) and core.kind_of(y) == "jvp"]
     if not duals:
         return []
     level = max(core.level_of(outs[i]) for i in duals)

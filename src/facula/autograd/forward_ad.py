@@ -207,7 +207,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     return UnpackedDualTensor(*_unpacked(tensor, core_level))
 
 
-def _unpacked(tensor: Any, level: int) -> tuple[Any, Any]:
+def _unpacked(tensor: Any, level: int) -> Any:
     if _transforms.level_of(tensor) <= level:
         return _transforms.unpack_dual(tensor, level)
     inner = _transforms.level_of(tensor)
@@ -219,7 +219,7 @@ def _unpacked(tensor: Any, level: int) -> tuple[Any, Any]:
 def _holds_dual(tensor: Any, level: int) -> bool:
     while _transforms.level_of(tensor) > level:
         tensor = _transforms.value_of(tensor)
-    return _transforms.level_of(tensor) == level
+    return bool(_transforms.level_of(tensor) == level)
 
 
 class dual_level(_Mode):

@@ -98,6 +98,7 @@ class Function(metaclass=FunctionMeta):
 
     # True: vmap is derived from forward, backward and jvp, which must be made of operators.
     generate_vmap_rule = False
+    _positional_count: int | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(
@@ -139,9 +140,9 @@ class Function(metaclass=FunctionMeta):
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
         """The rule for a batch of inputs.
 
-        ``info`` has the ``batch_size`` and the ``randomness`` of the vmap; ``in_dims`` says for each
-        argument at which dimension the batch is, None where it has none. Returns the output and the
-        dimension of the batch in it.
+        ``info`` has the ``batch_size`` and the ``randomness`` of the vmap; ``in_dims`` says for
+        each argument at which dimension the batch is, None where it has none. Returns the output
+        and the dimension of the batch in it.
         """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
@@ -163,7 +164,7 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def _positional(cls) -> int:
         """How many arguments ``forward`` takes by position."""
-        count = cls.__dict__.get("_positional_count")
+        count: int | None = cls.__dict__.get("_positional_count")
         if count is None:
             kinds = [p.kind for p in inspect.signature(cls.forward).parameters.values()]
             by_position = (
@@ -171,7 +172,7 @@ class Function(metaclass=FunctionMeta):
                 inspect.Parameter.POSITIONAL_OR_KEYWORD,
             )
             count = cls._positional_count = sum(kind in by_position for kind in kinds)
-        return count  # type: ignore[no-any-return]
+        return count
 
     @classmethod
     def _with_defaults(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

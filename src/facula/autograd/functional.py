@@ -183,9 +183,7 @@ def _gradients(
     """autograd.grad of those outputs that require grad; None for inputs without influence."""
     grads = [None] * len(outputs) if grad_outputs is None else grad_outputs
     pairs = [
-        (y, g)
-        for y, g in zip(outputs, grads, strict=True)
-        if y is not None and y.requires_grad
+        (y, g) for y, g in zip(outputs, grads, strict=True) if y is not None and y.requires_grad
     ]
     if not pairs:
         return (None,) * len(inputs)
@@ -514,9 +512,7 @@ def _forward_jacobian(
     rows = []
     for column in columns:
         parts = column.movedim(0, -1).split([x.numel() for x in xs], -1)
-        rows.append(
-            [p.reshape(p.shape[:-1] + x.shape) for p, x in zip(parts, xs, strict=True)]
-        )
+        rows.append([p.reshape(p.shape[:-1] + x.shape) for p, x in zip(parts, xs, strict=True)])
     return _as_given_twice(rows, out_is_tuple, in_is_tuple)
 
 
@@ -558,7 +554,7 @@ def hessian(
     def scalar(*xs: Any) -> Any:
         return _single_output(func(*xs), "hessian", strict).reshape(())
 
-    def gradient(*xs: Any) -> Tensors:
+    def gradient(*xs: Any) -> Any:
         if forward:  # a tape inside of the forward mode
             from facula.func import grad
 

@@ -19,6 +19,7 @@ def vmapped(cls: Any, in_dims: tuple[Any, ...], info: Any) -> Any:
     After ``apply``, its ``out_dims`` holds where the batch is in the outputs, in their structure.
     It serves for one ``apply`` only, which runs ``forward`` once.
     """
+
     def level() -> Any:
         return entered("vmap", info.batch_size, info.randomness)
 

@@ -81,9 +81,7 @@ def check_tensors(flat: list[Any], api: str, name: str) -> None:
         raise RuntimeError(f"{api}: Expected {name} to contain at least one Tensor.")
     for value in flat:
         if not isinstance(value, _C.Tensor):
-            raise RuntimeError(
-                f"{api}: Expected {name} to only contain Tensors, got {type(value)}"
-            )
+            raise RuntimeError(f"{api}: Expected {name} to only contain Tensors, got {type(value)}")
 
 
 def check_real(api: str, tree: Any, is_input: bool) -> None:

@@ -65,9 +65,7 @@ def vmap(
             f"Got {randomness}"
         )
     if not (chunk_size is None or chunk_size > 0):
-        raise ValueError(
-            f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})"
-        )
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -197,7 +195,11 @@ def _remove_dims(
             "compatible with the structure of `outputs`. out_dims has structure "
             f"{tree_flatten(out_dims)[1]} but outputs has structure {spec}."
         )
-    return [_remove_dim(x, d, level, size, func) for x, d in zip(flat, dims, strict=True)], dims, spec
+    return (
+        [_remove_dim(x, d, level, size, func) for x, d in zip(flat, dims, strict=True)],
+        dims,
+        spec,
+    )
 
 
 def _remove_dim(output: Any, dim: int | None, level: int, size: int, func: Any) -> Any:

@@ -142,6 +142,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     flat_primals, spec = tree_flatten(primals)
     check_tensors(flat_primals, "linearize(f, *primals)", "primals")
     expected = [(p.shape, p.device, p.dtype) for p in flat_primals]
+    output_spec: TreeSpec = treespec_leaf()
     template: list[Any] = []  # the outputs, where tensors are left out
     kinds: list[str] = []
 
@@ -156,7 +157,6 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         ]
         return chosen[0], chosen[1]
 
-    output_spec: TreeSpec = treespec_leaf()
     # The vjp is linear in the cotangents, so its own vjp, at any of them, is the jvp.
     varying, vjp_fn, constants = vjp(run, *flat_primals, has_aux=True)
     _, transposed = vjp(vjp_fn, tuple(facula.zeros_like(x) for x in varying))

@@ -51,7 +51,7 @@ def jacrev(
         outputs, output_spec = tree_flatten(output)
         check_real("jacrev", outputs, is_input=False)
         inputs, input_spec = tree_flatten(select(args, positions_of(argnums, len(args))))
-        pull = (lambda v: vjp_fn(v)) if chunk_size == 1 else vmap(vjp_fn)
+        pull = vjp_fn if chunk_size == 1 else vmap(vjp_fn)
 
         rows: list[list[Any]] = []  # by chunk and then by input
         for basis in unit_vectors(outputs, chunk_size):

@@ -21,7 +21,7 @@ class entered:
         self.kind, self.batch_size, self.randomness = kind, batch_size, randomness
 
     def __enter__(self) -> int:
-        self.level = _transforms.push_level(self.kind, self.batch_size, self.randomness)
+        self.level: int = _transforms.push_level(self.kind, self.batch_size, self.randomness)
         return self.level
 
     def __exit__(self, *exc: object) -> None:

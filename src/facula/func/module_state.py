@@ -223,11 +223,7 @@ def _stacked(states: list[dict[str, Any]]) -> dict[str, Any]:
     for name in states[0]:
         tensors = [state[name] for state in states]
         if len({t.requires_grad for t in tensors}) > 1:
-            raise RuntimeError(
-                f"Expected {name} from each model to have the same .requires_grad"
-            )
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
         stacked = facula.stack(tensors)
-        result[name] = (
-            stacked.detach().requires_grad_() if tensors[0].requires_grad else stacked
-        )
+        result[name] = stacked.detach().requires_grad_() if tensors[0].requires_grad else stacked
     return result

@@ -45,7 +45,8 @@ def grad(
         tensor([2., 4.])
         >>> facula.func.grad(facula.func.grad(lambda x: x ** 3))(facula.tensor(2.))
         tensor(12.)
-        >>> facula.func.grad(lambda x, y: x * y, argnums=(0, 1))(facula.tensor(2.), facula.tensor(3.))
+        >>> both = facula.func.grad(lambda x, y: x * y, argnums=(0, 1))
+        >>> both(facula.tensor(2.), facula.tensor(3.))
         (tensor(3.), tensor(2.))
     """
 
@@ -168,9 +169,7 @@ def vjp_by(
         flat_inputs, input_spec = tree_flatten(inputs)
         value = _unwrapped(output, level)
 
-    def vjp_fn(
-        cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
-    ) -> Any:
+    def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         flat_cotangents, spec = tree_flatten(cotangents)
         if spec != output_spec:
             raise RuntimeError(

@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 import facula
 
 __all__ = [
+    "SUPPORTED_NODES",
     "Context",
     "FlattenFn",
     "KeyPath",
     "LeafSpec",
     "PyTree",
-    "SUPPORTED_NODES",
     "TreeSpec",
     "UnflattenFn",
     "arg_tree_leaves",
@@ -189,7 +189,7 @@ def register_constant(cls: type) -> None:
         >>> pytree.tree_leaves([1, Mode("train")])
         [1]
     """
-    if cls.__eq__ is object.__eq__:
+    if getattr(cls, "__eq__", None) is object.__eq__:
         raise TypeError(f"register_constant: {cls} must have an __eq__ that compares by value")
     if cls.__hash__ is None:
         raise TypeError(f"register_constant: {cls} must have a __hash__")
@@ -368,6 +368,8 @@ class TreeSpec:
     """The structure of a tree: what is left when the leaves are taken out."""
 
     __slots__ = ("_children", "_context", "num_children", "num_leaves", "num_nodes", "type")
+    num_nodes: int
+    num_leaves: int
 
     def __init__(self, type: Any, context: Context, children_specs: Iterable[TreeSpec]) -> None:
         self.type = type
@@ -739,9 +741,7 @@ def tree_map_only_(
     return tree
 
 
-def tree_all(
-    pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf | None = None
-) -> bool:
+def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf | None = None) -> bool:
     """Whether a predicate holds for all leaves.
 
     Example::
@@ -753,9 +753,7 @@ def tree_all(
     return all(map(pred, tree_iter(tree, is_leaf)))
 
 
-def tree_any(
-    pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf | None = None
-) -> bool:
+def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf | None = None) -> bool:
     """Whether a predicate holds for any leaf.
 
     Example::
@@ -844,9 +842,7 @@ def _walk_paths(
         yield from _walk_paths((*path, key), child, is_leaf)
 
 
-def tree_leaves_with_path(
-    tree: PyTree, is_leaf: IsLeaf | None = None
-) -> list[tuple[KeyPath, Any]]:
+def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf | None = None) -> list[tuple[KeyPath, Any]]:
     """The leaves of a tree, each after the path that leads to it.
 
     Example::
