@@ -47,6 +47,7 @@ USERS: dict[str, Callable[..., Any]] = {
     "slice": _sliced,
     "_split": lambda self, split_size, dim=0: self.split(split_size, dim),
     "alias": lambda self: self.view_as(self),
+    "_conj": lambda self: self.conj(),
     "norm": lambda self, p=2, dim=None, keepdim=False, *, dtype=None: self.norm(
         p, dim, keepdim, dtype
     ),
@@ -167,9 +168,9 @@ def _is_limit_of_pytorch(error: BaseException) -> bool:
 
 def to_array(tensor: Any) -> np.ndarray:
     """The values; floats as float64 and complex numbers as complex128."""
+    # Conjugates and negatives are lazy, and in PyTorch also zeros, which NumPy cannot see.
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if type(tensor).__module__.startswith("torch"):
-        # PyTorch even zeroes lazily, which NumPy cannot see.
         tensor = torch_zeros(tensor) if tensor._is_zerotensor() else tensor
     if tensor.is_complex():
         return tensor.to(tensor_type(tensor, "complex128")).numpy()

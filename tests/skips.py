@@ -20,6 +20,8 @@ KINDS = (
     "in-place",
     "out",
     "meta",
+    "vmap",
+    "forward mode",
     "example",
     "error",
 )

@@ -192,7 +192,7 @@ Tensor _put_along(const Tensor& grad, const Tensor& indices, int64_t dim, bool k
   if (sizes.empty()) return grad;
   Tensor g = keepdim ? grad : op::unsqueeze(grad, dim);
   Tensor i = keepdim ? indices : op::unsqueeze(indices, dim);
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   return op::scatter_src(out, dim, i, g);
 }
 

@@ -96,7 +96,7 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_s
   // The view may begin before the base does.
   const int64_t base_at = std::max<int64_t>(-offset, 0), at = offset + base_at;
   int64_t length = std::max(base_at + reach(base_size, base_stride), at + reach(size, stride));
-  Tensor flat = op::zeros(Dims{length}, grad.dtype(), std::nullopt, grad.device());
+  Tensor flat = op::new_zeros(grad, Dims{length});
   if (non_overlapping_and_dense(size, stride) || !has_internal_overlap(size, stride)) {
     bool distinct = true;  // strictly nested strides cannot meet; otherwise go by index
     Dims order(size.size());
@@ -412,7 +412,7 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
 }
 
 Tensor _select_grad(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index) {
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   op::copy_(op::select(out, dim, index), grad);
   return out;
 }
@@ -435,7 +435,7 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
 
 Tensor _slice_grad(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start,
                    std::optional<int64_t> end, int64_t step) {
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   op::copy_(op::slice(out, dim, start, end, step), grad);
   return out;
 }
@@ -475,7 +475,7 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
 
 Tensor _diagonal_grad(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1,
                       int64_t dim2) {
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   op::copy_(op::diagonal(out, offset, dim1, dim2), grad);
   return out;
 }

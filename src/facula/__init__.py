@@ -77,7 +77,8 @@ for _name, _function in _C._operators.items():
     if "." not in _name and not _name.startswith("_"):
         _namespace[_name] = _function
 
-from facula import autograd, overrides, utils
+from facula import autograd, func, overrides, utils
+from facula.func import vmap
 from facula.functional import (
     allclose,
     atleast_1d,

@@ -5,6 +5,7 @@ from typing import Any
 from facula import autograd as autograd
 from facula import cuda as cuda
 from facula import fft as fft
+from facula import func as func
 from facula import linalg as linalg
 from facula import overrides as overrides
 from facula import random as random
@@ -28,6 +29,7 @@ from facula.autograd.grad_mode import enable_grad as enable_grad
 from facula.autograd.grad_mode import inference_mode as inference_mode
 from facula.autograd.grad_mode import no_grad as no_grad
 from facula.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from facula.func import vmap as vmap
 from facula.functional import allclose as allclose
 from facula.functional import broadcast_shapes as broadcast_shapes
 from facula.functional import broadcast_tensors as broadcast_tensors
