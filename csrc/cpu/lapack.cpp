@@ -81,6 +81,13 @@ int getrs(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T
 }
 
 template <class T>
+int getri(int n, T* a, int lda, const int* pivots, T* work, int lwork) {
+  int info = 0;
+  invoke(ROUTINE("getri"), &n, a, &lda, pivots, work, &lwork, &info);
+  return info;
+}
+
+template <class T>
 int sytrf(bool hermitian, char uplo, int n, T* a, int lda, int* pivots, T* work, int lwork) {
   int info = 0;
   void* routine = ROUTINE("sytrf");
@@ -232,6 +239,7 @@ int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T*
   template int potri<T>(char, int, T*, int);                                                     \
   template int getrf<T>(int, int, T*, int, int*);                                                \
   template int getrs<T>(char, int, int, const T*, int, const int*, T*, int);                     \
+  template int getri<T>(int, T*, int, const int*, T*, int);                                      \
   template int sytrf<T>(bool, char, int, T*, int, int*, T*, int);                                \
   template int sytrs<T>(bool, char, int, int, const T*, int, const int*, T*, int);               \
   template int geqrf<T>(int, int, T*, int, T*, T*, int);                                         \

@@ -24,6 +24,8 @@ template <class T>
 int getrf(int m, int n, T* a, int lda, int* pivots);
 template <class T>
 int getrs(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b, int ldb);
+template <class T>  // the inverse from the factors
+int getri(int n, T* a, int lda, const int* pivots, T* work, int lwork);
 
 // ---- L D L^T, or L D L^H when hermitian (real types: the same)
 template <class T>
