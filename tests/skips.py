@@ -69,6 +69,8 @@ NO_DERIVATIVE = {
     *("argmax", "argmin", "argsort", "nonzero", "argwhere", "count_nonzero"),
     *("searchsorted", "bucketize", "bincount", "histc"),
     "floor_divide",
+    "linalg_matrix_rank",
+    *("linalg_matrix_rank.numbers", "linalg_matrix_rank.tol", "linalg_matrix_rank.tol_number"),
 }
 
 # The shape of the result depends on values, which the meta device does not have.

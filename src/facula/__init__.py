@@ -73,6 +73,8 @@ for _name, _function in _C._operators.items():
         _namespace[_name] = _function
 
 from facula import autograd, overrides, utils
+from facula._contractions import block_diag, chain_matmul, einsum, tensordot
+from facula._lowrank import lobpcg, pca_lowrank, svd_lowrank
 from facula.functional import (
     allclose,
     atleast_1d,
