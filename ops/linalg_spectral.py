@@ -58,12 +58,12 @@ op("linalg_pinv(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermi
 op("linalg_pinv.numbers(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
    composite(), python="linalg.pinv", method=False, samples="pinv_numbers", doc="With numbers as tolerances.",
    example=">>> facula.linalg.pinv(facula.tensor([[2., 0.], [0., 1.]]), atol=1.5)\ntensor([[0.5000, 0.0000],\n        [0.0000, 0.0000]])")
-op("linalg_pinv.rcond_number(Tensor self, float rcond, bool hermitian=False) -> Tensor", composite(),
-   python="linalg.pinv", method=False, samples="pinv_rcond", doc="``rcond`` is ``rtol``.",
-   example=">>> facula.linalg.pinv(facula.tensor([[2., 0.], [0., 1.]]), 0.6)\ntensor([[0.5000, 0.0000],\n        [0.0000, 0.0000]])")
 op("linalg_pinv.rcond(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor", composite(),
    python="linalg.pinv", method=False, samples="pinv_rcond_tensor", doc="``rcond`` is ``rtol``.",
    example=">>> facula.linalg.pinv(facula.tensor([[2., 0.], [0., 1.]]), facula.tensor(0.6))\ntensor([[0.5000, 0.0000],\n        [0.0000, 0.0000]])")
+op("linalg_pinv.rcond_number(Tensor self, float rcond, bool hermitian=False) -> Tensor", composite(),
+   python="linalg.pinv", method=False, samples="pinv_rcond", doc="``rcond`` is ``rtol``.",
+   example=">>> facula.linalg.pinv(facula.tensor([[2., 0.], [0., 1.]]), 0.6)\ntensor([[0.5000, 0.0000],\n        [0.0000, 0.0000]])")
 op("pinverse(Tensor self, float rcond=1e-15) -> Tensor", composite(), out=False, samples="pinv_rcond",
    doc="The same as ``linalg.pinv(self, rcond)``.",
    example=">>> facula.pinverse(facula.tensor([[2., 0.], [0., 0.]]))\ntensor([[0.5000, 0.0000],\n        [0.0000, 0.0000]])")
@@ -78,12 +78,12 @@ op("linalg_matrix_rank(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, boo
 op("linalg_matrix_rank.numbers(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
    composite(), python="linalg.matrix_rank", method=False, samples="pinv_numbers",
    doc="With numbers as tolerances.", example=">>> facula.linalg.matrix_rank(facula.eye(3), atol=2.)\ntensor(0)")
-op("linalg_matrix_rank.tol_number(Tensor self, float tol, bool hermitian=False) -> Tensor", composite(),
-   python="linalg.matrix_rank", method=False, samples="pinv_rcond", doc="``tol`` is ``atol``.",
-   example=">>> facula.linalg.matrix_rank(facula.eye(3), 2.)\ntensor(0)")
 op("linalg_matrix_rank.tol(Tensor self, Tensor tol, bool hermitian=False) -> Tensor", composite(),
    python="linalg.matrix_rank", method=False, samples="pinv_rcond_tensor", doc="``tol`` is ``atol``.",
    example=">>> facula.linalg.matrix_rank(facula.eye(3), facula.tensor(2.))\ntensor(0)")
+op("linalg_matrix_rank.tol_number(Tensor self, float tol, bool hermitian=False) -> Tensor", composite(),
+   python="linalg.matrix_rank", method=False, samples="pinv_rcond", doc="``tol`` is ``atol``.",
+   example=">>> facula.linalg.matrix_rank(facula.eye(3), 2.)\ntensor(0)")
 op("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", composite(), python="linalg.cond", method=False,
    samples="cond",
    doc="The condition number: the ratio of the largest and the smallest singular value (``p=None`` or 2, the\n"

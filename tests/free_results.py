@@ -33,7 +33,7 @@ def _power_sums(values: Any) -> list[Any]:
 
 
 def _eig(values: Any, vectors: Any) -> list[Any]:
-    sizes = abs(vectors) * abs(vectors)
+    sizes = (vectors * vectors.conj()).real  # smooth also where an element is 0
     return [*_power_sums(values), (sizes * values[..., None, :]).sum(-1), sizes.sum(-1)]
 
 

@@ -55,10 +55,13 @@ def _tensordot(a: Array, b: Array, dims_a: list[int], dims_b: list[int]) -> Arra
 
 def _einsum(equation: str, tensors: list[Array]) -> Array:
     result = np.asarray(np.einsum(equation, *tensors))
-    alone = len(tensors) == 1 and result.dtype.kind in "iu"
-    outputs = equation.rpartition("->")[2] if "->" in equation else ""
-    summed = "->" not in equation or any(c not in outputs for c in equation.partition("->")[0])
-    return result.astype(np.int64) if alone and summed else result
+    inputs, arrow, output = equation.partition("->")
+    letters = [set(part) - {"."} for part in inputs.split(",")]
+    count = {c: sum(c in part for part in letters) for c in set().union(*letters)}
+    summed = {c for c in count if (c not in output if arrow else inputs.count(c) > 1)}
+    # Sums of integers are int64; matrix products keep the dtype.
+    adds = any(count[c] == 1 for c in summed) and not any(count[c] > 1 for c in summed)
+    return result.astype(np.int64) if adds and result.dtype.kind in "iu" else result
 
 
 def _vecdot(x: Array, y: Array, *, dim: int = -1) -> Array:

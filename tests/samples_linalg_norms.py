@@ -140,7 +140,8 @@ def cosine_similarity(row: Row, source: Source) -> Iterator[Sample]:
     yield Sample("broadcast", (source(2, 1, 3), source(4, 3)), {"dim": -1})
     yield Sample("eps", (source(3, 4), source(3, 4)), {"eps": 7.0}, smooth=False)
     yield Sample("strided", (source(3, 4, layout="transposed"), source(3, 4, layout="stepped")))
-    yield Sample("zeros", (source.of([[0, 0, 0]]), source(1, 3)), smooth=False)
+    if source.dtype in SINGLE_AND_DOUBLE:  # PyTorch gives NaN in half precision
+        yield Sample("zeros", (source.of([[0, 0, 0]]), source(1, 3)), smooth=False)
 
 
 DISTANCE_ORDERS = (2, 1, 3, 1.5, 0.5, math.inf)
@@ -167,5 +168,4 @@ def pdist(row: Row, source: Source) -> Iterator[Sample]:
     for p in DISTANCE_ORDERS:
         yield Sample(f"points, {p}", (source(4, 3), p))
     yield Sample("one", (source(1, 3),))
-    yield Sample("none", (source(0, 3),))
     yield Sample("strided", (source(3, 4, layout="transposed"),))

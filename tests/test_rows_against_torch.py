@@ -156,9 +156,10 @@ def test_gradients_match_pytorch(row, dtype):
             theirs = gradients(row_id(row), torch_callable(row), sample, torch)
         except REFUSALS as error:
             raise NothingToCompareError from error
-        if theirs is not None and all(g is None for g in theirs):
-            theirs = None  # a graph that leads nowhere
+        nowhere = theirs is not None and all(g is None for g in theirs)  # where the graph leads
         ours = gradients(row_id(row), callable_of(row), sample, F)
+        if nowhere and ours is None:
+            return
         assert (ours is None) == (theirs is None), (
             f"the result {'has no' if ours is None else 'has a'} graph, unlike PyTorch's"
         )

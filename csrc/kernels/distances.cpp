@@ -40,7 +40,7 @@ Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& ma
   // Slightly below maxnorm, so that rounding does not leave the norm above it.
   const Tensor factor =
       op::where(norm > maxnorm, op::reciprocal(norm + 1e-7) * maxnorm, 1.0);
-  return self * op::_to_copy(factor, to_real(self.dtype()));
+  return op::contiguous(self) * op::_to_copy(factor, to_real(self.dtype()));
 }
 
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
@@ -53,15 +53,16 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double
                   legacy_dtype_name(common));
   const Dims shape = broadcast_shapes(x1.sizes(), x2.sizes());
   wrap_dim(dim, int64_t(shape.size()));
+  const DType wide = compute_dtype(common);  // eps is 0 in half precision
   auto directions = [&](const Tensor& given) {
-    Tensor x = given.dtype() == common ? given : op::_to_copy(given, common);
-    x = op::expand(x, shape);
-    const Tensor squares = op::sum_dim(op::square(x), Dims{dim}, true);
+    const Tensor x = op::expand(given.dtype() == wide ? given : op::_to_copy(given, wide), shape);
+    const Tensor length = op::linalg_vector_norm(x, Scalar(2), Dims{dim}, true);
     // At least eps; the gradient passes as if nothing had been raised.
-    const Tensor raised = op::clamp_min(op::detach(squares), eps * eps) - op::detach(squares);
-    return x / op::sqrt(squares + raised);
+    const Tensor raised = op::clamp_min(op::detach(length), eps) - op::detach(length);
+    return x / (length + raised);
   };
-  return op::sum_dim(directions(x1) * directions(x2), Dims{dim});
+  const Tensor result = op::sum_dim(directions(x1) * directions(x2), Dims{dim});
+  return wide == common ? result : op::_to_copy(result, common);
 }
 
 // ---- all pairs of rows

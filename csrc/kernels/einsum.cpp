@@ -301,6 +301,13 @@ Operand Contraction::contract(size_t i, size_t j) const {
   };
   Operand result;
   result.labels = joined({&batch, &left, &right});
+  // Operands change places where that brings the product into the order of the output.
+  const Labels swapped = joined({&batch, &right, &left});
+  auto sorted = [&](const Labels& labels) {
+    return std::is_sorted(labels.begin(), labels.end(),
+                          [&](int x, int y) { return position(x) < position(y); });
+  };
+  if (!summed.empty() && !sorted(result.labels) && sorted(swapped)) return contract(j, i);
   if (summed.empty()) {  // nothing to sum over: an elementwise product
     in_order(result.labels);
     auto aligned = [&](const Operand& o) {

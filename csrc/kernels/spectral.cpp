@@ -94,7 +94,9 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some, bool compu
   auto zeros = [&](int64_t n) {
     return op::zeros(with_matrix(batch_of(self), n, n), self.dtype(), std::nullopt, self.device());
   };
-  return {zeros(self.size(-2)), op::linalg_svdvals(self), zeros(self.size(-1))};
+  // As if V were the transpose of Vh.
+  return {zeros(self.size(-2)), op::linalg_svdvals(self),
+          op::transpose(zeros(self.size(-1)), -2, -1)};
 }
 
 // ---- eigenvalues of Hermitian matrices

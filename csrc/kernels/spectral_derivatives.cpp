@@ -97,7 +97,8 @@ Tensor _svdvals_grad(const Tensor& grad, const Tensor& a) {
 
 // ---- eigenvalues
 
-// gA = V (gL + V^H gV / E) V^H with E(i, j) = L(j) - L(i)
+// gA = V (gL + V^H gV / E) V^H with E(i, j) = L(j) - L(i), and of that the Hermitian part: only
+// Hermitian matrices have such a decomposition.
 Tensor _eigh_grad(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& values,
                   const Tensor& vectors) {
   const Tensor vh = adjoint(vectors);
@@ -109,6 +110,7 @@ Tensor _eigh_grad(const Tensor& grad_values, const Tensor& grad_vectors, const T
   if (vectors.is_complex())
     op::_refuse_phase(op::imag(diagonal_of(inner)), "linalg.eigh", "eigenvectors");
   inner = inner / differences(values);
+  inner = (inner + adjoint(inner)) / 2;
   Tensor diagonal = -diagonal_of(inner);  // along itself a vector of length 1 does not move
   if (grad_values.defined()) diagonal = diagonal + grad_values;
   return op::matmul(vectors, op::matmul(inner + op::diag_embed(diagonal), vh));

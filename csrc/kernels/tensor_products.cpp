@@ -320,7 +320,7 @@ Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
   if (x.dim() != 1) runtime_error("x must be a one-dimensional tensor, got shape ", x.sizes());
   const int64_t columns = n.value_or(x.size(0));
   if (columns < 0) runtime_error("N must be non-negative, got ", columns);
-  if (columns == 0) return op::slice(powers_of(x, 1), 1, 0, 0);
+  if (columns == 0) return op::slice(powers_of(op::detach(x), 1), 1, 0, 0);
   const Tensor powers = powers_of(x, columns);
   return increasing ? powers : op::flip(powers, Dims{1});
 }
