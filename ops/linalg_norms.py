@@ -1,6 +1,5 @@
 """Norms of vectors and matrices, and distances."""
 
-from gen.reference import np
 from gen.rows import composite, elementwise, kernel, op
 
 # What is added up (or compared) in a norm; loops of reductions.

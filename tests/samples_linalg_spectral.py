@@ -96,7 +96,7 @@ def matrix_exp(row: Row, source: Source) -> Iterator[Sample]:
 
 def _low_rank(source: Source, *shape: int) -> Operand:
     """Of rank 2, with singular values that differ enough."""
-    rows, columns = shape[-2:]
+    columns = shape[-1]
     left, right = source(*shape[:-1], 2), source(*shape[:-2], 2, columns)
     scale = np.array([4.0, 1.0])
     left_basis = np.linalg.qr(left.values.astype("complex128"))[0]
@@ -144,7 +144,9 @@ def pinv_rcond(row: Row, source: Source) -> Iterator[Sample]:
 @named("pinv_rcond_tensor", "fc", LAPACK)
 def pinv_rcond_tensor(row: Row, source: Source) -> Iterator[Sample]:
     yield Sample("small", (source(3, 2), _tolerance(source, 1e-4)), smooth=False)
-    yield Sample("batch", (_low_rank(source, 2, 3, 4), _tolerance(source, [0.5, 0.01])), smooth=False)
+    yield Sample(
+        "batch", (_low_rank(source, 2, 3, 4), _tolerance(source, [0.5, 0.01])), smooth=False
+    )
     strided = source(3, 2, layout="transposed")
     yield Sample("strided", (strided, _tolerance(source, 1e-4)), smooth=False)
 

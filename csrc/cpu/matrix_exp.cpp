@@ -16,10 +16,12 @@ struct Approximant {
   int degree;
   double largest_norm;
 };
-constexpr Approximant kSingle[] = {{3, 4.258730016922831e-1}, {5, 1.880152677804762},
-                                   {7, 3.925724783138660}};
-constexpr Approximant kDouble[] = {{3, 1.495585217958292e-2}, {5, 2.539398330063230e-1},
-                                   {7, 9.504178996162932e-1}, {9, 2.097847961257068},
+constexpr Approximant kSingle[] = {
+    {3, 4.258730016922831e-1}, {5, 1.880152677804762}, {7, 3.925724783138660}};
+constexpr Approximant kDouble[] = {{3, 1.495585217958292e-2},
+                                   {5, 2.539398330063230e-1},
+                                   {7, 9.504178996162932e-1},
+                                   {9, 2.097847961257068},
                                    {13, 5.371920351148152}};
 
 constexpr int64_t kLarge = 256;
@@ -28,8 +30,7 @@ constexpr int64_t kLarge = 256;
 template <class T>
 class MatrixExp {
  public:
-  explicit MatrixExp(int64_t n)
-      : n_(n), size_(n * n), memory_(8 * n * n), pivots_(n) {}
+  explicit MatrixExp(int64_t n) : n_(n), size_(n * n), memory_(8 * n * n), pivots_(n) {}
 
   void run(const T* a, T* out) {
     const double norm = one_norm(a);

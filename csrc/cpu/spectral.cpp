@@ -66,9 +66,8 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
     HostArray<T> work(lwork);
     for (int64_t i = begin; i < end; ++i) {
       copy_to_columns(matrix.data(), m, in, i);
-      info.data_as<int>()[i] = is_finite(matrix.data(), int64_t(m) * n)
-                                   ? decompose(i, work.data(), lwork)
-                                   : kNotFinite;
+      info.data_as<int>()[i] =
+          is_finite(matrix.data(), int64_t(m) * n) ? decompose(i, work.data(), lwork) : kNotFinite;
     }
   });
 }

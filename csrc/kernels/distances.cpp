@@ -38,8 +38,7 @@ Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& ma
   const DType wide = is_reduced_float(self.dtype()) ? DType::Float32 : DType::None;
   const Tensor norm = op::linalg_vector_norm(self, p, IntSpan(others), true, wide);
   // Slightly below maxnorm, so that rounding does not leave the norm above it.
-  const Tensor factor =
-      op::where(norm > maxnorm, op::reciprocal(norm + 1e-7) * maxnorm, 1.0);
+  const Tensor factor = op::where(norm > maxnorm, op::reciprocal(norm + 1e-7) * maxnorm, 1.0);
   return op::contiguous(self) * op::_to_copy(factor, to_real(self.dtype()));
 }
 
@@ -137,16 +136,14 @@ Tensor for_loops(const Tensor& t) {
 template <class F>
 void for_each_rows(const Pairs& p, DType dtype, F run) {
   const int64_t work = std::max<int64_t>(1, p.columns * p.width);
-  parallel_for(0, p.count * p.rows, std::max<int64_t>(1, kGrain / work),
-               [&](int64_t b, int64_t e) {
-                 while (b < e) {
-                   const int64_t matrix = b / p.rows, row = b % p.rows,
-                                 rows = std::min(e - b, p.rows - row);
-                   if (dtype == DType::Float64) run(TypeTag<double>{}, matrix, row, rows);
-                   else run(TypeTag<float>{}, matrix, row, rows);
-                   b += rows;
-                 }
-               });
+  parallel_for(0, p.count * p.rows, std::max<int64_t>(1, kGrain / work), [&](int64_t b, int64_t e) {
+    while (b < e) {
+      const int64_t matrix = b / p.rows, row = b % p.rows, rows = std::min(e - b, p.rows - row);
+      if (dtype == DType::Float64) run(TypeTag<double>{}, matrix, row, rows);
+      else run(TypeTag<float>{}, matrix, row, rows);
+      b += rows;
+    }
+  });
 }
 
 }  // namespace
@@ -181,7 +178,8 @@ Tensor _cdist_grad(const Tensor& grad_out, const Tensor& x1, const Tensor& x2, d
   if (!out.is_meta() && out.numel()) {
     const Dims full = with_shape(pairs.batch, pairs.rows, pairs.columns);
     const Tensor a = for_loops(pairs.x1), b = for_loops(pairs.x2),
-                 g = for_loops(op::expand(grad_out, full)), d = for_loops(op::expand(distances, full));
+                 g = for_loops(op::expand(grad_out, full)),
+                 d = for_loops(op::expand(distances, full));
     for_each_rows(pairs, dtype, [&](auto tag, int64_t matrix, int64_t row, int64_t rows) {
       using T = typename decltype(tag)::type;
       const int64_t first = matrix * pairs.rows + row;
@@ -222,16 +220,15 @@ Slopes slopes_of(const Tensor& x1, const Tensor& x2, double p) {
   } else {
     const Tensor ratio = s.difference / op::masked_fill(s.distance, op::eq(s.distance, 0), 1);
     const Tensor none = op::eq(ratio, 0);
-    s.slope = p == 2 ? ratio
-                     : op::sign(ratio) *
-                           op::pow(op::masked_fill(op::abs(ratio), none, 1), p - 1);
+    s.slope =
+        p == 2 ? ratio : op::sign(ratio) * op::pow(op::masked_fill(op::abs(ratio), none, 1), p - 1);
   }
   return s;
 }
 
 // The derivative of _cdist_grad by the differences.
-Tensor by_difference(const Tensor& grad, const Tensor& grad_out, const Tensor& x1,
-                     const Tensor& x2, double p) {
+Tensor by_difference(const Tensor& grad, const Tensor& grad_out, const Tensor& x1, const Tensor& x2,
+                     double p) {
   const Slopes s = slopes_of(x1, x2, p);
   if (p == 0 || p == 1 || std::isinf(p)) return op::zeros_like(s.difference);
   const Tensor none = op::eq(s.distance, 0), safe = op::masked_fill(s.distance, none, 1);

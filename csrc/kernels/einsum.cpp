@@ -117,8 +117,8 @@ Operand take_diagonals(const Tensor& tensor, const Labels& given, int operand) {
     Tensor& t = result.tensor;
     if (t.size(first) != t.size(at))
       runtime_error("subscript ", label_text(label), " is repeated for operand ", operand,
-                    " but the sizes don't match, ", t.size(at), " != ", t.size(first),
-                    " (shape ", tensor.sizes(), ")");
+                    " but the sizes don't match, ", t.size(at), " != ", t.size(first), " (shape ",
+                    tensor.sizes(), ")");
     t = op::diagonal(t, 0, first, at);  // the diagonal comes last
     t = op::movedim(t, Dims{-1}, Dims{first});
   }
@@ -151,8 +151,8 @@ Contraction::Contraction(std::string_view equation, TensorSpan tensors) {
   const Equation parsed = parse_equation(equation);
   if (parsed.inputs.size() != tensors.size())
     runtime_error(parsed.inputs.size() > tensors.size() ? "fewer" : "more",
-                  " operands were provided than specified in the equation \"", equation, "\": ",
-                  tensors.size(), " instead of ", parsed.inputs.size());
+                  " operands were provided than specified in the equation \"", equation,
+                  "\": ", tensors.size(), " instead of ", parsed.inputs.size());
   int64_t ellipsis_dims = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Subscripts& s = parsed.inputs[i];
@@ -161,9 +161,8 @@ Contraction::Contraction(std::string_view equation, TensorSpan tensors) {
       runtime_error("the number of subscripts in the equation (", letters,
                     s.ellipsis ? ") is more than the number of dimensions ("
                                : ") does not match the number of dimensions (",
-                    dims, ") for operand ", i,
-                    s.ellipsis ? "" : " and no ellipsis was given", "; its shape is ",
-                    tensors[i].sizes());
+                    dims, ") for operand ", i, s.ellipsis ? "" : " and no ellipsis was given",
+                    "; its shape is ", tensors[i].sizes());
     const int64_t covered = s.ellipsis ? dims - letters : 0;
     ellipsis_dims = std::max(ellipsis_dims, covered);
     operands_.push_back(take_diagonals(tensors[i], with_ellipsis(s, covered), int(i)));
@@ -243,18 +242,21 @@ bool Contraction::is_kept(int label, size_t a, size_t b) const {
   return false;
 }
 
-// The pair whose product takes the least memory beyond its operands; the first of equals.
+// The pair with the fewest multiplications, of equals the one whose product needs the least memory
+// beyond its operands, then the first.
 std::pair<size_t, size_t> Contraction::cheapest_pair() const {
   std::pair<size_t, size_t> best{0, 1};
-  double least = std::numeric_limits<double>::infinity();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::pair<double, double> least{kInfinity, kInfinity};
   for (size_t i = 0; operands_.size() > 2 && i < operands_.size(); ++i)
     for (size_t j = i + 1; j < operands_.size(); ++j) {
-      Labels result;
-      for (const Labels* labels : {&operands_[i].labels, &operands_[j].labels})
-        for (int label : *labels)
-          if (!contains(result, label) && is_kept(label, i, j)) result.push_back(label);
-      const double cost =
-          size_of(result) - size_of(operands_[i].labels) - size_of(operands_[j].labels);
+      const Labels &a = operands_[i].labels, &b = operands_[j].labels;
+      Labels all = a, result;
+      for (int label : b)
+        if (!contains(a, label)) all.push_back(label);
+      for (int label : all)
+        if (is_kept(label, i, j)) result.push_back(label);
+      const std::pair cost{size_of(all), size_of(result) - size_of(a) - size_of(b)};
       if (cost < least) least = cost, best = {i, j};
     }
   return best;
@@ -267,8 +269,9 @@ Tensor Contraction::sum_out(const Operand& a, const Labels& left, bool keep_dtyp
   for (size_t d = 0; d < a.labels.size(); ++d)
     if (contains(left, a.labels[d])) labels.push_back(a.labels[d]);
     else gone.push_back(int64_t(d));
-  Tensor t = gone.empty() ? a.tensor : op::sum_dim(a.tensor, IntSpan(gone), false,
-                                                   keep_dtype ? a.tensor.dtype() : DType::None);
+  Tensor t = gone.empty() ? a.tensor
+                          : op::sum_dim(a.tensor, IntSpan(gone), false,
+                                        keep_dtype ? a.tensor.dtype() : DType::None);
   Dims order;
   bool moved = false;
   for (int label : left) {

@@ -45,8 +45,9 @@ static Tolerances tolerances_of(const Tensor& a, const Tensor& atol, const Tenso
   check_tolerance(rtol, "rtol");
   Tolerances t{atol, rtol};
   if (!rtol.defined())
-    t.rtol = atol.defined() ? op::where(atol > 0, number_like(a, 0), number_like(a, default_rtol(a)))
-                            : number_like(a, default_rtol(a));
+    t.rtol = atol.defined()
+                 ? op::where(atol > 0, number_like(a, 0), number_like(a, default_rtol(a)))
+                 : number_like(a, default_rtol(a));
   if (!atol.defined()) t.atol = number_like(a, 0);
   return t;
 }
@@ -100,9 +101,10 @@ Tensor linalg_matrix_rank_tol(const Tensor& self, const Tensor& tol, bool hermit
 static void check_pinv(const Tensor& a) {
   const DType real = to_real(a.dtype());
   if (a.dim() < 2 || (real != DType::Float32 && real != DType::Float64))
-    runtime_error("expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble "
-                  "types, got shape ",
-                  a.sizes(), " and dtype ", a.dtype());
+    runtime_error(
+        "expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble "
+        "types, got shape ",
+        a.sizes(), " and dtype ", a.dtype());
 }
 
 Tensor _pinv(const Tensor& self, const Tensor& atol, const Tensor& rtol, bool hermitian) {
@@ -113,8 +115,7 @@ Tensor _pinv(const Tensor& self, const Tensor& atol, const Tensor& rtol, bool he
     return op::zeros(shape, self.dtype(), std::nullopt, self.device());
   }
   auto inverted = [&](const Tensor& values, const Tensor& sizes) {
-    const Tensor significant =
-        is_significant(sizes, op::amax(sizes, Dims{-1}, true), atol, rtol);
+    const Tensor significant = is_significant(sizes, op::amax(sizes, Dims{-1}, true), atol, rtol);
     return op::where(significant, op::reciprocal(values), 0);
   };
   if (hermitian) {

@@ -146,7 +146,8 @@ Tensor _vector_norm_grad(const Tensor& grad, const Tensor& self, const Tensor& r
   const Tensor zero = op::eq(r, 0);
   // Where the norm is 0 so are all elements, and their product with anything finite is 0.
   if (order == 2) return self * (g / op::masked_fill(r, zero, 1));
-  const Tensor scale = op::masked_fill(g / op::pow(op::masked_fill(r, zero, 1), order - 1), zero, 0);
+  const Tensor scale =
+      op::masked_fill(g / op::pow(op::masked_fill(r, zero, 1), order - 1), zero, 0);
   if (order > 2) return self * op::pow(op::abs(self), order - 2) * scale;
   const Tensor none = op::eq(self, 0);
   const Tensor slope = op::pow(op::masked_fill(op::abs(self), none, 1), order - 1);
@@ -161,8 +162,7 @@ static std::pair<int64_t, int64_t> matrix_dims(const Tensor& self, IntSpan dim) 
     runtime_error("The input tensor A must have at least 2 dimensions, got shape ", self.sizes());
   if (dim.size() != 2) runtime_error("dim must be a 2-tuple. Got ", dim);
   const int64_t rows = wrap_dim(dim[0], self.dim()), columns = wrap_dim(dim[1], self.dim());
-  if (rows == columns)
-    runtime_error("dims must be different. Got (", dim[0], ", ", dim[1], ")");
+  if (rows == columns) runtime_error("dims must be different. Got (", dim[0], ", ", dim[1], ")");
   return {rows, columns};
 }
 
@@ -170,8 +170,7 @@ static std::pair<int64_t, int64_t> matrix_dims(const Tensor& self, IntSpan dim) 
 template <class F>
 static Tensor of_singular_values(const Tensor& x, int64_t rows, int64_t columns, bool keepdim,
                                  F fold) {
-  const Tensor result =
-      fold(op::linalg_svdvals(op::movedim(x, Dims{rows, columns}, Dims{-2, -1})));
+  const Tensor result = fold(op::linalg_svdvals(op::movedim(x, Dims{rows, columns}, Dims{-2, -1})));
   if (!keepdim) return result;
   const Tensor first = op::unsqueeze(result, std::min(rows, columns));
   return op::unsqueeze(first, std::max(rows, columns));
@@ -195,8 +194,10 @@ static Tensor matrix_norm_of(const Tensor& x, double order, int64_t rows, int64_
     return op::sum_dim(op::abs(x), Dims{rows, columns}, keepdim);  // no elements: the norm is 0
   if (spectral || x.size(compared) == 0)
     index_error("cannot compute the ", order, " norm of a matrix without ",
-                  spectral ? "elements" : by_rows ? "rows" : "columns", "; the input has shape ",
-                  x.sizes());
+                spectral  ? "elements"
+                : by_rows ? "rows"
+                          : "columns",
+                "; the input has shape ", x.sizes());
   const Tensor totals = op::linalg_vector_norm(x, Scalar(1), Dims{summed}, keepdim);
   if (!keepdim && summed < compared) --compared;
   return extreme(totals, compared, keepdim);
@@ -208,7 +209,8 @@ Tensor linalg_matrix_norm_number(const Tensor& self, const Scalar& ord, IntSpan 
   const auto [rows, columns] = matrix_dims(self, dim);
   const double order = ord.is_complex() ? 0 : ord.to_double();
   if (!(std::fabs(order) == 1 || std::fabs(order) == 2 || std::isinf(order)))
-    runtime_error("Order ", order, " not supported. Accepted are 1, -1, 2, -2, inf, -inf, 'fro' "
+    runtime_error("Order ", order,
+                  " not supported. Accepted are 1, -1, 2, -2, inf, -inf, 'fro' "
                   "and 'nuc'.");
   return matrix_norm_of(x, order, rows, columns, keepdim);
 }

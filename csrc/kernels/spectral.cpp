@@ -1,7 +1,7 @@
 // Singular value and eigenvalue decompositions: shapes and checks here, LAPACK in cpu/spectral.
 #include "cpu/spectral.h"
-#include "kernels/linalg_expressions.h"
 #include "kernels/host_only.h"
+#include "kernels/linalg_expressions.h"
 #include "kernels/linalg_matrices.h"
 #include "op/kernels/linalg_spectral.h"
 #include "op/ops/copying.h"
@@ -27,9 +27,10 @@ static Tensor empty_info(const Tensor& a) {
 static std::string not_converged(int info, const char* what) {
   if (info == kNotFinite)
     return "The algorithm failed to converge because the input matrix contained non-finite values.";
-  return text("The algorithm failed to converge because the input matrix is ill-conditioned or has "
-              "too many repeated ",
-              what, " (error code: ", info, ").");
+  return text(
+      "The algorithm failed to converge because the input matrix is ill-conditioned or has "
+      "too many repeated ",
+      what, " (error code: ", info, ").");
 }
 static std::string describe_svd(int info) {
   return not_converged(info, "singular values");

@@ -126,8 +126,7 @@ Tensor _eig_grad(const Tensor& grad_values, const Tensor& grad_vectors, const Te
                  const Tensor& vectors) {
   if (!grad_values.defined() && !grad_vectors.defined()) return Tensor();
   const Tensor vh = adjoint(vectors);
-  if (!grad_vectors.defined())
-    return op::linalg_solve(vh, op::unsqueeze(grad_values, -1) * vh);
+  if (!grad_vectors.defined()) return op::linalg_solve(vh, op::unsqueeze(grad_values, -1) * vh);
   const Tensor along = op::matmul(vh, grad_vectors), diagonal = diagonal_of(along);
   op::_refuse_phase(op::imag(diagonal), "linalg.eig", "eigenvectors");
   // LAPACK scales vectors to length 1, so nothing moves along them.
@@ -150,18 +149,17 @@ Tensor _eigvals_grad(const Tensor& grad, const Tensor& self) {
 Tensor _pinv_grad(const Tensor& grad, const Tensor& p, const Tensor& a) {
   const Tensor ph = adjoint(p), gh = adjoint(grad);
   const Tensor through = op::matmul(ph, op::matmul(grad, ph));
-  if (a.size(-2) <= a.size(-1)) {  // products of the smaller side first
-    const Tensor gp = op::matmul(gh, p);                  // (m, m)
-    const Tensor right = op::matmul(gp, ph);              // (m, n)
-    const Tensor rest = gh - op::matmul(gp, a);           // G^H (I - P A)
+  if (a.size(-2) <= a.size(-1)) {                // products of the smaller side first
+    const Tensor gp = op::matmul(gh, p);         // (m, m)
+    const Tensor right = op::matmul(gp, ph);     // (m, n)
+    const Tensor rest = gh - op::matmul(gp, a);  // G^H (I - P A)
     return right - op::matmul(op::matmul(a, p), right) - through +
            op::matmul(op::matmul(ph, p), rest);
   }
-  const Tensor pg = op::matmul(p, gh);                    // (n, n)
-  const Tensor left = op::matmul(ph, pg);                 // (m, n)
-  const Tensor rest = gh - op::matmul(a, pg);             // (I - A P) G^H
-  return left - op::matmul(left, op::matmul(p, a)) - through +
-         op::matmul(rest, op::matmul(p, ph));
+  const Tensor pg = op::matmul(p, gh);         // (n, n)
+  const Tensor left = op::matmul(ph, pg);      // (m, n)
+  const Tensor rest = gh - op::matmul(a, pg);  // (I - A P) G^H
+  return left - op::matmul(left, op::matmul(p, a)) - through + op::matmul(rest, op::matmul(p, ph));
 }
 
 // exp([[X, G], [0, X]]) has the derivative of exp at X in direction G in its upper right block; the

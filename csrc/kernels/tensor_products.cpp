@@ -111,8 +111,7 @@ Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Sca
     runtime_error("vector + matrix @ vector expected, got ", self.dim(), ", ", mat.dim(), ", ",
                   vec.dim(), " (shapes ", self.sizes(), ", ", mat.sizes(), " and ", vec.sizes(),
                   ")");
-  if (mat.size(1) != vec.size(0) ||
-      !(self.numel() == 1 || self.numel() == mat.size(0)))
+  if (mat.size(1) != vec.size(0) || !(self.numel() == 1 || self.numel() == mat.size(0)))
     runtime_error("size mismatch, got input (", self.numel(), "), mat (", mat.size(0), "x",
                   mat.size(1), "), vec (", vec.size(0), ")");
   const Tensor base = self.dim() == 0 ? self : op::unsqueeze(self, 1);
@@ -125,9 +124,10 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
     runtime_error("batch1 and batch2 must be 3D tensors, got shapes ", batch1.sizes(), " and ",
                   batch2.sizes());
   if (batch1.size(0) != batch2.size(0) || batch1.size(2) != batch2.size(1))
-    runtime_error("batch1 and batch2 must have the same number of batches, and the columns of "
-                  "the first must match the rows of the second; got shapes ",
-                  batch1.sizes(), " and ", batch2.sizes());
+    runtime_error(
+        "batch1 and batch2 must have the same number of batches, and the columns of "
+        "the first must match the rows of the second; got shapes ",
+        batch1.sizes(), " and ", batch2.sizes());
   // The sum over the batch is a sum over more columns of one product.
   const int64_t n = batch1.size(1), k = batch1.size(0) * batch1.size(2), p = batch2.size(2);
   return op::addmm(self, op::reshape(op::transpose(batch1, 0, 1), Dims{n, k}),
@@ -209,8 +209,8 @@ Tensor linalg_multi_dot(TensorSpan tensors) {
                     " and tensor ", i, " ", t.dtype());
     if (t.device() != matrices[0].device()) device_error(matrices[0].device(), t.device());
     if (i && matrices[i - 1].size(1) != t.size(0))
-      runtime_error("tensors ", i - 1, " and ", i, " with shapes ", tensors[i - 1].sizes(),
-                    " and ", tensors[i].sizes(), " cannot be multiplied");
+      runtime_error("tensors ", i - 1, " and ", i, " with shapes ", tensors[i - 1].sizes(), " and ",
+                    tensors[i].sizes(), " cannot be multiplied");
     sizes.push_back(t.size(0));
   }
   sizes.push_back(matrices[n - 1].size(1));
@@ -253,8 +253,9 @@ Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim
   for (int64_t d = 0; d < self.dim(); ++d)
     if (self.sizes()[d] == 3) {
       if (d != self.dim() - 1 && warn)
-        warn("cross without dim takes the first dimension of size 3, linalg.cross the last "
-             "dimension; give dim to say which is meant");
+        warn(
+            "cross without dim takes the first dimension of size 3, linalg.cross the last "
+            "dimension; give dim to say which is meant");
       return op::linalg_cross(self, other, d);
     }
   runtime_error("no dimension of size 3 in input, of shape ", self.sizes());
@@ -311,7 +312,8 @@ static Tensor powers_of(const Tensor& x, int64_t columns) {
 Tensor linalg_vander(const Tensor& x, std::optional<int64_t> n) {
   if (x.dtype() == DType::Bool)
     dtype_error(x.dtype(), "integers, floating-point and complex dtypes");
-  const int64_t columns = n.value_or(x.dim() ? x.size(-1) : 1);
+  if (x.dim() == 0) return op::linalg_vander(op::reshape(x, Dims{1}), n);
+  const int64_t columns = n.value_or(x.size(-1));
   if (columns <= 1) runtime_error("N must be greater than 1, got ", columns);
   return powers_of(x, columns);
 }

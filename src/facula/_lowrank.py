@@ -11,6 +11,8 @@ from facula.autograd import Function
 
 __all__ = ["lobpcg", "pca_lowrank", "svd_lowrank"]
 
+_ops = _C._operators
+
 
 # ---- randomised range finding (Halko, Martinsson and Tropp, 2009)
 
@@ -19,20 +21,18 @@ def _approximate_basis(A: Any, q: int, niter: int) -> Any:
     """An orthonormal basis of q columns that nearly spans the range of A (..., m, n)."""
     size = min(q, *A.shape[-2:]) if A.numel() == 0 else q
     random = facula.randn(A.shape[-1], size, dtype=A.dtype, device=A.device)
-    Q = facula.linalg.qr(A @ random).Q
+    Q = _ops["linalg.qr"](A @ random).Q
     for _ in range(niter):  # powers of A A^H make the singular values fall faster
-        Q = facula.linalg.qr(A.mH @ Q).Q
-        Q = facula.linalg.qr(A @ Q).Q
+        Q = _ops["linalg.qr"](A.mH @ Q).Q
+        Q = _ops["linalg.qr"](A @ Q).Q
     return Q
 
 
-def svd_lowrank(
-    A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None
-) -> tuple[Any, Any, Any]:
+def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> Any:
     """An approximate singular value decomposition ``A - M = U @ diag(S) @ V.mH`` of rank ``q``.
 
-    It projects on a random subspace, so that its cost goes with ``q`` and not with the smaller side;
-    ``niter`` steps of power iteration make it more exact.
+    It projects on a random subspace, so that its cost goes with ``q`` and not with the smaller
+    side; ``niter`` steps of power iteration make it more exact.
 
     Example::
 
@@ -51,14 +51,12 @@ def svd_lowrank(
     if wide:
         A = A.mH
     Q = _approximate_basis(A, 6 if q is None else q, 2 if niter is None else niter)
-    U, S, Vh = facula.linalg.svd(Q.mH @ A, full_matrices=False)
+    U, S, Vh = _ops["linalg.svd"](Q.mH @ A, full_matrices=False)
     U, V = Q @ U, Vh.mH
     return (V, S, U) if wide else (U, S, V)
 
 
-def pca_lowrank(
-    A: Any, q: int | None = None, center: bool = True, niter: int = 2
-) -> tuple[Any, Any, Any]:
+def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
     """Principal components of the rows of ``A``: ``svd_lowrank`` of the columns without their mean.
 
     ``V``'s columns are the principal directions, ``A @ V`` the data in these coordinates.
@@ -114,10 +112,10 @@ class LOBPCG:
         self.E = facula.zeros(X.shape[-1], dtype=X.dtype, device=X.device)
         self.R = facula.zeros_like(X)
         self.S: Any = None
-        self.ivars: dict[str, int] = {"istep": 0, "converged_count": 0}
+        self.ivars: dict[str, int] = {"istep": 1, "converged_count": 0}
         self.fvars: dict[str, float] = {
-            "A_norm": float(facula.linalg.vector_norm(A)),
-            "B_norm": 1.0 if B is None else float(facula.linalg.vector_norm(B)),
+            "A_norm": float(_ops["linalg.vector_norm"](A)),
+            "B_norm": 1.0 if B is None else float(_ops["linalg.vector_norm"](B)),
         }
         self.bvars: dict[str, bool] = {"force_stop": False}
         self.tvars: dict[str, Any] = {}
@@ -130,13 +128,13 @@ class LOBPCG:
         for _ in range(2):  # the second time removes what rounding left
             lengths = (S * self._times_B(S)).sum(0).clamp_min(0).sqrt()
             S = S[:, lengths > 0] / lengths[lengths > 0]
-            values, vectors = facula.linalg.eigh(S.mH @ self._times_B(S))
+            values, vectors = _ops["linalg.eigh"](S.mH @ self._times_B(S))
             kept = values > values[-1] * S.shape[0] * facula.finfo(S.dtype).eps
             S = S @ (vectors[:, kept] / values[kept].sqrt())
         return S
 
     def _rayleigh_ritz(self, S: Any) -> None:
-        values, vectors = facula.linalg.eigh(S.mH @ (self.A @ S))
+        values, vectors = _ops["linalg.eigh"](S.mH @ (self.A @ S))
         count = min(self.iparams["n"], values.shape[0])
         if self.bparams["largest"]:
             values, vectors = values.flip(0), vectors.flip(1)
@@ -198,10 +196,10 @@ class _PartialEigh(Function):
                 "lobpcg.backward does not support differentiation with respect to the B input yet."
             )
         if rest:  # the problem without B is that of L^-1 A L^-H, with the vectors L^H X
-            L = facula.linalg.cholesky(rest[0])
-            inverse = facula.linalg.inv(L)
+            L = _ops["linalg.cholesky"](rest[0])
+            inverse = _ops["linalg.inv"](L)
             A, X, grad_X = inverse @ A @ inverse.mH, L.mH @ X, inverse @ grad_X
-        values, vectors = facula.linalg.eigh(A)
+        values, vectors = _ops["linalg.eigh"](A)
         difference = E.unsqueeze(-2) - values.unsqueeze(-1)
         # Pairs of equal eigenvalues: the vector itself, which does not move along itself.
         scale = values.abs().amax(-1, keepdim=True).unsqueeze(-1)
@@ -229,7 +227,7 @@ def lobpcg(
     ortho_iparams: dict[str, int] | None = None,
     ortho_fparams: dict[str, float] | None = None,
     ortho_bparams: dict[str, bool] | None = None,
-) -> tuple[Any, Any]:
+) -> Any:
     """The ``k`` largest (or smallest) eigenvalues and vectors of ``A x = lambda B x``.
 
     ``A`` (..., m, m) is symmetric, ``B`` symmetric and positive definite. ``X`` is a first
@@ -276,9 +274,7 @@ def lobpcg(
 
     starts = matrices(X)
     values, vectors = [], []
-    for a, b, x, preconditioner in zip(
-        matrices(A), matrices(B), starts, matrices(iK), strict=True
-    ):
+    for a, b, x, preconditioner in zip(matrices(A), matrices(B), starts, matrices(iK), strict=True):
         if x is None:
             x = facula.randn(m, n, dtype=A.dtype, device=A.device)
         worker = LOBPCG(
@@ -290,5 +286,5 @@ def lobpcg(
     E = facula.stack(values).reshape(*batch, k)
     V = facula.stack(vectors).reshape(*batch, m, k)
     if facula.is_grad_enabled() and (A.requires_grad or (B is not None and B.requires_grad)):
-        return _PartialEigh.apply(A, B, E, V)  # type: ignore[no-any-return]
+        return _PartialEigh.apply(A, B, E, V)
     return E, V
