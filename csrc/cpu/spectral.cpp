@@ -1,6 +1,6 @@
 #include "cpu/spectral.h"
 
-#include "cpu/lapack.h"
+#include "cpu/small_spectral.h"
 #include "kernels/linalg_matrices.h"
 
 namespace facula {
@@ -66,8 +66,19 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
     HostArray<T> work(lwork);
     for (int64_t i = begin; i < end; ++i) {
       copy_to_columns(matrix.data(), m, in, i);
-      info.data_as<int>()[i] =
-          is_finite(matrix.data(), int64_t(m) * n) ? decompose(i, work.data(), lwork) : kNotFinite;
+      int& result = info.data_as<int>()[i];
+      if (!is_finite(matrix.data(), int64_t(m) * n)) {
+        result = kNotFinite;
+        continue;
+      }
+      if constexpr (!is_complex_v<T>) {
+        result = 0;
+        if (jacobi_svd(m, n, matrix.data(), s.data_as<R>() + i * k,
+                       u_data ? u_data + i * m * columns : nullptr,
+                       vh_data ? vh_data + i * rows * n : nullptr))
+          continue;
+      }
+      result = decompose(i, work.data(), lwork);
     }
   });
 }
@@ -99,11 +110,17 @@ void eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vecto
     for (int64_t i = begin; i < end; ++i) {
       T* matrix = v ? v + i * size : copy.data();  // the vectors take the place of the matrix
       copy_to_columns(matrix, n, in, i);
-      info.data_as<int>()[i] =
-          is_finite(matrix, size)
-              ? lapack::syevd<T>(job, uplo, n, matrix, n, w + i * n, work.data(), lwork,
-                                 rwork.data(), lrwork, iwork.data(), liwork)
-              : kNotFinite;
+      int& result = info.data_as<int>()[i];
+      if (!is_finite(matrix, size)) {
+        result = kNotFinite;
+        continue;
+      }
+      if constexpr (!is_complex_v<T>) {
+        result = 0;
+        if (jacobi_eigh(n, matrix, lower, w + i * n, v ? matrix : nullptr)) continue;
+      }
+      result = lapack::syevd<T>(job, uplo, n, matrix, n, w + i * n, work.data(), lwork,
+                                rwork.data(), lrwork, iwork.data(), liwork);
     }
   });
 }
