@@ -3,11 +3,13 @@
 #include <new>
 
 #include "core/host_allocator.h"
+#include "op/lazy.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula {
 
@@ -229,7 +231,15 @@ bool is_differentiable_dtype(DType d) {
   return category(d) >= Category::Floating;
 }
 
-bool requires_grad(const Tensor& t) {
+// The tensor whose history counts: a tape level keeps its own, others have that of their value.
+static const Tensor& tracked(const Tensor& t) {
+  const Tensor* p = &t;
+  while (p->is_wrapped() && (*p)->wrapper->kind != LevelKind::Grad) p = &(*p)->wrapper->value;
+  return *p;
+}
+
+bool requires_grad(const Tensor& given) {
+  const Tensor& t = tracked(given);
   if (t.needs_grad()) return true;
   TensorImpl* base = t->base;
   return base && base->keys & kKeyGrad && !(t->flags & kNoGradView) &&
@@ -240,7 +250,12 @@ bool is_leaf(const Tensor& t) {
   return !grad_fn_of(t);
 }
 
-void set_requires_grad(const Tensor& t, bool on) {
+void set_requires_grad(const Tensor& given, bool on) {
+  const Tensor& t = tracked(given);
+  if (on && !t.is(given) && given->wrapper->kind == LevelKind::Vmap)
+    runtime_error(
+        "vmap: requires_grad_() inside of the function is not supported. Differentiate "
+        "with facula.func.grad, or set it on the tensor outside.");
   if (on && !is_differentiable_dtype(t.dtype()))
     runtime_error(
         "only Tensors of floating point and complex dtype can require gradients, but this "
@@ -273,8 +288,9 @@ static void as_strided_vjp(Node& node, Tensor* grads, Tensor* out, uint64_t need
   if (!(needs & 1) || !grads[0].defined()) return;
   Tensor h;
   auto ints = [&](int i) { return node.value(i, h).ints(); };
-  out[0] = op::as_strided_backward(grads[0], ints(0), ints(1), ints(2), ints(3),
-                                   node.value(4, h).to_int());
+  Tensor grad = toggle_lazy(grads[0], uint8_t(node.value(6, h).to_int()));
+  out[0] =
+      op::as_strided_backward(grad, ints(0), ints(1), ints(2), ints(3), node.value(4, h).to_int());
   if (node.value(5, h).to_bool()) out[0] = op::view_as_complex(op::contiguous(out[0]));
 }
 
@@ -294,7 +310,12 @@ static bool follows_base(const Tensor& t, const TensorImpl* base) {
   return base->dtype == t.dtype() || (is_complex(base->dtype) && t.dtype() == to_real(base->dtype));
 }
 
-NodeRef grad_fn_of(const Tensor& t) {
+uint8_t lazy_keys_of(const Tensor& t) {
+  return t.is_complex() ? uint8_t(kLazyKeys) : uint8_t(kKeyNeg);
+}
+
+NodeRef grad_fn_of(const Tensor& given) {
+  const Tensor& t = tracked(given);
   AutogradMeta* m = t->autograd;
   TensorImpl* base = t->base;
   if (base && base->keys & kKeyGrad && !(t->flags & kNoGradView) &&
@@ -308,13 +329,14 @@ NodeRef grad_fn_of(const Tensor& t) {
       Dims sizes, strides;
       int64_t offset;
       view_geometry(b, t.dtype(), sizes, strides, offset);
-      node->saved.allocate(6);
+      node->saved.allocate(7);
       node->saved[0].save(Value(sizes));
       node->saved[1].save(Value(strides));
       node->saved[2].save(Value(t.sizes()));
       node->saved[3].save(Value(t.strides()));
       node->saved[4].save(Value(t.offset() - offset));
       node->saved[5].save(Value(b.dtype() != t.dtype()));
+      node->saved[6].save(Value(int64_t((b->keys ^ t->keys) & lazy_keys_of(t))));
       node->outputs.allocate(1);
       node->set_output(0, t);
       set_history(t, node.get(), 0);
@@ -325,7 +347,16 @@ NodeRef grad_fn_of(const Tensor& t) {
 }
 
 Tensor detach_tensor(const Tensor& t) {
-  return alias_tensor(t);
+  if (!t.is_wrapped()) return alias_tensor(t);
+  // From all tapes, and without a tangent.
+  const Wrapper& w = *t->wrapper;
+  Tensor value = detach_tensor(w.value);
+  switch (w.kind) {
+    case LevelKind::Vmap: return wrap_batched(value, w.level);
+    case LevelKind::Grad: return wrap_tracked(value, w.level);
+    case LevelKind::Jvp: return wrap_dual(value, Tensor(), w.level);
+  }
+  return value;
 }
 
 // ---- leaves
@@ -336,7 +367,8 @@ static void accumulate_vjp(Node& node, Tensor* grads, Tensor*, uint64_t) {
   AutogradMeta& m = ensure_autograd(variable);
   Tensor grad = std::move(grads[0]);
   if (!m.grad.defined()) {
-    bool steal = !grad_enabled() && grad->refs.load() == 1 && grad->storage->refs.load() == 1 &&
+    bool steal = !grad_enabled() && !grad.is_lazy() && grad->refs.load() == 1 &&
+                 grad->storage->refs.load() == 1 &&
                  (same(grad.strides(), variable.strides()) ||
                   (grad.is_contiguous() && variable.is_contiguous()));
     if (steal) m.grad = std::move(grad);
@@ -386,8 +418,9 @@ static Node* accumulator_of(const Tensor& t) {
   return n;
 }
 
-Edge gradient_edge(const Tensor& t) {
-  if (!t.defined()) return {};
+Edge gradient_edge(const Tensor& given) {
+  if (!given.defined()) return {};
+  const Tensor& t = tracked(given);
   if (NodeRef fn = grad_fn_of(t)) return {fn.release(), t->autograd->output_nr};
   if (!t.needs_grad()) return {};
   return {accumulator_of(t), 0};
