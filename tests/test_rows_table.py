@@ -5,8 +5,10 @@ import collections
 import fnmatch
 
 import pytest
+from free_results import FORMS
 from references import BY_ROW, REFERENCES
 from row_cases import (
+    FUNCTIONS_OF_USERS,
     PUBLIC,
     ROWS,
     SAMPLED,
@@ -141,7 +143,7 @@ def test_samples_and_references_belong_to_rows():
     assert sorted(set(BY_NAME) - {r.samples for r in ROWS}) == []
     assert sorted(set(SAMPLES_BY_ROW) - IDS) == []
     assert sorted(set(BY_ROW) - IDS) == []
-    assert sorted(set(USERS) - IDS) == []
+    assert sorted({*USERS, *FUNCTIONS_OF_USERS, *FORMS} - IDS) == []
     assert sorted(set(REFERENCES) - {r.ref for r in ROWS if isinstance(r.ref, str)}) == []
 
 

@@ -78,6 +78,8 @@ for _name, _function in _C._operators.items():
         _namespace[_name] = _function
 
 from facula import autograd, func, overrides, utils
+from facula._contractions import block_diag, chain_matmul, einsum, tensordot
+from facula._lowrank import lobpcg, pca_lowrank, svd_lowrank
 from facula.func import vmap
 from facula.functional import (
     allclose,

@@ -19,7 +19,14 @@ from facula._C import device as device
 from facula._C import dtype as dtype
 from facula._C import layout as layout
 from facula._C import memory_format as memory_format
+from facula._contractions import block_diag as block_diag
+from facula._contractions import chain_matmul as chain_matmul
+from facula._contractions import einsum as einsum
+from facula._contractions import tensordot as tensordot
 from facula._errors import OutOfMemoryError as OutOfMemoryError
+from facula._lowrank import lobpcg as lobpcg
+from facula._lowrank import pca_lowrank as pca_lowrank
+from facula._lowrank import svd_lowrank as svd_lowrank
 from facula._op_functions import *
 from facula._tensor_str import set_printoptions as set_printoptions
 from facula._type_info import finfo as finfo

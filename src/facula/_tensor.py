@@ -121,7 +121,9 @@ def norm(self, p="fro", dim=None, keepdim=False, dtype=None):  # type: ignore[no
         >>> facula.tensor([3., 4.]).norm()
         tensor(5.)
     """
-    return _ops["_vector_norm"](self, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
+    import facula
+
+    return facula.norm(self, p, dim, keepdim, dtype=dtype)
 
 
 @_method
