@@ -1,7 +1,7 @@
 """Sums and other folds over dimensions."""
 
 from gen.reference import np
-from gen.rows import composite, kernel, op, reduction
+from gen.rows import composite, elementwise, kernel, op, reduction
 
 _SUM = dict(combine="a + b", init="0", integers="Int64")
 op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", reduction("bifc", **_SUM), jvp="linear",
@@ -128,3 +128,6 @@ op("_softmax(Tensor self, int dim) -> Tensor", kernel(), batch="dims", grad="_so
 op("_log_softmax(Tensor self, int dim) -> Tensor", kernel(), batch="dims", grad="_log_softmax_grad(grad, result, dim)", node="LogSoftmaxBackward0")
 op("_softmax_grad(Tensor grad, Tensor result, int dim) -> Tensor", composite())
 op("_log_softmax_grad(Tensor grad, Tensor result, int dim) -> Tensor", composite())
+# A square root whose derivative at 0 is 0, for deviations of equal elements.
+op("_safe_sqrt(Tensor self) -> Tensor", elementwise("f"), f="sqrt(a)", samples="none",
+   grad="where(eq(result, 0), 0, grad / (result * 2))")
