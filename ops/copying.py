@@ -13,9 +13,9 @@ op("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", 
    example=">>> facula.zeros(2).copy_(facula.tensor([1, 2]))\ntensor([1., 2.])")
 op("_to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor",
    kernel(), batch="clone", jvp="linear", grad="_to_copy(grad, self.dtype())" , node="ToCopyBackward0", samples="none")
-op("fill_(Tensor(a!) self, Operand value) -> Tensor(a!)", kernel(), batch="fill", jvp="linear", grad=dict(self="zeros_like(grad)", value="sum(grad)"), samples="none",
+op("fill_(Tensor(a!) self, Operand value) -> Tensor(a!)", kernel(), batch="fill", jvp="linear", grad=dict(self="zeros_like(grad)", value="sum(grad)"), function=True, samples="none",
    doc="Sets every element to ``value``.", example=">>> facula.zeros(2).fill_(3)\ntensor([3., 3.])")
-op("zero_(Tensor(a!) self) -> Tensor(a!)", kernel(), batch="leading", jvp="linear", samples="none", doc="Sets every element to 0.",
+op("zero_(Tensor(a!) self) -> Tensor(a!)", kernel(), batch="leading", jvp="linear", function=True, samples="none", doc="Sets every element to 0.",
    example=">>> facula.ones(2).zero_()\ntensor([0., 0.])")
 op("where(Tensor condition, Tensor self, Tensor other) -> Tensor", elementwise(masks=("condition",), numbers=True),
    f="select(a, b, c)", grad=dict(self="where(condition, grad, 0)", other="where(condition, 0, grad)"),

@@ -126,6 +126,6 @@ _split_along("dsplit", "one behind the other, along dimension 2", "facula.arange
              "(tensor([[[0]]]), tensor([[[1]]]))")
 op("detach(Tensor(a) self) -> Tensor(a)", composite(), out=False, samples="none",
    doc="The same memory without history.", example=">>> facula.ones(2, requires_grad=True).detach().requires_grad\nFalse")
-op("detach_(Tensor(a!) self) -> Tensor(a!)", composite(), samples="none", doc="Forgets the history of this tensor.",
+op("detach_(Tensor(a!) self) -> Tensor(a!)", composite(), function=True, samples="none", doc="Forgets the history of this tensor.",
    example=">>> (facula.ones(2, requires_grad=True) * 2).detach_().requires_grad\nFalse")
 op("alias(Tensor(a) self) -> Tensor(a)", view(), batch="leading", jvp="linear", python="", grad="grad", samples="unary")

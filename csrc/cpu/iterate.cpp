@@ -5,6 +5,7 @@
 namespace facula {
 
 void Iteration::begin(IntSpan shape) {
+  check_rank(int64_t(shape.size()));
   ndim = int(shape.size());
   operands = 0;
   numel = 1;

@@ -23,7 +23,7 @@ int64_t extent(const Tensor& t, int64_t d) {
 }
 
 void check_index_tensor(const Tensor& self, const Tensor& index, const char* role) {
-  if (index.dtype() != DType::Int64 && index.dtype() != DType::Int32)
+  if (index.numel() && index.dtype() != DType::Int64 && index.dtype() != DType::Int32)
     runtime_error("Expected dtype int32/int64 for index, but got ", index.dtype());
   if (index.device() != self.device()) device_error(self.device(), index.device());
   if (index.numel() && std::max<int64_t>(index.dim(), 1) != std::max<int64_t>(self.dim(), 1))
