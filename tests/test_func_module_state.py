@@ -1,83 +1,40 @@
-"""functional_call and stack_module_state on modules that bring only what they need."""
+"""functional_call and stack_module_state: modules as functions of their parameters."""
 
 import pytest
 from package_under_test import F, assert_close, assert_equal, facula_module
 
 state = facula_module("func.module_state")
+nn = F.nn
 functional_call, stack_module_state = state.functional_call, state.stack_module_state
 
 
-class Module:
-    """The part of nn.Module that these functions use."""
-
-    training = True
-
-    def __init__(self):
-        self.__dict__.update(_parameters={}, _buffers={}, _modules={})
-
-    def __getattr__(self, name):
-        for members in (self._parameters, self._buffers, self._modules):
-            if name in members:
-                return members[name]
-        raise AttributeError(name)
-
-    def __setattr__(self, name, value):
-        for members in (self._parameters, self._buffers, self._modules):
-            if name in members:
-                members[name] = value
-                return
-        self.__dict__[name] = value
-
-    def _named(self, kind, prefix=""):
-        for name, tensor in getattr(self, kind).items():
-            yield prefix + name, tensor
-        for name, module in self._modules.items():
-            yield from module._named(kind, f"{prefix}{name}.")
-
-    def _members(self, kind, remove_duplicate):
-        seen = set()
-        for name, tensor in self._named(kind):
-            if not (remove_duplicate and id(tensor) in seen):
-                seen.add(id(tensor))
-                yield name, tensor
-
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-        return self._members("_parameters", remove_duplicate)
-
-    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
-        return self._members("_buffers", remove_duplicate)
-
-    def __call__(self, *args, **kwargs):
-        return self.forward(*args, **kwargs)
-
-
-class Linear(Module):
+class Linear(nn.Module):
     def __init__(self, weight, bias):
         super().__init__()
-        self._parameters["weight"] = F.tensor(weight, requires_grad=True)
-        self._parameters["bias"] = F.tensor(bias, requires_grad=True)
+        self.weight = nn.Parameter(F.tensor(weight))
+        self.bias = nn.Parameter(F.tensor(bias))
 
     def forward(self, x, scale=1.0):
         return x * self.weight * scale + self.bias
 
 
-class Network(Module):
+class Network(nn.Module):
     def __init__(self):
         super().__init__()
-        self._modules["first"] = Linear(2.0, 1.0)
-        self._modules["second"] = Linear(3.0, 0.5)
-        self._buffers["count"] = F.tensor(0.0)
+        self.first = Linear(2.0, 1.0)
+        self.second = Linear(3.0, 0.5)
+        self.register_buffer("count", F.tensor(0.0))
 
     def forward(self, x):
         self.count = self.count + 1
         return self.second(self.first(x))
 
 
-class Tied(Module):
+class Tied(nn.Module):
     def __init__(self):
         super().__init__()
-        self._parameters["a"] = F.tensor(1.0, requires_grad=True)
-        self._parameters["b"] = self._parameters["a"]
+        self.a = nn.Parameter(F.tensor(1.0))
+        self.b = self.a
 
     def forward(self, x):
         return x + self.a + self.b
@@ -166,7 +123,7 @@ def test_names_of_nothing_are_set_for_the_call():
     module = Linear(2.0, 1.0)
     functional_call(module, {"extra": F.tensor(5.0)}, X)
     assert not hasattr(module, "extra")
-    with pytest.raises(AttributeError):
+    with pytest.raises((AttributeError, KeyError)):
         functional_call(module, {"absent.weight": F.tensor(5.0)}, X)
     assert_equal(module(X), X * 2 + 1)
 

@@ -18,7 +18,8 @@ from row_cases import (
     to_array,
 )
 from samples import all_samples, spread
-from skips import DATA_DEPENDENT
+from skips import DATA_DEPENDENT, NO_DERIVATIVE
+from test_rows_gradients import as_function
 
 SIZE = 3
 DTYPES = ("bool", "int64", "float32", "complex64")
@@ -236,3 +237,88 @@ def test_in_place_under_vmap(row, dtype):
         assert_values(row, to_array(target), to_array(F.stack(loop)), dtype, slack=slack)
 
     check_samples(row, "vmap", dtype, few_samples(row, dtype, 3), check)
+
+
+# ---- derivatives of batches
+
+
+def weights_like(output):
+    """What the outputs are multiplied by before they are added up."""
+    steps = F.arange(1, output.numel() + 1, dtype=F.float64).reshape(output.shape)
+    return (steps * 0.9).cos() + 1.5
+
+
+def weighted_sum(outputs):
+    total = F.zeros((), dtype=F.float64)
+    for o in outputs:
+        o = o.real + 2 * o.imag if o.is_complex() else o
+        total = total + (o * weights_like(o)).sum()
+    return total
+
+
+@pytest.mark.parametrize(
+    ("row", "dtype"),
+    cases(
+        [r for r in FIXED_SHAPE if row_id(r) not in NO_DERIVATIVE], only=("float64", "complex128")
+    ),
+)
+def test_derivatives_of_a_batch_match_a_loop(row, dtype):
+    """vmap(grad), vmap(jvp) and grad(vmap) against a loop of backward passes."""
+    if draws(row):
+        pytest.skip("test_func_randomness.py covers random operators")
+    samples = [s for s in all_samples(row, dtype) if s.smooth and s.operands()]
+    samples = [s for s in samples if sum(o.values.size for o in s.operands()) <= 60]
+
+    def check(sample: Sample) -> None:
+        function, leaves = as_function(row, sample)
+        if not leaves or not function(*leaves):
+            return
+        # The samples are smooth where they are; a little beside them, too.
+        batch = [[t.detach() * (1 + 0.01 * k) for t in leaves] for k in range(SIZE)]
+        stacked = [F.stack(tensors) for tensors in zip(*batch, strict=True)]
+        every = tuple(range(len(leaves)))
+
+        def loss(*tensors):
+            return weighted_sum(function(*tensors))
+
+        expected = []
+        for tensors in batch:
+            own = [t.clone().requires_grad_() for t in tensors]
+            grads = F.autograd.grad(loss(*own), own, allow_unused=True)
+            pairs = zip(grads, own, strict=True)
+            expected.append([F.zeros_like(t) if g is None else g for g, t in pairs])
+        expected = [F.stack(grads) for grads in zip(*expected, strict=True)]
+        inside = F.func.vmap(F.func.grad(loss, argnums=every))(*stacked)
+        outside = F.func.grad(lambda *s: F.func.vmap(loss)(*s).sum(), argnums=every)(*stacked)
+        for which, grads in (("vmap(grad)", inside), ("grad(vmap)", outside)):
+            for i, (got, wanted) in enumerate(zip(grads, expected, strict=True)):
+                assert_near(got, wanted, f"{which}, gradient {i}")
+        tangents = [t * 0.3 + 0.1 for t in stacked]
+
+        def push(tensors, tangents):
+            return F.func.jvp(loss, tensors, tangents)[1]
+
+        pushed = F.func.vmap(push)(tuple(stacked), tuple(tangents))
+        inner = sum(
+            (g.conj() * t).real.reshape(SIZE, -1).sum(1)
+            if t.is_complex()
+            else (g * t).reshape(SIZE, -1).sum(1)
+            for g, t in zip(expected, tangents, strict=True)
+        )
+        assert_near(pushed, inner, "vmap(jvp)")
+
+    check_samples(
+        row,
+        "vmap",
+        dtype,
+        spread(samples, 3, f"{row_id(row)}:{dtype}:derivatives of batches"),
+        check,
+    )
+
+
+def assert_near(got, wanted, what):
+    assert got.shape == wanted.shape, f"{what}: {got.shape}, not {wanted.shape}"
+    if wanted.numel():
+        scale = float(wanted.abs().max()) + 1.0
+        difference = float((got - wanted).abs().max())
+        assert difference <= 1e-9 * scale, f"{what}:\n{got}\n{wanted}"

@@ -8,7 +8,13 @@ from typing import Any
 
 from facula import _C
 
-__all__ = ["Function", "FunctionCtx", "NestedIOFunction", "once_differentiable"]
+__all__ = [
+    "Function",
+    "FunctionCtx",
+    "InplaceFunction",
+    "NestedIOFunction",
+    "once_differentiable",
+]
 
 
 class FunctionCtx:
@@ -74,7 +80,7 @@ class FunctionMeta(type):
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
 
 
-class Function(metaclass=FunctionMeta):
+class Function(FunctionCtx, metaclass=FunctionMeta):
     """Base class of custom operations with a derivative.
 
     Write ``forward`` and ``backward`` as static methods and call ``apply``.
@@ -246,6 +252,10 @@ class _Once(Function):
             return super().apply(leaf)
         finally:
             _C._set_grad_enabled(before)
+
+
+class InplaceFunction(Function):
+    """Kept for programs that derive from it; use Function and ``ctx.mark_dirty``."""
 
 
 class NestedIOFunction(Function):

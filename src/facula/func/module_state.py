@@ -41,21 +41,17 @@ def functional_call(
 
     Example::
 
-        >>> class Scale:  # the part of a module that is needed
+        >>> class Scale(facula.nn.Module):
         ...     def __init__(self):
-        ...         self._parameters = {"factor": facula.tensor(1.)}
-        ...         self._buffers = self._modules = {}
-        ...     def named_parameters(self, remove_duplicate=True):
-        ...         return self._parameters.items()
-        ...     def named_buffers(self, remove_duplicate=True):
-        ...         return self._buffers.items()
-        ...     def __call__(self, x):
-        ...         return self._parameters["factor"] * x
+        ...         super().__init__()
+        ...         self.factor = facula.nn.Parameter(facula.tensor(1.))
+        ...     def forward(self, x):
+        ...         return self.factor * x
         >>> module = Scale()
         >>> facula.func.functional_call(module, {"factor": facula.tensor(3.)}, facula.ones(2))
         tensor([3., 3.])
         >>> module(facula.ones(2))
-        tensor([1., 1.])
+        tensor([1., 1.], grad_fn=<MulBackward0>)
     """
     tensors = _joined(parameter_and_buffer_dicts)
     if args is None:
@@ -193,14 +189,10 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
 
     Example::
 
-        >>> class Scale:  # the part of a module that is needed
-        ...     training = True
+        >>> class Scale(facula.nn.Module):
         ...     def __init__(self, factor):
-        ...         self.factor = facula.tensor(factor, requires_grad=True)
-        ...     def named_parameters(self):
-        ...         yield "factor", self.factor
-        ...     def named_buffers(self):
-        ...         return ()
+        ...         super().__init__()
+        ...         self.factor = facula.nn.Parameter(facula.tensor(factor))
         >>> params, buffers = facula.func.stack_module_state([Scale(1.), Scale(2.)])
         >>> params
         {'factor': tensor([1., 2.], requires_grad=True)}
