@@ -138,7 +138,8 @@ def op(
     f: the formula over a, b, c ... (operands) and parameter names; a dict by dtype letter
        when it differs ("" is the rest).
     grad: argument -> derivative, over ``grad``, arguments, results and operators; reducing to the
-       argument's shape and dtype is done by the engine.
+       argument's shape and dtype is done by the engine. Of several results, ``grad_<result>`` is
+       zero where no gradient arrived, ``given_<result>`` is no tensor then.
     python: public dotted name ("" hides the row); method/function/inplace/out: which variants exist.
     samples: name of a sample generator in tests/samples.py when the family's own does not fit.
     jvp: forward mode. "linear": the operator is linear in its differentiable arguments taken together

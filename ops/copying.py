@@ -23,7 +23,7 @@ op("where(Tensor condition, Tensor self, Tensor other) -> Tensor", elementwise(m
    doc="Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere.",
    example=">>> facula.where(facula.tensor([True, False]), 1., 2.)\ntensor([1., 2.])")
 op("masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", elementwise(promote="First", masks=("mask",), check="fill_value_fits"),
-   f="select(b, c, a)", grad=dict(self="where(mask, 0, grad)", value="where(mask, grad, 0)"), samples="masked_fill",
+   f="select(b, c, a)", grad=dict(self="where(mask, 0, grad)", value="where(mask, grad, 0)"), samples="masked_fill", batch="masked_fill",
    doc="``value`` where ``mask`` is true, ``self`` elsewhere.", out=False,
    example=">>> facula.ones(2).masked_fill(facula.tensor([True, False]), 0)\ntensor([0., 1.])")
 op("relu(Tensor self) -> Tensor", elementwise("if"), f="0 if a < 0 else a", grad="_relu_grad(grad, result)", out=False,

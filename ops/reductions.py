@@ -115,9 +115,6 @@ op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel(o
 op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", composite(),
    samples="floating_dims", doc="``log(sum(exp(self)))`` without overflow.",
    example=">>> facula.logsumexp(facula.tensor([100., 100.]), 0)\ntensor(100.6931)")
-op("norm(Tensor self, Scalar? p=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   composite(), samples="floating_dim", python="_vector_norm", function=True, method=False,
-   doc="The p-norm over the given dimensions.")
 op("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", composite(), out=False, samples="floating_dim_only",
    doc="How many elements are not zero.",
    example=">>> facula.count_nonzero(facula.tensor([0, 1, 2]))\ntensor(2)")
@@ -131,5 +128,6 @@ op("_softmax(Tensor self, int dim) -> Tensor", kernel(), batch="dims", grad="_so
 op("_log_softmax(Tensor self, int dim) -> Tensor", kernel(), batch="dims", grad="_log_softmax_grad(grad, result, dim)", node="LogSoftmaxBackward0")
 op("_softmax_grad(Tensor grad, Tensor result, int dim) -> Tensor", composite())
 op("_log_softmax_grad(Tensor grad, Tensor result, int dim) -> Tensor", composite())
+# A square root whose derivative at 0 is 0, for deviations of equal elements.
 op("_safe_sqrt(Tensor self) -> Tensor", elementwise("f"), f="sqrt(a)", samples="none",
    grad="where(eq(result, 0), 0, grad / (result * 2))")

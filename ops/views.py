@@ -88,7 +88,7 @@ op("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"
    doc="The diagonal of two dimensions, as the last dimension of the result.",
    example=">>> facula.arange(4).view(2, 2).diagonal()\ntensor([0, 3])")
 op("_diagonal_grad(Tensor grad, int[] sizes, int offset, int dim1, int dim2) -> Tensor", composite())
-op("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", view(), batch="dims", jvp="linear", function=False,
+op("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", view(), batch="unfold", jvp="linear", function=False,
    grad="_unfold_grad(grad, self.sizes(), dimension, size, step)", samples="unfold",
    doc="Windows of ``size`` along a dimension, each ``step`` apart, as a new last dimension.",
    example=">>> facula.arange(4).unfold(0, 2, 1)\ntensor([[0, 1],\n        [1, 2],\n        [2, 3]])")

@@ -7,12 +7,14 @@ the row's arguments in their order.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import references_statistics
+import references_matrices
 
 Array = np.ndarray
 
@@ -187,17 +189,6 @@ def _unbiased(spread: Callable[..., Array]) -> Callable[..., Array]:
         return spread(a, dim, correction=int(unbiased), keepdim=keepdim)
 
     return reference
-
-
-def _norm(a, p=2, dim=None, keepdim=False, *, dtype=None):
-    size, dims = np.abs(a), _dims(dim, a.ndim)
-    if p == math.inf:
-        return size.max(axis=dims, keepdims=keepdim)
-    if p == -math.inf:
-        return size.min(axis=dims, keepdims=keepdim)
-    if p == 0:
-        return (size != 0).sum(axis=dims, keepdims=keepdim).astype(size.dtype)
-    return (size**p).sum(axis=dims, keepdims=keepdim) ** (1 / p)
 
 
 def _logsumexp(a, dim, keepdim=False):
@@ -600,7 +591,6 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "baddbmm": _addmm,
     "var": _variance,
     "std": _deviation,
-    "norm": _norm,
     "sum_to_size": _sum_to_size,
     "logsumexp": _logsumexp,
     "count_nonzero": _count_nonzero,
@@ -696,5 +686,9 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "repeat_interleave": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.each": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.positions": lambda repeats: np.repeat(np.arange(repeats.size), repeats),
-    **references_statistics.BY_ROW,
+    **references_matrices.BY_ROW,
 }
+
+# Every file references_<area>.py beside this one brings the references of its rows.
+for _path in sorted(Path(__file__).parent.glob("references_*.py")):
+    BY_ROW |= importlib.import_module(_path.stem).BY_ROW

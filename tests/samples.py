@@ -7,16 +7,14 @@ reductions by their `dim` and `keepdim`, other rows that take tensors only like 
 
 from __future__ import annotations
 
+import importlib
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
-import samples_indexing
-import samples_mathematics
-import samples_statistics
-import samples_views
 from operands import DTYPES, LETTER, Operand, Sample, Source, dtypes_of
 
 from gen.rows import Row
@@ -214,7 +212,11 @@ def reduction_samples(row: Row, source: Source) -> Iterator[Sample]:
 
 # ---- the registry
 
-_MODULES = (samples_mathematics, samples_views, samples_indexing, samples_statistics)
+# Every file samples_<area>.py beside this one brings the generators of its rows.
+_MODULES = [
+    importlib.import_module(path.stem)
+    for path in sorted(Path(__file__).parent.glob("samples_*.py"))
+]
 BY_FAMILY = {
     "elementwise": Generator(elementwise_samples),
     "reduction": Generator(reduction_samples),

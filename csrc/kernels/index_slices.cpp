@@ -106,7 +106,7 @@ void index_select(const Tensor& self, int64_t dim, const Tensor& index, Rets& re
 }
 
 Tensor _index_select_grad(const Tensor& grad, IntSpan sizes, int64_t dim, const Tensor& index) {
-  Tensor zeros = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor zeros = op::new_zeros(grad, sizes);
   return op::index_add_(zeros, dim, index, grad);
 }
 
@@ -280,7 +280,7 @@ void take(const Tensor& self, const Tensor& index, Rets& rets) {
 }
 
 Tensor _take_grad(const Tensor& grad, IntSpan sizes, const Tensor& index) {
-  Tensor zeros = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor zeros = op::new_zeros(grad, sizes);
   return op::put_(zeros, index, grad, true);
 }
 

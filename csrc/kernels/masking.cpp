@@ -57,7 +57,7 @@ void masked_select(const Tensor& self, const Tensor& mask, Rets& rets) {
 
 Tensor _masked_select_grad(const Tensor& grad, IntSpan sizes, const Tensor& mask) {
   Dims shape = broadcast_shapes(sizes, mask.sizes());
-  Tensor zeros = op::zeros(shape, grad.dtype(), std::nullopt, grad.device());
+  Tensor zeros = op::new_zeros(grad, shape);
   return op::masked_scatter_(zeros, mask, grad);
 }
 
@@ -108,7 +108,7 @@ Tensor _masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntSp
   Tensor used = op::masked_select(grad, mask);
   int64_t all = checked_numel(sizes);
   if (used.numel() < all) {
-    Tensor rest = op::zeros(Dims{all - used.numel()}, grad.dtype(), std::nullopt, grad.device());
+    Tensor rest = op::new_zeros(grad, Dims{all - used.numel()});
     used = op::cat(std::vector<Tensor>{used, rest}, 0);
   }
   return op::view(used, sizes);

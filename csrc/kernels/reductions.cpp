@@ -192,7 +192,7 @@ Tensor _put_along(const Tensor& grad, const Tensor& indices, int64_t dim, bool k
   if (sizes.empty()) return grad;
   Tensor g = keepdim ? grad : op::unsqueeze(grad, dim);
   Tensor i = keepdim ? indices : op::unsqueeze(indices, dim);
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   return op::scatter_src(out, dim, i, g);
 }
 
@@ -226,27 +226,6 @@ Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
   Tensor sum = op::log(op::sum_dim(op::exp(x - top), dim, true)) + top;
   if (keepdim) return sum;
   return op::reshape(sum, reduced_shape(self.sizes(), dim_mask(dim, self.dim()), false));
-}
-
-Tensor norm(const Tensor& self, Value p, std::optional<IntSpan> dim, bool keepdim, DType dtype) {
-  Tensor x = dtype != DType::None ? op::_to_copy(self, dtype) : self;
-  if (category(x.dtype()) < Category::Floating)
-    runtime_error("linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
-                  legacy_dtype_name(self.dtype()));
-  double order = p.is_none() ? 2.0 : p.to_double();
-  if (order == 2 && !x.is_complex()) {
-    Tensor total = op::sum_dim(op::square(x), dim, keepdim);
-    return op::_safe_sqrt(total);
-  }
-  Tensor a = op::abs(x);
-  Dims all;
-  for (int64_t d = 0; d < self.dim(); ++d) all.push_back(d);
-  IntSpan dims = dim ? *dim : IntSpan(all);
-  if (std::isinf(order)) return order > 0 ? op::amax(a, dims, keepdim) : op::amin(a, dims, keepdim);
-  if (order == 0) return op::sum_dim(op::_to_copy(op::ne(a, 0), a.dtype()), dim, keepdim);
-  if (order == 1) return op::sum_dim(a, dim, keepdim);
-  if (order == 2) return op::_safe_sqrt(op::sum_dim(op::square(a), dim, keepdim));
-  return op::pow(op::sum_dim(op::pow(a, order), dim, keepdim), 1 / order);
 }
 
 Tensor count_nonzero(const Tensor& self, std::optional<IntSpan> dim) {

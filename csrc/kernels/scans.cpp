@@ -120,7 +120,8 @@ void logcumsumexp(const Tensor& self, int64_t dim, Rets& rets) {
 Tensor _logcumsumexp_grad(const Tensor& grad, const Tensor& self, int64_t dim,
                           const Tensor& result) {
   if (self.dim() == 0 || self.numel() == 0) return grad;
-  const double lowest = -std::numeric_limits<double>::infinity();
+  // Finite, so that the derivative of this is, too, where all gradients have one sign.
+  const double lowest = self.dtype() == DType::Float16 ? -6e4 : -1e30;
   auto sums_behind = [&](const Tensor& logs) {
     return op::flip(op::logcumsumexp(op::flip(logs, Dims{dim}), dim), Dims{dim});
   };

@@ -8,6 +8,9 @@
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/indexing.h"
+#include "op/ops/joining.h"
+#include "op/ops/reductions.h"
+#include "op/ops/signal.h"
 #include "op/ops/views.h"
 #include "op/reduce.h"
 #include "op/tensor_operators.h"
@@ -93,7 +96,7 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_s
   // The view may begin before the base does.
   const int64_t base_at = std::max<int64_t>(-offset, 0), at = offset + base_at;
   int64_t length = std::max(base_at + reach(base_size, base_stride), at + reach(size, stride));
-  Tensor flat = op::zeros(Dims{length}, grad.dtype(), std::nullopt, grad.device());
+  Tensor flat = op::new_zeros(grad, Dims{length});
   if (non_overlapping_and_dense(size, stride) || !has_internal_overlap(size, stride)) {
     bool distinct = true;  // strictly nested strides cannot meet; otherwise go by index
     Dims order(size.size());
@@ -130,6 +133,11 @@ Tensor view(const Tensor& self, IntSpan size) {
 }
 
 Tensor view_dtype(const Tensor& self, DType dtype) {
+  if (self.is_lazy() && dtype != self.dtype())
+    runtime_error("Tensor.view is not supported for ",
+                  self->keys & kKeyConj ? "conjugate" : "negative",
+                  " view tensors when converting to a different dtype. Use resolve_conj() or "
+                  "resolve_neg() first.");
   int64_t from = int64_t(self.item_size()), to = int64_t(item_size(dtype));
   Dims sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.offset();
@@ -404,7 +412,7 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
 }
 
 Tensor _select_grad(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index) {
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   op::copy_(op::select(out, dim, index), grad);
   return out;
 }
@@ -427,7 +435,7 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
 
 Tensor _slice_grad(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start,
                    std::optional<int64_t> end, int64_t step) {
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   op::copy_(op::slice(out, dim, start, end, step), grad);
   return out;
 }
@@ -467,7 +475,7 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
 
 Tensor _diagonal_grad(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1,
                       int64_t dim2) {
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   op::copy_(op::diagonal(out, offset, dim1, dim2), grad);
   return out;
 }
@@ -491,11 +499,17 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
 
 Tensor _unfold_grad(const Tensor& grad, IntSpan sizes, int64_t dimension, int64_t size,
                     int64_t step) {
-  Dims strides = contiguous_strides(sizes);
-  Tensor like =
-      op::unfold(op::empty(sizes, grad.dtype(), std::nullopt, Device{DeviceType::Meta, -1}),
-                 dimension, size, step);
-  return op::as_strided_backward(grad, sizes, strides, like.sizes(), like.strides(), 0);
+  if (sizes.empty()) return op::sum(grad);  // a window of one number, or of none
+  dimension = wrap_dim(dimension, int64_t(sizes.size()));
+  Tensor frames = op::movedim(grad, Dims{dimension}, Dims{-2});
+  Tensor line = op::_overlap_add(frames, size, step);
+  const int64_t missing = sizes[dimension] - line.size(-1);
+  if (missing > 0) {  // what no window reached
+    Dims rest(line.sizes());
+    rest[rest.size() - 1] = missing;
+    line = op::cat(std::vector<Tensor>{line, op::new_zeros(line, rest)}, -1);
+  }
+  return op::movedim(line, Dims{-1}, Dims{dimension});
 }
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {

@@ -8,6 +8,7 @@
 #include "cuda/context.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 namespace {
@@ -119,6 +120,10 @@ PyObject* to_capsule(const Tensor& t, bool versioned, bool copied) {
 }
 
 void check_exportable(const Tensor& t) {
+  if (t.is_lazy())
+    fail(ErrorKind::Buffer,
+         "Can't export tensors with the conjugate or negative bit set, use "
+         "tensor.resolve_conj() or tensor.resolve_neg()");
   if (requires_grad(t))
     fail(ErrorKind::Buffer, "Can't export tensors that require gradient, use tensor.detach()");
   device_of_tensor(t);
@@ -166,6 +171,7 @@ PyObject* dlpack_method(PyObject* self, PyObject* args, PyObject* kwargs) {
                                      &stream, &max_version, &dl_device, &copy))
       throw PythonError{};
     Tensor t = unwrap(self);
+    if (t.is_wrapped()) t = readable(t, ".__dlpack__()");
     check_exportable(t);
     bool versioned =
         max_version != Py_None && pair_of(max_version, "__dlpack__(): max_version").first >= 1;

@@ -2,12 +2,17 @@
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 namespace {
 
 PyObject* untyped_storage(PyObject* self, PyObject*) {
-  return guarded([&] { return wrap_storage(unwrap(self)->storage); });
+  return guarded([&] {
+    Tensor t = unwrap(self);
+    if (t.is_wrapped()) t = readable(t, ".untyped_storage()");
+    return wrap_storage(t->storage);
+  });
 }
 
 PyObject* is_set_to(PyObject* self, PyObject* other) {

@@ -71,6 +71,15 @@ void as_strided_scatter(const OpDef& op, const Value* args, Rets& rets, uint32_t
   run(op, values.data(), rets, level);
 }
 
+void unfold(const OpDef&, const Value* args, Rets& rets, uint32_t level) {
+  const Tensor& self = args[0].tensor();
+  Tensor value = in_front(self, level);
+  if (self.dim() == 0) value = op::unsqueeze(value, 1);
+  const int64_t dim = wrap_dim(args[1].to_int(), self.dim()) + 1;
+  Tensor windows = op::unfold(value, dim, args[2].to_int(), args[3].to_int());
+  deliver(rets, self.dim() ? windows : op::select(windows, 1, 0), level);
+}
+
 void clone(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   Arguments values(op, args);
   values.set(values[0], in_front(args[0].tensor(), level));

@@ -38,6 +38,11 @@ from facula._C import (
     promote_types,
     result_type,
     set_num_threads,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
     tensor,
 )
@@ -72,7 +77,10 @@ for _name, _function in _C._operators.items():
     if "." not in _name and not _name.startswith("_"):
         _namespace[_name] = _function
 
-from facula import autograd, overrides, utils
+from facula import autograd, func, overrides, utils
+from facula._contractions import block_diag, chain_matmul, einsum, tensordot
+from facula._lowrank import lobpcg, pca_lowrank, svd_lowrank
+from facula.func import vmap
 from facula.functional import (
     allclose,
     atleast_1d,
@@ -212,28 +220,30 @@ def is_nonzero(input: Tensor) -> _Any:
 
 
 def is_conj(input: Tensor) -> _Any:
-    """False: conjugates are computed at once."""
-    return False
+    """True for a conjugate that is computed when it is read.
+
+    Example::
+
+        >>> facula.is_conj(facula.tensor([1 + 2j]).conj())
+        True
+    """
+    return input.is_conj()
 
 
 def is_neg(input: Tensor) -> _Any:
-    """False: negatives are computed at once."""
-    return False
+    """True for a negative that is computed when it is read.
+
+    Example::
+
+        >>> facula.is_neg(facula.tensor([1 + 2j]).conj().imag)
+        True
+    """
+    return input.is_neg()
 
 
 def is_inference(input: Tensor) -> _Any:
     """True for tensors made in inference mode."""
     return input.is_inference()
-
-
-def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor itself: conjugates are computed at once."""
-    return input
-
-
-def resolve_neg(input: Tensor) -> Tensor:
-    """The tensor itself: negatives are computed at once."""
-    return input
 
 
 def is_same_size(input: Tensor, other: Tensor) -> _Any:
@@ -307,6 +317,8 @@ _LAZY = {
     "random",
     "functional",
     "linalg",
+    "fft",
+    "signal",
     "nn",
     "optim",
     "cuda",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+import textwrap
 from contextlib import contextmanager, nullcontext
 
 TYPE_CHECKING = False
@@ -297,6 +298,31 @@ def _overrides_disabled(package: ModuleType) -> AbstractContextManager[Any]:
     return getattr(core, "DisableTorchFunctionSubclass", nullcontext)()
 
 
+def _wrapped_text(tensor: Tensor, package: ModuleType) -> str | None:
+    """The text of a tensor inside of a function transform, which stands for another one."""
+    transforms = getattr(getattr(package, "_C", None), "transforms", None)
+    kind = "" if transforms is None else transforms.kind_of(tensor)
+    if transforms is None or not kind:
+        return None
+    level, value = transforms.level_of(tensor), transforms.value_of(tensor)
+    live = [number for number, _ in transforms.level_stack()]
+    if level not in live:
+        return repr(value)
+    fields = [f"lvl={live.index(level) + 1}"]
+    if kind == "vmap":
+        fields.append(f"bdim={transforms.batch_dim_of(tensor)}")
+    fields.append("value=\n" + textwrap.indent(repr(value), "    ") + "\n")
+    if kind == "jvp":
+        tangent = transforms.unpack_dual(tensor, level)[1]
+        if package.autograd.forward_ad.is_dual_level(level):
+            shown = "" if tangent is None else f", tangent={tangent}"
+            return repr(value)[:-1] + shown + ")"
+        if tangent is not None:
+            fields.append("tangent=\n" + textwrap.indent(repr(tangent), "    ") + "\n")
+    name = "BatchedTensor" if kind == "vmap" else "GradTrackingTensor"
+    return f"{name}({', '.join(fields)})"
+
+
 def _str(self: Tensor, *, tensor_contents: str | None = None) -> str:
     """Return the text of ``repr(self)``; ``tensor_contents``, if given, replaces its elements.
 
@@ -308,6 +334,9 @@ def _str(self: Tensor, *, tensor_contents: str | None = None) -> str:
         'tensor([[0, 0],\\n        [0, 0]], dtype=facula.int32)'
     """
     package = _package(self)
+    wrapped = _wrapped_text(self, package)
+    if wrapped is not None:
+        return wrapped
     # If nobody has imported nn, there are no parameters.
     parameter = getattr(sys.modules.get(f"{package.__name__}.nn.parameter"), "Parameter", None)
     plain = type(self) is package.Tensor or type(self) is parameter

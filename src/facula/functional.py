@@ -130,13 +130,26 @@ def norm(
 ) -> Any:
     """The p-norm of the elements, or along dimensions.
 
+    ``p`` is a number, ``'fro'`` (the root of the sum of squares) or ``'nuc'`` (the sum of the
+    singular values of matrices). See also ``linalg.vector_norm`` and ``linalg.matrix_norm``.
+
     Example::
 
         >>> facula.norm(facula.tensor([3., 4.]))
         tensor(5.)
     """
-    order = 2 if p in ("fro", None) else p
-    return _ops["_vector_norm"](input, order, dim, keepdim, dtype=dtype, out=out)
+    if _C._has_torch_function((input, out)):
+        given = {"p": p, "dim": dim, "keepdim": keepdim, "out": out, "dtype": dtype}
+        return _C._handle_torch_function(norm, (input, out), (input,), given)
+    dims = [dim] if isinstance(dim, int) else dim
+    if not isinstance(p, str):
+        order = 2.0 if p is None else p
+        return _ops["linalg.vector_norm"](input, order, dims, keepdim, dtype=dtype, out=out)
+    if p == "fro" and (dims is None or len(dims) <= 2):
+        return _ops["linalg.vector_norm"](input, 2.0, dims, keepdim, dtype=dtype, out=out)
+    if dims is None:
+        dims = list(range(input.dim()))
+    return _ops["linalg.matrix_norm"](input, p, dims, keepdim, dtype=dtype, out=out)
 
 
 def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> Any:
