@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import references_linalg_solve
 
 Array = np.ndarray
 
@@ -694,4 +695,5 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "repeat_interleave": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.each": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.positions": lambda repeats: np.repeat(np.arange(repeats.size), repeats),
+    **references_linalg_solve.REFERENCES,
 }

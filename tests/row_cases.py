@@ -53,6 +53,10 @@ USERS: dict[str, Callable[..., Any]] = {
 }
 
 
+# Rows that take their first argument for Hermitian and read half of it.
+HERMITIAN = {"linalg_cholesky", "linalg_cholesky_ex", "cholesky"}
+
+
 def _has_known_samples(row: Row) -> bool:
     try:
         generator_of(row)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import samples_indexing
+import samples_linalg_solve
 import samples_mathematics
 import samples_views
 from operands import DTYPES, LETTER, Operand, Sample, Source, dtypes_of
@@ -212,7 +213,7 @@ def reduction_samples(row: Row, source: Source) -> Iterator[Sample]:
 
 # ---- the registry
 
-_MODULES = (samples_mathematics, samples_views, samples_indexing)
+_MODULES = (samples_mathematics, samples_views, samples_indexing, samples_linalg_solve)
 BY_FAMILY = {
     "elementwise": Generator(elementwise_samples),
     "reduction": Generator(reduction_samples),
