@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import references_matrices
 
 Array = np.ndarray
 
@@ -686,7 +685,6 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "repeat_interleave": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.each": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.positions": lambda repeats: np.repeat(np.arange(repeats.size), repeats),
-    **references_matrices.BY_ROW,
 }
 
 # Every file references_<area>.py beside this one brings the references of its rows.

@@ -63,6 +63,10 @@ FUNCTIONS_OF_USERS: dict[str, Callable[..., Any]] = {
 HERMITIAN = {"linalg_eigh", "linalg_eigvalsh"}
 
 
+# Rows that take their first argument for Hermitian and read half of it.
+HERMITIAN = {"linalg_cholesky", "linalg_cholesky_ex", "cholesky"}
+
+
 def _has_known_samples(row: Row) -> bool:
     try:
         generator_of(row)

@@ -91,6 +91,7 @@ from facula.functional import (
     cartesian_prod,
     equal,
     histogramdd,
+    lu,
     meshgrid,
     nonzero,
     norm,

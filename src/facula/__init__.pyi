@@ -43,6 +43,7 @@ from facula.functional import broadcast_tensors as broadcast_tensors
 from facula.functional import cartesian_prod as cartesian_prod
 from facula.functional import equal as equal
 from facula.functional import histogramdd as histogramdd
+from facula.functional import lu as lu
 from facula.functional import meshgrid as meshgrid
 from facula.functional import norm as norm
 from facula.functional import split as split
