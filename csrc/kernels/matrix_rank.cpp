@@ -59,11 +59,10 @@ static Tolerances tolerances_of(const Tensor& a, std::optional<double> atol,
           number_like(a, rtol.value_or(absolute > 0 ? 0 : default_rtol(a)))};
 }
 
-// Which of the (..., k) values count as more than 0. `largest` is (..., 1).
+// Which of the (..., k) values count as more than 0. `largest` and the tolerances are (..., 1).
 static Tensor is_significant(const Tensor& values, const Tensor& largest, const Tensor& atol,
                              const Tensor& rtol) {
-  const Tensor least = op::maximum(op::unsqueeze(atol, -1), op::unsqueeze(rtol, -1) * largest);
-  return values > least;
+  return values > op::maximum(atol, rtol * largest);
 }
 
 // ---- rank
@@ -72,7 +71,9 @@ static Tensor rank_of(const Tensor& a, const Tolerances& tolerances, bool hermit
   const Tensor values = hermitian ? op::abs(op::linalg_eigvalsh(a)) : op::linalg_svdvals(a);
   if (values.size(-1) == 0) return op::zeros(batch_of(a), DType::Int64, std::nullopt, a.device());
   const Tensor largest = op::amax(values, Dims{-1}, true);
-  return op::sum_dim(is_significant(values, largest, tolerances.atol, tolerances.rtol), Dims{-1});
+  return op::sum_dim(is_significant(values, largest, op::unsqueeze(tolerances.atol, -1),
+                                    op::unsqueeze(tolerances.rtol, -1)),
+                     Dims{-1});
 }
 
 Tensor linalg_matrix_rank(const Tensor& self, const Tensor& atol, const Tensor& rtol,
@@ -96,7 +97,8 @@ Tensor linalg_matrix_rank_tol(const Tensor& self, const Tensor& tol, bool hermit
   return op::linalg_matrix_rank(self, tol, number_like(self, 0), hermitian);
 }
 
-// ---- pseudo-inverse
+// ---- pseudo-inverse; _pinv takes tolerances of shape (..., 1, 1), so that their batch dimensions
+// line up with those of the matrices
 
 static void check_pinv(const Tensor& a) {
   const DType real = to_real(a.dtype());
@@ -115,7 +117,8 @@ Tensor _pinv(const Tensor& self, const Tensor& atol, const Tensor& rtol, bool he
     return op::zeros(shape, self.dtype(), std::nullopt, self.device());
   }
   auto inverted = [&](const Tensor& values, const Tensor& sizes) {
-    const Tensor significant = is_significant(sizes, op::amax(sizes, Dims{-1}, true), atol, rtol);
+    const Tensor significant = is_significant(sizes, op::amax(sizes, Dims{-1}, true),
+                                              op::select(atol, -1, 0), op::select(rtol, -1, 0));
     return op::where(significant, op::reciprocal(values), 0);
   };
   if (hermitian) {
@@ -127,16 +130,19 @@ Tensor _pinv(const Tensor& self, const Tensor& atol, const Tensor& rtol, bool he
   return op::matmul(adjoint(vh) * op::unsqueeze(inverted(s, s), -2), adjoint(u));
 }
 
+static Tensor pinv_of(const Tensor& a, const Tolerances& t, bool hermitian) {
+  auto as_matrix = [](const Tensor& x) { return op::unsqueeze(op::unsqueeze(x, -1), -1); };
+  return op::_pinv(a, as_matrix(t.atol), as_matrix(t.rtol), hermitian);
+}
+
 Tensor linalg_pinv(const Tensor& self, const Tensor& atol, const Tensor& rtol, bool hermitian) {
   check_pinv(self);
-  const Tolerances t = tolerances_of(self, atol, rtol);
-  return op::_pinv(self, t.atol, t.rtol, hermitian);
+  return pinv_of(self, tolerances_of(self, atol, rtol), hermitian);
 }
 Tensor linalg_pinv_numbers(const Tensor& self, std::optional<double> atol,
                            std::optional<double> rtol, bool hermitian) {
   check_pinv(self);
-  const Tolerances t = tolerances_of(self, atol, rtol);
-  return op::_pinv(self, t.atol, t.rtol, hermitian);
+  return pinv_of(self, tolerances_of(self, atol, rtol), hermitian);
 }
 Tensor linalg_pinv_rcond_number(const Tensor& self, double rcond, bool hermitian) {
   return op::linalg_pinv_numbers(self, 0.0, rcond, hermitian);
