@@ -330,3 +330,60 @@ def test_levels_are_left_in_order_after_errors():
         vmap(lambda x: jvp(lambda x: grad(failing)(x), (x,), (x,)))(randn(3))
     assert_equal(vmap(lambda x: x * 2)(F.ones(2)), F.full((2,), 2.0))
     assert not F.ones(1).requires_grad
+
+
+# ---- what changes a tensor itself
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        lambda y: y.t_(),
+        lambda y: y.transpose_(0, 1),
+        lambda y: y.unsqueeze_(0),
+        lambda y: y.unsqueeze_(0).squeeze_(),
+        lambda y: y.squeeze_(),
+    ],
+    ids=["t_", "transpose_", "unsqueeze_", "squeeze_ again", "squeeze_"],
+)
+def test_geometry_changed_in_place(turn):
+    def function(x):
+        y = x.reshape(2, 2) * 1
+        turn(y)
+        weights = F.arange(1.0, 5.0, dtype=F.float64).reshape(y.shape)
+        return (y**2 * weights).sum()
+
+    x = randn(3, 4)
+    expected = F.stack([backward(function, row) for row in x])
+    assert_close(vmap(grad(function))(x), expected)
+    assert_close(grad(lambda x: vmap(function)(x).sum())(x), expected)
+    _, pushed = jvp(vmap(function), (x,), (x,))
+    assert_close(pushed, (expected * x).sum(1))
+    assert_close(vmap(lambda x: turn(x.reshape(2, 2) * 1) * 2)(x)[1], turn(x[1].reshape(2, 2) * 2))
+
+
+def test_data_may_not_be_exchanged():
+    def function(x):
+        y = x * 1
+        y.data = y.data * 2
+        return y.sum()
+
+    for run in (lambda: grad(function)(randn(3)), lambda: vmap(function)(randn(3, 2))):
+        with pytest.raises(RuntimeError):
+            run()
+
+
+def test_backward_inside_of_a_transform_is_refused():
+    w = randn(3).requires_grad_()
+
+    def function(x):
+        (x * w).sum().backward()
+        return x.sum()
+
+    for run in (lambda: grad(function)(randn(3)), lambda: vmap(function)(randn(2, 3))):
+        with pytest.raises(RuntimeError, match=r"backward\(\) called inside"):
+            run()
+    assert w.grad is None
+    with F.autograd.forward_ad.dual_level():
+        (w * 2).sum().backward()
+    assert_equal(w.grad, F.full((3,), 2.0, dtype=F.float64))

@@ -14,6 +14,7 @@
 #include "op/ops/views.h"
 #include "op/reduce.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula {
 
@@ -31,7 +32,14 @@ Tensor make_view(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t off
 void adopt_geometry(const Tensor& self, const Tensor& view, Rets& rets) {
   if (grad_enabled() && requires_grad(self) && is_leaf(self))
     runtime_error("a leaf Variable that requires grad is being used in an in-place operation.");
-  if (NodeRef fn = grad_fn_of(view)) set_history(self, fn.get(), view->autograd->output_nr);
+  const bool keeps_history = !view.is_wrapped() || view->wrapper->kind == LevelKind::Grad;
+  NodeRef fn = keeps_history ? grad_fn_of(view) : NodeRef();
+  if (fn) set_history(self, fn.get(), view->autograd->output_nr);
+  if (self.is_wrapped()) {  // inside of a transform it stands for the view of its value from now on
+    if (view.is_wrapped()) retain_wrapper(view->wrapper);
+    else self->keys &= uint8_t(~kKeyWrapped);
+    release_wrapper(std::exchange(self->wrapper, view->wrapper));
+  }
   self->offset = view.offset();
   self->set_geometry(view.sizes(), view.strides());
   rets.t[0] = self;

@@ -58,6 +58,10 @@ View view_of(const Tensor& t, PyObject* source, PyObject* offset, PyObject* size
     v.strides = Dims{1};
     return v;
   }
+  if (t.is_wrapped() || (is_tensor(source) && unwrap(source).is_wrapped()))
+    runtime_error(
+        "set_() is not possible with tensors inside of a function transform (vmap, grad, jvp ...). "
+        "Make a new tensor instead.");
   if (is_tensor(source)) {
     const Tensor& from = unwrap(source);
     if (from.dtype() != t.dtype())

@@ -182,6 +182,10 @@ int set_data(PyObject* o, PyObject* value, void*) {
         const Tensor& t = unwrap(o);
         const Tensor& v = unwrap(value);
         if (v.is(t)) return 0;
+        if (t.is_wrapped() || v.is_wrapped())
+          runtime_error(
+              "mutating directly with `.data` inside of a function transform (vmap, grad, jvp ...) "
+              "is not allowed. Use copy_() or make a new tensor.");
         if (requires_grad(t) && !is_differentiable_dtype(v.dtype()))
           runtime_error(
               "data set to a tensor that requires gradients must be floating point or complex "
@@ -543,6 +547,10 @@ PyObject* resize_(PyObject* o, PyObject* args, PyObject* kwargs) {
         runtime_error("Unsupported memory format: preserve_format has nothing to preserve here");
     }
     if (requires_grad(t)) runtime_error("cannot resize variables that require grad");
+    if (t.is_wrapped())
+      runtime_error(
+          "resize_() is not possible on a tensor inside of a function transform (vmap, grad, jvp "
+          "...). Make a new tensor instead.");
     PyObject* first = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : nullptr;
     PyObject* list = first && PySequence_Check(first) && !is_tensor(first) ? first : args;
     Ref sizes(check(PySequence_Tuple(list)));

@@ -81,6 +81,11 @@ def backward(
         >>> x.grad
         tensor(6.)
     """
+    if _C.transforms.current_level() and forward_ad.inside_of_transforms():
+        raise RuntimeError(
+            "backward() called inside of a function transform (vmap, grad, jvp ...). This is not "
+            "supported; use func.grad or func.vjp there, or call backward() outside of it."
+        )
     if grad_variables is not None:
         grad_tensors = grad_variables
     outputs = _tuple(tensors)

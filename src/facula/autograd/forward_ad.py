@@ -59,6 +59,11 @@ def is_dual_level(level: int) -> bool:
     return level in _entered.levels
 
 
+def inside_of_transforms() -> bool:
+    """Whether a level of ``facula.func`` is live; dual levels do not count."""
+    return any(level not in _entered.levels for level, _ in _transforms.level_stack())
+
+
 def enter_dual_level() -> int:
     """Enters a level for dual tensors and returns its number; :class:`dual_level` also leaves it.
 
