@@ -9,7 +9,7 @@
 
 namespace facula {
 
-static thread_local std::vector<Level> t_levels;
+static thread_local std::deque<Level> t_levels;  // references survive a push
 static std::atomic<uint32_t> g_next_level{1};
 
 void retain_wrapper(Wrapper* w) {
@@ -53,7 +53,7 @@ uint32_t pop_level() {
   return id;
 }
 
-const std::vector<Level>& live_levels() {
+const std::deque<Level>& live_levels() {
   return t_levels;
 }
 

@@ -1,6 +1,6 @@
 // Function transforms: the stack of levels and the tensors that stand for others inside of them.
 #pragma once
-#include <vector>
+#include <deque>
 
 #include "op/def.h"
 
@@ -34,7 +34,7 @@ struct Wrapper {
 uint32_t push_level(LevelKind kind, int64_t batch_size = 0,
                     Randomness randomness = Randomness::Error);
 uint32_t pop_level();  // 0 when there was none
-const std::vector<Level>& live_levels();
+const std::deque<Level>& live_levels();
 const Level* find_level(uint32_t id);  // null when it is over
 
 // The modes that hold for the tape and the forward derivatives of a level (0: plain tensors).
