@@ -362,10 +362,18 @@ def role(row: Row, arg: Arg) -> str:
     return "Size" if arg.type.startswith("int[]") and arg.name in ("size", "shape") else "None"
 
 
+def core(row: Row, arg: Arg) -> int:
+    """The dimensions of one of a batch, as ``batch="core 2 1"`` lists them for the tensors."""
+    if not row.batch.startswith("core ") or not arg.is_tensor:
+        return -1
+    tensors = [a.name for a in row.schema.args if a.is_tensor]
+    return int(row.batch.split()[1:][tensors.index(arg.name)])
+
+
 def batch_rule(row: Row) -> str:
     if row.batch:
-        name = row.batch.partition(":")[0]
-        return "batch::" + {"new dims": "dims"}.get(name, name)
+        name = row.batch.partition(":")[0].partition(" ")[0] if row.batch != "new dims" else "dims"
+        return "batch::" + name
     if draws(row):
         return "batch::random"
     return {"elementwise": "batch::elementwise", "reduction": "batch::reduction"}.get(
@@ -388,7 +396,7 @@ def record(row: Row, derivative: Derivative, index: int, names: set[str]) -> str
         out.append(
             f'    {{"{a.name}", ArgType::{TYPES[a.type][0]}, {str(a.optional or a.type == "Tensor?[]").lower()}, '
             f"{str(accepts_number(row, a)).lower()}, {str(a.keyword_only).lower()}, "
-            f"{str(a.default is not None).lower()}, {a.list_size}, ArgRole::{role(row, a)}, {boxed_default(a)}}},"
+            f"{str(a.default is not None).lower()}, {a.list_size}, ArgRole::{role(row, a)}, {core(row, a)}, {boxed_default(a)}}},"
         )
     out.append("};" if s.args else "    {}};")
     has_vjp = bool(derivative.grads)

@@ -148,6 +148,7 @@ def op(
        except for elementwise rows, whose ``grad`` formula is applied to the tangents.
     batch: how vmap runs a row that is no composite (elementwise rows and reductions need nothing).
        "leading": every Tensor argument may have further leading dimensions, which broadcast (linalg);
+       "core 2 1": likewise for matrices with vectors, whose batches must be equal;
        "dims": arguments that name dimensions (dim, dims, dim0 ...) are shifted by one, sizes get the
        batch size in front, and all Tensor arguments get the batch dimension in front;
        "new dims": likewise, with dims counted in the result, which has one more (unsqueeze);

@@ -53,14 +53,14 @@ _like("ones_like", "Tensor self", "Ones like another tensor.", ("", "tensor([1.,
 _like("full_like", "Tensor self, Scalar fill_value", "One value in the shape of another tensor.", (", 3", "tensor([3., 3.])"))
 
 
-def _method(name, args, doc, example):
-    _new(name, args, doc, example, method=True, function=False, out=False, batch="dims")
+def _method(name, args, doc, example, batch="dims"):
+    _new(name, args, doc, example, method=True, function=False, out=False, batch=batch)
 
 
 _method("new_empty", "Tensor self, int[] size", "Uninitialised memory with this tensor's dtype and device.",
         ">>> facula.ones(1).new_empty(2).shape\nfacula.Size([2])")
 _method("new_empty_strided", "Tensor self, int[] size, int[] stride", "Uninitialised memory with given strides.",
-        ">>> facula.ones(1).new_empty_strided((2,), (2,)).stride()\n(2,)")
+        ">>> facula.ones(1).new_empty_strided((2,), (2,)).stride()\n(2,)", batch="new_empty_strided")
 _method("new_zeros", "Tensor self, int[] size", "Zeros with this tensor's dtype and device.",
         ">>> facula.ones(1).new_zeros(2)\ntensor([0., 0.])")
 _method("new_ones", "Tensor self, int[] size", "Ones with this tensor's dtype and device.",

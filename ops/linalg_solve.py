@@ -13,8 +13,8 @@ def _linalg(schema, family, **row):
     op(schema, family, python=f"linalg.{public}", method=False, **row)
 
 
-def _factorise(schema, **row):
-    _linalg(schema, kernel(), batch="leading", **row)
+def _factorise(schema, batch="leading", **row):
+    _linalg(schema, kernel(), batch=batch, **row)
 
 
 _GRAD = dict(python="", out=False)
@@ -75,7 +75,7 @@ op("lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpa
            ">>> facula.lu_unpack(LU, pivots).P\ntensor([[0., 1.],\n        [1., 0.]])")
 op("_lu_order(Tensor pivots, int rows, bool inverse) -> Tensor", kernel(), batch="leading", **_GRAD)
 _factorise("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
-           grad=dict(LU="_lu_solve_grad(grad, LU, pivots, result, left, adjoint)",
+           batch="core 2 1 2", grad=dict(LU="_lu_solve_grad(grad, LU, pivots, result, left, adjoint)",
                      B="linalg_lu_solve(LU, pivots, grad, left, not adjoint)"), samples="lu_solve",
            doc="The solution of ``A @ X == B`` (``X @ A == B`` with ``left=False``) from the factors of ``A``; with\n"
                "``adjoint=True`` of the system with ``A.mH``.",
@@ -194,7 +194,7 @@ op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", kernel(), batch="leading",
    example=">>> facula.geqrf(facula.ones(3, 2)).tau.shape\nfacula.Size([2])")
 op("_refuse_derivative(Tensor grad, str name, str advice) -> Tensor", composite(), **_GRAD)
 _factorise("linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
-           grad=dict(input="_householder_grad_input(grad, input, tau)", tau="_householder_grad_tau(grad, input, tau)"),
+           batch="core 2 1", grad=dict(input="_householder_grad_input(grad, input, tau)", tau="_householder_grad_tau(grad, input, tau)"),
            samples="householder_product",
            doc="The first columns of the product of the reflectors ``I - tau[i] * outer(v, v.conj())``, where ``v`` is the\n"
                "``i``-th column of ``input`` with zeros above the diagonal and 1 on it.",
@@ -205,7 +205,7 @@ op("_householder_grad_tau(Tensor grad, Tensor input, Tensor tau) -> Tensor", com
 op("orgqr(Tensor self, Tensor input2) -> Tensor", composite(), samples="householder_product",
    doc="The same as :func:`facula.linalg.householder_product`.",
    example=">>> facula.orgqr(*facula.geqrf(facula.eye(2))).abs()\ntensor([[1., 0.],\n        [0., 1.]])")
-op("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", kernel(), batch="leading",
+op("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", kernel(), batch="core 2 1 2",
    grad=dict(self="_ormqr_grad_self(grad, self, input2, input3, left, transpose)",
              input2="_ormqr_grad_tau(grad, self, input2, input3, left, transpose)",
              input3="ormqr(self, input2, grad, left, not transpose)"), samples="ormqr",
@@ -230,7 +230,7 @@ _linalg("linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, 
         example=">>> facula.linalg.ldl_factor(facula.tensor([[2., 1.], [1., 2.]])).LD\n"
                 "tensor([[2.0000, 0.0000],\n        [0.5000, 1.5000]])")
 _factorise("linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
-           grad=dict(LD=f"_refuse_derivative(grad, 'linalg.ldl_solve', {_NO_LDL})",
+           batch="core 2 1 2", grad=dict(LD=f"_refuse_derivative(grad, 'linalg.ldl_solve', {_NO_LDL})",
                      B="_ldl_solve_grad(grad, LD, pivots, hermitian)"), samples="ldl_solve",
            doc="The solution of ``A @ X == B`` from what :func:`facula.linalg.ldl_factor` returns for ``A``.",
            example=">>> LD, pivots = facula.linalg.ldl_factor(facula.tensor([[2., 1.], [1., 2.]]))\n"

@@ -15,7 +15,7 @@ op("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", kern
        "left over hold ``fill_value``.",
    example=">>> facula.nonzero_static(facula.tensor([0, 5, 6]), size=3)\n"
            "tensor([[ 1],\n        [ 2],\n        [-1]])")
-op("fill(Tensor self, Tensor value) -> Tensor", elementwise(promote="First", check="one_value"),
+op("fill(Tensor self, Tensor value) -> Tensor", elementwise(promote="First", check="one_value"), batch="fill_value",
    f="b", grad=dict(self="zeros_like(grad)", value="grad"), method=False, inplace=False, out=False,
    samples="fill", doc="One value in the shape and dtype of another tensor.",
    example=">>> facula.fill(facula.zeros(2), 3)\ntensor([3., 3.])")

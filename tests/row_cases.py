@@ -60,11 +60,7 @@ FUNCTIONS_OF_USERS: dict[str, Callable[..., Any]] = {
 
 
 # Rows that take their first argument for Hermitian and read half of it.
-HERMITIAN = {"linalg_eigh", "linalg_eigvalsh"}
-
-
-# Rows that take their first argument for Hermitian and read half of it.
-HERMITIAN = {"linalg_cholesky", "linalg_cholesky_ex", "cholesky"}
+HERMITIAN = {"linalg_eigh", "linalg_eigvalsh", "linalg_cholesky", "linalg_cholesky_ex", "cholesky"}
 
 
 def _has_known_samples(row: Row) -> bool:

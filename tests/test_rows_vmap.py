@@ -44,7 +44,9 @@ class Place:
 
 
 # What they see in memory changes when the batch is not the first dimension.
-LAYOUT_BOUND = {"as_strided", "view_as_complex"}
+LAYOUT_BOUND = {"as_strided", "as_strided_scatter", "view_as_complex"}
+# Their matrices must stay positive definite: multiples, not other orders of the values.
+POSITIVE_DEFINITE = {"linalg_cholesky", "cholesky"}
 
 
 def draws(row):
@@ -57,7 +59,7 @@ def few_samples(row, dtype, at_most):
     return spread(small, at_most, f"{row_id(row)}:{dtype}:vmap")
 
 
-def variants(operand, rows):
+def variants(row, operand):
     """SIZE tensors like the operand's, with its values in other orders."""
     flat = operand.values.reshape(-1)
     same = operand.role != "data" or flat.size == 0
@@ -67,7 +69,9 @@ def variants(operand, rows):
             operand
             if same
             else Operand(
-                flat[[(i + k) % flat.size for i in range(flat.size)]].reshape(operand.shape),
+                operand.values * (k + 1)
+                if row_id(row) in POSITIVE_DEFINITE
+                else flat[[(i + k) % flat.size for i in range(flat.size)]].reshape(operand.shape),
                 operand.dtype,
                 operand.strides,
                 operand.offset,
@@ -88,7 +92,7 @@ def batches(row, sample, which, dim):
     def convert(operand: Operand):
         if not which(next(counter)) or (brackets and operand.role == "mask"):
             return operand.tensor(F)
-        each = variants(operand, SIZE)
+        each = variants(row, operand)
         at = dim % (each[0].dim() + 1)
         made.append(Batch(each, F.stack(each, at), at))
         return Place(len(made) - 1)

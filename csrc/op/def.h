@@ -43,6 +43,7 @@ struct ArgDef {
   bool has_default;
   uint8_t list_size;  // int[1]: a single int is accepted as a list
   ArgRole role;
+  int8_t core;  // of a tensor, for the rule "core": how many dimensions one of a batch has
   Value value;  // the default
 };
 

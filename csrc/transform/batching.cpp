@@ -55,7 +55,10 @@ void run(const OpDef& op, const Value* values, Rets& rets, uint32_t level) {
 }
 
 void deliver(Rets& rets, int i, const Tensor& value, uint32_t level) {
-  rets.t[i] = value.defined() ? wrap_batched(value, level) : value;
+  // A result that is the same for all (the empty q of qr in mode "r") comes without the batch.
+  const bool lacks = value.defined() && (value.dim() == 0 || value.size(0) != batch_size(level));
+  if (lacks) rets.t[i] = wrap_batched(in_front(value, level), level);
+  else rets.t[i] = value.defined() ? wrap_batched(value, level) : value;
 }
 
 void deliver(Rets& rets, const Tensor& value, uint32_t level) {

@@ -78,10 +78,19 @@ void run_on(const OpDef& op, const Value* args, Tangents& out) {
   for (int i = 0; i < op.ret_count; ++i) out.t[i] = rets.t[i];
 }
 
+// Whether a view exists depends on strides, so a tangent gets those of its primal first.
+Tensor laid_out_like(const Tensor& primal, const Tensor& tangent) {
+  if (same(primal.strides(), tangent.strides()) || !same(primal.sizes(), tangent.sizes()) ||
+      !non_overlapping_and_dense(primal.sizes(), primal.strides()))
+    return tangent;
+  return op::zeros_like(primal) + tangent;  // laid out like the first operand
+}
+
 Tangents linear(const OpDef& op, const Value* primals, const std::vector<Slot>& slots) {
   Tangents out;
-  Arguments args = replaced(op, primals, slots, [](const Slot& s) {
-    return s.tangent.defined() ? s.tangent : zeros_for(s.primal);
+  Arguments args = replaced(op, primals, slots, [&](const Slot& s) {
+    Tensor t = s.tangent.defined() ? s.tangent : zeros_for(s.primal);
+    return op.flags & kOpView ? laid_out_like(s.primal, t) : t;
   });
   run_on(op, args.data(), out);
   return out;

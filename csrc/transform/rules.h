@@ -13,6 +13,7 @@ FACULA_BATCH_RULE(reduction);
 FACULA_BATCH_RULE(all);      // a reduction over everything, by its overload with a dim
 FACULA_BATCH_RULE(dims);     // dims are shifted, sizes get the batch in front
 FACULA_BATCH_RULE(leading);  // further leading dimensions are welcome and broadcast
+FACULA_BATCH_RULE(core);     // leading dimensions in front of so many of each argument, all equal
 FACULA_BATCH_RULE(loop);     // one call for each element
 FACULA_BATCH_RULE(dynamic);  // refused: the result's shape depends on the data
 // single operators
@@ -26,6 +27,8 @@ FACULA_BATCH_RULE(unfold);
 FACULA_BATCH_RULE(copy);
 FACULA_BATCH_RULE(fill);
 FACULA_BATCH_RULE(clone);
+FACULA_BATCH_RULE(fill_value);
+FACULA_BATCH_RULE(new_empty_strided);
 FACULA_BATCH_RULE(mm);
 FACULA_BATCH_RULE(mv);
 FACULA_BATCH_RULE(dot);

@@ -166,6 +166,27 @@ void leading(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   run(op, values.data(), rets, level);
 }
 
+void core(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  Dims batch;  // what the arguments have in front of their cores, broadcast
+  for (int i = 0; i < op.arg_count; ++i)
+    if (args[i].is_tensor() && args[i].tensor().dim() >= op.args[i].core)
+      batch = broadcast_shapes(
+          batch, args[i].tensor().sizes().first(size_t(args[i].tensor().dim() - op.args[i].core)));
+  Arguments values(op, args);
+  for (int i = 0; i < op.arg_count; ++i) {
+    if (!args[i].is_tensor()) continue;
+    const Tensor& t = args[i].tensor();
+    if (t.dim() < op.args[i].core)
+      runtime_error("argument '", op.args[i].name, "' must have at least ", int(op.args[i].core),
+                    " dimensions, but has shape ", t.sizes());
+    Dims sizes(batch);
+    sizes.insert(0, batch_size(level));
+    for (int64_t s : t.sizes().last(size_t(op.args[i].core))) sizes.push_back(s);
+    values.set(values[i], op::expand(aligned(t, level, int64_t(sizes.size()) - 1), sizes));
+  }
+  run(op, values.data(), rets, level);
+}
+
 // ---- one at a time
 
 void loop(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {

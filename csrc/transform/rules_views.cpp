@@ -105,6 +105,28 @@ void fill(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   op::copy_(value, aligned(args[1].tensor(), level, args[0].tensor().dim()));
 }
 
+void fill_value(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  const Tensor& self = args[0].tensor();
+  if (!is_batched(args[1], level)) return elementwise(op, args, rets, level);
+  const Tensor value = aligned(args[1].tensor(), level, self.dim());
+  const Tensor target = in_front(self, level);
+  deliver(rets, op::clone(op::expand(op::_to_copy(value, self.dtype()), target.sizes())), level);
+}
+
+void new_empty_strided(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  Arguments values(op, args);
+  Dims size(args[1].ints()), stride(args[2].ints());
+  int64_t span = 1;  // of one element's memory
+  for (size_t d = 0; d < size.size() && d < stride.size(); ++d)
+    span += std::max<int64_t>(size[d] - 1, 0) * stride[d];
+  size.insert(0, batch_size(level));
+  stride.insert(0, span);
+  values.set(values[0], value_of(args[0].tensor(), level));
+  values.set(values[1], std::move(size));
+  values.set(values[2], std::move(stride));
+  run(op, values.data(), rets, level);
+}
+
 void trace(const OpDef&, const Value* args, Rets& rets, uint32_t level) {
   deliver(rets, op::sum_dim(op::diagonal(in_front(args[0].tensor(), level), 0, 1, 2), Dims{-1}),
           level);
