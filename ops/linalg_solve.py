@@ -45,8 +45,8 @@ op("_cholesky_solve_grad(Tensor grad, Tensor result_in, Tensor L, bool upper) ->
 op("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", kernel(), batch="leading",
    grad="_cholesky_inverse_grad(grad, result, self, upper)", samples="cholesky_inverse",
    doc="The inverse of a matrix from its Cholesky factor ``self``.",
-   example=">>> facula.cholesky_inverse(facula.tensor([[2., 0.], [0., 4.]]))\n"
-           "tensor([[0.2500, 0.0000],\n        [0.0000, 0.0625]])")
+   example=">>> facula.cholesky_inverse(facula.tensor([[2., 0.], [2., 1.]]))\n"
+           "tensor([[ 1.2500, -1.0000],\n        [-1.0000,  1.0000]])")
 op("_cholesky_inverse_grad(Tensor grad, Tensor result_in, Tensor L, bool upper) -> Tensor", composite(), **_GRAD)
 
 # ---- LU
@@ -59,15 +59,17 @@ op("_lu_factor_grad(Tensor grad, Tensor LU, Tensor pivots) -> Tensor", composite
 _linalg("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", composite(), samples="lu_factor",
         doc="The factors of ``A == P @ L @ U`` in one matrix (``L`` below the diagonal, its unit diagonal left out) and\n"
             "the rows that were exchanged, 1-based. A zero on the diagonal of ``U`` raises.",
-        example=">>> facula.linalg.lu_factor(facula.tensor([[1., 2.], [2., 8.]]))\n"
-                "facula.return_types.linalg_lu_factor(\nLU=tensor([[ 2.0000,  8.0000],\n        [ 0.5000, -2.0000]]),\n"
-                "pivots=tensor([2, 2], dtype=facula.int32))")
+        example=">>> LU, pivots = facula.linalg.lu_factor(facula.tensor([[1., 2.], [2., 8.]]))\n"
+                ">>> LU\ntensor([[ 2.0000,  8.0000],\n        [ 0.5000, -2.0000]])\n"
+                ">>> pivots\ntensor([2, 2], dtype=facula.int32)")
 _linalg("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", composite(), samples="lu_factor",
+        nondifferentiable=("P",),
         doc="A permutation ``P``, a unit lower triangular ``L`` and an upper triangular ``U`` with ``A == P @ L @ U``.",
         example=">>> P, L, U = facula.linalg.lu(facula.tensor([[1., 2.], [2., 8.]]))\n"
                 ">>> P @ L @ U\ntensor([[1., 2.],\n        [2., 8.]])")
 op("lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
    "-> (Tensor P, Tensor L, Tensor U)", composite(), method=False, samples="lu_unpack",
+   nondifferentiable=("P",),
    doc="``P``, ``L`` and ``U`` from what :func:`facula.linalg.lu_factor` returns; those not asked for are empty.",
    example=">>> LU, pivots = facula.linalg.lu_factor(facula.tensor([[1., 2.], [2., 8.]]))\n"
            ">>> facula.lu_unpack(LU, pivots).P\ntensor([[0., 1.],\n        [1., 0.]])")
@@ -135,10 +137,10 @@ op("_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", kernel(
 op("_det_grad(Tensor grad, Tensor A, Tensor result_in, Tensor LU, Tensor pivots) -> Tensor", composite(), **_GRAD)
 _linalg("linalg_det(Tensor A) -> Tensor", composite(), samples="determinant",
         doc="The determinant of a square matrix. Its gradient is that of a polynomial: it exists for singular matrices.",
-        example=">>> facula.linalg.det(facula.tensor([[1., 2.], [3., 4.]]))\ntensor(-2.)")
+        example=">>> facula.linalg.det(facula.tensor([[2., 1.], [4., 4.]]))\ntensor(4.)")
 op("det(Tensor self) -> Tensor", composite(kernel="linalg_det"), samples="determinant",
    doc="The same as :func:`facula.linalg.det`.",
-   example=">>> facula.det(facula.tensor([[1., 2.], [3., 4.]]))\ntensor(-2.)")
+   example=">>> facula.det(facula.tensor([[2., 1.], [4., 4.]]))\ntensor(4.)")
 op("_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", kernel(), batch="leading",
    grad=dict(A="_slogdet_grad(grad_sign, grad_logabsdet, A, sign, LU, pivots)"), nondifferentiable=("LU", "pivots"), **_GRAD)
 op("_slogdet_grad(Tensor grad_of_sign, Tensor grad_of_logabsdet, Tensor A, Tensor sign, Tensor LU, Tensor pivots) -> Tensor",
@@ -247,10 +249,11 @@ op("_lstsq_grad_B(Tensor grad_of_solution, Tensor grad_of_residuals, Tensor A, T
    composite(), **_GRAD)
 _linalg("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
         "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)", composite(), samples="lstsq",
+        nondifferentiable=("rank", "singular_values"),
         doc="The ``X`` that makes ``norm(self @ X - b)`` least, and the smallest of several. ``driver`` is LAPACK's:\n"
             "``'gels'`` (QR, for matrices of full rank), ``'gelsy'`` (QR with pivots, the default), ``'gelsd'`` and\n"
             "``'gelss'`` (singular values). Singular values below ``rcond`` times the largest count as zero.\n"
             "``residuals`` are the squared norms of the columns of ``self @ X - b``; they are empty for ``'gelsy'``, for\n"
             "systems that are not overdetermined, and for matrices without full rank.",
         example=">>> A = facula.tensor([[1., 0.], [1., 1.], [1., 2.]])\n"
-                ">>> facula.linalg.lstsq(A, facula.tensor([[1.], [2.], [3.]])).solution\ntensor([[1.0000],\n        [1.0000]])")
+                ">>> facula.linalg.lstsq(A, facula.tensor([[1.], [2.], [3.]])).rank\ntensor(2)")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import references_linalg_solve
 import references_matrices
 
 Array = np.ndarray
@@ -683,5 +684,6 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "repeat_interleave": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.each": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.positions": lambda repeats: np.repeat(np.arange(repeats.size), repeats),
+    **references_linalg_solve.REFERENCES,
     **references_matrices.BY_ROW,
 }

@@ -59,7 +59,10 @@ FUNCTIONS_OF_USERS: dict[str, Callable[..., Any]] = {
 
 
 # Rows that take their first argument for Hermitian and read half of it.
-HERMITIAN = {"linalg_eigh", "linalg_eigvalsh"}
+HERMITIAN = {
+    *("linalg_cholesky", "linalg_cholesky_ex", "cholesky"),
+    *("linalg_eigh", "linalg_eigvalsh"),
+}
 
 
 def _has_known_samples(row: Row) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 import samples_indexing
 import samples_linalg_norms
 import samples_linalg_products
+import samples_linalg_solve
 import samples_linalg_spectral
 import samples_mathematics
 import samples_views
@@ -221,6 +222,7 @@ _MODULES = (
     samples_indexing,
     samples_linalg_products,
     samples_linalg_norms,
+    samples_linalg_solve,
     samples_linalg_spectral,
 )
 BY_FAMILY = {

@@ -143,7 +143,10 @@ int factor_cholesky(char uplo, int n, T* a, int lda) {
   if (n == 0) return 0;
   if (uplo == 'L' && n <= kSmallMatrix)
     return detail::with_size(n, [&]<int N> { return detail::small_potrf_lower<N>(a, lda); });
-  return lapack::potrf(uplo, n, a, lda);
+  const int info = lapack::potrf(uplo, n, a, lda);
+  for (int i = 0; info == 0 && i < n; ++i)  // OpenBLAS lets NaN pass
+    if (!(detail::real_part(a[i + int64_t(i) * lda]) > 0)) return i + 1;
+  return info;
 }
 
 }  // namespace facula

@@ -82,6 +82,7 @@ Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B,
         "pivots should be a Tensor of scalar type facula.int32, as ldl_factor returns it, "
         "but got ",
         pivots.dtype());
+  if (pivots.device() != LD.device()) device_error(LD.device(), pivots.device());
   const int64_t size = LD.size(-1);
   if (pivots.dim() == 0 || pivots.size(-1) != size)
     runtime_error("expected pivots of shape [..., ", size, "], one for each row of LD, but got ",

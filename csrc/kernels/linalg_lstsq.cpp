@@ -153,11 +153,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _linalg_lstsq(const Tensor& A, const 
         copy_to_columns(a.data(), std::max<int64_t>(m, 1), in, i);
         copy_to_columns(b, ld, rhs, i);
         for (int64_t j = 0; j < k; ++j) std::fill(b + j * ld + m, b + (j + 1) * ld, T(0));
-        infos[i] = solver.run(a.data(), b, spare.data(), scratch);
-        ranks[i] = driver == Driver::Gels ? least : solver.rank();
-        if (least == 0) {  // LAPACK returns without touching anything
-          for (int64_t j = 0; j < k; ++j) std::fill(b + j * ld, b + j * ld + n, T(0));
+        if (least == 0) {  // nothing to solve, nothing to converge
+          infos[i] = 0;
           ranks[i] = 0;
+        } else {
+          infos[i] = solver.run(a.data(), b, spare.data(), scratch);
+          ranks[i] = driver == Driver::Gels ? least : solver.rank();
         }
         std::copy_n(spare.data(), value_count, singular + i * value_count);
         for (int64_t j = 0; j < norm_count; ++j)
@@ -197,7 +198,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, cons
   auto [solution, residuals, rank, values] = op::_linalg_lstsq(self, B, rcond, driver_name);
   if (extra) solution = op::squeeze_dim(solution, Dims{-1});
   // Results that a driver does not give are empty vectors, whatever the batch.
-  if (residuals.size(-1) == 0) residuals = op::new_empty(residuals, Dims{0});
+  if (residuals.size(-1) == 0) residuals = op::reshape(residuals, Dims{0});
+  for (int64_t d = 0; d < rank.dim(); ++d) {  // one for each matrix, not for each solution
+    if (self.size(d) != 1) continue;
+    rank = op::narrow(rank, d, 0, 1);
+    values = op::narrow(values, d, 0, 1);
+  }
   if (driver == Driver::Gels) rank = op::new_empty(rank, Dims{0});
   if (!gives_singular_values(driver)) values = op::new_empty(values, Dims{0});
   return {solution, residuals, rank, values};

@@ -57,7 +57,8 @@ void check_pivots(const int* pivots, int64_t count, int n) {
                     " is ", pivots[i], ". Did you properly pass the result of lu_factor?");
 }
 
-void require_pivots(const Tensor& pivots, const char* name, int64_t count) {
+void require_pivots(const Tensor& pivots, const char* name, const Tensor& lu, int64_t count) {
+  if (pivots.device() != lu.device()) device_error(lu.device(), pivots.device());
   if (pivots.dtype() != DType::Int32)
     runtime_error(name,
                   " should be a Tensor of scalar type facula.int32, as lu_factor returns it, "
@@ -178,7 +179,7 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor
   require_matrix(LU_data, "LU_data");
   const int64_t m = LU_data.size(-2), k = std::min(m, LU_data.size(-1));
   if (unpack_pivots) {
-    require_pivots(LU_pivots, "LU_pivots", k);
+    require_pivots(LU_pivots, "LU_pivots", LU_data, k);
     if (!same(batch_of(LU_data), LU_pivots.sizes().first(size_t(LU_pivots.dim() - 1))))
       runtime_error("LU_data of shape ", LU_data.sizes(), " and LU_pivots of shape ",
                     LU_pivots.sizes(), " must have the same batch dimensions");
@@ -222,7 +223,7 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
                        bool adjoint) {
   require_lapack_dtype(LU, "LU");
   require_system(LU, "LU", B, "B", left);
-  require_pivots(pivots, "pivots", LU.size(-1));
+  require_pivots(pivots, "pivots", LU, LU.size(-1));
   const IntSpan pivot_batch = pivots.sizes().first(size_t(pivots.dim() - 1));
   if (!is_expandable(pivot_batch, batch_of(LU)) && !is_expandable(batch_of(LU), pivot_batch))
     runtime_error("LU of shape ", LU.sizes(), " and pivots of shape ", pivots.sizes(),

@@ -43,12 +43,16 @@ static std::tuple<Tensor, Tensor> solve_any(const Tensor& A, const Tensor& B, bo
   require_matrix(A, "A");
   const bool vector = is_vector(A, B);
   if (vector && !left)
-    runtime_error(
-        "Vector broadcasting of the left hand side is not supported for left=False. In "
-        "this case linalg.solve is equivalent to B / A.squeeze(-1)");
+    runtime_error("with left=False, B must be a matrix or a batch of matrices, but its shape ",
+                  B.sizes(), " is that of vectors for A of shape ", A.sizes(),
+                  "; x A = b is solved by linalg.solve(A.mT, b)");
   auto [x, lu, pivots, info] =
       op::_linalg_solve_ex(A, vector ? op::unsqueeze(B, -1) : B, left, check_errors);
-  return {vector ? op::squeeze_dim(x, Dims{-1}) : x, info};
+  if (!vector) return {x, info};
+  x = op::squeeze_dim(x, Dims{-1});
+  if (x.dim() > 1)  // PyTorch lays a batch of vectors out like a matrix
+    x = transposed(op::clone(transposed(x), MemoryFormat::Contiguous));
+  return {x, info};
 }
 
 std::tuple<Tensor, Tensor> linalg_solve_ex(const Tensor& A, const Tensor& B, bool left,
@@ -208,7 +212,8 @@ Tensor linalg_matrix_power(const Tensor& self, int64_t n) {
   require_square(self, "A");
   if (n == 0) {
     Tensor eye = op::eye(self.size(-1), self.dtype(), std::nullopt, self.device());
-    return op::clone(op::expand(eye, self.sizes()), MemoryFormat::Contiguous);
+    // A constant, but one with a (zero) derivative by self.
+    return op::copy_(op::clone(self, MemoryFormat::Contiguous), eye);
   }
   if (n == 1) return op::clone(self);
   if (n == -1) return op::linalg_inv(self);

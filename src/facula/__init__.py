@@ -83,6 +83,7 @@ from facula.functional import (
     broadcast_shapes,
     broadcast_tensors,
     equal,
+    lu,
     meshgrid,
     nonzero,
     norm,

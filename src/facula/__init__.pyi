@@ -37,6 +37,7 @@ from facula.functional import allclose as allclose
 from facula.functional import broadcast_shapes as broadcast_shapes
 from facula.functional import broadcast_tensors as broadcast_tensors
 from facula.functional import equal as equal
+from facula.functional import lu as lu
 from facula.functional import meshgrid as meshgrid
 from facula.functional import norm as norm
 from facula.functional import split as split

@@ -113,6 +113,20 @@ def split(self, split_size, dim=0):  # type: ignore[no-untyped-def]
 
 
 @_method
+def lu(self, pivot=True, get_infos=False):  # type: ignore[no-untyped-def]
+    """The LU factors and pivots; see ``facula.lu``.
+
+    Example::
+
+        >>> facula.tensor([[1., 2.], [2., 8.]]).lu()[1]
+        tensor([2, 2], dtype=facula.int32)
+    """
+    import facula
+
+    return facula.lu(self, pivot, get_infos)
+
+
+@_method
 def norm(self, p="fro", dim=None, keepdim=False, dtype=None):  # type: ignore[no-untyped-def]
     """The p-norm of the elements, or along dimensions.
 

@@ -15,6 +15,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "equal",
+    "lu",
     "meshgrid",
     "norm",
     "split",
@@ -113,6 +114,29 @@ def allclose(
         True
     """
     return bool(_ops["isclose"](input, other, rtol, atol, equal_nan).all())
+
+
+def lu(
+    A: Any,
+    pivot: bool = True,
+    get_infos: bool = False,
+    out: tuple[Any, ...] | list[Any] | None = None,
+) -> Any:
+    """The LU factors and pivots, with ``get_infos=True`` also where a factor ``U`` has a zero.
+
+    New code uses :func:`facula.linalg.lu_factor` and :func:`facula.linalg.lu_factor_ex`.
+
+    Example::
+
+        >>> facula.lu(facula.tensor([[1., 2.], [2., 8.]]))[1]
+        tensor([2, 2], dtype=facula.int32)
+    """
+    if _C._has_torch_function((A, out)):
+        given = {"pivot": pivot, "get_infos": get_infos, "out": out}
+        return _C._handle_torch_function(lu, (A, out), (A,), given)
+    if get_infos:
+        return _ops["linalg.lu_factor_ex"](A, pivot=pivot, out=out)
+    return tuple(_ops["linalg.lu_factor"](A, pivot=pivot, out=out))
 
 
 def norm(
