@@ -23,6 +23,7 @@ def cpp_default(arg: Arg) -> str:
             "MemoryFormat?": "MemoryFormat::None",
             "Generator?": "nullptr",
             "str?": '""',
+            "float[]?": "std::span<const double>()",
         }.get(arg.type, "std::nullopt")
     if isinstance(d, bool):
         return "true" if d else "false"
@@ -345,9 +346,10 @@ def reduce_record(row: Row) -> str:
 
 def accepts_number(row: Row, arg: Arg) -> bool:
     """Whether Python may pass a number for the tensor. ``exp(3)`` is a mistake more often than not."""
-    return arg.operand and (
-        not row.is_elementwise or arg.name != "self" or row.family.options.get("numbers", False)
-    )
+    if not arg.operand or not row.is_elementwise:
+        return arg.operand
+    numbers = row.family.options.get("numbers")
+    return arg.name != "self" if numbers is None else bool(numbers)
 
 
 DIM_NAMES = {"dim", "dims", "dim0", "dim1", "dim2", "dimension", "start_dim", "end_dim"}

@@ -7,13 +7,13 @@ the row's arguments in their order.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import references_linalg_solve
-import references_matrices
 
 Array = np.ndarray
 
@@ -582,6 +582,7 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "cumprod": lambda a, dim: np.cumprod(a, dim).reshape(a.shape),
     "take_along_dim": _take_along_dim,
     "conj": lambda a: np.conj(a).astype(a.dtype),
+    "conj_physical": lambda a: np.conj(a).astype(a.dtype),
     "polar": lambda size, angle: size * np.exp(1j * angle),
     "view_as_real": lambda a: np.stack([a.real, a.imag], -1),
     "view_as_complex": lambda a: a[..., 0] + 1j * a[..., 1],
@@ -684,6 +685,8 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "repeat_interleave": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.each": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.positions": lambda repeats: np.repeat(np.arange(repeats.size), repeats),
-    **references_linalg_solve.REFERENCES,
-    **references_matrices.BY_ROW,
 }
+
+# Every file references_<area>.py beside this one brings the references of its rows.
+for _path in sorted(Path(__file__).parent.glob("references_*.py")):
+    BY_ROW |= importlib.import_module(_path.stem).BY_ROW

@@ -253,7 +253,7 @@ def _lstsq(a, b, rcond=None, *, driver=None):
     )
 
 
-REFERENCES: dict[str, Callable[..., Any]] = {
+BY_ROW: dict[str, Callable[..., Any]] = {
     "linalg_cholesky": cholesky,
     "cholesky": cholesky,
     "linalg_cholesky_ex": lambda a, *, upper=False: (cholesky(a, upper), _no_info(a)),

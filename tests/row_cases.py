@@ -48,6 +48,7 @@ USERS: dict[str, Callable[..., Any]] = {
     "slice": _sliced,
     "_split": lambda self, split_size, dim=0: self.split(split_size, dim),
     "alias": lambda self: self.view_as(self),
+    "_conj": lambda self: self.conj(),
 }
 # The same for rows that users reach through a function of the package.
 FUNCTIONS_OF_USERS: dict[str, Callable[..., Any]] = {
@@ -181,10 +182,9 @@ def _is_limit_of_pytorch(error: BaseException) -> bool:
 
 def to_array(tensor: Any) -> np.ndarray:
     """The values; floats as float64 and complex numbers as complex128."""
-    tensor = tensor.detach()
+    # Conjugates and negatives are lazy, and in PyTorch also zeros, which NumPy cannot see.
+    tensor = tensor.detach().resolve_conj().resolve_neg()
     if type(tensor).__module__.startswith("torch"):
-        # PyTorch conjugates, negates and even zeroes lazily, which NumPy cannot see.
-        tensor = tensor.resolve_conj().resolve_neg()
         tensor = torch_zeros(tensor) if tensor._is_zerotensor() else tensor
     if tensor.is_complex():
         return tensor.to(tensor_type(tensor, "complex128")).numpy()
@@ -430,4 +430,4 @@ def expected_dtype(row: Row, sample: Sample, reference: np.ndarray) -> str:
         return "int64" if unsigned else reference.dtype.name
     if kind == "f":
         return REAL_OF.get(common, common if LETTER[common] == "f" else "float32")
-    return common if LETTER[common] == "c" else COMPLEX_OF[common]
+    return common if LETTER[common] == "c" else COMPLEX_OF.get(common, "complex64")

@@ -94,11 +94,10 @@ def test_floating_point_row_has_a_derivative(row):
 @pytest.mark.parametrize("row", row_cases(ROWS))
 def test_row_can_be_batched(row):
     """Families and composites bring their rule; a primitive names it, a loop says why."""
-    if row.family.name in ("kernel", "view") and not any(
-        a.type == "Generator?" for a in row.schema.args
-    ):
-        if any(a.is_tensor for a in row.schema.args):
-            assert row.batch, "a primitive needs batch="
+    draws = any(a.type == "Generator?" for a in row.schema.args)
+    takes_tensors = any(a.is_tensor for a in row.schema.args)
+    if row.family.name in ("kernel", "view") and takes_tensors and not draws:
+        assert row.batch, "a primitive needs batch="
     if row.batch.startswith("loop"):
         assert len(row.batch.partition(":")[2].split()) > 3, "a loop needs a reason"
 

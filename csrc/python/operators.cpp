@@ -100,16 +100,21 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
   ParseArena arena;
   Parsed parsed;
   const Overload* chosen = nullptr;
-  for (int pass = self->count > 1 ? 0 : 1; pass < 2 && !chosen; ++pass) {
-    arena.tensors_as_numbers = pass == 1;
-    for (int i = 0; i < self->count && !chosen; ++i) {
-      const Overload& o = self->overloads[i];
-      if (i || pass) arena.reset();
-      parsed.out = nullptr;
-      if (parse_arguments(*o.op, o.variants & kPyOut && !self->in_place, args, count, names, arena,
-                          parsed, nullptr))
-        chosen = &o;
+  try {
+    for (int pass = self->count > 1 ? 0 : 1; pass < 2 && !chosen; ++pass) {
+      arena.tensors_as_numbers = pass == 1;
+      for (int i = 0; i < self->count && !chosen; ++i) {
+        const Overload& o = self->overloads[i];
+        if (i || pass) arena.reset();
+        parsed.out = nullptr;
+        if (parse_arguments(*o.op, o.variants & kPyOut && !self->in_place, args, count, names,
+                            arena, parsed, nullptr))
+          chosen = &o;
+      }
     }
+  } catch (Error& e) {
+    e.name_operator(self->name);
+    throw;
   }
   if (!chosen) raise_misfit(self, args, count, names);
   const OpDef& op = *chosen->op;

@@ -136,6 +136,7 @@ bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
       return true;
     case ArgType::Layout:
       if (!is_layout(o)) return false;
+      require_strided(o);
       out = Value();
       return true;
     case ArgType::Generator:

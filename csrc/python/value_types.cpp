@@ -195,7 +195,8 @@ PyType_Spec format_spec = {"facula.memory_format", sizeof(PyNamed), 0,
 PyType_Slot layout_slots[] = {
     {Py_tp_repr, (void*)named_repr},
     {Py_tp_methods, named_methods},
-    {Py_tp_doc, (void*)"How a tensor's elements are kept; always ``facula.strided``."},
+    {Py_tp_doc, (void*)"How a tensor's elements are kept: always ``facula.strided``; "
+                       "the others can be named, but no tensor has them."},
     {}};
 PyType_Spec layout_spec = {"facula.layout", sizeof(PyNamed), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, layout_slots};
@@ -304,7 +305,9 @@ void init_value_types(PyObject* module) {
   const char* names[] = {"contiguous_format", "preserve_format", "channels_last",
                          "channels_last_3d"};
   for (int i = 0; i < 4; ++i) add(names[i], formats[i] = make_named(format_type, i, names[i]));
-  add("strided", make_named(layout_type, 0, "strided"));
+  const char* layouts[] = {"strided",    "sparse_coo", "sparse_csr",
+                           "sparse_csc", "sparse_bsr", "sparse_bsc"};
+  for (int i = 0; i < 6; ++i) add(layouts[i], make_named(layout_type, i, layouts[i]));
 }
 
 PyObject* to_python(DType d) {
@@ -368,6 +371,11 @@ MemoryFormat memory_format_of(PyObject* o) {
 }
 bool is_layout(PyObject* o) {
   return Py_TYPE(o) == layout_type;
+}
+void require_strided(PyObject* layout) {
+  const auto* given = reinterpret_cast<PyNamed*>(layout);
+  if (given->value != 0)
+    value_error("is implemented for strided tensors only, got: layout=facula.", given->name);
 }
 bool is_size(PyObject* o) {
   return Py_TYPE(o) == size_type;

@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 from facula._op_methods import OpMethods
 from facula._types import Device, Number
 
+transforms: Any
+
 class dtype:
     is_floating_point: bool
     is_complex: bool

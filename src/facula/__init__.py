@@ -38,6 +38,11 @@ from facula._C import (
     promote_types,
     result_type,
     set_num_threads,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
     tensor,
 )
@@ -72,9 +77,10 @@ for _name, _function in _C._operators.items():
     if "." not in _name and not _name.startswith("_"):
         _namespace[_name] = _function
 
-from facula import autograd, overrides, utils
+from facula import autograd, func, overrides, utils
 from facula._contractions import block_diag, chain_matmul, einsum, tensordot
 from facula._lowrank import lobpcg, pca_lowrank, svd_lowrank
+from facula.func import vmap
 from facula.functional import (
     allclose,
     atleast_1d,
@@ -82,14 +88,18 @@ from facula.functional import (
     atleast_3d,
     broadcast_shapes,
     broadcast_tensors,
+    cartesian_prod,
     equal,
+    histogramdd,
     lu,
     meshgrid,
     nonzero,
     norm,
+    resize_as_,
     split,
     unique,
     unique_consecutive,
+    unravel_index,
     where,
 )
 from facula.random import (
@@ -237,6 +247,11 @@ def is_inference(input: Tensor) -> _Any:
     return input.is_inference()
 
 
+def is_same_size(input: Tensor, other: Tensor) -> _Any:
+    """True when the shapes are equal."""
+    return input.is_same_size(other)
+
+
 def numel(input: Tensor) -> int:
     """How many elements.
 
@@ -303,9 +318,12 @@ _LAZY = {
     "random",
     "functional",
     "linalg",
+    "fft",
+    "signal",
     "nn",
     "optim",
     "cuda",
+    "masked",
     "types",
     "return_types",
 }

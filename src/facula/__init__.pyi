@@ -4,9 +4,12 @@ from typing import Any
 
 from facula import autograd as autograd
 from facula import cuda as cuda
+from facula import fft as fft
+from facula import func as func
 from facula import linalg as linalg
 from facula import overrides as overrides
 from facula import random as random
+from facula import signal as signal
 from facula import utils as utils
 from facula._C import Generator as Generator
 from facula._C import Size as Size
@@ -33,15 +36,19 @@ from facula.autograd.grad_mode import enable_grad as enable_grad
 from facula.autograd.grad_mode import inference_mode as inference_mode
 from facula.autograd.grad_mode import no_grad as no_grad
 from facula.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from facula.func import vmap as vmap
 from facula.functional import allclose as allclose
 from facula.functional import broadcast_shapes as broadcast_shapes
 from facula.functional import broadcast_tensors as broadcast_tensors
+from facula.functional import cartesian_prod as cartesian_prod
 from facula.functional import equal as equal
+from facula.functional import histogramdd as histogramdd
 from facula.functional import lu as lu
 from facula.functional import meshgrid as meshgrid
 from facula.functional import norm as norm
 from facula.functional import split as split
 from facula.functional import unique as unique
+from facula.functional import unravel_index as unravel_index
 from facula.functional import where as where  # type: ignore[assignment]
 from facula.random import get_rng_state as get_rng_state
 from facula.random import initial_seed as initial_seed
@@ -76,6 +83,11 @@ long: dtype
 cfloat: dtype
 cdouble: dtype
 strided: layout
+sparse_coo: layout
+sparse_csr: layout
+sparse_csc: layout
+sparse_bsr: layout
+sparse_bsc: layout
 contiguous_format: memory_format
 preserve_format: memory_format
 channels_last: memory_format

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from facula import _C
+from facula._grids import cartesian_prod, histogramdd, meshgrid, unravel_index
 
 __all__ = [
     "allclose",
@@ -14,13 +15,17 @@ __all__ = [
     "atleast_3d",
     "broadcast_shapes",
     "broadcast_tensors",
+    "cartesian_prod",
     "equal",
+    "histogramdd",
     "lu",
     "meshgrid",
     "norm",
+    "resize_as_",
     "split",
     "unique",
     "unique_consecutive",
+    "unravel_index",
     "where",
 ]
 
@@ -171,6 +176,11 @@ def norm(
     return _ops["linalg.matrix_norm"](input, p, dims, keepdim, dtype=dtype, out=out)
 
 
+def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """Changes the shape of ``input`` to that of another tensor; see ``Tensor.resize_as_``."""
+    return input.resize_as_(the_template, memory_format=memory_format)
+
+
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape that the given shapes broadcast to.
 
@@ -202,46 +212,6 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     shape = broadcast_shapes(*(t.shape for t in items))
     return tuple(t.expand(shape) for t in items)
-
-
-def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
-    """Coordinate grids from vectors; ``indexing`` is 'ij' (the default) or 'xy'.
-
-    Example::
-
-        >>> facula.meshgrid(facula.tensor([1, 2]), facula.tensor([3, 4]), indexing='ij')[0]
-        tensor([[1, 1],
-                [2, 2]])
-    """
-    items = (
-        list(tensors[0])
-        if len(tensors) == 1 and isinstance(tensors[0], (list, tuple))
-        else list(tensors)
-    )
-    if not items:
-        raise ValueError("meshgrid expects a non-empty TensorList")
-    if indexing not in (None, "ij", "xy"):
-        raise RuntimeError(
-            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
-        )
-    swap = indexing == "xy" and len(items) >= 2
-    if swap:
-        items[0], items[1] = items[1], items[0]
-    for t in items:
-        if t.dim() > 1:
-            raise RuntimeError(
-                f"meshgrid(): Expected 0D or 1D tensor in the tensor list but got: {tuple(t.shape)}"
-            )
-    shape = tuple(t.numel() for t in items)
-    grids = []
-    for k, t in enumerate(items):
-        view = [1] * len(items)
-        view[k] = -1
-        grids.append(t.reshape(view).expand(shape))
-    if swap:
-        grids = [g.transpose(0, 1) for g in grids]
-        grids[0], grids[1] = grids[1], grids[0]
-    return tuple(grids)
 
 
 def _at_least(rank: int, tensors: tuple[Any, ...]) -> Any:

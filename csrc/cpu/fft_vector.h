@@ -1,0 +1,137 @@
+// Vectors for the transforms: arithmetic on complex lanes and the shuffles between rows of lanes
+// and numbers in memory. Everything is in the ISA's namespace, so that no build can end up with
+// another one's code. Include it first: the pragmas hold for the functions after them.
+#pragma once
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=fast")  // sums of products are fused where the machine can
+#endif
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace facula::FACULA_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kFftVectorBytes = 64;
+#elif defined(__AVX__)
+constexpr int kFftVectorBytes = 32;
+#else
+constexpr int kFftVectorBytes = 16;
+#endif
+
+template <class T>
+constexpr int kFftLanes = kFftVectorBytes / int(sizeof(T));
+template <class T>
+constexpr int64_t kFftRow = 2 * kFftLanes<T>;  // of a row, real and imaginary parts
+
+template <class T>
+struct FftVectorOf {
+  typedef T type __attribute__((vector_size(kFftVectorBytes)));
+};
+template <class T>
+using FftVector = typename FftVectorOf<T>::type;
+
+template <class T>
+inline FftVector<T> load_vector(const T* from) {
+  FftVector<T> v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+template <class T>
+inline void store_vector(T* to, FftVector<T> v) {
+  std::memcpy(to, &v, sizeof v);
+}
+
+// V complex numbers.
+template <class T>
+struct Lanes {
+  FftVector<T> re, im;
+
+  static Lanes load(const T* row) { return {load_vector(row), load_vector(row + kFftLanes<T>)}; }
+  void store(T* row) const {
+    store_vector(row, re);
+    store_vector(row + kFftLanes<T>, im);
+  }
+  Lanes operator+(const Lanes& o) const { return {re + o.re, im + o.im}; }
+  Lanes operator-(const Lanes& o) const { return {re - o.re, im - o.im}; }
+  Lanes operator*(FftVector<T> s) const { return {re * s, im * s}; }
+  Lanes operator*(T s) const { return {re * s, im * s}; }
+  Lanes operator*(const Lanes& o) const { return {re * o.re - im * o.im, re * o.im + im * o.re}; }
+  Lanes times(T c, T s) const { return {re * c - im * s, re * s + im * c}; }  // by c + i s
+  Lanes times_minus_i() const { return {im, -re}; }
+  Lanes conjugate() const { return {re, -im}; }
+  Lanes swapped(bool swap) const { return swap ? Lanes{im, re} : *this; }
+};
+
+// ---- shuffles
+
+template <class T, class F, int... I>
+inline FftVector<T> shuffled(FftVector<T> a, FftVector<T> b, F, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, F::from(I)...);
+}
+template <class T, class F>
+inline FftVector<T> shuffled(FftVector<T> a, FftVector<T> b, F f) {
+  return shuffled<T>(a, b, f, std::make_integer_sequence<int, kFftLanes<T>>{});
+}
+
+template <int V, int D>
+struct ExchangeLow {
+  static constexpr int from(int i) { return i & D ? V + i - D : i; }
+};
+template <int V, int D>
+struct ExchangeHigh {
+  static constexpr int from(int i) { return i & D ? V + i : i + D; }
+};
+struct Evens {
+  static constexpr int from(int i) { return 2 * i; }
+};
+struct Odds {
+  static constexpr int from(int i) { return 2 * i + 1; }
+};
+template <int First, int V>
+struct Alternate {
+  static constexpr int from(int i) { return (i & 1 ? V : 0) + First + i / 2; }
+};
+template <int V>
+struct Backwards {
+  static constexpr int from(int i) { return V - 1 - i; }
+};
+
+// Transposes a V by V matrix by exchanging ever larger blocks off the diagonal.
+template <class T, int D = 1>
+inline void transpose(FftVector<T>* v) {
+  constexpr int V = kFftLanes<T>;
+  if constexpr (D < V) {
+#pragma GCC unroll 16
+    for (int i = 0; i < V; ++i) {
+      if (i & D) continue;
+      const FftVector<T> a = v[i], b = v[i + D];
+      v[i] = shuffled<T>(a, b, ExchangeLow<V, D>{});
+      v[i + D] = shuffled<T>(a, b, ExchangeHigh<V, D>{});
+    }
+    transpose<T, 2 * D>(v);
+  }
+}
+
+// V complex numbers side by side in memory.
+template <class T>
+inline Lanes<T> load_numbers(const T* from) {
+  const FftVector<T> a = load_vector(from), b = load_vector(from + kFftLanes<T>);
+  return {shuffled<T>(a, b, Evens{}), shuffled<T>(a, b, Odds{})};
+}
+template <class T>
+inline void store_numbers(T* to, const Lanes<T>& x) {
+  constexpr int V = kFftLanes<T>;
+  store_vector(to, shuffled<T>(x.re, x.im, Alternate<0, V>{}));
+  store_vector(to + V, shuffled<T>(x.re, x.im, Alternate<V / 2, V>{}));
+}
+template <class T>
+inline Lanes<T> reversed(const Lanes<T>& x) {
+  constexpr int V = kFftLanes<T>;
+  return {shuffled<T>(x.re, x.re, Backwards<V>{}), shuffled<T>(x.im, x.im, Backwards<V>{})};
+}
+
+}  // namespace facula::FACULA_ISA
