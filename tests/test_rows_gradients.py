@@ -50,10 +50,10 @@ def as_function(row, sample):
             return type(value)(map(fill, value)) if isinstance(value, (list, tuple)) else value
 
         outputs = results(operator(*map(fill, args), **{k: fill(v) for k, v in kwargs.items()}))
-        outputs = comparable(row_id(row), outputs)
         if constant:
             names = [name for _, name in row.schema.rets]
             outputs = [o for o, n in zip(outputs, names, strict=True) if n not in constant]
+        outputs = comparable(row_id(row), outputs)
         return tuple(o for o in outputs if o.is_floating_point() or o.is_complex())
 
     return function, tensors

@@ -143,11 +143,10 @@ Tensor _vector_norm_grad(const Tensor& grad, const Tensor& self, const Tensor& r
     const Tensor count = op::sum_dim(extreme, dim, true, r.dtype());
     return op::sgn(self) * (g / count * extreme);
   }
-  const Tensor zero = op::eq(r, 0);
-  // Where the norm is 0 so are all elements, and their product with anything finite is 0.
-  if (order == 2) return self * (g / op::masked_fill(r, zero, 1));
-  const Tensor scale =
-      op::masked_fill(g / op::pow(op::masked_fill(r, zero, 1), order - 1), zero, 0);
+  // A norm of 0 has the gradient 0, and no curvature.
+  const Tensor zero = op::eq(r, 0), safe = op::masked_fill(r, zero, 1);
+  const Tensor scale = op::masked_fill(g / (order == 2 ? safe : op::pow(safe, order - 1)), zero, 0);
+  if (order == 2) return self * scale;
   if (order > 2) return self * op::pow(op::abs(self), order - 2) * scale;
   const Tensor none = op::eq(self, 0);
   const Tensor slope = op::pow(op::masked_fill(op::abs(self), none, 1), order - 1);
