@@ -197,7 +197,7 @@ def main() -> None:
     best: dict[str, dict[str, float]] = {x: {} for x in packages}
     for _ in range(args.rounds):
         for package in packages:
-            command = [sys.executable, __file__, "--child", package]
+            command = [sys.executable, sys.argv[0], "--child", package]
             command += ["--seconds", str(args.seconds), "--only", *names]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             for line in done.stdout.splitlines():
