@@ -3,7 +3,7 @@
 
     bench/fft.py [--only NAME ...] [--rounds 3] [--seconds 0.3]
 
-The names say the transform, the shape and the precision; see compare.py for the rest.
+The names say the transform, the shape and the precision; a ratio above 1 means that Facula is faster.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import compare
+from harness import WORK, Work, main
 
-Work = Callable[[], Any]
 REAL = {"f32": "float32", "f64": "float64"}
 COMPLEX = {"f32": "complex64", "f64": "complex128"}
 
 
 def _add(name: str, make: Callable[[Any], Work]) -> None:
-    compare.WORK[name] = make
+    WORK[name] = make
 
 
 def _transforms(shape: tuple[int, ...], precision: str, several: str = "") -> None:
@@ -69,7 +68,6 @@ def _istft(T: Any) -> Work:
     return lambda: T.istft(x, 512, 128, window=window)
 
 
-compare.WORK.clear()
 for _precision in ("f32", "f64"):
     _transforms((2**20,), _precision)
     _transforms((1000, 1000), _precision, "2")
@@ -83,4 +81,4 @@ _add("stft 8x160000", _stft)
 _add("istft 8x160000", _istft)
 
 if __name__ == "__main__":
-    compare.main()
+    main(__file__, __doc__)

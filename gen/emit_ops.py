@@ -23,6 +23,7 @@ def cpp_default(arg: Arg) -> str:
             "MemoryFormat?": "MemoryFormat::None",
             "Generator?": "nullptr",
             "str?": '""',
+            "float[]?": "std::span<const double>()",
         }.get(arg.type, "std::nullopt")
     if isinstance(d, bool):
         return "true" if d else "false"
@@ -168,7 +169,9 @@ class Derivative:
                     self.saved_args[key] = self.saved_args.get(key, 0) | bit
                 elif v in self.ret_names:
                     self.saved_rets[v] = self.saved_rets.get(v, 0) | bit
-                elif v != "grad" and not (v.startswith("grad_") and v[5:] in self.ret_names):
+                elif v != "grad" and not (
+                    v.startswith(("grad_", "given_")) and v.partition("_")[2] in self.ret_names
+                ):
                     raise ValueError(f"{where}: unknown name {v!r}")
             self.parsed[name] = (tree, used, shapes.used)
 
@@ -207,9 +210,10 @@ class Derivative:
                     )
                     continue
                 else:
-                    if v.startswith("grad_"):
-                        i = self.ret_names.index(v[5:])
-                        lines.append(f"    Tensor {v} = grad_or_zeros(n, g, {i});")
+                    if v.startswith(("grad_", "given_")):
+                        i = self.ret_names.index(v.partition("_")[2])
+                        value = f"grad_or_zeros(n, g, {i})" if v[1] == "r" else f"g[{i}]"
+                        lines.append(f"    Tensor {v} = {value};")
                     elif not single and not schema.returns_list:
                         lines.append("    Tensor grad = grad_or_zeros(n, g, 0);")
                     continue
@@ -342,9 +346,10 @@ def reduce_record(row: Row) -> str:
 
 def accepts_number(row: Row, arg: Arg) -> bool:
     """Whether Python may pass a number for the tensor. ``exp(3)`` is a mistake more often than not."""
-    return arg.operand and (
-        not row.is_elementwise or arg.name != "self" or row.family.options.get("numbers", False)
-    )
+    if not arg.operand or not row.is_elementwise:
+        return arg.operand
+    numbers = row.family.options.get("numbers")
+    return arg.name != "self" if numbers is None else bool(numbers)
 
 
 DIM_NAMES = {"dim", "dims", "dim0", "dim1", "dim2", "dimension", "start_dim", "end_dim"}

@@ -25,6 +25,7 @@ PYTHON_TYPES = {
     "int[]": "Sequence[int]",
     "int[]?": "int | Sequence[int] | None",
     "float[]": "Sequence[float]",
+    "float[]?": "Sequence[float] | None",
     "str": "str",
     "str?": "str | None",
     "ScalarType?": "dtype | None",

@@ -24,6 +24,7 @@ TYPES = {
     "int[]": ("IntList", "IntSpan", "ints()"),
     "int[]?": ("IntList", "std::optional<IntSpan>", "optional_ints()"),
     "float[]": ("FloatList", "std::span<const double>", "floats()"),
+    "float[]?": ("FloatList", "std::span<const double>", "floats()"),  # none: no elements
     "str": ("String", "std::string_view", "text()"),
     "str?": ("String", "std::string_view", "text()"),
     "ScalarType?": ("DType", "DType", "dtype()"),

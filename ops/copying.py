@@ -13,9 +13,9 @@ op("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", 
    example=">>> facula.zeros(2).copy_(facula.tensor([1, 2]))\ntensor([1., 2.])")
 op("_to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor",
    kernel(), batch="clone", jvp="linear", grad="_to_copy(grad, self.dtype())" , node="ToCopyBackward0", samples="none")
-op("fill_(Tensor(a!) self, Operand value) -> Tensor(a!)", kernel(), batch="fill", jvp="linear", grad=dict(self="zeros_like(grad)", value="sum(grad)"), samples="none",
+op("fill_(Tensor(a!) self, Operand value) -> Tensor(a!)", kernel(), batch="fill", jvp="linear", grad=dict(self="zeros_like(grad)", value="sum(grad)"), function=True, samples="none",
    doc="Sets every element to ``value``.", example=">>> facula.zeros(2).fill_(3)\ntensor([3., 3.])")
-op("zero_(Tensor(a!) self) -> Tensor(a!)", kernel(), batch="leading", jvp="linear", samples="none", doc="Sets every element to 0.",
+op("zero_(Tensor(a!) self) -> Tensor(a!)", kernel(), batch="leading", jvp="linear", function=True, samples="none", doc="Sets every element to 0.",
    example=">>> facula.ones(2).zero_()\ntensor([0., 0.])")
 op("where(Tensor condition, Tensor self, Tensor other) -> Tensor", elementwise(masks=("condition",), numbers=True),
    f="select(a, b, c)", grad=dict(self="where(condition, grad, 0)", other="where(condition, 0, grad)"),
@@ -23,7 +23,7 @@ op("where(Tensor condition, Tensor self, Tensor other) -> Tensor", elementwise(m
    doc="Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere.",
    example=">>> facula.where(facula.tensor([True, False]), 1., 2.)\ntensor([1., 2.])")
 op("masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", elementwise(promote="First", masks=("mask",), check="fill_value_fits"),
-   f="select(b, c, a)", grad=dict(self="where(mask, 0, grad)", value="where(mask, grad, 0)"), samples="masked_fill",
+   f="select(b, c, a)", grad=dict(self="where(mask, 0, grad)", value="where(mask, grad, 0)"), samples="masked_fill", batch="masked_fill",
    doc="``value`` where ``mask`` is true, ``self`` elsewhere.", out=False,
    example=">>> facula.ones(2).masked_fill(facula.tensor([True, False]), 0)\ntensor([0., 1.])")
 op("relu(Tensor self) -> Tensor", elementwise("if"), f="0 if a < 0 else a", grad="_relu_grad(grad, result)", out=False,

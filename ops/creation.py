@@ -25,10 +25,13 @@ _new("full", "int[] size, Scalar fill_value", "One value in the given shape.",
 _new("arange", "Scalar end", "Numbers from 0 up to, not including, ``end``.", ">>> facula.arange(3)\ntensor([0, 1, 2])")
 _new("arange.start", "Scalar start, Scalar end, Scalar step=1", "Numbers from ``start`` in steps.",
      ">>> facula.arange(1, 6, 2)\ntensor([1, 3, 5])")
-_new("linspace", "Scalar start, Scalar end, int steps", "``steps`` numbers from ``start`` to ``end``, both included.",
+_new("linspace", "Operand start, Operand end, int steps", "``steps`` numbers from ``start`` to ``end``, both included.",
      ">>> facula.linspace(0, 1, 3)\ntensor([0.0000, 0.5000, 1.0000])")
-_new("logspace", "Scalar start, Scalar end, int steps, float base=10.0", "Powers of ``base`` with evenly spaced exponents.",
+_new("logspace", "Operand start, Operand end, int steps, float base=10.0", "Powers of ``base`` with evenly spaced exponents.",
      ">>> facula.logspace(0, 2, 3)\ntensor([  1.,  10., 100.])")
+_new("range", "Scalar start, Scalar end, Scalar step=1",
+     "Numbers from ``start`` to ``end``, which is included. Use ``arange``, which leaves it out as Python does.",
+     ">>> facula.range(1, 3)\ntensor([1., 2., 3.])")
 _new("eye", "int n", "The identity matrix.", ">>> facula.eye(2)\ntensor([[1., 0.],\n        [0., 1.]])")
 _new("eye.m", "int n, int m", "Ones on the diagonal of an ``n`` by ``m`` matrix.",
      ">>> facula.eye(1, 2)\ntensor([[1., 0.]])")

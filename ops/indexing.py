@@ -102,7 +102,7 @@ _kernel("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor
                 ">>> facula.zeros(3).index_copy(0, index, source)\ntensor([2., 0., 1.])")
 _kernel("index_fill(Tensor self, int dim, Tensor index, Operand value) -> Tensor",
         batch="index_fill", grad=dict(self="index_fill(grad, dim, index, 0)",
-                  value="sum(index_select(grad, dim, index))"),
+                  value="sum(grad * index_fill(zeros_like(grad), dim, index, 1))"),
         inplace=True, out=False, samples="index_fill",
         doc="Sets the slices that ``index`` names to one value.",
         example=">>> facula.zeros(3).index_fill(0, facula.tensor([1]), 7)\ntensor([0., 7., 0.])")
@@ -163,7 +163,7 @@ op("slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=
    grad=dict(self="slice_scatter(grad, zeros_like(slice(grad, dim, start, end, step)), "
                   "dim, start, end, step)",
              src="slice(grad, dim, start, end, step)"),
-   out=False, samples="slice_scatter",
+   samples="slice_scatter",
    doc="A copy with a range along a dimension replaced by ``src``.",
    example=">>> facula.zeros(4).slice_scatter(facula.tensor([1., 2.]), 0, 1, 3)\n"
            "tensor([0., 1., 2., 0.])")

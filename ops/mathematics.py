@@ -96,13 +96,13 @@ op("frac(Tensor self) -> Tensor", elementwise("f"), f="frac(a)", grad="grad",
    ref=lambda a: a - np.trunc(a), doc="The fractional part, with the sign of the number.",
    example=">>> facula.frac(facula.tensor([-1.5, 2.25]))\ntensor([-0.5000,  0.2500])")
 
-op("atan2(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float"), f="atan2(a, b)",
+op("atan2(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float", numbers=False), f="atan2(a, b)",
    grad=dict(self="grad * other * _reciprocal_or_zero(self * self + other * other)",
              other="-grad * self * _reciprocal_or_zero(self * self + other * other)"),
    ref=np.arctan2, aliases=("arctan2",),
    doc="The angle of the point (other, self), between -pi and pi.",
    example=">>> facula.atan2(facula.tensor([1.]), facula.tensor([-1.]))\ntensor([2.3562])")
-op("hypot(Tensor self, Tensor other) -> Tensor", elementwise("f"), f="hypot(a, b)",
+op("hypot(Tensor self, Tensor other) -> Tensor", elementwise("f", numbers=False), f="hypot(a, b)",
    grad=dict(self="grad * self / result", other="grad * other / result"), ref=np.hypot,
    doc="``sqrt(self**2 + other**2)`` without overflow.",
    example=">>> facula.hypot(facula.tensor([3.]), facula.tensor([4.]))\ntensor([5.])")
@@ -120,14 +120,19 @@ op("xlogy(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float
              other="grad * self / other"),
    ref="xlogy", samples="positive_second", doc="``self * log(other)``, 0 where ``self`` is 0.",
    example=">>> facula.xlogy(facula.tensor([0., 2.]), facula.tensor([0., 1.]))\ntensor([0., 0.])")
-op("conj_physical(Tensor self) -> Tensor", elementwise("bifc"), f=dict(c="conj(a)", **{"": "a"}),
-   grad="conj(grad)", ref=np.conj, doc="The complex conjugate, computed at once.",
+op("conj_physical(Tensor self) -> Tensor", composite(), samples="unary", ref=np.conj,
+   doc="The complex conjugate, computed at once; real tensors are returned as they are.",
    example=">>> facula.conj_physical(facula.tensor([1 + 2j]))\ntensor([1.-2.j])")
 op("angle(Tensor self) -> Tensor", elementwise("fc", promote="Float", out="Real"), f="angle(a)",
    ref=np.angle, inplace=False, grad="_angle_grad(grad, self)",
    doc="The angle of complex numbers; 0 or pi for real ones.",
    example=">>> facula.angle(facula.tensor([1j, -1 + 0j]))\ntensor([1.5708, 3.1416])")
 op("_angle_grad(Tensor grad, Operand self) -> Tensor", composite())
+op("conj_physical_(Tensor(a!) self) -> Tensor(a!)", composite(), samples="none",
+   doc="Conjugates this tensor.",
+   example=">>> facula.tensor([1 + 2j]).conj_physical_()\ntensor([1.-2.j])")
+op("_conj_physical(Tensor self) -> Tensor", elementwise("bifc"), f=dict(c="conj(a)", **{"": "a"}),
+   grad="conj(grad)", node="ConjPhysicalBackward0")
 op("conj(Operand self) -> Tensor", composite(), out=False,
    doc="The complex conjugate; real tensors are returned as they are.",
    example=">>> facula.conj(facula.tensor([1 + 2j]))\ntensor([1.-2.j])")
@@ -137,7 +142,7 @@ op("imag(Tensor(a) self) -> Tensor(a)", view(), batch="leading", jvp="linear", g
    doc="The imaginary part, as a view.", example=">>> facula.imag(facula.tensor([1 + 2j]))\ntensor([2.])")
 op("_from_real(Tensor grad) -> Tensor", composite())
 op("_from_imag(Tensor grad) -> Tensor", composite())
-op("complex(Tensor real, Tensor imag) -> Tensor", kernel(), batch="leading", jvp="linear", grad=dict(real="real(grad)", imag="imag(grad)"),
+op("complex(Tensor real, Tensor imag) -> Tensor", kernel(own_out=True), batch="leading", jvp="linear", grad=dict(real="real(grad)", imag="imag(grad)"),
    samples="two_real", ref=lambda a, b: a + 1j * b,
    doc="Complex numbers from real and imaginary parts.",
    example=">>> facula.complex(facula.tensor([1.]), facula.tensor([2.]))\ntensor([1.+2.j])")

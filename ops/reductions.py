@@ -4,20 +4,20 @@ from gen.reference import np
 from gen.rows import composite, elementwise, kernel, op, reduction
 
 _SUM = dict(combine="a + b", init="0", integers="Int64")
-op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", reduction("ifc", **_SUM), jvp="linear",
+op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", reduction("bifc", **_SUM), jvp="linear",
    grad="expand(grad, self.sizes())", ref=np.sum, out=False,
    doc="The sum of all elements; integers are added as int64.",
    example=">>> facula.sum(facula.tensor([1, 2, 3]))\ntensor(6)")
 op("sum.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   reduction("ifc", **_SUM), jvp="linear", grad="_expand_reduced(grad, self.sizes(), dim, keepdim)", ref=np.sum,
+   reduction("bifc", **_SUM), jvp="linear", grad="_expand_reduced(grad, self.sizes(), dim, keepdim)", ref=np.sum,
    doc="The sum over the given dimensions.",
    example=">>> facula.sum(facula.ones(2, 3), 1)\ntensor([3., 3.])")
 op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-   reduction("ifc", combine="a * b", init="1", integers="Int64"),
+   reduction("bifc", combine="a * b", init="1", integers="Int64"),
    grad="_prod_grad(grad, self)", ref=np.prod, out=False,
    doc="The product of all elements.", example=">>> facula.prod(facula.tensor([1., 2., 3.]))\ntensor(6.)")
 op("prod.dim(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   reduction("ifc", combine="a * b", init="1", integers="Int64"),
+   reduction("bifc", combine="a * b", init="1", integers="Int64"),
    grad="_prod_dim_grad(grad, self, dim, keepdim)", ref=np.prod,
    doc="The product over one dimension.",
    example=">>> facula.prod(facula.tensor([[1., 2.], [3., 4.]]), 1)\ntensor([ 2., 12.])")
@@ -115,9 +115,6 @@ op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel(o
 op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", composite(),
    samples="floating_dims", doc="``log(sum(exp(self)))`` without overflow.",
    example=">>> facula.logsumexp(facula.tensor([100., 100.]), 0)\ntensor(100.6931)")
-op("norm(Tensor self, Scalar? p=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   composite(), samples="floating_dim", python="_vector_norm", function=True, method=False,
-   doc="The p-norm over the given dimensions.")
 op("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", composite(), out=False, samples="floating_dim_only",
    doc="How many elements are not zero.",
    example=">>> facula.count_nonzero(facula.tensor([0, 1, 2]))\ntensor(2)")
@@ -131,5 +128,6 @@ op("_softmax(Tensor self, int dim) -> Tensor", kernel(), batch="dims", grad="_so
 op("_log_softmax(Tensor self, int dim) -> Tensor", kernel(), batch="dims", grad="_log_softmax_grad(grad, result, dim)", node="LogSoftmaxBackward0")
 op("_softmax_grad(Tensor grad, Tensor result, int dim) -> Tensor", composite())
 op("_log_softmax_grad(Tensor grad, Tensor result, int dim) -> Tensor", composite())
+# A square root whose derivative at 0 is 0, for deviations of equal elements.
 op("_safe_sqrt(Tensor self) -> Tensor", elementwise("f"), f="sqrt(a)", samples="none",
    grad="where(eq(result, 0), 0, grad / (result * 2))")

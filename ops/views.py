@@ -88,7 +88,7 @@ op("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"
    doc="The diagonal of two dimensions, as the last dimension of the result.",
    example=">>> facula.arange(4).view(2, 2).diagonal()\ntensor([0, 3])")
 op("_diagonal_grad(Tensor grad, int[] sizes, int offset, int dim1, int dim2) -> Tensor", composite())
-op("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", view(), batch="dims", jvp="linear", function=False,
+op("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", view(), batch="unfold", jvp="linear", function=False,
    grad="_unfold_grad(grad, self.sizes(), dimension, size, step)", samples="unfold",
    doc="Windows of ``size`` along a dimension, each ``step`` apart, as a new last dimension.",
    example=">>> facula.arange(4).unfold(0, 2, 1)\ntensor([[0, 1],\n        [1, 2],\n        [2, 3]])")
@@ -126,6 +126,6 @@ _split_along("dsplit", "one behind the other, along dimension 2", "facula.arange
              "(tensor([[[0]]]), tensor([[[1]]]))")
 op("detach(Tensor(a) self) -> Tensor(a)", composite(), out=False, samples="none",
    doc="The same memory without history.", example=">>> facula.ones(2, requires_grad=True).detach().requires_grad\nFalse")
-op("detach_(Tensor(a!) self) -> Tensor(a!)", composite(), samples="none", doc="Forgets the history of this tensor.",
+op("detach_(Tensor(a!) self) -> Tensor(a!)", composite(), function=True, samples="none", doc="Forgets the history of this tensor.",
    example=">>> (facula.ones(2, requires_grad=True) * 2).detach_().requires_grad\nFalse")
 op("alias(Tensor(a) self) -> Tensor(a)", view(), batch="leading", jvp="linear", python="", grad="grad", samples="unary")

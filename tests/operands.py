@@ -156,9 +156,7 @@ class Sample:
     def tensors(self, package: Any, device: str | None = None) -> tuple[list[Any], dict[str, Any]]:
         """The arguments for `package`; dtypes are given by name in samples."""
         args, kwargs = self.map(lambda operand: operand.tensor(package, device))
-        return [_named(package, a) for a in args], {
-            k: _named(package, v) for k, v in kwargs.items()
-        }
+        return with_dtypes(package, args, kwargs)
 
     def __repr__(self) -> str:
         parts = [repr(a) for a in self.args] + [f"{k}={v!r}" for k, v in self.kwargs.items()]
@@ -167,6 +165,11 @@ class Sample:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple))
+
+
+def with_dtypes(package: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """(args, kwargs) with the dtypes of a package in place of their names."""
+    return [_named(package, a) for a in args], {k: _named(package, v) for k, v in kwargs.items()}
 
 
 def _named(package: Any, value: Any) -> Any:

@@ -7,12 +7,13 @@ the row's arguments in their order.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import references_fft
 
 Array = np.ndarray
 
@@ -187,17 +188,6 @@ def _unbiased(spread: Callable[..., Array]) -> Callable[..., Array]:
         return spread(a, dim, correction=int(unbiased), keepdim=keepdim)
 
     return reference
-
-
-def _norm(a, p=2, dim=None, keepdim=False, *, dtype=None):
-    size, dims = np.abs(a), _dims(dim, a.ndim)
-    if p == math.inf:
-        return size.max(axis=dims, keepdims=keepdim)
-    if p == -math.inf:
-        return size.min(axis=dims, keepdims=keepdim)
-    if p == 0:
-        return (size != 0).sum(axis=dims, keepdims=keepdim).astype(size.dtype)
-    return (size**p).sum(axis=dims, keepdims=keepdim) ** (1 / p)
 
 
 def _logsumexp(a, dim, keepdim=False):
@@ -592,6 +582,7 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "cumprod": lambda a, dim: np.cumprod(a, dim).reshape(a.shape),
     "take_along_dim": _take_along_dim,
     "conj": lambda a: np.conj(a).astype(a.dtype),
+    "conj_physical": lambda a: np.conj(a).astype(a.dtype),
     "polar": lambda size, angle: size * np.exp(1j * angle),
     "view_as_real": lambda a: np.stack([a.real, a.imag], -1),
     "view_as_complex": lambda a: a[..., 0] + 1j * a[..., 1],
@@ -599,7 +590,6 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "baddbmm": _addmm,
     "var": _variance,
     "std": _deviation,
-    "norm": _norm,
     "sum_to_size": _sum_to_size,
     "logsumexp": _logsumexp,
     "count_nonzero": _count_nonzero,
@@ -695,5 +685,8 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "repeat_interleave": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.each": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.positions": lambda repeats: np.repeat(np.arange(repeats.size), repeats),
-    **references_fft.BY_ROW,
 }
+
+# Every file references_<area>.py beside this one brings the references of its rows.
+for _path in sorted(Path(__file__).parent.glob("references_*.py")):
+    BY_ROW |= importlib.import_module(_path.stem).BY_ROW

@@ -6,6 +6,7 @@ every one that fails; tests/skips.py says which are known to.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -47,10 +48,23 @@ USERS: dict[str, Callable[..., Any]] = {
     "slice": _sliced,
     "_split": lambda self, split_size, dim=0: self.split(split_size, dim),
     "alias": lambda self: self.view_as(self),
-    "norm": lambda self, p=2, dim=None, keepdim=False, *, dtype=None: self.norm(
-        p, dim, keepdim, dtype
-    ),
+    "_conj": lambda self: self.conj(),
 }
+# The same for rows that users reach through a function of the package.
+FUNCTIONS_OF_USERS: dict[str, Callable[..., Any]] = {
+    "einsum": lambda package, equation, tensors: package.einsum(equation, *tensors),
+    "tensordot": lambda package, a, b, dims_a, dims_b: package.tensordot(a, b, (dims_a, dims_b)),
+    "chain_matmul": lambda package, matrices: package.chain_matmul(*matrices),
+    "block_diag": lambda package, tensors: package.block_diag(*tensors),
+}
+
+
+# Rows that take their first argument for Hermitian and read half of it.
+HERMITIAN = {"linalg_eigh", "linalg_eigvalsh"}
+
+
+# Rows that take their first argument for Hermitian and read half of it.
+HERMITIAN = {"linalg_cholesky", "linalg_cholesky_ex", "cholesky"}
 
 
 def _has_known_samples(row: Row) -> bool:
@@ -74,6 +88,8 @@ def callable_of(row: Row, package: Any = F) -> Callable[..., Any]:
     """The operator as a function of all its arguments, by whichever variant exists."""
     if row_id(row) in USERS:
         return USERS[row_id(row)]
+    if row_id(row) in FUNCTIONS_OF_USERS:
+        return functools.partial(FUNCTIONS_OF_USERS[row_id(row)], package)
     if row.function:
         return attribute(package, row.python)
     return method_of(row)
@@ -167,9 +183,9 @@ def _is_limit_of_pytorch(error: BaseException) -> bool:
 
 def to_array(tensor: Any) -> np.ndarray:
     """The values; floats as float64 and complex numbers as complex128."""
+    # Conjugates and negatives are lazy, and in PyTorch also zeros, which NumPy cannot see.
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if type(tensor).__module__.startswith("torch"):
-        # PyTorch even zeroes lazily, which NumPy cannot see.
         tensor = torch_zeros(tensor) if tensor._is_zerotensor() else tensor
     if tensor.is_complex():
         return tensor.to(tensor_type(tensor, "complex128")).numpy()

@@ -7,16 +7,14 @@ reductions by their `dim` and `keepdim`, other rows that take tensors only like 
 
 from __future__ import annotations
 
+import importlib
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
-import samples_fft
-import samples_indexing
-import samples_mathematics
-import samples_views
 from operands import DTYPES, LETTER, Operand, Sample, Source, dtypes_of
 
 from gen.rows import Row
@@ -80,7 +78,8 @@ def elementwise_samples(row: Row, source: Source, second: str | None = None) -> 
         yield Sample("broadcast to zero size", operands([(0, 1), (1, 3)]))
         yield Sample("0-dim and more", operands([(2, 3), ()]))
         yield Sample("more and 0-dim", operands([(), (2, 3)]))
-        if arguments[-1].operand and arguments[-1].name not in masks:
+        takes_numbers = row.family.options.get("numbers") is not False
+        if arguments[-1].operand and arguments[-1].name not in masks and takes_numbers:
             yield Sample("number", (*operands([(2, 3)])[:-1], source.number()))
         yield from _mixed_dtypes(row, operands, masks)
     for argument in row.schema.args:
@@ -213,7 +212,11 @@ def reduction_samples(row: Row, source: Source) -> Iterator[Sample]:
 
 # ---- the registry
 
-_MODULES = (samples_mathematics, samples_views, samples_indexing, samples_fft)
+# Every file samples_<area>.py beside this one brings the generators of its rows.
+_MODULES = [
+    importlib.import_module(path.stem)
+    for path in sorted(Path(__file__).parent.glob("samples_*.py"))
+]
 BY_FAMILY = {
     "elementwise": Generator(elementwise_samples),
     "reduction": Generator(reduction_samples),
@@ -233,6 +236,7 @@ BY_ROW = {name: Generator(*entry) for m in _MODULES for name, entry in m.FOR_ROW
 # Rows whose kernel takes fewer (or more) dtypes than the samples that they share with others.
 TYPES_BY_ROW = {
     "mean": "fc",
+    "nanmean": "fc",
     "median": "if",
     "msort": "bif",
     "max.dim": "bif",

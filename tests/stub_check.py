@@ -28,3 +28,14 @@ def shapes(t: facula.Tensor) -> tuple[int, ...]:
     kind: facula.dtype = facula.promote_types(first.dtype, facula.int32)
     assert kind.is_floating_point and len(pieces) > 0
     return a.shape
+
+
+def transforms(x: facula.Tensor) -> facula.Tensor:
+    slopes: facula.Tensor = facula.vmap(facula.func.grad(lambda v: v**2))(x)
+    value, derivative = facula.func.jvp(facula.sin, (x,), (x,))
+    with facula.autograd.forward_ad.dual_level():
+        dual = facula.autograd.forward_ad.make_dual(x, slopes)
+        tangent = facula.autograd.forward_ad.unpack_dual(dual).tangent
+    matrix: facula.Tensor = facula.autograd.functional.jacobian(facula.sin, x, vectorize=True)
+    result: facula.Tensor = value + derivative + tangent + matrix
+    return result

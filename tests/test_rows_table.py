@@ -5,8 +5,10 @@ import collections
 import fnmatch
 
 import pytest
+from free_results import FORMS
 from references import BY_ROW, REFERENCES
 from row_cases import (
+    FUNCTIONS_OF_USERS,
     PUBLIC,
     ROWS,
     SAMPLED,
@@ -92,11 +94,10 @@ def test_floating_point_row_has_a_derivative(row):
 @pytest.mark.parametrize("row", row_cases(ROWS))
 def test_row_can_be_batched(row):
     """Families and composites bring their rule; a primitive names it, a loop says why."""
-    if row.family.name in ("kernel", "view") and not any(
-        a.type == "Generator?" for a in row.schema.args
-    ):
-        if any(a.is_tensor for a in row.schema.args):
-            assert row.batch, "a primitive needs batch="
+    draws = any(a.type == "Generator?" for a in row.schema.args)
+    takes_tensors = any(a.is_tensor for a in row.schema.args)
+    if row.family.name in ("kernel", "view") and takes_tensors and not draws:
+        assert row.batch, "a primitive needs batch="
     if row.batch.startswith("loop"):
         assert len(row.batch.partition(":")[2].split()) > 3, "a loop needs a reason"
 
@@ -142,7 +143,7 @@ def test_samples_and_references_belong_to_rows():
     assert sorted(set(BY_NAME) - {r.samples for r in ROWS}) == []
     assert sorted(set(SAMPLES_BY_ROW) - IDS) == []
     assert sorted(set(BY_ROW) - IDS) == []
-    assert sorted(set(USERS) - IDS) == []
+    assert sorted({*USERS, *FUNCTIONS_OF_USERS, *FORMS} - IDS) == []
     assert sorted(set(REFERENCES) - {r.ref for r in ROWS if isinstance(r.ref, str)}) == []
 
 

@@ -78,7 +78,14 @@ int64_t wrap_dim(int64_t dim, int64_t ndim) {
   return dim < 0 ? dim + n : dim;
 }
 
+void check_rank(int64_t ndim) {
+  if (ndim > kMaxDims)
+    runtime_error("only tensors with up to ", kMaxDims, " dims are supported, but this one has ",
+                  ndim);
+}
+
 uint64_t dim_mask(IntSpan dims, int64_t ndim) {
+  check_rank(ndim);
   if (dims.empty()) return ndim ? ~uint64_t(0) >> (64 - ndim) : 0;
   uint64_t mask = 0;
   for (int64_t d : dims) {
@@ -91,18 +98,16 @@ uint64_t dim_mask(IntSpan dims, int64_t ndim) {
 }
 
 bool non_overlapping_and_dense(IntSpan sizes, IntSpan strides) {
+  // There is room for those that count: 64 dimensions of two elements would be too many elements.
   int order[kMaxDims];
-  int n = int(sizes.size());
-  std::iota(order, order + n, 0);
-  std::sort(order, order + n, [&](int a, int b) {
-    if (sizes[a] < 2) return false;
-    if (sizes[b] < 2) return true;
-    return strides[a] < strides[b];
-  });
+  int n = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return true;
+    if (sizes[i] > 1) order[n++] = int(i);
+  }
+  std::sort(order, order + n, [&](int a, int b) { return strides[a] < strides[b]; });
   int64_t expect = 1;
   for (int i = 0; i < n; ++i) {
-    if (sizes[order[i]] == 0) return true;
-    if (sizes[order[i]] == 1) continue;
     if (strides[order[i]] != expect) return false;
     expect *= sizes[order[i]];
   }

@@ -8,6 +8,8 @@
 namespace facula {
 
 constexpr int kMaxDims = 64;
+// Tensors may have more dimensions; kernels that walk them one by one may not.
+void check_rank(int64_t ndim);
 
 class Dims {
  public:

@@ -14,6 +14,7 @@ template <int N, class F>
 void for_each_line(const Tensor* const (&tensors)[N], int64_t dim, int64_t line_cost, F&& f) {
   const Tensor& lead = *tensors[0];
   const int64_t rank = lead.dim();
+  check_rank(rank);
   int64_t lines = 1;
   for (int64_t d = 0; d < rank; ++d)
     if (d != dim) lines *= lead.sizes()[d];

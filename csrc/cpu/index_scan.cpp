@@ -1,6 +1,8 @@
 #include "cpu/index_scan.h"
 
 #include <cmath>
+#include <complex>
+#include <limits>
 
 #include "cpu/along_dim.h"
 
@@ -49,6 +51,28 @@ void cpu_cumprod(const Tensor& in, int64_t dim, const Tensor& out) {
   });
 }
 
+// log(e^a + e^b) from the one with the larger real part.
+static Complex<double> log_add_exp(Complex<double> a, Complex<double> b) {
+  using C = std::complex<double>;
+  const C high = a.re < b.re ? C(b.re, b.im) : C(a.re, a.im);
+  const C low = a.re < b.re ? C(a.re, a.im) : C(b.re, b.im);
+  C sum;
+  if (std::isnan(a.re) || std::isnan(a.im) || std::isnan(b.re) || std::isnan(b.im)) {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    sum = C(nan, nan);
+  } else if (low.real() == -std::numeric_limits<double>::infinity()) {
+    sum = high;  // e^low is 0, whatever its angle
+  } else if (std::isinf(low.real())) {
+    sum = std::log(std::exp(low) + std::exp(high));
+  } else {
+    const C z = std::exp(low - high);
+    // log(1 + z) without losing a small z
+    const double x = z.real(), y = z.imag();
+    sum = high + C(0.5 * std::log1p(2 * x + x * x + y * y), std::atan2(y, 1 + x));
+  }
+  return {sum.real(), sum.imag()};
+}
+
 void cpu_logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out) {
   dispatch_dtype(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -59,6 +83,9 @@ void cpu_logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out) {
         if (low == high && std::isinf(low)) return low;  // inf - inf would be NaN
         return high + std::log1p(std::exp(low - high));
       });
+    else if constexpr (is_complex_v<T>)
+      scan_lines<T>(in, dim, out,
+                    [](Complex<double> a, Complex<double> b) { return log_add_exp(a, b); });
   });
 }
 

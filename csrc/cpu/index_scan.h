@@ -6,7 +6,7 @@
 namespace facula {
 
 void cpu_cumprod(const Tensor& in, int64_t dim, const Tensor& out);
-void cpu_logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out);  // floating point
+void cpu_logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out);  // floating or complex
 // The last position of the extremum so far; NaN wins and stays.
 void cpu_cumulative_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values,
                             const Tensor& indices);

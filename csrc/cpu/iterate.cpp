@@ -5,12 +5,16 @@
 namespace facula {
 
 void Iteration::begin(IntSpan shape) {
-  ndim = int(shape.size());
-  operands = 0;
+  ndim = operands = 0;
   numel = 1;
-  for (int d = 0; d < ndim; ++d) {
-    sizes[d] = shape[ndim - 1 - d];
-    numel *= sizes[d];
+  const int rank = int(shape.size());
+  for (int d = 0; d < rank; ++d) {
+    const int64_t size = shape[rank - 1 - d];
+    numel *= size;
+    if (size == 1) continue;
+    check_rank(ndim + 1);
+    sizes[ndim] = size;
+    from_right[ndim++] = d;
   }
 }
 
@@ -18,8 +22,10 @@ void Iteration::add(char* ptr, IntSpan s, IntSpan st, int64_t item) {
   int o = operands++;
   data[o] = ptr;
   int k = int(s.size());
-  for (int d = 0; d < ndim; ++d)
-    strides[o][d] = d < k && s[k - 1 - d] != 1 ? st[k - 1 - d] * item : 0;
+  for (int i = 0; i < ndim; ++i) {
+    const int d = from_right[i];
+    strides[o][i] = d < k && s[k - 1 - d] != 1 ? st[k - 1 - d] * item : 0;
+  }
 }
 
 void Iteration::finish() {
@@ -37,10 +43,9 @@ void Iteration::finish() {
       std::swap(sizes[j - 1], sizes[j]);
       for (int o = 0; o < operands; ++o) std::swap(strides[o][j - 1], strides[o][j]);
     }
-  // Merge neighbours that continue each other in every operand; drop dimensions of size 1.
+  // Merge neighbours that continue each other in every operand.
   int out = 0;
   for (int d = 0; d < ndim; ++d) {
-    if (sizes[d] == 1) continue;
     bool merge = out > 0;
     for (int o = 0; o < operands && merge; ++o)
       merge = strides[o][d] == strides[o][out - 1] * sizes[out - 1];

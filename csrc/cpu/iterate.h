@@ -13,7 +13,8 @@ struct Iteration {
   int ndim = 0;
   int operands = 0;
   int64_t numel = 1;
-  int64_t sizes[kMaxDims];
+  int64_t sizes[kMaxDims];                  // those that are not 1
+  int from_right[kMaxDims];                 // which dimension of the shape it was, before finish()
   int64_t strides[kMaxOperands][kMaxDims];  // bytes, [operand][dim], dim 0 fastest
   char* data[kMaxOperands];
 

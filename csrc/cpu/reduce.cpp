@@ -68,18 +68,33 @@ struct Reducer {
   DType acc;
   CastLoop cast_in;  // null when the input already has the accumulation type
   CastLoop cast_out;
+  ReduceMap map;
   int64_t item;
   std::vector<Axis> kept, reduced;
   const char* in;
   char* out;
 
+  bool reads_directly() const { return !cast_in && !map.loop; }
+  // n values as they are folded, at `to`.
+  void load(char* to, const char* p, int64_t stride, int64_t n) const {
+    if (cast_in) {
+      cast_in(to, item, p, stride, n);
+      p = to;
+      stride = item;
+    }
+    if (!map.loop) return;
+    char* const pointers[] = {to, const_cast<char*>(p)};
+    const int64_t strides[] = {item, stride};
+    map.loop(pointers, strides, n, map.params);
+  }
+
   void run(char* a, const char* p, int64_t stride, int64_t n, bool first) const {
-    if (!cast_in) return reduce(a, p, stride, n, first);
+    if (reads_directly()) return reduce(a, p, stride, n, first);
     alignas(64) char buffer[kChunk * 16];
     if (n == 0) return reduce(a, p, stride, 0, first);
     for (int64_t i = 0; i < n; i += kChunk) {
       int64_t m = std::min(kChunk, n - i);
-      cast_in(buffer, item, p + i * stride, stride, m);
+      load(buffer, p + i * stride, stride, m);
       reduce(a, buffer, item, m, first && i == 0);
     }
   }
@@ -107,7 +122,7 @@ struct Reducer {
       return;
     }
     int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * length));
-    if (reduced.size() == 1 && kept.size() == 1 && !cast_in && !cast_out) {
+    if (reduced.size() == 1 && kept.size() == 1 && reads_directly() && !cast_out) {
       // Plain rows: the loop folds straight into the result.
       const Axis k = kept[0], r = reduced[0];
       parallel_for(0, outputs, grain, [&](int64_t b, int64_t e) {
@@ -232,9 +247,9 @@ struct Reducer {
       // A run of rows along the first reduced axis.
       int64_t in_run = std::min({fast.size - r % fast.size, to - r, kLevel});
       walk(reduced.data(), reduced.size(), r, r + 1, [&](int64_t offset, int64_t) {
-        if (!cast_in) return add(base + offset, column_stride, in_run, fast.in);
+        if (reads_directly()) return add(base + offset, column_stride, in_run, fast.in);
         for (int64_t j = 0; j < in_run; ++j) {
-          cast_in(row, item, base + offset + j * fast.in, column_stride, m);
+          load(row, base + offset + j * fast.in, column_stride, m);
           add(row, item, 1, 0);
         }
       });
@@ -261,7 +276,7 @@ struct Reducer {
 }  // namespace
 
 void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keepdim, DType acc,
-                const Tensor& out) {
+                const Tensor& out, ReduceMap map) {
   int isa = isa_level();
   Reducer r{def,
             def.loops[isa][int(acc)],
@@ -269,6 +284,7 @@ void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keep
             acc,
             in.dtype() == acc ? nullptr : cast_loop(in.dtype(), acc),
             out.dtype() == acc ? nullptr : cast_loop(acc, out.dtype()),
+            map,
             int64_t(item_size(acc)),
             {},
             {},

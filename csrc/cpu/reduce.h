@@ -4,7 +4,13 @@
 
 namespace facula {
 
+// What happens to each value before it is folded: a loop of one operand on the accumulation type.
+struct ReduceMap {
+  Loop loop = nullptr;
+  const void* params = nullptr;
+};
+
 void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keepdim, DType acc,
-                const Tensor& out);
+                const Tensor& out, ReduceMap map = {});
 
 }  // namespace facula

@@ -140,6 +140,11 @@ inline T reduce_wide(const T* x, int64_t n) {
 
 template <class F, class T>
 inline T reduce_block(const T* x, int64_t n) {
+  if (n < 8) {  // in order: filling and folding the lanes would cost more
+    T all = F::template init<T>();
+    for (int64_t i = 0; i < n; ++i) all = F::combine(all, x[i]);
+    return all;
+  }
   if constexpr (has_wide<T>) return reduce_wide<F>(x, n);
   constexpr int L = 256 / sizeof(T);
   T lane[L];

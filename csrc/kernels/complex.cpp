@@ -1,9 +1,11 @@
 // Complex numbers and their parts.
+#include "kernels/destination.h"
 #include "kernels/make_view.h"
 #include "op/elementwise.h"
 #include "op/kernels/lazy.h"
 #include "op/kernels/mathematics.h"
 #include "op/ops/copying.h"
+#include "op/ops/mathematics.h"
 #include "op/tensor_operators.h"
 
 namespace facula::kernels {
@@ -95,18 +97,33 @@ Tensor view_as_complex(const Tensor& self) {
   return v;
 }
 
-Tensor complex(const Tensor& real, const Tensor& imag) {
+void complex(const Tensor& real, const Tensor& imag, Rets& rets) {
   if (real.dtype() != imag.dtype() ||
       !(real.dtype() == DType::Float32 || real.dtype() == DType::Float64))
     runtime_error("Expected both inputs to be Half, Float or Double tensors of one dtype but got ",
                   legacy_dtype_name(real.dtype()), " and ", legacy_dtype_name(imag.dtype()));
   Dims shape = broadcast_shapes(real.sizes(), imag.sizes());
   const Tensor* in[] = {&real, &imag};
-  Tensor out =
-      empty_tensor(shape, result_strides(shape, in, 2), to_complex(real.dtype()), real.device());
-  op::copy_(part(out, 0), real);
-  op::copy_(part(out, 1), imag);
-  return out;
+  const Device device = common_device(in, 2);
+  if (rets.destination == Destination::New)
+    rets.t[0] = empty_tensor(shape, result_strides(shape, in, 2), to_complex(real.dtype()), device);
+  Tensor& out = exact_result(rets, 0, shape, to_complex(real.dtype()), device);
+  Tensor re = real, im = imag;
+  if (rets.destination != Destination::New) {
+    if (has_internal_overlap(out.sizes(), out.strides())) overlap_error();
+    re = apart_from(out, real);
+    im = apart_from(out, imag);
+  }
+  op::copy_(part(out, 0), re);
+  op::copy_(part(out, 1), im);
+}
+
+void conj_physical_(const Tensor& self, Rets&) {
+  op::_conj_physical_(self);
+}
+
+Tensor conj_physical(const Tensor& self) {
+  return self.is_complex() ? op::_conj_physical(self) : self;
 }
 
 }  // namespace facula::kernels

@@ -122,7 +122,7 @@ Tensor arange_start(const Scalar& start, const Scalar& end, const Scalar& step, 
                   " in steps of ", s);
   int64_t n;
   if (is_integral(like.dtype) && step.to_int() == 0)
-    runtime_error("step must be nonzero: ", s, " is 0 as ", like.dtype);
+    value_error("step must be nonzero: ", s, " is 0 as ", like.dtype);
   if (like.dtype == DType::Int64 || (integral && is_integral(like.dtype))) {
     // The bounds are cut to integers first; for narrower dtypes PyTorch counts before it cuts.
     int64_t ia = start.to_int(), ib = end.to_int(), is = step.to_int();
@@ -147,57 +147,99 @@ Tensor arange(const Scalar& end, DType dtype, Value layout, Device device, std::
                       device, pin, grad);
 }
 
-Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, DType dtype, Value,
-                Device device, std::optional<bool>, bool grad) {
-  if (steps < 0) runtime_error("number of steps must be non-negative, got ", steps);
-  DType natural = start.is_complex() || end.is_complex() ? default_complex_dtype() : DType::None;
-  Like like(dtype == DType::None ? natural : dtype, device);
-  Dims size{steps};
-  int64_t half = steps / 2;
-  if (is_complex(like.dtype)) {
-    Complex<double> a = start.to_complex(), b = end.to_complex();
-    Complex<double> step = steps > 1 ? (b - a) / double(steps - 1) : Complex<double>(0, 0);
-    return finish(sequence<Complex<double>>(size, like,
-                                            [=](int64_t i) {
-                                              return i < half ? a + step * double(i)
-                                                              : b - step * double(steps - 1 - i);
-                                            }),
-                  grad);
-  }
-  // Counted from both ends, so that the last value is exact.
-  auto real = [&](auto zero) {
-    using T = decltype(zero);
-    T a = T(start.to_double()), b = T(end.to_double());
-    T step = steps > 1 ? T((b - a) / T(steps - 1)) : T(0);
-    return sequence<double>(size, like, [=](int64_t i) -> double {
-      return steps == 1 ? a : i < half ? T(a + step * T(i)) : T(b - step * T(steps - 1 - i));
-    });
-  };
-  if (is_integral(like.dtype)) {
-    double a = double(start.to_int()), b = double(end.to_int()),
-           step = steps > 1 ? (b - a) / double(steps - 1) : 0;
-    return finish(sequence<double>(size, like,
-                                   [=](int64_t i) {
-                                     return steps == 1 ? a
-                                            : i < half ? a + step * double(i)
-                                                       : b - step * double(steps - 1 - i);
-                                   }),
-                  grad);
-  }
-  return finish(like.dtype == DType::Float64 ? real(double(0)) : real(float(0)), grad);
+Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, DType dtype, Value,
+             Device device, std::optional<bool>, bool grad) {
+  warn(
+      "range is deprecated and will be removed in a future release because its behavior is "
+      "inconsistent with Python's range builtin. Instead, use arange, which produces values in "
+      "[start, end).");
+  Like like(dtype, device);
+  const double a = start.to_double(), b = end.to_double(), s = step.to_double();
+  if (s == 0) runtime_error("step must be nonzero");
+  if (!std::isfinite(a) || !std::isfinite(b)) runtime_error("unsupported range: ", a, " -> ", b);
+  if (!((s > 0 && b >= a) || (s < 0 && b <= a)))
+    runtime_error("upper bound and lower bound inconsistent with step sign: from ", a, " to ", b,
+                  " in steps of ", s);
+  const double count = std::floor((b - a) / s) + 1;
+  if (count > 9e18) runtime_error("invalid size, possible overflow?");
+  return finish(
+      sequence<double>(Dims{int64_t(count)}, like, [=](int64_t i) { return a + double(i) * s; }),
+      grad);
 }
 
-Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, DType dtype,
-                Value layout, Device device, std::optional<bool> pin, bool grad) {
-  Like like(dtype, device);
-  bool wide = like.dtype == DType::Float64 || is_integral(like.dtype);
-  GradGuard off(false);
-  Tensor exponents = linspace(start, end, steps, DType::Float64, layout, like.device, pin, false);
-  if (!wide && !is_complex(like.dtype))
-    exponents =
-        op::_to_copy(linspace(start, end, steps, DType::Float32, layout, like.device, pin, false),
-                     DType::Float64);
-  return finish(op::_to_copy(op::pow(base, exponents), like.dtype), grad);
+// The start or the end of a sequence: a number, or a tensor that holds one.
+static Scalar bound_of(const Value& v, const char* name) {
+  if (!v.is_tensor()) return v.scalar();
+  const Tensor& t = v.tensor();
+  if (t.dim() != 0)
+    runtime_error("only supports 0-dimensional start and end tensors, but got ", name, " with ",
+                  t.dim(), " dimension(s).");
+  if (t.is_wrapped())
+    runtime_error("the ", name,
+                  " must be known as a number, which a tensor inside of a function transform is "
+                  "not. Pass a Python number");
+  if (t.is_meta()) runtime_error("the ", name, " must have a value, which a meta tensor has not");
+  return item_of(t.is_cpu() ? t : op::_to_copy(t, DType::None, Device{}));
+}
+
+static DType sequence_dtype(const Scalar& start, const Scalar& end, DType dtype) {
+  const bool complex = start.is_complex() || end.is_complex();
+  if (dtype == DType::None) return complex ? default_complex_dtype() : default_dtype();
+  if (complex && !is_complex(dtype))
+    runtime_error("inferred dtype ", default_complex_dtype(),
+                  " can't be safely cast to passed dtype ", dtype);
+  if (dtype == DType::Bool)
+    fail(ErrorKind::NotImplemented, "not implemented for 'Bool'; ask for an integer dtype");
+  return dtype;
+}
+
+// Evenly spaced values, counted from both ends so that the last one is exact.
+template <class T, class F>
+static Tensor spaced(T a, T b, int64_t steps, const Like& like, F f) {
+  const int64_t half = steps / 2;
+  const T step = steps > 1 ? T((b - a) / T(steps - 1)) : T(0);
+  using V = decltype(f(a));
+  return sequence<V>(Dims{steps}, like, [=](int64_t i) -> V {
+    return f(steps == 1 ? a : i < half ? T(a + step * T(i)) : T(b - step * T(steps - 1 - i)));
+  });
+}
+
+Tensor linspace(Value start_value, Value end_value, int64_t steps, DType dtype, Value,
+                Device device, std::optional<bool>, bool grad) {
+  if (steps < 0) runtime_error("number of steps must be non-negative, got ", steps);
+  const Scalar start = bound_of(start_value, "start"), end = bound_of(end_value, "end");
+  const Like like(sequence_dtype(start, end, dtype), device);
+  auto same_value = [](auto v) { return v; };
+  auto as_double = [](auto v) { return double(v); };
+  if (is_complex(like.dtype))
+    return finish(spaced(start.to_complex(), end.to_complex(), steps, like, same_value), grad);
+  if (is_integral(like.dtype))  // the ends are cut to integers, what lies between is not
+    return finish(spaced(double(start.to_int()), double(end.to_int()), steps, like, same_value),
+                  grad);
+  if (like.dtype == DType::Float64)
+    return finish(spaced(start.to_double(), end.to_double(), steps, like, same_value), grad);
+  return finish(spaced(float(start.to_double()), float(end.to_double()), steps, like, as_double),
+                grad);
+}
+
+Tensor logspace(Value start_value, Value end_value, int64_t steps, double base, DType dtype, Value,
+                Device device, std::optional<bool>, bool grad) {
+  if (steps < 0) runtime_error("number of steps must be non-negative, got ", steps);
+  const Scalar start = bound_of(start_value, "start"), end = bound_of(end_value, "end");
+  const Like like(sequence_dtype(start, end, dtype), device);
+  auto power = [base](auto v) { return std::pow(base, double(v)); };
+  if (is_complex(like.dtype)) {
+    auto complex_power = [base](Complex<double> v) {
+      const double size = std::pow(base, v.re), angle = v.im * std::log(base);
+      return Complex<double>(size * std::cos(angle), size * std::sin(angle));
+    };
+    return finish(spaced(start.to_complex(), end.to_complex(), steps, like, complex_power), grad);
+  }
+  if (is_integral(like.dtype) && steps != 1)
+    return finish(spaced(double(start.to_int()), double(end.to_int()), steps, like, power), grad);
+  if (is_integral(like.dtype) || like.dtype == DType::Float64)
+    return finish(spaced(start.to_double(), end.to_double(), steps, like, power), grad);
+  return finish(spaced(float(start.to_double()), float(end.to_double()), steps, like, power), grad);
 }
 
 Tensor eye_m(int64_t n, int64_t m, DType dtype, Value, Device device, std::optional<bool>,

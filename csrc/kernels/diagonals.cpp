@@ -52,7 +52,7 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   for (int64_t d = 0, from = 0; d < rank; ++d)
     shape.push_back(d == first || d == second ? side : self.sizes()[from++]);
   GradGuard off(false);
-  Tensor out = op::zeros(shape, self.dtype(), std::nullopt, self.device());
+  Tensor out = op::new_zeros(self, shape);
   op::copy_(op::diagonal(out, offset, first, second), self);
   return out;
 }
@@ -99,7 +99,7 @@ Tensor trace(const Tensor& self) {
 }
 
 Tensor _trace_grad(const Tensor& grad, IntSpan sizes) {
-  Tensor zeros = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor zeros = op::new_zeros(grad, sizes);
   return op::diagonal_scatter(zeros, op::expand(grad, Dims{std::min(sizes[0], sizes[1])}));
 }
 

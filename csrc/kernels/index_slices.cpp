@@ -96,12 +96,17 @@ void index_select(const Tensor& self, int64_t dim, const Tensor& index, Rets& re
   }
   Tensor& out = exact_result(rets, 0, shape, self.dtype(), self.device());
   if (out.is_meta()) return;
-  Tensor from = rets.destination == Destination::New ? self : apart_from(out, self);
+  Tensor from = self;
+  if (rets.destination != Destination::New) {
+    if (has_internal_overlap(out.sizes(), out.strides())) overlap_error();
+    from = apart_from(out, self);
+    positions = apart_from(out, positions);
+  }
   cpu_read_points(slice_work(at_least_1d(from), dim, positions, at_least_1d(out)));
 }
 
 Tensor _index_select_grad(const Tensor& grad, IntSpan sizes, int64_t dim, const Tensor& index) {
-  Tensor zeros = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor zeros = op::new_zeros(grad, sizes);
   return op::index_add_(zeros, dim, index, grad);
 }
 
@@ -275,7 +280,7 @@ void take(const Tensor& self, const Tensor& index, Rets& rets) {
 }
 
 Tensor _take_grad(const Tensor& grad, IntSpan sizes, const Tensor& index) {
-  Tensor zeros = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor zeros = op::new_zeros(grad, sizes);
   return op::put_(zeros, index, grad, true);
 }
 

@@ -334,7 +334,7 @@ void index_put(const Tensor& self, TensorSpan indices, const Tensor& values, boo
 }
 
 Tensor _index_grad(const Tensor& grad, IntSpan sizes, TensorSpan indices) {
-  Tensor zeros = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor zeros = op::new_zeros(grad, sizes);
   return op::index_put_(zeros, indices, grad, true);
 }
 

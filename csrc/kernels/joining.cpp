@@ -132,6 +132,8 @@ Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
   if (shifts.size() != dims.size())
     runtime_error("shifts and dimensions must align. shifts: ", shifts.size(),
                   ", dims:", dims.size());
+  if (self.dim() == 0)
+    index_error("Dimension specified as ", dims[0], " but tensor has no dimensions");
   Tensor out = self;
   if (self.numel() == 0) return op::clone(self);
   for (size_t i = 0; i < dims.size(); ++i) {

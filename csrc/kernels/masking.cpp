@@ -34,10 +34,16 @@ void masked_select(const Tensor& self, const Tensor& mask, Rets& rets) {
   require_host(mask, "masked_select");
   GradGuard off(false);
   Dims shape = broadcast_shapes(self.sizes(), mask.sizes());
-  Tensor from = dense(expanded(self, shape)), chosen = dense(expanded(mask, shape));
+  Tensor from = self, which = mask;
+  if (rets.destination != Destination::New) {
+    if (has_internal_overlap(rets.t[0].sizes(), rets.t[0].strides())) overlap_error();
+    from = apart_from(rets.t[0], self);
+    which = apart_from(rets.t[0], mask);
+  }
+  from = dense(expanded(from, shape));
+  Tensor chosen = dense(expanded(which, shape));
   TrueElements found(chosen);
   Tensor& out = exact_result(rets, 0, Dims{found.count()}, self.dtype(), self.device());
-  if (rets.destination != Destination::New) from = apart_from(out, from);
   const int64_t item = int64_t(self.item_size()), step = out.strides()[0] * item;
   with_item_type(item, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -51,7 +57,7 @@ void masked_select(const Tensor& self, const Tensor& mask, Rets& rets) {
 
 Tensor _masked_select_grad(const Tensor& grad, IntSpan sizes, const Tensor& mask) {
   Dims shape = broadcast_shapes(sizes, mask.sizes());
-  Tensor zeros = op::zeros(shape, grad.dtype(), std::nullopt, grad.device());
+  Tensor zeros = op::new_zeros(grad, shape);
   return op::masked_scatter_(zeros, mask, grad);
 }
 
@@ -102,7 +108,7 @@ Tensor _masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntSp
   Tensor used = op::masked_select(grad, mask);
   int64_t all = checked_numel(sizes);
   if (used.numel() < all) {
-    Tensor rest = op::zeros(Dims{all - used.numel()}, grad.dtype(), std::nullopt, grad.device());
+    Tensor rest = op::new_zeros(grad, Dims{all - used.numel()});
     used = op::cat(std::vector<Tensor>{used, rest}, 0);
   }
   return op::view(used, sizes);

@@ -145,7 +145,7 @@ void dot(const Tensor& self, const Tensor& tensor, Rets& rets) {
 }
 
 static void add_product(const Tensor& self, const Tensor& a, const Tensor& b, IntSpan shape,
-                        const Scalar& beta, const Scalar& alpha, Rets& rets) {
+                        Scalar beta, Scalar alpha, Rets& rets) {
   check_operands(a, b);
   if (self.dtype() != a.dtype())
     runtime_error("self and mat2 must have the same dtype, but got ",
@@ -154,9 +154,10 @@ static void add_product(const Tensor& self, const Tensor& a, const Tensor& b, In
     runtime_error("The expanded size of the tensor (", shape.empty() ? 0 : shape.back(),
                   ") must match the existing size: input of shape ", self.sizes(),
                   " cannot be broadcast to the product's shape ", shape);
-  if (category(a.dtype()) <= Category::Integral && (alpha.is_float() || beta.is_float()))
-    runtime_error(
-        "For integral input tensors, argument alpha must not be a floating point number.");
+  if (category(a.dtype()) <= Category::Integral) {  // factors of integers are cut to integers
+    beta = Scalar(beta.to_int());
+    alpha = Scalar(alpha.to_int());
+  }
   if (rets.destination == Destination::InPlace && !same(rets.t[0].sizes(), shape))
     runtime_error("The input tensor of shape ", rets.t[0].sizes(), " must match the output shape ",
                   shape);

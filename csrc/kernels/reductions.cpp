@@ -81,6 +81,7 @@ Tensor _mean_grad(const Tensor& grad, IntSpan sizes, std::optional<IntSpan> dim,
 Tensor sum_to_size(const Tensor& self, IntSpan size) {
   if (!is_expandable(size, self.sizes()))
     runtime_error("size {", size, "} is not expandable to size {", self.sizes(), "}.");
+  if (size.empty()) return op::sum(self);
   Dims dims;
   int64_t lead = self.dim() - int64_t(size.size());
   for (int64_t d = 0; d < self.dim(); ++d)
@@ -129,43 +130,10 @@ Tensor _share_ties(const Tensor& grad, const Tensor& self, const Tensor& result,
   return equal * (g / ties);
 }
 
-// ---- variance
-
-static Tensor var_of(const Tensor& self, std::optional<IntSpan> dim, double correction,
-                     bool keepdim) {
-  if (category(self.dtype()) < Category::Floating)
-    runtime_error("std and var only support floating point and complex dtypes, got ", self.dtype());
-  double n = double(reduced_count(self.sizes(), dim));
-  Tensor center = self - op::mean_dim(self, dim, true);
-  Tensor squares = self.is_complex() ? op::square(op::real(center)) + op::square(op::imag(center))
-                                     : op::square(center);
-  return op::sum_dim(squares, dim, keepdim) / std::max(0.0, n - correction);
-}
-
-Tensor var(const Tensor& self, std::optional<IntSpan> dim, Value correction, bool keepdim) {
-  return var_of(self, dim, correction.is_none() ? 1.0 : correction.to_double(), keepdim);
-}
-Tensor var_unbiased(const Tensor& self, bool unbiased) {
-  return var_of(self, std::nullopt, unbiased, false);
-}
-Tensor var_unbiased_dim(const Tensor& self, std::optional<IntSpan> dim, bool unbiased,
-                        bool keepdim) {
-  return var_of(self, dim, unbiased, keepdim);
-}
-Tensor std(const Tensor& self, std::optional<IntSpan> dim, Value correction, bool keepdim) {
-  return op::sqrt(op::var(self, dim, correction, keepdim));
-}
-Tensor std_unbiased(const Tensor& self, bool unbiased) {
-  return op::sqrt(op::var_unbiased(self, unbiased));
-}
-Tensor std_unbiased_dim(const Tensor& self, std::optional<IntSpan> dim, bool unbiased,
-                        bool keepdim) {
-  return op::sqrt(op::var_unbiased_dim(self, dim, unbiased, keepdim));
-}
-
 // ---- positions of extrema
 
 static void extreme_dim(const Tensor& self, int64_t dim, bool keepdim, bool largest, Rets& rets) {
+  check_rank(self.dim());
   dim = wrap_dim(dim, self.dim());
   if (self.is_complex())
     fail(ErrorKind::NotImplemented, "not implemented for complex numbers, which have no order");
@@ -224,7 +192,7 @@ Tensor _put_along(const Tensor& grad, const Tensor& indices, int64_t dim, bool k
   if (sizes.empty()) return grad;
   Tensor g = keepdim ? grad : op::unsqueeze(grad, dim);
   Tensor i = keepdim ? indices : op::unsqueeze(indices, dim);
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   return op::scatter_src(out, dim, i, g);
 }
 
@@ -252,33 +220,12 @@ Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
   Tensor top;
   {
     GradGuard off(false);
-    top = op::amax(x, dim, true);
+    top = op::amax(x.is_complex() ? op::real(x) : x, dim, true);
     top = op::where(op::isinf(top), 0, top);  // inf - inf would be NaN
   }
   Tensor sum = op::log(op::sum_dim(op::exp(x - top), dim, true)) + top;
   if (keepdim) return sum;
   return op::reshape(sum, reduced_shape(self.sizes(), dim_mask(dim, self.dim()), false));
-}
-
-Tensor norm(const Tensor& self, Value p, std::optional<IntSpan> dim, bool keepdim, DType dtype) {
-  Tensor x = dtype != DType::None ? op::_to_copy(self, dtype) : self;
-  if (category(x.dtype()) < Category::Floating)
-    runtime_error("linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
-                  legacy_dtype_name(self.dtype()));
-  double order = p.is_none() ? 2.0 : p.to_double();
-  if (order == 2 && !x.is_complex()) {
-    Tensor total = op::sum_dim(op::square(x), dim, keepdim);
-    return op::_safe_sqrt(total);
-  }
-  Tensor a = op::abs(x);
-  Dims all;
-  for (int64_t d = 0; d < self.dim(); ++d) all.push_back(d);
-  IntSpan dims = dim ? *dim : IntSpan(all);
-  if (std::isinf(order)) return order > 0 ? op::amax(a, dims, keepdim) : op::amin(a, dims, keepdim);
-  if (order == 0) return op::sum_dim(op::_to_copy(op::ne(a, 0), a.dtype()), dim, keepdim);
-  if (order == 1) return op::sum_dim(a, dim, keepdim);
-  if (order == 2) return op::_safe_sqrt(op::sum_dim(op::square(a), dim, keepdim));
-  return op::pow(op::sum_dim(op::pow(a, order), dim, keepdim), 1 / order);
 }
 
 Tensor count_nonzero(const Tensor& self, std::optional<IntSpan> dim) {

@@ -105,7 +105,7 @@ void cummin(const Tensor& self, int64_t dim, Rets& rets) {
 
 void logcumsumexp(const Tensor& self, int64_t dim, Rets& rets) {
   dim = wrap_dim(dim, self.dim());
-  if (!is_floating(self.dtype()))
+  if (category(self.dtype()) < Category::Floating)
     fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
          "'; convert the input to a floating-point dtype");
   Tensor& out = exact_result(rets, 0, self.sizes(), self.dtype(), self.device());
@@ -120,11 +120,16 @@ void logcumsumexp(const Tensor& self, int64_t dim, Rets& rets) {
 Tensor _logcumsumexp_grad(const Tensor& grad, const Tensor& self, int64_t dim,
                           const Tensor& result) {
   if (self.dim() == 0 || self.numel() == 0) return grad;
-  const double lowest = -std::numeric_limits<double>::infinity();
+  // Finite, so that the derivative of this is, too, where all gradients have one sign.
+  const double lowest = self.dtype() == DType::Float16 ? -6e4 : -1e30;
+  auto sums_behind = [&](const Tensor& logs) {
+    return op::flip(op::logcumsumexp(op::flip(logs, Dims{dim}), dim), Dims{dim});
+  };
+  if (self.is_complex())  // every number but 0 has a logarithm
+    return op::exp(sums_behind(op::log(grad) - op::conj(result)) + op::conj(self));
   auto part = [&](const Tensor& positive, const Tensor& size) {
     Tensor logs = op::where(positive, op::log(op::where(positive, size, 1)) - result, lowest);
-    Tensor sums = op::flip(op::logcumsumexp(op::flip(logs, Dims{dim}), dim), Dims{dim});
-    return op::exp(sums + self);
+    return op::exp(sums_behind(logs) + self);
   };
   return part(op::gt(grad, 0), grad) - part(op::lt(grad, 0), -grad);
 }

@@ -23,7 +23,7 @@ int64_t extent(const Tensor& t, int64_t d) {
 }
 
 void check_index_tensor(const Tensor& self, const Tensor& index, const char* role) {
-  if (index.dtype() != DType::Int64 && index.dtype() != DType::Int32)
+  if (index.numel() && index.dtype() != DType::Int64 && index.dtype() != DType::Int32)
     runtime_error("Expected dtype int32/int64 for index, but got ", index.dtype());
   if (index.device() != self.device()) device_error(self.device(), index.device());
   if (index.numel() && std::max<int64_t>(index.dim(), 1) != std::max<int64_t>(self.dim(), 1))
@@ -154,14 +154,14 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, Rets& re
 }
 
 Tensor _gather_grad(const Tensor& grad, IntSpan sizes, int64_t dim, const Tensor& index) {
-  Tensor zeros = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor zeros = op::new_zeros(grad, sizes);
   return op::scatter_add_(zeros, dim, index, grad);
 }
 
 // The gradient of a source that is larger than the index: zeros where nothing was read.
 Tensor _fit_to_source(const Tensor& grad, IntSpan sizes) {
   if (same(grad.sizes(), sizes)) return grad;
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   if (grad.numel() == 0) return out;
   if (sizes.size() != size_t(grad.dim())) return op::reshape(grad, sizes);
   Tensor part = out;

@@ -14,6 +14,7 @@
 #include "op/ops/views.h"
 #include "op/reduce.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula {
 
@@ -26,6 +27,22 @@ Tensor make_view(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t off
     v->made_at = self->made_at;
   }
   return v;
+}
+
+void adopt_geometry(const Tensor& self, const Tensor& view, Rets& rets) {
+  if (grad_enabled() && requires_grad(self) && is_leaf(self))
+    runtime_error("a leaf Variable that requires grad is being used in an in-place operation.");
+  const bool keeps_history = !view.is_wrapped() || view->wrapper->kind == LevelKind::Grad;
+  NodeRef fn = keeps_history ? grad_fn_of(view) : NodeRef();
+  if (fn) set_history(self, fn.get(), view->autograd->output_nr);
+  if (self.is_wrapped()) {  // inside of a transform it stands for the view of its value from now on
+    if (view.is_wrapped()) retain_wrapper(view->wrapper);
+    else self->keys &= uint8_t(~kKeyWrapped);
+    release_wrapper(std::exchange(self->wrapper, view->wrapper));
+  }
+  self->offset = view.offset();
+  self->set_geometry(view.sizes(), view.strides());
+  rets.t[0] = self;
 }
 
 namespace kernels {
@@ -84,8 +101,10 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_s
     }
     return r;
   };
-  int64_t length = std::max(reach(base_size, base_stride), offset + reach(size, stride));
-  Tensor flat = op::zeros(Dims{length}, grad.dtype(), std::nullopt, grad.device());
+  // The view may begin before the base does.
+  const int64_t base_at = std::max<int64_t>(-offset, 0), at = offset + base_at;
+  int64_t length = std::max(base_at + reach(base_size, base_stride), at + reach(size, stride));
+  Tensor flat = op::new_zeros(grad, Dims{length});
   if (non_overlapping_and_dense(size, stride) || !has_internal_overlap(size, stride)) {
     bool distinct = true;  // strictly nested strides cannot meet; otherwise go by index
     Dims order(size.size());
@@ -99,14 +118,14 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_s
       covered += (size[d] - 1) * stride[d];
     }
     if (distinct) {
-      op::copy_(op::as_strided(flat, size, stride, offset), grad);
-      return op::as_strided(flat, base_size, base_stride, 0);
+      op::copy_(op::as_strided(flat, size, stride, at), grad);
+      return op::as_strided(flat, base_size, base_stride, base_at);
     }
   }
   Tensor index = op::as_strided(
-      op::arange(Scalar(length), DType::Int64, std::nullopt, grad.device()), size, stride, offset);
+      op::arange(Scalar(length), DType::Int64, std::nullopt, grad.device()), size, stride, at);
   flat = op::index_add(flat, 0, op::reshape(index, Dims{-1}), op::reshape(grad, Dims{-1}));
-  return op::as_strided(flat, base_size, base_stride, 0);
+  return op::as_strided(flat, base_size, base_stride, base_at);
 }
 
 Tensor view(const Tensor& self, IntSpan size) {
@@ -250,13 +269,6 @@ Tensor t(const Tensor& self) {
 }
 
 // The operators that turn a tensor itself: only its geometry changes.
-static void adopt_geometry(const Tensor& self, const Tensor& view, Rets& rets) {
-  if (grad_enabled() && requires_grad(self) && is_leaf(self))
-    runtime_error("a leaf Variable that requires grad is being used in an in-place operation.");
-  if (NodeRef fn = grad_fn_of(view)) set_history(self, fn.get(), view->autograd->output_nr);
-  self->set_geometry(view.sizes(), view.strides());
-  rets.t[0] = self;
-}
 void transpose_(const Tensor& self, int64_t d0, int64_t d1, Rets& rets) {
   adopt_geometry(self, op::transpose(self, d0, d1), rets);
 }
@@ -276,6 +288,7 @@ Tensor permute(const Tensor& self, IntSpan dims) {
         "permute(sparse_coo): number of dimensions in the tensor input does not match the "
         "length of the desired ordering of dimensions i.e. input.dim() = ",
         self.dim(), " is not equal to len(dims) = ", dims.size());
+  check_rank(self.dim());
   Dims sizes(dims.size()), strides(dims.size());
   uint64_t seen = 0;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -300,6 +313,7 @@ Tensor movedim(const Tensor& self, IntSpan source, IntSpan destination) {
     runtime_error("movedim: Invalid source or destination dims: source (", source,
                   " dims) should contain the same number of dims as destination (", destination,
                   " dims)");
+  check_rank(self.dim());
   auto check_dims = [&](IntSpan dims, const char* which) {
     uint64_t seen = 0;
     for (int64_t d : dims) {
@@ -372,6 +386,7 @@ Tensor squeeze(const Tensor& self) {
   return squeeze_mask(self, dim_mask({}, self.dim()));
 }
 Tensor squeeze_dim(const Tensor& self, IntSpan dim) {
+  check_rank(self.dim());
   uint64_t mask = 0;
   for (int64_t d : dim) {
     uint64_t bit = uint64_t(1) << wrap_dim(d, self.dim());
@@ -405,7 +420,7 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
 }
 
 Tensor _select_grad(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t index) {
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   op::copy_(op::select(out, dim, index), grad);
   return out;
 }
@@ -428,7 +443,7 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
 
 Tensor _slice_grad(const Tensor& grad, IntSpan sizes, int64_t dim, std::optional<int64_t> start,
                    std::optional<int64_t> end, int64_t step) {
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   op::copy_(op::slice(out, dim, start, end, step), grad);
   return out;
 }
@@ -468,7 +483,7 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
 
 Tensor _diagonal_grad(const Tensor& grad, IntSpan sizes, int64_t offset, int64_t dim1,
                       int64_t dim2) {
-  Tensor out = op::zeros(sizes, grad.dtype(), std::nullopt, grad.device());
+  Tensor out = op::new_zeros(grad, sizes);
   op::copy_(op::diagonal(out, offset, dim1, dim2), grad);
   return out;
 }

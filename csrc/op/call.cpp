@@ -104,7 +104,8 @@ void call(const OpDef& op, const Value* args, Rets& rets) {
     }
     if (rets.destination == Destination::Out)
       for (int i = 0; i < op.ret_count; ++i) keys |= rets.t[i]->keys & (kLazyKeys | kKeyWrapped);
-    const bool taped = keys & thread_state.enabled_keys & kKeyGrad;
+    bool taped = keys & thread_state.enabled_keys & kKeyGrad;
+    if (taped && current_level) taped = modes_at(0).keys & kKeyGrad;
     const Kernel run =
         keys & kLazyKeys && !(op.flags & (kOpView | kOpComposite)) ? run_resolved : run_kernel;
     if (keys & kKeyWrapped || (thread_state.batching && op.flags & kOpRandom)) {

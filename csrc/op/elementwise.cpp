@@ -40,6 +40,7 @@ Dims result_strides(IntSpan shape, const Tensor* const* inputs, int n) {
   if (equal && first && non_overlapping_and_dense(first->sizes(), first->strides()))
     return Dims(first->strides());
 
+  check_rank(ndim);
   int perm[kMaxDims];  // perm[0] is the fastest dimension
   for (int i = 0; i < ndim; ++i) perm[i] = ndim - 1 - i;
   auto stride_at = [&](const Tensor& t, int d) -> int64_t {

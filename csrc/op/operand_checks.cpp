@@ -98,4 +98,40 @@ void fill_value_fits(const Value* args, DType) {
   if (value.tensor().is_cpu()) item_of(value.tensor()).check_fits(d);
 }
 
+void one_value(const Value* args, DType) {
+  const Value& value = args[1];
+  const DType d = args[0].tensor().dtype();
+  if (!value.is_tensor()) return value.scalar().check_fits(d);
+  if (value.tensor().dim() != 0)
+    runtime_error("only supports a 0-dimensional value tensor, but got a value of shape ",
+                  value.tensor().sizes());
+}
+
+// Whether every element, as a double, passes; true where the data cannot be seen from here.
+template <class F>
+static bool every(const Tensor& t, F passes) {
+  if (!t.is_cpu()) return true;
+  GradGuard off(false);
+  Tensor numbers = op::_to_copy(t, DType::Float64, kNoDevice, MemoryFormat::Contiguous);
+  const double* p = numbers.data_as<double>();
+  for (int64_t i = 0; i < numbers.numel(); ++i)
+    if (!passes(p[i])) return false;
+  return true;
+}
+
+void weights_not_negative(const Value* args, DType compute) {
+  if (!every(args[0].tensor(), [](double w) { return !(w < 0); }))
+    runtime_error(is_integral(compute) ? "fweights" : "aweights", " cannot be negative");
+}
+
+void total_not_zero(const Value* args, DType) {
+  if (!every(args[0].tensor(), [](double w) { return w != 0; }))
+    runtime_error("weights sum to zero, can't be normalized");
+}
+
+void levels_in_range(const Value* args, DType) {
+  if (!every(args[0].tensor(), [](double q) { return q >= 0 && q <= 1; }))
+    runtime_error("q values must be in the range [0, 1]");
+}
+
 }  // namespace facula::checks

@@ -9,5 +9,9 @@ void exponent_not_negative(const Value* args, DType compute);
 void no_bool_difference(const Value* args, DType compute);
 void no_bool_negation(const Value* args, DType compute);
 void fill_value_fits(const Value* args, DType compute);
+void one_value(const Value* args, DType compute);             // fill
+void weights_not_negative(const Value* args, DType compute);  // cov
+void total_not_zero(const Value* args, DType compute);
+void levels_in_range(const Value* args, DType compute);  // quantile
 
 }  // namespace facula::checks

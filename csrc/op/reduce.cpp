@@ -21,6 +21,7 @@ Dims reduced_shape(IntSpan sizes, uint64_t mask, bool keepdim) {
 }
 
 uint64_t dims_of(const Value& dim, int64_t ndim) {
+  check_rank(ndim);
   if (dim.is_none()) return dim_mask({}, ndim);
   if (dim.tag() == Value::Tag::Ints) return dim_mask(dim.ints(), ndim);
   return ndim ? uint64_t(1) << wrap_dim(dim.to_int(), ndim) : (wrap_dim(dim.to_int(), 0), 0);

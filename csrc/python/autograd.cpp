@@ -117,6 +117,10 @@ PyObject* pop_hooks(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 PyObject* disable_hooks(PyObject*, PyObject* message) {
+  if (message != Py_None && !t_hooks.empty()) {
+    PyErr_SetObject(PyExc_RuntimeError, message);
+    return nullptr;
+  }
   Ref before(PyUnicode_FromString(t_hooks_disabled.c_str()));
   t_hooks_disabled = message == Py_None ? "" : PyUnicode_AsUTF8(message);
   return before.release();

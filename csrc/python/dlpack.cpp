@@ -8,6 +8,7 @@
 #include "cuda/context.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 namespace {
@@ -170,6 +171,7 @@ PyObject* dlpack_method(PyObject* self, PyObject* args, PyObject* kwargs) {
                                      &stream, &max_version, &dl_device, &copy))
       throw PythonError{};
     Tensor t = unwrap(self);
+    if (t.is_wrapped()) t = readable(t, ".__dlpack__()");
     check_exportable(t);
     bool versioned =
         max_version != Py_None && pair_of(max_version, "__dlpack__(): max_version").first >= 1;

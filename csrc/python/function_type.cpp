@@ -6,6 +6,7 @@
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
 #include "python/node_type.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 namespace {
@@ -81,7 +82,24 @@ bool contains(PyObject* sequence, PyObject* o) {
   return false;
 }
 
-// (cls, ctx, has_setup_context, args)
+// Tensors that stand for others inside of a transform, or containers that may hold some.
+bool concerns_transforms(PyObject* args) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    PyObject* o = PyTuple_GET_ITEM(args, i);
+    if (is_tensor(o) ? unwrap(o).is_wrapped()
+                     : current_level && (PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o)))
+      return true;
+  }
+  return false;
+}
+
+std::string function_name(PyObject* ctx) {
+  std::string_view node = Py_TYPE(ctx)->tp_name;  // the name with "Backward" behind it
+  return std::string(node.substr(0, node.rfind("Backward")));
+}
+
+// (cls, ctx, has_setup_context, args); in place of cls any object with a forward and a
+// setup_context may stand, for tensors of a level.
 PyObject* function_apply(PyObject*, PyObject* call) {
   return guarded([&]() -> PyObject* {
     PyObject *cls, *ctx, *args;
@@ -89,12 +107,24 @@ PyObject* function_apply(PyObject*, PyObject* call) {
     if (!PyArg_ParseTuple(call, "OOpO!", &cls, &ctx, &setup, &PyTuple_Type, &args))
       throw PythonError{};
     Py_ssize_t n = PyTuple_GET_SIZE(args);
+    if (PyType_Check(cls) && concerns_transforms(args)) {
+      static PyObject* apply =
+          import_attribute("facula.autograd.function_transforms", "apply_wrapped");
+      return check(PyObject_CallFunctionObjArgs(apply, cls, args, nullptr));
+    }
     bool executable = false;
+    uint32_t level = 0;  // tensors of other levels are constants on this tape
+    for (Py_ssize_t i = 0; i < n; ++i)
+      if (PyObject* o = PyTuple_GET_ITEM(args, i); is_tensor(o))
+        level = std::max(level, level_of(unwrap(o)));
+    auto on_tape = [&](PyObject* o) {
+      return is_tensor(o) && level_of(unwrap(o)) == level && requires_grad(unwrap(o));
+    };
     Ref needs(check(PyTuple_New(n)));
     Ref tensor_inputs(check(PyList_New(0)));
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* o = PyTuple_GET_ITEM(args, i);
-      bool wants = is_tensor(o) && requires_grad(unwrap(o));
+      bool wants = on_tape(o);
       executable |= wants;
       PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(wants));
       if (is_tensor(o)) check(PyList_Append(tensor_inputs.get(), Ref(PyLong_FromSsize_t(i)).get()));
@@ -114,7 +144,7 @@ PyObject* function_apply(PyObject*, PyObject* call) {
     if (executable)
       for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* o = PyTuple_GET_ITEM(args, i);
-        if (is_tensor(o)) node->edges[uint32_t(i)] = gradient_edge(unwrap(o));
+        if (on_tape(o)) node->edges[uint32_t(i)] = gradient_edge(unwrap(o));
       }
     if (track_locations && capture_location) node->location = capture_location();
     if (anomaly_mode && keep_traceback) keep_traceback(node.get());
@@ -148,7 +178,7 @@ PyObject* function_apply(PyObject*, PyObject* call) {
       PyObject* o = PyTuple_GET_ITEM(outputs.get(), i);
       if (!is_tensor(o)) {
         if (!tuple)
-          type_error(reinterpret_cast<PyTypeObject*>(cls)->tp_name,
+          type_error(function_name(ctx),
                      ".forward: expected to return None or Tensor objects, got ",
                      Py_TYPE(o)->tp_name);
         node->outputs[uint32_t(i)].dtype = DType::None;  // no tensor: its gradient is always None

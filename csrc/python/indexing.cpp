@@ -10,6 +10,7 @@
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
 #include "python/tensor_methods.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 namespace {

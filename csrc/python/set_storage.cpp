@@ -2,12 +2,17 @@
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 namespace {
 
 PyObject* untyped_storage(PyObject* self, PyObject*) {
-  return guarded([&] { return wrap_storage(unwrap(self)->storage); });
+  return guarded([&] {
+    Tensor t = unwrap(self);
+    if (t.is_wrapped()) t = readable(t, ".untyped_storage()");
+    return wrap_storage(t->storage);
+  });
 }
 
 PyObject* is_set_to(PyObject* self, PyObject* other) {
@@ -53,6 +58,10 @@ View view_of(const Tensor& t, PyObject* source, PyObject* offset, PyObject* size
     v.strides = Dims{1};
     return v;
   }
+  if (t.is_wrapped() || (is_tensor(source) && unwrap(source).is_wrapped()))
+    runtime_error(
+        "set_() is not possible with tensors inside of a function transform (vmap, grad, jvp ...). "
+        "Make a new tensor instead.");
   if (is_tensor(source)) {
     const Tensor& from = unwrap(source);
     if (from.dtype() != t.dtype())

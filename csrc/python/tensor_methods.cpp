@@ -167,7 +167,7 @@ PyObject* get_data(PyObject* o, void*) {
   return guarded([&] {
     Tensor d = detach_tensor(unwrap(o));
     d->flags |= kUntracked;
-    if (Py_TYPE(o) != tensor_type) return wrap_as(d, Py_TYPE(o));
+    if (Py_TYPE(o) != tensor_type && has_override(o)) return wrap_as(d, Py_TYPE(o));
     return wrap(d);
   });
 }
@@ -182,6 +182,10 @@ int set_data(PyObject* o, PyObject* value, void*) {
         const Tensor& t = unwrap(o);
         const Tensor& v = unwrap(value);
         if (v.is(t)) return 0;
+        if (t.is_wrapped() || v.is_wrapped())
+          runtime_error(
+              "mutating directly with `.data` inside of a function transform (vmap, grad, jvp ...) "
+              "is not allowed. Use copy_() or make a new tensor.");
         if (requires_grad(t) && !is_differentiable_dtype(v.dtype()))
           runtime_error(
               "data set to a tensor that requires gradients must be floating point or complex "
@@ -526,17 +530,36 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyObject* resize_(PyObject* o, PyObject* args, PyObject*) {
+PyObject* resize_(PyObject* o, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     const Tensor& t = unwrap(o);
+    MemoryFormat format = MemoryFormat::None;
+    Py_ssize_t at = 0;
+    for (PyObject *name, *value; kwargs && PyDict_Next(kwargs, &at, &name, &value);) {
+      if (PyUnicode_CompareWithASCIIString(name, "memory_format") != 0)
+        type_error("resize_() got an unexpected keyword argument '", PyUnicode_AsUTF8(name), "'");
+      if (value == Py_None) continue;
+      if (!is_memory_format(value))
+        type_error("resize_(): argument 'memory_format' must be facula.memory_format, not ",
+                   type_name(value));
+      format = memory_format_of(value);
+      if (format == MemoryFormat::Preserve)
+        runtime_error("Unsupported memory format: preserve_format has nothing to preserve here");
+    }
     if (requires_grad(t)) runtime_error("cannot resize variables that require grad");
+    if (t.is_wrapped())
+      runtime_error(
+          "resize_() is not possible on a tensor inside of a function transform (vmap, grad, jvp "
+          "...). Make a new tensor instead.");
     PyObject* first = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : nullptr;
     PyObject* list = first && PySequence_Check(first) && !is_tensor(first) ? first : args;
     Ref sizes(check(PySequence_Tuple(list)));
     Dims dims;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.get()); ++i)
       dims.push_back(index_of(PyTuple_GET_ITEM(sizes.get(), i)));
+    if (format != MemoryFormat::None) strides_for(dims, format);  // refuses a wrong rank
     if (!same(dims, t.sizes())) resize_tensor(t, dims);
+    if (format != MemoryFormat::None) t->set_geometry(dims, strides_for(dims, format));
     return Py_NewRef(o);
   });
 }

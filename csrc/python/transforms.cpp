@@ -38,6 +38,20 @@ const char* name_of(LevelKind k) {
   return k == LevelKind::Vmap ? "vmap" : k == LevelKind::Grad ? "grad" : "jvp";
 }
 
+const char* name_of(Randomness r) {
+  return r == Randomness::Different ? "different" : r == Randomness::Same ? "same" : "error";
+}
+
+const Level& live_level(uint32_t id) {
+  const Level* l = find_level(id);
+  if (!l) throw nb::value_error("no transform of that level is running");
+  return *l;
+}
+
+nb::tuple modes_tuple(Modes m) {  // (grad mode, forward-grad mode)
+  return nb::make_tuple((m.keys & kKeyGrad) != 0, m.forward);
+}
+
 uint32_t push(const std::string& kind, int64_t batch_size, const std::string& randomness) {
   LevelKind k = kind == "vmap"   ? LevelKind::Vmap
                 : kind == "grad" ? LevelKind::Grad
@@ -79,6 +93,17 @@ void init_transforms(nb::module_& parent) {
     for (const Level& l : live_levels()) out.append(nb::make_tuple(l.id, name_of(l.kind)));
     return out;
   });
+  m.def("level_info", [](uint32_t level) {  // kind, batch size, randomness
+    const Level& l = live_level(level);
+    return nb::make_tuple(name_of(l.kind), l.batch_size, name_of(l.randomness));
+  });
+  m.def("modes_at", [](uint32_t level) { return modes_tuple(modes_at(level)); });
+  m.def("modes_outside", [](uint32_t level) {
+    const Level& l = live_level(level);
+    ModesGuard ours(modes_at(level));
+    return modes_tuple(modes_outside(l));
+  });
+  m.def("hide_levels", [](uint32_t from, bool hide) { hide_levels(from, hide); });
   m.def("add_batch_dim", [](const nb::object& t, int64_t dim, uint32_t level) {
     return translated([&] { return object_of(add_batch_dim(tensor_of(t), dim, level)); });
   });
@@ -97,12 +122,15 @@ void init_transforms(nb::module_& parent) {
       return is_wrapped_at(w, level) ? object_of(w->wrapper->value) : t;
     });
   });
-  m.def("make_dual", [](const nb::object& primal, const nb::object& tangent, uint32_t level) {
-    return translated([&] {
-      Tensor t = tangent.is_none() ? Tensor() : tensor_of(tangent);
-      return object_of(wrap_dual(tensor_of(primal), t, level));
-    });
-  });
+  m.def(
+      "make_dual",
+      [](const nb::object& primal, const nb::object& tangent, uint32_t level) {
+        return translated([&] {
+          Tensor t = tangent.is_none() ? Tensor() : tensor_of(tangent);
+          return object_of(wrap_dual(tensor_of(primal), t, level));
+        });
+      },
+      nb::arg(), nb::arg().none(), nb::arg());
   m.def("unpack_dual", [](const nb::object& t, uint32_t level) {
     return translated([&]() -> nb::object {
       const Tensor& w = tensor_of(t);

@@ -63,25 +63,6 @@ void deliver(Rets& rets, const Tensor& value, uint32_t level) {
   else deliver(rets, 0, value, level);
 }
 
-static thread_local uint32_t t_below = UINT32_MAX;
-
-uint32_t innermost_vmap() {
-  const auto& levels = live_levels();
-  for (size_t i = levels.size(); i-- > 0;)
-    if (levels[i].kind == LevelKind::Vmap && levels[i].id < t_below) return levels[i].id;
-  return 0;
-}
-
-Below::Below(uint32_t level) : saved_(t_below) {
-  t_below = level;
-  thread_state.batching = innermost_vmap() != 0;
-}
-
-Below::~Below() {
-  t_below = saved_;
-  thread_state.batching = true;
-}
-
 }  // namespace batch
 
 void call_batched(const OpDef& op, const Value* args, Rets& rets, const Level& level) {

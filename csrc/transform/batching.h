@@ -31,12 +31,11 @@ void deliver(Rets& rets, int i, const Tensor& value, uint32_t level);
 // Random operators hand on to the vmap levels outside of this one only.
 class Below {
  public:
-  explicit Below(uint32_t level);
-  ~Below();
+  explicit Below(uint32_t level) : level_(level) { hide_levels(level_, true); }
+  ~Below() { hide_levels(level_, false); }
 
  private:
-  uint32_t saved_;
+  uint32_t level_;
 };
-uint32_t innermost_vmap();  // below the levels that handle a random operator now; 0 for none
 
 }  // namespace facula::batch

@@ -158,6 +158,7 @@ Tangents by_vjp(const OpDef& op, const Value* primals, const std::vector<Slot>& 
     return results.list ? (*results.list)[i] : results.t[i];
   };
   std::vector<Tensor> found(count);
+  const bool recorded = grad_enabled();  // by the tapes outside
   const uint32_t level = push_level(LevelKind::Grad);
   try {
     GradGuard on(true);
@@ -167,7 +168,8 @@ Tangents by_vjp(const OpDef& op, const Value* primals, const std::vector<Slot>& 
     for (uint32_t i = 0; i < count; ++i) {
       const Tensor& r = result_at(i);
       if (op.nondifferentiable_rets >> i & 1 || !is_differentiable_dtype(r.dtype())) continue;
-      u[i] = wrap_tracked(zeros_for(r), level);
+      // Any point would do, but formulas that take logarithms of the gradient need it positive.
+      u[i] = wrap_tracked(op::ones_like(r), level);
       set_requires_grad(u[i], true);
       inputs.push_back(gradient_edge(u[i]));
       which.push_back(i);
@@ -192,6 +194,7 @@ Tangents by_vjp(const OpDef& op, const Value* primals, const std::vector<Slot>& 
     if (!roots.empty()) {
       BackwardOptions options;
       options.accumulate = false;
+      options.create_graph = recorded;
       std::vector<Tensor> got = run_backward(roots, seeds, inputs, options);
       for (size_t k = 0; k < which.size(); ++k) found[which[k]] = got[k];
     }
@@ -260,7 +263,7 @@ void write_tangent(const Tensor& self, const Tensor& tangent) {
 
 void call_forward(const OpDef& op, const Value* args, Rets& rets, const Level& level) {
   const bool on = thread_state.forward;
-  ModesGuard outside({thread_state.enabled_keys, level.forward_before});
+  ModesGuard outside(modes_outside(level));
   Arguments primals(op, args);
   primals.map([&](const Tensor& t) { return is_wrapped_at(t, level.id) ? t->wrapper->value : t; });
   std::vector<Slot> slots = slots_of(op, args, level.id);
@@ -270,6 +273,18 @@ void call_forward(const OpDef& op, const Value* args, Rets& rets, const Level& l
 
   if (rets.destination == Destination::InPlace) {
     const Tensor self = rets.t[0];
+    // The derivative reads value and tangent as they were, also when it is differentiated again.
+    if (any && !(op.flags & (kOpMutates | kOpNoGrad))) {
+      const Tensor before = op::clone(self->wrapper->value);
+      for (int i = 0; i < op.arg_count; ++i)
+        if (primals[i].is_tensor() && primals[i].tensor().is(self->wrapper->value))
+          primals.set(primals[i], before);
+      for (Slot& s : slots) {
+        if (s.primal.defined() && s.primal.is(self->wrapper->value)) s.primal = before;
+        if (s.tangent.defined() && s.tangent.is(self->wrapper->tangent))
+          s.tangent = op::clone(s.tangent);
+      }
+    }
     Rets results;
     if (op.flags & kOpMutates || !any || op.flags & kOpNoGrad) {
       results.destination = Destination::InPlace;

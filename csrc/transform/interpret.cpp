@@ -1,5 +1,7 @@
 #include "transform/interpret.h"
 
+#include <algorithm>
+
 #include "autograd/node.h"
 #include "transform/batching.h"
 
@@ -7,10 +9,41 @@ namespace facula {
 
 namespace {
 
+// What the tape of a level runs in place of a kernel. It has switched itself off meanwhile.
 void run_outside(const OpDef& op, const Value* args, Rets& rets) {
   uint32_t top = 0;
   for_each_tensor(op, args, [&](const Tensor& t) { top = std::max(top, level_of(t)); });
-  call_outside(op, args, rets, *find_level(top));
+  const Level& level = *find_level(top);
+  call_outside(op, args, rets, level, {level.keys_before, thread_state.forward});
+}
+
+// All levels of the arguments, those of the tensors behind them included; none without a vmap.
+std::vector<uint32_t> levels_behind(const OpDef& op, const Value* args) {
+  std::vector<uint32_t> found;
+  bool batched = false;
+  for_each_tensor(op, args, [&](const Tensor& t) {
+    for (const Tensor* p = &t; p->is_wrapped(); p = &(*p)->wrapper->value) {
+      if (!find_level((*p)->wrapper->level)) continue;
+      batched |= (*p)->wrapper->kind == LevelKind::Vmap;
+      found.push_back((*p)->wrapper->level);
+    }
+  });
+  if (!batched) return {};
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+// Views of a batched tensor know it as their base, as views of others do.
+void link_views(const Tensor& self, Rets& rets, int count) {
+  auto link = [&](const Tensor& view) {
+    if (view.defined() && !view->base && view->storage == self->storage)
+      view->base = Tensor(self->base ? Tensor::share(self->base) : self).release();
+  };
+  if (rets.list)
+    for (const Tensor& t : *rets.list) link(t);
+  else
+    for (int i = 0; i < count; ++i) link(rets.t[i]);
 }
 
 [[noreturn]] void captured_error(const OpDef& op, const Level& level) {
@@ -32,14 +65,14 @@ void call_tracked(const OpDef& op, const Value* args, Rets& rets, const Level& l
   if (!grad_enabled() || op.flags & kOpNoGrad) {
     if (grad_enabled() && rets.destination == Destination::InPlace)
       return overwrite_call(op, args, rets, level.id, run_outside);
-    return call_outside(op, args, rets, level);
+    return call_outside(op, args, rets, level, modes_outside(level));
   }
   tape_call(op, args, rets, level.id, run_outside);
 }
 
 }  // namespace
 
-void call_outside(const OpDef& op, const Value* args, Rets& rets, const Level& level) {
+void call_outside(const OpDef& op, const Value* args, Rets& rets, const Level& level, Modes modes) {
   Arguments inner(op, args);
   inner.map([&](const Tensor& t) { return is_wrapped_at(t, level.id) ? t->wrapper->value : t; });
   Rets results;
@@ -49,7 +82,7 @@ void call_outside(const OpDef& op, const Value* args, Rets& rets, const Level& l
   if (rets.destination != Destination::New)
     for (int i = 0; i < op.ret_count; ++i) results.t[i] = rets.t[i]->wrapper->value;
   {
-    ModesGuard outside({level.keys_before, thread_state.forward});
+    ModesGuard outside(modes);
     call(op, inner.data(), results);
   }
   if (rets.destination != Destination::New) {
@@ -95,12 +128,21 @@ void interpret(const OpDef& op, const Value* args, Rets& rets) {
     return;
   }
   // What a random operator draws is for the innermost vmap to say, also on plain tensors.
-  if (op.flags & kOpRandom) top = std::max(top, batch::innermost_vmap());
+  if (op.flags & kOpRandom) top = std::max(top, innermost_vmap());
   const Level& level = *find_level(top);
-  if (op.flags & kOpComposite && !(level.kind == LevelKind::Vmap && op.batch))
-    return run_kernel(op, args, rets);
-  if (rets.destination != Destination::New && !(op.flags & kOpRandom))
-    for (int i = 0; i < op.ret_count; ++i)
+  if (op.flags & kOpComposite && !op.batch) return run_kernel(op, args, rets);
+  if (op.flags & kOpComposite && level.kind != LevelKind::Vmap) {
+    // A new tensor in the shape of another has no derivative; but it gets the batch of what is
+    // behind that one.
+    Arguments outer(op, args);
+    outer.map([&](const Tensor& t) { return is_wrapped_at(t, top) ? t->wrapper->value : t; });
+    return call(op, outer.data(), rets);
+  }
+  if (rets.destination != Destination::New && !(op.flags & kOpRandom)) {
+    std::vector<uint32_t> levels = levels_behind(op, args);
+    for (int i = 0; i < op.ret_count; ++i) {
+      if (rets.destination == Destination::InPlace && !levels.empty())
+        become_batched(rets.t[i], levels);
       if (!is_wrapped_at(rets.t[i], top)) {
         if (rets.destination == Destination::Out)
           runtime_error(
@@ -110,11 +152,15 @@ void interpret(const OpDef& op, const Value* args, Rets& rets) {
         if (level.kind == LevelKind::Grad && rets.t[i]->born < top) captured_error(op, level);
         become_wrapped(rets.t[i], level.kind, top);
       }
+    }
+  }
   ModesGuard ours(modes_at(top));
   switch (level.kind) {
     case LevelKind::Grad: return call_tracked(op, args, rets, level);
     case LevelKind::Jvp: return call_forward(op, args, rets, level);
-    case LevelKind::Vmap: return call_batched(op, args, rets, level);
+    case LevelKind::Vmap:
+      call_batched(op, args, rets, level);
+      if (op.flags & kOpView) link_views(args[0].tensor(), rets, op.ret_count);
   }
 }
 

@@ -91,7 +91,34 @@ void index(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   deliver(rets, result, level);
 }
 
+void masked_fill(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  if (!is_batched(args[2], level)) return elementwise(op, args, rets, level);
+  const Tensor &self = args[0].tensor(), &mask = args[1].tensor(), &value = args[2].tensor();
+  if (value.dim())
+    runtime_error("only supports a 0-dimensional value tensor, but got a value of shape ",
+                  value.sizes());
+  const int64_t rank = std::max(self.dim(), mask.dim());
+  Tensor filled = op::_to_copy(aligned(value, level, rank), self.dtype());
+  deliver(rets, op::where(aligned(mask, level, rank), filled, aligned(self, level, rank)), level);
+}
+
+// x[mask] = number with a mask for each element of the batch: nothing needs to be counted.
+static bool put_number(const Value* args, Rets& rets, uint32_t level) {
+  const Tensor &self = args[0].tensor(), &number = args[2].tensor();
+  const TensorSpan indices = args[1].tensors();
+  if (indices.size() != 1 || indices[0].dtype() != DType::Bool || !is_batched(indices[0], level) ||
+      number.dim() || args[3].to_bool() || indices[0].dim() > self.dim())
+    return false;
+  Tensor mask = indices[0]->wrapper->value;
+  for (int64_t d = indices[0].dim(); d < self.dim(); ++d) mask = op::unsqueeze(mask, -1);
+  deliver(rets,
+          op::where(mask, aligned(number, level, self.dim()), aligned(self, level, self.dim())),
+          level);
+  return true;
+}
+
 void index_put(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  if (put_number(args, rets, level)) return;
   const Tensor &self = args[0].tensor(), &values = args[2].tensor();
   Indices at = read_indices(op, args[1].tensors(), level);
   // The shape of what is written, as the function sees it.
@@ -150,12 +177,23 @@ void index_select(const OpDef& op, const Value* args, Rets& rets, uint32_t level
   deliver(rets, self.dim() ? picked : op::squeeze_dim(picked, Dims{1}), level);
 }
 
+// One index for all elements of the batch: (self, dim, index, source, ...) along the next
+// dimension.
+static void by_shared_index(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  const Tensor& self = args[0].tensor();
+  Arguments values(op, args);
+  values.set(values[0], at_least_vector(self, level));
+  values[1] = Value(wrap_dim(args[1].to_int(), self.dim()) + 1);
+  values.set(values[3], at_least_vector(args[3].tensor(), level));
+  if (self.dim()) return run(op, values.data(), rets, level);
+  Rets results;
+  call(op, values.data(), results);
+  deliver(rets, op::squeeze_dim(results.t[0], Dims{1}), level);
+}
+
 void index_add(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   const Tensor &self = args[0].tensor(), &index = args[2].tensor();
-  if (!is_batched(index, level)) {
-    std::vector<Value> v(args, args + op.arg_count);
-    return dims(op, v.data(), rets, level);
-  }
+  if (!is_batched(index, level)) return by_shared_index(op, args, rets, level);
   const int64_t dim = wrap_dim(args[1].to_int(), self.dim());
   Tensor source = at_least_vector(args[3].tensor(), level), target = at_least_vector(self, level);
   const Scalar alpha = args[4].scalar();
@@ -166,7 +204,7 @@ void index_add(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
 
 void index_copy(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   const Tensor &self = args[0].tensor(), &index = args[2].tensor();
-  if (!is_batched(index, level)) return dims(op, args, rets, level);
+  if (!is_batched(index, level)) return by_shared_index(op, args, rets, level);
   const int64_t dim = wrap_dim(args[1].to_int(), self.dim());
   Tensor source = at_least_vector(args[3].tensor(), level), target = at_least_vector(self, level);
   Tensor out = op::scatter_src(target, dim + 1, spread(index, source, dim, level), source);

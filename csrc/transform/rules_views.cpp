@@ -57,6 +57,29 @@ void as_strided(const OpDef& op, const Value* args, Rets& rets, uint32_t level) 
   run(op, values.data(), rets, level);
 }
 
+void as_strided_scatter(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  Arguments values(op, args);
+  Tensor self = in_front(args[0].tensor(), level);
+  if (!is_batched(args[0].tensor(), level)) self = op::clone(self);  // a place for each element
+  Dims size(args[2].ints()), stride(args[3].ints());
+  size.insert(0, self.size(0));
+  stride.insert(0, self.stride(0));
+  values.set(values[0], self);
+  values.set(values[1], in_front(args[1].tensor(), level));
+  values.set(values[2], std::move(size));
+  values.set(values[3], std::move(stride));
+  run(op, values.data(), rets, level);
+}
+
+void unfold(const OpDef&, const Value* args, Rets& rets, uint32_t level) {
+  const Tensor& self = args[0].tensor();
+  Tensor value = in_front(self, level);
+  if (self.dim() == 0) value = op::unsqueeze(value, 1);
+  const int64_t dim = wrap_dim(args[1].to_int(), self.dim()) + 1;
+  Tensor windows = op::unfold(value, dim, args[2].to_int(), args[3].to_int());
+  deliver(rets, self.dim() ? windows : op::select(windows, 1, 0), level);
+}
+
 void clone(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   Arguments values(op, args);
   values.set(values[0], in_front(args[0].tensor(), level));

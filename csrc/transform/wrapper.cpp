@@ -5,10 +5,11 @@
 
 #include "autograd/node.h"
 #include "op/ops/copying.h"
+#include "op/ops/views.h"
 
 namespace facula {
 
-static thread_local std::vector<Level> t_levels;
+static thread_local std::deque<Level> t_levels;  // references survive a push
 static std::atomic<uint32_t> g_next_level{1};
 
 void retain_wrapper(Wrapper* w) {
@@ -19,16 +20,27 @@ void release_wrapper(Wrapper* w) {
   if (w->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete w;
 }
 
+uint32_t innermost_vmap() {
+  for (size_t i = t_levels.size(); i-- > 0;)
+    if (t_levels[i].kind == LevelKind::Vmap && !t_levels[i].hidden) return t_levels[i].id;
+  return 0;
+}
+
 static void levels_changed() {
   current_level = t_levels.empty() ? 0 : t_levels.back().id;
-  thread_state.batching = std::any_of(t_levels.begin(), t_levels.end(),
-                                      [](const Level& l) { return l.kind == LevelKind::Vmap; });
+  thread_state.batching = innermost_vmap() != 0;
+}
+
+void hide_levels(uint32_t from, bool hide) {
+  for (Level& l : t_levels)
+    if (l.id >= from) l.hidden += hide ? 1 : -1;
+  levels_changed();
 }
 
 uint32_t push_level(LevelKind kind, int64_t batch_size, Randomness randomness) {
   uint32_t id = g_next_level.fetch_add(1, std::memory_order_relaxed);
   t_levels.push_back(
-      {id, kind, batch_size, randomness, thread_state.enabled_keys, thread_state.forward});
+      {id, kind, batch_size, randomness, thread_state.enabled_keys, thread_state.forward, 0});
   levels_changed();
   return id;
 }
@@ -41,7 +53,7 @@ uint32_t pop_level() {
   return id;
 }
 
-const std::vector<Level>& live_levels() {
+const std::deque<Level>& live_levels() {
   return t_levels;
 }
 
@@ -51,14 +63,19 @@ const Level* find_level(uint32_t id) {
   return nullptr;
 }
 
-Modes modes_at(uint32_t level) {
-  // The first level further inside that has modes of its own remembers ours.
+Modes modes_outside(const Level& level) {
   Modes m{thread_state.enabled_keys, thread_state.forward};
-  bool keys = false, forward = false;
+  if (level.kind == LevelKind::Grad) m.keys &= level.keys_before;
+  if (level.kind == LevelKind::Jvp) m.forward &= level.forward_before;
+  return m;
+}
+
+Modes modes_at(uint32_t level) {
+  Modes m{thread_state.enabled_keys, thread_state.forward};
   for (const Level& l : t_levels) {
     if (l.id <= level) continue;
-    if (l.kind == LevelKind::Grad && !keys) m.keys = l.keys_before, keys = true;
-    if (l.kind == LevelKind::Jvp && !forward) m.forward = l.forward_before, forward = true;
+    if (l.kind == LevelKind::Grad) m.keys &= l.keys_before;
+    if (l.kind == LevelKind::Jvp) m.forward &= l.forward_before;
   }
   return m;
 }
@@ -116,6 +133,99 @@ void become_wrapped(const Tensor& t, LevelKind kind, uint32_t level) {
   t->wrapper->level = level;
   t->wrapper->kind = kind;
   t->wrapper->value = value;
+}
+
+static Tensor wrap_at(const Tensor& value, const Level& level) {
+  switch (level.kind) {
+    case LevelKind::Vmap: return wrap_batched(value, level.id);
+    case LevelKind::Grad: return wrap_tracked(value, level.id);
+    case LevelKind::Jvp: return wrap_dual(value, Tensor(), level.id);
+  }
+  return value;
+}
+
+static bool has_level(const Tensor& t, uint32_t level) {
+  for (const Tensor* p = &t; p->is_wrapped(); p = &(*p)->wrapper->value)
+    if ((*p)->wrapper->level == level) return true;
+  return false;
+}
+
+// `above`: how many wrappers share the memory of `t` further in.
+static bool become_batched(const Tensor& t, const std::vector<uint32_t>& levels, uint32_t above) {
+  Tensor root = t->base ? Tensor::share(t->base) : t;
+  const uint32_t outer = level_of(t);
+  if (level_of(root) != outer) return false;
+  std::vector<uint32_t> added, below;
+  Dims batch;
+  bool lacks = false;
+  for (uint32_t id : levels) {
+    const Level& level = *find_level(id);
+    if (id <= outer) {
+      if (id < outer) below.push_back(id);
+      lacks |= level.kind == LevelKind::Vmap && !has_level(t, id);
+      continue;
+    }
+    if (level.kind != LevelKind::Jvp && t->born < id) return false;
+    if (level.kind == LevelKind::Vmap) batch.push_back(level.batch_size);
+    added.push_back(id);
+  }
+  if (lacks) {
+    if (!become_batched(t->wrapper->value, below, above + 1)) return false;
+    refresh_geometry(t);
+    if (t->base) refresh_geometry(root);
+  }
+  if (batch.empty()) return lacks;
+  uint32_t layers = above + 1;
+  for (const Tensor* x : std::initializer_list<const Tensor*>{&t, &root}) {
+    layers = above + 1;
+    for (; x->is_wrapped(); x = &(*x)->wrapper->value, ++layers)
+      if ((*x)->autograd || (*x)->wrapper->tangent.defined()) return false;
+    if ((*x)->autograd) return false;
+  }
+  if (t->storage->refs.load() != layers * (t->base ? 2 : 1) || root.dtype() != t.dtype() ||
+      !non_overlapping_and_dense(root.sizes(), root.strides()))
+    return false;
+  // The copies keep the strides, so that a view of them has the geometry that `t` has in `root`.
+  const size_t rank = root.sizes().size(), front = batch.size();
+  Dims order(rank), back(front + rank), sizes(batch), strides;
+  for (size_t i = 0; i < rank; ++i) order[i] = int64_t(i);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return root.strides()[size_t(a)] > root.strides()[size_t(b)];
+  });
+  for (size_t i = 0; i < front; ++i) back[i] = int64_t(i);
+  for (size_t i = 0; i < rank; ++i) back[front + size_t(order[i])] = int64_t(front + i);
+  for (int64_t d : order) sizes.push_back(root.sizes()[size_t(d)]);
+  GradGuard on(true);  // the views made here are as good as others
+  Tensor base = op::permute(
+      op::clone(op::expand(op::permute(root, order), sizes), MemoryFormat::Contiguous), back);
+  Tensor view = base;
+  if (t->base) {
+    sizes = batch;
+    for (int64_t s : t.sizes()) sizes.push_back(s);
+    for (size_t i = 0; i < front; ++i) strides.push_back(base.strides()[i]);
+    for (int64_t s : t.strides()) strides.push_back(s);
+    view = op::as_strided(base, sizes, strides, base.offset() + t.offset() - root.offset());
+  }
+  for (uint32_t id : added) {
+    base = wrap_at(base, *find_level(id));
+    view = t->base ? wrap_at(view, *find_level(id)) : base;
+    base->born = view->born = t->born;
+    if (t->base) view->base = Tensor(base).release();
+  }
+  auto replace = [](const Tensor& x, const Tensor& by) {
+    retain_wrapper(by->wrapper);
+    if (x->wrapper) release_wrapper(x->wrapper);
+    x->wrapper = by->wrapper;
+    x->keys |= kKeyWrapped;
+    refresh_geometry(x);
+  };
+  replace(root, base);
+  if (t->base) replace(t, view);
+  return true;
+}
+
+bool become_batched(const Tensor& t, const std::vector<uint32_t>& levels) {
+  return become_batched(t, levels, 0);
 }
 
 Tensor readable(const Tensor& t, const char* what) {

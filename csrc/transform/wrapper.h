@@ -1,6 +1,6 @@
 // Function transforms: the stack of levels and the tensors that stand for others inside of them.
 #pragma once
-#include <vector>
+#include <deque>
 
 #include "op/def.h"
 
@@ -15,10 +15,11 @@ struct Level {
   LevelKind kind;
   int64_t batch_size;
   Randomness randomness;
-  // The modes outside: code inside of the level switches its own tape on and off, not the outer
-  // one.
+  // The modes around the transform. What is off there is off for the outer levels, whatever code
+  // inside says; no_grad inside of a level holds for all.
   uint8_t keys_before;
   bool forward_before;
+  int hidden;  // from random operators, while they are handled further out
 };
 
 // What a wrapped tensor stands for. The tensor itself has the geometry that its user sees.
@@ -33,7 +34,7 @@ struct Wrapper {
 uint32_t push_level(LevelKind kind, int64_t batch_size = 0,
                     Randomness randomness = Randomness::Error);
 uint32_t pop_level();  // 0 when there was none
-const std::vector<Level>& live_levels();
+const std::deque<Level>& live_levels();
 const Level* find_level(uint32_t id);  // null when it is over
 
 // The modes that hold for the tape and the forward derivatives of a level (0: plain tensors).
@@ -42,6 +43,11 @@ struct Modes {
   bool forward;
 };
 Modes modes_at(uint32_t level);
+Modes modes_outside(const Level& level);  // of the levels around it, from code in it
+
+// Random operators are for the innermost vmap that is not hidden; 0 when there is none.
+uint32_t innermost_vmap();
+void hide_levels(uint32_t from, bool hide);  // that level and all inside of it
 
 struct ModesGuard {  // for a scope, as seen by code of another level
   ThreadState saved = thread_state;
@@ -67,6 +73,10 @@ Tensor wrap_tracked(const Tensor& value, uint32_t level);
 Tensor wrap_dual(const Tensor& value, const Tensor& tangent, uint32_t level);
 // Makes a tensor stand for what it was so far, so that tensors of the level can be written to it.
 void become_wrapped(const Tensor& t, LevelKind kind, uint32_t level);
+// The same for several levels, outermost first, some of them vmap: the tensor gets a copy of what
+// it holds for every element of the batches. Only for tensors without history that were made inside
+// of the levels and share their memory with nobody but their base; false for others.
+bool become_batched(const Tensor& t, const std::vector<uint32_t>& levels);
 // The same tensor without wrappers of levels that are over.
 Tensor strip_dead(const Tensor& t);
 // The tensor in memory that can be read: the value behind wrappers, with lazy bits computed. Inside

@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 from facula._op_methods import OpMethods
 from facula._types import Device, Number
 
+transforms: Any
+
 class dtype:
     is_floating_point: bool
     is_complex: bool
@@ -155,6 +157,7 @@ class Tensor(OpMethods):
     def type(self, dtype: Any = None) -> Any: ...
     def type_as(self, other: Tensor) -> Tensor: ...
     def split(self, split_size: Any, dim: Any = 0) -> tuple[Tensor, ...]: ...
+    def lu(self, pivot: bool = ..., get_infos: bool = ...) -> Any: ...
     def norm(
         self, p: Any = "fro", dim: Any = None, keepdim: Any = False, dtype: Any = None
     ) -> Tensor: ...

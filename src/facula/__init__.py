@@ -77,7 +77,10 @@ for _name, _function in _C._operators.items():
     if "." not in _name and not _name.startswith("_"):
         _namespace[_name] = _function
 
-from facula import autograd, overrides, utils
+from facula import autograd, func, overrides, utils
+from facula._contractions import block_diag, chain_matmul, einsum, tensordot
+from facula._lowrank import lobpcg, pca_lowrank, svd_lowrank
+from facula.func import vmap
 from facula.functional import (
     allclose,
     atleast_1d,
@@ -85,13 +88,18 @@ from facula.functional import (
     atleast_3d,
     broadcast_shapes,
     broadcast_tensors,
+    cartesian_prod,
     equal,
+    histogramdd,
+    lu,
     meshgrid,
     nonzero,
     norm,
+    resize_as_,
     split,
     unique,
     unique_consecutive,
+    unravel_index,
     where,
 )
 from facula.random import (
@@ -239,6 +247,11 @@ def is_inference(input: Tensor) -> _Any:
     return input.is_inference()
 
 
+def is_same_size(input: Tensor, other: Tensor) -> _Any:
+    """True when the shapes are equal."""
+    return input.is_same_size(other)
+
+
 def numel(input: Tensor) -> int:
     """How many elements.
 
@@ -310,6 +323,7 @@ _LAZY = {
     "nn",
     "optim",
     "cuda",
+    "masked",
     "types",
     "return_types",
 }

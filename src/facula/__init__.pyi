@@ -5,6 +5,7 @@ from typing import Any
 from facula import autograd as autograd
 from facula import cuda as cuda
 from facula import fft as fft
+from facula import func as func
 from facula import linalg as linalg
 from facula import overrides as overrides
 from facula import random as random
@@ -18,7 +19,14 @@ from facula._C import device as device
 from facula._C import dtype as dtype
 from facula._C import layout as layout
 from facula._C import memory_format as memory_format
+from facula._contractions import block_diag as block_diag
+from facula._contractions import chain_matmul as chain_matmul
+from facula._contractions import einsum as einsum
+from facula._contractions import tensordot as tensordot
 from facula._errors import OutOfMemoryError as OutOfMemoryError
+from facula._lowrank import lobpcg as lobpcg
+from facula._lowrank import pca_lowrank as pca_lowrank
+from facula._lowrank import svd_lowrank as svd_lowrank
 from facula._op_functions import *
 from facula._tensor_str import set_printoptions as set_printoptions
 from facula._type_info import finfo as finfo
@@ -28,14 +36,19 @@ from facula.autograd.grad_mode import enable_grad as enable_grad
 from facula.autograd.grad_mode import inference_mode as inference_mode
 from facula.autograd.grad_mode import no_grad as no_grad
 from facula.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from facula.func import vmap as vmap
 from facula.functional import allclose as allclose
 from facula.functional import broadcast_shapes as broadcast_shapes
 from facula.functional import broadcast_tensors as broadcast_tensors
+from facula.functional import cartesian_prod as cartesian_prod
 from facula.functional import equal as equal
+from facula.functional import histogramdd as histogramdd
+from facula.functional import lu as lu
 from facula.functional import meshgrid as meshgrid
 from facula.functional import norm as norm
 from facula.functional import split as split
 from facula.functional import unique as unique
+from facula.functional import unravel_index as unravel_index
 from facula.functional import where as where  # type: ignore[assignment]
 from facula.random import get_rng_state as get_rng_state
 from facula.random import initial_seed as initial_seed

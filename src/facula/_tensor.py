@@ -113,6 +113,20 @@ def split(self, split_size, dim=0):  # type: ignore[no-untyped-def]
 
 
 @_method
+def lu(self, pivot=True, get_infos=False):  # type: ignore[no-untyped-def]
+    """The LU factors and pivots; see ``facula.lu``.
+
+    Example::
+
+        >>> facula.tensor([[1., 2.], [2., 8.]]).lu()[1]
+        tensor([2, 2], dtype=facula.int32)
+    """
+    import facula
+
+    return facula.lu(self, pivot, get_infos)
+
+
+@_method
 def norm(self, p="fro", dim=None, keepdim=False, dtype=None):  # type: ignore[no-untyped-def]
     """The p-norm of the elements, or along dimensions.
 
@@ -121,7 +135,9 @@ def norm(self, p="fro", dim=None, keepdim=False, dtype=None):  # type: ignore[no
         >>> facula.tensor([3., 4.]).norm()
         tensor(5.)
     """
-    return _ops["_vector_norm"](self, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
+    import facula
+
+    return facula.norm(self, p, dim, keepdim, dtype=dtype)
 
 
 @_method
@@ -162,6 +178,14 @@ def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=Non
     return facula.unique(self, sorted, return_inverse, return_counts, dim)
 
 
+@_method
+def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):  # type: ignore[no-untyped-def]
+    """The elements without immediate repetitions; see ``facula.unique_consecutive``."""
+    import facula
+
+    return facula.unique_consecutive(self, return_inverse, return_counts, dim)
+
+
 def _type(self, dtype=None, non_blocking=False):  # type: ignore[no-untyped-def]
     """The name of the tensor's type, or the tensor converted to another dtype.
 
@@ -198,6 +222,138 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):  # 
     return _C.tensor(
         data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
     )
+
+
+@_method
+def new(self, *args, device=None):  # type: ignore[no-untyped-def]
+    """A tensor with this tensor's dtype and device: of given sizes, or of given data.
+
+    Example::
+
+        >>> facula.ones(2).new([1, 2])
+        tensor([1., 2.])
+    """
+    where = self.device if device is None else _C.device(device)
+    if where.type != self.device.type:
+        raise TypeError(
+            f"new(): expected a device of type {self.device.type}, but got {where.type}"
+        )
+    given: Any = args[0] if args else ()
+    if len(args) <= 1 and isinstance(given, _C.Tensor):
+        if given.dtype != self.dtype or given.device != where:
+            raise TypeError(
+                f"new(): expected a Tensor of {self.dtype} on {where}, but got {given.dtype} on "
+                f"{given.device}"
+            )
+        return given.detach()
+    if isinstance(getattr(given, "_untyped_storage", given), _C.UntypedStorage):
+        return _ops["empty"](0, dtype=self.dtype, device=where).set_(*args)
+    if isinstance(given, _C.Size) or all(type(a) is int for a in args):
+        sizes = given if isinstance(given, _C.Size) else args or (0,)
+        return _ops["empty"](sizes, dtype=self.dtype, device=where)
+    if len(args) > 1 or isinstance(given, (int, float, complex)):
+        raise TypeError(
+            "new(): data must be a sequence, and sizes must be ints (got "
+            f"{', '.join(type(a).__name__ for a in args)})"
+        )
+    return _C.tensor(given, dtype=self.dtype, device=where)
+
+
+@_method
+def resize_as_(self, the_template, *, memory_format=None):  # type: ignore[no-untyped-def]
+    """Changes the shape to that of another tensor, growing the storage when needed.
+
+    Example::
+
+        >>> facula.ones(4).resize_as_(facula.zeros(2, 2))
+        tensor([[1., 1.],
+                [1., 1.]])
+    """
+    if memory_format is None:
+        return self.resize_(the_template.shape)
+    if memory_format is _C.preserve_format:
+        memory_format = _suggested_format(the_template)
+    return self.resize_(the_template.shape, memory_format=memory_format)
+
+
+def _suggested_format(tensor: Any) -> Any:
+    """The memory format that a tensor has."""
+    for rank, memory_format in ((4, _C.channels_last), (5, _C.channels_last_3d)):
+        if (
+            tensor.dim() == rank
+            and tensor.is_contiguous(memory_format=memory_format)
+            and not tensor.is_contiguous()
+        ):
+            return memory_format
+    return _C.contiguous_format
+
+
+@_method
+def resize(self, *sizes):  # type: ignore[no-untyped-def]
+    """A tensor of other sizes over the same elements; use ``reshape``, which this calls."""
+    return self.reshape(*sizes)
+
+
+@_method
+def resize_as(self, tensor):  # type: ignore[no-untyped-def]
+    """``reshape`` to the shape of another tensor."""
+    return self.reshape(tensor.shape)
+
+
+def _refuse_elementwise_python(self: Any, name: str) -> None:
+    if not self.is_cpu:
+        raise TypeError(f"{name} is only implemented on CPU tensors")
+    if self.requires_grad:
+        raise RuntimeError(
+            f"Can't call {name}() on a tensor that requires grad. Use x.detach().{name}()"
+        )
+
+
+def _write_elements(self: Any, values: list[Any]) -> Any:
+    return self.copy_(_C.tensor(values, dtype=self.dtype).reshape(self.shape))
+
+
+@_method
+def apply_(self, callable):  # type: ignore[no-untyped-def]
+    """Replaces every element by what a Python function makes of it; slow.
+
+    Example::
+
+        >>> facula.tensor([1., 2.]).apply_(lambda v: v * 10)
+        tensor([10., 20.])
+    """
+    _refuse_elementwise_python(self, "apply_")
+    return _write_elements(self, [callable(v) for v in self.reshape(-1).tolist()])
+
+
+@_method
+def map_(self, tensor, callable):  # type: ignore[no-untyped-def]
+    """Replaces every element by ``callable(element, element of the other tensor)``; slow.
+
+    Example::
+
+        >>> facula.tensor([1., 2.]).map_(facula.tensor([3., 4.]), lambda a, b: a * b)
+        tensor([3., 8.])
+    """
+    _refuse_elementwise_python(self, "map_")
+    other = tensor.expand(self.shape).reshape(-1).tolist()
+    pairs = zip(self.reshape(-1).tolist(), other, strict=True)
+    return _write_elements(self, [callable(a, b) for a, b in pairs])
+
+
+@_method
+def map2_(self, x, y, callable):  # type: ignore[no-untyped-def]
+    """Replaces every element by a function of it and of two other tensors' elements; slow."""
+    _refuse_elementwise_python(self, "map2_")
+    others = [t.expand(self.shape).reshape(-1).tolist() for t in (x, y)]
+    triples = zip(self.reshape(-1).tolist(), *others, strict=True)
+    return _write_elements(self, [callable(a, b, c) for a, b, c in triples])
+
+
+@_method
+def __rdiv__(self, other):  # type: ignore[no-untyped-def]
+    """``other / self``, by Python 2's name."""
+    return self.reciprocal() * other
 
 
 @_method

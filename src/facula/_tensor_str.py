@@ -298,19 +298,29 @@ def _overrides_disabled(package: ModuleType) -> AbstractContextManager[Any]:
     return getattr(core, "DisableTorchFunctionSubclass", nullcontext)()
 
 
-def _wrapped_str(tensor: Tensor, transforms: ModuleType) -> str:
-    """A tensor inside of a function transform: what it stands for."""
-    level = transforms.level_of(tensor)
-    kind = transforms.kind_of(tensor)
-    name = {"vmap": "BatchedTensor", "grad": "GradTrackingTensor", "jvp": "DualTensor"}[kind]
-    batch = f", bdim={transforms.batch_dim_of(tensor)}" if kind == "vmap" else ""
-    value = textwrap.indent(repr(transforms.value_of(tensor)), "    ")
-    text = f"{name}(lvl={level}{batch}, value=\n{value}"
+def _wrapped_text(tensor: Tensor, package: ModuleType) -> str | None:
+    """The text of a tensor inside of a function transform, which stands for another one."""
+    transforms = getattr(getattr(package, "_C", None), "transforms", None)
+    kind = "" if transforms is None else transforms.kind_of(tensor)
+    if transforms is None or not kind:
+        return None
+    level, value = transforms.level_of(tensor), transforms.value_of(tensor)
+    live = [number for number, _ in transforms.level_stack()]
+    if level not in live:
+        return repr(value)
+    fields = [f"lvl={live.index(level) + 1}"]
+    if kind == "vmap":
+        fields.append(f"bdim={transforms.batch_dim_of(tensor)}")
+    fields.append("value=\n" + textwrap.indent(repr(value), "    ") + "\n")
     if kind == "jvp":
-        _, tangent = transforms.unpack_dual(tensor, level)
+        tangent = transforms.unpack_dual(tensor, level)[1]
+        if package.autograd.forward_ad.is_dual_level(level):
+            shown = "" if tangent is None else f", tangent={tangent}"
+            return repr(value)[:-1] + shown + ")"
         if tangent is not None:
-            text += ",\n    tangent=\n" + textwrap.indent(repr(tangent), "    ")
-    return text + "\n)"
+            fields.append("tangent=\n" + textwrap.indent(repr(tangent), "    ") + "\n")
+    name = "BatchedTensor" if kind == "vmap" else "GradTrackingTensor"
+    return f"{name}({', '.join(fields)})"
 
 
 def _str(self: Tensor, *, tensor_contents: str | None = None) -> str:
@@ -324,9 +334,9 @@ def _str(self: Tensor, *, tensor_contents: str | None = None) -> str:
         'tensor([[0, 0],\\n        [0, 0]], dtype=facula.int32)'
     """
     package = _package(self)
-    transforms = getattr(getattr(package, "_C", None), "transforms", None)
-    if transforms is not None and transforms.level_of(self) >= 0:
-        return _wrapped_str(self, transforms)
+    wrapped = _wrapped_text(self, package)
+    if wrapped is not None:
+        return wrapped
     # If nobody has imported nn, there are no parameters.
     parameter = getattr(sys.modules.get(f"{package.__name__}.nn.parameter"), "Parameter", None)
     plain = type(self) is package.Tensor or type(self) is parameter

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from facula import _C
+from facula._grids import cartesian_prod, histogramdd, meshgrid, unravel_index
 
 __all__ = [
     "allclose",
@@ -14,12 +15,17 @@ __all__ = [
     "atleast_3d",
     "broadcast_shapes",
     "broadcast_tensors",
+    "cartesian_prod",
     "equal",
+    "histogramdd",
+    "lu",
     "meshgrid",
     "norm",
+    "resize_as_",
     "split",
     "unique",
     "unique_consecutive",
+    "unravel_index",
     "where",
 ]
 
@@ -115,6 +121,29 @@ def allclose(
     return bool(_ops["isclose"](input, other, rtol, atol, equal_nan).all())
 
 
+def lu(
+    A: Any,
+    pivot: bool = True,
+    get_infos: bool = False,
+    out: tuple[Any, ...] | list[Any] | None = None,
+) -> Any:
+    """The LU factors and pivots, with ``get_infos=True`` also where a factor ``U`` has a zero.
+
+    New code uses :func:`facula.linalg.lu_factor` and :func:`facula.linalg.lu_factor_ex`.
+
+    Example::
+
+        >>> facula.lu(facula.tensor([[1., 2.], [2., 8.]]))[1]
+        tensor([2, 2], dtype=facula.int32)
+    """
+    if _C._has_torch_function((A, out)):
+        given = {"pivot": pivot, "get_infos": get_infos, "out": out}
+        return _C._handle_torch_function(lu, (A, out), (A,), given)
+    if get_infos:
+        return _ops["linalg.lu_factor_ex"](A, pivot=pivot, out=out)
+    return tuple(_ops["linalg.lu_factor"](A, pivot=pivot, out=out))
+
+
 def norm(
     input: Any,
     p: Any = "fro",
@@ -125,13 +154,31 @@ def norm(
 ) -> Any:
     """The p-norm of the elements, or along dimensions.
 
+    ``p`` is a number, ``'fro'`` (the root of the sum of squares) or ``'nuc'`` (the sum of the
+    singular values of matrices). See also ``linalg.vector_norm`` and ``linalg.matrix_norm``.
+
     Example::
 
         >>> facula.norm(facula.tensor([3., 4.]))
         tensor(5.)
     """
-    order = 2 if p in ("fro", None) else p
-    return _ops["_vector_norm"](input, order, dim, keepdim, dtype=dtype, out=out)
+    if _C._has_torch_function((input, out)):
+        given = {"p": p, "dim": dim, "keepdim": keepdim, "out": out, "dtype": dtype}
+        return _C._handle_torch_function(norm, (input, out), (input,), given)
+    dims = [dim] if isinstance(dim, int) else dim
+    if not isinstance(p, str):
+        order = 2.0 if p is None else p
+        return _ops["linalg.vector_norm"](input, order, dims, keepdim, dtype=dtype, out=out)
+    if p == "fro" and (dims is None or len(dims) <= 2):
+        return _ops["linalg.vector_norm"](input, 2.0, dims, keepdim, dtype=dtype, out=out)
+    if dims is None:
+        dims = list(range(input.dim()))
+    return _ops["linalg.matrix_norm"](input, p, dims, keepdim, dtype=dtype, out=out)
+
+
+def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """Changes the shape of ``input`` to that of another tensor; see ``Tensor.resize_as_``."""
+    return input.resize_as_(the_template, memory_format=memory_format)
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
@@ -165,46 +212,6 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     shape = broadcast_shapes(*(t.shape for t in items))
     return tuple(t.expand(shape) for t in items)
-
-
-def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
-    """Coordinate grids from vectors; ``indexing`` is 'ij' (the default) or 'xy'.
-
-    Example::
-
-        >>> facula.meshgrid(facula.tensor([1, 2]), facula.tensor([3, 4]), indexing='ij')[0]
-        tensor([[1, 1],
-                [2, 2]])
-    """
-    items = (
-        list(tensors[0])
-        if len(tensors) == 1 and isinstance(tensors[0], (list, tuple))
-        else list(tensors)
-    )
-    if not items:
-        raise ValueError("meshgrid expects a non-empty TensorList")
-    if indexing not in (None, "ij", "xy"):
-        raise RuntimeError(
-            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
-        )
-    swap = indexing == "xy" and len(items) >= 2
-    if swap:
-        items[0], items[1] = items[1], items[0]
-    for t in items:
-        if t.dim() > 1:
-            raise RuntimeError(
-                f"meshgrid(): Expected 0D or 1D tensor in the tensor list but got: {tuple(t.shape)}"
-            )
-    shape = tuple(t.numel() for t in items)
-    grids = []
-    for k, t in enumerate(items):
-        view = [1] * len(items)
-        view[k] = -1
-        grids.append(t.reshape(view).expand(shape))
-    if swap:
-        grids = [g.transpose(0, 1) for g in grids]
-        grids[0], grids[1] = grids[1], grids[0]
-    return tuple(grids)
 
 
 def _at_least(rank: int, tensors: tuple[Any, ...]) -> Any:

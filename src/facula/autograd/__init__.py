@@ -9,9 +9,12 @@ Example::
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from facula import _C
+from facula.autograd import forward_ad as forward_ad
+from facula.autograd import functional as functional
 from facula.autograd import graph as graph
 from facula.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from facula.autograd.function import Function, NestedIOFunction
@@ -28,6 +31,8 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
+    "functional",
     "grad",
     "grad_mode",
     "gradcheck",
@@ -76,6 +81,11 @@ def backward(
         >>> x.grad
         tensor(6.)
     """
+    if _C.transforms.current_level() and forward_ad.inside_of_transforms():
+        raise RuntimeError(
+            "backward() called inside of a function transform (vmap, grad, jvp ...). This is not "
+            "supported; use func.grad or func.vjp there, or call backward() outside of it."
+        )
     if grad_variables is not None:
         grad_tensors = grad_variables
     outputs = _tuple(tensors)
@@ -106,17 +116,19 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+) -> Any:
     """The gradients of ``outputs`` with respect to ``inputs``, returned and not accumulated.
 
     Args:
         outputs: what to differentiate.
-        inputs: with respect to what.
+        inputs: with respect to what: a tensor, several, or a dict of tensors, for which the result
+            is a dict.
         grad_outputs: the gradients that the outputs themselves have; ones for scalars.
         retain_graph: keep saved values for another pass; by default as ``create_graph``.
         create_graph: record the pass, so that the gradients can be differentiated again.
         allow_unused: give None instead of an error for inputs that the outputs do not depend on.
-        is_grads_batched: the first dimension of ``grad_outputs`` counts separate passes.
+        is_grads_batched: the first dimension of ``grad_outputs`` counts vectors that are
+            propagated together, by vmap.
         materialize_grads: give zeros instead of None.
 
     Example::
@@ -131,7 +143,8 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, "
             "but got: allow_unused=False."
         )
-    outs, ins = _tuple(outputs), _tuple(inputs)
+    names = list(inputs) if type(inputs) is dict else None
+    outs, ins = _tuple(outputs), _tuple(inputs if names is None else inputs.values())
     if not ins:
         raise RuntimeError("grad(): `inputs` cannot be empty: there is nothing to differentiate by")
     unused = materialize_grads or bool(allow_unused)
@@ -141,44 +154,83 @@ def grad(
     else:
         grads = _tuple(grad_outputs)
     _with_new_graph(grads, outs)
-    if is_grads_batched:
-        result = _batched(outs, ins, grads, keep, create_graph, unused)
-    else:
+
+    def run(grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        extra = _tangents_of_gradients(outs, grads, create_graph, ins)
         result = _C._backward(outs, grads, keep, create_graph, ins, False, unused)
+        return tuple(map(_with_tangent, result, extra)) if extra else result
+
+    result = _batched(run, grads) if is_grads_batched else run(grads)
     if materialize_grads:
         zeros = _C._operators["zeros_like"]
         result = tuple(
             zeros(i, requires_grad=create_graph) if r is None else r
             for r, i in zip(result, ins, strict=True)
         )
-    return result
+    return result if names is None else dict(zip(names, result, strict=True))
+
+
+def _tangents_of_gradients(
+    outs: tuple[Any, ...], grads: tuple[Any, ...], create_graph: bool, ins: tuple[Any, ...]
+) -> list[tuple[int, Any]]:
+    """What the tangents of dual outputs add to the tangents of the gradients, with their level.
+
+    The tangent of a gradient J(x)^T g along t is the gradient of (J(x) t, g), and J(x) t is the
+    tangent of the output. (The second derivative is symmetric.)
+    """
+    core = _C.transforms
+    duals = [i for i, y in enumerate(outs) if isinstance(y, Variable) and core.kind_of(y) == "jvp"]
+    if not duals:
+        return []
+    level = max(core.level_of(outs[i]) for i in duals)
+    unpacked = {i: core.unpack_dual(outs[i], level) for i in duals}
+    taped = [i for i, (_, t) in unpacked.items() if t is not None and t.requires_grad]
+    for position, x in enumerate(ins):
+        computed = isinstance(x, Variable) and core.unpack_dual(x, level)[1]
+        if isinstance(computed, Variable) and computed.requires_grad:
+            raise RuntimeError(
+                f"grad(): input {position} is a dual tensor that was computed from others. Forward "
+                "mode over autograd.grad needs inputs whose tangents are given (make_dual); use "
+                "func.jvp of func.grad."
+            )
+    if not taped:
+        return []
+    seeds = []
+    for i in taped:
+        primal, gradient = unpacked[i][0], grads[i]
+        ones = _C._operators["ones_like"]
+        seeds.append(ones(primal) if gradient is None else core.unpack_dual(gradient, level)[0])
+    tangents = tuple(unpacked[i][1] for i in taped)
+    found = _C._backward(tangents, tuple(seeds), True, create_graph, ins, False, True)
+    return [(level, t) for t in found]
+
+
+def _with_tangent(gradient: Any, extra: tuple[int, Any]) -> Any:
+    level, tangent = extra
+    if gradient is None or tangent is None:
+        return gradient
+    primal, before = _C.transforms.unpack_dual(gradient, level)
+    total = tangent if before is None else before + tangent
+    return _C.transforms.make_dual(primal, total, level)
 
 
 def _batched(
-    outs: tuple[Any, ...],
-    ins: tuple[Any, ...],
-    grads: tuple[Any, ...],
-    keep: bool,
-    create_graph: bool,
-    unused: bool,
+    run: Callable[[tuple[Any, ...]], tuple[Any, ...]], grads: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """One pass for each entry of the gradients' first dimension, stacked."""
-    sizes = {g.shape[0] for g in grads if g is not None}
-    if len(sizes) != 1:
+    """``run`` under vmap over the first dimension of the gradients."""
+    from facula.func.levels import entered
+
+    sizes = {g.shape[:1] for g in grads if g is not None}
+    if len(sizes) != 1 or sizes == {()}:
         raise ValueError(
             "is_grads_batched=True needs grad_outputs with one common first dimension, "
-            f"got {sorted(sizes)}"
+            f"got {sorted(map(tuple, sizes))}"
         )
-    n = sizes.pop()
-    rows = []
-    for k in range(n):
-        last = k == n - 1
-        each = tuple(None if g is None else g[k] for g in grads)
-        rows.append(_C._backward(outs, each, keep or not last, create_graph, ins, False, unused))
-    stack = _C._operators["stack"]
-    return tuple(
-        None if column[0] is None else stack(list(column)) for column in zip(*rows, strict=True)
-    )
+    ((size,),) = sizes
+    add, remove = _C.transforms.add_batch_dim, _C.transforms.remove_batch_dim
+    with entered("vmap", size) as level:
+        results = run(tuple(None if g is None else add(g, 0, level) for g in grads))
+        return tuple(None if r is None else remove(r, level, size, 0) for r in results)
 
 
 def _is_checkpoint_valid() -> bool:

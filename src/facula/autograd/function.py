@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 from facula import _C
 
-__all__ = ["Function", "FunctionCtx", "NestedIOFunction", "once_differentiable"]
+__all__ = [
+    "Function",
+    "FunctionCtx",
+    "InplaceFunction",
+    "NestedIOFunction",
+    "once_differentiable",
+]
 
 
 class FunctionCtx:
@@ -18,6 +25,7 @@ class FunctionCtx:
     non_differentiable: Any = ()
     materialize_grads: bool = True
     needs_input_grad: tuple[bool, ...] = ()
+    saved_for_forward: tuple[Any, ...] = ()
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keeps tensors for backward, checked against writes in between; call it once."""
@@ -44,10 +52,11 @@ class BackwardCFunction(_C.Node, FunctionCtx):
     """The ctx object; it is the ``grad_fn`` of the results."""
 
     _forward_cls: Any = None
+    _reads_for_forward = False  # while jvp runs
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        return _C._saved_tensors(self)
+        return self.saved_for_forward if self._reads_for_forward else _C._saved_tensors(self)
 
     def _run_backward(self, *grads: Any) -> Any:
         cls = self._forward_cls
@@ -71,7 +80,7 @@ class FunctionMeta(type):
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
 
 
-class Function(metaclass=FunctionMeta):
+class Function(FunctionCtx, metaclass=FunctionMeta):
     """Base class of custom operations with a derivative.
 
     Write ``forward`` and ``backward`` as static methods and call ``apply``.
@@ -93,7 +102,9 @@ class Function(metaclass=FunctionMeta):
         tensor([6.])
     """
 
+    # True: vmap is derived from forward, backward and jvp, which must be made of operators.
     generate_vmap_rule = False
+    _positional_count: int | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(
@@ -133,20 +144,53 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-        """The rule for a batch of inputs."""
+        """The rule for a batch of inputs.
+
+        ``info`` has the ``batch_size`` and the ``randomness`` of the vmap; ``in_dims`` says for
+        each argument at which dimension the batch is, None where it has none. Returns the output
+        and the dimension of the batch in it.
+        """
         raise NotImplementedError(
-            "To use autograd.Function with vmap, you must override the vmap staticmethod."
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
+            "set generate_vmap_rule=True."
         )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Runs ``forward`` and records the derivative."""
-        if kwargs:
+        separate = cls.setup_context is not Function.setup_context
+        if separate and (kwargs or len(args) < cls._positional()):
+            args = cls._with_defaults(args, kwargs)
+        elif kwargs:
             raise TypeError(
                 f"{cls.__name__}.apply() takes no keyword arguments; pass them by position"
             )
-        separate = cls.setup_context is not Function.setup_context
         return _C._function_apply(cls, cls._backward_cls(), separate, args)
+
+    @classmethod
+    def _positional(cls) -> int:
+        """How many arguments ``forward`` takes by position."""
+        count: int | None = cls.__dict__.get("_positional_count")
+        if count is None:
+            kinds = [p.kind for p in inspect.signature(cls.forward).parameters.values()]
+            by_position = (
+                inspect.Parameter.POSITIONAL_ONLY,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            )
+            count = cls._positional_count = sum(kind in by_position for kind in kinds)
+        return count
+
+    @classmethod
+    def _with_defaults(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments of ``forward`` by position, as ``setup_context`` and ``backward`` count."""
+        bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(
+                f"{cls.__name__}.forward takes {', '.join(bound.kwargs)} by keyword only; "
+                "arguments of an autograd.Function must also be accepted by position"
+            )
+        return bound.args
 
 
 def once_differentiable(fn: Any) -> Any:
@@ -208,6 +252,10 @@ class _Once(Function):
             return super().apply(leaf)
         finally:
             _C._set_grad_enabled(before)
+
+
+class InplaceFunction(Function):
+    """Kept for programs that derive from it; use Function and ``ctx.mark_dirty``."""
 
 
 class NestedIOFunction(Function):

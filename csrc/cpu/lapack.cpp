@@ -1,0 +1,267 @@
+#include "cpu/lapack.h"
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+#include "cpu/blas.h"
+
+namespace facula::lapack {
+
+namespace {
+
+// "getrf" of double is "dgetrf_".
+template <class T>
+void* find(const char* routine) {
+  constexpr bool wide = sizeof(real_of_t<T>) == 8;
+  constexpr char letter = is_complex_v<T> ? (wide ? 'z' : 'c') : (wide ? 'd' : 's');
+  const std::string name = letter + std::string(routine) + "_";
+  if (void* symbol = blas_symbol(name.c_str())) return symbol;
+  throw std::runtime_error("the LAPACK library has no routine " + name +
+                           "; reinstall it with `pip install --force-reinstall scipy-openblas32`");
+}
+
+// Fortran takes everything by address and the lengths of character arguments at the end.
+template <class... Args>
+void invoke(void* routine, Args... args) {
+  reinterpret_cast<void (*)(Args...)>(routine)(args...);
+}
+constexpr size_t kOne = 1;
+
+}  // namespace
+
+// The address of a routine for the type T, looked up once per place and type.
+#define ROUTINE(name)                          \
+  ([] {                                        \
+    static void* const symbol = find<T>(name); \
+    return symbol;                             \
+  }())
+
+template <class T>
+void trsm(char side, char uplo, char trans, char diag, int m, int n, const T* a, int lda, T* b,
+          int ldb) {
+  const T one(1);
+  invoke(ROUTINE("trsm"), &side, &uplo, &trans, &diag, &m, &n, &one, a, &lda, b, &ldb, kOne, kOne,
+         kOne, kOne);
+}
+
+template <class T>
+int potrf(char uplo, int n, T* a, int lda) {
+  int info = 0;
+  invoke(ROUTINE("potrf"), &uplo, &n, a, &lda, &info, kOne);
+  return info;
+}
+
+template <class T>
+int potrs(char uplo, int n, int nrhs, const T* a, int lda, T* b, int ldb) {
+  int info = 0;
+  invoke(ROUTINE("potrs"), &uplo, &n, &nrhs, a, &lda, b, &ldb, &info, kOne);
+  return info;
+}
+
+template <class T>
+int potri(char uplo, int n, T* a, int lda) {
+  int info = 0;
+  invoke(ROUTINE("potri"), &uplo, &n, a, &lda, &info, kOne);
+  return info;
+}
+
+template <class T>
+int getrf(int m, int n, T* a, int lda, int* pivots) {
+  int info = 0;
+  invoke(ROUTINE("getrf"), &m, &n, a, &lda, pivots, &info);
+  return info;
+}
+
+template <class T>
+int getrs(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b, int ldb) {
+  int info = 0;
+  invoke(ROUTINE("getrs"), &trans, &n, &nrhs, a, &lda, pivots, b, &ldb, &info, kOne);
+  return info;
+}
+
+template <class T>
+int getri(int n, T* a, int lda, const int* pivots, T* work, int lwork) {
+  int info = 0;
+  invoke(ROUTINE("getri"), &n, a, &lda, pivots, work, &lwork, &info);
+  return info;
+}
+
+template <class T>
+int sytrf(bool hermitian, char uplo, int n, T* a, int lda, int* pivots, T* work, int lwork) {
+  int info = 0;
+  void* routine = ROUTINE("sytrf");
+  if constexpr (is_complex_v<T>) {
+    if (hermitian) routine = ROUTINE("hetrf");
+  }
+  invoke(routine, &uplo, &n, a, &lda, pivots, work, &lwork, &info, kOne);
+  return info;
+}
+
+template <class T>
+int sytrs(bool hermitian, char uplo, int n, int nrhs, const T* a, int lda, const int* pivots, T* b,
+          int ldb) {
+  int info = 0;
+  void* routine = ROUTINE("sytrs");
+  if constexpr (is_complex_v<T>) {
+    if (hermitian) routine = ROUTINE("hetrs");
+  }
+  invoke(routine, &uplo, &n, &nrhs, a, &lda, pivots, b, &ldb, &info, kOne);
+  return info;
+}
+
+template <class T>
+int geqrf(int m, int n, T* a, int lda, T* tau, T* work, int lwork) {
+  int info = 0;
+  invoke(ROUTINE("geqrf"), &m, &n, a, &lda, tau, work, &lwork, &info);
+  return info;
+}
+
+template <class T>
+int orgqr(int m, int n, int k, T* a, int lda, const T* tau, T* work, int lwork) {
+  int info = 0;
+  invoke(ROUTINE(is_complex_v<T> ? "ungqr" : "orgqr"), &m, &n, &k, a, &lda, tau, work, &lwork,
+         &info);
+  return info;
+}
+
+template <class T>
+int ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c,
+          int ldc, T* work, int lwork) {
+  int info = 0;
+  const char direction = is_complex_v<T> && trans == 'T' ? 'C' : trans;
+  invoke(ROUTINE(is_complex_v<T> ? "unmqr" : "ormqr"), &side, &direction, &m, &n, &k, a, &lda, tau,
+         c, &ldc, work, &lwork, &info, kOne, kOne);
+  return info;
+}
+
+template <class T>
+int gels(char trans, int m, int n, int nrhs, T* a, int lda, T* b, int ldb, T* work, int lwork) {
+  int info = 0;
+  invoke(ROUTINE("gels"), &trans, &m, &n, &nrhs, a, &lda, b, &ldb, work, &lwork, &info, kOne);
+  return info;
+}
+
+template <class T>
+int gelsy(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, int* jpvt, real_of_t<T> rcond,
+          int* rank, T* work, int lwork, real_of_t<T>* rwork) {
+  int info = 0;
+  if constexpr (is_complex_v<T>)
+    invoke(ROUTINE("gelsy"), &m, &n, &nrhs, a, &lda, b, &ldb, jpvt, &rcond, rank, work, &lwork,
+           rwork, &info);
+  else
+    invoke(ROUTINE("gelsy"), &m, &n, &nrhs, a, &lda, b, &ldb, jpvt, &rcond, rank, work, &lwork,
+           &info);
+  return info;
+}
+
+template <class T>
+int gelsd(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, real_of_t<T>* s, real_of_t<T> rcond,
+          int* rank, T* work, int lwork, real_of_t<T>* rwork, int* iwork) {
+  int info = 0;
+  if constexpr (is_complex_v<T>)
+    invoke(ROUTINE("gelsd"), &m, &n, &nrhs, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork, rwork,
+           iwork, &info);
+  else
+    invoke(ROUTINE("gelsd"), &m, &n, &nrhs, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork, iwork,
+           &info);
+  return info;
+}
+
+template <class T>
+int gelss(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, real_of_t<T>* s, real_of_t<T> rcond,
+          int* rank, T* work, int lwork, real_of_t<T>* rwork) {
+  int info = 0;
+  if constexpr (is_complex_v<T>)
+    invoke(ROUTINE("gelss"), &m, &n, &nrhs, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork, rwork,
+           &info);
+  else
+    invoke(ROUTINE("gelss"), &m, &n, &nrhs, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork, &info);
+  return info;
+}
+
+template <class T>
+int gesdd(char jobz, int m, int n, T* a, int lda, real_of_t<T>* s, T* u, int ldu, T* vt, int ldvt,
+          T* work, int lwork, real_of_t<T>* rwork, int* iwork) {
+  int info = 0;
+  if constexpr (is_complex_v<T>)
+    invoke(ROUTINE("gesdd"), &jobz, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork, rwork,
+           iwork, &info, kOne);
+  else
+    invoke(ROUTINE("gesdd"), &jobz, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork, iwork,
+           &info, kOne);
+  return info;
+}
+
+template <class T>
+int gesvd(char jobu, char jobvt, int m, int n, T* a, int lda, real_of_t<T>* s, T* u, int ldu, T* vt,
+          int ldvt, T* work, int lwork, real_of_t<T>* rwork) {
+  int info = 0;
+  if constexpr (is_complex_v<T>)
+    invoke(ROUTINE("gesvd"), &jobu, &jobvt, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork,
+           rwork, &info, kOne, kOne);
+  else
+    invoke(ROUTINE("gesvd"), &jobu, &jobvt, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork,
+           &info, kOne, kOne);
+  return info;
+}
+
+template <class T>
+int syevd(char jobz, char uplo, int n, T* a, int lda, real_of_t<T>* w, T* work, int lwork,
+          real_of_t<T>* rwork, int lrwork, int* iwork, int liwork) {
+  int info = 0;
+  if constexpr (is_complex_v<T>)
+    invoke(ROUTINE("heevd"), &jobz, &uplo, &n, a, &lda, w, work, &lwork, rwork, &lrwork, iwork,
+           &liwork, &info, kOne, kOne);
+  else
+    invoke(ROUTINE("syevd"), &jobz, &uplo, &n, a, &lda, w, work, &lwork, iwork, &liwork, &info,
+           kOne, kOne);
+  return info;
+}
+
+template <class T>
+int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T* vr, int ldvr,
+         T* work, int lwork, real_of_t<T>* rwork) {
+  int info = 0;
+  if constexpr (is_complex_v<T>)
+    invoke(ROUTINE("geev"), &jobvl, &jobvr, &n, a, &lda, w, vl, &ldvl, vr, &ldvr, work, &lwork,
+           rwork, &info, kOne, kOne);
+  else
+    invoke(ROUTINE("geev"), &jobvl, &jobvr, &n, a, &lda, w, w + n, vl, &ldvl, vr, &ldvr, work,
+           &lwork, &info, kOne, kOne);
+  return info;
+}
+
+#define INSTANTIATE(T)                                                                           \
+  template void trsm<T>(char, char, char, char, int, int, const T*, int, T*, int);               \
+  template int potrf<T>(char, int, T*, int);                                                     \
+  template int potrs<T>(char, int, int, const T*, int, T*, int);                                 \
+  template int potri<T>(char, int, T*, int);                                                     \
+  template int getrf<T>(int, int, T*, int, int*);                                                \
+  template int getrs<T>(char, int, int, const T*, int, const int*, T*, int);                     \
+  template int getri<T>(int, T*, int, const int*, T*, int);                                      \
+  template int sytrf<T>(bool, char, int, T*, int, int*, T*, int);                                \
+  template int sytrs<T>(bool, char, int, int, const T*, int, const int*, T*, int);               \
+  template int geqrf<T>(int, int, T*, int, T*, T*, int);                                         \
+  template int orgqr<T>(int, int, int, T*, int, const T*, T*, int);                              \
+  template int ormqr<T>(char, char, int, int, int, const T*, int, const T*, T*, int, T*, int);   \
+  template int gels<T>(char, int, int, int, T*, int, T*, int, T*, int);                          \
+  template int gelsy<T>(int, int, int, T*, int, T*, int, int*, real_of_t<T>, int*, T*, int,      \
+                        real_of_t<T>*);                                                          \
+  template int gelsd<T>(int, int, int, T*, int, T*, int, real_of_t<T>*, real_of_t<T>, int*, T*,  \
+                        int, real_of_t<T>*, int*);                                               \
+  template int gelss<T>(int, int, int, T*, int, T*, int, real_of_t<T>*, real_of_t<T>, int*, T*,  \
+                        int, real_of_t<T>*);                                                     \
+  template int gesdd<T>(char, int, int, T*, int, real_of_t<T>*, T*, int, T*, int, T*, int,       \
+                        real_of_t<T>*, int*);                                                    \
+  template int gesvd<T>(char, char, int, int, T*, int, real_of_t<T>*, T*, int, T*, int, T*, int, \
+                        real_of_t<T>*);                                                          \
+  template int syevd<T>(char, char, int, T*, int, real_of_t<T>*, T*, int, real_of_t<T>*, int,    \
+                        int*, int);                                                              \
+  template int geev<T>(char, char, int, T*, int, T*, T*, int, T*, int, T*, int, real_of_t<T>*);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(Complex<float>)
+INSTANTIATE(Complex<double>)
+
+}  // namespace facula::lapack

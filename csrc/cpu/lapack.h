@@ -1,0 +1,74 @@
+// LAPACK (and the triangular solve of BLAS) from OpenBLAS, typed: one function template per routine
+// for float, double and both complex types, with Fortran's conventions otherwise. Matrices are
+// column-major, the result is LAPACK's info: 0, or the 1-based place of a zero pivot or of the
+// minor that is not positive. Routines that need scratch memory take `work` of `lwork` elements;
+// lwork = -1 asks for the best size, which is left in work[0]. Real types ignore rwork.
+#pragma once
+#include "core/numeric.h"
+
+namespace facula::lapack {
+
+// ---- triangular and Cholesky; uplo is 'U' or 'L', trans 'N', 'T' or 'C', diag 'U' (unit) or 'N'
+template <class T>  // B := op(A)^-1 B (side 'L') or B op(A)^-1 (side 'R'); B is m x n
+void trsm(char side, char uplo, char trans, char diag, int m, int n, const T* a, int lda, T* b,
+          int ldb);
+template <class T>
+int potrf(char uplo, int n, T* a, int lda);
+template <class T>
+int potrs(char uplo, int n, int nrhs, const T* a, int lda, T* b, int ldb);
+template <class T>  // the inverse from the factor, in the triangle named by uplo
+int potri(char uplo, int n, T* a, int lda);
+
+// ---- LU with row interchanges; pivots are 1-based rows
+template <class T>
+int getrf(int m, int n, T* a, int lda, int* pivots);
+template <class T>
+int getrs(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b, int ldb);
+template <class T>  // the inverse from the factors
+int getri(int n, T* a, int lda, const int* pivots, T* work, int lwork);
+
+// ---- L D L^T, or L D L^H when hermitian (real types: the same)
+template <class T>
+int sytrf(bool hermitian, char uplo, int n, T* a, int lda, int* pivots, T* work, int lwork);
+template <class T>
+int sytrs(bool hermitian, char uplo, int n, int nrhs, const T* a, int lda, const int* pivots, T* b,
+          int ldb);
+
+// ---- QR
+template <class T>
+int geqrf(int m, int n, T* a, int lda, T* tau, T* work, int lwork);
+template <class T>  // orgqr, ungqr
+int orgqr(int m, int n, int k, T* a, int lda, const T* tau, T* work, int lwork);
+template <class T>  // ormqr, unmqr; trans 'T' means the adjoint in every type
+int ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c,
+          int ldc, T* work, int lwork);
+
+// ---- least squares
+template <class T>
+int gels(char trans, int m, int n, int nrhs, T* a, int lda, T* b, int ldb, T* work, int lwork);
+template <class T>  // rwork: 2 n
+int gelsy(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, int* jpvt, real_of_t<T> rcond,
+          int* rank, T* work, int lwork, real_of_t<T>* rwork);
+template <class T>  // a query leaves the sizes of rwork and iwork in rwork[0] and iwork[0]
+int gelsd(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, real_of_t<T>* s, real_of_t<T> rcond,
+          int* rank, T* work, int lwork, real_of_t<T>* rwork, int* iwork);
+template <class T>  // rwork: 5 min(m, n)
+int gelss(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, real_of_t<T>* s, real_of_t<T> rcond,
+          int* rank, T* work, int lwork, real_of_t<T>* rwork);
+
+// ---- singular values and eigenvalues
+template <class T>  // rwork as LAPACK's cgesdd has it; iwork: 8 min(m, n)
+int gesdd(char jobz, int m, int n, T* a, int lda, real_of_t<T>* s, T* u, int ldu, T* vt, int ldvt,
+          T* work, int lwork, real_of_t<T>* rwork, int* iwork);
+template <class T>  // rwork: 5 min(m, n)
+int gesvd(char jobu, char jobvt, int m, int n, T* a, int lda, real_of_t<T>* s, T* u, int ldu, T* vt,
+          int ldvt, T* work, int lwork, real_of_t<T>* rwork);
+template <class T>  // syevd, heevd; lwork, lrwork and liwork are queried together
+int syevd(char jobz, char uplo, int n, T* a, int lda, real_of_t<T>* w, T* work, int lwork,
+          real_of_t<T>* rwork, int lrwork, int* iwork, int liwork);
+// w: n eigenvalues; in real types 2 n numbers, all real parts and then all imaginary parts.
+template <class T>  // rwork: 2 n
+int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T* vr, int ldvr,
+         T* work, int lwork, real_of_t<T>* rwork);
+
+}  // namespace facula::lapack

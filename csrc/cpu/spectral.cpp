@@ -1,0 +1,201 @@
+#include "cpu/spectral.h"
+
+#include "cpu/small_spectral.h"
+#include "kernels/linalg_matrices.h"
+
+namespace facula {
+namespace {
+
+template <class T>
+bool is_finite(const T* a, int64_t n) {
+  // A finite number times 0 is 0; the sum is NaN as soon as one is not.
+  real_of_t<T> sum = 0;
+  if constexpr (is_complex_v<T>) {
+    for (int64_t i = 0; i < n; ++i) sum += a[i].re * 0 + a[i].im * 0;
+  } else {
+    for (int64_t i = 0; i < n; ++i) sum += a[i] * 0;
+  }
+  return sum == 0;
+}
+
+// The size that a query left in work[0]; large ones were rounded to a floating-point number.
+template <class T>
+int asked_for(const T& work) {
+  double size;
+  if constexpr (is_complex_v<T>) size = double(work.re);
+  else size = double(work);
+  return lapack_int(int64_t(size * (1 + 1e-6)) + 1);
+}
+
+template <class T>
+T* data_or_null(const Tensor& t) {
+  return t.defined() ? t.data_as<T>() : nullptr;
+}
+
+double cube(int64_t n) {
+  return double(n) * double(n) * double(n);
+}
+
+// ---- singular values
+
+template <class T>
+void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, const Tensor& info) {
+  using R = real_of_t<T>;
+  const MatrixBatch in(a);
+  const int m = lapack_int(in.rows), n = lapack_int(in.columns), k = std::min(m, n);
+  const int64_t larger = std::max(m, n), columns = u.defined() ? u.size(-1) : 0,
+                rows = vh.defined() ? vh.size(-2) : 0;
+  const char job = !u.defined() ? 'N' : columns == m && rows == n ? 'A' : 'S';
+  T *const u_data = data_or_null<T>(u), *const vh_data = data_or_null<T>(vh);
+  for_matrices(in.count(), 20 * cube(k), [&](int64_t begin, int64_t end) {
+    HostArray<T> matrix(int64_t(m) * n);
+    HostArray<int> iwork(8 * k);
+    HostArray<R> rwork(!is_complex_v<T> ? 0
+                       : job == 'N'     ? 7 * int64_t(k)
+                                        : k * std::max<int64_t>(5 * k + 5, 2 * larger + 2 * k + 1));
+    auto decompose = [&](int64_t i, T* work, int lwork) {
+      return lapack::gesdd<T>(job, m, n, matrix.data(), m, s.data_as<R>() + i * k,
+                              u_data ? u_data + i * m * columns : nullptr, m,
+                              vh_data ? vh_data + i * rows * n : nullptr,
+                              int(std::max<int64_t>(rows, 1)), work, lwork, rwork.data(),
+                              iwork.data());
+    };
+    T best{};
+    decompose(begin, &best, -1);
+    const int lwork = asked_for(best);
+    HostArray<T> work(lwork);
+    for (int64_t i = begin; i < end; ++i) {
+      copy_to_columns(matrix.data(), m, in, i);
+      int& result = info.data_as<int>()[i];
+      if (!is_finite(matrix.data(), int64_t(m) * n)) {
+        result = kNotFinite;
+        continue;
+      }
+      if constexpr (!is_complex_v<T>) {
+        result = 0;
+        if (jacobi_svd(m, n, matrix.data(), s.data_as<R>() + i * k,
+                       u_data ? u_data + i * m * columns : nullptr,
+                       vh_data ? vh_data + i * rows * n : nullptr))
+          continue;
+      }
+      result = decompose(i, work.data(), lwork);
+    }
+  });
+}
+
+// ---- Hermitian matrices
+
+template <class T>
+void eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vectors,
+          const Tensor& info) {
+  using R = real_of_t<T>;
+  const MatrixBatch in(a);
+  const int n = lapack_int(in.rows);
+  const int64_t size = int64_t(n) * n;
+  const char job = vectors.defined() ? 'V' : 'N', uplo = lower ? 'L' : 'U';
+  T* const v = data_or_null<T>(vectors);
+  R* const w = values.data_as<R>();
+  for_matrices(in.count(), 10 * cube(n), [&](int64_t begin, int64_t end) {
+    HostArray<T> copy(v ? 0 : size);
+    T best{};
+    R best_real{};
+    int best_int = 0;
+    lapack::syevd<T>(job, uplo, n, v ? v : copy.data(), n, w, &best, -1, &best_real, -1, &best_int,
+                     -1);
+    const int lwork = asked_for(best), lrwork = is_complex_v<T> ? asked_for(best_real) : 1,
+              liwork = std::max(1, best_int);
+    HostArray<T> work(lwork);
+    HostArray<R> rwork(lrwork);
+    HostArray<int> iwork(liwork);
+    for (int64_t i = begin; i < end; ++i) {
+      T* matrix = v ? v + i * size : copy.data();  // the vectors take the place of the matrix
+      copy_to_columns(matrix, n, in, i);
+      int& result = info.data_as<int>()[i];
+      if (!is_finite(matrix, size)) {
+        result = kNotFinite;
+        continue;
+      }
+      if constexpr (!is_complex_v<T>) {
+        result = 0;
+        if (jacobi_eigh(n, matrix, lower, w + i * n, v ? matrix : nullptr)) continue;
+      }
+      result = lapack::syevd<T>(job, uplo, n, matrix, n, w + i * n, work.data(), lwork,
+                                rwork.data(), lrwork, iwork.data(), liwork);
+    }
+  });
+}
+
+// ---- any square matrices
+
+// LAPACK gives the eigenvalues of a real matrix as real and imaginary parts, and in two columns the
+// real and imaginary part of the vectors of a conjugate pair.
+template <class R>
+void unpack_pairs(int n, const R* values, const R* vectors, Complex<R>* w, Complex<R>* v) {
+  using C = Complex<R>;
+  for (int j = 0; j < n; ++j) w[j] = C(values[j], values[n + j]);
+  for (int j = 0; v && j < n; ++j) {
+    const R* re = vectors + int64_t(j) * n;
+    C* column = v + int64_t(j) * n;
+    if (values[n + j] == 0 || j + 1 == n) {
+      for (int r = 0; r < n; ++r) column[r] = C(re[r], 0);
+      continue;
+    }
+    const R* im = re + n;
+    for (int r = 0; r < n; ++r) {
+      column[r] = C(re[r], im[r]);
+      column[n + r] = C(re[r], -im[r]);
+    }
+    ++j;
+  }
+}
+
+template <class T>
+void eig(const Tensor& a, const Tensor& values, const Tensor& vectors, const Tensor& info) {
+  using R = real_of_t<T>;
+  using C = Complex<R>;
+  const MatrixBatch in(a);
+  const int n = lapack_int(in.rows);
+  const int64_t size = int64_t(n) * n;
+  C *const w = values.data_as<C>(), *const v = data_or_null<C>(vectors);
+  for_matrices(in.count(), 25 * cube(n), [&](int64_t begin, int64_t end) {
+    HostArray<T> matrix(size), pairs(is_complex_v<T> ? 0 : 2 * n),
+        columns(!is_complex_v<T> && v ? size : 0);
+    HostArray<R> rwork(2 * n);
+    auto decompose = [&](int64_t i, T* work, int lwork) {
+      T *own_w = pairs.data(), *own_v = columns.data();
+      if constexpr (is_complex_v<T>) own_w = w + i * n, own_v = v ? v + i * size : nullptr;
+      return lapack::geev<T>('N', v ? 'V' : 'N', n, matrix.data(), n, own_w, nullptr, 1, own_v,
+                             v ? n : 1, work, lwork, rwork.data());
+    };
+    T best{};
+    decompose(begin, &best, -1);
+    const int lwork = asked_for(best);
+    HostArray<T> work(lwork);
+    for (int64_t i = begin; i < end; ++i) {
+      copy_to_columns(matrix.data(), n, in, i);
+      int& result = info.data_as<int>()[i];
+      result = is_finite(matrix.data(), size) ? decompose(i, work.data(), lwork) : kNotFinite;
+      if constexpr (!is_complex_v<T>)
+        if (result == 0)
+          unpack_pairs(n, pairs.data(), columns.data(), w + i * n, v ? v + i * size : nullptr);
+    }
+  });
+}
+
+}  // namespace
+
+void cpu_svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh,
+             const Tensor& info) {
+  dispatch_lapack(a.dtype(), [&]<class T> { svd<T>(a, u, s, vh, info); });
+}
+
+void cpu_eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vectors,
+              const Tensor& info) {
+  dispatch_lapack(a.dtype(), [&]<class T> { eigh<T>(a, lower, values, vectors, info); });
+}
+
+void cpu_eig(const Tensor& a, const Tensor& values, const Tensor& vectors, const Tensor& info) {
+  dispatch_lapack(a.dtype(), [&]<class T> { eig<T>(a, values, vectors, info); });
+}
+
+}  // namespace facula

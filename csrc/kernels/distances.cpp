@@ -1,0 +1,295 @@
+// Distances between tensors and between the rows of matrices.
+#include "cpu/distances.h"
+
+#include <cmath>
+
+#include "core/thread_pool.h"
+#include "cpu/iterate.h"
+#include "kernels/destination.h"
+#include "kernels/host_only.h"
+#include "op/kernels/linalg_norms.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/ops/indexing.h"
+#include "op/ops/linalg_norms.h"
+#include "op/ops/mathematics.h"
+#include "op/ops/products.h"
+#include "op/ops/reductions.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
+
+namespace facula::kernels {
+
+Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) {
+  return op::linalg_vector_norm(self - other, p);
+}
+
+Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
+  if (p.is_complex() || !(p.to_double() > 0))
+    runtime_error("non-positive-norm not supported: p must be a real number above 0");
+  if (maxnorm.is_complex() || !(maxnorm.to_double() >= 0))
+    runtime_error("expected maxnorm to be >= 0 but got ", maxnorm.to_double());
+  if (self.dim() < 2)
+    runtime_error("input needs at least 2 dimensions, got ", self.dim(), " dimensions");
+  const int64_t kept = wrap_dim(dim, self.dim());
+  Dims others;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (d != kept) others.push_back(d);
+  const DType wide = is_reduced_float(self.dtype()) ? DType::Float32 : DType::None;
+  const Tensor norm = op::linalg_vector_norm(self, p, IntSpan(others), true, wide);
+  // Slightly below maxnorm, so that rounding does not leave the norm above it.
+  const Tensor factor = op::where(norm > maxnorm, op::reciprocal(norm + 1e-7) * maxnorm, 1.0);
+  return op::contiguous(self) * op::_to_copy(factor, to_real(self.dtype()));
+}
+
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+  Promotion promotion;
+  promotion.add(x1);
+  promotion.add(x2);
+  const DType common = promotion.result();
+  if (!is_floating(common))
+    runtime_error("expected common dtype to be floating point, yet common dtype is ",
+                  legacy_dtype_name(common));
+  const Dims shape = broadcast_shapes(x1.sizes(), x2.sizes());
+  wrap_dim(dim, int64_t(shape.size()));
+  const DType wide = compute_dtype(common);  // eps is 0 in half precision
+  auto directions = [&](const Tensor& given) {
+    const Tensor x = op::expand(given.dtype() == wide ? given : op::_to_copy(given, wide), shape);
+    const Tensor length = op::linalg_vector_norm(x, Scalar(2), Dims{dim}, true);
+    // At least eps; the gradient passes as if nothing had been raised.
+    const Tensor raised = op::clamp_min(op::detach(length), eps) - op::detach(length);
+    return x / (length + raised);
+  };
+  const Tensor result = op::sum_dim(directions(x1) * directions(x2), Dims{dim});
+  return wide == common ? result : op::_to_copy(result, common);
+}
+
+// ---- all pairs of rows
+
+static void check_points(const Tensor& x, const char* name) {
+  if (!is_floating(x.dtype()))
+    runtime_error("cdist only supports floating-point dtypes, ", name,
+                  " got: ", legacy_dtype_name(x.dtype()));
+  if (x.dim() < 2)
+    runtime_error("cdist only supports at least 2D tensors, ", name, " got: ", x.dim(), "D");
+}
+
+Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::string_view compute_mode) {
+  const bool always = compute_mode == "use_mm_for_euclid_dist",
+             never = compute_mode == "donot_use_mm_for_euclid_dist";
+  if (!always && !never && compute_mode != "use_mm_for_euclid_dist_if_necessary")
+    value_error(compute_mode,
+                " is not a valid value for compute_mode; accepted are "
+                "'use_mm_for_euclid_dist_if_necessary', 'use_mm_for_euclid_dist' and "
+                "'donot_use_mm_for_euclid_dist'");
+  check_points(x1, "X1");
+  check_points(x2, "X2");
+  if (x1.dtype() != x2.dtype())
+    runtime_error("expected X1 and X2 to have the same dtype, but got ", x1.dtype(), " and ",
+                  x2.dtype());
+  if (x1.device() != x2.device()) device_error(x1.device(), x2.device());
+  if (x1.size(-1) != x2.size(-1))
+    runtime_error("X1 and X2 must have the same number of columns. X1: ", x1.size(-1),
+                  " X2: ", x2.size(-1));
+  if (!(p >= 0)) runtime_error("cdist only supports non-negative p values, got ", p);
+  const bool many = x1.size(-2) > 25 || x2.size(-2) > 25;
+  return p == 2 && (always || (many && !never)) ? op::_euclidean_dist(x1, x2)
+                                                : op::_cdist(x1, x2, p);
+}
+
+namespace {
+
+// Both matrices with the same leading dimensions, and how many that makes.
+struct Pairs {
+  Tensor x1, x2;
+  Dims batch;
+  int64_t count, rows, columns, width;
+};
+
+Pairs paired(const Tensor& x1, const Tensor& x2) {
+  auto leading = [](const Tensor& t) { return t.sizes().first(size_t(t.dim() - 2)); };
+  Pairs pairs;
+  pairs.batch = broadcast_shapes(leading(x1), leading(x2));
+  pairs.count = checked_numel(pairs.batch);
+  pairs.rows = x1.size(-2), pairs.columns = x2.size(-2), pairs.width = x1.size(-1);
+  auto expanded = [&](const Tensor& t) {
+    Dims shape(pairs.batch);
+    shape.push_back(t.size(-2)), shape.push_back(t.size(-1));
+    return same(shape, t.sizes()) ? t : op::expand(t, shape);
+  };
+  pairs.x1 = expanded(x1), pairs.x2 = expanded(x2);
+  return pairs;
+}
+
+Dims with_shape(Dims batch, int64_t rows, int64_t columns) {
+  batch.push_back(rows), batch.push_back(columns);
+  return batch;
+}
+
+// Dense and in a dtype that has loops.
+Tensor for_loops(const Tensor& t) {
+  return dense(is_reduced_float(t.dtype()) ? op::_to_copy(t, DType::Float32) : t);
+}
+
+// Calls run(type, matrix, first row, rows) for pieces of all rows, on several threads when there
+// is enough to do.
+template <class F>
+void for_each_rows(const Pairs& p, DType dtype, F run) {
+  const int64_t work = std::max<int64_t>(1, p.columns * p.width);
+  parallel_for(0, p.count * p.rows, std::max<int64_t>(1, kGrain / work), [&](int64_t b, int64_t e) {
+    while (b < e) {
+      const int64_t matrix = b / p.rows, row = b % p.rows, rows = std::min(e - b, p.rows - row);
+      if (dtype == DType::Float64) run(TypeTag<double>{}, matrix, row, rows);
+      else run(TypeTag<float>{}, matrix, row, rows);
+      b += rows;
+    }
+  });
+}
+
+}  // namespace
+
+Tensor _cdist(const Tensor& x1, const Tensor& x2, double p) {
+  const Pairs pairs = paired(x1, x2);
+  const DType dtype = compute_dtype(x1.dtype());
+  require_host(x1, "cdist");
+  Tensor out = empty_tensor(with_shape(pairs.batch, pairs.rows, pairs.columns), dtype, x1.device());
+  if (!out.is_meta() && out.numel()) {
+    const Tensor a = for_loops(pairs.x1), b = for_loops(pairs.x2);
+    for_each_rows(pairs, dtype, [&](auto tag, int64_t matrix, int64_t row, int64_t rows) {
+      using T = typename decltype(tag)::type;
+      const int64_t first = matrix * pairs.rows + row;
+      const T* from = a.data_as<T>() + first * pairs.width;
+      const T* with = b.data_as<T>() + matrix * pairs.columns * pairs.width;
+      T* to = out.data_as<T>() + first * pairs.columns;
+      if constexpr (sizeof(T) == 8)
+        distance_loops().rows_f64(from, with, to, rows, pairs.columns, pairs.width, p);
+      else distance_loops().rows_f32(from, with, to, rows, pairs.columns, pairs.width, p);
+    });
+  }
+  return dtype == x1.dtype() ? out : op::_to_copy(out, x1.dtype());
+}
+
+Tensor _cdist_grad(const Tensor& grad_out, const Tensor& x1, const Tensor& x2, double p,
+                   const Tensor& distances) {
+  const Pairs pairs = paired(x1, x2);
+  const DType dtype = compute_dtype(x1.dtype());
+  require_host(x1, "cdist");
+  Tensor out = empty_tensor(with_shape(pairs.batch, pairs.rows, pairs.width), dtype, x1.device());
+  if (!out.is_meta() && out.numel()) {
+    const Dims full = with_shape(pairs.batch, pairs.rows, pairs.columns);
+    const Tensor a = for_loops(pairs.x1), b = for_loops(pairs.x2),
+                 g = for_loops(op::expand(grad_out, full)),
+                 d = for_loops(op::expand(distances, full));
+    for_each_rows(pairs, dtype, [&](auto tag, int64_t matrix, int64_t row, int64_t rows) {
+      using T = typename decltype(tag)::type;
+      const int64_t first = matrix * pairs.rows + row;
+      const T* gradients = g.data_as<T>() + first * pairs.columns;
+      const T* lengths = d.data_as<T>() + first * pairs.columns;
+      const T* from = a.data_as<T>() + first * pairs.width;
+      const T* with = b.data_as<T>() + matrix * pairs.columns * pairs.width;
+      T* to = out.data_as<T>() + first * pairs.width;
+      if constexpr (sizeof(T) == 8)
+        distance_loops().slopes_f64(gradients, lengths, from, with, to, rows, pairs.columns,
+                                    pairs.width, p);
+      else
+        distance_loops().slopes_f32(gradients, lengths, from, with, to, rows, pairs.columns,
+                                    pairs.width, p);
+    });
+  }
+  return dtype == x1.dtype() ? out : op::_to_copy(out, x1.dtype());
+}
+
+// ---- second derivatives, over all differences at once: (..., rows, columns, width)
+
+namespace {
+
+struct Slopes {
+  Tensor difference, distance, slope;  // slope: the derivative of the distance by the difference
+};
+
+Slopes slopes_of(const Tensor& x1, const Tensor& x2, double p) {
+  Slopes s;
+  s.difference = op::unsqueeze(x1, -2) - op::unsqueeze(x2, -3);
+  s.distance = op::linalg_vector_norm(s.difference, Scalar(p), Dims{-1}, true);
+  if (p == 0) {
+    s.slope = op::zeros_like(s.difference);
+  } else if (p == 1) {
+    s.slope = op::sign(s.difference);
+  } else if (std::isinf(p)) {
+    s.slope = op::sign(s.difference) * op::eq(op::abs(s.difference), s.distance);
+  } else {
+    const Tensor ratio = s.difference / op::masked_fill(s.distance, op::eq(s.distance, 0), 1);
+    const Tensor none = op::eq(ratio, 0);
+    s.slope =
+        p == 2 ? ratio : op::sign(ratio) * op::pow(op::masked_fill(op::abs(ratio), none, 1), p - 1);
+  }
+  return s;
+}
+
+// The derivative of _cdist_grad by the differences.
+Tensor by_difference(const Tensor& grad, const Tensor& grad_out, const Tensor& x1, const Tensor& x2,
+                     double p) {
+  const Slopes s = slopes_of(x1, x2, p);
+  if (p == 0 || p == 1 || std::isinf(p)) return op::zeros_like(s.difference);
+  const Tensor none = op::eq(s.distance, 0), safe = op::masked_fill(s.distance, none, 1);
+  const Tensor weight = op::masked_fill(op::unsqueeze(grad_out, -1) / safe * (p - 1), none, 0);
+  const Tensor h = op::unsqueeze(grad, -2);
+  const Tensor along = op::sum_dim(h * s.slope, Dims{-1}, true) * s.slope;
+  if (p == 2) return weight * (h - along);
+  const Tensor ratio = op::abs(s.difference / safe), flat = op::eq(ratio, 0);
+  const Tensor bend = op::masked_fill(op::pow(op::masked_fill(ratio, flat, 1), p - 2), flat, 0);
+  return weight * (h * bend - along);
+}
+
+}  // namespace
+
+Tensor _cdist_grad_by_grad(const Tensor& grad, const Tensor& x1, const Tensor& x2, double p) {
+  return op::sum_dim(op::unsqueeze(grad, -2) * slopes_of(x1, x2, p).slope, Dims{-1});
+}
+
+Tensor _cdist_grad_by_x1(const Tensor& grad, const Tensor& grad_out, const Tensor& x1,
+                         const Tensor& x2, double p) {
+  return op::sum_dim(by_difference(grad, grad_out, x1, x2, p), Dims{-2});
+}
+
+Tensor _cdist_grad_by_x2(const Tensor& grad, const Tensor& grad_out, const Tensor& x1,
+                         const Tensor& x2, double p) {
+  return -op::sum_dim(by_difference(grad, grad_out, x1, x2, p), Dims{-3});
+}
+
+// ---- Euclidean distances by a matrix product: |a|^2 - 2 a.b + |b|^2
+
+Tensor _euclidean_dist(const Tensor& x1, const Tensor& x2) {
+  const Tensor squares1 = op::sum_dim(op::square(x1), Dims{-1}, true),
+               squares2 = op::sum_dim(op::square(x2), Dims{-1}, true);
+  const Tensor products = op::matmul(x1 * -2.0, op::transpose(x2, -2, -1));
+  const Tensor squares = products + squares1 + op::transpose(squares2, -2, -1);
+  return op::sqrt(op::clamp_min(squares, 0));
+}
+
+Tensor _euclidean_dist_grad(const Tensor& grad, const Tensor& x1, const Tensor& x2,
+                            const Tensor& distances) {
+  const Tensor none = op::eq(distances, 0);
+  const Tensor ratio = op::masked_fill(grad / op::masked_fill(distances, none, 1), none, 0);
+  return x1 * op::sum_dim(ratio, Dims{-1}, true) - op::matmul(ratio, x2);
+}
+
+// ---- all pairs of one matrix
+
+Tensor pdist(const Tensor& self, double p) {
+  if (self.dim() != 2) runtime_error("pdist only supports 2D tensors, got: ", self.dim(), "D");
+  if (!is_floating(self.dtype()))
+    runtime_error("pdist only supports floating-point dtypes, got ", self.dtype());
+  if (!(p >= 0)) runtime_error("pdist only supports non-negative p values, got ", p);
+  const int64_t n = self.size(0), pairs = n * (n - 1) / 2;
+  Tensor places = empty_tensor(Dims{pairs}, DType::Int64, self.device());
+  if (!self.is_meta()) {
+    require_host(self, "pdist");
+    int64_t* place = places.data_as<int64_t>();
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = i + 1; j < n; ++j) *place++ = i * n + j;
+  }
+  return op::index_select(op::reshape(op::_cdist(self, self, p), Dims{n * n}), 0, places);
+}
+
+}  // namespace facula::kernels
