@@ -118,6 +118,31 @@ def test_plain_tensors_inside_of_a_transform():
     assert calls() == ["forward"]
 
 
+def test_arguments_in_containers():
+    class Total(Function):
+        @staticmethod
+        def forward(x, others):
+            return x * sum(others)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.factor = sum(inputs[1])
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.factor, None
+
+        @staticmethod
+        def vmap(info, in_dims, x, others):
+            assert in_dims == (0, [None, None])
+            return x * sum(others), 0
+
+    plain = [X[0], X[1]]
+    assert_close(vmap(lambda t: Total.apply(X[2], plain) * t)(T), X[2] * 1.5 * T)
+    assert_close(vmap(lambda t: Total.apply(t, plain))(T), 1.5 * T)
+    assert_close(grad(lambda x: Total.apply(x, plain).sum())(X), F.full_like(X, 1.5))
+
+
 def test_vmap_is_told_about_the_batch():
     seen = []
 

@@ -32,20 +32,20 @@ def apply_wrapped(cls: Any, args: tuple[Any, ...]) -> Any:
     live = {level for level, _ in _transforms.level_stack()}
 
     def without_dead_levels(x: Any) -> Any:
-        if isinstance(x, _C.Tensor):
+        if _is_tensor(x):
             while _transforms.kind_of(x) and _transforms.level_of(x) not in live:
                 x = _transforms.value_of(x)
         return x
 
     args = tree_map(without_dead_levels, args)
-    flat, _ = tree_flatten(args)
-    level = max((_transforms.level_of(x) for x in flat if isinstance(x, _C.Tensor)), default=-1)
+    levels = {_transforms.level_of(x) for x in tree_flatten(args)[0] if _is_tensor(x)} - {-1}
     separate = cls.setup_context is not facula.autograd.Function.setup_context
-    if level < 0:
-        return _C._function_apply(cls, cls._backward_cls(), separate, args)
+    if not levels:
+        return _C._function_apply(_rule_of(cls), cls._backward_cls(), separate, args)
+    level = max(levels)
     kind = _transforms.level_info(level)[0]
-    # A forward that takes ctx saves tensors of one level only. With forward_ad there is only one.
-    if not separate and not (kind == "jvp" and forward_ad.is_dual_level(level)):
+    # A forward that takes ctx can only fill the ctx of one level. With forward_ad there is one.
+    if not separate and not (forward_ad.is_dual_level(level) and live == {level}):
         raise RuntimeError(
             "In order to use an autograd.Function with function transforms (vmap, grad, jvp, "
             "jacrev, ...), it must override the setup_context staticmethod: "
@@ -55,6 +55,21 @@ def apply_wrapped(cls: Any, args: tuple[Any, ...]) -> Any:
     return {"grad": _apply_recorded, "jvp": _apply_dual, "vmap": _apply_batched}[kind](
         cls, args, level, separate
     )
+
+
+class _Rule(NamedTuple):
+    """Stands for a Function in ``_function_apply``, which then does not ask the transforms."""
+
+    forward: Callable[..., Any]
+    setup_context: Callable[..., Any]
+
+
+def _rule_of(cls: Any) -> _Rule:
+    return _Rule(cls.forward, cls.setup_context)
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, _C.Tensor)
 
 
 @contextmanager
@@ -75,7 +90,7 @@ def _rewrapped(output: Any, values: Any, args: Any, wrap: Callable[[Any], Any]) 
     originals = {id(v): a for v, a in zip(flat_values, flat_args, strict=True)}
 
     def one(x: Any) -> Any:
-        if not isinstance(x, _C.Tensor):
+        if not _is_tensor(x):
             return x
         return originals[id(x)] if id(x) in originals else wrap(x)
 
@@ -85,19 +100,12 @@ def _rewrapped(output: Any, values: Any, args: Any, wrap: Callable[[Any], Any]) 
 # ---- grad levels: a node whose derivative is the Function's
 
 
-class _Rule(NamedTuple):
-    """Stands for the Function in ``_function_apply``, with another forward."""
-
-    forward: Callable[..., Any]
-    setup_context: Callable[..., Any]
-
-
 def _apply_recorded(cls: Any, args: tuple[Any, ...], level: int, separate: bool) -> Any:
     outer = _transforms.modes_outside(level)
 
     def forward(*args: Any) -> Any:
         values = tree_map(
-            lambda x: _transforms.unwrap_for_grad(x, level) if isinstance(x, _C.Tensor) else x, args
+            lambda x: _transforms.unwrap_for_grad(x, level) if _is_tensor(x) else x, args
         )
         with _modes(*outer):
             output = cls.apply(*values)
@@ -114,9 +122,7 @@ def _apply_recorded(cls: Any, args: tuple[Any, ...], level: int, separate: bool)
 
 
 def _apply_dual(cls: Any, args: tuple[Any, ...], level: int, separate: bool) -> Any:
-    pairs = [
-        _transforms.unpack_dual(x, level) if isinstance(x, _C.Tensor) else (x, None) for x in args
-    ]
+    pairs = [_transforms.unpack_dual(x, level) if _is_tensor(x) else (x, None) for x in args]
     primals = tuple(
         tree_map(lambda x: _transforms.unpack_dual(x, level)[0] if _is_tensor(x) else x, p)
         for p, _ in pairs
@@ -126,12 +132,11 @@ def _apply_dual(cls: Any, args: tuple[Any, ...], level: int, separate: bool) -> 
     ctx = cls._backward_cls()
     with _modes(*outer):
         if not any(_transforms.kind_of(p) for p in primals if _is_tensor(p)):
-            output = _C._function_apply(cls, ctx, separate, primals)
+            output = _C._function_apply(_rule_of(cls), ctx, separate, primals)
         else:
             output = cls.apply(*primals)
-            if separate:
-                with facula.no_grad():
-                    cls.setup_context(ctx, primals, output)
+            with facula.no_grad():
+                cls.setup_context(ctx, primals, output)
         tangents: tuple[Any, ...] = ()
         if computes_tangents:
             tangents = _pushed(cls, ctx, pairs, output)
@@ -141,10 +146,6 @@ def _apply_dual(cls: Any, args: tuple[Any, ...], level: int, separate: bool) -> 
         tangent = tangents[i] if tangents else None
         results.append(_dual_result(cls, y, tangent, pairs, args, level))
     return tuple(results) if isinstance(output, (tuple, list)) else results[0]
-
-
-def _is_tensor(x: Any) -> bool:
-    return isinstance(x, _C.Tensor)
 
 
 def _pushed(cls: Any, ctx: Any, pairs: list[Any], output: Any) -> tuple[Any, ...]:
