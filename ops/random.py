@@ -183,6 +183,17 @@ op(
     doc="Counts from Poisson distributions with the given rates." + _NOTE,
     example=_seeded("poisson(facula.tensor([1., 5., 20.]))", "tensor([ 2.,  6., 19.])"),
 )
+op(
+    f"binomial(Tensor count, Tensor prob, {_GENERATOR}) -> Tensor",
+    kernel(),
+    method=False,
+    out=False,
+    samples="none",
+    doc="How many of ``count`` trials succeed, each with the probability ``prob``." + _NOTE,
+    example=_seeded(
+        "binomial(facula.tensor([10., 100.]), facula.tensor([0.5, 0.1]))", "tensor([5., 9.])"
+    ),
+)
 
 # ---- in place
 

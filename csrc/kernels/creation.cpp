@@ -253,12 +253,9 @@ Tensor empty_like(const Tensor& self, DType dtype, Value, Device device, std::op
     return finish(
         empty_tensor(self.sizes(), strides_for(self.sizes(), format), like.dtype, like.device),
         grad);
-  if (self.is_contiguous())
-    return finish(empty_tensor(self.sizes(), like.dtype, like.device), grad);
   const Tensor* in[] = {&self};
-  Dims strides = non_overlapping_and_dense(self.sizes(), self.strides())
-                     ? Dims(self.strides())
-                     : result_strides(self.sizes(), in, 1);
+  const bool dense = self.is_contiguous() || non_overlapping_and_dense(self.sizes(), self.strides());
+  const Dims strides = dense ? Dims(self.strides()) : result_strides(self.sizes(), in, 1);
   return finish(empty_tensor(self.sizes(), strides, like.dtype, like.device), grad);
 }
 Tensor full_like(const Tensor& self, const Scalar& value, DType dtype, Value layout, Device device,
