@@ -240,6 +240,10 @@ def node_name(row: Row, index: int) -> str:
     return row.node or f"{base}Backward{index}"
 
 
+def draws(row: Row) -> bool:
+    return row.family.name == "kernel" and any(a.type == "Generator?" for a in row.schema.args)
+
+
 def flags(row: Row) -> str:
     o = row.family.options
     f = []
@@ -253,6 +257,8 @@ def flags(row: Row) -> str:
         f.append("kOpListResult")
     if row.mutates:
         f.append("kOpMutates")
+    if draws(row):
+        f.append("kOpRandom")
     if o.get("own_out") or row.family.name in ("elementwise", "reduction"):
         f.append("kOpOwnOut")
     if (
@@ -341,7 +347,35 @@ def accepts_number(row: Row, arg: Arg) -> bool:
     )
 
 
-def record(row: Row, derivative: Derivative, index: int) -> str:
+DIM_NAMES = {"dim", "dims", "dim0", "dim1", "dim2", "dimension", "start_dim", "end_dim"}
+
+
+def role(row: Row, arg: Arg) -> str:
+    """What an argument says about dimensions, by its name."""
+    if arg.type.startswith("int") and arg.name in DIM_NAMES:
+        return "NewDim" if row.batch == "new dims" else "Dim"
+    return "Size" if arg.type.startswith("int[]") and arg.name in ("size", "shape") else "None"
+
+
+def batch_rule(row: Row) -> str:
+    if row.batch:
+        name = row.batch.partition(":")[0]
+        return "batch::" + {"new dims": "dims"}.get(name, name)
+    if draws(row):
+        return "batch::random"
+    return {"elementwise": "batch::elementwise", "reduction": "batch::reduction"}.get(
+        row.family.name, "nullptr"
+    )
+
+
+def jvp_kind(row: Row) -> str:
+    kinds = {"linear": "Linear", "each": "Each", "by vjp": "ByVjp"}
+    if row.jvp:
+        return kinds[row.jvp]
+    return "Formula" if row.is_elementwise else "ByVjp"
+
+
+def record(row: Row, derivative: Derivative, index: int, names: set[str]) -> str:
     s = row.schema
     name = s.cpp_name
     out = [f"static const ArgDef args_{name}[] = {{"]
@@ -349,7 +383,7 @@ def record(row: Row, derivative: Derivative, index: int) -> str:
         out.append(
             f'    {{"{a.name}", ArgType::{TYPES[a.type][0]}, {str(a.optional or a.type == "Tensor?[]").lower()}, '
             f"{str(accepts_number(row, a)).lower()}, {str(a.keyword_only).lower()}, "
-            f"{str(a.default is not None).lower()}, {a.list_size}, {boxed_default(a)}}},"
+            f"{str(a.default is not None).lower()}, {a.list_size}, ArgRole::{role(row, a)}, {boxed_default(a)}}},"
         )
     out.append("};" if s.args else "    {}};")
     has_vjp = bool(derivative.grads)
@@ -371,6 +405,12 @@ def record(row: Row, derivative: Derivative, index: int) -> str:
         out.append(f"static const char* const ret_names_{name}[] = {{{names}}};")
     differentiable = sum(1 << derivative.arg_index[n] for n in derivative.grads)
     nondiff = sum(1 << i for i, (_, n) in enumerate(s.rets) if n in row.nondifferentiable)
+    whole = row.batch == "all" or (
+        row.family.name == "reduction" and not any(a.name == "dim" for a in s.args)
+    )
+    if whole and f"{name}_dim" not in names:
+        raise ValueError(f"{s.name}: a reduction over everything needs an overload {s.name}.dim")
+    along = f"&{name}_dim" if whole else "nullptr"
     kernel = {"elementwise": "elementwise_kernel", "reduction": "reduce_kernel"}.get(
         row.family.name, f"kernel_{name}"
     )
@@ -383,7 +423,8 @@ def record(row: Row, derivative: Derivative, index: int) -> str:
         f'    {"vjp_" + name if has_vjp else "nullptr"}, "{node_name(row, index)}", '
         f"{'save_args_' + name if spec else 'nullptr'}, {'save_rets_' + name if rets else 'nullptr'}, "
         f"{len(spec)}, {len(rets)}, {differentiable}, {nondiff}, "
-        f"{'ret_names_' + name if named else 'nullptr'}}};\n"
+        f"{'ret_names_' + name if named else 'nullptr'},\n"
+        f"    Jvp::{jvp_kind(row)}, {batch_rule(row)}, {along}}};\n"
     )
     return "\n".join(out)
 
@@ -524,7 +565,7 @@ def emit_module(module: str, rows: list[Row], all_rows: list[Row]) -> str:
             parts.append(reduce_record(r))
         if d.grads:
             parts.append(d.emit())
-        defs.append(record(r, d, indices[id(r)]))
+        defs.append(record(r, d, indices[id(r)], known))
     parts.append(
         "namespace defs {\n\n" + "\n".join(defs) + "\n}  // namespace defs\n\nnamespace op {\n\n"
     )

@@ -85,7 +85,7 @@ class Row:
     module: str
     example: str
     samples: str | None
-    jvp: dict[str, str] | str
+    jvp: str
     batch: str
 
     @property
@@ -128,7 +128,7 @@ def op(
     nondifferentiable: tuple[str, ...] = (),
     example: str = "",
     samples: str | None = None,
-    jvp: dict[str, str] | str = "",
+    jvp: str = "",
     batch: str = "",
 ) -> None:
     """Adds a row. See CONTRIBUTING.md for a walk through one.
@@ -140,15 +140,17 @@ def op(
        argument's shape and dtype is done by the engine.
     python: public dotted name ("" hides the row); method/function/inplace/out: which variants exist.
     samples: name of a sample generator in tests/samples.py when the family's own does not fit.
-    jvp: forward mode. "linear" when the operator is linear in its differentiable arguments taken
-       together (it is applied to the tangents); result -> expression over ``<argument>_t`` (tangents)
-       otherwise. Left empty it is computed: elementwise rows from ``grad``, others by
-       differentiating their derivative, which is right but slower.
+    jvp: forward mode. "linear": the operator is linear in its differentiable arguments taken together
+       (it is applied to the tangents); "each": linear in each of them (one tangent at a time, summed);
+       "by vjp": by differentiating the derivative, which is right for all but slower, and the default
+       except for elementwise rows, whose ``grad`` formula is applied to the tangents.
     batch: how vmap runs a row that is no composite (elementwise rows and reductions need nothing).
        "leading": every Tensor argument may have further leading dimensions, which broadcast (linalg);
        "dims": arguments that name dimensions (dim, dims, dim0 ...) are shifted by one, sizes get the
        batch size in front, and all Tensor arguments get the batch dimension in front;
-       "loop: reason": one call per element; else the name of a rule in csrc/transform.
+       "new dims": likewise, with dims counted in the result, which has one more (unsqueeze);
+       "all": a reduction over everything, which has an overload ``dim`` of the same name;
+       "random"; "loop: reason": one call per element; else a rule of csrc/transform/rules.h.
     """
     s = parse(schema)
     first_is_self = bool(s.args) and s.args[0].name == "self" and s.args[0].is_tensor

@@ -72,7 +72,7 @@ op("abs(Tensor self) -> Tensor", elementwise("bifc", out="Real"),
 op("sign(Tensor self) -> Tensor", elementwise("bif"), f=dict(b="a", **{"": "sign(a)"}),
    grad="grad * 0", ref=np.sign,
    doc="-1, 0 or 1 by sign.", example=">>> facula.sign(facula.tensor([-2., 0., 3.]))\ntensor([-1.,  0.,  1.])")
-op("sgn(Tensor self) -> Tensor", elementwise("bifc"), f=dict(b="a", **{"": "sgn(a)"}),
+op("sgn(Tensor self) -> Tensor", elementwise("bifc"), jvp="by vjp", f=dict(b="a", **{"": "sgn(a)"}),
    grad="_sgn_grad(grad, self, result)", ref="sgn",
    doc="The sign; of complex numbers, the direction ``z / |z|``.",
    example=">>> facula.sgn(facula.tensor([3 + 4j]))\ntensor([0.6000+0.8000j])")

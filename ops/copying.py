@@ -2,20 +2,20 @@
 
 from gen.rows import composite, elementwise, kernel, op
 
-op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", kernel(), grad="grad", out=False, samples="unary",
+op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", kernel(), batch="clone", jvp="linear", grad="grad", out=False, samples="unary",
    doc="A copy with its own memory.", example=">>> facula.ones(2).clone()\ntensor([1., 1.])")
 op("contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)", composite(), function=False, out=False, samples="unary",
    doc="The tensor itself if its memory is in order, else a copy.",
    example=">>> facula.ones(2, 3).t().contiguous().stride()\n(2, 1)")
-op("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", kernel(), samples="none",
+op("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", kernel(), batch="copy", jvp="linear", samples="none",
    grad=dict(self="zeros_like(grad)", src="grad"), node="CopyBackwards",
    doc="Writes the elements of ``src`` into this tensor, with broadcasting and conversion.",
    example=">>> facula.zeros(2).copy_(facula.tensor([1, 2]))\ntensor([1., 2.])")
 op("_to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor",
-   kernel(), grad="_to_copy(grad, self.dtype())" , node="ToCopyBackward0", samples="none")
-op("fill_(Tensor(a!) self, Operand value) -> Tensor(a!)", kernel(), grad=dict(self="zeros_like(grad)", value="sum(grad)"), samples="none",
+   kernel(), batch="clone", jvp="linear", grad="_to_copy(grad, self.dtype())" , node="ToCopyBackward0", samples="none")
+op("fill_(Tensor(a!) self, Operand value) -> Tensor(a!)", kernel(), batch="fill", jvp="linear", grad=dict(self="zeros_like(grad)", value="sum(grad)"), samples="none",
    doc="Sets every element to ``value``.", example=">>> facula.zeros(2).fill_(3)\ntensor([3., 3.])")
-op("zero_(Tensor(a!) self) -> Tensor(a!)", kernel(), samples="none", doc="Sets every element to 0.",
+op("zero_(Tensor(a!) self) -> Tensor(a!)", kernel(), batch="leading", jvp="linear", samples="none", doc="Sets every element to 0.",
    example=">>> facula.ones(2).zero_()\ntensor([0., 0.])")
 op("where(Tensor condition, Tensor self, Tensor other) -> Tensor", elementwise(masks=("condition",), numbers=True),
    f="select(a, b, c)", grad=dict(self="where(condition, grad, 0)", other="where(condition, 0, grad)"),

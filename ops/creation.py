@@ -40,18 +40,18 @@ _new("triu_indices", "int row, int col, int offset=0", "Row and column indices o
 
 
 def _like(name, args, doc, shown):
-    _new(name, args, doc, f">>> facula.{name}(facula.tensor([1., 2.]){shown[0]})\n{shown[1]}", _FORMAT, out=False)
+    _new(name, args, doc, f">>> facula.{name}(facula.tensor([1., 2.]){shown[0]})\n{shown[1]}", _FORMAT, out=False, batch="leading")
 
 
 _new("empty_like", "Tensor self", "Uninitialised memory in the shape, dtype and layout of another tensor.",
-     ">>> facula.empty_like(facula.ones(2)).shape\nfacula.Size([2])", _FORMAT, out=False)
+     ">>> facula.empty_like(facula.ones(2)).shape\nfacula.Size([2])", _FORMAT, out=False, batch="leading")
 _like("zeros_like", "Tensor self", "Zeros like another tensor.", ("", "tensor([0., 0.])"))
 _like("ones_like", "Tensor self", "Ones like another tensor.", ("", "tensor([1., 1.])"))
 _like("full_like", "Tensor self, Scalar fill_value", "One value in the shape of another tensor.", (", 3", "tensor([3., 3.])"))
 
 
 def _method(name, args, doc, example):
-    _new(name, args, doc, example, method=True, function=False, out=False)
+    _new(name, args, doc, example, method=True, function=False, out=False, batch="dims")
 
 
 _method("new_empty", "Tensor self, int[] size", "Uninitialised memory with this tensor's dtype and device.",

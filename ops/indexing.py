@@ -8,16 +8,16 @@ from gen.reference import np
 from gen.rows import composite, kernel, op
 
 
-def _kernel(schema, **row):
-    op(schema, kernel(own_out=True), **row)
+def _kernel(schema, batch="dims", **row):
+    op(schema, kernel(own_out=True), batch=batch, **row)
 
 
 # ---- brackets: an undefined tensor in the list stands for a full slice
-op("index(Tensor self, Tensor?[] indices) -> Tensor", kernel(), python="", samples="index",
+op("index(Tensor self, Tensor?[] indices) -> Tensor", kernel(), batch="index", jvp="linear", python="", samples="index",
    grad="_index_grad(grad, self.sizes(), indices)")
 op("_index_grad(Tensor grad, int[] sizes, Tensor?[] indices) -> Tensor", composite())
 _kernel("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-        grad=dict(self="grad if accumulate else "
+        batch="index_put", jvp="linear", grad=dict(self="grad if accumulate else "
                        "index_put(grad, indices, new_zeros(grad, []), False)",
                   values="index(grad, indices)"),
         inplace=True, out=False, samples="index_put",
@@ -28,7 +28,7 @@ _kernel("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulat
 
 # ---- along one dimension, one index per element
 _kernel("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-        grad="_gather_grad(grad, self.sizes(), dim, index)", samples="gather",
+        jvp="linear", grad="_gather_grad(grad, self.sizes(), dim, index)", samples="gather",
         doc="``out[i][j] = self[i][index[i][j]]`` for ``dim=1``, and likewise along other "
             "dimensions.",
         example=">>> x = facula.tensor([[1, 2], [3, 4]])\n"
@@ -37,7 +37,7 @@ _kernel("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -
 op("_gather_grad(Tensor grad, int[] sizes, int dim, Tensor index) -> Tensor", composite())
 op("_fit_to_source(Tensor grad, int[] sizes) -> Tensor", composite())
 _kernel("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-        grad=dict(self="scatter_value(grad, dim, index, 0)",
+        jvp="linear", grad=dict(self="scatter_value(grad, dim, index, 0)",
                   src="_fit_to_source(gather(grad, dim, index), src.sizes())"),
         inplace=True, samples="scatter",
         doc="A copy with ``self[i][index[i][j]] = src[i][j]`` for ``dim=1``; the last of equal "
@@ -58,7 +58,7 @@ op("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, st
    example=">>> facula.ones(2).scatter(0, facula.tensor([0]), 5, reduce='multiply')\n"
            "tensor([5., 1.])")
 _kernel("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-        grad=dict(self="grad", src="_fit_to_source(gather(grad, dim, index), src.sizes())"),
+        jvp="linear", grad=dict(self="grad", src="_fit_to_source(gather(grad, dim, index), src.sizes())"),
         inplace=True, samples="scatter",
         doc="A copy with ``self[i][index[i][j]] += src[i][j]`` for ``dim=1``.",
         example=">>> index = facula.tensor([0, 0, 2])\n"
@@ -83,38 +83,38 @@ op("_scatter_reduce_src_grad(Tensor grad, Tensor self, int dim, Tensor index, Te
 
 # ---- whole slices along one dimension, one index per slice
 _kernel("index_select(Tensor self, int dim, Tensor index) -> Tensor",
-        grad="_index_select_grad(grad, self.sizes(), dim, index)", samples="index_select",
+        batch="index_select", jvp="linear", grad="_index_select_grad(grad, self.sizes(), dim, index)", samples="index_select",
         doc="The slices along a dimension that a vector of positions names, in its order.",
         example=">>> facula.index_select(facula.tensor([[1, 2], [3, 4]]), 1, facula.tensor([1]))\n"
                 "tensor([[2],\n        [4]])")
 op("_index_select_grad(Tensor grad, int[] sizes, int dim, Tensor index) -> Tensor", composite())
 _kernel("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-        grad=dict(self="grad", source="_scale_back(index_select(grad, dim, index), alpha)"),
+        batch="index_add", jvp="linear", grad=dict(self="grad", source="_scale_back(index_select(grad, dim, index), alpha)"),
         inplace=True, samples="index_add",
         doc="Adds ``alpha`` times each slice of ``source`` to the slice that ``index`` names.",
         example=">>> facula.zeros(3).index_add(0, facula.tensor([0, 0, 2]), facula.ones(3))\n"
                 "tensor([2., 0., 1.])")
 _kernel("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-        grad=dict(self="index_fill(grad, dim, index, 0)", source="index_select(grad, dim, index)"),
+        batch="index_copy", jvp="linear", grad=dict(self="index_fill(grad, dim, index, 0)", source="index_select(grad, dim, index)"),
         inplace=True, samples="index_copy",
         doc="Replaces the slices that ``index`` names by those of ``source``.",
         example=">>> index, source = facula.tensor([2, 0]), facula.tensor([1., 2.])\n"
                 ">>> facula.zeros(3).index_copy(0, index, source)\ntensor([2., 0., 1.])")
 _kernel("index_fill(Tensor self, int dim, Tensor index, Operand value) -> Tensor",
-        grad=dict(self="index_fill(grad, dim, index, 0)",
+        batch="index_fill", grad=dict(self="index_fill(grad, dim, index, 0)",
                   value="sum(index_select(grad, dim, index))"),
         inplace=True, out=False, samples="index_fill",
         doc="Sets the slices that ``index`` names to one value.",
         example=">>> facula.zeros(3).index_fill(0, facula.tensor([1]), 7)\ntensor([0., 7., 0.])")
 
 # ---- positions in the flattened tensor
-_kernel("take(Tensor self, Tensor index) -> Tensor", grad="_take_grad(grad, self.sizes(), index)",
+_kernel("take(Tensor self, Tensor index) -> Tensor", batch="take", jvp="linear", grad="_take_grad(grad, self.sizes(), index)",
         samples="take", ref=np.take,
         doc="The elements at positions of the flattened tensor, in the shape of ``index``.",
         example=">>> facula.tensor([[1, 2], [3, 4]]).take(facula.tensor([0, -1]))\ntensor([1, 4])")
 op("_take_grad(Tensor grad, int[] sizes, Tensor index) -> Tensor", composite())
 _kernel("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
-        grad=dict(self="grad if accumulate else "
+        batch="put", jvp="linear", grad=dict(self="grad if accumulate else "
                        "put(grad, index, new_zeros(grad, index.sizes()), False)",
                   source="reshape(take(grad, index), source.sizes())"),
         inplace=True, out=False, function=True, samples="put",
@@ -130,20 +130,20 @@ op("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", compo
 
 # ---- masks
 _kernel("masked_select(Tensor self, Tensor mask) -> Tensor",
-        grad="_masked_select_grad(grad, self.sizes(), mask)", samples="masked_select",
+        batch="masked_select", jvp="linear", grad="_masked_select_grad(grad, self.sizes(), mask)", samples="masked_select",
         doc="The elements where ``mask`` is true, as one dimension.",
         example=">>> x = facula.tensor([1, 2, 3])\n>>> facula.masked_select(x, x != 2)\n"
                 "tensor([1, 3])")
 op("_masked_select_grad(Tensor grad, int[] sizes, Tensor mask) -> Tensor", composite())
 _kernel("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
-        grad=dict(self="where(mask, 0, grad)",
+        batch="loop: each element consumes the source from its start", jvp="linear", grad=dict(self="where(mask, 0, grad)",
                   source="_masked_scatter_source_grad(grad, mask, source.sizes())"),
         inplace=True, out=False, function=True, samples="masked_scatter",
         doc="Copies the elements of ``source``, in order, to where ``mask`` is true.",
         example=">>> x = facula.tensor([1, 2, 3])\n"
                 ">>> x.masked_scatter(x != 2, facula.tensor([8, 9]))\ntensor([8, 2, 9])")
 op("_masked_scatter_source_grad(Tensor grad, Tensor mask, int[] sizes) -> Tensor", composite())
-_kernel("nonzero(Tensor self) -> Tensor", samples="unary", ref=np.argwhere,
+_kernel("nonzero(Tensor self) -> Tensor", batch="dynamic", samples="unary", ref=np.argwhere,
         doc="The positions of elements that are not zero, one row each.",
         example=">>> facula.nonzero(facula.tensor([[1, 0], [0, 2]]))\n"
                 "tensor([[0, 0],\n        [1, 1]])")
@@ -152,14 +152,14 @@ op("argwhere(Tensor self) -> Tensor", composite(), out=False, samples="unary", r
    example=">>> facula.argwhere(facula.tensor([0, 3]))\ntensor([[1]])")
 
 # ---- a copy with one view replaced
-op("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", kernel(),
+op("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", kernel(), batch="dims", jvp="linear",
    grad=dict(self="select_scatter(grad, zeros_like(select(grad, dim, index)), dim, index)",
              src="select(grad, dim, index)"),
    out=False, samples="select_scatter", doc="A copy with one slice replaced by ``src``.",
    example=">>> facula.zeros(2, 2).select_scatter(facula.tensor([1., 2.]), 0, 1)\n"
            "tensor([[0., 0.],\n        [1., 2.]])")
 op("slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, "
-   "int step=1) -> Tensor", kernel(),
+   "int step=1) -> Tensor", kernel(), batch="dims", jvp="linear",
    grad=dict(self="slice_scatter(grad, zeros_like(slice(grad, dim, start, end, step)), "
                   "dim, start, end, step)",
              src="slice(grad, dim, start, end, step)"),
@@ -168,7 +168,7 @@ op("slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=
    example=">>> facula.zeros(4).slice_scatter(facula.tensor([1., 2.]), 0, 1, 3)\n"
            "tensor([0., 1., 2., 0.])")
 op("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-   kernel(),
+   kernel(), batch="dims", jvp="linear",
    grad=dict(self="diagonal_scatter(grad, zeros_like(diagonal(grad, offset, dim1, dim2)), "
                   "offset, dim1, dim2)",
              src="diagonal(grad, offset, dim1, dim2)"),
@@ -177,7 +177,7 @@ op("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2
            "tensor([[1., 0.],\n        [0., 2.]])")
 
 # ---- diagonals
-op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", kernel(),
+op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", kernel(), batch="new dims", jvp="linear",
    grad="diagonal(grad, offset, dim1, dim2)", out=False, samples="diag_embed",
    doc="Matrices with the last dimension of ``self`` on a diagonal and zeros elsewhere.",
    example=">>> facula.diag_embed(facula.tensor([1, 2]))\ntensor([[1, 0],\n        [0, 2]])")
@@ -187,12 +187,12 @@ op("diag(Tensor self, int diagonal=0) -> Tensor", composite(), samples="diag", r
 op("diagflat(Tensor self, int offset=0) -> Tensor", composite(), out=False, samples="diag",
    ref=np.diagflat, doc="A matrix with all elements on its diagonal.",
    example=">>> facula.diagflat(facula.tensor([1, 2]))\ntensor([[1, 0],\n        [0, 2]])")
-op("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", kernel(),
+op("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", kernel(), batch="loop: the wrapped diagonal of a tall matrix is no view",
    grad=dict(self="_fill_diagonal(grad, 0, wrap)"), samples="none",
    doc="Sets the main diagonal; with ``wrap=True`` it starts again below the end of a tall matrix.",
    example=">>> facula.zeros(2, 2).fill_diagonal_(3)\ntensor([[3., 0.],\n        [0., 3.]])")
 op("_fill_diagonal(Tensor self, Scalar fill_value, bool wrap) -> Tensor", composite())
-op("trace(Tensor self) -> Tensor", kernel(), grad="_trace_grad(grad, self.sizes())", out=False,
+op("trace(Tensor self) -> Tensor", kernel(), batch="trace", jvp="linear", grad="_trace_grad(grad, self.sizes())", out=False,
    samples="matrix", ref=np.trace, doc="The sum of the main diagonal of a matrix.",
    example=">>> facula.trace(facula.tensor([[1, 2], [3, 4]]))\ntensor(5)")
 op("_trace_grad(Tensor grad, int[] sizes) -> Tensor", composite())
@@ -228,7 +228,7 @@ _kernel(f"kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) {_PAIR}",
         nondifferentiable=("indices",), samples="kthvalue",
         doc="The ``k``-th smallest element along a dimension, counted from 1, and where it is.",
         example=">>> facula.kthvalue(facula.tensor([3, 1, 2]), 2).values\ntensor(2)")
-op("median(Tensor self) -> Tensor", kernel(), grad="_share_ties(grad, self, result, [], False)",
+op("median(Tensor self) -> Tensor", kernel(), batch="all", grad="_share_ties(grad, self, result, [], False)",
    out=False, samples="floating",
    doc="The middle element, the lower of two; NaN if any element is NaN.",
    example=">>> facula.median(facula.tensor([3., 1., 2., 9.]))\ntensor(2.)")
@@ -236,7 +236,7 @@ _kernel(f"median.dim(Tensor self, int dim, bool keepdim=False) {_PAIR}", grad=_P
         nondifferentiable=("indices",), samples="one_dim",
         doc="The middle elements along a dimension and where they are.",
         example=">>> facula.median(facula.tensor([[3, 1, 2]]), 1).values\ntensor([2])")
-op("nanmedian(Tensor self) -> Tensor", kernel(), grad="_share_ties(grad, self, result, [], False)",
+op("nanmedian(Tensor self) -> Tensor", kernel(), batch="all", grad="_share_ties(grad, self, result, [], False)",
    out=False, samples="floating", ref="nanmedian",
    doc="The middle of the elements that are not NaN.",
    example=">>> facula.nanmedian(facula.tensor([3., float('nan'), 2.]))\ntensor(2.)")
@@ -253,16 +253,16 @@ _kernel(f"mode(Tensor self, int dim=-1, bool keepdim=False) {_PAIR}", grad=_PUT_
 
 # ---- distinct elements; the public functions unpack these triples
 op("_unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
-   "-> (Tensor output, Tensor inverse, Tensor counts)", kernel(), python="_unique", function=True,
+   "-> (Tensor output, Tensor inverse, Tensor counts)", kernel(), batch="dynamic", python="_unique", function=True,
    method=False, out=False)
 op("_unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, "
-   "bool return_counts=False) -> (Tensor output, Tensor inverse, Tensor counts)", kernel(),
+   "bool return_counts=False) -> (Tensor output, Tensor inverse, Tensor counts)", kernel(), batch="dynamic",
    python="_unique_dim", function=True, method=False, out=False)
 op("_unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
-   "int? dim=None) -> (Tensor output, Tensor inverse, Tensor counts)", kernel(),
+   "int? dim=None) -> (Tensor output, Tensor inverse, Tensor counts)", kernel(), batch="dynamic",
    python="_unique_consecutive", function=True, method=False, out=False)
 op("isin(Operand elements, Operand test_elements, *, bool assume_unique=False, "
-   "bool invert=False) -> Tensor", kernel(),
+   "bool invert=False) -> Tensor", kernel(), batch="isin",
    samples="isin", method=False, doc="True where an element is one of ``test_elements``.",
    example=">>> facula.isin(facula.tensor([1, 2, 3]), facula.tensor([2, 5]))\n"
            "tensor([False,  True, False])")
@@ -270,21 +270,21 @@ op("isin(Operand elements, Operand test_elements, *, bool assume_unique=False, "
 # ---- search and counts
 _kernel("searchsorted(Tensor sorted_sequence, Operand self, *, bool out_int32=False, "
         "bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
-        method=False, samples="searchsorted",
+        batch="searchsorted", method=False, samples="searchsorted",
         doc="Where elements would be inserted into a sorted sequence (its last dimension) to "
             "keep it sorted.",
         example=">>> facula.searchsorted(facula.tensor([1, 3, 5]), facula.tensor([3, 6]))\n"
                 "tensor([1, 3])")
 _kernel("bucketize(Operand self, Tensor boundaries, *, bool out_int32=False, bool right=False) "
-        "-> Tensor", method=False, samples="bucketize",
+        "-> Tensor", batch="bucketize", method=False, samples="bucketize",
         doc="The number of the interval, between the sorted ``boundaries``, that each element "
             "lies in.",
         example=">>> facula.bucketize(facula.tensor([0, 3, 9]), facula.tensor([1, 3, 5]))\n"
                 "tensor([0, 1, 3])")
-op("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", kernel(), out=False,
+op("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", kernel(), batch="dynamic", out=False,
    samples="bincount", doc="How often each non-negative integer occurs, or the sum of its weights.",
    example=">>> facula.bincount(facula.tensor([0, 1, 1, 3]))\ntensor([1, 2, 0, 1])")
-_kernel("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", samples="histc",
+_kernel("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", batch="loop: the bins of each element start from its own minimum", samples="histc",
         doc="Counts of elements in ``bins`` equal intervals from ``min`` to ``max`` (of the data "
             "when both are 0).",
         example=">>> facula.histc(facula.tensor([1., 2., 2., 5.]), 4)\ntensor([1., 2., 0., 1.])")

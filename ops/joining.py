@@ -3,14 +3,14 @@
 from gen.reference import np
 from gen.rows import composite, kernel, op
 
-op("cat(Tensor[] tensors, int dim=0) -> Tensor", kernel(own_out=True), grad=dict(tensors="_cat_grad(grad, tensors, dim)"),
+op("cat(Tensor[] tensors, int dim=0) -> Tensor", kernel(own_out=True), batch="dims", jvp="linear", grad=dict(tensors="_cat_grad(grad, tensors, dim)"),
    aliases=("concat", "concatenate"), samples="cat",
    doc="Joins tensors along a dimension.", example=">>> facula.cat([facula.tensor([1]), facula.tensor([2, 3])])\ntensor([1, 2, 3])")
 op("_cat_grad(Tensor grad, Tensor[] tensors, int dim) -> Tensor[]", composite())
-op("stack(Tensor[] tensors, int dim=0) -> Tensor", kernel(own_out=True), grad=dict(tensors="unbind(grad, dim)"), samples="stack",
+op("stack(Tensor[] tensors, int dim=0) -> Tensor", kernel(own_out=True), batch="new dims", jvp="linear", grad=dict(tensors="unbind(grad, dim)"), samples="stack",
    ref=np.stack, doc="Joins tensors of one shape along a new dimension.",
    example=">>> facula.stack([facula.tensor([1, 2]), facula.tensor([3, 4])])\ntensor([[1, 2],\n        [3, 4]])")
-op("flip(Tensor self, int[] dims) -> Tensor", kernel(), grad="flip(grad, dims)", samples="flip", ref=np.flip, out=False,
+op("flip(Tensor self, int[] dims) -> Tensor", kernel(), batch="dims", jvp="linear", grad="flip(grad, dims)", samples="flip", ref=np.flip, out=False,
    doc="Reverses the order along dimensions.", example=">>> facula.flip(facula.tensor([1, 2, 3]), (0,))\ntensor([3, 2, 1])")
 op("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor", composite(), samples="roll", ref=np.roll, out=False,
    doc="Shifts elements along dimensions; what leaves one end enters the other.",
@@ -40,9 +40,9 @@ op("column_stack(Tensor[] tensors) -> Tensor", composite(), samples="none",
 op("dstack(Tensor[] tensors) -> Tensor", composite(), samples="none",
    doc="Joins one behind the other, along dimension 2.",
    example=">>> facula.dstack([facula.tensor([1, 2]), facula.tensor([3, 4])])\ntensor([[[1, 3],\n         [2, 4]]])")
-op("tril(Tensor self, int diagonal=0) -> Tensor", kernel(), grad="tril(grad, diagonal)", inplace=True, samples="triangle", ref=np.tril,
+op("tril(Tensor self, int diagonal=0) -> Tensor", kernel(), batch="leading", jvp="linear", grad="tril(grad, diagonal)", inplace=True, samples="triangle", ref=np.tril,
    doc="The lower triangle; zeros above the diagonal.",
    example=">>> facula.tril(facula.ones(2, 2))\ntensor([[1., 0.],\n        [1., 1.]])")
-op("triu(Tensor self, int diagonal=0) -> Tensor", kernel(), grad="triu(grad, diagonal)", inplace=True, samples="triangle", ref=np.triu,
+op("triu(Tensor self, int diagonal=0) -> Tensor", kernel(), batch="leading", jvp="linear", grad="triu(grad, diagonal)", inplace=True, samples="triangle", ref=np.triu,
    doc="The upper triangle; zeros below the diagonal.",
    example=">>> facula.triu(facula.ones(2, 2))\ntensor([[1., 1.],\n        [0., 1.]])")

@@ -131,22 +131,22 @@ op("_angle_grad(Tensor grad, Operand self) -> Tensor", composite())
 op("conj(Operand self) -> Tensor", composite(), out=False,
    doc="The complex conjugate; real tensors are returned as they are.",
    example=">>> facula.conj(facula.tensor([1 + 2j]))\ntensor([1.-2.j])")
-op("real(Tensor(a) self) -> Tensor(a)", view(), grad="_from_real(grad)", ref=np.real, method=False, samples="complex_or_real",
+op("real(Tensor(a) self) -> Tensor(a)", view(), batch="leading", jvp="linear", grad="_from_real(grad)", ref=np.real, method=False, samples="complex_or_real",
    doc="The real part, as a view.", example=">>> facula.real(facula.tensor([1 + 2j]))\ntensor([1.])")
-op("imag(Tensor(a) self) -> Tensor(a)", view(), grad="_from_imag(grad)", ref=np.imag, method=False, samples="complex",
+op("imag(Tensor(a) self) -> Tensor(a)", view(), batch="leading", jvp="linear", grad="_from_imag(grad)", ref=np.imag, method=False, samples="complex",
    doc="The imaginary part, as a view.", example=">>> facula.imag(facula.tensor([1 + 2j]))\ntensor([2.])")
 op("_from_real(Tensor grad) -> Tensor", composite())
 op("_from_imag(Tensor grad) -> Tensor", composite())
-op("complex(Tensor real, Tensor imag) -> Tensor", kernel(), grad=dict(real="real(grad)", imag="imag(grad)"),
+op("complex(Tensor real, Tensor imag) -> Tensor", kernel(), batch="leading", jvp="linear", grad=dict(real="real(grad)", imag="imag(grad)"),
    samples="two_real", ref=lambda a, b: a + 1j * b,
    doc="Complex numbers from real and imaginary parts.",
    example=">>> facula.complex(facula.tensor([1.]), facula.tensor([2.]))\ntensor([1.+2.j])")
 op("polar(Tensor abs, Tensor angle) -> Tensor", composite(), samples="two_real",
    doc="Complex numbers from magnitude and angle.",
    example=">>> facula.polar(facula.tensor([2.]), facula.tensor([0.]))\ntensor([2.+0.j])")
-op("view_as_real(Tensor(a) self) -> Tensor(a)", view(), grad="view_as_complex(contiguous(grad))", samples="complex",
+op("view_as_real(Tensor(a) self) -> Tensor(a)", view(), batch="leading", jvp="linear", grad="view_as_complex(contiguous(grad))", samples="complex",
    doc="Complex numbers seen as pairs in a last dimension of size 2.",
    example=">>> facula.view_as_real(facula.tensor([1 + 2j]))\ntensor([[1., 2.]])")
-op("view_as_complex(Tensor(a) self) -> Tensor(a)", view(), grad="view_as_real(contiguous(grad))", samples="pairs",
+op("view_as_complex(Tensor(a) self) -> Tensor(a)", view(), batch="leading", jvp="linear", grad="view_as_real(contiguous(grad))", samples="pairs",
    doc="The reverse of ``view_as_real``.",
    example=">>> facula.view_as_complex(facula.tensor([[1., 2.]]))\ntensor([1.+2.j])")

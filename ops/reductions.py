@@ -4,12 +4,12 @@ from gen.reference import np
 from gen.rows import composite, elementwise, kernel, op, reduction
 
 _SUM = dict(combine="a + b", init="0", integers="Int64")
-op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", reduction("ifc", **_SUM),
+op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", reduction("ifc", **_SUM), jvp="linear",
    grad="expand(grad, self.sizes())", ref=np.sum, out=False,
    doc="The sum of all elements; integers are added as int64.",
    example=">>> facula.sum(facula.tensor([1, 2, 3]))\ntensor(6)")
 op("sum.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   reduction("ifc", **_SUM), grad="_expand_reduced(grad, self.sizes(), dim, keepdim)", ref=np.sum,
+   reduction("ifc", **_SUM), jvp="linear", grad="_expand_reduced(grad, self.sizes(), dim, keepdim)", ref=np.sum,
    doc="The sum over the given dimensions.",
    example=">>> facula.sum(facula.ones(2, 3), 1)\ntensor([3., 3.])")
 op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
@@ -49,11 +49,11 @@ op("all.dim(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor",
    doc="Over the given dimensions.",
    example=">>> facula.all(facula.tensor([[1, 1], [0, 1]]), 1)\ntensor([ True, False])")
 
-op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel(own_out=True),
+op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel(own_out=True), batch="all", jvp="linear",
    grad="_mean_grad(grad, self.sizes(), None, False)", ref=np.mean, out=False, samples="floating",
    doc="The mean of all elements.", example=">>> facula.mean(facula.tensor([1., 2., 6.]))\ntensor(3.)")
 op("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   kernel(own_out=True), grad="_mean_grad(grad, self.sizes(), dim, keepdim)", ref=np.mean,
+   kernel(own_out=True), batch="reduction", jvp="linear", grad="_mean_grad(grad, self.sizes(), dim, keepdim)", ref=np.mean,
    samples="floating_dim", doc="The mean over the given dimensions.",
    example=">>> facula.mean(facula.tensor([[1., 3.], [5., 7.]]), 1)\ntensor([2., 6.])")
 op("_mean_grad(Tensor grad, int[] sizes, int[]? dim, bool keepdim) -> Tensor", composite())
@@ -84,7 +84,7 @@ op("std.unbiased_dim(Tensor self, int[1]? dim, bool unbiased, bool keepdim=False
 op("max(Tensor self) -> Tensor", reduction("bif", combine="maximum(a, b)", init="lowest", empty=False),
    grad="_share_ties(grad, self, result, [], False)", ref=np.max,
    doc="The largest element.", example=">>> facula.max(facula.tensor([1, 3, 2]))\ntensor(3)")
-op("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", kernel(own_out=True),
+op("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", kernel(own_out=True), batch="dims",
    grad="_put_along(grad_values, indices, dim, keepdim, self.sizes())", nondifferentiable=("indices",),
    samples="one_dim", doc="The largest values along a dimension and where they are.",
    example=">>> facula.max(facula.tensor([[1, 3], [5, 4]]), 1).indices\ntensor([1, 0])")
@@ -94,7 +94,7 @@ op("max.other(Tensor self, Tensor other) -> Tensor", composite(), samples="none"
 op("min(Tensor self) -> Tensor", reduction("bif", combine="minimum(a, b)", init="highest", empty=False),
    grad="_share_ties(grad, self, result, [], False)", ref=np.min,
    doc="The smallest element.", example=">>> facula.min(facula.tensor([1, 3, 2]))\ntensor(1)")
-op("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", kernel(own_out=True),
+op("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", kernel(own_out=True), batch="dims",
    grad="_put_along(grad_values, indices, dim, keepdim, self.sizes())", nondifferentiable=("indices",),
    samples="one_dim", doc="The smallest values along a dimension and where they are.",
    example=">>> facula.min(facula.tensor([[1, 3], [5, 4]]), 1).indices\ntensor([0, 1])")
@@ -102,13 +102,13 @@ op("min.other(Tensor self, Tensor other) -> Tensor", composite(), samples="none"
    doc="The same as ``minimum``.",
    example=">>> facula.min(facula.tensor([1, 5]), facula.tensor([3, 2]))\ntensor([1, 2])")
 op("_put_along(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor", composite())
-op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", kernel(own_out=True), ref="argmax",
+op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", kernel(own_out=True), batch="dims", ref="argmax",
    samples="arg_reduce", doc="Where the largest element is (in the flattened tensor without ``dim``).",
    example=">>> facula.argmax(facula.tensor([1, 3, 2]))\ntensor(1)")
-op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", kernel(own_out=True), ref="argmin",
+op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", kernel(own_out=True), batch="dims", ref="argmin",
    samples="arg_reduce", doc="Where the smallest element is (in the flattened tensor without ``dim``).",
    example=">>> facula.argmin(facula.tensor([2, 1, 3]))\ntensor(1)")
-op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel(own_out=True),
+op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel(own_out=True), batch="dims", jvp="linear",
    grad="flip(cumsum(flip(grad, [dim]), dim), [dim])", inplace=True, samples="scan", ref=np.cumsum,
    doc="Running sums along a dimension.",
    example=">>> facula.cumsum(facula.tensor([1, 2, 3]), 0)\ntensor([1, 3, 6])")
@@ -127,8 +127,8 @@ op("softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", composite(
 op("log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", composite(), samples="softmax",
    doc="The logarithm of ``softmax``, computed without loss.",
    example=">>> facula.log_softmax(facula.tensor([0., 0.]), 0)\ntensor([-0.6931, -0.6931])")
-op("_softmax(Tensor self, int dim) -> Tensor", kernel(), grad="_softmax_grad(grad, result, dim)", node="SoftmaxBackward0")
-op("_log_softmax(Tensor self, int dim) -> Tensor", kernel(), grad="_log_softmax_grad(grad, result, dim)", node="LogSoftmaxBackward0")
+op("_softmax(Tensor self, int dim) -> Tensor", kernel(), batch="dims", grad="_softmax_grad(grad, result, dim)", node="SoftmaxBackward0")
+op("_log_softmax(Tensor self, int dim) -> Tensor", kernel(), batch="dims", grad="_log_softmax_grad(grad, result, dim)", node="LogSoftmaxBackward0")
 op("_softmax_grad(Tensor grad, Tensor result, int dim) -> Tensor", composite())
 op("_log_softmax_grad(Tensor grad, Tensor result, int dim) -> Tensor", composite())
 op("_safe_sqrt(Tensor self) -> Tensor", elementwise("f"), f="sqrt(a)", samples="none",

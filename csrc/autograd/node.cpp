@@ -8,6 +8,7 @@
 #include "op/ops/mathematics.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula {
 
@@ -229,7 +230,15 @@ bool is_differentiable_dtype(DType d) {
   return category(d) >= Category::Floating;
 }
 
-bool requires_grad(const Tensor& t) {
+// The tensor whose history counts: a tape level keeps its own, others have that of their value.
+static const Tensor& tracked(const Tensor& t) {
+  const Tensor* p = &t;
+  while (p->is_wrapped() && (*p)->wrapper->kind != LevelKind::Grad) p = &(*p)->wrapper->value;
+  return *p;
+}
+
+bool requires_grad(const Tensor& given) {
+  const Tensor& t = tracked(given);
   if (t.needs_grad()) return true;
   TensorImpl* base = t->base;
   return base && base->keys & kKeyGrad && !(t->flags & kNoGradView) &&
@@ -240,7 +249,12 @@ bool is_leaf(const Tensor& t) {
   return !grad_fn_of(t);
 }
 
-void set_requires_grad(const Tensor& t, bool on) {
+void set_requires_grad(const Tensor& given, bool on) {
+  const Tensor& t = tracked(given);
+  if (on && !t.is(given) && given->wrapper->kind == LevelKind::Vmap)
+    runtime_error(
+        "vmap: requires_grad_() inside of the function is not supported. Differentiate "
+        "with facula.func.grad, or set it on the tensor outside.");
   if (on && !is_differentiable_dtype(t.dtype()))
     runtime_error(
         "only Tensors of floating point and complex dtype can require gradients, but this "
@@ -294,7 +308,8 @@ static bool follows_base(const Tensor& t, const TensorImpl* base) {
   return base->dtype == t.dtype() || (is_complex(base->dtype) && t.dtype() == to_real(base->dtype));
 }
 
-NodeRef grad_fn_of(const Tensor& t) {
+NodeRef grad_fn_of(const Tensor& given) {
+  const Tensor& t = tracked(given);
   AutogradMeta* m = t->autograd;
   TensorImpl* base = t->base;
   if (base && base->keys & kKeyGrad && !(t->flags & kNoGradView) &&
@@ -325,7 +340,16 @@ NodeRef grad_fn_of(const Tensor& t) {
 }
 
 Tensor detach_tensor(const Tensor& t) {
-  return alias_tensor(t);
+  if (!t.is_wrapped()) return alias_tensor(t);
+  // From all tapes, and without a tangent.
+  const Wrapper& w = *t->wrapper;
+  Tensor value = detach_tensor(w.value);
+  switch (w.kind) {
+    case LevelKind::Vmap: return wrap_batched(value, w.level);
+    case LevelKind::Grad: return wrap_tracked(value, w.level);
+    case LevelKind::Jvp: return wrap_dual(value, Tensor(), w.level);
+  }
+  return value;
 }
 
 // ---- leaves
@@ -386,8 +410,9 @@ static Node* accumulator_of(const Tensor& t) {
   return n;
 }
 
-Edge gradient_edge(const Tensor& t) {
-  if (!t.defined()) return {};
+Edge gradient_edge(const Tensor& given) {
+  if (!given.defined()) return {};
+  const Tensor& t = tracked(given);
   if (NodeRef fn = grad_fn_of(t)) return {fn.release(), t->autograd->output_nr};
   if (!t.needs_grad()) return {};
   return {accumulator_of(t), 0};

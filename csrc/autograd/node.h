@@ -199,9 +199,14 @@ void rebase_history(const Tensor& self, Node* node);  // self is output 0 of nod
 void view_geometry(const Tensor& base, DType dtype, Dims& sizes, Dims& strides, int64_t& offset);
 
 // ---- the tape step of `call` (tape.cpp)
-void tape_call(const OpDef& op, const Value* args, Rets& rets);
+// `level` is the transform level whose tape this is (0: the plain one); `run` computes the results.
+void tape_call(const OpDef& op, const Value* args, Rets& rets, uint32_t level, Kernel run);
+// Saves what the derivatives of the `wanted` arguments read.
+void save_arguments(Node& node, const OpDef& op, const Value* args, const Rets& rets,
+                    uint64_t wanted);
+void save_results(Node& node, const OpDef& op, const Rets& rets, uint64_t wanted);
 // An operator without derivative that writes in place: what was there before gets no gradient.
-void overwrite_call(const OpDef& op, const Value* args, Rets& rets);
+void overwrite_call(const OpDef& op, const Value* args, Rets& rets, uint32_t level, Kernel run);
 
 extern void (*release_node_metadata)(void* dict);
 

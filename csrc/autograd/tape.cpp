@@ -4,10 +4,9 @@
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula {
-
-void run_kernel(const OpDef& op, const Value* args, Rets& rets);
 
 namespace {
 
@@ -26,16 +25,59 @@ uint32_t for_each_edge(const OpDef& op, const Value* args, F&& f) {
 
 }  // namespace
 
-void tape_call(const OpDef& op, const Value* args, Rets& rets) {
+void save_arguments(Node& node, const OpDef& op, const Value* args, const Rets& rets,
+                    uint64_t wanted) {
+  const bool in_place = rets.destination == Destination::InPlace;
+  node.saved.allocate(uint32_t(op.saved_arg_count + op.saved_ret_count));
+  for (int k = 0; k < op.saved_arg_count; ++k) {
+    const SaveSpec& spec = op.saved_args[k];
+    if (!(spec.used_by & wanted)) continue;
+    const Value& v = args[spec.index];
+    if (spec.what == SaveSpec::What::Sizes) {
+      node.saved[k].save(Value(v.tensor().sizes()));
+    } else if (spec.what == SaveSpec::What::Strides) {
+      node.saved[k].save(Value(v.tensor().strides()));
+    } else if (spec.what == SaveSpec::What::Offset) {
+      node.saved[k].save(Value(v.tensor().offset()));
+    } else if (spec.what == SaveSpec::What::DType) {
+      node.saved[k].save(Value(v.tensor().dtype()));
+    } else if (in_place && v.is_tensor() && v.tensor().is(rets.t[0])) {
+      // About to be overwritten; taped, for second derivatives.
+      Tensor before = op::clone(v.tensor());
+      node.saved[k].save(Value(before));
+    } else {
+      if (v.is_tensor() && v.tensor()->flags & kInference)
+        runtime_error(
+            "Inference tensors cannot be saved for backward. To work around you can make a "
+            "clone to get a normal tensor and use it in autograd.");
+      node.saved[k].save(v);
+    }
+  }
+}
+
+void save_results(Node& node, const OpDef& op, const Rets& rets, uint64_t wanted) {
+  for (int k = 0; k < op.saved_ret_count; ++k) {
+    const SaveSpec& spec = op.saved_rets[k];
+    if (spec.used_by & wanted)
+      node.saved[op.saved_arg_count + k].save_output(rets.t[spec.index], spec.index);
+  }
+}
+
+// Tensors of other levels are constants on this tape.
+static bool on_tape(const Tensor& t, uint32_t level) {
+  return t.defined() && level_of(t) == level && requires_grad(t);
+}
+
+void tape_call(const OpDef& op, const Value* args, Rets& rets, uint32_t level, Kernel run) {
   uint64_t wanted = 0;  // arguments whose gradient somebody asks for
   uint32_t edges = for_each_edge(op, args, [&](uint32_t, int arg, const Tensor& t) {
-    if (t.defined() && requires_grad(t)) wanted |= uint64_t(1) << arg;
+    if (on_tape(t, level)) wanted |= uint64_t(1) << arg;
   });
   const bool in_place = rets.destination == Destination::InPlace;
   // Integers hold no gradient, also when floats are copied into them.
   if (in_place && !is_differentiable_dtype(rets.t[0].dtype())) wanted = 0;
   else if (in_place && rets.t[0]->flags & kNoGradView) check_inplace(op, rets.t[0]);
-  if (!wanted) return run_kernel(op, args, rets);
+  if (!wanted) return run(op, args, rets);
   if (rets.destination == Destination::Out)
     runtime_error(
         "functions with out=... arguments don't support automatic differentiation, but one "
@@ -50,38 +92,14 @@ void tape_call(const OpDef& op, const Value* args, Rets& rets) {
   node->op = &op;
   node->edges.allocate(edges);
   for_each_edge(op, args, [&](uint32_t e, int, const Tensor& t) {
-    if (t.defined()) node->edges[e] = gradient_edge(t);
+    if (on_tape(t, level)) node->edges[e] = gradient_edge(t);
   });
-  node->saved.allocate(uint32_t(op.saved_arg_count + op.saved_ret_count));
-  for (int k = 0; k < op.saved_arg_count; ++k) {
-    const SaveSpec& spec = op.saved_args[k];
-    if (!(spec.used_by & wanted)) continue;
-    const Value& v = args[spec.index];
-    if (spec.what == SaveSpec::What::Sizes) {
-      node->saved[k].save(Value(v.tensor().sizes()));
-    } else if (spec.what == SaveSpec::What::Strides) {
-      node->saved[k].save(Value(v.tensor().strides()));
-    } else if (spec.what == SaveSpec::What::Offset) {
-      node->saved[k].save(Value(v.tensor().offset()));
-    } else if (spec.what == SaveSpec::What::DType) {
-      node->saved[k].save(Value(v.tensor().dtype()));
-    } else if (in_place && v.is_tensor() && v.tensor().is(rets.t[0])) {
-      Tensor before =
-          op::clone(v.tensor());  // about to be overwritten; taped, for second derivatives
-      node->saved[k].save(Value(before));
-    } else {
-      if (v.is_tensor() && v.tensor()->flags & kInference)
-        runtime_error(
-            "Inference tensors cannot be saved for backward. To work around you can make a "
-            "clone to get a normal tensor and use it in autograd.");
-      node->saved[k].save(v);
-    }
-  }
+  save_arguments(*node.get(), op, args, rets, wanted);
   if (track_locations && capture_location) node->location = capture_location();
   if (anomaly_mode && keep_traceback) keep_traceback(node.get());
   {
     GradGuard off(false);
-    run_kernel(op, args, rets);
+    run(op, args, rets);
   }
   if (rets.list) {
     node->outputs.allocate(uint32_t(rets.list->size()));
@@ -100,22 +118,18 @@ void tape_call(const OpDef& op, const Value* args, Rets& rets) {
       if (!(op.nondifferentiable_rets >> i & 1) && is_differentiable_dtype(rets.t[i].dtype()))
         set_history(rets.t[i], node.get(), i);
   }
-  for (int k = 0; k < op.saved_ret_count; ++k) {
-    const SaveSpec& spec = op.saved_rets[k];
-    if (spec.used_by & wanted)
-      node->saved[op.saved_arg_count + k].save_output(rets.t[spec.index], spec.index);
-  }
+  save_results(*node.get(), op, rets, wanted);
 }
 
 static void no_gradient_vjp(Node&, Tensor* grads, Tensor* out, uint64_t needs) {
   if (needs & 1 && grads[0].defined()) out[0] = op::zeros_like(grads[0]);
 }
 
-void overwrite_call(const OpDef& op, const Value* args, Rets& rets) {
+void overwrite_call(const OpDef& op, const Value* args, Rets& rets, uint32_t level, Kernel run) {
   const Tensor& self = rets.t[0];
-  if (!is_differentiable_dtype(self.dtype()) || !requires_grad(self)) {
+  if (!is_differentiable_dtype(self.dtype()) || !on_tape(self, level)) {
     if (self->flags & kNoGradView) check_inplace(op, self);
-    return run_kernel(op, args, rets);
+    return run(op, args, rets);
   }
   check_inplace(op, self);
   NodeRef node(Node::make(op.node_name, no_gradient_vjp));
@@ -123,7 +137,7 @@ void overwrite_call(const OpDef& op, const Value* args, Rets& rets) {
   node->edges[0] = gradient_edge(self);
   {
     GradGuard off(false);
-    run_kernel(op, args, rets);
+    run(op, args, rets);
   }
   node->outputs.allocate(1);
   node->set_output(0, self);

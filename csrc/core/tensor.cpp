@@ -7,6 +7,7 @@
 namespace facula {
 
 void (*release_python_object)(void*) = nullptr;
+thread_local constinit uint32_t current_level = 0;
 
 namespace {
 
@@ -20,6 +21,7 @@ TensorImpl* new_impl(Storage* storage, DType dtype) {
   p->device = storage->device;
   p->keys = device_keys(storage->device);
   p->storage = storage;
+  p->born = current_level;
   return p;
 }
 
@@ -38,6 +40,7 @@ int64_t span_of(IntSpan sizes, IntSpan strides) {
 TensorImpl::~TensorImpl() {
   if (autograd) release_autograd(autograd);
   if (base) Tensor::adopt(base);
+  if (wrapper) release_wrapper(wrapper);
   storage->unref();
 }
 
@@ -137,7 +140,13 @@ Tensor alias_tensor(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t off
 }
 
 Tensor alias_tensor(const Tensor& t) {
-  return alias_tensor(t, t.sizes(), t.strides(), t.offset());
+  Tensor alias = alias_tensor(t, t.sizes(), t.strides(), t.offset());
+  if (t->wrapper) {
+    retain_wrapper(t->wrapper);
+    alias->wrapper = t->wrapper;
+    alias->keys |= kKeyWrapped;
+  }
+  return alias;
 }
 
 Tensor number_tensor(const Scalar& value, DType dtype) {

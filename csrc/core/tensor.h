@@ -8,7 +8,8 @@
 
 namespace facula {
 
-struct AutogradMeta;  // autograd/meta.h
+struct AutogradMeta;  // autograd/node.h
+struct Wrapper;       // transform/wrapper.h
 
 // What `call` must look at before it may run the kernel (OR-ed over the arguments).
 enum Key : uint8_t {
@@ -16,6 +17,7 @@ enum Key : uint8_t {
   kKeyCuda = 2,
   kKeyMeta = 4,
   kKeyOverride = 8,  // a Python subclass with its own __torch_function__
+  kKeyWrapped = 16,  // stands for another tensor inside a function transform
 };
 
 enum TensorFlag : uint8_t {
@@ -35,22 +37,29 @@ struct TensorImpl {
   uint8_t flags = kContiguous;
   Device device;
   uint32_t made_at = 0;  // the version of the memory when a kNoGradView was made
+  uint32_t born;         // the innermost transform level when the tensor was made, 0 outside of any
   Storage* storage;
   int64_t offset = 0;  // in elements
   int64_t numel = 1;
   Dims sizes, strides;
   TensorImpl* base = nullptr;  // the tensor that this one is a view of (owned), never itself a view
   AutogradMeta* autograd = nullptr;
-  void* python = nullptr;  // the Python object, borrowed unless kOwnsPython
+  Wrapper* wrapper = nullptr;  // owned; set when kKeyWrapped is
+  void* python = nullptr;      // the Python object, borrowed unless kOwnsPython
 
   ~TensorImpl();
   void set_geometry(IntSpan sizes, IntSpan strides);
   void refresh_contiguous();
 };
 
+// The innermost live transform level of the calling thread.
+extern thread_local constinit uint32_t current_level;
+
 // Called when a tensor dies that owns its Python object or its autograd data.
 extern void (*release_python_object)(void* object);
 void release_autograd(AutogradMeta* meta);
+void retain_wrapper(Wrapper* wrapper);
+void release_wrapper(Wrapper* wrapper);
 
 class Tensor {
  public:
@@ -112,6 +121,7 @@ class Tensor {
   size_t item_size() const { return facula::item_size(p_->dtype); }
   bool is_contiguous() const { return p_->flags & kContiguous; }
   bool is_contiguous(MemoryFormat format) const;
+  bool is_wrapped() const { return p_->keys & kKeyWrapped; }
   bool is_weak() const { return p_->flags & kWeak; }
   bool is_complex() const { return facula::is_complex(p_->dtype); }
   bool is_floating() const { return facula::is_floating(p_->dtype); }

@@ -3,6 +3,7 @@
 #include "op/elementwise.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
+#include "transform/interpret.h"
 
 namespace facula {
 
@@ -101,10 +102,12 @@ void call(const OpDef& op, const Value* args, Rets& rets) {
           if (t.defined()) add(t.impl());
     }
     const bool taped = keys & thread_state.enabled_keys & kKeyGrad;
-    if (taped && !(op.flags & (kOpComposite | kOpNoGrad))) {
-      tape_call(op, args, rets);
+    if (keys & kKeyWrapped || (thread_state.batching && op.flags & kOpRandom)) {
+      interpret(op, args, rets);
+    } else if (taped && !(op.flags & (kOpComposite | kOpNoGrad))) {
+      tape_call(op, args, rets, 0, run_kernel);
     } else if (taped && op.flags & kOpNoGrad && rets.destination == Destination::InPlace) {
-      overwrite_call(op, args, rets);
+      overwrite_call(op, args, rets, 0, run_kernel);
     } else {
       if (rets.destination == Destination::Out && taped)
         runtime_error(

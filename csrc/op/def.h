@@ -26,6 +26,14 @@ enum class ArgType : uint8_t {
   Layout
 };
 
+// What a list of integers or an integer says about the dimensions of the tensors, for vmap.
+enum class ArgRole : uint8_t {
+  None,
+  Dim,     // a dimension, or a list of them
+  NewDim,  // a dimension of the result, which has one more
+  Size,    // the sizes of the result
+};
+
 struct ArgDef {
   const char* name;
   ArgType type;
@@ -34,7 +42,8 @@ struct ArgDef {
   bool keyword_only;
   bool has_default;
   uint8_t list_size;  // int[1]: a single int is accepted as a list
-  Value value;        // the default
+  ArgRole role;
+  Value value;  // the default
 };
 
 // Where results go. In place and out= are the same kernels with destinations given.
@@ -50,6 +59,17 @@ struct Rets {
 using Kernel = void (*)(const OpDef&, const Value* args, Rets& rets);
 // The gradients of the inputs from those of the outputs; `needs` has a bit for each edge.
 using Vjp = void (*)(Node& node, Tensor* grads, Tensor* out, uint64_t needs);
+
+// Runs an operator on tensors that are batched at `level`, as one call on the values behind them.
+using BatchRule = void (*)(const OpDef&, const Value* args, Rets& rets, uint32_t level);
+
+// Where the forward-mode derivative comes from.
+enum class Jvp : uint8_t {
+  ByVjp,    // differentiates the derivative: right for all, slower
+  Formula,  // elementwise: the derivative's formula, applied to the tangents
+  Linear,   // the operator itself, applied to the tangents
+  Each,     // linear in each argument: the operator with one tangent at a time, summed
+};
 
 struct ElementwiseDef;  // op/elementwise.h
 struct ReduceDef;       // op/reduce.h
@@ -76,6 +96,7 @@ enum OpFlag : uint32_t {
   kOpOwnOut = 16,     // the kernel writes into a given destination itself
   kOpNoGrad = 32,     // results never require grad (comparisons, argmax)
   kOpMultiView = 64,  // several views of one base
+  kOpRandom = 128,    // draws from a generator
 };
 
 struct OpDef {
@@ -98,15 +119,24 @@ struct OpDef {
   uint64_t differentiable;         // bit i: argument i has a derivative
   uint8_t nondifferentiable_rets;  // bit i: result i (indices) carries no gradient
   const char* const* ret_names;    // for named tuples, or null
+  // transforms
+  Jvp jvp;
+  BatchRule batch;     // null: none needed (composites) or none known
+  const OpDef* along;  // of a reduction over everything: the overload with a dim
 };
 
 // Runs an operator: the only way from anywhere to a kernel.
 void call(const OpDef& op, const Value* args, Rets& rets);
+// The last step of it: the kernel, with results copied to their destinations where it cannot write
+// there itself.
+void run_kernel(const OpDef& op, const Value* args, Rets& rets);
 
 // What the calling thread has switched on or off.
 struct ThreadState {
   uint8_t enabled_keys = kKeyGrad | kKeyCuda | kKeyMeta;  // kKeyGrad is cleared by no_grad
   bool inference = false;
+  bool forward = true;    // forward-mode derivatives are computed
+  bool batching = false;  // a vmap level is live: random operators ask it what to do
 };
 extern thread_local constinit ThreadState thread_state;
 

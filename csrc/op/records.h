@@ -5,6 +5,7 @@
 #include "op/operand_checks.h"
 #include "op/reduce.h"
 #include "op/shortcuts.h"
+#include "transform/rules.h"
 
 #ifdef FACULA_X86
 #define FACULA_LOOP_TABLES(name) baseline::name, v3::name, v4::name

@@ -12,6 +12,7 @@ namespace nb = nanobind;
 
 namespace facula::python {
 void init_cuda(nb::module_& m);
+void init_transforms(nb::module_& m);
 }
 
 NB_MODULE(_C, m) {
@@ -36,6 +37,7 @@ NB_MODULE(_C, m) {
     throw nb::python_error();
   }
   init_cuda(m);
+  init_transforms(m);
   m.def(
       "get_num_threads", [] { return facula::num_threads(); }, "Threads that share parallel work.");
   m.def(

@@ -1,0 +1,48 @@
+// The batching rules that rows name (batch="..." in ops/), and those of the families.
+#pragma once
+#include "op/def.h"
+
+namespace facula::batch {
+
+#define FACULA_BATCH_RULE(name) \
+  void name(const OpDef&, const Value* args, Rets& rets, uint32_t level)
+
+// families and patterns (rules_general.cpp)
+FACULA_BATCH_RULE(elementwise);
+FACULA_BATCH_RULE(reduction);
+FACULA_BATCH_RULE(all);      // a reduction over everything, by its overload with a dim
+FACULA_BATCH_RULE(dims);     // dims are shifted, sizes get the batch in front
+FACULA_BATCH_RULE(leading);  // further leading dimensions are welcome and broadcast
+FACULA_BATCH_RULE(loop);     // one call for each element
+FACULA_BATCH_RULE(dynamic);  // refused: the result's shape depends on the data
+// single operators
+FACULA_BATCH_RULE(expand);
+FACULA_BATCH_RULE(squeeze);
+FACULA_BATCH_RULE(permute);
+FACULA_BATCH_RULE(t);
+FACULA_BATCH_RULE(as_strided);
+FACULA_BATCH_RULE(copy);
+FACULA_BATCH_RULE(fill);
+FACULA_BATCH_RULE(clone);
+FACULA_BATCH_RULE(mm);
+FACULA_BATCH_RULE(mv);
+FACULA_BATCH_RULE(dot);
+FACULA_BATCH_RULE(addmm);
+FACULA_BATCH_RULE(index);
+FACULA_BATCH_RULE(index_put);
+FACULA_BATCH_RULE(index_select);
+FACULA_BATCH_RULE(index_add);
+FACULA_BATCH_RULE(index_copy);
+FACULA_BATCH_RULE(index_fill);
+FACULA_BATCH_RULE(take);
+FACULA_BATCH_RULE(put);
+FACULA_BATCH_RULE(masked_select);
+FACULA_BATCH_RULE(trace);
+FACULA_BATCH_RULE(isin);
+FACULA_BATCH_RULE(searchsorted);
+FACULA_BATCH_RULE(bucketize);
+FACULA_BATCH_RULE(random);
+
+#undef FACULA_BATCH_RULE
+
+}  // namespace facula::batch

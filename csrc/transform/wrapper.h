@@ -1,0 +1,75 @@
+// Function transforms: the stack of levels and the tensors that stand for others inside of them.
+#pragma once
+#include <vector>
+
+#include "op/def.h"
+
+namespace facula {
+
+enum class LevelKind : uint8_t { Vmap, Grad, Jvp };
+enum class Randomness : uint8_t { Error, Different, Same };
+
+// One transform that is running: vmap, a tape of its own, or forward mode.
+struct Level {
+  uint32_t id;  // never used twice; a larger one is further inside
+  LevelKind kind;
+  int64_t batch_size;
+  Randomness randomness;
+  // The modes outside: code inside of the level switches its own tape on and off, not the outer
+  // one.
+  uint8_t keys_before;
+  bool forward_before;
+};
+
+// What a wrapped tensor stands for. The tensor itself has the geometry that its user sees.
+struct Wrapper {
+  std::atomic<uint32_t> refs{1};
+  uint32_t level;
+  LevelKind kind;
+  Tensor value;    // of an outer level; under vmap with the batch as its first dimension
+  Tensor tangent;  // of a Jvp level; undefined means zero
+};
+
+uint32_t push_level(LevelKind kind, int64_t batch_size = 0,
+                    Randomness randomness = Randomness::Error);
+uint32_t pop_level();  // 0 when there was none
+const std::vector<Level>& live_levels();
+const Level* find_level(uint32_t id);  // null when it is over
+
+// The modes that hold for the tape and the forward derivatives of a level (0: plain tensors).
+struct Modes {
+  uint8_t keys;
+  bool forward;
+};
+Modes modes_at(uint32_t level);
+
+struct ModesGuard {  // for a scope, as seen by code of another level
+  ThreadState saved = thread_state;
+  explicit ModesGuard(Modes m) {
+    thread_state.enabled_keys = m.keys;
+    thread_state.forward = m.forward;
+  }
+  ~ModesGuard() {
+    thread_state.enabled_keys = saved.enabled_keys;
+    thread_state.forward = saved.forward;
+  }
+};
+
+inline uint32_t level_of(const Tensor& t) {
+  return t.is_wrapped() ? t->wrapper->level : 0;
+}
+inline bool is_wrapped_at(const Tensor& t, uint32_t level) {
+  return t.is_wrapped() && t->wrapper->level == level;
+}
+
+Tensor wrap_batched(const Tensor& value, uint32_t level);  // hides the first dimension
+Tensor wrap_tracked(const Tensor& value, uint32_t level);
+Tensor wrap_dual(const Tensor& value, const Tensor& tangent, uint32_t level);
+// Makes a tensor stand for what it was so far, so that tensors of the level can be written to it.
+void become_wrapped(const Tensor& t, LevelKind kind, uint32_t level);
+// The same tensor without wrappers of levels that are over.
+Tensor strip_dead(const Tensor& t);
+// Brings the geometry of a wrapped tensor up to date after its value changed shape in place.
+void refresh_geometry(const Tensor& t);
+
+}  // namespace facula
