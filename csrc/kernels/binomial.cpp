@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/random_stream.h"
+#include "op/elementwise.h"
 #include "op/kernels/random.h"
 #include "op/ops/copying.h"
 #include "op/ops/views.h"
@@ -24,11 +25,10 @@ T count_by_gaps(T trials, T p, RandomStream& stream) {
 
 // log(k!) less Stirling's (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2.
 double stirling_tail(double k) {
-  static constexpr double kSmall[] = {0.0810614667953272582, 0.0413406959554092941,
-                                      0.0276779256849983391, 0.0207906721037650931,
-                                      0.0166446911898211922, 0.0138761288230707480,
-                                      0.0118967099458917701, 0.0104112652619720965,
-                                      0.0092554621827127329, 0.0083305634333628713};
+  static constexpr double kSmall[] = {
+      0.0810614667953272582, 0.0413406959554092941, 0.0276779256849983391, 0.0207906721037650931,
+      0.0166446911898211922, 0.0138761288230707480, 0.0118967099458917701, 0.0104112652619720965,
+      0.0092554621827127329, 0.0083305634333628713};
   if (k <= 9) return kSmall[int(k)];
   const double squared = (k + 1) * (k + 1);
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / squared) / squared) / (k + 1);
@@ -65,14 +65,13 @@ T binomial_count(T trials, T p, RandomStream& stream) {
   if (p >= 1) return trials;
   const bool mirrored = p > T(0.5);  // count the rarer outcome
   const T q = mirrored ? T(1 - p) : p;
-  const T count = trials * q >= 10 ? count_by_rejection(trials, q, stream)
-                                   : count_by_gaps(trials, q, stream);
+  const T count =
+      trials * q >= 10 ? count_by_rejection(trials, q, stream) : count_by_gaps(trials, q, stream);
   return mirrored ? trials - count : count;
 }
 
 template <class T>
-void fill_counts(const Tensor& out, const Tensor& count, const Tensor& prob,
-                 RandomStream& stream) {
+void fill_counts(const Tensor& out, const Tensor& count, const Tensor& prob, RandomStream& stream) {
   const Tensor trials = op::contiguous(op::_to_copy(count, DTypeOf<T>::value));
   const Tensor odds = op::contiguous(op::_to_copy(prob, DTypeOf<T>::value));
   const T *n = trials.data_as<T>(), *p = odds.data_as<T>();

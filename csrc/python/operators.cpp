@@ -223,6 +223,18 @@ PyObject* operator_doc(PyObject* o, void*) {
   }
   return Py_NewRef(found ? found : Py_None);
 }
+PyObject* operator_signature(PyObject* o, void*) {
+  auto* self = reinterpret_cast<PyOperator*>(o);
+  Ref make(import_attribute("facula._signatures", "signature_of"));
+  if (!make) return PyErr_Format(PyExc_AttributeError, "facula._signatures could not be imported");
+  PyObject* found =
+      PyObject_CallFunction(make.get(), "sO", self->name, self->method ? Py_True : Py_False);
+  if (!found && PyErr_ExceptionMatches(PyExc_ValueError)) {  // an operator that is not public
+    PyErr_Clear();
+    PyErr_Format(PyExc_AttributeError, "%s has no signature", self->name);
+  }
+  return found;
+}
 PyObject* operator_reduce(PyObject* o, PyObject*) {
   auto* self = reinterpret_cast<PyOperator*>(o);
   Ref getter(import_attribute("facula._pickling", self->method ? "find_method" : "find_function"));
@@ -238,6 +250,7 @@ PyGetSetDef operator_getset[] = {{"__name__", operator_name, nullptr, nullptr, n
                                  {"__qualname__", operator_qualname, nullptr, nullptr, nullptr},
                                  {"__module__", operator_module, nullptr, nullptr, nullptr},
                                  {"__doc__", operator_doc, nullptr, nullptr, nullptr},
+                                 {"__signature__", operator_signature, nullptr, nullptr, nullptr},
                                  {}};
 PyMethodDef operator_methods[] = {{"__reduce__", operator_reduce, METH_NOARGS, nullptr}, {}};
 PyMemberDef operator_members[] = {

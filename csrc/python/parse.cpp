@@ -136,6 +136,11 @@ bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
       return true;
     case ArgType::Layout:
       if (!is_layout(o)) return false;
+      if (!is_strided(o)) {
+        Ref name(check(PyObject_Repr(o)));
+        fail(ErrorKind::NotImplemented, "layout ", PyUnicode_AsUTF8(name.get()),
+             " is not supported: tensors are facula.strided");
+      }
       out = Value();
       return true;
     case ArgType::Generator:

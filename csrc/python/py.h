@@ -130,6 +130,7 @@ Device device_of(PyObject* o);  // also strings and integers
 bool is_memory_format(PyObject* o);
 MemoryFormat memory_format_of(PyObject* o);
 bool is_layout(PyObject* o);
+bool is_strided(PyObject* layout);
 bool is_size(PyObject* o);
 Device current_cuda_device();
 

@@ -304,7 +304,10 @@ void init_value_types(PyObject* module) {
   const char* names[] = {"contiguous_format", "preserve_format", "channels_last",
                          "channels_last_3d"};
   for (int i = 0; i < 4; ++i) add(names[i], formats[i] = make_named(format_type, i, names[i]));
-  add("strided", make_named(layout_type, 0, "strided"));
+  // Programs compare with the other layouts; no tensor has one.
+  const char* layouts[] = {"strided",    "sparse_coo", "sparse_csr", "sparse_csc",
+                           "sparse_bsr", "sparse_bsc", "_mkldnn",    "jagged"};
+  for (int i = 0; i < 8; ++i) add(layouts[i], make_named(layout_type, i, layouts[i]));
 }
 
 PyObject* to_python(DType d) {
@@ -368,6 +371,9 @@ MemoryFormat memory_format_of(PyObject* o) {
 }
 bool is_layout(PyObject* o) {
   return Py_TYPE(o) == layout_type;
+}
+bool is_strided(PyObject* layout) {
+  return reinterpret_cast<PyNamed*>(layout)->value == 0;
 }
 bool is_size(PyObject* o) {
   return Py_TYPE(o) == size_type;
