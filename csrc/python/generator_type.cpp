@@ -160,6 +160,8 @@ PyObject* generator_reduce(PyObject* o, PyObject*) {
 }
 PyObject* generator_setstate(PyObject* o, PyObject* state) {
   return guarded([&] {
+    if (PyTuple_Check(state) && PyTuple_GET_SIZE(state) == 3)  // PyTorch's: (seed, offset, state)
+      return check(set_state(o, PyTuple_GET_ITEM(state, 2)));
     if (!PyBytes_Check(state)) type_error("__setstate__(): expected bytes, got ", type_name(state));
     write_state(o, PyBytes_AS_STRING(state), size_t(PyBytes_GET_SIZE(state)));
     return Py_NewRef(Py_None);

@@ -60,6 +60,23 @@ PyTypeObject* result_type_of(const OpDef& op) {
   return t;
 }
 
+// facula.return_types.NAME for one of the operators with named results; None when there is none.
+PyObject* find_result_type(PyObject*, PyObject* name) {
+  return guarded([&]() -> PyObject* {
+    const char* wanted = PyUnicode_AsUTF8(name);
+    if (!wanted) throw PythonError{};
+    for (int i = 0; i < kPythonEntryCount; ++i) {
+      const OpDef& op = *kPythonEntries[i].op;
+      if (op.ret_names && !std::strcmp(op.name, wanted))
+        return Py_NewRef(reinterpret_cast<PyObject*>(result_type_of(op)));
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+PyMethodDef operator_functions[] = {
+    {"_result_type", find_result_type, METH_O, "The type of an operator's named results, or None."},
+    {}};
+
 bool any_tensor(const OpDef& op, const Value* args) {
   return std::any_of(args, args + op.arg_count, [](const Value& v) { return v.is_tensor(); });
 }
@@ -334,6 +351,7 @@ void init_operators(PyObject* module) {
     if (functions.count(name.substr(0, name.size() - 1)))
       add(g_functions, function_type, name, list, true, false);
   }
+  add_functions(module, operator_functions);
   check(PyModule_AddObjectRef(module, "_operators", g_functions));
   check(PyModule_AddObjectRef(module, "_operator_methods", g_methods));
   check(PyModule_AddObjectRef(module, "OperatorFunction", (PyObject*)function_type));

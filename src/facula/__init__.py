@@ -299,10 +299,20 @@ _LAZY = {
     "functional",
     "linalg",
     "nn",
+    "serialization",
+    "storage",
     "optim",
     "cuda",
     "types",
     "return_types",
+}
+
+
+# Names whose modules are imported when they are first used.
+_LAZY_NAMES = {
+    "load": "serialization",
+    "save": "serialization",
+    "TypedStorage": "storage",
 }
 
 
@@ -313,6 +323,17 @@ def __getattr__(name: str) -> _Any:
         if name in _legacy_types.names():
             value = _namespace[name] = _legacy_types.make(name)
             return value
+    if name.endswith("Storage"):
+        from facula.storage import NAMED
+
+        if name in NAMED:
+            return NAMED[name]
+    if name in _LAZY_NAMES:
+        import importlib
+
+        value = getattr(importlib.import_module(f"facula.{_LAZY_NAMES[name]}"), name)
+        _namespace[name] = value
+        return value
     if name in _LAZY:
         import importlib
         import importlib.util

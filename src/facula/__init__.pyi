@@ -7,6 +7,8 @@ from facula import cuda as cuda
 from facula import linalg as linalg
 from facula import overrides as overrides
 from facula import random as random
+from facula import serialization as serialization
+from facula import storage as storage
 from facula import utils as utils
 from facula._C import Generator as Generator
 from facula._C import Size as Size
@@ -40,6 +42,9 @@ from facula.random import initial_seed as initial_seed
 from facula.random import manual_seed as manual_seed
 from facula.random import seed as seed
 from facula.random import set_rng_state as set_rng_state
+from facula.serialization import load as load
+from facula.serialization import save as save
+from facula.storage import TypedStorage as TypedStorage
 
 __version__: str
 uint8: dtype

@@ -201,6 +201,28 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):  # 
 
 
 @_method
+def storage(self):  # type: ignore[no-untyped-def]
+    """The memory under this tensor as numbers of its dtype; see ``untyped_storage``.
+
+    Example::
+
+        >>> facula.ones(2).storage().tolist()
+        [1.0, 1.0]
+    """
+    from facula.storage import TypedStorage
+
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
+@_method
+def storage_type(self):  # type: ignore[no-untyped-def]
+    """The class that stands for storages of this tensor's dtype."""
+    from facula.storage import NAME_OF_DTYPE, NAMED, TypedStorage
+
+    return NAMED[NAME_OF_DTYPE[self.dtype]] if self.dtype in NAME_OF_DTYPE else TypedStorage
+
+
+@_method
 def is_same_size(self, other):  # type: ignore[no-untyped-def]
     """True when the shapes are equal."""
     return self.shape == other.shape
