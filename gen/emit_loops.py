@@ -119,8 +119,10 @@ def reduction_loops(row: Row) -> str:
         parse_expression(o.get("init", "0"), f"init of {row.name}"),
         {"lowest": "Lowest<T>::value", "highest": "Highest<T>::value"},
     )
+    extreme = {"maximum(a, b)": "Largest", "minimum(a, b)": "Smallest"}.get(o["combine"], "None")
     text = (
         f"struct Fold_{name} {{\n"
+        f"  static constexpr Extreme extreme = Extreme::{extreme};\n"
         f"  template <class T>\n  static inline T combine(T a, T b) {{ return T({cpp}); }}\n"
         f"  template <class T>\n  static constexpr T init() {{ return T({init}); }}\n}};\n"
     )

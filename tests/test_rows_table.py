@@ -89,6 +89,18 @@ def test_floating_point_row_has_a_derivative(row):
 # ---- the tests of the rows
 
 
+@pytest.mark.parametrize("row", row_cases(ROWS))
+def test_row_can_be_batched(row):
+    """Families and composites bring their rule; a primitive names it, a loop says why."""
+    if row.family.name in ("kernel", "view") and not any(
+        a.type == "Generator?" for a in row.schema.args
+    ):
+        if any(a.is_tensor for a in row.schema.args):
+            assert row.batch, "a primitive needs batch="
+    if row.batch.startswith("loop"):
+        assert len(row.batch.partition(":")[2].split()) > 3, "a loop needs a reason"
+
+
 @pytest.mark.parametrize("row", row_cases(r for r in ROWS if has_samples(r)))
 def test_row_has_samples(row):
     """Fails, with what to do, for names that tests/samples*.py do not know."""

@@ -1,5 +1,6 @@
 // Writing in place under the tape: what is refused, and how the history of a view's base changes.
 #include "autograd/node.h"
+#include "op/lazy.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/mathematics.h"
@@ -51,6 +52,7 @@ struct CopySlices {
   Dims base_sizes, base_strides, view_sizes, view_strides;
   int64_t view_offset;  // relative to the base
   bool parts;           // the view is of real numbers, the base of complex ones
+  uint8_t lazy;         // the lazy bits in which they differ
 };
 
 void copy_slices_vjp(Node& node, Tensor* grads, Tensor* out, uint64_t needs) {
@@ -67,6 +69,7 @@ void copy_slices_vjp(Node& node, Tensor* grads, Tensor* out, uint64_t needs) {
   Tensor whole = c.parts ? op::view_as_real(result) : result;
   Tensor slice =
       op::as_strided(whole, c.view_sizes, c.view_strides, c.view_offset + whole.offset());
+  slice = toggle_lazy(slice, c.lazy);
   uint32_t n = c.fn->edges.size();
   std::vector<Tensor> inner(n);
   Tensor view_grad = op::clone(slice);
@@ -92,8 +95,10 @@ void rebase_history(const Tensor& self, Node* node) {
   int64_t offset;
   view_geometry(base, self.dtype(), sizes, strides, offset);
   auto* c = new CopySlices{
-      NodeRef::share(node), Dims(base.sizes()),     Dims(base.strides()),        Dims(self.sizes()),
-      Dims(self.strides()), self.offset() - offset, base.dtype() != self.dtype()};
+      NodeRef::share(node),         Dims(base.sizes()),
+      Dims(base.strides()),         Dims(self.sizes()),
+      Dims(self.strides()),         self.offset() - offset,
+      base.dtype() != self.dtype(), uint8_t((base->keys ^ self->keys) & lazy_keys_of(self))};
   NodeRef slices(Node::make("CopySlices", copy_slices_vjp));
   slices->extra = c;
   slices->release_extra = [](Node* n) { delete static_cast<CopySlices*>(n->extra); };

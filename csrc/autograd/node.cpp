@@ -3,6 +3,7 @@
 #include <new>
 
 #include "core/host_allocator.h"
+#include "op/lazy.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
@@ -287,8 +288,9 @@ static void as_strided_vjp(Node& node, Tensor* grads, Tensor* out, uint64_t need
   if (!(needs & 1) || !grads[0].defined()) return;
   Tensor h;
   auto ints = [&](int i) { return node.value(i, h).ints(); };
-  out[0] = op::as_strided_backward(grads[0], ints(0), ints(1), ints(2), ints(3),
-                                   node.value(4, h).to_int());
+  Tensor grad = toggle_lazy(grads[0], uint8_t(node.value(6, h).to_int()));
+  out[0] =
+      op::as_strided_backward(grad, ints(0), ints(1), ints(2), ints(3), node.value(4, h).to_int());
   if (node.value(5, h).to_bool()) out[0] = op::view_as_complex(op::contiguous(out[0]));
 }
 
@@ -308,6 +310,10 @@ static bool follows_base(const Tensor& t, const TensorImpl* base) {
   return base->dtype == t.dtype() || (is_complex(base->dtype) && t.dtype() == to_real(base->dtype));
 }
 
+uint8_t lazy_keys_of(const Tensor& t) {
+  return t.is_complex() ? uint8_t(kLazyKeys) : uint8_t(kKeyNeg);
+}
+
 NodeRef grad_fn_of(const Tensor& given) {
   const Tensor& t = tracked(given);
   AutogradMeta* m = t->autograd;
@@ -323,13 +329,14 @@ NodeRef grad_fn_of(const Tensor& given) {
       Dims sizes, strides;
       int64_t offset;
       view_geometry(b, t.dtype(), sizes, strides, offset);
-      node->saved.allocate(6);
+      node->saved.allocate(7);
       node->saved[0].save(Value(sizes));
       node->saved[1].save(Value(strides));
       node->saved[2].save(Value(t.sizes()));
       node->saved[3].save(Value(t.strides()));
       node->saved[4].save(Value(t.offset() - offset));
       node->saved[5].save(Value(b.dtype() != t.dtype()));
+      node->saved[6].save(Value(int64_t((b->keys ^ t->keys) & lazy_keys_of(t))));
       node->outputs.allocate(1);
       node->set_output(0, t);
       set_history(t, node.get(), 0);
@@ -360,7 +367,8 @@ static void accumulate_vjp(Node& node, Tensor* grads, Tensor*, uint64_t) {
   AutogradMeta& m = ensure_autograd(variable);
   Tensor grad = std::move(grads[0]);
   if (!m.grad.defined()) {
-    bool steal = !grad_enabled() && grad->refs.load() == 1 && grad->storage->refs.load() == 1 &&
+    bool steal = !grad_enabled() && !grad.is_lazy() && grad->refs.load() == 1 &&
+                 grad->storage->refs.load() == 1 &&
                  (same(grad.strides(), variable.strides()) ||
                   (grad.is_contiguous() && variable.is_contiguous()));
     if (steal) m.grad = std::move(grad);

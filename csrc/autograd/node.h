@@ -195,6 +195,8 @@ bool is_differentiable_dtype(DType d);
 void check_inplace(const OpDef& op, const Tensor& self);
 void rebase_history(const Tensor& self, Node* node);  // self is output 0 of node
 
+// The lazy bits that matter to the values of a tensor: real numbers have no conjugate.
+uint8_t lazy_keys_of(const Tensor& t);
 // The geometry of the base in units of `dtype` (a complex base seen as pairs of reals).
 void view_geometry(const Tensor& base, DType dtype, Dims& sizes, Dims& strides, int64_t& offset);
 

@@ -136,6 +136,7 @@ Tensor alias_tensor(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t off
   p->offset = offset;
   p->set_geometry(sizes, strides);
   p->flags |= t->flags & (kWeak | kInference | kUntracked);
+  p->keys |= t->keys & kLazyKeys;
   return Tensor::adopt(p);
 }
 

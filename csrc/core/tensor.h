@@ -18,6 +18,9 @@ enum Key : uint8_t {
   kKeyMeta = 4,
   kKeyOverride = 8,  // a Python subclass with its own __torch_function__
   kKeyWrapped = 16,  // stands for another tensor inside a function transform
+  kKeyConj = 32,     // the conjugate of its memory, to be computed when it is read
+  kKeyNeg = 64,      // the negative of its memory
+  kLazyKeys = kKeyConj | kKeyNeg,
 };
 
 enum TensorFlag : uint8_t {
@@ -122,6 +125,7 @@ class Tensor {
   bool is_contiguous() const { return p_->flags & kContiguous; }
   bool is_contiguous(MemoryFormat format) const;
   bool is_wrapped() const { return p_->keys & kKeyWrapped; }
+  bool is_lazy() const { return p_->keys & kLazyKeys; }
   bool is_weak() const { return p_->flags & kWeak; }
   bool is_complex() const { return facula::is_complex(p_->dtype); }
   bool is_floating() const { return facula::is_floating(p_->dtype); }

@@ -205,6 +205,20 @@ FACULA_INLINE double exp(double x) {
   return detail::exp_shifted(x, 0);
 }
 
+// e^x for x <= 0, where results below the smallest normal number count as 0: one factor is enough.
+FACULA_INLINE float exp_of_negative(float x) {
+  const auto [r, n] = detail::reduce_exp(x);
+  const float e = (1.0f + madd(r * r, detail::exp_tail(r), r)) *
+                  std::bit_cast<float>((uint32_t(n) + 127u) << 23);
+  return x < -86.6f ? 0.0f : e;
+}
+FACULA_INLINE double exp_of_negative(double x) {
+  const auto [r, n] = detail::reduce_exp(x);
+  const double e = (1.0 + madd(r * r, detail::exp_tail(r), r)) *
+                   std::bit_cast<double>((uint64_t(n) + 1023u) << 52);
+  return x < -707.0 ? 0.0 : e;
+}
+
 FACULA_INLINE float exp2(float x) {
   x = detail::clamp(x, -200.0f, 200.0f);
   const auto n = round_to_count(x);

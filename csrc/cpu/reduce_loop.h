@@ -67,15 +67,59 @@ FACULA_WIDE(uint64_t)
 
 namespace facula::FACULA_ISA {
 
+// Folds that the machine has an instruction for, except that it does not keep NaN.
+enum class Extreme : uint8_t { None, Largest, Smallest };
+
+template <class T>
+inline typename WideOf<T>::type load_wide(const T* x) {
+  typename WideOf<T>::type v;
+  __builtin_memcpy(&v, x, 64);
+  return v;
+}
+
+// The largest or smallest of floats without a look at NaN; false when there may be one. Sums of
+// differences stay finite unless an element is not (or, harmlessly, unless they overflow).
+template <Extreme E, class T>
+inline bool extreme_of_finite(const T* x, int64_t n, T& result) {
+  using V = typename WideOf<T>::type;
+  constexpr int L = 64 / sizeof(T);
+  if (n < 4 * L) return false;
+  auto pick = [](V a, V b) { return E == Extreme::Largest ? (a > b ? a : b) : (a < b ? a : b); };
+  V a = load_wide(x), b = load_wide(x + L), c = load_wide(x + 2 * L), d = load_wide(x + 3 * L);
+  V s = a - b, t = c - d;
+  int64_t i = 4 * L;
+  auto step = [&](int64_t at) {
+    const V p = load_wide(x + at), q = load_wide(x + at + L), r = load_wide(x + at + 2 * L),
+            u = load_wide(x + at + 3 * L);
+    a = pick(a, p), b = pick(b, q), c = pick(c, r), d = pick(d, u);
+    s += p - q, t += r - u;
+  };
+  for (; i + 4 * L <= n; i += 4 * L) step(i);
+  if (i < n) step(n - 4 * L);  // some elements twice
+  a = pick(pick(a, b), pick(c, d));
+  s += t;
+  T lane[L], check[L];
+  __builtin_memcpy(lane, &a, 64);
+  __builtin_memcpy(check, &s, 64);
+  T doubt = 0;
+  for (int j = 0; j < L; ++j) {
+    doubt += check[j] - check[j];
+    lane[0] = E == Extreme::Largest ? (lane[j] > lane[0] ? lane[j] : lane[0])
+                                    : (lane[j] < lane[0] ? lane[j] : lane[0]);
+  }
+  result = lane[0];
+  return doubt == 0;
+}
+
 template <class F, class T>
 inline T reduce_wide(const T* x, int64_t n) {
   using V = typename WideOf<T>::type;
   constexpr int L = 64 / sizeof(T);
-  auto load = [&](int64_t i) {
-    V v;
-    __builtin_memcpy(&v, x + i, 64);
-    return v;
-  };
+  if constexpr (F::extreme != Extreme::None && std::is_floating_point_v<T>) {
+    T result;
+    if (extreme_of_finite<F::extreme>(x, n, result)) return result;
+  }
+  auto load = [&](int64_t i) { return load_wide(x + i); };
   V a = F::template init<T>() - V{}, b = a, c = a, d = a;
   int64_t i = 0;
   for (; i + 4 * L <= n; i += 4 * L) {
@@ -114,15 +158,16 @@ T reduce_pairwise(const T* x, int64_t n) {
   if (n <= kReduceBlock) return reduce_block<F>(x, n);
   int64_t half = (n / 2 + kReduceBlock - 1) / kReduceBlock * kReduceBlock;
   if (half >= n) half = kReduceBlock;
-  return F::combine(reduce_pairwise<F>(x, half), reduce_pairwise<F>(x + half, n - half));
+  const T left = reduce_pairwise<F>(x, half);  // first: prefetching works forwards
+  return F::combine(left, reduce_pairwise<F>(x + half, n - half));
 }
 
 template <class F, class T>
 T reduce_strided(const char* x, int64_t stride, int64_t n) {
   if (n > 256) {
     int64_t half = n / 2;
-    return F::combine(reduce_strided<F, T>(x, stride, half),
-                      reduce_strided<F, T>(x + half * stride, stride, n - half));
+    const T left = reduce_strided<F, T>(x, stride, half);
+    return F::combine(left, reduce_strided<F, T>(x + half * stride, stride, n - half));
   }
   T acc = F::template init<T>();
   for (int64_t i = 0; i < n; ++i)

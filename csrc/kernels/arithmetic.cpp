@@ -7,6 +7,7 @@
 #include "op/ops/comparison.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
+#include "op/ops/lazy.h"
 #include "op/ops/mathematics.h"
 #include "op/records.h"
 #include "op/tensor_operators.h"
@@ -119,7 +120,7 @@ Tensor conj(Value self) {
     if (s.is_complex()) s = Scalar(Complex<double>(s.to_complex().re, -s.to_complex().im));
     return weak_number_tensor(s);
   }
-  return self.tensor().is_complex() ? op::conj_physical(self.tensor()) : self.tensor();
+  return self.tensor().is_complex() ? op::_conj(self.tensor()) : self.tensor();
 }
 
 Tensor _angle_grad(const Tensor& grad, Value self) {

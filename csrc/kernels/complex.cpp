@@ -1,6 +1,7 @@
 // Complex numbers and their parts.
 #include "kernels/make_view.h"
 #include "op/elementwise.h"
+#include "op/kernels/lazy.h"
 #include "op/kernels/mathematics.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
@@ -15,21 +16,54 @@ static Tensor part(const Tensor& self, int64_t which) {
   return v;
 }
 
+static Tensor whole(const Tensor& self) {
+  return make_view(self, self.sizes(), self.strides(), self.offset());
+}
+
+Tensor _conj(const Tensor& self) {
+  Tensor v = whole(self);
+  v->keys ^= kKeyConj;
+  return v;
+}
+
+Tensor _neg_view(const Tensor& self) {
+  Tensor v = whole(self);
+  v->keys ^= kKeyNeg;
+  return v;
+}
+
+Tensor resolve_conj(const Tensor& self) {
+  return self->keys & kKeyConj ? op::clone(self) : self;
+}
+
+Tensor resolve_neg(const Tensor& self) {
+  return self->keys & kKeyNeg ? op::clone(self) : self;
+}
+
 Tensor real(const Tensor& self) {
-  return self.is_complex() ? part(self, 0)
-                           : make_view(self, self.sizes(), self.strides(), self.offset());
+  if (!self.is_complex()) return whole(self);
+  Tensor v = part(self, 0);
+  v->keys &= uint8_t(~kKeyConj);
+  return v;
 }
 
 Tensor imag(const Tensor& self) {
   if (!self.is_complex())
     runtime_error("imag is not implemented for tensors with non-complex dtypes, got ",
                   self.dtype());
-  return part(self, 1);
+  Tensor v = part(self, 1);
+  if (v->keys & kKeyConj) v->keys ^= kKeyConj | kKeyNeg;
+  return v;
 }
 
 Tensor view_as_real(const Tensor& self) {
   if (!self.is_complex())
     runtime_error("view_as_real is only supported for complex tensors, got ", self.dtype());
+  if (self->keys & kKeyConj)
+    runtime_error(
+        "view_as_real doesn't work on unresolved conjugated tensors. To resolve the conjugate "
+        "tensor so you can view it as real, use self.resolve_conj(); however, be warned that the "
+        "resulting tensor will NOT alias the original.");
   Dims sizes(self.sizes()), strides(self.strides());
   for (int64_t& s : strides) s *= 2;
   sizes.push_back(2);

@@ -119,6 +119,11 @@ Tensor view(const Tensor& self, IntSpan size) {
 }
 
 Tensor view_dtype(const Tensor& self, DType dtype) {
+  if (self.is_lazy() && dtype != self.dtype())
+    runtime_error("Tensor.view is not supported for ",
+                  self->keys & kKeyConj ? "conjugate" : "negative",
+                  " view tensors when converting to a different dtype. Use resolve_conj() or "
+                  "resolve_neg() first.");
   int64_t from = int64_t(self.item_size()), to = int64_t(item_size(dtype));
   Dims sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.offset();

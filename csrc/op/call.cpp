@@ -1,6 +1,7 @@
 // The one function between a caller and a kernel.
 #include "autograd/node.h"
 #include "op/elementwise.h"
+#include "op/lazy.h"
 #include "op/ops/copying.h"
 #include "op/profiler.h"
 #include "op/tensor_operators.h"
@@ -102,19 +103,23 @@ static void call_unrecorded(const OpDef& op, const Value* args, Rets& rets) {
         for (const Tensor& t : v.tensors())
           if (t.defined()) add(t.impl());
     }
+    if (rets.destination == Destination::Out)
+      for (int i = 0; i < op.ret_count; ++i) keys |= rets.t[i]->keys & (kLazyKeys | kKeyWrapped);
     const bool taped = keys & thread_state.enabled_keys & kKeyGrad;
+    const Kernel run =
+        keys & kLazyKeys && !(op.flags & (kOpView | kOpComposite)) ? run_resolved : run_kernel;
     if (keys & kKeyWrapped || (thread_state.batching && op.flags & kOpRandom)) {
       interpret(op, args, rets);
     } else if (taped && !(op.flags & (kOpComposite | kOpNoGrad))) {
-      tape_call(op, args, rets, 0, run_kernel);
+      tape_call(op, args, rets, 0, run);
     } else if (taped && op.flags & kOpNoGrad && rets.destination == Destination::InPlace) {
-      overwrite_call(op, args, rets, 0, run_kernel);
+      overwrite_call(op, args, rets, 0, run);
     } else {
       if (rets.destination == Destination::Out && taped)
         runtime_error(
             "functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad. Use the form without out=.");
-      run_kernel(op, args, rets);
+      run(op, args, rets);
     }
     if (op.flags & kOpView) mark_views(op, args, rets);
     if (thread_state.inference) mark_inference(op, rets);

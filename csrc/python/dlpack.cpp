@@ -119,6 +119,10 @@ PyObject* to_capsule(const Tensor& t, bool versioned, bool copied) {
 }
 
 void check_exportable(const Tensor& t) {
+  if (t.is_lazy())
+    fail(ErrorKind::Buffer,
+         "Can't export tensors with the conjugate or negative bit set, use "
+         "tensor.resolve_conj() or tensor.resolve_neg()");
   if (requires_grad(t))
     fail(ErrorKind::Buffer, "Can't export tensors that require gradient, use tensor.detach()");
   device_of_tensor(t);

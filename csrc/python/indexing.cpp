@@ -145,7 +145,8 @@ Plan make_plan(const Tensor& self, PyObject* index) {
       axis += missing;
       ellipsis = true;
     } else if (is_tensor(o) && unwrap(o).dim() == 0 && is_integral(unwrap(o).dtype()) &&
-               unwrap(o).dtype() != DType::UInt8 && !unwrap(o).is_meta()) {
+               unwrap(o).dtype() != DType::UInt8 && !unwrap(o).is_meta() &&
+               !unwrap(o).is_wrapped()) {
       pick(read_item(unwrap(o)).to_int());
     } else if (is_tensor(o) && unwrap(o).dim() == 0 && unwrap(o).dtype() == DType::Bool) {
       plan.view = op::unsqueeze(plan.view, dim);

@@ -6,6 +6,7 @@
 
 #include "op/tensor_operators.h"
 #include "python/interop.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 namespace {
@@ -132,7 +133,12 @@ PyObject* ndarray_over(const Tensor& t) {
 }
 
 PyObject* to_ndarray(const Tensor& given, bool force) {
-  Tensor t = given;
+  if (given.is_lazy() && !force)
+    runtime_error("Can't call numpy() on Tensor that has ",
+                  given->keys & kKeyConj ? "conjugate" : "negative",
+                  " bit set. Use tensor.resolve_", given->keys & kKeyConj ? "conj" : "neg",
+                  "().numpy() instead.");
+  Tensor t = readable(given, ".numpy()");
   if (!t.is_cpu() && (t.is_meta() || !force))
     type_error(
         "can't convert ", t.device(),

@@ -8,6 +8,7 @@
 #include "op/ops/mathematics.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 namespace {
@@ -166,7 +167,7 @@ PyObject* get_data(PyObject* o, void*) {
   return guarded([&] {
     Tensor d = detach_tensor(unwrap(o));
     d->flags |= kUntracked;
-    if (Py_TYPE(o) != tensor_type) return wrap_as(d, Py_TYPE(o));
+    if (Py_TYPE(o) != tensor_type && has_override(o)) return wrap_as(d, Py_TYPE(o));
     return wrap(d);
   });
 }
@@ -289,12 +290,22 @@ PyObject* storage_offset(PyObject* o, PyObject*) {
 PyObject* element_size(PyObject* o, PyObject*) {
   return PyLong_FromSize_t(unwrap(o).item_size());
 }
+PyObject* data_address(const Tensor& t) {
+  return PyLong_FromVoidPtr(t->storage->data ? t.data() : nullptr);
+}
 PyObject* data_ptr(PyObject* o, PyObject*) {
   const Tensor& t = unwrap(o);
-  return PyLong_FromVoidPtr(t->storage->data ? t.data() : nullptr);
+  if (t.is_wrapped()) return guarded([&] { return data_address(readable(t, ".data_ptr()")); });
+  return data_address(t);
 }
 PyObject* is_view(PyObject* o, PyObject*) {
   return PyBool_FromLong(unwrap(o)->base != nullptr);
+}
+PyObject* is_conj(PyObject* o, PyObject*) {
+  return PyBool_FromLong(unwrap(o)->keys & kKeyConj);
+}
+PyObject* is_neg(PyObject* o, PyObject*) {
+  return PyBool_FromLong(unwrap(o)->keys & kKeyNeg);
 }
 PyObject* is_inference(PyObject* o, PyObject*) {
   return PyBool_FromLong(unwrap(o)->flags & kInference);
@@ -360,7 +371,7 @@ PyObject* nested_list(const Tensor& t, int64_t d, const char* p) {
 }
 PyObject* tolist(PyObject* o, PyObject*) {
   return guarded([&] {
-    Tensor t = unwrap(o);
+    Tensor t = readable(unwrap(o), ".tolist()");
     if (t.is_meta()) fail(ErrorKind::NotImplemented, "Cannot copy out of meta tensor; no data!");
     if (!t.is_cpu()) t = op::_to_copy(detach_tensor(t), DType::None, Device{});
     return nested_list(t, 0, t.numel() ? t.data() : nullptr);
@@ -600,6 +611,8 @@ PyMethodDef tensor_methods[] = {
     PLAIN("element_size", element_size, "Bytes of one element."),
     PLAIN("data_ptr", data_ptr, "Address of the first element."),
     PLAIN("_is_view", is_view, nullptr),
+    PLAIN("is_conj", is_conj, "True for a conjugate that is computed when it is read."),
+    PLAIN("is_neg", is_neg, "True for a negative that is computed when it is read."),
     PLAIN("is_inference", is_inference, "True when made in inference mode."),
     PLAIN("is_complex", is_complex_, "True for complex dtypes."),
     PLAIN("is_floating_point", is_floating_, "True for floating-point dtypes."),

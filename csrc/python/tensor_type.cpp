@@ -12,6 +12,7 @@
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
 #include "python/tensor_methods.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 
@@ -445,7 +446,8 @@ void drop_python_object(void* object) {
 
 }  // namespace
 
-Scalar read_item(const Tensor& t) {
+Scalar read_item(const Tensor& given) {
+  Tensor t = given.is_wrapped() || given.is_lazy() ? readable(given, ".item()") : given;
   if (t.is_cpu()) return item_of(t);
   if (t.is_meta()) fail(ErrorKind::Runtime, "Tensor.item() cannot be called on meta tensors");
   return item_of(op::_to_copy(t, DType::None, Device{}));

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <atomic>
 
+#include "autograd/node.h"
+#include "op/ops/copying.h"
+
 namespace facula {
 
 static thread_local std::vector<Level> t_levels;
@@ -113,6 +116,16 @@ void become_wrapped(const Tensor& t, LevelKind kind, uint32_t level) {
   t->wrapper->level = level;
   t->wrapper->kind = kind;
   t->wrapper->value = value;
+}
+
+Tensor readable(const Tensor& t, const char* what) {
+  if (!t.is_wrapped()) return t.is_lazy() ? op::clone(detach_tensor(t)) : t;
+  if (t->wrapper->kind == LevelKind::Vmap && find_level(t->wrapper->level))
+    runtime_error("vmap: It looks like you're calling ", what,
+                  " on a Tensor. Inside of vmap it stands for a batch of values, so control flow "
+                  "and Python numbers cannot depend on it. Please rewrite it with other "
+                  "operations, such as facula.where().");
+  return readable(t->wrapper->value, what);
 }
 
 void refresh_geometry(const Tensor& t) {

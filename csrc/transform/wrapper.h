@@ -69,6 +69,9 @@ Tensor wrap_dual(const Tensor& value, const Tensor& tangent, uint32_t level);
 void become_wrapped(const Tensor& t, LevelKind kind, uint32_t level);
 // The same tensor without wrappers of levels that are over.
 Tensor strip_dead(const Tensor& t);
+// The tensor in memory that can be read: the value behind wrappers, with lazy bits computed. Inside
+// of vmap there is no single value, which `what` (".item()") is told.
+Tensor readable(const Tensor& t, const char* what);
 // Brings the geometry of a wrapped tensor up to date after its value changed shape in place.
 void refresh_geometry(const Tensor& t);
 

@@ -208,28 +208,30 @@ def is_nonzero(input: Tensor) -> _Any:
 
 
 def is_conj(input: Tensor) -> _Any:
-    """False: conjugates are computed at once."""
-    return False
+    """True for a conjugate that is computed when it is read.
+
+    Example::
+
+        >>> facula.is_conj(facula.tensor([1 + 2j]).conj())
+        True
+    """
+    return input.is_conj()
 
 
 def is_neg(input: Tensor) -> _Any:
-    """False: negatives are computed at once."""
-    return False
+    """True for a negative that is computed when it is read.
+
+    Example::
+
+        >>> facula.is_neg(facula.tensor([1 + 2j]).conj().imag)
+        True
+    """
+    return input.is_neg()
 
 
 def is_inference(input: Tensor) -> _Any:
     """True for tensors made in inference mode."""
     return input.is_inference()
-
-
-def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor itself: conjugates are computed at once."""
-    return input
-
-
-def resolve_neg(input: Tensor) -> Tensor:
-    """The tensor itself: negatives are computed at once."""
-    return input
 
 
 def numel(input: Tensor) -> int:

@@ -261,30 +261,6 @@ def is_nonzero(self):  # type: ignore[no-untyped-def]
 
 
 @_method
-def is_conj(self):  # type: ignore[no-untyped-def]
-    """False: conjugates are computed at once."""
-    return False
-
-
-@_method
-def is_neg(self):  # type: ignore[no-untyped-def]
-    """False: negatives are computed at once."""
-    return False
-
-
-@_method
-def resolve_conj(self):  # type: ignore[no-untyped-def]
-    """The tensor itself: conjugates are computed at once."""
-    return self
-
-
-@_method
-def resolve_neg(self):  # type: ignore[no-untyped-def]
-    """The tensor itself: negatives are computed at once."""
-    return self
-
-
-@_method
 def __reversed__(self):  # type: ignore[no-untyped-def]
     """The slices of the first dimension in reverse order.
 
@@ -313,7 +289,7 @@ def _reduce_ex(self: Any, protocol: int) -> Any:
         raise RuntimeError(
             "Only leaf tensors (created explicitly by the user) can be pickled; use .detach() first"
         )
-    source = self.detach().cpu()
+    source = self.detach().cpu().resolve_conj().resolve_neg()
     state = dict(self.__dict__) or None
     return _pickling.rebuild_tensor, (
         type(self),
@@ -344,6 +320,8 @@ def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
             out = _ops["empty_strided"](
                 tuple(self.shape), self.stride(), dtype=self.dtype, device="meta"
             )
+        elif self.is_conj() or self.is_neg():
+            out = self.detach().clone()
         else:
             storage = copy.deepcopy(self.untyped_storage(), memo)
             out = _ops["empty"](0, dtype=self.dtype, device=self.device).set_(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+import textwrap
 from contextlib import contextmanager, nullcontext
 
 TYPE_CHECKING = False
@@ -297,6 +298,21 @@ def _overrides_disabled(package: ModuleType) -> AbstractContextManager[Any]:
     return getattr(core, "DisableTorchFunctionSubclass", nullcontext)()
 
 
+def _wrapped_str(tensor: Tensor, transforms: ModuleType) -> str:
+    """A tensor inside of a function transform: what it stands for."""
+    level = transforms.level_of(tensor)
+    kind = transforms.kind_of(tensor)
+    name = {"vmap": "BatchedTensor", "grad": "GradTrackingTensor", "jvp": "DualTensor"}[kind]
+    batch = f", bdim={transforms.batch_dim_of(tensor)}" if kind == "vmap" else ""
+    value = textwrap.indent(repr(transforms.value_of(tensor)), "    ")
+    text = f"{name}(lvl={level}{batch}, value=\n{value}"
+    if kind == "jvp":
+        _, tangent = transforms.unpack_dual(tensor, level)
+        if tangent is not None:
+            text += ",\n    tangent=\n" + textwrap.indent(repr(tangent), "    ")
+    return text + "\n)"
+
+
 def _str(self: Tensor, *, tensor_contents: str | None = None) -> str:
     """Return the text of ``repr(self)``; ``tensor_contents``, if given, replaces its elements.
 
@@ -308,6 +324,9 @@ def _str(self: Tensor, *, tensor_contents: str | None = None) -> str:
         'tensor([[0, 0],\\n        [0, 0]], dtype=facula.int32)'
     """
     package = _package(self)
+    transforms = getattr(getattr(package, "_C", None), "transforms", None)
+    if transforms is not None and transforms.level_of(self) >= 0:
+        return _wrapped_str(self, transforms)
     # If nobody has imported nn, there are no parameters.
     parameter = getattr(sys.modules.get(f"{package.__name__}.nn.parameter"), "Parameter", None)
     plain = type(self) is package.Tensor or type(self) is parameter

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import weakref
 from typing import Any
 
-__all__ = ["RemovableHandle"]
+__all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook"]
 
 
 class RemovableHandle:
@@ -48,3 +50,151 @@ class RemovableHandle:
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
+
+
+def unserializable_hook(f: Any) -> Any:
+    """Marks a hook that pickling a tensor leaves out.
+
+    Example::
+
+        >>> from facula.utils.hooks import unserializable_hook
+        >>> unserializable_hook(print) is print
+        True
+    """
+    with contextlib.suppress(AttributeError):  # built-in functions take no attributes
+        f.__torch_unserializable__ = True
+    return f
+
+
+class BackwardHook:
+    """Lets functions see the gradients that enter and leave a module in the backward pass.
+
+    The inputs and the outputs of the module go through identities on the tape; the gradients that
+    pass these are those of the module as a whole.
+    """
+
+    def __init__(self, module: Any, user_hooks: Any, user_pre_hooks: Any) -> None:
+        self.module = module
+        self.user_hooks = list(user_hooks)
+        self.user_pre_hooks = list(user_pre_hooks)
+        self.grad_outputs: Any = None
+        self.has_inputs = False
+        self.n_inputs = 0
+        self.input_indices: list[int] = []
+        self.n_outputs = 0
+        self.output_indices: list[int] = []
+
+    def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, with the tensors among them watched."""
+        self.n_inputs = len(args)
+        watched, self.input_indices, node = _through_identity(args)
+        if node is not None:
+            self.has_inputs = True
+            node.register_hook(self._inputs_done)
+        return watched
+
+    def setup_output_hook(self, result: Any) -> Any:
+        """The result, with the tensors in it watched."""
+        single = not isinstance(result, (tuple, list))
+        values = (result,) if single else tuple(result)
+        self.n_outputs = len(values)
+        watched, self.output_indices, node = _through_identity(values)
+        if node is not None:
+            node.register_prehook(self._outputs_ready)
+        if single:
+            return watched[0]
+        if type(result) is tuple:
+            return watched
+        fields = getattr(type(result), "_fields", None)
+        return type(result)(*watched) if fields else type(result)(watched)
+
+    def _spread(self, grads: Any, indices: list[int], count: int) -> tuple[Any, ...]:
+        spread: list[Any] = [None] * count
+        for index, grad in zip(indices, grads, strict=True):
+            spread[index] = grad
+        return tuple(spread)
+
+    def _outputs_ready(self, grads: Any) -> Any:
+        self.grad_outputs = self._spread(grads, self.output_indices, self.n_outputs)
+        for hook in self.user_pre_hooks:
+            replaced = hook(self.module, self.grad_outputs)
+            if replaced is None:
+                continue
+            replaced = replaced if isinstance(replaced, tuple) else (replaced,)
+            if len(replaced) != self.n_outputs:
+                raise RuntimeError(
+                    "Backward pre hook returned an invalid number of grad_output, got "
+                    f"{len(replaced)}, but expected {self.n_outputs}"
+                )
+            self.grad_outputs = replaced
+        passed = tuple(self.grad_outputs[i] for i in self.output_indices)
+        if not self.has_inputs:  # nothing flows further: the hooks are called here
+            nothing = (None,) * self.n_inputs
+            for hook in self.user_hooks:
+                replaced = hook(self.module, nothing, self.grad_outputs)
+                if replaced is not None and not (
+                    isinstance(replaced, tuple) and all(r is None for r in replaced)
+                ):
+                    raise RuntimeError(
+                        "Backward hook for Modules where no input requires gradient should always "
+                        "return None or None for all gradients."
+                    )
+            self.grad_outputs = None
+        return passed
+
+    def _inputs_done(self, grad_input: Any, _: Any) -> Any:
+        if self.grad_outputs is None:
+            raise RuntimeError(
+                "Module backward hook for grad_input is called before the grad_output one. This "
+                "happens because the gradient in your nn.Module flows to the Module's input "
+                "without passing through the Module's output. Make sure that the output depends "
+                "on the input and that the loss is computed based on the output."
+            )
+        grads = self._spread(grad_input, self.input_indices, self.n_inputs)
+        for hook in self.user_hooks:
+            replaced = hook(self.module, grads, self.grad_outputs)
+            if replaced is None:
+                continue
+            replaced = replaced if isinstance(replaced, tuple) else (replaced,)
+            if len(replaced) != self.n_inputs:
+                raise RuntimeError(
+                    "Backward hook returned an invalid number of grad_input, got "
+                    f"{len(replaced)}, but expected {self.n_inputs}"
+                )
+            grads = replaced
+        self.grad_outputs = None
+        return tuple(grads[i] for i in self.input_indices)
+
+
+@functools.cache
+def _identity() -> Any:
+    """Made on first use: this file is imported by autograd itself."""
+    from facula.autograd import Function
+
+    class Identity(Function):
+        @staticmethod
+        def forward(ctx: Any, *tensors: Any) -> Any:
+            ctx.set_materialize_grads(False)
+            return tuple(t.view_as(t) for t in tensors)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return grads
+
+    return Identity
+
+
+def _through_identity(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int], Any]:
+    """The values with their tensors as results of one identity, which tensors, and its node."""
+    import facula
+
+    indices = [i for i, v in enumerate(values) if isinstance(v, facula.Tensor)]
+    tensors = [values[i] for i in indices]
+    if not (facula.is_grad_enabled() and any(t.requires_grad for t in tensors)):
+        return values, indices, None
+    watched = list(values)
+    node = None
+    for i, t in zip(indices, _identity().apply(*tensors), strict=True):
+        watched[i] = t
+        node = t.grad_fn if node is None else node
+    return tuple(watched), indices, node

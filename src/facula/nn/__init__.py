@@ -1,0 +1,16 @@
+"""Layers and what models are made of."""
+
+from facula.nn import init, modules, parameter
+from facula.nn.modules import *  # noqa: F403
+from facula.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+
+__all__ = [
+    *modules.__all__,
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "init",
+    "modules",
+    "parameter",
+]
