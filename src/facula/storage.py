@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap as _mmap
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -97,12 +98,7 @@ class TypedStorage:
         device: Any = None,
         _internal: bool = False,
     ) -> None:
-        cls_dtype = getattr(type(self), "dtype", None)
-        if cls_dtype is not None and dtype not in (None, cls_dtype):
-            raise RuntimeError(
-                f"{type(self).__name__} has the dtype {cls_dtype}, got dtype={dtype}"
-            )
-        self.dtype = cls_dtype or dtype or _C.get_default_dtype()
+        self.dtype = dtype or _C.get_default_dtype()
         if wrap_storage is not None:
             if args or device is not None:
                 raise RuntimeError("wrap_storage= takes no other arguments than dtype=")
@@ -315,33 +311,32 @@ class TypedStorage:
 
     # ---- other memory
 
-    @classmethod
+    @staticmethod
     def from_buffer(
-        cls, buffer: Any, byte_order: str = "native", *, dtype: Any = None, count: Any = -1,
+        buffer: Any,
+        byte_order: str = "native",
+        *,
+        dtype: Any = None,
+        count: Any = -1,
         offset: Any = 0,
-    ) -> TypedStorage:  # fmt: skip
+    ) -> TypedStorage:
         """A copy of numbers in a buffer; ``byte_order`` is "native", "little" or "big"."""
-        import sys
-
-        dtype = getattr(cls, "dtype", None) or dtype or _C.get_default_dtype()
-        found = _C._frombuffer(buffer, dtype, count, offset).clone()
-        storage = cls._of(found.untyped_storage(), dtype)
         if byte_order not in ("native", "little", "big"):
             raise ValueError(f"byte_order must be 'native', 'little' or 'big', got {byte_order!r}")
+        dtype = dtype or _C.get_default_dtype()
+        copy = bytearray(memoryview(buffer))
+        storage = _C._frombuffer(copy, dtype, count, offset).clone().untyped_storage()
         if byte_order not in ("native", sys.byteorder):
-            swap_bytes(storage._untyped_storage, dtype)
-        return storage
+            swap_bytes(storage, dtype)
+        return TypedStorage(wrap_storage=storage, dtype=dtype)
 
-    @classmethod
+    @staticmethod
     def from_file(
-        cls, filename: str, shared: Any = False, size: Any = 0, *, dtype: Any = None
+        filename: str, shared: Any = False, size: Any = 0, *, dtype: Any = None
     ) -> TypedStorage:
         """Numbers over a file's bytes; see :func:`facula.from_file`."""
-        dtype = getattr(cls, "dtype", None) or dtype or _C.get_default_dtype()
-        return cls._of(from_file(filename, shared, size * dtype.itemsize), dtype)
-
-    @classmethod
-    def _of(cls, storage: UntypedStorage, dtype: Any) -> TypedStorage:
+        dtype = dtype or _C.get_default_dtype()
+        storage = from_file(filename, shared, size * dtype.itemsize)
         return TypedStorage(wrap_storage=storage, dtype=dtype)
 
     def __eq__(self, other: object) -> Any:

@@ -106,9 +106,10 @@ def _expect(value: Any, kind: Any) -> None:
 
 def parameter(data: _C.Tensor, requires_grad: bool, backward_hooks: Any = None) -> _C.Tensor:
     """A parameter of a module."""
+    from facula.nn.parameter import Parameter
+
     _expect(data, _C.Tensor)
-    cls = _class_or_none("facula.nn.parameter", "Parameter")
-    return cls(data, requires_grad) if cls else data.requires_grad_(bool(requires_grad))
+    return Parameter(data, bool(requires_grad))
 
 
 def parameter_with_state(
@@ -116,15 +117,6 @@ def parameter_with_state(
 ) -> _C.Tensor:
     """A parameter with attributes of its own."""
     return set_state(parameter(data, requires_grad), state)
-
-
-def _class_or_none(module: str, name: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return getattr(import_module(module), name)
-    except ModuleNotFoundError:
-        return None
 
 
 def from_type_v2(func: Callable[..., Any], new_type: type, args: Any, state: Any) -> _C.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-_SUBMODULES = ("checkpoint",)
+_SUBMODULES = ("checkpoint", "deterministic")
 
 
 def __getattr__(name: str) -> ModuleType:
