@@ -43,8 +43,7 @@ def argument(a: Arg) -> str:
         kind = "Tensor | Number" if not a.optional else "Tensor | Number | None"
     if a.list_size and a.type == "int[]":
         kind = "int | Sequence[int]"
-    # `from` is PyTorch's name for it; Python cannot spell that in a signature.
-    text = f"{a.name + '_' if keyword.iskeyword(a.name) else a.name}: {kind}"
+    text = f"{public_name(a)}: {kind}"
     return text + (f" = {a.default}" if a.default is not None else "")
 
 
@@ -86,14 +85,25 @@ def returns(row: Row) -> str:
     return "Tensor" if n == 1 else "tuple[" + ", ".join(["Tensor"] * n) + "]"
 
 
-def plain_signature(row: Row) -> str:
+def public_name(a: Arg) -> str:
+    """Functions call their tensor ``input``; a keyword of Python (``from``) gets an underscore."""
+    return "input" if a.name == "self" else a.name + "_" * keyword.iskeyword(a.name)
+
+
+def plain_signature(row: Row, method: bool = False) -> str:
+    """The signature as text: of the function, or of the method without ``self``."""
     parts, star = [], False
-    for a in row.schema.args:
+    spread = takes_sizes(row)
+    for a in row.schema.args[method:]:
+        if spread and a.type == "int[]" and not a.keyword_only:
+            parts.append("*" + a.name)
+            star = True
+            continue
         if a.keyword_only and not star:
             parts.append("*")
             star = True
-        parts.append(a.name + (f"={a.default}" if a.default is not None else ""))
-    if row.out:
+        parts.append(public_name(a) + (f"={a.default}" if a.default is not None else ""))
+    if row.out and not method:
         if not star:
             parts.append("*")
         parts.append("out=None")
@@ -105,14 +115,37 @@ def emit_docs(rows: list[Row]) -> str:
     for r in rows:
         if not r.python or not r.doc:
             continue
-        text = f"{r.python}({plain_signature(r)}) -> {returns(r)}\n\n{r.doc.strip()}\n"
+        prefix = "" if r.function else "Tensor."
+        signature = plain_signature(r, method=not r.function)
+        text = f"{prefix}{r.python}({signature}) -> {returns(r)}\n\n{r.doc.strip()}\n"
         if r.example:
             body = "\n".join("    " + line for line in r.example.strip().splitlines())
             text += f"\nExample::\n\n{body}\n"
         for name in (r.python, *r.aliases):
             docs.setdefault(name, []).append(text)
     body = "".join(f"    {n!r}: {chr(10).join(t)!r},\n" for n, t in sorted(docs.items()))
-    return f'"""Docstrings of the operators; generated from ops/, do not edit."""\n\nDOCS = {{\n{body}}}\n'
+    return (
+        '"""Docstrings and signatures of the operators; generated from ops/, do not edit."""\n\n'
+        f"DOCS = {{\n{body}}}\n\n"
+        f"FUNCTIONS = {{\n{signatures(rows, method=False)}}}\n\n"
+        f"METHODS = {{\n{signatures(rows, method=True)}}}\n"
+    )
+
+
+def signatures(rows: list[Row], method: bool) -> str:
+    """Lines ``'name': ('signature', ...),``, one signature for each overload."""
+    found: dict[str, list[str]] = {}
+    for r in rows:
+        in_place = r.inplace and (method or r.function)
+        for name in (r.python, *r.aliases) if r.python else ():
+            if r.method if method else r.function:
+                found.setdefault(name, []).append(plain_signature(r, method))
+            if in_place:
+                text = plain_signature(r, method).removesuffix("*, out=None").removesuffix("out=None")
+                found.setdefault(name + "_", []).append(text.removesuffix(", "))
+    return "".join(
+        f"    {n!r}: {tuple(dict.fromkeys(texts))!r},\n" for n, texts in sorted(found.items())
+    )
 
 
 def _functions(by_name: dict[str, list[Row]], indent: str, method: bool) -> list[str]:

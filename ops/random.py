@@ -113,7 +113,7 @@ _ZERO = "zeros_like(grad)"
 
 op(
     f"normal.tensor_tensor(Tensor mean, Tensor std, *, {_GENERATOR}) -> Tensor",
-    kernel(),
+    kernel(own_out=True),
     samples="none",
     grad={"mean": _ZERO, "std": _ZERO},
     node="NormalBackward3",
@@ -124,7 +124,7 @@ op(
 )
 op(
     f"normal.tensor_float(Tensor mean, float std=1, *, {_GENERATOR}) -> Tensor",
-    kernel(),
+    kernel(own_out=True),
     samples="none",
     grad={"mean": _ZERO},
     node="NormalBackward1",
@@ -133,7 +133,7 @@ op(
 )
 op(
     f"normal.float_tensor(float mean, Tensor std, *, {_GENERATOR}) -> Tensor",
-    kernel(),
+    kernel(own_out=True),
     samples="none",
     grad={"std": _ZERO},
     node="NormalBackward2",
@@ -182,6 +182,17 @@ op(
     samples="none",
     doc="Counts from Poisson distributions with the given rates." + _NOTE,
     example=_seeded("poisson(facula.tensor([1., 5., 20.]))", "tensor([ 2.,  6., 19.])"),
+)
+op(
+    f"binomial(Tensor count, Tensor prob, {_GENERATOR}) -> Tensor",
+    kernel(),
+    method=False,
+    out=False,
+    samples="none",
+    doc="How many of ``count`` trials succeed, each with the probability ``prob``." + _NOTE,
+    example=_seeded(
+        "binomial(facula.tensor([10., 100.]), facula.tensor([0.5, 0.1]))", "tensor([ 7., 11.])"
+    ),
 )
 
 # ---- in place

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
 #include "op/elementwise.h"
 #include "op/ops/arithmetic.h"
@@ -12,6 +13,7 @@
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/reductions.h"
+#include "op/profiler.h"
 #include "op/tensor_operators.h"
 
 namespace facula {
@@ -236,6 +238,9 @@ class Task {
       result_[captures_[c].input] = in[captures_[c].output];
 
     bool runs = !selective_ || p->needed || (leaf && options_.accumulate && p->first_capture >= 0);
+    std::optional<ProfiledRange> range;
+    if (profiling.load(std::memory_order_relaxed))
+      range.emplace(std::string("autograd::engine::evaluate_function: ") + n->name);
     if (runs && (any || !n->op)) {  // a custom Function may make something of missing gradients
       uint64_t needs = 0;
       for (uint32_t i = 0; i < edges; ++i) {

@@ -37,6 +37,8 @@ struct Storage {
   }
   void destroy();
   void resize(size_t bytes);  // keeps the old content
+  void share();               // moves host memory to where processes forked from now on see it
+  bool is_shared() const;     // after share(), and always on other devices
 };
 
 // Uninitialised memory on the device; meta has a size but no memory.

@@ -1,5 +1,7 @@
 #include "core/thread_pool.h"
 
+#include "core/float_mode.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -124,6 +126,7 @@ class Pool {
   void* context_ = nullptr;
   int64_t begin_ = 0, end_ = 0, step_ = 0;
   int shares_ = 0;
+  uint64_t float_mode_ = 0;  // the caller's: results must not depend on who computes a piece
   Share share_[kMaxThreads];
   Worker worker_[kMaxThreads];
 };
@@ -196,6 +199,7 @@ void Pool::run(int64_t begin, int64_t end, int64_t grain, int threads, detail::R
   end_ = end;
   step_ = grains_per_piece * grain;
   shares_ = shares;
+  float_mode_ = float_mode();
   for (int i = 0; i < shares; ++i) {
     share_[i].next.store(pieces * i / shares, std::memory_order_relaxed);
     share_[i].last = pieces * (i + 1) / shares;
@@ -240,6 +244,7 @@ void Pool::serve(Worker& self) {
       joined = state_.compare_exchange_weak(state, state + 1, std::memory_order_acquire);
     }
     if (!joined) continue;
+    if (float_mode() != float_mode_) set_float_mode(float_mode_);
     work((self.index + 1) % shares_);
     if (state_.fetch_sub(1, std::memory_order_acq_rel) == (kClosed | 1)) all_left_.ring();
   }

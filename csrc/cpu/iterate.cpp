@@ -29,19 +29,34 @@ void Iteration::add(char* ptr, IntSpan s, IntSpan st, int64_t item) {
 }
 
 void Iteration::finish() {
-  // Insertion sort so that dimension 0 has the smallest stride of the first operand that decides.
-  auto wrong_order = [&](int a, int b) {
-    for (int o = 0; o < operands; ++o) {
-      int64_t x = strides[o][a], y = strides[o][b];
-      if (x == 0 || y == 0) continue;
-      if (x != y) return x > y;
+  auto exchange = [&](int a, int b) {
+    std::swap(sizes[a], sizes[b]);
+    for (int o = 0; o < operands; ++o) std::swap(strides[o][a], strides[o][b]);
+  };
+  int kept = 0;
+  for (int d = 0; d < ndim; ++d)  // dimensions of size 1 are no steps
+    if (sizes[d] != 1) {
+      if (kept != d) exchange(kept, d);
+      ++kept;
     }
-    return false;
+  ndim = kept;
+  // Insertion sort so that dimension 0 has the smallest stride of the first operand that decides;
+  // a dimension for which nothing is decided (broadcast) does not end the search.
+  auto order = [&](int a, int b) {
+    for (int o = 0; o < operands; ++o) {
+      const int64_t x = strides[o][a], y = strides[o][b];
+      if (x != 0 && y != 0 && x != y) return x > y ? 1 : -1;
+    }
+    return 0;
   };
   for (int i = 1; i < ndim; ++i)
-    for (int j = i; j > 0 && wrong_order(j - 1, j); --j) {
-      std::swap(sizes[j - 1], sizes[j]);
-      for (int o = 0; o < operands; ++o) std::swap(strides[o][j - 1], strides[o][j]);
+    for (int at = i, j = i - 1; j >= 0; --j) {
+      const int decided = order(j, at);
+      if (decided < 0) break;
+      if (decided > 0) {
+        exchange(j, at);
+        at = j;
+      }
     }
   // Merge neighbours that continue each other in every operand.
   int out = 0;

@@ -7,6 +7,7 @@
 #include "op/ops/arithmetic.h"
 #include "op/ops/copying.h"
 #include "op/ops/views.h"
+#include "op/settings.h"
 #include "op/tensor_operators.h"
 
 namespace facula {
@@ -41,6 +42,21 @@ static Tensor finish(Tensor t, bool grad) {
   return t;
 }
 
+// Under use_deterministic_algorithms, memory that is read before it is written reads the same.
+static Tensor unwritten(Tensor t) {
+  if (!settings.deterministic || !settings.fill_uninitialized_memory || t.is_meta()) return t;
+  GradGuard off(false);
+  const DType d = t.dtype();
+  if (is_floating(d) || is_complex(d)) op::fill_(t, Scalar(NAN));
+  else
+    op::fill_(t, dispatch_dtype(d, [](auto tag) {
+                using T = typename decltype(tag)::type;
+                if constexpr (std::is_integral_v<T>) return Scalar(uint64_t(std::numeric_limits<T>::max()));
+                else return Scalar(0);
+              }));
+  return t;
+}
+
 static Tensor filled(Tensor t, const Scalar& value) {
   GradGuard off(false);
   if (value.equals(0) && !std::signbit(value.to_double())) op::zero_(t);
@@ -52,9 +68,10 @@ Tensor empty(IntSpan size, DType dtype, Value, Device device, std::optional<bool
              MemoryFormat format) {
   Like like(dtype, device);
   if (format == MemoryFormat::None || format == MemoryFormat::Contiguous)
-    return finish(empty_tensor(size, like.dtype, like.device), grad);
+    return finish(unwritten(empty_tensor(size, like.dtype, like.device)), grad);
   checked_numel(size);
-  return finish(empty_tensor(size, strides_for(size, format), like.dtype, like.device), grad);
+  return finish(unwritten(empty_tensor(size, strides_for(size, format), like.dtype, like.device)),
+                grad);
 }
 
 Tensor empty_strided(IntSpan size, IntSpan stride, DType dtype, Device device) {
@@ -64,7 +81,7 @@ Tensor empty_strided(IntSpan size, IntSpan stride, DType dtype, Device device) {
                   ") must match dimensionality of strides (", stride.size(), ")");
   for (int64_t s : stride)
     if (s < 0) runtime_error("empty_strided: strides must not be negative, got ", stride);
-  return empty_tensor(size, stride, like.dtype, like.device);
+  return unwritten(empty_tensor(size, stride, like.dtype, like.device));
 }
 Tensor empty_strided_public(IntSpan size, IntSpan stride, DType dtype, Value, Device device,
                             std::optional<bool>, bool grad) {
@@ -292,16 +309,14 @@ Tensor empty_like(const Tensor& self, DType dtype, Value, Device device, std::op
                   bool grad, MemoryFormat format) {
   Like like(self, dtype, device);
   if (format != MemoryFormat::None && format != MemoryFormat::Preserve)
-    return finish(
-        empty_tensor(self.sizes(), strides_for(self.sizes(), format), like.dtype, like.device),
-        grad);
-  if (self.is_contiguous())
-    return finish(empty_tensor(self.sizes(), like.dtype, like.device), grad);
+    return finish(unwritten(empty_tensor(self.sizes(), strides_for(self.sizes(), format),
+                                         like.dtype, like.device)),
+                  grad);
   const Tensor* in[] = {&self};
-  Dims strides = non_overlapping_and_dense(self.sizes(), self.strides())
-                     ? Dims(self.strides())
-                     : result_strides(self.sizes(), in, 1);
-  return finish(empty_tensor(self.sizes(), strides, like.dtype, like.device), grad);
+  const bool dense =
+      self.is_contiguous() || non_overlapping_and_dense(self.sizes(), self.strides());
+  const Dims strides = dense ? Dims(self.strides()) : result_strides(self.sizes(), in, 1);
+  return finish(unwritten(empty_tensor(self.sizes(), strides, like.dtype, like.device)), grad);
 }
 Tensor full_like(const Tensor& self, const Scalar& value, DType dtype, Value layout, Device device,
                  std::optional<bool> pin, bool grad, MemoryFormat format) {
@@ -319,7 +334,7 @@ Tensor ones_like(const Tensor& self, DType dtype, Value layout, Device device,
 Tensor new_empty(const Tensor& self, IntSpan size, DType dtype, Value, Device device,
                  std::optional<bool>, bool grad) {
   Like like(self, dtype, device);
-  return finish(empty_tensor(size, like.dtype, like.device), grad);
+  return finish(unwritten(empty_tensor(size, like.dtype, like.device)), grad);
 }
 Tensor new_empty_strided(const Tensor& self, IntSpan size, IntSpan stride, DType dtype, Value,
                          Device device, std::optional<bool>, bool grad) {

@@ -8,6 +8,7 @@
 #include "op/kernels/creation.h"
 #include "op/kernels/random.h"
 #include "op/ops/arithmetic.h"
+#include "op/ops/copying.h"
 #include "op/tensor_operators.h"
 
 namespace facula::kernels {
@@ -268,38 +269,53 @@ void check_stds(const Tensor& std) {
   });
 }
 
+// Draws straight into an out= tensor where that is possible: its layout decides the order of draws.
+template <class Draw>
+void around_tensors(Rets& rets, IntSpan shape, DType dtype, Device device,
+                    std::initializer_list<const Tensor*> read, Draw&& draw) {
+  GradGuard off(false);
+  prepare_result(rets, 0, shape, dtype, device);
+  const Tensor& given = rets.t[0];
+  bool straight = given.dtype() == dtype;
+  for (const Tensor* t : read) straight = straight && !may_share_memory(given, *t);
+  if (straight) return draw(given);
+  Tensor apart = empty_tensor(shape, dtype, device);
+  draw(apart);
+  op::copy_(given, apart);
+}
+
 }  // namespace
 
-Tensor normal_tensor_tensor(const Tensor& mean, const Tensor& std, Generator* generator) {
+void normal_tensor_tensor(const Tensor& mean, const Tensor& std, Generator* generator, Rets& rets) {
   require_floating_or_complex(mean.dtype());
   const Dims shape = broadcast_shapes(mean.sizes(), std.sizes());
   const Tensor* both[] = {&mean, &std};
   const Device device = common_device(both, 2);
   check_stds(std);
-  Tensor out = empty_tensor(shape, mean.dtype(), device);
-  fill_normal(out, generator, 0, 1);
-  GradGuard off(false);
-  op::mul_(out, std);
-  return op::add_(out, mean);
+  around_tensors(rets, shape, mean.dtype(), device, {&mean, &std}, [&](const Tensor& out) {
+    fill_normal(out, generator, 0, 1);
+    op::mul_(out, std);
+    op::add_(out, mean);
+  });
 }
 
-Tensor normal_tensor_float(const Tensor& mean, double std, Generator* generator) {
+void normal_tensor_float(const Tensor& mean, double std, Generator* generator, Rets& rets) {
   check_std(std);
   require_floating_or_complex(mean.dtype());
-  Tensor out = empty_tensor(mean.sizes(), mean.dtype(), mean.device());
-  fill_normal(out, generator, 0, std);
-  GradGuard off(false);
-  return op::add_(out, mean);
+  around_tensors(rets, mean.sizes(), mean.dtype(), mean.device(), {&mean}, [&](const Tensor& out) {
+    fill_normal(out, generator, 0, std);
+    op::add_(out, mean);
+  });
 }
 
-Tensor normal_float_tensor(double mean, const Tensor& std, Generator* generator) {
+void normal_float_tensor(double mean, const Tensor& std, Generator* generator, Rets& rets) {
   check_stds(std);
   require_floating_or_complex(std.dtype());
-  Tensor out = empty_tensor(std.sizes(), std.dtype(), std.device());
-  fill_normal(out, generator, 0, 1);
-  GradGuard off(false);
-  op::mul_(out, std);
-  return op::add_(out, mean);
+  around_tensors(rets, std.sizes(), std.dtype(), std.device(), {&std}, [&](const Tensor& out) {
+    fill_normal(out, generator, 0, 1);
+    op::mul_(out, std);
+    op::add_(out, mean);
+  });
 }
 
 }  // namespace facula::kernels

@@ -3,6 +3,7 @@
 #include "op/elementwise.h"
 #include "op/lazy.h"
 #include "op/ops/copying.h"
+#include "op/profiler.h"
 #include "op/tensor_operators.h"
 #include "transform/interpret.h"
 
@@ -88,7 +89,7 @@ static void mark_inference(const OpDef& op, Rets& rets) {
       if (rets.t[i].defined() && rets.t[i]->refs.load() == 1) rets.t[i]->flags |= kInference;
 }
 
-void call(const OpDef& op, const Value* args, Rets& rets) {
+static void call_unrecorded(const OpDef& op, const Value* args, Rets& rets) {
   try {
     uint8_t keys = 0;
     for (int i = 0; i < op.arg_count; ++i) {
@@ -127,6 +128,13 @@ void call(const OpDef& op, const Value* args, Rets& rets) {
     e.name_operator(rets.destination == Destination::InPlace ? op.in_place_name : op.name);
     throw;
   }
+}
+
+void call(const OpDef& op, const Value* args, Rets& rets) {
+  if (!profiling.load(std::memory_order_relaxed)) [[likely]]
+    return call_unrecorded(op, args, rets);
+  ProfiledRange range(op, args, rets.destination == Destination::InPlace);
+  call_unrecorded(op, args, rets);
 }
 
 }  // namespace facula

@@ -371,7 +371,18 @@ PyObject* set_default_device_(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* increment_version(PyObject*, PyObject* o) {
+  return guarded([&] {
+    if (!is_tensor(o)) type_error("expected a Tensor, got ", type_name(o));
+    if (unwrap(o)->flags & kInference)
+      runtime_error("Inference tensors do not track version counter.");
+    unwrap(o).bump_version();
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyMethodDef functions[] = {
+    {"_increment_version", increment_version, METH_O, "Counts a write that autograd did not see."},
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "True when operations are recorded."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
     {"is_inference_mode_enabled", is_inference, METH_NOARGS, "True in inference mode."},

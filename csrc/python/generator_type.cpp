@@ -51,6 +51,8 @@ void generator_dealloc(PyObject* o) {
 // The methods below wait for a mutex that a thread without the GIL may hold, so they let go of it.
 
 uint64_t seed_of(PyObject* o) {
+  if (PyBool_Check(o) || !is_index(o))
+    runtime_error("manual_seed expected an int, but got ", type_name(o));
   Ref number(check(PyNumber_Index(o)));
   int overflow = 0;
   int64_t v = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
@@ -133,6 +135,20 @@ PyObject* clone_state(PyObject* o, PyObject*) {
   });
 }
 
+// What only counter-based generators have; these all keep a state of words.
+PyObject* no_offset(PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_RuntimeError,
+                  "this Generator does not use an offset: its place in the sequence is the state "
+                  "that get_state() returns");
+  return nullptr;
+}
+PyObject* not_graphsafe(PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_NotImplementedError,
+                  "a Generator's state cannot be part of a graph; use get_state(), set_state() or "
+                  "clone_state()");
+  return nullptr;
+}
+
 PyObject* generator_reduce(PyObject* o, PyObject*) {
   return guarded([&] {
     uint8_t state[Generator::kStateBytes];
@@ -144,6 +160,8 @@ PyObject* generator_reduce(PyObject* o, PyObject*) {
 }
 PyObject* generator_setstate(PyObject* o, PyObject* state) {
   return guarded([&] {
+    if (PyTuple_Check(state) && PyTuple_GET_SIZE(state) == 3)  // PyTorch's: (seed, offset, state)
+      return check(set_state(o, PyTuple_GET_ITEM(state, 2)));
     if (!PyBytes_Check(state)) type_error("__setstate__(): expected bytes, got ", type_name(state));
     write_state(o, PyBytes_AS_STRING(state), size_t(PyBytes_GET_SIZE(state)));
     return Py_NewRef(Py_None);
@@ -176,6 +194,10 @@ PyMethodDef methods[] = {
     {"set_state", set_state, METH_O, "Goes on from a state that get_state returned."},
     {"clone_state", clone_state, METH_NOARGS,
      "Another generator that goes on with the same numbers."},
+    {"get_offset", no_offset, METH_NOARGS, "Raises: the state is no offset."},
+    {"set_offset", no_offset, METH_O, "Raises: the state is no offset."},
+    {"graphsafe_get_state", not_graphsafe, METH_NOARGS, "Raises; see get_state."},
+    {"graphsafe_set_state", not_graphsafe, METH_O, "Raises; see set_state."},
     {"__reduce__", generator_reduce, METH_NOARGS, nullptr},
     {"__setstate__", generator_setstate, METH_O, nullptr},
     {}};

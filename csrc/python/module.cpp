@@ -13,6 +13,7 @@ namespace nb = nanobind;
 namespace facula::python {
 void init_cuda(nb::module_& m);
 void init_transforms(nb::module_& m);
+void init_settings(nb::module_& m);
 }
 
 NB_MODULE(_C, m) {
@@ -38,6 +39,7 @@ NB_MODULE(_C, m) {
   }
   init_cuda(m);
   init_transforms(m);
+  init_settings(m);
   m.def(
       "get_num_threads", [] { return facula::num_threads(); }, "Threads that share parallel work.");
   m.def(

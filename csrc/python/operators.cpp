@@ -60,6 +60,23 @@ PyTypeObject* result_type_of(const OpDef& op) {
   return t;
 }
 
+// facula.return_types.NAME for one of the operators with named results; None when there is none.
+PyObject* find_result_type(PyObject*, PyObject* name) {
+  return guarded([&]() -> PyObject* {
+    const char* wanted = PyUnicode_AsUTF8(name);
+    if (!wanted) throw PythonError{};
+    for (int i = 0; i < kPythonEntryCount; ++i) {
+      const OpDef& op = *kPythonEntries[i].op;
+      if (op.ret_names && !std::strcmp(op.name, wanted))
+        return Py_NewRef(reinterpret_cast<PyObject*>(result_type_of(op)));
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+PyMethodDef operator_functions[] = {
+    {"_result_type", find_result_type, METH_O, "The type of an operator's named results, or None."},
+    {}};
+
 bool any_tensor(const OpDef& op, const Value* args) {
   return std::any_of(args, args + op.arg_count, [](const Value& v) { return v.is_tensor(); });
 }
@@ -228,6 +245,18 @@ PyObject* operator_doc(PyObject* o, void*) {
   }
   return Py_NewRef(found ? found : Py_None);
 }
+PyObject* operator_signature(PyObject* o, void*) {
+  auto* self = reinterpret_cast<PyOperator*>(o);
+  Ref make(import_attribute("facula._signatures", "signature_of"));
+  if (!make) return PyErr_Format(PyExc_AttributeError, "facula._signatures could not be imported");
+  PyObject* found =
+      PyObject_CallFunction(make.get(), "sO", self->name, self->method ? Py_True : Py_False);
+  if (!found && PyErr_ExceptionMatches(PyExc_ValueError)) {  // an operator that is not public
+    PyErr_Clear();
+    PyErr_Format(PyExc_AttributeError, "%s has no signature", self->name);
+  }
+  return found;
+}
 PyObject* operator_reduce(PyObject* o, PyObject*) {
   auto* self = reinterpret_cast<PyOperator*>(o);
   Ref getter(import_attribute("facula._pickling", self->method ? "find_method" : "find_function"));
@@ -243,6 +272,7 @@ PyGetSetDef operator_getset[] = {{"__name__", operator_name, nullptr, nullptr, n
                                  {"__qualname__", operator_qualname, nullptr, nullptr, nullptr},
                                  {"__module__", operator_module, nullptr, nullptr, nullptr},
                                  {"__doc__", operator_doc, nullptr, nullptr, nullptr},
+                                 {"__signature__", operator_signature, nullptr, nullptr, nullptr},
                                  {}};
 PyMethodDef operator_methods[] = {{"__reduce__", operator_reduce, METH_NOARGS, nullptr}, {}};
 PyMemberDef operator_members[] = {
@@ -326,6 +356,7 @@ void init_operators(PyObject* module) {
     if (functions.count(name.substr(0, name.size() - 1)))
       add(g_functions, function_type, name, list, true, false);
   }
+  add_functions(module, operator_functions);
   check(PyModule_AddObjectRef(module, "_operators", g_functions));
   check(PyModule_AddObjectRef(module, "_operator_methods", g_methods));
   check(PyModule_AddObjectRef(module, "OperatorFunction", (PyObject*)function_type));

@@ -175,6 +175,8 @@ bool same_name(const char* name, const char* given) {
     return !std::strcmp(given, "input") || !std::strcmp(given, "x") || !std::strcmp(given, "a") ||
            !std::strcmp(given, "x1");
   if (!std::strcmp(name, "dim")) return !std::strcmp(given, "axis");
+  if (!std::strcmp(name, "dim0")) return !std::strcmp(given, "axis0");
+  if (!std::strcmp(name, "dim1")) return !std::strcmp(given, "axis1");
   if (!std::strcmp(name, "keepdim")) return !std::strcmp(given, "keepdims");
   if (!std::strcmp(name, "other")) return !std::strcmp(given, "x2");
   return false;

@@ -269,6 +269,16 @@ PyObject* resize_(PyObject* o, PyObject* size) {
   });
 }
 
+PyObject* share_memory_(PyObject* o, PyObject*) {
+  return guarded([&] {
+    self_storage(o)->share();
+    return Py_NewRef(o);
+  });
+}
+PyObject* is_shared(PyObject* o, PyObject*) {
+  return PyBool_FromLong(self_storage(o)->is_shared());
+}
+
 PyObject* reduce(PyObject* o, PyObject*) {
   return guarded([&]() -> PyObject* {
     Storage* s = self_storage(o);
@@ -363,6 +373,9 @@ PyMethodDef storage_methods[] = {
     {"clone", clone, METH_NOARGS, "A copy with its own memory."},
     {"__copy__", clone, METH_NOARGS, nullptr},
     {"__deepcopy__", deepcopy, METH_O, nullptr},
+    {"share_memory_", share_memory_, METH_NOARGS,
+     "Moves the bytes to where processes that are forked from now on see and write them, too."},
+    {"is_shared", is_shared, METH_NOARGS, "True after share_memory_, and on CUDA devices."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {"cpu", cpu, METH_NOARGS, "A copy in host memory, or the storage itself."},
     {"cuda", cuda, METH_VARARGS, "A copy on a CUDA device, or the storage itself."},

@@ -623,9 +623,16 @@ PyGetSetDef tensor_properties[] = {
 #define KEYWORDS(name, f, doc) \
   {name, (PyCFunction)(void*)keyword_arguments<name, f>, METH_VARARGS | METH_KEYWORDS, doc}
 PyMethodDef tensor_methods[] = {
-    FAST("size", size, "All sizes, or that of one dimension."),
-    FAST("stride", stride, "All strides, or that of one dimension."),
-    FAST("to", to, "This tensor in another dtype, on another device or in another memory format."),
+    FAST("size", size,
+         "size($self, dim=None)\n--\n\n"
+         "All sizes, or that of one dimension."),
+    FAST("stride", stride,
+         "stride($self, dim=None)\n--\n\n"
+         "All strides, or that of one dimension."),
+    FAST("to", to,
+         "to($self, *args, dtype=None, device=None, non_blocking=False, copy=False, "
+         "memory_format=None)\n--\n\n"
+         "This tensor in another dtype, on another device or in another memory format."),
     PLAIN("dim", dim, "How many dimensions."),
     PLAIN("ndimension", dim, "How many dimensions."),
     PLAIN("numel", numel, "How many elements."),
@@ -642,30 +649,63 @@ PyMethodDef tensor_methods[] = {
     PLAIN("is_signed", is_signed_, "True when negative numbers can be held."),
     PLAIN("get_device", device_number, "The CUDA index, or -1."),
     KEYWORDS("is_contiguous", is_contiguous,
+             "is_contiguous($self, memory_format=None)\n--\n\n"
              "True when the memory is in the order of the dimensions."),
     PLAIN("__complex__", complex, nullptr),
     PLAIN("item", item, "The only element as a Python number."),
     PLAIN("tolist", tolist, "The elements as nested lists."),
-    KEYWORDS("requires_grad_", requires_grad_, "Sets requires_grad and returns the tensor."),
+    KEYWORDS("requires_grad_", requires_grad_,
+             "requires_grad_($self, requires_grad=True)\n--\n\n"
+             "Sets requires_grad and returns the tensor."),
     PLAIN("retain_grad", retain_grad_, "Keeps .grad although this is no leaf."),
-    KEYWORDS("float", to_float, "As float32."),
-    KEYWORDS("double", to_double, "As float64."),
-    KEYWORDS("half", to_half, "As float16."),
-    KEYWORDS("bfloat16", to_bfloat16, "As bfloat16."),
-    KEYWORDS("long", to_long, "As int64."),
-    KEYWORDS("int", to_int, "As int32."),
-    KEYWORDS("short", to_short, "As int16."),
-    KEYWORDS("char", to_char, "As int8."),
-    KEYWORDS("byte", to_byte, "As uint8."),
-    KEYWORDS("bool", to_bool, "As bool."),
-    KEYWORDS("cfloat", to_cfloat, "As complex64."),
-    KEYWORDS("cdouble", to_cdouble, "As complex128."),
-    KEYWORDS("cpu", cpu, "A copy in host memory, or the tensor itself."),
-    KEYWORDS("cuda", cuda, "A copy on a CUDA device."),
+    KEYWORDS("float", to_float,
+             "float($self, memory_format=None)\n--\n\n"
+             "As float32."),
+    KEYWORDS("double", to_double,
+             "double($self, memory_format=None)\n--\n\n"
+             "As float64."),
+    KEYWORDS("half", to_half,
+             "half($self, memory_format=None)\n--\n\n"
+             "As float16."),
+    KEYWORDS("bfloat16", to_bfloat16,
+             "bfloat16($self, memory_format=None)\n--\n\n"
+             "As bfloat16."),
+    KEYWORDS("long", to_long,
+             "long($self, memory_format=None)\n--\n\n"
+             "As int64."),
+    KEYWORDS("int", to_int,
+             "int($self, memory_format=None)\n--\n\n"
+             "As int32."),
+    KEYWORDS("short", to_short,
+             "short($self, memory_format=None)\n--\n\n"
+             "As int16."),
+    KEYWORDS("char", to_char,
+             "char($self, memory_format=None)\n--\n\n"
+             "As int8."),
+    KEYWORDS("byte", to_byte,
+             "byte($self, memory_format=None)\n--\n\n"
+             "As uint8."),
+    KEYWORDS("bool", to_bool,
+             "bool($self, memory_format=None)\n--\n\n"
+             "As bool."),
+    KEYWORDS("cfloat", to_cfloat,
+             "cfloat($self, memory_format=None)\n--\n\n"
+             "As complex64."),
+    KEYWORDS("cdouble", to_cdouble,
+             "cdouble($self, memory_format=None)\n--\n\n"
+             "As complex128."),
+    KEYWORDS("cpu", cpu,
+             "cpu($self, memory_format=None)\n--\n\n"
+             "A copy in host memory, or the tensor itself."),
+    KEYWORDS("cuda", cuda,
+             "cuda($self, device=None, non_blocking=False, memory_format=None)\n--\n\n"
+             "A copy on a CUDA device."),
     {"as_subclass", as_subclass, METH_O, "The same memory as an object of a subclass."},
     {"_make_subclass", (PyCFunction)(void*)make_subclass,
      METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
-    KEYWORDS("resize_", resize_, "Changes the shape, growing the storage when needed."),
+    KEYWORDS("resize_", resize_,
+             "resize_($self, *sizes, memory_format=None)\n--\n\n"
+             "Changes the shape, growing the storage when needed."),
     {}};
 
 }  // namespace facula::python

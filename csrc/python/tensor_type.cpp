@@ -11,6 +11,7 @@
 #include "op/ops/reductions.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
+#include "python/interop.h"
 #include "python/tensor_methods.h"
 #include "transform/wrapper.h"
 
@@ -97,10 +98,18 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first); ++i)
           sizes.push_back(index_of(PyTuple_GET_ITEM(first, i)));
         t = empty_tensor(sizes, default_dtype(), device);
-      } else if (is_index(first) && !PyBool_Check(first)) {
+      } else if (is_index(first) && !PyBool_Check(first) && !PySequence_Check(first)) {
         Dims sizes;
         for (Py_ssize_t i = 0; i < n; ++i) sizes.push_back(index_of(PyTuple_GET_ITEM(args, i)));
         t = empty_tensor(sizes, default_dtype(), device);
+      } else if (n == 1 &&
+                 (is_storage(first) || PyObject_HasAttrString(first, "_untyped_storage"))) {
+        Ref make(import_attribute("facula._legacy_types", "construct"));
+        check(make.get());
+        Ref dtype(to_python(default_dtype())), where(to_python(device));
+        Ref made(
+            check(PyObject_CallFunction(make.get(), "OO(O)", dtype.get(), where.get(), first)));
+        t = unwrap(made.get());
       } else if (n == 1) {
         if (!PySequence_Check(first))
           type_error("new(): data must be a sequence (got ", Py_TYPE(first)->tp_name, ")");

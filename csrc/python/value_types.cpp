@@ -305,9 +305,10 @@ void init_value_types(PyObject* module) {
   const char* names[] = {"contiguous_format", "preserve_format", "channels_last",
                          "channels_last_3d"};
   for (int i = 0; i < 4; ++i) add(names[i], formats[i] = make_named(format_type, i, names[i]));
-  const char* layouts[] = {"strided",    "sparse_coo", "sparse_csr",
-                           "sparse_csc", "sparse_bsr", "sparse_bsc"};
-  for (int i = 0; i < 6; ++i) add(layouts[i], make_named(layout_type, i, layouts[i]));
+  // Programs compare with the other layouts; no tensor has one.
+  const char* layouts[] = {"strided",    "sparse_coo", "sparse_csr", "sparse_csc",
+                           "sparse_bsr", "sparse_bsc", "_mkldnn",    "jagged"};
+  for (int i = 0; i < 8; ++i) add(layouts[i], make_named(layout_type, i, layouts[i]));
 }
 
 PyObject* to_python(DType d) {

@@ -49,12 +49,46 @@ from facula._C import (
 from facula._C import (
     Node as _Node,
 )
+from facula._checks import (
+    _check,
+    _check_index,
+    _check_is_size,
+    _check_not_implemented,
+    _check_tensor_all,
+    _check_type,
+    _check_value,
+    _check_with,
+)
 from facula._errors import OutOfMemoryError
+from facula._settings import (
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
+    is_deterministic_algorithms_warn_only_enabled,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_flush_denormal,
+    set_num_interop_threads,
+    use_deterministic_algorithms,
+)
+from facula._symbolic import (
+    SymBool,
+    SymFloat,
+    SymInt,
+    sym_float,
+    sym_int,
+    sym_ite,
+    sym_max,
+    sym_min,
+    sym_not,
+    sym_sqrt,
+    sym_sum,
+)
 from facula._tensor_str import set_printoptions
 from facula._type_info import finfo, iinfo
 from facula.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-
-__version__ = "0.1.0"
+from facula.version import __version__
 
 # ---- dtypes
 uint8, uint16, uint32, uint64 = _C.uint8, _C.uint16, _C.uint32, _C.uint64
@@ -70,6 +104,9 @@ cfloat, cdouble = complex64, complex128
 from math import e, inf, nan, pi
 
 newaxis = None
+legacy_contiguous_format = contiguous_format
+sparse_coo, sparse_csr, sparse_csc = _C.sparse_coo, _C.sparse_csr, _C.sparse_csc
+sparse_bsr, sparse_bsc, jagged = _C.sparse_bsr, _C.sparse_bsc, _C.jagged
 
 # ---- operators: every row of the table that is public
 _namespace = globals()
@@ -196,8 +233,104 @@ def is_tensor(obj: _Any) -> _Any:
 
 
 def is_storage(obj: _Any) -> _Any:
-    """True for storages."""
-    return isinstance(obj, UntypedStorage)
+    """True for storages, with and without a dtype.
+
+    Example::
+
+        >>> facula.is_storage(facula.ones(1).untyped_storage())
+        True
+    """
+    from facula.storage import TypedStorage
+
+    return isinstance(obj, (UntypedStorage, TypedStorage))
+
+
+def from_file(
+    filename: str,
+    shared: _Any = None,
+    size: _Any = 0,
+    *,
+    dtype: _Any = None,
+    layout: _Any = None,
+    device: _Any = None,
+    pin_memory: _Any = False,
+    requires_grad: _Any = False,
+) -> Tensor:
+    """A tensor of one dimension over the bytes of a file.
+
+    Args:
+        filename: the file.
+        shared: True writes changes to the file, which grows or is made when it is too small.
+        size: how many elements.
+
+    Example::
+
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     _ = facula.from_file(file.name, True, 3, dtype=facula.int32).fill_(7)
+        ...     facula.from_file(file.name, size=2, dtype=facula.int32)
+        tensor([7, 7], dtype=facula.int32)
+    """
+    from facula.storage import from_file, whole_tensor
+
+    dtype = dtype or get_default_dtype()
+    if _C.device(device or "cpu").type != "cpu":
+        raise RuntimeError(f"from_file(): files can be mapped on the CPU only, got {device}")
+    if layout not in (None, strided):
+        raise NotImplementedError(f"from_file(): layout {layout} is not supported")
+    if size < 0:
+        raise RuntimeError(f"from_file(): the size must not be negative, got {size}")
+    if size == 0:
+        return _C._operators["empty"](0, dtype=dtype, requires_grad=requires_grad)
+    t = whole_tensor(from_file(filename, shared, size * dtype.itemsize), dtype)
+    return t.requires_grad_() if requires_grad else t
+
+
+def get_device(input: Tensor) -> _Any:
+    """The index of the CUDA device of a tensor, or -1.
+
+    Example::
+
+        >>> facula.get_device(facula.ones(1))
+        -1
+    """
+    return input.get_device()
+
+
+def get_device_module(device: _Any = None) -> _Any:
+    """The module that belongs to a kind of device: ``facula.cuda`` or ``facula.cpu``.
+
+    Args:
+        device: a device or its name; by default CUDA where there is one.
+
+    Example::
+
+        >>> facula.get_device_module("cpu").__name__
+        'facula.cpu'
+    """
+    from facula import cpu, cuda
+
+    if device is None:
+        return cuda if cuda.is_available() else cpu
+    kind = _C.device(device).type
+    modules = {"cpu": cpu, "cuda": cuda}
+    if kind not in modules:
+        raise RuntimeError(f"there is no module for the device type {kind!r}")
+    return modules[kind]
+
+
+def _assert(condition: _Any, message: _Any) -> None:
+    """Raises AssertionError with a message unless a condition, or tensor, is true.
+
+    Example::
+
+        >>> facula._assert(facula.tensor(True), "fine")
+    """
+    if type(condition) is not Tensor and overrides.has_torch_function((condition,)):
+        overrides.handle_torch_function(_assert, (condition,), condition, message)
+        return
+    if not condition:
+        raise AssertionError(message)
 
 
 def is_complex(input: Tensor) -> _Any:
@@ -282,17 +415,22 @@ def set_default_device(device: _Any) -> None:
 
 
 def typename(obj: _Any) -> str:
-    """The full name of an object's type.
+    """The full name of a tensor's, a type's or another object's type.
 
     Example::
 
         >>> facula.typename(facula.ones(1))
         'facula.FloatTensor'
+        >>> facula.typename(3)
+        'int'
     """
     if isinstance(obj, Tensor):
         return obj.type()
-    kind = type(obj)
-    return f"{kind.__module__}.{kind.__qualname__}"
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(named, "__module__", None)
+    if module in (None, "", "builtins"):
+        return named.__qualname__
+    return f"{module}.{named.__qualname__}"
 
 
 def compiled_with_cxx11_abi() -> _Any:
@@ -321,6 +459,11 @@ _LAZY = {
     "fft",
     "signal",
     "nn",
+    "serialization",
+    "storage",
+    "cpu",
+    "version",
+    "__config__",
     "optim",
     "cuda",
     "masked",
@@ -329,13 +472,34 @@ _LAZY = {
 }
 
 
+# Names whose modules are imported when they are first used.
+_LAZY_NAMES = {
+    "load": "serialization",
+    "save": "serialization",
+    "TypedStorage": "storage",
+    "set_default_tensor_type": "_legacy_types",
+    "tensortype": "_legacy_types",
+}
+
+
 def __getattr__(name: str) -> _Any:
     if name.endswith("Tensor"):
-        from facula import _legacy_types
+        from facula._legacy_types import find
 
-        if name in _legacy_types.names():
-            value = _namespace[name] = _legacy_types.make(name)
+        value = find(name)
+        if value is not None:
             return value
+    if name.endswith("Storage"):
+        from facula.storage import NAMED
+
+        if name in NAMED:
+            return NAMED[name]
+    if name in _LAZY_NAMES:
+        import importlib
+
+        value = getattr(importlib.import_module(f"facula.{_LAZY_NAMES[name]}"), name)
+        _namespace[name] = value
+        return value
     if name in _LAZY:
         import importlib
         import importlib.util

@@ -9,7 +9,9 @@ from facula import func as func
 from facula import linalg as linalg
 from facula import overrides as overrides
 from facula import random as random
+from facula import serialization as serialization
 from facula import signal as signal
+from facula import storage as storage
 from facula import utils as utils
 from facula._C import Generator as Generator
 from facula._C import Size as Size
@@ -28,6 +30,31 @@ from facula._lowrank import lobpcg as lobpcg
 from facula._lowrank import pca_lowrank as pca_lowrank
 from facula._lowrank import svd_lowrank as svd_lowrank
 from facula._op_functions import *
+from facula._settings import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+)
+from facula._settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from facula._settings import get_float32_matmul_precision as get_float32_matmul_precision
+from facula._settings import get_num_interop_threads as get_num_interop_threads
+from facula._settings import (
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+)
+from facula._settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from facula._settings import set_float32_matmul_precision as set_float32_matmul_precision
+from facula._settings import set_flush_denormal as set_flush_denormal
+from facula._settings import set_num_interop_threads as set_num_interop_threads
+from facula._settings import use_deterministic_algorithms as use_deterministic_algorithms
+from facula._symbolic import SymBool as SymBool
+from facula._symbolic import SymFloat as SymFloat
+from facula._symbolic import SymInt as SymInt
+from facula._symbolic import sym_float as sym_float
+from facula._symbolic import sym_int as sym_int
+from facula._symbolic import sym_ite as sym_ite
+from facula._symbolic import sym_max as sym_max
+from facula._symbolic import sym_min as sym_min
+from facula._symbolic import sym_not as sym_not
+from facula._symbolic import sym_sqrt as sym_sqrt
+from facula._symbolic import sym_sum as sym_sum
 from facula._tensor_str import set_printoptions as set_printoptions
 from facula._type_info import finfo as finfo
 from facula._type_info import iinfo as iinfo
@@ -55,6 +82,9 @@ from facula.random import initial_seed as initial_seed
 from facula.random import manual_seed as manual_seed
 from facula.random import seed as seed
 from facula.random import set_rng_state as set_rng_state
+from facula.serialization import load as load
+from facula.serialization import save as save
+from facula.storage import TypedStorage as TypedStorage
 
 __version__: str
 uint8: dtype
@@ -92,6 +122,13 @@ contiguous_format: memory_format
 preserve_format: memory_format
 channels_last: memory_format
 channels_last_3d: memory_format
+legacy_contiguous_format: memory_format
+sparse_coo: layout
+sparse_csr: layout
+sparse_csc: layout
+sparse_bsr: layout
+sparse_bsc: layout
+jagged: layout
 default_generator: Generator
 
 def tensor(
@@ -106,7 +143,11 @@ def asarray(obj: Any, **kwargs: Any) -> Tensor: ...
 def from_numpy(ndarray: Any) -> Tensor: ...
 def frombuffer(buffer: Any, *, dtype: dtype, **kwargs: Any) -> Tensor: ...
 def from_dlpack(ext_tensor: Any, **kwargs: Any) -> Tensor: ...
+def from_file(
+    filename: str, shared: Any = None, size: Any = 0, *, dtype: dtype | None = None, **kwargs: Any
+) -> Tensor: ...
 def is_tensor(obj: object) -> Any: ...
+def is_storage(obj: object) -> Any: ...
 def result_type(*args: Tensor | Number) -> dtype: ...
 def promote_types(a: dtype, b: dtype) -> dtype: ...
 def can_cast(from_: dtype, to: dtype) -> Any: ...

@@ -198,7 +198,7 @@ def _type(self, dtype=None, non_blocking=False):  # type: ignore[no-untyped-def]
 
     if dtype is None:
         return _legacy_types.name_of(self)
-    return self.to(_legacy_types.dtype_of(dtype))
+    return _legacy_types.convert(self, dtype)
 
 
 _method(_type, "type")
@@ -211,7 +211,9 @@ def type_as(self, other):  # type: ignore[no-untyped-def]
 
 
 @_method
-def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):  # type: ignore[no-untyped-def]
+def new_tensor(  # type: ignore[no-untyped-def]
+    self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
+):
     """A copy of ``data`` as a tensor with this tensor's dtype and device.
 
     Example::
@@ -219,8 +221,14 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):  # 
         >>> facula.ones(1).new_tensor([1, 2])
         tensor([1., 2.])
     """
+    if layout not in (None, _C.strided):
+        raise NotImplementedError(f"new_tensor(): layout {layout} is not supported")
     return _C.tensor(
-        data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+        data,
+        dtype=dtype or self.dtype,
+        device=device or self.device,
+        requires_grad=requires_grad,
+        pin_memory=pin_memory,
     )
 
 
@@ -357,6 +365,28 @@ def __rdiv__(self, other):  # type: ignore[no-untyped-def]
 
 
 @_method
+def storage(self):  # type: ignore[no-untyped-def]
+    """The memory under this tensor as numbers of its dtype; see ``untyped_storage``.
+
+    Example::
+
+        >>> facula.ones(2).storage().tolist()
+        [1.0, 1.0]
+    """
+    from facula.storage import TypedStorage
+
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
+@_method
+def storage_type(self):  # type: ignore[no-untyped-def]
+    """The class that stands for storages of this tensor's dtype."""
+    from facula.storage import NAME_OF_DTYPE, NAMED, TypedStorage
+
+    return NAMED[NAME_OF_DTYPE[self.dtype]] if self.dtype in NAME_OF_DTYPE else TypedStorage
+
+
+@_method
 def is_same_size(self, other):  # type: ignore[no-untyped-def]
     """True when the shapes are equal."""
     return self.shape == other.shape
@@ -378,14 +408,112 @@ def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):  # type: ign
 
 @_method
 def share_memory_(self):  # type: ignore[no-untyped-def]
-    """Returns the tensor: host memory of this process."""
+    """Moves the memory to where processes that are forked from now on see and write it, too.
+
+    Example::
+
+        >>> facula.ones(2).share_memory_().is_shared()
+        True
+    """
+    self.untyped_storage().share_memory_()
     return self
 
 
 @_method
-def is_pinned(self):  # type: ignore[no-untyped-def]
+def is_shared(self):  # type: ignore[no-untyped-def]
+    """True after ``share_memory_``, and on CUDA devices."""
+    return self.untyped_storage().is_shared()
+
+
+@_method
+def is_pinned(self, device=None):  # type: ignore[no-untyped-def]
     """True for page-locked host memory."""
     return False
+
+
+@_method
+def is_distributed(self):  # type: ignore[no-untyped-def]
+    """False: a tensor's memory is on one device."""
+    return False
+
+
+@_method
+def const_data_ptr(self):  # type: ignore[no-untyped-def]
+    """The address of the first element, for reading."""
+    return self.data_ptr()
+
+
+@_method
+def to_dense(self, dtype=None, *, masked_grad=True):  # type: ignore[no-untyped-def]
+    """The tensor itself, which is dense already, or a copy in another dtype.
+
+    Example::
+
+        >>> facula.eye(2).to_dense()
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+    return self if dtype is None else self.to(dtype)
+
+
+@_method
+def sparse_dim(self):  # type: ignore[no-untyped-def]
+    """0: no dimension is sparse."""
+    return 0
+
+
+@_method
+def dense_dim(self):  # type: ignore[no-untyped-def]
+    """The number of dimensions, which are all dense."""
+    return self.dim()
+
+
+@_method
+def dim_order(self, ambiguity_check=False):  # type: ignore[no-untyped-def]
+    """The dimensions in the order in which they lie in memory, the outermost first.
+
+    Args:
+        ambiguity_check: whether to raise when several orders describe the memory; a list of memory
+            formats names those that may.
+
+    Example::
+
+        >>> facula.ones(2, 3).t().dim_order()
+        (1, 0)
+    """
+    order = list(range(self.dim()))
+    for i in range(1, len(order)):
+        for j in range(i, 0, -1):  # a dimension without steps stays where it is
+            outer, inner = self.stride(order[j - 1]), self.stride(order[j])
+            if not outer or not inner or outer >= inner:
+                break
+            order[j - 1], order[j] = order[j], order[j - 1]
+    if ambiguity_check is not False and ambiguity_check is not True:
+        for format in ambiguity_check:
+            if not isinstance(format, _C.memory_format):
+                raise TypeError(
+                    "the ambiguity_check argument must be a bool or a list of memory formats"
+                )
+        matching = [f for f in ambiguity_check if self.is_contiguous(memory_format=f)]
+        ambiguous = len(matching) != 1
+    else:
+        steps = [self.stride(d) for d in range(self.dim())]
+        ambiguous = any(self.size(d) == 1 for d in order) or len(set(steps)) < len(steps)
+        ambiguous = ambiguous and ambiguity_check
+    if ambiguous:
+        raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one")
+    return tuple(order)
+
+
+@_method
+def module_load(self, other, assign=False):  # type: ignore[no-untyped-def]
+    """What replaces this parameter or buffer when a module loads ``other`` for it.
+
+    Args:
+        other: the tensor of the checkpoint.
+        assign: whether it is taken as it is instead of being copied into this one.
+    """
+    return other.detach() if assign else self.copy_(other).detach()
 
 
 @_method

@@ -159,3 +159,13 @@ def empty_cache() -> None:
     """Gives unused device memory back to the driver."""
     for d in range(device_count()):
         _C._cuda_empty_cache(d)
+
+
+def __getattr__(name: str) -> Any:
+    if name.endswith("Tensor"):
+        from facula._legacy_types import find
+
+        found = find(name, cuda=True)
+        if found is not None:
+            return found
+    raise AttributeError(f"module 'facula.cuda' has no attribute {name!r}")

@@ -5,6 +5,7 @@ Every device draws from one default generator on the host, so seeding it seeds e
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ __all__ = [
     "manual_seed",
     "seed",
     "set_rng_state",
+    "thread_safe_generator",
 ]
 
 default_generator: _C.Generator = _C._default_generator()
@@ -96,7 +98,11 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextmanager
 def fork_rng(
-    devices: Iterable[object] | None = None, enabled: bool = True, device_type: str = "cuda"
+    devices: Iterable[object] | None = None,
+    enabled: bool = True,
+    _caller: str = "fork_rng",
+    _devices_kw: str = "devices",
+    device_type: str | None = None,
 ) -> Iterator[None]:
     """Runs a block whose random numbers leave the default generator as it was before.
 
@@ -113,7 +119,7 @@ def fork_rng(
         >>> facula.rand(2)
         tensor([0.4963, 0.7682])
     """
-    del devices, device_type
+    del devices, device_type, _caller, _devices_kw
     if not enabled:
         yield
         return
@@ -122,3 +128,17 @@ def fork_rng(
         yield
     finally:
         set_rng_state(state)
+
+
+worker = threading.local()  # threads that load data set ``worker.generator``
+
+
+def thread_safe_generator() -> _C.Generator | None:
+    """The generator of this thread when it is a worker that loads data, else None.
+
+    Example::
+
+        >>> facula.random.thread_safe_generator() is None
+        True
+    """
+    return getattr(worker, "generator", None)

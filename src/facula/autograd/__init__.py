@@ -18,10 +18,16 @@ from facula.autograd import functional as functional
 from facula.autograd import graph as graph
 from facula.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from facula.autograd.function import Function, NestedIOFunction
-from facula.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from facula.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_multithreading_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from facula.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
-
-Variable = _C.Tensor
+from facula.autograd.variable import Variable
 
 __all__ = [
     "Function",
@@ -38,9 +44,11 @@ __all__ = [
     "gradcheck",
     "gradgradcheck",
     "inference_mode",
+    "is_multithreading_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 
@@ -247,3 +255,11 @@ class _Engine:
 
 
 _C.Tensor._execution_engine = _Engine()
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("profiler", "profiler_util"):
+        import importlib
+
+        return importlib.import_module(f"facula.autograd.{name}")
+    raise AttributeError(f"module 'facula.autograd' has no attribute {name!r}")

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from typing import Any
 
 from facula import _C
 
-__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "enable_grad",
+    "inference_mode",
+    "is_multithreading_enabled",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
 
 
 class _Mode:
@@ -194,3 +202,39 @@ class inference_mode(_Mode):
         grad, inference = self.before
         _C._set_grad_enabled(grad)
         _C._set_inference_mode(inference)
+
+
+class set_multithreading_enabled(_Mode):
+    """Whether backward passes may use several threads, at once or for a block.
+
+    Facula runs the passes of one call on the calling thread in any case, so that results do not
+    vary; the setting is kept for programs that read it back.
+
+    Example::
+
+        >>> with facula.autograd.set_multithreading_enabled(False):
+        ...     facula.autograd.is_multithreading_enabled()
+        False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self.before = is_multithreading_enabled()
+        _multithreading.enabled = self.mode
+
+    def __enter__(self) -> None:
+        _multithreading.enabled = self.mode
+
+    def __exit__(self, *exc: object) -> None:
+        _multithreading.enabled = self.before
+
+    def clone(self) -> set_multithreading_enabled:
+        return type(self)(self.mode)
+
+
+_multithreading = threading.local()
+
+
+def is_multithreading_enabled() -> bool:
+    """What :class:`set_multithreading_enabled` set."""
+    return getattr(_multithreading, "enabled", True)

@@ -13,6 +13,7 @@ __all__ = [
     "Node",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
+    "increment_version",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
@@ -43,6 +44,23 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
             "gradients"
         )
     return GradientEdge(*_C._gradient_edge(tensor))
+
+
+def increment_version(tensor: Any) -> None:
+    """Tells autograd that memory was written behind its back.
+
+    Args:
+        tensor: a tensor, or several of them.
+
+    Example::
+
+        >>> x = facula.ones(2)
+        >>> facula.autograd.graph.increment_version(x)
+        >>> x._version
+        1
+    """
+    for t in (tensor,) if isinstance(tensor, _C.Tensor) else tensor:
+        _C._increment_version(t)
 
 
 class saved_tensors_hooks:

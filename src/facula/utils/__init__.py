@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-_SUBMODULES = ("_pytree", "checkpoint")
+_SUBMODULES = ("_pytree", "checkpoint", "deterministic")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,0 +1,72 @@
+#include "op/profiler.h"
+
+#include <chrono>
+#include <mutex>
+
+#include "core/host_allocator.h"
+#include "op/def.h"
+
+namespace facula {
+
+std::atomic<bool> profiling{false};
+
+namespace {
+
+std::mutex mutex;
+std::vector<ProfileEvent> events;
+std::atomic<bool> wants_shapes{false};
+std::atomic<uint64_t> session{0};  // ranges that outlive their session are dropped
+
+uint64_t thread_number() {
+  static std::atomic<uint64_t> next{1};
+  thread_local const uint64_t mine = next.fetch_add(1);
+  return mine;
+}
+
+int64_t allocated() {
+  return int64_t(host_memory_stats().allocated_bytes);
+}
+
+}  // namespace
+
+int64_t profile_clock() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void start_profiling(bool shapes) {
+  std::lock_guard lock(mutex);
+  events.clear();
+  session.fetch_add(1);
+  wants_shapes.store(shapes);
+  profiling.store(true);
+}
+
+std::vector<ProfileEvent> stop_profiling() {
+  profiling.store(false);
+  std::lock_guard lock(mutex);
+  session.fetch_add(1);
+  return std::exchange(events, {});
+}
+
+ProfiledRange::ProfiledRange(std::string name)
+    : event_{std::move(name), 0, 0, thread_number(), allocated(), {}}, session_(session.load()) {
+  event_.start_ns = profile_clock();
+}
+
+ProfiledRange::ProfiledRange(const OpDef& op, const Value* args, bool in_place)
+    : ProfiledRange(std::string("aten::") + (in_place ? op.in_place_name : op.name)) {
+  if (!wants_shapes.load(std::memory_order_relaxed)) return;
+  for (int i = 0; i < op.arg_count; ++i)
+    event_.shapes.push_back(args[i].is_tensor() ? Dims(args[i].tensor().sizes()) : Dims());
+}
+
+ProfiledRange::~ProfiledRange() {
+  event_.end_ns = profile_clock();
+  event_.memory = allocated() - event_.memory;
+  std::lock_guard lock(mutex);
+  if (session_ == session.load()) events.push_back(std::move(event_));
+}
+
+}  // namespace facula

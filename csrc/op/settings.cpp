@@ -1,0 +1,7 @@
+#include "op/settings.h"
+
+namespace facula {
+
+Settings settings;
+
+}  // namespace facula

@@ -1,0 +1,15 @@
+// What a program sets once for all threads.
+#pragma once
+#include <atomic>
+
+namespace facula {
+
+struct Settings {
+  std::atomic<bool> deterministic{false};
+  std::atomic<bool> deterministic_warn_only{false};
+  // While deterministic: memory that nobody has written yet holds NaN (integers: their maximum).
+  std::atomic<bool> fill_uninitialized_memory{true};
+};
+extern Settings settings;
+
+}  // namespace facula

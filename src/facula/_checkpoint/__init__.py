@@ -1,0 +1,1 @@
+"""The parts of ``facula.serialization``: names, picklers, and the two file formats."""

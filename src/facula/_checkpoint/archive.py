@@ -1,0 +1,137 @@
+"""The zip archive of a checkpoint: uncompressed records under one folder, storages aligned."""
+
+from __future__ import annotations
+
+import mmap as _mmap
+import os
+import struct
+import zipfile
+import zlib
+from typing import Any
+
+from facula import _C
+from facula._checkpoint.stream import read_exactly, read_into
+from facula.storage import UntypedStorage
+
+ALIGNMENT = 64  # of storages in the file, so that they can be used in place
+
+
+def write_record(archive: zipfile.ZipFile, name: str, data: Any) -> None:
+    """Stores bytes at an aligned place; padding is an extra field of the entry's header."""
+    view = memoryview(data)
+    entry = zipfile.ZipInfo(name)
+    entry.file_size = view.nbytes
+    zip64 = view.nbytes * 1.05 > zipfile.ZIP64_LIMIT
+    begin = archive.start_dir + 30 + len(name.encode()) + (20 if zip64 else 0) + 4
+    padding = -begin % ALIGNMENT
+    entry.extra = struct.pack("<HH", 0x4246, padding) + b"Z" * padding
+    with archive.open(entry, "w", force_zip64=zip64) as record:
+        record.write(view)
+
+
+class Archive:
+    """A checkpoint that is open for reading.
+
+    Args:
+        file: the open file.
+        source: what messages call it.
+        map_shared: None reads storages; False and True map them into memory, where True writes
+            changes back to the file.
+    """
+
+    def __init__(self, file: Any, source: str, map_shared: bool | None = None) -> None:
+        self.file, self.source = file, source
+        try:
+            self.zip = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, struct.error, NotImplementedError) as error:
+            raise RuntimeError(
+                f"failed reading zip archive {source}: failed finding central directory "
+                f"({error}). The file is truncated or no checkpoint"
+            ) from error
+        names = [n.partition("/") for n in self.zip.namelist()]
+        if any(record == "constants.pkl" for _, _, record in names):
+            raise RuntimeError(
+                f"{source} is a TorchScript archive, which holds a program; save the model's "
+                "state_dict() instead"
+            )
+        folders = [folder for folder, _, record in names if record == "data.pkl"]
+        if not folders:
+            raise RuntimeError(
+                f"{source} is a zip archive but no checkpoint: it has no record data.pkl"
+            )
+        self.folder = folders[0]
+        file.seek(0, os.SEEK_END)
+        self.size = file.tell()
+        self.mapped: Any = None
+        if map_shared is not None:
+            with open(file.name, "r+b" if map_shared else "rb") as mapped:
+                access = _mmap.ACCESS_WRITE if map_shared else _mmap.ACCESS_COPY
+                self.mapped = _mmap.mmap(mapped.fileno(), 0, access=access)
+
+    def has(self, name: str) -> bool:
+        return f"{self.folder}/{name}" in self.zip.NameToInfo
+
+    def entry(self, name: str) -> zipfile.ZipInfo:
+        try:
+            found = self.zip.getinfo(f"{self.folder}/{name}")
+        except KeyError:
+            raise RuntimeError(
+                f"{self.source} is not complete: the record {name} is missing"
+            ) from None
+        # A deflated byte stands for at most 1032 bytes; what claims more is made to exhaust memory.
+        stored = found.compress_type == zipfile.ZIP_STORED
+        if found.file_size > (found.compress_size if stored else 1032 * found.compress_size + 64):
+            raise RuntimeError(f"{self.source} is corrupt: the record {name} has a wrong size")
+        if found.header_offset + found.compress_size > self.size:
+            raise RuntimeError(f"{self.source} is truncated: the record {name} is not complete")
+        return found
+
+    def read(self, name: str) -> bytes:
+        entry = self.entry(name)
+        try:
+            return self.zip.read(entry)
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+            raise RuntimeError(
+                f"{self.source} is corrupt: the record {name} cannot be read ({error})"
+            ) from error
+
+    def byte_order(self) -> str | None:
+        """ "little" or "big", or None when the file does not say."""
+        if not self.has("byteorder"):
+            return None
+        order = self.read("byteorder").decode("ascii", "replace")
+        if order not in ("little", "big"):
+            raise ValueError(f"Unknown endianness type in {self.source}: {order!r}")
+        return order
+
+    def storage(self, name: str, nbytes: int) -> UntypedStorage:
+        entry = self.entry(name)
+        if entry.file_size != nbytes:
+            raise RuntimeError(
+                f"{self.source} is corrupt: the record {name} has {entry.file_size} bytes, but the "
+                f"storage has {nbytes}"
+            )
+        stored = entry.compress_type == zipfile.ZIP_STORED and not entry.flag_bits & 1
+        begin = self.data_offset(entry) if stored else 0
+        if self.mapped is not None and stored and nbytes and begin % 16 == 0:
+            region = memoryview(self.mapped)[begin : begin + nbytes]
+            return _C._frombuffer(region, _C.uint8).untyped_storage()
+        storage = UntypedStorage(nbytes)
+        if stored:
+            self.file.seek(begin)
+            read_into(self.file, storage, self.source)
+            if zlib.crc32(memoryview(storage)) != entry.CRC:
+                raise RuntimeError(f"{self.source} is corrupt: wrong checksum of the record {name}")
+        elif nbytes:
+            memoryview(storage)[:] = self.read(name)
+        return storage
+
+    def data_offset(self, entry: zipfile.ZipInfo) -> int:
+        """Where an entry's bytes begin: after its header, whose lengths stand only there."""
+        self.file.seek(entry.header_offset)
+        header = read_exactly(self.file, 30, self.source)
+        name_length, extra_length = struct.unpack_from("<HH", header, 26)
+        begin = entry.header_offset + 30 + name_length + extra_length
+        if header[:4] != b"PK\x03\x04" or begin + entry.compress_size > self.size:
+            raise RuntimeError(f"{self.source} is corrupt: bad header of {entry.filename}")
+        return begin

@@ -1,0 +1,194 @@
+"""What checkpoints call to make tensors; the names that PyTorch writes are in ``names``.
+
+Checkpoints come from anywhere, so every number is checked against the memory that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from facula import _C
+from facula.storage import TypedStorage, UntypedStorage
+
+_ops = _C._operators
+
+
+def _bytes_needed(
+    offset: Any, size: Sequence[Any], stride: Sequence[Any], item_size: int
+) -> int | None:
+    """Bytes up to the end of the last element, 0 without elements, None for nonsense."""
+    numbers = (offset, *size, *stride)
+    if len(size) != len(stride) or not all(type(n) is int and n >= 0 for n in numbers):
+        return None
+    if 0 in size:
+        return 0
+    last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    return (last + 1) * item_size
+
+
+def _on_storage(
+    storage: UntypedStorage, dtype: Any, offset: Any, size: Any, stride: Any
+) -> _C.Tensor:
+    if not isinstance(size, (tuple, list)) or not isinstance(stride, (tuple, list)):
+        raise RuntimeError(
+            f"corrupt checkpoint: a tensor's size and stride must be tuples, got {size!r:.100} "
+            f"and {stride!r:.100}"
+        )
+    needed = _bytes_needed(offset, size, stride, dtype.itemsize)
+    if needed is None or needed > storage.nbytes():
+        raise RuntimeError(
+            f"corrupt checkpoint: a {dtype} tensor of size {tuple(size)!r:.200}, stride "
+            f"{tuple(stride)!r:.200} and offset {offset!r:.50} does not fit into its storage of "
+            f"{storage.nbytes()} bytes"
+        )
+    if needed == 0:
+        offset = 0 if offset * dtype.itemsize > storage.nbytes() else offset
+    empty = _ops["empty"](0, dtype=dtype, device=storage.device)
+    return empty.set_(storage, offset, tuple(size), tuple(stride))
+
+
+def _finish(t: _C.Tensor, requires_grad: Any, metadata: Any) -> _C.Tensor:
+    for bit in metadata or ():
+        if bit not in ("conj", "neg"):
+            raise NotImplementedError(f"checkpoint: the tensor has the unknown property {bit!r}")
+    if metadata and metadata.get("conj"):
+        t = t.conj()
+    if metadata and metadata.get("neg"):
+        t = -t
+    return t.requires_grad_() if requires_grad else t
+
+
+def tensor(storage: TypedStorage, storage_offset: int, size: Any, stride: Any) -> _C.Tensor:
+    """PyTorch's oldest form."""
+    return tensor_v2(storage, storage_offset, size, stride, False)
+
+
+def tensor_v2(
+    storage: TypedStorage,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any = None,
+    metadata: Any = None,
+) -> _C.Tensor:
+    """A view of a storage whose type tells the dtype. Hooks are not restored."""
+    _expect(storage, TypedStorage)
+    t = _on_storage(storage.untyped(), storage.dtype, storage_offset, size, stride)
+    return _finish(t, requires_grad, metadata)
+
+
+def tensor_v3(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> _C.Tensor:
+    """A view of a storage in a dtype of its own."""
+    _expect(storage, (TypedStorage, UntypedStorage))
+    _expect(dtype, _C.dtype)
+    untyped = storage.untyped() if isinstance(storage, TypedStorage) else storage
+    return _finish(
+        _on_storage(untyped, dtype, storage_offset, size, stride), requires_grad, metadata
+    )
+
+
+def _expect(value: Any, kind: Any) -> None:
+    if not isinstance(value, kind):
+        names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+        raise RuntimeError(f"corrupt checkpoint: expected {names}, found {type(value).__name__}")
+
+
+def parameter(data: _C.Tensor, requires_grad: bool, backward_hooks: Any = None) -> _C.Tensor:
+    """A parameter of a module."""
+    from facula.nn.parameter import Parameter
+
+    _expect(data, _C.Tensor)
+    return Parameter(data, bool(requires_grad))
+
+
+def parameter_with_state(
+    data: _C.Tensor, requires_grad: bool, backward_hooks: Any, state: Any
+) -> _C.Tensor:
+    """A parameter with attributes of its own."""
+    return set_state(parameter(data, requires_grad), state)
+
+
+def from_type_v2(func: Callable[..., Any], new_type: type, args: Any, state: Any) -> _C.Tensor:
+    """A tensor of a subclass, or one with attributes."""
+    t = func(*args)
+    _expect(t, _C.Tensor)
+    if type(t) is not new_type:
+        t = t.as_subclass(new_type)
+    if hasattr(new_type, "__setstate__"):
+        t.__setstate__(state)
+        return t
+    return set_state(t, state)
+
+
+def from_type(func: Callable[..., Any], new_type: type, args: Any, attributes: Any) -> _C.Tensor:
+    """What PyTorch wrote before ``from_type_v2``."""
+    return from_type_v2(func, new_type, args, attributes)
+
+
+def set_state(instance: Any, state: Any) -> Any:
+    """Gives an object the attributes that were saved: a dict, or a dict and the slots."""
+    slots = None
+    if isinstance(state, tuple):
+        if len(state) != 2:
+            raise RuntimeError(f"corrupt checkpoint: a state of {len(state)} parts")
+        state, slots = state
+    if state:
+        _expect(state, dict)
+        instance.__dict__.update({str(k): v for k, v in state.items()})
+    for name, value in (slots or {}).items():
+        setattr(instance, name, value)
+    return instance
+
+
+def meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> _C.Tensor:
+    """A tensor without memory."""
+    _expect(dtype, _C.dtype)
+    if _bytes_needed(0, tuple(size), tuple(stride), 1) is None:
+        raise RuntimeError(f"corrupt checkpoint: size {size!r:.100} with stride {stride!r:.100}")
+    return _ops["empty_strided"](
+        tuple(size), tuple(stride), dtype=dtype, device="meta", requires_grad=bool(requires_grad)
+    )
+
+
+def device_tensor_from_cpu_tensor(
+    data: _C.Tensor, dtype: Any, device: Any, requires_grad: bool
+) -> _C.Tensor:
+    """A tensor of a device whose memory was saved as a tensor of the host."""
+    _expect(data, _C.Tensor)
+    return _finish(data.to(dtype=dtype, device=device), requires_grad, None)
+
+
+def device_tensor_from_numpy(data: Any, dtype: Any, device: Any, requires_grad: bool) -> _C.Tensor:
+    """A tensor of a device whose memory was saved as an array."""
+    return device_tensor_from_cpu_tensor(_C._from_numpy(data), dtype, device, requires_grad)
+
+
+def layout(name: str) -> Any:
+    """The layout with PyTorch's name."""
+    found = getattr(_C, str(name).rpartition(".")[2], None)
+    _expect(found, _C.layout)
+    return found
+
+
+def _unsupported(kind: str) -> Callable[..., Any]:
+    def rebuild(*args: Any) -> Any:
+        raise NotImplementedError(f"the checkpoint holds {kind}, which Facula does not have")
+
+    return rebuild
+
+
+sparse_tensor = _unsupported("a sparse tensor")
+quantized_tensor = _unsupported("a quantized tensor")
+nested_tensor = _unsupported("a nested tensor")
+wrapper_subclass = _unsupported("a wrapper tensor without memory of its own")

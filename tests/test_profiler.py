@@ -1,0 +1,143 @@
+"""The recorder of operator calls: names, nesting, shapes, memory, tables, traces."""
+
+import json
+import threading
+
+import pytest
+from package_under_test import F
+
+profiler = F.autograd.profiler
+
+
+def names(events):
+    return [e.name for e in events]
+
+
+def test_operators_are_recorded_in_order_with_their_parts():
+    a, b = F.ones(4, 4), F.ones(4, 4)
+    with profiler.profile() as p:
+        a + b
+        a.add_(b)
+        F.outer(a[0], b[0])
+    top = [e for e in p.function_events if e.cpu_parent is None]
+    assert names(top) == ["aten::add", "aten::add_", "aten::select", "aten::select", "aten::outer"]
+    outer = top[-1]
+    assert outer.cpu_children and all(c.cpu_parent is outer for c in outer.cpu_children)
+    for event in p.function_events:
+        assert 0 <= event.self_cpu_time_total <= event.cpu_time_total
+        assert event.time_range.start <= event.time_range.end
+
+
+def test_nothing_is_recorded_outside_of_the_block_or_when_disabled():
+    with profiler.profile() as p:
+        pass
+    F.ones(3)
+    assert p.function_events == []
+    with profiler.profile(enabled=False) as p:
+        F.ones(3)
+    with pytest.raises(RuntimeError, match="finish"):
+        p.table()
+
+
+def test_blocks_have_names():
+    @profiler.record_function("decorated")
+    def work(x):
+        return x * 2
+
+    x = F.ones(2)
+    with profiler.profile() as p, profiler.record_function("block", "details"):
+        work(x)
+    assert names(p.function_events) == ["block", "decorated", "aten::mul"]
+    inner = p.function_events[2]
+    assert names([inner.cpu_parent, inner.cpu_parent.cpu_parent]) == ["decorated", "block"]
+    with profiler.record_function("outside of any profile"):
+        assert work(x).tolist() == [2, 2]
+
+
+def test_backward_passes_are_recorded_by_node():
+    x = F.ones(3, requires_grad=True)
+    y = (x * 2).sum()
+    with profiler.profile() as p:
+        y.backward()
+    found = names(p.function_events)
+    assert "autograd::engine::evaluate_function: MulBackward0" in found
+    assert "autograd::engine::evaluate_function: SumBackward0" in found
+
+
+def test_shapes_and_memory():
+    x = F.ones(2, 3)
+    with profiler.profile(record_shapes=True, profile_memory=True) as p:
+        kept = x + F.ones(3)
+    add = p.function_events[-1]
+    assert add.name == "aten::add" and add.input_shapes[:2] == ((2, 3), (3,))
+    assert add.cpu_memory_usage >= kept.nbytes
+    assert "CPU Mem" in p.table() and "Input Shapes" in p.table()
+
+
+def test_errors_end_their_events():
+    with profiler.profile() as p, pytest.raises(RuntimeError):
+        F.ones(2) + F.ones(3)
+    assert names(p.function_events)[-1] == "aten::add"
+
+
+def test_averages_and_tables():
+    x = F.ones(2)
+    with profiler.profile() as p:
+        for _ in range(3):
+            x + 1
+        x * 2
+    averages = p.key_averages()
+    counts = {e.key: e.count for e in averages}
+    assert counts == {"aten::add": 3, "aten::mul": 1}
+    total = p.total_average()
+    assert total.count == 4
+    assert total.self_cpu_time_total == pytest.approx(p.self_cpu_time_total)
+    lines = averages.table(sort_by="count", header="what ran").splitlines()
+    assert lines[0] == "what ran"
+    assert lines[2].split()[0] == "Name" and "# of Calls" in lines[2]
+    assert lines[4].split()[0] == "aten::add" and lines[4].split()[-1] == "3"
+    assert len(averages.table(row_limit=1).splitlines()) == 6
+    assert str(p) == p.table()
+    assert "unfinished" in repr(profiler.profile())
+
+
+def test_averages_by_shape():
+    with profiler.profile(record_shapes=True) as p:
+        F.ones(2) + 1
+        F.ones(3) + 1
+    grouped = p.key_averages(group_by_input_shape=True)
+    assert sorted(e.input_shapes[0] for e in grouped if e.key == "aten::add") == [(2,), (3,)]
+
+
+def test_traces_for_browsers(tmp_path):
+    with profiler.profile() as p:
+        F.ones(2) + 1
+    path = tmp_path / "trace.json"
+    p.export_chrome_trace(str(path))
+    events = json.loads(path.read_text())
+    assert [e["name"] for e in events if e["name"] == "aten::add"] == ["aten::add"]
+    assert all(e["ph"] == "X" and e["dur"] >= 0 for e in events)
+
+
+def test_threads_are_told_apart():
+    def work():
+        F.ones(2) * 3
+
+    with profiler.profile() as p:
+        F.ones(2) + 1
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    found = {e.name: e.thread for e in p.function_events}
+    assert found["aten::add"] != found["aten::mul"]
+
+
+def test_profilers_do_not_nest_and_refuse_what_they_do_not_measure():
+    with profiler.profile() as p:
+        with pytest.raises(RuntimeError, match="nested"), profiler.profile():
+            pass
+        F.ones(2)
+    assert "aten::ones" in names(p.function_events)
+    for options in ({"use_device": "cuda"}, {"with_stack": True}, {"with_flops": True}):
+        with pytest.raises(NotImplementedError):
+            profiler.profile(**options)
