@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import references_special
 
 Array = np.ndarray
 
@@ -695,3 +696,6 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "repeat_interleave.each": lambda a, repeats, dim=None: np.repeat(a, repeats, axis=dim),
     "repeat_interleave.positions": lambda repeats: np.repeat(np.arange(repeats.size), repeats),
 }
+
+REFERENCES |= references_special.REFERENCES
+BY_ROW |= references_special.BY_ROW

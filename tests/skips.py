@@ -110,7 +110,6 @@ SKIPS: list[Skip] = [
         "PyTorch divides the result by the input, which gives NaN where that is infinite or NaN",
         "special values",
     ),
-    Skip("digamma", "second gradient", "float64", "polygamma is not in the table yet; it raises"),
     # ---- where Facula computes at once what PyTorch delays
     Skip("conj", "torch", _COMPLEX, "PyTorch returns a view with a conjugate bit"),
     Skip("conj_physical", "torch", _REAL, "PyTorch returns real tensors themselves, not a copy"),

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cpu/along_dim.h"
+#include "cpu/math_complex.h"
 
 namespace facula {
 namespace {
@@ -59,6 +60,8 @@ void cpu_logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out) {
         if (low == high && std::isinf(low)) return low;  // inf - inf would be NaN
         return high + std::log1p(std::exp(low - high));
       });
+    else if constexpr (is_complex_v<T>)
+      scan_lines<T>(in, dim, out, [](auto a, auto b) { return math::logaddexp(a, b); });
   });
 }
 

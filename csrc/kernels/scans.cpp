@@ -105,7 +105,7 @@ void cummin(const Tensor& self, int64_t dim, Rets& rets) {
 
 void logcumsumexp(const Tensor& self, int64_t dim, Rets& rets) {
   dim = wrap_dim(dim, self.dim());
-  if (!is_floating(self.dtype()))
+  if (category(self.dtype()) < Category::Floating)
     fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
          "'; convert the input to a floating-point dtype");
   Tensor& out = exact_result(rets, 0, self.sizes(), self.dtype(), self.device());
@@ -115,18 +115,20 @@ void logcumsumexp(const Tensor& self, int64_t dim, Rets& rets) {
   cpu_logcumsumexp(at_least_1d(in), dim, at_least_1d(out));
 }
 
-// sum over k >= i of grad[k] exp(x[i] - y[k]), kept in logarithms so that nothing overflows; the
-// positive and the negative gradients go separately.
+// sum over k >= i of grad[k] exp(x[i] - y[k]), kept in logarithms so that nothing overflows; real
+// gradients go separately, the positive and the negative ones.
 Tensor _logcumsumexp_grad(const Tensor& grad, const Tensor& self, int64_t dim,
                           const Tensor& result) {
   if (self.dim() == 0 || self.numel() == 0) return grad;
   const double lowest = -std::numeric_limits<double>::infinity();
   auto part = [&](const Tensor& positive, const Tensor& size) {
-    Tensor logs = op::where(positive, op::log(op::where(positive, size, 1)) - result, lowest);
+    Tensor logs =
+        op::where(positive, op::log(op::where(positive, size, 1)) - op::conj(result), lowest);
     Tensor sums = op::flip(op::logcumsumexp(op::flip(logs, Dims{dim}), dim), Dims{dim});
-    return op::exp(sums + self);
+    return op::exp(sums + op::conj(self));
   };
-  return part(op::gt(grad, 0), grad) - part(op::lt(grad, 0), -grad);
+  if (!self.is_complex()) return part(op::gt(grad, 0), grad) - part(op::lt(grad, 0), -grad);
+  return part(op::ne(grad, 0), grad);
 }
 
 }  // namespace facula::kernels

@@ -76,6 +76,7 @@ enum OpFlag : uint32_t {
   kOpOwnOut = 16,     // the kernel writes into a given destination itself
   kOpNoGrad = 32,     // results never require grad (comparisons, argmax)
   kOpMultiView = 64,  // several views of one base
+  kOpNumbers = 128,   // Python may call it with numbers alone: add(1, 2)
 };
 
 struct OpDef {

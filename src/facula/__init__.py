@@ -298,6 +298,7 @@ _LAZY = {
     "random",
     "functional",
     "linalg",
+    "special",
     "nn",
     "optim",
     "cuda",

@@ -7,6 +7,7 @@ from facula import cuda as cuda
 from facula import linalg as linalg
 from facula import overrides as overrides
 from facula import random as random
+from facula import special as special
 from facula import utils as utils
 from facula._C import Generator as Generator
 from facula._C import Size as Size
