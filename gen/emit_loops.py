@@ -49,7 +49,13 @@ def elementwise_loops(row: Row) -> str:
         f"[[maybe_unused]] {'bool' if a.name in masks else 'T'} {'abcde'[i]}"
         for i, a in enumerate(operands)
     )
-    kinds = {"Scalar": "T", "float": "double", "int": "int64_t", "bool": "bool"}
+    kinds = {
+        "Scalar": "T",
+        "float": "double",
+        "float?": "double",  # None arrives as NaN
+        "int": "int64_t",
+        "bool": "bool",
+    }
     reads = "".join(
         f"  [[maybe_unused]] const {kinds[p.type]} {p.name} = param<{kinds[p.type]}>(params, {i});\n"
         for i, p in enumerate(params)
@@ -63,23 +69,28 @@ def elementwise_loops(row: Row) -> str:
 
     def function_of_operands(text: str, kind: str) -> str:
         cpp = to_cpp(parse_expression(text, f"formula of {row.name}"), call_prefix="math::")
-        return f"[=]({lambda_args}) -> {kind} {{ return {kind}({cpp}); }}"
+        # A long formula that stayed a call would not be vectorised.
+        return (
+            f"[=]({lambda_args}) __attribute__((always_inline)) -> {kind} "
+            f"{{ return {kind}({cpp}); }}"
+        )
 
     for k, ((text, fallback), letters) in enumerate(formula_groups(row).items()):
         fn = f"{name}_{k}"
-        run = f"run<{result}, {types}>(p, s, n, {function_of_operands(text, result)})"
+        run = f"run<{result}, {types}>(pointers, strides, count, {function_of_operands(text, result)})"
         if fallback:
             holds, other = (
                 function_of_operands(fallback[0], "bool"),
                 function_of_operands(fallback[1], result),
             )
             run = (
-                f"run_where<{result}, {types}>(p, s, n, {holds},\n    {function_of_operands(text, result)},"
+                f"run_where<{result}, {types}>(pointers, strides, count, {holds},\n"
+                f"    {function_of_operands(text, result)},"
                 f"\n    {other})"
             )
         out.append(
-            f"template <class T>\nstatic void {fn}(char* const* p, const int64_t* s, int64_t n, "
-            f"[[maybe_unused]] const void* params) {{\n{reads}  {run};\n}}\n"
+            f"template <class T>\nstatic void {fn}(char* const* pointers, const int64_t* strides, "
+            f"int64_t count, [[maybe_unused]] const void* params) {{\n{reads}  {run};\n}}\n"
         )
         for letter in letters:
             for d in DTYPE_GROUPS[letter]:

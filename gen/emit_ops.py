@@ -272,6 +272,8 @@ def flags(row: Row) -> str:
         and o.get("no_grad", True)
     ):
         f.append("kOpNoGrad")
+    if o.get("numbers") == "all":
+        f.append("kOpNumbers")
     return " | ".join(f) or "0"
 
 
@@ -290,7 +292,7 @@ def elementwise_record(row: Row) -> str:
     operands = [i for i, a in enumerate(args) if a.operand]
     masks = sum(1 << k for k, i in enumerate(operands) if args[i].name in o.get("masks", ()))
     params = [i for i, a in enumerate(args) if not a.operand]
-    kinds = {"Scalar": "Compute", "float": "Real", "int": "Int", "bool": "Bool"}
+    kinds = {"Scalar": "Compute", "float": "Real", "float?": "Real", "int": "Int", "bool": "Bool"}
     name = row.schema.cpp_name
     letters = "abcde"
     formulas = []
@@ -346,10 +348,10 @@ def reduce_record(row: Row) -> str:
 
 def accepts_number(row: Row, arg: Arg) -> bool:
     """Whether Python may pass a number for the tensor. ``exp(3)`` is a mistake more often than not."""
-    if not arg.operand or not row.is_elementwise:
-        return arg.operand
     numbers = row.family.options.get("numbers")
-    return arg.name != "self" if numbers is None else bool(numbers)
+    if not arg.operand or numbers is False:
+        return False
+    return not row.is_elementwise or arg.name != "self" or bool(numbers)
 
 
 DIM_NAMES = {"dim", "dims", "dim0", "dim1", "dim2", "dimension", "start_dim", "end_dim"}
@@ -603,8 +605,11 @@ def emit_registry(rows: list[Row]) -> str:
             if on
         ]
         for public in (r.python, *r.aliases):
+            # An alias in a namespace is a function only: special.expit of sigmoid.
+            dotted = "." in public and "." not in r.python
+            shown = [b for b in bits if not dotted or b in ("kPyFunction", "kPyOut")]
             entries.append(
-                f'    {{"{public}", &defs::{r.schema.cpp_name}, {" | ".join(bits) or "0"}}},'
+                f'    {{"{public}", &defs::{r.schema.cpp_name}, {" | ".join(shown) or "0"}}},'
             )
     return (
         '// Generated from ops/ by gen. Do not edit.\n#include "op/ops.h"\n#include "op/registry.h"\n\n'

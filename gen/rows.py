@@ -32,8 +32,9 @@ def elementwise(
     promote: Common, Float (integers become the default float) or First (the first operand's dtype).
     out: Compute, Bool or Real.
     masks: names of operands that are read as booleans and take no part in promotion.
-    numbers: True when Python may pass a number for ``self`` too, as in ``pow(2, x)``; False when it
-        may pass none at all. Left out, every operand but ``self`` may be one.
+    numbers: True when Python may pass a number for ``self`` too, as in ``pow(2, x)``; "all" when
+        every operand may be one, as in ``add(1, 2)``; False when none may. By default all but
+        ``self`` may.
     check: a function of ``csrc/op/operand_checks.h`` that refuses arguments.
     fallback: by dtype letter, a condition on ``a`` under which the formula holds and another formula
         for blocks of elements where it does not: ``{"f": ("angle_in_range(a)", "sin_full_range(a)")}``.
@@ -136,11 +137,12 @@ def op(
 
     schema: name, arguments with types and defaults, results; ``name.overload`` for overloads.
     f: the formula over a, b, c ... (operands) and parameter names; a dict by dtype letter
-       when it differs ("" is the rest).
+       when it differs ("" is the rest). None for a ``float?`` parameter arrives as NaN.
     grad: argument -> derivative, over ``grad``, arguments, results and operators; reducing to the
        argument's shape and dtype is done by the engine. Of several results, ``grad_<result>`` is
        zero where no gradient arrived, ``given_<result>`` is no tensor then.
     python: public dotted name ("" hides the row); method/function/inplace/out: which variants exist.
+    aliases: further public names; one with a dot is a function of that namespace.
     samples: name of a sample generator in tests/samples.py when the family's own does not fit.
     jvp: forward mode. "linear": the operator is linear in its differentiable arguments taken together
        (it is applied to the tangents); "each": linear in each of them (one tangent at a time, summed);

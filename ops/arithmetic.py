@@ -3,13 +3,13 @@
 from gen.reference import np
 from gen.rows import composite, elementwise, op
 
-op("add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise(numbers=True),
+op("add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise(numbers="all"),
    f=dict(b="a | (alpha & b)", **{"": "a + alpha * b"}),
    grad=dict(self="grad", other="_scale_back(grad, alpha)"),
    ref=lambda a, b: np.add(a, b),
    doc="Adds ``other``, scaled by ``alpha``, to ``self``, elementwise with broadcasting.",
    example=">>> facula.add(facula.tensor([1., 2.]), 10)\ntensor([11., 12.])")
-op("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc", numbers=True, check="no_bool_difference"),
+op("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc", numbers="all", check="no_bool_difference"),
    f="a - alpha * b", grad=dict(self="grad", other="_scale_back(-grad, alpha)"), ref=np.subtract,
    aliases=("subtract",),
    doc="Subtracts ``other``, scaled by ``alpha``, from ``self``.",
@@ -19,21 +19,21 @@ op("rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("
    ref=lambda a, b: np.subtract(b, a),
    doc="Computes ``other - alpha * self``.",
    example=">>> facula.rsub(facula.tensor([1, 2]), 10)\ntensor([9, 8])", inplace=False)
-op("mul(Tensor self, Tensor other) -> Tensor", elementwise(numbers=True),
+op("mul(Tensor self, Tensor other) -> Tensor", elementwise(numbers="all"),
    f=dict(b="a & b", **{"": "a * b"}),
    grad=dict(self="grad * conj(other)", other="grad * conj(self)"), ref=np.multiply,
    aliases=("multiply",),
    doc="Multiplies elementwise.", example=">>> facula.mul(facula.tensor([1, 2]), 3)\ntensor([3, 6])")
-op("div(Tensor self, Tensor other) -> Tensor", elementwise("fc", promote="Float", numbers=True), f="a / b",
+op("div(Tensor self, Tensor other) -> Tensor", elementwise("fc", promote="Float", numbers="all"), f="a / b",
    grad=dict(self="grad / conj(other)", other="-grad * conj(result / other)"), ref=np.true_divide,
    aliases=("divide", "true_divide"),
    doc="Divides elementwise; integers give the default floating-point type.",
    example=">>> facula.div(facula.tensor([1, 2]), 2)\ntensor([0.5000, 1.0000])")
-op("div.mode(Operand self, Operand other, *, str? rounding_mode) -> Tensor", composite(),
+op("div.mode(Operand self, Operand other, *, str? rounding_mode) -> Tensor", composite(numbers="all"),
    aliases=("divide",), inplace=True,
    doc="Divides and rounds: ``rounding_mode`` is None, 'trunc' (towards zero) or 'floor'.",
    example=">>> facula.div(facula.tensor([-7, 7]), 2, rounding_mode='floor')\ntensor([-4,  3])")
-op("floor_divide(Tensor self, Tensor other) -> Tensor", elementwise("if", numbers=True, check="divisor_not_zero"), f="floor_divide(a, b)",
+op("floor_divide(Tensor self, Tensor other) -> Tensor", elementwise("if", numbers="all", check="divisor_not_zero"), f="floor_divide(a, b)",
    ref=np.floor_divide, doc="Divides and rounds down.",
    example=">>> facula.floor_divide(facula.tensor([-7, 7]), 2)\ntensor([-4,  3])")
 op("_div_floor(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero"),

@@ -12,9 +12,9 @@ def _unary(name, grad, ref, words, *, types="fc", f=None, shown, aliases=(), dom
 
 _unary("exp", "grad * conj(result)", np.exp, "e raised to each element.", shown="tensor([1.6487, 1.2840])")
 _unary("exp2", "grad * conj(result) * 0.6931471805599453", np.exp2, "2 raised to each element.",
-       shown="tensor([1.4142, 1.1892])")
+       aliases=("special.exp2",), shown="tensor([1.4142, 1.1892])")
 _unary("expm1", "grad * conj(result + 1)", np.expm1, "``exp(x) - 1``, precise near 0.",
-       shown="tensor([0.6487, 0.2840])")
+       aliases=("special.expm1",), shown="tensor([0.6487, 0.2840])")
 _unary("log", "grad / conj(self)", np.log, "The natural logarithm.", domain="positive",
        shown="tensor([-0.6931, -1.3863])")
 _unary("log2", "grad / conj(self * 0.6931471805599453)", np.log2, "The logarithm to base 2.",
@@ -22,7 +22,7 @@ _unary("log2", "grad / conj(self * 0.6931471805599453)", np.log2, "The logarithm
 _unary("log10", "grad / conj(self * 2.302585092994046)", np.log10, "The logarithm to base 10.",
        domain="positive", shown="tensor([-0.3010, -0.6021])")
 _unary("log1p", "grad / conj(self + 1)", np.log1p, "``log(1 + x)``, precise near 0.", domain="positive",
-       shown="tensor([0.4055, 0.2231])")
+       aliases=("special.log1p",), shown="tensor([0.4055, 0.2231])")
 _unary("sqrt", "grad / conj(result * 2)", np.sqrt, "The square root.", domain="positive",
        shown="tensor([0.7071, 0.5000])")
 _unary("rsqrt", "grad * conj(result * result * result * -0.5)", lambda x: 1 / np.sqrt(x),
@@ -53,21 +53,21 @@ _unary("acosh", "grad * conj(rsqrt(self - 1) * rsqrt(self + 1))", np.arccosh,
 _unary("atanh", "grad / conj(1 - self * self)", np.arctanh, "The inverse hyperbolic tangent.",
        aliases=("arctanh",), domain="unit", shown="tensor([0.5493, 0.2554])")
 _unary("sigmoid", "_sigmoid_grad(grad, result)", lambda x: 1 / (1 + np.exp(-x)),
-       "``1 / (1 + exp(-x))``.", shown="tensor([0.6225, 0.5622])")
+       "``1 / (1 + exp(-x))``.", aliases=("special.expit",), shown="tensor([0.6225, 0.5622])")
 _unary("erf", "grad * exp(-(self * self)) * 1.1283791670955126", "erf", "The error function.",
-       types="f", shown="tensor([0.5205, 0.2763])")
+       types="f", aliases=("special.erf",), shown="tensor([0.5205, 0.2763])")
 _unary("erfc", "grad * exp(-(self * self)) * -1.1283791670955126", "erfc",
        "1 minus the error function, precise for large arguments.", types="f",
-       shown="tensor([0.4795, 0.7237])")
+       aliases=("special.erfc",), shown="tensor([0.4795, 0.7237])")
 _unary("erfinv", "grad * exp(result * result) * 0.8862269254527579", "erfinv",
-       "The inverse of the error function.", types="f", domain="unit", shown="tensor([0.4769, 0.2253])")
+       "The inverse of the error function.", types="f", domain="unit",
+       aliases=("special.erfinv",), shown="tensor([0.4769, 0.2253])")
 _unary("lgamma", "grad * digamma(self)", "lgamma", "The logarithm of the gamma function.", types="f",
-       domain="positive", shown="tensor([0.5724, 1.2880])")
+       domain="positive", aliases=("special.gammaln",), shown="tensor([0.5724, 1.2880])")
 op("_reciprocal_or_zero(Tensor self) -> Tensor", elementwise("f"), f="0 if a == 0 else 1 / a",
    grad="-grad * result * result")
-op("_trigamma(Tensor self) -> Tensor", elementwise("f", promote="Float", no_grad=False), f="trigamma(a)")
 op("digamma(Tensor self) -> Tensor", elementwise("f", promote="Float"), f="digamma(a)", ref="digamma",
-   grad="grad * _trigamma(self)",
+   grad="grad * polygamma(1, self)", aliases=("special.digamma", "special.psi"),
    samples="positive", doc="The derivative of ``lgamma``.",
    example=">>> facula.digamma(facula.tensor([1.]))\ntensor([-0.5772])")
 
@@ -82,16 +82,17 @@ op("_sigmoid_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("fc
              result_in="conj(grad * conj(grad_out) * (1 - result_in * 2))"))
 
 
-def _rounding(name, ref, words, shown):
+def _rounding(name, ref, words, shown, aliases=()):
     op(f"{name}(Tensor self) -> Tensor", elementwise("if"), f=dict(i="a", f=f"{name}(a)"),
-       grad="grad * 0", ref=ref, doc=words,
+       grad="grad * 0", ref=ref, doc=words, aliases=aliases,
        example=f">>> facula.{name}(facula.tensor([-1.5000, 0.5000, 2.7000]))\n{shown}")
 
 
 _rounding("floor", np.floor, "Rounds down.", "tensor([-2.,  0.,  2.])")
 _rounding("ceil", np.ceil, "Rounds up.", "tensor([-1.,  1.,  3.])")
-_rounding("trunc", np.trunc, "Rounds towards zero.", "tensor([-1.,  0.,  2.])")
-_rounding("round", np.round, "Rounds to the nearest integer, halves to even.", "tensor([-2.,  0.,  3.])")
+_rounding("trunc", np.trunc, "Rounds towards zero.", "tensor([-1.,  0.,  2.])", ("fix",))
+_rounding("round", np.round, "Rounds to the nearest integer, halves to even.", "tensor([-2.,  0.,  3.])",
+          ("special.round",))
 op("frac(Tensor self) -> Tensor", elementwise("f"), f="frac(a)", grad="grad",
    ref=lambda a: a - np.trunc(a), doc="The fractional part, with the sign of the number.",
    example=">>> facula.frac(facula.tensor([-1.5, 2.25]))\ntensor([-0.5000,  0.2500])")
@@ -106,9 +107,9 @@ op("hypot(Tensor self, Tensor other) -> Tensor", elementwise("f", numbers=False)
    grad=dict(self="grad * self / result", other="grad * other / result"), ref=np.hypot,
    doc="``sqrt(self**2 + other**2)`` without overflow.",
    example=">>> facula.hypot(facula.tensor([3.]), facula.tensor([4.]))\ntensor([5.])")
-op("logaddexp(Tensor self, Tensor other) -> Tensor", elementwise("f"), f="logaddexp(a, b)",
-   grad=dict(self="grad * sigmoid(self - other)", other="grad * sigmoid(other - self)"),
-   ref=np.logaddexp, inplace=False,
+op("logaddexp(Tensor self, Tensor other) -> Tensor", elementwise("fc", numbers=False), f="logaddexp(a, b)",
+   grad=dict(self="grad * conj(sigmoid(self - other))", other="grad * conj(sigmoid(other - self))"),
+   ref="logaddexp", inplace=False,
    doc="``log(exp(self) + exp(other))`` without overflow.",
    example=">>> facula.logaddexp(facula.tensor([100.]), facula.tensor([100.]))\ntensor([100.6931])")
 op("copysign(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float"), f="copysign(a, b)",
@@ -118,7 +119,7 @@ op("copysign(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Fl
 op("xlogy(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float", numbers=True), f="xlogy(a, b)",
    grad=dict(self="where(logical_and(eq(self, 0), le(other, 0)), 0, xlogy(grad, other))",
              other="grad * self / other"),
-   ref="xlogy", samples="positive_second", doc="``self * log(other)``, 0 where ``self`` is 0.",
+   ref="xlogy", samples="positive_second", aliases=("special.xlogy",), doc="``self * log(other)``, 0 where ``self`` is 0.",
    example=">>> facula.xlogy(facula.tensor([0., 2.]), facula.tensor([0., 1.]))\ntensor([0., 0.])")
 op("conj_physical(Tensor self) -> Tensor", composite(), samples="unary", ref=np.conj,
    doc="The complex conjugate, computed at once; real tensors are returned as they are.",

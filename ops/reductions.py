@@ -113,15 +113,16 @@ op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel(o
    doc="Running sums along a dimension.",
    example=">>> facula.cumsum(facula.tensor([1, 2, 3]), 0)\ntensor([1, 3, 6])")
 op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", composite(),
-   samples="floating_dims", doc="``log(sum(exp(self)))`` without overflow.",
+   samples="floating_dims", aliases=("special.logsumexp",),
+   doc="``log(sum(exp(self)))`` without overflow.",
    example=">>> facula.logsumexp(facula.tensor([100., 100.]), 0)\ntensor(100.6931)")
 op("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", composite(), out=False, samples="floating_dim_only",
    doc="How many elements are not zero.",
    example=">>> facula.count_nonzero(facula.tensor([0, 1, 2]))\ntensor(2)")
-op("softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", composite(), samples="softmax",
+op("softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", composite(), samples="softmax", aliases=("special.softmax",),
    doc="Exponentials that sum to 1 along a dimension.",
    example=">>> facula.softmax(facula.tensor([0., 0.]), 0)\ntensor([0.5000, 0.5000])")
-op("log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", composite(), samples="softmax",
+op("log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", composite(), samples="softmax", aliases=("special.log_softmax",),
    doc="The logarithm of ``softmax``, computed without loss.",
    example=">>> facula.log_softmax(facula.tensor([0., 0.]), 0)\ntensor([-0.6931, -0.6931])")
 op("_softmax(Tensor self, int dim) -> Tensor", kernel(), batch="dims", grad="_softmax_grad(grad, result, dim)", node="SoftmaxBackward0")

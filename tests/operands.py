@@ -39,6 +39,7 @@ class Operand:
     strides: tuple[int, ...]  # in elements
     offset: int = 0
     role: str = "data"  # "index" and "mask" take no part in type promotion
+    constant: bool = False  # the operator refuses to differentiate by it
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -50,7 +51,7 @@ class Operand:
 
     @property
     def is_differentiable(self) -> bool:
-        return self.role == "data" and LETTER[self.dtype] in "fc"
+        return self.role == "data" and LETTER[self.dtype] in "fc" and not self.constant
 
     def _storage(self) -> np.ndarray:
         last = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
@@ -200,8 +201,15 @@ DOMAINS = {
     "positive": (0.2, 4.0),
     "unit": (-0.9, 0.9),
     "above_one": (1.1, 5.0),
+    "probability": (0.05, 0.95),
 }
-INTEGER_DOMAINS = {"real": (-9, 9), "positive": (1, 9), "unit": (-1, 1), "above_one": (1, 9)}
+INTEGER_DOMAINS = {
+    "real": (-9, 9),
+    "positive": (1, 9),
+    "unit": (-1, 1),
+    "above_one": (1, 9),
+    "probability": (0, 1),
+}
 
 
 class Source:

@@ -689,4 +689,6 @@ BY_ROW: dict[str, Callable[..., Any]] = {
 
 # Every file references_<area>.py beside this one brings the references of its rows.
 for _path in sorted(Path(__file__).parent.glob("references_*.py")):
-    BY_ROW |= importlib.import_module(_path.stem).BY_ROW
+    _module = importlib.import_module(_path.stem)
+    BY_ROW |= _module.BY_ROW
+    REFERENCES |= getattr(_module, "REFERENCES", {})

@@ -78,8 +78,8 @@ def elementwise_samples(row: Row, source: Source, second: str | None = None) -> 
         yield Sample("broadcast to zero size", operands([(0, 1), (1, 3)]))
         yield Sample("0-dim and more", operands([(2, 3), ()]))
         yield Sample("more and 0-dim", operands([(), (2, 3)]))
-        takes_numbers = row.family.options.get("numbers") is not False
-        if arguments[-1].operand and arguments[-1].name not in masks and takes_numbers:
+        takes_numbers = arguments[-1].operand and row.family.options.get("numbers") is not False
+        if takes_numbers and arguments[-1].name not in masks:
             yield Sample("number", (*operands([(2, 3)])[:-1], source.number()))
         yield from _mixed_dtypes(row, operands, masks)
     for argument in row.schema.args:
@@ -295,7 +295,23 @@ def sampled_dtypes(row: Row) -> list[str]:
 
 
 def all_samples(row: Row, dtype: str) -> list[Sample]:
-    return list(generator_of(row).make(row, Source(row_id(row), dtype)))
+    samples = list(generator_of(row).make(row, Source(row_id(row), dtype)))
+    refused = {n for n, text in row.grad.items() if text.startswith("_no_derivative")}
+    return [_with_constants(row, s, refused) for s in samples] if refused else samples
+
+
+def _with_constants(row: Row, sample: Sample, names: set[str]) -> Sample:
+    """The sample with the named arguments marked as not differentiable."""
+
+    def mark(name: str, value):
+        return (
+            replace(value, constant=True) if name in names and isinstance(value, Operand) else value
+        )
+
+    args = tuple(mark(a.name, v) for a, v in zip(row.schema.args, sample.args, strict=False))
+    return replace(
+        sample, args=args, kwargs={name: mark(name, v) for name, v in sample.kwargs.items()}
+    )
 
 
 def samples_of(row: Row, dtype: str, at_most: int = SHORT) -> list[Sample]:

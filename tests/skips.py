@@ -124,7 +124,6 @@ SKIPS: list[Skip] = [
     Skip("linalg_cholesky", "torch gradient", _COMPLEX, _REAL_DIAGONAL),
     Skip("linalg_cholesky_ex", "torch gradient", _COMPLEX, _REAL_DIAGONAL),
     Skip("cholesky", "torch gradient", _COMPLEX, _REAL_DIAGONAL),
-    Skip("digamma", "second gradient", "float64", "polygamma is not in the table yet; it raises"),
     # ---- where Facula computes at once what PyTorch delays
     Skip(
         "as_strided_scatter",

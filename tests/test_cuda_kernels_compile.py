@@ -98,7 +98,8 @@ def compile_kernel(
     library = nvrtc()
     assert library is not None
     definitions = "".join(f"#define {name} {value}\n" for name, value in macros.items())
-    source = definitions + f'#include "{file}"\n'
+    # The host defines it for formulas that need the texts behind it; here it must hold for all.
+    source = f'#define FACULA_SPECIAL\n{definitions}#include "{file}"\n'
     program = ctypes.c_void_p()
     created = library.nvrtcCreateProgram(
         ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None
@@ -349,7 +350,7 @@ def row_macros(row, dtype: str) -> dict[str, object] | None:
     if letter not in options["types"] or not text:
         return None
     operands = [a for a in row.schema.args if a.operand]
-    kinds = {"Scalar": "T", "float": "R", "int": "facula::int64", "bool": "bool"}
+    kinds = {"Scalar": "T", "float": "R", "float?": "R", "int": "facula::int64", "bool": "bool"}
     params = tuple((a.name, kinds[a.type]) for a in row.schema.args if not a.operand)
     masks = tuple(k for k, a in enumerate(operands) if a.name in options.get("masks", ()))
     result = {"Compute": "T", "Bool": "bool", "Real": "R"}[options["out"]]

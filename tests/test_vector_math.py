@@ -39,6 +39,7 @@ def evaluate(tmp_path_factory: pytest.TempPathFactory) -> Evaluate:
     program = folder / "check_vector_math"
     source = ROOT / "tests" / "cpp" / "check_vector_math.cpp"
     flags = ["-std=c++20", "-O2", "-fno-math-errno", "-fno-trapping-math", f"-I{ROOT / 'csrc'}"]
+    flags.append(f"-I{ROOT / 'src' / 'facula'}")
     command = [str(COMPILER), *flags, str(source), "-o", str(program), "-lm"]
     built = subprocess.run(command, capture_output=True, text=True)
     if built.returncode != 0 and "c++20" in built.stderr:

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cpu/along_dim.h"
+#include "cpu/math_complex.h"
 
 namespace facula {
 namespace {

@@ -193,6 +193,23 @@ FACULA_INLINE T frac(T x) {
   return x - trunc(x);
 }
 
+// To multiples of 1 / scale, or of scale itself; halves to even among the scaled numbers, which may
+// themselves be rounded.
+template <Real T>
+FACULA_INLINE T round_scaled(T x, T scale, bool multiples) {
+  const T scaled = multiples ? x / scale : x * scale;
+  const T rounded = round(scaled);
+  const T coarse = isinf(scale) ? x * T(0) : rounded * scale;
+  // NaN, infinities, and numbers without digits that far behind the point stay what they are.
+  const bool keep = !isfinite(multiples ? x : scaled);
+  return keep ? x : (multiples ? coarse : rounded / scale);
+}
+template <Real T>
+FACULA_INLINE T replace_nonfinite(T x, T for_nan, T for_posinf, T for_neginf) {
+  const T v = x == kInf<T> ? for_posinf : (x == -kInf<T> ? for_neginf : x);
+  return isnan(x) ? for_nan : v;
+}
+
 // ---- division -------------------------------------------------------------------------------
 
 // Integer quotients: x / 0 is 0 here (the operator raises before it comes to that) and the most
@@ -313,11 +330,15 @@ static inline T lcm(T a, T b) {
 
 // ---- floating-point format ------------------------------------------------------------------
 
-FACULA_INLINE float nextafter(float x, float y) {
-  return std::nextafter(x, y);
-}
-FACULA_INLINE double nextafter(double x, double y) {
-  return std::nextafter(x, y);
+// By the bits: their order is that of the magnitudes.
+template <Real T>
+FACULA_INLINE T nextafter(T x, T y) {
+  const BitsOf<T> bits = bits_of(x);
+  const bool grows = (x < y) == (x > T(0));
+  const T moved = std::bit_cast<T>(BitsOf<T>(grows ? bits + 1 : bits - 1));
+  const T first = copysign(std::numeric_limits<T>::denorm_min(), y);
+  const T v = x == T(0) ? first : moved;
+  return (isnan(x) | isnan(y)) ? x + y : (x == y ? y : v);
 }
 
 // x * 2^n for any n, rounded once (a result below the normal numbers may round twice).
@@ -330,6 +351,55 @@ FACULA_INLINE double ldexp(double x, int64_t n) {
   n = n < -2200 ? -2200 : (n > 2200 ? 2200 : n);
   const int64_t third = n / 3;
   return x * power_of_two(third) * power_of_two(third) * power_of_two(n - 2 * third);
+}
+
+// Mantissa in [1/2, 1) and exponent: x = mantissa * 2^exponent; 0, infinities and NaN have the
+// exponent 0 and are their own mantissa.
+template <Real T>
+struct MantissaExponent {
+  T mantissa, exponent;
+};
+FACULA_INLINE MantissaExponent<double> mantissa_exponent(double x) {
+  const double a = abs(x);
+  const bool tiny = a < 0x1p-1022, special = !((a > 0.0) & (a < kInf<double>));
+  const uint64_t u = bits_of(tiny ? x * 0x1p54 : x);
+  const double e = std::bit_cast<double>(((u >> 52) & 0x7ffu) | 0x4330000000000000ull) -
+                   4503599627370496.0 - (tiny ? 1076.0 : 1022.0);
+  const double m = std::bit_cast<double>((u & 0x800fffffffffffffull) | 0x3fe0000000000000ull);
+  return {special ? x : m, special ? 0.0 : e};
+}
+FACULA_INLINE MantissaExponent<float> mantissa_exponent(float x) {
+  const auto v = mantissa_exponent(double(x));  // every float is a normal double
+  return {float(v.mantissa), float(v.exponent)};
+}
+template <Real T>
+FACULA_INLINE T frexp_mantissa(T x) {
+  return mantissa_exponent(x).mantissa;
+}
+template <Real T>
+FACULA_INLINE T frexp_exponent(T x) {
+  return mantissa_exponent(x).exponent;
+}
+
+// The neighbour of x towards y among the floats with `digits` mantissa bits and no exponent below
+// `lowest`: those that a half-precision type holds, all of them floats.
+template <Real T>
+FACULA_INLINE T nextafter_coarse(T x, T y, int64_t digits, int64_t lowest) {
+  const double a = abs(double(x));
+  const uint64_t bits = bits_of(a);
+  const int64_t e = int64_t(bits >> 52) - 1023;
+  const bool grows = a == 0.0 ? true : (x < y) == (x > T(0));
+  // Below a power of two the steps are half as wide.
+  const bool at_edge = ((bits & 0xfffffffffffffull) == 0) & (e > lowest) & !grows;
+  const int64_t exponent = e < lowest ? lowest : e - int64_t(at_edge);
+  const double step = power_of_two(exponent - digits);
+  const double moved = grows ? a + step : a - step;
+  const bool negative = a == 0.0 ? y < T(0) : x < T(0);
+  // From infinity, the largest finite number: the exponent field says where it is.
+  const T v = T(negative ? -moved : moved);
+  const T largest = T((2.0 - power_of_two(-digits)) * power_of_two(1 - lowest));
+  const T w = a == kInf<double> ? copysign(largest, x) : v;
+  return (isnan(x) | isnan(y)) ? x + y : (x == y ? y : w);
 }
 
 template <Real T>

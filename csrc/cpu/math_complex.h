@@ -145,7 +145,15 @@ FACULA_INLINE Complex<T> expm1(Complex<T> z) {
 }
 template <Real T>
 FACULA_INLINE Complex<T> exp2(Complex<T> z) {
-  return exp(Complex<T>(z.re * T(0.6931471805599453), z.im * T(0.6931471805599453)));
+  const auto turned = exp(Complex<T>(T(0), z.im * T(0.6931471805599453)));
+  const T size = exp2(z.re);  // exact for whole exponents
+  const auto far = exp(Complex<T>(z.re * T(0.6931471805599453), z.im * T(0.6931471805599453)));
+  const bool usual = isfinite(z) & isfinite(size);
+  return {usual ? size * turned.re : far.re, usual ? size * turned.im : far.im};
+}
+template <Real T>
+FACULA_INLINE Complex<T> ldexp(Complex<T> z, Complex<T> n) {
+  return z * exp2(n);
 }
 
 template <Real T>
@@ -196,6 +204,22 @@ static inline Complex<T> pow(Complex<T> x, Complex<T> y) {
   return {T(r.re), T(r.im)};
 }
 
+template <Real T>
+FACULA_INLINE Complex<T> replace_nonfinite(Complex<T> z, T for_nan, T for_posinf, T for_neginf) {
+  return {replace_nonfinite(z.re, for_nan, for_posinf, for_neginf),
+          replace_nonfinite(z.im, for_nan, for_posinf, for_neginf)};
+}
+
+// log(e^a + e^b), from the one with the larger real part.
+template <Real T>
+static inline Complex<T> logaddexp(Complex<T> a, Complex<T> b) {
+  if (isnan(a) || isnan(b)) return {kNaN<T>, kNaN<T>};
+  const Complex<T> larger = a.re < b.re ? b : a, smaller = a.re < b.re ? a : b;
+  if (smaller.re == -kInf<T>) return larger;  // e^smaller is 0, whatever its angle
+  if (smaller.re == kInf<T>) return log(exp(a) + exp(b));
+  return larger + log1p(exp(smaller - larger));
+}
+
 // ---- through the C library ------------------------------------------------------------------
 
 namespace detail {
@@ -227,4 +251,15 @@ FACULA_COMPLEX_FROM_LIBC(acosh)
 FACULA_COMPLEX_FROM_LIBC(atanh)
 #undef FACULA_COMPLEX_FROM_LIBC
 
+template <Real T>
+static inline Complex<T> sinc(Complex<T> z) {
+  if (z.re == T(0) && z.im == T(0)) return {T(1), T(0)};
+  constexpr T pi = T(3.14159265358979323846);
+  const T whole = round(z.re);
+  const auto s = sin(Complex<T>((z.re - whole) * pi, z.im * pi));
+  return (T(2) * round(T(0.5) * whole) == whole ? s : -s) / (z * pi);
+}
+
 }  // namespace facula::math
+
+#include "_kernels/sinc_derivative.h"

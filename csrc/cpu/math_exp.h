@@ -303,6 +303,23 @@ FACULA_INLINE float pow(float x, float y) {
   return detail::pow_special(x, y, float(detail::exp_shifted(double(y) * l, 0)));
 }
 
+// x 2^n for any n, whole or not; a whole n only moves the exponent.
+FACULA_INLINE float ldexp(float x, float n) {
+  const double limited = detail::clamp(double(n), -600.0, 600.0);
+  const auto whole = round_to_count(limited);
+  const double rest = limited - whole.value;
+  const double y = rest == 0.0 ? double(x) : double(x) * exp2(rest);
+  const float v = float(y * power_of_two(whole.count));
+  return isinf(n) ? x * (n > 0.0f ? n : 0.0f) : v;
+}
+FACULA_INLINE double ldexp(double x, double n) {
+  const double limited = detail::clamp(n, -2200.0, 2200.0);
+  const auto whole = round_to_count(limited);
+  const double rest = limited - whole.value;
+  const double v = ldexp(rest == 0.0 ? x : x * exp2(rest), whole.count);
+  return isinf(n) ? x * (n > 0.0 ? n : 0.0) : v;
+}
+
 // ---- compositions of the above --------------------------------------------------------------
 
 template <Real T>
@@ -348,6 +365,20 @@ template <Real T>
 FACULA_INLINE T xlog1py(T x, T y) {
   const T r = x * log1p(y);
   return ((x == T(0)) & !isnan(y)) ? T(0) : r;
+}
+// log(x / (1 - x)); around 1/2 by what the quotient differs from 1. With `eps` not negative, x is
+// first limited to [eps, 1 - eps].
+template <Real T>
+FACULA_INLINE T logit(T x, T eps) {
+  const T low = eps, high = T(1) - eps;
+  const T limited = x < low ? low : (x > high ? high : x);
+  x = eps >= T(0) ? limited : x;
+  const bool near = abs(x - T(0.5)) < T(0.25);
+  const T less = T(1) - x;
+  const T q = (near ? (x - T(0.5)) + (x - T(0.5)) : x) / less;
+  const T u = near ? T(1) + q : q;
+  const T c = near ? (q - (u - T(1))) / u : T(0);
+  return detail::log_special(u, detail::log_finite(detail::split_positive(u), c));
 }
 template <Real T>
 FACULA_INLINE T entr(T x) {

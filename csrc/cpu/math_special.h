@@ -1,8 +1,15 @@
 // Error functions, gamma functions, Bessel functions and the activations built on them.
+//
+// Longer functions stand in _kernels/*.h, texts that the CPU and the CUDA kernels share; they use
+// what is defined up to here and FACULA_FUNCTION or, with branches and loops and therefore better
+// once per file, FACULA_LARGE_FUNCTION.
 #pragma once
 #include <math.h>
 
 #include "cpu/math_trig.h"
+
+#define FACULA_FUNCTION FACULA_INLINE
+#define FACULA_LARGE_FUNCTION [[maybe_unused]] static __attribute__((noinline))
 
 namespace facula::math {
 
@@ -17,21 +24,25 @@ FACULA_INLINE double erf_tail(double z) {
                     5.957176147748911e-11);
 }
 
-// erfc(a + a_lo) for a >= 0: e^(-a^2) P(t) / (1 + 2 a) with t = (a - 4) / (a + 4), a single smooth
-// function of t on the whole half-line (Shepherd and Laframboise 1981).
+// e^(a^2) erfc(a) for a >= 0: P(t) / (1 + 2 a) with t = (a - 4) / (a + 4), a single smooth function
+// of t on the whole half-line (Shepherd and Laframboise 1981).
+FACULA_INLINE double erfcx_positive(double a) {
+  const double t = 1.0 - 8.0 / (a + 4.0);
+  const double p = polynomial(
+      t, 1.2329951186255526, -0.1396211168405621, 0.015379652102610863, 0.06809705425465282,
+      -0.10103906603588023, 0.09373283499951279, -0.06633036582009304, 0.037167515521587896,
+      -0.016197733983091697, 0.005031970100429561, -0.0007577736999090731, -0.00019925727871342386,
+      0.00015062307766296716, -2.4397404357342915e-05, -1.1225067540071328e-05,
+      5.706023614968417e-06, 2.9797469153791186e-07, -8.204506930848534e-07, 7.11807235208486e-08,
+      1.0589109767163738e-07, -1.6382678283362324e-08, -1.2169358970109135e-08,
+      1.5757072700273918e-09, 9.005454970567924e-10);
+  return p * (0.5 / (0.5 + a));
+}
+// erfc(a + a_lo) for a >= 0
 FACULA_INLINE double erfc_positive(double a, double a_lo = 0.0) {
   a = a > 28.0 ? 28.0 : a;  // erfc is zero from 27.3
-  const double t = (a - 4.0) / (a + 4.0);
-  const double p = polynomial(
-      t, 1.2329951186255526, -0.13962111684056253, 0.015379652102619558, 0.06809705425469323,
-      -0.10103906603629459, 0.09373283499833023, -0.0663303658124095, 0.03716751553777026,
-      -0.01619773405599449, 0.005031969975753176, -0.0007577732973669146, -0.00019925668432389153,
-      0.00015062169704678355, -2.439924428312988e-05, -1.1222046316669005e-05,
-      5.709784760966506e-06, 2.9377854943443786e-07, -8.254699744871162e-07, 7.471952780500971e-08,
-      1.1005996198640057e-07, -1.799947545903142e-08, -1.4091982822555755e-08,
-      1.868487385473519e-09, 1.263782858042137e-09);
   const auto square = two_product(a, a);
-  return exp_sum(-square.hi, -(square.lo + 2.0 * a * a_lo)) * (p / (1.0 + 2.0 * a));
+  return exp_sum(-square.hi, -(square.lo + 2.0 * a * a_lo)) * erfcx_positive(a);
 }
 
 // The same for float, up to 0.9.
@@ -73,6 +84,17 @@ FACULA_INLINE float erfc(float x) {
   return float(erfc(double(x)));
 }
 
+// e^(x^2) erfc(x)
+FACULA_INLINE double erfcx(double x) {
+  const double a = abs(x), b = a > 30.0 ? 30.0 : a;  // e^(x^2) overflows from 26.7
+  const auto square = two_product(b, b);
+  const double right = detail::erfcx_positive(a);
+  return x < 0.0 ? 2.0 * detail::exp_sum(square.hi, square.lo) - right : right;
+}
+FACULA_INLINE float erfcx(float x) {
+  return float(erfcx(double(x)));
+}
+
 // The cumulative normal distribution, erfc(-x / sqrt(2)) / 2. Far in the tail the rounding of
 // x / sqrt(2) would cost many digits, so its second word comes along.
 FACULA_INLINE double ndtr(double x) {
@@ -88,9 +110,23 @@ FACULA_INLINE float ndtr(float x) {
   return float(ndtr(double(x)));
 }
 
-// Wichura's algorithm AS 241 (1988) for the normal quantile at (1 + y) / 2, over sqrt(2).
-FACULA_INLINE double erfinv(double y) {
-  const double a = abs(y), q = 0.5 * y;
+// The logarithm of ndtr, also where that is below all numbers.
+FACULA_INLINE double log_ndtr(double x) {
+  const double y = x * 0.7071067811865476;
+  const bool far = x < -1.0;
+  const double tail = far ? 0.5 * detail::erfcx_positive(-y) : ndtr(-x);
+  const double v = log1p(far ? tail - 1.0 : -tail);  // what tail - 1 loses, x^2 / 2 hides
+  return far ? v - 0.5 * x * x : v;
+}
+FACULA_INLINE float log_ndtr(float x) {
+  return float(log_ndtr(double(x)));
+}
+
+namespace detail {
+
+// Wichura's algorithm AS 241 (1988): the normal quantile at 1/2 + q, where `tail` is the distance
+// from 1/2 + q to the nearer of 0 and 1.
+FACULA_INLINE double normal_quantile(double q, double tail) {
   const double rc = 0.180625 - q * q;
   const double centre =
       q *
@@ -100,7 +136,7 @@ FACULA_INLINE double erfinv(double y) {
       polynomial(rc, 1.0, 4.2313330701600911252e+1, 6.8718700749205790830e+2,
                  5.3941960214247511077e+3, 2.1213794301586595867e+4, 3.9307895800092710610e+4,
                  2.8729085735721942674e+4, 5.2264952788528545610e+3);
-  const double r = sqrt(-log(0.5 * (1.0 - a)));
+  const double r = sqrt(-log(tail));
   const bool far = r > 5.0;
   const double u = far ? r - 5.0 : r - 1.6;
   const double tail_num = far ? polynomial(u, 6.65790464350110377720e0, 5.46378491116411436990e0,
@@ -119,12 +155,27 @@ FACULA_INLINE double erfinv(double y) {
                                            1.67638483018380384940e0, 6.89767334985100004550e-1,
                                            1.48103976427480074590e-1, 1.51986665636164571966e-2,
                                            5.47593808499534494600e-4, 1.05075007164441684324e-9);
-  const double v = a <= 0.85 ? centre : copysign(tail_num / tail_den, y);
-  const double result = v * 0.7071067811865476;
-  return a == 1.0 ? copysign(kInf<double>, y) : (a > 1.0 ? kNaN<double> : result);
+  return abs(q) <= 0.425 ? centre : copysign(tail_num / tail_den, q);
+}
+
+}  // namespace detail
+
+FACULA_INLINE double erfinv(double y) {
+  const double a = abs(y);
+  const double v = detail::normal_quantile(0.5 * y, 0.5 * (1.0 - a)) * 0.7071067811865476;
+  return a == 1.0 ? copysign(kInf<double>, y) : (a > 1.0 ? kNaN<double> : v);
 }
 FACULA_INLINE float erfinv(float y) {
   return float(erfinv(double(y)));
+}
+// The inverse of ndtr.
+FACULA_INLINE double ndtri(double p) {
+  const double v = detail::normal_quantile(p - 0.5, p < 0.5 ? p : 1.0 - p);
+  const double ends = p == 0.0 ? -kInf<double> : (p == 1.0 ? kInf<double> : v);
+  return (p < 0.0) | (p > 1.0) ? kNaN<double> : ends;
+}
+FACULA_INLINE float ndtri(float p) {
+  return float(ndtri(double(p)));
 }
 
 // ---- activations ----------------------------------------------------------------------------
@@ -154,80 +205,75 @@ static inline double lgamma(double x) {
   return std::lgamma(x);
 #endif
 }
-static inline float lgamma(float x) {
-  return float(lgamma(double(x)));
-}
-
-// The derivative of lgamma: recurrence up to 12, then the asymptotic series.
-static inline double digamma(double x) {
-  if (x == 0.0) return copysign(kInf<double>, -x);
-  double result = 0.0;
-  if (x < 0.0) {
-    const double whole = std::nearbyint(x);
-    if (x == whole) return kNaN<double>;  // a pole with both signs; also -inf
-    // psi(x) = psi(1 - x) - pi / tan(pi x); the period of the tangent keeps its argument small
-    result = -3.14159265358979323846 / std::tan(3.14159265358979323846 * (x - whole));
-    x = 1.0 - x;
-  }
-  while (x < 12.0) {
-    result -= 1.0 / x;
-    x += 1.0;
-  }
-  const double z = 1.0 / (x * x);
-  const double series = z * polynomial(z, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132,
-                                       -691.0 / 32760, 1.0 / 12, -3617.0 / 8160);
-  return result + (std::log(x) - 0.5 / x - (x < 1e17 ? series : 0.0));
-}
-static inline float digamma(float x) {
-  return float(digamma(double(x)));
-}
-
-// The derivative of digamma.
-static inline double trigamma(double x) {
-  double result = 0.0, sign = 1.0;
-  if (x < 0.5) {  // pi^2 / sin^2(pi x) - trigamma(1 - x)
-    const double s = std::sin(3.14159265358979323846 * (x - std::nearbyint(x)));
-    if (s == 0.0) return kInf<double>;
-    result = 9.8696044010893586188 / (s * s);
-    sign = -1.0;
-    x = 1.0 - x;
-  }
-  while (x < 12.0) {
-    result += sign / (x * x);
-    x += 1.0;
-  }
-  const double z = 1.0 / (x * x);
+// Without branches, and as exact in double as a float needs: eight steps of the recurrence where
+// x < 8, then Stirling's series; left of 0 the reflection.
+FACULA_INLINE float lgamma(float x) {
+  constexpr double pi = 3.14159265358979323846;
+  const double a = x;
+  const bool negative = a < 0.0;
+  const double y = negative ? 1.0 - a : a;
+  const bool small = y < 8.0;
+  const double u = y * (y + 7.0);
+  const double product = u * ((u + 6.0) * ((u + 10.0) * (u + 12.0)));  // y (y + 1) ... (y + 7)
+  const double w = small ? y + 8.0 : y;
+  const double inverse = 1.0 / w;
   const double series =
-      z * polynomial(z, 1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6);
-  return result + sign * ((1.0 + series) / x + 0.5 * z);
-}
-static inline float trigamma(float x) {
-  return float(trigamma(double(x)));
+      inverse * polynomial(inverse * inverse, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680);
+  const double s = abs(sin(pi * (a - round(a))));
+  const double right = (w - 0.5) * (log(w) - 1.0) + (0.41893853320467274 + series);
+  const double shifted = right - (small ? log(product) : 0.0);
+  const double left = (1.1447298858494002 - log(s)) - shifted;
+  const double v = negative ? left : shifted;
+  return isinf(x) ? kInf<float> : float(v);
 }
 
-// The modified Bessel function I0: its power series, all terms positive, or for large arguments
-// the asymptotic one.
-static inline double i0(double x) {
-  const double a = std::fabs(x);
-  double sum = 1.0, term = 1.0;
-  if (a < 20.0) {
-    const double z = 0.25 * a * a;
-    for (int k = 1; term > sum * 1e-17; ++k) {
-      term *= z / (double(k) * k);
-      sum += term;
-    }
-    return sum;
-  }
-  if (!(a < kInf<double>)) return a;
-  for (int k = 1; k < 40 && term > 1e-17; ++k) {
-    term *= (2.0 * k - 1) * (2.0 * k - 1) / (8.0 * k * a);
-    sum += term;
-  }
-  const double half = std::exp(0.5 * a);  // e^a overflows a little earlier than I0
-  return half * (sum / std::sqrt(6.283185307179586 * a)) * half;
+static inline double tgamma(double x) {
+  return std::tgamma(x);
 }
-static inline float i0(float x) {
+// For functions that are not vectorised anyway.
+static inline double scalar_pow(double x, double y) {
+  return std::pow(x, y);
+}
+
+}  // namespace facula::math
+
+#include "_kernels/bessel.h"
+#include "_kernels/gamma.h"
+#include "_kernels/orthogonal_polynomials.h"
+
+namespace facula::math {
+
+// Bessel functions at angles where sin and cos need their long way.
+template <Real T>
+FACULA_INLINE bool bessel_in_range(T x) {
+  return angle_in_range(double(x));
+}
+#define FACULA_BESSEL(name)                                     \
+  FACULA_INLINE float name(float x) {                           \
+    return float(name(double(x)));                              \
+  }                                                             \
+  template <Real T>                                             \
+  static inline T name##_full_range(T x) {                      \
+    const double a = std::fabs(double(x));                      \
+    return T(name##_from(double(x), std::sin(a), std::cos(a))); \
+  }
+FACULA_BESSEL(bessel_j0)
+FACULA_BESSEL(bessel_j1)
+FACULA_BESSEL(bessel_y0)
+FACULA_BESSEL(bessel_y1)
+#undef FACULA_BESSEL
+FACULA_INLINE float spherical_bessel_j0(float x) {
+  return float(spherical_bessel_j0(double(x)));
+}
+template <Real T>
+static inline T spherical_bessel_j0_full_range(T x) {
+  return T(spherical_bessel_j0_from(double(x), std::sin(std::fabs(double(x)))));
+}
+FACULA_INLINE float i0(float x) {
   return float(i0(double(x)));
+}
+FACULA_INLINE float i1(float x) {
+  return float(i1(double(x)));
 }
 
 }  // namespace facula::math

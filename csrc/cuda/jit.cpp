@@ -92,6 +92,19 @@ CuModule load_module(const std::string& image, const std::string& name) {
   return module;
 }
 
+// Whether the macros call something of the long texts that special.cuh includes on demand: reading
+// them takes as long as a quarter of all else.
+bool uses_special_functions(const KernelText& text) {
+  constexpr const char* kNames[] = {"bessel", "gamma", "polynomial",      "zeta",
+                                    "airy",   "i0",    "sinc_derivative", "i1"};
+  for (const auto& define : text.defines) {
+    for (const char* name : kNames) {
+      if (define.second.find(name) != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
 bool is_identifier(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
@@ -106,6 +119,7 @@ void set_kernel_directory(const std::string& directory) {
 
 std::string assemble(const KernelText& text) {
   std::string source = "#define FACULA_NAME " + text.entry + "\n";
+  if (uses_special_functions(text)) source += "#define FACULA_SPECIAL\n";
   for (const auto& [name, value] : text.defines) {
     source += "#define " + name + " ";
     for (char c : value) source += c == '\n' ? ' ' : c;  // a macro ends with its line

@@ -217,7 +217,7 @@ Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
   Tensor x =
       category(self.dtype()) < Category::Floating ? op::_to_copy(self, default_dtype()) : self;
   if (x.numel() == 0) return op::log(op::sum_dim(op::exp(x), dim, keepdim));
-  Tensor top;
+  Tensor top;  // of complex numbers, the largest real part: it bounds the exponentials
   {
     GradGuard off(false);
     top = op::amax(x.is_complex() ? op::real(x) : x, dim, true);

@@ -115,8 +115,8 @@ void logcumsumexp(const Tensor& self, int64_t dim, Rets& rets) {
   cpu_logcumsumexp(at_least_1d(in), dim, at_least_1d(out));
 }
 
-// sum over k >= i of grad[k] exp(x[i] - y[k]), kept in logarithms so that nothing overflows; the
-// positive and the negative gradients go separately.
+// sum over k >= i of grad[k] exp(x[i] - y[k]), kept in logarithms so that nothing overflows; real
+// gradients go separately, the positive and the negative ones.
 Tensor _logcumsumexp_grad(const Tensor& grad, const Tensor& self, int64_t dim,
                           const Tensor& result) {
   if (self.dim() == 0 || self.numel() == 0) return grad;

@@ -98,6 +98,7 @@ enum OpFlag : uint32_t {
   kOpNoGrad = 32,     // results never require grad (comparisons, argmax)
   kOpMultiView = 64,  // several views of one base
   kOpRandom = 128,    // draws from a generator
+  kOpNumbers = 256,   // Python may call it with numbers alone: add(1, 2)
 };
 
 struct OpDef {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "cpu/cast.h"
@@ -287,7 +288,10 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     const Value& v = args[d.param_args[i]];
     switch (d.param_kinds[i]) {
       case ParamKind::Compute: v.scalar().store(compute, params + 16 * i); break;
-      case ParamKind::Real: *reinterpret_cast<double*>(params + 16 * i) = v.to_double(); break;
+      case ParamKind::Real:
+        *reinterpret_cast<double*>(params + 16 * i) =
+            v.is_none() ? std::numeric_limits<double>::quiet_NaN() : v.to_double();
+        break;
       case ParamKind::Int: *reinterpret_cast<int64_t*>(params + 16 * i) = v.to_int(); break;
       case ParamKind::Bool: *reinterpret_cast<bool*>(params + 16 * i) = v.to_bool(); break;
     }

@@ -88,6 +88,19 @@ void no_bool_negation(const Value* args, DType) {
         "invert a mask, use the `~` or `logical_not()` operator instead.");
 }
 
+void order_not_negative(const Value* args, DType) {
+  if (args[0].to_int() < 0)
+    runtime_error("does not support a negative order, got n = ", args[0].to_int());
+}
+
+void same_dtypes(const Value* args, DType) {
+  if (!args[0].is_tensor() || !args[1].is_tensor()) return;
+  const DType a = args[0].tensor().dtype(), b = args[1].tensor().dtype();
+  if (a != b)
+    runtime_error("is not implemented for tensors with different dtypes, got ", a, " and ", b,
+                  ". Convert one of them");
+}
+
 void fill_value_fits(const Value* args, DType) {
   const Value& value = args[2];
   const DType d = args[0].tensor().dtype();

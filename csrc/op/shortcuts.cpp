@@ -2,6 +2,7 @@
 
 #include "op/ops/arithmetic.h"
 #include "op/ops/mathematics.h"
+#include "op/ops/special.h"
 #include "op/tensor_operators.h"
 
 namespace facula::shortcuts {
@@ -17,6 +18,11 @@ const ElementwiseDef* common_exponent(const Value* args, DType compute) {
                           : nullptr;
   if (!op || !(op->elementwise->dtypes >> int(compute) & 1)) return nullptr;
   return op->elementwise;
+}
+
+const ElementwiseDef* low_order(const Value* args, DType) {
+  const int64_t n = args[0].to_int();
+  return n == 0 ? defs::digamma.elementwise : (n == 1 ? defs::_trigamma.elementwise : nullptr);
 }
 
 }  // namespace facula::shortcuts

@@ -7,5 +7,7 @@ namespace facula::shortcuts {
 // pow with a small whole number, a half or -1 as exponent: products and roots instead of exp and
 // log.
 const ElementwiseDef* common_exponent(const Value* args, DType compute);
+// polygamma of orders 0 and 1.
+const ElementwiseDef* low_order(const Value* args, DType compute);
 
 }  // namespace facula::shortcuts

@@ -135,9 +135,19 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
   }
   if (!chosen) raise_misfit(self, args, count, names);
   const OpDef& op = *chosen->op;
-  if (op.elementwise && !parsed.args[0].is_tensor() && !any_tensor(op, parsed.args))
-    raise_python(PyExc_TypeError, std::string(self->name) +
-                                      "(): at least one argument must be Tensor, all are numbers");
+  Tensor first;  // of a call with numbers alone: one of them becomes a tensor of its usual dtype
+  if ((op.elementwise || op.flags & kOpNumbers) && !parsed.args[0].is_tensor() &&
+      !any_tensor(op, parsed.args)) {
+    if (!(op.flags & kOpNumbers))
+      raise_python(
+          PyExc_TypeError,
+          std::string(self->name) + "(): at least one argument must be Tensor, all are numbers");
+    const Scalar number = parsed.args[0].scalar();
+    first = number_tensor(number, number.is_float()     ? default_dtype()
+                                  : number.is_complex() ? default_complex_dtype()
+                                                        : number.dtype());
+    parsed.args[0] = Value(first);
+  }
   Rets rets;
   std::vector<Tensor> list;
   if (op.flags & kOpListResult) rets.list = &list;

@@ -458,6 +458,7 @@ _LAZY = {
     "linalg",
     "fft",
     "signal",
+    "special",
     "nn",
     "serialization",
     "storage",

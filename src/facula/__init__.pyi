@@ -11,6 +11,7 @@ from facula import overrides as overrides
 from facula import random as random
 from facula import serialization as serialization
 from facula import signal as signal
+from facula import special as special
 from facula import storage as storage
 from facula import utils as utils
 from facula._C import Generator as Generator

@@ -153,6 +153,18 @@ def where(self, condition, other):  # type: ignore[no-untyped-def]
 
 
 @_method
+def __rdiv__(self, other):  # type: ignore[no-untyped-def]
+    """``other / self``, under the name that Python 2 called.
+
+    Example::
+
+        >>> facula.tensor([2., 4.]).__rdiv__(1)
+        tensor([0.5000, 0.2500])
+    """
+    return _ops["div"](other, self)
+
+
+@_method
 def nonzero(self, *, as_tuple=False):  # type: ignore[no-untyped-def]
     """Where the elements that are not zero are: one row each, or a tensor per dimension.
 

@@ -77,7 +77,26 @@ struct RealTable {
       UNARY(entr),
       UNARY(lgamma),
       UNARY(digamma),
+      UNARY(erfcx),
+      UNARY(log_ndtr),
+      UNARY(ndtri),
       UNARY(i0),
+      UNARY(i0e),
+      UNARY(i1),
+      UNARY(i1e),
+      UNARY(modified_bessel_k0),
+      UNARY(modified_bessel_k1),
+      UNARY(scaled_modified_bessel_k0),
+      UNARY(scaled_modified_bessel_k1),
+      UNARY(bessel_j0),
+      UNARY(bessel_j1),
+      UNARY(bessel_y0),
+      UNARY(bessel_y1),
+      UNARY(bessel_j0_full_range),
+      UNARY(spherical_bessel_j0),
+      UNARY(airy_ai),
+      UNARY(frexp_mantissa),
+      UNARY(frexp_exponent),
       UNARY(isnan),
       UNARY(isinf),
       UNARY(isfinite),
@@ -105,6 +124,26 @@ struct RealTable {
       BINARY(floor_divide),
       BINARY(trunc_divide),
       BINARY(nextafter),
+      BINARY(logit),
+      BINARY(zeta),
+      BINARY(igamma),
+      BINARY(igammac),
+      BINARY(chebyshev_polynomial_t),
+      BINARY(chebyshev_polynomial_u),
+      BINARY(chebyshev_polynomial_v),
+      BINARY(chebyshev_polynomial_w),
+      BINARY(hermite_polynomial_h),
+      BINARY(hermite_polynomial_he),
+      BINARY(laguerre_polynomial_l),
+      BINARY(legendre_polynomial_p),
+      {"polygamma", 2,
+       [](const T* a, const T* b, T* y, size_t n) {
+         for (size_t i = 0; i < n; ++i) y[i] = math::polygamma(int64_t(b[i]), a[i]);
+       }},
+      {"sinc_derivative", 2,
+       [](const T* a, const T* b, T* y, size_t n) {
+         for (size_t i = 0; i < n; ++i) y[i] = math::sinc_derivative(a[i], int64_t(b[i]));
+       }},
       {"ldexp", 2, [](const T* a, const T* b, T* y, size_t n) {
          using N = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
          for (size_t i = 0; i < n; ++i) y[i] = math::ldexp(a[i], facula::convert<N>(b[i]));
@@ -150,7 +189,9 @@ struct ComplexTable {
       UNARY(asinh),
       UNARY(acosh),
       UNARY(atanh),
+      UNARY(sinc),
       BINARY(pow),
+      BINARY(logaddexp),
       {"multiply", 2,
        [](const T* a, const T* b, T* y, size_t n) {
          for (size_t i = 0; i < n; ++i) y[i] = a[i] * b[i];

@@ -284,6 +284,70 @@ FACULA_FUNCTION T lcm(T a, T b) {
   return g == T(0) ? T(0) : abs(T(T(a / g) * b));
 }
 
+// x 2^n for any n, whole or not; a whole n only moves the exponent.
+template <class T>
+FACULA_FUNCTION T ldexp(T x, T n) {
+  if constexpr (is_complex<T>) {
+    return x * exp2(n);
+  } else {
+    if (isinf(n)) return x * exp2(n);
+    const T limited = clamp(n, T(-5000), T(5000)), whole = round(limited), rest = limited - whole;
+    const T y = rest == T(0) ? x : x * exp2(rest);
+    if constexpr (same<T, float>) return ::ldexpf(y, int(whole));
+    else return ::ldexp(y, int(whole));
+  }
+}
+// x = mantissa 2^exponent; 0, infinities and NaN have the exponent 0.
+template <class T>
+FACULA_FUNCTION T frexp_mantissa(T x) {
+  int exponent;
+  if constexpr (same<T, float>) return ::frexpf(x, &exponent);
+  else return ::frexp(x, &exponent);
+}
+template <class T>
+FACULA_FUNCTION T frexp_exponent(T x) {
+  int exponent = 0;
+  if (x == x && abs(x) != abs(T(__int_as_float(0x7f800000)))) ::frexp(double(x), &exponent);
+  return T(exponent);
+}
+// The neighbour of x towards y among the floats with `digits` mantissa bits and no exponent below
+// `lowest`: those that a half-precision type holds.
+template <class T>
+FACULA_FUNCTION T nextafter_coarse(T x, T y, int64 digits, int64 lowest) {
+  if (x != x || y != y) return x + y;
+  if (x == y) return y;
+  const double a = ::fabs(double(x));
+  if (isinf(x)) {
+    return copysign(T(::ldexp(2.0 - ::ldexp(1.0, int(-digits)), int(1 - lowest))), x);
+  }
+  const bool grows = a == 0.0 || (x < y) == (x > T(0));
+  int e;
+  const bool at_edge = ::frexp(a, &e) == 0.5 && e - 1 > lowest && !grows;
+  const int exponent = a == 0.0 || e - 1 < lowest ? int(lowest) : e - 1 - int(at_edge);
+  const double step = ::ldexp(1.0, exponent - int(digits));
+  const bool negative = a == 0.0 ? y < T(0) : x < T(0);
+  return T(negative ? -(grows ? a + step : a - step) : (grows ? a + step : a - step));
+}
+
+// To multiples of 1 / scale, or of scale; halves to even among the scaled numbers.
+template <class T>
+FACULA_FUNCTION T round_scaled(T x, T scale, bool multiples) {
+  if (!isfinite(x)) return x;
+  if (multiples) return isinf(scale) ? x * T(0) : round(x / scale) * scale;
+  const T scaled = x * scale;
+  return isfinite(scaled) ? round(scaled) / scale : x;
+}
+template <class T>
+FACULA_FUNCTION T replace_nonfinite(T x, real_of<T> for_nan, real_of<T> for_posinf,
+                                    real_of<T> for_neginf) {
+  if constexpr (is_complex<T>) {
+    return T(replace_nonfinite(x.re, for_nan, for_posinf, for_neginf),
+             replace_nonfinite(x.im, for_nan, for_posinf, for_neginf));
+  } else {
+    return isnan(x) ? for_nan : (isinf(x) ? (x > T(0) ? for_posinf : for_neginf) : x);
+  }
+}
+
 // Ends of the range of a type: infinities where they exist.
 template <class T>
 FACULA_FUNCTION T highest_value() {

@@ -1,6 +1,15 @@
-// Functions made of others: activations, logarithmic sums, and some special functions.
+// Functions made of others: activations, logarithmic sums, and some special functions. The longer
+// ones stand in texts that the CPU shares (*.h), which are read where FACULA_SPECIAL says that a
+// formula calls one of them.
 #pragma once
-#include "math.cuh"
+#include "shared.cuh"
+
+#ifdef FACULA_SPECIAL
+#include "bessel.h"
+#include "gamma.h"
+#include "orthogonal_polynomials.h"
+#include "sinc_derivative.h"
+#endif
 
 namespace facula {
 namespace math {
@@ -38,8 +47,17 @@ FACULA_FUNCTION T gelu_tanh(T x) {
 
 template <class T>
 FACULA_FUNCTION T logaddexp(T a, T b) {
-  const T d = a == b ? T(0) : -abs(a - b);  // equal infinities have no difference
-  return maximum(a, b) + log1p(exp(d));
+  if constexpr (is_complex<T>) {
+    using R = real_of<T>;
+    if (isnan(a) || isnan(b)) return T(kNaN<R>, kNaN<R>);
+    const T larger = a.re < b.re ? b : a, smaller = a.re < b.re ? a : b;
+    if (smaller.re == -kInf<R>) return larger;  // e^smaller is 0, whatever its angle
+    if (smaller.re == kInf<R>) return log(exp(a) + exp(b));
+    return larger + log1p(exp(smaller - larger));
+  } else {
+    const T d = a == b ? T(0) : -abs(a - b);  // equal infinities have no difference
+    return maximum(a, b) + log1p(exp(d));
+  }
 }
 template <class T>
 FACULA_FUNCTION T logaddexp2(T a, T b) {
@@ -58,10 +76,13 @@ template <class T>
 FACULA_FUNCTION T entr(T x) {
   return x == T(0) ? T(0) : (x < T(0) ? lowest_value<T>() : -x * log(x));
 }
+// sin(pi x) / (pi x), by the distance to the nearest integer.
 template <class T>
 FACULA_FUNCTION T sinc(T x) {
-  const T angle = T(3.14159265358979323846) * x;
-  return x == T(0) ? T(1) : sin(angle) / angle;
+  using R = real_of<T>;
+  const R pi = R(3.14159265358979323846), whole = round(real(x));
+  const T s = sin((x - whole) * pi);
+  return x == T(0) ? T(1) : (R(2) * round(R(0.5) * whole) == whole ? s : -s) / (x * pi);
 }
 // From the nearer end, so that weights 0 and 1 give both ends exactly.
 template <class T>
@@ -71,28 +92,39 @@ FACULA_FUNCTION T lerp(T from, T to, T weight) {
                               : to - (to - from) * (R(1) - weight);
 }
 
-// The derivative of lgamma: recurrence up to 12, then the asymptotic series.
-FACULA_FUNCTION double digamma(double x) {
-  if (x == 0.0) return ::copysign(highest_value<double>(), -x);
-  double result = 0.0;
-  if (x < 0.0) {
-    const double whole = ::rint(x);
-    if (x == whole) return __longlong_as_double(0x7ff8000000000000ll);  // a pole with both signs
-    result = -3.14159265358979323846 / ::tan(3.14159265358979323846 * (x - whole));
-    x = 1.0 - x;
-  }
-  for (; x < 12.0; x += 1.0) result -= 1.0 / x;
-  const double z = 1.0 / (x * x);
-  // Bernoulli numbers B(2k) / 2k.
-  const double series =
-      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 -
-      z * (691.0 / 32760 - z * (1.0 / 12 - z * 3617.0 / 8160)))))));
-  return result + (::log(x) - 0.5 / x - (x < 1e17 ? series : 0.0));
+#define FACULA_UNARY(name, single, twice)                 \
+  FACULA_FUNCTION float name(float x) { return single; }  \
+  FACULA_FUNCTION double name(double x) { return twice; }
+FACULA_UNARY(erfcx, ::erfcxf(x), ::erfcx(x))
+FACULA_UNARY(ndtri, ::normcdfinvf(x), ::normcdfinv(x))
+#undef FACULA_UNARY
+// In single precision CUDA's own, which need no double arithmetic.
+#define FACULA_SINGLE(name, function) \
+  FACULA_FUNCTION float name(float x) { return ::function(x); }
+FACULA_SINGLE(i0, cyl_bessel_i0f)
+FACULA_SINGLE(i1, cyl_bessel_i1f)
+FACULA_SINGLE(bessel_j0, j0f)
+FACULA_SINGLE(bessel_j1, j1f)
+FACULA_SINGLE(bessel_y0, y0f)
+FACULA_SINGLE(bessel_y1, y1f)
+#undef FACULA_SINGLE
+FACULA_FUNCTION float spherical_bessel_j0(float x) {
+  return isinf(x) ? 0.0f : (x == 0.0f ? 1.0f : ::sinf(x) / x);
 }
-FACULA_FUNCTION float digamma(float x) { return float(digamma(double(x))); }
 
-FACULA_FUNCTION float i0(float x) { return ::cyl_bessel_i0f(x); }
-FACULA_FUNCTION double i0(double x) { return ::cyl_bessel_i0(x); }
+template <class T>
+FACULA_FUNCTION T log_ndtr(T x) {
+  const T y = x * T(0.70710678118654752440);
+  return x < T(-1) ? log(T(0.5) * erfcx(-y)) - T(0.5) * x * x : log1p(T(-0.5) * erfc(y));
+}
+// With `eps` not negative, x is first limited to [eps, 1 - eps].
+template <class T>
+FACULA_FUNCTION T logit(T x, T eps) {
+  const T high = T(1) - eps, limited = x < eps ? eps : (x > high ? high : x);
+  const T y = eps >= T(0) ? limited : x;
+  const bool near = abs(y - T(0.5)) < T(0.25);
+  return near ? log1p((y - T(0.5)) * T(2) / (T(1) - y)) : log(y / (T(1) - y));
+}
 
 }  // namespace math
 }  // namespace facula
