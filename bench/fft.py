@@ -3,7 +3,8 @@
 
     bench/fft.py [--only NAME ...] [--rounds 3] [--seconds 0.3]
 
-The names say the transform, the shape and the precision; a ratio above 1 means that Facula is faster.
+The names say the transform, the shape and the precision; a ratio above 1 means that Facula is
+faster.
 """
 
 from __future__ import annotations

@@ -9,11 +9,6 @@ op("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=
        "``append`` are joined to the input first.",
    example=">>> facula.diff(facula.tensor([1, 4, 9]))\ntensor([3, 5])")
 
-op("round.decimals(Tensor self, *, int decimals) -> Tensor", composite(), inplace=True,
-   samples="round_decimals",
-   doc="Rounds to that many digits behind the point, or before it where negative.",
-   example=">>> facula.round(facula.tensor([0.1234, 2.5]), decimals=2)\ntensor([0.1200, 2.5000])")
-
 _EDGES = "int[1]? dim=None, int edge_order=1) -> Tensor[]"
 _GRADIENT = dict(method=False, out=False)
 op(f"gradient(Tensor self, *, Scalar? spacing=None, {_EDGES}", composite(), **_GRADIENT,

@@ -184,13 +184,6 @@ def diff(row: Row, source: Source) -> Iterator[Sample]:
     yield Sample("zero-size", (source(3, 0),))
 
 
-@named("round_decimals", "f")
-def round_decimals(row: Row, source: Source) -> Iterator[Sample]:
-    for name, operand in _layouts(source, 3, 4):
-        for decimals in (0, 1, 3, -1):
-            yield Sample(f"{name}, {decimals}", (operand,), {"decimals": decimals}, smooth=False)
-
-
 _SAMPLED_FUNCTIONS = {"edge_order": 1}, {"edge_order": 2}
 
 

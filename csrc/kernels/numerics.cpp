@@ -69,15 +69,6 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
   return t;
 }
 
-Tensor round_decimals(const Tensor& self, int64_t decimals) {
-  if (!is_floating(self.dtype()))
-    fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
-         "' with decimals; only floating-point numbers have digits behind the point");
-  if (decimals == 0) return op::round(self);
-  const double scale = std::pow(10.0, double(std::abs(decimals)));
-  return decimals > 0 ? op::round(self * scale) / scale : op::round(self / scale) * scale;
-}
-
 // ---- gradient
 
 namespace {

@@ -371,12 +371,6 @@ def map2_(self, x, y, callable):  # type: ignore[no-untyped-def]
 
 
 @_method
-def __rdiv__(self, other):  # type: ignore[no-untyped-def]
-    """``other / self``, by Python 2's name."""
-    return self.reciprocal() * other
-
-
-@_method
 def storage(self):  # type: ignore[no-untyped-def]
     """The memory under this tensor as numbers of its dtype; see ``untyped_storage``.
 
