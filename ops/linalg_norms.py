@@ -63,10 +63,10 @@ op("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", kernel(), batch="leading",
    grad=dict(x1="_euclidean_dist_grad(grad, x1, x2, result)",
              x2="_euclidean_dist_grad(transpose(grad, -2, -1), x2, x1, transpose(result, -2, -1))"))
 op("_euclidean_dist_grad(Tensor grad, Tensor x1, Tensor x2, Tensor distances) -> Tensor", composite())
-op("_cdist(Tensor x1, Tensor x2, float p) -> Tensor", kernel(), node="CdistBackward0", batch="leading",
+op("_cdist(Tensor x1, Tensor x2, float p) -> Tensor", kernel(), node="CdistBackward0", batch="core 2 2",
    grad=dict(x1="_cdist_grad(grad, x1, x2, p, result)",
              x2="_cdist_grad(transpose(grad, -2, -1), x2, x1, p, transpose(result, -2, -1))"))
-op("_cdist_grad(Tensor grad_out, Tensor x1, Tensor x2, float p, Tensor distances) -> Tensor", kernel(), batch="leading",
+op("_cdist_grad(Tensor grad_out, Tensor x1, Tensor x2, float p, Tensor distances) -> Tensor", kernel(), batch="core 2 2 2 2",
    grad=dict(grad_out="_cdist_grad_by_grad(grad, x1, x2, p)", x1="_cdist_grad_by_x1(grad, grad_out, x1, x2, p)",
              x2="_cdist_grad_by_x2(grad, grad_out, x1, x2, p)"))
 op("_cdist_grad_by_grad(Tensor grad, Tensor x1, Tensor x2, float p) -> Tensor", composite())

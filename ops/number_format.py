@@ -42,8 +42,8 @@ op("ldexp(Tensor self, Tensor other) -> Tensor", elementwise("fc", promote="Floa
    example=">>> facula.ldexp(facula.tensor([0.7500]), facula.tensor([3]))\ntensor([6.])")
 op("frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", composite(), samples="floating",
    doc="Mantissa (from 1/2 to 1) and exponent: ``self == mantissa * 2**exponent``.",
-   example=">>> facula.frexp(facula.tensor([6.]))\n"
-           "facula.return_types.frexp(\nmantissa=tensor([0.7500]),\nexponent=tensor([3], dtype=facula.int32))")
+   example=">>> mantissa, exponent = facula.frexp(facula.tensor([6.]))\n"
+           ">>> mantissa, exponent\n(tensor([0.7500]), tensor([3], dtype=facula.int32))")
 op("_frexp_mantissa(Tensor self) -> Tensor", elementwise("f"), f="frexp_mantissa(a)",
    grad="ldexp(grad, -_frexp_exponent(self))")
 op("_frexp_exponent(Tensor self) -> Tensor", elementwise("f"), f="frexp_exponent(a)")

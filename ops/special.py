@@ -132,7 +132,7 @@ def _polynomial(name, words, shown):
        example=f">>> facula.special.{name}(facula.tensor([0.5000]), 3)\ntensor([{shown}])")
 
 
-for _letter, _kind, _shown, _shifted in (("t", "first", "-1.", "0."), ("u", "second", "-1.", "0."),
+for _letter, _kind, _shown, _shifted in (("t", "first", "-1.", "-0."), ("u", "second", "-1.", "-0."),
                                          ("v", "third", "-1.", "1."), ("w", "fourth", "-1.", "-1.")):
     _polynomial(f"chebyshev_polynomial_{_letter}",
                 f"The Chebyshev polynomial of the {_kind} kind and degree ``n`` at ``x``.", _shown)

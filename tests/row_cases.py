@@ -59,6 +59,9 @@ FUNCTIONS_OF_USERS: dict[str, Callable[..., Any]] = {
 }
 
 
+# Rows whose in-place form refuses all but the widest dtypes, as their results are of those.
+REFUSE_IN_PLACE = {"float_power"}
+
 # Rows that take their first argument for Hermitian and read half of it.
 HERMITIAN = {"linalg_eigh", "linalg_eigvalsh", "linalg_cholesky", "linalg_cholesky_ex", "cholesky"}
 

@@ -98,7 +98,9 @@ def zeta(row: Row, source: Source) -> Iterator[Sample]:
             yield sample
     if source.letter == "f":
         yield Sample(
-            "negative", (source.of([2.0, 3.0, 2.0, 2.5]), source.of([-0.5, -4.25, -3, -1.5]))
+            "negative",
+            (source.of([2.0, 3.0, 2.0, 2.5]), source.of([-0.5, -4.25, -3, -1.5])),
+            smooth=False,
         )
 
 
@@ -159,7 +161,8 @@ def one_dtype(row: Row, source: Source) -> Iterator[Sample]:
         if len({o.dtype for o in sample.operands()}) == 1:
             yield sample
     if source.letter != "b":
-        yield Sample("zeros", (source.of([-1, 0, 2] if _signed(source) else [0, 1, 2]), source(3)))
+        at_zero = source.of([-1, 0, 2] if _signed(source) else [0, 1, 2])
+        yield Sample("zeros", (at_zero, source(3)), smooth=False)
 
 
 def _signed(source: Source) -> bool:

@@ -53,7 +53,8 @@ def in_pytorch(row):
     return torch_callable(row) is not None
 
 
-BOTH = [r for r in SAMPLED if in_pytorch(r)]
+# PyTorch divides by zero for lcm of the smallest integers, which ends the process.
+BOTH = [r for r in SAMPLED if in_pytorch(r) and row_id(r) != "lcm"]
 
 
 def call_both(row, sample):

@@ -23,6 +23,21 @@ from samples import samples_of
 WITH_REFERENCE = [r for r in SAMPLED if has_reference(r)]
 
 
+# Their references add up series and integrals, number by number: few numbers, of the usual dtypes.
+NUMERICAL = {r.schema.cpp_name for r in WITH_REFERENCE if r.module == "special"} | {
+    *("polygamma", "mvlgamma", "igamma", "igammac", "i0", "special_i0")
+}
+
+
+def affordable(row, dtype):
+    samples = samples_of(row, dtype)
+    if row.schema.cpp_name not in NUMERICAL:
+        return samples
+    if dtype not in ("float32", "float64"):
+        return []
+    return [s for s in samples if sum(o.values.size for o in s.operands()) <= 100]
+
+
 @pytest.mark.parametrize(("row", "dtype"), cases(WITH_REFERENCE))
 def test_result_matches_the_reference(row, dtype):
     function = callable_of(row)
@@ -41,7 +56,7 @@ def test_result_matches_the_reference(row, dtype):
             # The dtype that was computed in says how exact the result can be.
             assert_values(row, to_array(got), wanted, dtype_name(got))
 
-    check_samples(row, "forward", dtype, samples_of(row, dtype), check)
+    check_samples(row, "forward", dtype, affordable(row, dtype), check)
 
 
 @pytest.mark.parametrize(("row", "dtype"), cases())

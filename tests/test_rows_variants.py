@@ -48,6 +48,8 @@ def test_every_variant_exists(row):
         last = name.rpartition(".")[2]
         if row.function:
             assert callable(attribute(F, name))
+        if "." in name and name != row.python:  # a function of a namespace, and nothing else
+            continue
         if row.method:
             assert callable(getattr(F.Tensor, last))
         if row.inplace:
@@ -102,8 +104,8 @@ def test_alias_matches_its_operator(row):
             if row.function:
                 got = attribute(F, alias)(*args, **kwargs)
                 assert_same_results(row, got, expected, alias)
-            if row.method:
-                got = method_of(row, alias.rpartition(".")[2])(*args, **kwargs)
+            if row.method and "." not in alias:
+                got = method_of(row, alias)(*args, **kwargs)
                 assert_same_results(row, got, expected, f"method {alias}")
 
     check_samples(row, "method", dtype, some_samples(row, dtype, "alias", 4), check)

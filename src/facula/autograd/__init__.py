@@ -254,7 +254,7 @@ class _Engine:
         _C._queue_callback(callback)
 
 
-_C.Tensor._execution_engine = _Engine()
+_C.Tensor._execution_engine = Variable._execution_engine = _Engine()  # type: ignore[attr-defined]
 
 
 def __getattr__(name: str) -> Any:
