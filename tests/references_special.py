@@ -174,7 +174,8 @@ def _bessel_y(n: int, x: float) -> float:
         (-1) ** k * (2 * k + 1) / (k * (k + 1)) * _bessel_j(2 * k + 1, x)
         for k in range(1, int(x) + 30)
     ]
-    return -2 / (PI * x) + 2 / PI * (log - 1) * _bessel_j(1, x) - 4 / PI * math.fsum(sums)
+    pole = -2 / (PI * x) * _bessel_j(0, x)
+    return pole + 2 / PI * ((log - 1) * _bessel_j(1, x) - math.fsum(sums))
 
 
 def _bessel_i(n: int, x: float, scaled: bool) -> float:
