@@ -1,5 +1,6 @@
 #include "cpu/distances.h"
 
+#include "cpu/cast.h"
 #include "cpu/iterate.h"
 
 namespace facula {
