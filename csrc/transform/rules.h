@@ -48,6 +48,8 @@ FACULA_BATCH_RULE(isin);
 FACULA_BATCH_RULE(searchsorted);
 FACULA_BATCH_RULE(bucketize);
 FACULA_BATCH_RULE(random);
+FACULA_BATCH_RULE(convolution);
+FACULA_BATCH_RULE(convolution_weight_gradient);
 
 #undef FACULA_BATCH_RULE
 

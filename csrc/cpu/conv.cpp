@@ -1,0 +1,276 @@
+// Chooses how a convolution is computed and shares it over the thread pool.
+//   few input channels per group -> taps applied to vectors of pixels (conv_depthwise_isa.cpp) or
+//                                   of channels (conv_channelwise_isa.cpp)
+//   3x3 kernels with step 1      -> Winograd's algorithm where it pays (conv_winograd_isa.cpp)
+//   results that lie by channels -> a product with channels as rows (conv_channel_rows_isa.cpp)
+//   results that lie by pixels   -> a product with pixels as rows (conv_pixel_rows_isa.cpp)
+// The gradient by the input is a convolution again, one for each remainder of the stride. That by
+// the weights has files of its own (conv_weight_isa.cpp, conv_winograd_weight_isa.cpp).
+#include "cpu/conv.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/host_allocator.h"
+#include "core/thread_pool.h"
+#include "cpu/cast.h"
+#include "cpu/conv_kernels.h"
+
+namespace facula {
+
+namespace {
+
+#ifdef FACULA_X86
+#define FACULA_CONV_TABLE(name) \
+  (*(isa_level() == 2 ? v4::name : isa_level() == 1 ? v3::name : baseline::name))
+#else
+#define FACULA_CONV_TABLE(name) (*baseline::name)
+#endif
+
+const void* advance(const Conv& v, const void* p, int64_t elements) {
+  return static_cast<const char*>(p) + elements * int64_t(item_size(v.dtype));
+}
+void* advance(const Conv& v, void* p, int64_t elements) {
+  return static_cast<char*>(p) + elements * int64_t(item_size(v.dtype));
+}
+
+struct HostBlock {
+  explicit HostBlock(size_t n) : bytes(n), data(n ? host_allocate(n) : nullptr) {}
+  HostBlock(const HostBlock&) = delete;
+  HostBlock& operator=(const HostBlock&) = delete;
+  ~HostBlock() {
+    if (data) host_free(data, bytes);
+  }
+  size_t bytes;
+  void* data;
+};
+
+void execute(const ConvFunction& f, const Conv& v) {
+  ConvPlan plan;
+  f.plan(v, in_parallel_region() ? 1 : num_threads(), plan);
+  const HostBlock shared(plan.shared_bytes);
+  if (f.prepare) {
+    parallel_for(0, plan.prepare_tasks, 1, [&](int64_t begin, int64_t end) {
+      for (; begin < end; ++begin) f.prepare(v, plan, begin, shared.data);
+    });
+  }
+  parallel_for(0, plan.tasks, plan.grain, [&](int64_t begin, int64_t end) {
+    const HostBlock scratch(plan.scratch_bytes);
+    for (; begin < end; ++begin) f.run(v, plan, begin, scratch.data, shared.data);
+  });
+  if (f.finish) f.finish(v, plan, shared.data);
+}
+
+constexpr int64_t kImageElements = 64 << 10;
+constexpr int64_t kFewChannels = 8;  // of a group, for which taps are applied without a product
+
+bool is_trivial(const ConvAxis& a) {
+  return a.taps == 1 && a.step == 1 && a.start == 0 && a.in == a.out;
+}
+
+// An axis that the kernel does not reach across becomes part of the one outside it: rows get
+// longer. A 1x1 kernel makes one row of each image.
+Conv with_axes_merged(Conv v) {
+  ConvAxis* a = v.axis;
+  auto merge = [&](ConvAxis& outer, ConvAxis& inner) {
+    const int64_t n = inner.in;
+    if (!is_trivial(inner) || outer.step != 1 ||
+        (outer.in > 1 && outer.x_stride != n * inner.x_stride) ||
+        (outer.out > 1 && outer.y_stride != n * inner.y_stride))
+      return false;
+    inner.out = outer.out * n;
+    inner.in = outer.in * n;
+    inner.taps = outer.taps;
+    inner.spread = outer.spread * n;
+    inner.start = outer.start * n;
+    inner.w_stride = outer.w_stride;
+    return true;
+  };
+  if (merge(a[1], a[2])) {
+    a[1] = a[0];
+    a[0] = ConvAxis();
+    if (merge(a[1], a[2])) a[1] = ConvAxis();
+  } else if (merge(a[0], a[1])) {
+    a[0] = ConvAxis();
+  }
+  return v;
+}
+
+// The same convolution with taps that go forward.
+ConvAxis turned(ConvAxis a, int64_t& w_offset) {
+  if (a.spread > 0) return a;
+  w_offset += (a.taps - 1) * a.w_stride;
+  a.start += (a.taps - 1) * a.spread;
+  a.spread = -a.spread;
+  a.w_stride = -a.w_stride;
+  return a;
+}
+
+// 3x3 taps on images, in float32.
+bool allows_winograd(const Conv& v) {
+  if (v.dtype == DType::Float64 || !is_floating(v.dtype) || v.axis[0].in != 1 ||
+      v.axis[0].out != 1 || v.axis[0].taps != 1)
+    return false;
+  for (const ConvAxis* a : {&v.axis[1], &v.axis[2]})
+    if (a->taps != 3 || a->step != 1 || (a->spread != 1 && a->spread != -1)) return false;
+  return true;
+}
+
+// Whether tiles of 4x4 outputs are worth their transforms. Costs are vector instructions, counted
+// and measured; the choice depends on the shape alone.
+bool suits_winograd(const Conv& v, bool gradient) {
+  if (!allows_winograd(v)) return false;
+  const auto tiles = double(v.batch * ((v.axis[1].out + 3) / 4) * ((v.axis[2].out + 3) / 4));
+  const auto in = double((v.in + 15) / 16 * 16), out = double((v.out + 15) / 16 * 16);
+  const bool turn = v.x_channel != 1;
+  const double products = 36 * in * out * tiles / 16 * 1.15;
+  const double direct = double(v.batch * v.pixels()) * double(v.in * v.out) * 9 / 16;
+  double transforms = 12 * in * out;
+  if (gradient)
+    transforms += tiles * (in * (turn ? 24 : 14) * ((v.out + 63) / 64) +
+                           out * (turn ? 16 : 12) * ((v.in + 127) / 128));
+  else transforms += tiles * (in * (turn ? 24 : 14) + out * (turn ? 17 : 12));
+  return products + transforms < 0.9 * direct;
+}
+
+// The weight gradient of a single tap is a product of x and y, in which either may come first.
+Conv with_sides_swapped(const Conv& v) {
+  for (const ConvAxis& a : v.axis)  // y has no padding
+    if (a.start < 0 || a.start + (a.out - 1) * a.step >= a.in) return v;
+  Conv s = v;
+  std::swap(s.in, s.out);
+  int64_t offset = 0;
+  for (int i = 0; i < 3; ++i) {
+    offset += v.axis[i].start * v.axis[i].x_stride;
+    ConvAxis& a = s.axis[i];
+    a.in = a.out;
+    a.step = 1;
+    a.start = 0;
+    a.x_stride = v.axis[i].y_stride;
+    a.y_stride = v.axis[i].x_stride * v.axis[i].step;
+  }
+  s.x = v.y, s.x_batch = v.y_batch, s.x_channel = v.y_channel;
+  s.y = const_cast<void*>(advance(v, v.x, offset));
+  s.y_batch = v.x_batch, s.y_channel = v.x_channel;
+  std::swap(s.w_out, s.w_in);
+  return s;
+}
+
+bool is_empty(const Conv& v) {
+  return v.batch == 0 || v.groups == 0 || v.out == 0 || v.pixels() == 0;
+}
+
+// The functions for few input channels per group; null where a matrix product does better.
+const ConvFunction* depthwise(const Conv& v, bool by_pixels, bool gradient) {
+  if (v.in < 1 || v.in > (gradient ? 1 : kFewChannels) || v.groups == 1 || !is_floating(v.dtype))
+    return nullptr;
+  const ConvTable& along = gradient ? FACULA_CONV_TABLE(conv_channelwise_weight_table)
+                                    : FACULA_CONV_TABLE(conv_channelwise_table);
+  const int dtype = int(v.dtype);
+  const int64_t least = along.least_groups[dtype];
+  if (by_pixels && v.in == 1 && v.out == 1 && least && v.groups >= least) return &along.of[dtype];
+  return &(gradient ? FACULA_CONV_TABLE(conv_depthwise_weight_table)
+                    : FACULA_CONV_TABLE(conv_depthwise_table))
+              .of[dtype];
+}
+
+}  // namespace
+
+void conv_forward(const Conv& problem) {
+  if (is_empty(problem)) return;
+  Conv v = problem;
+  if (v.in == 0 || v.taps() == 0) {  // a sum over nothing
+    v.in = 0;
+    for (ConvAxis& a : v.axis) a.taps = 1;
+  }
+  if (suits_winograd(v, false)) {
+    int64_t w_offset = 0;
+    for (int i : {1, 2}) v.axis[i] = turned(v.axis[i], w_offset);
+    v.w = advance(v, v.w, w_offset);
+    return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], v);
+  }
+  v = with_axes_merged(v);
+  const bool by_pixels = v.y_channel == 1 && (v.axis[2].y_stride != 1 || v.pixels() == 1);
+  if (const ConvFunction* f = depthwise(v, by_pixels, false)) return execute(*f, v);
+  execute((by_pixels ? FACULA_CONV_TABLE(conv_pixel_rows_table)
+                     : FACULA_CONV_TABLE(conv_channel_rows_table))
+              .of[int(v.dtype)],
+          v);
+}
+
+namespace {
+
+// Pixel i of the result is met by pixel o of x through tap j when i = o * step + j * spread +
+// start. Pixels with the same i % step see the same taps, so each remainder is a convolution with
+// step 1.
+template <class F>
+void for_each_remainder(const Conv& forward, F f) {
+  int64_t remainders[3];
+  for (int i = 0; i < 3; ++i) remainders[i] = std::min(forward.axis[i].step, forward.axis[i].in);
+  for (int64_t task = 0; task < remainders[0] * remainders[1] * remainders[2]; ++task) {
+    const int64_t remainder[3] = {task / (remainders[1] * remainders[2]),
+                                  task / remainders[2] % remainders[1], task % remainders[2]};
+    Conv v = forward;
+    int64_t w_offset = 0, y_offset = 0;
+    for (int i = 0; i < 3; ++i) {
+      const ConvAxis& a = forward.axis[i];
+      const int64_t r = remainder[i], common = std::gcd(a.step, a.spread), every = a.step / common;
+      ConvAxis& back = v.axis[i];
+      back.out = r < a.in ? (a.in - r - 1) / a.step + 1 : 0;
+      back.in = a.out;
+      back.step = 1;
+      back.spread = -(a.spread / common);
+      back.w_stride = a.w_stride * every;
+      back.y_stride = a.y_stride * a.step;
+      y_offset += r * a.y_stride;
+      int64_t first = 0;  // the first tap whose distance is a multiple of step
+      while (first < every && (r - a.start - first * a.spread) % a.step != 0) ++first;
+      back.taps = first < every && first < a.taps ? (a.taps - first - 1) / every + 1 : 0;
+      back.start = back.taps ? (r - a.start - first * a.spread) / a.step : 0;
+      w_offset += back.taps ? first * a.w_stride : 0;
+    }
+    v.w = advance(v, v.w, w_offset);
+    v.y = advance(v, v.y, y_offset);
+    f(v);
+  }
+}
+
+}  // namespace
+
+void conv_transposed(const Conv& forward) {
+  const bool strided = forward.axis[1].step * forward.axis[2].step * forward.axis[0].step > 1;
+  if (!strided || forward.in > kFewChannels || forward.groups == 1 || is_empty(forward))
+    return for_each_remainder(forward, conv_forward);
+  // With little to multiply, all remainders of an image are computed while it is in the cache.
+  const ConvAxis* a = forward.axis;
+  const int64_t image = forward.out * a[0].in * a[1].in * a[2].in;
+  const int64_t groups = std::min(forward.groups, std::max<int64_t>(kImageElements / image, 16));
+  const int64_t blocks = (forward.groups + groups - 1) / groups;
+  parallel_for(0, forward.batch * blocks, 1, [&](int64_t begin, int64_t end) {
+    for (; begin < end; ++begin) {
+      const int64_t n = begin / blocks, group = begin % blocks * groups;
+      Conv part = forward;
+      part.batch = 1;
+      part.groups = std::min(groups, forward.groups - group);
+      part.x = advance(part, part.x, n * part.x_batch + group * part.in * part.x_channel);
+      part.y = advance(part, part.y, n * part.y_batch + group * part.out * part.y_channel);
+      part.w = advance(part, part.w, group * part.w_group);
+      if (part.bias) part.bias = advance(part, part.bias, group * part.out);
+      for_each_remainder(part, conv_forward);
+    }
+  });
+}
+
+void conv_weight_gradient(const Conv& v) {
+  if (v.groups == 0 || v.out == 0 || v.in == 0 || v.taps() == 0) return;
+  const bool by_pixels = v.x_channel == 1 && v.axis[2].x_stride != 1;
+  if (const ConvFunction* f = depthwise(v, by_pixels, true)) return execute(*f, v);
+  if (suits_winograd(v, true))
+    return execute(FACULA_CONV_TABLE(conv_winograd_weight_table).of[int(v.dtype)], v);
+  // Of images by planes, the side with fewer channels gets turned; by pixels, it is copied more.
+  const bool swap = v.taps() == 1 && (by_pixels ? v.in > v.out : v.out > v.in);
+  execute(FACULA_CONV_TABLE(conv_weight_table).of[int(v.dtype)], swap ? with_sides_swapped(v) : v);
+}
+
+}  // namespace facula

@@ -1,0 +1,53 @@
+// The single-threaded parts that conv.cpp cuts a convolution into, one table per instruction set.
+#pragma once
+#include "cpu/conv.h"
+
+namespace facula {
+
+// How a convolution is cut into tasks; made and read by the functions of one table.
+struct ConvPlan {
+  int64_t tasks = 0;
+  int64_t grain = 1;                                         // tasks that are worth a thread
+  size_t scratch_bytes = 0;                                  // for the task that is running
+  int64_t row_block = 0, column_block = 0, depth_block = 0;  // of the matrix product
+  int64_t row_blocks = 1, column_blocks = 1, depth_chunks = 1;
+  int64_t tap_block = 0, tap_blocks = 1;
+  int64_t prepare_tasks = 0;
+  size_t shared_bytes = 0;  // memory that all tasks write to, for partial sums
+};
+
+// Tasks write disjoint parts of the result (or of the shared memory) and may run in any order.
+struct ConvFunction {
+  void (*plan)(const Conv&, int threads, ConvPlan&);
+  void (*run)(const Conv&, const ConvPlan&, int64_t task, void* scratch, void* shared);
+  void (*finish)(const Conv&, const ConvPlan&, void* shared) = nullptr;  // after all tasks
+  // Fills the shared memory, before the tasks.
+  void (*prepare)(const Conv&, const ConvPlan&, int64_t task, void* shared) = nullptr;
+};
+
+// By dtype; none for bool, float8 and complex, in some tables none for integers and float64.
+struct ConvTable {
+  ConvFunction of[kDTypes];
+  int64_t least_groups[kDTypes];  // where vectors run along groups: how many make a vector
+};
+
+#define FACULA_CONV_TABLES(isa)                                                               \
+  namespace isa {                                                                             \
+  extern const ConvTable* const conv_channel_rows_table; /* NCHW, as a matrix product */      \
+  extern const ConvTable* const conv_pixel_rows_table;   /* NHWC, as a matrix product */      \
+  extern const ConvTable* const conv_winograd_table;     /* 3x3, step and spread 1 */         \
+  extern const ConvTable* const conv_depthwise_table;    /* few input channels per group */   \
+  extern const ConvTable* const conv_channelwise_table;  /* NHWC, one in and out per group */ \
+  extern const ConvTable* const conv_weight_table;       /* the same for weight gradients */  \
+  extern const ConvTable* const conv_winograd_weight_table;                                   \
+  extern const ConvTable* const conv_depthwise_weight_table; /* one input channel */          \
+  extern const ConvTable* const conv_channelwise_weight_table;                                \
+  }
+FACULA_CONV_TABLES(baseline)
+#ifdef FACULA_X86
+FACULA_CONV_TABLES(v3)
+FACULA_CONV_TABLES(v4)
+#endif
+#undef FACULA_CONV_TABLES
+
+}  // namespace facula

@@ -1,0 +1,62 @@
+// The register tiles of conv_tile.h.
+#include "cpu/conv_tile.h"
+
+namespace facula::FACULA_ISA {
+namespace {
+
+template <class A, int R, int V>
+void tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, int64_t b_row, A* c,
+          int64_t c_row, const A* start, int64_t start_row) {
+  Vector<A> sum[R][V] = {};
+  if (start) {
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) sum[i][v] = load(start + i * start_row + v * kLanes<A>);
+    }
+  }
+  // Rows in groups of four: one pointer for each group and three distances fit the registers.
+  constexpr int groups = (R + 3) / 4;
+  const A* four[groups];
+#pragma GCC unroll 4
+  for (int i = 0; i < groups; ++i) four[i] = a + 4 * i * a_row;
+  for (int64_t p = 0; p < k; ++p) {
+    Vector<A> row[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) row[v] = load(b + v * kLanes<A>);
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+      const A x = four[i / 4][i % 4 * a_row];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) sum[i][v] += x * row[v];
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < groups; ++i) four[i] += a_col;
+    b += b_row;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) store(c + i * c_row + v * kLanes<A>, sum[i][v]);
+  }
+}
+
+template <class A>
+struct Tiles : ConvTiles<A> {
+  constexpr Tiles() : ConvTiles<A>{} { fill<1>(); }
+  template <int R>
+  constexpr void fill() {
+    this->of[0][R - 1] = tile<A, R, 1>;
+    this->of[1][R - 1] = tile<A, R, 2>;
+    if constexpr (R < kTileRows) fill<R + 1>();
+  }
+};
+
+}  // namespace
+
+constexpr ConvTiles<float> conv_tiles_float = Tiles<float>();
+constexpr ConvTiles<double> conv_tiles_double = Tiles<double>();
+constexpr ConvTiles<uint32_t> conv_tiles_uint32 = Tiles<uint32_t>();
+constexpr ConvTiles<uint64_t> conv_tiles_uint64 = Tiles<uint64_t>();
+
+}  // namespace facula::FACULA_ISA

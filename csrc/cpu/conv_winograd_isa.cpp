@@ -1,0 +1,304 @@
+// 3x3 convolutions with step 1 by Winograd's algorithm: tiles of 4x4 outputs are made from 36
+// products instead of 144. Every tile of the input and every kernel is transformed, products are
+// summed over the channels as 36 matrix products, and the sums are transformed back.
+#include "cpu/conv_winograd.h"
+
+#include "cpu/conv_kernels.h"
+
+namespace facula::FACULA_ISA {
+namespace {
+
+constexpr int64_t kInner = 128;            // input channels whose products are summed at once
+constexpr int64_t kOuter = 64;             // output channels that are computed at once
+constexpr int64_t kMostTiles = 96;         // of a task; a multiple of every tile height
+constexpr int64_t kInputBytes = 3 << 20;   // of transformed input
+constexpr int64_t kKernelBytes = 4 << 20;  // of transformed weights that are kept for all tasks
+constexpr int64_t kTasksPerThread = 4;
+
+FACULA_INLINE void transform_kernel(const Floats* g, int step, Floats* out, int out_step) {
+  const Floats g0 = g[0], g1 = g[step], g2 = g[2 * step];
+  const Floats even_a = kAtA * g0 + (kAtA * kA2) * g2, odd_a = (kAtA * kA) * g1;
+  const Floats even_b = kAtB * g0 + (kAtB * kB2) * g2, odd_b = (kAtB * kB) * g1;
+  out[0] = kAt0 * g0;
+  out[out_step] = even_a + odd_a;
+  out[2 * out_step] = even_a - odd_a;
+  out[3 * out_step] = even_b + odd_b;
+  out[4 * out_step] = even_b - odd_b;
+  out[5 * out_step] = g2;
+}
+
+FACULA_INLINE void transform_output(const Floats* m, int step, Floats* out, int out_step) {
+  const Floats m1 = m[step], m2 = m[2 * step], m3 = m[3 * step], m4 = m[4 * step];
+  const Floats even_a = m1 + m2, odd_a = m1 - m2, even_b = m3 + m4, odd_b = m3 - m4;
+  out[0] = m[0] + even_a + even_b;
+  out[out_step] = kA * odd_a + kB * odd_b;
+  out[2 * out_step] = kA2 * even_a + kB2 * even_b;
+  out[3 * out_step] = kA3 * odd_a + kB3 * odd_b + m[5 * step];
+}
+
+// ---- layout of the transformed operands
+
+struct Layout {
+  int64_t inner, inner_pitch;    // input channels, padded; of a row of transformed tiles
+  int64_t tiles;                 // of a task
+  int64_t input_step, sum_step;  // between two points
+
+  explicit Layout(const Conv& v, const ConvPlan& p) : tiles(p.column_block) {
+    inner = round_up(v.in, kWide);
+    inner_pitch = inner % 256 == 0 ? inner + kWide : inner;  // rows must not share cache sets
+    input_step = odd_lines(tiles * inner_pitch);
+    sum_step = odd_lines(tiles * kOuter);
+  }
+};
+
+// Transformed kernels of a block of kOuter channels: [point][panel][input channel][lane].
+int64_t kernel_step(int64_t depth) {  // between two points
+  return odd_lines(depth * kOuter);
+}
+int64_t kernel_floats(int64_t depth) {
+  return kPoints * kernel_step(depth);
+}
+
+// ---- kernels
+
+// Taps of kWide input and as many output channels: to[tap][input][output], zero where there are
+// none. `in` and `out` channels exist.
+template <class S>
+void gather_taps(const Conv& v, const S* w, int64_t in, int64_t out, float* to) {
+  const int64_t h = v.axis[1].w_stride, k = v.axis[2].w_stride;
+  auto tap_at = [&](int64_t t) { return w + t / 3 * h + t % 3 * k; };
+  if (v.w_out == 1) {
+    for (int64_t t = 0; t < 9; ++t) {
+      for (int64_t c = 0; c < in; ++c) {
+        store(to + (t * kWide + c) * kWide, load_first(tap_at(t) + c * v.w_in, out));
+      }
+    }
+    return;
+  }
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+  if constexpr (kMaskable<S>) {
+    if (v.w_in == 1) {
+      for (int64_t t = 0; t < 9; ++t) {
+        transpose_16(tap_at(t), v.w_out, out, in, to + t * kWide * kWide, kWide);
+      }
+      return;
+    }
+    // Nine neighbours, in order or (for the transposed operator) from the last to the first.
+    if (h == 3 * k && (k == 1 || k == -1)) {
+      float* first = k == 1 ? to : to + 8 * kWide * kWide;
+      for (int64_t c = 0; c < in; ++c) {
+        transpose_16((k == 1 ? w : w - 8) + c * v.w_in, v.w_out, out, 9, first + c * kWide,
+                     k * kWide * kWide);
+      }
+      return;
+    }
+  }
+#endif
+  for (int64_t t = 0; t < 9; ++t) {
+    for (int64_t c = 0; c < in; ++c) {
+      for (int64_t o = 0; o < kWide; ++o) {
+        to[(t * kWide + c) * kWide + o] =
+            o < out ? widen<float>(tap_at(t)[o * v.w_out + c * v.w_in]) : 0;
+      }
+    }
+  }
+}
+
+// Transforms the kernels of kWide input channels from `first` on and of output channels
+// [out, out + kOuter); `to` is the place of the first one, with `depth` channels to a panel.
+template <class S>
+void transform_kernels(const Conv& v, const S* w, int64_t out, int64_t first, int64_t depth,
+                       float* to) {
+  constexpr int64_t width = kTileColumns<float>;
+  const int64_t step = kernel_step(depth), in = smaller(kWide, v.in - first);
+  alignas(64) float taps[9 * kWide * kWide];
+  for (int64_t o = 0; o < kOuter; o += kWide) {
+    float* lane = to + o / width * depth * width + o % width;
+    const int64_t channels = smaller(kWide, v.out - out - o);
+    if (channels > 0) gather_taps(v, w + (out + o) * v.w_out + first * v.w_in, in, channels, taps);
+    for (int64_t c = 0; c < kWide; ++c, lane += width) {
+      if (channels <= 0 || c >= in) {
+        for (int e = 0; e < kPoints; ++e) store(lane + e * step, Floats{});
+        continue;
+      }
+      Floats g[3], half[18], points[6];
+#pragma GCC unroll 3
+      for (int q = 0; q < 3; ++q) {
+#pragma GCC unroll 3
+        for (int r = 0; r < 3; ++r) g[r] = load(taps + ((3 * r + q) * kWide + c) * kWide);
+        transform_kernel(g, 1, half + q, 3);
+      }
+#pragma GCC unroll 6
+      for (int r = 0; r < 6; ++r) {
+        transform_kernel(half + 3 * r, 1, points, 1);
+#pragma GCC unroll 6
+        for (int q = 0; q < 6; ++q) store(lane + (6 * r + q) * step, points[q]);
+      }
+    }
+  }
+}
+
+// ---- output
+
+template <class S>
+void transform_outputs(const Conv& v, const Layout& layout, const Tiles& tiles, int64_t group,
+                       int64_t begin, int64_t count, int64_t out, const float* sums, float* strip) {
+  const ConvAxis &h = v.axis[1], &w = v.axis[2];
+  for_each_tile_run(tiles, begin, count, [&](const TileRun& run) {
+    const int64_t rows = smaller(4, h.out - run.row * 4);
+    const int64_t columns = smaller(run.count * 4, w.out - run.column * 4);
+    for (int64_t o = 0; o < kOuter && out + o < v.out; o += kWide) {
+      const int64_t channel = group * v.out + out + o, channels = smaller(kWide, v.out - out - o);
+      const Floats bias =
+          v.bias ? load_first(static_cast<const S*>(v.bias) + channel, channels) : Floats{};
+      S* y = static_cast<S*>(v.y) + run.batch * v.y_batch + channel * v.y_channel +
+             run.row * 4 * h.y_stride + run.column * 4 * w.y_stride;
+      const bool turn = v.y_channel != 1;
+      for (int64_t i = 0; i < run.count; ++i) {
+        const float* from = sums + (run.first + i) * kOuter + o;
+        const int64_t seen = smaller(4, columns - i * 4);
+        Floats m[6], half[24], pixels[4];
+#pragma GCC unroll 6
+        for (int q = 0; q < 6; ++q) {
+#pragma GCC unroll 6
+          for (int r = 0; r < 6; ++r) m[r] = load(from + (6 * r + q) * layout.sum_step);
+          transform_output(m, 1, half + q, 6);
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < 4; ++r) {
+          transform_output(half + 6 * r, 1, pixels, 1);
+          if (turn) {
+            float* to = strip + (r * run.count * 4 + i * 4) * kWide;
+#pragma GCC unroll 4
+            for (int q = 0; q < 4; ++q) store(to + q * kWide, pixels[q] + bias);
+          } else if (r < rows) {
+            S* to = y + r * h.y_stride + i * 4 * w.y_stride;
+#pragma GCC unroll 4
+            for (int q = 0; q < 4; ++q) {
+              if (q < seen) store_elements(to + q * w.y_stride, channels, pixels[q] + bias);
+            }
+          }
+        }
+      }
+      for (int64_t r = 0; turn && r < rows; ++r) {
+        turn_pixels(strip + r * run.count * 4 * kWide, columns, channels, y + r * h.y_stride,
+                    v.y_channel);
+      }
+    }
+  });
+}
+
+// ---- the task
+
+bool keeps_kernels(const Conv& v, const Layout& layout) {
+  const int64_t blocks = v.groups * divide_up(v.out, kOuter);
+  return blocks * kernel_floats(layout.inner) * int64_t(sizeof(float)) <= kKernelBytes;
+}
+
+template <class S>
+void plan_winograd(const Conv& v, int threads, ConvPlan& p) {
+  const Tiles tiles(v);
+  const int64_t row_bytes = kPoints * Layout(v, p).inner_pitch * int64_t(sizeof(float));
+  const int64_t most = smaller(kMostTiles, kInputBytes / row_bytes) / kTileRows * kTileRows;
+  const int64_t blocks = divide_up(v.out, kOuter);
+  p.column_blocks = divide_up(tiles.all, larger(kTileRows, most));
+  p.column_block = round_up(divide_up(tiles.all, p.column_blocks), kTileRows);
+  p.column_blocks = divide_up(tiles.all, p.column_block);
+  p.row_block = blocks;
+  const int64_t wanted = threads == 1 ? 1 : threads * kTasksPerThread;
+  while (v.groups * p.column_blocks * divide_up(blocks, p.row_block) < wanted && p.row_block > 1) {
+    p.row_block = divide_up(p.row_block, 2);
+  }
+  p.row_blocks = divide_up(blocks, p.row_block);
+  p.tasks = v.groups * p.column_blocks * p.row_blocks;
+  const Layout layout(v, p);
+  if (keeps_kernels(v, layout)) {
+    p.prepare_tasks = v.groups * blocks * divide_up(layout.inner, kWide);
+    p.shared_bytes = size_t(v.groups * blocks * kernel_floats(layout.inner)) * sizeof(float);
+  }
+  p.scratch_bytes = Scratch::bytes<float>(kPoints * layout.input_step) +
+                    Scratch::bytes<float>(kPoints * layout.sum_step) +
+                    Scratch::bytes<float>(strip_floats(tiles, layout.tiles)) +
+                    (p.prepare_tasks ? 0 : Scratch::bytes<float>(kernel_floats(kInner)));
+}
+
+template <class S>
+void prepare_winograd(const Conv& v, const ConvPlan& p, int64_t task, void* shared) {
+  const Layout layout(v, p);
+  const int64_t parts = divide_up(layout.inner, kWide), blocks = divide_up(v.out, kOuter);
+  const int64_t part = task % parts, block = task / parts % blocks, group = task / parts / blocks;
+  float* to = static_cast<float*>(shared) + (group * blocks + block) * kernel_floats(layout.inner);
+  transform_kernels(v, static_cast<const S*>(v.w) + group * v.w_group, block * kOuter, part * kWide,
+                    layout.inner, to + part * kWide * kTileColumns<float>);
+}
+
+template <class S>
+void run_winograd(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void* shared) {
+  constexpr int64_t width = kTileColumns<float>;
+  const Layout layout(v, p);
+  const Tiles tiles(v);
+  const bool kept = p.prepare_tasks != 0;
+  Scratch scratch(memory);
+  float* const input = scratch.take<float>(kPoints * layout.input_step);
+  float* const sums = scratch.take<float>(kPoints * layout.sum_step);
+  float* const strip = scratch.take<float>(strip_floats(tiles, layout.tiles));
+  float* const own = kept ? nullptr : scratch.take<float>(kernel_floats(kInner));
+
+  const int64_t blocks = divide_up(v.out, kOuter);
+  const int64_t begin = task % p.column_blocks * p.column_block;
+  const int64_t first_block = task / p.column_blocks % p.row_blocks * p.row_block;
+  const int64_t group = task / p.column_blocks / p.row_blocks;
+  const int64_t count = smaller(p.column_block, tiles.all - begin);
+  const int64_t tile_rows = divide_up(count, divide_up(count, kTileRows));
+  transform_inputs<S>(v, tiles, group, begin, count, 0, layout.inner, strip, input,
+                      layout.inner_pitch, layout.input_step);
+  for (int64_t block = first_block; block < smaller(blocks, first_block + p.row_block); ++block) {
+    const int64_t columns = smaller(kOuter, v.out - block * kOuter);
+    for (int64_t c = 0; c < layout.inner; c += kInner) {
+      const int64_t depth = smaller(kInner, layout.inner - c);
+      const int64_t all = kept ? layout.inner : depth;
+      const float* kernels = own;
+      if (kept) {
+        kernels = static_cast<const float*>(shared) +
+                  (group * blocks + block) * kernel_floats(layout.inner) + c * width;
+      } else {
+        for (int64_t k = 0; k < depth; k += kWide) {
+          transform_kernels(v, static_cast<const S*>(v.w) + group * v.w_group, block * kOuter,
+                            c + k, depth, own + k * width);
+        }
+      }
+      for (int e = 0; e < kPoints; ++e) {
+        for (int64_t j = 0; j < columns; j += width) {
+          const float* b = kernels + e * kernel_step(all) + j * all;
+          const int vectors = columns - j > kWide ? 2 : 1;
+          for (int64_t i = 0; i < count; i += tile_rows) {
+            const int64_t height = smaller(tile_rows, count - i);
+            float* sum = sums + e * layout.sum_step + i * kOuter + j;
+            conv_tile<float>(vectors, height)(
+                depth, input + e * layout.input_step + i * layout.inner_pitch + c,
+                layout.inner_pitch, 1, b, width, sum, kOuter, c ? sum : nullptr, kOuter);
+          }
+        }
+      }
+    }
+    transform_outputs<S>(v, layout, tiles, group, begin, count, block * kOuter, sums, strip);
+  }
+}
+
+struct Table : ConvTable {
+  constexpr Table() : ConvTable{} {
+#define X(e, t, name, c)                                                                   \
+  if constexpr (std::is_same_v<Accumulator<t>, float> && c == 2 && sizeof(t) > 1) {        \
+    of[int(DType::e)] = {plan_winograd<t>, run_winograd<t>, nullptr, prepare_winograd<t>}; \
+  }
+    FACULA_DTYPES(X)
+#undef X
+  }
+};
+constexpr Table table;
+
+}  // namespace
+
+const ConvTable* const conv_winograd_table = &table;
+
+}  // namespace facula::FACULA_ISA

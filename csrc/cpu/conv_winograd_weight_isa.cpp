@@ -1,0 +1,226 @@
+// The derivative of a 3x3 convolution with step 1 by its weights, by Winograd's algorithm: tiles of
+// 6x6 inputs and 4x4 gradients are transformed, multiplied point by point, summed over all tiles as
+// 36 matrix products, and the sums are transformed into 3x3 weights.
+#include "cpu/conv_winograd.h"
+
+#include "cpu/conv_kernels.h"
+
+namespace facula::FACULA_ISA {
+namespace {
+
+constexpr int64_t kInner = 128;     // input channels of a task
+constexpr int64_t kOuter = 64;      // output channels of a task
+constexpr int64_t kTiles = 96;      // that are transformed at once
+constexpr int64_t kMostChunks = 8;  // of all tiles, where there are few channels to share
+
+FACULA_INLINE void transform_gradient(const Floats* g, int step, Floats* out, int out_step) {
+  const Floats g0 = g[0], g1 = g[step], g2 = g[2 * step], g3 = g[3 * step];
+  const Floats even_a = kAtA * g0 + (kAtA * kA2) * g2;
+  const Floats odd_a = (kAtA * kA) * g1 + (kAtA * kA3) * g3;
+  const Floats even_b = kAtB * g0 + (kAtB * kB2) * g2;
+  const Floats odd_b = (kAtB * kB) * g1 + (kAtB * kB3) * g3;
+  out[0] = kAt0 * g0;
+  out[out_step] = even_a + odd_a;
+  out[2 * out_step] = even_a - odd_a;
+  out[3 * out_step] = even_b + odd_b;
+  out[4 * out_step] = even_b - odd_b;
+  out[5 * out_step] = g3;
+}
+
+FACULA_INLINE void transform_weight(const Floats* m, int step, Floats* out, int out_step) {
+  const Floats m1 = m[step], m2 = m[2 * step], m3 = m[3 * step], m4 = m[4 * step];
+  const Floats even_a = m1 + m2, odd_a = m1 - m2, even_b = m3 + m4, odd_b = m3 - m4;
+  out[0] = m[0] + even_a + even_b;
+  out[out_step] = kA * odd_a + kB * odd_b;
+  out[2 * out_step] = kA2 * even_a + kB2 * even_b + m[5 * step];
+}
+
+// One tile of 4x4 vectors that lie `row` and kWide apart.
+FACULA_INLINE void transform_gradient_tile(const float* y, int64_t row, float* to, int64_t step) {
+  Floats g[6], t[24];
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q) {
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) g[r] = load(y + r * row + q * kWide);
+    transform_gradient(g, 1, t + q, 4);
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < 6; ++r) {
+    transform_gradient(t + 4 * r, 1, g, 1);
+#pragma GCC unroll 6
+    for (int q = 0; q < 6; ++q) store(to + (6 * r + q) * step, g[q]);
+  }
+}
+
+// Transforms the gradient of output channels [first, first + channels), like transform_inputs.
+template <class S>
+void transform_gradients(const Conv& v, const Tiles& tiles, int64_t group, int64_t begin,
+                         int64_t count, int64_t first, int64_t channels, float* strip, float* to,
+                         int64_t pitch, int64_t step) {
+  const ConvAxis &h = v.axis[1], &w = v.axis[2];
+  for_each_tile_run(tiles, begin, count, [&](const TileRun& run) {
+    const int64_t columns = run.count * 4;
+    for (int64_t c = 0; c < channels; c += kWide) {
+      const int64_t exist = smaller(kWide, v.out - first - c);
+      const Image<S> image{static_cast<const S*>(v.y) + run.batch * v.y_batch +
+                               (group * v.out + first + c) * v.y_channel,
+                           h.out,
+                           w.out,
+                           h.y_stride,
+                           w.y_stride,
+                           v.y_channel};
+      for (int64_t r = 0; r < 4; ++r) {
+        image.gather(run.row * 4 + r, run.column * 4, columns, exist, strip + r * columns * kWide);
+      }
+      for (int64_t i = 0; i < run.count; ++i) {
+        transform_gradient_tile(strip + i * 4 * kWide, columns * kWide,
+                                to + (run.first + i) * pitch + c, step);
+      }
+    }
+  });
+}
+
+// What a task keeps: [point][tile][channel] of both sides, and the sums [point][channel][channel].
+struct Layout {
+  int64_t inner, outer;  // channels of a task, in whole vectors
+  int64_t input_step = 0, gradient_step = 0, sum_step = 0;
+
+  explicit Layout(const ConvPlan& p) : inner(p.row_block), outer(p.column_block) {
+    input_step = odd_lines(kTiles * inner);
+    gradient_step = odd_lines(kTiles * outer);
+    sum_step = odd_lines(inner * outer);
+  }
+};
+
+template <class S>
+void plan_weight(const Conv& v, int, ConvPlan& p) {
+  const Tiles tiles(v);
+  const int64_t blocks = divide_up(v.in, kInner);
+  p.row_block = round_up(divide_up(v.in, blocks), kWide);
+  p.row_blocks = divide_up(v.in, p.row_block);
+  p.column_block = smaller(kOuter, round_up(v.out, kTileColumns<float>));
+  p.column_blocks = divide_up(v.out, p.column_block);
+  const int64_t parts = v.groups * p.row_blocks * p.column_blocks;
+  p.depth_chunks = larger(1, smaller(kMostChunks / parts, tiles.all / kTiles));
+  p.depth_block = round_up(divide_up(tiles.all, p.depth_chunks), kTiles);
+  p.depth_chunks = divide_up(tiles.all, p.depth_block);
+  p.tasks = parts * p.depth_chunks;
+  if (p.depth_chunks > 1)
+    p.shared_bytes = sizeof(float) * size_t(p.depth_chunks * v.groups * 9 * v.in * v.out);
+  const Layout layout(p);
+  p.scratch_bytes = Scratch::bytes<float>(kPoints * layout.input_step) +
+                    Scratch::bytes<float>(kPoints * layout.gradient_step) +
+                    Scratch::bytes<float>(kPoints * layout.sum_step) +
+                    Scratch::bytes<float>(strip_floats(tiles, kTiles)) +
+                    Scratch::bytes<float>(9 * layout.inner * layout.outer);
+}
+
+// Sums [point][channel][output] -> weights [tap][channel][output].
+void transform_sums(const Layout& layout, const float* sums, int64_t channels, float* to) {
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t o = 0; o < layout.outer; o += kWide) {
+      const float* from = sums + c * layout.outer + o;
+      Floats m[6], half[18], taps[3];
+#pragma GCC unroll 6
+      for (int q = 0; q < 6; ++q) {
+#pragma GCC unroll 6
+        for (int r = 0; r < 6; ++r) m[r] = load(from + (6 * r + q) * layout.sum_step);
+        transform_weight(m, 1, half + q, 6);
+      }
+#pragma GCC unroll 3
+      for (int r = 0; r < 3; ++r) {
+        transform_weight(half + 6 * r, 1, taps, 1);
+#pragma GCC unroll 3
+        for (int q = 0; q < 3; ++q) {
+          store(to + ((3 * r + q) * channels + c) * layout.outer + o, taps[q]);
+        }
+      }
+    }
+  }
+}
+
+template <class S>
+void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void* shared) {
+  constexpr int64_t width = kTileColumns<float>;
+  const Layout layout(p);
+  const Tiles tiles(v);
+  Scratch scratch(memory);
+  float* const input = scratch.take<float>(kPoints * layout.input_step);
+  float* const gradient = scratch.take<float>(kPoints * layout.gradient_step);
+  float* const sums = scratch.take<float>(kPoints * layout.sum_step);
+  float* const strip = scratch.take<float>(strip_floats(tiles, kTiles));
+  float* const weights = scratch.take<float>(9 * layout.inner * layout.outer);
+
+  const int64_t out = task % p.column_blocks * p.column_block;
+  task /= p.column_blocks;
+  const int64_t in = task % p.row_blocks * p.row_block;
+  task /= p.row_blocks;
+  const int64_t chunk = task % p.depth_chunks, group = task / p.depth_chunks;
+  const int64_t channels = smaller(p.row_block, v.in - in);
+  const int64_t columns = smaller(p.column_block, v.out - out);
+  const int64_t first = chunk * p.depth_block, end = smaller(tiles.all, first + p.depth_block);
+  const int64_t tile_rows = divide_up(channels, divide_up(channels, kTileRows));
+  for (int64_t begin = first; begin < end; begin += kTiles) {
+    const int64_t count = smaller(kTiles, end - begin);
+    transform_inputs<S>(v, tiles, group, begin, count, in, round_up(channels, kWide), strip, input,
+                        layout.inner, layout.input_step);
+    transform_gradients<S>(v, tiles, group, begin, count, out, round_up(columns, kWide), strip,
+                           gradient, layout.outer, layout.gradient_step);
+    for (int e = 0; e < kPoints; ++e) {
+      for (int64_t j = 0; j < columns; j += width) {
+        const int vectors = columns - j > kWide ? 2 : 1;
+        for (int64_t i = 0; i < channels; i += tile_rows) {
+          float* sum = sums + e * layout.sum_step + i * layout.outer + j;
+          conv_tile<float>(vectors, smaller(tile_rows, channels - i))(
+              count, input + e * layout.input_step + i, 1, layout.inner,
+              gradient + e * layout.gradient_step + j, layout.outer, sum, layout.outer,
+              begin == first ? nullptr : sum, layout.outer);
+        }
+      }
+    }
+  }
+  transform_sums(layout, sums, channels, weights);
+  if (p.depth_chunks == 1) {
+    store_weights<S>(v, weights, layout.outer, group, 0, 9, in, channels, out, columns);
+    return;
+  }
+  float* to = static_cast<float*>(shared) + (chunk * v.groups + group) * 9 * v.in * v.out;
+  for (int64_t i = 0; i < 9 * channels; ++i) {
+    const int64_t row = i / channels * v.in + in + i % channels;
+    for (int64_t j = 0; j < columns; ++j) {
+      to[row * v.out + out + j] = weights[i * layout.outer + j];
+    }
+  }
+}
+
+// Adds the weights of the chunks, in order.
+template <class S>
+void finish_weight(const Conv& v, const ConvPlan& p, void* shared) {
+  if (p.depth_chunks == 1) return;
+  const int64_t group_size = 9 * v.in * v.out, count = v.groups * group_size;
+  float* const sums = static_cast<float*>(shared);
+  for (int64_t chunk = 1; chunk < p.depth_chunks; ++chunk) {
+    for (int64_t i = 0; i < count; ++i) sums[i] += sums[chunk * count + i];
+  }
+  for (int64_t group = 0; group < v.groups; ++group) {
+    store_weights<S>(v, sums + group * group_size, v.out, group, 0, 9, 0, v.in, 0, v.out);
+  }
+}
+
+struct Table : ConvTable {
+  constexpr Table() : ConvTable{} {
+#define X(e, t, name, c)                                                            \
+  if constexpr (std::is_same_v<Accumulator<t>, float> && c == 2 && sizeof(t) > 1) { \
+    of[int(DType::e)] = {plan_weight<t>, run_weight<t>, finish_weight<t>};          \
+  }
+    FACULA_DTYPES(X)
+#undef X
+  }
+};
+constexpr Table table;
+
+}  // namespace
+
+const ConvTable* const conv_winograd_weight_table = &table;
+
+}  // namespace facula::FACULA_ISA
