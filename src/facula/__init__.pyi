@@ -77,7 +77,7 @@ from facula.functional import norm as norm
 from facula.functional import split as split
 from facula.functional import unique as unique
 from facula.functional import unravel_index as unravel_index
-from facula.functional import where as where  # type: ignore[assignment]
+from facula.functional import where as where
 from facula.random import get_rng_state as get_rng_state
 from facula.random import initial_seed as initial_seed
 from facula.random import manual_seed as manual_seed
@@ -124,11 +124,6 @@ preserve_format: memory_format
 channels_last: memory_format
 channels_last_3d: memory_format
 legacy_contiguous_format: memory_format
-sparse_coo: layout
-sparse_csr: layout
-sparse_csc: layout
-sparse_bsr: layout
-sparse_bsc: layout
 jagged: layout
 default_generator: Generator
 
