@@ -1,6 +1,6 @@
 """Layers and what models are made of."""
 
-from facula.nn import init, modules, parameter
+from facula.nn import functional, init, modules, parameter
 from facula.nn.modules import *  # noqa: F403
 from facula.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
@@ -10,6 +10,7 @@ __all__ = [
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",
+    "functional",
     "init",
     "modules",
     "parameter",
