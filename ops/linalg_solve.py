@@ -176,13 +176,14 @@ op("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=Fals
            ">>> facula.triangular_solve(facula.tensor([[4.], [8.]]), A).solution\ntensor([[1.],\n        [2.]])")
 
 # ---- QR
-_factorise("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
-           grad=dict(A="_qr_grad(grad_Q, grad_R, Q, R, mode)"), samples="qr",
-           doc="A matrix ``Q`` with orthonormal columns and an upper triangular ``R`` with ``A == Q @ R``. With ``m`` rows\n"
-               "and ``n`` columns, ``Q`` has ``min(m, n)`` columns in the mode ``'reduced'`` and ``m`` in ``'complete'``;\n"
-               "with ``'r'`` it is left out.",
-           example=">>> Q, R = facula.linalg.qr(facula.tensor([[3., 1.], [4., 2.]]))\n"
-                   ">>> R\ntensor([[-5.0000, -2.2000],\n        [ 0.0000,  0.4000]])")
+op("_linalg_qr(Tensor A, str mode) -> (Tensor Q, Tensor R)", kernel(), batch="leading",
+   grad=dict(A="_qr_grad(grad_Q, grad_R, Q, R, mode)"), **_GRAD)
+_linalg("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", composite(), samples="qr",
+        doc="A matrix ``Q`` with orthonormal columns and an upper triangular ``R`` with ``A == Q @ R``. With ``m`` rows\n"
+            "and ``n`` columns, ``Q`` has ``min(m, n)`` columns in the mode ``'reduced'`` and ``m`` in ``'complete'``;\n"
+            "with ``'r'`` it is left out.",
+        example=">>> Q, R = facula.linalg.qr(facula.tensor([[3., 1.], [4., 2.]]))\n"
+                ">>> R\ntensor([[-5.0000, -2.2000],\n        [ 0.0000,  0.4000]])")
 op("_qr_grad(Tensor grad_of_Q, Tensor grad_of_R, Tensor Q, Tensor R, str mode) -> Tensor", composite(), **_GRAD)
 op("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", composite(), samples="legacy_qr",
    doc="The older form of :func:`facula.linalg.qr`: ``'reduced'``, or ``'complete'`` with ``some=False``.",

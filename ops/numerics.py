@@ -17,15 +17,15 @@ op(f"gradient(Tensor self, *, Scalar? spacing=None, {_EDGES}", composite(), **_G
        "ends one-sided ones of order ``edge_order``. ``spacing`` is the distance of samples.",
    example=">>> facula.gradient(facula.tensor([1., 2., 4., 8.]))\n"
            "(tensor([1.0000, 1.5000, 3.0000, 4.0000]),)")
-op(f"gradient.each(Tensor self, *, float[] spacing, {_EDGES}", composite(), **_GRADIENT,
-   samples="gradient_each", doc="With a distance for each dimension.",
-   example=">>> facula.gradient(facula.tensor([1., 2., 4.]), spacing=[0.5])\n"
-           "(tensor([2., 3., 4.]),)")
 op(f"gradient.coordinates(Tensor self, *, Tensor[] spacing, {_EDGES}", composite(), **_GRADIENT,
    samples="gradient_coordinates",
    doc="With the coordinates of the samples along each dimension.",
    example=">>> facula.gradient(facula.tensor([1., 2., 4.]), spacing=[facula.tensor([0., 1., 3.])])\n"
            "(tensor([1., 1., 1.]),)")
+op(f"gradient.each(Tensor self, *, float[] spacing, {_EDGES}", composite(), **_GRADIENT,
+   samples="gradient_each", doc="With a distance for each dimension.",
+   example=">>> facula.gradient(facula.tensor([1., 2., 4.]), spacing=[0.5])\n"
+           "(tensor([2., 3., 4.]),)")
 
 
 def _integral(name, alias, doc, shown):

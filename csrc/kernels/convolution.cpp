@@ -123,7 +123,7 @@ Dims output_shape(const Tensor& input, const Tensor& weight, const Geometry& g, 
       fits &= padded.back() >= reach;
       shape.push_back((padded.back() - reach) / g.stride[i] + 1);
     }
-    if (in == 0 && input.size(0) != 0 && input.size(1) != 0)
+    if (in == 0 && fits && input.size(0) != 0 && input.size(1) != 0)
       runtime_error("Only zero batch or zero channel inputs are supported, but got input shape: ",
                     input.sizes());
   }

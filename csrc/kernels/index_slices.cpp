@@ -94,11 +94,13 @@ void index_select(const Tensor& self, int64_t dim, const Tensor& index, Rets& re
     positions = index_vector(index);
     check_index(positions, self.dim() ? self.sizes()[dim] : 1, dim, false);
   }
+  if (rets.destination != Destination::New &&
+      has_internal_overlap(rets.t[0].sizes(), rets.t[0].strides()))
+    overlap_error();
   Tensor& out = exact_result(rets, 0, shape, self.dtype(), self.device());
   if (out.is_meta()) return;
   Tensor from = self;
   if (rets.destination != Destination::New) {
-    if (has_internal_overlap(out.sizes(), out.strides())) overlap_error();
     from = apart_from(out, self);
     positions = apart_from(out, positions);
   }

@@ -36,8 +36,9 @@ void for_diagonals(const LuFactors& f, F&& each) {
   const int64_t n = f.lu.size(-1);
   const int* pivots = f.pivots.data_as<int>();
   const T* lu = f.lu.data_as<T>();
-  for (int64_t i = 0; i < f.info.numel(); ++i)
-    each(i, lu + i * n * n, n + 1, is_odd(pivots + i * n, n));
+  parallel_for(0, f.info.numel(), 4096, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) each(i, lu + i * n * n, n + 1, is_odd(pivots + i * n, n));
+  });
 }
 
 }  // namespace

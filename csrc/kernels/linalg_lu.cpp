@@ -28,6 +28,14 @@ LuFactors factor_matrices(const Tensor& a, const char* what) {
   const int rows = lapack_int(m), columns = lapack_int(n), ld = std::max(rows, 1);
   int *pivots = f.pivots.data_as<int>(), *info = f.info.data_as<int>();
   dispatch_lapack(a.dtype(), [&]<class T> {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (m == n && fits_lanes<T>(n, in.count()))
+        return for_lanes<T>(in.count(), [&](int64_t first, int count) {
+          matrix_lanes<T>().factor(columns, count, lanes_of<T>(in, first, count),
+                                   f.lu.data_as<T>() + first * n * n, pivots + first * n,
+                                   info + first);
+        });
+    }
     for_matrices(in.count(), double(m) * double(n) * double(k), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         copy_to_columns(out.at<T>(i), ld, in, i);
@@ -81,7 +89,23 @@ void solve_factored(const Tensor& lu, const Tensor& pivots, const Tensor& b, con
   const MatrixBatch factors(lu, batch), exchanges(as_columns(pivots), batch), rhs(b, batch), out(x);
   const bool conjugated = !left && adjoint && x.is_complex();  // conj(x A^H) = conj(x) A^T
   const char trans = left ? (adjoint ? 'C' : 'N') : (adjoint ? 'N' : 'T');
+  const bool dense =
+      factors.column_major() && factors.column_stride == n && (exchanges.row_stride == 1 || n == 1);
   dispatch_lapack(x.dtype(), [&]<class T> {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (dense && trans == 'N' && left && fits_lanes<T>(n, out.count()))
+        return for_lanes<T>(out.count(), [&](int64_t first, int count) {
+          const T* a[MatrixLanes<T>::kMost];
+          const int* p[MatrixLanes<T>::kMost];
+          for (int l = 0; l < count; ++l) {
+            a[l] = factors.at<T>(first + l);
+            p[l] = exchanges.at<int>(first + l);
+            check_pivots(p[l], n, n);
+          }
+          matrix_lanes<T>().solve(n, k, count, a, p, lanes_of<T>(rhs, first, count),
+                                  x.data_as<T>() + first * n * k);
+        });
+    }
     for_matrices(out.count(), 2.0 * n * n * k, [&](int64_t begin, int64_t end) {
       const ReadableMatrices<T> a(factors);
       const ReadableMatrices<int> p(exchanges);

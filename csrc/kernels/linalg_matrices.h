@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <type_traits>
 
 #include "core/host_allocator.h"
 #include "core/tensor.h"
 #include "core/thread_pool.h"
 #include "cpu/blas.h"
+#include "cpu/small_matrix.h"
 
 namespace facula {
 
@@ -133,6 +135,21 @@ class ReadableMatrices {
   HostArray<T> copy_;
 };
 
+// Up to one matrix for each lane, from number `first` on.
+template <class T>
+typename MatrixLanes<T>::Source lanes_of(const MatrixBatch& batch, int64_t first, int count) {
+  typename MatrixLanes<T>::Source source;
+  source.row_stride = batch.row_stride;
+  source.column_stride = batch.column_stride;
+  for (int l = 0; l < count; ++l) source.at[l] = batch.at<T>(first + l);
+  return source;
+}
+// Whether matrices of this type and size are taken several at a time.
+template <class T>
+bool fits_lanes(int64_t n, int64_t count) {
+  return std::is_floating_point_v<T> && n >= 1 && n <= kTinyMatrix && count > 2;
+}
+
 // ---- loops
 
 // f(begin, end) over ranges of matrices. Many matrices are shared by the pool, each with BLAS on
@@ -147,6 +164,15 @@ void for_matrices(int64_t count, double operations_each, F&& f) {
   }
   const auto grain = int64_t(32768 / std::max(operations_each, 16.0));
   parallel_for(0, count, std::max<int64_t>(grain, 1), f);
+}
+
+// f(first, count) over as many matrices as there are lanes.
+template <class T, class F>
+void for_lanes(int64_t total, F&& f) {
+  const int64_t lanes = matrix_lanes<T>().lanes;
+  parallel_for(0, total, 2048, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += lanes) f(i, int(std::min(lanes, end - i)));
+  });
 }
 
 // f.operator()<T>() for the type of a tensor that require_lapack_dtype has let pass.

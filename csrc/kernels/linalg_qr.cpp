@@ -43,7 +43,8 @@ QrMode parse_mode(std::string_view mode) {
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode_name) {
+// In the mode 'r', Q has no columns.
+std::tuple<Tensor, Tensor> _linalg_qr(const Tensor& A, std::string_view mode_name) {
   require_matrix(A, "A");
   require_lapack_dtype(A, "A");
   const QrMode mode = parse_mode(mode_name);
@@ -51,8 +52,7 @@ std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode_name
   const Dims batch(batch_of(A));
   // Q and R are m x inner and inner x n.
   const int64_t inner = mode == QrMode::Complete ? m : k;
-  Tensor Q = mode == QrMode::R ? empty_tensor(Dims{0}, A.dtype(), A.device())
-                               : empty_columns(batch, m, inner, A.dtype(), A.device());
+  Tensor Q = empty_columns(batch, m, mode == QrMode::R ? 0 : inner, A.dtype(), A.device());
   Tensor R = empty_columns(batch, inner, n, A.dtype(), A.device());
   if (A.is_meta() || (Q.numel() == 0 && R.numel() == 0)) return {Q, R};
   require_host(A, "linalg.qr");
@@ -74,15 +74,20 @@ std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode_name
         T* q = mode == QrMode::R ? spare.data() : Q.data_as<T>() + i * m * inner;
         T* factored = m >= n ? q : r;
         copy_to_columns(factored, ld, in, i);
-        if (k > 0) lapack::geqrf(rows, columns, factored, ld, tau.data(), work.data(), work_size);
+        factor_qr(rows, columns, factored, ld, tau.data(), work.data(), work_size);
         if (m < n && mode != QrMode::R) std::copy_n(factored, m * m, q);
         copy_upper(r, inner, factored, ld, n);
-        if (mode != QrMode::R && m > 0)
-          lapack::orgqr(rows, int(inner), reflectors, q, ld, tau.data(), work.data(), work_size);
+        if (mode != QrMode::R)
+          expand_qr(rows, int(inner), reflectors, q, ld, tau.data(), work.data(), work_size);
       }
     });
   });
   return {Q, R};
+}
+
+std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
+  auto [Q, R] = op::_linalg_qr(A, mode);
+  return {mode == "r" ? op::new_empty(Q, Dims{0}) : Q, R};
 }
 
 std::tuple<Tensor, Tensor> qr(const Tensor& self, bool some) {
@@ -142,8 +147,8 @@ std::tuple<Tensor, Tensor> geqrf(const Tensor& self) {
       HostArray<T> work(work_size);
       for (int64_t i = begin; i < end; ++i) {
         copy_to_columns(out.at<T>(i), m, in, i);
-        lapack::geqrf(rows, columns, out.at<T>(i), rows, tau.data_as<T>() + i * k, work.data(),
-                      work_size);
+        factor_qr(rows, columns, out.at<T>(i), rows, tau.data_as<T>() + i * k, work.data(),
+                  work_size);
       }
     });
   });
@@ -207,8 +212,8 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
       HostArray<T> work(work_size);
       for (int64_t i = begin; i < end; ++i) {
         copy_to_columns(out.at<T>(i), m, in, i);
-        lapack::orgqr(rows, columns, reflectors, out.at<T>(i), rows, scales.data_as<T>() + i * k,
-                      work.data(), work_size);
+        expand_qr(rows, columns, reflectors, out.at<T>(i), rows, scales.data_as<T>() + i * k,
+                  work.data(), work_size);
       }
     });
   });

@@ -130,6 +130,13 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& A, bool check_errors) {
   const int size = lapack_int(n);
   int* infos = info.data_as<int>();
   dispatch_lapack(A.dtype(), [&]<class T> {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (fits_lanes<T>(n, in.count()))
+        return for_lanes<T>(in.count(), [&](int64_t first, int count) {
+          matrix_lanes<T>().invert(size, count, lanes_of<T>(in, first, count),
+                                   inverse.data_as<T>() + first * n * n, infos + first);
+        });
+    }
     const int work_size = inverse_work<T>(size);
     for_matrices(in.count(), 2.0 * n * n * n, [&](int64_t begin, int64_t end) {
       HostArray<int> pivots(n);

@@ -271,7 +271,10 @@ def norm(
         tensor(5.)
     """
     x = masked_out(input, mask, facula.inf if ord == -facula.inf else 0)
-    return facula.norm(x, ord, all_dims(dim, input.dim()), keepdim, dtype=dtype or input.dtype)
+    dims = all_dims(dim, input.dim()) or None
+    return facula.linalg.vector_norm(
+        x, 2.0 if ord is None else ord, dims, keepdim, dtype=dtype or input.dtype
+    )
 
 
 def _variance(

@@ -1,0 +1,23 @@
+// Built per ISA from small_matrix_isa.cpp and matrix_lanes_isa.cpp.
+#pragma once
+#include "cpu/small_matrix.h"
+
+namespace facula {
+
+#define FACULA_SMALL_MATRIX_TABLES(isa)                       \
+  namespace isa {                                             \
+  extern const SmallMatrix<float> small_float;                \
+  extern const SmallMatrix<double> small_double;              \
+  extern const SmallMatrix<Complex<float>> small_complex64;   \
+  extern const SmallMatrix<Complex<double>> small_complex128; \
+  extern const MatrixLanes<float> lanes_float;                \
+  extern const MatrixLanes<double> lanes_double;              \
+  }
+FACULA_SMALL_MATRIX_TABLES(baseline)
+#ifdef FACULA_X86
+FACULA_SMALL_MATRIX_TABLES(v3)
+FACULA_SMALL_MATRIX_TABLES(v4)
+#endif
+#undef FACULA_SMALL_MATRIX_TABLES
+
+}  // namespace facula
