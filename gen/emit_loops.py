@@ -20,7 +20,7 @@ CPP_TYPES = {
     "Complex64": "Complex<float>",
     "Complex128": "Complex<double>",
 }
-ROWS_PER_FILE = 6
+PIECES_PER_FILE = 6
 
 
 def formula_groups(row: Row) -> dict[tuple[str, tuple[str, str] | None], str]:
@@ -122,46 +122,57 @@ def _table(name: str, kind: str, table: dict[str, str]) -> str:
     return f"extern const {kind} {name}[kDTypes] = {{{cells}}};\n\n"
 
 
-def reduction_loops(row: Row) -> str:
-    o = row.family.options
-    name = row.schema.cpp_name
-    cpp = to_cpp(parse_expression(o["combine"], f"combine of {row.name}"), call_prefix="math::")
+def reduction_loops(rows: list[Row]) -> str:
+    """The loops of rows that fold in the same way: one functor, one set of instances."""
+    o = rows[0].family.options
+    fold = f"Fold_{rows[0].schema.cpp_name}"
+    where = f"of {rows[0].name}"
+    cpp = to_cpp(parse_expression(o["combine"], f"combine {where}"), call_prefix="math::")
     init = to_cpp(
-        parse_expression(o.get("init", "0"), f"init of {row.name}"),
+        parse_expression(o.get("init", "0"), f"init {where}"),
         {"lowest": "Lowest<T>::value", "highest": "Highest<T>::value"},
     )
     extreme = {"maximum(a, b)": "Largest", "minimum(a, b)": "Smallest"}.get(o["combine"], "None")
     text = (
-        f"struct Fold_{name} {{\n"
+        f"struct {fold} {{\n"
         f"  static constexpr Extreme extreme = Extreme::{extreme};\n"
         f"  template <class T>\n  static inline T combine(T a, T b) {{ return T({cpp}); }}\n"
         f"  template <class T>\n  static constexpr T init() {{ return T({init}); }}\n}};\n"
     )
-    reduce_table, fold_table = {}, {}
-    for letter in o["types"]:
-        for d in DTYPE_GROUPS[letter]:
-            reduce_table[d] = f"reduce_run<Fold_{name}, {CPP_TYPES[d]}>"
-            fold_table[d] = f"fold_run<Fold_{name}, {CPP_TYPES[d]}>"
-    return (
-        text
-        + _table(f"reduce_{name}", "ReduceLoop", reduce_table)
-        + _table(f"fold_{name}", "Loop", fold_table)
-    )
+    for row in rows:
+        types = [d for letter in row.family.options["types"] for d in DTYPE_GROUPS[letter]]
+        for kind, loop in (("reduce", "ReduceLoop"), ("fold", "Loop")):
+            table = {d: f"{kind}_run<{fold}, {CPP_TYPES[d]}>" for d in types}
+            text += _table(f"{kind}_{row.schema.cpp_name}", loop, table)
+    return text
+
+
+def _fold_of(row: Row) -> tuple[str, str]:
+    return row.family.options["combine"], row.family.options.get("init", "0")
 
 
 def emit_loops(module: str, rows: list[Row]) -> dict[str, str]:
     """File name -> text, a few rows each so that no translation unit takes long."""
-    files = {}
-    rows = [r for r in rows if r.family.name in ("elementwise", "reduction")]
-    for k in range(0, len(rows), ROWS_PER_FILE):
-        body = "".join(
-            elementwise_loops(r) if r.is_elementwise else reduction_loops(r)
-            for r in rows[k : k + ROWS_PER_FILE]
-        )
-        files[f"loops_{module}_{k // ROWS_PER_FILE}_isa.cpp"] = (
+    folds: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.family.name == "reduction":
+            folds.setdefault(_fold_of(row), []).append(row)
+    pieces = [(elementwise_loops(r), 1) for r in rows if r.is_elementwise]
+    pieces += [(reduction_loops(group), 2) for group in folds.values()]
+    bodies: list[str] = []
+    room = 0
+    for text, size in pieces:
+        if room < size:
+            bodies.append("")
+            room = PIECES_PER_FILE
+        bodies[-1] += text
+        room -= size
+    return {
+        f"loops_{module}_{k}_isa.cpp": (
             f"// Generated from ops/{module}.py by gen. Do not edit.\n"
             '#include "cpu/loop.h"\n#include "cpu/reduce_loop.h"\n#include "cpu/vector_math.h"\n'
             '#include "op/loop_types.h"\n\n'
             f"namespace facula::FACULA_ISA {{\n\n{body}}}  // namespace facula::FACULA_ISA\n"
         )
-    return files
+        for k, body in enumerate(bodies)
+    }

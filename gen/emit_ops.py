@@ -384,7 +384,12 @@ def batch_rule(row: Row) -> str:
 
 
 def jvp_kind(row: Row) -> str:
-    kinds = {"linear": "Linear", "each": "Each", "by vjp": "ByVjp"}
+    kinds = {
+        "linear": "Linear",
+        "each": "Each",
+        "by vjp": "ByVjp",
+        "by vjp at 0": "ByVjpAtZero",
+    }
     if row.jvp:
         return kinds[row.jvp]
     return "Formula" if row.is_elementwise else "ByVjp"

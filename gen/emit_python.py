@@ -141,7 +141,9 @@ def signatures(rows: list[Row], method: bool) -> str:
             if r.method if method else r.function:
                 found.setdefault(name, []).append(plain_signature(r, method))
             if in_place:
-                text = plain_signature(r, method).removesuffix("*, out=None").removesuffix("out=None")
+                text = (
+                    plain_signature(r, method).removesuffix("*, out=None").removesuffix("out=None")
+                )
                 found.setdefault(name + "_", []).append(text.removesuffix(", "))
     return "".join(
         f"    {n!r}: {tuple(dict.fromkeys(texts))!r},\n" for n, texts in sorted(found.items())

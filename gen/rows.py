@@ -36,7 +36,7 @@ def elementwise(
         every operand may be one, as in ``add(1, 2)``; False when none may. By default all but
         ``self`` may.
     check: a function of ``csrc/op/operand_checks.h`` that refuses arguments.
-    fallback: by dtype letter, a condition on ``a`` under which the formula holds and another formula
+    fallback: by dtype letter, a condition under which the formula holds and another formula
         for blocks of elements where it does not: ``{"f": ("angle_in_range(a)", "sin_full_range(a)")}``.
     """
     return Family("elementwise", {"types": types, "promote": promote, "out": out, **options})
@@ -147,7 +147,8 @@ def op(
     jvp: forward mode. "linear": the operator is linear in its differentiable arguments taken together
        (it is applied to the tangents); "each": linear in each of them (one tangent at a time, summed);
        "by vjp": by differentiating the derivative, which is right for all but slower, and the default
-       except for elementwise rows, whose ``grad`` formula is applied to the tangents.
+       except for elementwise rows, whose ``grad`` formula is applied to the tangents; "by vjp at 0":
+       likewise, for derivatives that refuse some gradients (those by the phase of a vector).
     batch: how vmap runs a row that is no composite (elementwise rows and reductions need nothing).
        "leading": every Tensor argument may have further leading dimensions, which broadcast (linalg);
        "core 2 1": likewise for matrices with vectors, whose batches must be equal;

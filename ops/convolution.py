@@ -49,7 +49,8 @@ for _n, _shape, _kernel, _example in (
            f"{_SAME}",
        example=_example)
     op(f"conv{_n}d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[{_n}] stride={_ones}, str padding='valid', int[{_n}] dilation={_ones}, int groups=1) -> Tensor",
-       composite(), aliases=(f"nn.functional.conv{_n}d",), out=False, samples=f"conv{_n}d_padding")
+       composite(), aliases=(f"nn.functional.conv{_n}d",), out=False, samples=f"conv{_n}d_padding",
+       doc="With the padding by name.", example=_example.replace("))\n", "), padding='valid')\n", 1))
 
 for _n, _shape, _kernel, _example in (
     (1, "(N, C, L) or (C, L)", "(C, out_channels / groups, k)",

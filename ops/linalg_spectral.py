@@ -5,7 +5,7 @@ from gen.rows import composite, kernel, op
 # ---- singular values
 
 op("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", kernel(),
-   python="linalg.svd", method=False, samples="svd", batch="leading",
+   python="linalg.svd", method=False, samples="svd", batch="leading", jvp="by vjp at 0",
    grad=dict(A="_svd_grad(given_U, given_S, given_Vh, U, S, Vh)"),
    doc="The singular value decomposition ``A = U @ diag(S) @ Vh`` of matrices, with ``S`` in descending order.\n\n"
        "With ``full_matrices=False``, ``U`` and ``Vh`` have as many columns and rows as there are singular values.",
@@ -25,7 +25,7 @@ op("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor 
 # ---- eigenvalues
 
 op("linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", kernel(),
-   python="linalg.eigh", method=False, samples="eigh", batch="leading",
+   python="linalg.eigh", method=False, samples="eigh", batch="leading", jvp="by vjp at 0",
    grad="_eigh_grad(given_eigenvalues, given_eigenvectors, eigenvalues, eigenvectors)",
    doc="Eigenvalues, in ascending order, and orthonormal eigenvectors (columns) of symmetric or Hermitian matrices.\n\n"
        "Only the triangle that ``UPLO`` names, ``'L'`` or ``'U'``, is read.",
@@ -37,7 +37,7 @@ op("linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", kernel(), python="l
    example=">>> facula.linalg.eigvalsh(facula.tensor([[2., 1.], [1., 2.]]))\ntensor([1., 3.])")
 op("_eigvalsh_grad(Tensor grad, Tensor self, str UPLO) -> Tensor", composite())
 op("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", kernel(), python="linalg.eig",
-   method=False, samples="eig", batch="leading",
+   method=False, samples="eig", batch="leading", jvp="by vjp at 0",
    grad="_eig_grad(given_eigenvalues, given_eigenvectors, eigenvalues, eigenvectors)",
    doc="Eigenvalues and eigenvectors (columns of length 1) of square matrices; complex, and in no order.",
    example=">>> facula.linalg.eig(facula.tensor([[0., 1.], [1., 0.]])).eigenvalues.real.sort().values\ntensor([-1.,  1.])")

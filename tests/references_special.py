@@ -269,14 +269,14 @@ def _wrapped(value: int, dtype: np.dtype) -> int:
     return value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value
 
 
-def _of_integers(function: Callable[[int, int], int]) -> Callable[..., Array]:
-    """With Python's integers, then wrapped into the dtype."""
+def _of_integers(function: Callable[[int, int, np.dtype], int]) -> Callable[..., Array]:
+    """With Python's integers, wrapped into the dtype wherever the operator may."""
 
     def reference(a: Any, b: Any) -> Array:
         dtype = a.dtype if isinstance(a, np.ndarray) else b.dtype
         a, b = np.broadcast_arrays(a, b)
         values = [
-            _wrapped(function(int(x), int(y)), dtype)
+            _wrapped(function(int(x), int(y), dtype), dtype)
             for x, y in zip(a.reshape(-1), b.reshape(-1), strict=True)
         ]
         return np.array(values, dtype).reshape(a.shape)
@@ -284,8 +284,8 @@ def _of_integers(function: Callable[[int, int], int]) -> Callable[..., Array]:
     return reference
 
 
-def _lcm(a: int, b: int) -> int:
-    return abs(a // math.gcd(a, b) * b) if a and b else 0
+def _lcm(a: int, b: int, dtype: np.dtype) -> int:
+    return abs(_wrapped(a // math.gcd(a, b) * b, dtype)) if a and b else 0
 
 
 def _heaviside(a: Array, values: Array) -> Array:
@@ -298,7 +298,17 @@ def _infinite(sign: int) -> Callable[[Array], Array]:
 
 
 def _logaddexp(a: Array, b: Array) -> Array:
-    return np.log(np.exp(a) + np.exp(b)) if np.iscomplexobj(a + b) else np.logaddexp(a, b)
+    if not np.iscomplexobj(a + b):
+        return np.logaddexp(a, b)
+    # From the larger real part: the angle of the result is that of the larger number, unreduced.
+    a, b = np.broadcast_arrays(a, b)
+    larger, smaller = np.where(a.real < b.real, b, a), np.where(a.real < b.real, a, b)
+    return larger + np.log1p(np.exp(smaller - larger))
+
+
+def _ldexp(a: Array, b: Array) -> Array:
+    a, b = np.broadcast_arrays(a, b)
+    return np.where((a == 0) & np.isfinite(b), a, a * 2.0**b)
 
 
 def _hash_tensor(a: Array, dim: Any = None, *, keepdim: bool = False, mode: int = 0) -> Array:
@@ -345,12 +355,13 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "hermite_polynomial_he": _by_coefficients("HermiteE", _single),
     "laguerre_polynomial_l": _by_coefficients("Laguerre", _single),
     "legendre_polynomial_p": _by_coefficients("Legendre", _single),
-    "gcd": _of_integers(math.gcd),
+    "gcd": _of_integers(lambda a, b, dtype: math.gcd(a, b)),
     "lcm": _of_integers(_lcm),
     "heaviside": _heaviside,
     "isposinf": _infinite(1),
     "isneginf": _infinite(-1),
     "logaddexp": _logaddexp,
+    "ldexp": _ldexp,
 }
 
 BY_ROW: dict[str, Callable[..., Any]] = {

@@ -22,6 +22,7 @@ def convolution(row: Row, source: Source) -> Iterator[Sample]:
 
     yield forward("line", source(2, 2, 6), source(3, 2, 3), source(3))
     yield forward("image", source(2, 2, 4, 5), source(3, 2, 3, 2))
+    yield forward("strided", source(2, 2, 4, 5, layout="stepped"), source(3, 2, 3, 2))
     yield forward("volume", source(1, 2, 3, 4, 3), source(2, 2, 2, 3, 2), source(2))
     yield forward(
         "all options",
@@ -138,6 +139,7 @@ def _file_convolutions(dims: int) -> None:
         yield Sample("same, dilated", (x, even, None, 1, "same", 3))
         yield Sample("same, without a batch", (source(2, *size), even, None, 1, "same"))
         yield Sample("same, groups", (source(1, 4, *size), even), {"padding": "same", "groups": 2})
+        yield Sample("strided", (source(2, 2, *size, layout="stepped"), odd, None, 1, "same"))
 
     @named(f"conv_transpose{dims}d", "ifc")
     def conv_transpose(row: Row, source: Source) -> Iterator[Sample]:

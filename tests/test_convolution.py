@@ -361,7 +361,9 @@ def test_refused_arguments(call, words):
 
 @pytest.mark.skipif(not IS_FACULA, reason="PyTorch passes on what its backend says")
 def test_too_much_padding_of_a_transposed_convolution_is_explained():
-    with pytest.raises(RuntimeError, match=r"Output size is too small; padding=.20, 20. takes away"):
+    with pytest.raises(
+        RuntimeError, match=r"Output size is too small; padding=.20, 20. takes away"
+    ):
         F.conv_transpose2d(X, F.ones(4, 3, 3, 3), padding=20)
 
 

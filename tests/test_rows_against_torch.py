@@ -166,6 +166,8 @@ def test_gradients_match_pytorch(row, dtype):
         ours = gradients(row_id(row), callable_of(row), sample, F)
         if theirs is None and ours is not None and not any(_is_nonzero(g) for g in ours):
             ours = None  # as above
+        if theirs is None and row.name.startswith("special_"):
+            raise NothingToCompareError  # PyTorch has no derivative of most of them
         assert (ours is None) == (theirs is None), (
             f"the result {'has no' if ours is None else 'has a'} graph, unlike PyTorch's"
         )

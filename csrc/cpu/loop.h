@@ -1,8 +1,8 @@
-// The 1-d loops of elementwise work. A formula becomes a lambda; `run` gives it the stride cases
-// that matter (all dense, one operand a number, anything), which the compiler vectorises.
+// The 1-d loops of elementwise work. A formula becomes a lambda, which `run` applies to dense,
+// strided and repeated operands.
 #pragma once
+#include <algorithm>
 #include <cstdint>
-#include <tuple>
 #include <utility>
 
 #include "core/numeric.h"
@@ -15,55 +15,42 @@ inline T param(const void* params, int i) {
   return *reinterpret_cast<const T*>(static_cast<const char*>(params) + 16 * i);
 }
 
+// Operands that are not dense pass through buffers of this many elements, so that a formula is
+// compiled once, as a loop over dense memory that the compiler vectorises, and not once for each
+// combination of strides.
+constexpr int64_t kStaged = 256;
+// n elements of `item` bytes, a power of two up to 16; a stride of 0 repeats one of them.
+void gather_elements(char* to, const char* from, int64_t stride, int64_t n, size_t item);
+void scatter_elements(char* to, int64_t stride, const char* from, int64_t n, size_t item);
+
 template <class R, class... A, class F, size_t... I>
 inline void run_indexed(char* const* p, const int64_t* s, int64_t n, F f,
                         std::index_sequence<I...>) {
-  constexpr int64_t item[] = {int64_t(sizeof(A))...};
-  if (s[0] == int64_t(sizeof(R))) {
-    int scalar = -1, others = 0;
-    bool dense = true;
-    for (size_t i = 0; i < sizeof...(A); ++i) {
-      if (s[i + 1] == item[i]) continue;
-      if (s[i + 1] == 0) {
-        scalar = int(i);
-        ++others;
-      } else dense = false;
-    }
-    R* out = reinterpret_cast<R*>(p[0]);
-    if (dense && others == 0) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) out[i] = f(reinterpret_cast<const A*>(p[I + 1])[i]...);
-      return;
-    }
-    if constexpr (sizeof...(A) > 1 && sizeof...(A) <= 3) {
-      if (dense && others == 1) {
-        auto with_scalar = [&]<size_t K>(std::integral_constant<size_t, K>) {
-          if (scalar != int(K)) return;
-          // The number is read once; the other operands stay dense.
-          using S = std::tuple_element_t<K, std::tuple<A...>>;
-          const S value = *reinterpret_cast<const S*>(p[K + 1]);
-          auto pick = [&]<size_t J>(std::integral_constant<size_t, J>, int64_t i) {
-            if constexpr (J == K) return value;
-            else
-              return reinterpret_cast<const std::tuple_element_t<J, std::tuple<A...>>*>(
-                  p[J + 1])[i];
-          };
-#pragma GCC ivdep
-          for (int64_t i = 0; i < n; ++i)
-            out[i] = f(pick(std::integral_constant<size_t, I>{}, i)...);
-        };
-        (with_scalar(std::integral_constant<size_t, I>{}), ...);
-        return;
+  constexpr int64_t item[] = {int64_t(sizeof(R)), int64_t(sizeof(A))...};
+  constexpr size_t kOperands = sizeof...(A) + 1;
+  alignas(64) char staged[kOperands][kStaged * std::max({sizeof(R), sizeof(A)...})];
+  char* q[kOperands];
+  bool dense = true;
+  for (size_t o = 0; o < kOperands; ++o) {
+    q[o] = p[o];
+    dense &= s[o] == item[o];
+  }
+  const int64_t step = dense ? n : kStaged;
+  for (int64_t done = 0; done < n; done += step) {
+    const int64_t m = n - done < step ? n - done : step;
+    if (!dense) {
+      q[0] = s[0] == item[0] ? p[0] + done * s[0] : staged[0];
+      for (size_t o = 1; o < kOperands; ++o) {
+        if (s[o] == item[o]) q[o] = p[o] + done * s[o];
+        else if (s[o] != 0 || done == 0)
+          gather_elements(q[o] = staged[o], p[o] + done * s[o], s[o], m, item[o]);
       }
     }
+    R* out = reinterpret_cast<R*>(q[0]);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < m; ++i) out[i] = f(reinterpret_cast<const A*>(q[I + 1])[i]...);
+    if (s[0] != item[0]) scatter_elements(p[0] + done * s[0], s[0], q[0], m, item[0]);
   }
-  const int64_t step[] = {s[I + 1]...};
-  const char* in[] = {p[I + 1]...};
-  char* out = p[0];
-  const int64_t out_step = s[0];
-  for (int64_t i = 0; i < n; ++i)
-    *reinterpret_cast<R*>(out + i * out_step) =
-        f(*reinterpret_cast<const A*>(in[I] + i * step[I])...);
 }
 
 template <class R, class... A, class F>
@@ -73,22 +60,25 @@ inline void run(char* const* p, const int64_t* s, int64_t n, F f) {
 
 // A formula that does not hold for all values: `f` for blocks of elements where it `holds`, the
 // slower `other` for the rest.
-template <class R, class A, class H, class F, class G>
+template <class R, class... A, class H, class F, class G>
 inline void run_where(char* const* p, const int64_t* s, int64_t n, H holds, F f, G other) {
   constexpr int64_t kBlock = 1024;
+  constexpr size_t kOperands = sizeof...(A) + 1;
+  alignas(64) bool held[kBlock];
+  char *q[kOperands], *asked[kOperands];
+  int64_t asked_strides[kOperands];
+  asked[0] = reinterpret_cast<char*>(held);
+  asked_strides[0] = 1;
+  for (size_t o = 1; o < kOperands; ++o) asked_strides[o] = s[o];
   for (int64_t done = 0; done < n; done += kBlock) {
     const int64_t m = n - done < kBlock ? n - done : kBlock;
-    char* const q[] = {p[0] + done * s[0], p[1] + done * s[1]};
-    int out_of_range = 0;  // a sum: a compiler vectorises it where an early exit would stop it
-    if (s[1] == int64_t(sizeof(A))) {
-      const A* a = reinterpret_cast<const A*>(q[1]);
-      for (int64_t i = 0; i < m; ++i) out_of_range |= !holds(a[i]);
-    } else {
-      for (int64_t i = 0; i < m; ++i)
-        out_of_range |= !holds(*reinterpret_cast<const A*>(q[1] + i * s[1]));
-    }
-    if (__builtin_expect(out_of_range, 0)) run<R, A>(q, s, m, other);
-    else run<R, A>(q, s, m, f);
+    for (size_t o = 0; o < kOperands; ++o) q[o] = p[o] + done * s[o];
+    for (size_t o = 1; o < kOperands; ++o) asked[o] = q[o];
+    run<bool, A...>(asked, asked_strides, m, holds);
+    int all = 1;
+    for (int64_t i = 0; i < m; ++i) all &= held[i];
+    if (__builtin_expect(all, 1)) run<R, A...>(q, s, m, f);
+    else run<R, A...>(q, s, m, other);
   }
 }
 

@@ -246,44 +246,55 @@ FACULA_INLINE T floor_divide(T a, T b) {
   return ((r != 0) & ((r < 0) != (b < 0))) ? T(q - 1) : q;
 }
 
-// Exact, like C's. The quotient of usual sizes takes the short way; the branch costs the
-// vectorisation, but the alternative is libm's digit-by-digit loop for all.
+// The remainder in one step, exact and without branches, while the quotient has few bits enough:
+// a loop asks `quotient_in_range` for a block of elements and takes fmod_full_range and its like,
+// which go through C's digit by digit, when one has not. NaN, infinities and 0 as divisor are out
+// of range.
+FACULA_INLINE bool quotient_in_range(float x, float y) {
+  const double a = abs(x), b = abs(y);
+  return (a / b < 268435456.0) & (b < kInf<double>);
+}
 FACULA_INLINE float fmod(float x, float y) {
   const double a = abs(x), b = abs(y);
-  const double q = a / b;
-  // Not for NaN, infinities, y == 0 or more quotient bits than the product below can hold.
-  if (__builtin_expect(!(q < 268435456.0) | !(b < kInf<double>), 0)) return std::fmod(x, y);
-  double r = a - double(int64_t(q)) * b;  // exact: 24 + 28 bits
+  double r = a - trunc(a / b) * b;  // exact: 24 + 28 bits
   r = r < 0 ? r + b : r;
   r = r >= b ? r - b : r;
   return copysign(float(r), x);
 }
-FACULA_INLINE double fmod(double x, double y) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+FACULA_INLINE bool quotient_in_range(double x, double y) {
+  const double b = abs(y);
+  return (abs(x) / b < 4503599627370496.0) & (b > 1e-290) & (b < kInf<double>);
+}
+FACULA_INLINE double fmod(double x, double y) {
   const double a = abs(x), b = abs(y);
-  const double q = a / b;
-  if (__builtin_expect((q < 4503599627370496.0) & (b > 1e-290) & (b < kInf<double>), 1)) {
-    double r = __builtin_fma(-double(int64_t(q)), b, a);  // exact: the remainder is a double
-    r = r < 0 ? r + b : r;
-    r = r >= b ? r - b : r;
-    return copysign(r, x);
-  }
-#endif
+  double r = __builtin_fma(-trunc(a / b), b, a);  // exact: the remainder is a double
+  r = r < 0 ? r + b : r;
+  r = r >= b ? r - b : r;
+  return copysign(r, x);
+}
+#else
+FACULA_INLINE bool quotient_in_range(double, double) {
+  return false;
+}
+FACULA_INLINE double fmod(double x, double y) {
   return std::fmod(x, y);
 }
+#endif
 template <Real T>
-FACULA_INLINE T remainder(T a, T b) {
-  const T r = fmod(a, b);
-  return ((r != T(0)) & ((r < T(0)) != (b < T(0)))) ? r + b : r;
+static inline T fmod_full_range(T x, T y) {
+  return quotient_in_range(x, y) ? fmod(x, y) : std::fmod(x, y);
 }
+
+namespace detail {
+// From the remainder `r` with the sign of the dividend.
 template <Real T>
-FACULA_INLINE T trunc_divide(T a, T b) {
-  return trunc(a / b);
+FACULA_INLINE T python_remainder(T b, T r) {
+  return ((r != T(0)) & ((r < T(0)) != (b < T(0)))) ? r + b : r;
 }
 // Python's //: from the exact remainder, so that it agrees with `remainder`; x // 0 is x / 0.
 template <Real T>
-FACULA_INLINE T floor_divide(T a, T b) {
-  const T r = fmod(a, b);
+FACULA_INLINE T python_quotient(T a, T b, T r) {
   T q = (a - r) / b;
   q = ((r != T(0)) & ((r < T(0)) != (b < T(0)))) ? q - T(1) : q;
   T f = floor(q);
@@ -291,7 +302,28 @@ FACULA_INLINE T floor_divide(T a, T b) {
   f = q == T(0) ? copysign(T(0), a / b) : f;
   return b == T(0) ? a / b : f;
 }
+}  // namespace detail
 
+template <Real T>
+FACULA_INLINE T remainder(T a, T b) {
+  return detail::python_remainder(b, fmod(a, b));
+}
+template <Real T>
+static inline T remainder_full_range(T a, T b) {
+  return detail::python_remainder(b, fmod_full_range(a, b));
+}
+template <Real T>
+FACULA_INLINE T floor_divide(T a, T b) {
+  return detail::python_quotient(a, b, fmod(a, b));
+}
+template <Real T>
+static inline T floor_divide_full_range(T a, T b) {
+  return detail::python_quotient(a, b, fmod_full_range(a, b));
+}
+template <Real T>
+FACULA_INLINE T trunc_divide(T a, T b) {
+  return trunc(a / b);
+}
 // ---- integers -------------------------------------------------------------------------------
 
 // Wraps around; a negative exponent gives the truncated reciprocal, 0 except for bases 1 and -1.

@@ -178,20 +178,35 @@ FACULA_INLINE bool is_integer(T x) {
   return (a >= big) | ((a + big) - big == a);
 }
 
-// Signs and special values of pow, given `r` = |x|^y for positive finite arguments.
+// All bits or none, and the choice between two patterns by such a mask.
+template <Real T>
+FACULA_INLINE BitsOf<T> mask_of(bool condition) {
+  return BitsOf<T>(0) - BitsOf<T>(condition);
+}
+template <class B>
+FACULA_INLINE B choose(B mask, B yes, B no) {
+  return (yes & mask) | (no & B(~mask));
+}
+
+// Signs and special values of pow, given `r` = |x|^y for positive finite arguments. By bits: where
+// y is one number for a whole loop, gcc does not vectorise conditions on it beside others.
 template <Real T>
 FACULA_INLINE T pow_special(T x, T y, T r) {
-  const bool integer = is_integer(y);
-  const bool odd = integer & !is_integer(y * T(0.5));
+  using B = BitsOf<T>;
+  const B y_integer = mask_of<T>(is_integer(y));
+  const B y_odd = y_integer & B(~mask_of<T>(is_integer(y * T(0.5))));
+  const B y_infinite = mask_of<T>(abs(y) == kInf<T>);
   const T a = abs(x);
   // Zero and infinite bases, infinite exponents: 0 or inf.
-  const T edge = ((a > T(1)) == (y > T(0))) ? kInf<T> : T(0);
-  r = ((a == T(0)) | (a == kInf<T>) | (abs(y) == kInf<T>)) ? edge : r;
-  r = ((a == T(1)) & (abs(y) == kInf<T>)) ? T(1) : r;
-  r = std::bit_cast<T>(BitsOf<T>(bits_of(r) | (odd ? bits_of(x) & kSignBit<T> : 0)));
-  r = ((x < T(0)) & (a < kInf<T>)&!integer) ? kNaN<T> : r;
-  r = (isnan(x) | isnan(y)) ? x + y : r;
-  return ((y == T(0)) | (x == T(1))) ? T(1) : r;
+  const B edge = bits_of(kInf<T>) & B(~(mask_of<T>(a > T(1)) ^ mask_of<T>(y > T(0))));
+  const B at_edge = mask_of<T>((a == T(0)) | (a == kInf<T>)) | y_infinite;
+  B v = choose(at_edge, edge, bits_of(r));
+  v = choose(B(mask_of<T>(a == T(1)) & y_infinite), bits_of(T(1)), v);
+  v |= bits_of(x) & kSignBit<T> & y_odd;
+  v = choose(B(mask_of<T>((x < T(0)) & (a < kInf<T>)) & B(~y_integer)), bits_of(kNaN<T>), v);
+  v = choose(B(mask_of<T>(isnan(x)) | mask_of<T>(isnan(y))), bits_of(x + y), v);
+  v = choose(B(mask_of<T>(x == T(1)) | mask_of<T>(y == T(0))), bits_of(T(1)), v);
+  return std::bit_cast<T>(v);
 }
 
 }  // namespace detail
@@ -292,9 +307,8 @@ FACULA_INLINE float log10(float x) {
 
 FACULA_INLINE double pow(double x, double y) {
   const auto l = detail::log_double_double(abs(x));
-  const double e = detail::clamp(y, -0x1p70, 0x1p70);  // beyond, the result is 0, 1 or inf anyway
-  const auto p = two_product(e, l.hi);
-  const double lo = madd(e, l.lo, p.lo);
+  const auto p = two_product(y, l.hi);
+  const double lo = madd(y, l.lo, p.lo);
   const double r = detail::exp_sum(p.hi, abs(p.hi) < 1000.0 ? lo : 0.0);
   return detail::pow_special(x, y, r);
 }

@@ -149,17 +149,28 @@ bool small_svd(const T* a, T* s, T* u, T* vh) {
   return true;
 }
 
+// f<N>() for the size n, from 1 to kTinyMatrix.
+template <class F>
+auto with_size(int n, F&& f) {
+  switch (n) {
+    case 1: return f.template operator()<1>();
+    case 2: return f.template operator()<2>();
+    case 3: return f.template operator()<3>();
+    default: return f.template operator()<4>();
+  }
+}
+
 }  // namespace detail
 
 // False where LAPACK has to do it: other sizes, complex numbers, extreme values.
 template <class T>
 bool jacobi_eigh(int n, const T* a, bool lower, T* w, T* v) {
-  if (n > kSmallMatrix) return false;
+  if (n > kTinyMatrix) return false;
   return detail::with_size(n, [&]<int N> { return detail::small_eigh<N>(a, lower, w, v); });
 }
 template <class T>
 bool jacobi_svd(int m, int n, const T* a, T* s, T* u, T* vh) {
-  if (m != n || n > kSmallMatrix) return false;
+  if (m != n || n > kTinyMatrix) return false;
   return detail::with_size(n, [&]<int N> { return detail::small_svd<N>(a, s, u, vh); });
 }
 

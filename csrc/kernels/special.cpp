@@ -30,8 +30,9 @@ Tensor polygamma_method(const Tensor& self, int64_t n) {
   return op::polygamma(n, self);
 }
 
-Tensor mvlgamma(const Tensor& self, int64_t p) {
+Tensor mvlgamma(const Tensor& x, int64_t p) {
   if (p < 1) runtime_error("p has to be greater than or equal to 1, got ", p);
+  const Tensor self = op::contiguous(x);  // the result is, too
   Tensor total = op::lgamma(self);
   for (int64_t j = 1; j < p; ++j) total = total + op::lgamma(self - 0.5 * double(j));
   return total + 0.25 * double(p) * double(p - 1) * std::log(3.14159265358979323846);

@@ -66,10 +66,11 @@ using BatchRule = void (*)(const OpDef&, const Value* args, Rets& rets, uint32_t
 
 // Where the forward-mode derivative comes from.
 enum class Jvp : uint8_t {
-  ByVjp,    // differentiates the derivative: right for all, slower
-  Formula,  // elementwise: the derivative's formula, applied to the tangents
-  Linear,   // the operator itself, applied to the tangents
-  Each,     // linear in each argument: the operator with one tangent at a time, summed
+  ByVjp,        // differentiates the derivative: right for all, slower
+  ByVjpAtZero,  // likewise, at a gradient of 0: formulas that refuse some gradients take that
+  Formula,      // elementwise: the derivative's formula, applied to the tangents
+  Linear,       // the operator itself, applied to the tangents
+  Each,         // linear in each argument: the operator with one tangent at a time, summed
 };
 
 struct ElementwiseDef;  // op/elementwise.h

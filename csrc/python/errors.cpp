@@ -31,7 +31,12 @@ void set_python_error() noexcept {
   } catch (const PythonError&) {
     // already set
   } catch (const Error& e) {
-    PyErr_SetString(exception_type(e.kind()), e.what());
+    PyObject* type = exception_type(e.kind());
+    Ref value(PyObject_CallFunction(type, "s", e.what()));
+    if (!value) return;
+    // Modules put their names before errors of operators, and leave those of programs alone.
+    if (PyObject_SetAttrString(value.get(), "_from_operator", Py_True) < 0) PyErr_Clear();
+    PyErr_SetObject(type, value.get());
   } catch (const std::bad_alloc&) {
     PyErr_SetString(PyExc_MemoryError, "not enough memory");
   } catch (const std::exception& e) {

@@ -31,6 +31,7 @@ NB_MODULE(_C, m) {
     init_construction(module);
     init_generator_type(module);
     init_storage_type(module);
+    init_module_base(module);
     init_interop(module);
     init_source_locations();
   } catch (...) {

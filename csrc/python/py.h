@@ -181,6 +181,7 @@ Tensor tensor_from_data(PyObject* data, DType dtype, Device device);
 void init_interop(PyObject* module);
 void init_source_locations();
 void init_storage_type(PyObject* module);
+void init_module_base(PyObject* module);  // of nn.Module
 PyObject* wrap_storage(Storage* s);
 PyObject* import_attribute(const char* module, const char* name);  // cached by the caller
 

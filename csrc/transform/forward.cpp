@@ -177,8 +177,10 @@ Tangents by_vjp(const OpDef& op, const Value* primals, const std::vector<Slot>& 
     for (uint32_t i = 0; i < count; ++i) {
       const Tensor& r = result_at(i);
       if (op.nondifferentiable_rets >> i & 1 || !is_differentiable_dtype(r.dtype())) continue;
-      // Any point would do, but formulas that take logarithms of the gradient need it positive.
-      u[i] = wrap_tracked(op::ones_like(r), level);
+      // Any point would do where the formula accepts it: logarithms of the gradient need it
+      // positive, phases must not occur in it.
+      const Tensor at = op.jvp == Jvp::ByVjpAtZero ? op::zeros_like(r) : op::ones_like(r);
+      u[i] = wrap_tracked(at, level);
       set_requires_grad(u[i], true);
       inputs.push_back(gradient_edge(u[i]));
       which.push_back(i);
@@ -227,7 +229,8 @@ Tangents tangents_of(const OpDef& op, const Value* primals, const std::vector<Sl
     case Jvp::Linear: return linear(op, primals, slots);
     case Jvp::Each: return each(op, primals, slots);
     case Jvp::Formula: return formula(op, primals, slots, results);
-    case Jvp::ByVjp: return by_vjp(op, primals, slots, results);
+    case Jvp::ByVjp:
+    case Jvp::ByVjpAtZero: return by_vjp(op, primals, slots, results);
   }
   return {};
 }

@@ -186,7 +186,8 @@ FACULA_FUNCTION double bessel_j0_from(double x, double s, double c) {
   const double a = abs(x);
   const HankelAmplitude h = hankel_0(a);
   const double far = (h.p * (s + c) - h.q * (s - c)) / sqrt(3.14159265358979323846 * a);
-  return a <= 8.0 ? bessel_j0_near(a) : (a == kInf<double> ? 0.0 : far);
+  const double near = a == 0.0 ? 1.0 : bessel_j0_near(a);
+  return a <= 8.0 ? near : (a == kInf<double> ? 0.0 : far);
 }
 FACULA_FUNCTION double bessel_j1_from(double x, double s, double c) {
   const double a = abs(x);

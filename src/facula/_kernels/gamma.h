@@ -169,12 +169,29 @@ FACULA_FUNCTION double log_gamma_near_one(double a) {
                         0.009975085962529514, -0.001862005318289007);
 }
 
+// 1 / gamma(a) for 0 < a <= 20: a polynomial on [1, 2], and the factors up or down to there.
+FACULA_LARGE_FUNCTION double reciprocal_gamma(double a) {
+  const double factor = a < 1.0 ? a : 1.0;
+  double product = 1.0;
+  a = a < 1.0 ? a + 1.0 : a;
+  while (a > 2.0) {
+    a -= 1.0;
+    product *= a;
+  }
+  return factor / product *
+         polynomial(2.0 * a - 3.0, 1.1283791670955126, -0.020587263222641056, -0.13166360888138617,
+                    0.02188775325547358, 0.003185428765482799, -0.0013173490425715242,
+                    0.00010332652853474722, 1.656821347224228e-05, -4.3387900204370255e-06,
+                    2.9757572143639946e-07, 2.4760865185374073e-08, -6.78847509732497e-09,
+                    5.265069550578184e-10, 9.020390129765525e-12, -5.495649505815726e-12);
+}
+
 // x^a e^-x / gamma(a)
 FACULA_LARGE_FUNCTION double gamma_density(double a, double x) {
   if (a <= 20.0) {
     if (x > 2000.0) return 0.0;
     const double half = exp(-0.5 * x);  // e^-x vanishes before the product does
-    return half * (scalar_pow(x, a) / tgamma(a)) * half;
+    return half * (scalar_pow(x, a) * reciprocal_gamma(a)) * half;
   }
   const double mu = (x - a) / a;
   const double exponent = mu < -0.5 ? a * (log(x / a) - mu) : a * log1p_minus(mu);
@@ -289,7 +306,7 @@ FACULA_LARGE_FUNCTION double gamma_fraction(double a, double x) {
     q = q_next;
     if (i % 4 != 0) continue;
     const double scale = 1.0 / q, next = p * scale;
-    if (abs(next - value) <= 1e-16 * abs(next)) return density * next;
+    if (abs(next - value) <= 4e-16 * abs(next)) return density * next;
     value = next;
     p = next;
     p_before *= scale;
@@ -310,7 +327,10 @@ FACULA_LARGE_FUNCTION double incomplete_gamma(double a, double x, bool lower) {
   if (a == 0.0) return x > 0.0 ? 1.0 - zero : kNaN<double>;
   if (x == 0.0) return zero;
   if (a > 20.0 && abs(x - a) < 0.3 * a) return gamma_near_transition(a, x, lower);
-  if (x > 1.5 && x > a) {
+  // Around x = a the series is the quicker one; the upper function may be 1 minus it while that
+  // is not small.
+  const double reach = lower ? sqrt(a) + 1.0 : (a > 2.0 ? 0.7 * sqrt(a) : 0.0);
+  if (x > 1.5 && x > a + reach) {
     const double upper = gamma_fraction(a, x);
     return lower ? 1.0 - upper : upper;
   }

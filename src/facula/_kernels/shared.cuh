@@ -35,7 +35,6 @@ FACULA_FUNCTION DoubleDouble two_product(double a, double b) {
 FACULA_FUNCTION double sin_full_range(double x) { return ::sin(x); }
 FACULA_FUNCTION double cos_full_range(double x) { return ::cos(x); }
 FACULA_FUNCTION double scalar_pow(double x, double y) { return ::pow(x, y); }
-FACULA_FUNCTION double tgamma(double x) { return ::tgamma(x); }
 
 }  // namespace math
 }  // namespace facula

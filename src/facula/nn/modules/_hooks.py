@@ -8,7 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from facula import Tensor
+from facula import _C, Tensor
+from facula.nn.modules._errors import name_module
 from facula.utils.hooks import BackwardHook, RemovableHandle
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ _registration: dict[str, Hooks] = {
 
 def global_hooks_active() -> bool:
     return bool(_forward_pre_hooks or _forward_hooks or _backward_pre_hooks or _backward_hooks)
+
+
+_C._set_module_state(
+    _forward_pre_hooks, _forward_hooks, _backward_pre_hooks, _backward_hooks, name_module
+)
 
 
 def registration_hooks(kind: str) -> Iterable[Callable[..., Any]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import facula
-from facula import Tensor
+from facula import _C, Tensor
 from facula.nn.modules._hooks import (  # the public home of these names
     HookMethods,
     call_with_hooks,
@@ -56,7 +56,7 @@ def _forward_unimplemented(self: Any, *input: Any) -> Any:
     )
 
 
-class Module(StateMethods, HookMethods):
+class Module(StateMethods, HookMethods, _C.ModuleBase):
     """A layer or a model: holds parameters, buffers and further modules, and is called on inputs.
 
     Example::
@@ -108,7 +108,8 @@ class Module(StateMethods, HookMethods):
             return self._compiled_call_impl(*args, **kwargs)
         return self._call_impl(*args, **kwargs)
 
-    __call__: Callable[..., Any] = _wrapped_call_impl
+    if TYPE_CHECKING:  # ModuleBase calls forward, by the method above where there are hooks
+        __call__: Callable[..., Any]
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         if (
@@ -280,6 +281,10 @@ class Module(StateMethods, HookMethods):
         return getattr(module, name)  # type: ignore[no-any-return]
 
     # ---- attributes
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _C._take_fast_attributes(cls)
 
     def __getattr__(self, name: str) -> Any:
         state = self.__dict__
@@ -699,3 +704,6 @@ def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, 
     if device is not None:
         device = facula.device(device)
     return device, dtype, non_blocking, memory_format
+
+
+_C._take_fast_attributes(Module)

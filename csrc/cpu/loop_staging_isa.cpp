@@ -1,0 +1,53 @@
+// Strided elements to and from dense buffers. Built once per ISA.
+#include <cstring>
+
+#include "cpu/loop.h"
+
+namespace facula::FACULA_ISA {
+namespace {
+
+struct alignas(8) Pair {
+  uint64_t words[2];
+};
+
+// An element of complex128 need only be aligned as its parts are.
+template <class T>
+void gather(char* to, const char* from, int64_t stride, int64_t n) {
+  T* out = reinterpret_cast<T*>(to);
+  if (stride == 0) {
+    const T value = *reinterpret_cast<const T*>(from);
+    for (int64_t i = 0; i < n; ++i) out[i] = value;
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) out[i] = *reinterpret_cast<const T*>(from + i * stride);
+}
+
+template <class T>
+void scatter(char* to, int64_t stride, const char* from, int64_t n) {
+  const T* in = reinterpret_cast<const T*>(from);
+  for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * stride) = in[i];
+}
+
+}  // namespace
+
+void gather_elements(char* to, const char* from, int64_t stride, int64_t n, size_t item) {
+  switch (item) {
+    case 1: return gather<uint8_t>(to, from, stride, n);
+    case 2: return gather<uint16_t>(to, from, stride, n);
+    case 4: return gather<uint32_t>(to, from, stride, n);
+    case 8: return gather<uint64_t>(to, from, stride, n);
+    default: return gather<Pair>(to, from, stride, n);
+  }
+}
+
+void scatter_elements(char* to, int64_t stride, const char* from, int64_t n, size_t item) {
+  switch (item) {
+    case 1: return scatter<uint8_t>(to, stride, from, n);
+    case 2: return scatter<uint16_t>(to, stride, from, n);
+    case 4: return scatter<uint32_t>(to, stride, from, n);
+    case 8: return scatter<uint64_t>(to, stride, from, n);
+    default: return scatter<Pair>(to, stride, from, n);
+  }
+}
+
+}  // namespace facula::FACULA_ISA

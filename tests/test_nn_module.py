@@ -1,0 +1,318 @@
+"""Modules: registration, attributes, calls, hooks, state dicts, conversion, copies, errors."""
+
+import copy
+import gc
+import pickle
+import weakref
+from collections import OrderedDict
+
+import pytest
+
+import facula as F
+from facula import nn
+
+
+class Scale(nn.Module):
+    def __init__(self, size=3):
+        super().__init__()
+        self.weight = nn.Parameter(F.ones(size))
+        self.register_buffer("steps", F.zeros((), dtype=F.int64))
+        self.register_buffer("cache", F.zeros(1), persistent=False)
+        self.size = size
+
+    def forward(self, x, extra=0):
+        return x * self.weight + extra
+
+    def extra_repr(self):
+        return f"size={self.size}"
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Scale()
+        self.rest = nn.Sequential(Scale(), nn.ModuleDict({"inner": Scale()}))
+
+    def forward(self, x):
+        return self.rest[1]["inner"](self.rest[0](self.first(x)))
+
+
+def test_members_are_found_in_order_and_once():
+    net = Net()
+    net.alias = net.first
+    assert [n for n, _ in net.named_parameters()] == [
+        "first.weight",
+        "rest.0.weight",
+        "rest.1.inner.weight",
+    ]
+    assert [n for n, _ in net.named_parameters(remove_duplicate=False)][-1] == "alias.weight"
+    assert [n for n, _ in net.named_buffers()][:2] == ["first.steps", "first.cache"]
+    assert [n for n, _ in net.named_modules()] == [
+        "",
+        "first",
+        "rest",
+        "rest.0",
+        "rest.1",
+        "rest.1.inner",
+    ]
+    assert list(dict(net.named_children())) == ["first", "rest"]
+    assert net.get_submodule("rest.1.inner") is net.rest[1]["inner"]
+    assert net.get_parameter("rest.0.weight") is net.rest[0].weight
+    with pytest.raises(AttributeError, match="has no attribute"):
+        net.get_submodule("rest.7")
+
+
+def test_attributes_of_each_kind():
+    m = Scale()
+    assert m.weight is m._parameters["weight"]
+    assert m.steps is m._buffers["steps"]
+    assert m.size == 3
+    assert m.training
+    with pytest.raises(AttributeError, match="'Scale' object has no attribute 'nothing'"):
+        m.nothing  # noqa: B018
+    with pytest.raises(TypeError, match="cannot assign 'int' as parameter 'weight'"):
+        m.weight = 3
+    with pytest.raises(KeyError, match="attribute 'forward' already exists"):
+        m.register_buffer("forward", F.zeros(1))
+    m.weight = None
+    assert m.weight is None
+    assert "weight" not in m.state_dict()
+    del m.steps
+    assert not hasattr(m, "steps")
+    m.child = nn.Identity()
+    m.child = F.nn.Parameter(F.ones(1))  # a parameter takes the place of a module
+    assert "child" not in m._modules
+    assert "child" in m._parameters
+
+
+def test_module_before_its_init_is_refused():
+    class Early(nn.Module):
+        def __init__(self):
+            self.weight = nn.Parameter(F.ones(1))
+
+    with pytest.raises(AttributeError, match=r"cannot assign parameters before Module.__init__"):
+        Early()
+
+
+def test_class_with_a_getattr_of_its_own():
+    class Wrapper(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return getattr(self.inner, name)
+
+    class Further(Wrapper):
+        pass
+
+    for cls in (Wrapper, Further):
+        wrapped = cls(Scale())
+        assert wrapped.inner.size == wrapped.size == 3
+        assert wrapped.weight is wrapped.inner.weight
+        with pytest.raises(AttributeError):
+            wrapped.nothing  # noqa: B018
+
+
+def test_further_bases_properties_and_a_changed_class():
+    class Mixin:
+        def greet(self):
+            return f"size {self.size}"
+
+    class Mixed(Mixin, Scale):
+        @property
+        def twice(self):
+            return self.weight * 2
+
+    m = Mixed()
+    assert m.greet() == "size 3"
+    assert m.twice.tolist() == [2, 2, 2]
+    m.__class__ = type("Other", (Mixed,), {"forward": lambda self, x: self.twice + x})
+    assert m(F.zeros(3)).tolist() == [2, 2, 2]
+
+
+def test_call_takes_positional_and_keyword_arguments():
+    m = Scale()
+    assert m(F.ones(3), 2).tolist() == m(x=F.ones(3), extra=2).tolist() == [3, 3, 3]
+    m.forward = lambda x: x + 7  # on the instance
+    assert m(F.zeros(1)).tolist() == [7]
+    many = type("Many", (nn.Module,), {"forward": lambda self, *xs: len(xs)})()
+    assert many(*range(20)) == 20
+    with pytest.raises(NotImplementedError, match="missing the required"):
+        nn.Module()(1)
+
+
+def test_hooks_run_in_order_and_go_away():
+    m, seen = Scale(), []
+    handles = [
+        m.register_forward_pre_hook(lambda mod, args: seen.append("pre")),
+        m.register_forward_hook(lambda mod, args, out: out + 1),
+        m.register_forward_hook(lambda mod, args, out: seen.append(out.sum().item()), prepend=True),
+        m.register_full_backward_hook(lambda mod, gi, go: seen.append("backward")),
+    ]
+    x = F.ones(3, requires_grad=True)
+    out = m(x)
+    out.sum().backward()
+    assert seen == ["pre", 3.0, "backward"]
+    assert out.tolist() == [2, 2, 2]
+    for handle in handles:
+        handle.remove()
+    seen.clear()
+    assert m(x).tolist() == [1, 1, 1]
+    assert not seen
+    with nn.modules.module.register_module_forward_hook(lambda mod, args, out: out * 5):
+        assert m(x).tolist() == [5, 5, 5]
+    assert m(x).tolist() == [1, 1, 1]
+
+
+def test_hook_with_keywords_and_one_that_is_always_called():
+    m, seen = Scale(), []
+    m.register_forward_pre_hook(
+        lambda mod, args, kwargs: (args, {**kwargs, "extra": 9}), with_kwargs=True
+    )
+    assert m(F.ones(3), extra=1).tolist() == [10, 10, 10]
+    m.register_forward_hook(lambda mod, args, out: seen.append(out), always_call=True)
+    with pytest.raises(RuntimeError):
+        m(F.ones(4))
+    assert seen == [None]
+
+
+def test_state_dict_keeps_names_order_and_versions():
+    net = Net()
+    state = net.state_dict()
+    assert isinstance(state, OrderedDict)
+    assert list(state)[:2] == ["first.weight", "first.steps"]
+    assert "first.cache" not in state
+    assert state._metadata["rest.0"] == {"version": 1}
+    assert not state["first.weight"].requires_grad
+    assert net.state_dict(prefix="net.", keep_vars=True)["net.first.weight"] is net.first.weight
+
+
+def test_load_state_dict_names_what_does_not_fit():
+    net = Net()
+    state = {k: v.clone() + 1 for k, v in net.state_dict().items()}
+    assert net.load_state_dict(state) == ([], [])
+    assert net.first.weight.tolist() == [2, 2, 2]
+    state["more"] = state.pop("first.weight")
+    with pytest.raises(
+        RuntimeError, match=r"(?s)Error\(s\) in loading state_dict for Net.*first.weight.*more"
+    ):
+        net.load_state_dict(state)
+    missing, unexpected = net.load_state_dict(state, strict=False)
+    assert (missing, unexpected) == (["first.weight"], ["more"])
+    with pytest.raises(RuntimeError, match="size mismatch for weight"):
+        Scale(3).load_state_dict(Scale(4).state_dict())
+    target, source = Scale(), Scale().state_dict()
+    target.load_state_dict(source, assign=True)
+    assert target.weight.data_ptr() == source["weight"].data_ptr()
+    assert isinstance(target.weight, nn.Parameter)
+
+
+def test_conversion_keeps_parameters_and_integers():
+    m = Scale()
+    weight = m.weight
+    assert m.double() is m
+    assert m.weight is weight
+    assert m.weight.dtype == m.cache.dtype == F.float64
+    assert m.steps.dtype == F.int64
+    m.to(F.bfloat16).half().float()
+    assert m.weight.dtype == F.float32
+    empty = Scale().to(device="meta")
+    assert empty.weight.is_meta
+    assert empty.to_empty(device="cpu").weight.shape == (3,)
+    with F.device("meta"):
+        assert Scale().weight.is_meta
+
+
+def test_modes_gradients_and_apply():
+    net = Net()
+    assert net.eval() is net
+    assert not any(m.training for m in net.modules())
+    net.train()
+    assert all(m.training for m in net.modules())
+    net.requires_grad_(False)
+    assert not any(p.requires_grad for p in net.parameters())
+    net.requires_grad_()
+    net(F.ones(3)).sum().backward()
+    net.zero_grad()
+    assert all(p.grad is None for p in net.parameters())
+    seen = []
+    net.apply(lambda m: seen.append(type(m).__name__))
+    assert seen == ["Scale", "Scale", "Scale", "ModuleDict", "Sequential", "Net"]
+
+
+def test_repr_is_nested():
+    assert repr(Net()) == (
+        "Net(\n"
+        "  (first): Scale(size=3)\n"
+        "  (rest): Sequential(\n"
+        "    (0): Scale(size=3)\n"
+        "    (1): ModuleDict(\n"
+        "      (inner): Scale(size=3)\n"
+        "    )\n"
+        "  )\n"
+        ")"
+    )
+
+
+def test_copies_share_nothing_but_what_is_shared():
+    net = Net()
+    net.rest[0].weight = net.first.weight
+    other = copy.deepcopy(net)
+    assert other.rest[0].weight is other.first.weight
+    assert other.first.weight is not net.first.weight
+    again = pickle.loads(pickle.dumps(net))
+    assert again.rest[0].weight is again.first.weight
+    assert again(F.ones(3)).tolist() == [1, 1, 1]
+
+
+def test_module_in_a_cycle_is_collected():
+    m = Scale()
+    m.loop = m.forward
+    seen = weakref.ref(m)
+    del m
+    gc.collect()
+    assert seen() is None
+
+
+def test_error_of_an_operator_names_the_module():
+    net = Net()
+    net.rest[1]["inner"] = Scale(4)
+    with pytest.raises(RuntimeError) as error:
+        net(F.ones(2, 3))
+    text = str(error.value)
+    assert text.startswith("rest.1.inner: Scale(size=4) got input (2, 3): mul(): ")
+    assert str(pickle.loads(pickle.dumps(error.value))) == text
+    with pytest.raises(RuntimeError, match=r"^Scale\(size=4\) got input \(3,\): mul\(\): "):
+        Scale(4)(F.ones(3))
+
+
+def test_error_of_the_program_is_left_alone():
+    class Failing(nn.Module):
+        def forward(self, x):
+            raise ValueError("my own")
+
+    with pytest.raises(ValueError, match=r"^my own$"):
+        nn.Sequential(Failing())(F.ones(1))
+
+
+def test_containers():
+    s = nn.Sequential(OrderedDict(a=Scale(), b=nn.Identity()))
+    assert [*s._modules] == ["a", "b"]
+    assert s[0] is s.a
+    assert len(s[:1]) == 1
+    assert [*s.append(nn.Identity())._modules] == ["a", "b", "2"]
+    numbered = nn.Sequential(Scale()).insert(0, nn.Identity())
+    assert [type(m).__name__ for m in numbered] == ["Identity", "Scale"]
+    modules = nn.ModuleList([Scale()] * 2)
+    modules += [nn.Identity()]
+    assert len(modules) == 3
+    assert modules[-1] is modules[2]
+    assert repr(modules).splitlines()[1] == "  (0-1): 2 x Scale(size=3)"
+    parameters = nn.ParameterList([F.ones(1), nn.Parameter(F.zeros(2))])
+    assert [n for n, _ in parameters.named_parameters()] == ["0", "1"]
+    by_name = nn.ParameterDict({"x": nn.Parameter(F.ones(1))})
+    assert by_name["x"] is by_name.x
