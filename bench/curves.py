@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""The same models trained in PyTorch and in Facula: loss curves, checkpoints, time and memory.
+
+bench/curves.py [--only NAME ...] [--steps 40]
+
+For each model of bench/models.py, from the same seed: the largest relative difference of the losses
+(where the loss is above 0.1), whether each package loads the other's checkpoint of model and
+optimiser bit for bit, the ratio of the times of a step, and the peak memory of both. Needs PyTorch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from models import MODELS
+
+PACKAGES = ("torch", "facula")
+
+
+def flat(state: Any, path: str = "") -> dict[str, Any]:
+    """A nested state as path -> leaf."""
+    if isinstance(state, dict):
+        items = state.items()
+    elif isinstance(state, (list, tuple)):
+        items = enumerate(state)
+    else:
+        return {path: state}
+    found: dict[str, Any] = {}
+    for key, value in items:
+        found.update(flat(value, f"{path}/{key}"))
+    return found
+
+
+def bits(leaf: Any) -> Any:
+    if hasattr(leaf, "numpy"):
+        array = leaf.detach().contiguous().numpy()
+        return [str(array.dtype), list(array.shape), array.tobytes().hex()]
+    return repr(leaf)
+
+
+def child(package: str, name: str, steps: int, save: str, load: str) -> None:
+    T = importlib.import_module(package)
+    training = MODELS[name](T)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    losses, best = [], float("inf")
+    for _ in range(steps):
+        start = time.perf_counter()
+        losses.append(training.step())
+        best = min(best, time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    state = {"model": training.model.state_dict(), "optimizer": training.optimizer.state_dict()}
+    T.save(state, save)
+    same = None
+    if load:
+        read = T.load(load)
+        training.model.load_state_dict(read["model"])
+        training.optimizer.load_state_dict(read["optimizer"])
+        # Written again by this package, it is what the other one wrote.
+        again = {
+            "model": training.model.state_dict(),
+            "optimizer": training.optimizer.state_dict(),
+        }
+        wanted, got = flat(read), flat(again)
+        same = wanted.keys() == got.keys() and all(bits(wanted[k]) == bits(got[k]) for k in wanted)
+    print(json.dumps({"losses": losses, "seconds": best, "peak": peak, "same": same}))
+
+
+def run(package: str, name: str, steps: int, save: str, load: str = "") -> dict[str, Any]:
+    command = [sys.executable, __file__, "--child", package, "--only", name, "--steps", str(steps)]
+    command += ["--save", save, "--load", load]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{package}, {name}:\n{done.stderr[-3000:]}")
+    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def compare(name: str, steps: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        theirs, ours = (str(Path(folder) / f"{p}.pt") for p in PACKAGES)
+        torch = run("torch", name, steps, theirs)
+        facula = run("facula", name, steps, ours, theirs)
+        back = run("torch", name, 1, str(Path(folder) / "again.pt"), ours)
+    differences = [
+        abs(a - b) / abs(a)
+        for a, b in zip(torch["losses"], facula["losses"], strict=True)
+        if abs(a) > 0.1
+    ]
+    return {
+        "difference": max(differences),
+        "loads theirs": facula["same"],
+        "loaded by them": back["same"],
+        "ratio": torch["seconds"] / facula["seconds"],
+        "peak": (torch["peak"], facula["peak"]),
+        "first": facula["losses"][0],
+        "last": facula["losses"][-1],
+    }
+
+
+def main() -> None:
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--only", nargs="*", default=[], choices=[*MODELS, []])
+    p.add_argument("--steps", type=int, default=40)
+    for hidden in ("--child", "--save", "--load"):
+        p.add_argument(hidden, default="", help=argparse.SUPPRESS)
+    args = p.parse_args()
+    names = [n for n in MODELS if not args.only or n in args.only]
+    if args.child:
+        child(args.child, names[0], args.steps, args.save, args.load)
+        return
+    print(f"{'':10}{'loss':>18}{'difference':>12}{'checkpoints':>13}{'speed':>7}  peak memory (MB)")
+    for name in names:
+        r = compare(name, args.steps)
+        both = "both ways" if r["loads theirs"] and r["loaded by them"] else "DIFFER"
+        peaks = " against ".join(f"{k / 1024:.0f}" for k in r["peak"])
+        print(
+            f"{name:10}{r['first']:9.3f}{r['last']:9.3f}{r['difference']:12.1e}{both:>13}"
+            f"{r['ratio']:7.2f}  {peaks}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
