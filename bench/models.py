@@ -1,7 +1,7 @@
 """Six models with their optimisers and data, written once for PyTorch and Facula.
 
-``MODELS[name](T)`` seeds the package ``T`` and returns a :class:`Training`; its ``step()`` takes one
-step and returns the loss. All data is drawn from the package's generator, so that both packages
+``MODELS[name](T)`` seeds the package ``T`` and returns a :class:`Training`; its ``step()`` takes
+one step and returns the loss. All data is drawn from the package's generator, so that both packages
 see the same numbers.
 """
 
