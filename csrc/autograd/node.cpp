@@ -160,7 +160,10 @@ Node* Node::make(const char* name, Vjp apply) {
   return new (host_allocate(sizeof(Node))) Node(name, apply);
 }
 
+std::atomic<int64_t> finished_roots{0};
+
 Node::~Node() {
+  if (was_root) finished_roots.fetch_sub(1, std::memory_order_relaxed);
   if (release_extra) release_extra(this);
   if (metadata) release_node_metadata(metadata);
 }

@@ -113,6 +113,7 @@ struct Node {
   NodeArray<SavedValue, 3> saved;
   NodeArray<OutputMeta, 1> outputs;
   bool released = false;  // saved values have been freed by a backward pass
+  bool was_root = false;  // counted in finished_roots
   std::unique_ptr<NodeHooks> hooks;
   SourceLocation location;
   void* extra = nullptr;  // for nodes that are no operator: their state
@@ -134,6 +135,10 @@ struct Node {
   // For generated derivatives.
   Value value(int i, Tensor& holder) { return saved[i].get(*this, holder); }
 };
+
+// Nodes from which a backward pass started that are still alive: as many as grow with the steps of
+// a program show that it collects losses with their graphs.
+extern std::atomic<int64_t> finished_roots;
 
 class NodeRef {
  public:

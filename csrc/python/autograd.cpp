@@ -166,6 +166,33 @@ struct Edges {
   }
 };
 
+// ---- graphs that a program holds on to
+
+constexpr int64_t kManyGraphs = 500;
+bool warn_of_kept_graphs = true;
+
+void note_finished_roots(const std::vector<Edge>& roots) {
+  for (const Edge& e : roots) {
+    if (!e.node->op || e.node->was_root) continue;
+    e.node->was_root = true;
+    const int64_t alive = finished_roots.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (alive < kManyGraphs || !warn_of_kept_graphs) continue;
+    warn_of_kept_graphs = false;
+    const std::string text =
+        std::to_string(alive) +
+        " results of backward() are alive together with their graphs, and memory grows with each "
+        "step. Collect numbers instead: losses.append(loss.item()), total += loss.detach(). "
+        "facula.autograd.set_kept_graphs_warning(False) turns this warning off.";
+    check(PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 3));
+  }
+}
+
+PyObject* set_kept_graphs_warning(PyObject*, PyObject* on) {
+  const int enabled = PyObject_IsTrue(on);
+  if (enabled < 0) return nullptr;
+  return PyBool_FromLong(std::exchange(warn_of_kept_graphs, enabled != 0));
+}
+
 // (outputs, grads, keep_graph, create_graph, inputs, accumulate, allow_unreachable)
 PyObject* backward(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -233,6 +260,7 @@ PyObject* backward(PyObject*, PyObject* args) {
       result = run_backward(roots.list, g, targets.list, options);
       out.clear();
     }
+    if (accumulate && !keep) note_finished_roots(roots.list);
     if (!accumulate && !allow_unused)
       for (size_t i = 0; i < result.size(); ++i)
         if (!result[i].defined())
@@ -396,6 +424,7 @@ PyMethodDef functions[] = {
     {"_pop_saved_tensors_hooks", pop_hooks, METH_NOARGS, nullptr},
     {"_disable_saved_tensors_hooks", disable_hooks, METH_O, nullptr},
     {"_backward", backward, METH_VARARGS, nullptr},
+    {"_set_kept_graphs_warning", set_kept_graphs_warning, METH_O, nullptr},
     {"_current_graph_task_id", graph_task_id, METH_NOARGS, nullptr},
     {"_will_engine_execute_node", will_execute, METH_O, nullptr},
     {"_is_checkpoint_valid", checkpoint_valid, METH_NOARGS, nullptr},

@@ -43,6 +43,10 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
         >>> x.grad
         tensor([2., 4.])
     """
+    if gradient is None and inputs is None and not _C.transforms.current_level():
+        keep = create_graph if retain_graph is None else retain_graph
+        _C._backward((self,), (None,), keep, create_graph, (), True, True)
+        return
     from facula import autograd
 
     autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)

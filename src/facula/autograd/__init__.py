@@ -48,6 +48,7 @@ __all__ = [
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_kept_graphs_warning",
     "set_multithreading_enabled",
 ]
 
@@ -112,6 +113,20 @@ def backward(
     for tensor, gradient in zip(inputs or (), got, strict=False):
         if gradient is not None and tensor.grad_fn is not None and not tensor.retains_grad:
             tensor.grad = gradient if tensor.grad is None else tensor.grad + gradient
+
+
+def set_kept_graphs_warning(enabled: bool) -> bool:
+    """Whether to warn, once, when a program holds hundreds of losses together with their graphs.
+
+    Returns the previous setting.
+
+    Example::
+
+        >>> before = facula.autograd.set_kept_graphs_warning(False)
+        >>> facula.autograd.set_kept_graphs_warning(before)
+        False
+    """
+    return _C._set_kept_graphs_warning(enabled)  # type: ignore[no-any-return]
 
 
 def grad(
