@@ -147,6 +147,7 @@ class Derivative:
         self.saved_args: dict[tuple[str, str], int] = {}  # (argument, what) -> used_by mask
         self.saved_rets: dict[str, int] = {}
         self.functions: set[str] = set()  # the operators that the derivatives call
+        self.group_of = {n: group for group in row.grad_groups for n in group}
         self.parsed: dict[str, tuple[ast.expr, list[str], dict[str, tuple[str, str]]]] = {}
         for name, text in self.grads.items():
             if not text:
@@ -169,6 +170,8 @@ class Derivative:
                     self.saved_args[key] = self.saved_args.get(key, 0) | bit
                 elif v in self.ret_names:
                     self.saved_rets[v] = self.saved_rets.get(v, 0) | bit
+                elif v == "wanted" and name in self.group_of:
+                    continue
                 elif v != "grad" and not (
                     v.startswith(("grad_", "given_")) and v.partition("_")[2] in self.ret_names
                 ):
@@ -187,14 +190,16 @@ class Derivative:
         elif schema.returns_list:
             lines.append("  auto grad = list_grads(n, g);")
         slots = {k: i for i, k in enumerate(self.saved_args)}
-        edge = 0
-        for name in self.grads:
-            if name not in self.parsed:
-                edge += 1
+        edge_of = {name: i for i, name in enumerate(self.grads)}
+        for name, edge in edge_of.items():
+            group = self.group_of.get(name, (name,))
+            if name not in self.parsed or name != group[0]:
                 continue
             tree, used, shape_names = self.parsed[name]
             is_list = schema.args[self.arg_index[name]].type == "Tensor[]"
-            lines.append(f"  if (needs {'' if is_list else f'>> {edge} & 1'}) {{")
+            together = sum(1 << edge_of[n] for n in group)
+            test = "" if is_list else f">> {edge} & 1" if len(group) == 1 else f"& {together}"
+            lines.append(f"  if (needs {test}) {{")
             for k, v in enumerate(used):
                 if v in shape_names:
                     key = shape_names[v]
@@ -208,6 +213,10 @@ class Derivative:
                         f"    Tensor h{k};\n    Value v{k} = n.value({slot}, h{k});\n"
                         f"    const Tensor& {v} = v{k}.tensor();"
                     )
+                    continue
+                elif v == "wanted" and len(group) > 1:
+                    bits = [f"(needs >> {edge_of[n]} & 1) << {i}" for i, n in enumerate(group)]
+                    lines.append(f"    const int64_t wanted = int64_t({' | '.join(bits)});")
                     continue
                 else:
                     if v.startswith(("grad_", "given_")):
@@ -229,10 +238,16 @@ class Derivative:
                     f"    auto list = {text};\n"
                     f"    for (size_t i = 0; i < list.size(); ++i) out[{edge} + i] = list[i];"
                 )
+            elif len(group) > 1:
+                lines.append(f"    auto results = {text};")
+                for i, n in enumerate(group):
+                    lines.append(
+                        f"    if (needs >> {edge_of[n]} & 1) "
+                        f"out[{edge_of[n]}] = std::get<{i}>(results);"
+                    )
             else:
                 lines.append(f"    out[{edge}] = {text};")
             lines.append("  }")
-            edge += 1
         if not self.parsed:
             lines[1:] = ["  (void)n, (void)g, (void)out, (void)needs;"]
         lines.append("}")

@@ -89,6 +89,7 @@ class Row:
     samples: str | None
     jvp: str
     batch: str
+    grad_groups: tuple[tuple[str, ...], ...] = ()  # arguments whose derivatives are one call
 
     @property
     def name(self) -> str:
@@ -140,7 +141,9 @@ def op(
        when it differs ("" is the rest). None for a ``float?`` parameter arrives as NaN.
     grad: argument -> derivative, over ``grad``, arguments, results and operators; reducing to the
        argument's shape and dtype is done by the engine. Of several results, ``grad_<result>`` is
-       zero where no gradient arrived, ``given_<result>`` is no tensor then.
+       zero where no gradient arrived, ``given_<result>`` is no tensor then. One operator with several
+       results may give several derivatives: ``{"input, weight": "_f_grad(grad, ..., wanted)"}``, where
+       bit i of ``wanted`` says that the i-th of them is asked for.
     python: public dotted name ("" hides the row); method/function/inplace/out: which variants exist.
     aliases: further public names; one with a dot is a function of that namespace.
     samples: name of a sample generator in tests/samples.py when the family's own does not fit.
@@ -165,6 +168,12 @@ def op(
         for a in s.args:
             if a.type in ("Tensor", "Tensor?"):
                 a.operand = True
+    groups = []
+    if isinstance(grad, dict):
+        together = [tuple(n.strip() for n in key.split(",")) for key in grad]
+        groups = [names for names in together if len(names) > 1]
+        texts = zip(together, grad.values(), strict=True)
+        grad = {name: text for names, text in texts for name in names}
     hidden = python == "" or (python is None and s.name.startswith("_"))
     row = Row(
         schema=s,
@@ -194,6 +203,7 @@ def op(
         samples=samples,
         jvp=jvp,
         batch=batch,
+        grad_groups=tuple(groups),
     )
     for name in row.grad:
         if name not in [a.name for a in s.args]:

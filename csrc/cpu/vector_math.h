@@ -1,5 +1,6 @@
 // All of facula::math: the functions that operator formulas and CPU loops call.
 #pragma once
+#include "cpu/math_activations.h"
 #include "cpu/math_basic.h"
 #include "cpu/math_bits.h"
 #include "cpu/math_complex.h"

@@ -147,4 +147,39 @@ void levels_in_range(const Value* args, DType) {
     runtime_error("q values must be in the range [0, 1]");
 }
 
+// The first value outside of [0, 1], or none: NaN is let through, as a loss may be NaN.
+template <class T>
+static const T* outside_unit(char* const* p, const int64_t* s, int64_t n) {
+  auto at = [&](int64_t i) { return *reinterpret_cast<const T*>(p[0] + i * s[0]); };
+  bool found = false;
+  for (int64_t i = 0; i < n; ++i) found |= (at(i) < T(0)) | (at(i) > T(1));
+  for (int64_t i = 0; found && i < n; ++i)
+    if (at(i) < T(0) || at(i) > T(1)) return reinterpret_cast<const T*>(p[0] + i * s[0]);
+  return nullptr;
+}
+
+void probabilities(const Value* args, DType compute) {
+  Tensor t = args[0].tensor();
+  if (!t.is_cpu() || t.numel() == 0 || !is_floating(compute)) return;
+  if (t.dtype() != compute) {
+    GradGuard off(false);
+    t = op::_to_copy(t, compute);
+  }
+  Iteration it;
+  it.begin(t.sizes());
+  it.add(t.data(), t.sizes(), t.strides(), int64_t(t.item_size()));
+  it.finish();
+  it.run_parallel([&](char* const* p, const int64_t* s, int64_t n) {
+    double bad = 0.5;
+    if (compute == DType::Float32) {
+      if (const float* x = outside_unit<float>(p, s, n)) bad = *x;
+    } else if (const double* x = outside_unit<double>(p, s, n)) {
+      bad = *x;
+    }
+    if (bad != 0.5)
+      runtime_error("all elements of input should be between 0 and 1, but one is ", bad,
+                    ". Apply sigmoid() first, or use binary_cross_entropy_with_logits()");
+  });
+}
+
 }  // namespace facula::checks

@@ -50,6 +50,7 @@ FACULA_BATCH_RULE(bucketize);
 FACULA_BATCH_RULE(random);
 FACULA_BATCH_RULE(convolution);
 FACULA_BATCH_RULE(convolution_weight_gradient);
+FACULA_BATCH_RULE(layer_norm);
 
 #undef FACULA_BATCH_RULE
 

@@ -126,5 +126,12 @@ FACULA_FUNCTION T logit(T x, T eps) {
   return near ? log1p((y - T(0.5)) * T(2) / (T(1) - y)) : log(y / (T(1) - y));
 }
 
+template <class T>
+FACULA_FUNCTION T normal_cdf(T x) {
+  return ndtr(x);
+}
+
 }  // namespace math
 }  // namespace facula
+
+#include "activations.h"

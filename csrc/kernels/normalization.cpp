@@ -1,0 +1,331 @@
+// The primitives of normalisation: checks, results, and the loops of cpu/norm.h.
+#include "op/kernels/normalization.h"
+#include "cpu/norm.h"
+#include "kernels/destination.h"
+#include "kernels/host_only.h"
+#include "op/ops/copying.h"
+#include "op/tensor_operators.h"
+
+namespace facula::kernels {
+
+namespace {
+
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+// Half precision is computed in float32, parameters in the type of the input.
+Tensor as_computed(const Tensor& t, DType compute) {
+  if (!t.defined()) return t;
+  if (t.dtype() != compute) return op::_to_copy(t, compute, kNoDevice, MemoryFormat::Contiguous);
+  return dense(t);
+}
+template <class T>
+T* pointer(const Tensor& t) {
+  return t.defined() ? t.data_as<T>() : nullptr;
+}
+
+void check_parameter(const Tensor& parameter, const char* name, const Tensor& input,
+                     int64_t channels) {
+  if (!parameter.defined()) return;
+  const bool mixed = is_reduced_float(input.dtype()) && parameter.dtype() == DType::Float32;
+  if (parameter.dtype() != input.dtype() && !mixed)
+    runtime_error("expected ", name, " to have the dtype of the input, ", input.dtype(),
+                  ", but it has ", parameter.dtype());
+  if (channels >= 0 && (parameter.dim() != 1 || parameter.numel() != channels))
+    runtime_error("Expected ", name,
+                  " to be a vector of size equal to the number of channels in "
+                  "input, but got ",
+                  name, " of shape ", parameter.sizes(), " and input of shape ", input.sizes());
+}
+
+void check_floating(const Tensor& input) {
+  if (!input.is_floating()) dtype_error(input.dtype(), "float16, bfloat16, float32, float64");
+}
+
+// Calls f(tag) with the type that computes.
+template <class F>
+void with_type(DType compute, F&& f) {
+  if (compute == DType::Float64) f(double{});
+  else f(float{});
+}
+
+Tensor finished(const Tensor& computed, DType dtype) {
+  return computed.dtype() == dtype ? computed : op::_to_copy(computed, dtype);
+}
+
+// A gradient that nobody asks for.
+Tensor nothing(const Tensor& like) {
+  return empty_tensor(Dims{0}, like.dtype(), like.device());
+}
+
+// ---- the last dimensions
+
+struct RowShape {
+  int64_t rows = 1, n = 1;
+  Dims moments;  // the input's shape with sizes 1 at the end
+
+  RowShape(const Tensor& input, IntSpan normalized) {
+    if (normalized.empty())
+      runtime_error(
+          "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+          "element, but got normalized_shape = []");
+    const int64_t first = input.dim() - int64_t(normalized.size());
+    if (first < 0 || !same(input.sizes().subspan(size_t(first)), normalized))
+      runtime_error("Given normalized_shape=", normalized, ", expected input with shape [*, ",
+                    normalized, "], but got input of size ", input.sizes());
+    moments = Dims(input.sizes());
+    for (int64_t d = 0; d < input.dim(); ++d) {
+      (d < first ? rows : n) *= input.size(d);
+      if (d >= first) moments[size_t(d)] = 1;
+    }
+  }
+};
+
+void check_row_parameter(const Tensor& parameter, const char* name, const Tensor& input,
+                         IntSpan normalized) {
+  check_parameter(parameter, name, input, -1);
+  if (parameter.defined() && !same(parameter.sizes(), normalized))
+    runtime_error("Expected ", name, " to be of same shape as normalized_shape, but got ", name,
+                  " of shape ", parameter.sizes(), " and normalized_shape = ", normalized);
+}
+
+Three normalized_rows(const Tensor& input, IntSpan normalized, const Tensor& weight,
+                      const Tensor& bias, double eps, bool centred) {
+  check_floating(input);
+  const RowShape shape(input, normalized);
+  check_row_parameter(weight, "weight", input, normalized);
+  check_row_parameter(bias, "bias", input, normalized);
+  const DType compute = compute_dtype(input.dtype());
+  Tensor mean = empty_tensor(shape.moments, compute, input.device());
+  Tensor rstd = empty_tensor(shape.moments, compute, input.device());
+  Tensor out = empty_tensor(input.sizes(), compute, input.device());
+  if (!input.is_meta() && out.numel() == 0) {
+    op::zero_(mean);
+    op::zero_(rstd);
+  } else if (!input.is_meta()) {
+    require_host(input, "layer_norm");
+    const Tensor x = as_computed(input, compute), w = as_computed(weight, compute),
+                 b = as_computed(bias, compute);
+    with_type(compute, [&](auto tag) {
+      using T = decltype(tag);
+      cpu_normalize_rows<T>({shape.rows, shape.n, x.data_as<T>(), pointer<T>(w),
+                             centred ? mean.data_as<T>() : nullptr, rstd.data_as<T>()},
+                            pointer<T>(b), eps, out.data_as<T>());
+    });
+  }
+  return {finished(out, input.dtype()), mean, rstd};
+}
+
+}  // namespace
+
+Three native_layer_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& weight,
+                        const Tensor& bias, double eps) {
+  return normalized_rows(input, normalized_shape, weight, bias, eps, true);
+}
+
+std::tuple<Tensor, Tensor> _fused_rms_norm(const Tensor& input, IntSpan normalized_shape,
+                                           const Tensor& weight, double eps) {
+  auto [out, mean, rstd] = normalized_rows(input, normalized_shape, weight, Tensor(), eps, false);
+  return {out, rstd};
+}
+
+Three _layer_norm_grad(const Tensor& grad_output, const Tensor& input, const Tensor& rstd,
+                       const Tensor& weight, IntSpan normalized_shape, double, int64_t wanted,
+                       const Tensor& mean) {
+  const RowShape shape(input, normalized_shape);
+  const DType compute = compute_dtype(input.dtype());
+  auto make = [&](int bit, IntSpan sizes) {
+    return wanted >> bit & 1 ? empty_tensor(sizes, compute, input.device()) : Tensor();
+  };
+  Tensor dx = make(0, input.sizes()), dw = make(1, normalized_shape),
+         db = make(2, normalized_shape);
+  if (!input.is_meta()) {
+    require_host(input, "layer_norm");
+    const Tensor x = as_computed(input, compute), w = as_computed(weight, compute),
+                 g = as_computed(grad_output, compute), m = as_computed(mean, compute),
+                 s = as_computed(rstd, compute);
+    with_type(compute, [&](auto tag) {
+      using T = decltype(tag);
+      cpu_normalize_rows_backward<T>(
+          {shape.rows, shape.n, x.data_as<T>(), pointer<T>(w), pointer<T>(m), s.data_as<T>()},
+          g.data_as<T>(), pointer<T>(dx), pointer<T>(dw), pointer<T>(db));
+    });
+  }
+  const DType parameter = weight.defined() ? weight.dtype() : input.dtype();
+  return {dx.defined() ? finished(dx, input.dtype()) : nothing(input),
+          dw.defined() ? finished(dw, parameter) : nothing(input),
+          db.defined() ? finished(db, parameter) : nothing(input)};
+}
+
+// ---- channels
+
+namespace {
+
+ChannelShape channel_shape(const Tensor& input) {
+  if (input.dim() < 2)
+    runtime_error("expected an input with at least 2 dimensions, (N, C, ...), but got shape ",
+                  input.sizes());
+  ChannelShape s{input.size(0), input.size(1), 1, false};
+  for (int64_t d = 2; d < input.dim(); ++d) s.inner *= input.size(d);
+  // Matrices have their channels last as they are.
+  s.channels_last = input.dim() == 2 ||
+                    (input.dim() == 4 && !input.is_contiguous() &&
+                     input.is_contiguous(MemoryFormat::ChannelsLast)) ||
+                    (input.dim() == 5 && !input.is_contiguous() &&
+                     input.is_contiguous(MemoryFormat::ChannelsLast3d));
+  return s;
+}
+
+MemoryFormat format_of(const Tensor& input, const ChannelShape& s) {
+  if (!s.channels_last || input.dim() == 2) return MemoryFormat::Contiguous;
+  return input.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+}
+
+Tensor in_format(const Tensor& t, DType compute, MemoryFormat format) {
+  if (t.dtype() != compute) return op::_to_copy(t, compute, kNoDevice, format);
+  return t.is_contiguous(format) ? t : op::clone(t, format);
+}
+
+Tensor empty_like_input(const Tensor& input, DType dtype, MemoryFormat format) {
+  return empty_tensor(input.sizes(), strides_for(input.sizes(), format), dtype, input.device());
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> _batch_norm(const Tensor& input, const Tensor& weight,
+                                                       const Tensor& bias, double eps) {
+  check_floating(input);
+  const ChannelShape s = channel_shape(input);
+  check_parameter(weight, "weight", input, s.channels);
+  check_parameter(bias, "bias", input, s.channels);
+  const DType compute = compute_dtype(input.dtype());
+  const MemoryFormat format = format_of(input, s);
+  auto moments = [&] { return empty_tensor(Dims{s.channels}, compute, input.device()); };
+  Tensor mean = moments(), rstd = moments(), variance = moments();
+  Tensor out = empty_like_input(input, compute, format);
+  if (!input.is_meta()) {
+    require_host(input, "batch_norm");
+    const Tensor x = in_format(input, compute, format), w = as_computed(weight, compute),
+                 b = as_computed(bias, compute);
+    with_type(compute, [&](auto tag) {
+      using T = decltype(tag);
+      cpu_batch_norm<T>({s, x.data_as<T>(), pointer<T>(w), mean.data_as<T>(), rstd.data_as<T>()},
+                        pointer<T>(b), eps, variance.data_as<T>(), out.data_as<T>());
+    });
+  }
+  return {finished(out, input.dtype()), mean, rstd, variance};
+}
+
+Three _batch_norm_grad(const Tensor& grad_output, const Tensor& input, const Tensor& mean,
+                       const Tensor& rstd, const Tensor& weight, double, int64_t wanted) {
+  const ChannelShape s = channel_shape(input);
+  const DType compute = compute_dtype(input.dtype());
+  const MemoryFormat format = format_of(input, s);
+  const Dims channels{s.channels};
+  Tensor dx = wanted & 1 ? empty_like_input(input, compute, format) : Tensor();
+  Tensor dw = wanted & 2 ? empty_tensor(channels, compute, input.device()) : Tensor();
+  Tensor db = wanted & 4 ? empty_tensor(channels, compute, input.device()) : Tensor();
+  if (!input.is_meta()) {
+    require_host(input, "batch_norm");
+    const Tensor x = in_format(input, compute, format), g = in_format(grad_output, compute, format),
+                 w = as_computed(weight, compute), m = as_computed(mean, compute),
+                 r = as_computed(rstd, compute);
+    with_type(compute, [&](auto tag) {
+      using T = decltype(tag);
+      cpu_batch_norm_backward<T>({s, x.data_as<T>(), pointer<T>(w), m.data_as<T>(), r.data_as<T>()},
+                                 g.data_as<T>(), pointer<T>(dx), pointer<T>(dw), pointer<T>(db));
+    });
+  }
+  const DType parameter = weight.defined() ? weight.dtype() : input.dtype();
+  return {dx.defined() ? finished(dx, input.dtype()) : nothing(input),
+          dw.defined() ? finished(dw, parameter) : nothing(input),
+          db.defined() ? finished(db, parameter) : nothing(input)};
+}
+
+Tensor _scale_channels(const Tensor& input, const Tensor& scale, const Tensor& shift) {
+  check_floating(input);
+  const ChannelShape s = channel_shape(input);
+  const DType compute = compute_dtype(input.dtype());
+  const MemoryFormat format = format_of(input, s);
+  Tensor out = empty_like_input(input, compute, format);
+  if (!input.is_meta() && out.numel() != 0) {
+    require_host(input, "batch_norm");
+    const Tensor x = in_format(input, compute, format), a = as_computed(scale, compute),
+                 b = as_computed(shift, compute);
+    with_type(compute, [&](auto tag) {
+      using T = decltype(tag);
+      cpu_scale_channels<T>(s, x.data_as<T>(), a.data_as<T>(), pointer<T>(b), out.data_as<T>());
+    });
+  }
+  return finished(out, input.dtype());
+}
+
+// ---- groups
+
+Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t N,
+                        int64_t C, int64_t HxW, int64_t group, double eps) {
+  check_floating(input);
+  if (input.numel() != N * C * HxW)
+    runtime_error("expected an input of N * C * HxW = ", N * C * HxW, " elements, but got shape ",
+                  input.sizes());
+  if (group <= 0 || C % group != 0)
+    runtime_error("Expected number of channels in input to be divisible by num_groups, but got ",
+                  "input of shape ", input.sizes(), " and num_groups=", group);
+  check_parameter(weight, "weight", input, C);
+  check_parameter(bias, "bias", input, C);
+  const DType compute = compute_dtype(input.dtype());
+  Tensor mean = empty_tensor(Dims{N, group}, compute, input.device());
+  Tensor rstd = empty_tensor(Dims{N, group}, compute, input.device());
+  Tensor out = empty_tensor(input.sizes(), compute, input.device());
+  if (!input.is_meta() && out.numel() == 0) {
+    op::zero_(mean);
+    op::zero_(rstd);
+  } else if (!input.is_meta()) {
+    require_host(input, "group_norm");
+    const Tensor x = as_computed(input, compute), w = as_computed(weight, compute),
+                 b = as_computed(bias, compute);
+    with_type(compute, [&](auto tag) {
+      using T = decltype(tag);
+      cpu_group_norm<T>(
+          {{N, C, HxW, false}, x.data_as<T>(), pointer<T>(w), mean.data_as<T>(), rstd.data_as<T>()},
+          group, pointer<T>(b), eps, out.data_as<T>());
+    });
+  }
+  if (input.dim() > 2) {  // computed as runs, returned as it came
+    const MemoryFormat format = format_of(input, channel_shape(input));
+    if (format != MemoryFormat::Contiguous) out = op::clone(out, format);
+  }
+  return {finished(out, input.dtype()), mean, rstd};
+}
+
+Three _group_norm_grad(const Tensor& grad_output, const Tensor& input, const Tensor& mean,
+                       const Tensor& rstd, const Tensor& weight, int64_t group, double,
+                       int64_t wanted) {
+  const ChannelShape s = channel_shape(input);
+  const DType compute = compute_dtype(input.dtype());
+  const Dims channels{s.channels};
+  Tensor dx = wanted & 1 ? empty_tensor(input.sizes(), compute, input.device()) : Tensor();
+  Tensor dw = wanted & 2 ? empty_tensor(channels, compute, input.device()) : Tensor();
+  Tensor db = wanted & 4 ? empty_tensor(channels, compute, input.device()) : Tensor();
+  if (!input.is_meta()) {
+    require_host(input, "group_norm");
+    const Tensor x = as_computed(input, compute), g = as_computed(grad_output, compute),
+                 w = as_computed(weight, compute), m = as_computed(mean, compute),
+                 r = as_computed(rstd, compute);
+    with_type(compute, [&](auto tag) {
+      using T = decltype(tag);
+      cpu_group_norm_backward<T>({{s.batch, s.channels, s.inner, false},
+                                  x.data_as<T>(),
+                                  pointer<T>(w),
+                                  m.data_as<T>(),
+                                  r.data_as<T>()},
+                                 group, g.data_as<T>(), pointer<T>(dx), pointer<T>(dw),
+                                 pointer<T>(db));
+    });
+  }
+  const DType parameter = weight.defined() ? weight.dtype() : input.dtype();
+  return {dx.defined() ? finished(dx, input.dtype()) : nothing(input),
+          dw.defined() ? finished(dw, parameter) : nothing(input),
+          db.defined() ? finished(db, parameter) : nothing(input)};
+}
+
+}  // namespace facula::kernels
