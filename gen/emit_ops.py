@@ -143,7 +143,18 @@ class Derivative:
         grads = dict(row.grad)
         if row.mutates and "self" not in grads:
             grads["self"] = "zeros_like(grad)"  # overwritten: no gradient flows to what was there
+        # Arguments that share one derivative: it stands with the first of them.
+        self.groups = {}
+        for key in [k for k in grads if "," in k]:
+            names = [n.strip() for n in key.split(",")]
+            text = grads.pop(key)
+            grads |= dict.fromkeys(names, "") | {names[0]: text}
+            self.groups[names[0]] = names
         self.grads = {a.name: grads[a.name] for a in schema.args if a.name in grads}
+        for first, names in self.groups.items():
+            at = list(self.grads).index(first)
+            if list(self.grads)[at : at + len(names)] != names:
+                raise ValueError(f"derivative of {schema.name}: {names} are not neighbours in order")
         self.saved_args: dict[tuple[str, str], int] = {}  # (argument, what) -> used_by mask
         self.saved_rets: dict[str, int] = {}
         self.functions: set[str] = set()  # the operators that the derivatives call
@@ -159,7 +170,7 @@ class Derivative:
                 if f not in known:
                     raise ValueError(f"{where}: unknown operator {f!r}")
                 self.functions.add(f)
-            bit = 1 << self.arg_index[name]
+            bit = sum(1 << self.arg_index[n] for n in self.groups.get(name, [name]))
             used = names_in(tree)
             for v in used:
                 if v in shapes.used:
@@ -169,7 +180,7 @@ class Derivative:
                     self.saved_args[key] = self.saved_args.get(key, 0) | bit
                 elif v in self.ret_names:
                     self.saved_rets[v] = self.saved_rets.get(v, 0) | bit
-                elif v != "grad" and not (
+                elif (v != "grad" and not (v == "wanted" and name in self.groups)) and not (
                     v.startswith(("grad_", "given_")) and v.partition("_")[2] in self.ret_names
                 ):
                     raise ValueError(f"{where}: unknown name {v!r}")
@@ -193,9 +204,14 @@ class Derivative:
                 edge += 1
                 continue
             tree, used, shape_names = self.parsed[name]
-            is_list = schema.args[self.arg_index[name]].type == "Tensor[]"
-            lines.append(f"  if (needs {'' if is_list else f'>> {edge} & 1'}) {{")
+            group = self.groups.get(name)
+            is_list = group or schema.args[self.arg_index[name]].type == "Tensor[]"
+            mask = (1 << len(group)) - 1 if group else 1
+            lines.append(f"  if (needs {'' if is_list and not group else f'>> {edge} & {mask}'}) {{")
             for k, v in enumerate(used):
+                if v == "wanted" and group:
+                    lines.append(f"    const int64_t wanted = int64_t(needs >> {edge} & {mask});")
+                    continue
                 if v in shape_names:
                     key = shape_names[v]
                     how = {"DType": "dtype()", "Offset": "to_int()"}.get(key[1], "ints()")

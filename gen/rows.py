@@ -140,7 +140,9 @@ def op(
        when it differs ("" is the rest). None for a ``float?`` parameter arrives as NaN.
     grad: argument -> derivative, over ``grad``, arguments, results and operators; reducing to the
        argument's shape and dtype is done by the engine. Of several results, ``grad_<result>`` is
-       zero where no gradient arrived, ``given_<result>`` is no tensor then.
+       zero where no gradient arrived, ``given_<result>`` is no tensor then. A key of several
+       arguments, "input, weight", stands for an operator that returns a list with a gradient for
+       each; ``wanted`` is then an integer with bit i set when that of the i-th is asked for.
     python: public dotted name ("" hides the row); method/function/inplace/out: which variants exist.
     aliases: further public names; one with a dot is a function of that namespace.
     samples: name of a sample generator in tests/samples.py when the family's own does not fit.
@@ -194,7 +196,7 @@ def op(
         jvp=jvp,
         batch=batch,
     )
-    for name in row.grad:
+    for name in (n.strip() for key in row.grad for n in key.split(",")):
         if name not in [a.name for a in s.args]:
             raise ValueError(f"{schema}: derivative for unknown argument {name!r}")
     ROWS.append(row)
