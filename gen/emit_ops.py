@@ -243,7 +243,7 @@ class Derivative:
                 for i, n in enumerate(group):
                     lines.append(
                         f"    if (needs >> {edge_of[n]} & 1) "
-                        f"out[{edge_of[n]}] = std::get<{i}>(results);"
+                        f"out[{edge_of[n]}] = nth_result<{i}>(results);"
                     )
             else:
                 lines.append(f"    out[{edge}] = {text};")

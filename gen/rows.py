@@ -142,7 +142,7 @@ def op(
     grad: argument -> derivative, over ``grad``, arguments, results and operators; reducing to the
        argument's shape and dtype is done by the engine. Of several results, ``grad_<result>`` is
        zero where no gradient arrived, ``given_<result>`` is no tensor then. One operator with several
-       results may give several derivatives: ``{"input, weight": "_f_grad(grad, ..., wanted)"}``, where
+       results, or a list of them, may give several derivatives: ``{"input, weight": "_f_grad(grad, ..., wanted)"}``, where
        bit i of ``wanted`` says that the i-th of them is asked for.
     python: public dotted name ("" hides the row); method/function/inplace/out: which variants exist.
     aliases: further public names; one with a dot is a function of that namespace.

@@ -17,6 +17,15 @@ namespace facula {
 
 // Gradients that nobody sent are zeros of the output's shape.
 Tensor grad_or_zeros(const Node& n, Tensor* grads, uint32_t i);
+// One of the derivatives that an operator gave at once, as a tuple or as a list.
+template <size_t I, class... Tensors>
+const Tensor& nth_result(const std::tuple<Tensors...>& results) {
+  return std::get<I>(results);
+}
+template <size_t I>
+const Tensor& nth_result(const std::vector<Tensor>& results) {
+  return results[I];
+}
 std::vector<Tensor> list_grads(const Node& n, Tensor* grads);
 
 }  // namespace facula

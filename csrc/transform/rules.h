@@ -51,6 +51,8 @@ FACULA_BATCH_RULE(random);
 FACULA_BATCH_RULE(convolution);
 FACULA_BATCH_RULE(convolution_weight_gradient);
 FACULA_BATCH_RULE(layer_norm);
+FACULA_BATCH_RULE(linear);
+FACULA_BATCH_RULE(embedding);
 
 #undef FACULA_BATCH_RULE
 

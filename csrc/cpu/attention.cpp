@@ -1,0 +1,55 @@
+#include "cpu/attention.h"
+
+#include "core/thread_pool.h"
+#include "cpu/cast.h"
+
+namespace facula {
+
+namespace baseline {
+extern const AttentionLoops* const attention_loops;
+}
+#ifdef FACULA_X86
+namespace v3 {
+extern const AttentionLoops* const attention_loops;
+}
+namespace v4 {
+extern const AttentionLoops* const attention_loops;
+}
+#endif
+
+static const AttentionLoops& loops() {
+#ifdef FACULA_X86
+  static const AttentionLoops* const tables[] = {baseline::attention_loops, v3::attention_loops,
+                                                 v4::attention_loops};
+  return *tables[isa_level()];
+#else
+  return *baseline::attention_loops;
+#endif
+}
+
+// Multiplications below which waking a thread costs more than it saves.
+constexpr double kPartWork = 1 << 18;
+
+static int64_t grain_of(double work) {
+  return work >= kPartWork ? 1 : int64_t(kPartWork / (work + 1)) + 1;
+}
+
+void attention_forward(const Attention& a) {
+  const int64_t blocks = (a.queries + loops().query_block - 1) / loops().query_block;
+  const double rows = double(a.queries) / double(blocks);
+  const auto run = loops().forward[int(a.dtype)];
+  // A part repeats the packing of keys that its first block needs, so that few blocks make no part.
+  parallel_for(0, a.batch * a.heads * blocks,
+               grain_of(rows * double(a.keys) * double(a.width + a.value_width)),
+               [&](int64_t b, int64_t e) { run(a, b, e); });
+}
+
+void attention_backward(const Attention& a) {
+  const double work = double(a.queries) * double(a.keys) * double(a.width + a.value_width) *
+                      double(a.heads) / double(a.key_heads);
+  const auto run = loops().backward[int(a.dtype)];
+  parallel_for(0, a.batch * a.key_heads, grain_of(work),
+               [&](int64_t b, int64_t e) { run(a, b, e); });
+}
+
+}  // namespace facula

@@ -1,0 +1,374 @@
+// Attention by blocks of queries and keys: products by register tiles, exponentials in between, and
+// running maxima and sums (Milakov and Gimelshein, 2018; Dao et al., 2022). Built once per ISA.
+#include "cpu/conv_tile.h"
+
+#include <limits>
+
+#include "core/host_allocator.h"
+#include "cpu/attention.h"
+#include "cpu/vector_math.h"
+
+namespace facula::FACULA_ISA {
+namespace {
+
+constexpr int64_t kQueryBlock = 4 * kTileRows;
+constexpr int64_t kKeyBlock = 256;
+
+template <class A>
+constexpr A kInfinity = std::numeric_limits<A>::infinity();
+
+template <class A>
+constexpr int64_t padded(int64_t n) {
+  return (n + kLanes<A> - 1) / kLanes<A> * kLanes<A>;
+}
+template <class A>
+constexpr int64_t panels(int64_t n) {
+  return (n + kTileColumns<A> - 1) / kTileColumns<A>;
+}
+
+// Memory for one part of a problem, cut into pieces that start on cache lines.
+template <class A>
+class Scratch {
+ public:
+  explicit Scratch(int64_t elements)
+      : bytes_(size_t(elements) * sizeof(A)), block_(static_cast<A*>(host_allocate(bytes_))) {
+    next_ = block_;
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { host_free(block_, bytes_); }
+  static constexpr int64_t room(int64_t elements) { return (elements + 15) / 16 * 16; }
+  A* take(int64_t elements) {
+    A* piece = next_;
+    next_ += room(elements);
+    return piece;
+  }
+
+ private:
+  size_t bytes_;
+  A *block_, *next_;
+};
+
+template <class S>
+const S* rows_of(const HeadMatrix& m, int64_t batch, int64_t head) {
+  return static_cast<const S*>(m.data) + batch * m.batch + head * m.head;
+}
+template <class S>
+S* written_rows(const HeadMatrix& m, int64_t batch, int64_t head) {
+  return static_cast<S*>(m.data) + batch * m.batch + head * m.head;
+}
+
+// Rows times `scale`, `room` apart, with zeros behind their end.
+template <class S, class A>
+void copy_rows(const S* from, int64_t apart, int64_t rows, int64_t width, A scale, A* to,
+               int64_t room) {
+  for (int64_t i = 0; i < rows; ++i, from += apart, to += room) {
+    int64_t j = 0;
+    if constexpr (kLoadable<S>)
+      for (; j + kLanes<A> <= width; j += kLanes<A>) store(to + j, scale * load_wide(from + j));
+    for (; j < width; ++j) to[j] = scale * A(from[j]);
+    for (; j < room; ++j) to[j] = 0;
+  }
+}
+
+// The transpose as panels of kTileColumns rows each, (panel, width, kTileColumns); rows beyond the
+// end are zero.
+template <class S, class A>
+void pack_transposed(const S* from, int64_t apart, int64_t rows, int64_t width, A* to) {
+  constexpr int64_t kWide = kTileColumns<A>;
+  for (int64_t r = 0; r < rows; r += kWide, to += width * kWide) {
+    const int64_t n = rows - r < kWide ? rows - r : kWide;
+    for (int64_t j = 0; j < width; ++j)
+      for (int64_t i = n; i < kWide; ++i) to[j * kWide + i] = 0;
+    for (int64_t j0 = 0; j0 < width; j0 += 16) {  // a few lines of both sides at a time
+      const int64_t j1 = width - j0 < 16 ? width : j0 + 16;
+      for (int64_t i = 0; i < n; ++i) {
+        const S* row = from + (r + i) * apart;
+        for (int64_t j = j0; j < j1; ++j) to[j * kWide + i] = A(row[j]);
+      }
+    }
+  }
+}
+
+// c (m rows, `panels` of them wide) = a @ panels; c has room for whole panels.
+template <class A>
+void times_panels(const A* a, int64_t a_row, int64_t m, int64_t k, const A* panel, int64_t columns,
+                  A* c, int64_t c_row) {
+  for (int64_t j = 0; j < columns; j += kTileColumns<A>, panel += k * kTileColumns<A>) {
+    const int vectors = columns - j > kLanes<A> ? 2 : 1;
+    for (int64_t i = 0; i < m; i += kTileRows) {
+      const int64_t rows = m - i < kTileRows ? m - i : kTileRows;
+      conv_tile<A>(vectors, rows)(k, a + i * a_row, a_row, 1, panel, kTileColumns<A>,
+                                  c + i * c_row + j, c_row, nullptr, 0);
+    }
+  }
+}
+
+// c += a @ b; b and c have rows of whole vectors, `width` of them long.
+template <class A>
+void add_product(const A* a, int64_t a_row, int64_t a_col, int64_t m, int64_t k, const A* b,
+                 int64_t b_row, int64_t width, A* c, int64_t c_row) {
+  for (int64_t i = 0; i < m; i += kTileRows) {
+    const int64_t rows = m - i < kTileRows ? m - i : kTileRows;
+    for (int64_t j = 0; j < width; j += kTileColumns<A>) {
+      const int vectors = width - j > kLanes<A> ? 2 : 1;
+      A* out = c + i * c_row + j;
+      conv_tile<A>(vectors, rows)(k, a + i * a_row, a_row, a_col, b + j, b_row, out, c_row, out,
+                                  c_row);
+    }
+  }
+}
+
+template <class A>
+A largest(const A* x, int64_t n) {
+  constexpr int kWide = 4 * kLanes<A>;
+  A lane[kWide];
+  for (int j = 0; j < kWide; ++j) lane[j] = -kInfinity<A>;
+  int64_t i = 0;
+  for (; i + kWide <= n; i += kWide)
+    for (int j = 0; j < kWide; ++j) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+  for (int j = 0; i + j < n; ++j) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+  A top = lane[0];
+  for (int j = 1; j < kWide; ++j) top = lane[j] > top ? lane[j] : top;
+  return top;
+}
+
+// x = e^(x - top), and their sum.
+template <class A>
+A exponentials(A* x, int64_t n, A top) {
+  constexpr int kWide = 2 * kLanes<A>;
+  A lane[kWide] = {};
+  int64_t i = 0;
+  for (; i + kWide <= n; i += kWide)
+    for (int j = 0; j < kWide; ++j) {
+      x[i + j] = math::exp_of_negative(x[i + j] - top);
+      lane[j] += x[i + j];
+    }
+  for (int j = 0; i + j < n; ++j) {
+    x[i + j] = math::exp_of_negative(x[i + j] - top);
+    lane[j] += x[i + j];
+  }
+  A sum = 0;
+  for (int j = 0; j < kWide; ++j) sum += lane[j];
+  return sum;
+}
+
+// Adds the mask of one query to its scores for keys [first, first + n).
+template <class S, class A>
+void apply_mask(const Attention& a, int64_t batch, int64_t head, int64_t query, int64_t first,
+                int64_t n, A* scores) {
+  const int64_t at = batch * a.mask_batch + head * a.mask_head + query * a.mask_row +
+                     first * a.mask_column;
+  if (a.mask_is_bool) {
+    const uint8_t* seen = static_cast<const uint8_t*>(a.mask) + at;
+    for (int64_t j = 0; j < n; ++j)
+      scores[j] = seen[j * a.mask_column] ? scores[j] : -kInfinity<A>;
+  } else {
+    const S* added = static_cast<const S*>(a.mask) + at;
+    if (a.mask_column == 1)
+      for (int64_t j = 0; j < n; ++j) scores[j] += A(added[j]);
+    else
+      for (int64_t j = 0; j < n; ++j) scores[j] += A(added[j * a.mask_column]);
+  }
+}
+
+// The scores of `m` queries, of which the first is `query`, for keys [first, first + n).
+template <class S, class A>
+void masked_scores(const Attention& a, int64_t batch, int64_t head, int64_t query, int64_t m,
+                   const A* q, int64_t q_row, const A* key_panels, int64_t first, int64_t n,
+                   A* scores) {
+  times_panels(q, q_row, m, a.width, key_panels + first * a.width, n, scores, kKeyBlock);
+  for (int64_t i = 0; i < m; ++i) {
+    A* row = scores + i * kKeyBlock;
+    if (a.mask) apply_mask<S>(a, batch, head, query + i, first, n, row);
+    if (a.causal)
+      for (int64_t j = query + i + 1 > first ? query + i + 1 - first : 0; j < n; ++j)
+        row[j] = -kInfinity<A>;
+  }
+}
+
+// Keys that any of the queries before `end` may see.
+int64_t keys_before(const Attention& a, int64_t end) {
+  return a.causal && end < a.keys ? end : a.keys;
+}
+
+template <class S>
+void forward(const Attention& a, int64_t begin, int64_t end) {
+  using A = Accumulator<S>;
+  const int64_t blocks = (a.queries + kQueryBlock - 1) / kQueryBlock;
+  const int64_t q_room = padded<A>(a.width), v_room = padded<A>(a.value_width);
+  const int64_t panel_size = panels<A>(a.keys) * kTileColumns<A> * a.width;
+  using Memory = Scratch<A>;
+  Memory memory(Memory::room(panel_size) + Memory::room(a.keys * v_room) +
+                Memory::room(kQueryBlock * (q_room + v_room + kKeyBlock)) + 64);
+  A* const key_panels = memory.take(panel_size);
+  A* const values = memory.take(a.keys * v_room);
+  A* const q = memory.take(kQueryBlock * q_room);
+  A* const sums = memory.take(kQueryBlock * v_room);
+  A* const scores = memory.take(kQueryBlock * kKeyBlock);
+  int64_t packed = -1;  // the head whose keys and values are in memory
+  for (; begin < end; ++begin) {
+    const int64_t head = begin / blocks % a.heads, batch = begin / blocks / a.heads;
+    const int64_t shared = head / (a.heads / a.key_heads);
+    const int64_t query = begin % blocks * kQueryBlock;
+    const int64_t m = a.queries - query < kQueryBlock ? a.queries - query : kQueryBlock;
+    if (packed != batch * a.key_heads + shared) {
+      packed = batch * a.key_heads + shared;
+      pack_transposed<S>(rows_of<S>(a.k, batch, shared), a.k.row, a.keys, a.width, key_panels);
+      copy_rows<S, A>(rows_of<S>(a.v, batch, shared), a.v.row, a.keys, a.value_width, A(1), values,
+                      v_room);
+    }
+    copy_rows<S, A>(rows_of<S>(a.q, batch, head) + query * a.q.row, a.q.row, m, a.width,
+                    A(a.scale), q, q_room);
+    A top[kQueryBlock], total[kQueryBlock];
+    for (int64_t i = 0; i < m; ++i) top[i] = -kInfinity<A>, total[i] = 0;
+    for (int64_t i = 0; i < m * v_room; ++i) sums[i] = 0;
+    const int64_t keys = keys_before(a, query + m);
+    for (int64_t first = 0; first < keys; first += kKeyBlock) {
+      const int64_t n = keys - first < kKeyBlock ? keys - first : kKeyBlock;
+      masked_scores<S>(a, batch, head, query, m, q, q_room, key_panels, first, n, scores);
+      for (int64_t i = 0; i < m; ++i) {
+        A* row = scores + i * kKeyBlock;
+        const A above = largest(row, n), before = top[i];
+        if (above > before) top[i] = above;
+        // A query that has seen no key yet keeps zeros; a NaN score makes everything NaN.
+        const A shift = top[i] == -kInfinity<A> ? A(0) : top[i];
+        const A added = exponentials(row, n, shift);
+        const A kept = before == -kInfinity<A> ? A(0) : math::exp_of_negative(before - shift);
+        total[i] = total[i] * kept + added;
+        if (kept != A(1))
+          for (int64_t j = 0; j < v_room; ++j) sums[i * v_room + j] *= kept;
+      }
+      add_product(scores, kKeyBlock, 1, m, n, values + first * v_room, v_room, v_room, sums,
+                  v_room);
+    }
+    A* const lse = static_cast<A*>(a.logsumexp) + (batch * a.heads + head) * a.queries + query;
+    S* out = written_rows<S>(a.out, batch, head) + query * a.out.row;
+    for (int64_t i = 0; i < m; ++i, out += a.out.row) {
+      const A inverse = total[i] == 0 ? A(0) : 1 / total[i];
+      for (int64_t j = 0; j < a.value_width; ++j) out[j] = S(sums[i * v_room + j] * inverse);
+      lse[i] = total[i] == 0 ? kInfinity<A> : top[i] + math::log(total[i]);
+    }
+  }
+}
+
+// Sums of products of two rows' elements.
+template <class S, class A>
+A dot(const S* x, const A* y, int64_t n) {
+  A lane[kLanes<A>] = {};
+  int64_t i = 0;
+  for (; i + kLanes<A> <= n; i += kLanes<A>)
+    for (int j = 0; j < kLanes<A>; ++j) lane[j] += A(x[i + j]) * y[i + j];
+  for (int j = 0; i + j < n; ++j) lane[j] += A(x[i + j]) * y[i + j];
+  A sum = 0;
+  for (int j = 0; j < kLanes<A>; ++j) sum += lane[j];
+  return sum;
+}
+
+template <class S, class A>
+void store_rows(const A* from, int64_t room, int64_t rows, int64_t width, A scale, S* to,
+                int64_t apart) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < width; ++j) to[i * apart + j] = S(scale * from[i * room + j]);
+}
+
+// P = e^(scores - logsumexp); dV = P^T dO; dP = dO V^T; dS = P (dP - rows of dO O); dQ = dS K; dK =
+// dS^T Q. For all queries of the heads that share one head of keys.
+template <class S>
+void backward(const Attention& a, int64_t begin, int64_t end) {
+  using A = Accumulator<S>;
+  constexpr int64_t kRows = 2 * kQueryBlock;
+  const int64_t q_room = padded<A>(a.width), v_room = padded<A>(a.value_width);
+  const int64_t k_panels = panels<A>(a.keys) * kTileColumns<A> * a.width,
+                v_panels = panels<A>(a.keys) * kTileColumns<A> * a.value_width;
+  using Memory = Scratch<A>;
+  Memory memory(Memory::room(k_panels) + Memory::room(v_panels) +
+                2 * Memory::room(a.keys * q_room) + Memory::room(a.keys * v_room) +
+                Memory::room(kRows * (2 * q_room + v_room + 2 * kKeyBlock)) + 64);
+  A* const key_panels = memory.take(k_panels);
+  A* const value_panels = memory.take(v_panels);
+  A* const keys_of_head = memory.take(a.keys * q_room);
+  A* const grad_keys = memory.take(a.keys * q_room);
+  A* const grad_values = memory.take(a.keys * v_room);
+  A* const q = memory.take(kRows * q_room);
+  A* const grad_q = memory.take(kRows * q_room);
+  A* const grad_out = memory.take(kRows * v_room);
+  A* const weights = memory.take(kRows * kKeyBlock);
+  A* const slopes = memory.take(kRows * kKeyBlock);
+  const int64_t group = a.heads / a.key_heads;
+  for (; begin < end; ++begin) {
+    const int64_t batch = begin / a.key_heads, shared = begin % a.key_heads;
+    const S *k = rows_of<S>(a.k, batch, shared), *v = rows_of<S>(a.v, batch, shared);
+    pack_transposed<S>(k, a.k.row, a.keys, a.width, key_panels);
+    pack_transposed<S>(v, a.v.row, a.keys, a.value_width, value_panels);
+    copy_rows<S, A>(k, a.k.row, a.keys, a.width, A(1), keys_of_head, q_room);
+    for (int64_t i = 0; i < a.keys * q_room; ++i) grad_keys[i] = 0;
+    for (int64_t i = 0; i < a.keys * v_room; ++i) grad_values[i] = 0;
+    for (int64_t head = shared * group; head < (shared + 1) * group; ++head) {
+      const A* lse = static_cast<const A*>(a.logsumexp) + (batch * a.heads + head) * a.queries;
+      for (int64_t query = 0; query < a.queries; query += kRows) {
+        const int64_t m = a.queries - query < kRows ? a.queries - query : kRows;
+        copy_rows<S, A>(rows_of<S>(a.q, batch, head) + query * a.q.row, a.q.row, m, a.width,
+                        A(a.scale), q, q_room);
+        copy_rows<S, A>(rows_of<S>(a.grad_out, batch, head) + query * a.grad_out.row,
+                        a.grad_out.row, m, a.value_width, A(1), grad_out, v_room);
+        const S* out = rows_of<S>(a.out, batch, head) + query * a.out.row;
+        A mean_slope[kRows];
+        for (int64_t i = 0; i < m; ++i)
+          mean_slope[i] = dot(out + i * a.out.row, grad_out + i * v_room, a.value_width);
+        for (int64_t i = 0; i < m * q_room; ++i) grad_q[i] = 0;
+        const int64_t keys = keys_before(a, query + m);
+        for (int64_t first = 0; first < keys; first += kKeyBlock) {
+          const int64_t n = keys - first < kKeyBlock ? keys - first : kKeyBlock;
+          masked_scores<S>(a, batch, head, query, m, q, q_room, key_panels, first, n, weights);
+          times_panels(grad_out, v_room, m, a.value_width, value_panels + first * a.value_width, n,
+                       slopes, kKeyBlock);
+          for (int64_t i = 0; i < m; ++i) {
+            A* __restrict p = weights + i * kKeyBlock;
+            A* __restrict s = slopes + i * kKeyBlock;
+            const A shift = lse[query + i], mean = mean_slope[i];
+            for (int64_t j = 0; j < n; ++j) {
+              p[j] = math::exp_of_negative(p[j] - shift);
+              s[j] = p[j] * (s[j] - mean);
+            }
+          }
+          add_product(weights, 1, kKeyBlock, n, m, grad_out, v_room, v_room,
+                      grad_values + first * v_room, v_room);
+          add_product(slopes, 1, kKeyBlock, n, m, q, q_room, q_room, grad_keys + first * q_room,
+                      q_room);
+          add_product(slopes, kKeyBlock, 1, m, n, keys_of_head + first * q_room, q_room, q_room,
+                      grad_q, q_room);
+        }
+        store_rows(grad_q, q_room, m, a.width, A(a.scale),
+                   written_rows<S>(a.grad_q, batch, head) + query * a.grad_q.row, a.grad_q.row);
+      }
+    }
+    store_rows(grad_keys, q_room, a.keys, a.width, A(1), written_rows<S>(a.grad_k, batch, shared),
+               a.grad_k.row);
+    store_rows(grad_values, v_room, a.keys, a.value_width, A(1),
+               written_rows<S>(a.grad_v, batch, shared), a.grad_v.row);
+  }
+}
+
+struct Loops : AttentionLoops {
+  constexpr Loops() : AttentionLoops{} {
+    fill<float>();
+    fill<double>();
+    fill<Half>();
+    fill<BFloat16>();
+    query_block = kQueryBlock;
+  }
+  template <class S>
+  constexpr void fill() {
+    AttentionLoops::forward[int(DTypeOf<S>::value)] = FACULA_ISA::forward<S>;
+    AttentionLoops::backward[int(DTypeOf<S>::value)] = FACULA_ISA::backward<S>;
+  }
+};
+constexpr Loops loops;
+
+}  // namespace
+
+extern const AttentionLoops* const attention_loops;
+const AttentionLoops* const attention_loops = &loops;
+
+}  // namespace facula::FACULA_ISA
