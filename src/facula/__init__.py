@@ -113,6 +113,10 @@ _namespace = globals()
 for _name, _function in _C._operators.items():
     if "." not in _name and not _name.startswith("_"):
         _namespace[_name] = _function
+_standard_gamma = _C._operators["_standard_gamma"]
+_sample_dirichlet = _C._operators["_sample_dirichlet"]
+_dirichlet_grad = _C._operators["_dirichlet_grad"]
+_standard_gamma_grad = _C._operators["_standard_gamma_grad"]
 
 from facula import autograd, func, overrides, utils
 from facula._contractions import block_diag, chain_matmul, einsum, tensordot
@@ -453,6 +457,8 @@ _C.TensorBase = Tensor
 
 _LAZY = {
     "testing",
+    "distributions",
+    "quasirandom",
     "random",
     "functional",
     "linalg",

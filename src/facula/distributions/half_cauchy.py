@@ -1,0 +1,72 @@
+"""Absolute values of Cauchy numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import facula
+from facula import Tensor, inf
+from facula.distributions import constraints
+from facula.distributions.cauchy import Cauchy
+from facula.distributions.transformed_distribution import TransformedDistribution
+from facula.distributions.transforms import AbsTransform
+
+__all__ = ["HalfCauchy"]
+
+
+class HalfCauchy(TransformedDistribution):
+    """The absolute value of a Cauchy number around 0.
+
+    Args:
+        scale: the median.
+
+    Example::
+
+        >>> from facula.distributions import HalfCauchy
+        >>> HalfCauchy(2.).cdf(facula.tensor(2.))
+        tensor(0.5000)
+    """
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        base = Cauchy(0, scale, validate_args=False)
+        super().__init__(base, AbsTransform(), validate_args=validate_args)
+
+    @property
+    def scale(self) -> Tensor:
+        """The scale, which is the median."""
+        return self.base_dist.scale
+
+    @property
+    def mean(self) -> Tensor:
+        return facula.full_like(self.scale, inf)
+
+    @property
+    def mode(self) -> Tensor:
+        return facula.zeros_like(self.scale)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.base_dist.variance
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        value = facula.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
+        log_prob = self.base_dist.log_prob(value) + math.log(2)
+        return facula.where(value >= 0, log_prob, -inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return 2 * self.base_dist.cdf(value) - 1
+
+    def icdf(self, prob: Tensor) -> Tensor:
+        return self.base_dist.icdf((prob + 1) / 2)
+
+    def entropy(self) -> Tensor:
+        return self.base_dist.entropy() - math.log(2)
