@@ -70,6 +70,11 @@ def default_convert(data: Any) -> Any:
     return data
 
 
+def _is_plain_container(kind: type, table: CollateFunctions) -> bool:
+    """Whether to skip the table's base classes, all of which are known not to fit."""
+    return kind in (tuple, list, dict) and table is default_collate_fn_map and len(table) == 7
+
+
 def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
     """A batch of a list of samples, by a table of functions.
 
@@ -91,7 +96,7 @@ def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> An
     kind = type(first)
     if collate_fn_map is not None:
         function = collate_fn_map.get(kind)
-        if function is None:
+        if function is None and not _is_plain_container(kind, collate_fn_map):
             for known, candidate in collate_fn_map.items():
                 if isinstance(first, known):
                     function = candidate
@@ -99,20 +104,19 @@ def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> An
         if function is not None:
             return function(batch, collate_fn_map=collate_fn_map)
 
-    if isinstance(first, Mapping):
+    if kind is not tuple and isinstance(first, Mapping):
         items = {
             key: collate([d[key] for d in batch], collate_fn_map=collate_fn_map) for key in first
         }
         return _rebuilt(first, items, MutableMapping)
-    if isinstance(first, Sequence):
-        if any(len(sample) != len(first) for sample in batch):
+    if kind is tuple or isinstance(first, Sequence):
+        sizes = set(map(len, batch))
+        if len(sizes) > 1:
             raise RuntimeError(
                 "each element in list of batch should be of equal size, but they have "
-                f"{sorted({len(sample) for sample in batch})} parts"
+                f"{sorted(sizes)} parts"
             )
-        parts = [
-            collate(samples, collate_fn_map=collate_fn_map) for samples in zip(*batch, strict=True)
-        ]
+        parts = [collate(samples, collate_fn_map=collate_fn_map) for samples in zip(*batch)]  # noqa: B905
         if isinstance(first, tuple):
             return kind(*parts) if hasattr(first, "_fields") else parts
         return _rebuilt(first, parts, MutableSequence)

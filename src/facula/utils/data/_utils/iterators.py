@@ -16,7 +16,7 @@ from facula.random import default_generator
 from facula.utils.data._utils.pin_memory import pin_memory
 from facula.utils.data._utils.process_worker import ProcessWorker
 from facula.utils.data._utils.thread_worker import ThreadWorker
-from facula.utils.data._utils.worker import END, ERROR, Job
+from facula.utils.data._utils.worker import END, ERROR, READY, Job
 from facula.utils.data.sampler import (
     BatchSampler,
     InfiniteConstantSampler,
@@ -240,6 +240,7 @@ class MultipleWorkersIterator(BaseIterator):
             self._exhausted = list(resumed["exhausted"])
             self._next_worker = resumed["next_worker"]
         self._no_more_indices = False
+        self._refill_at = 0
         self._order: deque[int] = deque()  # which worker makes the batches to come
         self._open = [0] * count  # tasks of each worker that wait for an answer
         for worker, given in zip(self._workers, self._given, strict=True):
@@ -264,33 +265,29 @@ class MultipleWorkersIterator(BaseIterator):
             return
         ahead = max(self._prefetch, 2 * self._group) if self._group > 1 else self._prefetch
         room = ahead * active - len(self._order)
-        if room < (self._group * active if self._group > 1 else 1):
+        least = self._group * active if self._group > 1 else 1
+        self._refill_at = ahead * active - least
+        if room < least:
             return
-        tasks: list[list[Any]] = [[] for _ in self._workers]
-        for _ in range(room):
-            try:
-                index = next(self._indices)
-            except StopIteration:
-                self._no_more_indices = True
-                break
-            worker = self._choose_worker()
-            tasks[worker].append(index)
-            self._order.append(worker)
-            self._open[worker] += 1
-        for worker, indices in enumerate(tasks):
-            if indices:
-                self._workers[worker].send(indices)
+        drawn = list(itertools.islice(self._indices, room))
+        self._no_more_indices = len(drawn) < room
+        takers = self._takers(len(drawn))
+        self._order.extend(itertools.islice(itertools.cycle(takers), len(drawn)))
+        for i, worker in enumerate(takers):
+            tasks = drawn[i :: len(takers)]
+            if tasks:
+                self._open[worker] += len(tasks)
+                self._workers[worker].send(tasks)
 
-    def _choose_worker(self) -> int:
-        count = len(self._workers)
+    def _takers(self, count: int) -> list[int]:
+        """The workers that take the next tasks, in turn."""
+        active = [i for i, exhausted in enumerate(self._exhausted) if not exhausted]
         if not self._in_order:
-            free = [i for i in range(count) if not self._exhausted[i]]
-            return min(free, key=lambda i: self._open[i])
-        worker = self._next_worker
-        while self._exhausted[worker]:
-            worker = (worker + 1) % count
-        self._next_worker = (worker + 1) % count
-        return worker
+            return sorted(active, key=lambda i: self._open[i])
+        first = next((k for k, i in enumerate(active) if i >= self._next_worker), 0)
+        takers = active[first:] + active[:first]
+        self._next_worker = takers[count % len(takers)]
+        return takers
 
     def _adapt(self, worker: Any) -> None:
         """Chooses how many batches make a message."""
@@ -307,6 +304,20 @@ class MultipleWorkersIterator(BaseIterator):
     # ---- answers
 
     def _next_data(self) -> Any:
+        order = self._order
+        if order and self._in_order:  # the way of most batches, which may be small and many
+            number = order[0]
+            results = self._workers[number].results
+            if results and results[0][0] == READY:
+                order.popleft()
+                self._open[number] -= 1
+                self._given[number] += 1
+                if len(order) <= self._refill_at:
+                    self._hand_out()
+                return results.popleft()[1]
+        return self._wait_for_data()
+
+    def _wait_for_data(self) -> Any:
         while True:
             if self.is_shut_down or not self._order:
                 if self._persistent and not self.is_shut_down:

@@ -13,17 +13,17 @@ import threading
 import time
 import weakref
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import facula
 from facula import _C
 from facula.utils.data._utils import MP_STATUS_CHECK_INTERVAL, transport
 from facula.utils.data._utils.worker import (
     DATA,
-    END,
     ERROR,
     FORGET,
     LARGE_DATA,
+    READY,
     SMALL_DATA,
     Batches,
     Job,
@@ -45,6 +45,20 @@ _open_ends: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 # ---- in the worker
 
 
+class _Epoch(NamedTuple):
+    """Among the tasks: a new epoch begins."""
+
+    number: int
+    skipped: int
+
+
+def _joined(kind: int, parts: list[bytes]) -> bytes:
+    """One record of several; the short forms of batches, in a row, are that of their list."""
+    if kind != SMALL_DATA:
+        return parts[0]
+    return b"l" + len(parts).to_bytes(8, "little") + b"".join(parts)
+
+
 class _Server:
     def __init__(self, sock: socket.socket, job: Job, worker: int) -> None:
         self.sock, self.worker = sock, worker
@@ -52,8 +66,8 @@ class _Server:
         self.slots = transport.SlotWriter()
         self.batches = Batches(job, worker)
         self.tasks: deque[Any] = deque()
-        self.records: list[tuple[int, bytes]] = []
-        self.size = 0
+        self.records: list[tuple[int, list[bytes]]] = []
+        self.epoch = self.made = self.size = 0
         self.seconds = 0.0
         self.flushes = 0
         self.kept_slots = 4
@@ -67,7 +81,7 @@ class _Server:
                 return
             while self.tasks:
                 begin = time.perf_counter()
-                self.answer(*self.tasks.popleft())
+                self.answer(self.tasks.popleft())
                 end = time.perf_counter()
                 with self.lock:
                     self.seconds += end - begin
@@ -81,7 +95,8 @@ class _Server:
         if self.flusher is None:
             self.flusher = threading.Thread(target=self.flush_what_waits, daemon=True)
             self.flusher.start()
-        self.waiting.set()
+        if not self.waiting.is_set():
+            self.waiting.set()
 
     def flush_what_waits(self) -> None:
         """In a thread of its own: finished batches do not wait for one that turns out slow."""
@@ -112,8 +127,8 @@ class _Server:
             if not data:
                 return False
             frames = self.parser.feed(data)
-            for records, _ in frames:
-                for _, message in records:
+            for frame in frames:
+                for _, message in frame.records:
                     self.take(pickle.loads(message))
             if frames:
                 return True
@@ -122,23 +137,31 @@ class _Server:
         epoch, indices, released, skipped = message
         self.slots.free.update(released)
         if skipped is not None:
-            self.tasks.append((epoch, None, skipped))
-        self.tasks.extend((epoch, index, None) for index in indices)
+            self.tasks.append(_Epoch(epoch, skipped))
+        self.tasks.extend(indices)
 
-    def answer(self, epoch: int, index: Any, skipped: int | None) -> None:
-        if skipped is not None:
-            self.batches.begin(skipped)
+    def answer(self, task: Any) -> None:
+        if type(task) is _Epoch:
+            with self.lock:
+                self.flush()
+                self.epoch = task.number
+            self.batches.begin(task.skipped)
             return
         if self.batches.ended:
             return
+        index = task
         kind, result = self.batches.make(index)
         data = b""
-        if kind == DATA:
+        if kind == READY:
             kind, data = self.pack(result)
         elif kind == ERROR:
             data = pack_error(result, self.worker)
         with self.lock:
-            self.records.append((kind, epoch.to_bytes(8, "little") + data))
+            if kind == SMALL_DATA and self.records and self.records[-1][0] == SMALL_DATA:
+                self.records[-1][1].append(data)
+            else:
+                self.records.append((kind, [data]))
+            self.made += 1
             self.size += len(data)
 
     def pack(self, result: Any) -> tuple[int, bytes]:
@@ -160,9 +183,10 @@ class _Server:
             return
         surplus = self.slots.surplus(self.kept_slots)
         if surplus:
-            self.records.append((FORGET, bytes(8) + pickle.dumps(surplus)))
-        frame = transport.make_frame(self.records, self.seconds)
-        self.records, self.size, self.seconds = [], 0, 0.0
+            self.records.append((FORGET, [pickle.dumps(surplus)]))
+        records = [(kind, _joined(kind, parts)) for kind, parts in self.records]
+        frame = transport.make_frame(transport.Frame(records, self.epoch, self.made, self.seconds))
+        self.records, self.made, self.size, self.seconds = [], 0, 0, 0.0
         self.flushes += 1
         fresh = self.slots.take_fresh()
         if fresh:
@@ -234,7 +258,7 @@ class ProcessWorker:
         while self.results:
             kind, content = self.results.popleft()
             if kind == LARGE_DATA:
-                self.slots.load(content[8:])  # and lets go of it, which frees the slot
+                self.slots.load(content)  # and lets go of it, which frees the slot
         self.epoch = epoch
         self._send(([], skipped))
 
@@ -245,7 +269,8 @@ class ProcessWorker:
     def _send(self, what: tuple[list[Any], int | None]) -> None:
         indices, skipped = what
         message = (self.epoch, indices, self.slots.take_released(), skipped)
-        data = memoryview(transport.make_frame([(DATA, pickle.dumps(message, 5))]))
+        record = [(DATA, pickle.dumps(message, 5))]
+        data = memoryview(transport.make_frame(transport.Frame(record)))
         while data and not self.ended:
             try:
                 data = data[self.sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :]
@@ -284,35 +309,33 @@ class ProcessWorker:
         if not data:
             self.ended = True
             return
-        for records, seconds in self.parser.feed(data):
-            made = 0
+        for frame in self.parser.feed(data):
             size = 0
-            for kind, content in records:
+            for kind, content in frame.records:
                 size += len(content) if kind != LARGE_DATA else _ALONE_BYTES
                 if kind == FORGET:
-                    self.slots.forget(pickle.loads(memoryview(content)[8:]))
-                elif int.from_bytes(content[:8], "little") == self.epoch:
+                    self.slots.forget(pickle.loads(content))
+                elif frame.epoch != self.epoch:
+                    if kind == LARGE_DATA:
+                        self.slots.load(content)
+                elif kind == SMALL_DATA:
+                    self.results.extend([(READY, batch) for batch in _C._unpack_batch(content)])
+                else:
                     self.results.append((kind, content))
-                elif kind == LARGE_DATA:
-                    self.slots.load(content[8:])
-                made += kind != FORGET
-            if made:
-                self.seconds_per_batch = seconds / made
-                self.bytes_per_batch = size // made
+            if frame.batches:
+                self.seconds_per_batch = frame.seconds / frame.batches
+                self.bytes_per_batch = size // frame.batches
 
     def result(self) -> tuple[int, Any]:
         """The next answer."""
         kind, content = self.results.popleft()
-        data = memoryview(content)[8:]
-        if kind == SMALL_DATA:
-            return DATA, _C._unpack_batch(data)
         if kind == DATA:
-            return DATA, pickle.loads(data)
+            return READY, pickle.loads(content)
         if kind == LARGE_DATA:
-            return DATA, self.slots.load(data)  # type: ignore[arg-type]
+            return READY, self.slots.load(content)
         if kind == ERROR:
-            return ERROR, unpack_error(data)  # type: ignore[arg-type]
-        return END, None
+            return ERROR, unpack_error(content)
+        return kind, content
 
     def death(self) -> str:
         """How a worker ended that should not have."""

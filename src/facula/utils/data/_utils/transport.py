@@ -21,7 +21,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, NamedTuple
 
 from facula import _C
 
@@ -183,33 +183,44 @@ class SlotReader:
 
 # ---- frames: how messages stand in the stream of bytes
 
-_FRAME = struct.Struct("<IQd")  # records, bytes that follow, seconds that the work took
+# records, bytes that follow, epoch, batches, seconds that they took
+_FRAME = struct.Struct("<IQQId")
 _RECORD = struct.Struct("<BQ")  # kind, bytes
 
 
-def make_frame(records: list[tuple[int, bytes]], seconds: float = 0.0) -> bytes:
+class Frame(NamedTuple):
+    """One message."""
+
+    records: list[tuple[int, bytes]]
+    epoch: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+
+
+def make_frame(frame: Frame) -> bytes:
     parts = [b""]
-    for kind, data in records:
+    for kind, data in frame.records:
         parts.append(_RECORD.pack(kind, len(data)))
         parts.append(data)
     body = b"".join(parts)
-    return _FRAME.pack(len(records), len(body), seconds) + body
+    head = _FRAME.pack(len(frame.records), len(body), frame.epoch, frame.batches, frame.seconds)
+    return head + body
 
 
 class FrameParser:
-    """Bytes as they arrive -> records."""
+    """Bytes as they arrive -> frames."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[tuple[list[tuple[int, bytes]], float]]:
-        """The frames that are complete now: their records, and the seconds."""
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that are complete now."""
         buffer = self.buffer
         buffer += data
         frames = []
         begin = 0
         while len(buffer) - begin >= _FRAME.size:
-            count, size, seconds = _FRAME.unpack_from(buffer, begin)
+            count, size, *rest = _FRAME.unpack_from(buffer, begin)
             if len(buffer) - begin - _FRAME.size < size:
                 break
             begin += _FRAME.size
@@ -219,7 +230,7 @@ class FrameParser:
                 begin += _RECORD.size
                 records.append((kind, bytes(memoryview(buffer)[begin : begin + length])))
                 begin += length
-            frames.append((records, seconds))
+            frames.append(Frame(records, *rest))
         del buffer[:begin]
         return frames
 

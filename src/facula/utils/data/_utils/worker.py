@@ -86,7 +86,7 @@ def seed_process(base_seed: int, worker: int) -> None:
 
 
 # What a worker answers to a task.
-DATA, SMALL_DATA, LARGE_DATA, ERROR, END, FORGET = range(6)
+DATA, SMALL_DATA, LARGE_DATA, ERROR, END, FORGET, READY = range(7)
 
 
 class Batches:
@@ -123,7 +123,7 @@ class Batches:
                 self.fetch = self.job.fetcher()
                 for _ in range(self.skipped):
                     self.fetch(index)
-            return DATA, self.fetch(index)
+            return READY, self.fetch(index)
         except StopIteration as error:
             if self.job.iterable:
                 self.ended = True
