@@ -1,7 +1,5 @@
 #include "core/storage.h"
 
-#include <sys/mman.h>
-
 #include <cstring>
 #include <new>
 
@@ -23,10 +21,6 @@ void release_host(Storage* s) {
 
 void release_device(Storage* s) {
   g_device_memory[int(s->device.type)].release(s->data, s->nbytes, s->device.index);
-}
-
-void release_shared(Storage* s) {
-  munmap(s->data, s->nbytes);
 }
 
 void* allocate_host(size_t nbytes) {
@@ -100,25 +94,6 @@ void Storage::resize(size_t bytes) {
   if (data) host_free(data, nbytes);
   data = fresh;
   nbytes = bytes;
-}
-
-bool Storage::is_shared() const {
-  return device.is_cuda() || (data && release == release_shared);
-}
-
-void Storage::share() {
-  if (!device.is_cpu() || nbytes == 0 || is_shared()) return;
-  if (!resizable)
-    runtime_error(
-        "cannot move this memory to where other processes see it: it belongs to another object (an "
-        "array, a buffer) or is part of other storages. Share a clone of the tensor");
-  void* fresh = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (fresh == MAP_FAILED) runtime_error("the system gives no ", nbytes, " bytes to be shared");
-  std::memcpy(fresh, data, nbytes);
-  host_free(data, nbytes);
-  data = fresh;
-  release = release_shared;
-  resizable = false;
 }
 
 }  // namespace facula

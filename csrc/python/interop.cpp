@@ -425,6 +425,8 @@ void init_interop(PyObject* module) {
   add_functions(module, functions);
   init_numpy(module);
   init_dlpack(module);
+  init_shared_memory(module);
+  init_batch_codec(module);
 }
 
 }  // namespace facula::python

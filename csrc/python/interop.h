@@ -64,5 +64,7 @@ void add_properties(PyTypeObject* type, PyGetSetDef* properties);
 
 void init_numpy(PyObject* module);
 void init_dlpack(PyObject* module);
+void init_shared_memory(PyObject* module);
+void init_batch_codec(PyObject* module);
 
 }  // namespace facula::python

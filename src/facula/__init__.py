@@ -476,6 +476,10 @@ _LAZY = {
     "masked",
     "types",
     "return_types",
+    "hub",
+    "multiprocessing",
+    "profiler",
+    "safetensors",
 }
 
 
@@ -483,6 +487,7 @@ _LAZY = {
 _LAZY_NAMES = {
     "load": "serialization",
     "save": "serialization",
+    "summary": "_summary",
     "TypedStorage": "storage",
     "set_default_tensor_type": "_legacy_types",
     "tensortype": "_legacy_types",

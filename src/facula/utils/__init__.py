@@ -5,7 +5,15 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-_SUBMODULES = ("_pytree", "checkpoint", "deterministic")
+_SUBMODULES = (
+    "_pytree",
+    "benchmark",
+    "checkpoint",
+    "data",
+    "deterministic",
+    "hooks",
+    "tensorboard",
+)
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,0 +1,182 @@
+"""Samples into batches."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import re
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any
+
+import numpy
+
+import facula
+
+__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
+
+_STRUCTURED = re.compile("[SaUO]")
+_ERROR = (
+    "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+)
+
+CollateFunctions = dict[Any, Callable[..., Any]]
+
+
+def _has_convertible_dtype(array: Any) -> bool:
+    return _STRUCTURED.search(array.dtype.str) is None
+
+
+def _rebuilt(original: Any, items: Any, mutable: type) -> Any:
+    """``items`` in a container like ``original``; a plain one where that cannot be made."""
+    kind = type(original)
+    with contextlib.suppress(TypeError):
+        if isinstance(original, mutable):  # keeps what a subclass carries besides its items
+            clone = copy.copy(original)
+            if isinstance(items, dict):
+                clone.update(items)
+            else:
+                clone[:] = items
+            return clone
+        return kind(items)
+    return items
+
+
+def default_convert(data: Any) -> Any:
+    """Arrays in ``data`` as tensors; what is no array stays.
+
+    Example::
+
+        >>> import numpy
+        >>> facula.utils.data.default_convert({"a": numpy.array([1, 2]), "b": "text"})
+        {'a': tensor([1, 2]), 'b': 'text'}
+    """
+    if isinstance(data, facula.Tensor):
+        return data
+    if isinstance(data, (numpy.ndarray, numpy.generic)):
+        if isinstance(data, numpy.ndarray) and not _has_convertible_dtype(data):
+            return data
+        if isinstance(data, (numpy.str_, numpy.bytes_)):
+            return data
+        return facula.as_tensor(data)
+    if isinstance(data, Mapping):
+        items = {key: default_convert(value) for key, value in data.items()}
+        return _rebuilt(data, items, MutableMapping)
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(default_convert(d) for d in data))
+    if isinstance(data, tuple):
+        return [default_convert(d) for d in data]
+    if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
+        return _rebuilt(data, [default_convert(d) for d in data], MutableSequence)
+    return data
+
+
+def _is_plain_container(kind: type, table: CollateFunctions) -> bool:
+    """Whether to skip the table's base classes, all of which are known not to fit."""
+    return kind in (tuple, list, dict) and table is default_collate_fn_map and len(table) == 7
+
+
+def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
+    """A batch of a list of samples, by a table of functions.
+
+    Containers are gone into: a list of dicts becomes a dict of batches. Anything else is looked up
+    in the table by its type, then by its base classes in the table's order.
+
+    Args:
+        batch: the samples, all of the same kind.
+        collate_fn_map: type, or tuple of types, to a function of the samples with the keyword
+            ``collate_fn_map``.
+
+    Example::
+
+        >>> from facula.utils.data._utils.collate import collate
+        >>> collate(["a", "b"], collate_fn_map={str: lambda b, *, collate_fn_map: "".join(b)})
+        'ab'
+    """
+    first = batch[0]
+    kind = type(first)
+    if collate_fn_map is not None:
+        function = collate_fn_map.get(kind)
+        if function is None and not _is_plain_container(kind, collate_fn_map):
+            for known, candidate in collate_fn_map.items():
+                if isinstance(first, known):
+                    function = candidate
+                    break
+        if function is not None:
+            return function(batch, collate_fn_map=collate_fn_map)
+
+    if kind is not tuple and isinstance(first, Mapping):
+        items = {
+            key: collate([d[key] for d in batch], collate_fn_map=collate_fn_map) for key in first
+        }
+        return _rebuilt(first, items, MutableMapping)
+    if kind is tuple or isinstance(first, Sequence):
+        sizes = set(map(len, batch))
+        if len(sizes) > 1:
+            raise RuntimeError(
+                "each element in list of batch should be of equal size, but they have "
+                f"{sorted(sizes)} parts"
+            )
+        parts = [collate(samples, collate_fn_map=collate_fn_map) for samples in zip(*batch)]  # noqa: B905
+        if isinstance(first, tuple):
+            return kind(*parts) if hasattr(first, "_fields") else parts
+        return _rebuilt(first, parts, MutableSequence)
+    raise TypeError(_ERROR.format(kind))
+
+
+def collate_tensor_fn(
+    batch: Sequence[facula.Tensor], *, collate_fn_map: CollateFunctions | None = None
+) -> facula.Tensor:
+    """Tensors of one shape stacked."""
+    return facula.stack(batch, 0)
+
+
+def collate_numpy_array_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
+    """Arrays of one shape stacked into a tensor."""
+    if not _has_convertible_dtype(batch[0]):
+        raise TypeError(_ERROR.format(batch[0].dtype))
+    return collate([facula.as_tensor(b) for b in batch], collate_fn_map=collate_fn_map)
+
+
+def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
+    """NumPy's numbers as a tensor."""
+    return facula.as_tensor(numpy.stack(batch))
+
+
+def collate_float_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
+    """Floats as a float64 tensor."""
+    return facula.tensor(batch, dtype=facula.float64)
+
+
+def collate_int_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
+    """Ints as a tensor."""
+    return facula.tensor(batch)
+
+
+def collate_str_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
+    """Texts as they are."""
+    return batch
+
+
+default_collate_fn_map: CollateFunctions = {
+    facula.Tensor: collate_tensor_fn,
+    numpy.ndarray: collate_numpy_array_fn,
+    (numpy.bool_, numpy.number, numpy.object_): collate_numpy_scalar_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
+
+
+def default_collate(batch: Any) -> Any:
+    """A batch of a list of samples: numbers, arrays and tensors become tensors with a new first
+    dimension, texts stay as they are, and containers of them become containers of batches.
+
+    Example::
+
+        >>> facula.utils.data.default_collate([(1, "a"), (2, "b")])
+        [tensor([1, 2]), ('a', 'b')]
+        >>> facula.utils.data.default_collate([{"x": 0.5}, {"x": 1.5}])
+        {'x': tensor([0.5000, 1.5000], dtype=facula.float64)}
+    """
+    return collate(batch, collate_fn_map=default_collate_fn_map)

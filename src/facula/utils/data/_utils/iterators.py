@@ -1,0 +1,412 @@
+"""One pass over a loader's dataset."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import multiprocessing
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import facula
+from facula.random import default_generator
+from facula.utils.data._utils.pin_memory import pin_memory
+from facula.utils.data._utils.process_worker import ProcessWorker
+from facula.utils.data._utils.thread_worker import ThreadWorker
+from facula.utils.data._utils.worker import END, ERROR, READY, Job
+from facula.utils.data.sampler import (
+    BatchSampler,
+    InfiniteConstantSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+_GROUP_SECONDS = 0.002  # of work in one message to a worker
+_GROUP_BATCHES = 128
+_GROUP_BYTES = 1 << 19
+_OWN_SAMPLERS = (
+    InfiniteConstantSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+
+class BaseIterator:
+    """What iterators with and without workers have in common.
+
+    Args:
+        loader: the DataLoader.
+    """
+
+    is_shut_down = False
+
+    def __init__(self, loader: Any) -> None:
+        self._index_sampler = loader._index_sampler
+        self._iterable = loader._dataset_kind == 1
+        self._pin_memory = self._can_pin(loader)
+        self._begin(loader, new_seed=True)
+
+    def _can_pin(self, loader: Any) -> bool:
+        if not loader.pin_memory:
+            return False
+        if facula.cuda.is_available() and hasattr(facula.Tensor, "pin_memory"):
+            return True
+        warnings.warn(
+            "'pin_memory' argument is set as true but no accelerator is found, then device pinned "
+            "memory won't be used."
+        )
+        return False
+
+    def _begin(self, loader: Any, new_seed: bool) -> None:
+        """Begins an epoch, or goes on in one."""
+        resumed, loader._resume_from = loader._resume_from, None
+        self._resumed = resumed
+        self._loader_length = loader._iterable_length
+        self._warned = False
+        self.is_finished = False
+        own = loader.generator
+        generator = own if own is not None else default_generator
+        before = generator.get_state()
+        if resumed is not None:
+            generator.set_state(resumed["generator"])
+        self._generator_state = generator.get_state()
+        try:
+            self._indices: Iterator[Any] = iter(self._index_sampler)
+            if new_seed:
+                seed = facula.empty((), dtype=facula.int64)
+                self._base_seed: int = seed.random_(generator=own).item()
+            self._num_yielded = resumed["num_yielded"] if resumed is not None else 0
+            if resumed is not None:
+                if new_seed:
+                    self._base_seed = resumed["base_seed"]
+                self._skip(resumed)
+        finally:
+            # The program's own numbers go on as if the epoch had not begun a second time.
+            if resumed is not None and own is None:
+                generator.set_state(before)
+
+    def _skip(self, resumed: dict[str, Any]) -> None:
+        if self._iterable:
+            return
+        for done in range(self._num_yielded):
+            if next(self._indices, self) is self:
+                raise RuntimeError(
+                    f"the state has {self._num_yielded} batches, but the sampler gives only {done}"
+                )
+        # Samplers draw when they are first asked: that must be while the generator is set back.
+        self._indices = itertools.chain(list(itertools.islice(self._indices, 1)), self._indices)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "in_epoch": True,
+            "num_yielded": self._num_yielded,
+            "generator": self._generator_state,
+            "base_seed": self._base_seed,
+            "num_workers": 0,
+        }
+
+    def __iter__(self) -> BaseIterator:
+        return self
+
+    def _next_data(self) -> Any:
+        raise NotImplementedError
+
+    def __next__(self) -> Any:
+        try:
+            data = self._next_data()
+        except StopIteration:
+            self.is_finished = True
+            raise
+        self._num_yielded += 1
+        if self._loader_length is not None and self._num_yielded > self._loader_length:
+            self._warn_of_length()
+        return pin_memory(data) if self._pin_memory else data
+
+    def _warn_of_length(self) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"Length of IterableDataset was reported to be {self._loader_length} (when "
+                f"accessing len(dataloader)), but {self._num_yielded} samples have been fetched. "
+                "With workers, each goes over the whole dataset unless its __iter__ shares the "
+                "work out by get_worker_info()."
+            )
+
+    def __len__(self) -> int:
+        return len(self._index_sampler)
+
+    def __getstate__(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
+
+
+class SingleProcessIterator(BaseIterator):
+    """Loads a batch when it is asked for."""
+
+    def __init__(self, loader: Any) -> None:
+        if loader.timeout != 0:
+            raise AssertionError("SingleProcessIterator requires timeout == 0")
+        super().__init__(loader)
+        self._fetch = _job(loader, 0, 0).fetcher()
+        if self._iterable and self._resumed is not None:
+            for _ in range(self._num_yielded):
+                self._fetch(next(self._indices))
+
+    def _next_data(self) -> Any:
+        return self._fetch(next(self._indices))
+
+
+def _job(loader: Any, base_seed: int, num_workers: int) -> Job:
+    return Job(
+        loader.dataset,
+        loader._dataset_kind == 1,
+        loader._auto_collation,
+        loader.collate_fn,
+        loader.drop_last,
+        base_seed,
+        num_workers,
+        loader.worker_init_fn,
+    )
+
+
+def _may_run_ahead(loader: Any) -> bool:
+    """Whether nobody can notice how far ahead indices are drawn.
+
+    A sampler of the program's own may look at what the training does meanwhile.
+    """
+    sampler = loader.sampler
+    if loader._auto_collation:
+        if type(loader.batch_sampler) is not BatchSampler:
+            return False
+        sampler = loader.batch_sampler.sampler
+    if getattr(sampler, "generator", None) is not None:
+        return False
+    return type(sampler) in _OWN_SAMPLERS
+
+
+class MultipleWorkersIterator(BaseIterator):
+    """Has batches made by workers.
+
+    Batch i is made by worker i modulo their number, as in PyTorch. Each worker has tasks for
+    ``prefetch_factor`` batches. When batches are made in less time than messages take, as many as
+    fill two milliseconds go into one message, and the worker's answers come in one, too.
+    """
+
+    def __init__(self, loader: Any) -> None:
+        if loader.num_workers <= 0 or loader.prefetch_factor <= 0:
+            raise AssertionError("workers need num_workers > 0 and prefetch_factor > 0")
+        self._workers: list[Any] = []
+        super().__init__(loader)
+        self._timeout = loader.timeout
+        self._prefetch = loader.prefetch_factor
+        self._in_order = loader.in_order
+        self._persistent = loader.persistent_workers
+        self._groups = _may_run_ahead(loader)
+        self._group = 1
+        self._epoch = 0
+        job = _job(loader, self._base_seed, loader.num_workers)
+        context = loader.multiprocessing_context or multiprocessing
+        try:
+            for i in range(loader.num_workers):
+                if loader.worker_type == "thread":
+                    self._workers.append(ThreadWorker(job, i))
+                else:
+                    self._workers.append(ProcessWorker(job, i, context))
+            self._begin_in_workers()
+        except BaseException:
+            self._shutdown_workers()
+            raise
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        self._begin(loader, new_seed=False)
+        self._begin_in_workers()
+
+    def _begin_in_workers(self) -> None:
+        count = len(self._workers)
+        self._epoch += 1
+        self._given = [0] * count  # batches that came from each worker
+        self._exhausted = [False] * count
+        self._next_worker = self._num_yielded % count
+        resumed, self._resumed = self._resumed, None
+        if resumed is not None and self._iterable:
+            self._given = list(resumed["given"])
+            self._exhausted = list(resumed["exhausted"])
+            self._next_worker = resumed["next_worker"]
+        self._no_more_indices = False
+        self._refill_at = 0
+        self._order: deque[int] = deque()  # which worker makes the batches to come
+        self._open = [0] * count  # tasks of each worker that wait for an answer
+        for worker, given in zip(self._workers, self._given, strict=True):
+            worker.begin(self._epoch, given)
+        self._hand_out()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            **super().state_dict(),
+            "num_workers": len(self._workers),
+            "given": list(self._given),
+            "exhausted": list(self._exhausted),
+            "next_worker": self._order[0] if self._order else self._next_worker,
+        }
+
+    # ---- tasks
+
+    def _hand_out(self) -> None:
+        """Gives tasks to workers, in the order of the sampler."""
+        active = len(self._workers) - sum(self._exhausted)
+        if self._no_more_indices or not active:
+            return
+        ahead = max(self._prefetch, 2 * self._group) if self._group > 1 else self._prefetch
+        room = ahead * active - len(self._order)
+        least = self._group * active if self._group > 1 else 1
+        self._refill_at = ahead * active - least
+        if room < least:
+            return
+        drawn = list(itertools.islice(self._indices, room))
+        self._no_more_indices = len(drawn) < room
+        takers = self._takers(len(drawn))
+        self._order.extend(itertools.islice(itertools.cycle(takers), len(drawn)))
+        for i, worker in enumerate(takers):
+            tasks = drawn[i :: len(takers)]
+            if tasks:
+                self._open[worker] += len(tasks)
+                self._workers[worker].send(tasks)
+
+    def _takers(self, count: int) -> list[int]:
+        """The workers that take the next tasks, in turn."""
+        active = [i for i, exhausted in enumerate(self._exhausted) if not exhausted]
+        if not self._in_order:
+            return sorted(active, key=lambda i: self._open[i])
+        first = next((k for k, i in enumerate(active) if i >= self._next_worker), 0)
+        takers = active[first:] + active[:first]
+        self._next_worker = takers[count % len(takers)]
+        return takers
+
+    def _adapt(self, worker: Any) -> None:
+        """Chooses how many batches make a message."""
+        seconds = worker.seconds_per_batch
+        if not self._groups or seconds is None:
+            return
+        fitting = min(
+            int(_GROUP_SECONDS / max(seconds, 1e-6)),
+            _GROUP_BYTES // max(worker.bytes_per_batch, 1),
+            _GROUP_BATCHES,
+        )
+        self._group = max(1, fitting)
+
+    # ---- answers
+
+    def _next_data(self) -> Any:
+        order = self._order
+        if order and self._in_order:  # the way of most batches, which may be small and many
+            number = order[0]
+            results = self._workers[number].results
+            if results and results[0][0] == READY:
+                order.popleft()
+                self._open[number] -= 1
+                self._given[number] += 1
+                if len(order) <= self._refill_at:
+                    self._hand_out()
+                return results.popleft()[1]
+        return self._wait_for_data()
+
+    def _wait_for_data(self) -> Any:
+        while True:
+            if self.is_shut_down or not self._order:
+                if self._persistent and not self.is_shut_down:
+                    raise StopIteration
+                self._shutdown_workers()
+                raise StopIteration
+            number = self._order[0] if self._in_order else self._wait_for_any()
+            if self._exhausted[number]:  # the task came too late for an iterable dataset
+                self._order.remove(number)
+                continue
+            worker = self._workers[number]
+            if not worker.results:
+                self._wait_for(worker)
+                self._adapt(worker)
+            try:
+                kind, data = worker.result()
+            except BaseException:
+                self._shutdown_workers()
+                raise
+            if self._in_order:
+                self._order.popleft()
+            else:
+                self._order.remove(number)
+            self._open[number] -= 1
+            if kind == END:
+                self._exhausted[number] = True
+                if not self._persistent:
+                    worker.close()
+                self._hand_out()
+                continue
+            self._given[number] += 1
+            self._hand_out()
+            if kind == ERROR:
+                try:
+                    raise data
+                finally:
+                    del data  # the traceback refers to this frame
+            return data
+
+    def _wait_for(self, worker: Any) -> None:
+        deadline = time.monotonic() + self._timeout if self._timeout else None
+        while not worker.results:
+            if worker.ended:
+                self._fail(worker.death())
+            worker.wait(self._patience(deadline))
+
+    def _patience(self, deadline: float | None) -> float:
+        if deadline is None:
+            return 1.0
+        left = deadline - time.monotonic()
+        if left <= 0:
+            self._fail(f"DataLoader timed out after {self._timeout} seconds")
+        return min(left, 1.0)
+
+    def _wait_for_any(self) -> int:
+        deadline = time.monotonic() + self._timeout if self._timeout else None
+        waiting = sorted({*self._order}, key=lambda i: not self._workers[i].results)
+        pause = 0.0
+        while True:
+            for number in waiting:
+                worker = self._workers[number]
+                if worker.results or self._exhausted[number]:
+                    return number
+                if worker.ended:
+                    self._fail(worker.death())
+                worker.wait(min(pause, self._patience(deadline)))
+            pause = min(0.01, 2 * pause + 0.0005)
+
+    def _fail(self, message: str) -> None:
+        self._shutdown_workers(at_once=True)
+        self._order.clear()
+        raise RuntimeError(message)
+
+    # ---- the end
+
+    def _shutdown_workers(self, at_once: bool = False) -> None:
+        if self.is_shut_down:
+            return
+        self.is_shut_down = True
+        for worker in self._workers:
+            worker.close()
+        if at_once:
+            for worker in self._workers:
+                if isinstance(worker, ProcessWorker):
+                    worker.process.terminate()
+        for worker in self._workers:
+            worker.join()
+
+    def __del__(self) -> None:
+        # When the interpreter ends, modules may be gone before this.
+        with contextlib.suppress(AttributeError, TypeError, ImportError):
+            self._shutdown_workers()

@@ -1,0 +1,379 @@
+"""Workers that are processes: the loop in the worker, and the loader's hold on it."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import select
+import signal
+import socket
+import threading
+import time
+import weakref
+from collections import deque
+from typing import Any, NamedTuple
+
+import facula
+from facula import _C
+from facula.utils.data._utils import MP_STATUS_CHECK_INTERVAL, transport
+from facula.utils.data._utils.worker import (
+    DATA,
+    ERROR,
+    FORGET,
+    LARGE_DATA,
+    READY,
+    SMALL_DATA,
+    Batches,
+    Job,
+    acting_as,
+    pack_error,
+    seed_process,
+    unpack_error,
+)
+
+_FLUSH_SECONDS = 0.002  # finished batches wait for others no longer than this
+_FLUSH_BYTES = 1 << 18
+_ALONE_BYTES = 1 << 30  # batches in shared memory are not loaded ahead in groups
+_QUICK_SECONDS = 0.0005  # what takes longer is sent at once
+
+# The loader's ends of sockets: a forked worker must not keep those of others open.
+_open_ends: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+
+# ---- in the worker
+
+
+class _Epoch(NamedTuple):
+    """Among the tasks: a new epoch begins."""
+
+    number: int
+    skipped: int
+
+
+def _joined(kind: int, parts: list[bytes]) -> bytes:
+    """One record of several; the short forms of batches, in a row, are that of their list."""
+    if kind != SMALL_DATA:
+        return parts[0]
+    return b"l" + len(parts).to_bytes(8, "little") + b"".join(parts)
+
+
+class _Server:
+    def __init__(self, sock: socket.socket, job: Job, worker: int) -> None:
+        self.sock, self.worker = sock, worker
+        self.parser = transport.FrameParser()
+        self.slots = transport.SlotWriter()
+        self.batches = Batches(job, worker)
+        self.tasks: deque[Any] = deque()
+        self.records: list[tuple[int, list[bytes]]] = []
+        self.epoch = self.made = self.size = 0
+        self.seconds = 0.0
+        self.flushes = 0
+        self.kept_slots = 4
+        self.lock = threading.Lock()  # of what has been answered and not been sent
+        self.waiting = threading.Event()
+        self.flusher: threading.Thread | None = None
+
+    def run(self) -> None:
+        while True:
+            if not self.tasks and not self.receive():
+                return
+            while self.tasks:
+                begin = time.perf_counter()
+                self.answer(self.tasks.popleft())
+                end = time.perf_counter()
+                with self.lock:
+                    self.seconds += end - begin
+                    wait = self.tasks and end - begin < _QUICK_SECONDS
+                    if not wait or self.seconds > _FLUSH_SECONDS or self.size > _FLUSH_BYTES:
+                        self.flush()
+                    else:
+                        self.wake_flusher()
+
+    def wake_flusher(self) -> None:
+        if self.flusher is None:
+            self.flusher = threading.Thread(target=self.flush_what_waits, daemon=True)
+            self.flusher.start()
+        if not self.waiting.is_set():
+            self.waiting.set()
+
+    def flush_what_waits(self) -> None:
+        """In a thread of its own: finished batches do not wait for one that turns out slow."""
+        while True:
+            self.waiting.wait()
+            time.sleep(2 * _FLUSH_SECONDS)
+            with self.lock:
+                seen = self.flushes
+            time.sleep(_FLUSH_SECONDS)
+            with self.lock:
+                if self.flushes == seen and self.records:
+                    self.flush()
+                if not self.records:
+                    self.waiting.clear()
+
+    def receive(self) -> bool:
+        """Waits for tasks. False when the loader is gone."""
+        poller = select.poll()
+        poller.register(self.sock, select.POLLIN)
+        parent = os.getppid()
+        while True:
+            if not poller.poll(1000 * MP_STATUS_CHECK_INTERVAL):
+                loader = multiprocessing.parent_process()
+                if os.getppid() != parent or (loader is not None and not loader.is_alive()):
+                    return False
+                continue
+            data = self.sock.recv(1 << 20)
+            if not data:
+                return False
+            frames = self.parser.feed(data)
+            for frame in frames:
+                for _, message in frame.records:
+                    self.take(pickle.loads(message))
+            if frames:
+                return True
+
+    def take(self, message: tuple[int, list[Any], list[int], int | None]) -> None:
+        epoch, indices, released, skipped = message
+        self.slots.free.update(released)
+        if skipped is not None:
+            self.tasks.append(_Epoch(epoch, skipped))
+        self.tasks.extend(indices)
+
+    def answer(self, task: Any) -> None:
+        if type(task) is _Epoch:
+            with self.lock:
+                self.flush()
+                self.epoch = task.number
+            self.batches.begin(task.skipped)
+            return
+        if self.batches.ended:
+            return
+        index = task
+        kind, result = self.batches.make(index)
+        data = b""
+        if kind == READY:
+            kind, data = self.pack(result)
+        elif kind == ERROR:
+            data = pack_error(result, self.worker)
+        with self.lock:
+            if kind == SMALL_DATA and self.records and self.records[-1][0] == SMALL_DATA:
+                self.records[-1][1].append(data)
+            else:
+                self.records.append((kind, [data]))
+            self.made += 1
+            self.size += len(data)
+
+    def pack(self, result: Any) -> tuple[int, bytes]:
+        try:
+            short = _C._pack_batch(result, transport.INLINE_BYTES)
+            if short is not None:
+                return SMALL_DATA, short
+            data, large = transport.pack(result)
+            if not large:
+                return DATA, data
+            number, size, places = self.slots.fill(large)
+            self.size += _FLUSH_BYTES  # a new slot's descriptor goes with its first batch
+            return LARGE_DATA, pickle.dumps((number, size, places, data), 5)
+        except Exception as error:
+            return ERROR, pack_error(error, self.worker)
+
+    def flush(self) -> None:
+        if not self.records:
+            return
+        surplus = self.slots.surplus(self.kept_slots)
+        if surplus:
+            self.records.append((FORGET, [pickle.dumps(surplus)]))
+        records = [(kind, _joined(kind, parts)) for kind, parts in self.records]
+        frame = transport.make_frame(transport.Frame(records, self.epoch, self.made, self.seconds))
+        self.records, self.made, self.size, self.seconds = [], 0, 0, 0.0
+        self.flushes += 1
+        fresh = self.slots.take_fresh()
+        if fresh:
+            transport.send_with_descriptors(self.sock, frame, fresh)
+        else:
+            self.sock.sendall(frame)
+
+
+def serve(sock: socket.socket, job: Job, worker: int) -> None:
+    """The main function of a worker process."""
+    for end in list(_open_ends):
+        end.close()
+    try:
+        facula.set_num_threads(1)
+        seed_process(job.base_seed, worker)
+        with acting_as(job.info(worker)):
+            _Server(sock, job, worker).run()
+    except (KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
+        pass  # the loader has other things to do, or is gone
+    finally:
+        sock.close()
+
+
+# ---- in the loader
+
+
+class ProcessWorker:
+    """A worker process as the loader sees it.
+
+    Args:
+        job: what the worker does.
+        number: which worker it is.
+        context: how processes are started.
+    """
+
+    def __init__(self, job: Job, number: int, context: Any) -> None:
+        self.number, self.of = number, job.num_workers
+        self.results: deque[tuple[int, Any]] = deque()
+        self.slots = transport.SlotReader()
+        self.parser = transport.FrameParser()
+        self.epoch = 0
+        self.ended = False  # the stream of answers is over
+        self.seconds_per_batch: float | None = None
+        self.bytes_per_batch = 0
+        self.sock, theirs = socket.socketpair()
+        _open_ends.add(self.sock)
+        self.poller = select.poll()
+        self.poller.register(self.sock, select.POLLIN)
+        self.process = context.Process(
+            target=serve,
+            args=(theirs, job, number),
+            name=f"DataLoader-worker-{number}",
+            daemon=True,
+        )
+        try:
+            self.process.start()
+        except BaseException:
+            self.sock.close()
+            raise
+        finally:
+            theirs.close()
+
+    @property
+    def pid(self) -> int | None:
+        return self.process.pid
+
+    def begin(self, epoch: int, skipped: int) -> None:
+        """Begins an epoch; answers to earlier tasks are dropped from now on."""
+        while self.results:
+            kind, content = self.results.popleft()
+            if kind == LARGE_DATA:
+                self.slots.load(content)  # and lets go of it, which frees the slot
+        self.epoch = epoch
+        self._send(([], skipped))
+
+    def send(self, indices: list[Any]) -> None:
+        """Gives the worker tasks, one for each index or batch of indices."""
+        self._send((indices, None))
+
+    def _send(self, what: tuple[list[Any], int | None]) -> None:
+        indices, skipped = what
+        message = (self.epoch, indices, self.slots.take_released(), skipped)
+        record = [(DATA, pickle.dumps(message, 5))]
+        data = memoryview(transport.make_frame(transport.Frame(record)))
+        while data and not self.ended:
+            try:
+                data = data[self.sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :]
+            except BlockingIOError:
+                # The worker may itself be waiting for its answers to be read.
+                self.poller.modify(self.sock, select.POLLIN | select.POLLOUT)
+                for _, events in self.poller.poll(1000):
+                    if events & ~select.POLLOUT:
+                        self.read()
+                self.poller.modify(self.sock, select.POLLIN)
+                self.check_alive()
+            except OSError:
+                self.ended = True
+
+    def wait(self, seconds: float) -> None:
+        """Reads what has arrived, after waiting for it at most so long."""
+        if self.poller.poll(1000 * seconds):
+            self.read()
+        else:
+            self.check_alive()
+
+    def check_alive(self) -> None:
+        # A process that the worker started may hold its end of the socket open.
+        if not self.process.is_alive():
+            while not self.ended and self.poller.poll(0):
+                self.read()
+            self.ended = True
+
+    def read(self) -> None:
+        try:
+            data = transport.receive_with_descriptors(self.sock, self.slots.descriptors)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.ended = True
+            return
+        for frame in self.parser.feed(data):
+            size = 0
+            for kind, content in frame.records:
+                size += len(content) if kind != LARGE_DATA else _ALONE_BYTES
+                if kind == FORGET:
+                    self.slots.forget(pickle.loads(content))
+                elif frame.epoch != self.epoch:
+                    if kind == LARGE_DATA:
+                        self.slots.load(content)
+                elif kind == SMALL_DATA:
+                    self.results.extend([(READY, batch) for batch in _C._unpack_batch(content)])
+                else:
+                    self.results.append((kind, content))
+            if frame.batches:
+                self.seconds_per_batch = frame.seconds / frame.batches
+                self.bytes_per_batch = size // frame.batches
+
+    def result(self) -> tuple[int, Any]:
+        """The next answer."""
+        kind, content = self.results.popleft()
+        if kind == DATA:
+            return READY, pickle.loads(content)
+        if kind == LARGE_DATA:
+            return READY, self.slots.load(content)
+        if kind == ERROR:
+            return ERROR, unpack_error(content)
+        return kind, content
+
+    def death(self) -> str:
+        """How a worker ended that should not have."""
+        self.process.join(timeout=MP_STATUS_CHECK_INTERVAL)
+        code = self.process.exitcode
+        which = f"worker {self.number} of {self.of}, {self.process.name}"
+        if code is None:
+            return f"DataLoader worker (pid {self.pid}) closed its connection ({which})"
+        if code >= 0:
+            return (
+                f"DataLoader worker (pid(s) {self.pid}) exited unexpectedly with code {code} "
+                f"({which})"
+            )
+        try:
+            name, text = signal.Signals(-code).name, signal.strsignal(-code)
+        except ValueError:
+            name, text = f"signal {-code}", "unknown"
+        hint = ""
+        if -code == signal.SIGKILL:
+            hint = ". The system kills processes this way when memory runs out"
+        return (
+            f"DataLoader worker (pid {self.pid}) is killed by signal: {text} ({name}; {which})"
+            f"{hint}"
+        )
+
+    def close(self) -> None:
+        """Tells the worker to end."""
+        _open_ends.discard(self.sock)
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)  # also wakes a worker whose end others hold
+        self.sock.close()
+        self.slots.close()
+        self.ended = True
+
+    def join(self) -> None:
+        """Waits for the end of the worker, and makes one in the end."""
+        self.process.join(timeout=MP_STATUS_CHECK_INTERVAL)
+        for end in (self.process.terminate, self.process.kill):
+            if self.process.is_alive():
+                end()
+                self.process.join(timeout=1)

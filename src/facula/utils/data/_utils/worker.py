@@ -1,0 +1,176 @@
+"""What a worker is and does, be it a process or a thread."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import facula
+from facula.utils.data._utils.fetch import make_fetcher
+
+__all__ = ["WorkerInfo", "get_worker_info"]
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """What :func:`get_worker_info` returns in a worker."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+_here = threading.local()  # ``_here.info`` in workers
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """The worker that runs the calling code: its ``id``, ``num_workers``, ``seed`` and ``dataset``
+    (the worker's copy, unless workers are threads). None outside of workers.
+
+    Example::
+
+        >>> facula.utils.data.get_worker_info() is None
+        True
+    """
+    return getattr(_here, "info", None)
+
+
+@contextmanager
+def acting_as(info: WorkerInfo) -> Iterator[None]:
+    """Makes :func:`get_worker_info` return ``info`` in this thread."""
+    _here.info = info
+    try:
+        yield
+    finally:
+        _here.info = None
+
+
+@dataclass
+class Job:
+    """What every worker of a loader is told when it starts."""
+
+    dataset: Any
+    iterable: bool
+    auto_collation: bool
+    collate_fn: Any
+    drop_last: bool
+    base_seed: int
+    num_workers: int
+    init_fn: Callable[[int], None] | None
+
+    def info(self, worker: int) -> WorkerInfo:
+        return WorkerInfo(worker, self.num_workers, self.base_seed + worker, self.dataset)
+
+    def fetcher(self) -> Callable[[Any], Any]:
+        return make_fetcher(
+            self.iterable, self.dataset, self.auto_collation, self.collate_fn, self.drop_last
+        )
+
+
+def seed_process(base_seed: int, worker: int) -> None:
+    """Gives each worker process random numbers of its own, which follow from the loader's seed."""
+    import numpy
+
+    seed = base_seed + worker
+    random.seed(seed)
+    facula.manual_seed(seed)
+    words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    numpy.random.seed(numpy.random.SeedSequence(words).generate_state(4))
+
+
+# What a worker answers to a task.
+DATA, SMALL_DATA, LARGE_DATA, ERROR, END, FORGET, READY = range(7)
+
+
+class Batches:
+    """Makes batches one after the other; what goes wrong is an answer, too.
+
+    Args:
+        job: what to do.
+        worker: which worker this is.
+    """
+
+    def __init__(self, job: Job, worker: int) -> None:
+        self.job, self.worker = job, worker
+        self.fetch: Callable[[Any], Any] | None = None
+        self.ended = False
+        self.failure: BaseException | None = None
+        try:
+            if job.init_fn is not None:
+                job.init_fn(worker)
+        except Exception as error:
+            self.failure = error
+
+    def begin(self, skipped: int) -> None:
+        """Begins an epoch; the first ``skipped`` batches of an iterable dataset are dropped."""
+        self.ended = False
+        self.fetch = None
+        self.skipped = skipped
+
+    def make(self, index: Any) -> tuple[int, Any]:
+        """(kind, batch or error)."""
+        try:
+            if self.failure is not None:
+                raise self.failure
+            if self.fetch is None:
+                self.fetch = self.job.fetcher()
+                for _ in range(self.skipped):
+                    self.fetch(index)
+            return READY, self.fetch(index)
+        except StopIteration as error:
+            if self.job.iterable:
+                self.ended = True
+                return END, None
+            return ERROR, error
+        except Exception as error:
+            return ERROR, error
+
+
+class _Verbatim(str):
+    """The text of a KeyError, which would be shown in quotes and on one line."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def pack_error(error: BaseException, worker: int) -> bytes:
+    """An exception with its traceback, for another process."""
+    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    text = f"Caught {type(error).__name__} in DataLoader worker process {worker}.\nOriginal {trace}"
+    parts = []
+    for part in (type(error), error.__dict__):  # either may refuse: local classes, open files
+        try:
+            parts.append(pickle.dumps(part))
+        except Exception:
+            parts.append(b"")
+    return pickle.dumps((text, *parts))
+
+
+def _loaded(data: bytes) -> Any:
+    try:
+        return pickle.loads(data) if data else None
+    except Exception:
+        return None
+
+
+def unpack_error(data: bytes) -> BaseException:
+    """The exception of another process: of its type, with its attributes and traceback."""
+    text, kind_data, state_data = pickle.loads(data)
+    kind, state = _loaded(kind_data), _loaded(state_data)
+    if not isinstance(kind, type) or not issubclass(kind, BaseException):
+        return RuntimeError(text)
+    text = _Verbatim(text) if issubclass(kind, KeyError) else text
+    try:
+        error = kind(text)
+    except Exception:  # its constructor wants something else
+        error = kind.__new__(kind, text)
+        error.args = (text,)
+    error.__dict__.update(state or {})
+    return error
