@@ -168,37 +168,32 @@ def _functions(by_name: dict[str, list[Row]], indent: str, method: bool) -> list
 
 
 def emit_stubs(rows: list[Row]) -> dict[str, str]:
-    functions: dict[str, list[Row]] = {}
+    """``_op_methods.pyi``, ``_op_functions.pyi`` and for each namespace ``_op_<namespace>.pyi``."""
+    spaces: dict[str, dict[str, list[Row]]] = {}
     methods: dict[str, list[Row]] = {}
     for r in rows:
-        if not r.python or "." in r.python:
-            continue
-        for name in (r.python, *r.aliases):
-            if "." in name:
-                continue
+        for name in (r.python, *r.aliases) if r.python else ():
+            space, _, plain = name.rpartition(".")
             if r.function:
-                functions.setdefault(name, []).append(r)
-            if r.method:
-                methods.setdefault(name, []).append(r)
-            if r.inplace:
-                methods.setdefault(name + "_", []).append(r)
+                spaces.setdefault(space, {}).setdefault(plain, []).append(r)
+            if r.method and not space:
+                methods.setdefault(plain, []).append(r)
+            if r.inplace and not space:
+                methods.setdefault(plain + "_", []).append(r)
     head = (
         '"""Signatures of the operators; generated from ops/, do not edit."""\n\n'
         "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
-    )
-    kinds = (
         "from facula._types import Device, Number\n"
         "from facula._C import Generator, dtype, layout, memory_format\n"
+        "from facula._C import Tensor\n\n"
     )
-    return {
-        "_op_functions.pyi": head
-        + kinds
-        + "from facula._C import Tensor\n\n"
+    files = {
+        f"_op_{space.replace('.', '_') or 'functions'}.pyi": head
         + "\n".join(_functions(functions, "", False))
-        + "\n",
-        "_op_methods.pyi": head
-        + kinds
-        + "from facula._C import Tensor\n\nclass OpMethods:\n"
-        + "\n".join(_functions(methods, "    ", True))
-        + "\n",
+        + "\n"
+        for space, functions in spaces.items()
     }
+    files["_op_methods.pyi"] = (
+        head + "class OpMethods:\n" + "\n".join(_functions(methods, "    ", True)) + "\n"
+    )
+    return files

@@ -39,3 +39,10 @@ def transforms(x: facula.Tensor) -> facula.Tensor:
     matrix: facula.Tensor = facula.autograd.functional.jacobian(facula.sin, x, vectorize=True)
     result: facula.Tensor = value + derivative + tangent + matrix
     return result
+
+
+def layers(x: facula.Tensor) -> facula.Tensor:
+    model = facula.nn.Sequential(facula.nn.Linear(3, 4), facula.nn.Identity())
+    weights: list[facula.nn.Parameter] = list(model.parameters())
+    inverse: facula.Tensor = facula.linalg.inv(x)
+    return facula.nn.functional.linear(inverse, weights[0])

@@ -8,6 +8,7 @@ from facula import fft as fft
 from facula import func as func
 from facula import linalg as linalg
 from facula import masked as masked
+from facula import nn as nn
 from facula import overrides as overrides
 from facula import random as random
 from facula import serialization as serialization

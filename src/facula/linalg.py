@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from facula import _C
+from typing import TYPE_CHECKING
+
 from facula._errors import LinAlgError
+from facula._namespaces import add_operators
 
-__all__ = ["LinAlgError"]
+if TYPE_CHECKING:
+    from facula._op_linalg import *  # noqa: F403
 
-for _name, _function in _C._operators.items():
-    if _name.startswith("linalg."):
-        globals()[_name.removeprefix("linalg.")] = _function
-        __all__.append(_name.removeprefix("linalg."))
-del _name, _function
+__all__ = ["LinAlgError", *add_operators("linalg", globals())]

@@ -1,17 +1,11 @@
 """Layers and what models are made of."""
 
-from facula.nn import functional, init, modules, parameter
+from facula.nn import functional as functional
+from facula.nn import init as init
+from facula.nn import modules as modules
+from facula.nn import parameter as parameter
 from facula.nn.modules import *  # noqa: F403
-from facula.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-
-__all__ = [
-    *modules.__all__,
-    "Buffer",
-    "Parameter",
-    "UninitializedBuffer",
-    "UninitializedParameter",
-    "functional",
-    "init",
-    "modules",
-    "parameter",
-]
+from facula.nn.parameter import Buffer as Buffer
+from facula.nn.parameter import Parameter as Parameter
+from facula.nn.parameter import UninitializedBuffer as UninitializedBuffer
+from facula.nn.parameter import UninitializedParameter as UninitializedParameter

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from facula import _C
+from typing import TYPE_CHECKING
 
-__all__: list[str] = []
+from facula._namespaces import add_operators
 
-for _name, _function in _C._operators.items():
-    if _name.startswith("nn.functional."):
-        globals()[_name.removeprefix("nn.functional.")] = _function
-        __all__.append(_name.removeprefix("nn.functional."))
-del _name, _function
+if TYPE_CHECKING:
+    from facula._op_nn_functional import *  # noqa: F403
+
+__all__ = [*add_operators("nn.functional", globals())]

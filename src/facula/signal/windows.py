@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from facula import _C
+from typing import TYPE_CHECKING
 
-__all__ = []
+from facula._namespaces import add_operators
 
-for _name, _function in _C._operators.items():
-    if _name.startswith("signal.windows."):
-        globals()[_name.removeprefix("signal.windows.")] = _function
-        __all__.append(_name.removeprefix("signal.windows."))
-del _name, _function
+if TYPE_CHECKING:
+    from facula._op_signal_windows import *  # noqa: F403
+
+__all__ = [*add_operators("signal.windows", globals())]

@@ -1,6 +1,5 @@
 """The modules of ``facula.nn``, each in the file of its kind."""
 
-from facula.nn.modules import container, conv, identity, linear, sparse
 from facula.nn.modules.container import *  # noqa: F403
 from facula.nn.modules.conv import *  # noqa: F403
 from facula.nn.modules.identity import *  # noqa: F403
@@ -9,10 +8,5 @@ from facula.nn.modules.module import Module
 from facula.nn.modules.sparse import *  # noqa: F403
 
 __all__ = [
-    "Module",
-    *container.__all__,
-    *conv.__all__,
-    *identity.__all__,
-    *linear.__all__,
-    *sparse.__all__,
+    name for name, it in [*globals().items()] if isinstance(it, type) and issubclass(it, Module)
 ]
