@@ -7,6 +7,7 @@ from facula.nn.modules.linear import *  # noqa: F403
 from facula.nn.modules.module import Module
 from facula.nn.modules.sparse import *  # noqa: F403
 
-__all__ = [
+# Computed, and so out of sight of type checkers, which would take the list to be empty.
+globals()["__all__"] = [
     name for name, it in [*globals().items()] if isinstance(it, type) and issubclass(it, Module)
 ]
