@@ -4,6 +4,8 @@ from facula.nn import functional, init, modules, parameter
 from facula.nn.modules import *  # noqa: F403
 from facula.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
+from facula.nn import utils  # isort: skip  (it needs the classes above)
+
 __all__ = [
     *modules.__all__,
     "Buffer",
@@ -14,4 +16,5 @@ __all__ = [
     "init",
     "modules",
     "parameter",
+    "utils",
 ]
