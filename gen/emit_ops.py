@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gen import autocast
 from gen.expression import functions_in, names_in, parse_expression, to_cpp
 from gen.rows import DTYPE_GROUPS, Row
 from gen.schema import TYPES, Arg
@@ -459,7 +460,7 @@ def record(row: Row, derivative: Derivative, index: int, names: set[str]) -> str
         f"{'save_args_' + name if spec else 'nullptr'}, {'save_rets_' + name if rets else 'nullptr'}, "
         f"{len(spec)}, {len(rets)}, {differentiable}, {nondiff}, "
         f"{'ret_names_' + name if named else 'nullptr'},\n"
-        f"    Jvp::{jvp_kind(row)}, {batch_rule(row)}, {along}}};\n"
+        f"    Jvp::{jvp_kind(row)}, {batch_rule(row)}, {along}, {autocast.policies(s.name)}}};\n"
     )
     return "\n".join(out)
 

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "autograd/used_grads.h"
 #include "core/host_allocator.h"
 #include "op/lazy.h"
 #include "op/ops/arithmetic.h"
@@ -369,6 +370,7 @@ static void accumulate_vjp(Node& node, Tensor* grads, Tensor*, uint64_t) {
   if (!grads[0].defined()) return;
   AutogradMeta& m = ensure_autograd(variable);
   Tensor grad = std::move(grads[0]);
+  if (m.used_grad) note_accumulation(m);
   if (!m.grad.defined()) {
     bool steal = !grad_enabled() && !grad.is_lazy() && grad->refs.load() == 1 &&
                  grad->storage->refs.load() == 1 &&

@@ -179,6 +179,10 @@ struct AutogradMeta {
   std::vector<std::shared_ptr<GradHook>> hooks;             // of a leaf
   std::vector<std::shared_ptr<GradHook>> accumulate_hooks;  // after .grad was set; given the leaf
   std::shared_ptr<TensorImpl*> retain_cell;  // set by retain_grad; emptied when the tensor dies
+  // For the warning about gradients that an optimizer applies twice (see autograd/used_grads.h).
+  const TensorImpl* used_grad = nullptr;  // the gradient that the last step read
+  uint32_t reused_version = 0;
+  bool grad_reused = false;
   ~AutogradMeta() {
     if (retain_cell) *retain_cell = nullptr;
   }

@@ -1,5 +1,6 @@
 // The one function between a caller and a kernel.
 #include "autograd/node.h"
+#include "op/autocast.h"
 #include "op/elementwise.h"
 #include "op/lazy.h"
 #include "op/ops/copying.h"
@@ -89,7 +90,7 @@ static void mark_inference(const OpDef& op, Rets& rets) {
       if (rets.t[i].defined() && rets.t[i]->refs.load() == 1) rets.t[i]->flags |= kInference;
 }
 
-static void call_unrecorded(const OpDef& op, const Value* args, Rets& rets) {
+static void call_uncast(const OpDef& op, const Value* args, Rets& rets) {
   try {
     uint8_t keys = 0;
     for (int i = 0; i < op.arg_count; ++i) {
@@ -128,6 +129,12 @@ static void call_unrecorded(const OpDef& op, const Value* args, Rets& rets) {
     e.name_operator(rets.destination == Destination::InPlace ? op.in_place_name : op.name);
     throw;
   }
+}
+
+static void call_unrecorded(const OpDef& op, const Value* args, Rets& rets) {
+  if (!thread_state.autocast || rets.destination != Destination::New) [[likely]]
+    return call_uncast(op, args, rets);
+  call_autocast(op, args, rets, call_uncast);
 }
 
 void call(const OpDef& op, const Value* args, Rets& rets) {

@@ -73,6 +73,16 @@ enum class Jvp : uint8_t {
   Each,         // linear in each argument: the operator with one tangent at a time, summed
 };
 
+// What autocast does with the floating tensors among the arguments.
+enum class Autocast : uint8_t {
+  None,     // nothing
+  Lower,    // casts them to the lower precision
+  Float32,  // casts them to float32
+  Promote,  // casts them to the widest among them
+  Dtype,    // asks for a float32 result, where the caller asked for no dtype
+  Banned,   // refuses: the result would overflow
+};
+
 struct ElementwiseDef;  // op/elementwise.h
 struct ReduceDef;       // op/reduce.h
 
@@ -124,8 +134,9 @@ struct OpDef {
   const char* const* ret_names;    // for named tuples, or null
   // transforms
   Jvp jvp;
-  BatchRule batch;     // null: none needed (composites) or none known
-  const OpDef* along;  // of a reduction over everything: the overload with a dim
+  BatchRule batch;       // null: none needed (composites) or none known
+  const OpDef* along;    // of a reduction over everything: the overload with a dim
+  Autocast autocast[2];  // on the CPU, on CUDA devices
 };
 
 // Runs an operator: the only way from anywhere to a kernel.
@@ -140,6 +151,7 @@ struct ThreadState {
   bool inference = false;
   bool forward = true;    // forward-mode derivatives are computed
   bool batching = false;  // a vmap level is live: random operators ask it what to do
+  uint8_t autocast = 0;   // bit 0: on for the CPU, bit 1: for CUDA devices
 };
 extern thread_local constinit ThreadState thread_state;
 

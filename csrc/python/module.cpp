@@ -14,6 +14,8 @@ namespace facula::python {
 void init_cuda(nb::module_& m);
 void init_transforms(nb::module_& m);
 void init_settings(nb::module_& m);
+void init_autocast(nb::module_& m);
+void init_optim(PyObject* module);
 }
 
 NB_MODULE(_C, m) {
@@ -33,6 +35,7 @@ NB_MODULE(_C, m) {
     init_storage_type(module);
     init_module_base(module);
     init_interop(module);
+    init_optim(module);
     init_source_locations();
   } catch (...) {
     set_python_error();
@@ -41,6 +44,7 @@ NB_MODULE(_C, m) {
   init_cuda(m);
   init_transforms(m);
   init_settings(m);
+  init_autocast(m);
   m.def(
       "get_num_threads", [] { return facula::num_threads(); }, "Threads that share parallel work.");
   m.def(

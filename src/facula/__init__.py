@@ -472,6 +472,7 @@ _LAZY = {
     "version",
     "__config__",
     "optim",
+    "amp",
     "cuda",
     "masked",
     "types",
@@ -491,6 +492,28 @@ _LAZY_NAMES = {
     "TypedStorage": "storage",
     "set_default_tensor_type": "_legacy_types",
     "tensortype": "_legacy_types",
+    "GradScaler": "amp",
+    **dict.fromkeys(
+        (
+            "autocast",
+            "autocast_decrement_nesting",
+            "autocast_increment_nesting",
+            "clear_autocast_cache",
+            "get_autocast_cpu_dtype",
+            "get_autocast_dtype",
+            "get_autocast_gpu_dtype",
+            "is_autocast_cache_enabled",
+            "is_autocast_cpu_enabled",
+            "is_autocast_enabled",
+            "set_autocast_cache_enabled",
+            "set_autocast_cpu_dtype",
+            "set_autocast_cpu_enabled",
+            "set_autocast_dtype",
+            "set_autocast_enabled",
+            "set_autocast_gpu_dtype",
+        ),
+        "amp.autocast_mode",
+    ),
 }
 
 

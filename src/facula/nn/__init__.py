@@ -4,6 +4,7 @@ from facula.nn import functional as functional
 from facula.nn import init as init
 from facula.nn import modules as modules
 from facula.nn import parameter as parameter
+from facula.nn import utils as utils
 from facula.nn.modules import *  # noqa: F403
 from facula.nn.parameter import Buffer as Buffer
 from facula.nn.parameter import Parameter as Parameter

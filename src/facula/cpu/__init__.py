@@ -50,3 +50,11 @@ def set_device(device: Any) -> None:
 
 def synchronize(device: Any = None) -> None:
     """Returns at once: operators on the host are done when they return."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":
+        from importlib import import_module
+
+        return import_module("facula.cpu.amp")
+    raise AttributeError(f"module 'facula.cpu' has no attribute {name!r}")

@@ -32,7 +32,8 @@ __all__ = [
 ]
 
 _C._cuda_search_paths([p for p in sys.path if p.endswith("site-packages")])
-_C._cuda_kernel_directory(os.path.join(os.path.dirname(os.path.abspath(__file__)), "_kernels"))
+_package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_C._cuda_kernel_directory(os.path.join(_package, "_kernels"))
 
 
 def _index(which: Any) -> int:
@@ -162,6 +163,10 @@ def empty_cache() -> None:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "amp":
+        from importlib import import_module
+
+        return import_module("facula.cuda.amp")
     if name.endswith("Tensor"):
         from facula._legacy_types import find
 

@@ -1,0 +1,31 @@
+#include "autograd/used_grads.h"
+
+#include "op/ops/reductions.h"
+
+namespace facula {
+
+std::atomic<bool> watch_used_grads{true};
+
+// Programs may clear gradients by hand, also through `.data`, which leaves no trace but the zeros.
+static bool is_zero(const Tensor& t) {
+  if (!t.is_cpu() || t.is_wrapped()) return true;  // not looked at: no warning
+  GradGuard off(false);
+  return !item_of(op::any(detach_tensor(t))).to<bool>();
+}
+
+void note_accumulation(AutogradMeta& m) {
+  if (m.used_grad != m.grad.impl()) return note_zero(m);
+  if (!watch_used_grads.load(std::memory_order_relaxed)) return;
+  // Once reused, only a write that is not a backward pass's own can have cleared it.
+  if (!m.grad_reused || m.grad.version() != m.reused_version) m.grad_reused = !is_zero(m.grad);
+  m.reused_version = m.grad.version() + 1;
+}
+
+bool note_use(AutogradMeta& m) {
+  const bool reused = m.grad_reused && m.used_grad == m.grad.impl();
+  m.used_grad = m.grad.impl();
+  m.grad_reused = false;
+  return reused;
+}
+
+}  // namespace facula

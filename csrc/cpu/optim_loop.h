@@ -1,0 +1,56 @@
+// What optim_isa.cpp offers: the loops of the optimisers' updates.
+#pragma once
+#include <cstdint>
+
+namespace facula {
+
+enum class OptimRule : uint8_t {
+  Sgd,
+  Adam,
+  Adamax,
+  NAdam,
+  RAdam,
+  Adagrad,
+  Adadelta,
+  RmsProp,
+  Rprop,
+  Asgd,
+  Count
+};
+
+// Which terms an update has. Options that no rule has both of share a bit.
+enum OptimFlag : unsigned {
+  kDecay = 1,           // the decay is added to the gradient
+  kDecoupledDecay = 2,  // the parameter is scaled
+  kMomentum = 4,
+  kAmsgrad = 4,
+  kRectified = 4,
+  kAveraged = 4,
+  kNesterov = 8,
+  kCentered = 8,
+};
+constexpr unsigned kOptimVariants = 16;
+constexpr int kOptimCoefficients = 10;
+constexpr int kOptimSlots = 3;  // state tensors of the parameter's shape
+
+// The scalar state of one parameter: the step first.
+struct OptimScalars {
+  double value[3];
+  bool first;   // there was no state before this step
+  bool single;  // kept in float32
+  double rounded(double x) const { return single ? double(float(x)) : x; }
+};
+
+// operands: parameter, gradient, state tensors; all of n elements.
+using OptimLoop = void (*)(void* const* operands, const double* coefficients, int64_t n);
+
+struct OptimLoops {
+  // Advances the scalar state and fills the coefficients; returns the flags of the loop to run.
+  unsigned (*prepare)(unsigned flags, const double* options, OptimScalars& state, double* k);
+  unsigned (*slots)(unsigned flags);                   // bit i: state tensor i is used
+  OptimLoop f32[kOptimVariants], f64[kOptimVariants];  // null where the flags make no sense
+};
+
+const OptimLoops& optim_loops(OptimRule rule);
+
+}  // namespace facula

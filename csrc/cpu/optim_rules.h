@@ -1,0 +1,407 @@
+// The update of every optimiser, once. The same text runs on numbers (the loops of optim_isa.cpp,
+// which the compiler vectorises) and on tensors (kernels/optim_tensors.cpp: differentiable steps
+// and other devices). Operations are in PyTorch's order, so that results agree to the last digits.
+//
+// `prepare` turns the options of a group and the scalar state of one parameter into coefficients,
+// in double precision. `update` changes the parameter p and its state tensors a, b, c, given the
+// gradient g and the coefficients k. Options that decide which state there is, or which terms, are
+// flags known at compile time.
+#pragma once
+#include <cmath>
+
+#include "cpu/optim_loop.h"
+#include "cpu/vector_math.h"
+
+namespace facula::FACULA_ISA {
+
+template <class T>
+FACULA_INLINE T root(T x) {
+  return __builtin_sqrt(x);
+}
+template <>
+FACULA_INLINE float root(float x) {
+  return __builtin_sqrtf(x);
+}
+template <class T>
+FACULA_INLINE T larger(T a, T b) {
+  return math::maximum(a, b);
+}
+template <class T>
+FACULA_INLINE T smaller(T a, T b) {
+  return math::minimum(a, b);
+}
+template <class T>
+FACULA_INLINE T magnitude(T x) {
+  return math::abs(x);
+}
+template <class T>
+FACULA_INLINE T sign_of(T x) {
+  return math::sign(x);
+}
+template <class T>
+FACULA_INLINE T choose(bool first, T a, T b) {
+  return first ? a : b;
+}
+template <class T>
+FACULA_INLINE bool equals(T a, T b) {
+  return a == b;
+}
+// From a to b by the share w, exact at both ends.
+template <class T>
+FACULA_INLINE T mix(T a, T b, T w) {
+  return w < T(0.5) ? a + w * (b - a) : b - (b - a) * (1 - w);
+}
+inline double power(double base, double exponent) {
+  return std::pow(base, exponent);
+}
+inline double number_of(double x) {
+  return x;
+}
+template <class S>
+inline S number(double x) {
+  return x;
+}
+
+// What several rules share: the sign of the gradient (maximize) and weight decay.
+template <unsigned F, class T>
+FACULA_INLINE T decayed(T& p, const T& g, const T& sign, const T& decay) {
+  const T signed_grad = g * sign;
+  if constexpr (F & kDecoupledDecay) {
+    p = p * decay;
+    return signed_grad;
+  } else if constexpr (F & kDecay) {
+    return signed_grad + decay * p;
+  } else {
+    return signed_grad;
+  }
+}
+template <class S>
+inline S decay_coefficient(unsigned flags, const S& lr, const S& decay) {
+  if (flags & kDecoupledDecay) return 1.0 - lr * decay;
+  return decay;
+}
+
+struct Sgd {
+  enum Option { Lr, Momentum, Dampening, WeightDecay, Sign };
+  static constexpr unsigned slots(unsigned f) { return f & kMomentum ? 1 : 0; }
+
+  template <class S>
+  static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
+    k[0] = o[Sign];
+    k[1] = o[WeightDecay];
+    k[2] = o[Momentum];
+    k[3] = 1.0 - o[Dampening];
+    k[4] = o[Momentum];
+    k[5] = -o[Lr];
+    if (state.first)
+      k[2] = number<S>(0.0), k[3] = number<S>(1.0);  // the buffer starts as the gradient
+    return f;
+  }
+  template <unsigned F, class T>
+  static FACULA_INLINE void update(T& p, const T& grad, T& a, T&, T&, const T* k) {
+    T g = decayed<F>(p, grad, k[0], k[1]);
+    if constexpr (F & kMomentum) {
+      a = a * k[2] + k[3] * g;
+      if constexpr (F & kNesterov) g = g + k[4] * a;
+      else g = a;
+    }
+    p = p + k[5] * g;
+  }
+};
+
+struct Adam {
+  enum Option { Lr, Beta1, Beta2, Eps, WeightDecay, Sign };
+  static constexpr unsigned slots(unsigned f) { return f & kAmsgrad ? 7 : 3; }
+
+  template <class S>
+  static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
+    state.value[0] += 1;
+    const S correction1 = 1.0 - power(o[Beta1], state.value[0]);
+    const S correction2 = 1.0 - power(o[Beta2], state.value[0]);
+    k[0] = o[Sign];
+    k[1] = decay_coefficient(f, o[Lr], o[WeightDecay]);
+    k[2] = 1.0 - o[Beta1];
+    k[3] = o[Beta2];
+    k[4] = 1.0 - o[Beta2];
+    k[5] = root(correction2);
+    k[6] = o[Eps];
+    k[7] = -(o[Lr] / correction1);
+    return f;
+  }
+  template <unsigned F, class T>
+  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T& c, const T* k) {
+    const T g = decayed<F>(p, grad, k[0], k[1]);
+    a = mix(a, g, k[2]);
+    b = b * k[3] + k[4] * g * g;
+    if constexpr (F & kAmsgrad) {
+      c = larger(c, b);
+      p = p + k[7] * a / (root(c) / k[5] + k[6]);
+    } else {
+      p = p + k[7] * a / (root(b) / k[5] + k[6]);
+    }
+  }
+};
+
+struct Adamax {
+  enum Option { Lr, Beta1, Beta2, Eps, WeightDecay, Sign };
+  static constexpr unsigned slots(unsigned) { return 3; }
+
+  template <class S>
+  static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
+    state.value[0] += 1;
+    k[0] = o[Sign];
+    k[1] = o[WeightDecay];
+    k[2] = 1.0 - o[Beta1];
+    k[3] = o[Beta2];
+    k[4] = o[Eps];
+    k[5] = -(o[Lr] / (1.0 - power(o[Beta1], state.value[0])));
+    return f;
+  }
+  template <unsigned F, class T>
+  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T&, const T* k) {
+    const T g = decayed<F>(p, grad, k[0], k[1]);
+    a = mix(a, g, k[2]);
+    b = larger(T(b * k[3]), T(magnitude(g) + k[4]));
+    p = p + k[5] * a / b;
+  }
+};
+
+struct NAdam {
+  enum Option { Lr, Beta1, Beta2, Eps, WeightDecay, MomentumDecay, Sign };
+  static constexpr unsigned slots(unsigned) { return 3; }
+
+  template <class S>
+  static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
+    const double step = state.value[0] += 1;
+    auto momentum = [&](double t) {
+      return o[Beta1] * (1.0 - 0.5 * power(0.96, t * number_of(o[MomentumDecay])));
+    };
+    const S mu = momentum(step), next = momentum(step + 1);
+    const double product = state.value[1] =
+        state.rounded(state.value[1] * state.rounded(number_of(mu)));
+    k[0] = o[Sign];
+    k[1] = decay_coefficient(f, o[Lr], o[WeightDecay]);
+    k[2] = 1.0 - o[Beta1];
+    k[3] = o[Beta2];
+    k[4] = 1.0 - o[Beta2];
+    k[5] = 1.0 - power(o[Beta2], step);
+    k[6] = o[Eps];
+    k[7] = -o[Lr] * (1.0 - mu) / (1.0 - product);
+    k[8] = -o[Lr] * next / (1.0 - product * next);
+    return f;
+  }
+  template <unsigned F, class T>
+  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T&, const T* k) {
+    const T g = decayed<F>(p, grad, k[0], k[1]);
+    a = mix(a, g, k[2]);
+    b = b * k[3] + k[4] * g * g;
+    const T width = root(T(b / k[5])) + k[6];
+    p = p + k[7] * g / width;
+    p = p + k[8] * a / width;
+  }
+};
+
+struct RAdam {
+  enum Option { Lr, Beta1, Beta2, Eps, WeightDecay, Sign };
+  static constexpr unsigned slots(unsigned) { return 3; }
+
+  template <class S>
+  static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
+    const double step = state.value[0] += 1;
+    const S correction1 = 1.0 - power(o[Beta1], step);
+    const S correction2 = 1.0 - power(o[Beta2], step);
+    const S longest = 2.0 / (1.0 - o[Beta2]) - 1.0;  // of the average, in steps
+    const S length = longest - 2.0 * step * power(o[Beta2], step) / correction2;
+    k[0] = o[Sign];
+    k[1] = decay_coefficient(f, o[Lr], o[WeightDecay]);
+    k[2] = 1.0 - o[Beta1];
+    k[3] = o[Beta2];
+    k[4] = 1.0 - o[Beta2];
+    k[5] = correction1;
+    k[6] = o[Lr];
+    k[7] = o[Eps];
+    if (!(number_of(length) > 5)) return f;
+    k[8] = root(correction2);
+    k[9] = root(S((length - 4.0) * (length - 2.0) * longest /
+                  ((longest - 4.0) * (longest - 2.0) * length)));
+    return f | kRectified;
+  }
+  template <unsigned F, class T>
+  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T&, const T* k) {
+    const T g = decayed<F>(p, grad, k[0], k[1]);
+    a = mix(a, g, k[2]);
+    b = b * k[3] + k[4] * g * g;
+    T step = a / k[5] * k[6];
+    if constexpr (F & kRectified) step = step * (k[8] / (root(b) + k[7])) * k[9];
+    p = p - step;
+  }
+};
+
+struct Adagrad {
+  enum Option { Lr, LrDecay, WeightDecay, Eps, Sign };
+  static constexpr unsigned slots(unsigned) { return 1; }
+
+  template <class S>
+  static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
+    state.value[0] += 1;
+    k[0] = o[Sign];
+    k[1] = o[WeightDecay];
+    k[2] = o[Eps];
+    k[3] = -(o[Lr] / (1.0 + (state.value[0] - 1) * o[LrDecay]));
+    return f;
+  }
+  template <unsigned F, class T>
+  static FACULA_INLINE void update(T& p, const T& grad, T& a, T&, T&, const T* k) {
+    const T g = decayed<F>(p, grad, k[0], k[1]);
+    a = a + g * g;
+    p = p + k[3] * g / (root(a) + k[2]);
+  }
+};
+
+struct Adadelta {
+  enum Option { Lr, Rho, Eps, WeightDecay, Sign };
+  static constexpr unsigned slots(unsigned) { return 3; }
+
+  template <class S>
+  static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
+    state.value[0] += 1;
+    k[0] = o[Sign];
+    k[1] = o[WeightDecay];
+    k[2] = o[Rho];
+    k[3] = 1.0 - o[Rho];
+    k[4] = o[Eps];
+    k[5] = -o[Lr];
+    return f;
+  }
+  template <unsigned F, class T>
+  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T&, const T* k) {
+    const T g = decayed<F>(p, grad, k[0], k[1]);
+    a = a * k[2] + k[3] * g * g;
+    const T step = root(T(b + k[4])) / root(T(a + k[4])) * g;
+    b = b * k[2] + k[3] * step * step;
+    p = p + k[5] * step;
+  }
+};
+
+struct RmsProp {
+  enum Option { Lr, Alpha, Eps, WeightDecay, Momentum, Sign };
+  static constexpr unsigned slots(unsigned f) {
+    return 1u | (f & kMomentum ? 2u : 0u) | (f & kCentered ? 4u : 0u);
+  }
+
+  template <class S>
+  static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
+    state.value[0] += 1;
+    k[0] = o[Sign];
+    k[1] = o[WeightDecay];
+    k[2] = o[Alpha];
+    k[3] = 1.0 - o[Alpha];
+    k[4] = o[Eps];
+    k[5] = o[Momentum];
+    k[6] = -o[Lr];
+    return f;
+  }
+  template <unsigned F, class T>
+  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T& c, const T* k) {
+    const T g = decayed<F>(p, grad, k[0], k[1]);
+    a = a * k[2] + k[3] * g * g;
+    T width = a;
+    if constexpr (F & kCentered) {
+      c = mix(c, g, k[3]);
+      width = a - c * c;
+    }
+    width = root(width) + k[4];
+    if constexpr (F & kMomentum) {
+      b = b * k[5] + g / width;
+      p = p + k[6] * b;
+    } else {
+      p = p + k[6] * g / width;
+    }
+  }
+};
+
+struct Rprop {
+  enum Option { EtaMinus, EtaPlus, Smallest, Largest, Sign };
+  static constexpr unsigned slots(unsigned) { return 3; }
+
+  template <class S>
+  static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
+    state.value[0] += 1;
+    k[0] = o[Sign];
+    k[1] = o[EtaMinus];
+    k[2] = o[EtaPlus];
+    k[3] = o[Smallest];
+    k[4] = o[Largest];
+    k[5] = number<S>(0.0);
+    k[6] = number<S>(1.0);
+    return f;
+  }
+  template <unsigned F, class T>
+  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T&, const T* k) {
+    const T g = grad * k[0];
+    const T turn = sign_of(T(g * a));  // -1 where the gradient changed its sign
+    const T factor = choose(turn > k[5], k[2], choose(turn < k[5], k[1], k[6]));
+    b = smaller(larger(T(b * factor), k[3]), k[4]);
+    a = choose(equals(factor, k[1]), k[5], g);
+    p = p - sign_of(a) * b;
+  }
+};
+
+struct Asgd {
+  enum Option { Lr, Lambd, Alpha, T0, WeightDecay, Sign };
+  static constexpr unsigned slots(unsigned) { return 1; }
+
+  template <class S>
+  static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
+    const double step = state.value[0] += 1, eta = state.value[1], mu = state.value[2];
+    k[0] = o[Sign];
+    k[1] = o[WeightDecay];
+    k[2] = 1.0 - o[Lambd] * eta;
+    k[3] = number<S>(-eta);
+    k[4] = number<S>(mu);
+    const double lr = number_of(o[Lr]), shrink = number_of(o[Lambd]);
+    state.value[1] = lr / power(1 + shrink * lr * step, number_of(o[Alpha]));
+    state.value[2] = 1 / std::fmax(1, step - number_of(o[T0]));
+    return mu == 1 ? f : f | kAveraged;
+  }
+  template <unsigned F, class T>
+  static FACULA_INLINE void update(T& p, const T& grad, T& a, T&, T&, const T* k) {
+    const T g = decayed<F>(p, grad, k[0], k[1]);
+    p = p * k[2];
+    p = p + k[3] * g;
+    if constexpr (F & kAveraged) a = a + (p - a) * k[4];
+    else a = p;
+  }
+};
+
+// The flags that a rule knows, so that no impossible variant is built.
+template <class R>
+constexpr unsigned known_flags = 0;
+template <>
+inline constexpr unsigned known_flags<Sgd> = kDecay | kMomentum | kNesterov;
+template <>
+inline constexpr unsigned known_flags<Adam> = kDecay | kDecoupledDecay | kAmsgrad;
+template <>
+inline constexpr unsigned known_flags<Adamax> = kDecay;
+template <>
+inline constexpr unsigned known_flags<NAdam> = kDecay | kDecoupledDecay;
+template <>
+inline constexpr unsigned known_flags<RAdam> = kDecay | kDecoupledDecay | kRectified;
+template <>
+inline constexpr unsigned known_flags<Adagrad> = kDecay;
+template <>
+inline constexpr unsigned known_flags<Adadelta> = kDecay;
+template <>
+inline constexpr unsigned known_flags<RmsProp> = kDecay | kMomentum | kCentered;
+template <>
+inline constexpr unsigned known_flags<Rprop> = 0;
+template <>
+inline constexpr unsigned known_flags<Asgd> = kDecay | kAveraged;
+
+template <class R>
+constexpr bool possible(unsigned f) {
+  const bool lone_nesterov = std::is_same_v<R, Sgd> && f & kNesterov && !(f & kMomentum);
+  return !(f & ~known_flags<R>) && !((f & kDecay) && (f & kDecoupledDecay)) && !lone_nesterov;
+}
+
+}  // namespace facula::FACULA_ISA

@@ -1,0 +1,143 @@
+#include "kernels/optim.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/error.h"
+#include "cpu/optim.h"
+#include "op/def.h"
+#include "op/ops/copying.h"
+#include "op/ops/mathematics.h"
+
+namespace facula {
+namespace {
+
+bool on_plain_host(const Tensor& t) {
+  return !t.defined() || !(t->keys & (kKeyCuda | kKeyMeta | kKeyWrapped | kLazyKeys));
+}
+
+void check(const OptimStep& step, const OptimParameter& item, unsigned slots) {
+  const Tensor& p = item.param;
+  if (!p.is_floating() && !p.is_complex())
+    runtime_error(step.writer, "(): parameters must be floating point or complex, got ", p.dtype());
+  if (p->flags & kInference && !thread_state.inference)
+    runtime_error(
+        "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
+        "make a clone to get a normal tensor before doing inplace update.");
+  if (!same(item.grad.sizes(), p.sizes()))
+    runtime_error(step.writer, "(): a gradient has shape ", item.grad.sizes(),
+                  " but its parameter has ", p.sizes());
+  for (int i = 0; i < kOptimSlots; ++i) {
+    if (!(slots & (1u << i))) continue;
+    const Tensor& s = item.state[i];
+    if (!s.defined())
+      runtime_error(step.writer, "(): the state of a parameter of shape ", p.sizes(),
+                    " is incomplete; was the option that needs it switched on after a step?");
+    if (!same(s.sizes(), p.sizes()))
+      runtime_error(step.writer, "(): the state of a parameter has shape ", s.sizes(),
+                    " but the parameter has ", p.sizes(),
+                    "; was the parameter replaced after the first step?");
+    if (s.is_complex() != p.is_complex())
+      runtime_error(step.writer, "(): the state of a parameter is ", s.dtype(),
+                    " but the parameter is ", p.dtype());
+  }
+  for (const Tensor& s : item.scalars)
+    if (s.defined() && s.numel() != 1)
+      runtime_error(step.writer, "(): the step must have one element, got shape ", s.sizes());
+}
+
+double read_scalar(const Tensor& t) {
+  if (!t.defined()) return 0;
+  if (on_plain_host(t) && t.dtype() == DType::Float32) return *t.data_as<float>();
+  return item_of(t.is_cpu() ? t : op::_to_copy(t, DType::None, Device{})).to_double();
+}
+
+void write_scalar(const Tensor& t, double value) {
+  if (!t.defined()) return;
+  if (on_plain_host(t) && t.dtype() == DType::Float32) {
+    *t.data_as<float>() = float(value);
+    t.bump_version();
+  } else {
+    op::fill_(t, Value(value));
+  }
+}
+
+OptimScalars read_scalars(const OptimParameter& item) {
+  OptimScalars s{};
+  for (int i = 0; i < 3; ++i) s.value[i] = read_scalar(item.scalars[i]);
+  s.first = item.first;
+  s.single = item.scalars[0].defined() && item.scalars[0].dtype() == DType::Float32;
+  return s;
+}
+
+void write_scalars(const OptimParameter& item, const OptimScalars& s) {
+  for (int i = 0; i < 3; ++i) write_scalar(item.scalars[i], s.value[i]);
+}
+
+bool same_scalars(const OptimScalars& a, const OptimScalars& b) {
+  return std::equal(a.value, a.value + 3, b.value) && a.first == b.first && a.single == b.single;
+}
+
+void note_writes(const OptimStep& step, const OptimParameter& item, unsigned slots) {
+  item.param.bump_version(step.writer);
+  for (int i = 0; i < kOptimSlots; ++i)
+    if (slots & (1u << i)) item.state[i].bump_version(step.writer);
+}
+
+}  // namespace
+
+void optimizer_step(const OptimStep& step, std::span<OptimParameter> parameters) {
+  const OptimLoops& loops = optim_loops(step.rule);
+  if (!loops.f32[step.flags]) value_error(step.writer, "(): these options exclude each other");
+  const unsigned slots = loops.slots(step.flags);
+  for (const OptimParameter& item : parameters) check(step, item, slots);
+
+  GradGuard mode(step.differentiable);
+  double options[16] = {};
+  for (size_t i = 0; i < step.options.size(); ++i) options[i] = step.options[i].value;
+  static thread_local std::vector<OptimWork> works;
+  works.clear();
+  std::vector<Tensor> views;  // complex tensors as pairs of numbers
+  // Parameters mostly agree in their steps: coefficients are computed once.
+  OptimScalars given{}, result{};
+  unsigned flags = 0;
+  for (OptimParameter& item : parameters) {
+    OptimScalars scalars = read_scalars(item);
+    bool host = !step.differentiable && on_plain_host(item.param) && on_plain_host(item.grad);
+    for (const Tensor& s : item.state) host = host && on_plain_host(s);
+    for (const Tensor& s : item.scalars) host = host && on_plain_host(s);
+    if (!host || has_internal_overlap(item.param.sizes(), item.param.strides())) {
+      optimizer_step_on_tensors(step, item, scalars);
+      write_scalars(item, scalars);
+      continue;
+    }
+    const Tensor* tensors[] = {&item.param, &item.grad, &item.state[0], &item.state[1],
+                               &item.state[2]};
+    OptimWork& w = works.emplace_back();
+    w.compute = DType::Float32;
+    for (int o = 0; o < 5; ++o) {
+      const bool used = o < 2 || slots & (1u << (o - 2));
+      w.operands[o] = used ? tensors[o]->impl() : nullptr;
+      if (!used) continue;
+      if (item.param.is_complex()) {
+        views.push_back(op::view_as_real(*tensors[o]));
+        w.operands[o] = views.back().impl();
+      }
+      if (w.operands[o]->dtype == DType::Float64) w.compute = DType::Float64;
+    }
+    if (works.size() > 1 && same_scalars(scalars, given)) {
+      std::copy_n(works[works.size() - 2].k, kOptimCoefficients, w.k);
+      scalars = result;
+    } else {
+      given = scalars;
+      flags = loops.prepare(step.flags, options, scalars, w.k);
+      result = scalars;
+    }
+    w.loop = (w.compute == DType::Float64 ? loops.f64 : loops.f32)[flags];
+    write_scalars(item, scalars);
+    note_writes(step, item, slots);
+  }
+  cpu_optimizer_step(works);
+}
+
+}  // namespace facula

@@ -1,0 +1,286 @@
+// facula._C: what optimisers call once for a group of parameters.
+#include "kernels/optim.h"
+#include "autograd/used_grads.h"
+#include "op/elementwise.h"
+#include "op/ops/copying.h"
+#include "op/ops/joining.h"
+#include "op/ops/linalg_norms.h"
+#include "op/tensor_operators.h"
+#include "python/py.h"
+
+namespace facula::python {
+namespace {
+
+constexpr int64_t kReleaseGilAbove = 1 << 16;  // elements
+
+const Tensor& tensor_of(PyObject* o, const char* what) {
+  if (!is_tensor(o)) type_error(what, " must be a Tensor, not ", type_name(o));
+  return unwrap(o);
+}
+
+OptimOption option_of(PyObject* o, bool differentiable) {
+  OptimOption option;
+  if (PyFloat_CheckExact(o)) {
+    option.value = PyFloat_AS_DOUBLE(o);
+  } else if (is_tensor(o)) {
+    const Tensor& t = unwrap(o);
+    if (t.numel() != 1) value_error("Tensor options must have 1 element, got shape ", t.sizes());
+    if (differentiable && t.needs_grad()) option.tensor = t;
+    const Tensor plain = detach_tensor(t);
+    option.value =
+        item_of(t.is_cpu() ? plain : op::_to_copy(plain, DType::None, Device{}))
+            .to_double();
+  } else {
+    option.value = scalar_of(o).to_double();
+  }
+  return option;
+}
+
+void warn_of_reuse() {
+  watch_used_grads = false;
+  warn(
+      "optimizer.step() is about to apply gradients that an earlier step() has applied already: "
+      "backward() has added to them, because zero_grad() was not called in between. Call "
+      "optimizer.zero_grad() once before the backward passes of each step. This warning appears "
+      "once; facula.optim.set_gradient_reuse_warning(False) turns it off.");
+}
+
+void note_uses(std::span<const OptimParameter> items) {
+  bool reused = false;
+  for (const OptimParameter& item : items)
+    if (item.param->autograd) reused |= note_use(*item.param->autograd);
+  if (reused && watch_used_grads) warn_of_reuse();
+  if (PyErr_Occurred()) throw PythonError{};
+}
+
+void run(const OptimStep& step, std::span<OptimParameter> items) {
+  int64_t elements = 0;
+  for (const OptimParameter& item : items) elements += item.param.numel();
+  if (elements < kReleaseGilAbove) return optimizer_step(step, items);
+  WithoutGil released;
+  optimizer_step(step, items);
+}
+
+// What is there under a name in a parameter's state; None counts as nothing.
+PyObject* find(PyObject* state, PyObject* name) {
+  PyObject* found = PyDict_GetItemWithError(state, name);
+  if (!found && PyErr_Occurred()) throw PythonError{};
+  return found == Py_None ? nullptr : found;
+}
+
+void read_state(PyObject* state, PyObject* names, Tensor* to) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(names, i);
+    if (name == Py_None) continue;
+    PyObject* value = find(state, name);
+    if (!value) {
+      PyErr_SetObject(PyExc_KeyError, name);
+      throw PythonError{};
+    }
+    to[i] = tensor_of(value, "the state of a parameter");
+  }
+}
+
+bool has_state(PyObject* state, PyObject* scalar_names, PyObject* state_names) {
+  if (!state || PyDict_GET_SIZE(state) == 0) return false;
+  // SGD keeps no step: a buffer that is not there yet is made by the first step with momentum.
+  return PyTuple_GET_SIZE(scalar_names) || find(state, PyTuple_GET_ITEM(state_names, 0));
+}
+
+OptimStep step_of(PyObject* const* args, std::vector<OptimOption>& options) {
+  OptimStep step{};
+  step.rule = OptimRule(check(int(PyLong_AsLong(args[0]))));
+  step.flags = unsigned(check(int(PyLong_AsLong(args[1]))));
+  step.writer = PyUnicode_AsUTF8(args[2]);
+  if (step.rule >= OptimRule::Count || step.flags >= kOptimVariants || !step.writer)
+    value_error("unknown rule of an optimizer");
+  step.differentiable = check(PyObject_IsTrue(args[3]));
+  if (!PyTuple_Check(args[4]) || PyTuple_GET_SIZE(args[4]) > 16)
+    type_error("the options of an optimizer must be a tuple");
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[4]); ++i)
+    options.push_back(option_of(PyTuple_GET_ITEM(args[4], i), step.differentiable));
+  step.options = options;
+  return step;
+}
+
+void check_names(PyObject* names, Py_ssize_t most) {
+  if (!PyTuple_Check(names) || PyTuple_GET_SIZE(names) > most)
+    type_error("the names of state must be a tuple of at most ", most);
+}
+
+// (rule, flags, writer, differentiable, options, scalar names, state names, params, state, make):
+// steps all parameters that have a gradient; make(param) gives one its first state.
+PyObject* optimizer_step_of_group(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    if (count != 10) type_error("_optimizer_step expects 10 arguments, got ", count);
+    std::vector<OptimOption> options;
+    const OptimStep step = step_of(args, options);
+    PyObject *scalar_names = args[5], *state_names = args[6], *params = args[7], *states = args[8];
+    check_names(scalar_names, 3);
+    check_names(state_names, kOptimSlots);
+    if (!PyList_Check(params) || !PyDict_Check(states))
+      type_error("_optimizer_step expects a list of parameters and a dict of state");
+    const bool stateful = PyTuple_GET_SIZE(scalar_names) + PyTuple_GET_SIZE(state_names) > 0;
+    std::vector<OptimParameter> items;
+    items.reserve(size_t(PyList_GET_SIZE(params)));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i) {
+      Ref param = Ref::borrow(PyList_GET_ITEM(params, i));  // `make` may change the list
+      const Tensor& p = tensor_of(param.get(), "a parameter");
+      if (!p->autograd || !p->autograd->grad.defined()) continue;
+      OptimParameter& item = items.emplace_back();
+      item.param = p;
+      item.grad = p->autograd->grad;
+      if (!stateful) continue;
+      PyObject* state = PyDict_GetItemWithError(states, param.get());
+      if (!state && PyErr_Occurred()) throw PythonError{};
+      Ref made;
+      if (!has_state(state, scalar_names, state_names)) {
+        made = Ref(check(PyObject_CallOneArg(args[9], param.get())));
+        state = made.get();
+        item.first = true;
+      }
+      if (!PyDict_Check(state)) type_error("the state of a parameter must be a dict");
+      read_state(state, scalar_names, item.scalars);
+      read_state(state, state_names, item.state);
+    }
+    note_uses(items);
+    run(step, items);
+    Py_RETURN_NONE;
+  });
+}
+
+// (rule, flags, writer, differentiable, options, params, grads, scalar lists, state lists, first):
+// the same with the tensors given as lists.
+PyObject* optimizer_update(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    if (count != 10) type_error("_optimizer_update expects 10 arguments, got ", count);
+    std::vector<OptimOption> options;
+    const OptimStep step = step_of(args, options);
+    Ref params(check(PySequence_Tuple(args[5]))), grads(check(PySequence_Tuple(args[6])));
+    const Py_ssize_t n = PyTuple_GET_SIZE(params.get());
+    if (PyTuple_GET_SIZE(grads.get()) != n)
+      value_error("there are ", n, " parameters but ", PyTuple_GET_SIZE(grads.get()), " gradients");
+    check_names(args[7], 3);
+    check_names(args[8], kOptimSlots);
+    const bool first = check(PyObject_IsTrue(args[9]));
+    std::vector<OptimParameter> items{size_t(n)};
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      items[size_t(i)].param = tensor_of(PyTuple_GET_ITEM(params.get(), i), "a parameter");
+      items[size_t(i)].grad = tensor_of(PyTuple_GET_ITEM(grads.get(), i), "a gradient");
+      items[size_t(i)].first = first;
+    }
+    auto read_lists = [&](PyObject* lists, auto member) {
+      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(lists); ++k) {
+        if (PyTuple_GET_ITEM(lists, k) == Py_None) continue;
+        Ref list(check(PySequence_Tuple(PyTuple_GET_ITEM(lists, k))));
+        if (PyTuple_GET_SIZE(list.get()) != n)
+          value_error("there are ", n, " parameters but ", PyTuple_GET_SIZE(list.get()),
+                      " tensors of state");
+        for (Py_ssize_t i = 0; i < n; ++i)
+          (items[size_t(i)].*member)[k] =
+              tensor_of(PyTuple_GET_ITEM(list.get(), i), "the state of a parameter");
+      }
+    };
+    read_lists(args[7], &OptimParameter::scalars);
+    read_lists(args[8], &OptimParameter::state);
+    run(step, items);
+    Py_RETURN_NONE;
+  });
+}
+
+// (params, set_to_none)
+PyObject* zero_grads(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    if (count != 2) type_error("_zero_grads expects 2 arguments, got ", count);
+    const bool drop = check(PyObject_IsTrue(args[1]));
+    Ref params(check(PySequence_Fast(args[0], "parameters must be a sequence")));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(params.get()); ++i) {
+      const Tensor& p = tensor_of(PySequence_Fast_GET_ITEM(params.get(), i), "a parameter");
+      if (!p->autograd || !p->autograd->grad.defined()) continue;
+      AutogradMeta& m = *p->autograd;
+      note_zero(m);
+      if (drop) {
+        m.grad.reset();
+        continue;
+      }
+      if (m.grad.needs_grad()) m.grad = detach_tensor(m.grad);
+      GradGuard off(false);
+      op::zero_(m.grad);
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+std::vector<Tensor> tensors_in(PyObject* o) {
+  Ref list(check(PySequence_Tuple(o)));
+  std::vector<Tensor> out;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i)
+    out.push_back(tensor_of(PyTuple_GET_ITEM(list.get(), i), "a gradient"));
+  return out;
+}
+
+// (tensors, p): the p-norm of the p-norms of the tensors, in a 0-dim tensor.
+PyObject* total_norm(PyObject*, PyObject* args) {
+  PyObject* list;
+  double p;
+  if (!PyArg_ParseTuple(args, "Od", &list, &p)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const std::vector<Tensor> tensors = tensors_in(list);
+    Tensor result;
+    {
+      WithoutGil released;
+      std::vector<Tensor> norms;
+      norms.reserve(tensors.size());
+      for (const Tensor& t : tensors) {
+        Tensor n = op::linalg_vector_norm(t, p);
+        norms.push_back(norms.empty() || n.device() == norms[0].device()
+                            ? n
+                            : op::_to_copy(n, DType::None, norms[0].device()));
+      }
+      result = op::linalg_vector_norm(op::stack(norms), p);
+    }
+    return wrap(result);
+  });
+}
+
+// (tensors, factor): multiplies each in place by a 0-dim tensor.
+PyObject* scale_all(PyObject*, PyObject* args) {
+  PyObject *list, *factor;
+  if (!PyArg_ParseTuple(args, "OO", &list, &factor)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const std::vector<Tensor> tensors = tensors_in(list);
+    const Tensor by = tensor_of(factor, "the factor");
+    {
+      WithoutGil released;
+      Tensor local = by;
+      for (const Tensor& t : tensors) {
+        if (t.device() != local.device()) local = op::_to_copy(by, DType::None, t.device());
+        op::mul_(t, local);
+      }
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* set_reuse_warning(PyObject*, PyObject* on) {
+  const int value = PyObject_IsTrue(on);
+  if (value < 0) return nullptr;
+  return PyBool_FromLong(watch_used_grads.exchange(value));
+}
+
+PyMethodDef functions[] = {
+    {"_optimizer_step", (PyCFunction)(void*)optimizer_step_of_group, METH_FASTCALL, nullptr},
+    {"_optimizer_update", (PyCFunction)(void*)optimizer_update, METH_FASTCALL, nullptr},
+    {"_zero_grads", (PyCFunction)(void*)zero_grads, METH_FASTCALL, nullptr},
+    {"_total_norm", total_norm, METH_VARARGS, nullptr},
+    {"_scale_all", scale_all, METH_VARARGS, nullptr},
+    {"_set_gradient_reuse_warning", set_reuse_warning, METH_O, nullptr},
+    {}};
+
+}  // namespace
+
+void init_optim(PyObject* module) {
+  add_functions(module, functions);
+}
+
+}  // namespace facula::python

@@ -1,0 +1,74 @@
+"""What autocast does with each operator: PyTorch's lists, by the names of the rows.
+
+Inside autocast, products and convolutions run in the lower precision, sums that need range or
+accuracy in float32, and what joins tensors in the widest dtype among them. Everything else runs in
+the dtype of its arguments.
+"""
+
+from __future__ import annotations
+
+_PRODUCTS = """
+    addbmm addmm baddbmm bmm matmul mm linear linalg_vecdot prelu scaled_dot_product_attention
+    conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution
+    _convolution _addmm_activation _native_multi_head_attention
+"""
+
+_LOSSES = """
+    binary_cross_entropy_with_logits cosine_embedding_loss hinge_embedding_loss huber_loss kl_div
+    l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss
+    nll_loss2d poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss
+"""
+
+_CPU = {
+    "Lower": _PRODUCTS,
+    "Float32": _LOSSES
+    + """
+    adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cdist cholesky
+    cholesky_inverse cholesky_solve cross_entropy cross_entropy_loss ctc_loss
+    fake_quantize_per_tensor_affine fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2 fft_ifftn
+    fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn fractional_max_pool2d
+    fractional_max_pool3d geqrf grid_sample grid_sampler grid_sampler_2d grid_sampler_3d inverse
+    linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals
+    linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq
+    linalg_matrix_rank linalg_qr linalg_solve linalg_svd linalg_svdvals linalg_tensorinv
+    linalg_tensorsolve lu_solve max_pool3d max_unpool2d max_unpool3d nanquantile orgqr ormqr
+    pinverse polar prod qr quantile reflection_pad1d reflection_pad2d replication_pad1d
+    replication_pad2d replication_pad3d stft svd trace triangular_solve view_as_complex
+    """,
+    "Promote": "cat index_copy stack",
+}
+
+_CUDA = {
+    "Lower": _PRODUCTS
+    + """
+    addmv addr chain_matmul einsum gru_cell linalg_multi_dot lstm_cell mv rnn_relu_cell
+    rnn_tanh_cell
+    """,
+    "Float32": _LOSSES
+    + """
+    acos asin cdist cosh cosine_similarity dist erfinv exp expm1 frobenius_norm group_norm
+    layer_norm log log10 log1p log2 logsumexp native_layer_norm norm nuclear_norm pdist pow
+    reciprocal renorm rms_norm rsqrt sinh softplus tan upsample_bicubic2d upsample_bilinear2d
+    upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d
+    """,
+    "Dtype": """
+    cumprod cumsum linalg_matrix_norm linalg_vector_norm log_softmax prod softmax sum
+    """,
+    "Promote": """
+    addcdiv addcmul atan2 bilinear cat cross dot grid_sample grid_sampler index_put scatter_add
+    stack tensordot vdot
+    """,
+    "Banned": "binary_cross_entropy",
+}
+
+
+def _by_name(lists: dict[str, str]) -> dict[str, str]:
+    return {name: policy for policy, names in lists.items() for name in names.split()}
+
+
+_TABLES = (_by_name(_CPU), _by_name(_CUDA))
+
+
+def policies(name: str) -> str:
+    """The policies of an operator on the CPU and on CUDA devices, in C++."""
+    return "{" + ", ".join(f"Autocast::{t.get(name, 'None')}" for t in _TABLES) + "}"

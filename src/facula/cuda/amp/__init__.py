@@ -1,0 +1,6 @@
+"""Mixed precision for CUDA devices, under its old name; see ``facula.amp``."""
+
+from facula.cuda.amp.autocast_mode import autocast, custom_bwd, custom_fwd
+from facula.cuda.amp.grad_scaler import GradScaler
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
