@@ -17,6 +17,7 @@ from typing import Any
 from facula import _C
 from facula._checkpoint import names, pickling, safe_unpickler
 from facula._checkpoint.archive import Archive, write_record
+from facula._checkpoint.atomic import replacing
 from facula._checkpoint.reading import MAGIC_NUMBER, PROTOCOL_VERSION, StreamReading, ZipReading
 from facula.storage import TypedStorage, UntypedStorage
 
@@ -300,8 +301,8 @@ def save(
 ) -> None:
     """Saves an object to a file that :func:`load` and PyTorch's ``torch.load`` can read.
 
-    Tensors that share memory share it again after loading. The object is described in full before
-    the file is opened, so an object that cannot be saved leaves an existing file as it was.
+    Tensors that share memory share it again after loading. An existing file is replaced when the
+    new one is complete, so an error, or the end of the process, leaves it as it was.
 
     Args:
         obj: what to save: tensors, state dicts, numbers, containers of them, objects that pickle.
@@ -347,7 +348,7 @@ def _opened_for_writing(f: Any) -> Iterator[tuple[Any, str]]:
     if folder and not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {folder} does not exist.")
     name = os.path.splitext(os.path.basename(path))[0]
-    with open(path, "wb") as file:
+    with replacing(os.fsdecode(path)) as file:
         yield file, name if name.isascii() and name else "archive"
 
 

@@ -13,6 +13,9 @@ from facula import _C
 from facula._checkpoint.stream import read_exactly, read_into
 from facula.storage import UntypedStorage
 
+# Compressed records that grow more than this are made to exhaust memory.
+_LARGEST_RATIO = 200
+_ALWAYS_BYTES = 1 << 24
 ALIGNMENT = 64  # of storages in the file, so that they can be used in place
 
 
@@ -43,7 +46,7 @@ class Archive:
         self.file, self.source = file, source
         try:
             self.zip = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, struct.error, NotImplementedError) as error:
+        except Exception as error:  # zipfile trusts the numbers that it reads
             raise RuntimeError(
                 f"failed reading zip archive {source}: failed finding central directory "
                 f"({error}). The file is truncated or no checkpoint"
@@ -62,6 +65,7 @@ class Archive:
         self.folder = folders[0]
         file.seek(0, os.SEEK_END)
         self.size = file.tell()
+        self.left = self.size  # records that overlap would make a small file a large one
         self.mapped: Any = None
         if map_shared is not None:
             with open(file.name, "r+b" if map_shared else "rb") as mapped:
@@ -78,19 +82,29 @@ class Archive:
             raise RuntimeError(
                 f"{self.source} is not complete: the record {name} is missing"
             ) from None
-        # A deflated byte stands for at most 1032 bytes; what claims more is made to exhaust memory.
         stored = found.compress_type == zipfile.ZIP_STORED
-        if found.file_size > (found.compress_size if stored else 1032 * found.compress_size + 64):
+        if stored and found.file_size != found.compress_size:
             raise RuntimeError(f"{self.source} is corrupt: the record {name} has a wrong size")
-        if found.header_offset + found.compress_size > self.size:
+        if found.file_size > max(_LARGEST_RATIO * found.compress_size, _ALWAYS_BYTES):
+            raise RuntimeError(
+                f"{self.source} is refused: the {found.compress_size} bytes of the record {name} "
+                f"claim to stand for {found.file_size} bytes"
+            )
+        if found.header_offset < 0 or found.header_offset + found.compress_size > self.size:
             raise RuntimeError(f"{self.source} is truncated: the record {name} is not complete")
         return found
 
+    def take(self, entry: zipfile.ZipInfo) -> None:
+        self.left -= entry.compress_size
+        if self.left < 0:
+            raise RuntimeError(f"{self.source} is corrupt: its records overlap")
+
     def read(self, name: str) -> bytes:
         entry = self.entry(name)
+        self.take(entry)
         try:
             return self.zip.read(entry)
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        except Exception as error:
             raise RuntimeError(
                 f"{self.source} is corrupt: the record {name} cannot be read ({error})"
             ) from error
@@ -118,6 +132,7 @@ class Archive:
             return _C._frombuffer(region, _C.uint8).untyped_storage()
         storage = UntypedStorage(nbytes)
         if stored:
+            self.take(entry)
             self.file.seek(begin)
             read_into(self.file, storage, self.source)
             if zlib.crc32(memoryview(storage)) != entry.CRC:

@@ -112,8 +112,25 @@ def name_of(obj: Any, name: str | None = None) -> tuple[str, str] | None:
     return "torch" + module[len("facula") :], name or obj.__qualname__
 
 
+# What only the descriptions of quantized tensors contain.
+_QUANTIZED = {
+    f"torch.{n}"
+    for n in (
+        "QInt8Storage", "QInt32Storage", "QUInt8Storage", "QUInt4x2Storage", "QUInt2x4Storage",
+        "qint8", "qint32", "quint8", "quint4x2", "quint2x4",
+    )
+}  # fmt: skip
+
+
+def refuse_quantized(module: str, name: str) -> None:
+    """Says what a file contains, rather than the first name that gives it away."""
+    if f"{module}.{name}" in _QUANTIZED:
+        rebuild.quantized_tensor()
+
+
 def find(module: str, name: str) -> Any:
     """What Facula has for a name of PyTorch's, or the object of another module."""
+    refuse_quantized(module, name)
     special = SPECIAL.get(f"{module}.{name}")
     if special is not None:
         return special

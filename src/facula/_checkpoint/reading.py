@@ -14,7 +14,7 @@ from facula import _C
 from facula._checkpoint import pickling
 from facula._checkpoint.archive import Archive
 from facula._checkpoint.safe_unpickler import DryUnpickler, SafeUnpickler
-from facula._checkpoint.stream import read_exactly, read_into, storage_id, text
+from facula._checkpoint.stream import read_exactly, read_into, shown, storage_id, text
 from facula.storage import TypedStorage, UntypedStorage, swap_bytes
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C  # begins files of the time before zip archives
@@ -98,7 +98,7 @@ class StreamReading(Reading):
         self.check_magic_number()
         version = self.unpickle(file, self.no_storage)
         if version != PROTOCOL_VERSION:
-            raise RuntimeError(f"Invalid protocol version: {version!r:.50}")
+            raise RuntimeError(f"Invalid protocol version: {shown(version)}")
         info = self.unpickle(file, self.no_storage)
         little = not isinstance(info, dict) or bool(info.get("little_endian", True))
         # The description comes first and needs the storages: it is gone over once to find its end.
@@ -111,7 +111,9 @@ class StreamReading(Reading):
         host = {}
         for key in map(text, keys):
             if key not in wanted:
-                raise RuntimeError(f"corrupt checkpoint: nothing refers to the storage {key!r:.50}")
+                raise RuntimeError(
+                    f"corrupt checkpoint: nothing refers to the storage {shown(key)}"
+                )
             host[key] = self.read_storage(key, *wanted[key], little)
 
         def persistent_load(pid: Any) -> Any:
@@ -119,7 +121,7 @@ class StreamReading(Reading):
                 return pid[1]
             kind, key, location, _, view = storage_id(pid, 6)[1:]
             if key not in host:
-                raise RuntimeError(f"corrupt checkpoint: the storage {key!r:.50} is missing")
+                raise RuntimeError(f"corrupt checkpoint: the storage {shown(key)} is missing")
             root = self.storage(kind, key, location, lambda dtype: host[key])
             return root if view is None else self.part(root, key, view)
 
@@ -160,7 +162,7 @@ class StreamReading(Reading):
         count = struct.unpack("<q" if little else ">q", header)[0]
         if count != numel:
             raise RuntimeError(
-                f"corrupt checkpoint: the storage {key!r:.50} has {count} elements instead of "
+                f"corrupt checkpoint: the storage {shown(key)} has {count} elements instead of "
                 f"{numel}"
             )
         self.check_left(numel * dtype.itemsize)
@@ -175,9 +177,9 @@ class StreamReading(Reading):
         name, offset, size = view
         item = root.dtype.itemsize
         if type(offset) is not int or type(size) is not int or not 0 <= offset <= offset + size:
-            raise RuntimeError(f"corrupt checkpoint: a storage's piece {view!r:.100}")
+            raise RuntimeError(f"corrupt checkpoint: a storage's piece {shown(view)}")
         if (offset + size) * item > root.nbytes():
-            raise RuntimeError(f"corrupt checkpoint: the piece {view!r:.100} is out of its storage")
+            raise RuntimeError(f"corrupt checkpoint: the piece {shown(view)} is out of its storage")
         index = (f"{key}/{text(name)}", root.dtype)
         if index not in self.objects:
             piece = root.untyped()[offset * item : (offset + size) * item]
@@ -207,5 +209,5 @@ def dtype_of(kind: Any) -> Any:
         return None
     dtype = getattr(kind, "dtype", None)
     if not isinstance(dtype, _C.dtype):
-        raise RuntimeError(f"corrupt checkpoint: {kind!r:.100} is no type of storages")
+        raise RuntimeError(f"corrupt checkpoint: {shown(kind)} is no type of storages")
     return dtype

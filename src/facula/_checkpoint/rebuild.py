@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from facula import _C
+from facula._checkpoint.stream import shown
 from facula.storage import TypedStorage, UntypedStorage
 
 _ops = _C._operators
@@ -32,14 +33,14 @@ def _on_storage(
 ) -> _C.Tensor:
     if not isinstance(size, (tuple, list)) or not isinstance(stride, (tuple, list)):
         raise RuntimeError(
-            f"corrupt checkpoint: a tensor's size and stride must be tuples, got {size!r:.100} "
-            f"and {stride!r:.100}"
+            f"corrupt checkpoint: a tensor's size and stride must be tuples, got {shown(size)} "
+            f"and {shown(stride)}"
         )
     needed = _bytes_needed(offset, size, stride, dtype.itemsize)
     if needed is None or needed > storage.nbytes():
         raise RuntimeError(
-            f"corrupt checkpoint: a {dtype} tensor of size {tuple(size)!r:.200}, stride "
-            f"{tuple(stride)!r:.200} and offset {offset!r:.50} does not fit into its storage of "
+            f"corrupt checkpoint: a {dtype} tensor of size {shown(tuple(size))}, stride "
+            f"{shown(tuple(stride))} and offset {shown(offset)} does not fit into its storage of "
             f"{storage.nbytes()} bytes"
         )
     if needed == 0:
@@ -155,7 +156,7 @@ def meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> _C.T
     """A tensor without memory."""
     _expect(dtype, _C.dtype)
     if _bytes_needed(0, tuple(size), tuple(stride), 1) is None:
-        raise RuntimeError(f"corrupt checkpoint: size {size!r:.100} with stride {stride!r:.100}")
+        raise RuntimeError(f"corrupt checkpoint: size {shown(size)} with stride {shown(stride)}")
     return _ops["empty_strided"](
         tuple(size), tuple(stride), dtype=dtype, device="meta", requires_grad=bool(requires_grad)
     )

@@ -15,6 +15,7 @@ from typing import Any
 
 from facula import _C, storage
 from facula._checkpoint import names, rebuild
+from facula._checkpoint.stream import shown
 
 UnpicklingError = pickle.UnpicklingError
 
@@ -24,14 +25,14 @@ _MARK = object()
 def _encode(text: str, encoding: str) -> bytes:
     """How protocol 2 writes bytes."""
     if encoding != "latin1" or not isinstance(text, str):
-        raise UnpicklingError(f"unexpected encoding {encoding!r:.50} of bytes")
+        raise UnpicklingError(f"unexpected encoding {shown(encoding)} of bytes")
     return text.encode("latin1")
 
 
 def _from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Any:
     """A subclass's tensor, from one of the functions below and nothing else."""
     if not any(func is known for known in _TENSORS.values()):
-        raise UnpicklingError(f"trying to make a tensor with {func!r:.100}, which is not allowed")
+        raise UnpicklingError(f"trying to make a tensor with {shown(func)}, which is not allowed")
     return rebuild.from_type_v2(func, new_type, args, state)
 
 
@@ -69,8 +70,32 @@ user_globals: dict[str, Any] = {}
 _PYTHON2 = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 
 
+_HASHING = (OrderedDict, Counter, set, frozenset)
+
+
+def check_key(key: Any) -> Any:
+    """Refuses a tuple whose hash would take forever: a few nested bytes can stand for billions."""
+    if type(key) not in (tuple, frozenset, list):
+        return key
+    left = [key]
+    for _ in range(10_000):
+        if not left:
+            return key
+        item = left.pop()
+        if type(item) in (tuple, frozenset, list):
+            left.extend(item)
+    raise UnpicklingError("corrupt pickle: a key of a dict or set is nested without end")
+
+
 def full_name(module: str, name: str) -> str:
     return f"{_PYTHON2.get(module, module)}.{name}"
+
+
+class _FromOutside(Exception):
+    """Carries an error of the program, such as one in ``map_location``, through the reader."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
 
 
 class SafeUnpickler:
@@ -153,7 +178,11 @@ class SafeUnpickler:
         """The object."""
         try:
             return self.run()
-        except (TypeError, ValueError, AttributeError, KeyError, struct.error) as error:
+        except (UnpicklingError, EOFError, RuntimeError, OSError):
+            raise
+        except _FromOutside as passed:
+            raise passed.error from None
+        except Exception as error:
             raise UnpicklingError(f"corrupt pickle: {error}") from error
 
     def run(self) -> Any:
@@ -177,6 +206,7 @@ class SafeUnpickler:
             return DEFAULT_GLOBALS[found]
         if found in _LATE_NAMES:
             return names.find(module, name)
+        names.refuse_quantized(module, name)
         raise UnpicklingError(
             f"Unsupported global: GLOBAL {found} was not an allowed global by default. If you "
             f"trust it, use `facula.serialization.add_safe_globals([{name}])` or the "
@@ -188,11 +218,17 @@ class SafeUnpickler:
 
     def call(self, function: Any, args: Any) -> Any:
         if not self.is_allowed(function):
-            raise UnpicklingError(f"trying to call {function!r:.100}, which is not allowed")
+            raise UnpicklingError(f"trying to call {shown(function)}, which is not allowed")
         if not isinstance(args, tuple):
             raise UnpicklingError(f"corrupt pickle: arguments of type {type(args).__name__}")
         if function is bytearray and args and isinstance(args[0], int):
             raise UnpicklingError("corrupt pickle: a bytearray without content")
+        if function in _HASHING:
+            for arg in args:
+                check_key(arg)
+                if isinstance(arg, (list, tuple)):
+                    for item in arg:
+                        check_key(item)
         return function(*args)
 
     def old_object(self) -> Any:
@@ -209,7 +245,7 @@ class SafeUnpickler:
 
     def make(self, cls: Any, args: Any, kwargs: Any) -> Any:
         if not isinstance(cls, type) or not self.is_allowed(cls) or cls is bytearray:
-            raise UnpicklingError(f"trying to make an object of {cls!r:.100}, which is not allowed")
+            raise UnpicklingError(f"trying to make an object of {shown(cls)}, which is not allowed")
         return cls.__new__(cls, *args, **kwargs)
 
     def build(self) -> Any:
@@ -242,18 +278,18 @@ class SafeUnpickler:
         if not isinstance(target, dict) or len(items) % 2:
             raise UnpicklingError(f"corrupt pickle: items for a {type(target).__name__}")
         for key, value in zip(items[::2], items[1::2], strict=True):
-            target[key] = value
+            target[check_key(key)] = value
         return _MARK
 
     def add_items(self, items: list[Any]) -> Any:
         target = self.top()
         if not isinstance(target, set):
             raise UnpicklingError(f"corrupt pickle: adding to a {type(target).__name__}")
-        target.update(items)
+        target.update(map(check_key, items))
         return _MARK
 
     def frozen_set(self, items: list[Any]) -> Any:
-        return frozenset(items)
+        return frozenset(map(check_key, items))
 
     def text(self, data: bytes) -> Any:
         return data if self.encoding == "bytes" else data.decode(self.encoding)
@@ -295,7 +331,7 @@ class SafeUnpickler:
 
     def dictionary(self) -> dict[Any, Any]:
         items = self.pop_to_mark()
-        return dict(zip(items[::2], items[1::2], strict=True))
+        return dict(zip(map(check_key, items[::2]), items[1::2], strict=True))
 
     def reduce(self) -> Any:
         args, function = self.pop(), self.pop()
@@ -316,7 +352,13 @@ class SafeUnpickler:
         return self.append([item])
 
     def persistent(self) -> Any:
-        return self.persistent_load(self.pop())
+        pid = self.pop()
+        try:
+            return self.persistent_load(pid)
+        except (UnpicklingError, EOFError, RuntimeError, OSError):
+            raise
+        except Exception as error:
+            raise _FromOutside(error) from None
 
     def integer(self) -> Any:
         text = self.line()

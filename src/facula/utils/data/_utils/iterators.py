@@ -263,7 +263,7 @@ class MultipleWorkersIterator(BaseIterator):
         active = len(self._workers) - sum(self._exhausted)
         if self._no_more_indices or not active:
             return
-        ahead = max(self._prefetch, 2 * self._group) if self._group > 1 else self._prefetch
+        ahead = max(self._prefetch, 3 * self._group) if self._group > 1 else self._prefetch
         room = ahead * active - len(self._order)
         least = self._group * active if self._group > 1 else 1
         self._refill_at = ahead * active - least
