@@ -4,9 +4,10 @@ from facula.nn import functional as functional
 from facula.nn import init as init
 from facula.nn import modules as modules
 from facula.nn import parameter as parameter
-from facula.nn import utils as utils
 from facula.nn.modules import *  # noqa: F403
 from facula.nn.parameter import Buffer as Buffer
 from facula.nn.parameter import Parameter as Parameter
 from facula.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from facula.nn.parameter import UninitializedParameter as UninitializedParameter
+
+from facula.nn import utils as utils  # isort: skip  (it needs the classes above)
