@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from facula import _C
+from facula.nn._functions import activations, losses
+from facula.nn._functions.activations import *  # noqa: F403
+from facula.nn._functions.losses import *  # noqa: F403
 
-__all__: list[str] = []
+__all__: list[str] = [*activations.__all__, *losses.__all__]
 
 for _name, _function in _C._operators.items():
     if _name.startswith("nn.functional."):
