@@ -1,52 +1,15 @@
 // Softmax along a dimension of a contiguous tensor; built once per ISA.
-#include "cpu/reduce_loop.h"
+#include "cpu/exponential_sums.h"
 #include "cpu/softmax_loop.h"
-#include "cpu/vector_math.h"
 
 namespace facula::FACULA_ISA {
 namespace {
-
-// NaN need not be kept: the exponential of one makes the whole row NaN.
-struct Max {
-  static constexpr Extreme extreme = Extreme::None;
-  template <class T>
-  static T combine(T a, T b) {
-    return a > b ? a : b;
-  }
-  template <class T>
-  static constexpr T init() {
-    return Lowest<T>::value;
-  }
-};
-
-// The sum of e^(x - top); the terms go to `out` as well when it is given. Each lane adds its own.
-template <bool kStore, class T>
-T sum_of_exponentials(const T* in, T* out, int64_t n, T top) {
-  constexpr int L = 256 / sizeof(T);
-  T lane[L] = {};
-  int64_t i = 0;
-  for (; i + L <= n; i += L)
-#pragma GCC ivdep
-    for (int j = 0; j < L; ++j) {
-      const T e = math::exp_of_negative(in[i + j] - top);
-      if constexpr (kStore) out[i + j] = e;
-      lane[j] += e;
-    }
-  for (int j = 0; i + j < n; ++j) {
-    const T e = math::exp_of_negative(in[i + j] - top);
-    if constexpr (kStore) out[i + j] = e;
-    lane[j] += e;
-  }
-  for (int width = L / 2; width > 0; width /= 2)
-    for (int j = 0; j < width; ++j) lane[j] += lane[j + width];
-  return lane[0];
-}
 
 // `in` and `out` are different memory: `out` holds the exponentials in between.
 template <class T>
 void rows(const T* in, T* out, int64_t count, int64_t n, bool logarithm) {
   for (int64_t r = 0; r < count; ++r, in += n, out += n) {
-    T top = reduce_block<Max>(in, n);
+    T top = reduce_block<LargestOfNumbers>(in, n);
     if (top == -__builtin_inf()) top = 0;  // a row of -inf gives NaN, as 0 / 0
     const T sum = logarithm ? sum_of_exponentials<false>(in, out, n, top)
                             : sum_of_exponentials<true>(in, out, n, top);

@@ -278,7 +278,8 @@ Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, doub
   const Tensor padded = op::cat(
       std::vector<Tensor>{op::new_zeros(input, before), squares, op::new_zeros(input, after)}, 1);
   const Dims last{-1};
-  const Tensor mean = op::mean_dim(op::unfold(padded, 1, size, 1), IntSpan(last), false);
+  const Tensor sum = op::sum_dim(op::unfold(padded, 1, size, 1), IntSpan(last), false);
+  const Tensor mean = is_integral(input.dtype()) ? op::floor_divide(sum, size) : sum / double(size);
   return input / op::pow(mean * alpha + k, beta);
 }
 

@@ -147,6 +147,11 @@ void levels_in_range(const Value* args, DType) {
     runtime_error("q values must be in the range [0, 1]");
 }
 
+void variances(const Value* args, DType) {
+  if (!every(args[0].tensor(), [](double v) { return !(v < 0); }))
+    value_error("var has negative entry/entries; a variance is 0 or more");
+}
+
 // The first value outside of [0, 1], or none: NaN is let through, as a loss may be NaN.
 template <class T>
 static const T* outside_unit(char* const* p, const int64_t* s, int64_t n) {

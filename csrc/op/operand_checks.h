@@ -16,5 +16,6 @@ void weights_not_negative(const Value* args, DType compute);  // cov
 void total_not_zero(const Value* args, DType compute);
 void levels_in_range(const Value* args, DType compute);  // quantile
 void probabilities(const Value* args, DType compute);    // the first operand is within [0, 1]
+void variances(const Value* args, DType compute);        // none is negative
 
 }  // namespace facula::checks

@@ -9,6 +9,8 @@ struct Settings {
   std::atomic<bool> deterministic_warn_only{false};
   // While deterministic: memory that nobody has written yet holds NaN (integers: their maximum).
   std::atomic<bool> fill_uninitialized_memory{true};
+  // Losses of an input and a target with different shapes are reported.
+  std::atomic<bool> loss_broadcast_warning{true};
 };
 extern Settings settings;
 

@@ -42,6 +42,8 @@ void init_settings(nb::module_& m) {
   m.def("_deterministic_warn_only", [] { return settings.deterministic_warn_only.load(); });
   m.def("_set_fill_uninitialized_memory", [](bool on) { settings.fill_uninitialized_memory = on; });
   m.def("_fill_uninitialized_memory", [] { return settings.fill_uninitialized_memory.load(); });
+  m.def("_set_loss_broadcast_warning", [](bool on) { settings.loss_broadcast_warning = on; });
+  m.def("_loss_broadcast_warning", [] { return settings.loss_broadcast_warning.load(); });
   m.def("_set_allow_tf32", [](bool on) { cuda::set_allow_tf32(on); });
   m.def("_allow_tf32", [] { return cuda::allow_tf32(); });
   m.def("_set_flush_denormal", [](bool on) {

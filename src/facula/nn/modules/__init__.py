@@ -1,10 +1,16 @@
 """The modules of ``facula.nn``, each in the file of its kind."""
 
+from facula.nn.modules.activation import *  # noqa: F403
+from facula.nn.modules.batchnorm import *  # noqa: F403
 from facula.nn.modules.container import *  # noqa: F403
 from facula.nn.modules.conv import *  # noqa: F403
+from facula.nn.modules.dropout import *  # noqa: F403
 from facula.nn.modules.identity import *  # noqa: F403
+from facula.nn.modules.instancenorm import *  # noqa: F403
 from facula.nn.modules.linear import *  # noqa: F403
+from facula.nn.modules.loss import *  # noqa: F403
 from facula.nn.modules.module import Module
+from facula.nn.modules.normalization import *  # noqa: F403
 from facula.nn.modules.sparse import *  # noqa: F403
 
 # Computed, and so out of sight of type checkers, which would take the list to be empty.

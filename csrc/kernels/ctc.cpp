@@ -1,0 +1,280 @@
+// Connectionist temporal classification (Graves and others 2006): the probability of a sequence of
+// labels is the sum over all ways to spread it, with blanks between, over the steps of the input.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/thread_pool.h"
+#include "kernels/destination.h"
+#include "kernels/host_only.h"
+#include "kernels/loss_reduction.h"
+#include "op/kernels/losses.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/comparison.h"
+#include "op/ops/copying.h"
+#include "op/ops/losses.h"
+#include "op/ops/reductions.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
+
+namespace facula::kernels {
+
+namespace {
+
+template <class T>
+constexpr T kNever = -std::numeric_limits<T>::infinity();
+
+template <class T>
+T log_add(T a, T b) {
+  const T larger = std::max(a, b);
+  return larger == kNever<T> ? larger : larger + std::log1p(std::exp(-std::abs(a - b)));
+}
+
+// The sequences of a batch, checked.
+struct Sequences {
+  int64_t steps, batch, classes, blank, longest = 0;
+  std::vector<int64_t> input_lengths, target_lengths, offsets;
+  Tensor labels;
+
+  Sequences(const Tensor& log_probs, const Tensor& targets, const Tensor& inputs,
+            const Tensor& lengths, int64_t blank_label)
+      : steps(log_probs.size(0)),
+        batch(log_probs.size(1)),
+        classes(log_probs.size(2)),
+        blank(blank_label),
+        labels(dense_int64(targets)) {
+    if (blank < 0 || blank >= classes)
+      runtime_error("blank must be in label range, 0 to ", classes - 1, ", got ", blank);
+    input_lengths = numbers(inputs, "input_lengths");
+    target_lengths = numbers(lengths, "target_lengths");
+    int64_t total = 0;
+    for (int64_t n = 0; n < batch; ++n) {
+      const int64_t own = target_lengths[size_t(n)], given = input_lengths[size_t(n)];
+      if (given < 0 || given > steps)
+        runtime_error("Expected input_lengths to have value at most ", steps, ", but got value ",
+                      given, " at position ", n);
+      if (own < 0)
+        runtime_error("Expected target_lengths to have value at least 0, but got value ", own,
+                      " at position ", n);
+      offsets.push_back(targets.dim() == 1 ? total : n * targets.size(1));
+      total += own;
+      longest = std::max(longest, own);
+    }
+    if (targets.dim() == 1) {
+      if (targets.size(0) != total)
+        runtime_error("Expected tensor to have size ", total, " at dimension 0, but got size ",
+                      targets.size(0), " for argument #2 'targets': the sum of target_lengths");
+    } else if (targets.dim() != 2 || targets.size(0) != batch || targets.size(1) < longest) {
+      runtime_error("Expected targets of shape (", batch, ", at least ", longest,
+                    ") or of one dimension, but got shape ", targets.sizes());
+    }
+    const int64_t* p = labels.data_as<int64_t>();
+    for (int64_t n = 0; n < batch; ++n)
+      for (int64_t k = 0; k < target_lengths[size_t(n)]; ++k) {
+        const int64_t label = p[offsets[size_t(n)] + k];
+        if (label < 0 || label >= classes)
+          index_error("Target ", label, " is out of bounds: label ", k, " of sequence ", n, " is ",
+                      label, ", but log_probs has ", classes, " classes");
+      }
+  }
+
+  std::vector<int64_t> numbers(const Tensor& t, const char* name) const {
+    if (!is_integral(t.dtype())) runtime_error(name, " must be integral, got ", t.dtype());
+    if (t.numel() != batch)
+      runtime_error(name, " must be of size batch_size, ", batch, ", but has shape ", t.sizes());
+    const Tensor dense = dense_int64(t);
+    return {dense.data_as<int64_t>(), dense.data_as<int64_t>() + batch};
+  }
+  int64_t states(int64_t n) const { return 2 * target_lengths[size_t(n)] + 1; }
+  int64_t most_states() const { return 2 * longest + 1; }
+  // The label of a state: blanks are the even ones.
+  int64_t label(int64_t n, int64_t state) const {
+    return state % 2 == 0 ? blank : labels.data_as<int64_t>()[offsets[size_t(n)] + state / 2];
+  }
+  // Whether the blank between two labels may be left out.
+  bool skips(int64_t n, int64_t state) const {
+    return state % 2 == 1 && state >= 2 && label(n, state) != label(n, state - 2);
+  }
+};
+
+// alpha[t][s]: the log probability of all ways to be in state s after step t.
+template <class T>
+T forward(const Sequences& q, int64_t n, const T* log_probs, T* alpha) {
+  const int64_t steps = q.input_lengths[size_t(n)], states = q.states(n), width = q.most_states();
+  auto p = [&](int64_t t, int64_t s) {
+    return log_probs[(t * q.batch + n) * q.classes + q.label(n, s)];
+  };
+  std::fill(alpha, alpha + q.steps * width, kNever<T>);
+  if (steps == 0) return states == 1 ? T(0) : -kNever<T>;
+  alpha[0] = p(0, 0);
+  if (states > 1) alpha[1] = p(0, 1);
+  for (int64_t t = 1; t < steps; ++t) {
+    const T* before = alpha + (t - 1) * width;
+    for (int64_t s = 0; s < states; ++s) {
+      T sum = before[s];
+      if (s > 0) sum = log_add(sum, before[s - 1]);
+      if (q.skips(n, s)) sum = log_add(sum, before[s - 2]);
+      alpha[t * width + s] = sum + p(t, s);
+    }
+  }
+  const T* last = alpha + (steps - 1) * width;
+  return -(states > 1 ? log_add(last[states - 1], last[states - 2]) : last[0]);
+}
+
+// The gradient of what a softmax before the loss receives: the probabilities minus their part in
+// the paths. Another gradient by log_probs differs from it by what the softmax takes out.
+template <class T>
+void backward(const Sequences& q, int64_t n, const T* log_probs, const T* alpha, T loss, T grad,
+              T* out) {
+  const int64_t steps = q.input_lengths[size_t(n)], states = q.states(n), width = q.most_states();
+  std::vector<T> beta(size_t(states), kNever<T>), next(beta), part(size_t(q.classes));
+  auto p = [&](int64_t t, int64_t s) {
+    return log_probs[(t * q.batch + n) * q.classes + q.label(n, s)];
+  };
+  for (int64_t t = steps - 1; t >= 0; --t) {
+    next.swap(beta);
+    for (int64_t s = 0; s < states; ++s) {
+      T sum;
+      if (t == steps - 1) {
+        sum = s >= states - 2 ? T(0) : kNever<T>;
+      } else {
+        sum = next[size_t(s)];
+        if (s + 1 < states) sum = log_add(sum, next[size_t(s + 1)]);
+        if (s + 2 < states && q.skips(n, s + 2)) sum = log_add(sum, next[size_t(s + 2)]);
+      }
+      beta[size_t(s)] = sum + p(t, s);
+    }
+    std::fill(part.begin(), part.end(), kNever<T>);
+    for (int64_t s = 0; s < states; ++s) {
+      T& sum = part[size_t(q.label(n, s))];
+      sum = log_add(sum, alpha[t * width + s] + beta[size_t(s)]);
+    }
+    const int64_t row = (t * q.batch + n) * q.classes;
+    for (int64_t c = 0; c < q.classes; ++c) {
+      const T lp = log_probs[row + c];
+      out[row + c] = (std::exp(lp) - std::exp(part[size_t(c)] + loss - lp)) * grad;
+    }
+  }
+}
+
+template <class F>
+void with_type(DType dtype, F&& f) {
+  if (dtype == DType::Float64) f(double{});
+  else f(float{});
+}
+
+Tensor as_computed(const Tensor& t, DType compute) {
+  return t.dtype() == compute ? dense(t)
+                              : op::_to_copy(t, compute, kNoDevice, MemoryFormat::Contiguous);
+}
+
+void check_log_probs(const Tensor& log_probs) {
+  if (log_probs.dtype() != DType::Float32 && log_probs.dtype() != DType::Float64)
+    dtype_error(log_probs.dtype(), "float32, float64");
+  if (log_probs.dim() != 3)
+    runtime_error("log_probs must have shape (T, N, C), or (T, C) for one sequence, got ",
+                  log_probs.sizes());
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> _ctc_loss(const Tensor& log_probs, const Tensor& targets,
+                                     const Tensor& input_lengths, const Tensor& target_lengths,
+                                     int64_t blank, bool) {
+  check_log_probs(log_probs);
+  require_host(log_probs, "ctc_loss");
+  if (log_probs.is_meta())
+    fail(ErrorKind::NotImplemented,
+         "ctc_loss reads the lengths of the sequences, which the meta device does not have");
+  const Sequences q(log_probs, targets, input_lengths, target_lengths, blank);
+  Tensor loss = empty_tensor(Dims{q.batch}, log_probs.dtype(), log_probs.device());
+  Tensor alpha =
+      empty_tensor(Dims{q.batch, q.steps, q.most_states()}, log_probs.dtype(), log_probs.device());
+  const Tensor x = as_computed(log_probs, log_probs.dtype());
+  with_type(log_probs.dtype(), [&](auto tag) {
+    using T = decltype(tag);
+    parallel_for(0, q.batch, 1, [&](int64_t b, int64_t e) {
+      for (int64_t n = b; n < e; ++n)
+        loss.data_as<T>()[n] =
+            forward(q, n, x.data_as<T>(), alpha.data_as<T>() + n * q.steps * q.most_states());
+    });
+  });
+  return {loss, alpha};
+}
+
+Tensor _ctc_loss_grad(const Tensor& grad_out, const Tensor& log_probs, const Tensor& targets,
+                      const Tensor& input_lengths, const Tensor& target_lengths,
+                      const Tensor& neg_log_likelihood, const Tensor& log_alpha, int64_t blank,
+                      bool zero_infinity) {
+  const Sequences q(log_probs, targets, input_lengths, target_lengths, blank);
+  Tensor out = empty_tensor(log_probs.sizes(), log_probs.dtype(), log_probs.device());
+  op::zero_(out);
+  const DType dtype = log_probs.dtype();
+  const Tensor x = as_computed(log_probs, dtype), g = as_computed(grad_out, dtype),
+               losses = as_computed(neg_log_likelihood, dtype),
+               alpha = as_computed(log_alpha, dtype);
+  with_type(dtype, [&](auto tag) {
+    using T = decltype(tag);
+    parallel_for(0, q.batch, 1, [&](int64_t b, int64_t e) {
+      for (int64_t n = b; n < e; ++n) {
+        const T loss = losses.data_as<T>()[n];
+        if (zero_infinity && loss == -kNever<T>) continue;
+        backward(q, n, x.data_as<T>(), alpha.data_as<T>() + n * q.steps * q.most_states(), loss,
+                 g.data_as<T>()[n], out.data_as<T>());
+      }
+    });
+  });
+  return out;
+}
+
+static Tensor ctc(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                  const Tensor& target_lengths, int64_t blank, Reduction reduction,
+                  bool zero_infinity) {
+  const bool one = log_probs.dim() == 2;
+  Tensor loss = std::get<0>(op::_ctc_loss(
+      one ? op::unsqueeze(log_probs, 1) : log_probs,
+      one && targets.dim() == 1 ? op::unsqueeze(targets, 0) : targets,
+      one ? op::reshape(input_lengths, Dims{-1}) : input_lengths,
+      one ? op::reshape(target_lengths, Dims{-1}) : target_lengths, blank, zero_infinity));
+  if (zero_infinity)
+    loss = op::where(op::eq(loss, std::numeric_limits<double>::infinity()), 0.0, loss);
+  if (reduction == Reduction::Mean) {
+    const Tensor lengths = op::_to_copy(op::clamp_min(target_lengths, 1), loss.dtype());
+    return op::mean(loss / (one ? op::reshape(lengths, Dims{-1}) : lengths));
+  }
+  if (one && reduction == Reduction::None) loss = op::squeeze_dim(loss, Dims{0});
+  return reduced(loss, reduction);
+}
+
+static Tensor as_tensor(IntSpan numbers) {
+  Tensor t = empty_tensor(Dims{int64_t(numbers.size())}, DType::Int64, Device{});
+  std::copy(numbers.begin(), numbers.end(), t.data_as<int64_t>());
+  return t;
+}
+
+Tensor ctc_loss_Tensor(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                       const Tensor& target_lengths, int64_t blank, int64_t reduction,
+                       bool zero_infinity) {
+  return ctc(log_probs, targets, input_lengths, target_lengths, blank,
+             reduction_numbered(reduction), zero_infinity);
+}
+Tensor ctc_loss_IntList(const Tensor& log_probs, const Tensor& targets, IntSpan input_lengths,
+                        IntSpan target_lengths, int64_t blank, int64_t reduction,
+                        bool zero_infinity) {
+  return ctc(log_probs, targets, as_tensor(input_lengths), as_tensor(target_lengths), blank,
+             reduction_numbered(reduction), zero_infinity);
+}
+Tensor ctc_loss_functional(const Tensor& log_probs, const Tensor& targets,
+                           const Tensor& input_lengths, const Tensor& target_lengths, int64_t blank,
+                           std::string_view reduction, bool zero_infinity) {
+  return ctc(log_probs, targets, input_lengths, target_lengths, blank, reduction_named(reduction),
+             zero_infinity);
+}
+Tensor ctc_loss_functional_ints(const Tensor& log_probs, const Tensor& targets,
+                                IntSpan input_lengths, IntSpan target_lengths, int64_t blank,
+                                std::string_view reduction, bool zero_infinity) {
+  return ctc(log_probs, targets, as_tensor(input_lengths), as_tensor(target_lengths), blank,
+             reduction_named(reduction), zero_infinity);
+}
+
+}  // namespace facula::kernels
