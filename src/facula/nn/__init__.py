@@ -1,6 +1,6 @@
 """Layers and what models are made of."""
 
-from facula.nn import functional, init, modules, parameter
+from facula.nn import attention, functional, init, modules, parameter, utils
 from facula.nn.modules import *  # noqa: F403
 from facula.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
@@ -10,8 +10,10 @@ __all__ = [
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",
+    "attention",
     "functional",
     "init",
     "modules",
     "parameter",
+    "utils",
 ]

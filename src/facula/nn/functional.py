@@ -11,3 +11,8 @@ for _name, _function in _C._operators.items():
         globals()[_name.removeprefix("nn.functional.")] = _function
         __all__.append(_name.removeprefix("nn.functional."))
 del _name, _function
+
+from facula.nn._functions import attention as _attention  # noqa: E402
+from facula.nn._functions.attention import *  # noqa: E402, F403
+
+__all__ += _attention.__all__
