@@ -1,10 +1,9 @@
 // Attention by blocks of queries and keys: products by register tiles, exponentials in between, and
 // running maxima and sums (Milakov and Gimelshein, 2018; Dao et al., 2022). Built once per ISA.
-#include "cpu/conv_tile.h"
+#include "cpu/tile_products.h"
 
 #include <limits>
 
-#include "core/host_allocator.h"
 #include "cpu/attention.h"
 #include "cpu/vector_math.h"
 
@@ -17,38 +16,6 @@ constexpr int64_t kKeyBlock = 256;
 template <class A>
 constexpr A kInfinity = std::numeric_limits<A>::infinity();
 
-template <class A>
-constexpr int64_t padded(int64_t n) {
-  return (n + kLanes<A> - 1) / kLanes<A> * kLanes<A>;
-}
-template <class A>
-constexpr int64_t panels(int64_t n) {
-  return (n + kTileColumns<A> - 1) / kTileColumns<A>;
-}
-
-// Memory for one part of a problem, cut into pieces that start on cache lines.
-template <class A>
-class Scratch {
- public:
-  explicit Scratch(int64_t elements)
-      : bytes_(size_t(elements) * sizeof(A)), block_(static_cast<A*>(host_allocate(bytes_))) {
-    next_ = block_;
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { host_free(block_, bytes_); }
-  static constexpr int64_t room(int64_t elements) { return (elements + 15) / 16 * 16; }
-  A* take(int64_t elements) {
-    A* piece = next_;
-    next_ += room(elements);
-    return piece;
-  }
-
- private:
-  size_t bytes_;
-  A *block_, *next_;
-};
-
 template <class S>
 const S* rows_of(const HeadMatrix& m, int64_t batch, int64_t head) {
   return static_cast<const S*>(m.data) + batch * m.batch + head * m.head;
@@ -56,67 +23,6 @@ const S* rows_of(const HeadMatrix& m, int64_t batch, int64_t head) {
 template <class S>
 S* written_rows(const HeadMatrix& m, int64_t batch, int64_t head) {
   return static_cast<S*>(m.data) + batch * m.batch + head * m.head;
-}
-
-// Rows times `scale`, `room` apart, with zeros behind their end.
-template <class S, class A>
-void copy_rows(const S* from, int64_t apart, int64_t rows, int64_t width, A scale, A* to,
-               int64_t room) {
-  for (int64_t i = 0; i < rows; ++i, from += apart, to += room) {
-    int64_t j = 0;
-    if constexpr (kLoadable<S>)
-      for (; j + kLanes<A> <= width; j += kLanes<A>) store(to + j, scale * load_wide(from + j));
-    for (; j < width; ++j) to[j] = scale * A(from[j]);
-    for (; j < room; ++j) to[j] = 0;
-  }
-}
-
-// The transpose as panels of kTileColumns rows each, (panel, width, kTileColumns); rows beyond the
-// end are zero.
-template <class S, class A>
-void pack_transposed(const S* from, int64_t apart, int64_t rows, int64_t width, A* to) {
-  constexpr int64_t kWide = kTileColumns<A>;
-  for (int64_t r = 0; r < rows; r += kWide, to += width * kWide) {
-    const int64_t n = rows - r < kWide ? rows - r : kWide;
-    for (int64_t j = 0; j < width; ++j)
-      for (int64_t i = n; i < kWide; ++i) to[j * kWide + i] = 0;
-    for (int64_t j0 = 0; j0 < width; j0 += 16) {  // a few lines of both sides at a time
-      const int64_t j1 = width - j0 < 16 ? width : j0 + 16;
-      for (int64_t i = 0; i < n; ++i) {
-        const S* row = from + (r + i) * apart;
-        for (int64_t j = j0; j < j1; ++j) to[j * kWide + i] = A(row[j]);
-      }
-    }
-  }
-}
-
-// c (m rows, `panels` of them wide) = a @ panels; c has room for whole panels.
-template <class A>
-void times_panels(const A* a, int64_t a_row, int64_t m, int64_t k, const A* panel, int64_t columns,
-                  A* c, int64_t c_row) {
-  for (int64_t j = 0; j < columns; j += kTileColumns<A>, panel += k * kTileColumns<A>) {
-    const int vectors = columns - j > kLanes<A> ? 2 : 1;
-    for (int64_t i = 0; i < m; i += kTileRows) {
-      const int64_t rows = m - i < kTileRows ? m - i : kTileRows;
-      conv_tile<A>(vectors, rows)(k, a + i * a_row, a_row, 1, panel, kTileColumns<A>,
-                                  c + i * c_row + j, c_row, nullptr, 0);
-    }
-  }
-}
-
-// c += a @ b; b and c have rows of whole vectors, `width` of them long.
-template <class A>
-void add_product(const A* a, int64_t a_row, int64_t a_col, int64_t m, int64_t k, const A* b,
-                 int64_t b_row, int64_t width, A* c, int64_t c_row) {
-  for (int64_t i = 0; i < m; i += kTileRows) {
-    const int64_t rows = m - i < kTileRows ? m - i : kTileRows;
-    for (int64_t j = 0; j < width; j += kTileColumns<A>) {
-      const int vectors = width - j > kLanes<A> ? 2 : 1;
-      A* out = c + i * c_row + j;
-      conv_tile<A>(vectors, rows)(k, a + i * a_row, a_row, a_col, b + j, b_row, out, c_row, out,
-                                  c_row);
-    }
-  }
 }
 
 template <class A>
@@ -157,12 +63,11 @@ A exponentials(A* x, int64_t n, A top) {
 template <class S, class A>
 void apply_mask(const Attention& a, int64_t batch, int64_t head, int64_t query, int64_t first,
                 int64_t n, A* scores) {
-  const int64_t at = batch * a.mask_batch + head * a.mask_head + query * a.mask_row +
-                     first * a.mask_column;
+  const int64_t at =
+      batch * a.mask_batch + head * a.mask_head + query * a.mask_row + first * a.mask_column;
   if (a.mask_is_bool) {
     const uint8_t* seen = static_cast<const uint8_t*>(a.mask) + at;
-    for (int64_t j = 0; j < n; ++j)
-      scores[j] = seen[j * a.mask_column] ? scores[j] : -kInfinity<A>;
+    for (int64_t j = 0; j < n; ++j) scores[j] = seen[j * a.mask_column] ? scores[j] : -kInfinity<A>;
   } else {
     const S* added = static_cast<const S*>(a.mask) + at;
     if (a.mask_column == 1)
@@ -218,8 +123,8 @@ void forward(const Attention& a, int64_t begin, int64_t end) {
       copy_rows<S, A>(rows_of<S>(a.v, batch, shared), a.v.row, a.keys, a.value_width, A(1), values,
                       v_room);
     }
-    copy_rows<S, A>(rows_of<S>(a.q, batch, head) + query * a.q.row, a.q.row, m, a.width,
-                    A(a.scale), q, q_room);
+    copy_rows<S, A>(rows_of<S>(a.q, batch, head) + query * a.q.row, a.q.row, m, a.width, A(a.scale),
+                    q, q_room);
     A top[kQueryBlock], total[kQueryBlock];
     for (int64_t i = 0; i < m; ++i) top[i] = -kInfinity<A>, total[i] = 0;
     for (int64_t i = 0; i < m * v_room; ++i) sums[i] = 0;

@@ -1,5 +1,6 @@
 // Register tiles for convolutions: up to kTileRows rows by two vectors are summed over k. Made once
-// per ISA in conv_tile_isa.cpp; every product inside a convolution is cut into them.
+// per ISA in conv_tile_isa.cpp; every product inside a convolution is cut into them, and those of
+// attention and recurrent layers (tile_products.h).
 #pragma once
 #include "cpu/gemm_block.h"
 

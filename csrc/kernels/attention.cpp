@@ -31,8 +31,9 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Tenso
   if (q.device() != v.device()) device_error(q.device(), v.device());
   if (!is_floating(q.dtype())) dtype_error(q.dtype(), "floating-point dtypes");
   if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2)
-    runtime_error("Expected query, key, and value to all be at least 2 dimensional, but got shapes ",
-                  q.sizes(), ", ", k.sizes(), " and ", v.sizes());
+    runtime_error(
+        "Expected query, key, and value to all be at least 2 dimensional, but got shapes ",
+        q.sizes(), ", ", k.sizes(), " and ", v.sizes());
   if (q.size(-1) != k.size(-1))
     runtime_error("query and key must have the same last dimension, but got shapes ", q.sizes(),
                   " and ", k.sizes());
@@ -44,9 +45,10 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Tenso
   if (!mask.defined()) return;
   if (is_causal) runtime_error("Explicit attn_mask should not be set when is_causal=True");
   if (mask.dtype() != DType::Bool && mask.dtype() != q.dtype() && mask.dtype() != DType::Float32)
-    runtime_error("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
-                  "attn_mask.dtype: ",
-                  mask.dtype(), " and query.dtype: ", q.dtype());
+    runtime_error(
+        "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+        "attn_mask.dtype: ",
+        mask.dtype(), " and query.dtype: ", q.dtype());
   if (mask.device() != q.device()) device_error(mask.device(), q.device());
 }
 
@@ -65,8 +67,8 @@ struct Operands {
 };
 Operands aligned(const Tensor& q, const Tensor& k, const Tensor& v, bool gqa) {
   if (!gqa) {
-    const Dims lead = broadcast_shapes(
-        broadcast_shapes(leading(q, 2), leading(k, 2)), leading(v, 2));
+    const Dims lead =
+        broadcast_shapes(broadcast_shapes(leading(q, 2), leading(k, 2)), leading(v, 2));
     return {expanded(q, lead, 2), expanded(k, lead, 2), expanded(v, lead, 2)};
   }
   if (q.dim() < 3 || k.dim() < 3 || v.dim() < 3)
@@ -76,8 +78,7 @@ Operands aligned(const Tensor& q, const Tensor& k, const Tensor& v, bool gqa) {
     runtime_error(
         "Number of heads in key and value must divide the number of heads in query, but got ",
         q.size(-3), " heads of query, ", k.size(-3), " of key and ", v.size(-3), " of value");
-  const Dims lead =
-      broadcast_shapes(broadcast_shapes(leading(q, 3), leading(k, 3)), leading(v, 3));
+  const Dims lead = broadcast_shapes(broadcast_shapes(leading(q, 3), leading(k, 3)), leading(v, 3));
   return {expanded(q, lead, 3), expanded(k, lead, 3), expanded(v, lead, 3)};
 }
 
@@ -138,19 +139,19 @@ std::vector<Tensor> plain_gradients(const Tensor& grad, const Tensor& q, const T
   const Tensor k = shared_out(key, heads), v = shared_out(value, heads);
   const Tensor p = attention_weights(q, k, mask, is_causal, scale);
   const Tensor by_weights = op::matmul(grad, op::transpose(v, -2, -1));
-  const Tensor slopes =
-      p * (by_weights - op::sum_dim(by_weights * p, Dims{-1}, true)) * scale;
+  const Tensor slopes = p * (by_weights - op::sum_dim(by_weights * p, Dims{-1}, true)) * scale;
   return {op::matmul(slopes, k), gathered(op::matmul(op::transpose(slopes, -2, -1), q), key_heads),
           gathered(op::matmul(op::transpose(p, -2, -1), grad), key_heads)};
 }
 
 // ---- in blocks
 
-// (batch, heads, rows, width) whose heads lie beside each other in a row, as layers want them next.
-Tensor heads_in_rows(int64_t batch, int64_t heads, int64_t rows, int64_t width, const Tensor& like) {
-  return empty_tensor(Dims{batch, heads, rows, width},
-                      Dims{rows * heads * width, width, heads * width, 1}, like.dtype(),
-                      like.device());
+// (batch, heads, rows, width), with the heads of a row beside each other where `like` has them so.
+Tensor laid_out_like(const Tensor& like, int64_t width) {
+  const int64_t batch = like.size(0), heads = like.size(1), rows = like.size(2);
+  Dims strides{heads * rows * width, rows * width, width, 1};
+  if (like.stride(1) < like.stride(2)) strides[1] = width, strides[2] = heads * width;
+  return empty_tensor(Dims{batch, heads, rows, width}, strides, like.dtype(), like.device());
 }
 
 Tensor with_dense_rows(const Tensor& t) {
@@ -192,8 +193,7 @@ Tensor four_dimensional(const Tensor& t) {
   if (t.dim() == 4) return t;
   if (t.dim() == 2) return op::unsqueeze(op::unsqueeze(t, 0), 0);
   if (t.dim() == 3) return op::unsqueeze(t, 0);
-  return op::reshape(
-      t, Dims{checked_numel(leading(t, 3)), t.size(-3), t.size(-2), t.size(-1)});
+  return op::reshape(t, Dims{checked_numel(leading(t, 3)), t.size(-3), t.size(-2), t.size(-1)});
 }
 
 }  // namespace
@@ -231,9 +231,9 @@ std::tuple<Tensor, Tensor> _attention(const Tensor& query, const Tensor& key, co
                                       const Tensor& mask, bool is_causal, double scale) {
   require_host(query, "scaled_dot_product_attention");
   const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
-  Tensor out = heads_in_rows(q.size(0), q.size(1), q.size(2), v.size(3), q);
-  Tensor logsumexp = empty_tensor(Dims{q.size(0), q.size(1), q.size(2)},
-                                  compute_dtype(q.dtype()), q.device());
+  Tensor out = laid_out_like(q, v.size(3));
+  Tensor logsumexp =
+      empty_tensor(Dims{q.size(0), q.size(1), q.size(2)}, compute_dtype(q.dtype()), q.device());
   if (out.is_meta()) return {out, logsumexp};
   if (out.numel() == 0 || k.size(2) == 0) {
     op::zero_(out);
@@ -264,9 +264,8 @@ std::vector<Tensor> _attention_backward(const Tensor& grad, const Tensor& query,
                                         bool is_causal, double scale) {
   const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value),
                g = with_dense_rows(grad);
-  Tensor grad_q = heads_in_rows(q.size(0), q.size(1), q.size(2), q.size(3), q),
-         grad_k = heads_in_rows(k.size(0), k.size(1), k.size(2), k.size(3), k),
-         grad_v = heads_in_rows(v.size(0), v.size(1), v.size(2), v.size(3), v);
+  Tensor grad_q = laid_out_like(q, q.size(3)), grad_k = laid_out_like(k, k.size(3)),
+         grad_v = laid_out_like(v, v.size(3));
   if (grad_q.is_meta()) return {grad_q, grad_k, grad_v};
   if (g.numel() == 0 || k.size(2) == 0 || q.size(3) == 0)
     return {op::zero_(grad_q), op::zero_(grad_k), op::zero_(grad_v)};

@@ -8,13 +8,13 @@
 #include "kernels/destination.h"
 #include "kernels/embedding.h"
 #include "kernels/host_only.h"
+#include "op/elementwise.h"
 #include "op/kernels/embedding.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/comparison.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/embedding.h"
-#include "op/elementwise.h"
 #include "op/ops/indexing.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
@@ -54,8 +54,9 @@ constexpr int64_t kBytesPerPart = 1 << 17;  // copied before another thread pays
 void note_sparse(bool sparse) {
   static bool noted = false;
   if (!sparse || std::exchange(noted, true) || !warn) return;
-  warn("sparse=True is accepted, but gradients of embeddings are dense tensors; results and "
-       "training are the same, and optimisers for sparse gradients are not needed");
+  warn(
+      "sparse=True is accepted, but gradients of embeddings are dense tensors; results and "
+      "training are the same, and optimisers for sparse gradients are not needed");
 }
 
 int64_t row_grain(int64_t bytes) {
@@ -162,8 +163,8 @@ Tensor _embedding_gradient(const Tensor& grad_output, const Tensor& indices, Int
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_integral_v<T>)
       parallel_for(0, rows, row_grain(width * int64_t(sizeof(T))), [&](int64_t b, int64_t e) {
-      sum_rows(grad.data_as<T>(), out.data_as<T>(), width, b, e, chains, scale_grad_by_freq);
-    });
+        sum_rows(grad.data_as<T>(), out.data_as<T>(), width, b, e, chains, scale_grad_by_freq);
+      });
   });
   return out;
 }
@@ -176,8 +177,7 @@ Tensor _embedding_gradient_back(const Tensor& grad, const Tensor& indices, int64
   if (scale_grad_by_freq) {
     const Tensor flat = op::reshape(indices, Dims{indices.numel()});
     const Tensor ones = op::new_ones(grad, flat.sizes());
-    const Tensor counts =
-        op::index_add(op::new_zeros(grad, Dims{grad.size(0)}), 0, flat, ones);
+    const Tensor counts = op::index_add(op::new_zeros(grad, Dims{grad.size(0)}), 0, flat, ones);
     out = out / op::unsqueeze(op::reshape(op::index_select(counts, 0, flat), indices.sizes()), -1);
   }
   return out;
@@ -210,8 +210,8 @@ Tensor embedding_input(const Tensor& input, const Tensor& weight,
   return op::embedding(weight, input, padding, scale_grad_by_freq, sparse);
 }
 
-void embedding_renorm_(const Tensor& self, const Tensor& indices, double max_norm,
-                       double norm_type, Rets&) {
+void embedding_renorm_(const Tensor& self, const Tensor& indices, double max_norm, double norm_type,
+                       Rets&) {
   check_table(self);
   check_lookups(indices, "indices");
   if (!is_floating(self.dtype())) dtype_error(self.dtype(), "floating-point dtypes");
@@ -240,8 +240,7 @@ void embedding_renorm_(const Tensor& self, const Tensor& indices, double max_nor
         else if (norm_type != 1 && !std::isinf(norm_type)) norm = std::pow(norm, 1 / norm_type);
         if (!(norm > max_norm)) continue;
         const double scale = max_norm / (norm + 1e-7);
-        for (int64_t j = 0; j < width; ++j)
-          at[j * step] = convert<T>(double(at[j * step]) * scale);
+        for (int64_t j = 0; j < width; ++j) at[j * step] = convert<T>(double(at[j * step]) * scale);
       }
     }
   });

@@ -85,8 +85,9 @@ void check_bag_arguments(const Tensor& weight, const Tensor& indices, const Tens
   if (!is_floating(weight.dtype())) dtype_error(weight.dtype(), "floating-point dtypes");
   if (!per_sample_weights.defined()) return;
   if (mode != kSum)
-    runtime_error("embedding_bag: per_sample_weights was not None. per_sample_weights is only "
-                  "supported for mode='sum'");
+    runtime_error(
+        "embedding_bag: per_sample_weights was not None. per_sample_weights is only "
+        "supported for mode='sum'");
   if (per_sample_weights.dtype() != weight.dtype())
     runtime_error("expected per_sample_weights of dtype ", weight.dtype(), " as weight, got ",
                   per_sample_weights.dtype());
@@ -101,9 +102,10 @@ std::vector<int64_t> bag_limits(const Tensor& offsets, int64_t lookups, bool inc
   std::vector<int64_t> limits(given.data_as<int64_t>(), given.data_as<int64_t>() + given.numel());
   if (!include_last) limits.push_back(lookups);
   if (limits.size() > 1 && limits[0] != 0)
-    runtime_error("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start "
-                  "from position 0. However, got ",
-                  limits[0]);
+    runtime_error(
+        "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start "
+        "from position 0. However, got ",
+        limits[0]);
   for (size_t i = 0; i + 1 < limits.size(); ++i)
     if (limits[i] > limits[i + 1])
       runtime_error(limits[i + 1] == lookups && i + 2 == limits.size()
@@ -157,8 +159,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
     const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
     int64_t mode, bool, const Tensor& per_sample_weights, bool include_last_offset,
     int64_t padding_idx) {
-  return op::_embedding_bag(weight, indices, offsets, mode, per_sample_weights,
-                            include_last_offset, padding_idx, scale_grad_by_freq);
+  return op::_embedding_bag(weight, indices, offsets, mode, per_sample_weights, include_last_offset,
+                            padding_idx, scale_grad_by_freq);
 }
 
 Tensor embedding_bag_input(const Tensor& input, const Tensor& weight, const Tensor& offsets,
@@ -200,8 +202,8 @@ Tensor embedding_bag_input(const Tensor& input, const Tensor& weight, const Tens
     fail(ErrorKind::Value, "offsets has to be a 1D Tensor but got None");
   }
   renorm_rows(weight, lookups, max_norm, norm_type);
-  return std::get<0>(op::_embedding_bag(weight, lookups, starts, kind, factors,
-                                        include_last_offset, padding, scale_grad_by_freq));
+  return std::get<0>(op::_embedding_bag(weight, lookups, starts, kind, factors, include_last_offset,
+                                        padding, scale_grad_by_freq));
 }
 
 // ---- derivatives
@@ -212,8 +214,8 @@ Tensor _embedding_bag_gradient(const Tensor& grad, const Tensor& indices, const 
                                int64_t padding_idx, bool scale_grad_by_freq) {
   if (mode == kMax) {
     const Tensor none = max_indices < 0;
-    return op::scatter_add(op::new_zeros(grad, weight_size), 0, op::masked_fill(max_indices, none, 0),
-                           op::masked_fill(grad, none, 0));
+    return op::scatter_add(op::new_zeros(grad, weight_size), 0,
+                           op::masked_fill(max_indices, none, 0), op::masked_fill(grad, none, 0));
   }
   Tensor of_bags = grad;
   if (mode == kMean) of_bags = grad / op::unsqueeze(op::clamp_min(bag_size, 1), 1);

@@ -1,7 +1,7 @@
 // Layers that multiply with a weight: the product and its bias in one pass.
+#include "op/kernels/linear.h"
 #include "cpu/gemm.h"
 #include "kernels/destination.h"
-#include "op/kernels/linear.h"
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/products.h"
@@ -19,8 +19,9 @@ int64_t rows_of(const Tensor& t) {  // what is left without the last dimension
 
 void check_linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   if (input.dim() == 0)
-    runtime_error("both arguments to matmul need to be at least 1D: input has no dimensions, "
-                  "expected (*, in_features)");
+    runtime_error(
+        "both arguments to matmul need to be at least 1D: input has no dimensions, "
+        "expected (*, in_features)");
   if (weight.dim() != 1 && weight.dim() != 2)
     runtime_error("weight must be (out_features, in_features) or (in_features,), got shape ",
                   weight.sizes());
@@ -37,8 +38,9 @@ void check_linear(const Tensor& input, const Tensor& weight, const Tensor& bias)
   if (input.size(-1) != weight.size(-1))
     runtime_error("mat1 and mat2 shapes cannot be multiplied (", rows_of(input), "x",
                   input.size(-1), " and ", weight.size(-1), "x",
-                  weight.dim() == 2 ? weight.size(0) : 1, "): the last dimension of input, of shape ",
-                  input.sizes(), ", must be the in_features of weight, of shape ", weight.sizes());
+                  weight.dim() == 2 ? weight.size(0) : 1,
+                  "): the last dimension of input, of shape ", input.sizes(),
+                  ", must be the in_features of weight, of shape ", weight.sizes());
   if (!bias.defined()) return;
   if (bias.dtype() != input.dtype())
     runtime_error("self and mat2 must have the same dtype, but got ",
@@ -62,8 +64,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   check_linear(input, weight, bias);
   const Dims shape = output_shape(input, weight);
   if (input.is_cuda()) {
-    const Tensor out =
-        op::matmul(input, weight.dim() == 2 ? op::t(weight) : weight);
+    const Tensor out = op::matmul(input, weight.dim() == 2 ? op::t(weight) : weight);
     return bias.defined() ? out + bias : out;
   }
   Tensor out = empty_tensor(shape, input.dtype(), input.device());
@@ -128,9 +129,10 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
   const int64_t rows = rows_of(input1), features = weight.size(0), in1 = weight.size(1),
                 in2 = weight.size(2);
   // (rows, in1) with (in1, features in2), then each (features, in2) with its second input.
-  const Tensor by_first = op::reshape(op::permute(weight, Dims{1, 0, 2}), Dims{in1, features * in2});
-  const Tensor halves =
-      op::reshape(op::mm(op::reshape(input1, Dims{rows, in1}), by_first), Dims{rows, features, in2});
+  const Tensor by_first =
+      op::reshape(op::permute(weight, Dims{1, 0, 2}), Dims{in1, features * in2});
+  const Tensor halves = op::reshape(op::mm(op::reshape(input1, Dims{rows, in1}), by_first),
+                                    Dims{rows, features, in2});
   const Tensor out = op::bmm(halves, op::reshape(input2, Dims{rows, in2, 1}));
   Dims shape(input1.sizes().first(size_t(input1.dim() - 1)));
   shape.push_back(features);

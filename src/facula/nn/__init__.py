@@ -1,5 +1,6 @@
 """Layers and what models are made of."""
 
+from facula.nn import attention as attention
 from facula.nn import functional as functional
 from facula.nn import init as init
 from facula.nn import modules as modules

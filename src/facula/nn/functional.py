@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from facula._namespaces import add_operators
-from facula.nn._functions import activations, losses
-from facula.nn._functions.activations import *  # noqa: F403
-from facula.nn._functions.losses import *  # noqa: F403
 
 if TYPE_CHECKING:
     from facula._op_nn_functional import *  # noqa: F403
 
 __all__ = [*add_operators("nn.functional", globals())]
-__all__ += activations.__all__
-__all__ += losses.__all__
+
+# These use the operators.
+from facula.nn._functions import activations as _activations  # noqa: E402
+from facula.nn._functions.activations import *  # noqa: E402, F403
+from facula.nn._functions import attention as _attention  # noqa: E402
+from facula.nn._functions.attention import *  # noqa: E402, F403
+from facula.nn._functions import losses as _losses  # noqa: E402
+from facula.nn._functions.losses import *  # noqa: E402, F403
+
+__all__ += _activations.__all__
+__all__ += _attention.__all__
+__all__ += _losses.__all__

@@ -1,6 +1,8 @@
 """The modules of ``facula.nn``, each in the file of its kind."""
 
 from facula.nn.modules.activation import *  # noqa: F403
+from facula.nn.modules.adaptive import *  # noqa: F403
+from facula.nn.modules.attention import *  # noqa: F403
 from facula.nn.modules.batchnorm import *  # noqa: F403
 from facula.nn.modules.container import *  # noqa: F403
 from facula.nn.modules.conv import *  # noqa: F403
@@ -11,7 +13,9 @@ from facula.nn.modules.linear import *  # noqa: F403
 from facula.nn.modules.loss import *  # noqa: F403
 from facula.nn.modules.module import Module
 from facula.nn.modules.normalization import *  # noqa: F403
+from facula.nn.modules.rnn import *  # noqa: F403
 from facula.nn.modules.sparse import *  # noqa: F403
+from facula.nn.modules.transformer import *  # noqa: F403
 
 # Computed, and so out of sight of type checkers, which would take the list to be empty.
 globals()["__all__"] = [

@@ -1,6 +1,6 @@
 """What is done to modules and parameters: clipping, fusion, parametrization, pruning ..."""
 
-from facula.nn.utils import stateless
+from facula.nn.utils import rnn, stateless
 from facula.nn.utils.clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
@@ -34,6 +34,7 @@ __all__ = [
     "fuse_linear_bn_weights",
     "get_total_norm",
     "parameters_to_vector",
+    "rnn",
     "skip_init",
     "stateless",
     "vector_to_parameters",

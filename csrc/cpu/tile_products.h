@@ -1,0 +1,106 @@
+// Products of matrices that stay packed over many uses, by the register tiles of conv_tile.h. Each
+// ISA's files have their own copy: include it before anything else.
+#pragma once
+#include "cpu/conv_tile.h"
+
+#include "core/host_allocator.h"
+
+namespace facula::FACULA_ISA {
+namespace {
+
+template <class A>
+constexpr int64_t padded(int64_t n) {
+  return (n + kLanes<A> - 1) / kLanes<A> * kLanes<A>;
+}
+template <class A>
+constexpr int64_t panels(int64_t n) {
+  return (n + kTileColumns<A> - 1) / kTileColumns<A>;
+}
+
+// Memory for one part of a problem, cut into pieces that start on cache lines.
+template <class A>
+class Scratch {
+ public:
+  explicit Scratch(int64_t elements)
+      : bytes_(size_t(elements) * sizeof(A)), block_(static_cast<A*>(host_allocate(bytes_))) {
+    next_ = block_;
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { host_free(block_, bytes_); }
+  static constexpr int64_t room(int64_t elements) { return (elements + 15) / 16 * 16; }
+  A* take(int64_t elements) {
+    A* piece = next_;
+    next_ += room(elements);
+    return piece;
+  }
+
+ private:
+  size_t bytes_;
+  A *block_, *next_;
+};
+
+// Rows times `scale`, `room` apart, with zeros behind their end.
+template <class S, class A>
+void copy_rows(const S* from, int64_t apart, int64_t rows, int64_t width, A scale, A* to,
+               int64_t room) {
+  for (int64_t i = 0; i < rows; ++i, from += apart, to += room) {
+    int64_t j = 0;
+    if constexpr (kLoadable<S>)
+      for (; j + kLanes<A> <= width; j += kLanes<A>) store(to + j, scale * load_wide(from + j));
+    for (; j < width; ++j) to[j] = scale * A(from[j]);
+    for (; j < room; ++j) to[j] = 0;
+  }
+}
+
+// The transpose as panels of kTileColumns rows each, (panel, width, kTileColumns); rows beyond the
+// end are zero.
+template <class S, class A>
+void pack_transposed(const S* from, int64_t apart, int64_t rows, int64_t width, A* to) {
+  constexpr int64_t kWide = kTileColumns<A>;
+  for (int64_t r = 0; r < rows; r += kWide, to += width * kWide) {
+    const int64_t n = rows - r < kWide ? rows - r : kWide;
+    for (int64_t j = 0; j < width; ++j)
+      for (int64_t i = n; i < kWide; ++i) to[j * kWide + i] = 0;
+    for (int64_t j0 = 0; j0 < width; j0 += 16) {  // a few lines of both sides at a time
+      const int64_t j1 = width - j0 < 16 ? width : j0 + 16;
+      for (int64_t i = 0; i < n; ++i) {
+        const S* row = from + (r + i) * apart;
+        for (int64_t j = j0; j < j1; ++j) to[j * kWide + i] = A(row[j]);
+      }
+    }
+  }
+}
+
+// c = a @ panels + start, (m, columns); rows of c and start have room for whole vectors.
+template <class A>
+void times_panels(const A* a, int64_t a_row, int64_t m, int64_t k, const A* panel, int64_t columns,
+                  A* c, int64_t c_row, const A* start = nullptr, int64_t start_row = 0) {
+  for (int64_t j = 0; j < columns; j += kTileColumns<A>, panel += k * kTileColumns<A>) {
+    const int vectors = columns - j > kLanes<A> ? 2 : 1;
+    for (int64_t i = 0; i < m; i += kTileRows) {
+      const int64_t rows = m - i < kTileRows ? m - i : kTileRows;
+      conv_tile<A>(vectors, rows)(k, a + i * a_row, a_row, 1, panel, kTileColumns<A>,
+                                  c + i * c_row + j, c_row,
+                                  start ? start + i * start_row + j : nullptr, start_row);
+    }
+  }
+}
+
+// c += a @ b, or c = a @ b; rows of b and c are whole vectors, `width` elements of them.
+template <class A>
+void add_product(const A* a, int64_t a_row, int64_t a_col, int64_t m, int64_t k, const A* b,
+                 int64_t b_row, int64_t width, A* c, int64_t c_row, bool add = true) {
+  for (int64_t i = 0; i < m; i += kTileRows) {
+    const int64_t rows = m - i < kTileRows ? m - i : kTileRows;
+    for (int64_t j = 0; j < width; j += kTileColumns<A>) {
+      const int vectors = width - j > kLanes<A> ? 2 : 1;
+      A* out = c + i * c_row + j;
+      conv_tile<A>(vectors, rows)(k, a + i * a_row, a_row, a_col, b + j, b_row, out, c_row,
+                                  add ? out : nullptr, c_row);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace facula::FACULA_ISA

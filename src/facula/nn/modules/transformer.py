@@ -1,0 +1,494 @@
+"""The transformer of "Attention Is All You Need" (Vaswani et al., 2017): layers, stacks, the whole."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import facula
+from facula import Tensor
+from facula.nn import functional, init
+from facula.nn._functions.attention import canonical_mask
+from facula.nn.modules.attention import MultiheadAttention
+from facula.nn.modules.container import ModuleList
+from facula.nn.modules.linear import Linear
+from facula.nn.modules.module import Module
+
+__all__ = [
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+]
+
+Activation = str | Callable[[Tensor], Tensor]
+
+
+def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
+    hidden = facula.full((size, size), float("-inf"), dtype=dtype, device=device)
+    return facula.triu(hidden, diagonal=1)
+
+
+def _is_causal(mask: Tensor | None, hint: bool | None, steps: int | None) -> bool:
+    """The hint, or where there is none, whether the mask is the causal one."""
+    if hint is not None or mask is None:
+        return bool(hint)
+    size = mask.shape[-1] if steps is None else steps
+    if tuple(mask.shape[-2:]) != (size, size):
+        return False
+    causal = _causal_mask(size, mask.device)
+    if mask.dtype == facula.bool:
+        return bool((mask == (causal != 0)).all())
+    return bool((mask == causal.to(mask.dtype)).all())
+
+
+def _steps(x: Tensor, batch_first: bool) -> int | None:
+    return x.shape[1 if batch_first and x.dim() == 3 else 0] if x.dim() in (2, 3) else None
+
+
+def _activation(activation: Activation) -> Callable[[Tensor], Tensor]:
+    if not isinstance(activation, str):
+        return activation
+    if activation not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    return getattr(functional, activation)
+
+
+def _copies(module: Module, count: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(module) for _ in range(count)])
+
+
+class _Layer(Module):
+    """What both kinds of layers have: attention to themselves and two linear layers."""
+
+    __constants__ = ["norm_first"]
+    activation: Callable[[Tensor], Tensor]
+
+    def _make_feed_forward(self, sizes: tuple[int, int], dropout: float, **options: Any) -> None:
+        d_model, dim_feedforward = sizes
+        self.linear1 = Linear(d_model, dim_feedforward, **options)
+        self.dropout = facula.nn.Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, **options)
+
+    def _make_norms(self, count: int, d_model: int, eps: float, **options: Any) -> None:
+        for i in range(1, count + 1):
+            setattr(self, f"norm{i}", facula.nn.LayerNorm(d_model, eps=eps, **options))
+
+    def _make_dropouts(self, count: int, dropout: float) -> None:
+        for i in range(1, count + 1):
+            setattr(self, f"dropout{i}", facula.nn.Dropout(dropout))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "activation" not in self.__dict__ and "activation" not in self._modules:
+            self.activation = functional.relu
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+class TransformerEncoderLayer(_Layer):
+    """Attention of a sequence to itself, then two linear layers; both added to what they read.
+
+    Args:
+        d_model: features.
+        nhead: heads of the attention.
+        dim_feedforward: features between the two linear layers.
+        dropout: the probability that an element is dropped in training.
+        activation: ``"relu"``, ``"gelu"`` or a function, between the linear layers.
+        layer_norm_eps: ``eps`` of the normalisations.
+        batch_first: inputs are (batch, steps, features) instead of (steps, batch, features).
+        norm_first: normalises what each part reads instead of what comes out.
+        bias: biases of the linear layers and normalisations.
+
+    Example::
+
+        >>> layer = facula.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        >>> layer(facula.ones(3, 5, 8)).shape
+        facula.Size([3, 5, 8])
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        made = {"bias": bias, "device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, batch_first=batch_first, **made
+        )
+        self._make_feed_forward((d_model, dim_feedforward), dropout, **made)
+        self.norm_first = norm_first
+        self._make_norms(2, d_model, layer_norm_eps, **made)
+        self._make_dropouts(2, dropout)
+        self.activation = _activation(activation)
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Runs ``src``; masks and ``is_causal`` are those of :class:`MultiheadAttention`."""
+        padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", src_mask, src.dtype)
+        mask = canonical_mask(src_mask, "src_mask", None, src.dtype)
+        x = src
+        if self.norm_first:
+            x = x + self._sa_block(self.norm1(x), mask, padding, is_causal)
+            return x + self._ff_block(self.norm2(x))
+        x = self.norm1(x + self._sa_block(x, mask, padding, is_causal))
+        return self.norm2(x + self._ff_block(x))
+
+    def _sa_block(
+        self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool = False
+    ) -> Tensor:
+        attended, _ = self.self_attn(
+            x,
+            x,
+            x,
+            attn_mask=mask,
+            key_padding_mask=padding,
+            need_weights=False,
+            is_causal=is_causal,
+        )
+        return self.dropout1(attended)
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout2(self._feed_forward(x))
+
+
+class TransformerDecoderLayer(_Layer):
+    """Attention of a sequence to itself, then to a memory, then two linear layers.
+
+    The arguments are those of :class:`TransformerEncoderLayer`.
+
+    Example::
+
+        >>> layer = facula.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+        >>> layer(facula.ones(3, 5, 8), facula.ones(3, 7, 8)).shape
+        facula.Size([3, 5, 8])
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        made = {"bias": bias, "device": device, "dtype": dtype}
+        heads = {"dropout": dropout, "batch_first": batch_first, **made}
+        self.self_attn = MultiheadAttention(d_model, nhead, **heads)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, **heads)
+        self._make_feed_forward((d_model, dim_feedforward), dropout, **made)
+        self.norm_first = norm_first
+        self._make_norms(3, d_model, layer_norm_eps, **made)
+        self._make_dropouts(3, dropout)
+        self.activation = _activation(activation)
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Runs ``tgt`` with attention to ``memory``; masks are those of :class:`MultiheadAttention`."""
+        own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        other = (memory_mask, memory_key_padding_mask, memory_is_causal)
+        x = tgt
+        if self.norm_first:
+            x = x + self._sa_block(self.norm1(x), *own)
+            x = x + self._mha_block(self.norm2(x), memory, *other)
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(x + self._sa_block(x, *own))
+        x = self.norm2(x + self._mha_block(x, memory, *other))
+        return self.norm3(x + self._ff_block(x))
+
+    def _sa_block(
+        self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool = False
+    ) -> Tensor:
+        attended, _ = self.self_attn(
+            x,
+            x,
+            x,
+            attn_mask=mask,
+            key_padding_mask=padding,
+            is_causal=is_causal,
+            need_weights=False,
+        )
+        return self.dropout1(attended)
+
+    def _mha_block(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: Tensor | None,
+        padding: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        attended, _ = self.multihead_attn(
+            x,
+            memory,
+            memory,
+            attn_mask=mask,
+            key_padding_mask=padding,
+            is_causal=is_causal,
+            need_weights=False,
+        )
+        return self.dropout2(attended)
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout3(self._feed_forward(x))
+
+
+class TransformerEncoder(Module):
+    """``num_layers`` copies of an encoder layer, one after the other.
+
+    Args:
+        encoder_layer: a :class:`TransformerEncoderLayer`; the copies start with its weights.
+        num_layers: copies.
+        norm: a normalisation at the end.
+        enable_nested_tensor, mask_check: accepted; padding is always masked.
+
+    Example::
+
+        >>> layer = facula.nn.TransformerEncoderLayer(8, 2, 16)
+        >>> facula.nn.TransformerEncoder(layer, 2)(facula.ones(5, 3, 8)).shape
+        facula.Size([5, 3, 8])
+    """
+
+    __constants__ = ["norm"]
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = _copies(encoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = False
+        self.mask_check = mask_check
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
+        """Runs ``src`` through all layers. Without ``is_causal`` a causal ``mask`` is recognised."""
+        padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", mask, src.dtype)
+        mask = canonical_mask(mask, "mask", None, src.dtype)
+        first: Any = self.layers[0] if len(self.layers) else None
+        batch_first = getattr(getattr(first, "self_attn", None), "batch_first", False)
+        causal = _is_causal(mask, is_causal, _steps(src, batch_first))
+        output = src
+        for layer in self.layers:
+            output = layer(
+                output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding
+            )
+        return output if self.norm is None else self.norm(output)
+
+
+class TransformerDecoder(Module):
+    """``num_layers`` copies of a decoder layer, one after the other.
+
+    Example::
+
+        >>> layer = facula.nn.TransformerDecoderLayer(8, 2, 16)
+        >>> decoder = facula.nn.TransformerDecoder(layer, 2)
+        >>> decoder(facula.ones(5, 3, 8), facula.ones(7, 3, 8)).shape
+        facula.Size([5, 3, 8])
+    """
+
+    __constants__ = ["norm"]
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = _copies(decoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Runs ``tgt`` through all layers. Without ``tgt_is_causal`` a causal mask is recognised."""
+        first: Any = self.layers[0] if len(self.layers) else None
+        batch_first = getattr(getattr(first, "self_attn", None), "batch_first", False)
+        causal = _is_causal(tgt_mask, tgt_is_causal, _steps(tgt, batch_first))
+        output = tgt
+        for layer in self.layers:
+            output = layer(
+                output,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=causal,
+                memory_is_causal=memory_is_causal,
+            )
+        return output if self.norm is None else self.norm(output)
+
+
+class Transformer(Module):
+    """An encoder and a decoder that attends to what it encodes.
+
+    Args:
+        d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+            norm_first, bias: those of the layers, see :class:`TransformerEncoderLayer`.
+        num_encoder_layers, num_decoder_layers: how many of each.
+        custom_encoder, custom_decoder: modules that take their places.
+
+    Example::
+
+        >>> model = facula.nn.Transformer(8, 2, 1, 1, 16)
+        >>> model(facula.ones(10, 3, 8), facula.ones(6, 3, 8)).shape
+        facula.Size([6, 3, 8])
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        custom_encoder: Any | None = None,
+        custom_decoder: Any | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        made = {"bias": bias, "device": device, "dtype": dtype}
+        options: dict[str, Any] = {
+            "d_model": d_model,
+            "nhead": nhead,
+            "dim_feedforward": dim_feedforward,
+            "dropout": dropout,
+            "activation": activation,
+            "layer_norm_eps": layer_norm_eps,
+            "batch_first": batch_first,
+            "norm_first": norm_first,
+            **made,
+        }
+
+        def norm() -> Module:
+            return facula.nn.LayerNorm(d_model, eps=layer_norm_eps, **made)
+
+        self.encoder = custom_encoder or TransformerEncoder(
+            TransformerEncoderLayer(**options), num_encoder_layers, norm()
+        )
+        self.decoder = custom_decoder or TransformerDecoder(
+            TransformerDecoderLayer(**options), num_decoder_layers, norm()
+        )
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def _reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Encodes ``src`` and decodes ``tgt`` with it; masks are those of the layers."""
+        if src.dim() == 3 and tgt.dim() == 3:
+            batch = 0 if self.batch_first else 1
+            if src.size(batch) != tgt.size(batch):
+                raise RuntimeError(
+                    "the batch number of src and tgt must be equal, got shapes "
+                    f"{tuple(src.shape)} and {tuple(tgt.shape)}"
+                )
+        if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
+            raise RuntimeError(
+                "the feature number of src and tgt must be equal to d_model, "
+                f"{self.d_model}, got shapes {tuple(src.shape)} and {tuple(tgt.shape)}"
+            )
+        memory = self.encoder(
+            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
+        )
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
+
+    @staticmethod
+    def generate_square_subsequent_mask(
+        sz: int, device: Any = None, dtype: Any = None
+    ) -> Tensor:
+        """The causal mask: -inf above the diagonal, 0 elsewhere.
+
+        Example::
+
+            >>> facula.nn.Transformer.generate_square_subsequent_mask(2)
+            tensor([[0., -inf],
+                    [0., 0.]])
+        """
+        return _causal_mask(sz, device, dtype)
