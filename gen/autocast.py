@@ -32,7 +32,7 @@ _CPU = {
     linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq
     linalg_matrix_rank linalg_qr linalg_solve linalg_svd linalg_svdvals linalg_tensorinv
     linalg_tensorsolve lu_solve max_pool3d max_unpool2d max_unpool3d nanquantile orgqr ormqr
-    pinverse polar prod qr quantile reflection_pad1d reflection_pad2d replication_pad1d
+    _max_unpool _pad_with_own pinverse polar prod qr quantile reflection_pad1d reflection_pad2d replication_pad1d
     replication_pad2d replication_pad3d stft svd trace triangular_solve view_as_complex
     """,
     "Promote": "cat index_copy stack",
@@ -49,7 +49,7 @@ _CUDA = {
     acos asin cdist cosh cosine_similarity dist erfinv exp expm1 frobenius_norm group_norm
     layer_norm log log10 log1p log2 logsumexp native_layer_norm norm nuclear_norm pdist pow
     reciprocal renorm rms_norm rsqrt sinh softplus tan upsample_bicubic2d upsample_bilinear2d
-    upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d
+    _interpolate upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d
     """,
     "Dtype": """
     cumprod cumsum linalg_matrix_norm linalg_vector_norm log_softmax prod softmax sum
