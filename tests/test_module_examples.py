@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import pkgutil
 
 import pytest
 from package_under_test import IS_FACULA, F
@@ -20,10 +21,18 @@ MODULES = [
     "autograd.profiler_util",
     "autograd.variable",
     "cpu",
+    "distributions",
+    "quasirandom",
     "random",
     "serialization",
     "storage",
 ]
+if IS_FACULA:
+    MODULES += [
+        f"distributions.{m.name}"
+        for m in pkgutil.iter_modules(F.distributions.__path__)
+        if m.name not in ("_binary", "exp_family")  # nothing to show on its own
+    ]
 
 
 @pytest.mark.parametrize("name", MODULES)
