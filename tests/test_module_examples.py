@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import pkgutil
 
 import pytest
 from package_under_test import IS_FACULA, F
@@ -44,10 +45,18 @@ MODULES = [
     "optim.sgd",
     "optim.sparse_adam",
     "optim.swa_utils",
+    "distributions",
+    "quasirandom",
     "random",
     "serialization",
     "storage",
 ]
+if IS_FACULA:
+    MODULES += [
+        f"distributions.{m.name}"
+        for m in pkgutil.iter_modules(F.distributions.__path__)
+        if m.name not in ("_binary", "exp_family")  # nothing to show on its own
+    ]
 
 
 @pytest.mark.parametrize("name", MODULES)

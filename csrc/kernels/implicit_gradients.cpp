@@ -11,8 +11,8 @@
 #include "op/elementwise.h"
 #include "op/kernels/sampling.h"
 #include "op/ops/copying.h"
-#include "op/ops/sampling.h"
 #include "op/ops/reductions.h"
+#include "op/ops/sampling.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
 
@@ -180,8 +180,7 @@ Tensor _standard_gamma_grad(const Tensor& self, const Tensor& output) {
 
 Tensor _dirichlet_grad(const Tensor& x, const Tensor& alpha, const Tensor& total) {
   const DType d = common_float("_dirichlet_grad", {&x, &alpha, &total});
-  const Dims shape =
-      broadcast_shapes(broadcast_shapes(x.sizes(), alpha.sizes()), total.sizes());
+  const Dims shape = broadcast_shapes(broadcast_shapes(x.sizes(), alpha.sizes()), total.sizes());
   if (x.is_meta() || alpha.is_meta() || total.is_meta())
     return empty_tensor(shape, d, Device{DeviceType::Meta});
   return compute_in_double(d, shape, {&x, &alpha, &total}, [](const double* const* p, int64_t i) {

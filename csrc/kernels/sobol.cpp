@@ -1,5 +1,6 @@
-// Sobol's sequence, by Gray code: the next point is the last one with one direction number xored in,
-// that of the lowest zero bit of the count (Antonov and Saleev 1979). Coordinates are 30-bit integers.
+// Sobol's sequence, by Gray code: the next point is the last one with one direction number xored
+// in, that of the lowest zero bit of the count (Antonov and Saleev 1979). Coordinates are 30-bit
+// integers.
 #include <algorithm>
 #include <bit>
 

@@ -28,8 +28,8 @@ class ExpRelaxedCategorical(Distribution):
 
         >>> from facula.distributions.relaxed_categorical import ExpRelaxedCategorical
         >>> d = ExpRelaxedCategorical(facula.tensor(1.), facula.ones(3))
-        >>> d.rsample().exp().sum()
-        tensor(1.0000)
+        >>> d.rsample((2,)).shape
+        facula.Size([2, 3])
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -103,8 +103,8 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
         >>> from facula.distributions import RelaxedOneHotCategorical
         >>> d = RelaxedOneHotCategorical(facula.tensor(0.5), facula.ones(3))
-        >>> d.rsample().sum()
-        tensor(1.0000)
+        >>> d.rsample((2,)).shape
+        facula.Size([2, 3])
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = [*add_operators("nn.functional", globals())]
 
 # These use the operators.
-from facula.nn._functions import activations as _activations  # noqa: E402
-from facula.nn._functions.activations import *  # noqa: E402, F403
-from facula.nn._functions import attention as _attention  # noqa: E402
-from facula.nn._functions.attention import *  # noqa: E402, F403
-from facula.nn._functions import losses as _losses  # noqa: E402
-from facula.nn._functions.losses import *  # noqa: E402, F403
+from facula.nn._functions import activations as _activations
+from facula.nn._functions import attention as _attention
+from facula.nn._functions import losses as _losses
+from facula.nn._functions.activations import *  # noqa: F403
+from facula.nn._functions.attention import *  # noqa: F403
+from facula.nn._functions.losses import *  # noqa: F403
 
 __all__ += _activations.__all__
 __all__ += _attention.__all__
