@@ -30,5 +30,5 @@ def test_examples(name, keep_random_state):
     for test in tests:
         test.globs["facula"] = F
         runner.run(test, out=output.append)
-    assert tests
+    assert tests or name.rpartition(".")[2].startswith("_"), "its objects say they are elsewhere"
     assert runner.failures == 0, "".join(output)

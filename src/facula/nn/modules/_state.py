@@ -103,8 +103,8 @@ class StateMethods:
 
             >>> m = facula.nn.Module()
             >>> m.w = facula.nn.Parameter(facula.ones(1))
-            >>> m.state_dict()
-            OrderedDict({'w': tensor([1.])})
+            >>> dict(m.state_dict())
+            {'w': tensor([1.])}
         """
         if args:  # the older positional form
             destination = args[0] if destination is None else destination

@@ -316,7 +316,7 @@ class Hardswish(Module):
     Example::
 
         >>> facula.nn.Hardswish()(facula.tensor([-4., 3.]))
-        tensor([-0.,  3.])
+        tensor([-0., 3.])
     """
 
     __constants__ = ["inplace"]
