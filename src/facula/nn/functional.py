@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from facula import _C
+from facula.nn._functions import interpolation, pooling
+from facula.nn._functions.interpolation import *  # noqa: F403
+from facula.nn._functions.pooling import *  # noqa: F403
 
-__all__: list[str] = []
+__all__: list[str] = [
+    *interpolation.__all__,
+    *pooling.__all__,
+]
 
 for _name, _function in _C._operators.items():
     if _name.startswith("nn.functional."):
