@@ -49,7 +49,7 @@ op("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", composite(), out=Fal
    example=">>> facula.dist(facula.tensor([1., 5.]), facula.tensor([4., 1.]))\ntensor(5.)")
 op("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", composite(), inplace=True, samples="renorm", doc="Slices along ``dim`` whose p-norm is larger than ``maxnorm`` are scaled down to it.",
    example=">>> facula.renorm(facula.tensor([[3., 4.], [0.3000, 0.4000]]), 2, 0, 1)\ntensor([[0.6000, 0.8000],\n        [0.3000, 0.4000]])")
-op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", composite(), method=False,
+op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", composite(), method=False, aliases=("nn.functional.cosine_similarity",),
    out=False, samples="cosine_similarity", doc="The cosine of the angle between vectors along a dimension.",
    example=">>> facula.cosine_similarity(facula.tensor([[1., 0.]]), facula.tensor([[1., 1.]]))\ntensor([0.7071])")
 op("cdist(Tensor x1, Tensor x2, float p=2, str compute_mode=\"use_mm_for_euclid_dist_if_necessary\") -> Tensor",
@@ -72,6 +72,6 @@ op("_cdist_grad(Tensor grad_out, Tensor x1, Tensor x2, float p, Tensor distances
 op("_cdist_grad_by_grad(Tensor grad, Tensor x1, Tensor x2, float p) -> Tensor", composite())
 op("_cdist_grad_by_x1(Tensor grad, Tensor grad_out, Tensor x1, Tensor x2, float p) -> Tensor", composite())
 op("_cdist_grad_by_x2(Tensor grad, Tensor grad_out, Tensor x1, Tensor x2, float p) -> Tensor", composite())
-op("pdist(Tensor self, float p=2) -> Tensor", composite(), method=False, out=False, samples="pdist",
+op("pdist(Tensor self, float p=2) -> Tensor", composite(), method=False, out=False, samples="pdist", aliases=("nn.functional.pdist",),
    doc="The p-norm distances between all pairs of rows, those of the first row first.",
    example=">>> facula.pdist(facula.tensor([[0., 0.], [3., 4.], [0., 1.]]))\ntensor([5.0000, 1.0000, 4.2426])")

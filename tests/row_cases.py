@@ -23,6 +23,7 @@ from package_under_test import IS_FACULA, F
 from references import BY_ROW, REFERENCES
 from samples import generator_of, has_samples, row_id, sampled_dtypes
 from skips import TOLERANCES_BY_DTYPE, find_skip, tolerance_of
+from users_of_images import USERS_OF_IMAGES
 
 from gen.rows import Row, load_table
 
@@ -56,6 +57,7 @@ FUNCTIONS_OF_USERS: dict[str, Callable[..., Any]] = {
     "tensordot": lambda package, a, b, dims_a, dims_b: package.tensordot(a, b, (dims_a, dims_b)),
     "chain_matmul": lambda package, matrices: package.chain_matmul(*matrices),
     "block_diag": lambda package, tensors: package.block_diag(*tensors),
+    **USERS_OF_IMAGES,
 }
 
 

@@ -2,6 +2,7 @@
 #include "op/kernels/convolution.h"
 #include "cpu/conv.h"
 #include "kernels/host_only.h"
+#include "kernels/spatial.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/convolution.h"
 #include "op/ops/copying.h"
@@ -148,23 +149,6 @@ Dims output_shape(const Tensor& input, const Tensor& weight, const Geometry& g, 
 
 // ---- layouts
 
-// PyTorch's test for channels_last. Where both layouts have these strides it means the other one.
-bool suggests_channels_last(const Tensor& t) {
-  if (t.strides()[1] == 0) return false;
-  const IntSpan sizes = t.sizes(), strides = t.strides();
-  int64_t least = 0;
-  auto grows = [&](size_t d) {
-    if (sizes[d] == 0 || strides[d] < least) return false;
-    if (d == 0 && least == strides[1]) return false;
-    least = strides[d] * sizes[d];
-    return true;
-  };
-  if (!grows(1)) return false;
-  for (size_t d = sizes.size(); d-- > 2;)
-    if (!grows(d)) return false;
-  return grows(0);
-}
-
 // Whether the channels of the result are contiguous. PyTorch has no such kernels for volumes of
 // most dtypes, and takes sequences (N, C, L) that lie this way for permuted ones.
 bool by_pixels(const Tensor& input, const Tensor& weight) {
@@ -173,37 +157,9 @@ bool by_pixels(const Tensor& input, const Tensor& weight) {
   return (input.dim() > 3 && suggests_channels_last(input)) || suggests_channels_last(weight);
 }
 
-Dims strides_of(IntSpan sizes, bool channels_last) {
-  if (!channels_last) return contiguous_strides(sizes);
-  Dims strides(sizes.size());
-  int64_t step = 1;
-  auto place = [&](size_t d) {
-    strides[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
-  };
-  place(1);
-  for (size_t d = sizes.size(); d-- > 2;) place(d);
-  place(0);
-  return strides;
-}
-
-bool has_strides(const Tensor& t, IntSpan strides) {
-  for (size_t d = 0; d < strides.size(); ++d)
-    if (t.sizes()[d] > 1 && t.strides()[d] != strides[d]) return false;
-  return true;
-}
-
-Tensor with_layout(const Tensor& t, bool channels_last) {
-  const Dims strides = strides_of(t.sizes(), channels_last);
-  if (has_strides(t, strides)) return t;
-  Tensor copy = empty_tensor(t.sizes(), strides, t.dtype(), t.device());
-  op::copy_(copy, t);
-  return copy;
-}
-
 // Weights are read in either layout.
 Tensor dense_weight(const Tensor& t) {
-  return has_strides(t, strides_of(t.sizes(), true)) ? t : with_layout(t, false);
+  return with_spatial_layout(t, has_spatial_layout(t, true));
 }
 
 // ---- the problem that cpu/conv solves
@@ -239,10 +195,10 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, c
                 bool transposed, int64_t groups) {
   const bool last = by_pixels(input, weight);
   const Dims shape = output_shape(input, weight, g, transposed, groups);
-  Tensor out = empty_tensor(shape, strides_of(shape, last), input.dtype(), input.device());
+  Tensor out = empty_tensor(shape, spatial_strides(shape, last), input.dtype(), input.device());
   if (out.is_meta() || out.numel() == 0) return out;
   require_host(input, "convolution");
-  const Tensor x = with_layout(input, last), w = dense_weight(weight);
+  const Tensor x = with_spatial_layout(input, last), w = dense_weight(weight);
   const Tensor b = bias.defined() ? op::contiguous(bias) : bias;
   Conv v = describe(x, w, out, g, transposed, groups);
   v.bias = b.defined() ? b.data() : nullptr;
@@ -288,10 +244,10 @@ Tensor _convolution_weight_gradient(const Tensor& input, const Tensor& grad_outp
                    for_each_dim(dilation, dims, "dilation"), Dims()};
   auto gradient = [&](const Tensor& in, const Tensor& grad) {
     const bool last = by_pixels(in, grad);
-    Tensor out = empty_tensor(weight_size, strides_of(weight_size, last), in.dtype(), in.device());
+    Tensor out = empty_tensor(weight_size, spatial_strides(weight_size, last), in.dtype(), in.device());
     if (out.is_meta() || out.numel() == 0) return out;
     require_host(in, "convolution");
-    const Tensor x = with_layout(in, last), y = with_layout(grad, last);
+    const Tensor x = with_spatial_layout(in, last), y = with_spatial_layout(grad, last);
     conv_weight_gradient(describe(x, out, y, g, false, groups));
     return out;
   };

@@ -1,0 +1,128 @@
+#include "cpu/positions.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/index_items.h"
+#include "cpu/iterate.h"
+
+namespace facula {
+
+namespace {
+
+// A stretch of the result that is a stretch of the input, or outside of it (from = -1).
+struct Run {
+  int64_t to, from, n;
+};
+
+std::vector<Run> runs_of(const std::vector<int64_t>& at) {
+  std::vector<Run> runs;
+  for (size_t t = 0; t < at.size(); ++t) {
+    const bool longer =
+        !runs.empty() &&
+        (at[t] < 0 ? runs.back().from < 0
+                   : runs.back().from >= 0 && runs.back().from + runs.back().n == at[t]);
+    if (longer) ++runs.back().n;
+    else runs.push_back({int64_t(t), at[t], 1});
+  }
+  return runs;
+}
+
+int64_t grain_of(int64_t work) {
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work));
+}
+
+}  // namespace
+
+void select_positions(DType dtype, int64_t outer, int64_t inner, const AxisPositions axis[3],
+                      const void* x, void* y, const void* outside) {
+  const AxisPositions &d = axis[0], &h = axis[1], &w = axis[2];
+  const std::vector<Run> runs = runs_of(w.at);
+  const bool by_runs = inner > 1 || outside || int64_t(runs.size()) * 4 < w.out();
+  with_item_type(int64_t(item_size(dtype)), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const int64_t row = w.out() * inner;
+    const T value = outside ? *static_cast<const T*>(outside) : T{};
+    parallel_for(0, outer * d.out() * h.out(), grain_of(row), [&](int64_t b, int64_t e) {
+      const T* before = nullptr;  // the input row of the result row in front
+      for (; b < e; ++b) {
+        const int64_t j = b % h.out(), k = b / h.out() % d.out(), image = b / (h.out() * d.out());
+        T* to = static_cast<T*>(y) + b * row;
+        if (d.at[size_t(k)] < 0 || h.at[size_t(j)] < 0) {
+          std::fill(to, to + row, value);
+          before = nullptr;
+          continue;
+        }
+        const T* from = static_cast<const T*>(x) +
+                        ((image * d.in + d.at[size_t(k)]) * h.in + h.at[size_t(j)]) * w.in * inner;
+        if (from == before) {
+          std::memcpy(to, to - row, size_t(row) * sizeof(T));
+        } else if (by_runs) {
+          for (const Run& r : runs) {
+            T* piece = to + r.to * inner;
+            const int64_t n = r.n * inner;
+            if (r.from < 0) std::fill(piece, piece + n, value);
+            else if (n <= 8)
+              for (int64_t i = 0; i < n; ++i) piece[i] = from[r.from * inner + i];
+            else std::memcpy(piece, from + r.from * inner, size_t(n) * sizeof(T));
+          }
+        } else {
+          const int64_t* at = w.at.data();
+          for (int64_t t = 0; t < row; ++t) to[t] = from[at[t]];
+        }
+        before = from;
+      }
+    });
+  });
+}
+
+namespace {
+
+template <class S, class A>
+void add_plane(int64_t inner, const AxisPositions axis[3], const std::vector<Run>& runs, const S* y,
+               A* x) {
+  const AxisPositions &d = axis[0], &h = axis[1], &w = axis[2];
+  const int64_t row = w.out() * inner;
+  for (int64_t k : d.at)
+    for (int64_t j : h.at) {
+      A* to = x + (k * h.in + j) * w.in * inner;
+      for (const Run& r : runs) {
+        A* sums = to + r.from * inner;
+        const S* add = y + r.to * inner;
+        for (int64_t i = 0; i < r.n * inner; ++i) sums[i] += convert<A>(add[i]);
+      }
+      y += row;
+    }
+}
+
+}  // namespace
+
+void add_positions(DType dtype, int64_t outer, int64_t inner, const AxisPositions axis[3],
+                   const void* y, void* x) {
+  const int64_t in = axis[0].in * axis[1].in * axis[2].in * inner;
+  const int64_t out = axis[0].out() * axis[1].out() * axis[2].out() * inner;
+  const std::vector<Run> runs = runs_of(axis[2].at);
+  dispatch_dtype(dtype, [&](auto tag) {
+    using S = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<S, bool>) {
+      using A = std::conditional_t<is_small_float_v<S>, float, S>;
+      parallel_for(0, outer, grain_of(in + out), [&](int64_t b, int64_t e) {
+        std::vector<A> sums(std::is_same_v<A, S> ? 0 : size_t(in));
+        for (; b < e; ++b) {
+          const S* from = static_cast<const S*>(y) + b * out;
+          S* to = static_cast<S*>(x) + b * in;
+          if constexpr (std::is_same_v<A, S>) {
+            std::fill(to, to + in, S(0));
+            add_plane(inner, axis, runs, from, to);
+          } else {
+            std::fill(sums.begin(), sums.end(), A(0));
+            add_plane(inner, axis, runs, from, sums.data());
+            for (int64_t i = 0; i < in; ++i) to[i] = convert<S>(sums[size_t(i)]);
+          }
+        }
+      });
+    }
+  });
+}
+
+}  // namespace facula

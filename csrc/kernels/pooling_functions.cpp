@@ -1,0 +1,248 @@
+// The pooling that users call, in terms of the primitives of pooling.cpp.
+#include "kernels/spatial.h"
+#include "op/kernels/pooling.h"
+#include "op/ops/arithmetic.h"
+#include "op/ops/comparison.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
+#include "op/ops/indexing.h"
+#include "op/ops/mathematics.h"
+#include "op/ops/pooling.h"
+#include "op/ops/reductions.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
+
+namespace facula::kernels {
+
+namespace {
+
+// One value of every option for each spatial dimension.
+struct Window {
+  Dims kernel, stride, padding, dilation;
+  Window(IntSpan kernel_size, std::optional<IntSpan> steps, IntSpan pads, IntSpan spacing,
+         int64_t dims)
+      : kernel(spatial_values(kernel_size, dims, "kernel_size")),
+        stride(steps && !steps->empty() ? spatial_values(*steps, dims, "stride") : kernel),
+        padding(spatial_values(pads, dims, "padding")),
+        dilation(spatial_values(spacing, dims, "dilation")) {}
+};
+
+constexpr int64_t kOne[] = {1};
+constexpr int64_t kNone[] = {0};
+
+Tensor max_pool(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> stride,
+                IntSpan padding, IntSpan dilation, bool ceil_mode, int64_t dims) {
+  check_spatial_input(self, dims);
+  const Window w(kernel_size, stride, padding, dilation, dims);
+  return std::get<0>(op::_max_pool(self, w.kernel, w.stride, w.padding, w.dilation, ceil_mode));
+}
+
+std::tuple<Tensor, Tensor> max_pool_with_indices(const Tensor& self, IntSpan kernel_size,
+                                                 std::optional<IntSpan> stride, IntSpan padding,
+                                                 IntSpan dilation, bool ceil_mode, int64_t dims) {
+  check_spatial_input(self, dims);
+  if (dims == 1) {
+    // As images of one row, which may keep channels last.
+    const Window w(kernel_size, stride, padding, dilation, 1);
+    auto [values, places] =
+        max_pool_with_indices(op::unsqueeze(self, -2), Dims{1, w.kernel[0]}, Dims{1, w.stride[0]},
+                              Dims{0, w.padding[0]}, Dims{1, w.dilation[0]}, ceil_mode, 2);
+    return {op::squeeze_dim(values, Dims{-2}), op::squeeze_dim(places, Dims{-2})};
+  }
+  const Window w(kernel_size, stride, padding, dilation, dims);
+  auto [values, taps] = op::_max_pool(self, w.kernel, w.stride, w.padding, w.dilation, ceil_mode);
+  return {values,
+          op::_max_pool_positions(taps, self.sizes(), w.kernel, w.stride, w.padding, w.dilation)};
+}
+
+// Truncated quotients of sums by counts, exact below 2**53.
+Tensor integer_average(const Tensor& self, const Window& w, bool ceil_mode, bool count_include_pad,
+                       std::optional<int64_t> divisor) {
+  auto average = [&](const Tensor& x, std::optional<int64_t> by) {
+    return op::_avg_pool(x, w.kernel, w.stride, w.padding, ceil_mode, count_include_pad, by);
+  };
+  const Tensor x = op::_to_copy(self, DType::Float64), sums = average(x, 1);
+  if (divisor) return op::_to_copy(op::trunc(sums / double(*divisor)), self.dtype());
+  const Tensor ones = op::ones_like(x);
+  const Tensor counts = op::round(average(ones, 1) / average(ones, std::nullopt));
+  return op::_to_copy(op::trunc(sums / counts), self.dtype());
+}
+
+Tensor avg_pool(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> stride,
+                IntSpan padding, bool ceil_mode, bool count_include_pad,
+                std::optional<int64_t> divisor, int64_t dims) {
+  check_spatial_input(self, dims);
+  const Window w(kernel_size, stride, padding, kOne, dims);
+  if (divisor && *divisor == 0) runtime_error("divisor must be not zero");
+  if (self.dtype() == DType::Int64)
+    return integer_average(self, w, ceil_mode, count_include_pad, divisor);
+  return op::_avg_pool(self, w.kernel, w.stride, w.padding, ceil_mode, count_include_pad, divisor);
+}
+
+Dims adaptive_sizes(const Tensor& self, IntSpan output_size, int64_t dims) {
+  const Dims sizes = spatial_values(output_size, dims, "output_size");
+  for (int64_t n : sizes)
+    if (n < 0)
+      runtime_error("elements of output_size must be greater than or equal to 0, but got ",
+                    IntSpan(sizes));
+  check_spatial_input(self, dims);
+  return sizes;
+}
+
+Tensor adaptive_avg_pool(const Tensor& self, IntSpan output_size, int64_t dims) {
+  const Dims sizes = adaptive_sizes(self, output_size, dims);
+  bool one = is_floating(self.dtype());
+  for (int64_t n : sizes) one &= n == 1;
+  return one ? op::_mean_of_planes(self, dims) : op::_adaptive_avg_pool(self, sizes);
+}
+
+std::tuple<Tensor, Tensor> adaptive_max_pool(const Tensor& self, IntSpan output_size,
+                                             int64_t dims) {
+  return op::_adaptive_max_pool(self, adaptive_sizes(self, output_size, dims));
+}
+
+Tensor lp_pool(const Tensor& input, double norm_type, IntSpan kernel_size,
+               std::optional<IntSpan> stride, bool ceil_mode, int64_t dims) {
+  check_spatial_input(input, dims);
+  const Window w(kernel_size, stride, kNone, kOne, dims);
+  const Tensor powers = op::pow(input, norm_type);
+  double taps = 1;
+  for (int64_t k : w.kernel) taps *= double(k);
+  const Tensor sums =
+      op::_avg_pool(powers, w.kernel, w.stride, w.padding, ceil_mode, true, std::nullopt);
+  // No gradient where the root's would be infinite.
+  const Tensor safe = op::masked_fill(sums, op::eq(sums, 0), 0);
+  return op::pow(safe * taps, 1.0 / norm_type);
+}
+
+}  // namespace
+
+#define FACULA_POOLS(n)                                                                         \
+  Tensor max_pool##n##d(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> stride, \
+                        IntSpan padding, IntSpan dilation, bool ceil_mode) {                    \
+    return max_pool(self, kernel_size, stride, padding, dilation, ceil_mode, n);                \
+  }                                                                                             \
+  std::tuple<Tensor, Tensor> max_pool##n##d_with_indices(                                       \
+      const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> stride, IntSpan padding,  \
+      IntSpan dilation, bool ceil_mode, bool) {                                                 \
+    return max_pool_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode, n);   \
+  }                                                                                             \
+  Tensor adaptive_avg_pool##n##d(const Tensor& self, IntSpan output_size) {                     \
+    return adaptive_avg_pool(self, output_size, n);                                             \
+  }                                                                                             \
+  std::tuple<Tensor, Tensor> adaptive_max_pool##n##d(const Tensor& self, IntSpan output_size) { \
+    return adaptive_max_pool(self, output_size, n);                                             \
+  }                                                                                             \
+  Tensor lp_pool##n##d(const Tensor& input, double norm_type, IntSpan kernel_size,              \
+                       std::optional<IntSpan> stride, bool ceil_mode) {                         \
+    return lp_pool(input, norm_type, kernel_size, stride, ceil_mode, n);                        \
+  }
+FACULA_POOLS(1)
+FACULA_POOLS(2)
+FACULA_POOLS(3)
+#undef FACULA_POOLS
+
+Tensor avg_pool1d(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> stride,
+                  IntSpan padding, bool ceil_mode, bool count_include_pad) {
+  return avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad, std::nullopt,
+                  1);
+}
+Tensor avg_pool2d(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> stride,
+                  IntSpan padding, bool ceil_mode, bool count_include_pad,
+                  std::optional<int64_t> divisor_override) {
+  return avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                  divisor_override, 2);
+}
+Tensor avg_pool3d(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> stride,
+                  IntSpan padding, bool ceil_mode, bool count_include_pad,
+                  std::optional<int64_t> divisor_override) {
+  return avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                  divisor_override, 3);
+}
+
+Tensor _spread_over_planes(const Tensor& self, IntSpan size, int64_t spatial_dims) {
+  double pixels = 1;
+  for (int64_t n : size.last(size_t(spatial_dims))) pixels *= double(n);
+  return op::expand(self / pixels, size);
+}
+
+// ---- positions in flattened planes
+
+namespace {
+
+// (..., spatial) as (..., pixels).
+Tensor flat_planes(const Tensor& t, int64_t dims) {
+  Dims shape(t.sizes().first(size_t(t.dim() - dims)));
+  int64_t pixels = 1;
+  for (int64_t n : t.sizes().last(size_t(dims))) pixels *= n;
+  shape.push_back(pixels);
+  return op::reshape(t, shape);
+}
+
+}  // namespace
+
+Tensor _max_positions_pick(const Tensor& self, const Tensor& indices, IntSpan output_size) {
+  const int64_t dims = int64_t(output_size.size());
+  return op::reshape(op::gather(flat_planes(self, dims), -1, flat_planes(indices, dims)),
+                     indices.sizes());
+}
+
+Tensor _max_unpool(const Tensor& self, const Tensor& indices, IntSpan output_size) {
+  const int64_t dims = int64_t(output_size.size());
+  if (indices.dtype() != DType::Int64)
+    runtime_error("elements in indices should be type int64 but got: ", indices.dtype());
+  if (!same(self.sizes(), indices.sizes()))
+    runtime_error("expected the shape of indices to be that of the input, ", self.sizes(),
+                  ", but got ", indices.sizes());
+  check_spatial_input(self, dims);
+  Dims shape(self.sizes().first(size_t(self.dim() - dims)));
+  Dims flat(shape);
+  int64_t pixels = 1;
+  for (int64_t n : output_size) pixels *= n, shape.push_back(n);
+  flat.push_back(pixels);
+  const Tensor zeros = op::new_zeros(self, flat);
+  return op::reshape(
+      op::scatter_src(zeros, -1, flat_planes(indices, dims), flat_planes(self, dims)), shape);
+}
+
+// ---- windows at random places
+
+namespace {
+
+std::tuple<Tensor, Tensor> fractional(const Tensor& self, IntSpan kernel_size, IntSpan output_size,
+                                      const Tensor& samples, int64_t dims) {
+  check_spatial_input(self, dims);
+  const Dims kernel = spatial_values(kernel_size, dims, "kernel_size");
+  const Dims out = spatial_values(output_size, dims, "output_size");
+  const bool batched = self.dim() == dims + 2;
+  const int64_t n = batched ? self.size(0) : 1, channels = self.size(batched);
+  if (samples.dtype() != self.dtype())
+    runtime_error("expected _random_samples to have the dtype of the input, ", self.dtype(),
+                  ", but got ", samples.dtype());
+  if (samples.dim() != 3 || samples.size(0) != n || samples.size(1) != channels ||
+      samples.size(2) != dims)
+    runtime_error("expected _random_samples of shape ", IntSpan(Dims{n, channels, dims}),
+                  ", but got ", samples.sizes());
+  for (int64_t d = 0; d < dims; ++d) {
+    const int64_t in = self.size(d - dims), k = kernel[size_t(d)], o = out[size_t(d)];
+    if (k < 1 || o < 1 || o + k - 1 > in)
+      runtime_error("kernel_size=", IntSpan(kernel), " with output_size=", IntSpan(out),
+                    " is too large relative to the input of shape ", self.sizes());
+  }
+  return op::_fractional_max_pool(self, kernel, out, samples);
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> fractional_max_pool2d(const Tensor& self, IntSpan kernel_size,
+                                                 IntSpan output_size,
+                                                 const Tensor& random_samples) {
+  return fractional(self, kernel_size, output_size, random_samples, 2);
+}
+std::tuple<Tensor, Tensor> fractional_max_pool3d(const Tensor& self, IntSpan kernel_size,
+                                                 IntSpan output_size,
+                                                 const Tensor& random_samples) {
+  return fractional(self, kernel_size, output_size, random_samples, 3);
+}
+
+}  // namespace facula::kernels
