@@ -39,3 +39,18 @@ def transforms(x: facula.Tensor) -> facula.Tensor:
     matrix: facula.Tensor = facula.autograd.functional.jacobian(facula.sin, x, vectorize=True)
     result: facula.Tensor = value + derivative + tangent + matrix
     return result
+
+
+def optimised(model: facula.nn.Module, x: facula.Tensor) -> float:
+    optimizer = facula.optim.AdamW(model.parameters(), lr=1e-3)
+    scheduler = facula.optim.lr_scheduler.StepLR(optimizer, step_size=3)
+    scaler = facula.amp.GradScaler("cpu")
+    with facula.autocast("cpu", dtype=facula.bfloat16):
+        loss: facula.Tensor = model(x).sum()
+    scaler.scale(loss).backward()
+    norm: facula.Tensor = facula.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    scheduler.step()
+    optimizer.zero_grad()
+    return float(norm.item() + loss.item())
