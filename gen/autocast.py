@@ -20,7 +20,7 @@ _LOSSES = """
 """
 
 _CPU = {
-    "Lower": _PRODUCTS,
+    "Lower": _PRODUCTS + "lstm rnn_relu rnn_tanh",
     "Float32": _LOSSES
     + """
     adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cdist cholesky
@@ -35,14 +35,15 @@ _CPU = {
     _max_unpool _pad_with_own pinverse polar prod qr quantile reflection_pad1d reflection_pad2d replication_pad1d
     replication_pad2d replication_pad3d stft svd trace triangular_solve view_as_complex
     """,
-    "Promote": "cat index_copy stack",
+    # addmv, which PyTorch leaves alone, is made of products here: their policy must not hold for it.
+    "Promote": "addmv cat index_copy stack",
 }
 
 _CUDA = {
     "Lower": _PRODUCTS
     + """
-    addmv addr chain_matmul einsum gru_cell linalg_multi_dot lstm_cell mv rnn_relu_cell
-    rnn_tanh_cell
+    addmv addr chain_matmul einsum gru gru_cell linalg_multi_dot lstm lstm_cell mv rnn_relu
+    rnn_relu_cell rnn_tanh rnn_tanh_cell
     """,
     "Float32": _LOSSES
     + """

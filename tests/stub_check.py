@@ -46,3 +46,18 @@ def layers(x: facula.Tensor) -> facula.Tensor:
     weights: list[facula.nn.Parameter] = list(model.parameters())
     inverse: facula.Tensor = facula.linalg.inv(x)
     return facula.nn.functional.linear(inverse, weights[0])
+
+
+def optimised(model: facula.nn.Module, x: facula.Tensor) -> float:
+    optimizer = facula.optim.AdamW(model.parameters(), lr=1e-3)
+    scheduler = facula.optim.lr_scheduler.StepLR(optimizer, step_size=3)
+    scaler = facula.amp.GradScaler("cpu")
+    with facula.autocast("cpu", dtype=facula.bfloat16):
+        loss: facula.Tensor = model(x).sum()
+    scaler.scale(loss).backward()
+    norm: facula.Tensor = facula.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    scheduler.step()
+    optimizer.zero_grad()
+    return float(norm.item() + loss.item())

@@ -28,8 +28,7 @@ OptimOption option_of(PyObject* o, bool differentiable) {
     if (differentiable && t.needs_grad()) option.tensor = t;
     const Tensor plain = detach_tensor(t);
     option.value =
-        item_of(t.is_cpu() ? plain : op::_to_copy(plain, DType::None, Device{}))
-            .to_double();
+        item_of(t.is_cpu() ? plain : op::_to_copy(plain, DType::None, Device{})).to_double();
   } else {
     option.value = scalar_of(o).to_double();
   }
@@ -53,12 +52,18 @@ void note_uses(std::span<const OptimParameter> items) {
   if (PyErr_Occurred()) throw PythonError{};
 }
 
+// Runs f, without the GIL when that is worth it.
+template <class F>
+void run_for(int64_t elements, F&& f) {
+  if (elements < kReleaseGilAbove) return f();
+  WithoutGil released;
+  f();
+}
+
 void run(const OptimStep& step, std::span<OptimParameter> items) {
   int64_t elements = 0;
   for (const OptimParameter& item : items) elements += item.param.numel();
-  if (elements < kReleaseGilAbove) return optimizer_step(step, items);
-  WithoutGil released;
-  optimizer_step(step, items);
+  run_for(elements, [&] { optimizer_step(step, items); });
 }
 
 // What is there under a name in a parameter's state; None counts as nothing.
@@ -219,6 +224,12 @@ std::vector<Tensor> tensors_in(PyObject* o) {
   return out;
 }
 
+int64_t elements_of(const std::vector<Tensor>& tensors) {
+  int64_t n = 0;
+  for (const Tensor& t : tensors) n += t.numel();
+  return n;
+}
+
 // (tensors, p): the p-norm of the p-norms of the tensors, in a 0-dim tensor.
 PyObject* total_norm(PyObject*, PyObject* args) {
   PyObject* list;
@@ -227,8 +238,7 @@ PyObject* total_norm(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     const std::vector<Tensor> tensors = tensors_in(list);
     Tensor result;
-    {
-      WithoutGil released;
+    run_for(elements_of(tensors), [&] {
       std::vector<Tensor> norms;
       norms.reserve(tensors.size());
       for (const Tensor& t : tensors) {
@@ -238,7 +248,7 @@ PyObject* total_norm(PyObject*, PyObject* args) {
                             : op::_to_copy(n, DType::None, norms[0].device()));
       }
       result = op::linalg_vector_norm(op::stack(norms), p);
-    }
+    });
     return wrap(result);
   });
 }
@@ -250,14 +260,13 @@ PyObject* scale_all(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     const std::vector<Tensor> tensors = tensors_in(list);
     const Tensor by = tensor_of(factor, "the factor");
-    {
-      WithoutGil released;
+    run_for(elements_of(tensors), [&] {
       Tensor local = by;
       for (const Tensor& t : tensors) {
         if (t.device() != local.device()) local = op::_to_copy(by, DType::None, t.device());
         op::mul_(t, local);
       }
-    }
+    });
     Py_RETURN_NONE;
   });
 }

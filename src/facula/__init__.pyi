@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from facula import amp as amp
 from facula import autograd as autograd
 from facula import cuda as cuda
 from facula import fft as fft
@@ -9,6 +10,7 @@ from facula import func as func
 from facula import linalg as linalg
 from facula import masked as masked
 from facula import nn as nn
+from facula import optim as optim
 from facula import overrides as overrides
 from facula import random as random
 from facula import serialization as serialization
@@ -62,6 +64,23 @@ from facula._tensor_str import set_printoptions as set_printoptions
 from facula._type_info import finfo as finfo
 from facula._type_info import iinfo as iinfo
 from facula._types import Device, Number
+from facula.amp.autocast_mode import autocast as autocast
+from facula.amp.autocast_mode import autocast_decrement_nesting as autocast_decrement_nesting
+from facula.amp.autocast_mode import autocast_increment_nesting as autocast_increment_nesting
+from facula.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
+from facula.amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from facula.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from facula.amp.autocast_mode import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from facula.amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
+from facula.amp.autocast_mode import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from facula.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
+from facula.amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
+from facula.amp.autocast_mode import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from facula.amp.autocast_mode import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from facula.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from facula.amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
+from facula.amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_gpu_dtype
+from facula.amp.grad_scaler import GradScaler as GradScaler
 from facula.autograd.grad_mode import enable_grad as enable_grad
 from facula.autograd.grad_mode import inference_mode as inference_mode
 from facula.autograd.grad_mode import no_grad as no_grad

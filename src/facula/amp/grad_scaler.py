@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
@@ -135,8 +136,11 @@ class GradScaler:
                 device = grad.device
                 if device not in found:
                     found[device] = found_inf.to(device, copy=True)
-                finite = grad.isfinite().all()
-                found[device].logical_or_(finite.logical_not())
+                if grad.numel() == 0:
+                    continue
+                # The largest element is infinite or NaN as soon as one element is.
+                largest = facula.linalg.vector_norm(grad, math.inf)
+                found[device].logical_or_(largest.isfinite().logical_not())
                 grad.mul_(inv_scale.to(device))
         return found
 

@@ -141,6 +141,9 @@ class Optimizer:
         tensor([0.7000], requires_grad=True)
     """
 
+    OptimizerPreHook: TypeAlias = Callable[..., "tuple[Any, Any] | None"]
+    OptimizerPostHook: TypeAlias = Callable[..., None]
+
     defaults: dict[str, Any]
     state: defaultdict[Tensor, Any]
     param_groups: list[dict[str, Any]]

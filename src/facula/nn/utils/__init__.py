@@ -1,6 +1,6 @@
 """What is done to modules and parameters: clipping, fusion, parametrization, pruning ..."""
 
-from facula.nn.utils import rnn, stateless
+from facula.nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from facula.nn.utils.clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
@@ -20,6 +20,8 @@ from facula.nn.utils.memory_format import (
     convert_conv2d_weight_memory_format,
     convert_conv3d_weight_memory_format,
 )
+from facula.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
+from facula.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
     "clip_grad_norm",
@@ -34,8 +36,15 @@ __all__ = [
     "fuse_linear_bn_weights",
     "get_total_norm",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "prune",
+    "remove_spectral_norm",
+    "remove_weight_norm",
     "rnn",
     "skip_init",
+    "spectral_norm",
     "stateless",
     "vector_to_parameters",
+    "weight_norm",
 ]
