@@ -273,7 +273,7 @@ def random_split(
 
         >>> generator = facula.Generator().manual_seed(42)
         >>> [list(p.indices) for p in facula.utils.data.random_split(range(5), [3, 2], generator)]
-        [[3, 4, 2], [1, 0]]
+        [[2, 4, 3], [0, 1]]
     """
     size = len(dataset)  # type: ignore[arg-type]
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
