@@ -15,6 +15,7 @@ MODULES = [
     "profiler",
     "safetensors",
     "utils.benchmark",
+    "utils.collect_env",
     "utils.benchmark.utils.common",
     "utils.benchmark.utils.compare",
     "utils.benchmark.utils.timer",
