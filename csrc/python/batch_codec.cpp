@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/crc32c.h"
 #include "python/interop.h"
 
 namespace facula::python {
@@ -223,7 +224,18 @@ PyObject* unpack_batch(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* checksum(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(o, &buffer, PyBUF_SIMPLE) < 0) throw PythonError{};
+    const uint32_t sum = crc32c(buffer.buf, size_t(buffer.len));
+    PyBuffer_Release(&buffer);
+    return check(PyLong_FromUnsignedLong(sum));
+  });
+}
+
 PyMethodDef functions[] = {
+    {"_crc32c", checksum, METH_O, "The CRC-32C of bytes."},
     {"_pack_batch", (PyCFunction)(void*)pack_batch, METH_FASTCALL,
      "_pack_batch(batch, limit): bytes, or None when it is too long or has no short form."},
     {"_unpack_batch", unpack_batch, METH_O, "The batch of which _pack_batch made bytes."},

@@ -9,6 +9,7 @@ _SUBMODULES = (
     "_pytree",
     "benchmark",
     "checkpoint",
+    "collect_env",
     "data",
     "deterministic",
     "hooks",

@@ -125,8 +125,8 @@ class BaseIterator:
         except StopIteration:
             self.is_finished = True
             raise
-        self._num_yielded += 1
-        if self._loader_length is not None and self._num_yielded > self._loader_length:
+        self._num_yielded = came = self._num_yielded + 1
+        if self._loader_length is not None and came > self._loader_length:
             self._warn_of_length()
         return pin_memory(data) if self._pin_memory else data
 

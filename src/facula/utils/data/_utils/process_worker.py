@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import multiprocessing
+import operator
 import os
 import pickle
 import select
@@ -36,6 +38,7 @@ from facula.utils.data._utils.worker import (
 _FLUSH_SECONDS = 0.002  # finished batches wait for others no longer than this
 _FLUSH_BYTES = 1 << 18
 _ALONE_BYTES = 1 << 30  # batches in shared memory are not loaded ahead in groups
+_KEPT_SLOTS = 4  # free ones that are not given back to the system
 _QUICK_SECONDS = 0.0005  # what takes longer is sent at once
 
 # The loader's ends of sockets: a forked worker must not keep those of others open.
@@ -52,75 +55,95 @@ class _Epoch(NamedTuple):
     skipped: int
 
 
-def _joined(kind: int, parts: list[bytes]) -> bytes:
-    """One record of several; the short forms of batches, in a row, are that of their list."""
-    if kind != SMALL_DATA:
-        return parts[0]
+def _joined(parts: list[bytes]) -> bytes:
+    """The short forms of batches, in a row, are that of their list."""
     return b"l" + len(parts).to_bytes(8, "little") + b"".join(parts)
 
 
+_kind = operator.itemgetter(0)
+
+
 class _Server:
+    """Makes batches and sends them. Those that are made quickly are sent together."""
+
     def __init__(self, sock: socket.socket, job: Job, worker: int) -> None:
         self.sock, self.worker = sock, worker
+        self.parent = os.getppid()
         self.parser = transport.FrameParser()
         self.slots = transport.SlotWriter()
         self.batches = Batches(job, worker)
         self.tasks: deque[Any] = deque()
-        self.records: list[tuple[int, list[bytes]]] = []
-        self.epoch = self.made = self.size = 0
+        self.answers: deque[tuple[int, bytes]] = deque()  # made and not sent; two threads take
+        self.epoch = self.size = self.flushes = 0
         self.seconds = 0.0
-        self.flushes = 0
-        self.kept_slots = 4
-        self.lock = threading.Lock()  # of what has been answered and not been sent
+        self.lock = threading.Lock()  # of the socket's sending side
         self.waiting = threading.Event()
         self.flusher: threading.Thread | None = None
 
     def run(self) -> None:
-        while True:
-            if not self.tasks and not self.receive():
-                return
-            while self.tasks:
-                begin = time.perf_counter()
-                self.answer(self.tasks.popleft())
-                end = time.perf_counter()
-                with self.lock:
-                    self.seconds += end - begin
-                    wait = self.tasks and end - begin < _QUICK_SECONDS
-                    if not wait or self.seconds > _FLUSH_SECONDS or self.size > _FLUSH_BYTES:
-                        self.flush()
-                    else:
-                        self.wake_flusher()
+        while self.tasks or self.receive():
+            self.work()
+
+    def work(self) -> None:
+        """Does the tasks that are there."""
+        tasks, batches, clock = self.tasks, self.batches, time.perf_counter
+        began = clock()
+        while tasks:
+            task = tasks.popleft()
+            if type(task) is _Epoch:
+                self.flush(task.number)
+                batches.begin(task.skipped)
+                continue
+            if batches.ended:
+                continue
+            kind, result = batches.make(task)
+            if kind == READY:
+                kind, result = self.pack(result)
+            elif kind == ERROR:
+                result = pack_error(result, self.worker)
+            self.answers.append((kind, result or b""))
+            self.size += len(result or b"")
+            ended = clock()
+            spent = ended - began
+            began = ended
+            self.seconds += spent
+            if (
+                not tasks
+                or spent > _QUICK_SECONDS
+                or self.seconds > _FLUSH_SECONDS
+                or self.size > _FLUSH_BYTES
+            ):
+                self.flush()
+                began = clock()
+            elif not self.waiting.is_set():
+                self.wake_flusher()
 
     def wake_flusher(self) -> None:
         if self.flusher is None:
             self.flusher = threading.Thread(target=self.flush_what_waits, daemon=True)
             self.flusher.start()
-        if not self.waiting.is_set():
-            self.waiting.set()
+        self.waiting.set()
 
     def flush_what_waits(self) -> None:
         """In a thread of its own: finished batches do not wait for one that turns out slow."""
-        while True:
-            self.waiting.wait()
-            time.sleep(2 * _FLUSH_SECONDS)
-            with self.lock:
+        with contextlib.suppress(OSError):
+            while self.waiting.wait():
                 seen = self.flushes
-            time.sleep(_FLUSH_SECONDS)
-            with self.lock:
-                if self.flushes == seen and self.records:
-                    self.flush()
-                if not self.records:
+                time.sleep(3 * _FLUSH_SECONDS)
+                with self.lock:
+                    if self.flushes == seen:
+                        self.send_answers()
+                if not self.answers:
                     self.waiting.clear()
 
     def receive(self) -> bool:
         """Waits for tasks. False when the loader is gone."""
         poller = select.poll()
         poller.register(self.sock, select.POLLIN)
-        parent = os.getppid()
         while True:
             if not poller.poll(1000 * MP_STATUS_CHECK_INTERVAL):
                 loader = multiprocessing.parent_process()
-                if os.getppid() != parent or (loader is not None and not loader.is_alive()):
+                if os.getppid() != self.parent or (loader is not None and not loader.is_alive()):
                     return False
                 continue
             data = self.sock.recv(1 << 20)
@@ -140,30 +163,6 @@ class _Server:
             self.tasks.append(_Epoch(epoch, skipped))
         self.tasks.extend(indices)
 
-    def answer(self, task: Any) -> None:
-        if type(task) is _Epoch:
-            with self.lock:
-                self.flush()
-                self.epoch = task.number
-            self.batches.begin(task.skipped)
-            return
-        if self.batches.ended:
-            return
-        index = task
-        kind, result = self.batches.make(index)
-        data = b""
-        if kind == READY:
-            kind, data = self.pack(result)
-        elif kind == ERROR:
-            data = pack_error(result, self.worker)
-        with self.lock:
-            if kind == SMALL_DATA and self.records and self.records[-1][0] == SMALL_DATA:
-                self.records[-1][1].append(data)
-            else:
-                self.records.append((kind, [data]))
-            self.made += 1
-            self.size += len(data)
-
     def pack(self, result: Any) -> tuple[int, bytes]:
         try:
             short = _C._pack_batch(result, transport.INLINE_BYTES)
@@ -178,16 +177,30 @@ class _Server:
         except Exception as error:
             return ERROR, pack_error(error, self.worker)
 
-    def flush(self) -> None:
-        if not self.records:
+    def flush(self, next_epoch: int | None = None) -> None:
+        """Sends what has been made; what is made from now on may be of another epoch."""
+        with self.lock:
+            surplus = self.slots.surplus(_KEPT_SLOTS)
+            if surplus:
+                self.answers.append((FORGET, pickle.dumps(surplus)))
+            self.send_answers()
+            if next_epoch is not None:
+                self.epoch = next_epoch
+
+    def send_answers(self) -> None:
+        answers = [self.answers.popleft() for _ in range(len(self.answers))]
+        if not answers:
             return
-        surplus = self.slots.surplus(self.kept_slots)
-        if surplus:
-            self.records.append((FORGET, [pickle.dumps(surplus)]))
-        records = [(kind, _joined(kind, parts)) for kind, parts in self.records]
-        frame = transport.make_frame(transport.Frame(records, self.epoch, self.made, self.seconds))
-        self.records, self.made, self.size, self.seconds = [], 0, 0, 0.0
+        seconds, self.seconds, self.size = self.seconds, 0.0, 0
         self.flushes += 1
+        records = []
+        for kind, group in itertools.groupby(answers, key=_kind):
+            if kind == SMALL_DATA:
+                records.append((kind, _joined([data for _, data in group])))
+            else:
+                records.extend(group)
+        made = sum(kind != FORGET for kind, _ in answers)
+        frame = transport.make_frame(transport.Frame(records, self.epoch, made, seconds))
         fresh = self.slots.take_fresh()
         if fresh:
             transport.send_with_descriptors(self.sock, frame, fresh)

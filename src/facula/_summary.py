@@ -1,0 +1,339 @@
+"""``summary``: the layers of a model with shapes, parameters, work and memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import facula
+from facula.overrides import TorchFunctionMode
+
+__all__ = ["ModelSummary", "summary"]
+
+
+# ---- how much work an operator is: two operations for each product that is added
+
+
+def _product(shape: Any) -> int:
+    return math.prod(shape)
+
+
+def _of_product(a: Any, b: Any, out: Any) -> int:
+    """a @ b: each number of the result is a sum over the last dimension of ``a``."""
+    return 2 * _product(out.shape) * a.shape[-1]
+
+
+def _of_convolution(args: tuple[Any, ...], out: Any) -> int:
+    weight = args[1]  # (out channels, in channels / groups, *kernel)
+    return 2 * _product(out.shape) * _product(weight.shape[1:])
+
+
+def _of_transposed_convolution(args: tuple[Any, ...], out: Any) -> int:
+    x, weight = args[:2]  # weight: (in channels, out channels / groups, *kernel)
+    return 2 * _product(x.shape) * _product(weight.shape[1:])
+
+
+def _of_attention(args: tuple[Any, ...], out: Any) -> int:
+    query, key = args[:2]  # (..., T, D), (..., S, D)
+    scores = _product(query.shape[:-1]) * key.shape[-2]
+    return 2 * scores * query.shape[-1] + 2 * scores * out.shape[-1]
+
+
+def _of_recurrent(args: tuple[Any, ...], out: Any) -> int:
+    """Every weight matrix is applied at every step of every sequence."""
+    tensors = [t for t in facula.utils._pytree.tree_leaves(args) if isinstance(t, facula.Tensor)]
+    x = tensors[0]
+    steps = _product(x.shape[:-1])
+    matrices = [t for t in tensors[1:] if t.dim() == 2 and t is not x and t.requires_grad]
+    return 2 * steps * sum(t.numel() for t in matrices)
+
+
+def _convolutions() -> dict[str, Callable[..., int]]:
+    found: dict[str, Callable[..., int]] = {}
+    for n in (1, 2, 3):
+        found[f"conv{n}d"] = _of_convolution
+        found[f"conv_transpose{n}d"] = _of_transposed_convolution
+    return found
+
+
+FLOPS: dict[str, Callable[..., int]] = {
+    **_convolutions(),
+    "mm": lambda a, out: _of_product(a[0], a[1], out),
+    "bmm": lambda a, out: _of_product(a[0], a[1], out),
+    "matmul": lambda a, out: _of_product(a[0], a[1], out),
+    "__matmul__": lambda a, out: _of_product(a[0], a[1], out),
+    "__rmatmul__": lambda a, out: _of_product(a[1], a[0], out),
+    "mv": lambda a, out: _of_product(a[0], a[1], out),
+    "dot": lambda a, out: 2 * a[0].numel(),
+    "linear": lambda a, out: _of_product(a[0], a[1], out),
+    "addmm": lambda a, out: _of_product(a[1], a[2], out),
+    "addmv": lambda a, out: _of_product(a[1], a[2], out),
+    "baddbmm": lambda a, out: _of_product(a[1], a[2], out),
+    "bilinear": lambda a, out: 2 * _product(out.shape) * a[2].shape[1] * (a[2].shape[2] + 1),
+    "scaled_dot_product_attention": _of_attention,
+    "lstm": _of_recurrent,
+    "gru": _of_recurrent,
+    "rnn_tanh": _of_recurrent,
+    "rnn_relu": _of_recurrent,
+}
+
+
+# ---- recording one forward pass
+
+
+@dataclass
+class LayerInfo:
+    """One call of one module."""
+
+    path: str
+    kind: str
+    depth: int
+    output_shapes: list[tuple[int, ...]] = field(default_factory=list)
+    output_bytes: int = 0
+    parameters: int = 0
+    trainable: int = 0
+    flops: int = 0
+    is_leaf: bool = True
+    is_repeated: bool = False  # its parameters have been counted in an earlier row
+
+
+class _Recording(TorchFunctionMode):
+    """Counts the work of operators for all modules that are being called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[LayerInfo] = []
+        self.inside = False
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        count = None if self.inside else FLOPS.get(getattr(func, "__name__", ""))
+        if count is None:
+            return func(*args, **kwargs)
+        self.inside = True  # a function may be made of others that are in the table
+        try:
+            out = func(*args, **kwargs)
+        finally:
+            self.inside = False
+        flops = count((*args, *(kwargs[k] for k in kwargs)), out)
+        for layer in self.open:
+            layer.flops += flops
+        return out
+
+
+def _tensors(value: Any) -> Iterator[facula.Tensor]:
+    for leaf in facula.utils._pytree.tree_leaves(value):
+        if isinstance(leaf, facula.Tensor):
+            yield leaf
+
+
+def _inputs(
+    given: tuple[Any, ...], dtype: Any, device: Any
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What the model is called with: tensors as they are, sizes as zeros."""
+
+    def is_size(x: Any) -> bool:
+        return isinstance(x, (tuple, list)) and len(x) > 0 and all(type(n) is int for n in x)
+
+    def made(x: Any) -> Any:
+        return facula.zeros(*x, dtype=dtype, device=device) if is_size(x) else x
+
+    if len(given) == 1 and isinstance(given[0], dict):
+        return (), {name: made(x) for name, x in given[0].items()}
+    if len(given) == 1 and isinstance(given[0], (tuple, list)) and not is_size(given[0]):
+        given = tuple(given[0])
+    return tuple(made(x) for x in given), {}
+
+
+def _parameters(module: Any, seen: set[int]) -> tuple[int, int, int]:
+    """Parameters, trainable ones, and bytes, each tensor once."""
+    count = trainable = size = 0
+    for p in module.parameters():
+        if id(p) in seen:
+            continue
+        seen.add(id(p))
+        count += p.numel()
+        trainable += p.numel() if p.requires_grad else 0
+        size += p.nbytes
+    return count, trainable, size
+
+
+def summary(
+    model: Any,
+    *input: Any,
+    depth: int = 3,
+    dtype: Any = None,
+    device: Any = None,
+    train: bool = False,
+) -> ModelSummary:
+    """Calls a model once and tells its layers, with shapes, parameters, work and memory.
+
+    Args:
+        model: a module.
+        input: what it is called with: tensors or sizes, a tuple of them, or a dict by name.
+        depth: how deep the table goes into modules of modules.
+        dtype: of tensors that are made of sizes; that of the parameters by default.
+        device: of tensors that are made of sizes; that of the parameters by default.
+        train: whether the call is in training mode.
+
+    The model, its buffers' statistics (in evaluation mode) and the random numbers of the program
+    stay as they were. The work is that of matrix products, convolutions and attention, with two
+    operations for each product that is added; the rest is small beside it.
+
+    Example::
+
+        >>> class Net(facula.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.weight = facula.nn.Parameter(facula.ones(3, 2))
+        ...     def forward(self, x):
+        ...         return x @ self.weight
+        >>> print(facula.summary(Net(), (4, 3)))
+        Layer      Output shape  Parameters  FLOPs  Output memory
+        ─────────  ────────────  ──────────  ─────  ─────────────
+        Net        (4, 2)                 6     48           32 B
+        ─────────  ────────────  ──────────  ─────  ─────────────
+        Parameters: 6 (6 trainable), 24 B
+        Buffers: 0 B
+        FLOPs: 48
+        Input: 48 B, outputs of layers: 32 B
+    """
+    first = next(iter(model.parameters()), None)
+    if first is None:
+        first = next(iter(model.buffers()), None)
+    if device is None:
+        device = first.device if first is not None else "cpu"
+    if dtype is None and first is not None and first.is_floating_point():
+        dtype = first.dtype
+    args, kwargs = _inputs(input, dtype, device)
+    paths = {id(m): name for name, m in model.named_modules()}
+    layers: list[LayerInfo] = []
+    recording = _Recording()
+    counted: set[int] = set()
+
+    def before(module: Any, given: Any) -> None:
+        path = paths.get(id(module), "")
+        layer = LayerInfo(path, type(module).__name__, path.count(".") + 1 if path else 0)
+        layer.is_repeated = id(module) in counted
+        counted.add(id(module))
+        layer.parameters, layer.trainable, _ = _parameters(module, set())
+        layer.is_leaf = next(iter(module.children()), None) is None
+        layers.append(layer)
+        recording.open.append(layer)
+
+    def after(module: Any, given: Any, output: Any) -> None:
+        layer = recording.open.pop()
+        for t in _tensors(output):
+            layer.output_shapes.append(tuple(t.shape))
+            layer.output_bytes += t.nbytes
+
+    handles = []
+    training = {id(m): m.training for m in model.modules()}
+    try:
+        for module in model.modules():
+            handles.append(module.register_forward_pre_hook(before))
+            handles.append(module.register_forward_hook(after))
+        model.train(train)
+        with facula.no_grad(), facula.random.fork_rng(), recording:
+            model(*args, **kwargs)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module in model.modules():
+            module.training = training.get(id(module), module.training)
+    count, trainable, size = _parameters(model, set())
+    return ModelSummary(
+        layers=layers,
+        depth=depth,
+        total_params=count,
+        trainable_params=trainable,
+        parameter_bytes=size,
+        buffer_bytes=sum(b.nbytes for b in model.buffers()),
+        input_bytes=sum(t.nbytes for t in _tensors((args, kwargs))),
+        total_flops=layers[0].flops if layers else 0,
+    )
+
+
+# ---- the table
+
+
+def _bytes(n: int) -> str:
+    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if n >= size:
+            return f"{n / size:.1f} {unit}"
+    return f"{n} B"
+
+
+def _count(n: int) -> str:
+    for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6)):
+        if n >= 10 * size:
+            return f"{n / size:.1f} {unit}"
+    return f"{n:,}"
+
+
+@dataclass
+class ModelSummary:
+    """What :func:`facula.summary` found; printing it shows the table."""
+
+    layers: list[LayerInfo]
+    depth: int
+    total_params: int
+    trainable_params: int
+    parameter_bytes: int
+    buffer_bytes: int
+    input_bytes: int
+    total_flops: int
+
+    @property
+    def output_bytes(self) -> int:
+        """Memory of what layers without layers in them returned."""
+        return sum(layer.output_bytes for layer in self.layers if layer.is_leaf)
+
+    def _row(self, layer: LayerInfo) -> list[str]:
+        name = layer.path.rpartition(".")[2]
+        shapes = layer.output_shapes
+        more = f" + {len(shapes) - 1} more" if len(shapes) > 1 else ""
+        shown = (str(shapes[0]) + more) if shapes else "-"
+        parameters = f"{layer.parameters:,}" if layer.parameters else "-"
+        return [
+            "  " * layer.depth + (f"{name}: " if name else "") + layer.kind,
+            shown,
+            "(counted)" if layer.is_repeated and layer.parameters else parameters,
+            _count(layer.flops) if layer.flops else "-",
+            _bytes(layer.output_bytes),
+        ]
+
+    def __str__(self) -> str:
+        head = ["Layer", "Output shape", "Parameters", "FLOPs", "Output memory"]
+        rows = [self._row(layer) for layer in self.layers if layer.depth <= self.depth]
+        widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
+        widths[0] = max(widths[0], 9)
+
+        def line(cells: list[str]) -> str:
+            parts = [
+                c.ljust(w) if i < 2 else c.rjust(w)
+                for i, (c, w) in enumerate(zip(cells, widths, strict=True))
+            ]
+            return "  ".join(parts).rstrip()
+
+        rule = "  ".join("─" * w for w in widths)
+        return "\n".join(
+            [
+                line(head),
+                rule,
+                *map(line, rows),
+                rule,
+                f"Parameters: {self.total_params:,} ({self.trainable_params:,} trainable), "
+                f"{_bytes(self.parameter_bytes)}",
+                f"Buffers: {_bytes(self.buffer_bytes)}",
+                f"FLOPs: {_count(self.total_flops)}",
+                f"Input: {_bytes(self.input_bytes)}, "
+                f"outputs of layers: {_bytes(self.output_bytes)}",
+            ]
+        )
+
+    __repr__ = __str__

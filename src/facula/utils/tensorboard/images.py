@@ -1,0 +1,98 @@
+"""Pictures: what users give, as PNG."""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from typing import Any
+
+import numpy
+
+import facula
+
+
+def as_array(x: Any) -> Any:
+    """A NumPy array of a tensor, array or number."""
+    if isinstance(x, facula.Tensor):
+        x = x.detach().cpu()
+        return x.to(facula.float32).numpy() if x.dtype is facula.bfloat16 else x.numpy()
+    return numpy.asarray(x)
+
+
+def to_hwc(image: Any, dataformats: str) -> Any:
+    """One picture with the dimensions (height, width, 3 or 4 or 1); several become a grid.
+
+    Args:
+        image: an array.
+        dataformats: what its dimensions are, such as "CHW" or "NHWC".
+    """
+    formats = dataformats.upper()
+    if len(set(formats)) != len(formats) or not set(formats) <= set("NCHW"):
+        raise ValueError(
+            f"dataformats must name dimensions out of NCHW, each once: {dataformats!r}"
+        )
+    if image.ndim != len(formats):
+        raise ValueError(
+            f"size of input tensor and input format are different. tensor shape: {image.shape}, "
+            f"input_format: {dataformats}"
+        )
+    for missing in "HWC":
+        if missing not in formats:
+            if missing != "C":
+                raise ValueError(f"dataformats must contain H and W, got {dataformats!r}")
+            image, formats = image[..., None], formats + "C"
+    if "N" in formats:
+        return grid(image.transpose([formats.index(d) for d in "NHWC"]))
+    return image.transpose([formats.index(d) for d in "HWC"])
+
+
+def grid(images: Any, columns: int = 8) -> Any:
+    """Pictures (N, H, W, C) side by side, in rows of eight."""
+    n, height, width, channels = images.shape
+    columns = min(n, columns)
+    rows = math.ceil(n / columns)
+    out = numpy.zeros((rows * height, columns * width, channels), images.dtype)
+    for i in range(n):
+        y, x = divmod(i, columns)
+        out[y * height : (y + 1) * height, x * width : (x + 1) * width] = images[i]
+    return out
+
+
+def to_bytes(image: Any) -> Any:
+    """Numbers from 0 to 1 as 0 to 255; uint8 as it is."""
+    if image.dtype == numpy.uint8:
+        return image
+    scaled = numpy.nan_to_num(image.astype(numpy.float64)) * 255
+    return numpy.clip(scaled, 0, 255).astype(numpy.uint8)
+
+
+_COLOURS = {1: 0, 2: 4, 3: 2, 4: 6}  # channels -> PNG's type of colour
+
+
+def png(image: Any) -> bytes:
+    """The PNG file of a uint8 array (height, width, channels)."""
+    height, width, channels = image.shape
+    if channels not in _COLOURS:
+        raise ValueError(f"a picture has 1 to 4 channels, got {channels}")
+    rows = numpy.zeros((height, 1 + width * channels), numpy.uint8)  # each begins with a filter
+    rows[:, 1:] = image.reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, _COLOURS[channels], 0, 0, 0)
+    parts = [b"\x89PNG\r\n\x1a\n"]
+    for kind, content in (
+        (b"IHDR", header),
+        (b"IDAT", zlib.compress(rows.tobytes())),
+        (b"IEND", b""),
+    ):
+        parts.append(struct.pack(">I", len(content)) + kind + content)
+        parts.append(struct.pack(">I", zlib.crc32(kind + content)))
+    return b"".join(parts)
+
+
+def figure_to_hwc(figure: Any) -> Any:
+    """The picture of a Matplotlib figure."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return numpy.asarray(canvas.buffer_rgba()).copy()

@@ -1,0 +1,243 @@
+"""The Summary messages of TensorBoard, as bytes."""
+
+from __future__ import annotations
+
+import io
+import struct
+import wave
+from typing import Any
+
+import numpy
+
+from facula.utils.tensorboard import wire
+from facula.utils.tensorboard.images import as_array, png, to_bytes, to_hwc
+
+_FLOAT, _DOUBLE, _STRING = 1, 2, 7  # TensorFlow's dtypes
+
+
+def _value(tag: str, content: bytes) -> bytes:
+    return wire.data(1, wire.data(1, tag) + content)
+
+
+def _plugin(name: str, content: bytes = b"") -> bytes:
+    plugin = wire.data(1, name) + (wire.data(2, content) if content else b"")
+    return wire.data(9, wire.data(1, plugin))
+
+
+def _shape(sizes: Any) -> bytes:
+    return wire.data(2, b"".join(wire.data(2, wire.integer(1, n)) for n in sizes))
+
+
+def _tensor(dtype: int, sizes: Any, content: bytes) -> bytes:
+    return wire.data(8, wire.integer(1, dtype) + _shape(sizes) + content)
+
+
+def _number(x: Any) -> float:
+    array = as_array(x)
+    if array.size != 1:
+        raise AssertionError(f"scalar should be 0D, got {array.size} elements")
+    return float(array.reshape(()))
+
+
+def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool = False) -> bytes:
+    """One number."""
+    number = _number(value)
+    if double_precision:
+        content = _tensor(_DOUBLE, (), wire.doubles(6, [number]))
+        return _value(tag, content + _plugin("scalars"))
+    if new_style:
+        content = _tensor(_FLOAT, (), wire.data(5, struct.pack("<f", number)))
+        return _value(tag, content + _plugin("scalars"))
+    return _value(tag, wire.float32(2, number))
+
+
+def tensor(tag: str, value: Any) -> bytes:
+    """An array of numbers."""
+    array = as_array(value).astype("<f4")
+    return _value(tag, _tensor(_FLOAT, array.shape, wire.data(4, array.tobytes())))
+
+
+def tensorflow_bins() -> Any:
+    """Limits that grow by a tenth, from 1e-12 to 1e20, on both sides of zero."""
+    positive = 1e-12 * 1.1 ** numpy.arange(774)
+    positive = positive[positive < 1e20]
+    return numpy.concatenate([-positive[::-1], [0.0], positive])
+
+
+def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> bytes:
+    """How often numbers lie between limits."""
+    array = as_array(values).astype(numpy.float64).reshape(-1)
+    array = array[numpy.isfinite(array)]
+    if array.size == 0:
+        raise ValueError("The input has no element.")
+    counts, limits = numpy.histogram(array, tensorflow_bins() if bins == "tensorflow" else bins)
+    if max_bins is not None and len(counts) > max_bins:
+        step = -(-len(counts) // max_bins)
+        counts = numpy.add.reduceat(counts, numpy.arange(0, len(counts), step))
+        limits = numpy.append(limits[:-1:step], limits[-1])
+    used = numpy.flatnonzero(counts)
+    if used.size == 0:
+        raise ValueError("no number lies between the limits of the histogram")
+    # The first bucket's lower limit is that of an empty bucket before it.
+    first, last = used[0], used[-1]
+    counts = [0, *counts[first : last + 1].tolist()]
+    limits = limits[first : last + 2].tolist()
+    return _value(tag, histogram_message(array, limits, counts))
+
+
+def histogram_message(array: Any, limits: Any, counts: Any) -> bytes:
+    return histogram_of(
+        float(array.min()), float(array.max()), array.size, float(array.sum()),
+        float(array.dot(array)), limits, counts,
+    )  # fmt: skip
+
+
+def histogram_of(
+    smallest: float,
+    largest: float,
+    count: int,
+    total: float,
+    squares: float,
+    limits: Any,
+    counts: Any,
+) -> bytes:
+    """A histogram of which the parts are known."""
+    return wire.data(
+        5,
+        wire.double(1, smallest)
+        + wire.double(2, largest)
+        + wire.double(3, count)
+        + wire.double(4, total)
+        + wire.double(5, squares)
+        + wire.doubles(6, limits)
+        + wire.doubles(7, counts),
+    )
+
+
+def histogram_raw(tag: str, *parts: Any) -> bytes:
+    return _value(tag, histogram_of(*parts))
+
+
+def image(tag: str, picture: Any, dataformats: str) -> bytes:
+    """A picture, or a grid of them."""
+    pixels = to_bytes(to_hwc(as_array(picture), dataformats))
+    height, width, channels = pixels.shape
+    return _value(
+        tag,
+        wire.data(
+            4,
+            wire.integer(1, height)
+            + wire.integer(2, width)
+            + wire.integer(3, channels)
+            + wire.data(4, png(pixels)),
+        ),
+    )
+
+
+def audio(tag: str, sound: Any, sample_rate: int) -> bytes:
+    """Sound: numbers from -1 to 1, (1, length) or (length,)."""
+    samples = as_array(sound).astype(numpy.float64).reshape(-1)
+    coded = (numpy.clip(samples, -1, 1) * 32767).astype("<i2")
+    file = io.BytesIO()
+    with wave.open(file, "wb") as wav:
+        wav.setnchannels(1)
+        wav.setsampwidth(2)
+        wav.setframerate(sample_rate)
+        wav.writeframes(coded.tobytes())
+    return _value(
+        tag,
+        wire.data(
+            6,
+            wire.float32(1, sample_rate)
+            + wire.integer(2, 1)
+            + wire.integer(3, len(coded))
+            + wire.data(4, file.getvalue())
+            + wire.data(5, "audio/wav"),
+        ),
+    )
+
+
+def text(tag: str, content: str) -> bytes:
+    """A text, which is shown as Markdown."""
+    tensor_part = _tensor(_STRING, (1,), wire.data(8, content))
+    return _value(f"{tag}/text_summary", tensor_part + _plugin("text", wire.integer(1, 0)))
+
+
+def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int, weights: Any) -> bytes:
+    """Precision against recall: labels 0 or 1, predictions from 0 to 1."""
+    labels = as_array(labels).reshape(-1).astype(numpy.float64)
+    predictions = as_array(predictions).reshape(-1).astype(numpy.float64)
+    weights = 1.0 if weights is None else as_array(weights).reshape(-1)
+    num_thresholds = min(num_thresholds, 127)  # TensorBoard's limit
+    buckets = numpy.clip((predictions * (num_thresholds - 1)).astype(int), 0, num_thresholds - 1)
+
+    def at_least(chosen: Any) -> Any:  # how much of it lies in a bucket or above
+        counts = numpy.bincount(buckets, chosen * numpy.ones_like(labels), num_thresholds)
+        return counts[::-1].cumsum()[::-1]
+
+    true_positive, false_positive = at_least(labels * weights), at_least((1 - labels) * weights)
+    true_negative = false_positive[0] - false_positive
+    false_negative = true_positive[0] - true_positive
+    tiny = 1e-7
+    precision = true_positive / numpy.maximum(tiny, true_positive + false_positive)
+    recall = true_positive / numpy.maximum(tiny, true_positive + false_negative)
+    rows = [true_positive, false_positive, true_negative, false_negative, precision, recall]
+    return pr_curve_raw(tag, *rows, num_thresholds)
+
+
+def pr_curve_raw(tag: str, *rows_and_thresholds: Any) -> bytes:
+    *rows, num_thresholds = rows_and_thresholds
+    table = numpy.stack([as_array(r) for r in rows]).astype("<f4")
+    content = _tensor(_FLOAT, table.shape, wire.data(4, table.tobytes()))
+    settings = wire.integer(1, 0) + wire.integer(2, num_thresholds)
+    return _value(tag, content + _plugin("pr_curves", settings))
+
+
+# ---- hyperparameters
+
+_TEXT, _BOOL, _NUMBER = 1, 2, 3
+
+
+def _kind(value: Any) -> tuple[int, bytes]:
+    """The type of a hyperparameter and its google.protobuf.Value."""
+    if isinstance(value, bool):
+        return _BOOL, wire.integer(4, value)
+    if isinstance(value, str):
+        return _TEXT, wire.data(3, value)
+    if isinstance(value, (int, float)) or getattr(value, "ndim", None) == 0:
+        return _NUMBER, wire.double(2, _number(value))
+    raise ValueError(
+        f"value should be one of int, float, str, bool, or a tensor of one element, got "
+        f"{type(value).__name__}"
+    )
+
+
+def hparams(
+    hparam_dict: dict[str, Any],
+    metric_dict: dict[str, Any],
+    domains: dict[str, list[Any]] | None = None,
+) -> list[bytes]:
+    """Three summaries: the experiment, the begin and the end of one session of it."""
+    if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
+        raise TypeError("hparam_dict and metric_dict should be dictionaries")
+    infos, values = b"", b""
+    for name, value in hparam_dict.items():
+        if value is None:
+            continue
+        kind, coded = _kind(value)
+        domain = b""
+        if domains and name in domains:
+            listed = b"".join(wire.data(1, _kind(v)[1]) for v in domains[name])
+            domain = wire.data(5, listed)
+        infos += wire.data(4, wire.data(1, name) + wire.integer(4, kind) + domain)
+        values += wire.data(1, wire.data(1, name) + wire.data(2, coded))
+    metrics = b"".join(wire.data(5, wire.data(1, wire.data(2, name))) for name in metric_dict)
+    parts = {
+        "experiment": wire.data(2, infos + metrics),
+        "session_start_info": wire.data(3, values),
+        "session_end_info": wire.data(4, wire.integer(1, 1)),
+    }
+    return [
+        _value(f"_hparams_/{name}", _plugin("hparams", wire.integer(1, 0) + part))
+        for name, part in parts.items()
+    ]

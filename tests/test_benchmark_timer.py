@@ -1,0 +1,120 @@
+"""facula.utils.benchmark: what is measured and shown; no time is compared with another."""
+
+import pytest
+
+import facula
+from facula.utils.benchmark import Compare, Measurement, TaskSpec, Timer, trim_sigfig
+
+
+class Clock:
+    """A clock on which every run of the statement takes the time it says."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def timer(clock, seconds, **options):
+    return Timer(
+        "clock.now += next(seconds)",
+        timer=clock,
+        globals={"clock": clock, "seconds": iter(seconds)},
+        **options,
+    )
+
+
+def endless(value):
+    while True:
+        yield value
+
+
+def test_timeit_counts_the_measured_runs_only():
+    m = timer(Clock(), endless(0.5)).timeit(10)
+    assert m.number_per_run == 10 and m.median == pytest.approx(0.5) and len(m.times) == 1
+    assert "500 ms" in repr(m) and "1 measurement, 10 runs" in repr(m)
+
+
+def test_blocked_autorange_measures_long_enough():
+    seen = []
+    m = timer(Clock(), endless(0.01)).blocked_autorange(
+        lambda n, t: seen.append((n, t)), min_run_time=1.0
+    )
+    assert sum(m.raw_times) >= 1.0 and len(m.raw_times) == len(seen)
+    assert m.median == pytest.approx(0.01) and m.iqr == pytest.approx(0) and not m.has_warnings
+
+
+def test_adaptive_autorange_stops_when_times_agree_or_time_is_up():
+    steady = timer(Clock(), endless(0.01)).adaptive_autorange(min_run_time=0.02)
+    assert sum(steady.raw_times) < 1
+
+    def jumping():
+        while True:
+            yield 0.01
+            yield 0.05
+
+    restless = timer(Clock(), jumping()).adaptive_autorange(threshold=0.01, max_run_time=2.0)
+    assert sum(restless.raw_times) >= 2.0 and restless.has_warnings
+    assert "WARNING" in repr(restless)
+
+
+def test_statements_see_facula_their_globals_and_their_setup():
+    m = Timer("y = x.sum() + z", "x = facula.ones(3)", globals={"z": 1}).timeit(3)
+    assert m.median > 0
+    before = facula.get_num_threads()
+    Timer("pass", num_threads=1).timeit(1)
+    assert facula.get_num_threads() == before
+
+
+def test_what_is_not_python_is_refused():
+    with pytest.raises(ValueError, match="str"):
+        Timer(lambda: None)
+    with pytest.raises(ValueError, match="language"):
+        Timer("int x = 1;", language="c++")
+    with pytest.raises(NotImplementedError):
+        Timer("pass").autorange()
+
+
+def measured(seconds, **spec):
+    return Measurement(1, [seconds], TaskSpec("f(x)", "", **spec))
+
+
+def test_measurements_of_one_task_are_merged():
+    a, b = measured(1.0, label="t"), measured(3.0, label="t")
+    other = measured(5.0, label="u")
+    merged = Measurement.merge([a, other, b])
+    assert [m.median for m in merged] == [2.0, 5.0]
+    assert a.title == "t" and a.label == "t" and a.num_threads == 1
+    with pytest.raises(AttributeError):
+        _ = a.nothing
+
+
+def test_tables_have_a_column_for_each_description_and_a_row_for_each_sub_label():
+    results = [
+        measured(t * 1e-6, label="sums", sub_label=row, description=column, num_threads=threads)
+        for threads in (1, 2)
+        for row, scale in (("small", 1), ("large", 100))
+        for column, t in (("ours", 1.5 * scale), ("theirs", 4 * scale))
+    ]
+    text = str(Compare(results))
+    lines = text.splitlines()
+    assert "sums" in lines[0] and "ours" in lines[1] and "theirs" in lines[1]
+    assert lines[2].startswith("1 threads: ---") and lines[5].startswith("2 threads: ---")
+    assert lines[3].split() == ["small", "|", "1.5", "|", "4.0"]
+    assert lines[4].split() == ["large", "|", "150.0", "|", "400.0"]
+    assert "microseconds (us)" in text
+    table = Compare(results)
+    table.trim_significant_figures()
+    table.colorize(rowwise=True)
+    table.highlight_warnings()
+    assert "\033[92m" in str(table)
+    with pytest.raises(ValueError, match="Measurement"):
+        Compare([1.0])
+
+
+def test_significant_figures():
+    assert trim_sigfig(123.456, 2) == 120.0 and trim_sigfig(0.001234, 3) == 0.00123
+    spec = TaskSpec("f", "")
+    assert Measurement(1, [1.0] * 100, spec).significant_figures == 4
+    assert Measurement(1, [1.0, 2.0, 3.0, 4.0], spec).significant_figures == 1
