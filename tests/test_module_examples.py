@@ -26,6 +26,8 @@ MODULES = [
     "random",
     "serialization",
     "storage",
+    "testing._comparison",
+    "testing._creation",
 ]
 if IS_FACULA:
     MODULES += [
