@@ -144,7 +144,7 @@ class Derivative:
         if row.mutates and "self" not in grads:
             grads["self"] = "zeros_like(grad)"  # overwritten: no gradient flows to what was there
         # Arguments that share one derivative: it stands with the first of them.
-        self.groups = {}
+        self.groups: dict[str, list[str]] = {}
         for key in [k for k in grads if "," in k]:
             names = [n.strip() for n in key.split(",")]
             text = grads.pop(key)
@@ -180,8 +180,12 @@ class Derivative:
                     self.saved_args[key] = self.saved_args.get(key, 0) | bit
                 elif v in self.ret_names:
                     self.saved_rets[v] = self.saved_rets.get(v, 0) | bit
-                elif (v != "grad" and not (v == "wanted" and name in self.groups)) and not (
-                    v.startswith(("grad_", "given_")) and v.partition("_")[2] in self.ret_names
+                elif (
+                    v != "grad"
+                    and not (v == "wanted" and name in self.groups)
+                    and not (
+                        v.startswith(("grad_", "given_")) and v.partition("_")[2] in self.ret_names
+                    )
                 ):
                     raise ValueError(f"{where}: unknown name {v!r}")
             self.parsed[name] = (tree, used, shapes.used)

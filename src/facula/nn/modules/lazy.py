@@ -44,7 +44,10 @@ class LazyModuleMixin:
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         # A tensor without a shape cannot be detached: it is kept as it is.
         hidden = self._non_persistent_buffers_set
-        held = [*self._parameters.items(), *((n, b) for n, b in self._buffers.items() if n not in hidden)]
+        held = [
+            *self._parameters.items(),
+            *((n, b) for n, b in self._buffers.items() if n not in hidden),
+        ]
         for name, tensor in held:
             if tensor is not None:
                 as_is = keep_vars or is_lazy(tensor)
