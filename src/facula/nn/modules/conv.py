@@ -331,7 +331,8 @@ class _ConvTransposeNd(_ConvNd):
         if len(wanted) != num_spatial_dims:
             raise ValueError(
                 f"ConvTranspose{num_spatial_dims}D: for {input.dim()}D input, output_size must "
-                f"have {num_spatial_dims} or {others + num_spatial_dims} elements (got {len(wanted)})"
+                f"have {num_spatial_dims} or {others + num_spatial_dims} elements (got "
+                f"{len(wanted)})"
             )
         spread = dilation or (1,) * num_spatial_dims
         least = [

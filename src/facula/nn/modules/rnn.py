@@ -342,8 +342,8 @@ class GRU(RNNBase):
 
     ``r = sigmoid(W_ir x + W_hr h)``, ``z = sigmoid(W_iz x + W_hz h)``,
     ``n = tanh(W_in x + r * (W_hn h))``, ``h' = (1 - z) * n + z * h``, each with its biases. The
-    rows of the weights are r, z, n. Arguments, inputs and results are those of :class:`RNN`, without
-    ``nonlinearity``.
+    rows of the weights are r, z, n. Arguments, inputs and results are those of :class:`RNN`,
+    without ``nonlinearity``.
 
     Example::
 

@@ -218,7 +218,7 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Runs ``tgt`` with attention to ``memory``; masks are as in :class:`MultiheadAttention`."""
+        """Runs ``tgt`` with attention to ``memory``; masks are as in ``MultiheadAttention``."""
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = (memory_mask, memory_key_padding_mask, memory_is_causal)
         x = tgt
@@ -350,7 +350,7 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Runs ``tgt`` through all layers. A causal mask is recognised without ``tgt_is_causal``."""
+        """Runs ``tgt`` through all layers. A causal ``tgt_mask`` is recognised."""
         first: Any = self.layers[0] if len(self.layers) else None
         batch_first = getattr(getattr(first, "self_attn", None), "batch_first", False)
         causal = _is_causal(tgt_mask, tgt_is_causal, _steps(tgt, batch_first))
