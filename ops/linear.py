@@ -3,7 +3,7 @@
 from gen.rows import composite, kernel, op
 
 op("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", kernel(), python="nn.functional.linear",
-   method=False, out=False, batch="linear", samples="linear",
+   method=False, batch="linear", samples="linear",
    grad=dict(input="_linear_input_gradient(grad, weight)", weight="_linear_weight_gradient(grad, input, weight.sizes())",
              bias="grad"),
    doc="``input @ weight.t() + bias``. ``input`` is (*, in_features), ``weight`` (out_features, in_features) or\n"

@@ -23,6 +23,12 @@ _SHAPES = ("``input`` is (steps, batch, features), or (batch, steps, features) w
 _PACKED = "The same for packed sequences: ``data`` has the rows of all steps, ``batch_sizes`` how many each step has."
 
 
+def _packed_example(name, gates, state):
+    return (f">>> x, h = facula.ones(3, 1), facula.zeros(1, 2, 1)\n>>> w = [facula.zeros({gates}, 1)] * 2\n"
+            f">>> facula.{name}(x, facula.tensor([2, 1]), {state}, w, False, 1, 0., False, False)[0].flatten()\n"
+            "tensor([0., 0., 0.])")
+
+
 def _example(name, gates, state):
     return (f">>> x, h = facula.ones(2, 1, 1), facula.zeros(1, 1, 1)\n>>> w = [facula.zeros({gates}, 1)] * 2\n"
             f">>> facula.{name}(x, {state}, w, False, 1, 0., False, False, False)[0].flatten()\ntensor([0., 0.])")
@@ -33,7 +39,7 @@ op(f"lstm.input(Tensor input, Tensor[] hx, Tensor[] params, {_OPTIONS}, bool bat
    doc="A long short-term memory of one or more layers. " + _SHAPES + "``hx`` is the pair (hidden, cell). Returns the\n"
        "outputs of the last layer, the last hidden states and the last cells.", example=_example("lstm", 4, "(h, h)"))
 op(f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, {_OPTIONS}) -> (Tensor, Tensor, Tensor)",
-   composite(), method=False, out=False, samples="none", doc=_PACKED)
+   composite(), method=False, out=False, samples="none", doc=_PACKED, example=_packed_example("lstm", 4, "(h, h)"))
 for _name, _what, _gates in (("gru", "A gated recurrent unit", 3), ("rnn_tanh", "A recurrent network with tanh", 1),
                              ("rnn_relu", "A recurrent network with relu", 1)):
     op(f"{_name}.input(Tensor input, Tensor hx, Tensor[] params, {_OPTIONS}, bool batch_first) -> (Tensor, Tensor)",
@@ -41,7 +47,7 @@ for _name, _what, _gates in (("gru", "A gated recurrent unit", 3), ("rnn_tanh", 
        doc=f"{_what} of one or more layers. {_SHAPES}Returns the outputs\nof the last layer and the last hidden states.",
        example=_example(_name, _gates, "h"))
     op(f"{_name}.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, {_OPTIONS}) -> (Tensor, Tensor)",
-       composite(), method=False, out=False, samples="none", doc=_PACKED)
+       composite(), method=False, out=False, samples="none", doc=_PACKED, example=_packed_example(_name, _gates, "h"))
 
 _WEIGHTS = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 op(f"lstm_cell(Tensor input, Tensor[] hx, {_WEIGHTS}) -> (Tensor, Tensor)", composite(), method=False, out=False, samples="none",

@@ -97,9 +97,120 @@ int64_t keys_before(const Attention& a, int64_t end) {
   return a.causal && end < a.keys ? end : a.keys;
 }
 
+// Sums of products of two rows' elements.
+template <class S, class A>
+A dot(const S* x, const A* y, int64_t n) {
+  Vector<A> sum = {};
+  int64_t i = 0;
+  if constexpr (kLoadable<S>)
+    for (; i + kLanes<A> <= n; i += kLanes<A>) sum += load_wide(x + i) * load(y + i);
+  A total = 0;
+  for (; i < n; ++i) total += A(x[i]) * y[i];
+  for (int j = 0; j < kLanes<A>; ++j) total += sum[j];
+  return total;
+}
+
+// Rows where they lie when they are whole vectors of the type that is computed in; else a copy of
+// them in `room`, whose rows are `row` elements apart.
+template <class S, class A>
+const A* whole_rows(const S* from, int64_t apart, int64_t rows, int64_t width, A* room,
+                    int64_t& row) {
+  if constexpr (std::is_same_v<S, A>) {
+    if (width % kLanes<A> == 0) {
+      row = apart;
+      return from;
+    }
+  }
+  copy_rows<S, A>(from, apart, rows, width, A(1), room, row);
+  return room;
+}
+
+// The scores of one block become weights: running maximum and sum of a query, and the factor for
+// what it has added up before.
+template <class A>
+A weigh(A* scores, int64_t n, A& top, A& total) {
+  const A above = largest(scores, n), before = top;
+  if (above > before) top = above;
+  // A query that has seen no key yet keeps zeros; a NaN score makes everything NaN.
+  const A shift = top == -kInfinity<A> ? A(0) : top;
+  const A added = exponentials(scores, n, shift);
+  const A kept = before == -kInfinity<A> ? A(0) : math::exp_of_negative(before - shift);
+  total = total * kept + added;
+  return kept;
+}
+
+template <class S, class A>
+void finish_query(const Attention& a, int64_t batch, int64_t head, int64_t query, A top, A total,
+                  const A* sums) {
+  S* out = written_rows<S>(a.out, batch, head) + query * a.out.row;
+  const A inverse = total == 0 ? A(0) : 1 / total;
+  for (int64_t j = 0; j < a.value_width; ++j) out[j] = S(sums[j] * inverse);
+  static_cast<A*>(a.logsumexp)[(batch * a.heads + head) * a.queries + query] =
+      total == 0 ? kInfinity<A> : top + math::log(total);
+}
+
+// sums += weights @ rows, four rows at a time.
+template <class S, class A>
+void add_rows(const A* weights, const S* rows, int64_t apart, int64_t n, int64_t width, A* sums) {
+  for (int64_t i = 0; i < n; i += 4) {
+    const int64_t count = n - i < 4 ? n - i : 4;
+    const S* r[4];
+    A w[4];
+    for (int64_t p = 0; p < 4; ++p) {
+      r[p] = rows + (i + (p < count ? p : 0)) * apart;
+      w[p] = p < count ? weights[i + p] : A(0);
+    }
+    int64_t j = 0;
+    if constexpr (kLoadable<S>)
+      for (; count == 4 && j + kLanes<A> <= width; j += kLanes<A>)
+        store(sums + j, load(sums + j) + w[0] * load_wide(r[0] + j) + w[1] * load_wide(r[1] + j) +
+                            w[2] * load_wide(r[2] + j) + w[3] * load_wide(r[3] + j));
+    for (; j < width; ++j)
+      for (int64_t p = 0; p < count; ++p) sums[j] += w[p] * A(r[p][j]);
+  }
+}
+
+constexpr int64_t kFewQueries = 4;  // of a head: packing its keys would cost more than it saves
+
+// A few queries of one head, each by itself.
+template <class S>
+void forward_few(const Attention& a, int64_t batch, int64_t head, int64_t shared) {
+  using A = Accumulator<S>;
+  const int64_t q_room = padded<A>(a.width), v_room = padded<A>(a.value_width);
+  using Memory = Scratch<A>;
+  Memory memory(Memory::room(q_room) + Memory::room(v_room) + kKeyBlock + 64);
+  A* const q = memory.take(q_room);
+  A* const sums = memory.take(v_room);
+  A* const scores = memory.take(kKeyBlock);
+  const S *k = rows_of<S>(a.k, batch, shared), *v = rows_of<S>(a.v, batch, shared);
+  for (int64_t query = 0; query < a.queries; ++query) {
+    copy_rows<S, A>(rows_of<S>(a.q, batch, head) + query * a.q.row, a.q.row, 1, a.width, A(a.scale),
+                    q, q_room);
+    for (int64_t j = 0; j < v_room; ++j) sums[j] = 0;
+    A top = -kInfinity<A>, total = 0;
+    const int64_t keys = keys_before(a, query + 1);
+    for (int64_t first = 0; first < keys; first += kKeyBlock) {
+      const int64_t n = keys - first < kKeyBlock ? keys - first : kKeyBlock;
+      for (int64_t j = 0; j < n; ++j) scores[j] = dot(k + (first + j) * a.k.row, q, a.width);
+      if (a.mask) apply_mask<S>(a, batch, head, query, first, n, scores);
+      const A kept = weigh(scores, n, top, total);
+      if (kept != A(1))
+        for (int64_t j = 0; j < v_room; ++j) sums[j] *= kept;
+      add_rows(scores, v + first * a.v.row, a.v.row, n, a.value_width, sums);
+    }
+    finish_query<S>(a, batch, head, query, top, total, sums);
+  }
+}
+
 template <class S>
 void forward(const Attention& a, int64_t begin, int64_t end) {
   using A = Accumulator<S>;
+  if (a.queries <= kFewQueries) {  // one block for each head
+    const int64_t group = a.heads / a.key_heads;
+    for (; begin < end; ++begin)
+      forward_few<S>(a, begin / a.heads, begin % a.heads, begin % a.heads / group);
+    return;
+  }
   const int64_t blocks = (a.queries + kQueryBlock - 1) / kQueryBlock;
   const int64_t q_room = padded<A>(a.width), v_room = padded<A>(a.value_width);
   const int64_t panel_size = panels<A>(a.keys) * kTileColumns<A> * a.width;
@@ -107,7 +218,9 @@ void forward(const Attention& a, int64_t begin, int64_t end) {
   Memory memory(Memory::room(panel_size) + Memory::room(a.keys * v_room) +
                 Memory::room(kQueryBlock * (q_room + v_room + kKeyBlock)) + 64);
   A* const key_panels = memory.take(panel_size);
-  A* const values = memory.take(a.keys * v_room);
+  A* const value_room = memory.take(a.keys * v_room);
+  const A* values = nullptr;
+  int64_t v_row = v_room;
   A* const q = memory.take(kQueryBlock * q_room);
   A* const sums = memory.take(kQueryBlock * v_room);
   A* const scores = memory.take(kQueryBlock * kKeyBlock);
@@ -120,8 +233,9 @@ void forward(const Attention& a, int64_t begin, int64_t end) {
     if (packed != batch * a.key_heads + shared) {
       packed = batch * a.key_heads + shared;
       pack_transposed<S>(rows_of<S>(a.k, batch, shared), a.k.row, a.keys, a.width, key_panels);
-      copy_rows<S, A>(rows_of<S>(a.v, batch, shared), a.v.row, a.keys, a.value_width, A(1), values,
-                      v_room);
+      v_row = v_room;
+      values = whole_rows<S, A>(rows_of<S>(a.v, batch, shared), a.v.row, a.keys, a.value_width,
+                                value_room, v_row);
     }
     copy_rows<S, A>(rows_of<S>(a.q, batch, head) + query * a.q.row, a.q.row, m, a.width, A(a.scale),
                     q, q_room);
@@ -133,41 +247,15 @@ void forward(const Attention& a, int64_t begin, int64_t end) {
       const int64_t n = keys - first < kKeyBlock ? keys - first : kKeyBlock;
       masked_scores<S>(a, batch, head, query, m, q, q_room, key_panels, first, n, scores);
       for (int64_t i = 0; i < m; ++i) {
-        A* row = scores + i * kKeyBlock;
-        const A above = largest(row, n), before = top[i];
-        if (above > before) top[i] = above;
-        // A query that has seen no key yet keeps zeros; a NaN score makes everything NaN.
-        const A shift = top[i] == -kInfinity<A> ? A(0) : top[i];
-        const A added = exponentials(row, n, shift);
-        const A kept = before == -kInfinity<A> ? A(0) : math::exp_of_negative(before - shift);
-        total[i] = total[i] * kept + added;
+        const A kept = weigh(scores + i * kKeyBlock, n, top[i], total[i]);
         if (kept != A(1))
           for (int64_t j = 0; j < v_room; ++j) sums[i * v_room + j] *= kept;
       }
-      add_product(scores, kKeyBlock, 1, m, n, values + first * v_room, v_room, v_room, sums,
-                  v_room);
+      add_product(scores, kKeyBlock, 1, m, n, values + first * v_row, v_row, v_room, sums, v_room);
     }
-    A* const lse = static_cast<A*>(a.logsumexp) + (batch * a.heads + head) * a.queries + query;
-    S* out = written_rows<S>(a.out, batch, head) + query * a.out.row;
-    for (int64_t i = 0; i < m; ++i, out += a.out.row) {
-      const A inverse = total[i] == 0 ? A(0) : 1 / total[i];
-      for (int64_t j = 0; j < a.value_width; ++j) out[j] = S(sums[i * v_room + j] * inverse);
-      lse[i] = total[i] == 0 ? kInfinity<A> : top[i] + math::log(total[i]);
-    }
+    for (int64_t i = 0; i < m; ++i)
+      finish_query<S>(a, batch, head, query + i, top[i], total[i], sums + i * v_room);
   }
-}
-
-// Sums of products of two rows' elements.
-template <class S, class A>
-A dot(const S* x, const A* y, int64_t n) {
-  A lane[kLanes<A>] = {};
-  int64_t i = 0;
-  for (; i + kLanes<A> <= n; i += kLanes<A>)
-    for (int j = 0; j < kLanes<A>; ++j) lane[j] += A(x[i + j]) * y[i + j];
-  for (int j = 0; i + j < n; ++j) lane[j] += A(x[i + j]) * y[i + j];
-  A sum = 0;
-  for (int j = 0; j < kLanes<A>; ++j) sum += lane[j];
-  return sum;
 }
 
 template <class S, class A>
@@ -192,7 +280,7 @@ void backward(const Attention& a, int64_t begin, int64_t end) {
                 Memory::room(kRows * (2 * q_room + v_room + 2 * kKeyBlock)) + 64);
   A* const key_panels = memory.take(k_panels);
   A* const value_panels = memory.take(v_panels);
-  A* const keys_of_head = memory.take(a.keys * q_room);
+  A* const key_room = memory.take(a.keys * q_room);
   A* const grad_keys = memory.take(a.keys * q_room);
   A* const grad_values = memory.take(a.keys * v_room);
   A* const q = memory.take(kRows * q_room);
@@ -206,7 +294,8 @@ void backward(const Attention& a, int64_t begin, int64_t end) {
     const S *k = rows_of<S>(a.k, batch, shared), *v = rows_of<S>(a.v, batch, shared);
     pack_transposed<S>(k, a.k.row, a.keys, a.width, key_panels);
     pack_transposed<S>(v, a.v.row, a.keys, a.value_width, value_panels);
-    copy_rows<S, A>(k, a.k.row, a.keys, a.width, A(1), keys_of_head, q_room);
+    int64_t k_row = q_room;
+    const A* const keys_of_head = whole_rows<S, A>(k, a.k.row, a.keys, a.width, key_room, k_row);
     for (int64_t i = 0; i < a.keys * q_room; ++i) grad_keys[i] = 0;
     for (int64_t i = 0; i < a.keys * v_room; ++i) grad_values[i] = 0;
     for (int64_t head = shared * group; head < (shared + 1) * group; ++head) {
@@ -241,7 +330,7 @@ void backward(const Attention& a, int64_t begin, int64_t end) {
                       grad_values + first * v_room, v_room);
           add_product(slopes, 1, kKeyBlock, n, m, q, q_room, q_room, grad_keys + first * q_room,
                       q_room);
-          add_product(slopes, kKeyBlock, 1, m, n, keys_of_head + first * q_room, q_room, q_room,
+          add_product(slopes, kKeyBlock, 1, m, n, keys_of_head + first * k_row, k_row, q_room,
                       grad_q, q_room);
         }
         store_rows(grad_q, q_room, m, a.width, A(a.scale),

@@ -83,6 +83,8 @@ void check_bag_arguments(const Tensor& weight, const Tensor& indices, const Tens
   if (include_last && offsets.numel() == 0)
     runtime_error("include_last_offset: number of offsets should be at least 1");
   if (!is_floating(weight.dtype())) dtype_error(weight.dtype(), "floating-point dtypes");
+  for (const Tensor* t : {&indices, &offsets, &per_sample_weights})
+    if (t->defined() && t->device() != weight.device()) device_error(weight.device(), t->device());
   if (!per_sample_weights.defined()) return;
   if (mode != kSum)
     runtime_error(

@@ -3,6 +3,7 @@
 #include "cpu/gemm.h"
 #include "kernels/destination.h"
 #include "op/ops/copying.h"
+#include "op/ops/linear.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/products.h"
 #include "op/ops/reductions.h"
@@ -126,6 +127,11 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
   if (bias.defined() && (bias.dim() != 1 || bias.size(0) != weight.size(0)))
     runtime_error("bilinear(): bias size does not match weight size: got ", bias.sizes(),
                   " but expected ", weight.size(0), " elements");
+  const DType dtype = input1.dtype();
+  if (is_reduced_float(dtype)) {  // rounded once, not after each product
+    auto wide = [](const Tensor& t) { return t.defined() ? op::_to_copy(t, DType::Float32) : t; };
+    return op::_to_copy(op::bilinear(wide(input1), wide(input2), wide(weight), wide(bias)), dtype);
+  }
   const int64_t rows = rows_of(input1), features = weight.size(0), in1 = weight.size(1),
                 in2 = weight.size(2);
   // (rows, in1) with (in1, features in2), then each (features, in2) with its second input.

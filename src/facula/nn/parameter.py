@@ -177,6 +177,8 @@ class UninitializedTensorMixin:
     ) -> Any:
         name = getattr(func, "__name__", "")
         allowed = {"__get__", "__set__", "__delete__", "detach", "to", "float", "double", "half"}
+        allowed |= {"size", "copy_", "is_complex", "is_floating_point", "get_device", "__hash__"}
+        allowed |= {"char", "short", "int", "long"}
         allowed |= {
             "bfloat16",
             "cuda",

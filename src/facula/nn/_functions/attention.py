@@ -1,4 +1,4 @@
-"""Attention of several heads with its projections, as :class:`facula.nn.MultiheadAttention` runs it."""
+"""Attention of several heads with its projections: what ``MultiheadAttention`` runs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from facula import Tensor
 __all__ = ["multi_head_attention_forward"]
 
 
-def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, dtype: Any) -> Tensor | None:
+def canonical_mask(
+    mask: Tensor | None, name: str, other: Tensor | None, dtype: Any
+) -> Tensor | None:
     """A mask that is added to scores: a boolean one becomes -inf where it is true."""
     if mask is None:
         return None
     if mask.dtype != facula.bool and not mask.is_floating_point():
-        raise AssertionError(f"only bool and floating types of {name} are supported, got {mask.dtype}")
+        raise AssertionError(
+            f"only bool and floating types of {name} are supported, got {mask.dtype}"
+        )
     if other is not None and other.dtype != mask.dtype:
         warnings.warn(
-            f"Support for mismatched {name} and the other mask is deprecated: they are {mask.dtype} "
-            f"and {other.dtype}. Use same type for both instead.",
+            f"Support for mismatched {name} and the other mask is deprecated: they are "
+            f"{mask.dtype} and {other.dtype}. Use same type for both instead.",
             stacklevel=3,
         )
     if mask.is_floating_point():
@@ -41,13 +45,13 @@ def _check_ranks(
     kind = "batched (3-D)" if rank == 3 else "unbatched (2-D)"
     if key.dim() != rank or value.dim() != rank:
         raise AssertionError(
-            f"For {kind} `query`, expected `key` and `value` to be {rank}-D but found {key.dim()}-D "
-            f"and {value.dim()}-D tensors respectively"
+            f"For {kind} `query`, expected `key` and `value` to be {rank}-D but found "
+            f"{key.dim()}-D and {value.dim()}-D tensors respectively"
         )
     if padding is not None and padding.dim() != rank - 1:
         raise AssertionError(
-            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {rank - 1}-D but found "
-            f"{padding.dim()}-D tensor instead"
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {rank - 1}-D but "
+            f"found {padding.dim()}-D tensor instead"
         )
     if mask is not None and mask.dim() not in (2, 3):
         raise AssertionError(
@@ -204,8 +208,16 @@ def multi_head_attention_forward(
         k = facula.cat([k, bias_k.repeat(1, batch, 1)])
         v = facula.cat([v, bias_v.repeat(1, batch, 1)])
     q = _into_heads(q, num_heads)
-    k = _into_heads(k, num_heads) if static_k is None else _static(static_k, "static_k", batch, num_heads, size)
-    v = _into_heads(v, num_heads) if static_v is None else _static(static_v, "static_v", batch, num_heads, size)
+    k = (
+        _into_heads(k, num_heads)
+        if static_k is None
+        else _static(static_k, "static_k", batch, num_heads, size)
+    )
+    v = (
+        _into_heads(v, num_heads)
+        if static_v is None
+        else _static(static_v, "static_v", batch, num_heads, size)
+    )
     if add_zero_attn:
         k = facula.cat([k, k.new_zeros((batch, num_heads, 1, size))], 2)
         v = facula.cat([v, v.new_zeros((batch, num_heads, 1, v.shape[-1]))], 2)

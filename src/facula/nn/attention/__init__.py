@@ -64,7 +64,8 @@ def sdpa_kernel(
     chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
     if not chosen or not all(isinstance(b, SDPBackend) for b in chosen):
         raise AssertionError(
-            f"Backend must be an instance of SDPBackend or a non-empty list of them, got {backends!r}"
+            "Backend must be an instance of SDPBackend or a non-empty list of them, got "
+            f"{backends!r}"
         )
     before, _allowed = _allowed, chosen
     try:

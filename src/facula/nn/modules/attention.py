@@ -29,9 +29,9 @@ class MultiheadAttention(Module):
 
     ``forward(query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights,
     is_causal)`` returns the result and, with ``need_weights``, the weights (batch, steps, keys), or
-    of every head without ``average_attn_weights``. In masks true means that a key is left out;
-    floating-point masks are added to the scores. ``is_causal`` says that ``attn_mask`` is the causal
-    mask. Without weights the matrix of scores is never made, which is faster.
+    of every head without ``average_attn_weights``. In masks true means that a key is left out,
+    floating-point masks are added to the scores. ``is_causal`` says that ``attn_mask`` is the
+    causal mask. Without weights the matrix of scores is never made, which is faster.
 
     Example::
 
@@ -182,5 +182,3 @@ class MultiheadAttention(Module):
         else:
             merged = attn_mask.reshape(1, 1, steps, keys).expand(batch, self.num_heads, -1, -1)
         return merged + key_padding_mask.reshape(batch, 1, 1, keys), 2
-
-

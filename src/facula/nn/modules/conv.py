@@ -87,7 +87,8 @@ class _ConvNd(Module):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _PADDING_MODES:
             raise ValueError(
-                f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'"
+                f"padding_mode must be one of {_PADDING_MODES}, but got "
+                f"padding_mode='{padding_mode}'"
             )
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -329,8 +330,9 @@ class _ConvTransposeNd(_ConvNd):
             wanted = wanted[others:]
         if len(wanted) != num_spatial_dims:
             raise ValueError(
-                f"ConvTranspose{num_spatial_dims}D: for {input.dim()}D input, output_size must have "
-                f"{num_spatial_dims} or {others + num_spatial_dims} elements (got {len(wanted)})"
+                f"ConvTranspose{num_spatial_dims}D: for {input.dim()}D input, output_size must "
+                f"have {num_spatial_dims} or {others + num_spatial_dims} elements (got "
+                f"{len(wanted)})"
             )
         spread = dilation or (1,) * num_spatial_dims
         least = [
@@ -342,8 +344,8 @@ class _ConvTransposeNd(_ConvNd):
         most = [low + s - 1 for low, s in zip(least, stride, strict=True)]
         if any(not low <= n <= high for low, n, high in zip(least, wanted, most, strict=True)):
             raise ValueError(
-                f"requested an output size of {wanted}, but valid sizes range from {least} to {most} "
-                f"(for an input of {tuple(input.shape[others:])})"
+                f"requested an output size of {wanted}, but valid sizes range from {least} to "
+                f"{most} (for an input of {tuple(input.shape[others:])})"
             )
         return tuple(n - low for n, low in zip(wanted, least, strict=True))
 

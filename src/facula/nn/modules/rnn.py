@@ -110,7 +110,9 @@ class RNNBase(Module):
         if num_layers <= 0:
             raise ValueError(f"num_layers must be greater than zero, got {num_layers}")
         if proj_size < 0:
-            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+            raise ValueError(
+                "proj_size should be a positive integer or zero to disable projections"
+            )
         if proj_size >= hidden_size:
             raise ValueError(
                 f"proj_size has to be smaller than hidden_size, got {proj_size} and {hidden_size}"
@@ -288,8 +290,8 @@ class RNN(RNNBase):
         bidirectional: a second network reads the sequence from its end; outputs are side by side.
 
     ``forward(input, h_0)`` takes sequences, (steps, features) for one, or a :class:`PackedSequence
-    <facula.nn.utils.rnn.PackedSequence>`, and states (layers * directions, batch, hidden_size), zeros
-    by default. It returns the outputs of the last layer and the last states.
+    <facula.nn.utils.rnn.PackedSequence>`, and states (layers * directions, batch, hidden_size),
+    zeros by default. It returns the outputs of the last layer and the last states.
 
     Example::
 
@@ -339,9 +341,9 @@ class GRU(RNNBase):
     """Layers of gated recurrent units.
 
     ``r = sigmoid(W_ir x + W_hr h)``, ``z = sigmoid(W_iz x + W_hz h)``,
-    ``n = tanh(W_in x + r * (W_hn h))``, ``h' = (1 - z) * n + z * h``, each with its biases. The rows
-    of the weights are r, z, n. Arguments, inputs and results are those of :class:`RNN`, without
-    ``nonlinearity``.
+    ``n = tanh(W_in x + r * (W_hn h))``, ``h' = (1 - z) * n + z * h``, each with its biases. The
+    rows of the weights are r, z, n. Arguments, inputs and results are those of :class:`RNN`,
+    without ``nonlinearity``.
 
     Example::
 
@@ -445,8 +447,8 @@ class LSTM(RNNBase):
         rank = 3 if batched else 2
         if hx[0].dim() != rank or hx[1].dim() != rank:
             raise RuntimeError(
-                f"For {'batched' if batched else 'unbatched'} {rank}-D input, hx and cx should also "
-                f"be {rank}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
+                f"For {'batched' if batched else 'unbatched'} {rank}-D input, hx and cx should "
+                f"also be {rank}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
             )
 
     def _zero_state(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
@@ -516,7 +518,8 @@ class RNNCellBase(Module):
                 )
         if input.size(-1) != self.input_size:
             raise RuntimeError(
-                f"input has inconsistent input_size: got {input.size(-1)} expected {self.input_size}"
+                f"input has inconsistent input_size: got {input.size(-1)} expected "
+                f"{self.input_size}"
             )
         if state is None:
             return

@@ -89,8 +89,8 @@ class Embedding(_Table):
         scale_grad_by_freq: divides gradients by how often their row is in the batch.
         sparse: accepted; gradients are dense.
 
-    Shape: indices (*) to (*, embedding_dim). ``weight`` is (num_embeddings, embedding_dim), standard
-    normal.
+    Shape: indices (*) to (*, embedding_dim). ``weight`` is (num_embeddings, embedding_dim),
+    standard normal.
 
     Example::
 

@@ -1,4 +1,4 @@
-"""The transformer of "Attention Is All You Need" (Vaswani et al., 2017): layers, stacks, the whole."""
+"""The transformer of "Attention Is All You Need" (Vaswani et al., 2017), whole and in parts."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Runs ``tgt`` with attention to ``memory``; masks are those of :class:`MultiheadAttention`."""
+        """Runs ``tgt`` with attention to ``memory``; masks are as in ``MultiheadAttention``."""
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = (memory_mask, memory_key_padding_mask, memory_is_causal)
         x = tgt
@@ -308,7 +308,7 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """Runs ``src`` through all layers. Without ``is_causal`` a causal ``mask`` is recognised."""
+        """Runs ``src`` through all layers. Without ``is_causal``, a causal mask is recognised."""
         padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", mask, src.dtype)
         mask = canonical_mask(mask, "mask", None, src.dtype)
         first: Any = self.layers[0] if len(self.layers) else None
@@ -316,9 +316,7 @@ class TransformerEncoder(Module):
         causal = _is_causal(mask, is_causal, _steps(src, batch_first))
         output = src
         for layer in self.layers:
-            output = layer(
-                output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding
-            )
+            output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
         return output if self.norm is None else self.norm(output)
 
 
@@ -352,7 +350,7 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Runs ``tgt`` through all layers. Without ``tgt_is_causal`` a causal mask is recognised."""
+        """Runs ``tgt`` through all layers. A causal ``tgt_mask`` is recognised."""
         first: Any = self.layers[0] if len(self.layers) else None
         batch_first = getattr(getattr(first, "self_attn", None), "batch_first", False)
         causal = _is_causal(tgt_mask, tgt_is_causal, _steps(tgt, batch_first))
@@ -480,9 +478,7 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(
-        sz: int, device: Any = None, dtype: Any = None
-    ) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """The causal mask: -inf above the diagonal, 0 elsewhere.
 
         Example::

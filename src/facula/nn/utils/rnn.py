@@ -134,7 +134,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def _rows(lengths: Tensor, steps: int) -> Tensor:
-    """Where the elements of packed sequences are in (steps, batch), as positions in the flat one."""
+    """Where the elements of packed sequences are in (steps, batch), counted through."""
     present = facula.arange(steps)[:, None] < lengths[None, :]
     return present.flatten().nonzero().flatten()
 
