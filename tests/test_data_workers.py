@@ -16,14 +16,14 @@ data = facula.utils.data
 
 
 @pytest.fixture(autouse=True)
-def within_a_minute():
+def within_minutes():
     """Nothing here may hang the suite."""
 
     def stop(number, frame):
-        raise TimeoutError("the test took longer than a minute")
+        raise TimeoutError("the test took longer than four minutes")
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(60)
+    signal.alarm(240)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="This DataLoader will create")
         yield
