@@ -356,7 +356,7 @@ def test_a_batch_that_cannot_be_pickled_is_an_error_of_that_batch():
     ("how", "message"),
     [
         ("SIGKILL", r"worker \(pid \d+\) is killed by signal: Killed \(SIGKILL; worker 0 of 2"),
-        ("SIGSEGV", "SIGSEGV"),
+        ("SIGTERM", "SIGTERM"),
         ("exit", r"exited unexpectedly with code 3 \(worker 0 of 2, DataLoader-worker-0\)"),
     ],
 )
