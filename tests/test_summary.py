@@ -106,3 +106,16 @@ def test_attention_counts_both_products():
             return facula.bmm(facula.bmm(q, q.mT), q)
 
     assert facula.summary(Attention(), (2, 5, 3)).total_flops == 2 * (2 * 2 * 5 * 5 * 3)
+
+
+def test_work_inside_of_composed_functions_is_counted_once():
+    class Products(nn.Module):
+        def forward(self, x, y):
+            a = facula.einsum("ij,jk->ik", x, y)
+            b = facula.tensordot(x, y, 1)
+            c = facula.addmm(facula.zeros(5), x, y) + x.matmul(y) + x @ y
+            return a, b, c, x.mv(y[:, 0])
+
+    found = facula.summary(Products(), (3, 4), (4, 5))
+    assert found.total_flops == 5 * (2 * 3 * 4 * 5) + 2 * 3 * 4
+    assert found.layers[0].output_shapes == [(3, 5), (3, 5), (3, 5), (3,)]

@@ -185,6 +185,67 @@ def test_texts_sounds_curves_and_hyperparameters(tmp_path):
     ]
 
 
+def ungif(data):
+    """The frames of a GIF without tables of their own: numbers of colours, and the palette."""
+    assert data[:6] == b"GIF89a"
+    width, height = struct.unpack_from("<HH", data, 6)
+    palette = numpy.frombuffer(data[13 : 13 + 768], numpy.uint8).reshape(256, 3)
+    at, frames = 13 + 768, []
+    while data[at : at + 1] != b";":
+        picture_follows = data[at : at + 1] == b","
+        at += 11 if picture_follows else 2
+        content = b""
+        while data[at]:
+            content += data[at + 1 : at + 1 + data[at]]
+            at += 1 + data[at]
+        at += 1
+        if picture_follows:
+            bits = numpy.unpackbits(numpy.frombuffer(content, numpy.uint8), bitorder="little")
+            bits = bits[: len(bits) // 9 * 9].reshape(-1, 9)
+            codes = (bits.astype(int) << numpy.arange(9)).sum(1)
+            codes = codes[: list(codes).index(257)]
+            frames.append(codes[codes < 256].reshape(height, width))
+    return palette, frames
+
+
+def test_videos_are_animated_pictures(tmp_path):
+    video = facula.zeros(1, 3, 3, 20, 30)
+    for step in range(3):
+        video[0, step, step] = 1  # red, green, blue
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_video("v", video, 1, fps=10)
+        with pytest.raises(ValueError, match="shape"):
+            writer.add_video("bad", video[0])
+    ((_, _, value),) = values(tmp_path)
+    palette, frames = ungif(fields(value[4][0])[4][0])
+    assert [palette[f].mean((0, 1)).tolist() for f in frames] == [
+        [255, 0, 0],
+        [0, 255, 0],
+        [0, 0, 255],
+    ]
+    image = pytest.importorskip("PIL.Image")
+    import io
+
+    read = image.open(io.BytesIO(fields(value[4][0])[4][0]))
+    assert read.n_frames == 3 and read.size == (30, 20)
+    read.seek(1)
+    assert read.convert("RGB").getpixel((29, 19)) == (0, 255, 0)
+
+
+def test_layouts_of_diagrams(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_custom_scalars({"c": {"t": ["Multiline", ["a", "b"]]}})
+        writer.add_custom_scalars_marginchart(["v", "l", "u"])
+        with pytest.raises(AssertionError, match="3 tags"):
+            writer.add_custom_scalars_marginchart(["v"])
+    first, second = values(tmp_path)
+    assert first[1] == "custom_scalars__config__"
+    category = fields(fields(fields(first[2][8][0])[8][0])[2][0])
+    assert category[1] == [b"c"] and fields(fields(category[2][0])[2][0])[1] == [b"a", b"b"]
+    margin = fields(fields(fields(fields(second[2][8][0])[8][0])[2][0])[2][0])
+    assert fields(fields(margin[3][0])[1][0]) == {1: [b"v"], 2: [b"l"], 3: [b"u"]}
+
+
 def test_figures(tmp_path):
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure

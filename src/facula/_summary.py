@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import facula
+from facula import _C
+from facula.autograd.profiler import profile
+from facula.autograd.profiler_util import FunctionEvent
 from facula.overrides import TorchFunctionMode
 
 __all__ = ["ModelSummary", "summary"]
@@ -15,68 +18,59 @@ __all__ = ["ModelSummary", "summary"]
 
 # ---- how much work an operator is: two operations for each product that is added
 
-
-def _product(shape: Any) -> int:
-    return math.prod(shape)
+_Shapes = Sequence[tuple[int, ...]]
 
 
-def _of_product(a: Any, b: Any, out: Any) -> int:
-    """a @ b: each number of the result is a sum over the last dimension of ``a``."""
-    return 2 * _product(out.shape) * a.shape[-1]
+def _product_of_matrices(shapes: _Shapes) -> int:
+    a, b = shapes[:2]  # (..., n, m), (..., m, p) or (m,)
+    return 2 * math.prod(a) * (b[-1] if len(b) > 1 else 1)
 
 
-def _of_convolution(args: tuple[Any, ...], out: Any) -> int:
-    weight = args[1]  # (out channels, in channels / groups, *kernel)
-    return 2 * _product(out.shape) * _product(weight.shape[1:])
+def _linear(shapes: _Shapes) -> int:
+    x, weight = shapes[:2]  # (..., n), (m, n)
+    return 2 * math.prod(x) * (weight[0] if len(weight) > 1 else 1)
 
 
-def _of_transposed_convolution(args: tuple[Any, ...], out: Any) -> int:
-    x, weight = args[:2]  # weight: (in channels, out channels / groups, *kernel)
-    return 2 * _product(x.shape) * _product(weight.shape[1:])
+def _attention(shapes: _Shapes) -> int:
+    query, key, value = shapes[:3]  # (..., T, D), (..., S, D), (..., S, E)
+    scores = math.prod(query[:-1]) * key[-2]
+    return 2 * scores * (query[-1] + value[-1])
 
 
-def _of_attention(args: tuple[Any, ...], out: Any) -> int:
-    query, key = args[:2]  # (..., T, D), (..., S, D)
-    scores = _product(query.shape[:-1]) * key.shape[-2]
-    return 2 * scores * query.shape[-1] + 2 * scores * out.shape[-1]
-
-
-def _of_recurrent(args: tuple[Any, ...], out: Any) -> int:
+def _recurrent(shapes: _Shapes) -> int:
     """Every weight matrix is applied at every step of every sequence."""
-    tensors = [t for t in facula.utils._pytree.tree_leaves(args) if isinstance(t, facula.Tensor)]
-    x = tensors[0]
-    steps = _product(x.shape[:-1])
-    matrices = [t for t in tensors[1:] if t.dim() == 2 and t is not x and t.requires_grad]
-    return 2 * steps * sum(t.numel() for t in matrices)
+    x, weights = shapes[0], (shapes[3], shapes[4], shapes[7])
+    return 2 * math.prod(x[:-1]) * sum(math.prod(w) for w in weights if w)
 
 
-def _convolutions() -> dict[str, Callable[..., int]]:
-    found: dict[str, Callable[..., int]] = {}
-    for n in (1, 2, 3):
-        found[f"conv{n}d"] = _of_convolution
-        found[f"conv_transpose{n}d"] = _of_transposed_convolution
-    return found
+# Operators by the shapes of their arguments. What one of them is made of does not count again.
+_FLOPS: dict[str, Callable[[_Shapes], int]] = {
+    "aten::mm": _product_of_matrices,
+    "aten::bmm": _product_of_matrices,
+    "aten::mv": _product_of_matrices,
+    "aten::dot": _product_of_matrices,
+    "aten::addmm": lambda shapes: _product_of_matrices(shapes[1:]),
+    "aten::addmv": lambda shapes: _product_of_matrices(shapes[1:]),
+    "aten::baddbmm": lambda shapes: _product_of_matrices(shapes[1:]),
+    "aten::addbmm": lambda shapes: _product_of_matrices(shapes[1:]),
+    "aten::linear": _linear,
+    "aten::scaled_dot_product_attention": _attention,
+    "aten::_recurrent_layer": _recurrent,
+}
 
 
-FLOPS: dict[str, Callable[..., int]] = {
-    **_convolutions(),
-    "mm": lambda a, out: _of_product(a[0], a[1], out),
-    "bmm": lambda a, out: _of_product(a[0], a[1], out),
-    "matmul": lambda a, out: _of_product(a[0], a[1], out),
-    "__matmul__": lambda a, out: _of_product(a[0], a[1], out),
-    "__rmatmul__": lambda a, out: _of_product(a[1], a[0], out),
-    "mv": lambda a, out: _of_product(a[0], a[1], out),
-    "dot": lambda a, out: 2 * a[0].numel(),
-    "linear": lambda a, out: _of_product(a[0], a[1], out),
-    "addmm": lambda a, out: _of_product(a[1], a[2], out),
-    "addmv": lambda a, out: _of_product(a[1], a[2], out),
-    "baddbmm": lambda a, out: _of_product(a[1], a[2], out),
-    "bilinear": lambda a, out: 2 * _product(out.shape) * a[2].shape[1] * (a[2].shape[2] + 1),
-    "scaled_dot_product_attention": _of_attention,
-    "lstm": _of_recurrent,
-    "gru": _of_recurrent,
-    "rnn_tanh": _of_recurrent,
-    "rnn_relu": _of_recurrent,
+def _convolution(args: tuple[Any, ...], out: Any) -> int:
+    return 2 * out.numel() * math.prod(args[1].shape[1:])  # (out, in / groups, *kernel)
+
+
+def _transposed_convolution(args: tuple[Any, ...], out: Any) -> int:
+    return 2 * args[0].numel() * math.prod(args[1].shape[1:])  # (in, out / groups, *kernel)
+
+
+# Convolutions, whose work is known from the result.
+_CONVOLUTIONS = {
+    **{f"conv{n}d": _convolution for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": _transposed_convolution for n in (1, 2, 3)},
 }
 
 
@@ -100,29 +94,57 @@ class LayerInfo:
 
 
 class _Recording(TorchFunctionMode):
-    """Counts the work of operators for all modules that are being called."""
+    """Counts the work of convolutions, and lets the profiler know which layers are being called."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: list[LayerInfo]) -> None:
         super().__init__()
-        self.open: list[LayerInfo] = []
-        self.inside = False
+        self.layers = layers
+        self.open: list[tuple[LayerInfo, Any]] = []
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        count = None if self.inside else FLOPS.get(getattr(func, "__name__", ""))
-        if count is None:
-            return func(*args, **kwargs)
-        self.inside = True  # a function may be made of others that are in the table
-        try:
-            out = func(*args, **kwargs)
-        finally:
-            self.inside = False
-        flops = count((*args, *(kwargs[k] for k in kwargs)), out)
-        for layer in self.open:
-            layer.flops += flops
+        out = func(*args, **kwargs)
+        count = _CONVOLUTIONS.get(getattr(func, "__name__", ""))
+        if count is not None:
+            flops = count((*args, *kwargs.values()), out)
+            for layer, _ in self.open:
+                layer.flops += flops
         return out
+
+    def begin(self, layer: LayerInfo) -> None:
+        self.open.append((layer, _C._ProfiledRange(f"{_LAYER}{len(self.layers)}")))
+        self.layers.append(layer)
+
+    def end(self) -> LayerInfo:
+        layer, recorded = self.open.pop()
+        recorded.close()
+        return layer
+
+    def add_events(self, events: Iterable[FunctionEvent]) -> None:
+        """Adds the work of operators that the profiler saw, inside of others, too."""
+        for event in events:
+            count = _FLOPS.get(event.name)
+            if count is None:
+                continue
+            outer = list(_around(event))
+            if any(e.name in _FLOPS for e in outer):
+                continue
+            flops = count(event.input_shapes)
+            for e in outer:
+                if e.name.startswith(_LAYER):
+                    self.layers[int(e.name[len(_LAYER) :])].flops += flops
+
+
+_LAYER = "facula.summary#"  # and a layer's number: a range in the profiler's record
+
+
+def _around(event: FunctionEvent) -> Iterator[FunctionEvent]:
+    outer = event.cpu_parent
+    while outer is not None:
+        yield outer
+        outer = outer.cpu_parent
 
 
 def _tensors(value: Any) -> Iterator[facula.Tensor]:
@@ -212,7 +234,7 @@ def summary(
     args, kwargs = _inputs(input, dtype, device)
     paths = {id(m): name for name, m in model.named_modules()}
     layers: list[LayerInfo] = []
-    recording = _Recording()
+    recording = _Recording(layers)
     counted: set[int] = set()
 
     def before(module: Any, given: Any) -> None:
@@ -222,11 +244,10 @@ def summary(
         counted.add(id(module))
         layer.parameters, layer.trainable, _ = _parameters(module, set())
         layer.is_leaf = next(iter(module.children()), None) is None
-        layers.append(layer)
-        recording.open.append(layer)
+        recording.begin(layer)
 
     def after(module: Any, given: Any, output: Any) -> None:
-        layer = recording.open.pop()
+        layer = recording.end()
         for t in _tensors(output):
             layer.output_shapes.append(tuple(t.shape))
             layer.output_bytes += t.nbytes
@@ -238,8 +259,14 @@ def summary(
             handles.append(module.register_forward_pre_hook(before))
             handles.append(module.register_forward_hook(after))
         model.train(train)
-        with facula.no_grad(), facula.random.fork_rng(), recording:
-            model(*args, **kwargs)
+        profiler = profile(record_shapes=True)
+        with facula.no_grad(), facula.random.fork_rng(), profiler, recording:
+            try:
+                model(*args, **kwargs)
+            finally:
+                while recording.open:
+                    recording.end()
+        recording.add_events(profiler.function_events)
     finally:
         for handle in handles:
             handle.remove()

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 __all__ = [
     "CheckpointError",
     "CheckpointFunction",
+    "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "detach_variable",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
@@ -34,6 +36,37 @@ __all__ = [
 
 class CheckpointError(RuntimeError):
     """Raised when a checkpointed region does not save the same tensors the second time."""
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors of a tuple without their history, requiring grad as before.
+
+    Example::
+
+        >>> x = facula.ones(2, requires_grad=True) * 2
+        >>> detach_variable((x, 3))[0].is_leaf
+        True
+    """
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            "Only tuple of tensors is supported. Got Unsupported input type: "
+            f"{type(inputs).__name__}"
+        )
+    return tuple(
+        x.detach().requires_grad_(x.requires_grad) if isinstance(x, facula.Tensor) else x
+        for x in inputs
+    )
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Warns when no tensor among the arguments requires grad, so that none will reach them.
+
+    Example::
+
+        >>> check_backward_validity([facula.ones(1, requires_grad=True)])
+    """
+    if not any(isinstance(x, facula.Tensor) and x.requires_grad for x in inputs):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:

@@ -1,4 +1,4 @@
-"""What a report of a problem should say about the machine: ``python -m facula.utils.collect_env``."""
+"""A report on the machine, for descriptions of problems: ``python -m facula.utils.collect_env``."""
 
 from __future__ import annotations
 

@@ -89,6 +89,48 @@ def png(image: Any) -> bytes:
     return b"".join(parts)
 
 
+def gif(frames: Any, fps: float) -> bytes:
+    """The animated GIF of uint8 pictures (T, H, W, 3), in 256 colours and without compression."""
+    _, height, width, _ = frames.shape
+    # A colour is 3 bits of red, 3 of green and 2 of blue.
+    levels = numpy.arange(256)
+    palette = numpy.stack(
+        [(levels >> 5) * 255 // 7, (levels >> 2 & 7) * 255 // 7, (levels & 3) * 255 // 3], 1
+    ).astype(numpy.uint8)
+    red, green, blue = (frames[..., i].astype(numpy.uint16) for i in range(3))
+    colours = ((red * 7 + 127) // 255 << 5) | ((green * 7 + 127) // 255 << 2)
+    colours |= (blue * 3 + 127) // 255
+    delay = max(1, round(100 / fps))
+    parts = [
+        b"GIF89a",
+        struct.pack("<HHBBB", width, height, 0xF7, 0, 0),
+        palette.tobytes(),
+        b"!\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00",  # begin again at the end
+    ]
+    for frame in colours:
+        parts.append(b"!\xf9\x04\x00" + struct.pack("<H", delay) + b"\x00\x00")
+        parts.append(b"," + struct.pack("<HHHHB", 0, 0, width, height, 0) + b"\x08")
+        coded = _lzw_literals(frame.reshape(-1))
+        for at in range(0, len(coded), 255):
+            block = coded[at : at + 255]
+            parts.append(bytes([len(block)]) + block)
+        parts.append(b"\x00")
+    return b"".join([*parts, b";"])
+
+
+def _lzw_literals(pixels: Any) -> bytes:
+    """Codes of nine bits; the table is cleared before it would need ten."""
+    clear, end, run = 256, 257, 250
+    codes = numpy.full((-(-len(pixels) // run), run + 1), clear, numpy.uint16)
+    filled = numpy.full(len(codes) * run, clear, numpy.uint16)
+    filled[: len(pixels)] = pixels
+    codes[:, 1:] = filled.reshape(-1, run)
+    used = len(codes) * (run + 1) - (len(filled) - len(pixels))
+    stream = numpy.append(codes.reshape(-1)[:used], end)
+    bits = (stream[:, None] >> numpy.arange(9)) & 1
+    return numpy.packbits(bits.astype(numpy.uint8).reshape(-1), bitorder="little").tobytes()
+
+
 def figure_to_hwc(figure: Any) -> Any:
     """The picture of a Matplotlib figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from facula.utils.tensorboard import wire
-from facula.utils.tensorboard.images import as_array, png, to_bytes, to_hwc
+from facula.utils.tensorboard.images import as_array, gif, grid, png, to_bytes, to_hwc
 
 _FLOAT, _DOUBLE, _STRING = 1, 2, 7  # TensorFlow's dtypes
 
@@ -134,6 +134,29 @@ def image(tag: str, picture: Any, dataformats: str) -> bytes:
     )
 
 
+def video(tag: str, frames: Any, fps: float) -> bytes:
+    """Videos (N, T, C, H, W) side by side, as an animated picture."""
+    array = as_array(frames)
+    if array.ndim != 5 or array.shape[2] not in (1, 3):
+        raise ValueError(
+            f"a video has the shape (N, T, C, H, W) with 1 or 3 channels, got {array.shape}"
+        )
+    pixels = to_bytes(array).transpose(1, 0, 3, 4, 2)  # (T, N, H, W, C)
+    pictures = numpy.stack([grid(step) for step in pixels])
+    pictures = numpy.broadcast_to(pictures, (*pictures.shape[:3], 3))
+    _, height, width, channels = pictures.shape
+    return _value(
+        tag,
+        wire.data(
+            4,
+            wire.integer(1, height)
+            + wire.integer(2, width)
+            + wire.integer(3, channels)
+            + wire.data(4, gif(pictures, fps)),
+        ),
+    )
+
+
 def audio(tag: str, sound: Any, sample_rate: int) -> bytes:
     """Sound: numbers from -1 to 1, (1, length) or (length,)."""
     samples = as_array(sound).astype(numpy.float64).reshape(-1)
@@ -191,6 +214,25 @@ def pr_curve_raw(tag: str, *rows_and_thresholds: Any) -> bytes:
     content = _tensor(_FLOAT, table.shape, wire.data(4, table.tobytes()))
     settings = wire.integer(1, 0) + wire.integer(2, num_thresholds)
     return _value(tag, content + _plugin("pr_curves", settings))
+
+
+def custom_scalars(layout: dict[str, dict[str, list[Any]]]) -> bytes:
+    """Which curves share a diagram: category -> title -> ["Multiline" or "Margin", tags]."""
+    categories = b""
+    for category, charts in layout.items():
+        content = wire.data(1, category)
+        for title, (kind, tags) in charts.items():
+            if kind == "Margin":
+                if len(tags) != 3:
+                    raise AssertionError(f"a margin chart has 3 tags, got {len(tags)}")
+                series = b"".join(wire.data(i, tag) for i, tag in enumerate(tags, 1))
+                chart = wire.data(3, wire.data(1, series))
+            else:
+                chart = wire.data(2, b"".join(wire.data(1, tag) for tag in tags))
+            content += wire.data(2, wire.data(1, title) + chart)
+        categories += wire.data(2, content)
+    tensor_part = _tensor(_STRING, (), wire.data(8, categories))
+    return _value("custom_scalars__config__", tensor_part + _plugin("custom_scalars"))
 
 
 # ---- hyperparameters

@@ -272,6 +272,27 @@ class SummaryWriter:
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)
 
+    def add_custom_scalars(self, layout: dict[str, dict[str, list[Any]]]) -> None:
+        """Says which curves share a diagram; once for a writer.
+
+        Args:
+            layout: category to title to ``["Multiline", tags]``, or ``["Margin", [value, lower,
+                upper]]``.
+        """
+        self._get_file_writer().add_summary(summary.custom_scalars(layout))
+
+    def add_custom_scalars_multilinechart(
+        self, tags: list[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """Puts curves into one diagram."""
+        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
+
+    def add_custom_scalars_marginchart(
+        self, tags: list[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """Puts a curve and its lower and upper limits into one diagram."""
+        self.add_custom_scalars({category: {title: ["Margin", tags]}})
+
     # ---- pictures, sounds, texts
 
     def add_image(
@@ -328,6 +349,24 @@ class SummaryWriter:
             self.add_images(tag, pictures, global_step, walltime, dataformats="NHWC")
         else:
             self.add_image(tag, pictures[0], global_step, walltime, dataformats="HWC")
+
+    def add_video(
+        self,
+        tag: str,
+        vid_tensor: Any,
+        global_step: int | None = None,
+        fps: float = 4,
+        walltime: float | None = None,
+    ) -> None:
+        """Adds videos, as an animated picture of 256 colours.
+
+        Args:
+            tag: their name.
+            vid_tensor: floats from 0 to 1, or uint8, of shape (N, T, C, H, W).
+            fps: frames in a second.
+        """
+        content = summary.video(tag, vid_tensor, fps)
+        self._get_file_writer().add_summary(content, global_step, walltime)
 
     def add_audio(
         self,

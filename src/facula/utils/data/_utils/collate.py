@@ -72,7 +72,8 @@ def default_convert(data: Any) -> Any:
 
 def _is_plain_container(kind: type, table: CollateFunctions) -> bool:
     """Whether to skip the table's base classes, all of which are known not to fit."""
-    return kind in (tuple, list, dict) and table is default_collate_fn_map and len(table) == 7
+    own = table is default_collate_fn_map and len(table) == _DEFAULT_ENTRIES
+    return own and kind in (tuple, list, dict)
 
 
 def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
@@ -166,6 +167,8 @@ default_collate_fn_map: CollateFunctions = {
     str: collate_str_fn,
     bytes: collate_str_fn,
 }
+
+_DEFAULT_ENTRIES = len(default_collate_fn_map)  # programs may add to the table
 
 
 def default_collate(batch: Any) -> Any:

@@ -286,7 +286,7 @@ class ProcessWorker:
         data = memoryview(transport.make_frame(transport.Frame(record)))
         while data and not self.ended:
             try:
-                data = data[self.sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :]
+                data = data[self.sock.send(data, socket.MSG_DONTWAIT) :]
             except BlockingIOError:
                 # The worker may itself be waiting for its answers to be read.
                 self.poller.modify(self.sock, select.POLLIN | select.POLLOUT)
