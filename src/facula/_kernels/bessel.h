@@ -310,7 +310,8 @@ FACULA_LARGE_FUNCTION double airy_ai(double x) {
                        -3.2706683388854365e-14) /
                    zeta;
   double s = sin_full_range(zeta), c = cos_full_range(zeta);
-  const double s_moved = s + zeta_low * c, c_moved = c - zeta_low * s;
+  const double s_low = sin_full_range(zeta_low), c_low = cos_full_range(zeta_low);
+  const double s_moved = s * c_low + c * s_low, c_moved = c * c_low - s * s_low;
   // cos and sin of zeta - pi/4, times sqrt(2)
   s = s_moved - c_moved;
   c = s_moved + c_moved;
