@@ -25,9 +25,21 @@ MODULES = [
     "quasirandom",
     "random",
     "serialization",
+    "accelerator",
+    "backends",
+    "backends.cpu",
+    "backends.cuda",
+    "backends.cudnn",
+    "backends.mha",
+    "mps",
+    "overrides",
     "storage",
     "testing._comparison",
     "testing._creation",
+    "utils",
+    "utils.dlpack",
+    "utils.weak",
+    "xpu",
 ]
 if IS_FACULA:
     MODULES += [
