@@ -57,6 +57,14 @@ NB_MODULE(_C, m) {
   m.def("_set_blas_library",
         [](const std::string& path) { facula::set_blas_library(path.c_str()); });
   m.def("_isa", [] { return facula::isa_level(); }, "0 baseline, 1 x86-64-v3, 2 x86-64-v4.");
+  m.def(
+      "_swap_tensors",
+      [](nb::object a, nb::object b) {
+        if (!is_tensor(a.ptr()) || !is_tensor(b.ptr()))
+          throw nb::type_error("_swap_tensors expects two tensors");
+        swap_tensors(a.ptr(), b.ptr());
+      },
+      "Exchanges what two tensor objects stand for.");
   m.def("_host_trim", [] { facula::host_trim(); }, "Gives cached host memory back to the system.");
   m.def("_host_memory_stats", [] {
     auto s = facula::host_memory_stats();

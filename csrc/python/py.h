@@ -102,6 +102,7 @@ struct PyTensor {
 extern PyTypeObject* tensor_base_type;  // facula._C.TensorBase
 extern PyTypeObject* tensor_type;       // facula.Tensor, set by Python; results are of this type
 void init_tensor_type(PyObject* module);
+void swap_tensors(PyObject* a, PyObject* b);  // both are tensors
 inline bool is_tensor(PyObject* o) {
   return Py_TYPE(o) == tensor_type || PyType_IsSubtype(Py_TYPE(o), tensor_base_type);
 }

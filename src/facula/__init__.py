@@ -457,8 +457,12 @@ _C.TensorBase = Tensor
 
 _LAZY = {
     "testing",
+    "accelerator",
+    "backends",
     "distributions",
+    "mps",
     "quasirandom",
+    "xpu",
     "random",
     "functional",
     "linalg",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from facula import _C
@@ -10,8 +14,15 @@ from facula import _C
 __all__ = [
     "BaseTorchFunctionMode",
     "TorchFunctionMode",
+    "enable_reentrant_dispatch",
+    "get_default_nowrap_functions",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
     "is_tensor_like",
     "is_tensor_method_or_property",
     "resolve_name",
@@ -62,8 +73,6 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..
     """Decorates a Python function so that ``__torch_function__`` can take it over."""
 
     def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-        import functools
-
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             relevant = tuple(dispatcher(*args, **kwargs))
@@ -76,18 +85,213 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..
     return inner
 
 
+@functools.cache
+def _operator_names() -> dict[Any, str]:
+    """The public dotted name of each operator; of several, the shortest."""
+    names: dict[Any, str] = {}
+    for name, function in _C._operators.items():
+        if function not in names or len(name) < len(names[function]):
+            names[function] = name
+    return names
+
+
 def resolve_name(f: Callable[..., Any]) -> str | None:
-    """A readable name of an operator, such as ``facula.add``."""
+    """A readable name of an operator or method, or None for other functions.
+
+    Example::
+
+        >>> facula.overrides.resolve_name(facula.linalg.inv)
+        'facula.linalg.inv'
+        >>> facula.overrides.resolve_name(facula.Tensor.add)
+        'facula.Tensor.add'
+    """
     if isinstance(f, _C.OperatorMethod):
         return f"facula.Tensor.{f.__name__}"
     if isinstance(f, _C.OperatorFunction):
-        return f"facula.{f.__name__}"
-    return getattr(f, "__qualname__", None)
+        return f"facula.{_operator_names().get(f, f.__name__)}"
+    owner = getattr(f, "__self__", None)
+    if getattr(f, "__name__", "") == "__get__" and isinstance(owner, types.GetSetDescriptorType):
+        return f"facula.Tensor.{owner.__name__}.__get__"
+    for space, functions in _python_functions().items():
+        for function in functions:
+            if function is f:
+                prefix = "facula.Tensor" if space is _C.Tensor else space.__name__
+                return f"{prefix}.{f.__name__}"
+    return None
+
+
+@functools.cache
+def _python_functions() -> dict[Any, list[Any]]:
+    """Functions and methods written in Python that take tensors over to ``__torch_function__``."""
+    import facula
+    from facula import functional
+
+    methods = [
+        value
+        for cls in facula.Tensor.__mro__
+        for name, value in vars(cls).items()
+        if isinstance(value, types.FunctionType) and not name.startswith("__")
+    ]
+    written = [getattr(functional, name) for name in functional.__all__]
+    return {facula: written, facula.Tensor: methods}
+
+
+def _takes_tensors(function: Any) -> bool:
+    signature = getattr(function, "__text_signature__", None) or ""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return "input" in signature or "self" in signature
+    return any(name in _TENSOR_PARAMETERS for name in parameters)
+
+
+_TENSOR_PARAMETERS = {
+    "input", "self", "tensors", "tensor", "mean", "A", "x", "count", "condition", "weight", "query",
+}  # fmt: skip
+
+
+def get_overridable_functions() -> dict[Any, list[Any]]:
+    """What ``__torch_function__`` can take over, by the namespace that it is in.
+
+    Example::
+
+        >>> functions = facula.overrides.get_overridable_functions()
+        >>> facula.add in functions[facula], facula.Tensor.add in functions[facula.Tensor]
+        (True, True)
+    """
+    import importlib
+
+    import facula
+
+    result: dict[Any, list[Any]] = {space: list(f) for space, f in _python_functions().items()}
+    for name, function in _C._operators.items():
+        space, _, leaf = name.rpartition(".")
+        if leaf.startswith("_") or not _takes_tensors(function):
+            continue
+        module = importlib.import_module(f"facula.{space}") if space else facula
+        result.setdefault(module, []).append(function)
+    for cls in facula.Tensor.__mro__:
+        result[facula.Tensor] += [
+            value
+            for name, value in vars(cls).items()
+            if isinstance(value, (_C.OperatorMethod, types.GetSetDescriptorType))
+            and not name.startswith("__")
+        ]
+    return result
+
+
+def get_ignored_functions() -> set[Any]:
+    """Public functions that never ask ``__torch_function__``: they take no tensors.
+
+    Example::
+
+        >>> facula.zeros in facula.overrides.get_ignored_functions()
+        True
+    """
+    import facula
+
+    asked = {id(f) for functions in get_overridable_functions().values() for f in functions}
+    return {
+        value
+        for name, value in vars(facula).items()
+        if not name.startswith("_")
+        and callable(value)
+        and not isinstance(value, type)
+        and id(value) not in asked
+    }
+
+
+def get_testing_overrides() -> dict[Any, Callable[..., int]]:
+    """For each overridable function one with the same signature that returns -1.
+
+    Example::
+
+        >>> facula.overrides.get_testing_overrides()[facula.add](1, 2)
+        -1
+    """
+
+    def dummy(function: Any) -> Callable[..., int]:
+        def answer(*args: Any, **kwargs: Any) -> int:
+            return -1
+
+        with contextlib.suppress(TypeError, ValueError):
+            answer.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        return answer
+
+    return {
+        function: dummy(function)
+        for functions in get_overridable_functions().values()
+        for function in functions
+    }
+
+
+def get_default_nowrap_functions() -> set[Any]:
+    """Getters whose results stay what they are for subclasses.
+
+    Example::
+
+        >>> len(facula.overrides.get_default_nowrap_functions()) > 0
+        True
+    """
+    names = ("_base", "grad", "_grad")
+    getters = (getattr(_C.Tensor, name, None) for name in names)
+    return {g.__get__ for g in getters if isinstance(g, types.GetSetDescriptorType)}
+
+
+@contextlib.contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """Lets operators called inside of a ``__torch_function__`` ask it again.
+
+    Example::
+
+        >>> with facula.overrides.enable_reentrant_dispatch():
+        ...     _ = facula.ones(1) + 1
+    """
+    before = _C._set_torch_function_enabled(True)
+    try:
+        yield
+    finally:
+        _C._set_torch_function_enabled(before)
+
+
+def _get_current_function_mode_stack() -> list[Any]:
+    """The active modes, the innermost last."""
+    modes = [_C._pop_torch_function_mode() for _ in range(_C._torch_function_mode_count())][::-1]
+    for mode in modes:
+        _C._push_torch_function_mode(mode)
+    return modes
+
+
+def _get_current_function_mode() -> Any:
+    """The innermost active mode, or None."""
+    stack = _get_current_function_mode_stack()
+    return stack[-1] if stack else None
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily() -> Iterator[Any]:
+    """Leaves the innermost mode for a block."""
+    mode = _C._pop_torch_function_mode()
+    try:
+        yield mode
+    finally:
+        if mode is not None:
+            _C._push_torch_function_mode(mode)
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """True for methods of Tensor and the getters of its properties."""
-    return isinstance(func, _C.OperatorMethod) or getattr(func, "__name__", "") == "__get__"
+    """True for methods of Tensor and the getters of its properties.
+
+    Example::
+
+        >>> facula.overrides.is_tensor_method_or_property(facula.Tensor.add)
+        True
+        >>> facula.overrides.is_tensor_method_or_property(facula.add)
+        False
+    """
+    if isinstance(func, _C.OperatorMethod) or getattr(func, "__name__", "") == "__get__":
+        return True
+    return any(func is method for method in _python_functions()[_C.Tensor])
 
 
 class TorchFunctionMode:
@@ -107,6 +311,11 @@ class TorchFunctionMode:
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> TorchFunctionMode:
+        """A mode to enter, under the name of older programs."""
+        return cls(*args, **kwargs)
 
     def __enter__(self) -> TorchFunctionMode:
         _C._push_torch_function_mode(self)

@@ -303,7 +303,7 @@ def assert_allclose(
         >>> import warnings
         >>> with warnings.catch_warnings():
         ...     warnings.simplefilter("ignore")
-        ...     facula.testing.assert_allclose(facula.ones(1), 1.0)
+        ...     facula.testing.assert_allclose(facula.ones(1), [1.0])
     """
     warnings.warn(
         "`assert_allclose()` is deprecated. Use `assert_close()` instead.",
