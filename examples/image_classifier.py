@@ -13,12 +13,12 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from facula.utils.data import DataLoader, TensorDataset
 from show import Progress, line_chart, smooth, tile, write_png
 
 import facula
 from facula import Tensor, nn
 from facula.nn import functional as F
+from facula.utils.data import DataLoader, TensorDataset
 
 TEST_SIZE, BATCH = 360, 64
 

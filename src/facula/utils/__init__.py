@@ -7,6 +7,8 @@ import weakref
 from types import ModuleType
 from typing import Any
 
+from facula import _C
+
 _SUBMODULES = (
     "_pytree",
     "benchmark",
@@ -14,12 +16,11 @@ _SUBMODULES = (
     "collect_env",
     "data",
     "deterministic",
+    "dlpack",
     "hooks",
     "tensorboard",
+    "weak",
 )
-from facula import _C
-
-_SUBMODULES = ("_pytree", "checkpoint", "deterministic", "dlpack", "hooks", "weak")
 
 
 def __getattr__(name: str) -> ModuleType:
