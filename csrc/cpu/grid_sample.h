@@ -19,7 +19,7 @@ struct GridSample {
   int dims;
   int64_t size[3];
 
-  int64_t pixels() const { return size[0] * size[1] * size[2]; }
+  FACULA_INLINE int64_t pixels() const { return size[0] * size[1] * size[2]; }
 };
 
 // Sums over what points see of the input, for each point; for each element of the input; and with
@@ -33,5 +33,28 @@ void grid_sample_back(const GridSample&, const T* grad, const T* grid, const T* 
 template <class T>
 void grid_sample_slopes(const GridSample&, const T* grad, const T* input, const T* grid,
                         const T* direction, T* slopes);
+
+// ---- what grid_sample_isa.cpp offers
+
+constexpr int kGridBlock = 64;     // points
+constexpr int kMostGridTaps = 16;  // 4 x 4 of cubic interpolation; volumes have 8
+
+// What a block of points sees: tap by tap, the pixel (-1: outside), the weight and its slopes.
+template <class T>
+struct GridBlock {
+  int taps;
+  int32_t pixel[kMostGridTaps][kGridBlock];
+  T weight[kMostGridTaps][kGridBlock];
+  T slope[3][kMostGridTaps][kGridBlock];  // by x, y, z
+};
+
+template <class T>
+struct GridLoops {
+  void (*look_up)(const GridSample&, const T* grid, const T* direction, int64_t n, bool slopes,
+                  GridBlock<T>&);
+  void (*sample)(const GridBlock<T>&, const T* x, int64_t n, T* y);
+  void (*slopes)(const GridBlock<T>&, const T* x, const T* y, int64_t n, int dims,
+                 T (*sums)[kGridBlock]);
+};
 
 }  // namespace facula

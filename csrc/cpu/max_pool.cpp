@@ -195,8 +195,11 @@ void back(const MaxPool& p, const void* y, const void* taps, void* x) {
       } else {
         std::fill(scratch, scratch + pixels * n, A(0));
         scatter(p, windows, g, t, scratch, n, n);
-        for (int64_t i = 0; i < pixels; ++i)
-          for (int64_t c = 0; c < n; ++c) to[i * p.inner + c] = convert<S>(scratch[i * n + c]);
+        const CastLoop cast = cast_loop(DType::Float32, p.dtype);
+        const int64_t rows = n == p.inner ? 1 : pixels, length = pixels * n / rows;
+        for (int64_t i = 0; i < rows; ++i)
+          cast(reinterpret_cast<char*>(to + i * p.inner), sizeof(S),
+               reinterpret_cast<const char*>(scratch + i * n), sizeof(A), length);
       }
     });
   });

@@ -95,12 +95,13 @@ FACULA_INLINE Seen seen(const PoolAxis& a, int64_t t) {
   return {first, last};
 }
 
-// One row of windows over a plane whose pixels lie side by side. Input rows are copied with their
-// padding, split by column % step, so that a tap is the same offset for all windows.
+// A stretch of a row of windows, which `w` describes, over a plane whose pixels lie side by side.
+// Input rows are copied with their padding, split by column % step, so that a tap is the same
+// offset for all windows.
 template <class S, class A>
-void plain_row(const MaxPool& p, const S* plane, int64_t depth, int64_t row, S* y, void* taps,
-               int64_t at, A* line, A* best, Lane<A>* where) {
-  const PoolAxis &d = p.axis[0], &h = p.axis[1], &w = p.axis[2];
+void plain_row(const MaxPool& p, const PoolAxis& w, const S* plane, int64_t depth, int64_t row,
+               S* y, void* taps, int64_t at, A* line, A* best, Lane<A>* where) {
+  const PoolAxis &d = p.axis[0], &h = p.axis[1];
   const Seen z = seen(d, depth), v = seen(h, row);
   const SplitRow split(w);
   const Lane<A> start = Lane<A>(
@@ -170,6 +171,8 @@ void channels_row(const MaxPool& p, const S* image, int64_t depth, int64_t row, 
   }
 }
 
+constexpr int64_t kMostColumns = 512;
+
 template <class S>
 void rows(const MaxPool& p, const void* x, void* y, void* taps, int64_t begin, int64_t end,
           void* scratch) {
@@ -183,9 +186,17 @@ void rows(const MaxPool& p, const void* x, void* y, void* taps, int64_t begin, i
                   image = begin / (h.out * d.out);
     const S* from = static_cast<const S*>(x) + image * p.in_pixels() * p.inner;
     const int64_t at = begin * w.out * p.inner;
-    if (p.inner == 1)
-      plain_row(p, from, depth, row, static_cast<S*>(y), taps, at, line, best, where);
-    else channels_row<S, A>(p, from, depth, row, static_cast<S*>(y), taps, at);
+    if (p.inner > 1) {
+      channels_row<S, A>(p, from, depth, row, static_cast<S*>(y), taps, at);
+      continue;
+    }
+    // Stretches that stay in the nearest cache. Padding in front of a later one is negative.
+    PoolAxis part = w;
+    for (int64_t t = 0; t < w.out; t += kMostColumns) {
+      part.out = smaller(kMostColumns, w.out - t);
+      part.pad = w.pad - t * w.step;
+      plain_row(p, part, from, depth, row, static_cast<S*>(y), taps, at + t, line, best, where);
+    }
   }
 }
 

@@ -229,6 +229,16 @@ void rows(const Resample& r, const void* x, void* y, int64_t plane, int64_t begi
 
 // ---- means of whole planes
 
+template <int kWidth, class A>
+FACULA_INLINE A folded(A* lane) {
+  if constexpr (kWidth == 1) {
+    return lane[0];
+  } else {
+    for (int k = 0; k < kWidth / 2; ++k) lane[k] += lane[k + kWidth / 2];
+    return folded<kWidth / 2>(lane);
+  }
+}
+
 // Lanes of their own, so that the sum is a vector's; folded at the end.
 template <class S, class A>
 A sum_of(const S* x, int64_t n) {
@@ -245,9 +255,7 @@ A sum_of(const S* x, int64_t n) {
   A rest = 0;
   for (; i < n; ++i) rest += A(x[i]);
   for (int k = 0; k < kLanes; ++k) lane[0][k] += lane[1][k];
-  for (int width = kLanes / 2; width > 0; width /= 2)
-    for (int k = 0; k < width; ++k) lane[0][k] += lane[0][k + width];
-  return lane[0][0] + rest;
+  return folded<kLanes>(lane[0]) + rest;
 }
 
 template <class S>

@@ -27,6 +27,9 @@ GridSample describe(IntSpan input, const Tensor& grid, int64_t mode, int64_t pad
   g.channels = input[leading];
   g.size[0] = g.size[1] = g.size[2] = 1;
   for (size_t i = 0; i < dims; ++i) g.size[3 - dims + i] = input[leading + 1 + i];
+  if (g.pixels() > std::numeric_limits<int32_t>::max())
+    runtime_error(
+        "images and volumes of more than 2**31 - 1 elements are not supported, got shape ", input);
   g.points = checked_numel(grid.sizes().subspan(leading, dims));
   return g;
 }

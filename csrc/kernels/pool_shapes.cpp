@@ -96,18 +96,20 @@ void sum_by_positions(const Spatial& grad, const Spatial& where, const Spatial& 
     using S = typename decltype(tag)::type;
     using A = std::conditional_t<is_small_float_v<S>, float, S>;
     if constexpr (is_small_float_v<S> || std::is_floating_point_v<S>) {
+      const bool direct = std::is_same_v<A, S>;
       parallel_for(0, grad.outer, std::max<int64_t>(1, kGrain / (from + to)),
                    [&](int64_t b, int64_t e) {
-                     std::vector<A> sums(static_cast<size_t>(to));
+                     std::vector<A> scratch(direct ? 0 : size_t(to));
                      for (; b < e; ++b) {
                        const S* g = grad.t.data_as<S>() + b * from;
                        const int64_t* at = where.t.data_as<int64_t>() + b * from;
                        S* x = out.t.data_as<S>() + b * to;
-                       std::fill(sums.begin(), sums.end(), A(0));
+                       A* sums = direct ? reinterpret_cast<A*>(x) : scratch.data();
+                       std::fill(sums, sums + to, A(0));
                        for (int64_t k = 0; k < from; k += grad.inner)
                          for (int64_t c = 0; c < grad.inner; ++c)
-                           sums[size_t(at[k + c] * grad.inner + c)] += convert<A>(g[k + c]);
-                       for (int64_t i = 0; i < to; ++i) x[i] = convert<S>(sums[size_t(i)]);
+                           sums[at[k + c] * grad.inner + c] += convert<A>(g[k + c]);
+                       for (int64_t i = 0; !direct && i < to; ++i) x[i] = convert<S>(sums[i]);
                      }
                    });
     }

@@ -57,8 +57,8 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """The largest element of every window of a sequence.
 
-    Shape: (N, C, L) or (C, L); L becomes ``floor((L + 2 * padding - dilation * (kernel_size - 1) - 1)
-    / stride) + 1`` (rounded up with ``ceil_mode``).
+    Shape: (N, C, L) or (C, L); L becomes ``floor((L + 2 * padding - dilation * (kernel_size - 1)
+    - 1) / stride) + 1`` (rounded up with ``ceil_mode``).
 
     Example::
 

@@ -1,0 +1,223 @@
+// What a block of points sees of an input, and sums over it; built once per ISA. Coordinates are
+// worked on axis by axis, for all points of the block at once.
+#include "cpu/grid_sample.h"
+#include "cpu/vector_math.h"
+
+namespace facula::FACULA_ISA {
+namespace {
+
+// Up to four neighbours along one axis.
+template <class T>
+struct Lines {
+  int taps = 1;
+  int32_t at[4][kGridBlock];  // -1: outside, where there are zeros
+  T weight[4][kGridBlock];
+  T slope[4][kGridBlock];  // of the weights, by the coordinate in [-1, 1]
+  T bend[4][kGridBlock];   // of the slopes
+};
+
+template <class T, GridPadding kPadding>
+class Axis {
+ public:
+  Axis(const GridSample& g, int64_t size)
+      : align_(g.align_corners),
+        size_(T(size)),
+        scale_(align_ ? T(size - 1) / 2 : T(size) / 2),
+        low_(align_ ? T(0) : T(-0.5)),
+        span_(align_ ? T(size - 1) : T(size)) {}
+
+  FACULA_INLINE T pixels(T x) const {
+    return align_ ? (x + 1) / 2 * (size_ - 1) : ((x + 1) * size_ - 1) / 2;
+  }
+  FACULA_INLINE int32_t valid(T at) const {
+    const bool inside = (at >= 0) & (at < size_);
+    return int32_t(inside ? at : T(-1));
+  }
+
+  // Where the padding brings a coordinate; `slope` is multiplied by the derivative of that.
+  FACULA_INLINE T placed(T at, T& slope) const {
+    if constexpr (kPadding == GridPadding::Reflection) {
+      // Mirrored at both ends as often as needed.
+      const T from = math::abs(at - low_), safe = span_ > 0 ? span_ : T(1);
+      const T flips = math::floor(from / safe), extra = from - flips * safe;
+      const bool odd = flips != 2 * math::floor(flips / 2);
+      const T mirrored = (odd ? safe - extra : extra) + low_;
+      slope = span_ > 0 ? ((at < low_) != odd ? -slope : slope) : T(0);
+      at = span_ > 0 ? mirrored : T(0);
+    }
+    if constexpr (kPadding != GridPadding::Zeros) {
+      const T last = size_ - 1;
+      slope = (at > 0) & (at < last) ? slope : T(0);
+      at = at > 0 ? at : T(0);
+      at = at < last ? at : last;
+    }
+    // Far away, or nowhere: outside in any case, and an integer can hold it.
+    return (at > T(-1e9)) & (at < T(1e9)) ? at : T(-100);
+  }
+
+  void linear(const T* x, int64_t stride, Lines<T>& l) const {
+    l.taps = 2;
+    for (int p = 0; p < kGridBlock; ++p) {
+      T slope = scale_;
+      const T at = placed(pixels(x[p * stride]), slope), left = math::floor(at), part = at - left;
+      l.at[0][p] = valid(left), l.at[1][p] = valid(left + 1);
+      l.weight[0][p] = 1 - part, l.weight[1][p] = part;
+      l.slope[0][p] = -slope, l.slope[1][p] = slope;
+      l.bend[0][p] = l.bend[1][p] = 0;
+    }
+  }
+
+  void nearest(const T* x, int64_t stride, Lines<T>& l) const {
+    l.taps = 1;
+    for (int p = 0; p < kGridBlock; ++p) {
+      T slope = 0;
+      l.at[0][p] = valid(math::round(placed(pixels(x[p * stride]), slope)));
+      l.weight[0][p] = 1, l.slope[0][p] = 0, l.bend[0][p] = 0;
+    }
+  }
+
+  // Keys' kernel. Each of the four neighbours goes where the padding brings it.
+  void cubic(const T* x, int64_t stride, Lines<T>& l) const {
+    l.taps = 4;
+    const T a = T(-0.75);
+    for (int p = 0; p < kGridBlock; ++p) {
+      T at = pixels(x[p * stride]);
+      at = (at > T(-1e9)) & (at < T(1e9)) ? at : T(-100);
+      const T left = math::floor(at), t = at - left;
+      for (int k = 0; k < 4; ++k) {
+        T none = 0;
+        l.at[k][p] = valid(placed(left + T(k - 1), none));
+        // The distance, and the branch of the kernel that it falls in.
+        const T u = k == 0 ? t + 1 : k == 1 ? t : k == 2 ? 1 - t : 2 - t;
+        const T sign = k < 2 ? scale_ : -scale_;
+        const bool far = k == 0 || k == 3;
+        l.weight[k][p] =
+            far ? ((a * u - 5 * a) * u + 8 * a) * u - 4 * a : ((a + 2) * u - (a + 3)) * u * u + 1;
+        l.slope[k][p] =
+            sign * (far ? (3 * a * u - 10 * a) * u + 8 * a : (3 * (a + 2) * u - 2 * (a + 3)) * u);
+        l.bend[k][p] = scale_ * scale_ * (far ? 6 * a * u - 10 * a : 6 * (a + 2) * u - 2 * (a + 3));
+      }
+    }
+  }
+
+ private:
+  bool align_;
+  T size_, scale_;  // scale: pixels by the coordinate
+  T low_, span_;    // of the mirrors
+};
+
+template <class T, GridPadding kPadding>
+void fill_lines(const GridSample& g, int64_t size, const T* x, int64_t stride, Lines<T>& l) {
+  const Axis<T, kPadding> axis(g, size);
+  switch (g.mode) {
+    case GridMode::Linear: return axis.linear(x, stride, l);
+    case GridMode::Nearest: return axis.nearest(x, stride, l);
+    case GridMode::Cubic: return axis.cubic(x, stride, l);
+  }
+}
+
+// The product of the three weights, differentiated by the given coordinates.
+template <class T>
+FACULA_INLINE T product(const Lines<T>* lines, const int* tap, int p, int first, int second) {
+  T value = 1;
+  for (int d = 0; d < 3; ++d) {
+    const int order = (d == first) + (d == second);
+    const auto& l = lines[d];
+    value *= order == 0 ? l.weight[tap[d]][p] : order == 1 ? l.slope[tap[d]][p] : l.bend[tap[d]][p];
+  }
+  return value;
+}
+
+template <class T>
+void look_up(const GridSample& g, const T* grid, const T* direction, int64_t n, bool slopes,
+             GridBlock<T>& b) {
+  // Points that are missing from the last block see what the first one sees.
+  T points[kGridBlock * 3], along[kGridBlock * 3];
+  for (int64_t p = 0; p < kGridBlock; ++p)
+    for (int d = 0; d < g.dims; ++d) {
+      points[p * g.dims + d] = grid[(p < n ? p : 0) * g.dims + d];
+      along[p * g.dims + d] = direction ? direction[(p < n ? p : 0) * g.dims + d] : T(0);
+    }
+  Lines<T> lines[3];  // x, y, z
+  for (int d = 0; d < g.dims; ++d) {
+    const int64_t size = g.size[2 - d];
+    if (g.padding == GridPadding::Zeros)
+      fill_lines<T, GridPadding::Zeros>(g, size, points + d, g.dims, lines[d]);
+    else if (g.padding == GridPadding::Border)
+      fill_lines<T, GridPadding::Border>(g, size, points + d, g.dims, lines[d]);
+    else fill_lines<T, GridPadding::Reflection>(g, size, points + d, g.dims, lines[d]);
+  }
+  if (g.dims == 2)
+    for (int p = 0; p < kGridBlock; ++p)
+      lines[2].at[0][p] = 0, lines[2].weight[0][p] = 1, lines[2].slope[0][p] = 0;
+  int count = 0;
+  for (int k = 0; k < lines[2].taps; ++k)
+    for (int j = 0; j < lines[1].taps; ++j)
+      for (int i = 0; i < lines[0].taps; ++i, ++count) {
+        const int32_t *x = lines[0].at[i], *y = lines[1].at[j], *z = lines[2].at[k];
+        const int32_t height = int32_t(g.size[1]), width = int32_t(g.size[2]);
+        for (int p = 0; p < kGridBlock; ++p) {
+          const int32_t pixel = (z[p] * height + y[p]) * width + x[p];
+          b.pixel[count][p] = (x[p] | y[p] | z[p]) < 0 ? -1 : pixel;
+        }
+        const int tap[3] = {i, j, k};
+        if (!direction)
+          for (int p = 0; p < kGridBlock; ++p)
+            b.weight[count][p] =
+                lines[0].weight[i][p] * lines[1].weight[j][p] * lines[2].weight[k][p];
+        for (int p = 0; direction && p < kGridBlock; ++p) {
+          T value = 0;
+          for (int d = 0; d < g.dims; ++d)
+            value += along[p * g.dims + d] * product(lines, tap, p, d, -1);
+          b.weight[count][p] = value;
+        }
+        for (int e = 0; slopes && e < g.dims; ++e)
+          for (int p = 0; p < kGridBlock; ++p) {
+            T value = direction ? T(0) : product(lines, tap, p, e, -1);
+            for (int d = 0; direction && d < g.dims; ++d)
+              value += along[p * g.dims + d] * product(lines, tap, p, d, e);
+            b.slope[e][count][p] = value;
+          }
+      }
+  b.taps = count;
+}
+
+template <class T>
+void sample(const GridBlock<T>& b, const T* x, int64_t n, T* y) {
+  T sums[kGridBlock] = {};
+  for (int k = 0; k < b.taps; ++k) {
+    const int32_t* pixel = b.pixel[k];
+    const T* weight = b.weight[k];
+    for (int p = 0; p < kGridBlock; ++p) {
+      const int32_t at = pixel[p];
+      const T seen = weight[p] * x[at < 0 ? 0 : at];
+      sums[p] += at < 0 ? T(0) : seen;
+    }
+  }
+  for (int64_t p = 0; p < n; ++p) y[p] = sums[p];
+}
+
+template <class T>
+void slopes(const GridBlock<T>& b, const T* x, const T* y, int64_t n, int dims,
+            T (*sums)[kGridBlock]) {
+  for (int k = 0; k < b.taps; ++k) {
+    const int32_t* pixel = b.pixel[k];
+    T seen[kGridBlock] = {};
+    for (int64_t p = 0; p < n; ++p) {
+      const int32_t at = pixel[p];
+      const T v = x[at < 0 ? 0 : at] * y[p];
+      seen[p] = at < 0 ? T(0) : v;
+    }
+    for (int d = 0; d < dims; ++d)
+      for (int p = 0; p < kGridBlock; ++p) sums[d][p] += b.slope[d][k][p] * seen[p];
+  }
+}
+
+}  // namespace
+
+extern const GridLoops<float> grid_loops_f32;
+extern const GridLoops<double> grid_loops_f64;
+const GridLoops<float> grid_loops_f32 = {look_up<float>, sample<float>, slopes<float>};
+const GridLoops<double> grid_loops_f64 = {look_up<double>, sample<double>, slopes<double>};
+
+}  // namespace facula::FACULA_ISA
