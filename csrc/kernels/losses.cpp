@@ -116,6 +116,7 @@ Tensor binary_cross_entropy_with_logits_functional(const Tensor& input, const Te
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, double margin,
                          const Tensor& weight, Flag size_average, Flag reduce,
                          std::string_view reduction) {
+  const Reduction chosen = reduction_of(size_average, reduce, reduction);
   if (p != 1 && p != 2) value_error("only p == 1 and p == 2 supported, got p=", p);
   if (weight.defined() && weight.dim() != 1)
     value_error("weight must be one-dimensional, got shape ", weight.sizes());
@@ -137,11 +138,12 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, d
   z = op::scatter_value(z, 1, at, Scalar(0.0));
   const Tensor loss = sum_last(z) / x.size(1);
   return reduced(one ? op::reshape(loss, target.dim() ? IntSpan(target.sizes()) : IntSpan()) : loss,
-                 reduction_of(size_average, reduce, reduction));
+                 chosen);
 }
 
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Flag size_average,
                               Flag reduce, std::string_view reduction) {
+  const Reduction chosen = reduction_of(size_average, reduce, reduction);
   if (input.dim() > 2 || (input.dim() && input.size(-1) == 0))
     runtime_error("Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
                   input.sizes());
@@ -151,7 +153,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Flag si
   const bool scalar = input.dim() == 0;
   const Tensor loss = op::_multilabel_margin(scalar ? op::reshape(input, Dims{1}) : input,
                                              scalar ? op::reshape(target, Dims{1}) : target);
-  return reduced(loss, reduction_of(size_average, reduce, reduction));
+  return reduced(loss, chosen);
 }
 Tensor _multilabel_margin_along(const Tensor& direction, const Tensor& grad_out, const Tensor& self,
                                 const Tensor& target) {

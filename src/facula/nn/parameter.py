@@ -130,6 +130,9 @@ class UninitializedTensorMixin:
 
     cls_to_become: type
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass  # __new__ has made the tensor
+
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Gives the tensor its shape; the memory is not initialised.
 
