@@ -36,10 +36,10 @@ def smooth_l1_loss(x, t, size_average=None, reduce=None, reduction="mean", beta=
     return _reduced(np.where(d < beta, square, d - 0.5 * beta), reduction)
 
 
-def huber_loss(x, t, reduction="mean", delta=1.0, weight=None) -> Array:
+def huber_loss(x, t, reduction="mean", delta=1.0, weight=1.0) -> Array:
     d = np.abs(x - t)
-    return _weighted(
-        np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), weight, reduction
+    return _reduced(
+        np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)) * weight, reduction
     )
 
 

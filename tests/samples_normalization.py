@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from operands import Sample, Source, registry
 
@@ -103,9 +104,14 @@ def group_norm(row: Row, source: Source) -> Iterator[Sample]:
 
 @named("native_group_norm", "f", ("float32", "float64"))
 def native_group_norm(row: Row, source: Source) -> Iterator[Sample]:
-    rest = (source(4), source(4), 2, 4, 6, 2, 1e-3)
-    yield Sample("images", (source(2, 4, 2, 3), *rest))
-    yield Sample("strided", (source(2, 4, 6, layout="stepped"), *rest))
+    """Without gradients: PyTorch also differentiates the moments, which are constants here."""
+
+    def constant(*shape, **layout):
+        return replace(source(*shape, **layout), constant=True)
+
+    rest = (constant(4), constant(4), 2, 4, 6, 2, 1e-3)
+    yield Sample("images", (constant(2, 4, 2, 3), *rest))
+    yield Sample("strided", (constant(2, 4, 6, layout="stepped"), *rest))
 
 
 @named("instance_norm", "f", ("float32", "float64"))

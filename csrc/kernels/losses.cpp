@@ -27,15 +27,17 @@ Tensor sum_last(const Tensor& t) {
   return op::sum_dim(t, IntSpan(kLast), false);
 }
 
-// PyTorch divides the sum by the sum of the weights here, not by the number of elements.
-Tensor reduced_with(const Tensor& loss, const Tensor& weight, Reduction reduction) {
-  if (!weight.defined()) return reduced(loss, reduction);
+Tensor weighted(const Tensor& loss, const Tensor& weight) {
   if (!same(weight.sizes(), loss.sizes()))
     value_error("Weights and input must have the same size, got ", weight.sizes(), " and ",
                 loss.sizes());
-  const Tensor weighted = loss * weight;
-  if (reduction == Reduction::Mean) return op::sum(weighted) / op::sum(weight);
-  return reduced(weighted, reduction);
+  return loss * weight;
+}
+// PyTorch divides the sum by the sum of the weights here, not by the number of elements.
+Tensor reduced_with(const Tensor& loss, const Tensor& weight, Reduction reduction) {
+  if (!weight.defined()) return reduced(loss, reduction);
+  if (reduction == Reduction::Mean) return op::sum(weighted(loss, weight)) / op::sum(weight);
+  return reduced(weighted(loss, weight), reduction);
 }
 
 }  // namespace
@@ -71,7 +73,11 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, std::string_view re
   warn_of_broadcast(input, target);
   if (!(delta > 0))
     runtime_error("huber_loss does not support non-positive values for delta, got ", delta);
-  return reduced_with(op::_huber(input, target, delta), weight, reduction_named(reduction));
+  const Reduction chosen = reduction_named(reduction);
+  const Tensor loss = op::_huber(input, target, delta);
+  if (!weight.defined()) return reduced(loss, chosen);
+  // Unlike the others, huber_loss divides by the number of elements.
+  return reduced(weighted(loss, weight), chosen);
 }
 
 // ---- probabilities of two outcomes
