@@ -85,11 +85,11 @@ _RRELU = "float lower=0.125, float upper=0.3333333333333333, bool training=False
 _RANDOM = ("Each element, times a slope where it is negative: a random one from [``lower``, ``upper``] for each while\n"
            "``training``, else the middle.")
 op(f"rrelu(Tensor self, {_RRELU}, Generator? generator=None) -> Tensor", composite(), method=False, out=False,
-   samples="rrelu", doc=_RANDOM, example=">>> facula.rrelu(facula.tensor([-1., 2.]), 0.1, 0.3)\ntensor([-0.2000,  2.0000])")
+   samples="in_order", doc=_RANDOM, example=">>> facula.rrelu(facula.tensor([-1., 2.]), 0.1, 0.3)\ntensor([-0.2000,  2.0000])")
 _written(f"rrelu_(Tensor(a!) self, {_RRELU}, Generator? generator=None)", "``rrelu`` in place.",
          ">>> facula.rrelu_(facula.tensor([-1., 2.]), 0.1, 0.3)\ntensor([-0.2000,  2.0000])", python="rrelu_")
 _function(f"rrelu.functional(Tensor input, {_RRELU}, bool inplace=False)", _RANDOM,
-          _at("rrelu", "-0.2000,  2.0000", ", 0.1, 0.3"), samples="rrelu")
+          _at("rrelu", "-0.2000,  2.0000", ", 0.1, 0.3"), samples="in_order")
 # 1 where the element is positive, else a random slope.
 op("_rrelu_slopes(Tensor self, float lower, float upper, *, Generator? generator=None) -> Tensor", kernel(), out=False,
    samples="none")
@@ -181,7 +181,7 @@ op("_softplus_grad(Tensor grad_out, Tensor input, float beta, float threshold) -
    grad=dict(grad_out="_softplus_grad(grad, input, beta, threshold)",
              input="where(gt(input * beta, threshold), 0, _sigmoid_grad(grad * grad_out * beta, sigmoid(input * beta)))"))
 op("logsigmoid(Tensor input) -> Tensor", elementwise("f", numbers=False), python="nn.functional.logsigmoid", f="log_sigmoid(a)",
-   grad=dict(input="_logsigmoid_grad(grad, input)"), node="LogSigmoidBackward0", samples="activation",
+   grad=dict(input="_logsigmoid_grad(grad, input)"), node="LogSigmoidBackward0", samples="in_order",
    doc="The logarithm of ``sigmoid``, computed without loss.", example=_at("logsigmoid", "-1.3133, -0.1269"))
 op("_logsigmoid_grad(Tensor grad_out, Tensor input) -> Tensor", elementwise("f"), f="a * sigmoid(-b)",
    grad=dict(grad_out="_logsigmoid_grad(grad, input)",

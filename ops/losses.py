@@ -118,10 +118,11 @@ _loss(f"multilabel_margin_loss(Tensor input, Tensor target, {_LEGACY})",
       "The mean over classes of ``max(0, 1 - (x[y] - x[i]))``, for all classes y in ``target``, up to the first -1, and all i\n"
       "that are not among them.", "facula.tensor([[0.1, 0.2, 0.8]]), facula.tensor([[2, -1, 0]])", "tensor(0.2333)",
       "multilabel_margin_loss")
+_LABELS = "loop: every sample has a list of labels of its own length"
 op("_multilabel_margin(Tensor self, Tensor target) -> Tensor", kernel(), grad="_multilabel_margin_grad(grad, self, target)",
-   batch="leading", samples="none", node="MultilabelMarginLossBackward0")
+   batch=_LABELS, samples="none", node="MultilabelMarginLossBackward0")
 op("_multilabel_margin_grad(Tensor grad_out, Tensor self, Tensor target) -> Tensor", kernel(),
-   grad=dict(grad_out="_multilabel_margin_along(grad, grad_out, self, target)"), batch="leading", samples="none")
+   grad=dict(grad_out="_multilabel_margin_along(grad, grad_out, self, target)"), batch=_LABELS, samples="none")
 op("_multilabel_margin_along(Tensor direction, Tensor grad_out, Tensor self, Tensor target) -> Tensor", composite(), samples="none")
 _loss(f"multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, {_LEGACY})",
       "The mean over classes, the last dimension, of ``binary_cross_entropy_with_logits``.",
@@ -188,12 +189,14 @@ op(f"ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Ten
    out=False, samples="none", doc=_CTC,
    example=f"{_CTC_AT}>>> facula.ctc_loss(p, facula.tensor([[1]]), facula.tensor([3]), facula.tensor([1]))\ntensor(0.2877)")
 op(f"ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, {_REST}) -> Tensor", composite(),
-   out=False, samples="none")
+   out=False, samples="none", doc=_CTC,
+   example=f"{_CTC_AT}>>> facula.ctc_loss(p, facula.tensor([[1]]), (3,), (1,))\ntensor(0.2877)")
 _REST = "int blank=0, str reduction='mean', bool zero_infinity=False"
 _loss(f"ctc_loss.functional(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, {_REST})", _CTC,
       "p, facula.tensor([[1]]), facula.tensor([3]), facula.tensor([1])", "tensor(0.2877)", "ctc_loss", before=_CTC_AT)
 op(f"ctc_loss.functional_ints(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, {_REST}) -> Tensor",
-   composite(), python="nn.functional.ctc_loss", out=False, samples="none")
+   composite(), python="nn.functional.ctc_loss", out=False, samples="none", doc=_CTC,
+   example=f"{_CTC_AT}>>> facula.nn.functional.ctc_loss(p, facula.tensor([[1]]), (3,), (1,))\ntensor(0.2877)")
 op("_ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank, bool zero_infinity) -> (Tensor neg_log_likelihood, Tensor log_alpha)",
    kernel(), grad=dict(log_probs="_ctc_loss_grad(grad_neg_log_likelihood, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity)"),
    nondifferentiable=("log_alpha",), batch="loop: sequences of a batch have lengths of their own", samples="none", node="CtcLossBackward0")

@@ -62,7 +62,7 @@ op("batch_norm.functional(Tensor input, Tensor? running_mean, Tensor? running_va
    example=">>> facula.nn.functional.batch_norm(facula.tensor([[1.], [3.]]), None, None, training=True, eps=0.)\n" + _SHOWN)
 _THREE = "(Tensor output, Tensor save_mean, Tensor save_invstd)"
 op(f"native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, {_STATS}) -> {_THREE}", composite(), out=False,
-   samples="native_batch_norm",
+   samples="native_batch_norm", nondifferentiable=("save_mean", "save_invstd"),
    doc="``batch_norm`` together with the mean and the reciprocal standard deviation that it used (empty without\n``training``).",
    example=">>> facula.native_batch_norm(facula.tensor([[1.], [3.]]), None, None, None, None, True, 0.1, 0.).save_mean\ntensor([2.])")
 op(f"_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, {_STATS}) -> {_THREE}", composite(), out=False,

@@ -104,6 +104,7 @@ void check_logits(const Tensor& self, const Tensor& weight) {
 std::tuple<Tensor, Tensor, Tensor> _cross_entropy(const Tensor& self, const Tensor& target,
                                                   const Tensor& weight, int64_t ignore_index,
                                                   double label_smoothing) {
+  require_one_device({&self, &target, &weight});
   check_logits(self, weight);
   const ClassShape s(self.sizes(), target, weight);
   const DType compute = compute_dtype(self.dtype());
@@ -128,13 +129,13 @@ std::tuple<Tensor, Tensor, Tensor> _cross_entropy(const Tensor& self, const Tens
           loss.data_as<T>());
     });
   }
-  if (compute != self.dtype()) loss = op::_to_copy(loss, self.dtype());
-  return {loss, sums, total};
+  return {loss, sums, total};  // in the type that computes, so that their sums are exact
 }
 
 Tensor _cross_entropy_grad(const Tensor& grad_out, const Tensor& self, const Tensor& target,
                            const Tensor& sums, const Tensor& weight, int64_t ignore_index,
                            double label_smoothing) {
+  require_one_device({&grad_out, &self, &target, &sums, &weight});
   const ClassShape s(self.sizes(), target, weight);
   const DType compute = compute_dtype(self.dtype());
   Tensor out = empty_tensor(self.sizes(), compute, self.device());
@@ -183,6 +184,12 @@ std::tuple<Tensor, Tensor> _cross_entropy_grad_grad(const Tensor& grad, const Te
   return {by_grad, by_self};
 }
 
+static Tensor finished(const Tensor& loss, const Tensor& total, Reduction reduction, DType dtype) {
+  const Tensor out =
+      reduction == Reduction::Mean ? op::sum(loss) / total : reduced(loss, reduction);
+  return out.dtype() == dtype ? out : op::_to_copy(out, dtype);
+}
+
 static Tensor of_probabilities(const Tensor& input, const Tensor& target, const Tensor& weight,
                                Reduction reduction, double label_smoothing) {
   const int64_t at = input.dim() == 1 ? 0 : 1, classes = input.size(at);
@@ -219,14 +226,14 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
   }
   auto [loss, sums, total] =
       op::_cross_entropy(input, target, weight, ignore_index, label_smoothing);
-  if (chosen == Reduction::Mean) return op::sum(loss) / total;
-  return reduced(loss, chosen);
+  return finished(loss, total, chosen, input.dtype());
 }
 
 // ---- negative log likelihood
 
 std::tuple<Tensor, Tensor> _nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight,
                                      int64_t ignore_index) {
+  require_one_device({&self, &target, &weight});
   check_logits(self, weight);
   const ClassShape s(self.sizes(), target, weight);
   const DType compute = compute_dtype(self.dtype());
@@ -252,12 +259,12 @@ std::tuple<Tensor, Tensor> _nll_loss(const Tensor& self, const Tensor& target, c
       *total.data_as<T>() = T(sum);
     });
   }
-  if (compute != self.dtype()) loss = op::_to_copy(loss, self.dtype());
   return {loss, total};
 }
 
 Tensor _nll_loss_grad(const Tensor& grad_out, IntSpan sizes, const Tensor& target,
                       const Tensor& weight, int64_t ignore_index) {
+  require_one_device({&grad_out, &target, &weight});
   const ClassShape s(sizes, target, weight);
   const DType compute = compute_dtype(grad_out.dtype());
   Tensor out = empty_tensor(sizes, compute, grad_out.device());
@@ -289,8 +296,7 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, Flag reduce, std::string_view reduction) {
   const Reduction chosen = reduction_of(size_average, reduce, reduction);
   auto [loss, total] = op::_nll_loss(input, target, weight, ignore_index);
-  if (chosen == Reduction::Mean) return op::sum(loss) / total;
-  return reduced(loss, chosen);
+  return finished(loss, total, chosen, input.dtype());
 }
 
 // ---- several labels of one sample
@@ -327,6 +333,7 @@ IntSpan without_last(const Tensor& t) {
 }  // namespace
 
 Tensor _multilabel_margin(const Tensor& self, const Tensor& target) {
+  require_one_device({&self, &target});
   check_logits(self, Tensor());
   const DType compute = compute_dtype(self.dtype());
   Tensor out = empty_tensor(without_last(self), compute, self.device());
@@ -350,6 +357,7 @@ Tensor _multilabel_margin(const Tensor& self, const Tensor& target) {
 }
 
 Tensor _multilabel_margin_grad(const Tensor& grad_out, const Tensor& self, const Tensor& target) {
+  require_one_device({&grad_out, &self, &target});
   const DType compute = compute_dtype(self.dtype());
   Tensor out = empty_tensor(self.sizes(), compute, self.device());
   if (!self.is_meta() && out.numel() != 0) {

@@ -79,6 +79,7 @@ struct Sequences {
   }
 
   std::vector<int64_t> numbers(const Tensor& t, const char* name) const {
+    if (!t.is_cpu()) device_error(Device{}, t.device());
     if (!is_integral(t.dtype())) runtime_error(name, " must be integral, got ", t.dtype());
     if (t.numel() != batch)
       runtime_error(name, " must be of size batch_size, ", batch, ", but has shape ", t.sizes());
@@ -181,11 +182,13 @@ void check_log_probs(const Tensor& log_probs) {
 std::tuple<Tensor, Tensor> _ctc_loss(const Tensor& log_probs, const Tensor& targets,
                                      const Tensor& input_lengths, const Tensor& target_lengths,
                                      int64_t blank, bool) {
+  require_one_device({&log_probs, &targets});
   check_log_probs(log_probs);
   require_host(log_probs, "ctc_loss");
-  if (log_probs.is_meta())
-    fail(ErrorKind::NotImplemented,
-         "ctc_loss reads the lengths of the sequences, which the meta device does not have");
+  if (log_probs.is_meta())  // how many states there are is in the lengths
+    return {empty_tensor(Dims{log_probs.size(1)}, log_probs.dtype(), log_probs.device()),
+            empty_tensor(Dims{log_probs.size(1), log_probs.size(0), 1}, log_probs.dtype(),
+                         log_probs.device())};
   const Sequences q(log_probs, targets, input_lengths, target_lengths, blank);
   Tensor loss = empty_tensor(Dims{q.batch}, log_probs.dtype(), log_probs.device());
   Tensor alpha =
@@ -206,8 +209,10 @@ Tensor _ctc_loss_grad(const Tensor& grad_out, const Tensor& log_probs, const Ten
                       const Tensor& input_lengths, const Tensor& target_lengths,
                       const Tensor& neg_log_likelihood, const Tensor& log_alpha, int64_t blank,
                       bool zero_infinity) {
-  const Sequences q(log_probs, targets, input_lengths, target_lengths, blank);
+  require_one_device({&grad_out, &log_probs, &targets});
   Tensor out = empty_tensor(log_probs.sizes(), log_probs.dtype(), log_probs.device());
+  if (log_probs.is_meta()) return out;
+  const Sequences q(log_probs, targets, input_lengths, target_lengths, blank);
   op::zero_(out);
   const DType dtype = log_probs.dtype();
   const Tensor x = as_computed(log_probs, dtype), g = as_computed(grad_out, dtype),

@@ -27,15 +27,17 @@ Tensor sum_last(const Tensor& t) {
   return op::sum_dim(t, IntSpan(kLast), false);
 }
 
-// PyTorch divides the sum by the sum of the weights here, not by the number of elements.
-Tensor reduced_with(const Tensor& loss, const Tensor& weight, Reduction reduction) {
-  if (!weight.defined()) return reduced(loss, reduction);
+Tensor weighted(const Tensor& loss, const Tensor& weight) {
   if (!same(weight.sizes(), loss.sizes()))
     value_error("Weights and input must have the same size, got ", weight.sizes(), " and ",
                 loss.sizes());
-  const Tensor weighted = loss * weight;
-  if (reduction == Reduction::Mean) return op::sum(weighted) / op::sum(weight);
-  return reduced(weighted, reduction);
+  return loss * weight;
+}
+// PyTorch divides the sum by the sum of the weights here, not by the number of elements.
+Tensor reduced_with(const Tensor& loss, const Tensor& weight, Reduction reduction) {
+  if (!weight.defined()) return reduced(loss, reduction);
+  if (reduction == Reduction::Mean) return op::sum(weighted(loss, weight)) / op::sum(weight);
+  return reduced(weighted(loss, weight), reduction);
 }
 
 }  // namespace
@@ -71,7 +73,11 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, std::string_view re
   warn_of_broadcast(input, target);
   if (!(delta > 0))
     runtime_error("huber_loss does not support non-positive values for delta, got ", delta);
-  return reduced_with(op::_huber(input, target, delta), weight, reduction_named(reduction));
+  const Reduction chosen = reduction_named(reduction);
+  const Tensor loss = op::_huber(input, target, delta);
+  if (!weight.defined()) return reduced(loss, chosen);
+  // Unlike the others, huber_loss divides by the number of elements.
+  return reduced(weighted(loss, weight), chosen);
 }
 
 // ---- probabilities of two outcomes
@@ -116,6 +122,7 @@ Tensor binary_cross_entropy_with_logits_functional(const Tensor& input, const Te
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, double margin,
                          const Tensor& weight, Flag size_average, Flag reduce,
                          std::string_view reduction) {
+  const Reduction chosen = reduction_of(size_average, reduce, reduction);
   if (p != 1 && p != 2) value_error("only p == 1 and p == 2 supported, got p=", p);
   if (weight.defined() && weight.dim() != 1)
     value_error("weight must be one-dimensional, got shape ", weight.sizes());
@@ -137,11 +144,12 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, d
   z = op::scatter_value(z, 1, at, Scalar(0.0));
   const Tensor loss = sum_last(z) / x.size(1);
   return reduced(one ? op::reshape(loss, target.dim() ? IntSpan(target.sizes()) : IntSpan()) : loss,
-                 reduction_of(size_average, reduce, reduction));
+                 chosen);
 }
 
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Flag size_average,
                               Flag reduce, std::string_view reduction) {
+  const Reduction chosen = reduction_of(size_average, reduce, reduction);
   if (input.dim() > 2 || (input.dim() && input.size(-1) == 0))
     runtime_error("Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
                   input.sizes());
@@ -151,7 +159,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Flag si
   const bool scalar = input.dim() == 0;
   const Tensor loss = op::_multilabel_margin(scalar ? op::reshape(input, Dims{1}) : input,
                                              scalar ? op::reshape(target, Dims{1}) : target);
-  return reduced(loss, reduction_of(size_average, reduce, reduction));
+  return reduced(loss, chosen);
 }
 Tensor _multilabel_margin_along(const Tensor& direction, const Tensor& grad_out, const Tensor& self,
                                 const Tensor& target) {

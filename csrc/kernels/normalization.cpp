@@ -90,6 +90,7 @@ void check_row_parameter(const Tensor& parameter, const char* name, const Tensor
 
 Three normalized_rows(const Tensor& input, IntSpan normalized, const Tensor& weight,
                       const Tensor& bias, double eps, bool centred) {
+  require_one_device({&input, &weight, &bias});
   check_floating(input);
   const RowShape shape(input, normalized);
   check_row_parameter(weight, "weight", input, normalized);
@@ -131,6 +132,7 @@ std::tuple<Tensor, Tensor> _fused_rms_norm(const Tensor& input, IntSpan normaliz
 Three _layer_norm_grad(const Tensor& grad_output, const Tensor& input, const Tensor& rstd,
                        const Tensor& weight, IntSpan normalized_shape, double, int64_t wanted,
                        const Tensor& mean) {
+  require_one_device({&grad_output, &input, &rstd, &weight, &mean});
   const RowShape shape(input, normalized_shape);
   const DType compute = compute_dtype(input.dtype());
   auto make = [&](int bit, IntSpan sizes) {
@@ -193,6 +195,7 @@ Tensor empty_like_input(const Tensor& input, DType dtype, MemoryFormat format) {
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> _batch_norm(const Tensor& input, const Tensor& weight,
                                                        const Tensor& bias, double eps) {
+  require_one_device({&input, &weight, &bias});
   check_floating(input);
   const ChannelShape s = channel_shape(input);
   check_parameter(weight, "weight", input, s.channels);
@@ -217,6 +220,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _batch_norm(const Tensor& input, cons
 
 Three _batch_norm_grad(const Tensor& grad_output, const Tensor& input, const Tensor& mean,
                        const Tensor& rstd, const Tensor& weight, double, int64_t wanted) {
+  require_one_device({&grad_output, &input, &mean, &rstd, &weight});
   const ChannelShape s = channel_shape(input);
   const DType compute = compute_dtype(input.dtype());
   const MemoryFormat format = format_of(input, s);
@@ -242,6 +246,7 @@ Three _batch_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
 }
 
 Tensor _scale_channels(const Tensor& input, const Tensor& scale, const Tensor& shift) {
+  require_one_device({&input, &scale, &shift});
   check_floating(input);
   const ChannelShape s = channel_shape(input);
   const DType compute = compute_dtype(input.dtype());
@@ -263,6 +268,7 @@ Tensor _scale_channels(const Tensor& input, const Tensor& scale, const Tensor& s
 
 Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t N,
                         int64_t C, int64_t HxW, int64_t group, double eps) {
+  require_one_device({&input, &weight, &bias});
   check_floating(input);
   if (input.numel() != N * C * HxW)
     runtime_error("expected an input of N * C * HxW = ", N * C * HxW, " elements, but got shape ",
@@ -300,6 +306,7 @@ Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor&
 Three _group_norm_grad(const Tensor& grad_output, const Tensor& input, const Tensor& mean,
                        const Tensor& rstd, const Tensor& weight, int64_t group, double,
                        int64_t wanted) {
+  require_one_device({&grad_output, &input, &mean, &rstd, &weight});
   const ChannelShape s = channel_shape(input);
   const DType compute = compute_dtype(input.dtype());
   const Dims channels{s.channels};

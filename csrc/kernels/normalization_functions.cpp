@@ -110,15 +110,25 @@ Three normalized_channels(const Tensor& input, const Tensor& weight, const Tenso
 
 }  // namespace
 
+// Nothing to normalise: the parameters still belong to the graph.
+static Tensor of_nothing(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  Tensor out = op::clone(input);
+  if (weight.defined() && weight.numel()) out = out * op::select(weight, 0, 0);
+  if (bias.defined() && bias.numel()) out = out + op::select(bias, 0, 0);
+  return out;
+}
+
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                   const Tensor& running_mean, const Tensor& running_var, bool training,
                   double momentum, double eps, bool) {
+  if (input.numel() == 0) return of_nothing(input, weight, bias);
   return std::get<0>(
       normalized_channels(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }
 Tensor batch_norm_functional(const Tensor& input, const Tensor& running_mean,
                              const Tensor& running_var, const Tensor& weight, const Tensor& bias,
                              bool training, double momentum, double eps) {
+  if (input.numel() == 0) return of_nothing(input, weight, bias);
   if (training && input.dim() >= 2)
     require_several(input, "value per channel", values_per_channel(input));
   return std::get<0>(
@@ -336,8 +346,14 @@ Tensor shaped(const Tensor& t, IntSpan shape) {
   return t.defined() ? op::reshape(t, shape) : t;
 }
 
+// A gradient that was sent for a result; results that nobody had asked for are empty.
+Tensor sent(const Tensor& t, IntSpan shape, const Tensor& input) {
+  return t.defined() && t.numel() == 0 && input.numel() != 0 ? Tensor() : shaped(t, shape);
+}
+
 Three finish(Three parts, const Tensor& grad_output, const Tensor& input, const Tensor& weight) {
   auto& [dg, dx, dw] = parts;
+  if (!dg.defined()) dg = op::zeros_like(grad_output);
   if (!dx.defined()) dx = op::zeros_like(input);
   if (weight.defined() && !dw.defined()) dw = op::zeros_like(weight);
   return {shaped(dg, grad_output.sizes()), shaped(dx, input.sizes()),
@@ -355,8 +371,8 @@ Three _layer_norm_grad_grad(const Tensor& for_input, const Tensor& for_weight,
   const Dims matrix{n ? input.numel() / n : 0, n}, row{1, n};
   Norm norm{
       shaped(input, matrix), shaped(weight, row), Dims{1}, Dims{0}, eps, mean.defined(), {}, {}};
-  return finish(norm.differentiate(shaped(for_input, matrix), shaped(for_weight, row),
-                                   shaped(for_bias, row), shaped(grad_output, matrix)),
+  return finish(norm.differentiate(sent(for_input, matrix, input), sent(for_weight, row, input),
+                                   sent(for_bias, row, input), shaped(grad_output, matrix)),
                 grad_output, input, weight);
 }
 
@@ -365,8 +381,8 @@ Three _batch_norm_grad_grad(const Tensor& for_input, const Tensor& for_weight,
                             const Tensor& weight, double eps) {
   const Dims whole{input.size(0), input.size(1), -1}, one{1, input.size(1), 1};
   Norm norm{shaped(input, whole), shaped(weight, one), Dims{0, 2}, Dims{0, 2}, eps, true, {}, {}};
-  return finish(norm.differentiate(shaped(for_input, whole), shaped(for_weight, one),
-                                   shaped(for_bias, one), shaped(grad_output, whole)),
+  return finish(norm.differentiate(sent(for_input, whole, input), sent(for_weight, one, input),
+                                   sent(for_bias, one, input), shaped(grad_output, whole)),
                 grad_output, input, weight);
 }
 
@@ -376,8 +392,8 @@ Three _group_norm_grad_grad(const Tensor& for_input, const Tensor& for_weight,
   const int64_t width = input.size(1) / group;
   const Dims whole{input.size(0), group, width, -1}, one{1, group, width, 1};
   Norm norm{shaped(input, whole), shaped(weight, one), Dims{2, 3}, Dims{0, 3}, eps, true, {}, {}};
-  return finish(norm.differentiate(shaped(for_input, whole), shaped(for_weight, one),
-                                   shaped(for_bias, one), shaped(grad_output, whole)),
+  return finish(norm.differentiate(sent(for_input, whole, input), sent(for_weight, one, input),
+                                   sent(for_bias, one, input), shaped(grad_output, whole)),
                 grad_output, input, weight);
 }
 

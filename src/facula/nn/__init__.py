@@ -6,6 +6,9 @@ from facula.nn import init as init
 from facula.nn import modules as modules
 from facula.nn import parameter as parameter
 from facula.nn.modules import *  # noqa: F403
+from facula.nn.modules.linear_cross_entropy_options import (
+    LinearCrossEntropyOptions as LinearCrossEntropyOptions,
+)
 from facula.nn.parameter import Buffer as Buffer
 from facula.nn.parameter import Parameter as Parameter
 from facula.nn.parameter import UninitializedBuffer as UninitializedBuffer

@@ -78,7 +78,27 @@ def linear_cross_entropy(
         >>> facula.nn.functional.linear_cross_entropy(x, w, facula.tensor([2]))
         tensor(1.3863)
     """
-    shape = linear_weight.shape[:-1]
+    shape, features = linear_weight.shape[:-1], linear_weight.shape[-1:]
+    if not shape:
+        raise RuntimeError(
+            "linear_cross_entropy(): expected linear_weight with dimensionality at least 2, got "
+            f"{linear_weight.dim()}"
+        )
+    if input.dim() not in (1, 2):
+        raise RuntimeError(
+            f"linear_cross_entropy(): expected input with dimensionality 1 or 2, got {input.dim()}"
+        )
+    if input.shape[-1:] != features:
+        raise RuntimeError(
+            "linear_cross_entropy(): expected equal input and linear_weight last dimensions "
+            f"(in_features), got {input.shape[-1]} and {features[0]}, respectively"
+        )
+    if len(shape) > 1 and input.dim() == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} "
+            f"requires batched input, (N, {features[0]}), got unbatched input with shape "
+            f"{tuple(input.shape)}"
+        )
     logits = input @ linear_weight.reshape(-1, linear_weight.shape[-1]).t()
     if len(shape) > 1:
         logits = logits.reshape(*logits.shape[:-1], *shape)

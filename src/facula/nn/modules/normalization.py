@@ -48,8 +48,9 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """:class:`LocalResponseNorm` of images with a window that is centred also for an even ``size``:
-    it is one channel narrower then, while the sum is still divided by ``size``.
+    """:class:`LocalResponseNorm` of images as PyTorch's module of this name has it: the window is
+    centred also for an even ``size``, and one channel narrower then, while the sum is still divided
+    by ``size``; and the first channel stays in the windows of all channels behind it.
 
     Shape: (N, C, H, W), to the same.
 
@@ -74,9 +75,14 @@ class CrossMapLRN2d(Module):
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
-        window = 2 * int((self.size - 1) / 2 + 1) - 1
-        alpha = self.alpha * window / self.size
-        return functional.local_response_norm(input, window, alpha, self.beta, self.k)
+        reach = int((self.size - 1) / 2 + 1)
+        squares = input * input
+        edge = squares.new_zeros(input.size(0), reach - 1, *input.shape[2:])
+        padded = facula.cat([edge, squares, edge], 1)
+        total = padded.unfold(1, 2 * reach - 1, 1).sum(-1)
+        beyond = total[:, reach:] + squares[:, :1]
+        total = facula.cat([total[:, :reach], beyond], 1)
+        return input * (self.k + self.alpha / self.size * total) ** -self.beta
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
