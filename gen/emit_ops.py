@@ -154,7 +154,9 @@ class Derivative:
         for first, names in self.groups.items():
             at = list(self.grads).index(first)
             if list(self.grads)[at : at + len(names)] != names:
-                raise ValueError(f"derivative of {schema.name}: {names} are not neighbours in order")
+                raise ValueError(
+                    f"derivative of {schema.name}: {names} are not neighbours in order"
+                )
         self.saved_args: dict[tuple[str, str], int] = {}  # (argument, what) -> used_by mask
         self.saved_rets: dict[str, int] = {}
         self.functions: set[str] = set()  # the operators that the derivatives call
@@ -211,7 +213,9 @@ class Derivative:
             group = self.groups.get(name)
             is_list = group or schema.args[self.arg_index[name]].type == "Tensor[]"
             mask = (1 << len(group)) - 1 if group else 1
-            lines.append(f"  if (needs {'' if is_list and not group else f'>> {edge} & {mask}'}) {{")
+            lines.append(
+                f"  if (needs {'' if is_list and not group else f'>> {edge} & {mask}'}) {{"
+            )
             for k, v in enumerate(used):
                 if v == "wanted" and group:
                     lines.append(f"    const int64_t wanted = int64_t(needs >> {edge} & {mask});")
