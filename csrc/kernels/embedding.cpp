@@ -1,5 +1,6 @@
 // Lookups in a table of vectors, and the gradient of the table.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -52,8 +53,8 @@ namespace {
 constexpr int64_t kBytesPerPart = 1 << 17;  // copied before another thread pays
 
 void note_sparse(bool sparse) {
-  static bool noted = false;
-  if (!sparse || std::exchange(noted, true) || !warn) return;
+  static std::atomic<bool> noted = false;
+  if (!sparse || noted.exchange(true) || !warn) return;
   warn(
       "sparse=True is accepted, but gradients of embeddings are dense tensors; results and "
       "training are the same, and optimisers for sparse gradients are not needed");

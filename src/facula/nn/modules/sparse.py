@@ -109,6 +109,8 @@ class Embedding(_Table):
         "sparse",
     ]
 
+    freeze: bool
+
     def __init__(
         self,
         num_embeddings: int,
