@@ -467,6 +467,14 @@ def test_state_of_another_shape_is_refused_before_anything_is_written():
     assert optimizer.state[p]["step"].item() == 1
 
 
+def test_overlapping_parameters_are_refused():
+    p = F.nn.Parameter(F.ones(1)).detach().expand(3).requires_grad_()
+    p.grad = F.ones(3)
+    optimizer = make("SGD", [p], lr=0.1)
+    with pytest.raises(RuntimeError, match="single memory location|overlap"):
+        optimizer.step()
+
+
 # ---- hooks
 
 
