@@ -7,6 +7,7 @@
 #include "cpu/optim.h"
 #include "op/def.h"
 #include "op/ops/copying.h"
+#include "op/ops/lazy.h"
 #include "op/ops/mathematics.h"
 
 namespace facula {
@@ -105,6 +106,7 @@ void optimizer_step(const OptimStep& step, std::span<OptimParameter> parameters)
   unsigned flags = 0;
   for (OptimParameter& item : parameters) {
     OptimScalars scalars = read_scalars(item);
+    if (item.grad.is_lazy()) item.grad = op::resolve_neg(op::resolve_conj(item.grad));
     bool host = !step.differentiable && on_plain_host(item.param) && on_plain_host(item.grad);
     for (const Tensor& s : item.state) host = host && on_plain_host(s);
     for (const Tensor& s : item.scalars) host = host && on_plain_host(s);
