@@ -514,7 +514,7 @@ def test_overlapping_parameters_are_refused():
     p = F.nn.Parameter(F.ones(1)).detach().expand(3).requires_grad_()
     p.grad = F.ones(3)
     optimizer = make("SGD", [p], lr=0.1)
-    with pytest.raises(RuntimeError, match="single memory location|overlap"):
+    with pytest.raises(RuntimeError, match=r"single memory location|overlap"):
         optimizer.step()
 
 
