@@ -192,6 +192,49 @@ def test_lr_as_a_tensor_is_read_at_each_step():
     assert p.item() == 0.25
 
 
+def test_conjugate_gradients_of_complex_parameters_are_resolved():
+    p = F.nn.Parameter(F.tensor([1 + 2j]))
+    p.grad = F.tensor([1 + 1j]).conj()
+    make("SGD", [p], lr=1.0).step()
+    assert p.tolist() == [3j]
+
+
+def test_all_functions_step_as_their_classes_do():
+    functional = import_module(f"{F.__name__}.optim._functional")
+    cases = {
+        "adamax": (["exp_avg", "exp_inf"], {"eps": 1e-8, "beta1": 0.9, "beta2": 0.999}),
+        "adadelta": (
+            ["square_avg", "acc_delta"],
+            {"rho": 0.9, "eps": 1e-6, "maximize": False},
+        ),
+        "radam": (["exp_avg", "exp_avg_sq"], {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}),
+        "adagrad": (["sum"], {"lr_decay": 0, "eps": 1e-10, "maximize": False}),
+    }
+    classes = {"adamax": "Adamax", "adadelta": "Adadelta", "radam": "RAdam", "adagrad": "Adagrad"}
+    for name, (states, options) in cases.items():
+        p, q = parameter(1.0, 2.0), parameter(1.0, 2.0)
+        q.grad = F.tensor([0.1, -0.2])
+        make(classes[name], [q], lr=0.1).step()
+        with F.no_grad():
+            lists = [[F.zeros(2)] for _ in states]
+            step = [F.tensor(0.0)]
+            getattr(functional, name)(
+                [p], [q.grad], *lists, step, lr=0.1, weight_decay=0, **options
+            )
+        assert F.equal(p, q), name
+        assert step[0].item() == 1
+
+
+def test_sgd_function_makes_missing_buffers():
+    sgd = import_module(f"{F.__name__}.optim.sgd").sgd
+    p, q, buffers = parameter(1.0), parameter(1.0), [None, F.ones(1)]
+    options = {"weight_decay": 0, "momentum": 0.5, "lr": 1.0, "dampening": 0.5}
+    with F.no_grad():
+        sgd([p, q], [F.ones(1), F.ones(1)], buffers, nesterov=False, maximize=False, **options)
+    assert [b.item() for b in buffers] == [1.0, 1.0]
+    assert (p.item(), q.item()) == (0.0, 0.0)
+
+
 def test_float64_default_dtype_counts_steps_in_float64(keep_default_dtype):
     F.set_default_dtype(F.float64)
     p = F.nn.Parameter(F.ones(1))
@@ -465,6 +508,14 @@ def test_state_of_another_shape_is_refused_before_anything_is_written():
         optimizer.step()
     assert p.item() == before
     assert optimizer.state[p]["step"].item() == 1
+
+
+def test_overlapping_parameters_are_refused():
+    p = F.nn.Parameter(F.ones(1)).detach().expand(3).requires_grad_()
+    p.grad = F.ones(3)
+    optimizer = make("SGD", [p], lr=0.1)
+    with pytest.raises(RuntimeError, match=r"single memory location|overlap"):
+        optimizer.step()
 
 
 # ---- hooks

@@ -7,6 +7,7 @@
 #include "cpu/optim.h"
 #include "op/def.h"
 #include "op/ops/copying.h"
+#include "op/ops/lazy.h"
 #include "op/ops/mathematics.h"
 
 namespace facula {
@@ -24,6 +25,7 @@ void check(const OptimStep& step, const OptimParameter& item, unsigned slots) {
     runtime_error(
         "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
         "make a clone to get a normal tensor before doing inplace update.");
+  if (!p.is_contiguous() && has_internal_overlap(p.sizes(), p.strides())) overlap_error();
   if (!same(item.grad.sizes(), p.sizes()))
     runtime_error(step.writer, "(): a gradient has shape ", item.grad.sizes(),
                   " but its parameter has ", p.sizes());
@@ -37,6 +39,7 @@ void check(const OptimStep& step, const OptimParameter& item, unsigned slots) {
       runtime_error(step.writer, "(): the state of a parameter has shape ", s.sizes(),
                     " but the parameter has ", p.sizes(),
                     "; was the parameter replaced after the first step?");
+    if (!s.is_contiguous() && has_internal_overlap(s.sizes(), s.strides())) overlap_error();
     if (s.is_complex() != p.is_complex())
       runtime_error(step.writer, "(): the state of a parameter is ", s.dtype(),
                     " but the parameter is ", p.dtype());
@@ -103,10 +106,11 @@ void optimizer_step(const OptimStep& step, std::span<OptimParameter> parameters)
   unsigned flags = 0;
   for (OptimParameter& item : parameters) {
     OptimScalars scalars = read_scalars(item);
+    if (item.grad.is_lazy()) item.grad = op::resolve_neg(op::resolve_conj(item.grad));
     bool host = !step.differentiable && on_plain_host(item.param) && on_plain_host(item.grad);
     for (const Tensor& s : item.state) host = host && on_plain_host(s);
     for (const Tensor& s : item.scalars) host = host && on_plain_host(s);
-    if (!host || has_internal_overlap(item.param.sizes(), item.param.strides())) {
+    if (!host) {
       optimizer_step_on_tensors(step, item, scalars);
       write_scalars(item, scalars);
       continue;

@@ -87,6 +87,8 @@ void read_state(PyObject* state, PyObject* names, Tensor* to) {
 }
 
 bool has_state(PyObject* state, PyObject* scalar_names, PyObject* state_names) {
+  if (state && !PyDict_Check(state))
+    type_error("the state of a parameter must be a dict, not ", type_name(state));
   if (!state || PyDict_GET_SIZE(state) == 0) return false;
   // SGD keeps no step: a buffer that is not there yet is made by the first step with momentum.
   return PyTuple_GET_SIZE(scalar_names) || find(state, PyTuple_GET_ITEM(state_names, 0));
@@ -144,7 +146,7 @@ PyObject* optimizer_step_of_group(PyObject*, PyObject* const* args, Py_ssize_t c
         state = made.get();
         item.first = true;
       }
-      if (!PyDict_Check(state)) type_error("the state of a parameter must be a dict");
+      if (!PyDict_Check(state)) type_error("a new state must be a dict, not ", type_name(state));
       read_state(state, scalar_names, item.scalars);
       read_state(state, state_names, item.state);
     }

@@ -95,6 +95,25 @@ def _to_scalar(x: Any) -> Any:
     return x.squeeze() if isinstance(x, Tensor) and x.dim() != 0 else x
 
 
+# What optimizers written for PyTorch import from this module.
+
+
+def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
+    """Complex tensors in the lists become views of pairs of numbers."""
+    for i, p in enumerate(params):
+        if p.is_complex():
+            params[i] = facula.view_as_real(p)
+            for tensors in state_and_grads:
+                tensors[i] = facula.view_as_real(tensors[i])
+
+
+def _default_to_fused_or_foreach(
+    params: list[Tensor], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """``(fused, foreach)``: neither, since there are no operators over lists of tensors."""
+    return False, False
+
+
 def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
     """Runs a step with gradients only when the optimizer is differentiable."""
 
@@ -225,6 +244,11 @@ class Optimizer:
 
     def _optimizer_step_code(self) -> None:
         """Called after each step, for tools that patch it."""
+
+    def _accelerator_graph_capture_health_check(self) -> None:
+        """Called by optimizers written for PyTorch; steps are never captured in graphs here."""
+
+    _cuda_graph_capture_health_check = _accelerator_graph_capture_health_check
 
     def _patch_step_function(self) -> None:
         kind = type(self)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import facula
 from facula import Tensor
 from facula.nn import Module
-from facula.optim.lr_scheduler import LRScheduler, _format_param
+from facula.optim._scheduler_base import LRScheduler, _format_param
 from facula.optim.optimizer import Optimizer
 
 __all__ = [
