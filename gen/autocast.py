@@ -19,7 +19,7 @@ _LOSSES = """
 """
 
 _CPU = {
-    "Lower": _PRODUCTS + "lstm rnn_relu rnn_tanh",
+    "Lower": _PRODUCTS + "lstm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "Float32": _LOSSES
     + """
     adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cdist cholesky
@@ -32,8 +32,9 @@ _CPU = {
     linalg_tensorinv linalg_tensorsolve lu_solve max_pool3d nanquantile orgqr ormqr _max_unpool
     _pad_with_own pinverse polar prod qr quantile stft svd trace triangular_solve view_as_complex
     """,
-    # addmv, which PyTorch leaves alone, is made of products here: their policy must not hold for it.
-    "Promote": "addmv cat index_copy stack",
+    # The second half PyTorch leaves alone; here they are one operator, or are made of products, whose
+    # policy must not hold for them: they run in the widest dtype of input and weights.
+    "Promote": "cat index_copy stack" + " addmv bilinear gru gru_cell lstm_cell",
 }
 
 _CUDA = {
