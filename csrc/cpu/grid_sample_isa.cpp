@@ -182,17 +182,27 @@ void look_up(const GridSample& g, const T* grid, const T* direction, int64_t n, 
   b.taps = count;
 }
 
+template <int kTaps, class T>
+void sum_taps(const GridBlock<T>& b, const T* x, T* sums) {
+  for (int p = 0; p < kGridBlock; ++p) {
+    T sum = 0;
+    for (int k = 0; k < kTaps; ++k) {
+      const int32_t at = b.pixel[k][p];
+      const T seen = b.weight[k][p] * x[at < 0 ? 0 : at];
+      sum += at < 0 ? T(0) : seen;
+    }
+    sums[p] = sum;
+  }
+}
+
 template <class T>
 void sample(const GridBlock<T>& b, const T* x, int64_t n, T* y) {
-  T sums[kGridBlock] = {};
-  for (int k = 0; k < b.taps; ++k) {
-    const int32_t* pixel = b.pixel[k];
-    const T* weight = b.weight[k];
-    for (int p = 0; p < kGridBlock; ++p) {
-      const int32_t at = pixel[p];
-      const T seen = weight[p] * x[at < 0 ? 0 : at];
-      sums[p] += at < 0 ? T(0) : seen;
-    }
+  T sums[kGridBlock];
+  switch (b.taps) {
+    case 1: sum_taps<1>(b, x, sums); break;
+    case 4: sum_taps<4>(b, x, sums); break;
+    case 8: sum_taps<8>(b, x, sums); break;
+    default: sum_taps<16>(b, x, sums); break;
   }
   for (int64_t p = 0; p < n; ++p) y[p] = sums[p];
 }

@@ -201,8 +201,11 @@ Tensor _max_unpool(const Tensor& self, const Tensor& indices, IntSpan output_siz
   for (int64_t n : output_size) pixels *= n, shape.push_back(n);
   flat.push_back(pixels);
   const Tensor zeros = op::new_zeros(self, flat);
-  return op::reshape(
+  const Tensor out = op::reshape(
       op::scatter_src(zeros, -1, flat_planes(indices, dims), flat_planes(self, dims)), shape);
+  const bool last =
+      !self.is_wrapped() && dims == 2 && self.dim() == 4 && suggests_channels_last(self);
+  return last ? op::contiguous(out, MemoryFormat::ChannelsLast) : out;
 }
 
 // ---- windows at random places
