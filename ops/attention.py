@@ -6,7 +6,7 @@ op("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor?
    composite(), python="nn.functional.scaled_dot_product_attention", method=False, out=False, samples="attention",
    doc="``softmax(query @ key.mT * scale + attn_mask, dim=-1) @ value``, without the matrix of all weights.\n"
        "``query`` is (..., heads, L, E), ``key`` (..., heads, S, E), ``value`` (..., heads, S, Ev). ``attn_mask`` is added\n"
-       "to the scores, or says where it is boolean which keys take part; ``is_causal`` lets query i see keys 0 to i.\n"
+       "to the scores, or says where it is boolean which keys take part; ``is_causal`` lets query i see keys 0 to i only.\n"
        "``scale`` is ``1 / sqrt(E)`` by default. With ``enable_gqa`` several heads of queries share one of keys.\n"
        "Weights are dropped with probability ``dropout_p``, always. A query that sees no key gives zeros.",
    example=">>> q = k = facula.zeros(1, 2, 4)\n"

@@ -38,8 +38,8 @@ def same_values(ours: Any, theirs: Any, tolerance: float = 1e-5) -> None:
 def twins(torch: Any, name: str, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     """The module of both packages, made with the same seed; they must be the same."""
     torch.manual_seed(0)
-    F.manual_seed(0)
     theirs = getattr(torch.nn, name)(*args, **kwargs)
+    F.manual_seed(0)
     ours = getattr(F.nn, name)(*args, **kwargs)
     assert repr(ours) == repr(theirs)
     assert list(ours.state_dict()) == list(theirs.state_dict())

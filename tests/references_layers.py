@@ -72,7 +72,7 @@ def attention(
     scale = 1 / np.sqrt(q.shape[-1]) if scale is None else scale
     scores = q @ np.swapaxes(k, -1, -2) * scale
     if is_causal:
-        attn_mask = np.tril(np.ones(scores.shape[-2:], bool))
+        scores = np.where(np.tril(np.ones(scores.shape[-2:], bool)), scores, -np.inf)
     if attn_mask is not None:
         added = attn_mask
         if attn_mask.dtype == bool:

@@ -123,6 +123,7 @@ def attention(row: Row, source: Source) -> Iterator[Sample]:
     seen = [[1, 0, 1, 1], [0, 0, 1, 0], [1, 1, 1, 1]]
     mask = source.of(seen, dtype="bool")
     yield Sample("mask", (*heads(3, 4), mask), smooth=source.dtype == "float64")
+    yield Sample("mask, causal", (*heads(3, 4), mask), {"is_causal": True}, smooth=False)
     blind = source.of([[0, 0], [1, 0]], dtype="bool")
     yield Sample("a query that sees nothing", (*heads(2, 2), blind))
     shared = (source(2, 4, 3, 3), source(2, 2, 4, 3), source(2, 2, 4, 2))

@@ -2,7 +2,7 @@
 
 import pytest
 from nn_comparison import same_training, same_values, to_facula, twins
-from package_under_test import F, assert_close, assert_equal
+from package_under_test import IS_FACULA, F, assert_close, assert_equal
 
 nn = F.nn
 
@@ -84,7 +84,8 @@ def test_lazy_module_takes_channels_from_its_input(name, transposed):
     again = getattr(nn, f"Lazy{name}")(6, 3, groups=2)
     again.load_state_dict(layer.state_dict())
     assert_close(again(x), y, 1e-6, 1e-6)
-    assert again.in_channels == 4
+    if IS_FACULA:  # PyTorch leaves it 0 when shapes come with a state dict
+        assert again.in_channels == 4
 
 
 def test_lazy_module_checks_its_first_input():

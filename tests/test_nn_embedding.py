@@ -21,6 +21,7 @@ def test_gradient_adds_up_rows_that_repeat():
     assert_equal(weight.grad, [[3.0, 4.0], [0.0, 0.0], [6.0, 8.0], [0.0, 0.0]])
 
 
+@pytest.mark.skipif(not IS_FACULA, reason="PyTorch rounds every sum")
 def test_gradient_in_half_precision_is_rounded_once():
     weight = F.zeros(1, 1, dtype=F.bfloat16, requires_grad=True)
     nn.functional.embedding(F.zeros(300, dtype=F.int64), weight).sum().backward()

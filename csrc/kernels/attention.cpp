@@ -23,7 +23,7 @@ namespace facula::kernels {
 namespace {
 
 void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                  double dropout_p, bool is_causal) {
+                  double dropout_p) {
   if (q.dtype() != k.dtype() || q.dtype() != v.dtype())
     runtime_error("Expected query, key, and value to have the same dtype, but got query.dtype: ",
                   q.dtype(), " key.dtype: ", k.dtype(), " and value.dtype: ", v.dtype());
@@ -43,7 +43,6 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Tenso
   if (!(dropout_p >= 0 && dropout_p <= 1))
     fail(ErrorKind::Value, "dropout probability has to be between 0 and 1, but got ", dropout_p);
   if (!mask.defined()) return;
-  if (is_causal) runtime_error("Explicit attn_mask should not be set when is_causal=True");
   if (mask.dtype() != DType::Bool && mask.dtype() != q.dtype() && mask.dtype() != DType::Float32)
     runtime_error(
         "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
@@ -101,13 +100,15 @@ Tensor gathered(const Tensor& t, int64_t heads) {
 Tensor attention_weights(const Tensor& q, const Tensor& k, const Tensor& mask, bool is_causal,
                          double scale) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Tensor scores = op::matmul(q * scale, op::transpose(k, -2, -1)), hidden;
+  Tensor scores = op::matmul(q * scale, op::transpose(k, -2, -1));
   if (is_causal)
-    hidden = op::logical_not(
-        op::tril(op::ones(Dims{q.size(-2), k.size(-2)}, DType::Bool, Value(), q.device())));
-  if (mask.defined() && mask.dtype() == DType::Bool) hidden = op::logical_not(mask);
+    scores = op::masked_fill(scores,
+                             op::logical_not(op::tril(op::ones(Dims{q.size(-2), k.size(-2)},
+                                                               DType::Bool, Value(), q.device()))),
+                             -kInfinity);
+  if (mask.defined() && mask.dtype() == DType::Bool)
+    scores = op::masked_fill(scores, op::logical_not(mask), -kInfinity);
   else if (mask.defined()) scores = scores + mask;
-  if (hidden.defined()) scores = op::masked_fill(scores, hidden, -kInfinity);
   if (!mask.defined()) return op::softmax(scores, -1);
   // A query that sees no key: zeros instead of 0 / 0, also in derivatives.
   const Tensor blind = op::all_dim(op::eq(op::detach(scores), -kInfinity), Dims{-1}, true);
@@ -201,7 +202,7 @@ Tensor four_dimensional(const Tensor& t) {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale, bool enable_gqa) {
-  check_inputs(query, key, value, attn_mask, dropout_p, is_causal);
+  check_inputs(query, key, value, attn_mask, dropout_p);
   const double factor = scale.value_or(1 / std::sqrt(double(std::max<int64_t>(1, query.size(-1)))));
   const Operands o = aligned(query, key, value, enable_gqa);
   Dims scores = leading(o.q, 1);
