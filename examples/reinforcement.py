@@ -39,7 +39,7 @@ class CartPole:
         return facula.rand(n, 4) * 0.1 - 0.05
 
     def step(self, right: Tensor) -> tuple[Tensor, Tensor]:
-        """Pushes each cart right (1) or left (0). Returns which fell, and the lengths of what ended."""
+        """Pushes each cart right (1) or left (0). Returns which fell, and ended lengths."""
         x, speed, angle, turning = self.state.unbind(1)
         force = self.FORCE * (2 * right - 1)
         total = self.CART + self.POLE
