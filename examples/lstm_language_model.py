@@ -117,7 +117,7 @@ def train(model: Model, stream: Tensor, batch: int, steps: int) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Teach an LSTM sums in words.")
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--out", type=Path, default=Path("lstm_language_model_out"), help="folder")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="small sums, for a fast check")
@@ -125,7 +125,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     facula.manual_seed(options.seed)
     limit, count, steps, width = (
-        (10, 3000, 250, 64) if options.quick else (100, 20_000, options.steps, 192)
+        (10, 3000, 250, 64) if options.quick else (50, 20_000, options.steps, 128)
     )
     model = Model(width)
     losses = train(model, sentences(count, limit), 32, steps)

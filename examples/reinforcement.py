@@ -39,7 +39,7 @@ class CartPole:
         return facula.rand(n, 4) * 0.1 - 0.05
 
     def step(self, right: Tensor) -> tuple[Tensor, Tensor]:
-        """Pushes each cart right (1) or left (0). Returns which ended, and their lengths."""
+        """Pushes each cart right (1) or left (0). Returns which fell, and ended lengths."""
         x, speed, angle, turning = self.state.unbind(1)
         force = self.FORCE * (2 * right - 1)
         total = self.CART + self.POLE
@@ -55,31 +55,38 @@ class CartPole:
         )
         self.steps += 1
         fallen = (self.state[:, 0].abs() > 2.4) | (self.state[:, 2].abs() > 12 * math.pi / 180)
+        # Who lasts long enough starts anew, too, but has not failed: for the critic it goes on.
         ended = fallen | (self.steps >= LONGEST)
         lengths = self.steps[ended]
         self.state = facula.where(ended.unsqueeze(1), self.fresh(CARTS), self.state)
         self.steps = facula.where(ended, 0.0, self.steps)
-        return ended, lengths
+        return fallen, lengths
 
 
 class ActorCritic(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh())
-        self.actor = nn.Linear(64, 2)
-        self.critic = nn.Linear(64, 1)
+        self.actor = self.network(2)
+        self.critic = self.network(1)
+
+    @staticmethod
+    def network(outputs: int) -> nn.Sequential:
+        return nn.Sequential(
+            nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, outputs)
+        )
 
     def forward(self, state: Tensor) -> tuple[Categorical, Tensor]:
-        features = self.body(state * facula.tensor([1.0, 1.0, 10.0, 1.0]))
-        return Categorical(logits=self.actor(features)), self.critic(features).squeeze(-1)
+        scaled = state * facula.tensor([1.0, 1.0, 10.0, 1.0])  # angles are small
+        value = 100 * self.critic(scaled).squeeze(-1)  # the network guesses in hundreds of steps
+        return Categorical(logits=self.actor(scaled)), value
 
 
-def advantages(rewards, values, ended, last: Tensor) -> Tensor:
+def advantages(rewards, values, fallen, last: Tensor) -> Tensor:
     """How much better each step went than guessed (Schulman et al., 2016)."""
     result, running = [], facula.zeros(CARTS)
     for t in reversed(range(len(rewards))):
         after = last if t == len(rewards) - 1 else values[t + 1]
-        alive = 1.0 - ended[t].float()
+        alive = 1.0 - fallen[t].float()
         surprise = rewards[t] + DISCOUNT * after * alive - values[t]
         running = surprise + DISCOUNT * TRACE * alive * running
         result.append(running)
@@ -89,6 +96,7 @@ def advantages(rewards, values, ended, last: Tensor) -> Tensor:
 def train(model: ActorCritic, updates: int) -> list[float]:
     """Returns the mean length of the last 100 episodes after each update."""
     optimizer = facula.optim.Adam(model.parameters(), lr=3e-3)
+    schedule = facula.optim.lr_scheduler.LambdaLR(optimizer, lambda u: 1 - u / updates)
     world, progress, finished, curve = CartPole(), Progress(updates), [], []
     for update in range(1, updates + 1):
         log_probs, values, entropies, rewards, ends = [], [], [], [], []
@@ -98,10 +106,10 @@ def train(model: ActorCritic, updates: int) -> list[float]:
             log_probs.append(policy.log_prob(action))
             entropies.append(policy.entropy())
             values.append(value)
-            ended, lengths = world.step(action.float())
+            fallen, lengths = world.step(action.float())
             finished += lengths.tolist()
             rewards.append(facula.ones(CARTS))
-            ends.append(ended)
+            ends.append(fallen)
         with facula.no_grad():
             _, last = model(world.state)
             better = advantages(rewards, [v.detach() for v in values], ends, last)
@@ -109,12 +117,13 @@ def train(model: ActorCritic, updates: int) -> list[float]:
         targets = better + guesses.detach()
         scaled = (better - better.mean()) / (better.std() + 1e-6)
         actor_loss = -(facula.stack(log_probs) * scaled).mean()
-        critic_loss = ((guesses - targets) ** 2).mean()
-        loss = actor_loss + 0.005 * critic_loss - ENTROPY * facula.stack(entropies).mean()
+        critic_loss = (((guesses - targets) / 100) ** 2).mean()
+        loss = actor_loss + 0.5 * critic_loss - ENTROPY * facula.stack(entropies).mean()
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        schedule.step()
         recent = finished[-100:]
         curve.append(sum(recent) / max(len(recent), 1))
         progress.show(update, f"length {curve[-1]:5.1f}")
@@ -123,7 +132,7 @@ def train(model: ActorCritic, updates: int) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Learn to balance a pole.")
-    parser.add_argument("--updates", type=int, default=400)
+    parser.add_argument("--updates", type=int, default=150)
     parser.add_argument("--out", type=Path, default=Path("reinforcement_out"), help="folder")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="60 updates, for a fast check")
