@@ -25,7 +25,7 @@ op("mul(Tensor self, Tensor other) -> Tensor", elementwise(numbers="all"),
    aliases=("multiply",),
    doc="Multiplies elementwise.", example=">>> facula.mul(facula.tensor([1, 2]), 3)\ntensor([3, 6])")
 op("div(Tensor self, Tensor other) -> Tensor", elementwise("fc", promote="Float", numbers="all"), f="a / b",
-   grad=dict(self="grad / conj(other)", other="-grad * conj(result / other)"), ref=np.true_divide,
+   grad=dict(self="grad / conj(other)", other="-grad * conj(self / other / other)"), ref=np.true_divide,
    aliases=("divide", "true_divide"),
    doc="Divides elementwise; integers give the default floating-point type.",
    example=">>> facula.div(facula.tensor([1, 2]), 2)\ntensor([0.5000, 1.0000])")

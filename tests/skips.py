@@ -175,7 +175,6 @@ SKIPS: list[Skip] = [
         )
     ),
     Skip("special_zeta", "torch", "int64", "PyTorch gives NaN for large orders", "extreme values"),
-    Skip("special_log_ndtr", "torch", "int64", "float32 has no such number", "extreme values"),
     Skip("ldexp", "torch", "bfloat16 float32", "PyTorch multiplies infinity by 0", _SPECIAL),
     Skip("ldexp", "torch", "int64", "PyTorch multiplies infinity by 0", "extreme values"),
     Skip("ldexp", "torch gradient", _FLOATS, "PyTorch takes 2**-1 to be 0", "another dtype"),
