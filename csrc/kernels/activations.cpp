@@ -110,8 +110,9 @@ Tensor _rrelu_slopes(const Tensor& self, double lower, double upper, Generator* 
 }
 Tensor rrelu(const Tensor& self, double lower, double upper, bool training, Generator* generator) {
   check_slopes(lower, upper);
-  if (!training) return op::_leaky_relu(self, (lower + upper) / 2);
-  return self * op::_rrelu_slopes(self, lower, upper, generator);
+  const Tensor x = op::contiguous(self);  // PyTorch's results lie in order
+  if (!training) return op::_leaky_relu(x, (lower + upper) / 2);
+  return x * op::_rrelu_slopes(x, lower, upper, generator);
 }
 void rrelu_(const Tensor& self, double lower, double upper, bool training, Generator* generator,
             Rets&) {

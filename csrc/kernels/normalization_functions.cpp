@@ -32,6 +32,13 @@ Tensor rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& wei
   // Half precision is computed in float32, whose eps it takes.
   const double least = input.dtype() == DType::Float64 ? std::numeric_limits<double>::epsilon()
                                                        : std::numeric_limits<float>::epsilon();
+  if (input.is_complex()) {  // by the square, as PyTorch has it, not by the magnitude
+    Dims over;
+    for (int64_t d = -int64_t(normalized_shape.size()); d < 0; ++d) over.push_back(d);
+    const Tensor mean = op::mean_dim(input * input, IntSpan(over), true);
+    const Tensor out = input * op::rsqrt(mean + eps.value_or(least));
+    return weight.defined() ? out * weight : out;
+  }
   return std::get<0>(op::_fused_rms_norm(input, normalized_shape, weight, eps.value_or(least)));
 }
 
