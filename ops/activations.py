@@ -39,10 +39,10 @@ _written("hardtanh_(Tensor(a!) self, float min_val=-1.0, float max_val=1.0)", "`
          _at("hardtanh_", "-1.,  1."))
 op("_hardtanh(Tensor self, float min_val, float max_val) -> Tensor", elementwise("if"), inplace=True,
    f="min_val if a < min_val else (max_val if a > max_val else a)",
-   grad="_hardtanh_grad(grad, result, min_val, max_val)", node="HardtanhBackward0")
-op("_hardtanh_grad(Tensor grad_out, Tensor result_in, float min_val, float max_val) -> Tensor", elementwise("if"),
+   grad="_hardtanh_grad(grad, self, min_val, max_val)", node="HardtanhBackward0")
+op("_hardtanh_grad(Tensor grad_out, Tensor self_in, float min_val, float max_val) -> Tensor", elementwise("if"),
    f="0 if b <= min_val or b >= max_val else a",
-   grad=dict(grad_out="_hardtanh_grad(grad, result_in, min_val, max_val)"))
+   grad=dict(grad_out="_hardtanh_grad(grad, self_in, min_val, max_val)"))
 
 op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", composite(), method=False, samples="threshold",
    doc="Elements above ``threshold``, and ``value`` in place of the others.",
@@ -111,9 +111,9 @@ _function("hardsigmoid(Tensor input, bool inplace=False)", "``(x + 3) / 6``, lim
           _at("hardsigmoid", "0.3333, 0.8333"))
 op("_hardsigmoid(Tensor self) -> Tensor", elementwise("f"), inplace=True,
    f="limited(a + 3, 6) / 6",
-   grad="_hardsigmoid_grad(grad, result)", node="HardsigmoidBackward0")
-op("_hardsigmoid_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("f"),
-   f="a / 6 if b > 0 and b < 1 else 0", grad=dict(grad_out="_hardsigmoid_grad(grad, result_in)"))
+   grad="_hardsigmoid_grad(grad, self)", node="HardsigmoidBackward0")
+op("_hardsigmoid_grad(Tensor grad_out, Tensor self_in) -> Tensor", elementwise("f"),
+   f="a / 6 if b > -3 and b < 3 else 0", grad=dict(grad_out="_hardsigmoid_grad(grad, self_in)"))
 _function("hardswish(Tensor input, bool inplace=False)", "``x * hardsigmoid(x)``.", _at("hardswish", "-0.3333,  1.6667"))
 op("_hardswish(Tensor self) -> Tensor", elementwise("f"), inplace=True, f="a * limited(a + 3, 6) / 6",
    grad="_hardswish_grad(grad, self)", node="HardswishBackward0")

@@ -59,7 +59,7 @@ _unary("erf", "grad * exp(-(self * self)) * 1.1283791670955126", "erf", "The err
 _unary("erfc", "grad * exp(-(self * self)) * -1.1283791670955126", "erfc",
        "1 minus the error function, precise for large arguments.", types="f",
        aliases=("special.erfc",), shown="tensor([0.4795, 0.7237])")
-_unary("erfinv", "grad * exp(result * result) * 0.8862269254527579", "erfinv",
+_unary("erfinv", "grad * exp(square(erfinv(self))) * 0.8862269254527579", "erfinv",
        "The inverse of the error function.", types="f", domain="unit",
        aliases=("special.erfinv",), shown="tensor([0.4769, 0.2253])")
 _unary("lgamma", "grad * digamma(self)", "lgamma", "The logarithm of the gamma function.", types="f",
