@@ -244,7 +244,8 @@ Tensor _convolution_weight_gradient(const Tensor& input, const Tensor& grad_outp
                    for_each_dim(dilation, dims, "dilation"), Dims()};
   auto gradient = [&](const Tensor& in, const Tensor& grad) {
     const bool last = by_pixels(in, grad);
-    Tensor out = empty_tensor(weight_size, spatial_strides(weight_size, last), in.dtype(), in.device());
+    Tensor out =
+        empty_tensor(weight_size, spatial_strides(weight_size, last), in.dtype(), in.device());
     if (out.is_meta() || out.numel() == 0) return out;
     require_host(in, "convolution");
     const Tensor x = with_spatial_layout(in, last), y = with_spatial_layout(grad, last);

@@ -51,7 +51,8 @@ static Tensor unwritten(Tensor t) {
   else
     op::fill_(t, dispatch_dtype(d, [](auto tag) {
                 using T = typename decltype(tag)::type;
-                if constexpr (std::is_integral_v<T>) return Scalar(uint64_t(std::numeric_limits<T>::max()));
+                if constexpr (std::is_integral_v<T>)
+                  return Scalar(uint64_t(std::numeric_limits<T>::max()));
                 else return Scalar(0);
               }));
   return t;

@@ -16,7 +16,7 @@ void init_transforms(nb::module_& m);
 void init_settings(nb::module_& m);
 void init_autocast(nb::module_& m);
 void init_optim(PyObject* module);
-}
+}  // namespace facula::python
 
 NB_MODULE(_C, m) {
   using namespace facula::python;  // the init functions, once each
