@@ -164,3 +164,20 @@ def test_matrix_norm_refuses_what_is_no_matrix():
 def test_error_names_the_operator_and_the_fix():
     with pytest.raises(RuntimeError, match=r"linalg_vector_norm\(\).*Long.*float32"):
         F.linalg.vector_norm(F.ones(3, dtype=F.int64))
+
+
+def test_order_zero_of_a_number_has_the_gradient_zero():
+    x = F.tensor(3.0, requires_grad=True)
+    size = F.linalg.vector_norm(x, 0)
+    size.backward()
+    assert size.item() == 1 and x.grad.item() == 0
+
+
+def test_rms_norm_of_complex_numbers_takes_the_root_of_the_mean_square():
+    x = np.array([[1 + 2j, 3 - 1j], [0.5j, 2]], np.complex128)
+    weight = np.array([2, 1j])
+    want = x / np.sqrt((x * x).mean(-1, keepdims=True) + 0.1) * weight
+    got = F.rms_norm(F.tensor(x), [2], F.tensor(weight), 0.1)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
+    with pytest.raises(RuntimeError, match="normalized_shape"):
+        F.rms_norm(F.tensor(x), [3])

@@ -3,6 +3,7 @@
 #include "cpu/norm.h"
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
+#include "kernels/normalized_shape.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
 
@@ -64,14 +65,7 @@ struct RowShape {
   Dims moments;  // the input's shape with sizes 1 at the end
 
   RowShape(const Tensor& input, IntSpan normalized) {
-    if (normalized.empty())
-      runtime_error(
-          "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-          "element, but got normalized_shape = []");
-    const int64_t first = input.dim() - int64_t(normalized.size());
-    if (first < 0 || !same(input.sizes().subspan(size_t(first)), normalized))
-      runtime_error("Given normalized_shape=", normalized, ", expected input with shape [*, ",
-                    normalized, "], but got input of size ", input.sizes());
+    const int64_t first = first_normalized(input, normalized);
     moments = Dims(input.sizes());
     for (int64_t d = 0; d < input.dim(); ++d) {
       (d < first ? rows : n) *= input.size(d);

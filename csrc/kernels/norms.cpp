@@ -64,8 +64,7 @@ Tensor linalg_vector_norm(const Tensor& self, const Scalar& ord, std::optional<I
   const bool over_all = !dim || dim->empty();
   if (self.dim() == 0) {
     if (!over_all) dim_mask(*dim, 0);  // refuses what is out of range
-    const Tensor size = op::abs(x);
-    return order == 0 ? op::_to_copy(op::ne(size, 0), size.dtype()) : size;
+    return order == 0 ? op::_vector_norm(op::unsqueeze(x, 0), 0, Dims{0}, false) : op::abs(x);
   }
   const Dims dims = over_all ? all_dims(self.dim()) : Dims(*dim);
   dim_mask(dims, self.dim());  // refuses what is out of range or named twice

@@ -456,6 +456,8 @@ _C.DisableTorchFunctionSubclass = DisableTorchFunctionSubclass
 _C.TensorBase = Tensor
 
 _LAZY = {
+    "compiler",
+    "jit",
     "testing",
     "accelerator",
     "backends",

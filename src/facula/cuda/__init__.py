@@ -20,13 +20,25 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "initial_seed",
     "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
     "max_memory_allocated",
+    "max_memory_reserved",
     "mem_get_info",
     "memory_allocated",
     "memory_reserved",
     "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
     "set_device",
+    "set_rng_state",
+    "set_rng_state_all",
     "synchronize",
     "unavailable_reason",
 ]
@@ -151,6 +163,11 @@ def memory_reserved(device: Any = None) -> int:
     return _C._cuda_memory_stats(_index(device))["reserved"]
 
 
+def max_memory_reserved(device: Any = None) -> int:
+    """The most bytes that the allocator has held from the driver."""
+    return _C._cuda_memory_stats(_index(device))["peak_reserved"]
+
+
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Starts ``max_memory_allocated`` anew."""
     _C._cuda_reset_peak(_index(device))
@@ -160,6 +177,87 @@ def empty_cache() -> None:
     """Gives unused device memory back to the driver."""
     for d in range(device_count()):
         _C._cuda_empty_cache(d)
+
+
+def is_initialized() -> bool:
+    """True when a device can be used: nothing else needs to be prepared."""
+    return is_available()
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the current device computes with bfloat16, in hardware where emulation is excluded.
+
+    Example::
+
+        >>> facula.cuda.is_available() or not facula.cuda.is_bf16_supported()
+        True
+    """
+    return is_available() and (including_emulation or get_device_capability()[0] >= 8)
+
+
+# ---- random numbers: every device draws from the default generator of the host. Without a device
+# these leave it alone, as PyTorch's do.
+
+
+def manual_seed(seed: int) -> None:
+    """Starts the generator that devices draw from at ``seed``; without a device it changes nothing.
+
+    Example::
+
+        >>> facula.cuda.manual_seed(7)
+    """
+    seed = int(seed)
+    if is_available():
+        _C._default_generator().manual_seed(seed)
+
+
+def manual_seed_all(seed: int) -> None:
+    """The same as :func:`manual_seed`: all devices draw from one generator."""
+    manual_seed(seed)
+
+
+def seed() -> None:
+    """Starts the generator that devices draw from at a number that the system chose."""
+    if is_available():
+        _C._default_generator().seed()
+
+
+def seed_all() -> None:
+    """The same as :func:`seed`."""
+    seed()
+
+
+def initial_seed() -> int:
+    """The seed that the generator was started from."""
+    return _C._default_generator().initial_seed()
+
+
+def get_rng_state(device: Any = "cuda") -> _C.Tensor:
+    """The state of the generator that devices draw from, as bytes."""
+    return _C._default_generator().get_state()
+
+
+def set_rng_state(new_state: _C.Tensor, device: Any = "cuda") -> None:
+    """Sets what :func:`get_rng_state` returned; without a device it changes nothing."""
+    if is_available():
+        _C._default_generator().set_state(new_state)
+
+
+def get_rng_state_all() -> list[_C.Tensor]:
+    """The state for each device.
+
+    Example::
+
+        >>> len(facula.cuda.get_rng_state_all()) == facula.cuda.device_count()
+        True
+    """
+    return [get_rng_state(index) for index in range(device_count())]
+
+
+def set_rng_state_all(new_states: list[_C.Tensor]) -> None:
+    """Sets what :func:`get_rng_state_all` returned."""
+    for index, state in enumerate(new_states):
+        set_rng_state(state, index)
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,7 @@ _SUBMODULES = (
     "deterministic",
     "dlpack",
     "hooks",
+    "model_zoo",
     "tensorboard",
     "weak",
 )

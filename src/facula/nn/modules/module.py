@@ -451,9 +451,9 @@ class Module(StateMethods, HookMethods, _C.ModuleBase):
                 seen.add(module)
                 yield name, module
 
-    def modules(self) -> Iterator[Module]:
-        """This module and all below, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """This module and all below, each once, or as often as it is used."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(
