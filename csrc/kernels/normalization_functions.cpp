@@ -30,8 +30,9 @@ Tensor layer_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& w
 Tensor rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {
   // Half precision is computed in float32, whose eps it takes.
-  const double least = input.dtype() == DType::Float64 ? std::numeric_limits<double>::epsilon()
-                                                       : std::numeric_limits<float>::epsilon();
+  const double least = to_real(input.dtype()) == DType::Float64
+                           ? std::numeric_limits<double>::epsilon()
+                           : std::numeric_limits<float>::epsilon();
   if (input.is_complex()) {  // by the square, as PyTorch has it, not by the magnitude
     Dims over;
     for (int64_t d = -int64_t(normalized_shape.size()); d < 0; ++d) over.push_back(d);
