@@ -154,6 +154,9 @@ from facula.random import (
     set_rng_state,
 )
 
+from facula import _foreach
+
+_namespace.update(_foreach.functions())
 default_generator = _C._default_generator()
 set_warn_always = _C._set_warn_always
 is_warn_always_enabled = _C._is_warn_always_enabled
