@@ -1,6 +1,6 @@
 """Operators applied to every tensor of a list: ``facula._foreach_add`` and its kin.
 
-They are private in PyTorch too, but optimizers that people write call them. Here each is a loop over
+They are private in PyTorch too, but optimizers that people write call them. Each is a loop over
 the operator of one tensor, so derivatives, dtypes and errors are that operator's.
 """
 
