@@ -240,7 +240,9 @@ TOLERANCES: list[Tolerance] = [
         for row in ("linalg_svd", "linalg_svdvals", "svd", "linalg_eigh", "linalg_eigvalsh")
     ),
     *(
-        Tolerance(row, "float32", 1e-5, 2e-5, "coordinates are computed in float32, as PyTorch does")
+        Tolerance(
+            row, "float32", 1e-5, 2e-5, "coordinates are computed in float32, as PyTorch does"
+        )
         for row in ("_interpolate", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
     ),
     *(

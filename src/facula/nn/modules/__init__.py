@@ -15,7 +15,7 @@ from facula.nn.modules.identity import *  # noqa: F403
 from facula.nn.modules.instancenorm import *  # noqa: F403
 from facula.nn.modules.linear import *  # noqa: F403
 from facula.nn.modules.loss import *  # noqa: F403
-from facula.nn.modules.module import Module
+from facula.nn.modules.module import Module as Module
 from facula.nn.modules.normalization import *  # noqa: F403
 from facula.nn.modules.padding import *  # noqa: F403
 from facula.nn.modules.pixelshuffle import *  # noqa: F403
