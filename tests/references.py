@@ -687,6 +687,16 @@ BY_ROW: dict[str, Callable[..., Any]] = {
     "repeat_interleave.positions": lambda repeats: np.repeat(np.arange(repeats.size), repeats),
 }
 
+# Copies of what views show.
+BY_ROW |= {
+    f"{name}_copy": BY_ROW[name]
+    for name in (
+        *("as_strided", "view", "expand", "select", "slice", "unfold", "unbind"),
+        *("split_with_sizes", "view_as_real", "view_as_complex"),
+    )
+}
+BY_ROW |= {"squeeze_copy.dim": _squeeze_dim, "split_copy": _split}
+
 # Every file references_<area>.py beside this one brings the references of its rows.
 for _path in sorted(Path(__file__).parent.glob("references_*.py")):
     _module = importlib.import_module(_path.stem)

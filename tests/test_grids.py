@@ -175,7 +175,10 @@ def test_more_than_64_dimensions_raise_instead_of_overrunning():
 
 def test_new_makes_tensors_of_the_same_dtype():
     x = F.ones(2, dtype=F.float64)
-    assert x.new(2, 3).shape == (2, 3)
+    assert x.new(2, 3).shape == x.new(size=(2, 3)).shape == (2, 3)
+    assert x.new(other=x).data_ptr() == x.data_ptr()
+    with pytest.raises(TypeError):
+        x.new(2, size=(3,))
     assert x.new(F.Size([4])).shape == (4,)
     assert x.new().shape == (0,)
     assert x.new([1, 2]).dtype is F.float64

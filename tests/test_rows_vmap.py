@@ -45,7 +45,13 @@ class Place:
 
 
 # What they see in memory changes when the batch is not the first dimension.
-LAYOUT_BOUND = {"as_strided", "as_strided_scatter", "view_as_complex"}
+LAYOUT_BOUND = {
+    "as_strided",
+    "as_strided_copy",
+    "as_strided_scatter",
+    "view_as_complex",
+    "view_as_complex_copy",
+}
 # Their matrices must stay positive definite: multiples, not other orders of the values.
 POSITIVE_DEFINITE = {"linalg_cholesky", "cholesky"}
 

@@ -118,7 +118,7 @@ _sample_dirichlet = _C._operators["_sample_dirichlet"]
 _dirichlet_grad = _C._operators["_dirichlet_grad"]
 _standard_gamma_grad = _C._operators["_standard_gamma_grad"]
 
-from facula import autograd, func, overrides, utils
+from facula import _foreach, autograd, func, overrides, utils
 from facula._contractions import block_diag, chain_matmul, einsum, tensordot
 from facula._lowrank import lobpcg, pca_lowrank, svd_lowrank
 from facula.func import vmap
@@ -154,6 +154,7 @@ from facula.random import (
     set_rng_state,
 )
 
+_namespace.update(_foreach.functions())
 default_generator = _C._default_generator()
 set_warn_always = _C._set_warn_always
 is_warn_always_enabled = _C._is_warn_always_enabled

@@ -2,11 +2,15 @@
 
 from typing import Any
 
+from facula import accelerator as accelerator
 from facula import amp as amp
 from facula import autograd as autograd
+from facula import backends as backends
+from facula import compiler as compiler
 from facula import cuda as cuda
 from facula import fft as fft
 from facula import func as func
+from facula import jit as jit
 from facula import linalg as linalg
 from facula import masked as masked
 from facula import nn as nn

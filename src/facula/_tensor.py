@@ -249,8 +249,9 @@ def new_tensor(  # type: ignore[no-untyped-def]
 
 
 @_method
-def new(self, *args, device=None):  # type: ignore[no-untyped-def]
-    """A tensor with this tensor's dtype and device: of given sizes, or of given data.
+def new(self, *args, device=None, size=None, other=None, storage=None):  # type: ignore[no-untyped-def]
+    """A tensor with this tensor's dtype and device: of given sizes, of given data, or over the
+    memory of another tensor or a storage.
 
     Example::
 
@@ -262,6 +263,13 @@ def new(self, *args, device=None):  # type: ignore[no-untyped-def]
         raise TypeError(
             f"new(): expected a device of type {self.device.type}, but got {where.type}"
         )
+    named = [value for value in (size, other, storage) if value is not None]
+    if named:
+        if args or len(named) > 1:
+            raise TypeError("new(): give one of size, data, other and storage")
+        if other is not None and not isinstance(other, _C.Tensor):
+            raise TypeError(f"new(): other must be a Tensor, not {type(other).__name__}")
+        args = (_C.Size(size),) if size is not None else (named[0],)
     given: Any = args[0] if args else ()
     if len(args) <= 1 and isinstance(given, _C.Tensor):
         if given.dtype != self.dtype or given.device != where:

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _CONFIG = "hubconf.py"
-_HASH = re.compile(r"-([a-f0-9]{8,64})\.")
+HASH_REGEX = re.compile(r"-([a-f0-9]{8,64})\.")
 _folder: str | None = None
 
 
@@ -234,7 +234,7 @@ def load_state_dict_from_url(
     if not os.path.isfile(path):
         path = _local_path(url)
     if check_hash:
-        found = _HASH.search(os.path.basename(urlparse(url).path))
+        found = HASH_REGEX.search(os.path.basename(urlparse(url).path))
         if found:
             _check_hash(path, found.group(1))
     return load_file(path, map_location=map_location, weights_only=weights_only)

@@ -28,9 +28,11 @@ __all__ = [
     "checkpoint",
     "checkpoint_sequential",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
 
@@ -67,6 +69,30 @@ def check_backward_validity(inputs: Any) -> None:
     """
     if not any(isinstance(x, facula.Tensor) and x.requires_grad for x in inputs):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None")
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The indices of the CUDA devices that the tensors lie on, and the states of their generators.
+
+    Example::
+
+        >>> facula.utils.checkpoint.get_device_states(facula.ones(1))
+        ([], [])
+    """
+    tensors = (arg for arg in args if isinstance(arg, facula.Tensor) and arg.device.type == "cuda")
+    indices = sorted({tensor.get_device() for tensor in tensors})
+    return indices, [facula.cuda.get_rng_state(index) for index in indices]
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None
+) -> None:
+    """Sets what :func:`get_device_states` returned; only CUDA devices have states."""
+    if device_type not in (None, "cuda", "cpu", "meta"):
+        raise ValueError(f"device_type must be 'cuda', 'cpu' or 'meta', got {device_type!r}")
+    if device_type in (None, "cuda"):
+        for device, state in zip(devices, states, strict=True):
+            facula.cuda.set_rng_state(state, device)
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
