@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/normalized_shape.h"
 #include "op/elementwise.h"
 #include "op/kernels/normalization.h"
 #include "op/ops/convolution.h"
@@ -27,20 +28,30 @@ Tensor layer_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& w
   return std::get<0>(op::native_layer_norm(input, normalized_shape, weight, bias, eps));
 }
 
+namespace {
+
+// PyTorch takes the mean of the squares themselves, not of their magnitudes, so the root is
+// complex.
+Tensor complex_rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& weight,
+                        double eps) {
+  Dims dims;
+  for (int64_t d = first_normalized(input, normalized_shape); d < input.dim(); ++d)
+    dims.push_back(d);
+  const Tensor scaled = input * op::rsqrt(op::mean_dim(input * input, dims, true) + eps);
+  return weight.defined() ? scaled * weight : scaled;
+}
+
+}  // namespace
+
 Tensor rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {
   // Half precision is computed in float32, whose eps it takes.
   const double least = to_real(input.dtype()) == DType::Float64
                            ? std::numeric_limits<double>::epsilon()
                            : std::numeric_limits<float>::epsilon();
-  if (input.is_complex()) {  // by the square, as PyTorch has it, not by the magnitude
-    Dims over;
-    for (int64_t d = -int64_t(normalized_shape.size()); d < 0; ++d) over.push_back(d);
-    const Tensor mean = op::mean_dim(input * input, IntSpan(over), true);
-    const Tensor out = input * op::rsqrt(mean + eps.value_or(least));
-    return weight.defined() ? out * weight : out;
-  }
-  return std::get<0>(op::_fused_rms_norm(input, normalized_shape, weight, eps.value_or(least)));
+  const double added = eps.value_or(least);
+  if (input.is_complex()) return complex_rms_norm(input, normalized_shape, weight, added);
+  return std::get<0>(op::_fused_rms_norm(input, normalized_shape, weight, added));
 }
 
 // ---- channels
