@@ -4,8 +4,9 @@
 bench/curves.py [--only NAME ...] [--steps 40]
 
 For each model of bench/models.py, from the same seed: the largest relative difference of the losses
-(where the loss is above 0.1), whether each package loads the other's checkpoint of model and
-optimiser bit for bit, the ratio of the times of a step, and the peak memory of both. Needs PyTorch.
+(where the loss is above 0.1), beside it the difference between PyTorch on two threads and on one,
+whether each package loads the other's checkpoint of model and optimiser bit for bit, the ratio of
+the times of a step, and the peak memory of both. Needs PyTorch.
 """
 
 from __future__ import annotations
@@ -47,8 +48,10 @@ def bits(leaf: Any) -> Any:
     return repr(leaf)
 
 
-def child(package: str, name: str, steps: int, save: str, load: str) -> None:
+def child(package: str, name: str, steps: int, save: str, load: str, threads: int) -> None:
     T = importlib.import_module(package)
+    if threads:
+        T.set_num_threads(threads)
     training = MODELS[name](T)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     losses, best = [], float("inf")
@@ -74,13 +77,20 @@ def child(package: str, name: str, steps: int, save: str, load: str) -> None:
     print(json.dumps({"losses": losses, "seconds": best, "peak": peak, "same": same}))
 
 
-def run(package: str, name: str, steps: int, save: str, load: str = "") -> dict[str, Any]:
+def run(
+    package: str, name: str, steps: int, save: str, load: str = "", threads: int = 0
+) -> dict[str, Any]:
     command = [sys.executable, __file__, "--child", package, "--only", name, "--steps", str(steps)]
-    command += ["--save", save, "--load", load]
+    command += ["--save", save, "--load", load, "--threads", str(threads)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{package}, {name}:\n{done.stderr[-3000:]}")
     return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def difference(wanted: list[float], got: list[float]) -> float:
+    """The largest relative one, where there is something left to learn."""
+    return max(abs(a - b) / abs(a) for a, b in zip(wanted, got, strict=True) if abs(a) > 0.1)
 
 
 def compare(name: str, steps: int) -> dict[str, Any]:
@@ -89,13 +99,10 @@ def compare(name: str, steps: int) -> dict[str, Any]:
         torch = run("torch", name, steps, theirs)
         facula = run("facula", name, steps, ours, theirs)
         back = run("torch", name, 1, str(Path(folder) / "again.pt"), ours)
-    differences = [
-        abs(a - b) / abs(a)
-        for a, b in zip(torch["losses"], facula["losses"], strict=True)
-        if abs(a) > 0.1
-    ]
+        alone = run("torch", name, steps, str(Path(folder) / "alone.pt"), threads=1)
     return {
-        "difference": max(differences),
+        "difference": difference(torch["losses"], facula["losses"]),
+        "own": difference(torch["losses"], alone["losses"]),
         "loads theirs": facula["same"],
         "loaded by them": back["same"],
         "ratio": torch["seconds"] / facula["seconds"],
@@ -111,20 +118,23 @@ def main() -> None:
     )
     p.add_argument("--only", nargs="*", default=[], choices=[*MODELS, []])
     p.add_argument("--steps", type=int, default=40)
+    p.add_argument("--threads", type=int, default=0, help=argparse.SUPPRESS)
     for hidden in ("--child", "--save", "--load"):
         p.add_argument(hidden, default="", help=argparse.SUPPRESS)
     args = p.parse_args()
     names = [n for n in MODELS if not args.only or n in args.only]
     if args.child:
-        child(args.child, names[0], args.steps, args.save, args.load)
+        child(args.child, names[0], args.steps, args.save, args.load, args.threads)
         return
-    print(f"{'':10}{'loss':>18}{'difference':>12}{'checkpoints':>13}{'speed':>7}  peak memory (MB)")
+    print(
+        f"{'':10}{'loss':>18}{'difference':>12}{'own':>9}{'checkpoints':>13}{'speed':>7}  peak memory (MB)"
+    )
     for name in names:
         r = compare(name, args.steps)
         both = "both ways" if r["loads theirs"] and r["loaded by them"] else "DIFFER"
         peaks = " against ".join(f"{k / 1024:.0f}" for k in r["peak"])
         print(
-            f"{name:10}{r['first']:9.3f}{r['last']:9.3f}{r['difference']:12.1e}{both:>13}"
+            f"{name:10}{r['first']:9.3f}{r['last']:9.3f}{r['difference']:12.1e}{r['own']:9.0e}{both:>13}"
             f"{r['ratio']:7.2f}  {peaks}",
             flush=True,
         )

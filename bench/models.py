@@ -148,13 +148,14 @@ def resnet18(T: Any) -> Training:
             layers.append(_residual_block(nn, inside, outside, 2 if stage and not i else 1))
             inside = outside
     net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
-    draw = _batches(T, *_digits(T, 128, 3, 64, 64), 8)
+    draw = _batches(T, *_digits(T, 128, 3, 64, 64), 16)
 
     def loss() -> Any:
         x, y = draw()
         return nn.functional.cross_entropy(net(x), y)
 
-    optimizer = T.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    # A larger rate makes the curve chaotic: PyTorch's own then depends on the number of threads.
+    optimizer = T.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9, weight_decay=1e-4)
     return Training(net, optimizer, loss)
 
 
