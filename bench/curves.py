@@ -126,9 +126,8 @@ def main() -> None:
     if args.child:
         child(args.child, names[0], args.steps, args.save, args.load, args.threads)
         return
-    print(
-        f"{'':10}{'loss':>18}{'difference':>12}{'own':>9}{'checkpoints':>13}{'speed':>7}  peak memory (MB)"
-    )
+    heads = f"{'loss':>18}{'difference':>12}{'own':>9}{'checkpoints':>13}{'speed':>7}"
+    print(f"{'':10}{heads}  peak memory (MB)")
     for name in names:
         r = compare(name, args.steps)
         both = "both ways" if r["loads theirs"] and r["loaded by them"] else "DIFFER"
