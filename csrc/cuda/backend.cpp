@@ -7,9 +7,10 @@
 #include "cpu/cast.h"
 #include "cuda/allocator.h"
 #include "cuda/copy.h"
-#include "cuda/error.h"
+#include "cuda/indexing.h"
 #include "cuda/matmul.h"
 #include "cuda/reduce.h"
+#include "cuda/translate.h"
 #include "op/device_hooks.h"
 #include "op/ops/copying.h"
 #include "op/reduce.h"
@@ -17,18 +18,6 @@
 
 namespace facula::cuda {
 namespace {
-
-// Errors of the CUDA layer in the words and types of the core.
-template <class F>
-auto translated(F&& f) {
-  try {
-    return f();
-  } catch (const OutOfMemory& e) {
-    fail(ErrorKind::OutOfMemory, e.what());
-  } catch (const CudaError& e) {
-    fail(ErrorKind::Runtime, e.what());
-  }
-}
 
 void* allocate_memory(size_t bytes, int device) {
   return translated([&] { return allocate(bytes, device < 0 ? current_device() : device); });
@@ -206,6 +195,7 @@ void register_backend() {
   std::call_once(once, [] {
     register_device_memory(DeviceType::CUDA, {allocate_memory, release_memory});
     register_device_hooks({elementwise, reduce, copy, fill, matmul});
+    register_indexing();
   });
 }
 

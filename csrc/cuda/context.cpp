@@ -4,6 +4,8 @@
 #include <memory>
 #include <mutex>
 
+#include "cuda/fault.h"
+
 namespace facula::cuda {
 namespace {
 
@@ -139,11 +141,13 @@ bool stream_is_idle(int device, CuStream stream) {
 void synchronize_stream(int device, CuStream stream) {
   use_device(device);
   FACULA_CU(cuStreamSynchronize, stream);
+  check_faults(device);
 }
 
 void synchronize(int device) {
   use_device(device);
   FACULA_CU(cuCtxSynchronize);
+  check_faults(device);
 }
 
 void stream_priority_range(int device, int* lowest, int* highest) {
@@ -200,11 +204,16 @@ MemoryInfo memory_info(int device) {
   return info;
 }
 
-void launch_kernel(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned block_x,
-                   unsigned block_y, CuStream stream, void* arguments) {
+void launch_kernel(CuFunction function, const LaunchShape& shape, CuStream stream,
+                   void* arguments) {
   void* parameters[] = {arguments};
-  FACULA_CU(cuLaunchKernel, function, grid_x, grid_y, 1u, block_x, block_y, 1u, 0u, stream,
-            parameters, nullptr);
+  FACULA_CU(cuLaunchKernel, function, shape.grid_x, shape.grid_y, shape.grid_z, shape.block_x,
+            shape.block_y, shape.block_z, shape.shared_memory, stream, parameters, nullptr);
+}
+
+void allow_shared_memory(CuFunction function, size_t bytes) {
+  constexpr int kMaxDynamicSharedSize = 8;
+  FACULA_CU(cuFuncSetAttribute, function, kMaxDynamicSharedSize, int(bytes));
 }
 
 }  // namespace facula::cuda

@@ -73,8 +73,15 @@ struct MemoryInfo {
 };
 MemoryInfo memory_info(int device);
 
+struct LaunchShape {
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1;
+  unsigned block_x = 1, block_y = 1, block_z = 1;
+  // Dynamic, in bytes. More than 48 KB must be allowed first (allow_shared_memory).
+  unsigned shared_memory = 0;
+};
+
 // One launch; `arguments` points at the kernel's only parameter, a struct.
-void launch_kernel(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned block_x,
-                   unsigned block_y, CuStream stream, void* arguments);
+void launch_kernel(CuFunction function, const LaunchShape& shape, CuStream stream, void* arguments);
+void allow_shared_memory(CuFunction function, size_t bytes);
 
 }  // namespace facula::cuda

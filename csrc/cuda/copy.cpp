@@ -3,22 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cuda/kernel_types.h"
+
 namespace facula::cuda {
 namespace {
 
 CuDevicePtr address(const void* pointer) {
   return CuDevicePtr(reinterpret_cast<uintptr_t>(pointer));
-}
-
-// Moves without a change of dtype depend on the size alone, so that few kernels serve all dtypes.
-DType mover(DType dtype) {
-  switch (item_size(dtype)) {
-    case 1: return DType::UInt8;
-    case 2: return DType::UInt16;
-    case 4: return DType::UInt32;
-    case 8: return DType::UInt64;
-    default: return DType::Complex128;
-  }
 }
 
 bool is_dense(int ndim, const int64_t* sizes, const int64_t* strides, int64_t item) {
@@ -56,7 +47,7 @@ void copy_to_host(void* host_memory, const void* device_memory, size_t bytes, in
   if (bytes == 0) return;
   use_device(device);
   FACULA_CU(cuMemcpyDtoHAsync_v2, host_memory, address(device_memory), bytes, stream);
-  if (blocking) FACULA_CU(cuStreamSynchronize, stream);
+  if (blocking) synchronize_stream(device, stream);
 }
 
 void copy_on_device(void* to, const void* from, size_t bytes, int device, CuStream stream) {
@@ -95,8 +86,8 @@ void copy_strided(const StridedCopy& copy, int device, CuStream stream) {
   launch.inputs = 1;
   launch.ptrs[0] = copy.to;
   launch.ptrs[1] = const_cast<void*>(copy.from);
-  launch.dtypes[0] = cast ? copy.to_dtype : mover(copy.to_dtype);
-  launch.dtypes[1] = cast ? copy.from_dtype : mover(copy.from_dtype);
+  launch.dtypes[0] = cast ? copy.to_dtype : mover_type(copy.to_dtype);
+  launch.dtypes[1] = cast ? copy.from_dtype : mover_type(copy.from_dtype);
   launch.compute = carrier(launch.dtypes[1]);
   launch.ndim = copy.ndim;
   std::copy_n(copy.sizes, copy.ndim, launch.sizes);
@@ -117,12 +108,12 @@ void fill_strided(void* to, DType dtype, const void* value, int ndim, const int6
   launch.name = "fill";
   launch.body = "p0";
   launch.ptrs[0] = to;
-  launch.dtypes[0] = launch.compute = mover(dtype);
+  launch.dtypes[0] = launch.compute = mover_type(dtype);
   launch.ndim = ndim;
   std::copy_n(sizes, ndim, launch.sizes);
   std::copy_n(strides, ndim, launch.strides[0]);
   launch.params.count = 1;
-  launch.params.dtypes[0] = mover(dtype);
+  launch.params.dtypes[0] = mover_type(dtype);
   launch.params.names[0] = nullptr;
   std::memcpy(launch.params.slots[0], value, size_t(item));
   launch_elementwise(launch, device, stream);

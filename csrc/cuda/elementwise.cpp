@@ -196,8 +196,9 @@ void launch_elementwise(const ElementwiseLaunch& launch, int device, CuStream st
   ArgumentWriter arguments;
   const int64_t vectors = write_arguments(launch, plan, arguments);
   const int64_t per_block = int64_t(kThreads) * plan.unroll;
-  launch_kernel(function, unsigned((vectors + per_block - 1) / per_block), 1, kThreads, 1, stream,
-                arguments.data());
+  launch_kernel(function,
+                {.grid_x = unsigned((vectors + per_block - 1) / per_block), .block_x = kThreads},
+                stream, arguments.data());
 }
 
 void launch_elementwise(const ElementwiseLaunch& launch) {

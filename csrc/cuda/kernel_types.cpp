@@ -2,6 +2,16 @@
 
 namespace facula::cuda {
 
+DType mover_type(DType dtype) {
+  switch (item_size(dtype)) {
+    case 1: return DType::UInt8;
+    case 2: return DType::UInt16;
+    case 4: return DType::UInt32;
+    case 8: return DType::UInt64;
+    default: return DType::Complex128;
+  }
+}
+
 void define_params(KernelText& text, const Params& params, DType compute) {
   text.define("FACULA_PARAMS", std::to_string(params.count));
   const bool narrow = to_real(compute) == DType::Float32;

@@ -11,6 +11,10 @@ inline std::string device_type(DType d) {
   return d == DType::Bool ? "bool" : std::string("facula::") + dtype_name(d);
 }
 
+// The type that moves elements of a dtype unchanged: it depends on their size alone, so that few
+// kernels serve all dtypes.
+DType mover_type(DType d);
+
 // FACULA_PARAMS and FACULA_P0, ...; their part of a kernel's key; their slots in the arguments.
 void define_params(KernelText& text, const Params& params, DType compute);
 uint64_t param_bits(const Params& params);

@@ -268,8 +268,12 @@ void run_pass(const ReduceLaunch& launch, const Pass& pass, int device, CuStream
       kernels->find(key_of(launch, pass)).on(device, [&] { return text_of(launch, pass); });
   ArgumentWriter arguments;
   write_arguments(launch, pass, arguments);
-  launch_kernel(function, pass.grid_x, pass.grid_y, pass.block_x, pass.block_y, stream,
-                arguments.data());
+  launch_kernel(function,
+                {.grid_x = pass.grid_x,
+                 .grid_y = pass.grid_y,
+                 .block_x = pass.block_x,
+                 .block_y = pass.block_y},
+                stream, arguments.data());
 }
 
 }  // namespace

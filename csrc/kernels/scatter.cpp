@@ -5,6 +5,7 @@
 #include "cpu/index_scatter.h"
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
+#include "op/hooks/indexing.h"
 #include "op/kernels/indexing.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/comparison.h"
@@ -32,7 +33,7 @@ void check_index_tensor(const Tensor& self, const Tensor& index, const char* rol
 }
 
 // The index as the loops want it. On the meta device only its shape matters.
-Tensor host_index(const Tensor& index) {
+Tensor plain_index(const Tensor& index) {
   if (index.is_meta()) return index;
   return at_least_1d(index.dtype() == DType::Int64 ? index : dense_int64(index));
 }
@@ -72,7 +73,7 @@ bool begin_scatter(const Tensor& self, int64_t& dim, const Tensor& index, Tensor
   check_index_tensor(self, index, "self");
   if (src) check_source(self, *src);
   check_scatter_shapes(self, dim, index, src);
-  positions = host_index(index);
+  positions = plain_index(index);
   if (!self.is_meta()) {
     require_host(self, "scatter");
     if (index.numel()) cpu_check_scatter_index(positions, extent(self, dim), dim);
@@ -136,9 +137,8 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, Rets& re
       if (d != dim && extent(index, d) > self.sizes()[d])
         runtime_error("Size does not match at dimension ", d, " expected index ", index.sizes(),
                       " to be no larger than self ", self.sizes(), " apart from dimension ", dim);
-  Tensor positions = host_index(index);
-  if (!self.is_meta()) {
-    require_host(self, "gather");
+  Tensor positions = plain_index(index);
+  if (self.is_cpu()) {
     // A given destination must not be half written when an index is bad.
     if (rets.destination != Destination::New && index.numel())
       cpu_check_scatter_index(positions, extent(self, dim), dim);
@@ -150,6 +150,7 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, Rets& re
     from = apart_from(out, self);
     positions = apart_from(out, positions);
   }
+  if (out.is_cuda()) return device_indexing.gather(at_least_1d(from), dim, positions, out);
   cpu_gather(at_least_1d(out), at_least_1d(from), dim, positions);
 }
 

@@ -10,6 +10,7 @@
 #include "cuda/driver.h"
 #include "cuda/jit.h"
 #include "cuda/libraries.h"
+#include "cuda/translate.h"
 #include "python/py.h"
 
 namespace nb = nanobind;
@@ -28,7 +29,7 @@ void init_cuda(nb::module_& m) {
   m.def("_cuda_current_device", [] { return cuda::current_device(); });
   m.def("_cuda_set_device", [](int d) { cuda::set_current_device(d); });
   m.def(
-      "_cuda_synchronize", [](int d) { cuda::synchronize(d); },
+      "_cuda_synchronize", [](int d) { cuda::translated([&] { cuda::synchronize(d); }); },
       nb::call_guard<nb::gil_scoped_release>());
   m.def("_cuda_properties", [](int d) {
     const auto& p = cuda::device_properties(d);

@@ -1,0 +1,33 @@
+// Errors of the CUDA layer in the words and types of the core.
+#pragma once
+#include "core/error.h"
+#include "cuda/fault.h"
+
+namespace facula::cuda {
+
+template <class F>
+auto translated(F&& f) {
+  try {
+    return f();
+  } catch (const OutOfMemory& e) {
+    fail(ErrorKind::OutOfMemory, e.what());
+  } catch (const BadIndex& e) {
+    fail(ErrorKind::Index, e.what());
+  } catch (const CudaError& e) {
+    fail(ErrorKind::Runtime, e.what());
+  }
+}
+
+// translate<function> is `function` with its errors translated; what hooks are set to.
+template <auto Function>
+struct Translate;
+template <class Result, class... Args, Result (*Function)(Args...)>
+struct Translate<Function> {
+  static Result call(Args... args) {
+    return translated([&]() -> Result { return Function(static_cast<Args>(args)...); });
+  }
+};
+template <auto Function>
+constexpr auto translate = &Translate<Function>::call;
+
+}  // namespace facula::cuda
