@@ -171,23 +171,40 @@ Node::~Node() {
 
 // Destroying a node frees saved tensors, which free nodes, and so on; the dead are queued
 // instead of destroyed inside each other.
-static thread_local constinit Node* t_dead = nullptr;
-static thread_local constinit bool t_draining = false;
+struct DeadNodes {
+  Node* first = nullptr;
+  bool draining = false;
+};
+static thread_local constinit DeadNodes t_dead;
+
+static bool set_aside(Node* node);
+
+static void destroy(Node* node) {
+  node->~Node();
+  host_free(node, sizeof(Node));
+}
+
+bool Node::try_retain() {
+  uint32_t count = refs.load(std::memory_order_relaxed);
+  while (count && !refs.compare_exchange_weak(count, count + 1, std::memory_order_relaxed)) {}
+  return count != 0;
+}
 
 void Node::unref() {
   if (refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  next_dead = t_dead;
-  t_dead = this;
-  if (t_draining) return;
-  t_draining = true;
-  while (Node* n = t_dead) {
-    t_dead = n->next_dead;
+  DeadNodes& dead = t_dead;
+  next_dead = dead.first;
+  dead.first = this;
+  if (dead.draining) return;
+  dead.draining = true;
+  while (Node* n = dead.first) {
+    dead.first = n->next_dead;
+    if (set_aside(n)) continue;
     for (Edge& e : n->edges)
       if (e.node) std::exchange(e.node, nullptr)->unref();
-    n->~Node();
-    host_free(n, sizeof(Node));
+    destroy(n);
   }
-  t_draining = false;
+  dead.draining = false;
 }
 
 NodeHooks& Node::ensure_hooks() {
@@ -224,6 +241,11 @@ void Node::release_saved() {
 AutogradMeta& ensure_autograd(const Tensor& t) {
   if (!t->autograd) t->autograd = new (host_allocate(sizeof(AutogradMeta))) AutogradMeta;
   return *t->autograd;
+}
+
+AutogradMeta::~AutogradMeta() {
+  if (retain_cell) *retain_cell = nullptr;
+  if (idle_accumulator) destroy(idle_accumulator);
 }
 
 void release_autograd(AutogradMeta* meta) {
@@ -396,6 +418,7 @@ static void unlock(AutogradMeta& m) {
 }
 
 static void release_accumulator(Node* node) {
+  if (!node->extra) return;  // it was idle
   Tensor variable = Tensor::adopt(static_cast<TensorImpl*>(node->extra));
   AutogradMeta& m = *variable->autograd;
   lock(m);
@@ -403,20 +426,42 @@ static void release_accumulator(Node* node) {
   unlock(m);
 }
 
+// Programs build a graph over the same leaves again and again: a leaf keeps its accumulator, unless
+// somebody attached something to it, which goes when nothing refers to the node.
+static bool set_aside(Node* node) {
+  if (node->release_extra != release_accumulator || node->hooks || node->metadata || node->python)
+    return false;
+  Tensor variable = Tensor::adopt(static_cast<TensorImpl*>(node->extra));
+  AutogradMeta& m = *variable->autograd;
+  lock(m);
+  const bool kept = m.accumulator.load() == node && !m.idle_accumulator;
+  if (kept) {
+    m.accumulator = nullptr;
+    m.idle_accumulator = node;
+    node->extra = nullptr;
+  }
+  unlock(m);
+  if (!kept) variable.release();  // still the node's
+  return kept;
+}
+
 static Node* accumulator_of(const Tensor& t) {
   AutogradMeta& m = ensure_autograd(t);
   lock(m);
   Node* n = m.accumulator.load();
-  if (n && n->refs.load() > 0) {
-    n->retain();
-  } else {
-    n = Node::make("AccumulateGrad", accumulate_vjp);
-    n->sequence = UINT64_MAX;
-    n->outputs.allocate(1);
+  if (!n || !n->try_retain()) {
+    n = std::exchange(m.idle_accumulator, nullptr);
+    if (n) {
+      n->refs.store(1, std::memory_order_relaxed);
+    } else {
+      n = Node::make("AccumulateGrad", accumulate_vjp);
+      n->sequence = UINT64_MAX;
+      n->outputs.allocate(1);
+      n->release_extra = release_accumulator;
+    }
     n->set_output(0, t);
     Tensor kept = t;
     n->extra = kept.release();
-    n->release_extra = release_accumulator;
     m.accumulator = n;
   }
   unlock(m);

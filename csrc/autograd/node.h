@@ -56,7 +56,9 @@ class SavedValue {
   SavedValue() = default;
   SavedValue(SavedValue&& o) noexcept { *this = std::move(o); }
   SavedValue& operator=(SavedValue&& o) noexcept;
-  ~SavedValue() { clear(); }
+  ~SavedValue() {
+    if (value_.tag() != Value::Tag::None || packed_) clear();
+  }
 
   void save(const Value& v);                              // an argument
   void save_output(const Tensor& t, uint32_t output_nr);  // without a cycle through its grad_fn
@@ -127,7 +129,8 @@ struct Node {
   ~Node();
   static Node* make(const char* name, Vjp apply);
   void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
-  void unref();  // iterative: a chain of a million nodes does not recurse
+  bool try_retain();  // false: the last reference is gone, another thread is freeing the node
+  void unref();       // iterative: a chain of a million nodes does not recurse
   NodeHooks& ensure_hooks();
   void set_edge(uint32_t i, const Tensor& t);
   void set_output(uint32_t i, const Tensor& t);
@@ -175,6 +178,8 @@ struct AutogradMeta {
   uint32_t view_version = 0;  // of a view: the version at which grad_fn was right
   bool requires_grad = false;
   std::atomic<Node*> accumulator{nullptr};  // weak; guarded by `lock`
+  // The accumulator between two graphs: nobody refers to it, and it does not refer to its leaf.
+  Node* idle_accumulator = nullptr;  // owned; guarded by `lock`
   std::atomic_flag lock = ATOMIC_FLAG_INIT;
   std::vector<std::shared_ptr<GradHook>> hooks;             // of a leaf
   std::vector<std::shared_ptr<GradHook>> accumulate_hooks;  // after .grad was set; given the leaf
@@ -183,9 +188,7 @@ struct AutogradMeta {
   const TensorImpl* used_grad = nullptr;  // the gradient that the last step read
   uint32_t reused_version = 0;
   bool grad_reused = false;
-  ~AutogradMeta() {
-    if (retain_cell) *retain_cell = nullptr;
-  }
+  ~AutogradMeta();
 };
 
 AutogradMeta& ensure_autograd(const Tensor& t);

@@ -65,6 +65,8 @@ void save_results(Node& node, const OpDef& op, const Rets& rets, uint64_t wanted
 
 // Tensors of other levels are constants on this tape.
 static bool on_tape(const Tensor& t, uint32_t level) {
+  if (t.defined() && !t.is_wrapped() && !t->base) [[likely]]
+    return level == 0 && t.needs_grad();
   return t.defined() && level_of(t) == level && requires_grad(t);
 }
 
