@@ -4,41 +4,45 @@
 namespace facula::FACULA_ISA {
 namespace {
 
+// Rounding errors grow with the length of a sum: partial sums of so many products are added up.
+constexpr int64_t kChain = 96;
+
 template <class A, int R, int V>
 void tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, int64_t b_row, A* c,
           int64_t c_row, const A* start, int64_t start_row) {
-  Vector<A> sum[R][V] = {};
-  if (start) {
-#pragma GCC unroll 16
-    for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) sum[i][v] = load(start + i * start_row + v * kLanes<A>);
-    }
-  }
   // Rows in groups of four: one pointer for each group and three distances fit the registers.
   constexpr int groups = (R + 3) / 4;
   const A* four[groups];
 #pragma GCC unroll 4
   for (int i = 0; i < groups; ++i) four[i] = a + 4 * i * a_row;
-  for (int64_t p = 0; p < k; ++p) {
-    Vector<A> row[V];
+  do {
+    const int64_t piece = k < kChain + kChain / 2 ? k : kChain;  // no short rest
+    Vector<A> sum[R][V] = {};
+    for (int64_t p = 0; p < piece; ++p) {
+      Vector<A> row[V];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) row[v] = load(b + v * kLanes<A>);
+      for (int v = 0; v < V; ++v) row[v] = load(b + v * kLanes<A>);
+#pragma GCC unroll 16
+      for (int i = 0; i < R; ++i) {
+        const A x = four[i / 4][i % 4 * a_row];
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) sum[i][v] += x * row[v];
+      }
+#pragma GCC unroll 4
+      for (int i = 0; i < groups; ++i) four[i] += a_col;
+      b += b_row;
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
-      const A x = four[i / 4][i % 4 * a_row];
 #pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) sum[i][v] += x * row[v];
+      for (int v = 0; v < V; ++v) {
+        if (start) sum[i][v] += load(start + i * start_row + v * kLanes<A>);
+        store(c + i * c_row + v * kLanes<A>, sum[i][v]);
+      }
     }
-#pragma GCC unroll 4
-    for (int i = 0; i < groups; ++i) four[i] += a_col;
-    b += b_row;
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) store(c + i * c_row + v * kLanes<A>, sum[i][v]);
-  }
+    start = c, start_row = c_row;
+    k -= piece;
+  } while (k > 0);
 }
 
 template <class A>

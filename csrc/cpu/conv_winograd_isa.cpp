@@ -8,7 +8,7 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-constexpr int64_t kInner = 128;            // input channels whose products are summed at once
+constexpr int64_t kInner = 64;             // input channels whose products are summed at once
 constexpr int64_t kOuter = 64;             // output channels that are computed at once
 constexpr int64_t kMostTiles = 96;         // of a task; a multiple of every tile height
 constexpr int64_t kInputBytes = 3 << 20;   // of transformed input
