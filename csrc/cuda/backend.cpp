@@ -42,41 +42,32 @@ void elementwise(const OpDef& op, const ElementwiseDef& def, const Value* args, 
     ElementwiseLaunch launch;
     launch.name = op.name;
     launch.body = def.formula[int(category(compute))];
-    launch.inputs = def.inputs;
     launch.compute = compute;
     launch.result = loop_out;
-    launch.masks = def.bool_operands;
     launch.ndim = int(out.dim());
     std::memcpy(launch.sizes, out.sizes().data(), size_t(out.dim()) * sizeof(int64_t));
     launch.ptrs[0] = out.data();
     launch.dtypes[0] = out.dtype();
     fill_strides(launch.strides[0], out, out.sizes());
-    int device = out.device().index;
-    CuStream stream = current_stream(device);
-    // Numbers and 0-dim host tensors go to the device as one element each, in stream order.
-    size_t numbers = 0;
-    alignas(16) char host[kMaxInputs * 16];
+    // Numbers and 0-dim host tensors travel with the launch.
     for (int i = 0; i < def.inputs; ++i) {
       const Value& v = args[def.operands[i]];
-      DType wanted = def.bool_operands >> i & 1 ? DType::Bool : compute;
-      if (!v.is_tensor()) v.scalar().store(wanted, host + 16 * numbers++);
-      else if (v.tensor().is_cpu())
-        cast_loop(v.tensor().dtype(), wanted)(host + 16 * numbers++, 16, v.tensor().data(), 0, 1);
-    }
-    Scratch scratch(numbers * 16, device, stream);
-    if (numbers) copy_to_device(scratch.get(), host, numbers * 16, device, stream);
-    size_t at = 0;
-    for (int i = 0; i < def.inputs; ++i) {
-      const Value& v = args[def.operands[i]];
+      const bool mask = def.bool_operands >> i & 1;
       if (v.is_tensor() && v.tensor().is_cuda()) {
-        launch.ptrs[i + 1] = v.tensor().data();
-        launch.dtypes[i + 1] = v.tensor().dtype();
-        fill_strides(launch.strides[i + 1], v.tensor(), out.sizes());
-      } else {
-        launch.ptrs[i + 1] = static_cast<char*>(scratch.get()) + 16 * at++;
-        launch.dtypes[i + 1] = def.bool_operands >> i & 1 ? DType::Bool : compute;
-        std::memset(launch.strides[i + 1], 0, size_t(out.dim()) * sizeof(int64_t));
+        launch.masks = uint8_t(launch.masks | mask << launch.inputs);
+        const int k = ++launch.inputs;
+        launch.ptrs[k] = v.tensor().data();
+        launch.dtypes[k] = v.tensor().dtype();
+        fill_strides(launch.strides[k], v.tensor(), out.sizes());
+        continue;
       }
+      launch.numbers = uint8_t(launch.numbers | 1 << i);
+      const DType wanted = mask ? DType::Bool : compute;
+      unsigned char* slot = launch.params.next(wanted, operand_name(i));
+      if (!v.is_tensor()) v.scalar().store(wanted, slot);
+      else
+        cast_loop(v.tensor().dtype(), wanted)(reinterpret_cast<char*>(slot), 16, v.tensor().data(),
+                                              0, 1);
     }
     for (int i = 0; i < def.params; ++i) {
       const char* slot = static_cast<const char*>(params) + 16 * i;
@@ -84,11 +75,9 @@ void elementwise(const OpDef& op, const ElementwiseDef& def, const Value* args, 
                 : def.param_kinds[i] == ParamKind::Real  ? DType::Float64
                 : def.param_kinds[i] == ParamKind::Int   ? DType::Int64
                                                          : DType::Bool;
-      launch.params.dtypes[launch.params.count] = d;
-      launch.params.names[launch.params.count] = op.args[def.param_args[i]].name;
-      std::memcpy(launch.params.slots[launch.params.count++], slot, 16);
+      std::memcpy(launch.params.next(d, op.args[def.param_args[i]].name), slot, 16);
     }
-    launch_elementwise(launch, device, stream);
+    launch_elementwise(launch, out.device().index, current_stream(out.device().index));
   });
 }
 
