@@ -4,14 +4,18 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/device_copy.h"
 #include "cpu/cast.h"
 #include "cuda/allocator.h"
 #include "cuda/copy.h"
+#include "cuda/creation.h"
 #include "cuda/indexing.h"
 #include "cuda/matmul.h"
+#include "cuda/pinned.h"
 #include "cuda/reduce.h"
 #include "cuda/translate.h"
 #include "op/device_hooks.h"
+#include "op/hooks/memory.h"
 #include "op/ops/copying.h"
 #include "op/reduce.h"
 #include "op/tensor_operators.h"
@@ -24,6 +28,10 @@ void* allocate_memory(size_t bytes, int device) {
 }
 void release_memory(void* data, size_t, int device) {
   deallocate(data, device < 0 ? 0 : device);
+}
+
+void copy_bytes(void* to, const void* from, size_t bytes, Device device) {
+  translated([&] { copy_on_device(to, from, bytes, device.index, current_stream(device.index)); });
 }
 
 // Byte strides of a tensor over a broadcast shape.
@@ -128,8 +136,11 @@ void copy(const Tensor& from, const Tensor& to) {
       return;
     }
     // Between memories, only dense bytes of one dtype travel; the rest is arranged on either side.
-    if (!same(from.sizes(), to.sizes()) || from.dtype() != to.dtype() || !from.is_contiguous() ||
-        !to.is_contiguous()) {
+    const bool same_places = same(from.sizes(), to.sizes()) && same(from.strides(), to.strides()) &&
+                             non_overlapping_and_dense(to.sizes(), to.strides());
+    const bool both_dense =
+        same(from.sizes(), to.sizes()) && from.is_contiguous() && to.is_contiguous();
+    if (from.dtype() != to.dtype() || (!same_places && !both_dense)) {
       Tensor packed = empty_tensor(to.sizes(), to.dtype(), from.device());
       op::copy_(packed, from);
       Tensor landed = to.is_contiguous() ? to : empty_tensor(to.sizes(), to.dtype(), to.device());
@@ -139,14 +150,25 @@ void copy(const Tensor& from, const Tensor& to) {
     }
     size_t bytes = size_t(to.numel()) * to.item_size();
     if (to.is_cuda() && from.is_cuda()) {
-      synchronize(from.device().index);
+      // The copy starts after what makes the source, and the source's memory is kept until its end.
+      const int source = from.device().index;
+      CuEvent made = create_event(source, false);
+      record_event(source, made, current_stream(source));
+      wait_event(device, stream, made);
+      destroy_event(source, made);
       copy_between_devices(to.data(), to.device().index, from.data(), from.device().index, bytes,
                            stream);
-    } else if (to.is_cuda()) {
-      copy_to_device(to.data(), from.data(), bytes, device, stream);
-    } else {
-      copy_to_host(to.data(), from.data(), bytes, device, stream);
+      CuEvent copied = create_event(device, false);
+      record_event(device, copied, stream);
+      wait_event(source, current_stream(source), copied);
+      destroy_event(device, copied);
+      return;
     }
+    const Tensor& host = to.is_cuda() ? from : to;
+    const bool waits = !copies_return_early || !is_pinned(host.data());
+    if (to.is_cuda()) copy_to_device(to.data(), from.data(), bytes, device, stream, waits);
+    else copy_to_host(to.data(), from.data(), bytes, device, stream, waits);
+    if (!waits) record_pinned(host->storage->data, device, stream);
   });
 }
 
@@ -184,6 +206,10 @@ void register_backend() {
   std::call_once(once, [] {
     register_device_memory(DeviceType::CUDA, {allocate_memory, release_memory});
     register_device_hooks({elementwise, reduce, copy, fill, matmul});
+    copy_within_device = copy_bytes;
+    device_memory.current_device.set(current_device);
+    device_memory.pinned_storage.set(pinned_storage);
+    register_creation();
     register_indexing();
   });
 }
