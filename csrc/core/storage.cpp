@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/device_copy.h"
 #include "core/error.h"
 #include "core/host_allocator.h"
 
@@ -10,6 +11,7 @@ namespace facula {
 
 SourceLocation (*capture_location)() = nullptr;
 bool track_locations = true;
+void (*copy_within_device)(void*, const void*, size_t, Device) = nullptr;
 
 namespace {
 
@@ -87,8 +89,16 @@ void Storage::resize(size_t bytes) {
     nbytes = bytes;
     return;
   }
-  if (!device.is_cpu())
-    runtime_error("resizing the storage of a tensor on ", device, " is not supported");
+  if (!device.is_cpu()) {
+    auto& memory = g_device_memory[int(device.type)];
+    void* fresh = bytes ? memory.allocate(bytes, device.index) : nullptr;
+    if (fresh && data) copy_within_device(fresh, data, bytes < nbytes ? bytes : nbytes, device);
+    if (data) memory.release(data, nbytes, device.index);
+    data = fresh;
+    nbytes = bytes;
+    release = release_device;
+    return;
+  }
   void* fresh = bytes ? allocate_host(bytes) : nullptr;
   if (fresh && data) std::memcpy(fresh, data, bytes < nbytes ? bytes : nbytes);
   if (data) host_free(data, nbytes);

@@ -1,50 +1,37 @@
 #include "cuda/allocator.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <mutex>
-#include <set>
-#include <unordered_map>
-#include <vector>
+#include <thread>
+
+#include "autograd/node.h"
+#include "cuda/block.h"
 
 namespace facula::cuda {
+
+SourceLocation (*locate_allocation)() = nullptr;
+
 namespace {
 
 constexpr size_t kKiB = 1024, kMiB = 1024 * kKiB;
-constexpr size_t kRounding = 512;         // of every request, and the alignment of every block
 constexpr size_t kSmallLimit = 1 * kMiB;  // requests below it share small segments
 constexpr size_t kSmallSegment = 2 * kMiB;
 constexpr size_t kMediumLimit = 10 * kMiB;  // requests below it share medium segments
 constexpr size_t kMediumSegment = 20 * kMiB;
 constexpr size_t kLargeRounding = 2 * kMiB;  // the driver's own granularity
 
+std::atomic<bool> tracking{false};
+std::atomic<uint64_t> pool_numbers{0};
+
 size_t round_up(size_t value, size_t to) {
   return (value + to - 1) / to * to;
 }
 
-// A piece of a segment. Neighbours in the segment are linked, so that free ones can be merged.
-struct Block {
-  char* pointer;
-  size_t size;
-  CuStream stream;
-  bool small;
-  bool free = false;
-  Block* before = nullptr;
-  Block* after = nullptr;
-  std::vector<CuStream> other_streams = {};  // that use the block beside its own
-  size_t pending_events = 0;
-
-  bool whole_segment() const { return !before && !after; }
-};
-
-// Best fit: the smallest block of the stream that is large enough, then the lowest address.
-struct ByStreamAndSize {
-  bool operator()(const Block* a, const Block* b) const {
-    if (a->stream != b->stream) return a->stream < b->stream;
-    if (a->size != b->size) return a->size < b->size;
-    return a->pointer < b->pointer;
-  }
-};
-using FreeBlocks = std::set<Block*, ByStreamAndSize>;
+CuDevicePtr address(const void* pointer) {
+  return CuDevicePtr(reinterpret_cast<uintptr_t>(pointer));
+}
 
 std::string in_units(size_t bytes) {
   char text[32];
@@ -55,62 +42,53 @@ std::string in_units(size_t bytes) {
   return text;
 }
 
+// What is known when memory runs out; made into a text without the allocator's lock, since naming
+// Python lines takes the GIL.
+struct Shortage {
+  size_t requested, reserved, allocated, limit;
+  std::vector<std::pair<size_t, SourceLocation>> largest;
+};
+
 class DeviceAllocator {
  public:
   explicit DeviceAllocator(int device) : device_(device) {}
 
   void* allocate(size_t bytes, CuStream stream) {
-    std::lock_guard lock(mutex_);
-    if (bytes > (size_t(1) << 62)) throw_out_of_memory(bytes);  // rounding would overflow
-    const size_t size = round_up(bytes, kRounding);
-    const bool small = size < kSmallLimit;
-    if (!pending_.empty()) collect_finished(false);
-    Block* block = take_cached(size, small, stream);
-    if (!block) block = new_segment(size, small, stream);
-    if (!block) {
-      ++stats_.retries;
-      release_cached();
-      block = new_segment(size, small, stream);
+    SourceLocation here;
+    if (tracking.load(std::memory_order_relaxed) && locate_allocation) here = locate_allocation();
+    Shortage shortage;
+    {
+      std::lock_guard lock(mutex_);
+      if (Block* block = obtain(bytes, stream)) {
+        block->made_at = here;
+        return block->pointer;
+      }
+      shortage = describe_shortage(bytes);
     }
-    if (!block) {
-      ++stats_.out_of_memory;
-      throw_out_of_memory(bytes);
-    }
-    split(block, size);
-    live_.emplace(block->pointer, block);
-    ++stats_.allocations;
-    ++stats_.active_blocks;
-    stats_.allocated += block->size;
-    if (stats_.allocated > stats_.peak_allocated) stats_.peak_allocated = stats_.allocated;
-    return block->pointer;
+    throw_out_of_memory(shortage);
   }
 
   void deallocate(void* pointer) {
     std::lock_guard lock(mutex_);
-    auto found = live_.find(static_cast<char*>(pointer));
-    if (found == live_.end()) return;
-    Block* block = found->second;
-    live_.erase(found);
-    --stats_.active_blocks;
-    stats_.allocated -= block->size;
+    Block* block = live_.find(pointer);
+    if (!block) return;
+    live_.remove(block);
+    const bool small = block->segment->arena->small;
+    stats_.allocation.subtract(small, 1);
+    stats_.allocated_bytes.subtract(small, int64_t(block->size));
+    stats_.requested_bytes.subtract(small, int64_t(block->requested));
     if (block->other_streams.empty()) return make_free(block);
-    for (CuStream stream : block->other_streams) {
-      CuEvent event = create_event(device_, false);
-      record_event(device_, event, stream);
-      pending_.push_back({event, block});
-      ++block->pending_events;
-    }
-    block->other_streams.clear();
+    // Events are of no use in a stream that is being captured: they come when captures are over.
+    if (!captures_.empty()) deferred_.push_back(block);
+    else wait_for_streams(block);
   }
 
   void record_stream(void* pointer, CuStream stream) {
     std::lock_guard lock(mutex_);
-    auto found = live_.find(static_cast<char*>(pointer));
-    if (found == live_.end() || found->second->stream == stream) return;
-    for (CuStream known : found->second->other_streams) {
-      if (known == stream) return;
-    }
-    found->second->other_streams.push_back(stream);
+    Block* block = live_.find(pointer);
+    if (!block || block->segment->arena->stream == stream) return;
+    auto& known = block->other_streams;
+    if (std::find(known.begin(), known.end(), stream) == known.end()) known.push_back(stream);
   }
 
   void empty_cache() {
@@ -123,10 +101,72 @@ class DeviceAllocator {
     return stats_;
   }
 
-  void reset_peaks() {
+  void for_each_count(void (*change)(Count&)) {
     std::lock_guard lock(mutex_);
-    stats_.peak_allocated = stats_.allocated;
-    stats_.peak_reserved = stats_.reserved;
+    for (Counts* c : {&stats_.allocation, &stats_.allocated_bytes, &stats_.requested_bytes,
+                      &stats_.active, &stats_.active_bytes, &stats_.segment, &stats_.reserved_bytes,
+                      &stats_.inactive_split, &stats_.inactive_split_bytes}) {
+      change(c->all), change(c->small), change(c->large);
+    }
+  }
+
+  void reset_accumulated() {
+    for_each_count([](Count& c) { c.allocated = c.freed = 0; });
+    std::lock_guard lock(mutex_);
+    stats_.retries = stats_.out_of_memory = stats_.driver_allocations = stats_.driver_frees = 0;
+  }
+
+  void set_limit(double fraction) {
+    const size_t total = device_properties(device_).total_memory;
+    std::lock_guard lock(mutex_);
+    limit_ = fraction >= 1 ? SIZE_MAX : size_t(fraction * double(total));
+  }
+
+  std::vector<SegmentRecord> snapshot() {
+    std::lock_guard lock(mutex_);
+    std::vector<SegmentRecord> out;
+    for (Segment* s : segments_) {
+      SegmentRecord record{reinterpret_cast<uintptr_t>(s->base),
+                           s->size,
+                           s->arena->stream,
+                           s->arena->pool,
+                           s->arena->small,
+                           s->reserved > 0,
+                           {}};
+      for (Block* b = s->first; b; b = b->after) {
+        const int state = b->free ? 0 : live_.find(b->pointer) == b ? 1 : 2;
+        record.blocks.push_back({reinterpret_cast<uintptr_t>(b->pointer), b->size,
+                                 state ? b->requested : 0, state,
+                                 state ? b->made_at : SourceLocation{}});
+      }
+      out.push_back(std::move(record));
+    }
+    return out;
+  }
+
+  void begin_capture(uint64_t pool) {
+    std::lock_guard lock(mutex_);
+    captures_.push_back({std::this_thread::get_id(), pool});
+    ++pool_users(pool);
+  }
+
+  void end_capture(uint64_t pool) {
+    std::lock_guard lock(mutex_);
+    for (size_t i = captures_.size(); i-- > 0;) {
+      if (captures_[i].pool == pool) {
+        captures_.erase(captures_.begin() + int64_t(i));
+        break;
+      }
+    }
+    if (!captures_.empty()) return;
+    for (Block* block : deferred_) wait_for_streams(block);
+    deferred_.clear();
+  }
+
+  void release_pool(uint64_t pool) {
+    std::lock_guard lock(mutex_);
+    int& users = pool_users(pool);
+    if (users > 0) --users;
   }
 
  private:
@@ -134,134 +174,404 @@ class DeviceAllocator {
     CuEvent event;
     Block* block;
   };
+  struct Capture {
+    std::thread::id thread;
+    uint64_t pool;
+  };
 
-  FreeBlocks& free_blocks(bool small) { return small ? small_ : large_; }
-
-  Block* take_cached(size_t size, bool small, CuStream stream) {
-    FreeBlocks& blocks = free_blocks(small);
-    Block wanted{nullptr, size, stream, small};
-    auto found = blocks.lower_bound(&wanted);
-    if (found == blocks.end() || (*found)->stream != stream) return nullptr;
-    Block* block = *found;
-    blocks.erase(found);
-    block->free = false;
+  // A live block, or null when there is no memory left.
+  Block* obtain(size_t bytes, CuStream stream) {
+    if (bytes > (size_t(1) << 60)) return nullptr;  // rounding would overflow
+    const size_t size = round_up(bytes, kRounding);
+    if (!pending_.empty() && captures_.empty()) collect_finished(false);
+    Arena& arena = arena_of(stream, captures_.empty() ? 0 : pool_for(stream), size < kSmallLimit);
+    Block* block = take_cached(arena, size);
+    if (!block && grow(arena, size)) block = take_cached(arena, size);
+    if (!block && captures_.empty()) {
+      ++stats_.retries;
+      release_cached();
+      if (grow(arena, size)) block = take_cached(arena, size);
+    }
+    if (!block) {
+      ++stats_.out_of_memory;
+      return nullptr;
+    }
+    split(block, size);
+    block->requested = bytes;
+    live_.add(block);
+    stats_.allocation.add(arena.small, 1);
+    stats_.allocated_bytes.add(arena.small, int64_t(block->size));
+    stats_.requested_bytes.add(arena.small, int64_t(bytes));
+    stats_.active.add(arena.small, 1);
+    stats_.active_bytes.add(arena.small, int64_t(block->size));
     return block;
   }
 
-  // Null if the driver has no memory left; other failures throw.
-  Block* new_segment(size_t size, bool small, CuStream stream) {
-    const size_t segment = small                 ? kSmallSegment
-                           : size < kMediumLimit ? kMediumSegment
-                                                 : round_up(size, kLargeRounding);
-    use_device(device_);
-    CuDevicePtr pointer = 0;
-    CuResult result = driver().cuMemAlloc_v2(&pointer, segment);
-    if (result == kCuOutOfMemory) return nullptr;
-    check_driver(result, "cuMemAlloc_v2");
-    ++stats_.driver_allocations;
-    ++stats_.segments;
-    stats_.reserved += segment;
-    if (stats_.reserved > stats_.peak_reserved) stats_.peak_reserved = stats_.reserved;
-    return new Block{reinterpret_cast<char*>(pointer), segment, stream, small};
+  uint64_t pool_for(CuStream stream) {
+    int capturing = 0;
+    FACULA_CU(cuStreamIsCapturing, stream, &capturing);
+    if (!capturing) return 0;
+    const auto me = std::this_thread::get_id();
+    for (size_t i = captures_.size(); i-- > 0;)
+      if (captures_[i].thread == me) return captures_[i].pool;
+    return captures_.back().pool;
+  }
+
+  int& pool_users(uint64_t pool) {
+    for (auto& [known, users] : pools_)
+      if (known == pool) return users;
+    return pools_.emplace_back(pool, 0).second;
+  }
+
+  // There are few: one or two for each stream.
+  Arena& arena_of(CuStream stream, uint64_t pool, bool small) {
+    for (Arena* a : arenas_)
+      if (a->stream == stream && a->small == small && a->pool == pool) return *a;
+    arenas_.push_back(new Arena{stream, pool, small, {}, nullptr});
+    return *arenas_.back();
+  }
+
+  void add_free(Block* block) {
+    Arena& arena = *block->segment->arena;
+    block->free = true;
+    arena.blocks.add(block);
+    if (block->whole_segment()) return;
+    stats_.inactive_split.add(arena.small, 1);
+    stats_.inactive_split_bytes.add(arena.small, int64_t(block->size));
+  }
+  void remove_free(Block* block) {
+    Arena& arena = *block->segment->arena;
+    block->free = false;
+    arena.blocks.remove(block);
+    if (block->whole_segment()) return;
+    stats_.inactive_split.subtract(arena.small, 1);
+    stats_.inactive_split_bytes.subtract(arena.small, int64_t(block->size));
+  }
+
+  Block* take_cached(Arena& arena, size_t size) {
+    Block* block = arena.blocks.find(size);
+    if (!block) return nullptr;
+    // Blocks beyond max_split stay whole: they serve requests of about their own size only.
+    const size_t limit = max_split_;
+    if (block->size >= limit && (size < limit || block->size >= size + kMediumSegment))
+      return nullptr;
+    remove_free(block);
+    return block;
   }
 
   // Cuts what is not needed off the end, if the rest is worth keeping apart.
   void split(Block* block, size_t size) {
     const size_t rest = block->size - size;
-    if (rest < (block->small ? kRounding : kSmallLimit)) return;
-    Block* tail = new Block{block->pointer + size, rest, block->stream, block->small};
+    const bool small = block->segment->arena->small;
+    if (rest < (small ? kRounding : kSmallLimit) || block->size >= max_split_) return;
+    Block* tail = new_block(block->segment, block->pointer + size, rest);
     tail->before = block;
     tail->after = block->after;
     if (tail->after) tail->after->before = tail;
     block->after = tail;
     block->size = size;
-    tail->free = true;
-    free_blocks(tail->small).insert(tail);
+    add_free(tail);
   }
 
   void make_free(Block* block) {
-    FreeBlocks& blocks = free_blocks(block->small);
+    const bool small = block->segment->arena->small;
+    stats_.active.subtract(small, 1);
+    stats_.active_bytes.subtract(small, int64_t(block->size));
+    merge_free(block);
+  }
+
+  void merge_free(Block* block) {
     if (Block* next = block->after; next && next->free) {
-      blocks.erase(next);
+      remove_free(next);
       absorb(block, next);
     }
     if (Block* previous = block->before; previous && previous->free) {
-      blocks.erase(previous);
+      remove_free(previous);
       absorb(previous, block);
       block = previous;
     }
-    block->free = true;
-    blocks.insert(block);
+    add_free(block);
   }
 
-  static void absorb(Block* block, Block* next) {
+  void absorb(Block* block, Block* next) {
     block->size += next->size;
     block->after = next->after;
     if (block->after) block->after->before = block;
-    delete next;
+    recycle(next);
+  }
+
+  Block* new_block(Segment* segment, char* pointer, size_t size) {
+    Block* block;
+    if (spare_.empty()) {
+      block = new Block;
+    } else {
+      block = spare_.back();
+      spare_.pop_back();
+      *block = Block{};
+    }
+    block->pointer = pointer;
+    block->size = size;
+    block->segment = segment;
+    return block;
+  }
+  void recycle(Block* block) { spare_.push_back(block); }
+
+  static Block* last_block(const Segment* segment) {
+    Block* block = segment->first;
+    while (block && block->after) block = block->after;
+    return block;
+  }
+
+  // ---- memory from the driver
+
+  bool within_limit(size_t more) const {
+    return size_t(stats_.reserved_bytes.all.current) + more <= limit_;
+  }
+
+  void count_segment(bool small, size_t bytes) {
+    ++stats_.driver_allocations;
+    stats_.reserved_bytes.add(small, int64_t(bytes));
+  }
+
+  // Adds memory for a request of `size` to the arena; false if the driver has none left.
+  bool grow(Arena& arena, size_t size) {
+    use_device(device_);
+    RelaxedCapture relaxed;
+    const AllocatorSettings settings = allocator_settings();
+    max_split_ = settings.max_split;
+    if (settings.expandable || arena.growing) return extend(arena, size);
+    const size_t bytes = arena.small           ? kSmallSegment
+                         : size < kMediumLimit ? kMediumSegment
+                                               : round_up(size, kLargeRounding);
+    if (!within_limit(bytes)) return false;
+    CuDevicePtr pointer = 0;
+    CuResult result = driver().cuMemAlloc_v2(&pointer, bytes);
+    if (result == kCuOutOfMemory) return false;
+    check_driver(result, "cuMemAlloc_v2");
+    auto* segment = new Segment{reinterpret_cast<char*>(pointer), bytes, 0, &arena};
+    segments_.push_back(segment);
+    stats_.segment.add(arena.small, 1);
+    count_segment(arena.small, bytes);
+    segment->first = new_block(segment, segment->base, bytes);
+    add_free(segment->first);
+    return true;
+  }
+
+  // The same by mapping memory behind the arena's last block.
+  bool extend(Arena& arena, size_t size) {
+    CuMemProperties properties;
+    properties.location.id = device_;
+    if (!arena.growing) {
+      size_t step = 0;
+      FACULA_CU(cuMemGetAllocationGranularity, &step, &properties, 0);
+      const size_t range =
+          round_up(device_properties(device_).total_memory / 8 * 9, std::max(step, kMediumSegment));
+      CuDevicePtr base = 0;
+      FACULA_CU(cuMemAddressReserve, &base, range, size_t(0), CuDevicePtr(0), 0ull);
+      arena.growing = new Segment{reinterpret_cast<char*>(base), 0, range, &arena};
+      segments_.push_back(arena.growing);
+      stats_.segment.add(arena.small, 1);
+    }
+    Segment* segment = arena.growing;
+    Block* last = last_block(segment);
+    const size_t piece = arena.small ? kSmallSegment : kMediumSegment;
+    const size_t there = last && last->free ? last->size : 0;
+    const size_t wanted = size > there ? round_up(size - there, piece) : 0;
+    const size_t before = segment->size;
+    while (segment->size < before + wanted) {
+      if (segment->size + piece > segment->reserved || !within_limit(piece)) break;
+      CuMemHandle handle;
+      CuResult result = driver().cuMemCreate(&handle, piece, &properties, 0);
+      if (result == kCuOutOfMemory) break;
+      check_driver(result, "cuMemCreate");
+      CuDevicePtr at = address(segment->base + segment->size);
+      CuMemAccess access;
+      access.location.id = device_;
+      result = driver().cuMemMap(at, piece, 0, handle, 0);
+      if (result == kCuSuccess) {
+        result = driver().cuMemSetAccess(at, piece, &access, 1);
+        if (result != kCuSuccess) driver().cuMemUnmap(at, piece);
+      }
+      if (result != kCuSuccess) {
+        driver().cuMemRelease(handle);
+        check_driver(result, "cuMemMap");
+      }
+      segment->pieces.push_back(handle);
+      segment->size += piece;
+      count_segment(arena.small, piece);
+    }
+    const size_t more = segment->size - before;
+    if (more && last && last->free) {
+      remove_free(last);
+      last->size += more;
+      add_free(last);
+    } else if (more) {
+      Block* block = new_block(segment, segment->base + before, more);
+      block->before = last;
+      (last ? last->after : segment->first) = block;
+      add_free(block);
+    }
+    return segment->size == before + wanted;
+  }
+
+  // Returns what nobody uses: whole segments, and the ends of those that grow.
+  void release_cached() {
+    if (!captures_.empty()) return;
+    collect_finished(true);
+    use_device(device_);
+    std::vector<Segment*> kept;
+    for (Segment* segment : segments_) {
+      Arena& arena = *segment->arena;
+      const bool held = arena.pool && pool_users(arena.pool) > 0;
+      if (!held && segment->reserved) shrink(segment);
+      Block* first = segment->first;
+      if (held || segment->reserved || !first->free || !first->whole_segment()) {
+        kept.push_back(segment);
+        continue;
+      }
+      // cuMemFree waits for work that still uses the memory.
+      FACULA_CU(cuMemFree_v2, address(segment->base));
+      remove_free(first);
+      recycle(first);
+      ++stats_.driver_frees;
+      stats_.segment.subtract(arena.small, 1);
+      stats_.reserved_bytes.subtract(arena.small, int64_t(segment->size));
+      delete segment;
+    }
+    segments_.swap(kept);
+  }
+
+  // Unmaps the pieces at the end of a segment that lie in a free block.
+  void shrink(Segment* segment) {
+    Block* last = last_block(segment);
+    if (!last || !last->free) return;
+    Arena& arena = *segment->arena;
+    const size_t piece = arena.small ? kSmallSegment : kMediumSegment;
+    const size_t pieces = last->size / piece;
+    if (pieces == 0) return;
+    FACULA_CU(cuCtxSynchronize);
+    remove_free(last);
+    for (size_t i = 0; i < pieces; ++i) {
+      segment->size -= piece;
+      FACULA_CU(cuMemUnmap, address(segment->base + segment->size), piece);
+      FACULA_CU(cuMemRelease, segment->pieces.back());
+      segment->pieces.pop_back();
+      ++stats_.driver_frees;
+      stats_.reserved_bytes.subtract(arena.small, int64_t(piece));
+    }
+    last->size -= pieces * piece;
+    if (last->size) return add_free(last);
+    (last->before ? last->before->after : segment->first) = nullptr;
+    recycle(last);
+  }
+
+  // ---- use by several streams
+
+  void wait_for_streams(Block* block) {
+    for (CuStream stream : block->other_streams) {
+      CuEvent event = take_event();
+      record_event(device_, event, stream);
+      pending_.push_back({event, block});
+      ++block->pending_events;
+    }
+    block->other_streams.clear();
+  }
+
+  CuEvent take_event() {
+    if (idle_events_.empty()) return create_event(device_, false);
+    CuEvent event = idle_events_.back();
+    idle_events_.pop_back();
+    return event;
   }
 
   // Frees blocks whose foreign streams have come past their last use.
   void collect_finished(bool wait) {
     size_t kept = 0;
     for (Pending& pending : pending_) {
-      if (wait) synchronize_event(device_, pending.event);
+      if (wait) FACULA_CU(cuEventSynchronize, pending.event);
       if (!wait && !event_is_done(device_, pending.event)) {
         pending_[kept++] = pending;
         continue;
       }
-      destroy_event(device_, pending.event);
+      idle_events_.push_back(pending.event);
       if (--pending.block->pending_events == 0) make_free(pending.block);
     }
     pending_.resize(kept);
   }
 
-  void release_cached() {
-    collect_finished(true);
-    use_device(device_);
-    for (FreeBlocks* blocks : {&small_, &large_}) {
-      for (auto it = blocks->begin(); it != blocks->end();) {
-        Block* block = *it;
-        if (!block->whole_segment()) {
-          ++it;
-          continue;
-        }
-        // cuMemFree waits for work that still uses the memory.
-        FACULA_CU(cuMemFree_v2, CuDevicePtr(reinterpret_cast<uintptr_t>(block->pointer)));
-        it = blocks->erase(it);
-        stats_.reserved -= block->size;
-        --stats_.segments;
-        delete block;
-      }
-    }
+  // ---- running out
+
+  Shortage describe_shortage(size_t bytes) const {
+    Shortage s{bytes,
+               size_t(stats_.reserved_bytes.all.current),
+               size_t(stats_.allocated_bytes.all.current),
+               limit_,
+               {}};
+    live_.for_each([&](Block* b) {
+      if (b->made_at.code) s.largest.emplace_back(b->size, b->made_at);
+    });
+    auto larger = [](auto& a, auto& b) { return a.first > b.first; };
+    const size_t shown = std::min<size_t>(s.largest.size(), 8);
+    std::partial_sort(s.largest.begin(), s.largest.begin() + int64_t(shown), s.largest.end(),
+                      larger);
+    s.largest.resize(shown);
+    return s;
   }
 
-  [[noreturn]] void throw_out_of_memory(size_t bytes) {
-    MemoryInfo info = memory_info(device_);
-    throw OutOfMemory("CUDA out of memory. Tried to allocate " + in_units(bytes) + " on device " +
-                          std::to_string(device_) + " (" + device_properties(device_).name + ", " +
-                          in_units(info.total) + " in total): " + in_units(info.free) +
-                          " is free; this process holds " + in_units(stats_.reserved) +
-                          ", of which " + in_units(stats_.allocated) + " is in live tensors and " +
-                          in_units(stats_.reserved - stats_.allocated) +
-                          " is cached but in pieces too small",
-                      bytes);
+  [[noreturn]] void throw_out_of_memory(const Shortage& s) const {
+    const MemoryInfo info = memory_info(device_);
+    std::string text = "CUDA out of memory. Tried to allocate " + in_units(s.requested) + ". GPU " +
+                       std::to_string(device_) + " (" + device_properties(device_).name +
+                       ") has a total capacity of " + in_units(info.total) + " of which " +
+                       in_units(info.free) + " is free. This process holds " +
+                       in_units(s.reserved) + ", of which " + in_units(s.allocated) +
+                       " is in live tensors and " + in_units(s.reserved - s.allocated) +
+                       " is cached in pieces too small";
+    if (s.reserved)
+      text += " (fragmentation " + std::to_string(100 * (s.reserved - s.allocated) / s.reserved) +
+              " %)";
+    text += ".";
+    if (s.limit != SIZE_MAX)
+      text += " set_per_process_memory_fraction allows it " + in_units(s.limit) + ".";
+    if (s.reserved - s.allocated >= s.requested)
+      text +=
+          " The cache would suffice if it were in one piece: "
+          "FACULA_CUDA_ALLOC_CONF=expandable_segments:True avoids that.";
+    for (auto& [size, where] : s.largest)
+      text +=
+          "\n  " + in_units(size) + " from " + (describe_location ? describe_location(where) : "");
+    if (s.largest.empty())
+      text +=
+          " facula.cuda.memory._record_memory_history() before the run makes this report name the "
+          "lines that made the largest tensors.";
+    throw OutOfMemory(text, s.requested);
   }
 
   const int device_;
   std::mutex mutex_;
-  FreeBlocks small_, large_;
-  std::unordered_map<char*, Block*> live_;
+  std::vector<Arena*> arenas_;
+  std::vector<Segment*> segments_;
+  LiveBlocks live_;
+  std::vector<Block*> spare_, deferred_;
   std::vector<Pending> pending_;
+  std::vector<CuEvent> idle_events_;
+  std::vector<Capture> captures_;
+  std::vector<std::pair<uint64_t, int>> pools_;
+  size_t limit_ = SIZE_MAX, max_split_ = SIZE_MAX;
   AllocatorStats stats_;
 };
 
 // Never destroyed: at exit the driver may go first, and the process's memory goes with it.
 DeviceAllocator& allocator_of(int device) {
+  static std::atomic<DeviceAllocator*> allocators[kMaxDevices];
+  if (device >= 0 && device < kMaxDevices) [[likely]] {
+    if (auto* known = allocators[device].load(std::memory_order_acquire)) [[likely]]
+      return *known;
+  }
   check_device(device);
-  static DeviceAllocator* allocators[kMaxDevices];
-  static std::once_flag once[kMaxDevices];
-  std::call_once(once[device], [&] { allocators[device] = new DeviceAllocator(device); });
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  if (!allocators[device]) allocators[device] = new DeviceAllocator(device);
   return *allocators[device];
 }
 
@@ -296,21 +606,37 @@ AllocatorStats allocator_stats(int device) {
   return allocator_of(device).stats();
 }
 void reset_peak_stats(int device) {
-  allocator_of(device).reset_peaks();
+  allocator_of(device).for_each_count([](Count& c) { c.peak = c.current; });
+}
+void reset_accumulated_stats(int device) {
+  allocator_of(device).reset_accumulated();
 }
 
-void* allocate_pinned(size_t bytes) {
-  if (bytes == 0) return nullptr;
-  use_device(current_device());
-  constexpr unsigned kPortable = 1;  // page-locked for every device
-  void* pointer = nullptr;
-  FACULA_CU(cuMemHostAlloc, &pointer, bytes, kPortable);
-  return pointer;
+void set_memory_fraction(int device, double fraction) {
+  allocator_of(device).set_limit(fraction);
 }
 
-void deallocate_pinned(void* pointer) noexcept {
-  if (!pointer || !is_available()) return;
-  driver().cuMemFreeHost(pointer);
+void track_allocations(bool on) {
+  tracking = on;
+}
+bool tracking_allocations() {
+  return tracking;
+}
+std::vector<SegmentRecord> memory_snapshot(int device) {
+  return allocator_of(device).snapshot();
+}
+
+uint64_t new_memory_pool() {
+  return ++pool_numbers;
+}
+void begin_pool_capture(int device, uint64_t pool) {
+  allocator_of(device).begin_capture(pool);
+}
+void end_pool_capture(int device, uint64_t pool) {
+  allocator_of(device).end_capture(pool);
+}
+void release_memory_pool(int device, uint64_t pool) {
+  allocator_of(device).release_pool(pool);
 }
 
 }  // namespace facula::cuda

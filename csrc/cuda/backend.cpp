@@ -4,14 +4,18 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/device_copy.h"
 #include "cpu/cast.h"
 #include "cuda/allocator.h"
 #include "cuda/copy.h"
+#include "cuda/creation.h"
 #include "cuda/indexing.h"
 #include "cuda/matmul.h"
+#include "cuda/pinned.h"
 #include "cuda/reduce.h"
 #include "cuda/translate.h"
 #include "op/device_hooks.h"
+#include "op/hooks/memory.h"
 #include "op/ops/copying.h"
 #include "op/reduce.h"
 #include "op/tensor_operators.h"
@@ -24,6 +28,10 @@ void* allocate_memory(size_t bytes, int device) {
 }
 void release_memory(void* data, size_t, int device) {
   deallocate(data, device < 0 ? 0 : device);
+}
+
+void copy_bytes(void* to, const void* from, size_t bytes, Device device) {
+  translated([&] { copy_on_device(to, from, bytes, device.index, current_stream(device.index)); });
 }
 
 // Byte strides of a tensor over a broadcast shape.
@@ -42,41 +50,32 @@ void elementwise(const OpDef& op, const ElementwiseDef& def, const Value* args, 
     ElementwiseLaunch launch;
     launch.name = op.name;
     launch.body = def.formula[int(category(compute))];
-    launch.inputs = def.inputs;
     launch.compute = compute;
     launch.result = loop_out;
-    launch.masks = def.bool_operands;
     launch.ndim = int(out.dim());
     std::memcpy(launch.sizes, out.sizes().data(), size_t(out.dim()) * sizeof(int64_t));
     launch.ptrs[0] = out.data();
     launch.dtypes[0] = out.dtype();
     fill_strides(launch.strides[0], out, out.sizes());
-    int device = out.device().index;
-    CuStream stream = current_stream(device);
-    // Numbers and 0-dim host tensors go to the device as one element each, in stream order.
-    size_t numbers = 0;
-    alignas(16) char host[kMaxInputs * 16];
+    // Numbers and 0-dim host tensors travel with the launch.
     for (int i = 0; i < def.inputs; ++i) {
       const Value& v = args[def.operands[i]];
-      DType wanted = def.bool_operands >> i & 1 ? DType::Bool : compute;
-      if (!v.is_tensor()) v.scalar().store(wanted, host + 16 * numbers++);
-      else if (v.tensor().is_cpu())
-        cast_loop(v.tensor().dtype(), wanted)(host + 16 * numbers++, 16, v.tensor().data(), 0, 1);
-    }
-    Scratch scratch(numbers * 16, device, stream);
-    if (numbers) copy_to_device(scratch.get(), host, numbers * 16, device, stream);
-    size_t at = 0;
-    for (int i = 0; i < def.inputs; ++i) {
-      const Value& v = args[def.operands[i]];
+      const bool mask = def.bool_operands >> i & 1;
       if (v.is_tensor() && v.tensor().is_cuda()) {
-        launch.ptrs[i + 1] = v.tensor().data();
-        launch.dtypes[i + 1] = v.tensor().dtype();
-        fill_strides(launch.strides[i + 1], v.tensor(), out.sizes());
-      } else {
-        launch.ptrs[i + 1] = static_cast<char*>(scratch.get()) + 16 * at++;
-        launch.dtypes[i + 1] = def.bool_operands >> i & 1 ? DType::Bool : compute;
-        std::memset(launch.strides[i + 1], 0, size_t(out.dim()) * sizeof(int64_t));
+        launch.masks = uint8_t(launch.masks | mask << launch.inputs);
+        const int k = ++launch.inputs;
+        launch.ptrs[k] = v.tensor().data();
+        launch.dtypes[k] = v.tensor().dtype();
+        fill_strides(launch.strides[k], v.tensor(), out.sizes());
+        continue;
       }
+      launch.numbers = uint8_t(launch.numbers | 1 << i);
+      const DType wanted = mask ? DType::Bool : compute;
+      unsigned char* slot = launch.params.next(wanted, operand_name(i));
+      if (!v.is_tensor()) v.scalar().store(wanted, slot);
+      else
+        cast_loop(v.tensor().dtype(), wanted)(reinterpret_cast<char*>(slot), 16, v.tensor().data(),
+                                              0, 1);
     }
     for (int i = 0; i < def.params; ++i) {
       const char* slot = static_cast<const char*>(params) + 16 * i;
@@ -84,11 +83,9 @@ void elementwise(const OpDef& op, const ElementwiseDef& def, const Value* args, 
                 : def.param_kinds[i] == ParamKind::Real  ? DType::Float64
                 : def.param_kinds[i] == ParamKind::Int   ? DType::Int64
                                                          : DType::Bool;
-      launch.params.dtypes[launch.params.count] = d;
-      launch.params.names[launch.params.count] = op.args[def.param_args[i]].name;
-      std::memcpy(launch.params.slots[launch.params.count++], slot, 16);
+      std::memcpy(launch.params.next(d, op.args[def.param_args[i]].name), slot, 16);
     }
-    launch_elementwise(launch, device, stream);
+    launch_elementwise(launch, out.device().index, current_stream(out.device().index));
   });
 }
 
@@ -139,8 +136,11 @@ void copy(const Tensor& from, const Tensor& to) {
       return;
     }
     // Between memories, only dense bytes of one dtype travel; the rest is arranged on either side.
-    if (!same(from.sizes(), to.sizes()) || from.dtype() != to.dtype() || !from.is_contiguous() ||
-        !to.is_contiguous()) {
+    const bool same_places = same(from.sizes(), to.sizes()) && same(from.strides(), to.strides()) &&
+                             non_overlapping_and_dense(to.sizes(), to.strides());
+    const bool both_dense =
+        same(from.sizes(), to.sizes()) && from.is_contiguous() && to.is_contiguous();
+    if (from.dtype() != to.dtype() || (!same_places && !both_dense)) {
       Tensor packed = empty_tensor(to.sizes(), to.dtype(), from.device());
       op::copy_(packed, from);
       Tensor landed = to.is_contiguous() ? to : empty_tensor(to.sizes(), to.dtype(), to.device());
@@ -150,14 +150,25 @@ void copy(const Tensor& from, const Tensor& to) {
     }
     size_t bytes = size_t(to.numel()) * to.item_size();
     if (to.is_cuda() && from.is_cuda()) {
-      synchronize(from.device().index);
+      // The copy starts after what makes the source, and the source's memory is kept until its end.
+      const int source = from.device().index;
+      CuEvent made = create_event(source, false);
+      record_event(source, made, current_stream(source));
+      wait_event(device, stream, made);
+      destroy_event(source, made);
       copy_between_devices(to.data(), to.device().index, from.data(), from.device().index, bytes,
                            stream);
-    } else if (to.is_cuda()) {
-      copy_to_device(to.data(), from.data(), bytes, device, stream);
-    } else {
-      copy_to_host(to.data(), from.data(), bytes, device, stream);
+      CuEvent copied = create_event(device, false);
+      record_event(device, copied, stream);
+      wait_event(source, current_stream(source), copied);
+      destroy_event(device, copied);
+      return;
     }
+    const Tensor& host = to.is_cuda() ? from : to;
+    const bool waits = !copies_return_early || !is_pinned(host.data());
+    if (to.is_cuda()) copy_to_device(to.data(), from.data(), bytes, device, stream, waits);
+    else copy_to_host(to.data(), from.data(), bytes, device, stream, waits);
+    if (!waits) record_pinned(host->storage->data, device, stream);
   });
 }
 
@@ -195,6 +206,10 @@ void register_backend() {
   std::call_once(once, [] {
     register_device_memory(DeviceType::CUDA, {allocate_memory, release_memory});
     register_device_hooks({elementwise, reduce, copy, fill, matmul});
+    copy_within_device = copy_bytes;
+    device_memory.current_device.set(current_device);
+    device_memory.pinned_storage.set(pinned_storage);
+    register_creation();
     register_indexing();
   });
 }

@@ -1,5 +1,6 @@
 #include "cuda/context.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -130,6 +131,25 @@ void destroy_stream(int device, CuStream stream) {
   FACULA_CU(cuStreamDestroy_v2, stream);
 }
 
+CuStream pooled_stream(int device, int priority) {
+  constexpr int kStreams = 32, kPriorities = 8;
+  struct Pool {
+    std::mutex mutex;
+    CuStream streams[kPriorities][kStreams] = {};
+    unsigned next[kPriorities] = {};
+  };
+  static auto* pools = new Pool[kMaxDevices];
+  int lowest = 0, highest = 0;
+  stream_priority_range(device, &lowest, &highest);
+  priority = std::clamp(priority, highest, lowest);
+  const int level = std::min(lowest - priority, kPriorities - 1);
+  Pool& pool = pools[device];
+  std::lock_guard lock(pool.mutex);
+  CuStream& stream = pool.streams[level][pool.next[level]++ % kStreams];
+  if (!stream) stream = create_stream(device, priority);
+  return stream;
+}
+
 bool stream_is_idle(int device, CuStream stream) {
   use_device(device);
   CuResult result = driver().cuStreamQuery(stream);
@@ -155,10 +175,12 @@ void stream_priority_range(int device, int* lowest, int* highest) {
   FACULA_CU(cuCtxGetStreamPriorityRange, lowest, highest);
 }
 
-CuEvent create_event(int device, bool timing) {
+CuEvent create_event(int device, bool timing, bool blocking) {
   use_device(device);
   CuEvent event;
-  FACULA_CU(cuEventCreate, &event, timing ? 0u : unsigned(kCuEventDisableTiming));
+  FACULA_CU(cuEventCreate, &event,
+            (timing ? 0u : unsigned(kCuEventDisableTiming)) |
+                (blocking ? unsigned(kCuEventBlockingSync) : 0u));
   return event;
 }
 
@@ -183,6 +205,7 @@ bool event_is_done(int device, CuEvent event) {
 void synchronize_event(int device, CuEvent event) {
   use_device(device);
   FACULA_CU(cuEventSynchronize, event);
+  check_faults(device);
 }
 
 void wait_event(int device, CuStream stream, CuEvent event) {
@@ -195,6 +218,13 @@ float elapsed_milliseconds(int device, CuEvent start, CuEvent end) {
   float milliseconds = 0;
   FACULA_CU(cuEventElapsedTime, &milliseconds, start, end);
   return milliseconds;
+}
+
+bool stream_is_capturing(int device, CuStream stream) {
+  use_device(device);
+  int status = 0;
+  FACULA_CU(cuStreamIsCapturing, stream, &status);
+  return status != 0;
 }
 
 MemoryInfo memory_info(int device) {

@@ -54,19 +54,36 @@ void set_current_stream(int device, CuStream stream);
 
 CuStream create_stream(int device, int priority = 0);  // does not wait for the default stream
 void destroy_stream(int device, CuStream stream);
+// One of a fixed number of streams per device and priority, in turn. They live for ever, so that
+// the allocator may remember them.
+CuStream pooled_stream(int device, int priority = 0);
 bool stream_is_idle(int device, CuStream stream);
 void synchronize_stream(int device, CuStream stream);
 void synchronize(int device);
 // Lowest and highest priority that streams can have; higher ones are smaller numbers.
 void stream_priority_range(int device, int* lowest, int* highest);
 
-CuEvent create_event(int device, bool timing);
+CuEvent create_event(int device, bool timing, bool blocking = false);
 void destroy_event(int device, CuEvent event);
 void record_event(int device, CuEvent event, CuStream stream);
 bool event_is_done(int device, CuEvent event);
 void synchronize_event(int device, CuEvent event);
 void wait_event(int device, CuStream stream, CuEvent event);
 float elapsed_milliseconds(int device, CuEvent start, CuEvent end);
+
+// Allows this thread what must not happen while another of its streams is being captured, such as
+// asking the driver for memory.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { driver().cuThreadExchangeStreamCaptureMode(&mode_); }
+  ~RelaxedCapture() { driver().cuThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  CuCaptureMode mode_ = kCuCaptureRelaxed;
+};
+bool stream_is_capturing(int device, CuStream stream);
 
 struct MemoryInfo {
   size_t free = 0, total = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cuda/kernel_types.h"
+#include "cuda/pinned.h"
 
 namespace facula::cuda {
 namespace {
@@ -39,7 +40,8 @@ void copy_to_device(void* device_memory, const void* host_memory, size_t bytes, 
   if (bytes == 0) return;
   use_device(device);
   FACULA_CU(cuMemcpyHtoDAsync_v2, address(device_memory), host_memory, bytes, stream);
-  if (blocking) FACULA_CU(cuStreamSynchronize, stream);
+  if (blocking) return synchronize_stream(device, stream);
+  record_pinned(host_memory, device, stream);
 }
 
 void copy_to_host(void* host_memory, const void* device_memory, size_t bytes, int device,
@@ -47,7 +49,8 @@ void copy_to_host(void* host_memory, const void* device_memory, size_t bytes, in
   if (bytes == 0) return;
   use_device(device);
   FACULA_CU(cuMemcpyDtoHAsync_v2, host_memory, address(device_memory), bytes, stream);
-  if (blocking) synchronize_stream(device, stream);
+  if (blocking) return synchronize_stream(device, stream);
+  record_pinned(host_memory, device, stream);
 }
 
 void copy_on_device(void* to, const void* from, size_t bytes, int device, CuStream stream) {

@@ -4,8 +4,8 @@
 
 namespace facula::cuda {
 
-// `blocking` waits until the copy is done; otherwise host memory must stay as it is until then, and
-// should be pinned (allocate_pinned), since the driver waits itself for pageable memory.
+// `blocking` waits until the copy is done; otherwise `host_memory` must be the start of pinned
+// memory (allocate_pinned), which then is not used again before, or be kept alive by the caller.
 void copy_to_device(void* device_memory, const void* host_memory, size_t bytes, int device,
                     CuStream stream, bool blocking = true);
 void copy_to_host(void* host_memory, const void* device_memory, size_t bytes, int device,

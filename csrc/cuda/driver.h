@@ -16,6 +16,25 @@ using CuModule = struct CuModuleRecord*;
 using CuFunction = struct CuFunctionRecord*;
 using CuStream = struct CuStreamRecord*;
 using CuEvent = struct CuEventRecord*;
+using CuGraph = struct CuGraphRecord*;
+using CuGraphExec = struct CuGraphExecRecord*;
+using CuMemHandle = unsigned long long;  // physical memory without an address
+
+struct CuMemLocation {
+  int type = 1;  // CU_MEM_LOCATION_TYPE_DEVICE
+  int id = 0;
+};
+struct CuMemProperties {  // CUmemAllocationProp
+  int type = 1;           // CU_MEM_ALLOCATION_TYPE_PINNED
+  int handle_types = 0;
+  CuMemLocation location;
+  void* windows_handle = nullptr;
+  unsigned char flags[8] = {};
+};
+struct CuMemAccess {
+  CuMemLocation location;
+  int flags = 3;  // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+};
 
 enum : CuResult {
   kCuSuccess = 0,
@@ -44,8 +63,11 @@ enum CuDeviceAttribute : int {
 
 enum : unsigned {
   kCuStreamNonBlocking = 1,
+  kCuEventBlockingSync = 1,
   kCuEventDisableTiming = 2,
 };
+
+enum CuCaptureMode : int { kCuCaptureGlobal = 0, kCuCaptureThreadLocal = 1, kCuCaptureRelaxed = 2 };
 
 // X(function as exported by libcuda, parameter types)
 #define FACULA_DRIVER_FUNCTIONS(X)                                                           \
@@ -91,7 +113,27 @@ enum : unsigned {
   X(cuEventRecord, (CuEvent, CuStream))                                                      \
   X(cuEventQuery, (CuEvent))                                                                 \
   X(cuEventSynchronize, (CuEvent))                                                           \
-  X(cuEventElapsedTime, (float*, CuEvent, CuEvent))
+  X(cuEventElapsedTime, (float*, CuEvent, CuEvent))                                          \
+  X(cuStreamGetPriority, (CuStream, int*))                                                   \
+  X(cuPointerGetAttribute, (void*, int, CuDevicePtr))                                        \
+  X(cuMemGetAllocationGranularity, (size_t*, const CuMemProperties*, int))                   \
+  X(cuMemAddressReserve, (CuDevicePtr*, size_t, size_t, CuDevicePtr, unsigned long long))    \
+  X(cuMemAddressFree, (CuDevicePtr, size_t))                                                 \
+  X(cuMemCreate, (CuMemHandle*, size_t, const CuMemProperties*, unsigned long long))         \
+  X(cuMemRelease, (CuMemHandle))                                                             \
+  X(cuMemMap, (CuDevicePtr, size_t, size_t, CuMemHandle, unsigned long long))                \
+  X(cuMemUnmap, (CuDevicePtr, size_t))                                                       \
+  X(cuMemSetAccess, (CuDevicePtr, size_t, const CuMemAccess*, size_t))                       \
+  X(cuStreamBeginCapture_v2, (CuStream, CuCaptureMode))                                      \
+  X(cuStreamEndCapture, (CuStream, CuGraph*))                                                \
+  X(cuStreamIsCapturing, (CuStream, int*))                                                   \
+  X(cuThreadExchangeStreamCaptureMode, (CuCaptureMode*))                                     \
+  X(cuGraphInstantiateWithFlags, (CuGraphExec*, CuGraph, unsigned long long))                \
+  X(cuGraphLaunch, (CuGraphExec, CuStream))                                                  \
+  X(cuGraphExecDestroy, (CuGraphExec))                                                       \
+  X(cuGraphDestroy, (CuGraph))                                                               \
+  X(cuGraphGetNodes, (CuGraph, void**, size_t*))                                             \
+  X(cuGraphDebugDotPrint, (CuGraph, const char*, unsigned))
 
 struct DriverTable {
 #define X(name, parameters) CuResult(*name) parameters = nullptr;

@@ -100,6 +100,12 @@ KernelText text_of(const ElementwiseLaunch& launch, const Plan& plan) {
     text.define(("FACULA_IN" + number).c_str(), device_type(launch.dtypes[k + 1]));
     text.define(("FACULA_ARG" + number).c_str(), launch.masks >> k & 1 ? "bool" : "T");
   }
+  if (launch.numbers) {
+    for (int letter = 0, k = 0; k < launch.inputs; ++letter) {
+      if (launch.numbers >> letter & 1) continue;
+      text.define(("FACULA_INPUT_NAME_" + std::to_string(k++)).c_str(), operand_name(letter));
+    }
+  }
   define_params(text, launch.params, plan.compute);
   text.define("FACULA_BODY", formula_body(launch.body));
   text.define("FACULA_VECTOR", std::to_string(plan.vector));
@@ -118,7 +124,8 @@ KernelKey key_of(const ElementwiseLaunch& launch, const Plan& plan) {
   key.bits[0] = (dtypes << 5 | uint64_t(plan.compute)) << 5 | uint64_t(plan.result);
   key.bits[1] = uint64_t(launch.inputs) | uint64_t(plan.vector) << 3 | uint64_t(plan.splat) << 8 |
                 uint64_t(plan.ndim) << 15 | uint64_t(plan.wide) << 20 |
-                uint64_t(launch.masks) << 21 | uint64_t(plan.unroll) << 29;
+                uint64_t(launch.masks) << 21 | uint64_t(plan.unroll) << 29 |
+                uint64_t(launch.numbers) << 32;
   key.bits[2] = param_bits(launch.params);
   return key;
 }
@@ -172,6 +179,11 @@ void launch_by_slices(const ElementwiseLaunch& launch, const Layout& layout, int
 }
 
 }  // namespace
+
+const char* operand_name(int i) {
+  constexpr const char* kNames[] = {"a", "b", "c", "d", "e", "f", "g"};
+  return kNames[i];
+}
 
 KernelText elementwise_text(const ElementwiseLaunch& launch) {
   return text_of(launch, make_plan(launch));

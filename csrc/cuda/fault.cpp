@@ -2,7 +2,8 @@
 
 #include <atomic>
 
-#include "cuda/allocator.h"
+#include "cuda/context.h"
+#include "cuda/pinned.h"
 
 namespace facula::cuda {
 namespace {

@@ -7,6 +7,7 @@
 #include "kernels/make_view.h"
 #include "op/device_hooks.h"
 #include "op/elementwise.h"
+#include "op/hooks/memory.h"
 #include "op/kernels/copying.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
@@ -80,8 +81,9 @@ Tensor contiguous(const Tensor& self, MemoryFormat format) {
   return op::clone(self, format);
 }
 
-void copy_(const Tensor& self, const Tensor& src, bool, Rets&) {
+void copy_(const Tensor& self, const Tensor& src, bool non_blocking, Rets&) {
   if (self.is(src)) return;
+  CopiesReturnEarly early(non_blocking);
   if (!same(self.sizes(), src.sizes()) && !is_expandable(src.sizes(), self.sizes())) {
     Dims shape = broadcast_shapes(self.sizes(), src.sizes());
     runtime_error("output with shape ", self.sizes(), " doesn't match the broadcast shape ",
@@ -105,7 +107,17 @@ void copy_(const Tensor& self, const Tensor& src, bool, Rets&) {
 Tensor _to_copy(const Tensor& self, DType dtype, Device device, MemoryFormat format) {
   if (device.type == DeviceType::None) device = self.device();
   if (dtype == DType::None) dtype = self.dtype();
-  Tensor out = empty_tensor(self.sizes(), strides_like(self, format), dtype, device);
+  const Dims strides = strides_like(self, format);
+  Tensor out;
+  if (copies_return_early && device.is_cpu() && self.is_cuda() && self.numel()) {
+    // Only page-locked memory can be written while the program goes on.
+    checked_numel(self.sizes());
+    Storage* storage =
+        device_memory.pinned_storage(size_t(self.numel()) * facula::item_size(dtype));
+    out = tensor_on_storage(storage, self.sizes(), strides, 0, dtype);
+  } else {
+    out = empty_tensor(self.sizes(), strides, dtype, device);
+  }
   copy_data(out, self);
   return out;
 }
@@ -117,10 +129,9 @@ void fill_(const Tensor& self, Value value, Rets&) {
   if (!value.is_tensor()) value.scalar().check_fits(self.dtype());
   if (self.is_meta()) return;
   if (self.is_cuda()) {
-    device_hooks().fill(self, value.is_tensor()
-                                  ? item_of(op::_to_copy(value.tensor(), DType::None, Device{}))
-                                  : value.scalar());
-    return;
+    if (!value.is_tensor()) return device_hooks().fill(self, value.scalar());
+    if (value.tensor().is_cuda()) return copy_data(self, value.tensor());
+    return device_hooks().fill(self, item_of(value.tensor()));
   }
   Tensor number = value.is_tensor() ? value.tensor() : number_tensor(value.scalar(), self.dtype());
   if (number.is_cuda()) number = op::_to_copy(number, DType::None, Device{});

@@ -3,6 +3,8 @@
 
 #include "autograd/node.h"
 #include "op/elementwise.h"
+#include "op/hooks/creation.h"
+#include "op/hooks/memory.h"
 #include "op/kernels/creation.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/copying.h"
@@ -28,14 +30,28 @@ struct Like {  // what an argument left open
   Like(DType d, Device v)
       : dtype(d == DType::None ? default_dtype() : d),
         device(v.type == DeviceType::None ? default_device() : v) {
-    if (device.is_cuda() && device.index < 0) device.index = 0;
+    if (device.is_cuda() && device.index < 0) device.index = int8_t(device_memory.current_device());
   }
   Like(const Tensor& t, DType d, Device v)
       : dtype(d == DType::None ? t.dtype() : d),
         device(v.type == DeviceType::None ? t.device() : v) {
-    if (device.is_cuda() && device.index < 0) device.index = 0;
+    if (device.is_cuda() && device.index < 0) device.index = int8_t(device_memory.current_device());
   }
 };
+
+// As empty_tensor, in page-locked memory where that is asked for.
+static Tensor allocated(IntSpan size, IntSpan strides, const Like& like, std::optional<bool> pin) {
+  if (!pin.value_or(false)) return empty_tensor(size, strides, like.dtype, like.device);
+  if (!like.device.is_cpu())
+    runtime_error("Only dense CPU tensors can be pinned, not a tensor on ", like.device);
+  const Tensor shape = empty_tensor(size, strides, like.dtype, Device{DeviceType::Meta, -1});
+  return tensor_on_storage(device_memory.pinned_storage(shape->storage->nbytes), size, strides, 0,
+                           like.dtype);
+}
+static Tensor allocated(IntSpan size, const Like& like, std::optional<bool> pin) {
+  if (!pin.value_or(false)) return empty_tensor(size, like.dtype, like.device);
+  return allocated(size, contiguous_strides(size), like, pin);
+}
 
 static Tensor finish(Tensor t, bool grad) {
   if (grad) set_requires_grad(t, true);
@@ -65,14 +81,13 @@ static Tensor filled(Tensor t, const Scalar& value) {
   return t;
 }
 
-Tensor empty(IntSpan size, DType dtype, Value, Device device, std::optional<bool>, bool grad,
+Tensor empty(IntSpan size, DType dtype, Value, Device device, std::optional<bool> pin, bool grad,
              MemoryFormat format) {
   Like like(dtype, device);
   if (format == MemoryFormat::None || format == MemoryFormat::Contiguous)
-    return finish(unwritten(empty_tensor(size, like.dtype, like.device)), grad);
+    return finish(unwritten(allocated(size, like, pin)), grad);
   checked_numel(size);
-  return finish(unwritten(empty_tensor(size, strides_for(size, format), like.dtype, like.device)),
-                grad);
+  return finish(unwritten(allocated(size, strides_for(size, format), like, pin)), grad);
 }
 
 Tensor empty_strided(IntSpan size, IntSpan stride, DType dtype, Device device) {
@@ -89,13 +104,13 @@ Tensor empty_strided_public(IntSpan size, IntSpan stride, DType dtype, Value, De
   return finish(empty_strided(size, stride, dtype, device), grad);
 }
 
-Tensor zeros(IntSpan size, DType dtype, Value, Device device, std::optional<bool>, bool grad) {
+Tensor zeros(IntSpan size, DType dtype, Value, Device device, std::optional<bool> pin, bool grad) {
   Like like(dtype, device);
-  return finish(filled(empty_tensor(size, like.dtype, like.device), Scalar(0)), grad);
+  return finish(filled(allocated(size, like, pin), Scalar(0)), grad);
 }
-Tensor ones(IntSpan size, DType dtype, Value, Device device, std::optional<bool>, bool grad) {
+Tensor ones(IntSpan size, DType dtype, Value, Device device, std::optional<bool> pin, bool grad) {
   Like like(dtype, device);
-  return finish(filled(empty_tensor(size, like.dtype, like.device), Scalar(1)), grad);
+  return finish(filled(allocated(size, like, pin), Scalar(1)), grad);
 }
 
 static DType natural_dtype(const Scalar& s) {
@@ -125,6 +140,16 @@ static Tensor sequence(IntSpan size, const Like& like, F f) {
   return like.device.is_cpu() ? t : op::_to_copy(t, DType::None, like.device);
 }
 
+// first, first + step, ... on whatever device.
+template <class V>
+static Tensor progression(int64_t n, const Like& like, V first, V step) {
+  if (!like.device.is_cuda())
+    return sequence<V>(Dims{n}, like, [=](int64_t i) { return first + V(i) * step; });
+  Tensor t = empty_tensor(Dims{n}, like.dtype, like.device);
+  if (n) device_creation.progression(t, Scalar(first), Scalar(step));
+  return t;
+}
+
 Tensor arange_start(const Scalar& start, const Scalar& end, const Scalar& step, DType dtype, Value,
                     Device device, std::optional<bool>, bool grad) {
   if (start.is_complex() || end.is_complex() || step.is_complex())
@@ -146,18 +171,17 @@ Tensor arange_start(const Scalar& start, const Scalar& end, const Scalar& step, 
     int64_t ia = start.to_int(), ib = end.to_int(), is = step.to_int();
     int64_t sign = is > 0 ? 1 : -1;
     n = int64_t((__int128(ib) - ia + is - sign) / is);
-    return finish(sequence<int64_t>(Dims{n}, like, [=](int64_t i) { return ia + i * is; }), grad);
+    return finish(progression(n, like, ia, is), grad);
   }
   double count = std::ceil((b - a) / s);
   if (count > 9e18) runtime_error("invalid size, possible overflow?");
   n = int64_t(count);
   if (is_integral(like.dtype)) {
     int64_t ia = start.to_int(), is = step.to_int();
-    return finish(sequence<int64_t>(Dims{n}, like, [=](int64_t i) { return ia + i * is; }), grad);
+    return finish(progression(n, like, ia, is), grad);
   }
   // Each value is rounded from double, as PyTorch's accumulate type does.
-  return finish(sequence<double>(Dims{n}, like, [=](int64_t i) { return a + double(i) * s; }),
-                grad);
+  return finish(progression(n, like, a, s), grad);
 }
 Tensor arange(const Scalar& end, DType dtype, Value layout, Device device, std::optional<bool> pin,
               bool grad) {
@@ -180,9 +204,7 @@ Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, DType d
                   " in steps of ", s);
   const double count = std::floor((b - a) / s) + 1;
   if (count > 9e18) runtime_error("invalid size, possible overflow?");
-  return finish(
-      sequence<double>(Dims{int64_t(count)}, like, [=](int64_t i) { return a + double(i) * s; }),
-      grad);
+  return finish(progression(int64_t(count), like, a, s), grad);
 }
 
 // The start or the end of a sequence: a number, or a tensor that holds one.
@@ -231,6 +253,14 @@ Tensor linspace(Value start_value, Value end_value, int64_t steps, DType dtype, 
   auto as_double = [](auto v) { return double(v); };
   if (is_complex(like.dtype))
     return finish(spaced(start.to_complex(), end.to_complex(), steps, like, same_value), grad);
+  if (like.device.is_cuda()) {
+    Tensor t = empty_tensor(Dims{steps}, like.dtype, like.device);
+    const bool cut = is_integral(like.dtype);
+    if (steps)
+      device_creation.spaced(t, cut ? double(start.to_int()) : start.to_double(),
+                             cut ? double(end.to_int()) : end.to_double());
+    return finish(t, grad);
+  }
   if (is_integral(like.dtype))  // the ends are cut to integers, what lies between is not
     return finish(spaced(double(start.to_int()), double(end.to_int()), steps, like, same_value),
                   grad);
@@ -306,18 +336,17 @@ Tensor triu_indices(int64_t row, int64_t col, int64_t offset, DType dtype, Value
 
 // ---- like another tensor
 
-Tensor empty_like(const Tensor& self, DType dtype, Value, Device device, std::optional<bool>,
+Tensor empty_like(const Tensor& self, DType dtype, Value, Device device, std::optional<bool> pin,
                   bool grad, MemoryFormat format) {
   Like like(self, dtype, device);
   if (format != MemoryFormat::None && format != MemoryFormat::Preserve)
-    return finish(unwritten(empty_tensor(self.sizes(), strides_for(self.sizes(), format),
-                                         like.dtype, like.device)),
+    return finish(unwritten(allocated(self.sizes(), strides_for(self.sizes(), format), like, pin)),
                   grad);
   const Tensor* in[] = {&self};
   const bool dense =
       self.is_contiguous() || non_overlapping_and_dense(self.sizes(), self.strides());
   const Dims strides = dense ? Dims(self.strides()) : result_strides(self.sizes(), in, 1);
-  return finish(unwritten(empty_tensor(self.sizes(), strides, like.dtype, like.device)), grad);
+  return finish(unwritten(allocated(self.sizes(), strides, like, pin)), grad);
 }
 Tensor full_like(const Tensor& self, const Scalar& value, DType dtype, Value layout, Device device,
                  std::optional<bool> pin, bool grad, MemoryFormat format) {

@@ -1,6 +1,10 @@
 #include "op/device_hooks.h"
 
+#include "op/hooks/memory.h"
+
 namespace facula {
+
+thread_local constinit bool copies_return_early = false;
 
 static DeviceHooks g_hooks{};
 

@@ -296,12 +296,13 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
       case ParamKind::Bool: *reinterpret_cast<bool*>(params + 16 * i) = v.to_bool(); break;
     }
   }
-  if (device.is_cuda()) {
-    device_hooks().elementwise(op, d, args, out, compute, loop_out, params);
-    return;
-  }
-
   const ElementwiseDef* quick = d.shortcut ? d.shortcut(args, compute) : nullptr;
+  if (device.is_cuda()) {
+    if (!quick) return device_hooks().elementwise(op, d, args, out, compute, loop_out, params);
+    ElementwiseDef chosen = *quick;
+    std::copy(std::begin(d.operands), std::end(d.operands), chosen.operands);
+    return device_hooks().elementwise(op, chosen, args, out, compute, loop_out, params);
+  }
   if (quick) n = quick->inputs;
   Loop loop = (quick ? quick : &d)->loops[isa_level()][int(compute)];
   Operand operands[kMaxInputs];

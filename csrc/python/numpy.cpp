@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "cuda/context.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
 #include "transform/wrapper.h"
@@ -272,9 +273,12 @@ PyObject* cuda_array_interface(PyObject* self, void*) {
     Ref shape(make_tuple(t.sizes())),
         strides(t.is_contiguous() ? Py_NewRef(Py_None) : make_tuple(byte_strides));
     Ref address(check(PyLong_FromVoidPtr(t.numel() ? t.data() : nullptr)));
-    return check(Py_BuildValue("{s:O,s:s,s:O,s:(OO),s:i}", "shape", shape.get(), "typestr",
+    // Who reads the memory on another stream waits for this one; 1 is the default stream.
+    const auto handle = reinterpret_cast<uintptr_t>(cuda::current_stream(t.device().index));
+    Ref stream(check(PyLong_FromUnsignedLongLong(handle ? handle : 1)));
+    return check(Py_BuildValue("{s:O,s:s,s:O,s:(OO),s:i,s:O}", "shape", shape.get(), "typestr",
                                typestr_of(t.dtype()).c_str(), "strides", strides.get(), "data",
-                               address.get(), Py_False, "version", 2));
+                               address.get(), Py_False, "version", 3, "stream", stream.get()));
   });
 }
 

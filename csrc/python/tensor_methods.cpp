@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "op/hooks/memory.h"
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/views.h"
@@ -416,7 +417,7 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
   return guarded([&]() -> PyObject* {
     DType dtype = DType::None;
     Device device = kNoDevice;
-    bool copy = false;
+    bool copy = false, non_blocking = false;
     MemoryFormat format = MemoryFormat::None;
     int flags = 0;
     auto take = [&](PyObject* a) {
@@ -426,7 +427,7 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
         device = unwrap(a).device();
       } else if (accepts_dtype(a)) dtype = dtype_of(a);
       else if (PyBool_Check(a)) {
-        if (flags++ == 1) copy = a == Py_True;  // non_blocking, then copy
+        (flags++ == 1 ? copy : non_blocking) = a == Py_True;  // non_blocking, then copy
       } else if (is_device(a) || PyUnicode_Check(a) || PyLong_Check(a)) device = device_of(a);
       else if (is_memory_format(a)) format = memory_format_of(a);
       else type_error("to(): expected a dtype, a device or a tensor, got ", Py_TYPE(a)->tp_name);
@@ -440,7 +441,7 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
       const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k));
       PyObject* a = args[n + k];
       if (!std::strcmp(name, "copy")) copy = PyObject_IsTrue(a);
-      else if (!std::strcmp(name, "non_blocking")) continue;
+      else if (!std::strcmp(name, "non_blocking")) non_blocking = PyObject_IsTrue(a) > 0;
       else if (!std::strcmp(name, "memory_format") || !std::strcmp(name, "dtype") ||
                !std::strcmp(name, "device") || !std::strcmp(name, "tensor") ||
                !std::strcmp(name, "other"))
@@ -449,6 +450,7 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
         raise_python(PyExc_TypeError,
                      std::string("to() got an unexpected keyword argument '") + name + "'");
     }
+    CopiesReturnEarly early(non_blocking);
     Tensor r = converted(unwrap(o), dtype, device, copy, format);
     return r.is(unwrap(o)) ? Py_NewRef(o) : wrap(r);
   });
@@ -498,7 +500,10 @@ PyObject* cuda(PyObject* o, PyObject* args, PyObject* kwargs) {
       throw PythonError{};
     Device d = where && where != Py_None ? device_of(where) : Device{DeviceType::CUDA, -1};
     if (!d.is_cuda()) runtime_error("Invalid device, must be cuda device, got ", d);
-    Tensor r = converted(unwrap(o), DType::None, d, false, MemoryFormat::None);
+    CopiesReturnEarly early(blocking && check(PyObject_IsTrue(blocking)));
+    Tensor r = converted(
+        unwrap(o), DType::None, d, false,
+        format && is_memory_format(format) ? memory_format_of(format) : MemoryFormat::None);
     return r.is(unwrap(o)) ? Py_NewRef(o) : wrap(r);
   });
 }

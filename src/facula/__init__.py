@@ -500,6 +500,8 @@ _LAZY_NAMES = {
     "set_default_tensor_type": "_legacy_types",
     "tensortype": "_legacy_types",
     "GradScaler": "amp",
+    "Event": "_streams",
+    "Stream": "_streams",
     **dict.fromkeys(
         (
             "autocast",

@@ -445,8 +445,24 @@ def is_shared(self):  # type: ignore[no-untyped-def]
 
 @_method
 def is_pinned(self, device=None):  # type: ignore[no-untyped-def]
-    """True for page-locked host memory."""
-    return False
+    """True for page-locked host memory, from which copies to a device need not wait."""
+    return _C._cuda_is_pinned(self)
+
+
+@_method
+def pin_memory(self, device=None):  # type: ignore[no-untyped-def]
+    """This host tensor in page-locked memory; a copy unless it is there already."""
+    return _C._cuda_pin(self)
+
+
+@_method
+def record_stream(self, s):  # type: ignore[no-untyped-def]
+    """Says that work on a stream uses this CUDA tensor.
+
+    Its memory is not used again, after the tensor is gone, before the work that is then in that
+    stream is done. The stream that the tensor was made on needs no such word.
+    """
+    _C._cuda_record_stream(self, s.cuda_stream)
 
 
 @_method

@@ -29,7 +29,8 @@ void check_allocator() {
   const AllocatorStats start = allocator_stats(0);
   void* first = allocate(1000, 0);
   expect(reinterpret_cast<uintptr_t>(first) % 512 == 0, "blocks are aligned to 512");
-  expect(allocator_stats(0).allocated - start.allocated == 1024, "sizes round up to 512");
+  expect(allocator_stats(0).allocated_bytes.all.current - start.allocated_bytes.all.current == 1024,
+         "sizes round up to 512");
   void* second = allocate(600, 0);
   expect(static_cast<char*>(second) - static_cast<char*>(first) == 1024,
          "small blocks share a segment");
@@ -53,14 +54,16 @@ void check_allocator() {
 
   void* large = allocate(size_t(64) << 20, 0);
   void* medium = allocate(size_t(3) << 20, 0);
-  expect(allocator_stats(0).peak_allocated >= (size_t(67) << 20), "the peak is kept");
+  expect(allocator_stats(0).allocated_bytes.all.peak >= (int64_t(67) << 20), "the peak is kept");
   deallocate(large, 0);
   void* part = allocate(size_t(40) << 20, 0);
   expect(part == large, "large blocks are split");
   deallocate(part, 0);
   deallocate(medium, 0);
   reset_peak_stats(0);
-  expect(allocator_stats(0).peak_allocated == allocator_stats(0).allocated, "peaks can be reset");
+  expect(
+      allocator_stats(0).allocated_bytes.all.peak == allocator_stats(0).allocated_bytes.all.current,
+      "peaks can be reset");
 
   const std::string text = message_of<OutOfMemory>([] { allocate(size_t(1) << 50, 0); });
   expect(contains(text, "CUDA out of memory. Tried to allocate 1048576.00 GiB") &&
@@ -72,8 +75,10 @@ void check_allocator() {
   deallocate(after, 0);
   expect(allocate(0, 0) == nullptr, "nothing needs no memory");
   empty_cache(0);
-  expect(allocator_stats(0).allocated == start.allocated, "all is given back");
-  expect(allocator_stats(0).reserved == start.reserved, "and the cache is empty");
+  expect(allocator_stats(0).allocated_bytes.all.current == start.allocated_bytes.all.current,
+         "all is given back");
+  expect(allocator_stats(0).reserved_bytes.all.current == start.reserved_bytes.all.current,
+         "and the cache is empty");
   destroy_stream(0, stream);
 }
 

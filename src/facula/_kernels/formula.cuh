@@ -15,17 +15,34 @@
 #define FACULA_EACH_6(X) FACULA_EACH_5(X) X(5)
 #define FACULA_EACH_7(X) FACULA_EACH_6(X) X(6)
 #define FACULA_EACH_8(X) FACULA_EACH_7(X) X(7)
+#define FACULA_EACH_9(X) FACULA_EACH_8(X) X(8)
+#define FACULA_EACH_10(X) FACULA_EACH_9(X) X(9)
 #define FACULA_EACH_INPUT FACULA_JOIN(FACULA_EACH_, FACULA_INPUTS)
 #define FACULA_EACH_PARAM FACULA_JOIN(FACULA_EACH_, FACULA_PARAMS)
 
-// Names of the inputs inside formulas.
+// Names of the inputs inside formulas. The host gives others where an operand is a number, which
+// comes as a parameter.
+#ifndef FACULA_INPUT_NAME_0
 #define FACULA_INPUT_NAME_0 a
+#endif
+#ifndef FACULA_INPUT_NAME_1
 #define FACULA_INPUT_NAME_1 b
+#endif
+#ifndef FACULA_INPUT_NAME_2
 #define FACULA_INPUT_NAME_2 c
+#endif
+#ifndef FACULA_INPUT_NAME_3
 #define FACULA_INPUT_NAME_3 d
+#endif
+#ifndef FACULA_INPUT_NAME_4
 #define FACULA_INPUT_NAME_4 e
+#endif
+#ifndef FACULA_INPUT_NAME_5
 #define FACULA_INPUT_NAME_5 f
+#endif
+#ifndef FACULA_INPUT_NAME_6
 #define FACULA_INPUT_NAME_6 g
+#endif
 
 namespace facula {
 namespace math {

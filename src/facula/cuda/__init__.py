@@ -1,4 +1,4 @@
-"""CUDA devices: which there are, their memory, waiting for them.
+"""CUDA devices: which there are, their memory, streams, graphs, waiting for them.
 
 The driver and the libraries are opened when first used; without them ``is_available()`` is False
 and ``unavailable_reason()`` says what is missing.
@@ -11,50 +11,123 @@ import sys
 from typing import Any
 
 from facula import _C
+from facula._errors import OutOfMemoryError
+from facula.cuda import memory, nvtx, streams
+from facula.cuda._devices import index_of as _index
+from facula.cuda.memory import (
+    caching_allocator_alloc,
+    caching_allocator_delete,
+    empty_cache,
+    get_allocator_backend,
+    get_per_process_memory_fraction,
+    list_gpu_processes,
+    max_memory_allocated,
+    max_memory_cached,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_cached,
+    memory_reserved,
+    memory_snapshot,
+    memory_stats,
+    memory_stats_as_nested_dict,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)
+from facula.cuda.streams import (
+    Event,
+    ExternalStream,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)
 
 __all__ = [
+    "AcceleratorError",
+    "CUDAGraph",
+    "Event",
+    "ExternalStream",
+    "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
+    "amp",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "can_device_access_peer",
     "current_device",
+    "current_stream",
+    "default_stream",
     "device",
     "device_count",
+    "device_of",
     "empty_cache",
+    "get_allocator_backend",
+    "get_arch_list",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
+    "get_sync_debug_mode",
+    "graph",
+    "graph_pool_handle",
+    "graphs",
+    "init",
     "initial_seed",
+    "ipc_collect",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
+    "is_tf32_supported",
+    "list_gpu_processes",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
+    "max_memory_cached",
     "max_memory_reserved",
     "mem_get_info",
+    "memory",
     "memory_allocated",
+    "memory_cached",
     "memory_reserved",
+    "memory_snapshot",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "nvtx",
+    "random",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
     "set_device",
+    "set_per_process_memory_fraction",
     "set_rng_state",
     "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "streams",
     "synchronize",
     "unavailable_reason",
 ]
 
+AcceleratorError = RuntimeError  # what a failed call of CUDA raises
+
 _C._cuda_search_paths([p for p in sys.path if p.endswith("site-packages")])
 _package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _C._cuda_kernel_directory(os.path.join(_package, "_kernels"))
-
-
-def _index(which: Any) -> int:
-    if which is None:
-        return _C._cuda_current_device()
-    if isinstance(which, int):
-        return which
-    found = which if isinstance(which, _C.device) else _C.device(which)
-    return _C._cuda_current_device() if found.index is None else found.index
 
 
 def is_available() -> bool:
@@ -90,8 +163,37 @@ def current_device() -> int:
 
 
 def set_device(device: Any) -> None:
-    """Sets what ``'cuda'`` means in this thread."""
-    _C._cuda_set_device(_index(device))
+    """Sets what ``'cuda'`` means in this thread; a negative index changes nothing."""
+    index = _index(device)
+    if index >= 0:
+        _C._cuda_set_device(index)
+
+
+def init() -> None:
+    """Opens the driver now; raises where there is none. It happens by itself on first use."""
+    if not is_available():
+        raise RuntimeError("CUDA is not available: " + unavailable_reason())
+
+
+def ipc_collect() -> None:
+    """Frees memory shared by other processes: there is none, since tensors on devices stay."""
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Whether a device reads the memory of another one directly."""
+    return _C._cuda_can_access_peer(_index(device), _index(peer_device))
+
+
+def get_arch_list() -> list[str]:
+    """The architectures that kernels are compiled for: all that the installed NVRTC knows."""
+    if not is_available():
+        return []
+    return [f"sm_{number}" for number in _C._cuda_architectures()]
+
+
+def get_sync_debug_mode() -> int:
+    """0: waiting for the device is never reported."""
+    return 0
 
 
 def synchronize(device: Any = None) -> None:
@@ -111,6 +213,13 @@ class device:
 
     def __exit__(self, *exc: object) -> None:
         _C._cuda_set_device(self.before)
+
+
+class device_of(device):
+    """Makes the device of a tensor the current one inside ``with``; others change nothing."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.get_device() if getattr(obj, "is_cuda", False) else None)
 
 
 class _Properties:
@@ -143,42 +252,6 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
     return p.major, p.minor
 
 
-def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Free and total bytes of a device's memory."""
-    return _C._cuda_memory_info(_index(device))
-
-
-def memory_allocated(device: Any = None) -> int:
-    """Bytes that live tensors hold."""
-    return _C._cuda_memory_stats(_index(device))["allocated"]
-
-
-def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that live tensors have held."""
-    return _C._cuda_memory_stats(_index(device))["peak_allocated"]
-
-
-def memory_reserved(device: Any = None) -> int:
-    """Bytes that the allocator holds from the driver."""
-    return _C._cuda_memory_stats(_index(device))["reserved"]
-
-
-def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes that the allocator has held from the driver."""
-    return _C._cuda_memory_stats(_index(device))["peak_reserved"]
-
-
-def reset_peak_memory_stats(device: Any = None) -> None:
-    """Starts ``max_memory_allocated`` anew."""
-    _C._cuda_reset_peak(_index(device))
-
-
-def empty_cache() -> None:
-    """Gives unused device memory back to the driver."""
-    for d in range(device_count()):
-        _C._cuda_empty_cache(d)
-
-
 def is_initialized() -> bool:
     """True when a device can be used: nothing else needs to be prepared."""
     return is_available()
@@ -193,6 +266,11 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
         True
     """
     return is_available() and (including_emulation or get_device_capability()[0] >= 8)
+
+
+def is_tf32_supported() -> bool:
+    """Whether the current device has matrix units for TF32."""
+    return is_available() and get_device_capability()[0] >= 8
 
 
 # ---- random numbers: every device draws from the default generator of the host. Without a device
@@ -260,11 +338,23 @@ def set_rng_state_all(new_states: list[_C.Tensor]) -> None:
         set_rng_state(state, index)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "amp":
-        from importlib import import_module
+# facula.cuda.graphs needs modules and trees, which are imported after this module.
+_GRAPHS = {
+    "CUDAGraph",
+    "graph",
+    "graph_pool_handle",
+    "is_current_stream_capturing",
+    "make_graphed_callables",
+}
 
-        return import_module("facula.cuda.amp")
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in ("amp", "graphs", "random"):
+        return import_module(f"facula.cuda.{name}")
+    if name in _GRAPHS:
+        return getattr(import_module("facula.cuda.graphs"), name)
     if name.endswith("Tensor"):
         from facula._legacy_types import find
 

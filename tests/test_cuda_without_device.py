@@ -1,0 +1,300 @@
+"""The CUDA runtime on a driver that is not one (cpp/fake_cuda_driver.cpp): memory, streams, graphs.
+
+Kernels are not run there, so only what the host decides is tested; test_cuda_runtime.py has the
+rest. The fake driver has 1 GiB of memory.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from package_under_test import F
+
+SOURCE = Path(__file__).parent / "cpp" / "fake_cuda_driver.cpp"
+COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
+pytestmark = pytest.mark.skipif(
+    not COMPILER or not sys.platform.startswith("linux"), reason="needs a C++ compiler"
+)
+
+
+@pytest.fixture(scope="session")
+def fake_driver(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fake_cuda")
+    command = [COMPILER, "-std=c++20", "-O1", "-shared", "-fPIC"]
+    subprocess.run([*command, "-o", folder / "libcuda.so.1", SOURCE], check=True)
+    return folder
+
+
+@pytest.fixture
+def run(fake_driver):
+    """Runs a program with the fake driver; it fails by raising."""
+    package = str(Path(F.__file__).parents[1])
+
+    def run(program: str, **variables: str) -> None:
+        path = os.pathsep.join([package, *sys.path])
+        env = {**os.environ, "FACULA_CUDA_PATH": str(fake_driver), "PYTHONPATH": path, **variables}
+        code = "import facula as F\nfrom facula import cuda\n" + textwrap.dedent(program)
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    return run
+
+
+def test_tensors_travel_and_are_counted(run):
+    run("""
+        x = F.arange(10.0)
+        y = x.cuda()
+        assert y.is_cuda and y.cpu().tolist() == x.tolist()
+        assert cuda.memory_allocated() == 512
+        del y
+        assert cuda.memory_allocated() == 0 and cuda.memory_reserved() == 2 << 20
+        assert cuda.max_memory_allocated() == 512
+        cuda.reset_peak_memory_stats()
+        assert cuda.max_memory_allocated() == 0
+        cuda.empty_cache()
+        assert cuda.memory_reserved() == 0
+    """)
+
+
+def test_layouts_survive_the_journey(run):
+    run("""
+        x = F.arange(24).reshape(2, 3, 4)
+        for view in (x.transpose(0, 2), x[:, ::2], x.permute(1, 2, 0)):
+            there = view.transpose(0, 1).contiguous().transpose(0, 1).cuda()
+            assert there.cpu().tolist() == view.tolist()
+    """)
+
+
+def test_freed_memory_serves_the_next_request(run):
+    run("""
+        x = F.empty(1 << 20, device="cuda")
+        place = x.data_ptr()
+        del x
+        assert F.empty(1 << 20, device="cuda").data_ptr() == place
+        assert cuda.memory_stats()["num_device_alloc"] == 1
+    """)
+
+
+def test_a_block_waits_for_other_streams_that_use_it(run):
+    run("""
+        side = cuda.Stream()
+        x = F.empty(1 << 20, device="cuda")
+        x.record_stream(side)
+        del x
+        stats = cuda.memory_stats()
+        assert stats["allocated_bytes.all.current"] == 0
+        assert stats["active_bytes.all.current"] == 4 << 20
+        y = F.empty(1 << 20, device="cuda")
+        assert cuda.memory_stats()["active_bytes.all.current"] == 4 << 20
+    """)
+
+
+def test_streams_have_memory_of_their_own(run):
+    run("""
+        side = cuda.Stream()
+        x = F.empty(100, device="cuda")
+        place = x.data_ptr()
+        del x
+        with cuda.stream(side):
+            assert cuda.current_stream() == side
+            assert F.empty(100, device="cuda").data_ptr() != place
+        assert cuda.current_stream() == cuda.default_stream()
+    """)
+
+
+@pytest.mark.parametrize(
+    "settings", ["", "expandable_segments:True", "max_split_size_mb:32"], ids=str
+)
+def test_live_blocks_never_overlap_and_all_is_given_back(run, settings):
+    run(
+        """
+        import random
+        random.seed(1)
+        streams, live = [None, cuda.Stream(), cuda.Stream()], []
+        for _ in range(2000):
+            if live and (random.random() < 0.5 or len(live) > 40):
+                live.pop(random.randrange(len(live)))
+            with cuda.stream(random.choice(streams)):
+                try:
+                    size = int(2 ** random.uniform(0, 27))
+                    live.append(F.empty(size, dtype=F.uint8, device="cuda"))
+                except cuda.OutOfMemoryError:
+                    live.clear()
+            if live and random.random() < 0.1:
+                live[0].record_stream(streams[1])
+        places = sorted((t.data_ptr(), t.numel()) for t in live)
+        assert all(p + n <= q for (p, n), (q, _) in zip(places, places[1:]))
+        stats, segments = cuda.memory_stats(), cuda.memory_snapshot()
+        blocks = [b for s in segments for b in s["blocks"]]
+        assert sum(b["size"] for b in blocks) == stats["reserved_bytes.all.current"]
+        pieces = [b for s in segments if len(s["blocks"]) > 1 for b in s["blocks"]]
+        free = [b for b in pieces if b["state"] == "inactive"]
+        assert len(free) == stats["inactive_split.all.current"]
+        live.clear()
+        cuda.empty_cache()
+        assert cuda.memory_allocated() == cuda.memory_reserved() == 0
+        """,
+        FACULA_CUDA_ALLOC_CONF=settings,
+    )
+
+
+def test_growing_segments_need_fewer_pieces(run):
+    run(
+        """
+        parts = [F.empty(100 << 20, dtype=F.uint8, device="cuda") for _ in range(8)]
+        del parts
+        whole = F.empty(800 << 20, dtype=F.uint8, device="cuda")
+        assert cuda.memory_stats()["num_ooms"] == 0 and cuda.memory_reserved() == 800 << 20
+        """,
+        FACULA_CUDA_ALLOC_CONF="expandable_segments:True",
+    )
+
+
+def test_running_out_is_reported_and_survived(run):
+    run("""
+        cuda.memory._record_memory_history()
+        x = F.empty(600 << 20, dtype=F.uint8, device="cuda")
+        try:
+            F.empty(600 << 20, dtype=F.uint8, device="cuda")
+        except cuda.OutOfMemoryError as error:
+            text = str(error)
+        for words in ("Tried to allocate 600.00 MiB", "Fake GPU", "424.00 MiB is free",
+                      "600.00 MiB is in live tensors", "fragmentation", "<string>:5"):
+            assert words in text, (words, text)
+        del x
+        x = F.empty(900 << 20, dtype=F.uint8, device="cuda")
+        assert cuda.memory_stats()["num_ooms"] == 1
+    """)
+
+
+def test_a_process_can_be_held_to_a_share_of_the_memory(run):
+    run("""
+        cuda.set_per_process_memory_fraction(0.25)
+        try:
+            F.empty(300 << 20, dtype=F.uint8, device="cuda")
+        except cuda.OutOfMemoryError as error:
+            assert "256.00 MiB" in str(error)
+        else:
+            raise AssertionError
+        cuda.set_per_process_memory_fraction(1.0)
+        F.empty(300 << 20, dtype=F.uint8, device="cuda")
+    """)
+
+
+def test_a_graph_keeps_its_memory(run):
+    run("""
+        x = F.zeros(1 << 20, device="cuda")
+        g = cuda.CUDAGraph()
+        with cuda.graph(g):
+            assert cuda.is_current_stream_capturing()
+            y = F.empty(4 << 20, device="cuda")
+            place = y.data_ptr()
+            del y
+        assert not cuda.is_current_stream_capturing()
+        held = cuda.memory_reserved()
+        cuda.empty_cache()
+        assert cuda.memory_reserved() == held
+        assert F.empty(4 << 20, device="cuda").data_ptr() != place
+        g.replay()
+        g.reset()
+        cuda.empty_cache()
+        assert cuda.memory_reserved() == 20 << 20
+    """)
+
+
+def test_a_capture_that_fails_leaves_the_stream_usable(run):
+    run("""
+        g = cuda.CUDAGraph()
+        try:
+            with cuda.graph(g):
+                raise KeyError("in the middle")
+        except KeyError:
+            pass
+        cuda.synchronize()
+        with cuda.graph(g):
+            pass
+        g.replay()
+        try:
+            g.capture_begin()
+        except RuntimeError as error:
+            assert "reset()" in str(error)
+        try:
+            cuda.CUDAGraph().capture_begin()
+        except RuntimeError as error:
+            assert "non-default stream" in str(error)
+        else:
+            raise AssertionError
+    """)
+
+
+def test_pinned_memory_and_copies_that_return_early(run):
+    run("""
+        x = F.arange(100.0)
+        p = x.pin_memory()
+        assert p.is_pinned() and not x.is_pinned() and p.tolist() == x.tolist()
+        assert p.pin_memory().data_ptr() == p.data_ptr()
+        y = p.to("cuda", non_blocking=True)
+        back = y.to("cpu", non_blocking=True)
+        assert back.is_pinned() and back.tolist() == x.tolist()
+        assert F.empty(3, pin_memory=True).is_pinned() and F.zeros(3, pin_memory=True).is_pinned()
+        try:
+            y.pin_memory()
+        except RuntimeError as error:
+            assert "only dense CPU tensors can be pinned" in str(error)
+        else:
+            raise AssertionError
+    """)
+
+
+def test_events_order_streams_and_tell_the_time(run):
+    run("""
+        a, b = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+        assert a.query()
+        a.record()
+        side = cuda.Stream(priority=-1)
+        assert side.priority == -1 and side != cuda.current_stream()
+        side.wait_event(a)
+        side.wait_stream(cuda.current_stream())
+        b.record(side)
+        b.synchronize()
+        assert a.elapsed_time(b) > 0
+        try:
+            cuda.Event().elapsed_time(b)
+        except ValueError as error:
+            assert "recorded" in str(error)
+        external = cuda.ExternalStream(side.cuda_stream)
+        assert external == side and hash(external) == hash(side)
+    """)
+
+
+def test_interfaces_name_the_stream(run):
+    run("""
+        x = F.zeros(3, device="cuda")
+        assert x.__cuda_array_interface__["version"] == 3
+        assert x.__cuda_array_interface__["stream"] == 1
+        side = cuda.Stream()
+        with cuda.stream(side):
+            assert x.__cuda_array_interface__["stream"] == side.cuda_stream
+        assert x.__dlpack_device__() == (2, 0)
+        y = F.from_dlpack(x)
+        assert y.data_ptr() == x.data_ptr() and y.is_cuda
+    """)
+
+
+def test_resizing_keeps_the_content(run):
+    run("""
+        x = F.arange(4.0).cuda()
+        x.resize_(1000)
+        assert x[:4].cpu().tolist() == [0, 1, 2, 3] and x.shape == (1000,)
+    """)
+
+
+def test_settings_that_mean_nothing_are_refused():
+    with pytest.raises(ValueError, match="Unrecognized CachingAllocator option: nonsense"):
+        F.cuda.memory._set_allocator_settings("nonsense:1")
+    with pytest.raises(ValueError, match="more than 20"):
+        F.cuda.memory._set_allocator_settings("max_split_size_mb:1")
