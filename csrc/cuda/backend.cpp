@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/device_copy.h"
+#include "core/device_read.h"
 #include "cpu/cast.h"
 #include "cuda/allocator.h"
 #include "cuda/copy.h"
@@ -12,6 +13,7 @@
 #include "cuda/indexing.h"
 #include "cuda/matmul.h"
 #include "cuda/pinned.h"
+#include "cuda/random.h"
 #include "cuda/reduce.h"
 #include "cuda/translate.h"
 #include "op/device_hooks.h"
@@ -32,6 +34,9 @@ void release_memory(void* data, size_t, int device) {
 
 void copy_bytes(void* to, const void* from, size_t bytes, Device device) {
   translated([&] { copy_on_device(to, from, bytes, device.index, current_stream(device.index)); });
+}
+void read_memory(void* host, const void* memory, size_t bytes, int device) {
+  translated([&] { copy_to_host(host, memory, bytes, device, current_stream(device)); });
 }
 
 // Byte strides of a tensor over a broadcast shape.
@@ -205,12 +210,14 @@ void register_backend() {
   static std::once_flag once;
   std::call_once(once, [] {
     register_device_memory(DeviceType::CUDA, {allocate_memory, release_memory});
+    read_device_memory = read_memory;
     register_device_hooks({elementwise, reduce, copy, fill, matmul});
     copy_within_device = copy_bytes;
     device_memory.current_device.set(current_device);
     device_memory.pinned_storage.set(pinned_storage);
     register_creation();
     register_indexing();
+    register_random();
   });
 }
 
