@@ -8,8 +8,11 @@
 #include "cuda/allocator.h"
 #include "cuda/copy.h"
 #include "cuda/indexing.h"
+#include "cuda/losses.h"
 #include "cuda/matmul.h"
+#include "cuda/normalization.h"
 #include "cuda/reduce.h"
+#include "cuda/softmax.h"
 #include "cuda/translate.h"
 #include "op/device_hooks.h"
 #include "op/ops/copying.h"
@@ -196,6 +199,9 @@ void register_backend() {
     register_device_memory(DeviceType::CUDA, {allocate_memory, release_memory});
     register_device_hooks({elementwise, reduce, copy, fill, matmul});
     register_indexing();
+    register_losses();
+    register_normalization();
+    register_softmax();
   });
 }
 
