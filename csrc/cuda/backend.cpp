@@ -11,10 +11,13 @@
 #include "cuda/copy.h"
 #include "cuda/creation.h"
 #include "cuda/indexing.h"
+#include "cuda/losses.h"
 #include "cuda/matmul.h"
 #include "cuda/pinned.h"
 #include "cuda/random.h"
+#include "cuda/normalization.h"
 #include "cuda/reduce.h"
+#include "cuda/softmax.h"
 #include "cuda/translate.h"
 #include "op/device_hooks.h"
 #include "op/hooks/memory.h"
@@ -218,6 +221,9 @@ void register_backend() {
     register_creation();
     register_indexing();
     register_random();
+    register_losses();
+    register_normalization();
+    register_softmax();
   });
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
 #include "kernels/loss_reduction.h"
+#include "op/hooks/losses.h"
 #include "op/kernels/losses.h"
 #include "op/ops/comparison.h"
 #include "op/ops/copying.h"
@@ -91,6 +92,12 @@ Tensor checked_labels(const Tensor& target, int64_t classes, int64_t ignored) {
   return labels;
 }
 
+// As devices take them, which check labels themselves.
+ClassLabels labels_on_device(const ClassShape& s, const Tensor& target, const Tensor& weight,
+                             DType compute, int64_t ignored) {
+  return {s.batch, s.classes, s.inner, dense_int64(target), as_computed(weight, compute), ignored};
+}
+
 void check_logits(const Tensor& self, const Tensor& weight) {
   if (!self.is_floating()) dtype_error(self.dtype(), "float16, bfloat16, float32, float64");
   if (weight.defined() && weight.dtype() != self.dtype() &&
@@ -113,8 +120,14 @@ std::tuple<Tensor, Tensor, Tensor> _cross_entropy(const Tensor& self, const Tens
   Tensor loss = empty_tensor(target.sizes(), compute, self.device());
   Tensor sums = empty_tensor(two, compute, self.device());
   Tensor total = empty_tensor(Dims(), compute, self.device());
+  if (self.is_cuda()) {
+    const Tensor counted = empty_tensor(target.sizes(), compute, self.device());
+    if (loss.numel() != 0)
+      device_losses.cross_entropy(labels_on_device(s, target, weight, compute, ignore_index),
+                                  dense(self), label_smoothing, loss, sums, counted);
+    return {loss, sums, op::sum(counted)};
+  }
   if (!self.is_meta()) {
-    require_host(self, "cross_entropy");
     const Tensor labels = checked_labels(target, s.classes, ignore_index);
     const Tensor x = as_computed(self, compute), w = as_computed(weight, compute);
     with_type(compute, [&](auto tag) {
@@ -138,9 +151,16 @@ Tensor _cross_entropy_grad(const Tensor& grad_out, const Tensor& self, const Ten
   require_one_device({&grad_out, &self, &target, &sums, &weight});
   const ClassShape s(self.sizes(), target, weight);
   const DType compute = compute_dtype(self.dtype());
+  if (self.is_cuda()) {
+    Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
+    if (out.numel() != 0)
+      device_losses.cross_entropy_grad(labels_on_device(s, target, weight, compute, ignore_index),
+                                       dense(self), label_smoothing, as_computed(grad_out, compute),
+                                       as_computed(sums, compute), out);
+    return out;
+  }
   Tensor out = empty_tensor(self.sizes(), compute, self.device());
   if (!self.is_meta() && out.numel() != 0) {
-    require_host(self, "cross_entropy");
     const Tensor labels = checked_labels(target, s.classes, ignore_index);
     const Tensor x = as_computed(self, compute), w = as_computed(weight, compute),
                  g = as_computed(grad_out, compute), kept = as_computed(sums, compute);
@@ -239,8 +259,13 @@ std::tuple<Tensor, Tensor> _nll_loss(const Tensor& self, const Tensor& target, c
   const DType compute = compute_dtype(self.dtype());
   Tensor loss = empty_tensor(target.sizes(), compute, self.device());
   Tensor total = empty_tensor(Dims(), compute, self.device());
+  if (self.is_cuda()) {
+    const Tensor counted = empty_tensor(target.sizes(), compute, self.device());
+    device_losses.nll_loss(labels_on_device(s, target, weight, compute, ignore_index), dense(self),
+                           loss, counted);
+    return {loss, op::sum(counted)};
+  }
   if (!self.is_meta()) {
-    require_host(self, "nll_loss");
     const Tensor labels = checked_labels(target, s.classes, ignore_index);
     const Tensor x = as_computed(self, compute), w = as_computed(weight, compute);
     with_type(compute, [&](auto tag) {
@@ -268,8 +293,11 @@ Tensor _nll_loss_grad(const Tensor& grad_out, IntSpan sizes, const Tensor& targe
   const ClassShape s(sizes, target, weight);
   const DType compute = compute_dtype(grad_out.dtype());
   Tensor out = empty_tensor(sizes, compute, grad_out.device());
-  if (!grad_out.is_meta()) {
-    require_host(grad_out, "nll_loss");
+  if (grad_out.is_cuda()) {
+    op::zero_(out);
+    device_losses.nll_loss_grad(labels_on_device(s, target, weight, compute, ignore_index),
+                                as_computed(grad_out, compute), out);
+  } else if (!grad_out.is_meta()) {
     op::zero_(out);
     const Tensor labels = checked_labels(target, s.classes, ignore_index);
     const Tensor g = as_computed(grad_out, compute), w = as_computed(weight, compute);

@@ -4,6 +4,7 @@
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
 #include "kernels/normalized_shape.h"
+#include "op/hooks/normalization.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
 
@@ -53,6 +54,11 @@ Tensor finished(const Tensor& computed, DType dtype) {
   return computed.dtype() == dtype ? computed : op::_to_copy(computed, dtype);
 }
 
+// Devices read every dtype as it is, parameters and gradients of the input's type or float32.
+Tensor on_device(const Tensor& t) {
+  return t.defined() ? dense(t) : t;
+}
+
 // A gradient that nobody asks for.
 Tensor nothing(const Tensor& like) {
   return empty_tensor(Dims{0}, like.dtype(), like.device());
@@ -92,12 +98,16 @@ Three normalized_rows(const Tensor& input, IntSpan normalized, const Tensor& wei
   const DType compute = compute_dtype(input.dtype());
   Tensor mean = empty_tensor(shape.moments, compute, input.device());
   Tensor rstd = empty_tensor(shape.moments, compute, input.device());
-  Tensor out = empty_tensor(input.sizes(), compute, input.device());
+  Tensor out =
+      empty_tensor(input.sizes(), input.is_cuda() ? input.dtype() : compute, input.device());
   if (!input.is_meta() && out.numel() == 0) {
     op::zero_(mean);
     op::zero_(rstd);
+  } else if (input.is_cuda()) {
+    if (!centred) op::zero_(mean);
+    device_normalization.rows({.rows = shape.rows, .n = shape.n, .centred = centred}, dense(input),
+                              on_device(weight), on_device(bias), eps, mean, rstd, out);
   } else if (!input.is_meta()) {
-    require_host(input, "layer_norm");
     const Tensor x = as_computed(input, compute), w = as_computed(weight, compute),
                  b = as_computed(bias, compute);
     with_type(compute, [&](auto tag) {
@@ -134,8 +144,18 @@ Three _layer_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
   };
   Tensor dx = make(0, input.sizes()), dw = make(1, normalized_shape),
          db = make(2, normalized_shape);
-  if (!input.is_meta()) {
-    require_host(input, "layer_norm");
+  if (input.is_cuda()) {
+    if (dx.defined()) dx = empty_tensor(input.sizes(), input.dtype(), input.device());
+    const NormalizedRows rows{.rows = shape.rows, .n = shape.n, .centred = mean.defined()};
+    if (input.numel() != 0) {
+      device_normalization.rows_grad(rows, dense(grad_output), dense(input),
+                                     as_computed(mean, compute), as_computed(rstd, compute),
+                                     on_device(weight), dx, dw, db);
+    } else {
+      for (const Tensor* t : {&dw, &db})
+        if (t->defined()) op::zero_(*t);
+    }
+  } else if (!input.is_meta()) {
     const Tensor x = as_computed(input, compute), w = as_computed(weight, compute),
                  g = as_computed(grad_output, compute), m = as_computed(mean, compute),
                  s = as_computed(rstd, compute);
@@ -171,6 +191,10 @@ ChannelShape channel_shape(const Tensor& input) {
   return s;
 }
 
+NormalizedChannels on_device(const ChannelShape& s) {
+  return {s.batch, s.channels, s.inner, s.channels_last};
+}
+
 MemoryFormat format_of(const Tensor& input, const ChannelShape& s) {
   if (!s.channels_last || input.dim() == 2) return MemoryFormat::Contiguous;
   return input.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
@@ -198,9 +222,16 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _batch_norm(const Tensor& input, cons
   const MemoryFormat format = format_of(input, s);
   auto moments = [&] { return empty_tensor(Dims{s.channels}, compute, input.device()); };
   Tensor mean = moments(), rstd = moments(), variance = moments();
-  Tensor out = empty_like_input(input, compute, format);
-  if (!input.is_meta()) {
-    require_host(input, "batch_norm");
+  Tensor out = empty_like_input(input, input.is_cuda() ? input.dtype() : compute, format);
+  if (input.is_cuda()) {
+    if (input.numel() == 0) {
+      for (const Tensor* t : {&mean, &rstd, &variance}) op::zero_(*t);
+    } else {
+      device_normalization.channels(on_device(s), in_format(input, input.dtype(), format),
+                                    on_device(weight), on_device(bias), eps, mean, rstd, variance,
+                                    out);
+    }
+  } else if (!input.is_meta()) {
     const Tensor x = in_format(input, compute, format), w = as_computed(weight, compute),
                  b = as_computed(bias, compute);
     with_type(compute, [&](auto tag) {
@@ -222,8 +253,22 @@ Three _batch_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
   Tensor dx = wanted & 1 ? empty_like_input(input, compute, format) : Tensor();
   Tensor dw = wanted & 2 ? empty_tensor(channels, compute, input.device()) : Tensor();
   Tensor db = wanted & 4 ? empty_tensor(channels, compute, input.device()) : Tensor();
-  if (!input.is_meta()) {
-    require_host(input, "batch_norm");
+  if (input.is_cuda()) {
+    if (dx.defined()) dx = empty_like_input(input, input.dtype(), format);
+    for (Tensor* t : {&dw, &db})
+      if (!t->defined()) *t = empty_tensor(channels, compute, input.device());
+    if (input.numel() == 0) {
+      op::zero_(dw);
+      op::zero_(db);
+    } else {
+      device_normalization.channels_grad(
+          on_device(s), in_format(grad_output, input.dtype(), format),
+          in_format(input, input.dtype(), format), as_computed(mean, compute),
+          as_computed(rstd, compute), on_device(weight), dx, dw, db);
+    }
+    if (!(wanted & 2)) dw = Tensor();
+    if (!(wanted & 4)) db = Tensor();
+  } else if (!input.is_meta()) {
     const Tensor x = in_format(input, compute, format), g = in_format(grad_output, compute, format),
                  w = as_computed(weight, compute), m = as_computed(mean, compute),
                  r = as_computed(rstd, compute);
@@ -245,9 +290,13 @@ Tensor _scale_channels(const Tensor& input, const Tensor& scale, const Tensor& s
   const ChannelShape s = channel_shape(input);
   const DType compute = compute_dtype(input.dtype());
   const MemoryFormat format = format_of(input, s);
-  Tensor out = empty_like_input(input, compute, format);
-  if (!input.is_meta() && out.numel() != 0) {
-    require_host(input, "batch_norm");
+  Tensor out = empty_like_input(input, input.is_cuda() ? input.dtype() : compute, format);
+  if (input.is_cuda()) {
+    if (out.numel() != 0)
+      device_normalization.scale_channels(on_device(s), in_format(input, input.dtype(), format),
+                                          as_computed(scale, compute), as_computed(shift, compute),
+                                          out);
+  } else if (!input.is_meta() && out.numel() != 0) {
     const Tensor x = in_format(input, compute, format), a = as_computed(scale, compute),
                  b = as_computed(shift, compute);
     with_type(compute, [&](auto tag) {
@@ -259,6 +308,22 @@ Tensor _scale_channels(const Tensor& input, const Tensor& scale, const Tensor& s
 }
 
 // ---- groups
+
+namespace {
+
+NormalizedRows rows_of_groups(int64_t batch, int64_t channels, int64_t inner, int64_t groups) {
+  return {.rows = batch * groups,
+          .n = channels / groups * inner,
+          .groups = groups,
+          .channels = channels / groups,
+          .centred = true};
+}
+
+Tensor in_dtype(const Tensor& t, DType dtype) {
+  return t.dtype() == dtype ? t : op::_to_copy(t, dtype);
+}
+
+}  // namespace
 
 Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t N,
                         int64_t C, int64_t HxW, int64_t group, double eps) {
@@ -275,12 +340,15 @@ Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor&
   const DType compute = compute_dtype(input.dtype());
   Tensor mean = empty_tensor(Dims{N, group}, compute, input.device());
   Tensor rstd = empty_tensor(Dims{N, group}, compute, input.device());
-  Tensor out = empty_tensor(input.sizes(), compute, input.device());
+  Tensor out =
+      empty_tensor(input.sizes(), input.is_cuda() ? input.dtype() : compute, input.device());
   if (!input.is_meta() && out.numel() == 0) {
     op::zero_(mean);
     op::zero_(rstd);
+  } else if (input.is_cuda()) {
+    device_normalization.rows(rows_of_groups(N, C, HxW, group), dense(input), on_device(weight),
+                              on_device(bias), eps, mean, rstd, out);
   } else if (!input.is_meta()) {
-    require_host(input, "group_norm");
     const Tensor x = as_computed(input, compute), w = as_computed(weight, compute),
                  b = as_computed(bias, compute);
     with_type(compute, [&](auto tag) {
@@ -307,8 +375,18 @@ Three _group_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
   Tensor dx = wanted & 1 ? empty_tensor(input.sizes(), compute, input.device()) : Tensor();
   Tensor dw = wanted & 2 ? empty_tensor(channels, compute, input.device()) : Tensor();
   Tensor db = wanted & 4 ? empty_tensor(channels, compute, input.device()) : Tensor();
-  if (!input.is_meta()) {
-    require_host(input, "group_norm");
+  if (input.is_cuda()) {
+    if (dx.defined()) dx = empty_tensor(input.sizes(), input.dtype(), input.device());
+    if (input.numel() != 0) {
+      device_normalization.rows_grad(rows_of_groups(s.batch, s.channels, s.inner, group),
+                                     in_dtype(dense(grad_output), input.dtype()), dense(input),
+                                     as_computed(mean, compute), as_computed(rstd, compute),
+                                     on_device(weight), dx, dw, db);
+    } else {
+      for (const Tensor* t : {&dw, &db})
+        if (t->defined()) op::zero_(*t);
+    }
+  } else if (!input.is_meta()) {
     const Tensor x = as_computed(input, compute), g = as_computed(grad_output, compute),
                  w = as_computed(weight, compute), m = as_computed(mean, compute),
                  r = as_computed(rstd, compute);

@@ -5,6 +5,7 @@
 #include "autograd/node.h"
 #include "cpu/reduce_index.h"
 #include "op/device_hooks.h"
+#include "op/hooks/softmax.h"
 #include "op/kernels/reductions.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/comparison.h"
@@ -250,9 +251,8 @@ static Tensor softmax_of(const Tensor& self, int64_t dim, bool logarithm) {
       self.is_contiguous() || self.is_meta() ? self : op::clone(self, MemoryFormat::Contiguous);
   Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
   if (self.is_meta() || self.numel() == 0) return out;
-  if (self.is_cuda())
-    fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
-  cpu_softmax(in, dim, logarithm, out);
+  if (self.is_cuda()) device_softmax.forward(in, dim, logarithm, out);
+  else cpu_softmax(in, dim, logarithm, out);
   return out;
 }
 Tensor _softmax(const Tensor& self, int64_t dim) {
@@ -262,11 +262,28 @@ Tensor _log_softmax(const Tensor& self, int64_t dim) {
   return softmax_of(self, dim, true);
 }
 
+// On devices in one kernel, unless the derivative is to be differentiated or transformed.
+static Tensor softmax_grad_on_device(const Tensor& grad, const Tensor& result, int64_t dim,
+                                     bool logarithm) {
+  auto plain = [](const Tensor& t) {
+    return t.is_cuda() && !t.is_wrapped() && !(grad_enabled() && t.needs_grad());
+  };
+  if (!plain(grad) || !plain(result) || grad.dtype() != result.dtype() ||
+      grad.device() != result.device() || !same(grad.sizes(), result.sizes()))
+    return Tensor();
+  Tensor out = empty_tensor(result.sizes(), result.dtype(), result.device());
+  if (out.numel() != 0)
+    device_softmax.backward(op::contiguous(grad), op::contiguous(result),
+                            wrap_dim(dim, result.dim()), logarithm, out);
+  return out;
+}
 Tensor _softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim) {
+  if (Tensor out = softmax_grad_on_device(grad, result, dim, false); out.defined()) return out;
   Tensor weighted = grad * result;
   return weighted - result * op::sum_dim(weighted, IntSpan(&dim, 1), true);
 }
 Tensor _log_softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim) {
+  if (Tensor out = softmax_grad_on_device(grad, result, dim, true); out.defined()) return out;
   return grad - op::exp(result) * op::sum_dim(grad, IntSpan(&dim, 1), true);
 }
 

@@ -1,0 +1,185 @@
+// Lines of a dense (outer, n, inner) tensor, n elements each, with a group of threads working on
+// every line: neighbouring threads walk along it where inner is 1 (rows), else across lines
+// (columns). The host (csrc/cuda/line.h) defines
+//   FACULA_COLUMNS  0: rows; 1: columns
+//   FACULA_LANES    threads per line, a power of two
+//   FACULA_BESIDE   lines per block; 1 for rows with more than 32 lanes
+//   FACULA_VECTOR   V, neighbouring elements loaded at once; 1 for columns
+//   FACULA_ITEMS    loads that a thread holds in registers, enough for the line; 0: it reads again
+//   FACULA_COMPUTE  the type T of all arithmetic, float or double
+#pragma once
+#include "types.cuh"
+
+namespace facula {
+
+using T = FACULA_COMPUTE;
+constexpr int V = FACULA_VECTOR;
+constexpr int kItems = FACULA_ITEMS;
+constexpr int kLanes = FACULA_LANES;
+constexpr int kBeside = FACULA_BESIDE;
+constexpr bool kColumns = FACULA_COLUMNS;
+
+__device__ __forceinline__ float exp_of(float x) { return ::expf(x); }
+__device__ __forceinline__ double exp_of(double x) { return ::exp(x); }
+__device__ __forceinline__ float log_of(float x) { return ::logf(x); }
+__device__ __forceinline__ double log_of(double x) { return ::log(x); }
+__device__ __forceinline__ float sqrt_of(float x) { return ::sqrtf(x); }
+__device__ __forceinline__ double sqrt_of(double x) { return ::sqrt(x); }
+__device__ __forceinline__ T minus_infinity() { return T(__int_as_float(int(0xff800000u))); }
+
+struct Larger {
+  // NaN need not be kept: its exponential makes the whole line NaN.
+  __device__ __forceinline__ T operator()(T a, T b) const { return a > b ? a : b; }
+};
+struct Sum {
+  __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
+};
+
+// Written by LinePlan::write.
+struct LineShape {
+  int64 lines, n, inner;
+};
+
+struct Line {
+  int64 number, base, stride, loads;
+  int lane;
+  bool exists;
+
+  __device__ __forceinline__ explicit Line(const LineShape& shape) {
+    lane = kColumns ? threadIdx.y : threadIdx.x;
+    number = int64(blockIdx.x) * kBeside + (kColumns ? threadIdx.x : threadIdx.y);
+    exists = number < shape.lines;
+    stride = kColumns ? shape.inner : 1;
+    base = kColumns ? number / shape.inner * shape.inner * shape.n + number % shape.inner
+                    : number * shape.n;
+    loads = exists ? shape.n / V : 0;
+  }
+
+  // The element's place in the tensor.
+  __device__ __forceinline__ int64 at(int64 element) const { return base + element * stride; }
+
+  // Calls f(slot, load) for the thread's loads; slots count them where they are held.
+  template <class F>
+  __device__ __forceinline__ void over(F f) const {
+    if constexpr (kItems > 0) {
+#pragma unroll
+      for (int slot = 0; slot < kItems; ++slot) {
+        const int64 load = lane + slot * kLanes;
+        if (load < loads) f(slot, load);
+      }
+    } else {
+#pragma unroll 4
+      for (int64 load = lane; load < loads; load += kLanes) f(0, load);
+    }
+  }
+};
+
+// The elements of one operand along the line, as T.
+template <class Item>
+struct Held {
+  const char* data;
+  T values[kItems > 0 ? kItems * V : 1];
+
+  __device__ __forceinline__ Held(const Line& line, const char* from) : data(from) {
+    if constexpr (kItems > 0) {
+      line.over([&](int slot, int64 load) { fetch(line, load, &values[slot * V]); });
+    }
+  }
+  __device__ __forceinline__ void fetch(const Line& line, int64 load, T* to) const {
+    Vector<Item, V> vector;
+    facula::load(vector, data + line.at(load * V) * int64(sizeof(Item)));
+#pragma unroll
+    for (int v = 0; v < V; ++v) to[v] = convert<T>(vector.at[v]);
+  }
+  __device__ __forceinline__ void get(const Line& line, int slot, int64 load, T (&to)[V]) const {
+    if constexpr (kItems > 0) {
+#pragma unroll
+      for (int v = 0; v < V; ++v) to[v] = values[slot * V + v];
+    } else {
+      fetch(line, load, to);
+    }
+  }
+  // Calls f(value, element) for all that the thread has of the line.
+  template <class F>
+  __device__ __forceinline__ void each(const Line& line, F f) const {
+    line.over([&](int slot, int64 load) {
+      T x[V];
+      get(line, slot, load, x);
+#pragma unroll
+      for (int v = 0; v < V; ++v) f(x[v], load * V + v);
+    });
+  }
+};
+
+template <class Item>
+__device__ __forceinline__ void put(const Line& line, int64 load, const T (&from)[V], char* to) {
+  Vector<Item, V> vector;
+#pragma unroll
+  for (int v = 0; v < V; ++v) vector.at[v] = convert<Item>(from[v]);
+  store(vector, to + line.at(load * V) * int64(sizeof(Item)));
+}
+
+// The values of all threads of a line combined, for all of them. Every thread of the block calls.
+template <class Combine>
+__device__ __forceinline__ T across(T value, Combine combine) {
+  if constexpr (kColumns) {
+    if constexpr (kLanes > 1) {
+      __shared__ T parts[kLanes * kBeside];
+      __syncthreads();  // an earlier call's parts have been read
+      parts[threadIdx.y * kBeside + threadIdx.x] = value;
+      __syncthreads();
+      value = parts[threadIdx.x];
+      for (int i = 1; i < kLanes; ++i) value = combine(value, parts[i * kBeside + threadIdx.x]);
+    }
+  } else {
+#pragma unroll
+    for (int distance = (kLanes < 32 ? kLanes : 32) / 2; distance > 0; distance /= 2) {
+      value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    }
+    if constexpr (kLanes > 32) {
+      __shared__ T parts[kLanes / 32];
+      __syncthreads();
+      if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+      __syncthreads();
+      value = parts[0];
+#pragma unroll
+      for (int i = 1; i < kLanes / 32; ++i) value = combine(value, parts[i]);
+    }
+  }
+  return value;
+}
+
+// The largest value of a line and the sum of e^(x - largest), in one reading of it.
+struct ExponentialSum {
+  T largest, sum;
+
+  template <class Item>
+  __device__ __forceinline__ ExponentialSum(const Line& line, const Held<Item>& x) {
+    largest = minus_infinity();
+    sum = T(0);
+    if constexpr (kItems > 0) {
+      x.each(line, [&](T value, int64) { largest = Larger()(largest, value); });
+      largest = across(largest, Larger());
+      x.each(line, [&](T value, int64) { sum += exp_of(value - largest); });
+      sum = across(sum, Sum());
+    } else {
+      line.over([&](int slot, int64 load) {
+        T value[V];
+        x.get(line, slot, load, value);
+        T top = largest;
+#pragma unroll
+        for (int v = 0; v < V; ++v) top = Larger()(top, value[v]);
+        const T from = top == minus_infinity() ? T(0) : top;  // inf - inf would be NaN
+        if (top != largest) sum *= exp_of(largest - from);
+#pragma unroll
+        for (int v = 0; v < V; ++v) sum += exp_of(value[v] - from);
+        largest = top;
+      });
+      const T top = across(largest, Larger());
+      sum = across(sum == T(0) ? T(0) : sum * exp_of(largest - top), Sum());
+      largest = top;
+    }
+  }
+};
+
+}  // namespace facula

@@ -1,0 +1,51 @@
+// Rows brought to mean 0 and variance 1, or to a mean square of 1 (RMS). The host defines
+// FACULA_NAME, what line.cuh wants, and
+//   FACULA_ITEM       type of the input and the result
+//   FACULA_PARAMETER  type of weight and bias
+//   FACULA_WEIGHT, FACULA_BIAS   1: given
+//   FACULA_CENTRED    0: RMS norm
+//   FACULA_GROUPED    0: parameters belong to columns; 1: to channels, which make up groups
+#pragma once
+#include "norm_parameters.cuh"
+
+namespace facula {
+
+// Written by norm_rows in csrc/cuda/normalization.cpp.
+struct Arguments {
+  LineShape shape;
+  Parameters parameters;
+  const char* in;
+  char* out;
+  T* mean;
+  T* rstd;
+  double eps;
+};
+
+}  // namespace facula
+
+extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
+    FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
+  using namespace facula;
+  const Line line(arguments.shape);
+  const Held<FACULA_ITEM> x(line, arguments.in);
+  const T n = T(arguments.shape.n);
+  T mean = T(0), squares = T(0);
+#if FACULA_CENTRED
+  x.each(line, [&](T value, int64) { mean += value; });
+  mean = across(mean, Sum()) / n;
+#endif
+  x.each(line, [&](T value, int64) { squares += (value - mean) * (value - mean); });
+  const T rstd = T(1) / sqrt_of(across(squares, Sum()) / n + T(arguments.eps));
+  if (line.exists && line.lane == 0) {
+    if (FACULA_CENTRED) arguments.mean[line.number] = mean;
+    arguments.rstd[line.number] = rstd;
+  }
+  line.over([&](int slot, int64 load) {
+    T value[V], weight[V], bias[V];
+    x.get(line, slot, load, value);
+    arguments.parameters.get(line, load, weight, bias);
+#pragma unroll
+    for (int v = 0; v < V; ++v) value[v] = (value[v] - mean) * rstd * weight[v] + bias[v];
+    put<FACULA_ITEM>(line, load, value, arguments.out);
+  });
+}

@@ -1,0 +1,34 @@
+// softmax (FACULA_KIND 0) or log_softmax (1) of every line. The host defines FACULA_NAME, what
+// line.cuh wants, and FACULA_ITEM, the elements' type.
+#pragma once
+#include "line.cuh"
+
+namespace facula {
+
+// Written by softmax in csrc/cuda/softmax.cpp.
+struct Arguments {
+  LineShape shape;
+  const char* in;
+  char* out;
+};
+
+}  // namespace facula
+
+extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
+    FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
+  using namespace facula;
+  const Line line(arguments.shape);
+  const Held<FACULA_ITEM> x(line, arguments.in);
+  const ExponentialSum found(line, x);
+  const T factor = FACULA_KIND == 0 ? T(1) / found.sum : log_of(found.sum);
+  line.over([&](int slot, int64 load) {
+    T value[V];
+    x.get(line, slot, load, value);
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      const T from_top = value[v] - found.largest;
+      value[v] = FACULA_KIND == 0 ? exp_of(from_top) * factor : from_top - factor;
+    }
+    put<FACULA_ITEM>(line, load, value, arguments.out);
+  });
+}

@@ -1,0 +1,240 @@
+"""Softmax, losses over classes and normalisation on CUDA against the host."""
+
+import pytest
+from package_under_test import F
+
+pytestmark = pytest.mark.skipif(not F.cuda.is_available(), reason="no CUDA device")
+
+FLOATS = [F.float32, F.float64, F.bfloat16, F.float16]
+LOOSE = {"rtol": 2e-2, "atol": 2e-2}
+
+
+def close(cuda, cpu, **tolerance):
+    assert cuda.is_cuda and cuda.dtype == cpu.dtype and cuda.shape == cpu.shape
+    half = cpu.dtype in (F.float16, F.bfloat16)
+    wanted = {**(LOOSE if half else {"rtol": 2e-5, "atol": 2e-5}), **tolerance}
+    assert F.allclose(cuda.detach().cpu().double(), cpu.detach().double(), equal_nan=True, **wanted)
+
+
+def same_with_gradients(f, *inputs, **tolerance):
+    """f on the host and on the device: results, and gradients of all inputs that float."""
+    results = []
+    for device in ("cpu", "cuda"):
+        leaves = [
+            x.detach().to(device).requires_grad_(x.is_floating_point()) if x is not None else None
+            for x in inputs
+        ]
+        out = f(*leaves)
+        F.manual_seed(7)
+        grad = F.randn(out.shape).to(out.dtype).to(device)
+        wanted = [x for x in leaves if x is not None and x.requires_grad]
+        results.append((out, F.autograd.grad(out, wanted, grad)))
+    (cpu, cpu_grads), (cuda, cuda_grads) = results
+    close(cuda, cpu, **tolerance)
+    for a, b in zip(cuda_grads, cpu_grads, strict=True):
+        close(a, b, **tolerance)
+
+
+def random(*shape, dtype=F.float32, seed=0):
+    F.manual_seed(seed)
+    return F.randn(shape).to(dtype)
+
+
+# ---- softmax
+
+LINES = [
+    ((3, 5), -1),
+    ((4, 64), 1),
+    ((2, 1000), 1),
+    ((3, 4096), 1),
+    ((2, 40_000), 1),
+    ((2, 10_007), 1),
+    ((4, 6, 5), 1),
+    ((2, 300, 40), 1),
+    ((7, 3), 0),
+    ((1, 1), 0),
+    ((), 0),
+]
+
+
+@pytest.mark.parametrize("shape, dim", LINES, ids=str)
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_along_any_dimension(name, shape, dim):
+    same_with_gradients(lambda x: getattr(F, name)(x, dim), random(*shape))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_every_dtype(name, dtype):
+    same_with_gradients(lambda x: getattr(F, name)(x, -1), random(5, 77, dtype=dtype))
+    same_with_gradients(lambda x: getattr(F, name)(x, 0), random(5, 64, dtype=dtype))
+    strided = random(6, 8, dtype=dtype).t()[::2]
+    close(getattr(F, name)(strided.cuda(), 1), getattr(F, name)(strided, 1))
+
+
+def test_softmax_of_infinities():
+    x = F.tensor([[0.0, -F.inf, 1.0], [-F.inf, -F.inf, -F.inf], [F.inf, 0.0, 0.0]])
+    close(F.softmax(x.cuda(), 1), F.softmax(x, 1))
+    wide = F.full((1, 50_000), -F.inf)
+    wide[0, 40_000] = 3.0
+    close(F.softmax(wide.cuda(), 1), F.softmax(wide, 1))
+    assert F.softmax(F.ones(0, 3).cuda(), 1).shape == (0, 3)
+
+
+def test_softmax_has_second_derivatives():
+    x = random(3, 4)
+    for f in (F.softmax, F.log_softmax):
+        values = []
+        for leaf in (x, x.cuda()):
+            leaf = leaf.detach().requires_grad_()
+            (g,) = F.autograd.grad((f(leaf, 1) ** 2).sum(), leaf, create_graph=True)
+            values.append(F.autograd.grad((g**2).sum(), leaf)[0])
+        close(values[1], values[0])
+
+
+# ---- losses over classes
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_cross_entropy(reduction, weighted, smoothing):
+    F.manual_seed(0)
+    target = F.randint(0, 11, (6,))
+    target[2] = -100
+    weight = F.rand(11) + 0.5 if weighted else None
+
+    def loss(x):
+        w = weight.to(x.device) if weighted else None
+        return F.nn.functional.cross_entropy(
+            x, target.to(x.device), w, reduction=reduction, label_smoothing=smoothing
+        )
+
+    same_with_gradients(loss, random(6, 11))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(5, 50_257), (3, 1000), (4,), (2, 5, 3, 4), (2, 70, 33)], ids=str)
+def test_cross_entropy_of_shapes_and_dtypes(shape, dtype):
+    x = random(*shape, dtype=dtype)
+    classes = shape[0] if len(shape) == 1 else shape[1]
+    F.manual_seed(1)
+    target = F.randint(0, classes, shape[:1] + shape[2:] if len(shape) > 1 else ())
+    same_with_gradients(lambda a: F.nn.functional.cross_entropy(a, target.to(a.device)), x)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_nll_loss(reduction):
+    F.manual_seed(0)
+    target = F.randint(0, 5, (3, 4))
+    target[0, 1] = 2
+    weight = F.rand(5)
+    for w in (None, weight):
+
+        def loss(x, w=w):
+            return F.nn.functional.nll_loss(
+                x,
+                target.to(x.device),
+                w if w is None else w.to(x.device),
+                ignore_index=2,
+                reduction=reduction,
+            )
+
+        same_with_gradients(loss, random(3, 5, 4))
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+def test_bad_labels_raise_when_the_program_waits(name):
+    x = random(4, 3).cuda()
+    target = F.tensor([0, 1, 7, 2]).cuda()
+    with pytest.raises(IndexError, match=rf"{name}.*label 7 .*3 classes"):
+        getattr(F.nn.functional, name)(x, target).item()
+    good = getattr(F.nn.functional, name)(x, F.tensor([0, 1, 2, 2]).cuda())
+    assert good.isfinite().item()
+
+
+# ---- normalisation
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [5, 64, 768, 1023, 4096])
+def test_layer_norm(dtype, n):
+    x, w, b = (random(*s, dtype=dtype, seed=i) for i, s in enumerate([(9, n), (n,), (n,)]))
+    f = F.nn.functional.layer_norm
+    same_with_gradients(lambda x, w, b: f(x, (n,), w, b), x, w, b)
+    same_with_gradients(lambda x: f(x, (n,)), x)
+    same_with_gradients(lambda x, w: f(x, (n,), w), x, w)
+
+
+def test_layer_norm_of_long_rows_and_many_dimensions():
+    f = F.nn.functional.layer_norm
+    same_with_gradients(lambda x: f(x, (50_000,)), random(2, 50_000), atol=1e-4)
+    x, w = random(2, 3, 4, 5), random(4, 5, seed=1)
+    same_with_gradients(lambda x, w: f(x, (4, 5), w), x, w)
+    same_with_gradients(lambda x, w: f(x.transpose(0, 1), (4, 5), w), x, w)
+    assert f(F.ones(0, 4).cuda(), (4,)).shape == (0, 4)
+
+
+def test_layer_norm_with_parameters_in_float32():
+    x, w, b = random(6, 32, dtype=F.bfloat16), random(32, seed=1), random(32, seed=2)
+    same_with_gradients(lambda x, w, b: F.nn.functional.layer_norm(x, (32,), w, b), x, w, b)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_rms_norm(dtype):
+    x, w = random(7, 96, dtype=dtype), random(96, dtype=dtype, seed=1)
+    same_with_gradients(lambda x, w: F.nn.functional.rms_norm(x, (96,), w), x, w)
+    same_with_gradients(lambda x: F.nn.functional.rms_norm(x, (96,)), x)
+
+
+SHAPES = [(6, 5), (4, 7, 3), (3, 4, 5, 6), (8, 3, 16, 16), (2, 3, 4, 5, 6)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_batch_norm_in_training(shape, dtype):
+    c = shape[1]
+    x, w, b = (random(*s, dtype=dtype, seed=i) for i, s in enumerate([shape, (c,), (c,)]))
+
+    def norm(x, w, b):
+        mean, var = F.zeros(c, dtype=dtype).to(x.device), F.ones(c, dtype=dtype).to(x.device)
+        out = F.nn.functional.batch_norm(x, mean, var, w, b, training=True)
+        return out + (mean + var).reshape(c, *[1] * (len(shape) - 2))
+
+    same_with_gradients(norm, x, w, b, atol=3e-2 if dtype in (F.float16, F.bfloat16) else 1e-4)
+    if len(shape) == 4:
+        last = x.contiguous(memory_format=F.channels_last)
+        same_with_gradients(norm, last, w, b, atol=5e-2 if dtype.itemsize == 2 else 1e-4)
+
+
+def test_batch_norm_without_parameters_and_in_evaluation():
+    x = random(4, 3, 5, 5)
+    f = F.nn.functional.batch_norm
+    same_with_gradients(lambda x: f(x, None, None, training=True), x, atol=1e-4)
+    mean, var = random(3, seed=1), random(3, seed=2).abs() + 0.5
+    same_with_gradients(lambda x: f(x, mean.to(x.device), var.to(x.device)), x)
+
+
+def test_batch_norm_survives_an_outlier_in_the_first_place():
+    x = random(64, 2, 8)
+    x[0, 0, 0] = 1e4
+    x[:, 1] += 1000
+    f = F.nn.functional.batch_norm
+    exact = f(x.double(), None, None, training=True).float()
+    assert F.allclose(f(x.cuda(), None, None, training=True).cpu(), exact, atol=2e-3)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape, groups", [((3, 6, 4, 4), 2), ((2, 8, 5), 8), ((4, 6), 3)], ids=str)
+def test_group_norm(shape, groups, dtype):
+    c = shape[1]
+    x, w, b = (random(*s, dtype=dtype, seed=i) for i, s in enumerate([shape, (c,), (c,)]))
+    f = F.nn.functional.group_norm
+    same_with_gradients(lambda x, w, b: f(x, groups, w, b), x, w, b, atol=5e-2)
+    same_with_gradients(lambda x: f(x, groups), x, atol=5e-2)
+
+
+def test_instance_norm():
+    x, w, b = random(2, 3, 6, 6), random(3, seed=1), random(3, seed=2)
+    f = F.nn.functional.instance_norm
+    same_with_gradients(lambda x, w, b: f(x, weight=w, bias=b), x, w, b, atol=1e-4)
