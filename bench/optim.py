@@ -12,6 +12,7 @@ from harness import Work, main, work
 
 SMALL = [(16, 8), (16,), (16, 16), (16,), (4, 16), (4,)]  # an MLP
 MILLION = [(16_667,)] * 60
+LARGE = [(4_000_000,)] * 4
 
 
 def parameters(T: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
@@ -58,6 +59,26 @@ def adam_million(T: Any) -> Work:
 @work
 def adam_fused_million(T: Any) -> Work:
     return step(T, "Adam", MILLION, fused=True)
+
+
+@work
+def sgd_fused_large(T: Any) -> Work:
+    return step(T, "SGD", LARGE, fused=True)
+
+
+@work
+def sgd_momentum_fused_large(T: Any) -> Work:
+    return step(T, "SGD", LARGE, momentum=0.9, fused=True)
+
+
+@work
+def adamw_fused_large(T: Any) -> Work:
+    return step(T, "AdamW", LARGE, fused=True)
+
+
+@work
+def adagrad_fused_large(T: Any) -> Work:
+    return step(T, "Adagrad", LARGE, fused=True)
 
 
 @work

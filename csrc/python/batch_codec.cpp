@@ -163,6 +163,7 @@ class Decoder {
     }
   }
   bool done() const { return at_ == end_; }
+  size_t rest() const { return size_t(end_ - at_); }
   [[noreturn]] static void broken() { value_error("a batch from a worker cannot be read"); }
 
  private:
@@ -224,6 +225,60 @@ PyObject* unpack_batch(PyObject*, PyObject* o) {
   });
 }
 
+// The batches of one message. Each is read when it is asked for: tensors that are made and die one
+// after the other use the same memory again, which a message's worth of them would not.
+struct BatchReader {
+  PyObject_HEAD PyObject* data;  // bytes
+  size_t at;
+  Py_ssize_t left;
+};
+PyTypeObject* reader_type = nullptr;
+
+PyObject* read_batches(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    if (count != 2 || !PyBytes_CheckExact(args[0]))
+      type_error("_read_batches() takes bytes and the number of batches");
+    const int64_t left = index_of(args[1]);
+    auto* reader = reinterpret_cast<BatchReader*>(check(reader_type->tp_alloc(reader_type, 0)));
+    reader->data = Py_NewRef(args[0]);
+    reader->at = 0;
+    reader->left = Py_ssize_t(left);
+    return reinterpret_cast<PyObject*>(reader);
+  });
+}
+
+PyObject* next_batch(PyObject* self) {
+  auto* reader = reinterpret_cast<BatchReader*>(self);
+  if (reader->left <= 0) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const size_t size = size_t(PyBytes_GET_SIZE(reader->data));
+    Decoder decoder(PyBytes_AS_STRING(reader->data) + reader->at, size - reader->at);
+    PyObject* batch = decoder.decode();
+    reader->at = size - decoder.rest();
+    --reader->left;
+    return batch;
+  });
+}
+
+Py_ssize_t batches_left(PyObject* self) {
+  return reinterpret_cast<BatchReader*>(self)->left;
+}
+
+void free_reader(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  Py_XDECREF(reinterpret_cast<BatchReader*>(self)->data);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyType_Slot reader_slots[] = {{Py_tp_dealloc, (void*)free_reader},
+                              {Py_tp_iter, (void*)PyObject_SelfIter},
+                              {Py_tp_iternext, (void*)next_batch},
+                              {Py_sq_length, (void*)batches_left},
+                              {0, nullptr}};
+PyType_Spec reader_spec = {"facula._C._BatchReader", sizeof(BatchReader), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, reader_slots};
+
 PyObject* checksum(PyObject*, PyObject* o) {
   return guarded([&] {
     Py_buffer buffer;
@@ -239,11 +294,14 @@ PyMethodDef functions[] = {
     {"_pack_batch", (PyCFunction)(void*)pack_batch, METH_FASTCALL,
      "_pack_batch(batch, limit): bytes, or None when it is too long or has no short form."},
     {"_unpack_batch", unpack_batch, METH_O, "The batch of which _pack_batch made bytes."},
+    {"_read_batches", (PyCFunction)(void*)read_batches, METH_FASTCALL,
+     "_read_batches(data, count): an iterator over batches whose short forms stand in a row."},
     {}};
 
 }  // namespace
 
 void init_batch_codec(PyObject* module) {
+  reader_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&reader_spec)));
   add_functions(module, functions);
 }
 

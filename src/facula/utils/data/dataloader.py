@@ -12,8 +12,10 @@ import facula
 from facula.utils.data._utils.collate import default_collate, default_convert
 from facula.utils.data._utils.iterators import (
     BaseIterator,
+    MemoryIterator,
     MultipleWorkersIterator,
     SingleProcessIterator,
+    needs_no_workers,
 )
 from facula.utils.data._utils.worker import get_worker_info
 from facula.utils.data.dataset import Dataset, IterableDataset
@@ -46,7 +48,9 @@ class DataLoader(Generic[_T_co]):
         sampler: an iterable of indices, instead of ``shuffle``.
         batch_sampler: an iterable of lists of indices, instead of ``batch_size``, ``shuffle``,
             ``sampler`` and ``drop_last``.
-        num_workers: how many workers load ahead; 0 loads when a batch is asked for.
+        num_workers: how many workers load ahead; 0 loads when a batch is asked for. Small batches
+            of a :class:`TensorDataset` are copied from its memory at once, which takes less time
+            than to hear from a worker; so no worker is started for them.
         collate_fn: makes a batch of a list of samples; :func:`default_collate` by default.
         pin_memory: whether tensors are put into pinned memory, where there is an accelerator.
         drop_last: whether a last batch that is not full is left out.
@@ -269,6 +273,8 @@ class DataLoader(Generic[_T_co]):
     def _get_iterator(self) -> BaseIterator:
         if self.num_workers == 0:
             return SingleProcessIterator(self)
+        if needs_no_workers(self):
+            return MemoryIterator(self)
         return MultipleWorkersIterator(self)
 
     def __iter__(self) -> BaseIterator:

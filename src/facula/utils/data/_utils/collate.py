@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import re
-from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 import numpy
@@ -124,10 +125,40 @@ def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> An
     raise TypeError(_ERROR.format(kind))
 
 
+_here = threading.local()  # ``_here.make`` in worker processes
+_LARGE = 1 << 16  # bytes
+
+
+@contextlib.contextmanager
+def results_in(make: Callable[[tuple[int, ...], facula.dtype], Any]) -> Iterator[None]:
+    """While it lasts, large batches of this thread are stacked in what ``make(shape, dtype)``
+    gives, unless that is None."""
+    _here.make = make
+    try:
+        yield
+    finally:
+        del _here.make
+
+
+def _destination(batch: Sequence[facula.Tensor], make: Any) -> Any:
+    first = batch[0]
+    shape, dtype = first.shape, first.dtype
+    if len(batch) * first.nbytes < _LARGE or first.device.type != "cpu":
+        return None
+    for t in batch:
+        plain = type(t) is facula.Tensor and t.dtype is dtype and t.shape == shape
+        if not plain or t.requires_grad:
+            return None
+    return make((len(batch), *shape), dtype)
+
+
 def collate_tensor_fn(
     batch: Sequence[facula.Tensor], *, collate_fn_map: CollateFunctions | None = None
 ) -> facula.Tensor:
     """Tensors of one shape stacked."""
+    make = getattr(_here, "make", None)
+    if make is not None and (out := _destination(batch, make)) is not None:
+        return facula.stack(batch, 0, out=out)
     return facula.stack(batch, 0)
 
 

@@ -6,6 +6,44 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import facula
+from facula.utils.data._utils.collate import (
+    collate_tensor_fn,
+    default_collate,
+    default_collate_fn_map,
+)
+from facula.utils.data.dataset import TensorDataset
+
+
+def rows_of_memory(dataset: Any, collate_fn: Any) -> tuple[facula.Tensor, ...] | None:
+    """The tensors of which batches are nothing but copied rows.
+
+    Such a batch depends on neither the process that makes it nor its random numbers.
+    """
+    if type(dataset) is not TensorDataset or collate_fn is not default_collate:
+        return None
+    if default_collate_fn_map.get(facula.Tensor) is not collate_tensor_fn:
+        return None
+    for t in dataset.tensors:
+        if type(t) is not facula.Tensor or t.requires_grad or t.device.type != "cpu":
+            return None
+        if t.is_conj() or t.is_neg():
+            return None
+    return dataset.tensors
+
+
+def _rows_fetcher(tensors: tuple[facula.Tensor, ...], plain: Any) -> Callable[[Any], Any]:
+    def fetch(indices: Any) -> Any:
+        if {*map(type, indices)} == {int}:
+            where = facula.tensor(indices)
+            try:
+                return [t.index_select(0, where) for t in tensors]
+            except IndexError:  # negative ones count from the end, others have a message to give
+                pass
+        return plain(indices)
+
+    return fetch
+
 
 def make_fetcher(
     iterable: bool, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool
@@ -18,7 +56,12 @@ def make_fetcher(
     many = getattr(dataset, "__getitems__", None)
     if many:
         return lambda indices: collate_fn(many(indices))
-    return lambda indices: collate_fn([dataset[i] for i in indices])
+
+    def fetch(indices: Any) -> Any:
+        return collate_fn([dataset[i] for i in indices])
+
+    rows = rows_of_memory(dataset, collate_fn)
+    return fetch if rows is None else _rows_fetcher(rows, fetch)
 
 
 class IterableFetcher:

@@ -13,10 +13,11 @@ from typing import Any
 
 import facula
 from facula.random import default_generator
+from facula.utils.data._utils.fetch import rows_of_memory
 from facula.utils.data._utils.pin_memory import pin_memory
 from facula.utils.data._utils.process_worker import ProcessWorker
 from facula.utils.data._utils.thread_worker import ThreadWorker
-from facula.utils.data._utils.worker import END, ERROR, READY, Job
+from facula.utils.data._utils.worker import END, ERROR, Job
 from facula.utils.data.sampler import (
     BatchSampler,
     InfiniteConstantSampler,
@@ -26,9 +27,11 @@ from facula.utils.data.sampler import (
     WeightedRandomSampler,
 )
 
-_GROUP_SECONDS = 0.002  # of work in one message to a worker
+_GROUP_SECONDS = 0.001  # of work in one message to a worker
 _GROUP_BATCHES = 128
 _GROUP_BYTES = 1 << 19
+_IN_PLACE_BYTES = 1 << 22  # of a batch of rows: copied in a fraction of a millisecond
+_DRAWN_AT_ONCE = (RandomSampler, SequentialSampler, SubsetRandomSampler)
 _OWN_SAMPLERS = (
     InfiniteConstantSampler,
     RandomSampler,
@@ -163,6 +166,46 @@ class SingleProcessIterator(BaseIterator):
         return self._fetch(next(self._indices))
 
 
+class MemoryIterator(SingleProcessIterator):
+    """In the place of workers where they would cost more than what there is to do.
+
+    Batches that are copied rows of memory are the same whoever makes them, and up to some size
+    they are made in less time than a worker's message takes.
+    """
+
+    def __init__(self, loader: Any) -> None:
+        BaseIterator.__init__(self, loader)
+        self._fetch = _job(loader, 0, 0).fetcher()
+        self._workers = loader.num_workers
+        self._draw_first()
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        self._begin(loader, new_seed=False)
+        self._draw_first()
+
+    def _draw_first(self) -> None:
+        """Workers would have been given indices by now, and the generator moved on."""
+        self._indices = itertools.chain(list(itertools.islice(self._indices, 1)), self._indices)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "num_workers": self._workers}
+
+
+def needs_no_workers(loader: Any) -> bool:
+    """Whether nobody can tell that a :class:`MemoryIterator` is not a number of workers."""
+    if loader.worker_init_fn is not None or loader.multiprocessing_context is not None:
+        return False
+    sampler = getattr(loader.batch_sampler, "sampler", None)
+    if type(loader.batch_sampler) is not BatchSampler or type(sampler) not in _DRAWN_AT_ONCE:
+        return False
+    if type(sampler) is RandomSampler and (sampler.replacement or sampler._num_samples):
+        return False
+    rows = rows_of_memory(loader.dataset, loader.collate_fn)
+    if not rows or not len(rows[0]):
+        return False
+    return loader.batch_size * sum(t.nbytes for t in rows) <= _IN_PLACE_BYTES * len(rows[0])
+
+
 def _job(loader: Any, base_seed: int, num_workers: int) -> Job:
     return Job(
         loader.dataset,
@@ -196,7 +239,7 @@ class MultipleWorkersIterator(BaseIterator):
 
     Batch i is made by worker i modulo their number, as in PyTorch. Each worker has tasks for
     ``prefetch_factor`` batches. When batches are made in less time than messages take, as many as
-    fill two milliseconds go into one message, and the worker's answers come in one, too.
+    fill a millisecond go into one message, and the worker's answers come in one, too.
     """
 
     def __init__(self, loader: Any) -> None:
@@ -307,14 +350,14 @@ class MultipleWorkersIterator(BaseIterator):
         order = self._order
         if order and self._in_order:  # the way of most batches, which may be small and many
             number = order[0]
-            results = self._workers[number].results
-            if results and results[0][0] == READY:
+            reader = self._workers[number].reader
+            if reader:
                 order.popleft()
                 self._open[number] -= 1
                 self._given[number] += 1
                 if len(order) <= self._refill_at:
                     self._hand_out()
-                return results.popleft()[1]
+                return next(reader)
         return self._wait_for_data()
 
     def _wait_for_data(self) -> Any:
@@ -329,7 +372,7 @@ class MultipleWorkersIterator(BaseIterator):
                 self._order.remove(number)
                 continue
             worker = self._workers[number]
-            if not worker.results:
+            if not worker.has_result():
                 self._wait_for(worker)
                 self._adapt(worker)
             try:
@@ -359,7 +402,7 @@ class MultipleWorkersIterator(BaseIterator):
 
     def _wait_for(self, worker: Any) -> None:
         deadline = time.monotonic() + self._timeout if self._timeout else None
-        while not worker.results:
+        while not worker.has_result():
             if worker.ended:
                 self._fail(worker.death())
             worker.wait(self._patience(deadline))
@@ -374,12 +417,12 @@ class MultipleWorkersIterator(BaseIterator):
 
     def _wait_for_any(self) -> int:
         deadline = time.monotonic() + self._timeout if self._timeout else None
-        waiting = sorted({*self._order}, key=lambda i: not self._workers[i].results)
+        waiting = sorted({*self._order}, key=lambda i: not self._workers[i].has_result())
         pause = 0.0
         while True:
             for number in waiting:
                 worker = self._workers[number]
-                if worker.results or self._exhausted[number]:
+                if worker.has_result() or self._exhausted[number]:
                     return number
                 if worker.ended:
                     self._fail(worker.death())

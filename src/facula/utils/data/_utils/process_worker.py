@@ -20,12 +20,14 @@ from typing import Any, NamedTuple
 import facula
 from facula import _C
 from facula.utils.data._utils import MP_STATUS_CHECK_INTERVAL, transport
+from facula.utils.data._utils.collate import results_in
 from facula.utils.data._utils.worker import (
     DATA,
     ERROR,
     FORGET,
     LARGE_DATA,
     READY,
+    SLOTS,
     SMALL_DATA,
     Batches,
     Job,
@@ -35,11 +37,12 @@ from facula.utils.data._utils.worker import (
     unpack_error,
 )
 
-_FLUSH_SECONDS = 0.002  # finished batches wait for others no longer than this
+# Finished batches wait for others no longer than this; the shorter time holds when a worker begins.
+_FIRST_FLUSH_SECONDS, _FLUSH_SECONDS = 0.0001, 0.0005
 _FLUSH_BYTES = 1 << 18
-_ALONE_BYTES = 1 << 30  # batches in shared memory are not loaded ahead in groups
-_KEPT_SLOTS = 4  # free ones that are not given back to the system
+_SLOT_BYTES = 1 << 18  # of a group's bytes, for a batch in shared memory
 _QUICK_SECONDS = 0.0005  # what takes longer is sent at once
+_LONGEST_WAIT = 0.006  # of a finished batch for one that turns out slow
 
 # The loader's ends of sockets: a forked worker must not keep those of others open.
 _open_ends: weakref.WeakSet[socket.socket] = weakref.WeakSet()
@@ -53,11 +56,6 @@ class _Epoch(NamedTuple):
 
     number: int
     skipped: int
-
-
-def _joined(parts: list[bytes]) -> bytes:
-    """The short forms of batches, in a row, are that of their list."""
-    return b"l" + len(parts).to_bytes(8, "little") + b"".join(parts)
 
 
 _kind = operator.itemgetter(0)
@@ -76,12 +74,14 @@ class _Server:
         self.answers: deque[tuple[int, bytes]] = deque()  # made and not sent; two threads take
         self.epoch = self.size = self.flushes = 0
         self.seconds = 0.0
+        self.patience = _FIRST_FLUSH_SECONDS
         self.lock = threading.Lock()  # of the socket's sending side
         self.waiting = threading.Event()
         self.flusher: threading.Thread | None = None
 
     def run(self) -> None:
         while self.tasks or self.receive():
+            self.patience = _FIRST_FLUSH_SECONDS
             self.work()
 
     def work(self) -> None:
@@ -96,13 +96,14 @@ class _Server:
                 continue
             if batches.ended:
                 continue
-            kind, result = batches.make(task)
+            answer = batches.make(task)
+            kind = answer[0]
             if kind == READY:
-                kind, result = self.pack(result)
-            elif kind == ERROR:
-                result = pack_error(result, self.worker)
-            self.answers.append((kind, result or b""))
-            self.size += len(result or b"")
+                kind, content = self.pack(answer)
+            else:
+                content = pack_error(answer[1], self.worker) if kind == ERROR else b""
+            self.answers.append((kind, content))
+            self.size += len(content)
             ended = clock()
             spent = ended - began
             began = ended
@@ -110,10 +111,11 @@ class _Server:
             if (
                 not tasks
                 or spent > _QUICK_SECONDS
-                or self.seconds > _FLUSH_SECONDS
+                or self.seconds > self.patience
                 or self.size > _FLUSH_BYTES
             ):
                 self.flush()
+                self.patience = min(2 * self.patience, _FLUSH_SECONDS)
                 began = clock()
             elif not self.waiting.is_set():
                 self.wake_flusher()
@@ -129,7 +131,7 @@ class _Server:
         with contextlib.suppress(OSError):
             while self.waiting.wait():
                 seen = self.flushes
-                time.sleep(3 * _FLUSH_SECONDS)
+                time.sleep(_LONGEST_WAIT)
                 with self.lock:
                     if self.flushes == seen:
                         self.send_answers()
@@ -146,7 +148,7 @@ class _Server:
                 if os.getppid() != self.parent or (loader is not None and not loader.is_alive()):
                     return False
                 continue
-            data = self.sock.recv(1 << 20)
+            data = self.sock.recv(1 << 16)
             if not data:
                 return False
             frames = self.parser.feed(data)
@@ -158,29 +160,31 @@ class _Server:
 
     def take(self, message: tuple[int, list[Any], list[int], int | None]) -> None:
         epoch, indices, released, skipped = message
-        self.slots.free.update(released)
+        self.slots.release(released)
         if skipped is not None:
             self.tasks.append(_Epoch(epoch, skipped))
         self.tasks.extend(indices)
 
-    def pack(self, result: Any) -> tuple[int, bytes]:
+    def pack(self, answer: list[Any]) -> tuple[int, bytes]:
+        """The form of ``answer[1]``, which is taken away: it must be gone when it is sent."""
         try:
-            short = _C._pack_batch(result, transport.INLINE_BYTES)
+            short = _C._pack_batch(answer[1], transport.INLINE_BYTES)
             if short is not None:
                 return SMALL_DATA, short
-            data, large = transport.pack(result)
+            data, large = transport.pack(answer[1], self.slots.lent)
             if not large:
                 return DATA, data
-            number, size, places = self.slots.fill(large)
-            self.size += _FLUSH_BYTES  # a new slot's descriptor goes with its first batch
-            return LARGE_DATA, pickle.dumps((number, size, places, data), 5)
+            places = self.slots.place(large)
+            del large[:], answer[1:]
+            places = self.slots.send_off(places)
+            return LARGE_DATA, pickle.dumps((places, data), 5)
         except Exception as error:
             return ERROR, pack_error(error, self.worker)
 
     def flush(self, next_epoch: int | None = None) -> None:
         """Sends what has been made; what is made from now on may be of another epoch."""
         with self.lock:
-            surplus = self.slots.surplus(_KEPT_SLOTS)
+            surplus = self.slots.surplus()
             if surplus:
                 self.answers.append((FORGET, pickle.dumps(surplus)))
             self.send_answers()
@@ -194,16 +198,19 @@ class _Server:
         seconds, self.seconds, self.size = self.seconds, 0.0, 0
         self.flushes += 1
         records = []
+        fresh = self.slots.take_fresh()
+        if fresh:
+            records.append((SLOTS, pickle.dumps([made[:2] for made in fresh])))
         for kind, group in itertools.groupby(answers, key=_kind):
             if kind == SMALL_DATA:
-                records.append((kind, _joined([data for _, data in group])))
+                parts = [data for _, data in group]
+                records.append((kind, len(parts).to_bytes(4, "little") + b"".join(parts)))
             else:
                 records.extend(group)
         made = sum(kind != FORGET for kind, _ in answers)
         frame = transport.make_frame(transport.Frame(records, self.epoch, made, seconds))
-        fresh = self.slots.take_fresh()
         if fresh:
-            transport.send_with_descriptors(self.sock, frame, fresh)
+            transport.send_with_descriptors(self.sock, frame, [made[2] for made in fresh])
         else:
             self.sock.sendall(frame)
 
@@ -216,7 +223,9 @@ def serve(sock: socket.socket, job: Job, worker: int) -> None:
         facula.set_num_threads(1)
         seed_process(job.base_seed, worker)
         with acting_as(job.info(worker)):
-            _Server(sock, job, worker).run()
+            server = _Server(sock, job, worker)
+            with results_in(server.slots.tensor):
+                server.run()
     except (KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
         pass  # the loader has other things to do, or is gone
     finally:
@@ -238,6 +247,7 @@ class ProcessWorker:
     def __init__(self, job: Job, number: int, context: Any) -> None:
         self.number, self.of = number, job.num_workers
         self.results: deque[tuple[int, Any]] = deque()
+        self.reader: Any = ()  # batches that come before ``results``
         self.slots = transport.SlotReader()
         self.parser = transport.FrameParser()
         self.epoch = 0
@@ -245,6 +255,7 @@ class ProcessWorker:
         self.seconds_per_batch: float | None = None
         self.bytes_per_batch = 0
         self.sock, theirs = socket.socketpair()
+        self.receiver = transport.Receiver(self.sock, self.slots.descriptors)
         _open_ends.add(self.sock)
         self.poller = select.poll()
         self.poller.register(self.sock, select.POLLIN)
@@ -268,6 +279,7 @@ class ProcessWorker:
 
     def begin(self, epoch: int, skipped: int) -> None:
         """Begins an epoch; answers to earlier tasks are dropped from now on."""
+        self.reader = ()
         while self.results:
             kind, content = self.results.popleft()
             if kind == LARGE_DATA:
@@ -314,34 +326,44 @@ class ProcessWorker:
 
     def read(self) -> None:
         try:
-            data = transport.receive_with_descriptors(self.sock, self.slots.descriptors)
+            data = self.receiver.receive()
         except BlockingIOError:
             return
         except OSError:
-            data = b""
+            data = memoryview(b"")
         if not data:
             self.ended = True
             return
         for frame in self.parser.feed(data):
             size = 0
             for kind, content in frame.records:
-                size += len(content) if kind != LARGE_DATA else _ALONE_BYTES
-                if kind == FORGET:
+                size += len(content)
+                if kind == SLOTS:
+                    self.slots.open(pickle.loads(content))
+                elif kind == FORGET:
                     self.slots.forget(pickle.loads(content))
                 elif frame.epoch != self.epoch:
                     if kind == LARGE_DATA:
                         self.slots.load(content)
-                elif kind == SMALL_DATA:
-                    self.results.extend([(READY, batch) for batch in _C._unpack_batch(content)])
                 else:
+                    if kind == LARGE_DATA:
+                        size += _SLOT_BYTES
                     self.results.append((kind, content))
             if frame.batches:
                 self.seconds_per_batch = frame.seconds / frame.batches
                 self.bytes_per_batch = size // frame.batches
 
+    def has_result(self) -> bool:
+        return bool(self.reader or self.results)
+
     def result(self) -> tuple[int, Any]:
         """The next answer."""
+        if self.reader:
+            return READY, next(self.reader)
         kind, content = self.results.popleft()
+        if kind == SMALL_DATA:
+            self.reader = _C._read_batches(content[4:], int.from_bytes(content[:4], "little"))
+            return READY, next(self.reader)
         if kind == DATA:
             return READY, pickle.loads(content)
         if kind == LARGE_DATA:

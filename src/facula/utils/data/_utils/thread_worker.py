@@ -23,11 +23,12 @@ class ThreadWorker:
     """
 
     bytes_per_batch = 0
+    reader = ()
     seconds_per_batch: float | None = None
 
     def __init__(self, job: Job, number: int) -> None:
         self.number = number
-        self.results: deque[tuple[int, Any]] = deque()
+        self.results: deque[list[Any]] = deque()
         self.epoch = 0
         self.ended = False
         self._closed = False
@@ -82,7 +83,11 @@ class ThreadWorker:
         except queue.Empty:
             self.ended = not self.thread.is_alive()
 
-    def result(self) -> tuple[int, Any]:
+    def has_result(self) -> bool:
+        return bool(self.results)
+
+    def result(self) -> list[Any]:
+        """The next answer."""
         return self.results.popleft()
 
     def death(self) -> str:

@@ -1,10 +1,10 @@
 """How batches travel from a worker process: a socket for what is small, shared memory for the rest.
 
 A batch is pickled, with the bytes of tensors and arrays left out. Small ones go along in the
-message. Large ones are copied into a slot: memory that both processes have mapped. The tensors on
-the other side lie in the slot, and when the last of them is gone, the slot goes back to its worker.
-Slots are files without a name, whose descriptors travel over the socket, so nothing can be left
-behind.
+message. Large ones lie in slots: memory that both processes have mapped. Batches of tensors are
+stacked in one from the start, anything else is copied there. The tensors on the other side lie in
+the slot, and when the last of them is gone, the slot goes back to its worker. Slots are files
+without a name, whose descriptors travel over the socket, so nothing can be left behind.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import array
 import ctypes
 import io
+import math
 import mmap
 import os
 import pickle
@@ -23,11 +24,16 @@ from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
+import numpy
+
 from facula import _C
 
 Tensor = _C.Tensor
 INLINE_BYTES = 1 << 16  # below, copying through the socket is as fast as a slot
 _ALIGNMENT = 64
+_KEPT_SLOTS, _KEPT_BYTES = 4, 1 << 26  # free ones that are not given back to the system
+_MOST_LENT = 32
+_MOST_FRESH = 64  # descriptors in one message; the system takes 253
 
 
 # ---- pickling
@@ -71,15 +77,25 @@ class BatchPickler(pickle.Pickler):
         return _describe_tensor(obj) if type(obj) is Tensor else NotImplemented
 
 
-def pack(obj: Any) -> tuple[bytes, list[memoryview]]:
-    """A pickle, and the large buffers that it refers to."""
-    large: list[memoryview] = []
+def pack(obj: Any, lent: dict[int, int]) -> tuple[bytes, list[memoryview | Placed]]:
+    """A pickle, and the large buffers that it refers to.
+
+    ``lent`` has the slots, by address, that tensors were made in: what lies in one of them need
+    not be copied.
+    """
+    large: list[memoryview | Placed] = []
+    taken = set()
 
     def keep_inside(buffer: pickle.PickleBuffer) -> bool:
         raw = buffer.raw()
         if raw.nbytes < INLINE_BYTES:
             return True
-        large.append(raw)
+        number = lent.get(numpy.frombuffer(raw, numpy.uint8).ctypes.data) if lent else None
+        if number is None or number in taken:
+            large.append(raw)
+        else:
+            taken.add(number)
+            large.append(Placed(number, 0, raw.nbytes))
         return False
 
     file = io.BytesIO()
@@ -90,35 +106,99 @@ def pack(obj: Any) -> tuple[bytes, list[memoryview]]:
 # ---- slots
 
 
+class Placed(NamedTuple):
+    """Where a buffer lies."""
+
+    slot: int
+    begin: int
+    size: int
+
+
 class _Slot:
     def __init__(self, size: int, descriptor: int) -> None:
         self.size = size
         self.mapping = mmap.mmap(descriptor, size)
 
+    def block(self) -> ctypes.Array[ctypes.c_char]:
+        """The memory as an object whose end can be watched."""
+        return (ctypes.c_char * self.size).from_buffer(self.mapping)
+
 
 class SlotWriter:
-    """The slots of a worker, on its side."""
+    """The slots of a worker, on its side.
+
+    A slot is *away* from the time a batch in it is sent until the loader is done with it, and
+    *lent* while a tensor of the worker itself lies in it.
+    """
 
     def __init__(self) -> None:
         self.slots: dict[int, _Slot] = {}
         self.free: set[int] = set()
+        self.away: set[int] = set()
+        self.lent: dict[int, int] = {}  # address -> slot
+        self.ended: deque[tuple[int, int]] = deque()  # of lent ones; finalizers append to it
         self.count = 0
-        self.fresh: list[int] = []  # descriptors of slots that the other side has not seen
+        self.fresh: list[tuple[int, int, int]] = []  # number, size, descriptor: not sent so far
 
-    def fill(self, buffers: list[memoryview]) -> tuple[int, int, list[tuple[int, int]]]:
-        """Copies buffers into a slot: (its number, its size, where each of them is)."""
-        places, end = [], 0
+    def tensor(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """A tensor that lies in a slot of its own; None where there are many of them already."""
+        if len(self.lent) >= _MOST_LENT or len(self.fresh) >= _MOST_FRESH:
+            return None
+        number = self._take(dtype.itemsize * math.prod(shape))
+        block = self.slots[number].block()
+        address = ctypes.addressof(block)
+        self.lent[address] = number
+        weakref.finalize(block, self.ended.append, (address, number)).atexit = False
+        return _C._tensor_in_buffer(memoryview(block).cast("B"), dtype, shape, None)
+
+    def place(self, buffers: list[memoryview | Placed]) -> list[Placed]:
+        """Copies those buffers into a slot that lie in none."""
+        places: list[Placed | None] = []
+        end = 0
         for buffer in buffers:
-            places.append((end, buffer.nbytes))
+            if isinstance(buffer, Placed):
+                places.append(buffer)
+                continue
+            places.append(Placed(-1, end, buffer.nbytes))
             end += -(-buffer.nbytes // _ALIGNMENT) * _ALIGNMENT
-        number = self._take(end)
-        slot = self.slots[number]
-        with memoryview(slot.mapping) as memory:
-            for (begin, size), buffer in zip(places, buffers, strict=True):
-                memory[begin : begin + size] = buffer
-        return number, slot.size, places
+        if end:
+            number = self._take(end)
+            self.away.add(number)
+            with memoryview(self.slots[number].mapping) as memory:
+                for i, buffer in enumerate(buffers):
+                    if not isinstance(buffer, Placed):
+                        _, begin, size = places[i]
+                        memory[begin : begin + size] = buffer
+                        places[i] = Placed(number, begin, size)
+        return places
+
+    def send_off(self, places: list[Placed]) -> list[Placed]:
+        """Called when the batch itself is gone: what still lies in a lent slot is held by the
+        worker's own code, which may change it, so the loader gets a copy."""
+        self._settle()
+        held = {*self.lent.values()} - self.away if self.lent else ()
+        for i, (number, _, size) in enumerate(places):
+            if number in held:
+                with memoryview(self.slots[number].mapping) as memory:
+                    (places[i],) = self.place([memory[:size]])
+            else:
+                self.away.add(number)
+                self.free.discard(number)
+        return places
+
+    def release(self, numbers: list[int]) -> None:
+        """The loader is done with these."""
+        self.away.difference_update(numbers)
+        self.free.update(numbers)
+
+    def _settle(self) -> None:
+        while self.ended:
+            address, number = self.ended.popleft()
+            del self.lent[address]
+            self.free.add(number)
 
     def _take(self, size: int) -> int:
+        self._settle()
         fitting = [n for n in self.free if self.slots[n].size >= size]
         if fitting:
             number = min(fitting, key=lambda n: self.slots[n].size)
@@ -126,20 +206,27 @@ class SlotWriter:
             return number
         size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         descriptor = _C._make_shared_file(size)
-        self.slots[self.count] = _Slot(size, descriptor)
-        self.fresh.append(descriptor)
-        self.count += 1
-        return self.count - 1
+        number, self.count = self.count, self.count + 1
+        self.slots[number] = _Slot(size, descriptor)
+        self.fresh.append((number, size, descriptor))
+        return number
 
-    def surplus(self, kept: int) -> list[int]:
-        """Drops free slots beyond a number, the smallest first, and says which."""
-        dropped = sorted(self.free, key=lambda n: -self.slots[n].size)[kept:]
+    def surplus(self) -> list[int]:
+        """Drops free slots beyond some memory, the smallest first, and says which."""
+        self._settle()
+        dropped, kept, total = [], 0, 0
+        for number in sorted(self.free, key=lambda n: -self.slots[n].size):
+            total += self.slots[number].size
+            if kept >= _KEPT_SLOTS and (total > _KEPT_BYTES or kept >= _MOST_LENT):
+                dropped.append(number)
+            else:
+                kept += 1
         for number in dropped:
             del self.slots[number]
             self.free.remove(number)
         return dropped
 
-    def take_fresh(self) -> list[int]:
+    def take_fresh(self) -> list[tuple[int, int, int]]:
         fresh, self.fresh = self.fresh, []
         return fresh
 
@@ -152,19 +239,25 @@ class SlotReader:
         self.descriptors: deque[int] = deque()
         self.released: deque[int] = deque()  # appended to whenever, and wherever, tensors die
 
-    def load(self, data: bytes) -> Any:
-        """The batch of a message whose large buffers are in a slot."""
-        number, size, places, inner = pickle.loads(data)
-        if number not in self.slots:
+    def open(self, made: list[tuple[int, int]]) -> None:
+        """Maps new slots, whose descriptors have come."""
+        for number, size in made:
             descriptor = self.descriptors.popleft()
             try:
                 self.slots[number] = _Slot(size, descriptor)
             finally:
                 os.close(descriptor)
-        block = (ctypes.c_char * size).from_buffer(self.slots[number].mapping)
-        weakref.finalize(block, self.released.append, number).atexit = False
-        memory = memoryview(block).cast("B")
-        return pickle.loads(inner, buffers=[memory[b : b + n] for b, n in places])
+
+    def load(self, data: bytes) -> Any:
+        """The batch of a message whose large buffers are in slots."""
+        places, inner = pickle.loads(data)
+        memory: dict[int, memoryview] = {}
+        for number, _, _ in places:
+            if number not in memory:
+                block = self.slots[number].block()
+                weakref.finalize(block, self.released.append, number).atexit = False
+                memory[number] = memoryview(block).cast("B")
+        return pickle.loads(inner, buffers=[memory[i][b : b + n] for i, b, n in places])
 
     def take_released(self) -> list[int]:
         released = []
@@ -213,7 +306,7 @@ class FrameParser:
     def __init__(self) -> None:
         self.buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes | memoryview) -> list[Frame]:
         """The frames that are complete now."""
         buffer = self.buffer
         buffer += data
@@ -246,14 +339,23 @@ def send_with_descriptors(sock: socket.socket, data: bytes, descriptors: list[in
     sock.sendall(memoryview(data)[sent:])
 
 
-def receive_with_descriptors(sock: socket.socket, descriptors: deque[int]) -> bytes:
-    """What has arrived without waiting for more; b"" at the end of the stream."""
-    data, ancillary, _, _ = sock.recvmsg(
-        1 << 20, socket.CMSG_SPACE(64), socket.MSG_DONTWAIT | getattr(socket, "MSG_CMSG_CLOEXEC", 0)
-    )
-    for level, kind, content in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            found = array.array("i")
-            found.frombytes(content[: len(content) - len(content) % found.itemsize])
-            descriptors.extend(found)
-    return data
+class Receiver:
+    """Takes what arrives at a socket; descriptors go to the end of a queue."""
+
+    def __init__(self, sock: socket.socket, descriptors: deque[int]) -> None:
+        self.sock, self.descriptors = sock, descriptors
+        self.memory = memoryview(bytearray(1 << 18))
+
+    def receive(self) -> memoryview:
+        """What has arrived, without waiting for more; nothing at the end of the stream."""
+        size, ancillary, _, _ = self.sock.recvmsg_into(
+            [self.memory],
+            socket.CMSG_SPACE(4 * _MOST_FRESH),
+            socket.MSG_DONTWAIT | getattr(socket, "MSG_CMSG_CLOEXEC", 0),
+        )
+        for level, kind, content in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                found = array.array("i")
+                found.frombytes(content[: len(content) - len(content) % found.itemsize])
+                self.descriptors.extend(found)
+        return self.memory[:size]

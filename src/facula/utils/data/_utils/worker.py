@@ -86,7 +86,7 @@ def seed_process(base_seed: int, worker: int) -> None:
 
 
 # What a worker answers to a task.
-DATA, SMALL_DATA, LARGE_DATA, ERROR, END, FORGET, READY = range(7)
+DATA, SMALL_DATA, LARGE_DATA, ERROR, END, FORGET, SLOTS, READY = range(8)
 
 
 class Batches:
@@ -114,8 +114,8 @@ class Batches:
         self.fetch = None
         self.skipped = skipped
 
-    def make(self, index: Any) -> tuple[int, Any]:
-        """(kind, batch or error)."""
+    def make(self, index: Any) -> list[Any]:
+        """[kind, batch or error]."""
         try:
             if self.failure is not None:
                 raise self.failure
@@ -123,14 +123,14 @@ class Batches:
                 self.fetch = self.job.fetcher()
                 for _ in range(self.skipped):
                     self.fetch(index)
-            return READY, self.fetch(index)
+            return [READY, self.fetch(index)]
         except StopIteration as error:
             if self.job.iterable:
                 self.ended = True
-                return END, None
-            return ERROR, error
+                return [END, None]
+            return [ERROR, error]
         except Exception as error:
-            return ERROR, error
+            return [ERROR, error]
 
 
 class _Verbatim(str):
