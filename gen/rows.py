@@ -159,7 +159,7 @@ def op(
        batch size in front, and all Tensor arguments get the batch dimension in front;
        "new dims": likewise, with dims counted in the result, which has one more (unsqueeze);
        "all": a reduction over everything, which has an overload ``dim`` of the same name;
-       "random"; "loop: reason": one call per element; else a rule of csrc/transform/rules.h.
+       "random"; "loop": one call per element, for which tests/skips.py has the reason; else a rule of csrc/transform/rules.h.
     """
     s = parse(schema)
     first_is_self = bool(s.args) and s.args[0].name == "self" and s.args[0].is_tensor

@@ -16,11 +16,11 @@ op("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor?
 # On (batch, heads, L, E), (batch, key heads, S, E), (batch, key heads, S, Ev); the mask is boolean or of their dtype
 # and has the shape of the scores.
 op("_attention(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, float scale) -> (Tensor output, Tensor logsumexp)",
-   kernel(), batch="loop: batches of masks and of heads differ", samples="none", nondifferentiable=("logsumexp",),
+   kernel(), batch="attention", samples="none", nondifferentiable=("logsumexp",),
    node="ScaledDotProductAttentionBackward0",
    grad={"query, key, value": "_attention_gradients(grad_output, query, key, value, mask, output, logsumexp, is_causal, scale)"})
 # By plain operators where the gradients are to be differentiated again, else by the kernel below.
 op("_attention_gradients(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, Tensor output, Tensor logsumexp, bool is_causal, float scale) -> Tensor[]",
    composite(), samples="none")
 op("_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, Tensor output, Tensor logsumexp, bool is_causal, float scale) -> Tensor[]",
-   kernel(), batch="loop: batches of masks and of heads differ", samples="none")
+   kernel(), batch="attention", samples="none")

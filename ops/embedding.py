@@ -11,7 +11,7 @@ op("embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad
            ">>> facula.embedding(table, facula.tensor([1, 0]))\ntensor([[3., 4.],\n        [1., 2.]])")
 # The gradient of the table: sums of the gradients of its rows, in the order of the indices.
 op("_embedding_gradient(Tensor grad_output, Tensor indices, int[] weight_size, int padding_idx, bool scale_grad_by_freq) -> Tensor",
-   kernel(), batch="loop: every element of a batch fills a table of its own", jvp="linear", samples="none",
+   kernel(), batch="embedding_gradient", jvp="linear", samples="none",
    grad=dict(grad_output="_embedding_gradient_back(grad, indices, padding_idx, scale_grad_by_freq)"))
 op("_embedding_gradient_back(Tensor grad, Tensor indices, int padding_idx, bool scale_grad_by_freq) -> Tensor",
    composite(), samples="none")
@@ -23,7 +23,7 @@ op("embedding.input(Tensor input, Tensor weight, int? padding_idx=None, float? m
    example=">>> table = facula.tensor([[1., 2.], [3., 4.]])\n"
            ">>> facula.nn.functional.embedding(facula.tensor([1]), table)\ntensor([[3., 4.]])")
 op("embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)", kernel(),
-   method=False, function=True, batch="loop: only rows that are named are changed", samples="none",
+   method=False, function=True, batch="embedding_renorm", samples="none",
    grad=dict(self='_no_derivative("embedding_renorm_", "self")'),
    doc="Scales the rows that ``indices`` name, where their ``norm_type``-norm is above ``max_norm``, down to it.",
    example=">>> table = facula.tensor([[3., 4.], [3., 4.]])\n"
@@ -45,7 +45,7 @@ op("embedding_bag.input(Tensor input, Tensor weight, Tensor? offsets=None, float
    example=">>> table = facula.tensor([[1., 2.], [3., 4.]])\n"
            ">>> facula.nn.functional.embedding_bag(facula.tensor([[0, 1]]), table)\ntensor([[2., 3.]])")
 op("_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, int mode, Tensor? per_sample_weights, bool include_last_offset, int padding_idx, bool scale_grad_by_freq) -> (Tensor output, Tensor offset2bag, Tensor bag_size, Tensor max_indices)",
-   kernel(), batch="loop: bags of different batches have different sizes", samples="none", nondifferentiable=("offset2bag", "bag_size", "max_indices"),
+   kernel(), batch="embedding_bag", samples="none", nondifferentiable=("offset2bag", "bag_size", "max_indices"),
    node="EmbeddingBagBackward0",
    grad=dict(weight="_embedding_bag_gradient(grad_output, indices, offset2bag, bag_size, max_indices, per_sample_weights, "
                     "weight.sizes(), mode, padding_idx, scale_grad_by_freq)",

@@ -136,7 +136,7 @@ _kernel("masked_select(Tensor self, Tensor mask) -> Tensor",
                 "tensor([1, 3])")
 op("_masked_select_grad(Tensor grad, int[] sizes, Tensor mask) -> Tensor", composite())
 _kernel("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
-        batch="loop: each element consumes the source from its start", jvp="linear", grad=dict(self="where(mask, 0, grad)",
+        batch="masked_scatter", jvp="linear", grad=dict(self="where(mask, 0, grad)",
                   source="_masked_scatter_source_grad(grad, mask, source.sizes())"),
         inplace=True, out=False, function=True, samples="masked_scatter",
         doc="Copies the elements of ``source``, in order, to where ``mask`` is true.",
@@ -187,7 +187,7 @@ op("diag(Tensor self, int diagonal=0) -> Tensor", composite(), samples="diag", r
 op("diagflat(Tensor self, int offset=0) -> Tensor", composite(), out=False, samples="diag",
    ref=np.diagflat, doc="A matrix with all elements on its diagonal.",
    example=">>> facula.diagflat(facula.tensor([1, 2]))\ntensor([[1, 0],\n        [0, 2]])")
-op("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", kernel(), batch="loop: the wrapped diagonal of a tall matrix is no view",
+op("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", kernel(), batch="fill_diagonal",
    grad=dict(self="_fill_diagonal(grad, 0, wrap)"), samples="none",
    doc="Sets the main diagonal; with ``wrap=True`` it starts again below the end of a tall matrix.",
    example=">>> facula.zeros(2, 2).fill_diagonal_(3)\ntensor([[3., 0.],\n        [0., 3.]])")
@@ -284,7 +284,7 @@ _kernel("bucketize(Operand self, Tensor boundaries, *, bool out_int32=False, boo
 op("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", kernel(), batch="dynamic", out=False,
    samples="bincount", doc="How often each non-negative integer occurs, or the sum of its weights.",
    example=">>> facula.bincount(facula.tensor([0, 1, 1, 3]))\ntensor([1, 2, 0, 1])")
-_kernel("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", batch="loop: the bins of each element start from its own minimum", samples="histc",
+_kernel("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", batch="loop", samples="histc",
         doc="Counts of elements in ``bins`` equal intervals from ``min`` to ``max`` (of the data "
             "when both are 0).",
         example=">>> facula.histc(facula.tensor([1., 2., 2., 5.]), 4)\ntensor([1., 2., 0., 1.])")

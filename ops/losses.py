@@ -85,7 +85,6 @@ op("_logit_cross_entropy_grad(Tensor grad_out, Tensor self, Tensor target) -> Te
 
 # ---- classes
 
-_SEPARATE = "loop: the samples of one call share a total weight"
 _loss("cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, bool? reduce=None, str reduction='mean', float label_smoothing=0.0)",
       "The negative logarithm of the softmax over dimension 1 at the classes in ``target``; or, with probabilities in\n"
       "``target``, its mean under them. ``weight`` has one number for each class; 'mean' divides by the weights that\n"
@@ -95,10 +94,10 @@ _loss("cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? siz
 # the weights.
 op("_cross_entropy(Tensor self, Tensor target, Tensor? weight, int ignore_index, float label_smoothing) -> (Tensor loss, Tensor sums, Tensor total_weight)",
    kernel(), grad=dict(self="_cross_entropy_grad(grad_loss, self, target, sums, weight, ignore_index, label_smoothing)"),
-   nondifferentiable=("sums", "total_weight"), batch=_SEPARATE, samples="none", node="NllLossBackward0")
+   nondifferentiable=("sums", "total_weight"), batch="cross_entropy", samples="none", node="NllLossBackward0")
 op("_cross_entropy_grad(Tensor grad_out, Tensor self, Tensor target, Tensor sums, Tensor? weight, int ignore_index, float label_smoothing) -> Tensor",
    kernel(), grad={"grad_out, self": "_cross_entropy_grad_grad(grad, grad_out, self, target, sums, weight, ignore_index, label_smoothing)"},
-   batch=_SEPARATE, samples="none")
+   batch="cross_entropy_grad", samples="none")
 op("_cross_entropy_grad_grad(Tensor grad, Tensor grad_out, Tensor self, Tensor target, Tensor sums, Tensor? weight, int ignore_index, float label_smoothing) -> (Tensor, Tensor)",
    composite(), samples="none")
 _loss("nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, bool? reduce=None, str reduction='mean')",
@@ -107,9 +106,9 @@ _loss("nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_ave
       "facula.tensor([[-1., -2.]]), facula.tensor([1])", "tensor(2.)", "nll_loss")
 op("_nll_loss(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> (Tensor loss, Tensor total_weight)", kernel(),
    grad=dict(self="_nll_loss_grad(grad_loss, self.sizes(), target, weight, ignore_index)"), nondifferentiable=("total_weight",),
-   batch=_SEPARATE, samples="none", node="NllLossBackward0")
+   batch="nll_loss", samples="none", node="NllLossBackward0")
 op("_nll_loss_grad(Tensor grad_out, int[] sizes, Tensor target, Tensor? weight, int ignore_index) -> Tensor", kernel(),
-   grad=dict(grad_out="_nll_loss_only(grad, target, weight, ignore_index)"), batch=_SEPARATE, samples="none")
+   grad=dict(grad_out="_nll_loss_only(grad, target, weight, ignore_index)"), batch="nll_loss_grad", samples="none")
 op("_nll_loss_only(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> Tensor", composite(), samples="none")
 _loss(f"multi_margin_loss(Tensor input, Tensor target, int p=1, float margin=1.0, Tensor? weight=None, {_LEGACY})",
       "The mean over classes of ``max(0, margin - x[y] + x[i])**p``, for all i but the class y itself.",
@@ -118,11 +117,10 @@ _loss(f"multilabel_margin_loss(Tensor input, Tensor target, {_LEGACY})",
       "The mean over classes of ``max(0, 1 - (x[y] - x[i]))``, for all classes y in ``target``, up to the first -1, and all i\n"
       "that are not among them.", "facula.tensor([[0.1, 0.2, 0.8]]), facula.tensor([[2, -1, 0]])", "tensor(0.2333)",
       "multilabel_margin_loss")
-_LABELS = "loop: every sample has a list of labels of its own length"
 op("_multilabel_margin(Tensor self, Tensor target) -> Tensor", kernel(), grad="_multilabel_margin_grad(grad, self, target)",
-   batch=_LABELS, samples="none", node="MultilabelMarginLossBackward0")
+   batch="core 1 1", samples="none", node="MultilabelMarginLossBackward0")
 op("_multilabel_margin_grad(Tensor grad_out, Tensor self, Tensor target) -> Tensor", kernel(),
-   grad=dict(grad_out="_multilabel_margin_along(grad, grad_out, self, target)"), batch=_LABELS, samples="none")
+   grad=dict(grad_out="_multilabel_margin_along(grad, grad_out, self, target)"), batch="core 0 1 1", samples="none")
 op("_multilabel_margin_along(Tensor direction, Tensor grad_out, Tensor self, Tensor target) -> Tensor", composite(), samples="none")
 _loss(f"multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, {_LEGACY})",
       "The mean over classes, the last dimension, of ``binary_cross_entropy_with_logits``.",
@@ -199,7 +197,7 @@ op(f"ctc_loss.functional_ints(Tensor log_probs, Tensor targets, int[] input_leng
    example=f"{_CTC_AT}>>> facula.nn.functional.ctc_loss(p, facula.tensor([[1]]), (3,), (1,))\ntensor(0.2877)")
 op("_ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank, bool zero_infinity) -> (Tensor neg_log_likelihood, Tensor log_alpha)",
    kernel(), grad=dict(log_probs="_ctc_loss_grad(grad_neg_log_likelihood, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity)"),
-   nondifferentiable=("log_alpha",), batch="loop: sequences of a batch have lengths of their own", samples="none", node="CtcLossBackward0")
+   nondifferentiable=("log_alpha",), batch="ctc_loss", samples="none", node="CtcLossBackward0")
 op("_ctc_loss_grad(Tensor grad_out, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity) -> Tensor",
    kernel(), grad=dict(grad_out='_no_derivative("ctc_loss", "gradient")', log_probs='_no_derivative("ctc_loss", "gradient")'),
-   batch="loop: sequences of a batch have lengths of their own", samples="none")
+   batch="ctc_loss", samples="none")

@@ -6,7 +6,6 @@ derivatives of that one are composites over moments that are computed anew, so t
 
 from gen.rows import composite, kernel, op
 
-_SEPARATE = "loop: gradients of the parameters are sums over the batch that vmap keeps apart"
 _AFFINE = "``weight`` and ``bias`` scale and shift the result where they are given."
 
 # ---- over the last dimensions
@@ -19,7 +18,7 @@ op("native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tens
 op("_layer_norm_grad(Tensor grad_output, Tensor input, Tensor rstd, Tensor? weight, int[] normalized_shape, float eps, int wanted, Tensor? mean=None) -> (Tensor input_grad, Tensor weight_grad, Tensor bias_grad)",
    kernel(), grad={"grad_output, input, weight":
                    "_layer_norm_grad_grad(given_input_grad, given_weight_grad, given_bias_grad, grad_output, input, weight, normalized_shape, eps, mean)"},
-   batch=_SEPARATE, samples="none")
+   batch="layer_norm_grad", samples="none")
 op("_layer_norm_grad_grad(Tensor? for_input, Tensor? for_weight, Tensor? for_bias, Tensor grad_output, Tensor input, Tensor? weight, int[] normalized_shape, float eps, Tensor? mean) -> (Tensor grad_output_grad, Tensor input_grad, Tensor weight_grad)",
    composite(), samples="none")
 op("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
@@ -39,16 +38,16 @@ op("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? e
 
 op("_batch_norm(Tensor input, Tensor? weight, Tensor? bias, float eps) -> (Tensor output, Tensor mean, Tensor rstd, Tensor variance)",
    kernel(), grad={"input, weight, bias": "_batch_norm_grad(grad_output, input, mean, rstd, weight, eps, wanted)"},
-   nondifferentiable=("mean", "rstd", "variance"), batch=_SEPARATE, out=False, samples="none", node="NativeBatchNormBackward0")
+   nondifferentiable=("mean", "rstd", "variance"), batch="batch_norm", out=False, samples="none", node="NativeBatchNormBackward0")
 op("_batch_norm_grad(Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, float eps, int wanted) -> (Tensor input_grad, Tensor weight_grad, Tensor bias_grad)",
    kernel(), grad={"grad_output, input, weight":
                    "_batch_norm_grad_grad(given_input_grad, given_weight_grad, given_bias_grad, grad_output, input, weight, eps)"},
-   batch=_SEPARATE, samples="none")
+   batch="batch_norm", samples="none")
 op("_batch_norm_grad_grad(Tensor? for_input, Tensor? for_weight, Tensor? for_bias, Tensor grad_output, Tensor input, Tensor? weight, float eps) -> (Tensor grad_output_grad, Tensor input_grad, Tensor weight_grad)",
    composite(), samples="none")
 op("_scale_channels(Tensor input, Tensor scale, Tensor? shift=None) -> Tensor", kernel(),
    grad=dict(input="_scale_channels(grad, scale)", scale="_sum_to_channels(grad * input)", shift="_sum_to_channels(grad)"),
-   batch="loop: a scale for each channel and for each element of the batch", node="NativeBatchNormBackward0", samples="none")
+   batch="scale_channels", node="NativeBatchNormBackward0", samples="none")
 
 _STATS = "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps"
 _WORDS = ("Brings each channel (dimension 1) to mean 0 and variance 1, by the moments of the input while ``training``,\n"
@@ -100,14 +99,14 @@ op("batch_norm_backward_elemt(Tensor grad_out, Tensor input, Tensor mean, Tensor
 
 op("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> (Tensor output, Tensor mean, Tensor rstd)",
    kernel(), grad={"input, weight, bias": "_group_norm_grad(grad_output, input, mean, rstd, weight, group, eps, wanted)"},
-   nondifferentiable=("mean", "rstd"), batch=_SEPARATE, out=False, samples="native_group_norm",
+   nondifferentiable=("mean", "rstd"), batch="group_norm", out=False, samples="native_group_norm",
    doc="``group_norm`` of an input with N * C * HxW elements, together with the mean and the reciprocal standard deviation of\n"
        "each group.",
    example=">>> facula.native_group_norm(facula.tensor([[1., 3.]]), None, None, 1, 2, 1, 1, 0.).mean\ntensor([[2.]])")
 op("_group_norm_grad(Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int group, float eps, int wanted) -> (Tensor input_grad, Tensor weight_grad, Tensor bias_grad)",
    kernel(), grad={"grad_output, input, weight":
                    "_group_norm_grad_grad(given_input_grad, given_weight_grad, given_bias_grad, grad_output, input, weight, group, eps)"},
-   batch=_SEPARATE, samples="none")
+   batch="group_norm_grad", samples="none")
 op("_group_norm_grad_grad(Tensor? for_input, Tensor? for_weight, Tensor? for_bias, Tensor grad_output, Tensor input, Tensor? weight, int group, float eps) -> (Tensor grad_output_grad, Tensor input_grad, Tensor weight_grad)",
    composite(), samples="none")
 op("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",

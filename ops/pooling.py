@@ -124,7 +124,7 @@ for _n, _example in (
 # ---- windows at random places, and the way back
 
 op("_fractional_max_pool(Tensor self, int[] kernel_size, int[] output_size, Tensor random_samples) -> (Tensor values, Tensor indices)",
-   kernel(), nondifferentiable=("indices",), batch="loop: samples are given for (N, C) only", samples="none",
+   kernel(), nondifferentiable=("indices",), batch="dims", samples="none",
    grad=dict(self="_max_positions_grad(grad_values, indices, self.sizes(), output_size)"))
 for _n in (2, 3):
     op(f"fractional_max_pool{_n}d(Tensor self, int[{_n}] kernel_size, int[{_n}] output_size, Tensor random_samples) -> (Tensor, Tensor)",

@@ -5,7 +5,7 @@ from gen.rows import composite, kernel, op
 # Sequences of different lengths, sorted by them: the rows of all steps one after the other, batch_sizes[t] of step t.
 # kind: 0 LSTM, 1 GRU, 2 tanh, 3 relu. cx and cy are for LSTM only, w_hr is its projection.
 op("_recurrent_layer(Tensor input, Tensor hx, Tensor? cx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? w_hr, int kind, int[] batch_sizes, bool reverse) -> (Tensor output, Tensor hy, Tensor cy, Tensor reserve)",
-   kernel(), batch="loop: weights and states of a batch differ", samples="none", nondifferentiable=("reserve",),
+   kernel(), batch="loop", samples="none", nondifferentiable=("reserve",),
    node="RecurrentLayerBackward0",
    grad={"input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr":
          "_recurrent_gradients(given_output, given_hy, given_cy, input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, output, "
@@ -14,7 +14,7 @@ _BACKWARD = ("(Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, Tensor inp
              "Tensor? b_ih, Tensor? b_hh, Tensor? w_hr, Tensor output, Tensor reserve, int kind, int[] batch_sizes, bool reverse, int wanted) -> Tensor[]")
 # By plain operators where the gradients are to be differentiated again, else by the kernel below.
 op("_recurrent_gradients" + _BACKWARD, composite(), samples="none")
-op("_recurrent_backward" + _BACKWARD, kernel(), batch="loop: weights and states of a batch differ", samples="none")
+op("_recurrent_backward" + _BACKWARD, kernel(), batch="loop", samples="none")
 
 _OPTIONS = "bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 _SHAPES = ("``input`` is (steps, batch, features), or (batch, steps, features) with ``batch_first``; ``params`` holds for\n"

@@ -36,13 +36,13 @@ op("_sample_dirichlet_grad(Tensor grad, Tensor concentration, Tensor sample) -> 
 
 op("_sobol_engine_draw(Tensor quasi, int n, Tensor sobolstate, int dimension, int num_generated, "
    "ScalarType? dtype=None) -> (Tensor result, Tensor state)", kernel(),
-   python="_sobol_engine_draw", function=True, method=False, out=False, samples="none", batch="loop: it has a state",
+   python="_sobol_engine_draw", function=True, method=False, out=False, samples="none", batch="loop",
    doc="The next ``n`` points after ``num_generated``, from the last one and the direction numbers; and the state "
        "after them.")
 op("_sobol_engine_ff(Tensor quasi, int n, Tensor sobolstate, int dimension, int num_generated) -> Tensor", kernel(),
-   python="_sobol_engine_ff", function=True, method=False, out=False, samples="none", batch="loop: it has a state",
+   python="_sobol_engine_ff", function=True, method=False, out=False, samples="none", batch="loop",
    doc="The state after ``n`` further points.")
 op("_sobol_engine_scramble(Tensor sobolstate, Tensor ltm, int dimension) -> Tensor", kernel(),
    python="_sobol_engine_scramble", function=True, method=False, out=False, samples="none",
-   batch="loop: it has a state",
+   batch="loop",
    doc="The direction numbers with their bits multiplied by lower triangular matrices of bits.")

@@ -10,7 +10,7 @@ op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, 
    example=">>> index, source = facula.tensor([0, 0]), facula.tensor([2., 3.])\n"
            ">>> facula.ones(2).index_reduce(0, index, source, 'prod')\ntensor([6., 1.])")
 op("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", kernel(),
-   batch="loop: each element has positions of its own", samples="nonzero_static",
+   batch="nonzero_static", samples="nonzero_static",
    doc="The first ``size`` positions of elements that are not zero, one row each; rows that are "
        "left over hold ``fill_value``.",
    example=">>> facula.nonzero_static(facula.tensor([0, 5, 6]), size=3)\n"

@@ -81,20 +81,20 @@ op("_quantile_levels(Tensor self) -> Tensor", elementwise("f", check="levels_in_
 # ---- histograms
 _HISTOGRAM = "Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)"
 op(f"histogram.edges(Tensor self, Tensor bins, *, {_HISTOGRAM}", kernel(own_out=True),
-   samples="histogram_edges", batch="loop: the data of each element is counted alone",
+   samples="histogram_edges", batch="loop",
    doc="How many elements lie between neighbouring ``bins``, the last of which is included, or the "
        "sum of their weights; with ``density``, so that the integral is 1.",
    example=">>> facula.histogram(facula.tensor([1., 2., 4.]), facula.tensor([0., 2., 4.])).hist\n"
            "tensor([1., 2.])")
 op(f"histogram(Tensor self, int bins=100, *, float[]? range=None, {_HISTOGRAM}",
-   kernel(own_out=True), samples="histogram", batch="loop: the range depends on the data",
+   kernel(own_out=True), samples="histogram", batch="loop",
    doc="Over ``bins`` equal intervals of ``range``, or of the data when it is not given.",
    example=">>> facula.histogram(facula.tensor([1., 2., 4.]), 3, range=(0., 6.)).hist\n"
            "tensor([1., 1., 1.])")
 # The counts, then the edges of each dimension; the public functions make a tuple of two.
 op("_histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, "
    "bool density=False) -> Tensor[]", kernel(), python="_histogramdd", method=False, samples="none",
-   batch="loop: the range depends on the data")
+   batch="loop")
 op("_histogramdd.edges(Tensor self, Tensor[] bins, Tensor? weight=None, bool density=False) "
    "-> Tensor[]", kernel(), python="_histogramdd_edges", method=False, samples="none",
-   batch="loop: the data of each element is counted alone")
+   batch="loop")

@@ -269,3 +269,21 @@ def tolerance_of(row: str, dtype: str) -> tuple[float, float]:
         if tolerance.row == row and tolerance.covers(dtype):
             return tolerance.rtol, tolerance.atol
     return TOLERANCES_BY_DTYPE[dtype]
+
+
+# Rows that vmap calls once for each element of a batch, and why no rule does better.
+_COUNTS = "the edges may be those of each element's own data, and how many lie in a bin is counted"
+_STATE = "each call moves a state that the next one starts from"
+_STEPS = "not reached: under vmap the layer runs as steps of operators that have rules"
+LOOPS = {
+    "histc": _COUNTS,
+    "histogram": _COUNTS,
+    "histogram.edges": _COUNTS,
+    "_histogramdd": _COUNTS,
+    "_histogramdd.edges": _COUNTS,
+    "_sobol_engine_draw": _STATE,
+    "_sobol_engine_ff": _STATE,
+    "_sobol_engine_scramble": _STATE,
+    "_recurrent_layer": _STEPS,
+    "_recurrent_backward": _STEPS,
+}

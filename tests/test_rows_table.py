@@ -20,7 +20,7 @@ from row_cases import (
 )
 from samples import BY_NAME, all_samples, generator_of, has_samples, sampled_dtypes
 from samples import BY_ROW as SAMPLES_BY_ROW
-from skips import KINDS, MOST_SKIPS, NO_DERIVATIVE, SKIPS, TOLERANCES
+from skips import KINDS, LOOPS, MOST_SKIPS, NO_DERIVATIVE, SKIPS, TOLERANCES
 
 import gen.rows
 from gen import emit_loops, emit_ops
@@ -98,8 +98,12 @@ def test_row_can_be_batched(row):
     takes_tensors = any(a.is_tensor for a in row.schema.args)
     if row.family.name in ("kernel", "view") and takes_tensors and not draws:
         assert row.batch, "a primitive needs batch="
-    if row.batch.startswith("loop"):
-        assert len(row.batch.partition(":")[2].split()) > 3, "a loop needs a reason"
+    assert (row.batch == "loop") == (row_id(row) in LOOPS), "skips.py has the reasons of loops"
+
+
+def test_loops_under_vmap_have_reasons():
+    assert set(LOOPS) <= IDS
+    assert all(len(reason.split()) > 3 for reason in LOOPS.values())
 
 
 @pytest.mark.parametrize("row", row_cases(r for r in ROWS if has_samples(r)))

@@ -468,6 +468,13 @@ static Node* accumulator_of(const Tensor& t) {
   return n;
 }
 
+void forget_accumulator(const Tensor& t) {
+  if (!t->autograd) return;
+  lock(*t->autograd);
+  t->autograd->accumulator = nullptr;
+  unlock(*t->autograd);
+}
+
 Edge gradient_edge(const Tensor& given) {
   if (!given.defined()) return {};
   const Tensor& t = tracked(given);

@@ -17,6 +17,7 @@
 #include "op/ops/reductions.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula::kernels {
 
@@ -185,10 +186,6 @@ bool has_blocks(const Tensor& t) {
                                    : false;
 }
 
-bool is_wrapped(const Tensor& t) {
-  return t.defined() && t.is_wrapped();
-}
-
 // (batch, heads, rows, width)
 Tensor four_dimensional(const Tensor& t) {
   if (t.dim() == 4) return t;
@@ -210,9 +207,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (attn_mask.defined() && !is_expandable(attn_mask.sizes(), scores))
     runtime_error("attn_mask of shape ", attn_mask.sizes(),
                   " cannot be broadcast to the shape of the scores, ", IntSpan(scores));
-  const bool plain = dropout_p > 0 || !has_blocks(query) || is_wrapped(query) || is_wrapped(key) ||
-                     is_wrapped(value) || is_wrapped(attn_mask) ||
-                     (attn_mask.defined() && attn_mask.needs_grad() && grad_enabled());
+  bool plain = dropout_p > 0 || !has_blocks(query) || is_followed(attn_mask);
+  for (const Tensor* t : {&query, &key, &value, &attn_mask})
+    plain |= is_wrapped_by(*t, LevelKind::Jvp);  // tangents are cheaper step by step
   if (plain) return plain_attention(o, attn_mask, dropout_p, is_causal, factor);
   Tensor mask = attn_mask;
   if (mask.defined()) {
@@ -252,8 +249,7 @@ std::vector<Tensor> _attention_gradients(const Tensor& grad, const Tensor& query
                                          const Tensor& output, const Tensor& logsumexp,
                                          bool is_causal, double scale) {
   bool again = false;
-  for (const Tensor* t : {&grad, &query, &key, &value})
-    again |= t->is_wrapped() || (grad_enabled() && t->needs_grad());
+  for (const Tensor* t : {&grad, &query, &key, &value}) again |= is_followed(*t);
   if (again) return plain_gradients(grad, query, key, value, mask, is_causal, scale);
   return op::_attention_backward(grad, query, key, value, mask, output, logsumexp, is_causal,
                                  scale);

@@ -17,6 +17,7 @@
 #include "op/ops/reductions.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula::kernels {
 
@@ -204,6 +205,14 @@ std::tuple<Tensor, Tensor> _cross_entropy_grad_grad(const Tensor& grad, const Te
   return {by_grad, by_self};
 }
 
+// The sum of the weights that were used is no part of the derivative either, so PyTorch refuses too.
+static void expect_constant_weight(const Tensor& weight) {
+  if (is_followed(weight))
+    runtime_error(
+        "not differentiable with respect to argument 'weight'. This input cannot have "
+        "requires_grad True; pass weight.detach()");
+}
+
 static Tensor finished(const Tensor& loss, const Tensor& total, Reduction reduction, DType dtype) {
   const Tensor out =
       reduction == Reduction::Mean ? op::sum(loss) / total : reduced(loss, reduction);
@@ -244,6 +253,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
       runtime_error("ignore_index is not supported for floating point target, got ", ignore_index);
     return of_probabilities(input, target, weight, chosen, label_smoothing);
   }
+  expect_constant_weight(weight);
   auto [loss, sums, total] =
       op::_cross_entropy(input, target, weight, ignore_index, label_smoothing);
   return finished(loss, total, chosen, input.dtype());
@@ -323,6 +333,7 @@ Tensor _nll_loss_only(const Tensor& self, const Tensor& target, const Tensor& we
 Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, Flag size_average,
                 int64_t ignore_index, Flag reduce, std::string_view reduction) {
   const Reduction chosen = reduction_of(size_average, reduce, reduction);
+  expect_constant_weight(weight);
   auto [loss, total] = op::_nll_loss(input, target, weight, ignore_index);
   return finished(loss, total, chosen, input.dtype());
 }

@@ -6,6 +6,7 @@
 
 #include "cpu/positions.h"
 #include "cpu/resample.h"
+#include "cpu/resample_bytes.h"
 #include "kernels/host_only.h"
 #include "kernels/spatial.h"
 
@@ -104,7 +105,7 @@ ResampleTable window_table(int64_t in, int64_t out, const Rule& rule, double sca
 }
 
 ResampleTable table_of(int64_t in, int64_t out, const Rule& rule, double scale, DType dtype) {
-  const bool wide = dtype == DType::Float64;
+  const bool wide = dtype == DType::Float64 || dtype == DType::UInt8;
   // An axis that keeps its size is copied whatever the scale, as PyTorch does in all but one mode.
   if (in == out && (!rule.cubic || rule.antialias || dtype == DType::UInt8))
     return ResampleTable::identity(in);
@@ -186,7 +187,10 @@ Tensor _interpolate(const Tensor& self, IntSpan output_size, std::string_view mo
   if (out.t.is_meta() || !out.t.numel()) return out.t;
   ResampleTable tables[3];
   interpolation_tables(in.size, out.size, dims, mode, align_corners, scales, self.dtype(), tables);
-  resample(self.dtype(), in.outer, in.inner, tables, in.t.data(), out.t.data());
+  if (self.dtype() == DType::UInt8 && dims == 2)
+    resample_bytes(in.outer, in.inner, tables[1], tables[2], in.t.data_as<uint8_t>(),
+                   out.t.data_as<uint8_t>());
+  else resample(self.dtype(), in.outer, in.inner, tables, in.t.data(), out.t.data());
   return out.t;
 }
 

@@ -11,6 +11,7 @@
 #include "op/ops/recurrent.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula::kernels {
 
@@ -33,7 +34,7 @@ std::tuple<Tensor, Tensor, Tensor> run_layer(const RecurrentTensors& x, Cell cel
                                              IntSpan batch_sizes, bool reverse) {
   bool plain = x.input.is_cuda();
   for (const Tensor* t : {&x.input, &x.hx, &x.cx, &x.w_ih, &x.w_hh, &x.b_ih, &x.b_hh, &x.w_hr})
-    plain |= t->defined() && t->is_wrapped();
+    plain |= is_wrapped_by(*t, LevelKind::Vmap) || is_wrapped_by(*t, LevelKind::Jvp);
   if (plain) return plain_recurrent_layer(x, cell, batch_sizes, reverse);
   auto [output, hy, cy, reserve] =
       op::_recurrent_layer(x.input, x.hx, x.cx, x.w_ih, x.w_hh, x.b_ih, x.b_hh, x.w_hr,

@@ -13,6 +13,7 @@
 #include "op/ops/recurrent.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula::kernels {
 
@@ -107,9 +108,8 @@ std::vector<Tensor> _recurrent_gradients(const Tensor& grad_output, const Tensor
   const Tensor* const inputs[] = {&input, &hx, &cx, &w_ih, &w_hh, &b_ih, &b_hh, &w_hr};
   const Tensor* const grads[] = {&grad_output, &grad_hy, &grad_cy};
   bool again = false;
-  for (const Tensor* t : inputs) again |= t->defined() && grad_enabled() && t->needs_grad();
-  for (const Tensor* t : grads)
-    again |= t->defined() && (t->is_wrapped() || (grad_enabled() && t->needs_grad()));
+  for (const Tensor* t : inputs) again |= is_followed(*t);
+  for (const Tensor* t : grads) again |= is_followed(*t) || is_wrapped_by(*t, LevelKind::Vmap);
   if (!again)
     return op::_recurrent_backward(grad_output, grad_hy, grad_cy, input, hx, cx, w_ih, w_hh, b_ih,
                                    b_hh, w_hr, output, reserve, kind, batch_sizes, reverse, wanted);

@@ -192,6 +192,7 @@ int set_data(PyObject* o, PyObject* value, void*) {
               "data set to a tensor that requires gradients must be floating point or complex "
               "dtype, got ",
               v.dtype());
+        if (t.dtype() != v.dtype() || t.device() != v.device()) forget_accumulator(t);
         v->storage->retain();
         Storage* old = t->storage;
         t->storage = v->storage;

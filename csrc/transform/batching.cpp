@@ -40,6 +40,20 @@ Tensor flattened(const Tensor& value) {
   return op::reshape(value, Dims{value.size(0), n});
 }
 
+Tensor split(const Tensor& t, int64_t dim, int64_t first, int64_t rest) {
+  Dims sizes(t.sizes());
+  sizes[size_t(dim)] = first;
+  sizes.insert(size_t(dim) + 1, rest);
+  return op::reshape(t, sizes);
+}
+
+Tensor join(const Tensor& t, int64_t dim) {
+  Dims sizes(t.sizes());
+  sizes[size_t(dim)] *= sizes[size_t(dim) + 1];
+  sizes.erase(size_t(dim) + 1);
+  return op::reshape(t, sizes);
+}
+
 void run(const OpDef& op, const Value* values, Rets& rets, uint32_t level) {
   Rets results;
   std::vector<Tensor> list;
@@ -49,7 +63,8 @@ void run(const OpDef& op, const Value* values, Rets& rets, uint32_t level) {
   call(op, values, results);
   if (rets.destination == Destination::InPlace) return refresh_geometry(rets.t[0]);
   if (rets.list)
-    for (const Tensor& t : list) rets.list->push_back(wrap_batched(t, level));
+    for (const Tensor& t : list)
+      rets.list->push_back(t.defined() ? wrap_batched(t, level) : t);
   else
     for (int i = 0; i < op.ret_count; ++i) deliver(rets, i, results.t[i], level);
 }

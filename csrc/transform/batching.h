@@ -21,6 +21,10 @@ Tensor in_front(const Tensor& t, uint32_t level);
 Tensor aligned(const Tensor& t, uint32_t level, int64_t rank);
 // A value with its logical dimensions merged into one: [batch, everything].
 Tensor flattened(const Tensor& value);
+// Splits dimension `dim` into (first, rest).
+Tensor split(const Tensor& t, int64_t dim, int64_t first, int64_t rest);
+// Joins dimension `dim` with the one behind it.
+Tensor join(const Tensor& t, int64_t dim);
 
 // Calls `op` on values with the batch in front; its results are the batched ones.
 void run(const OpDef& op, const Value* values, Rets& rets, uint32_t level);

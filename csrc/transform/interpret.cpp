@@ -98,7 +98,7 @@ void call_outside(const OpDef& op, const Value* args, Rets& rets, const Level& l
     return w;
   };
   if (rets.list)
-    for (Tensor& t : list) rets.list->push_back(wrap(t));
+    for (Tensor& t : list) rets.list->push_back(t.defined() ? wrap(t) : t);
   else
     for (int i = 0; i < op.ret_count; ++i)
       if (results.t[i].defined()) rets.t[i] = wrap(results.t[i]);

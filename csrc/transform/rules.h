@@ -51,8 +51,25 @@ FACULA_BATCH_RULE(random);
 FACULA_BATCH_RULE(convolution);
 FACULA_BATCH_RULE(convolution_weight_gradient);
 FACULA_BATCH_RULE(layer_norm);
+FACULA_BATCH_RULE(layer_norm_grad);
+FACULA_BATCH_RULE(batch_norm);
+FACULA_BATCH_RULE(scale_channels);
+FACULA_BATCH_RULE(group_norm);
+FACULA_BATCH_RULE(group_norm_grad);
 FACULA_BATCH_RULE(linear);
+FACULA_BATCH_RULE(attention);
 FACULA_BATCH_RULE(embedding);
+FACULA_BATCH_RULE(embedding_gradient);
+FACULA_BATCH_RULE(embedding_renorm);
+FACULA_BATCH_RULE(embedding_bag);
+FACULA_BATCH_RULE(cross_entropy);
+FACULA_BATCH_RULE(cross_entropy_grad);
+FACULA_BATCH_RULE(nll_loss);
+FACULA_BATCH_RULE(nll_loss_grad);
+FACULA_BATCH_RULE(ctc_loss);
+FACULA_BATCH_RULE(masked_scatter);
+FACULA_BATCH_RULE(fill_diagonal);
+FACULA_BATCH_RULE(nonzero_static);
 
 #undef FACULA_BATCH_RULE
 

@@ -10,22 +10,6 @@ namespace facula::batch {
 
 namespace {
 
-// Splits dimension `dim` into (first, rest).
-Tensor split(const Tensor& t, int64_t dim, int64_t first, int64_t rest) {
-  Dims sizes(t.sizes());
-  sizes[size_t(dim)] = first;
-  sizes.insert(size_t(dim) + 1, rest);
-  return op::reshape(t, sizes);
-}
-
-// Joins dimension `dim` with the one behind it.
-Tensor join(const Tensor& t, int64_t dim) {
-  Dims sizes(t.sizes());
-  sizes[size_t(dim)] *= sizes[size_t(dim) + 1];
-  sizes.erase(size_t(dim) + 1);
-  return op::reshape(t, sizes);
-}
-
 // (batch, N, groups * C, ...) -> (N, groups * batch * C, ...): the batch within each group.
 Tensor into_channels(const Tensor& value, int64_t dim, int64_t groups) {
   Tensor t = split(value, dim, groups, value.size(dim) / groups);  // (batch, .., groups, C, ...)

@@ -34,11 +34,4 @@ void linear(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   deliver(rets, out, level);
 }
 
-void embedding(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
-  if (is_batched(args[0].tensor(), level)) return loop(op, args, rets, level);
-  Arguments values(op, args);
-  values.set(values[1], value_of(args[1].tensor(), level));
-  run(op, values.data(), rets, level);
-}
-
 }  // namespace facula::batch

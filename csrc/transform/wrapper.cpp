@@ -94,6 +94,22 @@ static Tensor wrap_value(LevelKind kind, const Tensor& value, uint32_t level) {
   return t;
 }
 
+bool is_wrapped_by(const Tensor& t, LevelKind kind) {
+  for (const Tensor* p = &t; p->defined() && p->is_wrapped(); p = &(*p)->wrapper->value)
+    if ((*p)->wrapper->kind == kind) return true;
+  return false;
+}
+
+bool is_followed(const Tensor& t) {
+  if (is_wrapped_by(t, LevelKind::Jvp)) return true;
+  if (!grad_enabled()) return false;
+  for (const Tensor* p = &t; p->defined(); p = &(*p)->wrapper->value) {
+    if (p->needs_grad()) return true;
+    if (!p->is_wrapped()) break;
+  }
+  return false;
+}
+
 Tensor wrap_batched(const Tensor& value, uint32_t level) {
   return wrap_value(LevelKind::Vmap, value, level);
 }

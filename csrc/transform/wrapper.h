@@ -68,6 +68,11 @@ inline bool is_wrapped_at(const Tensor& t, uint32_t level) {
   return t.is_wrapped() && t->wrapper->level == level;
 }
 
+// Whether the tensor stands for others at a level of this kind, inside or out.
+bool is_wrapped_by(const Tensor& t, LevelKind kind);
+// Whether a tape or forward mode, of any level, follows what is computed from the tensor.
+bool is_followed(const Tensor& t);
+
 Tensor wrap_batched(const Tensor& value, uint32_t level);  // hides the first dimension
 Tensor wrap_tracked(const Tensor& value, uint32_t level);
 Tensor wrap_dual(const Tensor& value, const Tensor& tangent, uint32_t level);
