@@ -49,12 +49,14 @@ Generator* Generator::clone() {
   auto* copy = new Generator(device);
   uint8_t bytes[kStateBytes];
   get_state(bytes);
-  copy->set_state(bytes, kStateBytes);
+  copy->set_state(bytes, state_bytes());
   return copy;
 }
 
 void Generator::reset(uint64_t seed) {
   seed_ = seed;
+  offset_ = 0;
+  if (counts()) return;
   state_[0] = uint32_t(seed);
   for (uint32_t i = 1; i < kWords; ++i)
     state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
@@ -123,6 +125,11 @@ void Generator::fill(uint32_t* words, int64_t n) {
 
 void Generator::get_state(uint8_t* bytes) {
   std::lock_guard lock(mutex);
+  if (counts()) {
+    std::memcpy(bytes, &seed_, 8);
+    std::memcpy(bytes + 8, &offset_, 8);
+    return;
+  }
   StateLayout s{};
   s.seed = seed_;
   s.left = left_;
@@ -137,6 +144,7 @@ void Generator::get_state(uint8_t* bytes) {
 }
 
 void Generator::set_state(const uint8_t* bytes, size_t size) {
+  if (counts()) return set_place(bytes, size);
   if (size != kStateBytes)
     runtime_error("Expected a CPUGeneratorImplState of size ", kStateBytes,
                   " but found the input RNG state size to be ", size,
@@ -157,6 +165,74 @@ void Generator::set_state(const uint8_t* bytes, size_t size) {
   temper();
   kept_normal = s.normal_is_valid ? std::optional(s.normal_y) : std::nullopt;
   kept_float_normal_ = s.float_normal_is_valid ? std::optional(s.float_normal) : std::nullopt;
+}
+
+void Generator::set_place(const uint8_t* bytes, size_t size) {
+  if (size != kPhiloxStateBytes && size != 8)  // PyTorch takes a seed alone, too
+    runtime_error("RNG state is wrong size: a CUDA generator's has ", kPhiloxStateBytes,
+                  " bytes, got ", size, ". Pass what its get_state() returned");
+  uint64_t seed, offset = 0;
+  std::memcpy(&seed, bytes, 8);
+  if (size > 8) std::memcpy(&offset, bytes + 8, 8);
+  if (offset % 4) runtime_error("offset must be a multiple of 4, got ", offset);
+  std::lock_guard lock(mutex);
+  seed_ = seed;
+  offset_ = offset;
+}
+
+PhiloxPlace Generator::take(uint64_t words) {
+  std::lock_guard lock(mutex);
+  const PhiloxPlace place{seed_, offset_};
+  offset_ += (words + 3) / 4 * 4;
+  return place;
+}
+
+uint64_t Generator::offset() {
+  std::lock_guard lock(mutex);
+  return offset_;
+}
+
+void Generator::set_offset(uint64_t offset) {
+  if (offset % 4) runtime_error("offset must be a multiple of 4, got ", offset);
+  std::lock_guard lock(mutex);
+  offset_ = offset;
+}
+
+namespace {
+
+struct DeviceGenerators {
+  static constexpr int kDevices = 64;
+  std::mutex mutex;
+  std::atomic<Generator*> made[kDevices] = {};
+  std::optional<uint64_t> seed;  // of generators that are made from now on
+};
+DeviceGenerators& device_generators() {
+  static DeviceGenerators& all = *new DeviceGenerators;  // outlives every static
+  return all;
+}
+
+}  // namespace
+
+Generator& default_generator(Device device) {
+  if (!device.is_cuda()) return default_generator();
+  DeviceGenerators& all = device_generators();
+  const int index = device.index < 0 ? 0 : device.index;
+  if (index >= DeviceGenerators::kDevices) runtime_error("there is no device ", device);
+  if (Generator* known = all.made[index].load(std::memory_order_acquire)) return *known;
+  std::lock_guard lock(all.mutex);
+  if (Generator* known = all.made[index].load(std::memory_order_acquire)) return *known;
+  auto* generator = new Generator(Device{DeviceType::CUDA, int8_t(index)},
+                                  all.seed ? *all.seed : entropy());
+  all.made[index].store(generator, std::memory_order_release);
+  return *generator;
+}
+
+void seed_device_generators(uint64_t seed) {
+  DeviceGenerators& all = device_generators();
+  std::lock_guard lock(all.mutex);
+  all.seed = seed;
+  for (auto& slot : all.made)
+    if (Generator* known = slot.load(std::memory_order_acquire)) known->manual_seed(seed);
 }
 
 Generator& default_generator() {

@@ -1,5 +1,7 @@
-// The source of random numbers: MT19937 (Matsumoto and Nishimura, 1998) with PyTorch's seeding and
-// state, so that a seed gives PyTorch's CPU numbers and states can be exchanged with it.
+// The source of random numbers. On the host: MT19937 (Matsumoto and Nishimura, 1998) with PyTorch's
+// seeding and state, so that a seed gives PyTorch's CPU numbers and states can be exchanged with it.
+// On CUDA devices: a seed and an offset for Philox (Salmon and others, 2011), whose numbers kernels
+// compute from their place in the sequence.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -11,9 +13,15 @@
 
 namespace facula {
 
+// Where a kernel's Philox numbers begin. Offsets count 32-bit words and are multiples of 4.
+struct PhiloxPlace {
+  uint64_t seed, offset;
+};
+
 struct Generator {
   static constexpr uint64_t kDefaultSeed = 67280421310721;
-  static constexpr size_t kStateBytes = 5056;
+  static constexpr size_t kStateBytes = 5056;        // of the host's engine, PyTorch's layout
+  static constexpr size_t kPhiloxStateBytes = 16;    // seed and offset
 
   std::atomic<uint32_t> refs{1};
   const Device device;
@@ -35,8 +43,16 @@ struct Generator {
   void manual_seed(uint64_t seed);  // the engine takes the low 32 bits, initial_seed keeps all
   uint64_t seed();                  // from the system's entropy; returns what it chose
   uint64_t initial_seed();
-  void get_state(uint8_t* bytes);  // kStateBytes of them, in PyTorch's layout
+  void get_state(uint8_t* bytes);  // state_bytes() of them, in PyTorch's layout
   void set_state(const uint8_t* bytes, size_t size);
+
+  // ---- generators of CUDA devices
+  bool counts() const { return device.is_cuda(); }
+  size_t state_bytes() const { return counts() ? kPhiloxStateBytes : kStateBytes; }
+  // The place of an operation whose threads take `words` words each, and goes on behind them.
+  PhiloxPlace take(uint64_t words);
+  uint64_t offset();
+  void set_offset(uint64_t offset);
 
   // ---- drawing, with the mutex held
   uint32_t random32() {
@@ -56,10 +72,12 @@ struct Generator {
 
   ~Generator() = default;
   void reset(uint64_t seed);
+  void set_place(const uint8_t* bytes, size_t size);
   void next_block();
   void temper();
 
   uint64_t seed_ = 0;
+  uint64_t offset_ = 0;                     // of counting generators
   int32_t left_ = 1;                        // draws until the next block, plus one
   uint32_t next_ = 0;                       // index of the next word
   std::optional<float> kept_float_normal_;  // part of the state's layout; nothing here draws it
@@ -67,7 +85,11 @@ struct Generator {
   alignas(64) uint32_t tempered_[kWords];  // the outputs that state_ stands for
 };
 
-// The generator of every draw that names none. It starts from the system's entropy.
+// The generator of every draw on the host that names none. It starts from the system's entropy.
 Generator& default_generator();
+// That of a CUDA device (the first one, where the device has no number).
+Generator& default_generator(Device device);
+// Seeds those of all CUDA devices, also of devices that have not been used yet.
+void seed_device_generators(uint64_t seed);
 
 }  // namespace facula

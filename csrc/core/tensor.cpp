@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "core/device_read.h"
 #include "core/host_allocator.h"
 
 namespace facula {
@@ -162,8 +163,13 @@ Tensor weak_number_tensor(const Scalar& value) {
   return t;
 }
 
+void (*read_device_memory)(void* host, const void* memory, size_t bytes, int device) = nullptr;
+
 Scalar item_of(const Tensor& t) {
-  return Scalar::load(t.dtype(), t.data());
+  if (!t.is_cuda()) return Scalar::load(t.dtype(), t.data());
+  alignas(16) char element[16];
+  read_device_memory(element, t.data(), t.item_size(), t.device().index);
+  return Scalar::load(t.dtype(), element);
 }
 
 bool may_share_memory(const Tensor& a, const Tensor& b) {

@@ -4,11 +4,13 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/device_read.h"
 #include "cpu/cast.h"
 #include "cuda/allocator.h"
 #include "cuda/copy.h"
 #include "cuda/indexing.h"
 #include "cuda/matmul.h"
+#include "cuda/random.h"
 #include "cuda/reduce.h"
 #include "cuda/translate.h"
 #include "op/device_hooks.h"
@@ -24,6 +26,10 @@ void* allocate_memory(size_t bytes, int device) {
 }
 void release_memory(void* data, size_t, int device) {
   deallocate(data, device < 0 ? 0 : device);
+}
+
+void read_memory(void* host, const void* memory, size_t bytes, int device) {
+  translated([&] { copy_to_host(host, memory, bytes, device, current_stream(device)); });
 }
 
 // Byte strides of a tensor over a broadcast shape.
@@ -194,8 +200,10 @@ void register_backend() {
   static std::once_flag once;
   std::call_once(once, [] {
     register_device_memory(DeviceType::CUDA, {allocate_memory, release_memory});
+    read_device_memory = read_memory;
     register_device_hooks({elementwise, reduce, copy, fill, matmul});
     register_indexing();
+    register_random();
   });
 }
 

@@ -35,6 +35,10 @@ void check_faults(int device) {
   state.store(0, std::memory_order_release);
   const std::string value = std::to_string(found.value), limit = std::to_string(found.limit);
   std::string what = std::string(found.name) + "(): ";
+  if (found.dim == kParameters)
+    throw CudaError(what + "the distribution has no samples for the parameter at element " +
+                    std::to_string(found.position) +
+                    " (found on the device, when the program waited for it)");
   what += found.dim == kLabels
               ? "label " + value + " is out of bounds: there are " + limit + " classes"
               : "index " + value + " is out of bounds for dimension " + std::to_string(found.dim) +

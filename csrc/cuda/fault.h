@@ -25,7 +25,8 @@ struct FaultSite {
   int32_t dim;       // which they index, or kLabels
   int32_t negative;  // whether those from -limit on are good, too
 };
-constexpr int32_t kLabels = -1;  // the indices are labels of classes
+constexpr int32_t kLabels = -1;      // the indices are labels of classes
+constexpr int32_t kParameters = -2;  // no index, but a number that a distribution cannot have
 
 FaultSite fault_site(int device, const char* name, int64_t limit, int32_t dim,
                      bool negative = false);

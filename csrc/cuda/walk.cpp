@@ -23,8 +23,13 @@ void Walk::add(const Tensor& t, int64_t still) {
   }
 }
 
-void Walk::finish() {
+void Walk::add(const int64_t* strides) {
+  std::copy_n(strides, layout_.ndim, layout_.strides[layout_.operands++]);
+}
+
+void Walk::finish(bool memory_order) {
   layout_.squeeze();
+  if (memory_order) layout_.sort();
   layout_.merge();
   if (layout_.ndim > kKernelDims)
     throw CudaError("more than " + std::to_string(kKernelDims) +

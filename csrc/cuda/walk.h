@@ -13,8 +13,12 @@ class Walk {
 
   // Adds an operand that broadcasts to the shape; along `still`, if given, it stands still.
   void add(const Tensor& t, int64_t still = -1);
-  // After the last operand: merges what can be merged. Throws CudaError beyond kKernelDims.
-  void finish();
+  // The same, with strides in bytes for every dimension of the shape.
+  void add(const int64_t* strides);
+  // After the last operand: merges what can be merged. Throws CudaError beyond kKernelDims. In
+  // memory order, dimensions are sorted first, and i counts the first operand's elements as they
+  // lie.
+  void finish(bool memory_order = false);
 
   int64_t count() const { return count_; }
   // What the kernel is specialised by, as macros and as bits of its key (6 of them).

@@ -94,17 +94,21 @@ static void check_slopes(double lower, double upper) {
 Tensor _rrelu_slopes(const Tensor& self, double lower, double upper, Generator* generator) {
   if (!self.is_floating()) dtype_error(self.dtype(), "the floating-point types");
   Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
-  fill_on_host(out, [&](const Tensor& host) {
-    GradGuard off(false);
-    const Tensor x = op::_to_copy(self, DType::Float64, Device{}, MemoryFormat::Contiguous);
-    const double* in = x.data_as<double>();
-    RandomStream stream(generator, self.device());
-    fill_in_memory_order<double>(host, [&](double* to, int64_t n) {
-      // One draw for each element that is not positive, in order.
-      for (int64_t i = 0; i < n; ++i)
-        to[i] = in[i] <= 0 ? stream.uniform() * (upper - lower) + lower : 1.0;
-      in += n;
-    });
+  if (!begins_writing(out)) return out;
+  GradGuard off(false);
+  if (out.is_cuda()) {
+    device_random.draw(out, {.kind = Drawn::Uniform, .a = lower, .b = upper}, generator);
+    op::masked_fill_(out, op::gt(self, 0), 1);
+    return out;
+  }
+  const Tensor x = op::_to_copy(self, DType::Float64, kNoDevice, MemoryFormat::Contiguous);
+  const double* in = x.data_as<double>();
+  RandomStream stream(generator, self.device());
+  fill_in_memory_order<double>(out, [&](double* to, int64_t n) {
+    // One draw for each element that is not positive, in order.
+    for (int64_t i = 0; i < n; ++i)
+      to[i] = in[i] <= 0 ? stream.uniform() * (upper - lower) + lower : 1.0;
+    in += n;
   });
   return out;
 }

@@ -9,6 +9,7 @@
 #include "op/kernels/random.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/copying.h"
+#include "op/ops/reductions.h"
 #include "op/tensor_operators.h"
 
 namespace facula::kernels {
@@ -81,7 +82,8 @@ void uniform_as(const Tensor& self, RandomStream& stream, double from, double to
 }
 
 void fill_uniform(const Tensor& self, Generator* generator, double from, double to) {
-  fill_on_host(real_parts(self), [&](const Tensor& t) {
+  const Tensor t = real_parts(self);
+  fill_random(t, {.kind = Drawn::Uniform, .a = from, .b = to}, generator, [&] {
     RandomStream stream(generator, self.device());
     const RandomLoops& loops = random_loops();
     switch (t.dtype()) {
@@ -129,7 +131,8 @@ void small_normal_in_blocks(const Tensor& self, RandomStream& stream, double mea
 
 void fill_normal(const Tensor& self, Generator* generator, double mean, double std) {
   if (self.is_complex()) std *= std::sqrt(0.5);  // shared by the two parts
-  fill_on_host(real_parts(self), [&](const Tensor& t) {
+  const Tensor t = real_parts(self);
+  fill_random(t, {.kind = Drawn::Normal, .a = mean, .b = std}, generator, [&] {
     RandomStream stream(generator, self.device());
     const int64_t n = t.numel();
     if (n < kBlock || !t.is_contiguous()) {
@@ -154,11 +157,14 @@ void fill_normal(const Tensor& self, Generator* generator, double mean, double s
 
 // Distributions of one 53-bit uniform each.
 template <class Loop, class... P>
-void fill_from_draws(const Tensor& self, Generator* generator, Loop loop, P... parameters) {
-  fill_on_host(self, [&](const Tensor& t) {
+void fill_from_draws(const Tensor& self, Drawn kind, Generator* generator, Loop loop,
+                     P... parameters) {
+  const double given[] = {parameters..., 0};
+  const double second = sizeof...(P) > 1 ? given[1] : 0;
+  fill_random(self, {.kind = kind, .a = given[0], .b = second}, generator, [&] {
     RandomStream stream(generator, self.device());
     fill_in_memory_order<double>(
-        t, [&](double* out, int64_t n) { loop(out, stream.words(2 * n), n, parameters...); });
+        self, [&](double* out, int64_t n) { loop(out, stream.words(2 * n), n, parameters...); });
   });
 }
 
@@ -181,9 +187,9 @@ void log_normal_(const Tensor& self, double mean, double std, Generator* generat
   if (!(std > 0)) runtime_error("log_normal_ expects std > 0.0, but found std=", std);
   if (!is_sampled_float(self.dtype()))
     dtype_error(self.dtype(), "float16, bfloat16, float32, float64");
-  fill_on_host(self, [&](const Tensor& t) {
+  fill_random(self, {.kind = Drawn::LogNormal, .a = mean, .b = std}, generator, [&] {
     RandomStream stream(generator, self.device());
-    fill_in_memory_order<double>(t, [&](double* out, int64_t n) {
+    fill_in_memory_order<double>(self, [&](double* out, int64_t n) {
       stream.normals(out, n);
       for (int64_t i = 0; i < n; ++i) out[i] = std::exp(out[i] * std + mean);
     });
@@ -193,20 +199,20 @@ void log_normal_(const Tensor& self, double mean, double std, Generator* generat
 void exponential_(const Tensor& self, double lambd, Generator* generator, Rets&) {
   if (!(lambd > 0)) runtime_error("exponential_ expects lambda > 0.0, but found lambda=", lambd);
   require_continuous("Exponential", self.dtype());
-  fill_from_draws(self, generator, random_loops().exponential, lambd);
+  fill_from_draws(self, Drawn::Exponential, generator, random_loops().exponential, lambd);
 }
 
 void cauchy_(const Tensor& self, double median, double sigma, Generator* generator, Rets&) {
   if (!(sigma > 0)) runtime_error("cauchy_ expects sigma > 0.0, but found sigma=", sigma);
   require_continuous("Cauchy", self.dtype());
-  fill_from_draws(self, generator, random_loops().cauchy, median, sigma);
+  fill_from_draws(self, Drawn::Cauchy, generator, random_loops().cauchy, median, sigma);
 }
 
 void geometric_(const Tensor& self, double p, Generator* generator, Rets&) {
   if (!(p > 0 && p < 1)) runtime_error("geometric_ expects p to be in (0, 1), but got p=", p);
   if (!is_integral(self.dtype()) && !is_sampled_float(self.dtype()))
     dtype_error(self.dtype(), "the integral types, float16, bfloat16, float32, float64");
-  fill_from_draws(self, generator, random_loops().geometric, p);
+  fill_from_draws(self, Drawn::Geometric, generator, random_loops().geometric, p);
 }
 
 // ---- new tensors
@@ -263,7 +269,13 @@ namespace {
 void check_stds(const Tensor& std) {
   if (std.is_complex()) runtime_error("normal expects standard deviation to be non-complex");
   if (std.is_meta() || std.numel() == 0) return;
-  for_each_value(on_host(std), [](double value) {
+  if (std.is_cuda()) {  // one number comes back: the least of them, or NaN
+    const double least = item_of(op::_to_copy(op::min(std), DType::Float64)).to_double();
+    if (!(least >= 0))
+      runtime_error("normal expects all elements of std >= 0.0, but found std ", least);
+    return;
+  }
+  for_each_value(std, [](double value) {
     if (!(value >= 0))
       runtime_error("normal expects all elements of std >= 0.0, but found std ", value);
   });

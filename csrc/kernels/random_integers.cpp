@@ -6,6 +6,8 @@
 #include "op/elementwise.h"
 #include "op/kernels/creation.h"
 #include "op/kernels/random.h"
+#include "op/ops/copying.h"
+#include "op/ops/indexing.h"
 #include "op/tensor_operators.h"
 
 namespace facula::kernels {
@@ -105,7 +107,11 @@ class Remainder {
 constexpr uint64_t kWideRange = uint64_t(1) << 28;  // from here on a sample takes 64 bits
 
 void fill_integers(const Tensor& self, Generator* generator, IntegerRange r, bool wide) {
-  fill_on_host(self, [&](const Tensor& t) {
+  const DrawnNumbers numbers{.kind = wide ? Drawn::WideInteger : Drawn::Integer,
+                             .base = r.base,
+                             .range = r.range};
+  fill_random(self, numbers, generator, [&] {
+    const Tensor& t = self;
     RandomStream stream(generator, self.device());
     if (wide) {
       fill_in_memory_order<int64_t>(t, [&](int64_t* out, int64_t n) {
@@ -183,10 +189,12 @@ void random_(const Tensor& self, Generator* generator, Rets&) {
   if (d == DType::Int64 || d == DType::UInt64 || d == DType::Float64)
     return fill_integers(self, generator, {0, last + 1}, true);
   if (last < UINT32_MAX) return fill_integers(self, generator, {0, last + 1}, false);
-  fill_on_host(self, [&](const Tensor& t) {  // uint32: the word itself
+  // uint32: the word itself
+  const DrawnNumbers numbers{.kind = Drawn::WideInteger, .range = last + 1};
+  fill_random(self, numbers, generator, [&] {
     RandomStream stream(generator, self.device());
     fill_in_memory_order<uint32_t>(
-        t, [&](uint32_t* out, int64_t n) { std::copy_n(stream.words(n), n, out); });
+        self, [&](uint32_t* out, int64_t n) { std::copy_n(stream.words(n), n, out); });
   });
 }
 
@@ -243,6 +251,25 @@ void shuffle(T* data, int64_t n, RandomStream& stream) {
   }
 }
 
+void shuffle_on_host(const Tensor& out, Generator* generator) {
+  GradGuard off(false);
+  Tensor dense = out.is_contiguous() ? out : empty_tensor(out.sizes(), out.dtype(), Device{});
+  dispatch_dtype(out.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    RandomStream stream(generator, out.device());
+    shuffle(dense.data_as<T>(), out.numel(), stream);
+  });
+  if (!dense.is(out)) op::copy_(out, dense);
+}
+
+// The order of random keys of 64 bits, which hardly ever meet.
+void shuffle_on_device(const Tensor& out, Generator* generator) {
+  GradGuard off(false);
+  Tensor keys = empty_tensor(out.sizes(), DType::Int64, out.device());
+  device_random.draw(keys, {.kind = Drawn::WideInteger}, generator);
+  op::copy_(out, op::argsort(keys, 0, false));
+}
+
 }  // namespace
 
 void randperm(int64_t n, Generator* generator, DType dtype, Value layout, Device device,
@@ -258,15 +285,11 @@ void randperm(int64_t n, Generator* generator, DType dtype, Value layout, Device
     runtime_error("n cannot be greater than ", most, " for ", legacy_dtype_name(resolved),
                   " type: a value cannot be converted to type ", resolved,
                   " without overflow. Got n=", n);
-  fill_on_host(options.destination(rets, Dims{n}, resolved), [&](const Tensor& t) {
-    Tensor dense = t.is_contiguous() ? t : empty_tensor(t.sizes(), resolved, Device{});
-    dispatch_dtype(resolved, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      RandomStream stream(generator, rets.t[0].device());
-      shuffle(dense.data_as<T>(), n, stream);
-    });
-    if (!dense.is(t)) copy_from_host(t, dense);
-  });
+  const Tensor& out = options.destination(rets, Dims{n}, resolved);
+  if (begins_writing(out)) {
+    if (out.is_cuda()) shuffle_on_device(out, generator);
+    else shuffle_on_host(out, generator);
+  }
   if (requires_grad) set_requires_grad(rets.t[0], true);
 }
 

@@ -1,10 +1,7 @@
 #include "kernels/random_stream.h"
 
-#include "op/device_hooks.h"
 #include "op/elementwise.h"
 #include "op/kernels/creation.h"
-#include "op/ops/copying.h"
-#include "op/tensor_operators.h"
 
 namespace facula {
 
@@ -66,15 +63,6 @@ void RandomStream::normals(double* out, int64_t n) {
 bool begins_writing(const Tensor& self) {
   if (has_internal_overlap(self.sizes(), self.strides())) overlap_error();
   return !self.is_meta() && self.numel() != 0;
-}
-
-Tensor on_host(const Tensor& t) {
-  return t.is_cuda() ? op::_to_copy(t, DType::None, Device{}) : t;
-}
-
-void copy_from_host(const Tensor& to, const Tensor& host) {
-  if (to.is_cuda()) device_hooks().copy(host, to);
-  else op::copy_(to, host);
 }
 
 DType CreationOptions::resolve_dtype(const Rets& rets, DType fallback) const {

@@ -9,6 +9,7 @@
 #include "cpu/iterate.h"
 #include "cpu/random_loops.h"
 #include "op/def.h"
+#include "op/hooks/random.h"
 
 namespace facula::kernels {
 
@@ -33,6 +34,11 @@ class RandomStream {
     return double(random64() & ((uint64_t(1) << 53) - 1)) * 0x1p-53;
   }
   void normals(double* out, int64_t n);  // standard ones; the generator may keep one for later
+  double normal() {
+    double x;
+    normals(&x, 1);
+    return x;
+  }
 
  private:
   static Generator& choose(Generator* given, Device device);
@@ -88,18 +94,14 @@ void for_each_value(const Tensor& host, F&& f) {
 }
 
 bool begins_writing(const Tensor& self);  // checks `self`; false when there is nothing to draw
-Tensor on_host(const Tensor& t);          // itself, or a copy in host memory
-void copy_from_host(const Tensor& to, const Tensor& host);  // of one shape
 
-// Calls fill(tensor) on host memory for `self`. Numbers for other devices are drawn on the host and
-// copied, so that a seed means the same numbers everywhere.
+// Draws into `self`: on the host by fill(), on devices by their own kernels.
 template <class Fill>
-void fill_on_host(const Tensor& self, Fill&& fill) {
+void fill_random(const Tensor& self, const DrawnNumbers& numbers, Generator* generator,
+                 Fill&& fill) {
   if (!begins_writing(self)) return;
-  if (self.is_cpu()) return fill(self);
-  Tensor host = empty_tensor(self.sizes(), self.dtype(), Device{});
-  fill(host);
-  copy_from_host(self, host);
+  if (self.is_cuda()) return device_random.draw(self, numbers, generator);
+  fill();
 }
 
 // The keywords of creation functions, and where these write: the out= tensor or a fresh one.

@@ -3,11 +3,17 @@
 #include <memory>
 
 #include "kernels/random_stream.h"
+#include "kernels/samplers.h"
 #include "op/elementwise.h"
 #include "op/kernels/creation.h"
 #include "op/kernels/random.h"
 #include "op/ops/arithmetic.h"
+#include "op/ops/comparison.h"
 #include "op/ops/copying.h"
+#include "op/ops/indexing.h"
+#include "op/ops/mathematics.h"
+#include "op/ops/reductions.h"
+#include "op/ops/views.h"
 #include "op/tensor_operators.h"
 
 namespace facula::kernels {
@@ -61,26 +67,32 @@ void fill_coins(const Tensor& self, const Tensor& p, Generator* generator) {
   const Tensor* both[] = {&self, &p};
   if (const Device device = common_device(both, 2); device != self.device())
     device_error(self.device(), device);
-  const Tensor host_p = on_host(p);
+  if (self.is_cuda()) {
+    if (!begins_writing(self)) return;
+    GradGuard off(false);
+    const Tensor there = p.is_cuda() ? p : op::_to_copy(p, DType::None, self.device());
+    const Tensor apart = check_overlap(self, there) ? op::clone(there) : there;
+    device_random.sample(self, Sampled::Coins, apart, Tensor(), generator);
+    return;
+  }
   if (!p.is_meta())
-    for_each_value(host_p, [](double v) {
+    for_each_value(p, [](double v) {
       if (!(v >= 0 && v <= 1))
         runtime_error("Expected p_in >= 0 && p_in <= 1 to be true, but got p=", v,
                       "; every element of p must be a probability");
     });
-  fill_on_host(self, [&](const Tensor& t) {
-    const Tensor apart = check_overlap(t, host_p) ? op::clone(host_p) : host_p;
-    RandomStream stream(generator, self.device());
-    if (d == DType::Float64) flip_coins<double>(t, apart, stream, random_loops().bernoulli_double);
-    else flip_coins<float>(t, apart, stream, random_loops().bernoulli_float);
-  });
+  if (!begins_writing(self)) return;
+  const Tensor apart = check_overlap(self, p) ? op::clone(p) : p;
+  RandomStream stream(generator, self.device());
+  if (d == DType::Float64) flip_coins<double>(self, apart, stream, random_loops().bernoulli_double);
+  else flip_coins<float>(self, apart, stream, random_loops().bernoulli_float);
 }
 
 void fill_coins(const Tensor& self, double p, Generator* generator) {
-  fill_on_host(self, [&](const Tensor& t) {
+  fill_random(self, {.kind = Drawn::Coin, .a = p}, generator, [&] {
     RandomStream stream(generator, self.device());
     fill_in_memory_order<bool>(
-        t, [&](bool* out, int64_t n) { random_loops().bernoulli(out, stream.words(2 * n), n, p); });
+        self, [&](bool* out, int64_t n) { random_loops().bernoulli(out, stream.words(2 * n), n, p); });
   });
 }
 
@@ -198,6 +210,37 @@ void sample_with_replacement(const Tensor& weights, int64_t categories, int64_t 
   }
 }
 
+// On a device: the same two methods, made of operators. One number comes back to the host, whether
+// the weights are any.
+Tensor sample_on_device(const Tensor& weights, int64_t samples, bool replacement,
+                        Generator* generator) {
+  const Tensor w = weights.dtype() == DType::Float64 ? weights
+                                                     : op::_to_copy(weights, DType::Float32);
+  const int64_t last = -1;
+  const Tensor sums = op::sum_dim(w, IntSpan(&last, 1), true);
+  const Tensor valid = op::logical_and(op::all(op::logical_and(op::ge(w, 0), op::isfinite(w))),
+                                       op::all(op::gt(sums, 0)));
+  if (!item_of(valid).to_int())
+    runtime_error("probability tensor contains either `inf`, `nan` or element < 0, or a row whose "
+                  "sum is not positive");
+  if (!replacement || samples == 1) {
+    const Tensor clocks = empty_tensor(w.sizes(), w.dtype(), w.device());
+    device_random.draw(clocks, {.kind = Drawn::Exponential, .a = 1}, generator);
+    return std::get<1>(op::topk(w / clocks, samples, -1, true, true));
+  }
+  Dims shape(w.sizes());
+  shape[shape.size() - 1] = samples;
+  const Tensor uniforms = empty_tensor(shape, w.dtype(), w.device());
+  device_random.draw(uniforms, {.kind = Drawn::Uniform, .a = 0, .b = 1}, generator);
+  // The first category whose sum exceeds the draw; rounding must not lead behind the last one that
+  // has any weight.
+  const Tensor cumulative = op::cumsum(w, -1);
+  const Tensor total = op::narrow(cumulative, -1, w.size(-1) - 1, 1);
+  const Tensor found = op::searchsorted(cumulative, uniforms * total, false, true);
+  const Tensor positive = op::argmax(op::ge(cumulative, total), -1, true);
+  return op::minimum(found, positive);
+}
+
 }  // namespace
 
 void multinomial(const Tensor& self, int64_t num_samples, bool replacement, Generator* generator,
@@ -225,7 +268,13 @@ void multinomial(const Tensor& self, int64_t num_samples, bool replacement, Gene
   if (self.is_meta() || self.numel() == 0) return;
 
   GradGuard off(false);
-  const Tensor weights = on_host(self);
+  if (self.is_cuda()) {
+    const Tensor drawn = sample_on_device(self, num_samples, replacement, generator);
+    if (rets.destination == Destination::New) rets.t[0] = drawn;
+    else op::copy_(rets.t[0], drawn);
+    return;
+  }
+  const Tensor& weights = self;
   Tensor samples = empty_tensor(shape, DType::Int64, Device{});
   {
     RandomStream stream(generator, self.device());
@@ -236,64 +285,31 @@ void multinomial(const Tensor& self, int64_t num_samples, bool replacement, Gene
       sample_with_replacement<double>(weights, categories, num_samples, stream, out);
     else sample_with_replacement<float>(weights, categories, num_samples, stream, out);
   }
-  if (rets.destination == Destination::New && rets.t[0].is_cpu()) rets.t[0] = samples;
-  else copy_from_host(rets.t[0], samples);
+  if (rets.destination == Destination::New) rets.t[0] = samples;
+  else op::copy_(rets.t[0], samples);
 }
 
 // ---- counts
-
-namespace {
-
-// Small rates: how many uniforms can be multiplied before the product falls below exp(-rate)
-// (Knuth).
-double count_by_products(double rate, RandomStream& stream) {
-  const double limit = std::exp(-rate);
-  double product = 1;
-  for (double count = 0;; ++count) {
-    product *= stream.uniform();
-    if (product <= limit) return count;
-  }
-}
-
-// Large rates: transformed rejection with squeeze, algorithm PTRS of Hoermann (1993).
-double count_by_rejection(double rate, RandomStream& stream) {
-  const double log_rate = std::log(rate);
-  const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;
-  const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), v_r = 0.9277 - 3.6224 / (b - 2);
-  while (true) {
-    const double u = stream.uniform() - 0.5, v = stream.uniform();
-    const double us = 0.5 - std::fabs(u);
-    const double k = std::floor((2 * a / us + b) * u + rate + 0.43);
-    if (us >= 0.07 && v <= v_r) return k;
-    if (k < 0 || (us < 0.013 && v > us)) continue;
-    if (std::log(v) + std::log(inverse_alpha) - std::log(a / (us * us) + b) <=
-        k * log_rate - rate - std::lgamma(k + 1))
-      return k;
-  }
-}
-
-}  // namespace
 
 Tensor poisson(const Tensor& self, Generator* generator) {
   const DType d = self.dtype();
   if (!is_floating(d) || item_size(d) < 2) dtype_error(d, "float16, bfloat16, float32, float64");
   Tensor out = empty_tensor(self.sizes(), d, self.device());
-  fill_on_host(out, [&](const Tensor& t) {
-    const Tensor host = on_host(self);
-    for_each_value(host, [](double rate) {
-      if (!(rate >= 0))
-        runtime_error("invalid Poisson rate, expected rate to be non-negative, but found ", rate);
-    });
-    GradGuard off(false);
-    const Tensor rates = op::contiguous(op::_to_copy(host, DType::Float64));
-    const double* rate = rates.data_as<double>();
-    RandomStream stream(generator, self.device());
-    fill_in_memory_order<double>(t, [&](double* to, int64_t n) {
-      for (int64_t i = 0; i < n; ++i, ++rate)
-        to[i] = *rate == 0   ? 0
-                : *rate < 10 ? count_by_products(*rate, stream)
-                             : count_by_rejection(*rate, stream);
-    });
+  if (!begins_writing(out)) return out;
+  if (out.is_cuda()) {
+    device_random.sample(out, Sampled::Poisson, self, Tensor(), generator);
+    return out;
+  }
+  for_each_value(self, [](double rate) {
+    if (!(rate >= 0))
+      runtime_error("invalid Poisson rate, expected rate to be non-negative, but found ", rate);
+  });
+  GradGuard off(false);
+  const Tensor rates = op::contiguous(op::_to_copy(self, DType::Float64));
+  const double* rate = rates.data_as<double>();
+  RandomStream stream(generator, self.device());
+  fill_in_memory_order<double>(out, [&](double* to, int64_t n) {
+    for (int64_t i = 0; i < n; ++i, ++rate) to[i] = samplers::poisson(*rate, stream);
   });
   return out;
 }

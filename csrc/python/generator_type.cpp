@@ -107,7 +107,8 @@ void write_state(PyObject* o, const void* bytes, size_t size) {
 
 PyObject* get_state(PyObject* o, PyObject*) {
   return guarded([&] {
-    Tensor t = empty_tensor(Dims{int64_t(Generator::kStateBytes)}, DType::UInt8, Device{});
+    const auto bytes = int64_t(self_generator(o).state_bytes());
+    Tensor t = empty_tensor(Dims{bytes}, DType::UInt8, Device{});
     read_state(o, t.data_as<uint8_t>());
     return wrap(t);
   });
@@ -135,12 +136,34 @@ PyObject* clone_state(PyObject* o, PyObject*) {
   });
 }
 
-// What only counter-based generators have; these all keep a state of words.
-PyObject* no_offset(PyObject*, PyObject*) {
-  PyErr_SetString(PyExc_RuntimeError,
-                  "this Generator does not use an offset: its place in the sequence is the state "
-                  "that get_state() returns");
-  return nullptr;
+// What only generators of CUDA devices have.
+void require_offset(PyObject* o) {
+  if (!self_generator(o).counts())
+    runtime_error(
+        "this Generator does not use an offset: its place in the sequence is the state that "
+        "get_state() returns");
+}
+PyObject* get_offset(PyObject* o, PyObject*) {
+  return guarded([&] {
+    require_offset(o);
+    uint64_t v;
+    {
+      WithoutGil released;
+      v = self_generator(o).offset();
+    }
+    return check(PyLong_FromUnsignedLongLong(v));
+  });
+}
+PyObject* set_offset(PyObject* o, PyObject* value) {
+  return guarded([&] {
+    require_offset(o);
+    const uint64_t v = seed_of(value);
+    {
+      WithoutGil released;
+      self_generator(o).set_offset(v);
+    }
+    return Py_NewRef(o);
+  });
 }
 PyObject* not_graphsafe(PyObject*, PyObject*) {
   PyErr_SetString(PyExc_NotImplementedError,
@@ -153,7 +176,8 @@ PyObject* generator_reduce(PyObject* o, PyObject*) {
   return guarded([&] {
     uint8_t state[Generator::kStateBytes];
     read_state(o, state);
-    Ref bytes(check(PyBytes_FromStringAndSize(reinterpret_cast<char*>(state), sizeof state)));
+    const auto size = Py_ssize_t(self_generator(o).state_bytes());
+    Ref bytes(check(PyBytes_FromStringAndSize(reinterpret_cast<char*>(state), size)));
     return check(Py_BuildValue("(O(s)O)", Py_TYPE(o), to_string(self_generator(o).device).c_str(),
                                bytes.get()));
   });
@@ -172,14 +196,32 @@ PyObject* get_device(PyObject* o, void*) {
   return guarded([&] { return to_python(self_generator(o).device); });
 }
 
-PyObject* make_default_generator(PyObject*, PyObject*) {
+// With a number, that of a CUDA device. A generator keeps one Python object.
+PyObject* make_default_generator(PyObject*, PyObject* args) {
   return guarded([&] {
-    static PyObject* object = nullptr;
+    static PyObject* objects[65] = {};
+    int index = -1;
+    if (!PyArg_ParseTuple(args, "|i", &index)) throw PythonError{};
+    if (index < -1 || index >= 64) value_error("there is no CUDA device ", index);
+    PyObject*& object = objects[index + 1];
     if (!object) {
-      default_generator().retain();
-      object = adopt_generator(generator_type, &default_generator());
+      Generator& generator = index < 0
+                                 ? default_generator()
+                                 : default_generator(Device{DeviceType::CUDA, int8_t(index)});
+      generator.retain();
+      object = adopt_generator(generator_type, &generator);
     }
     return Py_NewRef(object);
+  });
+}
+PyObject* seed_devices(PyObject*, PyObject* value) {
+  return guarded([&] {
+    const uint64_t seed = seed_of(value);
+    {
+      WithoutGil released;
+      seed_device_generators(seed);
+    }
+    return Py_NewRef(Py_None);
   });
 }
 
@@ -194,8 +236,10 @@ PyMethodDef methods[] = {
     {"set_state", set_state, METH_O, "Goes on from a state that get_state returned."},
     {"clone_state", clone_state, METH_NOARGS,
      "Another generator that goes on with the same numbers."},
-    {"get_offset", no_offset, METH_NOARGS, "Raises: the state is no offset."},
-    {"set_offset", no_offset, METH_O, "Raises: the state is no offset."},
+    {"get_offset", get_offset, METH_NOARGS,
+     "How many words of its sequence a CUDA device's generator has used."},
+    {"set_offset", set_offset, METH_O,
+     "Goes on behind so many words, a multiple of 4; for CUDA devices' generators."},
     {"graphsafe_get_state", not_graphsafe, METH_NOARGS, "Raises; see get_state."},
     {"graphsafe_set_state", not_graphsafe, METH_O, "Raises; see set_state."},
     {"__reduce__", generator_reduce, METH_NOARGS, nullptr},
@@ -216,8 +260,10 @@ PyType_Slot slots[] = {
 PyType_Spec spec = {"facula.Generator", sizeof(PyGenerator), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
-PyMethodDef functions[] = {{"_default_generator", make_default_generator, METH_NOARGS,
-                            "The generator of draws that name none."},
+PyMethodDef functions[] = {{"_default_generator", make_default_generator, METH_VARARGS,
+                            "The generator of draws that name none, on the host or a CUDA device."},
+                           {"_seed_devices", seed_devices, METH_O,
+                            "Seeds the default generators of all CUDA devices."},
                            {}};
 
 }  // namespace

@@ -1,6 +1,7 @@
 """Seeds and the state of the default random number generator.
 
-Every device draws from one default generator on the host, so seeding it seeds everything.
+Each CUDA device has a default generator of its own (``facula.cuda.get_rng_state``); the seeds that
+are set here are theirs, too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ default_generator: _C.Generator = _C._default_generator()
 
 
 def manual_seed(seed: int) -> _C.Generator:
-    """Starts the default generator from ``seed`` and returns it.
+    """Starts the default generators of all devices from ``seed`` and returns the host's.
 
     Args:
         seed: an integer from -2**63 to 2**64 - 1; negative ones count from 2**64 downwards.
@@ -44,19 +45,23 @@ def manual_seed(seed: int) -> _C.Generator:
         >>> facula.rand(2)
         tensor([0.4963, 0.7682])
     """
-    default_generator.manual_seed(int(seed))
+    seed = int(seed)
+    default_generator.manual_seed(seed)
+    _C._seed_devices(seed)
     return default_generator
 
 
 def seed() -> int:
-    """Starts the default generator from the system's entropy and returns the seed that it chose.
+    """Starts the default generators from the system's entropy and returns the seed that it chose.
 
     Example::
 
         >>> facula.seed() == facula.initial_seed()
         True
     """
-    return default_generator.seed()
+    chosen = default_generator.seed()
+    _C._seed_devices(chosen)
+    return chosen
 
 
 def initial_seed() -> int:
@@ -104,10 +109,10 @@ def fork_rng(
     _devices_kw: str = "devices",
     device_type: str | None = None,
 ) -> Iterator[None]:
-    """Runs a block whose random numbers leave the default generator as it was before.
+    """Runs a block whose random numbers leave the default generators as they were before.
 
     Args:
-        devices: accepted for PyTorch's sake; there is one default generator for all devices.
+        devices: the CUDA devices whose generators are kept, too; by default all of them.
         enabled: False runs the block without saving anything.
         device_type: accepted for PyTorch's sake.
 
@@ -119,15 +124,21 @@ def fork_rng(
         >>> facula.rand(2)
         tensor([0.4963, 0.7682])
     """
-    del devices, device_type, _caller, _devices_kw
+    del device_type, _caller, _devices_kw
     if not enabled:
         yield
         return
+    from facula import cuda
+
+    kept = list(range(cuda.device_count())) if devices is None else list(devices)
     state = get_rng_state()
+    states = [cuda.get_rng_state(device) for device in kept]
     try:
         yield
     finally:
         set_rng_state(state)
+        for device, device_state in zip(kept, states, strict=True):
+            cuda.set_rng_state(device_state, device)
 
 
 worker = threading.local()  # threads that load data set ``worker.generator``

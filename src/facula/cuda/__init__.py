@@ -195,12 +195,15 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return is_available() and (including_emulation or get_device_capability()[0] >= 8)
 
 
-# ---- random numbers: every device draws from the default generator of the host. Without a device
-# these leave it alone, as PyTorch's do.
+# ---- random numbers: each device has a default generator. Without a device these change nothing.
+
+
+def _generator(device: Any = None) -> _C.Generator:
+    return _C._default_generator(_index(device))
 
 
 def manual_seed(seed: int) -> None:
-    """Starts the generator that devices draw from at ``seed``; without a device it changes nothing.
+    """Starts the current device's generator at ``seed``; without a device it changes nothing.
 
     Example::
 
@@ -208,39 +211,42 @@ def manual_seed(seed: int) -> None:
     """
     seed = int(seed)
     if is_available():
-        _C._default_generator().manual_seed(seed)
+        _generator().manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
-    """The same as :func:`manual_seed`: all devices draw from one generator."""
-    manual_seed(seed)
+    """Starts the generators of all devices at ``seed``."""
+    seed = int(seed)
+    if is_available():
+        _C._seed_devices(seed)
 
 
 def seed() -> None:
-    """Starts the generator that devices draw from at a number that the system chose."""
+    """Starts the current device's generator at a number that the system chose."""
     if is_available():
-        _C._default_generator().seed()
+        _generator().seed()
 
 
 def seed_all() -> None:
-    """The same as :func:`seed`."""
-    seed()
+    """Starts the generators of all devices at one number that the system chose."""
+    if is_available():
+        _C._seed_devices(_generator().seed())
 
 
 def initial_seed() -> int:
-    """The seed that the generator was started from."""
-    return _C._default_generator().initial_seed()
+    """The seed that the current device's generator was started from."""
+    return _generator().initial_seed()
 
 
 def get_rng_state(device: Any = "cuda") -> _C.Tensor:
-    """The state of the generator that devices draw from, as bytes."""
-    return _C._default_generator().get_state()
+    """The state of a device's generator: its seed and its offset, 16 bytes on the host."""
+    return _generator(device).get_state()
 
 
 def set_rng_state(new_state: _C.Tensor, device: Any = "cuda") -> None:
     """Sets what :func:`get_rng_state` returned; without a device it changes nothing."""
     if is_available():
-        _C._default_generator().set_state(new_state)
+        _generator(device).set_state(new_state)
 
 
 def get_rng_state_all() -> list[_C.Tensor]:

@@ -1,0 +1,6 @@
+// The samplers that CPU and CUDA share, for the host.
+#pragma once
+#include <cmath>
+
+#define FACULA_SAMPLER inline
+#include "_kernels/samplers.h"
