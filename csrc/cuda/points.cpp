@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/allocator.h"
+#include "cuda/fault.h"
 #include "cuda/kernel_types.h"
 #include "cuda/sort.h"
 #include "cuda/walk.h"

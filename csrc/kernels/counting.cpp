@@ -5,7 +5,7 @@
 #include "cpu/index_count.h"
 #include "cpu/index_points.h"
 #include "kernels/destination.h"
-#include "kernels/host_only.h"
+#include "op/hooks/indexing.h"
 #include "op/kernels/indexing.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/comparison.h"
@@ -42,7 +42,9 @@ void search_into(const Tensor& boundaries, const Value& input, const Tensor& sor
   promotion.add(boundaries);
   promotion.add(input);
   const DType dtype = promotion.result();
-  Tensor values = number ? number_tensor(input.scalar(), dtype) : input.tensor();
+  Tensor values = !number            ? input.tensor()
+                  : device.is_cuda() ? op::full(IntSpan(), input.scalar(), dtype, std::nullopt, device)
+                                     : number_tensor(input.scalar(), dtype);
   require_real(values);
   if (!number && values.device() != device) device_error(device, values.device());
   DType result = out_int32 ? DType::Int32 : DType::Int64;
@@ -57,15 +59,16 @@ void search_into(const Tensor& boundaries, const Value& input, const Tensor& sor
         rets.t[0].dtype(), " and out_int32 flag is ", out_int32 ? "True" : "False");
   Tensor& out = exact_result(rets, 0, values.sizes(), result, device);
   if (out.is_meta() || out.numel() == 0) return;
-  require_host(boundaries, "searchsorted");
   Tensor edges = searchable(boundaries, dtype), wanted = searchable(values, dtype);
   const int64_t rows = boundaries.dim() > 1 && n ? edges.numel() / n : 1;
   Tensor target = out.is_contiguous() ? out : empty_tensor(out.sizes(), result, device);
   const int64_t columns = wanted.numel() / rows;
   Tensor order;
   if (sorter.defined()) order = op::reshape(dense(sorter), Dims{rows, n});
-  cpu_searchsorted(op::reshape(edges, Dims{rows, n}), op::reshape(wanted, Dims{rows, columns}),
-                   order, right, target);
+  const Tensor table = op::reshape(edges, Dims{rows, n});
+  const Tensor asked = op::reshape(wanted, Dims{rows, columns});
+  if (out.is_cuda()) device_indexing.searchsorted(table, asked, order, right, target);
+  else cpu_searchsorted(table, asked, order, right, target);
   if (!target.is(out)) op::copy_(out, target);
 }
 
@@ -148,8 +151,8 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   if (self.is_meta())
     fail(ErrorKind::NotImplemented,
          "cannot run on the meta device: the shape of the result depends on the data");
-  require_host(self, "bincount");
-  if (self.dim() == 1 && self.numel() == 0) return op::zeros(Dims{minlength}, DType::Int64);
+  if (self.dim() == 1 && self.numel() == 0)
+    return op::zeros(Dims{minlength}, DType::Int64, std::nullopt, self.device());
   const bool weighted = weights.defined();
   if (self.dim() != 1)
     runtime_error("bincount only supports 1-d non-negative integral inputs, got shape ",
@@ -159,11 +162,15 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
                   weights.sizes(), " and ", self.sizes());
   GradGuard off(false);
   Tensor values = dense_int64(self);
-  const int64_t* v = values.data_as<int64_t>();
-  int64_t low = v[0], high = v[0];
-  for (int64_t i = 1; i < values.numel(); ++i) {
-    low = std::min(low, v[i]);
-    high = std::max(high, v[i]);
+  int64_t low, high;
+  if (self.is_cuda()) {
+    low = item_of(op::min(values)).to_int();
+    high = item_of(op::max(values)).to_int();
+  } else {
+    const auto [least, most] = std::minmax_element(
+        values.data_as<int64_t>(), values.data_as<int64_t>() + values.numel());
+    low = *least;
+    high = *most;
   }
   if (low < 0)
     runtime_error("bincount only supports 1-d non-negative integral inputs, but the input holds ",
@@ -171,12 +178,18 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   DType dtype = !weighted                           ? DType::Int64
                 : weights.dtype() == DType::Float32 ? DType::Float32
                                                     : DType::Float64;
-  Tensor counts = op::zeros(Dims{std::max(high + 1, minlength)}, dtype);
+  Tensor counts =
+      op::zeros(Dims{std::max(high + 1, minlength)}, dtype, std::nullopt, self.device());
   Tensor amounts;
   if (weighted)
     amounts = weights.dtype() == dtype
                   ? dense(weights)
                   : op::_to_copy(weights, dtype, kNoDevice, MemoryFormat::Contiguous);
+  if (self.is_cuda()) {
+    if (!weighted)
+      amounts = op::expand(op::ones(Dims{1}, dtype, std::nullopt, self.device()), values.sizes());
+    return op::index_add_(counts, 0, values, amounts);
+  }
   cpu_bincount(values, amounts, counts);
   return counts;
 }
@@ -189,7 +202,6 @@ void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& ma
   double low = min.to_double(), high = max.to_double();
   GradGuard off(false);
   if (low == high && self.numel() && !self.is_meta()) {
-    require_host(self, "histc");
     low = item_of(op::_to_copy(op::min(self), DType::Float64)).to_double();
     high = item_of(op::_to_copy(op::max(self), DType::Float64)).to_double();
   }
@@ -202,12 +214,22 @@ void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& ma
   if (low > high) runtime_error("max must be larger than min, got min=", low, " and max=", high);
   Tensor& out = exact_result(rets, 0, Dims{bins}, self.dtype(), self.device());
   if (out.is_meta()) return;
-  require_host(self, "histc");
   const DType wide = compute_dtype(self.dtype());
   Tensor x = self.dtype() == wide ? dense(self)
                                   : op::_to_copy(self, wide, kNoDevice, MemoryFormat::Contiguous);
-  Tensor counts = op::zeros(Dims{bins}, wide);
-  cpu_histogram(x, low, high, counts);
+  Tensor counts = op::zeros(Dims{bins}, wide, std::nullopt, self.device());
+  if (self.is_cuda()) {
+    // The last bin includes its upper end; what lies outside, or is NaN, adds nothing to the first.
+    const Tensor flat = op::reshape(x, Dims{-1});
+    const Tensor inside = op::logical_and(op::ge(flat, low), op::le(flat, high));
+    const double width =
+        wide == DType::Float32 ? double(float(high) - float(low)) : high - low;
+    const Tensor at = op::_to_copy((flat - low) * double(bins) / width, DType::Int64);
+    op::index_add_(counts, 0, op::where(inside, op::clamp_max(at, bins - 1), 0),
+                   op::_to_copy(inside, wide));
+  } else {
+    cpu_histogram(x, low, high, counts);
+  }
   op::copy_(out, counts);
 }
 

@@ -8,8 +8,8 @@
 #include "core/thread_pool.h"
 #include "kernels/destination.h"
 #include "kernels/embedding.h"
-#include "kernels/host_only.h"
 #include "op/elementwise.h"
+#include "op/hooks/indexing.h"
 #include "op/kernels/embedding.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/comparison.h"
@@ -17,6 +17,7 @@
 #include "op/ops/creation.h"
 #include "op/ops/embedding.h"
 #include "op/ops/indexing.h"
+#include "op/ops/linalg_norms.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
 
@@ -36,6 +37,7 @@ void check_lookups(const Tensor& indices, const char* name) {
 
 Tensor checked_lookups(const Tensor& indices, int64_t rows) {
   const Tensor dense_indices = dense_int64(indices);
+  if (indices.is_cuda()) return dense_indices;  // the kernels look at them
   const int64_t* at = dense_indices.data_as<int64_t>();
   for (int64_t i = 0, n = dense_indices.numel(); i < n; ++i)
     if (uint64_t(at[i]) >= uint64_t(rows))
@@ -73,12 +75,21 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, boo
   note_sparse(sparse);
   Dims shape(indices.sizes());
   shape.push_back(weight.size(1));
-  require_host(weight, "embedding");
   if (weight.is_meta()) return empty_tensor(shape, weight.dtype(), weight.device());
   const Tensor lookups = checked_lookups(indices, weight.size(0));
   Tensor out = empty_tensor(shape, weight.dtype(), weight.device());
   if (out.numel() == 0) return out;
   const Tensor table = dense_rows(weight);
+  if (out.is_cuda()) {
+    auto flat = [](const Tensor& t, Dims sizes, Dims strides) {
+      return alias_tensor(t, sizes, strides, t.offset());
+    };
+    const int64_t n = lookups.numel(), width = weight.size(1);
+    device_indexing.read(
+        slices_along("embedding", table, 0, flat(lookups, Dims{n}, Dims{1}), false),
+        flat(out, Dims{n, width}, Dims{width, 1}));
+    return out;
+  }
   const int64_t bytes = weight.size(1) * int64_t(weight.item_size()),
                 apart = table.stride(0) * int64_t(weight.item_size());
   const int64_t* at = lookups.data_as<int64_t>();
@@ -154,11 +165,14 @@ void sum_rows(const T* __restrict grad, T* __restrict out, int64_t width, int64_
 
 Tensor _embedding_gradient(const Tensor& grad_output, const Tensor& indices, IntSpan weight_size,
                            int64_t padding_idx, bool scale_grad_by_freq) {
-  require_host(grad_output, "embedding");
   Tensor out = empty_tensor(weight_size, grad_output.dtype(), grad_output.device());
   if (out.is_meta() || out.numel() == 0) return out;
   const int64_t rows = weight_size[0], width = weight_size[1];
   const Tensor lookups = checked_lookups(indices, rows), grad = dense(grad_output);
+  if (out.is_cuda()) {
+    device_indexing.sum_rows(grad, lookups, padding_idx, scale_grad_by_freq, out);
+    return out;
+  }
   const LookupChains chains(lookups.data_as<int64_t>(), lookups.numel(), rows, padding_idx);
   dispatch_dtype(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -216,8 +230,18 @@ void embedding_renorm_(const Tensor& self, const Tensor& indices, double max_nor
   check_table(self);
   check_lookups(indices, "indices");
   if (!is_floating(self.dtype())) dtype_error(self.dtype(), "floating-point dtypes");
-  require_host(self, "embedding_renorm_");
   if (self.is_meta()) return;
+  if (self.is_cuda()) {
+    GradGuard off(false);
+    const Tensor rows = std::get<0>(
+        op::_unique(op::reshape(dense_int64(indices), Dims{-1}), true, false, false));
+    const Tensor found = op::_to_copy(op::index_select(self, 0, rows), DType::Float64);
+    const Tensor norm =
+        op::linalg_vector_norm(found, Scalar(norm_type), std::optional<IntSpan>(Dims{1}), true);
+    const Tensor scale = op::where(op::gt(norm, max_norm), max_norm / (norm + 1e-7), 1);
+    op::index_copy_(self, 0, rows, op::_to_copy(found * scale, self.dtype()));
+    return;
+  }
   const Tensor lookups = checked_lookups(indices, self.size(0));
   std::vector<int64_t> rows(lookups.data_as<int64_t>(),
                             lookups.data_as<int64_t>() + lookups.numel());

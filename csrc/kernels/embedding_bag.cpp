@@ -5,13 +5,14 @@
 #include "core/thread_pool.h"
 #include "kernels/destination.h"
 #include "kernels/embedding.h"
-#include "kernels/host_only.h"
+#include "op/hooks/indexing.h"
 #include "op/kernels/embedding.h"
 #include "op/ops/comparison.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/embedding.h"
 #include "op/ops/indexing.h"
+#include "op/ops/joining.h"
 #include "op/ops/reductions.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
@@ -127,7 +128,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
     const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode,
     const Tensor& per_sample_weights, bool include_last_offset, int64_t padding_idx, bool) {
   check_bag_arguments(weight, indices, offsets, mode, per_sample_weights, include_last_offset);
-  require_host(weight, "embedding_bag");
   const int64_t bags = offsets.numel() - include_last_offset, width = weight.size(1),
                 count = indices.numel();
   const Device device = weight.device();
@@ -137,6 +137,23 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
   Tensor out = empty_tensor(Dims{bags, width}, weight.dtype(), device);
   if (weight.is_meta()) return {out, offset2bag, sizes, rows};
   const Tensor lookups = checked_lookups(indices, weight.size(0));
+  if (weight.is_cuda()) {
+    GradGuard off(false);
+    Tensor limits = dense_int64(offsets);
+    if (!include_last_offset) {
+      const Tensor end = op::full(Dims{1}, Scalar(count), DType::Int64, std::nullopt, device);
+      limits = op::cat(std::vector<Tensor>{limits, end}, 0);
+    }
+    if (bags && count)
+      offset2bag = op::searchsorted(op::contiguous(op::narrow(limits, 0, 1, bags)),
+                                    op::arange(Scalar(count), DType::Int64, Value(), device), false,
+                                    true);
+    device_indexing.reduce_bags(
+        dense_rows(weight), lookups, limits,
+        per_sample_weights.defined() ? dense(per_sample_weights) : Tensor(), mode, padding_idx, out,
+        sizes, rows);
+    return {out, offset2bag, sizes, rows};
+  }
   const std::vector<int64_t> limits = bag_limits(offsets, count, include_last_offset);
   int64_t* bag_of = offset2bag.data_as<int64_t>();
   for (int64_t bag = 0; bag < bags; ++bag)

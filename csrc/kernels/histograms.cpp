@@ -3,11 +3,12 @@
 
 #include "cpu/histogram.h"
 #include "kernels/destination.h"
-#include "kernels/host_only.h"
 #include "op/kernels/statistics.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/copying.h"
+#include "op/ops/comparison.h"
 #include "op/ops/creation.h"
+#include "op/ops/indexing.h"
 #include "op/ops/numerics.h"
 #include "op/ops/reductions.h"
 #include "op/ops/statistics.h"
@@ -100,6 +101,25 @@ std::vector<Tensor> equal_edges(const Tensor& points, IntSpan bins, Floats range
   return edges;
 }
 
+// Cells are searched along each dimension; what lies outside adds nothing to the first one.
+void count_on_device(const Tensor& points, TensorSpan edges, const Tensor& weight,
+                     const Tensor& counts) {
+  Tensor cell, inside;
+  for (size_t k = 0; k < edges.size(); ++k) {
+    const int64_t bins = edges[k].numel() - 1;
+    const Tensor x = op::contiguous(op::select(points, 1, int64_t(k)));
+    const Tensor at =
+        op::clamp(op::searchsorted(edges[k], x, false, true) - 1, 0, bins - 1);
+    const Tensor within = op::logical_and(op::ge(x, op::select(edges[k], 0, 0)),
+                                          op::le(x, op::select(edges[k], 0, bins)));
+    cell = k ? cell * bins + at : at;
+    inside = k ? op::logical_and(inside, within) : within;
+  }
+  Tensor amounts = op::_to_copy(inside, counts.dtype());
+  if (weight.defined()) amounts = op::where(inside, op::reshape(weight, Dims{-1}), 0);
+  op::index_add_(op::view(counts, Dims{-1}), 0, op::where(inside, cell, 0), amounts);
+}
+
 Tensor counts_of(const Tensor& points, TensorSpan edges, bool equal, const Tensor& weight,
                  bool density) {
   Dims shape;
@@ -107,7 +127,9 @@ Tensor counts_of(const Tensor& points, TensorSpan edges, bool equal, const Tenso
   Tensor counts = op::zeros(shape, points.dtype(), std::nullopt, points.device());
   if (points.is_meta()) return counts;
   const int64_t d = points.size(-1);
-  if (d)
+  if (d && points.is_cuda())
+    count_on_device(op::reshape(points, Dims{-1, d}), edges, weight, counts);
+  else if (d)
     cpu_histogram_grid(op::reshape(dense(points), Dims{-1, d}), edges, equal,
                        weight.defined() ? dense(weight) : Tensor(), counts);
   if (!density) return counts;
@@ -156,7 +178,6 @@ std::vector<Tensor> with_edges(const Tensor& counts, TensorSpan edges) {
 void histogram(const Tensor& self, int64_t bins, Floats range, const Tensor& weight, bool density,
                Rets& rets) {
   GradGuard off(false);
-  require_host(self, "histogram");
   Tensor points = as_points(self), weights = flat_weight(self, weight);
   check_points(points, weights);
   std::vector<Tensor> edges = equal_edges(points, IntSpan(&bins, 1), range);
@@ -166,7 +187,6 @@ void histogram(const Tensor& self, int64_t bins, Floats range, const Tensor& wei
 void histogram_edges(const Tensor& self, const Tensor& bins, const Tensor& weight, bool density,
                      Rets& rets) {
   GradGuard off(false);
-  require_host(self, "histogram");
   Tensor points = as_points(self), weights = flat_weight(self, weight), edges = dense(bins);
   check_points(points, weights);
   check_edges(points, TensorSpan(&edges, 1));
@@ -176,7 +196,6 @@ void histogram_edges(const Tensor& self, const Tensor& bins, const Tensor& weigh
 std::vector<Tensor> _histogramdd(const Tensor& self, IntSpan bins, Floats range,
                                  const Tensor& weight, bool density) {
   GradGuard off(false);
-  require_host(self, "histogramdd");
   require_grid(self);
   check_points(self, weight);
   std::vector<Tensor> edges = equal_edges(self, bins, range);
@@ -186,7 +205,6 @@ std::vector<Tensor> _histogramdd(const Tensor& self, IntSpan bins, Floats range,
 std::vector<Tensor> _histogramdd_edges(const Tensor& self, TensorSpan bins, const Tensor& weight,
                                        bool density) {
   GradGuard off(false);
-  require_host(self, "histogramdd");
   require_grid(self);
   check_points(self, weight);
   std::vector<Tensor> edges;

@@ -1,8 +1,8 @@
 // Whole slices along one dimension (index_select, index_add, index_copy, index_fill), and positions
 // in the flattened tensor (take, put).
 #include "kernels/destination.h"
-#include "kernels/host_only.h"
 #include "kernels/index_work.h"
+#include "op/hooks/indexing.h"
 #include "op/kernels/indexing.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
@@ -90,9 +90,8 @@ void index_select(const Tensor& self, int64_t dim, const Tensor& index, Rets& re
   if (self.dim()) shape[size_t(dim)] = index.numel();
   Tensor positions;
   if (!self.is_meta()) {
-    require_host(self, "index_select");
     positions = index_vector(index);
-    check_index(positions, self.dim() ? self.sizes()[dim] : 1, dim, false);
+    if (self.is_cpu()) check_index(positions, self.dim() ? self.sizes()[dim] : 1, dim, false);
   }
   if (rets.destination != Destination::New &&
       has_internal_overlap(rets.t[0].sizes(), rets.t[0].strides()))
@@ -104,6 +103,9 @@ void index_select(const Tensor& self, int64_t dim, const Tensor& index, Rets& re
     from = apart_from(out, self);
     positions = apart_from(out, positions);
   }
+  if (out.is_cuda())
+    return device_indexing.read(
+        slices_along("index_select", at_least_1d(from), dim, positions, false), at_least_1d(out));
   cpu_read_points(slice_work(at_least_1d(from), dim, positions, at_least_1d(out)));
 }
 
@@ -127,10 +129,7 @@ void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tenso
         self.sizes(), " source.shape = ", source.sizes());
   Tensor values = at_least_1d(source), positions = index_vector(index);
   require_matching_slices(at_least_1d(self), dim, positions, values, ErrorKind::Runtime);
-  if (!self.is_meta()) {
-    require_host(self, "index_add");
-    check_index(positions, self.dim() ? self.sizes()[dim] : 1, dim, false);
-  }
+  if (self.is_cpu()) check_index(positions, self.dim() ? self.sizes()[dim] : 1, dim, false);
   if (rets.destination != Destination::New) {
     if (has_internal_overlap(rets.t[0].sizes(), rets.t[0].strides())) overlap_error();
     values = apart_from(rets.t[0], values);
@@ -138,6 +137,10 @@ void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tenso
   }
   Tensor& out = start_from(self, rets, CopyLayout::Contiguous);
   if (out.is_meta()) return;
+  if (out.is_cuda())
+    return device_indexing.combine(
+        slices_along("index_add", at_least_1d(out), dim, positions, false), values, Combine::Add,
+        alpha);
   cpu_add_points(slice_work(at_least_1d(out), dim, positions, values), out.dtype(), alpha);
 }
 
@@ -163,10 +166,7 @@ void index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tens
     values = at_least_1d(source);
   }
   require_matching_slices(at_least_1d(self), dim, positions, values, ErrorKind::Index);
-  if (!self.is_meta()) {
-    require_host(self, "index_copy");
-    check_index(positions, self.dim() ? self.sizes()[dim] : 1, dim, false);
-  }
+  if (self.is_cpu()) check_index(positions, self.dim() ? self.sizes()[dim] : 1, dim, false);
   if (rets.destination != Destination::New) {
     if (has_internal_overlap(rets.t[0].sizes(), rets.t[0].strides())) overlap_error();
     values = apart_from(rets.t[0], values);
@@ -174,6 +174,9 @@ void index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   }
   Tensor& out = start_from(self, rets, CopyLayout::Contiguous);
   if (out.is_meta()) return;
+  if (out.is_cuda())
+    return device_indexing.write(
+        slices_along("index_copy", at_least_1d(out), dim, positions, false), values);
   cpu_write_points(slice_work(at_least_1d(out), dim, positions, values));
 }
 
@@ -191,18 +194,21 @@ void index_fill(const Tensor& self, int64_t dim, const Tensor& index, Value valu
     runtime_error("a complex value cannot be written to a tensor of ", self.dtype());
   Tensor positions = index_vector(index);
   if (!self.is_meta()) {
-    require_host(self, "index_fill");
-    check_index(positions, self.dim() ? self.sizes()[dim] : 1, dim, true);
+    if (self.is_cpu()) check_index(positions, self.dim() ? self.sizes()[dim] : 1, dim, true);
     if (rets.destination == Destination::InPlace) positions = apart_from(self, positions);
   }
   Tensor& out = start_from(self, rets, CopyLayout::Preserve);
   if (out.is_meta()) return;
   GradGuard off(false);
   Tensor number = value.is_tensor() ? op::_to_copy(value.tensor(), out.dtype(), out.device())
-                                    : number_tensor(value.scalar(), out.dtype());
+                  : out.is_cuda()
+                      ? op::full(IntSpan(), value.scalar(), out.dtype(), std::nullopt, out.device())
+                      : number_tensor(value.scalar(), out.dtype());
   Tensor target = at_least_1d(out);
   Dims still(size_t(target.dim()), 0);
   Tensor values = alias_tensor(number, target.sizes(), still, number.offset());
+  if (out.is_cuda())
+    return device_indexing.write(slices_along("index_fill", target, dim, positions, true), values);
   cpu_write_points(slice_work(target, dim, positions, values));
 }
 
@@ -251,6 +257,11 @@ PointWork flat_work(const Tensor& tensor, const Tensor& index, const Tensor& val
   return w;
 }
 
+// A contiguous tensor as a vector.
+Tensor flat(const Tensor& t) {
+  return alias_tensor(t, Dims{t.numel()}, Dims{1}, t.offset());
+}
+
 void require_long(const Tensor& index) {
   if (index.dtype() != DType::Int64)
     runtime_error("Expected a long tensor for index, but got ", legacy_dtype_name(index.dtype()));
@@ -264,9 +275,8 @@ void take(const Tensor& self, const Tensor& index, Rets& rets) {
   if (self.numel() == 0 && index.numel() != 0) index_error("tried to take from an empty tensor");
   Tensor positions = index;
   if (!self.is_meta()) {
-    require_host(self, "take");
     positions = dense(index);
-    check_positions(positions, self.numel());
+    if (self.is_cpu()) check_positions(positions, self.numel());
   }
   Tensor& out = exact_result(rets, 0, index.sizes(), self.dtype(), self.device());
   if (out.is_meta()) return;
@@ -276,8 +286,14 @@ void take(const Tensor& self, const Tensor& index, Rets& rets) {
     positions = apart_from(out, positions);
     if (!out.is_contiguous()) target = empty_tensor(out.sizes(), out.dtype(), out.device());
   }
-  Tensor offsets;
-  cpu_read_points(flat_work(from, positions, target, offsets));
+  if (out.is_cuda()) {
+    if (out.numel())
+      device_indexing.read(
+          slices_along("take", flat(dense(from)), 0, flat(positions), true), flat(target));
+  } else {
+    Tensor offsets;
+    cpu_read_points(flat_work(from, positions, target, offsets));
+  }
   if (!target.is(out)) op::copy_(out, target);
 }
 
@@ -301,9 +317,8 @@ void put(const Tensor& self, const Tensor& index, const Tensor& source, bool acc
     index_error("tried to put elements into an empty tensor");
   Tensor positions = index, values = source;
   if (!self.is_meta()) {
-    require_host(self, "put");
     positions = dense(index);
-    check_positions(positions, self.numel());
+    if (self.is_cpu()) check_positions(positions, self.numel());
     if (rets.destination == Destination::InPlace) {
       if (has_internal_overlap(self.sizes(), self.strides())) overlap_error();
       positions = apart_from(self, positions);
@@ -313,6 +328,15 @@ void put(const Tensor& self, const Tensor& index, const Tensor& source, bool acc
   Tensor& out = start_from(self, rets, CopyLayout::Preserve);
   if (out.is_meta()) return;
   values = dense(values);
+  if (out.is_cuda()) {
+    if (values.numel() == 0) return;
+    const Tensor target = dense(out);
+    const PointSet points = slices_along("put", flat(target), 0, flat(positions), true);
+    if (accumulate) device_indexing.combine(points, flat(values), Combine::Add, Scalar(1));
+    else device_indexing.write(points, flat(values));
+    if (!target.is(out)) op::copy_(out, target);
+    return;
+  }
   Tensor offsets;
   PointWork work = flat_work(out, positions, values, offsets);
   if (accumulate) cpu_add_points(work, out.dtype(), Scalar(1));

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "kernels/destination.h"
-#include "kernels/host_only.h"
 #include "kernels/index_work.h"
+#include "op/hooks/indexing.h"
 #include "op/kernels/indexing.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
@@ -30,7 +30,7 @@ namespace {
 struct DimIndex {
   int64_t dim;
   Tensor given;      // its strides shape the result's layout
-  Tensor positions;  // contiguous int64 on the host, checked
+  Tensor positions;  // int64 on the tensor's device; on the host contiguous and checked
 };
 
 // How an index list selects from a tensor of given sizes.
@@ -142,10 +142,16 @@ Selection select_points(const Tensor& self, TensorSpan indices) {
     s.shape.push_back(s.self.sizes()[s.order[i]]);
 
   if (self.is_meta()) return s;
-  require_host(self, "index");
   for (DimIndex& p : s.parts) {
-    Tensor host = p.given.is_cuda() ? op::_to_copy(p.given, DType::None, Device{}) : p.given;
-    p.positions = dense_int64(host);
+    if (p.given.device() != self.device() && !p.given.is_cpu())
+      device_error(self.device(), p.given.device());
+    if (self.is_cuda()) {  // the kernels look at the values
+      p.positions = p.given.device() == self.device() && p.given.dtype() == DType::Int64
+                        ? p.given
+                        : op::_to_copy(p.given, DType::Int64, self.device());
+      continue;
+    }
+    p.positions = dense_int64(p.given);
     // An index that is broadcast with an empty one selects nothing and is not looked at.
     if (checked_numel(s.points)) check_index(p.positions, s.self.sizes()[p.dim], p.dim, true);
   }
@@ -154,6 +160,25 @@ Selection select_points(const Tensor& self, TensorSpan indices) {
 
 int64_t value_dim(const Selection& s, int64_t i) {  // of the i-th of `order` outside the points
   return i < s.before ? i : i - int64_t(s.parts.size()) + int64_t(s.points.size());
+}
+
+// The same for a device.
+PointSet device_points(const Selection& s, const Tensor& tensor, const char* name) {
+  PointSet points{name, tensor, s.shape, Dims(s.shape.size(), 0), {}, true};
+  const auto count = int64_t(s.parts.size());
+  for (int64_t i = 0; i < int64_t(s.order.size()); ++i)
+    if (i < s.before || i >= s.before + count)
+      points.strides[size_t(value_dim(s, i))] = tensor.strides()[s.order[size_t(i)]];
+  for (const DimIndex& p : s.parts) {
+    Dims strides(s.shape.size(), 0);
+    const auto lead = int64_t(s.points.size()) - p.positions.dim();
+    for (int64_t d = 0; d < p.positions.dim(); ++d)
+      if (p.positions.sizes()[d] != 1)
+        strides[size_t(s.before + lead + d)] = p.positions.strides()[d];
+    points.along.push_back(
+        {p.positions, strides, tensor.strides()[p.dim], tensor.sizes()[p.dim], p.dim});
+  }
+  return points;
 }
 
 // Whether the points of a tensor of the result's shape lie at equal steps in memory; if so, *step
@@ -249,7 +274,8 @@ Tensor only_mask(const Tensor& self, TensorSpan indices) {
       sizes.push_back(1);
       continue;
     }
-    if (mask || index.dtype() != DType::Bool || index.dim() == 0 || !index.is_cpu())
+    if (mask || index.dtype() != DType::Bool || index.dim() == 0 ||
+        index.device() != self.device())
       return Tensor();
     mask = &index;
     for (int64_t n : index.sizes()) {
@@ -267,12 +293,16 @@ Tensor only_mask(const Tensor& self, TensorSpan indices) {
 Tensor index(const Tensor& self, TensorSpan indices) {
   GradGuard off(false);
   if (indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
-      self.dim() > 0 && self.is_cpu() && indices[0].is_cpu() &&
+      self.dim() > 0 && !self.is_meta() && indices[0].device() == self.device() &&
       same(self.sizes(), indices[0].sizes()))
     return op::masked_select(self, indices[0]);
   Selection s = select_points(self, indices);
   Tensor out = empty_result(s);
   if (out.is_meta() || out.numel() == 0) return out;
+  if (out.is_cuda()) {
+    device_indexing.read(device_points(s, s.self, "index"), out);
+    return out;
+  }
   int64_t step = 0;
   Tensor target = out;
   if (!has_even_points(s, out, &step)) {
@@ -292,8 +322,8 @@ void index_put(const Tensor& self, TensorSpan indices, const Tensor& values, boo
     runtime_error("Index put requires the source and destination dtypes match, got ",
                   legacy_dtype_name(self.dtype()), " for the destination and ",
                   legacy_dtype_name(values.dtype()), " for the source.");
-  if (!accumulate && values.numel() == 1 && values.dim() <= 1 && self.is_cpu() && values.is_cpu() &&
-      !has_internal_overlap(self.sizes(), self.strides())) {
+  if (!accumulate && values.numel() == 1 && values.dim() <= 1 && !self.is_meta() &&
+      values.device() == self.device() && !has_internal_overlap(self.sizes(), self.strides())) {
     if (Tensor mask = only_mask(self, indices)) {
       Tensor& out = start_from(self, rets, CopyLayout::Preserve);
       op::masked_fill_(out, mask, op::reshape(values, IntSpan()));
@@ -323,6 +353,12 @@ void index_put(const Tensor& self, TensorSpan indices, const Tensor& values, boo
   for (int64_t d : s.added) target = with_new_dim(target, d);
   int64_t step = 0;
   Tensor spread = op::expand(source, s.shape);
+  if (out.is_cuda()) {
+    const PointSet points = device_points(s, target, "index_put_");
+    if (accumulate) device_indexing.combine(points, spread, Combine::Add, Scalar(1));
+    else device_indexing.write(points, spread);
+    return;
+  }
   if (!has_even_points(s, spread, &step)) {
     spread = op::contiguous(spread);
     has_even_points(s, spread, &step);

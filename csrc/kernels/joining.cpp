@@ -4,11 +4,14 @@
 
 #include "kernels/make_view.h"
 #include "op/elementwise.h"
+#include "op/hooks/indexing.h"
 #include "op/kernels/joining.h"
+#include "op/ops/comparison.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/indexing.h"
 #include "op/ops/joining.h"
+#include "op/ops/reductions.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
 
@@ -23,6 +26,14 @@ static DType joined_dtype(TensorSpan tensors) {
 // An empty 1-d tensor may be joined with anything, as in PyTorch.
 static bool skipped(const Tensor& t) {
   return t.dim() == 1 && t.numel() == 0;
+}
+
+// Whether all lie on a device as one kernel wants them: contiguous, and of the result's dtype.
+static bool joins_at_once(TensorSpan tensors, const Tensor& out) {
+  if (!out.is_cuda() || !out.is_contiguous()) return false;
+  return std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) {
+    return t.is_contiguous() && t.dtype() == out.dtype() && t.device() == out.device();
+  });
 }
 
 void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
@@ -65,6 +76,13 @@ void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
     rets.t[0] =
         empty_tensor(shape, strides_for(shape, MemoryFormat::ChannelsLast), dtype, lead->device());
   prepare_result(rets, 0, shape, dtype, lead->device());
+  if (joins_at_once(tensors, rets.t[0])) {
+    std::vector<Tensor> parts;
+    for (const Tensor& t : tensors)
+      if (t.numel()) parts.push_back(t);
+    if (!parts.empty()) device_indexing.cat(parts, dim, rets.t[0]);
+    return;
+  }
   int64_t at = 0;
   for (const Tensor& t : tensors) {
     if (skipped(t) && lead->dim() != 1) continue;
@@ -100,6 +118,11 @@ void stack(TensorSpan tensors, int64_t dim, Rets& rets) {
   Dims shape(tensors[0].sizes());
   shape.insert(dim, int64_t(tensors.size()));
   prepare_result(rets, 0, shape, joined_dtype(tensors), tensors[0].device());
+  if (joins_at_once(tensors, rets.t[0]) && rets.t[0].numel()) {
+    std::vector<Tensor> parts;
+    for (const Tensor& t : tensors) parts.push_back(op::unsqueeze(t, dim));
+    return device_indexing.cat(parts, dim, rets.t[0]);
+  }
   for (size_t i = 0; i < tensors.size(); ++i)
     op::copy_(op::select(rets.t[0], dim, int64_t(i)), tensors[i]);
 }
@@ -188,6 +211,22 @@ Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int6
                      shape);
 }
 
+// Each place among the repeated ones belongs to the first position whose sum lies above it. The host
+// reads one number: the sum of all, or -1 where a count is negative.
+static Tensor device_repeats(const Tensor& repeats, std::optional<int64_t> output_size) {
+  const Tensor times = op::_to_copy(repeats, DType::Int64, kNoDevice, MemoryFormat::Contiguous);
+  if (times.numel() == 0) return empty_tensor(Dims{0}, repeats.dtype(), repeats.device());
+  const Tensor sums = op::cumsum(times, 0);
+  int64_t total = output_size.value_or(0);
+  if (!output_size) {
+    const Tensor last = op::select(sums, 0, -1);
+    total = item_of(op::where(op::any(op::lt(times, 0)), -1, last)).to_int();
+    if (total < 0) runtime_error("repeats can not be negative");
+  }
+  const Tensor places = op::arange(Scalar(total), DType::Int64, std::nullopt, repeats.device());
+  return op::searchsorted(sums, places, repeats.dtype() == DType::Int32, true);
+}
+
 Tensor repeat_interleave_positions(const Tensor& repeats, std::optional<int64_t> output_size) {
   if (repeats.dim() != 1)
     runtime_error("repeats must be 0-dim or 1-dim tensor, got shape ", repeats.sizes());
@@ -199,7 +238,8 @@ Tensor repeat_interleave_positions(const Tensor& repeats, std::optional<int64_t>
     return empty_tensor(Dims{*output_size}, repeats.dtype(), repeats.device());
   }
   GradGuard off(false);
-  Tensor host = op::contiguous(op::_to_copy(repeats, DType::Int64, Device{}));
+  if (repeats.is_cuda()) return device_repeats(repeats, output_size);
+  Tensor host = op::contiguous(op::_to_copy(repeats, DType::Int64));
   const int64_t* times = host.data_as<int64_t>();
   int64_t total = 0;
   for (int64_t i = 0; i < host.numel(); ++i) {
@@ -213,8 +253,7 @@ Tensor repeat_interleave_positions(const Tensor& repeats, std::optional<int64_t>
   Tensor out = empty_tensor(Dims{total}, DType::Int64, Device{});
   int64_t* p = out.data_as<int64_t>();
   for (int64_t i = 0; i < host.numel(); ++i) p = std::fill_n(p, times[i], i);
-  if (repeats.dtype() == DType::Int64 && repeats.is_cpu()) return out;
-  return op::_to_copy(out, repeats.dtype(), repeats.device());
+  return repeats.dtype() == DType::Int64 ? out : op::_to_copy(out, repeats.dtype());
 }
 
 Tensor repeat_interleave_each(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
@@ -272,8 +311,11 @@ static Tensor triangle(const Tensor& self, int64_t diagonal, bool lower) {
     runtime_error("input tensor must have at least 2 dimensions, got shape ", self.sizes());
   Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
   if (self.is_meta() || self.numel() == 0) return out;
-  if (self.is_cuda())
-    fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
+  if (self.is_cuda()) {
+    device_indexing.triangle(self.is_contiguous() ? self : op::contiguous(self), diagonal, lower,
+                             out);
+    return out;
+  }
   op::copy_(out, self);
   int64_t rows = self.size(-2), columns = self.size(-1), item = int64_t(self.item_size());
   for (int64_t b = 0; b < self.numel() / (rows * columns); ++b)

@@ -2,7 +2,7 @@
 #include "cpu/index_items.h"
 #include "cpu/index_mask.h"
 #include "kernels/destination.h"
-#include "kernels/host_only.h"
+#include "op/hooks/indexing.h"
 #include "op/kernels/indexing.h"
 #include "op/ops/comparison.h"
 #include "op/ops/copying.h"
@@ -18,6 +18,11 @@ static Tensor expanded(const Tensor& t, IntSpan shape) {
   return same(t.sizes(), shape) ? t : op::expand(t, shape);
 }
 
+// A contiguous tensor as a vector.
+static Tensor flat(const Tensor& t) {
+  return alias_tensor(t, Dims{t.numel()}, Dims{1}, t.offset());
+}
+
 [[noreturn]] static void no_data(const char* what) {
   fail(ErrorKind::NotImplemented, "'", what,
        "' cannot run on the meta device: the shape of the "
@@ -30,8 +35,6 @@ void masked_select(const Tensor& self, const Tensor& mask, Rets& rets) {
                   ". Compare first, for example mask != 0");
   if (self.device() != mask.device() && mask.dim() != 0) device_error(self.device(), mask.device());
   if (self.is_meta() || mask.is_meta()) no_data("masked_select");
-  require_host(self, "masked_select");
-  require_host(mask, "masked_select");
   GradGuard off(false);
   Dims shape = broadcast_shapes(self.sizes(), mask.sizes());
   Tensor from = self, which = mask;
@@ -41,6 +44,15 @@ void masked_select(const Tensor& self, const Tensor& mask, Rets& rets) {
     which = apart_from(rets.t[0], mask);
   }
   from = dense(expanded(from, shape));
+  if (self.is_cuda()) {
+    if (which.is_cpu()) which = op::_to_copy(which, DType::None, self.device());
+    const Tensor positions = device_indexing.true_positions(dense(expanded(which, shape)), false);
+    Tensor& out = exact_result(rets, 0, Dims{positions.numel()}, self.dtype(), self.device());
+    if (out.numel())
+      device_indexing.read(slices_along("masked_select", flat(from), 0, positions, false), out);
+    return;
+  }
+  if (which.is_cuda()) device_error(self.device(), which.device());
   Tensor chosen = dense(expanded(which, shape));
   TrueElements found(chosen);
   Tensor& out = exact_result(rets, 0, Dims{found.count()}, self.dtype(), self.device());
@@ -81,7 +93,6 @@ void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source
     start_from(expanded(self, shape), rets, CopyLayout::Contiguous);
     return;
   }
-  require_host(self, "masked_scatter");
   if (in_place && has_internal_overlap(self.sizes(), self.strides())) overlap_error();
   Tensor chosen = dense(expanded(mask, shape)), from = source;
   if (in_place) {
@@ -89,10 +100,24 @@ void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source
     from = apart_from(self, from);
   }
   from = dense(from);
+  auto check_count = [&](int64_t found) {
+    if (from.numel() < found)
+      runtime_error("Number of elements of source < number of ones in mask: source has ",
+                    from.numel(), " elements and the mask selects ", found);
+  };
+  if (self.is_cuda()) {
+    const Tensor positions = device_indexing.true_positions(chosen, false);
+    check_count(positions.numel());
+    Tensor& out = start_from(expanded(self, shape), rets, CopyLayout::Contiguous);
+    const Tensor target = dense(out);
+    if (positions.numel())
+      device_indexing.write(slices_along("masked_scatter", flat(target), 0, positions, false),
+                            flat(from));
+    if (!target.is(out)) op::copy_(out, target);
+    return;
+  }
   TrueElements found(chosen);
-  if (from.numel() < found.count())
-    runtime_error("Number of elements of source < number of ones in mask: source has ",
-                  from.numel(), " elements and the mask selects ", found.count());
+  check_count(found.count());
   Tensor& out = start_from(expanded(self, shape), rets, CopyLayout::Contiguous);
   Tensor target = dense(out);
   with_item_type(int64_t(self.item_size()), [&](auto tag) {
@@ -116,8 +141,17 @@ Tensor _masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntSp
 
 void nonzero(const Tensor& self, Rets& rets) {
   if (self.is_meta()) no_data("nonzero");
-  require_host(self, "nonzero");
   const Tensor in = dense(self);
+  if (self.is_cuda()) {
+    const Tensor found = device_indexing.true_positions(in, true);
+    if (!rets.t[0].defined()) {
+      rets.t[0] = found;
+      return;
+    }
+    GradGuard off(false);
+    op::copy_(exact_result(rets, 0, found.sizes(), DType::Int64, self.device()), found);
+    return;
+  }
   TrueElements found(in);
   const int64_t n = found.count(), dims = self.dim();
   // Columns lie together, since they are what indexing wants.

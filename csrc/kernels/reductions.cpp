@@ -6,6 +6,7 @@
 #include "cpu/reduce_index.h"
 #include "op/device_hooks.h"
 #include "op/hooks/softmax.h"
+#include "op/hooks/sorting.h"
 #include "op/kernels/reductions.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/comparison.h"
@@ -133,6 +134,29 @@ Tensor _share_ties(const Tensor& grad, const Tensor& self, const Tensor& result,
 
 // ---- positions of extrema
 
+// Where the extrema of a tensor with dimensions are on its device, with size 1 along dim.
+static Tensor device_positions(const Tensor& in, int64_t dim, bool largest) {
+  Dims shape(in.sizes());
+  shape[size_t(dim)] = 1;
+  Tensor index = empty_tensor(shape, DType::Int64, in.device());
+  if (index.numel()) device_sorting.arg_extreme(in, dim, largest, index);
+  return index;
+}
+
+// The positions are found first, and the values read there.
+static void device_extreme(const Tensor& self, int64_t dim, bool largest, Rets& rets) {
+  GradGuard off(false);
+  const Tensor in = self.dim() ? self : op::reshape(self, Dims{1});
+  const Tensor index = device_positions(in, dim, largest);
+  auto deliver = [&](const Tensor& t, int i) {
+    const Tensor shaped = op::reshape(t, rets.t[i].sizes());
+    if (rets.destination == Destination::New) rets.t[i] = shaped;
+    else op::copy_(rets.t[i], shaped);
+  };
+  deliver(op::gather(in, dim, index), 0);
+  deliver(index, 1);
+}
+
 static void extreme_dim(const Tensor& self, int64_t dim, bool keepdim, bool largest, Rets& rets) {
   check_rank(self.dim());
   dim = wrap_dim(dim, self.dim());
@@ -145,8 +169,7 @@ static void extreme_dim(const Tensor& self, int64_t dim, bool keepdim, bool larg
   prepare_result(rets, 0, shape, self.dtype(), self.device());
   prepare_result(rets, 1, shape, DType::Int64, self.device());
   if (self.is_meta() || rets.t[0].numel() == 0) return;
-  if (self.is_cuda())
-    fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
+  if (self.is_cuda()) return device_extreme(self, dim, largest, rets);
   cpu_reduce_index(self, dim, keepdim, largest, rets.t[0], rets.t[1]);
 }
 void max_dim(const Tensor& self, int64_t dim, bool keepdim, Rets& rets) {
@@ -174,10 +197,21 @@ static void arg_extreme(const Tensor& self, std::optional<int64_t> dim, bool kee
     GradGuard off(false);
     in = op::reshape(self, Dims{-1});
   }
-  Rets pair;
-  extreme_dim(in, d, dim && keepdim, largest, pair);
-  Tensor index = pair.t[1];
+  Tensor index;
+  if (self.is_cuda() && in.dim() && !self.is_complex() && in.size(d) != 0) {
+    GradGuard off(false);
+    index = device_positions(in, wrap_dim(d, in.dim()), largest);
+    if (!(dim && keepdim)) index = op::squeeze_dim(index, Dims{d});
+  } else {
+    Rets pair;
+    extreme_dim(in, d, dim && keepdim, largest, pair);
+    index = pair.t[1];
+  }
   if (!dim && keepdim) index = op::reshape(index, Dims(size_t(self.dim()), 1));
+  if (self.is_cuda() && rets.destination == Destination::New) {
+    rets.t[0] = index;
+    return;
+  }
   prepare_result(rets, 0, index.sizes(), DType::Int64, self.device());
   op::copy_(rets.t[0], index);
 }
@@ -209,8 +243,12 @@ void cumsum(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
     dtype_error(DType::Bool, "integers, floating-point and complex dtypes");
   prepare_result(rets, 0, self.sizes(), result, self.device());
   if (self.is_meta() || self.numel() == 0) return;
-  if (self.is_cuda())
-    fail(ErrorKind::NotImplemented, "has no kernel for tensors on ", self.device());
+  if (self.is_cuda()) {
+    auto line = [](const Tensor& t) {
+      return t.dim() ? t : alias_tensor(t, Dims{1}, Dims{1}, t.offset());
+    };
+    return device_sorting.scan(line(self), dim, Scan::Sum, line(rets.t[0]));
+  }
   cpu_cumsum(self, dim, rets.t[0]);
 }
 

@@ -3,7 +3,7 @@
 
 #include "cpu/index_scan.h"
 #include "kernels/destination.h"
-#include "kernels/host_only.h"
+#include "op/hooks/sorting.h"
 #include "op/kernels/arithmetic.h"
 #include "op/kernels/indexing.h"
 #include "op/ops/comparison.h"
@@ -31,8 +31,9 @@ void cumprod(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
     dtype_error(DType::Bool, "integers, floating-point and complex dtypes");
   Tensor& out = exact_result(rets, 0, self.sizes(), result, self.device());
   if (self.is_meta() || self.numel() == 0) return;
-  require_host(self, "cumprod");
   Tensor in = rets.destination == Destination::Out ? apart_from(out, self) : self;
+  if (out.is_cuda())
+    return device_sorting.scan(at_least_1d(in), dim, Scan::Product, at_least_1d(out));
   if (in.dtype() != result) in = op::_to_copy(in, result);
   cpu_cumprod(at_least_1d(in), dim, at_least_1d(out));
 }
@@ -81,8 +82,7 @@ Tensor _cumprod_grad(const Tensor& grad, const Tensor& self, int64_t dim, const 
   return op::where(before, ordinary, op::where(first, at_zero, 0));
 }
 
-static void extreme_into(const Tensor& self, int64_t dim, bool largest, const char* what,
-                         Rets& rets) {
+static void extreme_into(const Tensor& self, int64_t dim, bool largest, Rets& rets) {
   dim = wrap_dim(dim, self.dim());
   if (self.is_complex())
     fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
@@ -91,16 +91,18 @@ static void extreme_into(const Tensor& self, int64_t dim, bool largest, const ch
   exact_result(rets, 0, self.sizes(), self.dtype(), self.device());
   exact_result(rets, 1, self.sizes(), DType::Int64, self.device());
   if (self.is_meta() || self.numel() == 0) return;
-  require_host(self, what);
   if (rets.destination != Destination::New) in = apart_from(rets.t[1], apart_from(rets.t[0], self));
+  if (self.is_cuda())
+    return device_sorting.cumulative_extreme(at_least_1d(in), dim, largest, at_least_1d(rets.t[0]),
+                                             at_least_1d(rets.t[1]));
   cpu_cumulative_extreme(at_least_1d(in), dim, largest, at_least_1d(rets.t[0]),
                          at_least_1d(rets.t[1]));
 }
 void cummax(const Tensor& self, int64_t dim, Rets& rets) {
-  extreme_into(self, dim, true, "cummax", rets);
+  extreme_into(self, dim, true, rets);
 }
 void cummin(const Tensor& self, int64_t dim, Rets& rets) {
-  extreme_into(self, dim, false, "cummin", rets);
+  extreme_into(self, dim, false, rets);
 }
 
 void logcumsumexp(const Tensor& self, int64_t dim, Rets& rets) {
@@ -110,8 +112,9 @@ void logcumsumexp(const Tensor& self, int64_t dim, Rets& rets) {
          "'; convert the input to a floating-point dtype");
   Tensor& out = exact_result(rets, 0, self.sizes(), self.dtype(), self.device());
   if (self.is_meta() || self.numel() == 0) return;
-  require_host(self, "logcumsumexp");
   Tensor in = rets.destination == Destination::New ? self : apart_from(out, self);
+  if (out.is_cuda())
+    return device_sorting.scan(at_least_1d(in), dim, Scan::LogSumExp, at_least_1d(out));
   cpu_logcumsumexp(at_least_1d(in), dim, at_least_1d(out));
 }
 

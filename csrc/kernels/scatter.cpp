@@ -4,7 +4,6 @@
 
 #include "cpu/index_scatter.h"
 #include "kernels/destination.h"
-#include "kernels/host_only.h"
 #include "op/hooks/indexing.h"
 #include "op/kernels/indexing.h"
 #include "op/ops/arithmetic.h"
@@ -74,10 +73,8 @@ bool begin_scatter(const Tensor& self, int64_t& dim, const Tensor& index, Tensor
   if (src) check_source(self, *src);
   check_scatter_shapes(self, dim, index, src);
   positions = plain_index(index);
-  if (!self.is_meta()) {
-    require_host(self, "scatter");
-    if (index.numel()) cpu_check_scatter_index(positions, extent(self, dim), dim);
-  }
+  if (self.is_cpu() && index.numel())
+    cpu_check_scatter_index(positions, extent(self, dim), dim);
   if (rets.destination != Destination::New) {
     if (has_internal_overlap(rets.t[0].sizes(), rets.t[0].strides())) overlap_error();
     positions = apart_from(rets.t[0], positions);
@@ -87,9 +84,18 @@ bool begin_scatter(const Tensor& self, int64_t& dim, const Tensor& index, Tensor
   return !self.is_meta() && index.numel() != 0;
 }
 
+void scatter_into(const Tensor& out, int64_t dim, const Tensor& positions, const Tensor& src,
+                  Combine combine) {
+  if (!out.is_cuda()) return cpu_scatter(out, dim, positions, src, combine);
+  const PointSet points = points_along("scatter", out, dim, positions);
+  if (combine == Combine::Assign) device_indexing.write(points, src);
+  else device_indexing.combine(points, src, combine, Scalar(1));
+}
+
 // One number in the shape of the index, without memory for each.
 Tensor spread_number(const Scalar& value, DType dtype, const Tensor& index) {
-  Tensor number = number_tensor(value, dtype);
+  Tensor number = index.is_cpu() ? number_tensor(value, dtype)
+                                 : op::full(IntSpan(), value, dtype, std::nullopt, index.device());
   Dims still(size_t(index.dim()), 0);
   return alias_tensor(number, index.sizes(), still, number.offset());
 }
@@ -150,7 +156,9 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, Rets& re
     from = apart_from(out, self);
     positions = apart_from(out, positions);
   }
-  if (out.is_cuda()) return device_indexing.gather(at_least_1d(from), dim, positions, out);
+  if (out.is_cuda())
+    return device_indexing.read(points_along("gather", at_least_1d(from), dim, positions),
+                                at_least_1d(out));
   cpu_gather(at_least_1d(out), at_least_1d(from), dim, positions);
 }
 
@@ -175,7 +183,7 @@ void scatter_src(const Tensor& self, int64_t dim, const Tensor& index, const Ten
                  Rets& rets) {
   Tensor from = src, positions;
   if (!begin_scatter(self, dim, index, &from, rets, positions)) return;
-  cpu_scatter(at_least_1d(rets.t[0]), dim, positions, at_least_1d(from), Combine::Assign);
+  scatter_into(at_least_1d(rets.t[0]), dim, positions, at_least_1d(from), Combine::Assign);
 }
 
 void scatter_value(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
@@ -183,16 +191,18 @@ void scatter_value(const Tensor& self, int64_t dim, const Tensor& index, const S
   value.check_fits(self.dtype());
   Tensor positions;
   if (!begin_scatter(self, dim, index, nullptr, rets, positions)) return;
-  cpu_scatter(at_least_1d(rets.t[0]), dim, positions, spread_number(value, self.dtype(), positions),
-              Combine::Assign);
+  scatter_into(at_least_1d(rets.t[0]), dim, positions,
+               spread_number(value, self.dtype(), positions), Combine::Assign);
 }
 
 void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                  Rets& rets) {
   Tensor from = src, positions;
   if (!begin_scatter(self, dim, index, &from, rets, positions)) return;
+  if (self.is_cuda())
+    return scatter_into(at_least_1d(rets.t[0]), dim, positions, at_least_1d(from), Combine::Add);
   in_wide_type(rets.t[0], from, [&](const Tensor& to, const Tensor& source) {
-    cpu_scatter(at_least_1d(to), dim, positions, at_least_1d(source), Combine::Add);
+    scatter_into(at_least_1d(to), dim, positions, at_least_1d(source), Combine::Add);
   });
 }
 
@@ -214,15 +224,16 @@ void scatter_reduce_two(const Tensor& self, int64_t dim, const Tensor& index, co
   in_wide_type(rets.t[0], from, [&](const Tensor& to, const Tensor& source) {
     Tensor target = at_least_1d(to);
     if (!include_self)
-      cpu_scatter(target, dim, positions,
-                  spread_number(identity_of(combine, to.dtype()), to.dtype(), positions),
-                  Combine::Assign);
-    cpu_scatter(target, dim, positions, at_least_1d(source), combine);
+      scatter_into(target, dim, positions,
+                   spread_number(identity_of(combine, to.dtype()), to.dtype(), positions),
+                   Combine::Assign);
+    scatter_into(target, dim, positions, at_least_1d(source), combine);
     if (!mean) return;
     DType counting = is_integral(to.dtype(), true) ? DType::Int64 : to.dtype();
     Tensor count = empty_tensor(target.sizes(), counting, target.device());
     op::fill_(count, include_self ? 1 : 0);
-    cpu_scatter(count, dim, positions, spread_number(Scalar(1), counting, positions), Combine::Add);
+    scatter_into(count, dim, positions, spread_number(Scalar(1), counting, positions),
+                 Combine::Add);
     count = op::masked_fill(count, op::eq(count, 0), 1);
     op::copy_(target,
               is_integral(to.dtype(), true) ? op::floor_divide(target, count) : target / count);

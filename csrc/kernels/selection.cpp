@@ -1,6 +1,5 @@
 // Reductions by index, positions in a fixed number.
 #include "op/kernels/selection.h"
-#include "kernels/host_only.h"
 #include "op/elementwise.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
@@ -50,7 +49,6 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   Tensor out =
       op::full(Dims{size, self.dim()}, fill_value, DType::Int64, std::nullopt, self.device());
   if (self.is_meta()) return out;
-  require_host(self, "nonzero_static");
   Tensor found = op::nonzero(self);
   const int64_t n = std::min(size, found.sizes()[0]);
   op::copy_(op::narrow(out, 0, 0, n), op::narrow(found, 0, 0, n));

@@ -40,9 +40,9 @@ struct IndexingHooks {
                   const Scalar& alpha)>
       combine{"scatter_add"};
 
-  // Linear positions of the elements that are not zero, in order, as int64. One number, how many
-  // there are, is read by the host.
-  DeviceHook<Tensor(const Tensor& mask)> true_positions{"nonzero"};
+  // Where a dense tensor is not zero, in order, as int64: one linear position each, or (unravel) one
+  // for each dimension, (n, dims), columns together. The host reads how many there are.
+  DeviceHook<Tensor(const Tensor& mask, bool unravel)> true_positions{"nonzero"};
   // For each of `values` (rows, m) how many of the sorted `boundaries` (rows or 1, n) lie before it;
   // like cpu_searchsorted.
   DeviceHook<void(const Tensor& boundaries, const Tensor& values, const Tensor& sorter, bool right,

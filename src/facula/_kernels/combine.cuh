@@ -22,6 +22,12 @@ __device__ __forceinline__ T combine(T a, T b) {
 #endif
 }
 
+template <class T>
+__device__ __forceinline__ T scaled(T value, T alpha) {
+  if constexpr (same<T, bool>) return value && alpha;
+  else return T(value * alpha);
+}
+
 // Exchanges a word by compare-and-swap until nobody was faster. `f` maps old bits to new ones.
 template <class Word, class F>
 __device__ __forceinline__ void exchange(Word* at, F&& f) {

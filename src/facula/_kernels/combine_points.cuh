@@ -40,8 +40,7 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
   }
   T value = T(*reinterpret_cast<const stored<T>*>(arguments.values + at[0]));
 #if FACULA_ALPHA
-  if constexpr (same<T, bool>) value = value && read_slot<T>(arguments.alpha);
-  else value = T(value * read_slot<T>(arguments.alpha));
+  value = scaled(value, read_slot<T>(arguments.alpha));
 #endif
   combine_at<T>(place, value);
 }

@@ -53,8 +53,7 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
     Acc value =
         convert<Acc>(T(*reinterpret_cast<const stored<T>*>(arguments.values + at[0])));
 #if FACULA_ALPHA
-    if constexpr (same<T, bool>) value = value && read_slot<Acc>(arguments.alpha);
-    else value = Acc(value * read_slot<Acc>(arguments.alpha));
+    value = scaled(value, read_slot<Acc>(arguments.alpha));
 #endif
     total = combine(total, value);
   }

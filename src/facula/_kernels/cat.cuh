@@ -1,0 +1,43 @@
+// Copies many dense tensors to their parts of rows of one. The host defines FACULA_NAME and
+//   FACULA_ITEM   what is moved at once: an unsigned type, or complex128 for 16 bytes
+//   FACULA_PARTS  the most tensors that one launch takes
+// Block y is a tensor.
+#pragma once
+#include "types.cuh"
+
+namespace facula {
+
+constexpr int kUnroll = 4;
+
+// Written by cat in csrc/cuda/indexing.cpp.
+struct Arguments {
+  FACULA_ITEM* out;
+  int64 rows, width;                      // of the result, in items
+  const FACULA_ITEM* from[FACULA_PARTS];
+  int64 begin[FACULA_PARTS];              // in a row of the result
+  int64 size[FACULA_PARTS];               // items of a row
+};
+
+}  // namespace facula
+
+extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
+  using namespace facula;
+  const int part = blockIdx.y;
+  const int64 size = arguments.size[part], count = arguments.rows * size;
+  const int64 first = int64(blockIdx.x) * (blockDim.x * kUnroll) + threadIdx.x;
+  const FACULA_ITEM* from = arguments.from[part];
+  FACULA_ITEM* out = arguments.out + arguments.begin[part];
+  FACULA_ITEM items[kUnroll];
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    const int64 i = first + u * blockDim.x;
+    if (i < count) items[u] = from[i];
+  }
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    const int64 i = first + u * blockDim.x;
+    if (i >= count) break;
+    const int64 row = count <= 0xffffffffll ? int64(uint32(i) / uint32(size)) : i / size;
+    out[row * arguments.width + (i - row * size)] = items[u];
+  }
+}
