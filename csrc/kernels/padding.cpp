@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cpu/positions.h"
-#include "kernels/host_only.h"
+#include "kernels/image_work.h"
 #include "kernels/spatial.h"
 #include "op/kernels/padding.h"
 #include "op/ops/copying.h"
@@ -158,7 +158,6 @@ bool keeps_layout(std::string_view mode, size_t dims) {
 }  // namespace
 
 Tensor _pad_with_own(const Tensor& self, IntSpan pad, std::string_view mode) {
-  require_host(self, "pad");
   check_pads(self, pad, mode);
   const size_t dims = pad.size() / 2;
   const Spatial in = keeps_layout(mode, dims) ? spatial_view(self, int64_t(dims))
@@ -168,13 +167,12 @@ Tensor _pad_with_own(const Tensor& self, IntSpan pad, std::string_view mode) {
   if (out.t.is_meta() || !out.t.numel()) return out.t;
   AxisPositions axis[3];
   axis_positions(in.size, pad, mode, axis);
-  select_positions(self.dtype(), in.outer, in.inner, axis, in.t.data(), out.t.data());
+  select_positions(in, axis, out);
   return out.t;
 }
 
 Tensor _pad_with_own_grad(const Tensor& grad_output, IntSpan size, IntSpan pad,
                           std::string_view mode) {
-  require_host(grad_output, "pad");
   const size_t dims = pad.size() / 2;
   const Spatial in = keeps_layout(mode, dims) ? spatial_view(grad_output, int64_t(dims))
                                               : spatial_view(grad_output, int64_t(dims), false);
@@ -182,7 +180,7 @@ Tensor _pad_with_own_grad(const Tensor& grad_output, IntSpan size, IntSpan pad,
   if (out.t.is_meta() || !out.t.numel()) return out.t;
   AxisPositions axis[3];
   axis_positions(out.size, pad, mode, axis);
-  add_positions(grad_output.dtype(), in.outer, in.inner, axis, in.t.data(), out.t.data());
+  add_positions(in, axis, out);
   return out.t;
 }
 
