@@ -1,44 +1,10 @@
 """Softmax, losses over classes and normalisation on CUDA against the host."""
 
 import pytest
+from cuda_comparison import FLOATS, close, needs_cuda, random, same_with_gradients
 from package_under_test import F
 
-pytestmark = pytest.mark.skipif(not F.cuda.is_available(), reason="no CUDA device")
-
-FLOATS = [F.float32, F.float64, F.bfloat16, F.float16]
-LOOSE = {"rtol": 2e-2, "atol": 2e-2}
-
-
-def close(cuda, cpu, **tolerance):
-    assert cuda.is_cuda and cuda.dtype == cpu.dtype and cuda.shape == cpu.shape
-    half = cpu.dtype in (F.float16, F.bfloat16)
-    wanted = {**(LOOSE if half else {"rtol": 2e-5, "atol": 2e-5}), **tolerance}
-    assert F.allclose(cuda.detach().cpu().double(), cpu.detach().double(), equal_nan=True, **wanted)
-
-
-def same_with_gradients(f, *inputs, **tolerance):
-    """f on the host and on the device: results, and gradients of all inputs that float."""
-    results = []
-    for device in ("cpu", "cuda"):
-        leaves = [
-            x.detach().to(device).requires_grad_(x.is_floating_point()) if x is not None else None
-            for x in inputs
-        ]
-        out = f(*leaves)
-        F.manual_seed(7)
-        grad = F.randn(out.shape).to(out.dtype).to(device)
-        wanted = [x for x in leaves if x is not None and x.requires_grad]
-        results.append((out, F.autograd.grad(out, wanted, grad)))
-    (cpu, cpu_grads), (cuda, cuda_grads) = results
-    close(cuda, cpu, **tolerance)
-    for a, b in zip(cuda_grads, cpu_grads, strict=True):
-        close(a, b, **tolerance)
-
-
-def random(*shape, dtype=F.float32, seed=0):
-    F.manual_seed(seed)
-    return F.randn(shape).to(dtype)
-
+pytestmark = needs_cuda
 
 # ---- softmax
 
@@ -114,7 +80,9 @@ def test_cross_entropy(reduction, weighted, smoothing):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [(5, 50_257), (3, 1000), (4,), (2, 5, 3, 4), (2, 70, 33)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(5, 50_257), (3, 1000), (4,), (2, 5, 3, 4), (2, 70, 33)], ids=str
+)
 def test_cross_entropy_of_shapes_and_dtypes(shape, dtype):
     x = random(*shape, dtype=dtype)
     classes = shape[0] if len(shape) == 1 else shape[1]

@@ -8,8 +8,11 @@
 #include "core/device_read.h"
 #include "cpu/cast.h"
 #include "cuda/allocator.h"
+#include "cuda/attention.h"
+#include "cuda/convolution.h"
 #include "cuda/copy.h"
 #include "cuda/creation.h"
+#include "cuda/images.h"
 #include "cuda/indexing.h"
 #include "cuda/losses.h"
 #include "cuda/matmul.h"
@@ -191,22 +194,6 @@ void fill(const Tensor& t, const Scalar& value) {
   });
 }
 
-void matmul(const Tensor& a, const Tensor& b, const Tensor& out) {
-  translated([&] {
-    auto batch = [](const Tensor& t) {
-      return t.dim() == 3 && t.sizes()[0] > 1 ? t.strides()[0] : 0;
-    };
-    Gemm g;
-    g.dtype = out.dtype();
-    g.batch = out.dim() == 3 ? out.sizes()[0] : 1;
-    g.m = out.size(-2), g.n = out.size(-1), g.k = a.size(-1);
-    g.a = a.data(), g.a_batch = batch(a), g.a_row = a.stride(-2), g.a_col = a.stride(-1);
-    g.b = b.data(), g.b_batch = batch(b), g.b_row = b.stride(-2), g.b_col = b.stride(-1);
-    g.c = out.data(), g.c_batch = batch(out), g.c_row = out.stride(-2), g.c_col = out.stride(-1);
-    gemm(g, out.device().index, current_stream(out.device().index));
-  });
-}
-
 }  // namespace
 
 void register_backend() {
@@ -214,15 +201,19 @@ void register_backend() {
   std::call_once(once, [] {
     register_device_memory(DeviceType::CUDA, {allocate_memory, release_memory});
     read_device_memory = read_memory;
-    register_device_hooks({elementwise, reduce, copy, fill, matmul});
+    register_device_hooks({elementwise, reduce, copy, fill});
     copy_within_device = copy_bytes;
     device_memory.current_device.set(current_device);
     device_memory.pinned_storage.set(pinned_storage);
     register_creation();
+    register_attention();
+    register_images();
     register_indexing();
     register_random();
     register_losses();
     register_normalization();
+    register_products();
+    register_convolution();
     register_softmax();
   });
 }

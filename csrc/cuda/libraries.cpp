@@ -27,6 +27,7 @@ const Description kDescriptions[] = {
     {"NVRTC, CUDA's run-time compiler", "libnvrtc", kPipLine, true},
     {"cuBLASLt", "libcublasLt", kPipLine, true},
     {"cuBLAS", "libcublas", kPipLine, true},
+    {"cuDNN", "libcudnn", kPipLine, false},
 };
 
 struct State {
@@ -116,6 +117,7 @@ int driver_major() {
 // Sonames in order of preference. A library of a newer major version than the driver's cannot work.
 std::vector<std::string> sonames(Library library) {
   std::string stem = describe(library).stem;
+  if (library == Library::Cudnn) return {stem + ".so.9"};
   if (!describe(library).versioned) return {stem + ".so.1"};
   int driver = driver_major();
   std::vector<std::string> names;
@@ -125,8 +127,15 @@ std::vector<std::string> sonames(Library library) {
   return names;
 }
 
+void* open_locked(Library library);
+
 void* try_open(Library library) {
   std::vector<std::string> names = sonames(library);
+  if (library == Library::Cudnn) {
+    // cuDNN opens NVRTC and cuBLAS by name; those that are open already serve it.
+    open_locked(Library::Nvrtc);
+    open_locked(Library::Cublas);
+  }
   // Sharing what another package (PyTorch, CuPy, JAX) has loaded saves memory.
   for (const std::string& name : names) {
     if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_LOCAL)) return handle;
@@ -204,7 +213,7 @@ std::string library_path(Library library) {
   }
   if (!handle) return "";
   static const char* const kProbe[] = {"cuInit", "nvrtcVersion", "cublasLtCreate",
-                                       "cublasCreate_v2"};
+                                       "cublasCreate_v2", "cudnnGetVersion"};
   Dl_info info;
   void* address = dlsym(handle, kProbe[int(library)]);
   return address && dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";

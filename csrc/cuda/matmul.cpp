@@ -9,7 +9,11 @@
 
 #include "cuda/allocator.h"
 #include "cuda/copy.h"
+#include "cuda/cublas_lt.h"
+#include "cuda/kernel_types.h"
 #include "cuda/libraries.h"
+#include "cuda/translate.h"
+#include "op/hooks/products.h"
 
 namespace facula::cuda {
 namespace {
@@ -188,10 +192,91 @@ void scale_only(const Gemm& g, int device, CuStream stream) {
   launch_elementwise(launch, device, stream);
 }
 
+// Integers and the smallest floats, in tiles.
+void tiled_gemm(const Gemm& g, int device, CuStream stream) {
+  static auto* kernels = new KernelTable;
+  const DType compute = is_floating(g.dtype) ? DType::Float32 : g.dtype;
+  KernelKey key;
+  key.bits[0] = uint64_t(g.dtype);
+  CuFunction function = kernels->find(key).on(device, [&] {
+    KernelText text{"gemm.cuh", "facula_gemm", {}};
+    text.define("FACULA_ITEM", device_type(g.dtype));
+    text.define("FACULA_COMPUTE", device_type(compute));
+    return text;
+  });
+  constexpr int64_t kTile = 64, kMostBatches = 65535;
+  const int64_t item = int64_t(item_size(g.dtype));
+  for (int64_t first = 0; first < g.batch; first += kMostBatches) {
+    ArgumentWriter arguments;
+    arguments.put<const void*>(static_cast<const char*>(g.a) + first * g.a_batch * item);
+    arguments.put<const void*>(static_cast<const char*>(g.b) + first * g.b_batch * item);
+    arguments.put<void*>(static_cast<char*>(g.c) + first * g.c_batch * item);
+    for (int64_t n : {g.m, g.n, g.k, g.a_batch, g.a_row, g.a_col, g.b_batch, g.b_row, g.b_col,
+                      g.c_batch, g.c_row, g.c_col})
+      arguments.put(n);
+    dispatch_dtype(compute, [&](auto tag) {
+      using Value = typename decltype(tag)::type;
+      if constexpr (!std::is_same_v<Value, bool>) {
+        arguments.put(convert<Value>(g.alpha.re));
+        arguments.put(convert<Value>(g.beta.re));
+      }
+    });
+    arguments.put(int32_t(g.beta != Complex<double>(0.0)));
+    launch_kernel(function,
+                  {.grid_x = unsigned((g.n + kTile - 1) / kTile * ((g.m + kTile - 1) / kTile)),
+                   .grid_y = unsigned(std::min(kMostBatches, g.batch - first)),
+                   .block_x = 256},
+                  stream, arguments.data());
+  }
+}
+
+// c = the bias in every row.
+void fill_with_bias(const Gemm& g, int device, CuStream stream) {
+  const int64_t item = int64_t(item_size(g.dtype));
+  StridedCopy copy;
+  copy.to = g.c;
+  copy.from = g.bias;
+  copy.to_dtype = copy.from_dtype = g.dtype;
+  copy.ndim = 3;
+  const int64_t sizes[] = {g.batch, g.m, g.n}, strides[] = {g.c_batch, g.c_row, g.c_col};
+  for (int d = 0; d < 3; ++d) {
+    copy.sizes[d] = sizes[d];
+    copy.to_strides[d] = strides[d] * item;
+    copy.from_strides[d] = d == 2 ? item : 0;
+  }
+  copy_strided(copy, device, stream);
+}
+
+Gemm describe(const Tensor& a, const Tensor& b, const Tensor& out) {
+  auto batch = [](const Tensor& t) { return t.dim() == 3 && t.size(0) > 1 ? t.stride(0) : 0; };
+  Gemm g;
+  g.dtype = out.dtype();
+  g.batch = out.dim() == 3 ? out.size(0) : 1;
+  g.m = out.size(-2), g.n = out.size(-1), g.k = a.size(-1);
+  g.a = a.data(), g.a_batch = batch(a), g.a_row = a.stride(-2), g.a_col = a.stride(-1);
+  g.b = b.data(), g.b_batch = batch(b), g.b_row = b.stride(-2), g.b_col = b.stride(-1);
+  g.c = out.data(), g.c_batch = batch(out), g.c_row = out.stride(-2), g.c_col = out.stride(-1);
+  return g;
+}
+
+void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha,
+              const Scalar& beta) {
+  Gemm g = describe(a, b, out);
+  g.alpha = alpha.to_complex(), g.beta = beta.to_complex();
+  gemm(g, out.device().index, current_stream(out.device().index));
+}
+
+void multiply_biased(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out) {
+  Gemm g = describe(a, b, out);
+  g.bias = bias.data();
+  gemm(g, out.device().index, current_stream(out.device().index));
+}
+
 }  // namespace
 
-bool gemm_supports(DType dtype) {
-  return cublas_type(dtype) >= 0;
+void register_products() {
+  device_products.multiply.set(translate<multiply>);
+  device_products.multiply_biased.set(translate<multiply_biased>);
 }
 
 void set_allow_tf32(bool allow) {
@@ -202,13 +287,18 @@ bool allow_tf32() {
 }
 
 void gemm(const Gemm& g, int device, CuStream stream) {
-  if (!gemm_supports(g.dtype)) {
-    throw CudaError(std::string("matmul on CUDA is not implemented for ") + dtype_name(g.dtype) +
-                    "; it takes float16, bfloat16, float32, float64, complex64 and complex128");
-  }
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
   use_device(device);
+  if (g.bias && (g.k == 0 || g.batch != 1 || cublas_type(g.dtype) < 0)) {
+    fill_with_bias(g, device, stream);
+    if (g.k == 0) return;
+    Gemm rest = g;
+    rest.bias = nullptr;
+    rest.beta = 1.0;
+    return gemm(rest, device, stream);
+  }
   if (g.k == 0) return scale_only(g, device, stream);
+  if (cublas_type(g.dtype) < 0) return tiled_gemm(g, device, stream);
 
   const bool single = g.batch == 1;
   Matrix a{const_cast<void*>(g.a), g.m, g.k, single ? 0 : g.a_batch, g.a_row, g.a_col};
@@ -234,7 +324,31 @@ void gemm(const Gemm& g, int device, CuStream stream) {
   const Matrix& right = swap ? a_used : b_used;
   const Operation left_op = left.rows_dense() == swap ? kNone : kTranspose;
   const Operation right_op = right.rows_dense() == swap ? kNone : kTranspose;
-  const Factor alpha(g.dtype, g.alpha), beta(g.dtype, g.beta);
+  if (g.bias) {
+    // cuBLASLt adds a bias to the rows of its column-major result, the columns of ours.
+    const bool fits = swap && !c_memory && to_real(g.dtype) != DType::Float64 &&
+                      !is_complex(g.dtype) && g.alpha == Complex<double>(1.0);
+    if (fits && biased_product({.type = cublas_type(g.dtype),
+                                .compute = compute_type(g.dtype),
+                                .left_op = left_op,
+                                .right_op = right_op,
+                                .rows = g.n,
+                                .columns = g.m,
+                                .depth = g.k,
+                                .left = left.data,
+                                .right = right.data,
+                                .bias = g.bias,
+                                .out = c_used.data,
+                                .left_leading = left.leading(),
+                                .right_leading = right.leading(),
+                                .out_leading = c_used.leading()},
+                               device, stream))
+      return;
+    Gemm start = g;
+    start.c = c_used.data, start.c_row = c_used.row, start.c_col = c_used.col;
+    fill_with_bias(start, device, stream);
+  }
+  const Factor alpha(g.dtype, g.alpha), beta(g.dtype, g.bias ? 1.0 : g.beta);
   const int type = cublas_type(g.dtype);
   Handle handle = handle_of(device);
   check(cublas().set_stream(handle, stream), "cublasSetStream");

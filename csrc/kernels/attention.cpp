@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "kernels/destination.h"
-#include "kernels/host_only.h"
+#include "op/hooks/attention.h"
 #include "op/kernels/attention.h"
 #include "op/ops/attention.h"
 #include "op/ops/comparison.h"
@@ -180,10 +180,10 @@ Attention describe(const Tensor& q, const Tensor& k, const Tensor& v, const Tens
   return a;
 }
 
-bool has_blocks(const Tensor& t) {
-  return t.is_cpu() || t.is_meta() ? t.dtype() == DType::Float32 || t.dtype() == DType::Float64 ||
-                                         t.dtype() == DType::Float16 || t.dtype() == DType::BFloat16
-                                   : false;
+bool has_blocks(const Tensor& query, int64_t value_width) {
+  if (query.is_cuda()) return device_attention.supports(query, value_width);
+  const DType d = query.dtype();
+  return d == DType::Float32 || d == DType::Float64 || d == DType::Float16 || d == DType::BFloat16;
 }
 
 // (batch, heads, rows, width)
@@ -207,7 +207,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (attn_mask.defined() && !is_expandable(attn_mask.sizes(), scores))
     runtime_error("attn_mask of shape ", attn_mask.sizes(),
                   " cannot be broadcast to the shape of the scores, ", IntSpan(scores));
-  bool plain = dropout_p > 0 || !has_blocks(query) || is_followed(attn_mask);
+  bool plain = dropout_p > 0 || !has_blocks(query, value.size(-1)) || is_followed(attn_mask);
   for (const Tensor* t : {&query, &key, &value, &attn_mask})
     plain |= is_wrapped_by(*t, LevelKind::Jvp);  // tangents are cheaper step by step
   if (plain) return plain_attention(o, attn_mask, dropout_p, is_causal, factor);
@@ -227,7 +227,6 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
 
 std::tuple<Tensor, Tensor> _attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                       const Tensor& mask, bool is_causal, double scale) {
-  require_host(query, "scaled_dot_product_attention");
   const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
   Tensor out = laid_out_like(q, v.size(3));
   Tensor logsumexp =
@@ -240,7 +239,8 @@ std::tuple<Tensor, Tensor> _attention(const Tensor& query, const Tensor& key, co
   }
   Attention a = describe(q, k, v, mask, is_causal, scale);
   a.out = matrix_of(out), a.logsumexp = logsumexp.data();
-  attention_forward(a);
+  if (q.is_cuda()) device_attention.forward(a, q.device());
+  else attention_forward(a);
   return {out, logsumexp};
 }
 
@@ -269,7 +269,8 @@ std::vector<Tensor> _attention_backward(const Tensor& grad, const Tensor& query,
   Attention a = describe(q, k, v, mask, is_causal, scale);
   a.out = matrix_of(output), a.logsumexp = logsumexp.data(), a.grad_out = matrix_of(g);
   a.grad_q = matrix_of(grad_q), a.grad_k = matrix_of(grad_k), a.grad_v = matrix_of(grad_v);
-  attention_backward(a);
+  if (q.is_cuda()) device_attention.backward(a, q.device());
+  else attention_backward(a);
   return {grad_q, grad_k, grad_v};
 }
 

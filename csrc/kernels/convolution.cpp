@@ -1,8 +1,8 @@
 // Convolution and its weight gradient: checks, shapes and layouts here, arithmetic in cpu/conv.
 #include "op/kernels/convolution.h"
 #include "cpu/conv.h"
-#include "kernels/host_only.h"
 #include "kernels/spatial.h"
+#include "op/hooks/convolution.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/convolution.h"
 #include "op/ops/copying.h"
@@ -197,12 +197,15 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, c
   const Dims shape = output_shape(input, weight, g, transposed, groups);
   Tensor out = empty_tensor(shape, spatial_strides(shape, last), input.dtype(), input.device());
   if (out.is_meta() || out.numel() == 0) return out;
-  require_host(input, "convolution");
-  const Tensor x = with_spatial_layout(input, last), w = dense_weight(weight);
+  const Tensor x = with_spatial_layout(input, last),
+               w = input.is_cuda() ? with_spatial_layout(weight, last) : dense_weight(weight);
   const Tensor b = bias.defined() ? op::contiguous(bias) : bias;
   Conv v = describe(x, w, out, g, transposed, groups);
   v.bias = b.defined() ? b.data() : nullptr;
-  transposed ? conv_transposed(v) : conv_forward(v);
+  if (input.is_cuda())
+    device_convolution.run(transposed ? ConvolutionKind::Transposed : ConvolutionKind::Forward, v,
+                           int(g.stride.size()), input.device());
+  else transposed ? conv_transposed(v) : conv_forward(v);
   return out;
 }
 
@@ -247,9 +250,11 @@ Tensor _convolution_weight_gradient(const Tensor& input, const Tensor& grad_outp
     Tensor out =
         empty_tensor(weight_size, spatial_strides(weight_size, last), in.dtype(), in.device());
     if (out.is_meta() || out.numel() == 0) return out;
-    require_host(in, "convolution");
     const Tensor x = with_spatial_layout(in, last), y = with_spatial_layout(grad, last);
-    conv_weight_gradient(describe(x, out, y, g, false, groups));
+    const Conv v = describe(x, out, y, g, false, groups);
+    if (in.is_cuda())
+      device_convolution.run(ConvolutionKind::WeightGradient, v, int(dims), in.device());
+    else conv_weight_gradient(v);
     return out;
   };
   return input.is_complex() ? complex_product(input, grad_output, gradient)

@@ -4,8 +4,8 @@
 #include "cpu/columns.h"
 #include "cpu/index_items.h"
 #include "cpu/iterate.h"
-#include "kernels/host_only.h"
 #include "kernels/spatial.h"
+#include "op/hooks/images.h"
 #include "op/ops/copying.h"
 #include "op/ops/images.h"
 #include "op/ops/views.h"
@@ -89,13 +89,12 @@ void shuffle_rows(const Shuffle& s, const T* from, T* to) {
 }
 
 Tensor shuffled(const Tensor& self, const Shuffle& s, bool widen) {
-  require_host(self, widen ? "pixel_shuffle" : "pixel_unshuffle");
   const bool last = keeps_channels_last(self);
   const Dims& shape = widen ? s.wide : s.narrow;
   Tensor out = empty_tensor(shape, spatial_strides(shape, last), self.dtype(), self.device());
   if (out.is_meta() || !out.numel()) return out;
   const Tensor in = with_spatial_layout(self, last);
-  if (last) {
+  if (last || self.is_cuda()) {
     op::copy_(split_view(out, s, widen), split_view(in, s, !widen));
     return out;
   }
@@ -198,7 +197,6 @@ ColumnAxis axis_of(int64_t in, size_t i, IntSpan kernel, IntSpan dilation, IntSp
 
 Tensor _im2col(const Tensor& self, IntSpan kernel_size, IntSpan dilation, IntSpan padding,
                IntSpan stride) {
-  require_host(self, "unfold");
   const Spatial in = spatial_view(self, 2, false);
   const ColumnAxis h = axis_of(in.size[1], 0, kernel_size, dilation, padding, stride),
                    w = axis_of(in.size[2], 1, kernel_size, dilation, padding, stride);
@@ -206,20 +204,22 @@ Tensor _im2col(const Tensor& self, IntSpan kernel_size, IntSpan dilation, IntSpa
   shape[shape.size() - 1] *= h.taps * w.taps;
   shape.push_back(h.out * w.out);
   Tensor out = empty_tensor(shape, self.dtype(), self.device());
-  if (!out.is_meta() && out.numel())
-    image_to_columns(self.dtype(), in.outer, h, w, in.t.data(), out.data());
+  if (out.is_meta() || !out.numel()) return out;
+  if (self.is_cuda()) device_images.columns(in.t, out, h, w, false);
+  else image_to_columns(self.dtype(), in.outer, h, w, in.t.data(), out.data());
   return out;
 }
 
 Tensor _col2im(const Tensor& self, IntSpan size, IntSpan kernel_size, IntSpan dilation,
                IntSpan padding, IntSpan stride) {
-  require_host(self, "fold");
   const ColumnAxis h = axis_of(size[size.size() - 2], 0, kernel_size, dilation, padding, stride),
                    w = axis_of(size[size.size() - 1], 1, kernel_size, dilation, padding, stride);
   Tensor out = empty_tensor(size, self.dtype(), self.device());
-  if (!out.is_meta() && out.numel())
-    columns_to_image(self.dtype(), out.numel() / (h.in * w.in), h, w,
-                     with_spatial_layout(self, false).data(), out.data());
+  if (out.is_meta() || !out.numel()) return out;
+  const Tensor columns = with_spatial_layout(self, false);
+  if (self.is_cuda()) device_images.columns(out, columns, h, w, true);
+  else
+    columns_to_image(self.dtype(), out.numel() / (h.in * w.in), h, w, columns.data(), out.data());
   return out;
 }
 

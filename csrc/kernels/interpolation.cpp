@@ -4,11 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/positions.h"
-#include "cpu/resample.h"
 #include "cpu/resample_bytes.h"
-#include "kernels/host_only.h"
-#include "kernels/spatial.h"
+#include "kernels/image_work.h"
 
 namespace facula::kernels {
 
@@ -177,7 +174,6 @@ void check_sizes(const Tensor& self, IntSpan output_size) {
 Tensor _interpolate(const Tensor& self, IntSpan output_size, std::string_view mode,
                     bool align_corners, std::span<const double> scales) {
   check_sizes(self, output_size);
-  require_host(self, "interpolate");
   if ((!is_floating(self.dtype()) || self.item_size() == 1) && self.dtype() != DType::UInt8)
     fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
          "'; floating-point numbers and uint8 are accepted");
@@ -187,17 +183,16 @@ Tensor _interpolate(const Tensor& self, IntSpan output_size, std::string_view mo
   if (out.t.is_meta() || !out.t.numel()) return out.t;
   ResampleTable tables[3];
   interpolation_tables(in.size, out.size, dims, mode, align_corners, scales, self.dtype(), tables);
-  if (self.dtype() == DType::UInt8 && dims == 2)
+  if (self.dtype() == DType::UInt8 && dims == 2 && self.is_cpu())
     resample_bytes(in.outer, in.inner, tables[1], tables[2], in.t.data_as<uint8_t>(),
                    out.t.data_as<uint8_t>());
-  else resample(self.dtype(), in.outer, in.inner, tables, in.t.data(), out.t.data());
+  else resample_images(in, tables, out);
   return out.t;
 }
 
 Tensor _interpolate_grad(const Tensor& grad_output, IntSpan size, IntSpan output_size,
                          std::string_view mode, bool align_corners,
                          std::span<const double> scales) {
-  require_host(grad_output, "interpolate");
   const size_t dims = output_size.size();
   const Spatial in = spatial_view(grad_output, int64_t(dims));
   const Spatial out = spatial_result(in, size.last(dims), grad_output.dtype());
@@ -205,27 +200,25 @@ Tensor _interpolate_grad(const Tensor& grad_output, IntSpan size, IntSpan output
   ResampleTable tables[3];
   interpolation_tables(out.size, in.size, dims, mode, align_corners, scales, in.t.dtype(), tables);
   for (ResampleTable& t : tables) t = t.transposed();
-  resample(in.t.dtype(), in.outer, in.inner, tables, in.t.data(), out.t.data());
+  resample_images(in, tables, out);
   return out.t;
 }
 
 Tensor _nearest(const Tensor& self, IntSpan output_size, bool exact,
                 std::span<const double> scales) {
   check_sizes(self, output_size);
-  require_host(self, "interpolate");
   const size_t dims = output_size.size();
   const Spatial in = spatial_view(self, int64_t(dims));
   const Spatial out = spatial_result(in, output_size, self.dtype());
   if (out.t.is_meta() || !out.t.numel()) return out.t;
   AxisPositions axis[3];
   nearest_axes(in.size, out.size, dims, exact, scales, self.dtype(), axis);
-  select_positions(self.dtype(), in.outer, in.inner, axis, in.t.data(), out.t.data());
+  select_positions(in, axis, out);
   return out.t;
 }
 
 Tensor _nearest_grad(const Tensor& grad_output, IntSpan size, IntSpan output_size, bool exact,
                      std::span<const double> scales) {
-  require_host(grad_output, "interpolate");
   const size_t dims = output_size.size();
   const Spatial in = spatial_view(grad_output, int64_t(dims));
   const Spatial out = spatial_result(in, size.last(dims), grad_output.dtype());
@@ -233,12 +226,12 @@ Tensor _nearest_grad(const Tensor& grad_output, IntSpan size, IntSpan output_siz
   AxisPositions axis[3];
   nearest_axes(out.size, in.size, dims, exact, scales, in.t.dtype(), axis);
   if (!is_floating(in.t.dtype()) || in.t.item_size() == 1) {
-    add_positions(in.t.dtype(), in.outer, in.inner, axis, in.t.data(), out.t.data());
+    add_positions(in, axis, out);
     return out.t;
   }
   ResampleTable tables[3];
   for (int i = 0; i < 3; ++i) tables[i] = sums_of(axis[i]);
-  resample(in.t.dtype(), in.outer, in.inner, tables, in.t.data(), out.t.data());
+  resample_images(in, tables, out);
   return out.t;
 }
 

@@ -2,6 +2,7 @@
 #include "op/kernels/linear.h"
 #include "cpu/gemm.h"
 #include "kernels/destination.h"
+#include "op/hooks/products.h"
 #include "op/ops/copying.h"
 #include "op/ops/linear.h"
 #include "op/ops/mathematics.h"
@@ -64,15 +65,23 @@ Dims output_shape(const Tensor& input, const Tensor& weight) {
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   check_linear(input, weight, bias);
   const Dims shape = output_shape(input, weight);
-  if (input.is_cuda()) {
-    const Tensor out = op::matmul(input, weight.dim() == 2 ? op::t(weight) : weight);
-    return bias.defined() ? out + bias : out;
-  }
   Tensor out = empty_tensor(shape, input.dtype(), input.device());
   if (out.is_meta() || out.numel() == 0) return out;
   // Rows of a matrix; a tensor with more dimensions must be dense to be one.
   const Tensor x = input.dim() <= 2 ? input : dense(input);
   const bool matrix = weight.dim() == 2;
+  if (input.is_cuda()) {
+    const int64_t rows = rows_of(input), features = matrix ? weight.size(0) : 1;
+    const Tensor flat = op::reshape(x, Dims{rows, input.size(-1)}),
+                 columns = op::t(matrix ? weight : op::unsqueeze(weight, 0)),
+                 result = alias_tensor(out, Dims{rows, features}, Dims{features, 1}, out.offset());
+    if (bias.defined())
+      device_products.multiply_biased(
+          flat, columns, op::contiguous(op::expand(op::reshape(bias, Dims{-1}), Dims{features})),
+          result);
+    else device_products.multiply(flat, columns, result, Scalar(1), Scalar(0));
+    return out;
+  }
   Gemm g;
   g.dtype = input.dtype();
   g.batch = 1;

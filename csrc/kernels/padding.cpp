@@ -4,15 +4,10 @@
 #include <algorithm>
 
 #include "cpu/positions.h"
+#include "kernels/image_work.h"
 #include "kernels/spatial.h"
 #include "op/kernels/padding.h"
-#include "op/ops/arithmetic.h"
 #include "op/ops/copying.h"
-#include "op/ops/creation.h"
-#include "op/ops/indexing.h"
-#include "op/ops/mathematics.h"
-#include "op/ops/views.h"
-#include "op/tensor_operators.h"
 
 namespace facula::kernels {
 
@@ -160,55 +155,10 @@ bool keeps_layout(std::string_view mode, size_t dims) {
   return mode != "circular" && dims == 2;
 }
 
-// ---- on a device: slices along one dimension after the other
-
-// Where the elements of a padded dimension come from, as `positions` says.
-Tensor device_axis(int64_t in, int64_t front, int64_t back, std::string_view mode, Device device) {
-  const Tensor t = op::arange(Scalar(in + front + back), DType::Int64, std::nullopt, device);
-  if (mode == "reflect") return (in - 1) - op::abs((in - 1) - op::abs(t - front));
-  if (mode == "replicate") return op::clamp(t - front, 0, in - 1);
-  const int64_t cut = std::max<int64_t>(-front, 0);
-  const int64_t kept = std::max<int64_t>(1, in - cut + std::min<int64_t>(back, 0));
-  return op::remainder(t - std::max<int64_t>(front, 0), kept) + cut;
-}
-
-Tensor in_layout_of(const Tensor& like, const Tensor& t, std::string_view mode, size_t dims) {
-  const bool last = keeps_layout(mode, dims) && like.dim() == 4 && suggests_channels_last(like);
-  return last ? op::clone(t, MemoryFormat::ChannelsLast) : op::contiguous(t);
-}
-
-Tensor pad_on_device(const Tensor& self, IntSpan pad, std::string_view mode) {
-  GradGuard off(false);
-  Tensor out = self;
-  for (size_t i = 0; i < pad.size() / 2; ++i) {
-    const int64_t d = self.dim() - 1 - int64_t(i);
-    if (pad[2 * i] == 0 && pad[2 * i + 1] == 0) continue;
-    out = op::index_select(
-        out, d, device_axis(self.size(d), pad[2 * i], pad[2 * i + 1], mode, self.device()));
-  }
-  return out.is(self) ? op::clone(self) : in_layout_of(self, out, mode, pad.size() / 2);
-}
-
-Tensor unpad_on_device(const Tensor& grad, IntSpan size, IntSpan pad, std::string_view mode) {
-  GradGuard off(false);
-  Tensor out = grad;
-  for (size_t i = 0; i < pad.size() / 2; ++i) {
-    const int64_t d = grad.dim() - 1 - int64_t(i), n = size[size.size() - 1 - i];
-    if (pad[2 * i] == 0 && pad[2 * i + 1] == 0) continue;
-    Dims shape(out.sizes());
-    shape[size_t(d)] = n;
-    const Tensor zeros = op::zeros(shape, grad.dtype(), std::nullopt, grad.device());
-    out = op::index_add(zeros, d, device_axis(n, pad[2 * i], pad[2 * i + 1], mode, grad.device()),
-                        out);
-  }
-  return out.is(grad) ? op::clone(grad) : in_layout_of(grad, out, mode, pad.size() / 2);
-}
-
 }  // namespace
 
 Tensor _pad_with_own(const Tensor& self, IntSpan pad, std::string_view mode) {
   check_pads(self, pad, mode);
-  if (self.is_cuda()) return pad_on_device(self, pad, mode);
   const size_t dims = pad.size() / 2;
   const Spatial in = keeps_layout(mode, dims) ? spatial_view(self, int64_t(dims))
                                               : spatial_view(self, int64_t(dims), false);
@@ -217,13 +167,12 @@ Tensor _pad_with_own(const Tensor& self, IntSpan pad, std::string_view mode) {
   if (out.t.is_meta() || !out.t.numel()) return out.t;
   AxisPositions axis[3];
   axis_positions(in.size, pad, mode, axis);
-  select_positions(self.dtype(), in.outer, in.inner, axis, in.t.data(), out.t.data());
+  select_positions(in, axis, out);
   return out.t;
 }
 
 Tensor _pad_with_own_grad(const Tensor& grad_output, IntSpan size, IntSpan pad,
                           std::string_view mode) {
-  if (grad_output.is_cuda()) return unpad_on_device(grad_output, size, pad, mode);
   const size_t dims = pad.size() / 2;
   const Spatial in = keeps_layout(mode, dims) ? spatial_view(grad_output, int64_t(dims))
                                               : spatial_view(grad_output, int64_t(dims), false);
@@ -231,7 +180,7 @@ Tensor _pad_with_own_grad(const Tensor& grad_output, IntSpan size, IntSpan pad,
   if (out.t.is_meta() || !out.t.numel()) return out.t;
   AxisPositions axis[3];
   axis_positions(out.size, pad, mode, axis);
-  add_positions(grad_output.dtype(), in.outer, in.inner, axis, in.t.data(), out.t.data());
+  add_positions(in, axis, out);
   return out.t;
 }
 

@@ -2,12 +2,12 @@
 #include "op/kernels/pooling.h"
 
 #include "cpu/max_pool.h"
-#include "cpu/resample.h"
-#include "kernels/host_only.h"
+#include "kernels/image_work.h"
 #include "kernels/pool_shapes.h"
 #include "kernels/spatial.h"
 #include "op/ops/copying.h"
 #include "op/ops/pooling.h"
+#include "op/ops/reductions.h"
 
 namespace facula::kernels {
 
@@ -44,7 +44,6 @@ MaxPool describe(DType dtype, const Spatial& in, const int64_t* out, IntSpan ker
 std::tuple<Tensor, Tensor> _max_pool(const Tensor& self, IntSpan kernel_size, IntSpan stride,
                                      IntSpan padding, IntSpan dilation, bool ceil_mode) {
   check_orderable(self);
-  require_host(self, "max_pool");
   const int64_t dims = int64_t(kernel_size.size());
   const Dims out = pooled_sizes(self, kernel_size, stride, padding, dilation, ceil_mode);
   const Spatial in = spatial_view(self, dims);
@@ -52,50 +51,56 @@ std::tuple<Tensor, Tensor> _max_pool(const Tensor& self, IntSpan kernel_size, In
   for (int64_t k : kernel_size) taps *= k;
   const Spatial values = spatial_result(in, out, self.dtype());
   const Spatial where = spatial_result(in, out, tap_dtype(taps));
-  if (!self.is_meta() && values.t.numel())
-    max_pool_forward(
-        describe(self.dtype(), in, values.size, kernel_size, stride, padding, dilation),
-        in.t.data(), values.t.data(), where.t.data());
+  if (self.is_meta() || !values.t.numel()) return {values.t, where.t};
+  const MaxPool problem =
+      describe(self.dtype(), in, values.size, kernel_size, stride, padding, dilation);
+  if (self.is_cuda())
+    device_images.max_pool(MaxPoolKind::Forward, problem, in.t, values.t, where.t);
+  else max_pool_forward(problem, in.t.data(), values.t.data(), where.t.data());
   return {values.t, where.t};
 }
 
 Tensor _max_pool_grad(const Tensor& grad_output, const Tensor& taps, IntSpan size,
                       IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation) {
-  require_host(grad_output, "max_pool");
   const size_t dims = kernel_size.size();
   const Spatial where = spatial_view(taps, int64_t(dims));
   const Spatial grad = spatial_view(grad_output, int64_t(dims), where.channels_last);
   const Spatial out = spatial_result(grad, size.last(dims), grad_output.dtype());
   if (out.t.is_meta() || !out.t.numel()) return out.t;
-  max_pool_back(describe(out.t.dtype(), out, grad.size, kernel_size, stride, padding, dilation),
-                grad.t.data(), where.t.data(), out.t.data());
+  const MaxPool problem =
+      describe(out.t.dtype(), out, grad.size, kernel_size, stride, padding, dilation);
+  if (out.t.is_cuda()) device_images.max_pool(MaxPoolKind::Back, problem, out.t, grad.t, where.t);
+  else max_pool_back(problem, grad.t.data(), where.t.data(), out.t.data());
   return out.t;
 }
 
 Tensor _max_pool_pick(const Tensor& self, const Tensor& taps, IntSpan kernel_size, IntSpan stride,
                       IntSpan padding, IntSpan dilation) {
-  require_host(self, "max_pool");
   const size_t dims = kernel_size.size();
   const Spatial where = spatial_view(taps, int64_t(dims));
   const Spatial in = spatial_view(self, int64_t(dims), where.channels_last);
   const Spatial out = spatial_result(in, taps.sizes().last(dims), self.dtype());
   if (out.t.is_meta() || !out.t.numel()) return out.t;
-  max_pool_pick(describe(out.t.dtype(), in, out.size, kernel_size, stride, padding, dilation),
-                in.t.data(), where.t.data(), out.t.data());
+  const MaxPool problem =
+      describe(out.t.dtype(), in, out.size, kernel_size, stride, padding, dilation);
+  if (out.t.is_cuda()) device_images.max_pool(MaxPoolKind::Pick, problem, in.t, out.t, where.t);
+  else max_pool_pick(problem, in.t.data(), where.t.data(), out.t.data());
   return out.t;
 }
 
 Tensor _max_pool_positions(const Tensor& taps, IntSpan size, IntSpan kernel_size, IntSpan stride,
                            IntSpan padding, IntSpan dilation) {
-  require_host(taps, "max_pool");
   const size_t dims = kernel_size.size();
   const Spatial where = spatial_view(taps, int64_t(dims));
   const Spatial out = spatial_result(where, taps.sizes().last(dims), DType::Int64);
   if (out.t.is_meta() || !out.t.numel()) return out.t;
   Spatial in = where;
   for (size_t i = 0; i < dims; ++i) in.size[3 - dims + i] = size[size.size() - dims + i];
-  max_pool_positions(describe(taps.dtype(), in, out.size, kernel_size, stride, padding, dilation),
-                     where.t.data(), out.t.data_as<int64_t>());
+  const MaxPool problem =
+      describe(taps.dtype(), in, out.size, kernel_size, stride, padding, dilation);
+  if (taps.is_cuda())
+    device_images.max_pool(MaxPoolKind::Positions, problem, Tensor(), out.t, where.t);
+  else max_pool_positions(problem, where.t.data(), out.t.data_as<int64_t>());
   return out.t;
 }
 
@@ -110,11 +115,14 @@ static int64_t end_of(int64_t t, int64_t in, int64_t out) {
 
 std::tuple<Tensor, Tensor> _adaptive_max_pool(const Tensor& self, IntSpan output_size) {
   check_orderable(self);
-  require_host(self, "adaptive_max_pool");
   const Spatial in = spatial_view(self, int64_t(output_size.size()));
   const Spatial values = spatial_result(in, output_size, self.dtype());
   const Spatial where = spatial_result(in, output_size, DType::Int64);
   if (self.is_meta() || !values.t.numel()) return {values.t, where.t};
+  if (self.is_cuda()) {
+    device_images.window_max(on_device(in), on_device(values), where.t, {}, Tensor());
+    return {values.t, where.t};
+  }
   const MaxWindows windows{[&](int64_t, int axis, int64_t t) {
     return std::pair(first_of(t, in.size[axis], values.size[axis]),
                      end_of(t, in.size[axis], values.size[axis]));
@@ -125,12 +133,13 @@ std::tuple<Tensor, Tensor> _adaptive_max_pool(const Tensor& self, IntSpan output
 
 Tensor _max_positions_grad(const Tensor& grad_output, const Tensor& indices, IntSpan size,
                            IntSpan output_size) {
-  require_host(grad_output, "max_pool");
   const size_t dims = output_size.size();
   const Spatial where = spatial_view(indices, int64_t(dims));
   const Spatial grad = spatial_view(grad_output, int64_t(dims), where.channels_last);
   const Spatial out = spatial_result(grad, size.last(dims), grad_output.dtype());
-  if (!out.t.is_meta() && out.t.numel()) sum_by_positions(grad, where, out);
+  if (out.t.is_meta() || !out.t.numel()) return out.t;
+  if (out.t.is_cuda()) device_images.sum_by_positions(on_device(grad), where.t, on_device(out));
+  else sum_by_positions(grad, where, out);
   return out.t;
 }
 
@@ -151,34 +160,40 @@ static ResampleTable divided_table(int64_t in, int64_t out) {
 
 Tensor _adaptive_avg_pool(const Tensor& self, IntSpan output_size) {
   check_floating(self);
-  require_host(self, "adaptive_avg_pool");
   const Spatial in = spatial_view(self, int64_t(output_size.size()));
   const Spatial out = spatial_result(in, output_size, self.dtype());
   if (self.is_meta() || !out.t.numel()) return out.t;
   ResampleTable tables[3];
   for (int i = 0; i < 3; ++i) tables[i] = divided_table(in.size[i], out.size[i]);
-  resample(self.dtype(), in.outer, in.inner, tables, in.t.data(), out.t.data());
+  resample_images(in, tables, out);
   return out.t;
 }
 
 Tensor _adaptive_avg_pool_grad(const Tensor& grad_output, IntSpan size, IntSpan output_size) {
-  require_host(grad_output, "adaptive_avg_pool");
   const size_t dims = output_size.size();
   const Spatial in = spatial_view(grad_output, int64_t(dims));
   const Spatial out = spatial_result(in, size.last(dims), grad_output.dtype());
   if (out.t.is_meta() || !out.t.numel()) return out.t;
   ResampleTable tables[3];
   for (int i = 0; i < 3; ++i) tables[i] = divided_table(out.size[i], in.size[i]).transposed();
-  resample(in.t.dtype(), in.outer, in.inner, tables, in.t.data(), out.t.data());
+  resample_images(in, tables, out);
   return out.t;
 }
 
 Tensor _mean_of_planes(const Tensor& self, int64_t spatial_dims) {
   check_floating(self);
-  require_host(self, "adaptive_avg_pool");
   const Spatial in = spatial_view(self, spatial_dims);
   const Spatial out = spatial_result(in, Dims(size_t(spatial_dims), 1), self.dtype());
   if (self.is_meta() || !out.t.numel()) return out.t;
+  if (self.is_cuda()) {
+    const int64_t pixels = in.pixels();
+    auto planes = [&](const Tensor& t, int64_t n) {
+      return alias_tensor(t, Dims{in.outer, n, in.inner}, Dims{n * in.inner, in.inner, 1},
+                          t.offset());
+    };
+    op::copy_(planes(out.t, 1), op::mean_dim(planes(in.t, pixels), Dims{1}, true));
+    return out.t;
+  }
   mean_of_planes(self.dtype(), in.outer, in.pixels(), in.inner, in.t.data(), out.t.data());
   return out.t;
 }
@@ -220,7 +235,6 @@ static void window_tables(const int64_t* in, const int64_t* out, IntSpan kernel,
 Tensor _avg_pool(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
                  bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
   check_floating(self);
-  require_host(self, "avg_pool");
   const int64_t dims = int64_t(kernel_size.size());
   const Dims sizes =
       pooled_sizes(self, kernel_size, stride, padding, Dims(size_t(dims), 1), ceil_mode);
@@ -230,14 +244,13 @@ Tensor _avg_pool(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpa
   ResampleTable tables[3];
   window_tables(in.size, out.size, kernel_size, stride, padding, count_include_pad,
                 divisor_override, tables);
-  resample(self.dtype(), in.outer, in.inner, tables, in.t.data(), out.t.data());
+  resample_images(in, tables, out);
   return out.t;
 }
 
 Tensor _avg_pool_grad(const Tensor& grad_output, IntSpan size, IntSpan kernel_size, IntSpan stride,
                       IntSpan padding, bool, bool count_include_pad,
                       std::optional<int64_t> divisor_override) {
-  require_host(grad_output, "avg_pool");
   const size_t dims = kernel_size.size();
   const Spatial in = spatial_view(grad_output, int64_t(dims));
   const Spatial out = spatial_result(in, size.last(dims), grad_output.dtype());
@@ -246,7 +259,7 @@ Tensor _avg_pool_grad(const Tensor& grad_output, IntSpan size, IntSpan kernel_si
   window_tables(out.size, in.size, kernel_size, stride, padding, count_include_pad,
                 divisor_override, tables);
   for (ResampleTable& t : tables) t = t.transposed();
-  resample(in.t.dtype(), in.outer, in.inner, tables, in.t.data(), out.t.data());
+  resample_images(in, tables, out);
   return out.t;
 }
 
@@ -267,13 +280,16 @@ static int64_t random_start(double sample, int64_t t, int64_t in, int64_t out, i
 std::tuple<Tensor, Tensor> _fractional_max_pool(const Tensor& self, IntSpan kernel_size,
                                                 IntSpan output_size, const Tensor& random_samples) {
   check_floating(self);
-  require_host(self, "fractional_max_pool");
   const int64_t dims = int64_t(kernel_size.size());
   const Spatial in = spatial_view(self, dims, false);
   const Spatial values = spatial_result(in, output_size, self.dtype());
   const Spatial where = spatial_result(in, output_size, DType::Int64);
   if (self.is_meta() || !values.t.numel()) return {values.t, where.t};
   const Tensor samples = op::contiguous(op::_to_copy(random_samples, DType::Float64));
+  if (self.is_cuda()) {
+    device_images.window_max(on_device(in), on_device(values), where.t, kernel_size, samples);
+    return {values.t, where.t};
+  }
   const double* drawn = samples.data_as<double>();  // (planes, dims), the last axis first
   const bool narrow = self.dtype() != DType::Float64;
   const MaxWindows windows{[&](int64_t plane, int axis, int64_t t) {

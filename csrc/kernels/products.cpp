@@ -1,8 +1,8 @@
 // Matrix products: shapes and promotion here, arithmetic in cpu/gemm.
 #include "op/kernels/products.h"
 #include "cpu/gemm.h"
-#include "op/device_hooks.h"
 #include "op/elementwise.h"
+#include "op/hooks/products.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/copying.h"
 #include "op/ops/products.h"
@@ -27,7 +27,7 @@ static void check_operands(const Tensor& a, const Tensor& b) {
 static void multiply(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha,
                      const Scalar& beta) {
   if (out.is_meta() || out.numel() == 0) return;
-  if (out.is_cuda()) return device_hooks().matmul(a, b, out);
+  if (out.is_cuda()) return device_products.multiply(a, b, out, alpha, beta);
   auto batch_stride = [](const Tensor& t) {
     return t.dim() == 3 && t.sizes()[0] > 1 ? t.strides()[0] : 0;
   };
@@ -162,13 +162,12 @@ static void add_product(const Tensor& self, const Tensor& a, const Tensor& b, In
     runtime_error("The input tensor of shape ", rets.t[0].sizes(), " must match the output shape ",
                   shape);
   Tensor target = empty_tensor(shape, a.dtype(), a.device());
-  if (!beta.equals(0)) op::copy_(target, self);
-  if (a.is_cuda() && !(alpha.equals(1) && beta.equals(0))) {
-    Tensor product = empty_tensor(shape, a.dtype(), a.device());
-    multiply(a, b, product, Scalar(1), Scalar(0));
-    target = beta.equals(0) ? op::_scale(product, alpha)
-                            : op::add(op::_scale(target, beta), product, alpha);
+  const bool bias = a.is_cuda() && self.dim() == 1 && a.dim() == 2 && self.size(0) == shape[1] &&
+                    alpha.equals(1) && beta.equals(1);
+  if (bias && target.numel() != 0) {
+    device_products.multiply_biased(a, b, op::contiguous(self), target);
   } else {
+    if (!beta.equals(0)) op::copy_(target, self);
     multiply(a, b, target, alpha, beta);
   }
   if (rets.destination == Destination::New) {

@@ -13,8 +13,6 @@ struct DeviceHooks {
                  const Tensor& out);
   void (*copy)(const Tensor& from, const Tensor& to);  // any devices, dtypes and strides
   void (*fill)(const Tensor& t, const Scalar& value);
-  void (*matmul)(const Tensor& a, const Tensor& b,
-                 const Tensor& out);  // (batch, m, k) (batch, k, n)
 };
 
 DeviceHooks& device_hooks();  // raises when the backend is absent

@@ -4,6 +4,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include "core/float_mode.h"
+#include "cuda/cudnn.h"
 #include "cuda/matmul.h"
 #include "op/profiler.h"
 #include "op/settings.h"
@@ -46,6 +47,13 @@ void init_settings(nb::module_& m) {
   m.def("_loss_broadcast_warning", [] { return settings.loss_broadcast_warning.load(); });
   m.def("_set_allow_tf32", [](bool on) { cuda::set_allow_tf32(on); });
   m.def("_allow_tf32", [] { return cuda::allow_tf32(); });
+  m.def("_cudnn_version", [] { return cuda::is_available() ? cuda::cudnn_version() : 0; });
+  m.def("_set_cudnn", [](bool enabled, bool benchmark, bool deterministic, bool allow_tf32) {
+    cuda::cudnn_settings.enabled = enabled;
+    cuda::cudnn_settings.benchmark = benchmark;
+    cuda::cudnn_settings.deterministic = deterministic;
+    cuda::cudnn_settings.allow_tf32 = allow_tf32;
+  });
   m.def("_set_flush_denormal", [](bool on) {
     set_float_mode(on ? float_mode() | kFlushDenormal : float_mode() & ~kFlushDenormal);
     return kFlushDenormal != 0;

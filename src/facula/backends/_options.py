@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -14,6 +14,7 @@ class OptionsModule(ModuleType):
 
     _options: dict[str, Any]
     _types: dict[str, tuple[type, ...]]
+    _apply: Callable[[dict[str, Any]], None]
 
     def __getattr__(self, name: str) -> Any:
         options = self.__dict__.get("_options", {})
@@ -35,6 +36,7 @@ class OptionsModule(ModuleType):
                 f"{self.__name__}.{name} must be {names}, got {type(value).__name__}"
             )
         self._options[name] = value
+        self._apply(self._options)
 
     @contextmanager
     def _changed(self, **values: Any) -> Iterator[None]:
@@ -46,16 +48,24 @@ class OptionsModule(ModuleType):
             yield
         finally:
             self._options.update(before)
+            self._apply(self._options)
 
 
-def make_options(module: str, **options: Any) -> OptionsModule:
+def _kept(options: dict[str, Any]) -> None:
+    """Of settings that change nothing."""
+
+
+def make_options(
+    module: str, apply: Callable[[dict[str, Any]], None] = _kept, **options: Any
+) -> OptionsModule:
     """Turns a module into one with settings, whose types are those of the defaults.
 
-    A default of None takes an int or None.
+    A default of None takes an int or None. ``apply`` is called with all settings after a change.
     """
     self: Any = sys.modules[module]
     self.__class__ = OptionsModule
     self.__dict__["_options"] = dict(options)
+    self.__dict__["_apply"] = apply
     self.__dict__["_types"] = {
         name: (int, type(None)) if value is None else (type(value),)
         for name, value in options.items()

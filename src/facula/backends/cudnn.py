@@ -1,7 +1,8 @@
-"""Settings for cuDNN. They are kept for programs that set them.
+"""Settings for cuDNN, which convolutions on CUDA devices run on.
 
-Facula's own kernels add in a fixed order and choose by shape, so that ``deterministic`` and
-``benchmark`` change nothing on the CPU.
+``benchmark`` times all of cuDNN's algorithms when a shape is first met, ``deterministic`` leaves out
+those whose sums depend on timing, ``allow_tf32`` lets float32 be rounded to TF32. On the CPU they
+change nothing: Facula's own kernels add in a fixed order and choose by shape.
 """
 
 from __future__ import annotations
@@ -10,19 +11,20 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import facula
+from facula import _C
 from facula.backends._options import make_options
 
 __all__ = ["flags", "is_acceptable", "is_available", "set_flags", "version"]
 
 
 def version() -> int | None:
-    """The version of cuDNN, or None where it is not used."""
-    return None
+    """The version of cuDNN, or None without it or without a CUDA device."""
+    return _C._cudnn_version() or None
 
 
 def is_available() -> bool:
-    """True when convolutions run on cuDNN."""
-    return False
+    """True when convolutions on CUDA devices can run on cuDNN."""
+    return version() is not None
 
 
 def is_acceptable(tensor: facula.Tensor) -> bool:
@@ -77,8 +79,14 @@ def flags(
     )
 
 
+def _apply(options: dict[str, Any]) -> None:
+    names = ("enabled", "benchmark", "deterministic", "allow_tf32")
+    _C._set_cudnn(*(options[name] for name in names))
+
+
 _self = make_options(
     __name__,
+    _apply,
     enabled=True,
     benchmark=False,
     benchmark_limit=None,

@@ -1,0 +1,8 @@
+// Attention of 16-bit floats on the device, in tiles.
+#pragma once
+
+namespace facula::cuda {
+
+void register_attention();  // sets device_attention (op/hooks/attention.h)
+
+}  // namespace facula::cuda

@@ -1,0 +1,56 @@
+// The tile of a matrix product: 64 x 64 elements of the result by 256 threads, 4 x 4 each. Kernels
+// that include it say where operands lie. The host defines
+//   FACULA_ITEM     type of the operands and the result
+//   FACULA_COMPUTE  the type T of products and sums
+#pragma once
+#include "types.cuh"
+
+namespace facula {
+
+using T = FACULA_COMPUTE;
+using Item = FACULA_ITEM;
+constexpr int kTile = 64, kDepth = 16, kThreads = 256;
+
+// Adds a (64, depth) by (depth, 64) product: fetch_a(row, k) and fetch_b(k, column) give elements of
+// this tile, 0 outside.
+template <class A, class B>
+__device__ __forceinline__ void multiply_tile(int64 depth, A fetch_a, B fetch_b, T (&sum)[4][4]) {
+  __shared__ T a[kDepth][kTile + 1], b[kDepth][kTile + 1];
+  const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+  for (int64 k0 = 0; k0 < depth; k0 += kDepth) {
+#pragma unroll
+    for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
+      a[i % kDepth][i / kDepth] = fetch_a(i / kDepth, k0 + i % kDepth);
+      b[i / kTile][i % kTile] = fetch_b(k0 + i / kTile, i % kTile);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < kDepth; ++k) {
+      T left[4], right[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        left[i] = a[k][y + i * 16];
+        right[i] = b[k][x + i * 16];
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) sum[i][j] = sum[i][j] + left[i] * right[j];
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// Calls f(row, column, sum) for the thread's elements of the tile.
+template <class F>
+__device__ __forceinline__ void each_of_tile(const T (&sum)[4][4], F f) {
+  const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) f(y + i * 16, x + j * 16, sum[i][j]);
+  }
+}
+
+}  // namespace facula
