@@ -10,6 +10,7 @@
 #include "cuda/copy.h"
 #include "cuda/creation.h"
 #include "cuda/indexing.h"
+#include "cuda/lists.h"
 #include "cuda/matmul.h"
 #include "cuda/pinned.h"
 #include "cuda/reduce.h"
@@ -211,6 +212,7 @@ void register_backend() {
     device_memory.pinned_storage.set(pinned_storage);
     register_creation();
     register_indexing();
+    register_lists();
   });
 }
 
