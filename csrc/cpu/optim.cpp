@@ -39,17 +39,6 @@ char* start(const TensorImpl* t) {
   return static_cast<char*>(t->storage->data) + t->offset * int64_t(item_size(t->dtype));
 }
 
-// All operands lie in memory in the same order, without gaps.
-bool is_flat(const OptimWork& w) {
-  bool contiguous = true;
-  for (const TensorImpl* t : w.operands) contiguous = contiguous && (!t || t->flags & kContiguous);
-  if (contiguous) return true;
-  const TensorImpl* p = w.operands[0];
-  for (const TensorImpl* t : w.operands)
-    if (t && !same(t->strides, p->strides)) return false;
-  return non_overlapping_and_dense(p->sizes, p->strides);
-}
-
 bool is_converted(const OptimWork& w) {
   for (const TensorImpl* t : w.operands)
     if (t && t->dtype != w.compute) return true;
@@ -124,6 +113,16 @@ bool share_memory(std::span<const OptimWork> works) {
 }
 
 }  // namespace
+
+bool is_flat(const OptimWork& w) {
+  bool contiguous = true;
+  for (const TensorImpl* t : w.operands) contiguous = contiguous && (!t || t->flags & kContiguous);
+  if (contiguous) return true;
+  const TensorImpl* p = w.operands[0];
+  for (const TensorImpl* t : w.operands)
+    if (t && !same(t->strides, p->strides)) return false;
+  return non_overlapping_and_dense(p->sizes, p->strides);
+}
 
 void cpu_optimizer_step(std::span<const OptimWork> works) {
   static thread_local std::vector<int64_t> ends;  // of each work, in elements of all flat ones

@@ -9,10 +9,14 @@ namespace facula {
 
 struct OptimWork {
   OptimLoop loop;
-  DType compute;  // Float32 or Float64
+  unsigned flags;  // of the update; what `loop` was chosen by
+  DType compute;   // Float32 or Float64
   double k[kOptimCoefficients];
   TensorImpl* operands[2 + kOptimSlots];  // borrowed: parameter, gradient, state; null where unused
 };
+
+// All operands lie in memory in the same order, without gaps.
+bool is_flat(const OptimWork& work);
 
 // Tensors are on the host, real, of one shape for each work.
 void cpu_optimizer_step(std::span<const OptimWork> works);

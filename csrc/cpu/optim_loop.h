@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "_kernels/optim_flags.h"
+
 namespace facula {
 
 enum class OptimRule : uint8_t {
@@ -18,17 +20,6 @@ enum class OptimRule : uint8_t {
   Count
 };
 
-// Which terms an update has. Options that no rule has both of share a bit.
-enum OptimFlag : unsigned {
-  kDecay = 1,           // the decay is added to the gradient
-  kDecoupledDecay = 2,  // the parameter is scaled
-  kMomentum = 4,
-  kAmsgrad = 4,
-  kRectified = 4,
-  kAveraged = 4,
-  kNesterov = 8,
-  kCentered = 8,
-};
 constexpr unsigned kOptimVariants = 16;
 constexpr int kOptimCoefficients = 10;
 constexpr int kOptimSlots = 3;  // state tensors of the parameter's shape

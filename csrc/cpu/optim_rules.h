@@ -1,11 +1,11 @@
-// The update of every optimiser, once. The same text runs on numbers (the loops of optim_isa.cpp,
-// which the compiler vectorises) and on tensors (kernels/optim_tensors.cpp: differentiable steps
-// and other devices). Operations are in PyTorch's order, so that results agree to the last digits.
+// The update of every optimiser, once: its coefficients here, the update itself in
+// _kernels/optim_updates.h. The same text runs on numbers (the loops of optim_isa.cpp, which the
+// compiler vectorises, and the kernels of cuda/optim.cpp) and on tensors
+// (kernels/optim_tensors.cpp: differentiable steps). Operations are in PyTorch's order, so that
+// results agree to the last digits.
 //
 // `prepare` turns the options of a group and the scalar state of one parameter into coefficients,
-// in double precision. `update` changes the parameter p and its state tensors a, b, c, given the
-// gradient g and the coefficients k. Options that decide which state there is, or which terms, are
-// flags known at compile time.
+// in double precision.
 #pragma once
 #include <cmath>
 
@@ -62,28 +62,22 @@ inline S number(double x) {
   return x;
 }
 
-// What several rules share: the sign of the gradient (maximize) and weight decay.
-template <unsigned F, class T>
-FACULA_INLINE T decayed(T& p, const T& g, const T& sign, const T& decay) {
-  const T signed_grad = g * sign;
-  if constexpr (F & kDecoupledDecay) {
-    p = p * decay;
-    return signed_grad;
-  } else if constexpr (F & kDecay) {
-    return signed_grad + decay * p;
-  } else {
-    return signed_grad;
-  }
-}
+}  // namespace facula::FACULA_ISA
+
+#define FACULA_UPDATE FACULA_INLINE
+#define FACULA_UPDATES FACULA_ISA
+#include "_kernels/optim_updates.h"
+
+namespace facula::FACULA_ISA {
+
 template <class S>
 inline S decay_coefficient(unsigned flags, const S& lr, const S& decay) {
   if (flags & kDecoupledDecay) return 1.0 - lr * decay;
   return decay;
 }
 
-struct Sgd {
+struct Sgd : SgdUpdate {
   enum Option { Lr, Momentum, Dampening, WeightDecay, Sign };
-  static constexpr unsigned slots(unsigned f) { return f & kMomentum ? 1 : 0; }
 
   template <class S>
   static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
@@ -97,21 +91,10 @@ struct Sgd {
       k[2] = number<S>(0.0), k[3] = number<S>(1.0);  // the buffer starts as the gradient
     return f;
   }
-  template <unsigned F, class T>
-  static FACULA_INLINE void update(T& p, const T& grad, T& a, T&, T&, const T* k) {
-    T g = decayed<F>(p, grad, k[0], k[1]);
-    if constexpr (F & kMomentum) {
-      a = a * k[2] + k[3] * g;
-      if constexpr (F & kNesterov) g = g + k[4] * a;
-      else g = a;
-    }
-    p = p + k[5] * g;
-  }
 };
 
-struct Adam {
+struct Adam : AdamUpdate {
   enum Option { Lr, Beta1, Beta2, Eps, WeightDecay, Sign };
-  static constexpr unsigned slots(unsigned f) { return f & kAmsgrad ? 7 : 3; }
 
   template <class S>
   static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
@@ -128,23 +111,10 @@ struct Adam {
     k[7] = -(o[Lr] / correction1);
     return f;
   }
-  template <unsigned F, class T>
-  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T& c, const T* k) {
-    const T g = decayed<F>(p, grad, k[0], k[1]);
-    a = mix(a, g, k[2]);
-    b = b * k[3] + k[4] * g * g;
-    if constexpr (F & kAmsgrad) {
-      c = larger(c, b);
-      p = p + k[7] * a / (root(c) / k[5] + k[6]);
-    } else {
-      p = p + k[7] * a / (root(b) / k[5] + k[6]);
-    }
-  }
 };
 
-struct Adamax {
+struct Adamax : AdamaxUpdate {
   enum Option { Lr, Beta1, Beta2, Eps, WeightDecay, Sign };
-  static constexpr unsigned slots(unsigned) { return 3; }
 
   template <class S>
   static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
@@ -157,18 +127,10 @@ struct Adamax {
     k[5] = -(o[Lr] / (1.0 - power(o[Beta1], state.value[0])));
     return f;
   }
-  template <unsigned F, class T>
-  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T&, const T* k) {
-    const T g = decayed<F>(p, grad, k[0], k[1]);
-    a = mix(a, g, k[2]);
-    b = larger(T(b * k[3]), T(magnitude(g) + k[4]));
-    p = p + k[5] * a / b;
-  }
 };
 
-struct NAdam {
+struct NAdam : NAdamUpdate {
   enum Option { Lr, Beta1, Beta2, Eps, WeightDecay, MomentumDecay, Sign };
-  static constexpr unsigned slots(unsigned) { return 3; }
 
   template <class S>
   static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
@@ -190,20 +152,10 @@ struct NAdam {
     k[8] = -o[Lr] * next / (1.0 - product * next);
     return f;
   }
-  template <unsigned F, class T>
-  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T&, const T* k) {
-    const T g = decayed<F>(p, grad, k[0], k[1]);
-    a = mix(a, g, k[2]);
-    b = b * k[3] + k[4] * g * g;
-    const T width = root(T(b / k[5])) + k[6];
-    p = p + k[7] * g / width;
-    p = p + k[8] * a / width;
-  }
 };
 
-struct RAdam {
+struct RAdam : RAdamUpdate {
   enum Option { Lr, Beta1, Beta2, Eps, WeightDecay, Sign };
-  static constexpr unsigned slots(unsigned) { return 3; }
 
   template <class S>
   static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
@@ -226,20 +178,10 @@ struct RAdam {
                   ((longest - 4.0) * (longest - 2.0) * length)));
     return f | kRectified;
   }
-  template <unsigned F, class T>
-  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T&, const T* k) {
-    const T g = decayed<F>(p, grad, k[0], k[1]);
-    a = mix(a, g, k[2]);
-    b = b * k[3] + k[4] * g * g;
-    T step = a / k[5] * k[6];
-    if constexpr (F & kRectified) step = step * (k[8] / (root(b) + k[7])) * k[9];
-    p = p - step;
-  }
 };
 
-struct Adagrad {
+struct Adagrad : AdagradUpdate {
   enum Option { Lr, LrDecay, WeightDecay, Eps, Sign };
-  static constexpr unsigned slots(unsigned) { return 1; }
 
   template <class S>
   static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
@@ -250,17 +192,10 @@ struct Adagrad {
     k[3] = -(o[Lr] / (1.0 + (state.value[0] - 1) * o[LrDecay]));
     return f;
   }
-  template <unsigned F, class T>
-  static FACULA_INLINE void update(T& p, const T& grad, T& a, T&, T&, const T* k) {
-    const T g = decayed<F>(p, grad, k[0], k[1]);
-    a = a + g * g;
-    p = p + k[3] * g / (root(a) + k[2]);
-  }
 };
 
-struct Adadelta {
+struct Adadelta : AdadeltaUpdate {
   enum Option { Lr, Rho, Eps, WeightDecay, Sign };
-  static constexpr unsigned slots(unsigned) { return 3; }
 
   template <class S>
   static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
@@ -273,21 +208,10 @@ struct Adadelta {
     k[5] = -o[Lr];
     return f;
   }
-  template <unsigned F, class T>
-  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T&, const T* k) {
-    const T g = decayed<F>(p, grad, k[0], k[1]);
-    a = a * k[2] + k[3] * g * g;
-    const T step = root(T(b + k[4])) / root(T(a + k[4])) * g;
-    b = b * k[2] + k[3] * step * step;
-    p = p + k[5] * step;
-  }
 };
 
-struct RmsProp {
+struct RmsProp : RmsPropUpdate {
   enum Option { Lr, Alpha, Eps, WeightDecay, Momentum, Sign };
-  static constexpr unsigned slots(unsigned f) {
-    return 1u | (f & kMomentum ? 2u : 0u) | (f & kCentered ? 4u : 0u);
-  }
 
   template <class S>
   static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
@@ -301,28 +225,10 @@ struct RmsProp {
     k[6] = -o[Lr];
     return f;
   }
-  template <unsigned F, class T>
-  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T& c, const T* k) {
-    const T g = decayed<F>(p, grad, k[0], k[1]);
-    a = a * k[2] + k[3] * g * g;
-    T width = a;
-    if constexpr (F & kCentered) {
-      c = mix(c, g, k[3]);
-      width = a - c * c;
-    }
-    width = root(width) + k[4];
-    if constexpr (F & kMomentum) {
-      b = b * k[5] + g / width;
-      p = p + k[6] * b;
-    } else {
-      p = p + k[6] * g / width;
-    }
-  }
 };
 
-struct Rprop {
+struct Rprop : RpropUpdate {
   enum Option { EtaMinus, EtaPlus, Smallest, Largest, Sign };
-  static constexpr unsigned slots(unsigned) { return 3; }
 
   template <class S>
   static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
@@ -336,20 +242,10 @@ struct Rprop {
     k[6] = number<S>(1.0);
     return f;
   }
-  template <unsigned F, class T>
-  static FACULA_INLINE void update(T& p, const T& grad, T& a, T& b, T&, const T* k) {
-    const T g = grad * k[0];
-    const T turn = sign_of(T(g * a));  // -1 where the gradient changed its sign
-    const T factor = choose(turn > k[5], k[2], choose(turn < k[5], k[1], k[6]));
-    b = smaller(larger(T(b * factor), k[3]), k[4]);
-    a = choose(equals(factor, k[1]), k[5], g);
-    p = p - sign_of(a) * b;
-  }
 };
 
-struct Asgd {
+struct Asgd : AsgdUpdate {
   enum Option { Lr, Lambd, Alpha, T0, WeightDecay, Sign };
-  static constexpr unsigned slots(unsigned) { return 1; }
 
   template <class S>
   static unsigned prepare(unsigned f, const S* o, OptimScalars& state, S* k) {
@@ -363,14 +259,6 @@ struct Asgd {
     state.value[1] = lr / power(1 + shrink * lr * step, number_of(o[Alpha]));
     state.value[2] = 1 / std::fmax(1, step - number_of(o[T0]));
     return mu == 1 ? f : f | kAveraged;
-  }
-  template <unsigned F, class T>
-  static FACULA_INLINE void update(T& p, const T& grad, T& a, T&, T&, const T* k) {
-    const T g = decayed<F>(p, grad, k[0], k[1]);
-    p = p * k[2];
-    p = p + k[3] * g;
-    if constexpr (F & kAveraged) a = a + (p - a) * k[4];
-    else a = p;
   }
 };
 

@@ -15,6 +15,7 @@
 #include "cuda/images.h"
 #include "cuda/indexing.h"
 #include "cuda/losses.h"
+#include "cuda/lists.h"
 #include "cuda/matmul.h"
 #include "cuda/pinned.h"
 #include "cuda/random.h"
@@ -215,6 +216,7 @@ void register_backend() {
     register_products();
     register_convolution();
     register_softmax();
+    register_lists();
   });
 }
 

@@ -47,6 +47,8 @@ class ArgumentWriter {
     *reinterpret_cast<Value*>(buffer_ + size_) = value;
     size_ += int(sizeof(Value));
   }
+  // Goes on at a multiple of `bytes`, as before a struct with that alignment.
+  void align(int bytes) { size_ = (size_ + bytes - 1) / bytes * bytes; }
   void put_slot(const unsigned char* slot);  // 16 bytes, aligned to 16
   void* data() { return buffer_; }
 

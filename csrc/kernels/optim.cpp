@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "cpu/optim.h"
 #include "op/def.h"
+#include "op/hooks/lists.h"
 #include "op/ops/copying.h"
 #include "op/ops/lazy.h"
 #include "op/ops/mathematics.h"
@@ -15,6 +16,10 @@ namespace {
 
 bool on_plain_host(const Tensor& t) {
   return !t.defined() || !(t->keys & (kKeyCuda | kKeyMeta | kKeyWrapped | kLazyKeys));
+}
+
+bool on_one_device(const Tensor& t, Device device) {
+  return !t.defined() || (t.device() == device && !(t->keys & (kKeyWrapped | kLazyKeys)));
 }
 
 void check(const OptimStep& step, const OptimParameter& item, unsigned slots) {
@@ -98,26 +103,34 @@ void optimizer_step(const OptimStep& step, std::span<OptimParameter> parameters)
   GradGuard mode(step.differentiable);
   double options[16] = {};
   for (size_t i = 0; i < step.options.size(); ++i) options[i] = step.options[i].value;
-  static thread_local std::vector<OptimWork> works;
+  static thread_local std::vector<OptimWork> works, device_works;
   works.clear();
+  device_works.clear();
   std::vector<Tensor> views;  // complex tensors as pairs of numbers
   // Parameters mostly agree in their steps: coefficients are computed once.
   OptimScalars given{}, result{};
+  double coefficients[kOptimCoefficients] = {};
+  bool prepared = false;
   unsigned flags = 0;
   for (OptimParameter& item : parameters) {
     OptimScalars scalars = read_scalars(item);
     if (item.grad.is_lazy()) item.grad = op::resolve_neg(op::resolve_conj(item.grad));
-    bool host = !step.differentiable && on_plain_host(item.param) && on_plain_host(item.grad);
-    for (const Tensor& s : item.state) host = host && on_plain_host(s);
+    bool host = on_plain_host(item.param) && on_plain_host(item.grad);
+    bool device = item.param.is_cuda() && on_one_device(item.param, item.param.device()) &&
+                  on_one_device(item.grad, item.param.device());
+    for (const Tensor& s : item.state) {
+      host = host && on_plain_host(s);
+      device = device && on_one_device(s, item.param.device());
+    }
     for (const Tensor& s : item.scalars) host = host && on_plain_host(s);
-    if (!host) {
+    if (step.differentiable || (!host && !device)) {
       optimizer_step_on_tensors(step, item, scalars);
       write_scalars(item, scalars);
       continue;
     }
     const Tensor* tensors[] = {&item.param, &item.grad, &item.state[0], &item.state[1],
                                &item.state[2]};
-    OptimWork& w = works.emplace_back();
+    OptimWork w{};
     w.compute = DType::Float32;
     for (int o = 0; o < 5; ++o) {
       const bool used = o < 2 || slots & (1u << (o - 2));
@@ -129,19 +142,28 @@ void optimizer_step(const OptimStep& step, std::span<OptimParameter> parameters)
       }
       if (w.operands[o]->dtype == DType::Float64) w.compute = DType::Float64;
     }
-    if (works.size() > 1 && same_scalars(scalars, given)) {
-      std::copy_n(works[works.size() - 2].k, kOptimCoefficients, w.k);
+    if (device && !is_flat(w)) {
+      optimizer_step_on_tensors(step, item, scalars);
+      write_scalars(item, scalars);
+      continue;
+    }
+    if (prepared && same_scalars(scalars, given)) {
       scalars = result;
     } else {
       given = scalars;
-      flags = loops.prepare(step.flags, options, scalars, w.k);
+      flags = loops.prepare(step.flags, options, scalars, coefficients);
       result = scalars;
+      prepared = true;
     }
+    std::copy_n(coefficients, kOptimCoefficients, w.k);
+    w.flags = flags;
     w.loop = (w.compute == DType::Float64 ? loops.f64 : loops.f32)[flags];
     write_scalars(item, scalars);
     note_writes(step, item, slots);
+    (device ? device_works : works).push_back(w);
   }
-  cpu_optimizer_step(works);
+  if (!works.empty()) cpu_optimizer_step(works);
+  if (!device_works.empty()) device_lists.optimizer_step(step.rule, slots, device_works);
 }
 
 }  // namespace facula

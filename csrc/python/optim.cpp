@@ -1,10 +1,18 @@
 // facula._C: what optimisers call once for a group of parameters.
 #include "kernels/optim.h"
+
+#include <cmath>
+#include <limits>
+
 #include "autograd/used_grads.h"
 #include "op/elementwise.h"
+#include "op/hooks/lists.h"
+#include "op/ops/comparison.h"
 #include "op/ops/copying.h"
 #include "op/ops/joining.h"
 #include "op/ops/linalg_norms.h"
+#include "op/ops/mathematics.h"
+#include "op/ops/reductions.h"
 #include "op/tensor_operators.h"
 #include "python/py.h"
 
@@ -232,6 +240,32 @@ int64_t elements_of(const std::vector<Tensor>& tensors) {
   return n;
 }
 
+// Dense tensors of one CUDA device, of which a launch can take many.
+bool form_a_list(const std::vector<Tensor>& tensors) {
+  for (const Tensor& t : tensors) {
+    if (!t.is_cuda() || t.is_wrapped() || t.is_lazy() || t.needs_grad() ||
+        t.device() != tensors[0].device() || !(t.is_floating() || t.is_complex()) ||
+        item_size(t.dtype()) == 1 || !non_overlapping_and_dense(t.sizes(), t.strides()))
+      return false;
+  }
+  return !tensors.empty();
+}
+
+// The norm of all elements of a list, by one pass over them.
+Tensor norm_of_list(const std::vector<Tensor>& tensors, double p) {
+  DType dtype = to_real(tensors[0].dtype());
+  for (const Tensor& t : tensors) dtype = promote_types(dtype, to_real(t.dtype()));
+  const Tensor parts = device_lists.norm_parts(tensors, p);
+  Tensor norm;
+  if (std::isinf(p)) {
+    norm = parts.numel() ? op::amax(parts) : op::sum(parts);
+  } else {
+    norm = op::sum(parts);
+    if (p != 1) norm = p == 2 ? op::sqrt(norm) : op::pow(norm, 1 / p);
+  }
+  return norm.dtype() == dtype ? norm : op::_to_copy(norm, dtype, norm.device());
+}
+
 // (tensors, p): the p-norm of the p-norms of the tensors, in a 0-dim tensor.
 PyObject* total_norm(PyObject*, PyObject* args) {
   PyObject* list;
@@ -241,6 +275,11 @@ PyObject* total_norm(PyObject*, PyObject* args) {
     const std::vector<Tensor> tensors = tensors_in(list);
     Tensor result;
     run_for(elements_of(tensors), [&] {
+      if (p > 0 && form_a_list(tensors)) {
+        GradGuard off(false);
+        result = norm_of_list(tensors, p);
+        return;
+      }
       std::vector<Tensor> norms;
       norms.reserve(tensors.size());
       for (const Tensor& t : tensors) {
@@ -255,7 +294,21 @@ PyObject* total_norm(PyObject*, PyObject* args) {
   });
 }
 
-// (tensors, factor): multiplies each in place by a 0-dim tensor.
+// Multiplies each in place by a 0-dim tensor.
+void scale_each(const std::vector<Tensor>& tensors, const Tensor& by) {
+  Tensor local = by;
+  for (const Tensor& t : tensors) {
+    if (t.device() != local.device()) local = op::_to_copy(by, DType::None, t.device());
+    op::mul_(t, local);
+  }
+}
+
+bool scales_a_list(const std::vector<Tensor>& tensors, const Tensor& by) {
+  return form_a_list(tensors) && by.device() == tensors[0].device() && by.numel() == 1 &&
+         !by.is_complex() && !by.needs_grad() && !by.is_wrapped();
+}
+
+// (tensors, factor)
 PyObject* scale_all(PyObject*, PyObject* args) {
   PyObject *list, *factor;
   if (!PyArg_ParseTuple(args, "OO", &list, &factor)) return nullptr;
@@ -263,11 +316,37 @@ PyObject* scale_all(PyObject*, PyObject* args) {
     const std::vector<Tensor> tensors = tensors_in(list);
     const Tensor by = tensor_of(factor, "the factor");
     run_for(elements_of(tensors), [&] {
-      Tensor local = by;
-      for (const Tensor& t : tensors) {
-        if (t.device() != local.device()) local = op::_to_copy(by, DType::None, t.device());
-        op::mul_(t, local);
+      if (!scales_a_list(tensors, by)) return scale_each(tensors, by);
+      device_lists.scale(tensors, by, Tensor());
+      for (const Tensor& t : tensors) t.bump_version("mul_");
+    });
+    Py_RETURN_NONE;
+  });
+}
+
+// (tensors, factor, found): the same, and found, a float32, becomes 1 if an element is not finite.
+PyObject* unscale_all(PyObject*, PyObject* args) {
+  PyObject *list, *factor, *found_object;
+  if (!PyArg_ParseTuple(args, "OOO", &list, &factor, &found_object)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const std::vector<Tensor> tensors = tensors_in(list);
+    const Tensor by = tensor_of(factor, "the factor"), found = tensor_of(found_object, "found");
+    run_for(elements_of(tensors), [&] {
+      GradGuard off(false);
+      if (scales_a_list(tensors, by) && found.dtype() == DType::Float32 &&
+          found.device() == by.device() && found.numel() == 1) {
+        device_lists.scale(tensors, by, found);
+        for (const Tensor& t : tensors) t.bump_version("unscale_");
+        found.bump_version("unscale_");
+        return;
       }
+      for (const Tensor& t : tensors) {
+        if (t.numel() == 0) continue;
+        // The largest element is infinite or NaN as soon as one element is.
+        const Tensor largest = op::linalg_vector_norm(t, std::numeric_limits<double>::infinity());
+        op::logical_or_(found, op::logical_not(op::isfinite(largest)));
+      }
+      scale_each(tensors, by);
     });
     Py_RETURN_NONE;
   });
@@ -285,6 +364,7 @@ PyMethodDef functions[] = {
     {"_zero_grads", (PyCFunction)(void*)zero_grads, METH_FASTCALL, nullptr},
     {"_total_norm", total_norm, METH_VARARGS, nullptr},
     {"_scale_all", scale_all, METH_VARARGS, nullptr},
+    {"_unscale_all", unscale_all, METH_VARARGS, nullptr},
     {"_set_gradient_reuse_warning", set_reuse_warning, METH_O, nullptr},
     {}};
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
-from facula import _C
+from facula import _C, _cuda_paths
 from facula import _tensor as _tensor
 from facula._C import (
     Generator,

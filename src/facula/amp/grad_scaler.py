@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 import facula
-from facula import Tensor
+from facula import _C, Tensor
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -126,6 +125,7 @@ class GradScaler:
     ) -> dict[Any, Tensor]:
         """Multiplies gradients in place and finds out, for each device, whether all are finite."""
         found: dict[Any, Tensor] = {}
+        grads: dict[Any, list[Tensor]] = {}
         for group in optimizer.param_groups:
             for p in group["params"]:
                 grad = p.grad
@@ -133,15 +133,10 @@ class GradScaler:
                     continue
                 if grad.dtype == facula.float16 and not allow_fp16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                device = grad.device
-                if device not in found:
-                    found[device] = found_inf.to(device, copy=True)
-                if grad.numel() == 0:
-                    continue
-                # The largest element is infinite or NaN as soon as one element is.
-                largest = facula.linalg.vector_norm(grad, math.inf)
-                found[device].logical_or_(largest.isfinite().logical_not())
-                grad.mul_(inv_scale.to(device))
+                grads.setdefault(grad.device, []).append(grad)
+        for device, of_device in grads.items():
+            found[device] = found_inf.to(device, copy=True)
+            _C._unscale_all(of_device, inv_scale.to(device), found[device])
         return found
 
     def unscale_(self, optimizer: Any) -> None:
@@ -221,27 +216,25 @@ class GradScaler:
             scale.copy_(new_scale)
         else:
             found = [
-                f.item()
+                f.to(scale.device, non_blocking=True)
                 for state in self._per_optimizer_states.values()
                 for f in state["found_inf_per_device"].values()
             ]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            self._adapt(scale, tracker, any(found))
+            self._adapt(scale, tracker, sum(found[1:], found[0]) > 0)
         self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
-    def _adapt(self, scale: Tensor, tracker: Tensor, found_inf: bool) -> None:
-        if found_inf:
-            scale.mul_(self._backoff_factor)
-            tracker.zero_()
-            return
-        good = tracker.item() + 1
-        if good == self._growth_interval:
-            grown = scale * self._growth_factor
-            if grown.isfinite():  # the factor itself must not overflow
-                scale.copy_(grown)
-            good = 0
-        tracker.fill_(good)
+    @facula.no_grad()
+    def _adapt(self, scale: Tensor, tracker: Tensor, found_inf: Tensor) -> None:
+        """Without reading a number back, so that nothing waits for the device."""
+        good = facula.where(found_inf, 0, tracker + 1)
+        grows = good == self._growth_interval
+        grown = scale * self._growth_factor
+        # The factor itself must not overflow.
+        larger = facula.where(grows & grown.isfinite(), grown, scale)
+        scale.copy_(facula.where(found_inf, scale * self._backoff_factor, larger))
+        tracker.copy_(facula.where(grows, 0, good))
 
     # ---- settings
 

@@ -6,8 +6,6 @@ and ``unavailable_reason()`` says what is missing.
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Any
 
 from facula import _C
@@ -124,10 +122,6 @@ __all__ = [
 ]
 
 AcceleratorError = RuntimeError  # what a failed call of CUDA raises
-
-_C._cuda_search_paths([p for p in sys.path if p.endswith("site-packages")])
-_package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_C._cuda_kernel_directory(os.path.join(_package, "_kernels"))
 
 
 def is_available() -> bool:

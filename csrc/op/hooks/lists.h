@@ -1,0 +1,23 @@
+// What a device backend does for many tensors at once: steps of optimisers, norms, scaling.
+#pragma once
+#include "cpu/optim.h"
+#include "op/device_hook.h"
+#include "op/value.h"
+
+namespace facula {
+
+struct ListHooks {
+  // Updates parameters of one device. The operands of each work lie in memory in the same order,
+  // without gaps.
+  DeviceHook<void(OptimRule rule, unsigned slots, std::span<const OptimWork> works)> optimizer_step{
+      "optimizer step"};
+  // Multiplies dense tensors of one device by a 0-dim tensor there. `found`, if defined, is a
+  // float32 that becomes 1 where an element is infinite or NaN.
+  DeviceHook<void(TensorSpan tensors, const Tensor& factor, const Tensor& found)> scale{"scale"};
+  // Numbers whose sum is the sum of |x| ** order over all elements of dense tensors of one device,
+  // or whose maximum is the largest |x| where the order is infinite.
+  DeviceHook<Tensor(TensorSpan tensors, double order)> norm_parts{"norm"};
+};
+inline constinit ListHooks device_lists;
+
+}  // namespace facula
