@@ -2,6 +2,9 @@
 // not run. It lets tests drive the allocator, streams, events, graphs and the argument checks of
 // operators through the package. What the driver would refuse (freeing twice, using a stream that
 // does not exist, allocating during a capture) is an error here too.
+//
+// With FAKE_CUDA_GUARD set, device memory can be neither read nor written by the program, as on a
+// real device: host code that touches it ends in a segmentation fault.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -10,8 +13,14 @@
 #include <set>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace {
+
+bool guarded() {
+  static const bool on = std::getenv("FAKE_CUDA_GUARD") != nullptr;
+  return on;
+}
 
 std::mutex mutex;
 size_t total = size_t(1) << 30;
@@ -41,6 +50,32 @@ constexpr int kInvalidValue = 1, kOutOfMemory = 2, kInvalidHandle = 400, kUnsafe
 bool unsafe() {
   return captures > 0 && capture_mode != 2;
 }
+bool inside(const std::map<uintptr_t, size_t>& blocks, uintptr_t p) {
+  auto after = blocks.upper_bound(p);
+  return after != blocks.begin() && p < std::prev(after)->first + std::prev(after)->second;
+}
+
+// Lets this library touch guarded device memory for the span of a scope.
+class Opened {
+ public:
+  Opened(const void* p, size_t n) {
+    const auto address = uintptr_t(p);
+    if (!guarded() || n == 0 || !(inside(device_memory, address) || inside(reserved, address)))
+      return;
+    const auto page = uintptr_t(sysconf(_SC_PAGESIZE));
+    first_ = address / page * page;
+    bytes_ = (address + n + page - 1) / page * page - first_;
+    mprotect(reinterpret_cast<void*>(first_), bytes_, PROT_READ | PROT_WRITE);
+  }
+  ~Opened() {
+    if (bytes_) mprotect(reinterpret_cast<void*>(first_), bytes_, PROT_NONE);
+  }
+
+ private:
+  uintptr_t first_ = 0;
+  size_t bytes_ = 0;
+};
+
 bool known(Stream* s) {
   return !s || streams.count(s);
 }
@@ -116,8 +151,9 @@ API cuMemAlloc_v2(unsigned long long* p, size_t n) {
   LOCK;
   if (unsafe()) return kUnsafeInCapture;
   if (used + n > total) return kOutOfMemory;
-  void* memory = std::aligned_alloc(512, (n + 511) / 512 * 512);
-  std::memset(memory, 0, n);
+  const int access = guarded() ? PROT_NONE : PROT_READ | PROT_WRITE;
+  void* memory = mmap(nullptr, n, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return kOutOfMemory;
   device_memory[uintptr_t(memory)] = n;
   used += n;
   return *p = uintptr_t(memory), 0;
@@ -128,7 +164,7 @@ API cuMemFree_v2(unsigned long long p) {
   auto found = device_memory.find(uintptr_t(p));
   if (found == device_memory.end()) return kInvalidValue;
   used -= found->second;
-  std::free(reinterpret_cast<void*>(found->first));
+  munmap(reinterpret_cast<void*>(found->first), found->second);
   device_memory.erase(found);
   return 0;
 }
@@ -147,20 +183,16 @@ API cuMemFreeHost(void* p) {
 API cuPointerGetAttribute(void* value, int which, unsigned long long p) {
   LOCK;
   if (which != 2) return kInvalidValue;
-  auto inside = [&](const std::map<uintptr_t, size_t>& blocks) {
-    auto after = blocks.upper_bound(uintptr_t(p));
-    return after != blocks.begin() &&
-           uintptr_t(p) < std::prev(after)->first + std::prev(after)->second;
-  };
-  if (inside(host_memory)) return *static_cast<unsigned*>(value) = 1, 0;
-  if (inside(device_memory)) return *static_cast<unsigned*>(value) = 2, 0;
+  if (inside(host_memory, p)) return *static_cast<unsigned*>(value) = 1, 0;
+  if (inside(device_memory, p)) return *static_cast<unsigned*>(value) = 2, 0;
   return kInvalidValue;
 }
 
 static int copy(void* to, const void* from, size_t n, void* s) {
   LOCK;
   if (!known(static_cast<Stream*>(s))) return kInvalidHandle;
-  return std::memcpy(to, from, n), 0;
+  const Opened source(from, n), destination(to, n);
+  return std::memmove(to, from, n), 0;
 }
 API cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t n, void* s) {
   return copy(reinterpret_cast<void*>(to), from, n, s);
@@ -176,6 +208,8 @@ API cuMemcpyPeerAsync(unsigned long long to, void*, unsigned long long from, voi
   return copy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n, s);
 }
 API cuMemsetD8Async(unsigned long long to, unsigned char value, size_t n, void*) {
+  LOCK;
+  const Opened destination(reinterpret_cast<void*>(to), n);
   return std::memset(reinterpret_cast<void*>(to), value, n), 0;
 }
 
@@ -312,7 +346,7 @@ API cuMemUnmap(unsigned long long p, size_t n) {
 API cuMemSetAccess(unsigned long long p, size_t n, const void*, size_t) {
   LOCK;
   if (!mapped.count(uintptr_t(p))) return kInvalidValue;
-  return mprotect(reinterpret_cast<void*>(p), n, PROT_READ | PROT_WRITE);
+  return guarded() ? 0 : mprotect(reinterpret_cast<void*>(p), n, PROT_READ | PROT_WRITE);
 }
 
 // ---- graphs
