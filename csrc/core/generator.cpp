@@ -221,8 +221,8 @@ Generator& default_generator(Device device) {
   if (Generator* known = all.made[index].load(std::memory_order_acquire)) return *known;
   std::lock_guard lock(all.mutex);
   if (Generator* known = all.made[index].load(std::memory_order_acquire)) return *known;
-  auto* generator = new Generator(Device{DeviceType::CUDA, int8_t(index)},
-                                  all.seed ? *all.seed : entropy());
+  auto* generator =
+      new Generator(Device{DeviceType::CUDA, int8_t(index)}, all.seed ? *all.seed : entropy());
   all.made[index].store(generator, std::memory_order_release);
   return *generator;
 }

@@ -1,7 +1,7 @@
 // The source of random numbers. On the host: MT19937 (Matsumoto and Nishimura, 1998) with PyTorch's
-// seeding and state, so that a seed gives PyTorch's CPU numbers and states can be exchanged with it.
-// On CUDA devices: a seed and an offset for Philox (Salmon and others, 2011), whose numbers kernels
-// compute from their place in the sequence.
+// seeding and state, so that a seed gives PyTorch's CPU numbers and states can be exchanged with
+// it. On CUDA devices: a seed and an offset for Philox (Salmon and others, 2011), whose numbers
+// kernels compute from their place in the sequence.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -20,8 +20,8 @@ struct PhiloxPlace {
 
 struct Generator {
   static constexpr uint64_t kDefaultSeed = 67280421310721;
-  static constexpr size_t kStateBytes = 5056;        // of the host's engine, PyTorch's layout
-  static constexpr size_t kPhiloxStateBytes = 16;    // seed and offset
+  static constexpr size_t kStateBytes = 5056;      // of the host's engine, PyTorch's layout
+  static constexpr size_t kPhiloxStateBytes = 16;  // seed and offset
 
   std::atomic<uint32_t> refs{1};
   const Device device;

@@ -260,8 +260,8 @@ void arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& out)
   const int device = in.device().index;
   ReduceLaunch launch;
   launch.name = largest ? "argmax" : "argmin";
-  launch.formula.init = largest ? "return {lowest, 0x7fffffffffffffff};"
-                                : "return {highest, 0x7fffffffffffffff};";
+  launch.formula.init =
+      largest ? "return {lowest, 0x7fffffffffffffff};" : "return {highest, 0x7fffffffffffffff};";
   launch.formula.map = "indexed(a, index)";
   launch.formula.combine = largest ? "larger(a, b)" : "smaller(a, b)";
   launch.formula.finalise = "a.index";

@@ -78,8 +78,7 @@ void put_points(ArgumentWriter& arguments, const PointSet& points, const int64_t
   for (const PointSet::Along& a : points.along) arguments.put<const void*>(a.index.data());
   for (size_t k = 0; k < points.along.size(); ++k) arguments.put(step[k]);
   for (const PointSet::Along& a : points.along)
-    arguments.put(
-        fault_site(device, points.name, a.size, int32_t(a.dim), points.negative));
+    arguments.put(fault_site(device, points.name, a.size, int32_t(a.dim), points.negative));
 }
 
 void move_points(const PointSet& points, const Tensor& values, bool write) {
@@ -96,8 +95,8 @@ void move_points(const PointSet& points, const Tensor& values, bool write) {
   if (walk.count() == 0) return;
   use_device(device);
   KernelKey key;
-  key.bits[0] = walk.bits() | uint64_t(moves.mover) << 6 | uint64_t(write) << 11 |
-                uint64_t(count) << 12;
+  key.bits[0] =
+      walk.bits() | uint64_t(moves.mover) << 6 | uint64_t(write) << 11 | uint64_t(count) << 12;
   CuFunction function = kernels->find(key).on(device, [&] {
     KernelText text{"points.cuh", write ? "facula_write_points" : "facula_read_points", {}};
     walk.define(text);
@@ -244,8 +243,8 @@ void combine_points(const PointSet& points, const Tensor& values, Combine combin
   const DType dtype = values.dtype();
   const Combination given{points, values, combine, alpha, !alpha.equals(1)};
   // No atomic operation multiplies 16 bytes.
-  const bool ordered = settings.deterministic ||
-                       (dtype == DType::Complex128 && combine == Combine::Multiply);
+  const bool ordered =
+      settings.deterministic || (dtype == DType::Complex128 && combine == Combine::Multiply);
   if (ordered && values.numel() < int64_t(UINT32_MAX)) return combine_in_order(given);
   if (!is_reduced_float(dtype)) return combine_freely(given);
   // Small floats are added up in float32 and rounded once.

@@ -41,8 +41,7 @@ Recipe recipe_of(Drawn kind, DType dtype) {
     case Drawn::Geometric: return {uniform, "return ceil(log(x) / log1p(-p0));"};
     case Drawn::Coin: return {kFloat, "return x <= p0;"};
     case Drawn::Integer: return {kWord, "return int64(uint64(base) + x % uint32(range));"};
-    default:
-      return {kTwoWords, "return int64(uint64(base) + (range ? x % range : x));"};
+    default: return {kTwoWords, "return int64(uint64(base) + (range ? x % range : x));"};
   }
 }
 

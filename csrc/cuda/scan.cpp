@@ -10,7 +10,7 @@ namespace facula::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kItems = 4;       // of a thread; see scan.cuh
+constexpr int64_t kItems = 4;  // of a thread; see scan.cuh
 constexpr int64_t kMostChunks = 1024;
 
 struct Lines {

@@ -42,9 +42,10 @@ void search_into(const Tensor& boundaries, const Value& input, const Tensor& sor
   promotion.add(boundaries);
   promotion.add(input);
   const DType dtype = promotion.result();
-  Tensor values = !number            ? input.tensor()
-                  : device.is_cuda() ? op::full(IntSpan(), input.scalar(), dtype, std::nullopt, device)
-                                     : number_tensor(input.scalar(), dtype);
+  Tensor values = !number ? input.tensor()
+                  : device.is_cuda()
+                      ? op::full(IntSpan(), input.scalar(), dtype, std::nullopt, device)
+                      : number_tensor(input.scalar(), dtype);
   require_real(values);
   if (!number && values.device() != device) device_error(device, values.device());
   DType result = out_int32 ? DType::Int32 : DType::Int64;
@@ -167,8 +168,8 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
     low = item_of(op::min(values)).to_int();
     high = item_of(op::max(values)).to_int();
   } else {
-    const auto [least, most] = std::minmax_element(
-        values.data_as<int64_t>(), values.data_as<int64_t>() + values.numel());
+    const auto [least, most] =
+        std::minmax_element(values.data_as<int64_t>(), values.data_as<int64_t>() + values.numel());
     low = *least;
     high = *most;
   }
@@ -222,8 +223,7 @@ void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& ma
     // The last bin includes its upper end; what lies outside, or is NaN, adds nothing to the first.
     const Tensor flat = op::reshape(x, Dims{-1});
     const Tensor inside = op::logical_and(op::ge(flat, low), op::le(flat, high));
-    const double width =
-        wide == DType::Float32 ? double(float(high) - float(low)) : high - low;
+    const double width = wide == DType::Float32 ? double(float(high) - float(low)) : high - low;
     const Tensor at = op::_to_copy((flat - low) * double(bins) / width, DType::Int64);
     op::index_add_(counts, 0, op::where(inside, op::clamp_max(at, bins - 1), 0),
                    op::_to_copy(inside, wide));

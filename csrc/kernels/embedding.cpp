@@ -233,8 +233,8 @@ void embedding_renorm_(const Tensor& self, const Tensor& indices, double max_nor
   if (self.is_meta()) return;
   if (self.is_cuda()) {
     GradGuard off(false);
-    const Tensor rows = std::get<0>(
-        op::_unique(op::reshape(dense_int64(indices), Dims{-1}), true, false, false));
+    const Tensor rows =
+        std::get<0>(op::_unique(op::reshape(dense_int64(indices), Dims{-1}), true, false, false));
     const Tensor found = op::_to_copy(op::index_select(self, 0, rows), DType::Float64);
     const Tensor norm =
         op::linalg_vector_norm(found, Scalar(norm_type), std::optional<IntSpan>(Dims{1}), true);

@@ -145,13 +145,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
       limits = op::cat(std::vector<Tensor>{limits, end}, 0);
     }
     if (bags && count)
-      offset2bag = op::searchsorted(op::contiguous(op::narrow(limits, 0, 1, bags)),
-                                    op::arange(Scalar(count), DType::Int64, Value(), device), false,
-                                    true);
-    device_indexing.reduce_bags(
-        dense_rows(weight), lookups, limits,
-        per_sample_weights.defined() ? dense(per_sample_weights) : Tensor(), mode, padding_idx, out,
-        sizes, rows);
+      offset2bag =
+          op::searchsorted(op::contiguous(op::narrow(limits, 0, 1, bags)),
+                           op::arange(Scalar(count), DType::Int64, Value(), device), false, true);
+    device_indexing.reduce_bags(dense_rows(weight), lookups, limits,
+                                per_sample_weights.defined() ? dense(per_sample_weights) : Tensor(),
+                                mode, padding_idx, out, sizes, rows);
     return {out, offset2bag, sizes, rows};
   }
   const std::vector<int64_t> limits = bag_limits(offsets, count, include_last_offset);

@@ -5,8 +5,8 @@
 #include "kernels/destination.h"
 #include "op/kernels/statistics.h"
 #include "op/ops/arithmetic.h"
-#include "op/ops/copying.h"
 #include "op/ops/comparison.h"
+#include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/indexing.h"
 #include "op/ops/numerics.h"
@@ -108,8 +108,7 @@ void count_on_device(const Tensor& points, TensorSpan edges, const Tensor& weigh
   for (size_t k = 0; k < edges.size(); ++k) {
     const int64_t bins = edges[k].numel() - 1;
     const Tensor x = op::contiguous(op::select(points, 1, int64_t(k)));
-    const Tensor at =
-        op::clamp(op::searchsorted(edges[k], x, false, true) - 1, 0, bins - 1);
+    const Tensor at = op::clamp(op::searchsorted(edges[k], x, false, true) - 1, 0, bins - 1);
     const Tensor within = op::logical_and(op::ge(x, op::select(edges[k], 0, 0)),
                                           op::le(x, op::select(edges[k], 0, bins)));
     cell = k ? cell * bins + at : at;

@@ -288,8 +288,8 @@ void take(const Tensor& self, const Tensor& index, Rets& rets) {
   }
   if (out.is_cuda()) {
     if (out.numel())
-      device_indexing.read(
-          slices_along("take", flat(dense(from)), 0, flat(positions), true), flat(target));
+      device_indexing.read(slices_along("take", flat(dense(from)), 0, flat(positions), true),
+                           flat(target));
   } else {
     Tensor offsets;
     cpu_read_points(flat_work(from, positions, target, offsets));

@@ -274,8 +274,7 @@ Tensor only_mask(const Tensor& self, TensorSpan indices) {
       sizes.push_back(1);
       continue;
     }
-    if (mask || index.dtype() != DType::Bool || index.dim() == 0 ||
-        index.device() != self.device())
+    if (mask || index.dtype() != DType::Bool || index.dim() == 0 || index.device() != self.device())
       return Tensor();
     mask = &index;
     for (int64_t n : index.sizes()) {

@@ -211,8 +211,8 @@ Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int6
                      shape);
 }
 
-// Each place among the repeated ones belongs to the first position whose sum lies above it. The host
-// reads one number: the sum of all, or -1 where a count is negative.
+// Each place among the repeated ones belongs to the first position whose sum lies above it. The
+// host reads one number: the sum of all, or -1 where a count is negative.
 static Tensor device_repeats(const Tensor& repeats, std::optional<int64_t> output_size) {
   const Tensor times = op::_to_copy(repeats, DType::Int64, kNoDevice, MemoryFormat::Contiguous);
   if (times.numel() == 0) return empty_tensor(Dims{0}, repeats.dtype(), repeats.device());

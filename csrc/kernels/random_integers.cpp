@@ -107,9 +107,8 @@ class Remainder {
 constexpr uint64_t kWideRange = uint64_t(1) << 28;  // from here on a sample takes 64 bits
 
 void fill_integers(const Tensor& self, Generator* generator, IntegerRange r, bool wide) {
-  const DrawnNumbers numbers{.kind = wide ? Drawn::WideInteger : Drawn::Integer,
-                             .base = r.base,
-                             .range = r.range};
+  const DrawnNumbers numbers{
+      .kind = wide ? Drawn::WideInteger : Drawn::Integer, .base = r.base, .range = r.range};
   fill_random(self, numbers, generator, [&] {
     const Tensor& t = self;
     RandomStream stream(generator, self.device());

@@ -91,8 +91,9 @@ void fill_coins(const Tensor& self, const Tensor& p, Generator* generator) {
 void fill_coins(const Tensor& self, double p, Generator* generator) {
   fill_random(self, {.kind = Drawn::Coin, .a = p}, generator, [&] {
     RandomStream stream(generator, self.device());
-    fill_in_memory_order<bool>(
-        self, [&](bool* out, int64_t n) { random_loops().bernoulli(out, stream.words(2 * n), n, p); });
+    fill_in_memory_order<bool>(self, [&](bool* out, int64_t n) {
+      random_loops().bernoulli(out, stream.words(2 * n), n, p);
+    });
   });
 }
 
@@ -214,15 +215,16 @@ void sample_with_replacement(const Tensor& weights, int64_t categories, int64_t 
 // the weights are any.
 Tensor sample_on_device(const Tensor& weights, int64_t samples, bool replacement,
                         Generator* generator) {
-  const Tensor w = weights.dtype() == DType::Float64 ? weights
-                                                     : op::_to_copy(weights, DType::Float32);
+  const Tensor w =
+      weights.dtype() == DType::Float64 ? weights : op::_to_copy(weights, DType::Float32);
   const int64_t last = -1;
   const Tensor sums = op::sum_dim(w, IntSpan(&last, 1), true);
   const Tensor valid = op::logical_and(op::all(op::logical_and(op::ge(w, 0), op::isfinite(w))),
                                        op::all(op::gt(sums, 0)));
   if (!item_of(valid).to_int())
-    runtime_error("probability tensor contains either `inf`, `nan` or element < 0, or a row whose "
-                  "sum is not positive");
+    runtime_error(
+        "probability tensor contains either `inf`, `nan` or element < 0, or a row whose "
+        "sum is not positive");
   if (!replacement || samples == 1) {
     const Tensor clocks = empty_tensor(w.sizes(), w.dtype(), w.device());
     device_random.draw(clocks, {.kind = Drawn::Exponential, .a = 1}, generator);

@@ -147,7 +147,7 @@ void pick_into(const Tensor& self, int64_t dim, bool keepdim, Pick pick, int64_t
   Tensor in = readable(self, rets);
   const bool has_dim = keepdim || self.dim() == 0;
   pick_lines(at_least_1d(in), dim, pick, k, with_dim(rets.t[0], dim, has_dim),
-           with_dim(rets.t[1], dim, has_dim));
+             with_dim(rets.t[1], dim, has_dim));
 }
 
 Tensor median_of_all(const Tensor& self, Pick pick) {
@@ -201,7 +201,7 @@ void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool, Rets& 
   if (self.is_meta() || rets.t[0].numel() == 0) return;
   Tensor in = readable(self, rets);
   sort_lines(at_least_1d(in), dim, largest, self.dim() ? k : 1, at_least_1d(rets.t[0]),
-           at_least_1d(rets.t[1]));
+             at_least_1d(rets.t[1]));
 }
 
 void kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim, Rets& rets) {
@@ -287,7 +287,7 @@ Triple device_groups(const Tensor& matrix, bool sorted, bool want_inverse, bool 
   if (n > 1)
     op::copy_(op::narrow(first, 0, 1, n - 1),
               op::any_dim(op::ne(op::narrow(rows, 0, 1, n - 1), op::narrow(rows, 0, 0, n - 1)),
-                           IntSpan(&along, 1)));
+                          IntSpan(&along, 1)));
   const Tensor starts = op::reshape(op::nonzero(first), Dims{-1});
   Tensor inverse = none(), counts = none();
   if (want_inverse) {

@@ -5,8 +5,7 @@ namespace facula {
 PointSet points_along(const char* name, const Tensor& tensor, int64_t dim, const Tensor& index) {
   PointSet points{name, tensor, Dims(index.sizes()), Dims(tensor.strides()), {}, false};
   points.strides[size_t(dim)] = 0;
-  points.along.push_back(
-      {index, Dims(index.strides()), tensor.stride(dim), tensor.size(dim), dim});
+  points.along.push_back({index, Dims(index.strides()), tensor.stride(dim), tensor.size(dim), dim});
   return points;
 }
 

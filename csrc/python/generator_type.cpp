@@ -205,9 +205,8 @@ PyObject* make_default_generator(PyObject*, PyObject* args) {
     if (index < -1 || index >= 64) value_error("there is no CUDA device ", index);
     PyObject*& object = objects[index + 1];
     if (!object) {
-      Generator& generator = index < 0
-                                 ? default_generator()
-                                 : default_generator(Device{DeviceType::CUDA, int8_t(index)});
+      Generator& generator = index < 0 ? default_generator()
+                                       : default_generator(Device{DeviceType::CUDA, int8_t(index)});
       generator.retain();
       object = adopt_generator(generator_type, &generator);
     }
@@ -260,11 +259,11 @@ PyType_Slot slots[] = {
 PyType_Spec spec = {"facula.Generator", sizeof(PyGenerator), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
-PyMethodDef functions[] = {{"_default_generator", make_default_generator, METH_VARARGS,
-                            "The generator of draws that name none, on the host or a CUDA device."},
-                           {"_seed_devices", seed_devices, METH_O,
-                            "Seeds the default generators of all CUDA devices."},
-                           {}};
+PyMethodDef functions[] = {
+    {"_default_generator", make_default_generator, METH_VARARGS,
+     "The generator of draws that name none, on the host or a CUDA device."},
+    {"_seed_devices", seed_devices, METH_O, "Seeds the default generators of all CUDA devices."},
+    {}};
 
 }  // namespace
 

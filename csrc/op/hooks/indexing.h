@@ -11,18 +11,18 @@ namespace facula {
 // The values there have a shape of their own, over which tensor and indices have strides.
 struct PointSet {
   struct Along {
-    Tensor index;     // int64 on the tensor's device
-    Dims strides;     // over the shape of the values, in elements
-    int64_t step;     // elements of the tensor between neighbouring positions
-    int64_t size;     // positions below it are good
-    int64_t dim;      // for error texts
+    Tensor index;  // int64 on the tensor's device
+    Dims strides;  // over the shape of the values, in elements
+    int64_t step;  // elements of the tensor between neighbouring positions
+    int64_t size;  // positions below it are good
+    int64_t dim;   // for error texts
   };
-  const char* name;           // of the operator
+  const char* name;  // of the operator
   Tensor tensor;
-  Dims shape;                 // of the values
-  Dims strides;               // of the tensor, 0 where its position comes from the indices
-  std::vector<Along> along;   // at most 6
-  bool negative = false;      // negative positions count from the end
+  Dims shape;                // of the values
+  Dims strides;              // of the tensor, 0 where its position comes from the indices
+  std::vector<Along> along;  // at most 6
+  bool negative = false;     // negative positions count from the end
 };
 
 // index gives the position along dim for every value: gather and scatter.
@@ -40,11 +40,11 @@ struct IndexingHooks {
                   const Scalar& alpha)>
       combine{"scatter_add"};
 
-  // Where a dense tensor is not zero, in order, as int64: one linear position each, or (unravel) one
-  // for each dimension, (n, dims), columns together. The host reads how many there are.
+  // Where a dense tensor is not zero, in order, as int64: one linear position each, or (unravel)
+  // one for each dimension, (n, dims), columns together. The host reads how many there are.
   DeviceHook<Tensor(const Tensor& mask, bool unravel)> true_positions{"nonzero"};
-  // For each of `values` (rows, m) how many of the sorted `boundaries` (rows or 1, n) lie before it;
-  // like cpu_searchsorted.
+  // For each of `values` (rows, m) how many of the sorted `boundaries` (rows or 1, n) lie before
+  // it; like cpu_searchsorted.
   DeviceHook<void(const Tensor& boundaries, const Tensor& values, const Tensor& sorter, bool right,
                   const Tensor& counts)>
       searchsorted{"searchsorted"};

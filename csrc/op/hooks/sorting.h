@@ -11,7 +11,8 @@ struct SortingHooks {
   DeviceHook<void(const Tensor& in, int64_t dim, bool descending, int64_t k, const Tensor& values,
                   const Tensor& indices)>
       sort{"sort"};
-  // Running totals; like cpu_cumsum and its kin. `out` has the dtype to add up in, or a small float.
+  // Running totals; like cpu_cumsum and its kin. `out` has the dtype to add up in, or a small
+  // float.
   DeviceHook<void(const Tensor& in, int64_t dim, Scan scan, const Tensor& out)> scan{"cumsum"};
   // Extrema so far and the last positions they were at; like cpu_cumulative_extreme.
   DeviceHook<void(const Tensor& in, int64_t dim, bool largest, const Tensor& values,

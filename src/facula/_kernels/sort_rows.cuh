@@ -107,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(FACULA_THREADS)
     }
   }
 #if FACULA_LANES > 32
-  __shared__ alignas(16) unsigned char storage[kCapacity * sizeof(Entry)];
+  alignas(16) __shared__ unsigned char storage[kCapacity * sizeof(Entry)];
   Entry* shared = reinterpret_cast<Entry*>(storage);
 #endif
 #pragma unroll 1
