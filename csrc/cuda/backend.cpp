@@ -14,7 +14,9 @@
 #include "cuda/losses.h"
 #include "cuda/matmul.h"
 #include "cuda/normalization.h"
+#include "cuda/recurrent.h"
 #include "cuda/reduce.h"
+#include "cuda/sampling.h"
 #include "cuda/softmax.h"
 #include "cuda/translate.h"
 #include "op/device_hooks.h"
@@ -191,6 +193,8 @@ void register_backend() {
     register_losses();
     register_normalization();
     register_products();
+    register_recurrent();
+    register_sampling();
     register_convolution();
     register_softmax();
   });
