@@ -20,7 +20,9 @@
 #include "cuda/normalization.h"
 #include "cuda/pinned.h"
 #include "cuda/random.h"
+#include "cuda/recurrent.h"
 #include "cuda/reduce.h"
+#include "cuda/sampling.h"
 #include "cuda/softmax.h"
 #include "cuda/translate.h"
 #include "op/device_hooks.h"
@@ -214,6 +216,8 @@ void register_backend() {
     register_losses();
     register_normalization();
     register_products();
+    register_recurrent();
+    register_sampling();
     register_convolution();
     register_softmax();
     register_lists();

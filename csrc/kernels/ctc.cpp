@@ -8,6 +8,7 @@
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
 #include "kernels/loss_reduction.h"
+#include "op/hooks/sampling.h"
 #include "op/kernels/losses.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/comparison.h"
@@ -68,6 +69,7 @@ struct Sequences {
       runtime_error("Expected targets of shape (", batch, ", at least ", longest,
                     ") or of one dimension, but got shape ", targets.sizes());
     }
+    if (labels.is_cuda()) return;  // devices check labels themselves
     const int64_t* p = labels.data_as<int64_t>();
     for (int64_t n = 0; n < batch; ++n)
       for (int64_t k = 0; k < target_lengths[size_t(n)]; ++k) {
@@ -79,11 +81,11 @@ struct Sequences {
   }
 
   std::vector<int64_t> numbers(const Tensor& t, const char* name) const {
-    if (!t.is_cpu()) device_error(Device{}, t.device());
     if (!is_integral(t.dtype())) runtime_error(name, " must be integral, got ", t.dtype());
     if (t.numel() != batch)
       runtime_error(name, " must be of size batch_size, ", batch, ", but has shape ", t.sizes());
-    const Tensor dense = dense_int64(t);
+    // What follows depends on them, so that lengths on a device are waited for.
+    const Tensor dense = dense_int64(t.is_cpu() ? t : op::_to_copy(t, t.dtype(), Device{}));
     return {dense.data_as<int64_t>(), dense.data_as<int64_t>() + batch};
   }
   int64_t states(int64_t n) const { return 2 * target_lengths[size_t(n)] + 1; }
@@ -158,6 +160,11 @@ void backward(const Sequences& q, int64_t n, const T* log_probs, const T* alpha,
   }
 }
 
+LabelSequences on_device(const Sequences& q, const Tensor& log_probs) {
+  return {log_probs, q.labels, q.input_lengths.data(), q.target_lengths.data(), q.offsets.data(),
+          q.blank,   q.longest};
+}
+
 template <class F>
 void with_type(DType dtype, F&& f) {
   if (dtype == DType::Float64) f(double{});
@@ -184,7 +191,6 @@ std::tuple<Tensor, Tensor> _ctc_loss(const Tensor& log_probs, const Tensor& targ
                                      int64_t blank, bool) {
   require_one_device({&log_probs, &targets});
   check_log_probs(log_probs);
-  require_host(log_probs, "ctc_loss");
   if (log_probs.is_meta())  // how many states there are is in the lengths
     return {empty_tensor(Dims{log_probs.size(1)}, log_probs.dtype(), log_probs.device()),
             empty_tensor(Dims{log_probs.size(1), log_probs.size(0), 1}, log_probs.dtype(),
@@ -194,6 +200,10 @@ std::tuple<Tensor, Tensor> _ctc_loss(const Tensor& log_probs, const Tensor& targ
   Tensor alpha =
       empty_tensor(Dims{q.batch, q.steps, q.most_states()}, log_probs.dtype(), log_probs.device());
   const Tensor x = as_computed(log_probs, log_probs.dtype());
+  if (x.is_cuda()) {
+    device_sampling.ctc(on_device(q, x), loss, alpha);
+    return {loss, alpha};
+  }
   with_type(log_probs.dtype(), [&](auto tag) {
     using T = decltype(tag);
     parallel_for(0, q.batch, 1, [&](int64_t b, int64_t e) {
@@ -218,6 +228,10 @@ Tensor _ctc_loss_grad(const Tensor& grad_out, const Tensor& log_probs, const Ten
   const Tensor x = as_computed(log_probs, dtype), g = as_computed(grad_out, dtype),
                losses = as_computed(neg_log_likelihood, dtype),
                alpha = as_computed(log_alpha, dtype);
+  if (x.is_cuda()) {
+    device_sampling.ctc_grad(on_device(q, x), losses, alpha, g, zero_infinity, out);
+    return out;
+  }
   with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
     parallel_for(0, q.batch, 1, [&](int64_t b, int64_t e) {
@@ -244,7 +258,8 @@ static Tensor ctc(const Tensor& log_probs, const Tensor& targets, const Tensor& 
   if (zero_infinity)
     loss = op::where(op::eq(loss, std::numeric_limits<double>::infinity()), 0.0, loss);
   if (reduction == Reduction::Mean) {
-    const Tensor lengths = op::_to_copy(op::clamp_min(target_lengths, 1), loss.dtype());
+    const Tensor lengths =
+        op::_to_copy(op::clamp_min(target_lengths, 1), loss.dtype(), loss.device());
     return op::mean(loss / (one ? op::reshape(lengths, Dims{-1}) : lengths));
   }
   if (one && reduction == Reduction::None) loss = op::squeeze_dim(loss, Dims{0});

@@ -6,7 +6,7 @@
 #include "core/thread_pool.h"
 #include "cpu/iterate.h"
 #include "kernels/destination.h"
-#include "kernels/host_only.h"
+#include "op/hooks/sampling.h"
 #include "op/kernels/linalg_norms.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
@@ -151,9 +151,10 @@ void for_each_rows(const Pairs& p, DType dtype, F run) {
 Tensor _cdist(const Tensor& x1, const Tensor& x2, double p) {
   const Pairs pairs = paired(x1, x2);
   const DType dtype = compute_dtype(x1.dtype());
-  require_host(x1, "cdist");
   Tensor out = empty_tensor(with_shape(pairs.batch, pairs.rows, pairs.columns), dtype, x1.device());
-  if (!out.is_meta() && out.numel()) {
+  if (out.is_cuda()) {
+    device_sampling.distances(for_loops(pairs.x1), for_loops(pairs.x2), p, out);
+  } else if (!out.is_meta() && out.numel()) {
     const Tensor a = for_loops(pairs.x1), b = for_loops(pairs.x2);
     for_each_rows(pairs, dtype, [&](auto tag, int64_t matrix, int64_t row, int64_t rows) {
       using T = typename decltype(tag)::type;
@@ -173,13 +174,16 @@ Tensor _cdist_grad(const Tensor& grad_out, const Tensor& x1, const Tensor& x2, d
                    const Tensor& distances) {
   const Pairs pairs = paired(x1, x2);
   const DType dtype = compute_dtype(x1.dtype());
-  require_host(x1, "cdist");
   Tensor out = empty_tensor(with_shape(pairs.batch, pairs.rows, pairs.width), dtype, x1.device());
   if (!out.is_meta() && out.numel()) {
     const Dims full = with_shape(pairs.batch, pairs.rows, pairs.columns);
     const Tensor a = for_loops(pairs.x1), b = for_loops(pairs.x2),
                  g = for_loops(op::expand(grad_out, full)),
                  d = for_loops(op::expand(distances, full));
+    if (out.is_cuda()) {
+      device_sampling.distance_slopes(g, d, a, b, p, out);
+      return dtype == x1.dtype() ? out : op::_to_copy(out, x1.dtype());
+    }
     for_each_rows(pairs, dtype, [&](auto tag, int64_t matrix, int64_t row, int64_t rows) {
       using T = typename decltype(tag)::type;
       const int64_t first = matrix * pairs.rows + row;
@@ -282,13 +286,14 @@ Tensor pdist(const Tensor& self, double p) {
     runtime_error("pdist only supports floating-point dtypes, got ", self.dtype());
   if (!(p >= 0)) runtime_error("pdist only supports non-negative p values, got ", p);
   const int64_t n = self.size(0), pairs = n * (n - 1) / 2;
-  Tensor places = empty_tensor(Dims{pairs}, DType::Int64, self.device());
+  Tensor places =
+      empty_tensor(Dims{pairs}, DType::Int64, self.is_meta() ? self.device() : Device{});
   if (!self.is_meta()) {
-    require_host(self, "pdist");
     int64_t* place = places.data_as<int64_t>();
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = i + 1; j < n; ++j) *place++ = i * n + j;
   }
+  if (self.is_cuda()) places = op::_to_copy(places, DType::Int64, self.device());
   return op::index_select(op::reshape(op::_cdist(self, self, p), Dims{n * n}), 0, places);
 }
 

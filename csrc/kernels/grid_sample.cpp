@@ -2,7 +2,7 @@
 #include "cpu/grid_sample.h"
 
 #include "kernels/destination.h"
-#include "kernels/host_only.h"
+#include "op/hooks/sampling.h"
 #include "op/kernels/images.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
@@ -52,7 +52,6 @@ Tensor computed(IntSpan shape, const Tensor& like, F run) {
   const DType dtype = is_reduced_float(like.dtype()) ? DType::Float32 : like.dtype();
   Tensor out = empty_tensor(shape, dtype, like.device());
   if (!out.is_meta() && out.numel()) {
-    require_host(like, "grid_sample");
     if (dtype == DType::Float64) run(TypeTag<double>{}, out);
     else run(TypeTag<float>{}, out);
   }
@@ -81,8 +80,10 @@ Tensor sample(const Tensor& input, const Tensor& grid, const Tensor& direction, 
   return computed(sampled_shape(input, grid), input, [&](auto tag, const Tensor& out) {
     using T = typename decltype(tag)::type;
     const Tensor x = for_loops(input), at = for_loops(grid), along = optional_for_loops(direction);
-    grid_sample(describe(x.sizes(), at, o.mode, o.padding, o.align_corners), data_of<T>(x),
-                data_of<T>(at), data_of<T>(along), out.data_as<T>());
+    const GridSample g = describe(x.sizes(), at, o.mode, o.padding, o.align_corners);
+    if (x.is_cuda())
+      return device_sampling.grid_sample(GridSampleKind::Values, g, x, at, along, out, Tensor());
+    grid_sample(g, data_of<T>(x), data_of<T>(at), data_of<T>(along), out.data_as<T>());
   });
 }
 
@@ -91,8 +92,11 @@ Tensor back(const Tensor& grad, const Tensor& grid, const Tensor& direction, Int
   return computed(size, grad, [&](auto tag, const Tensor& out) {
     using T = typename decltype(tag)::type;
     const Tensor g = for_loops(grad), at = for_loops(grid), along = optional_for_loops(direction);
-    grid_sample_back(describe(size, at, o.mode, o.padding, o.align_corners), data_of<T>(g),
-                     data_of<T>(at), data_of<T>(along), out.data_as<T>());
+    const GridSample problem = describe(size, at, o.mode, o.padding, o.align_corners);
+    if (g.is_cuda())
+      return device_sampling.grid_sample(GridSampleKind::Back, problem, op::zero_(out), at, along,
+                                         g, Tensor());
+    grid_sample_back(problem, data_of<T>(g), data_of<T>(at), data_of<T>(along), out.data_as<T>());
   });
 }
 
@@ -102,8 +106,13 @@ Tensor slopes(const Tensor& grad, const Tensor& input, const Tensor& grid, const
     using T = typename decltype(tag)::type;
     const Tensor g = for_loops(grad), x = for_loops(input), at = for_loops(grid),
                  along = optional_for_loops(direction);
-    grid_sample_slopes(describe(x.sizes(), at, o.mode, o.padding, o.align_corners), data_of<T>(g),
-                       data_of<T>(x), data_of<T>(at), data_of<T>(along), out.data_as<T>());
+    const GridSample problem = describe(x.sizes(), at, o.mode, o.padding, o.align_corners);
+    if (g.is_cuda()) {
+      if (problem.channels == 0) op::zero_(out);
+      return device_sampling.grid_sample(GridSampleKind::Slopes, problem, x, at, along, g, out);
+    }
+    grid_sample_slopes(problem, data_of<T>(g), data_of<T>(x), data_of<T>(at), data_of<T>(along),
+                       out.data_as<T>());
   });
 }
 

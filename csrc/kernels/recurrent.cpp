@@ -32,7 +32,7 @@ struct States {
 
 std::tuple<Tensor, Tensor, Tensor> run_layer(const RecurrentTensors& x, Cell cell,
                                              IntSpan batch_sizes, bool reverse) {
-  bool plain = x.input.is_cuda();
+  bool plain = false;
   for (const Tensor* t : {&x.input, &x.hx, &x.cx, &x.w_ih, &x.w_hh, &x.b_ih, &x.b_hh, &x.w_hr})
     plain |= is_wrapped_by(*t, LevelKind::Vmap) || is_wrapped_by(*t, LevelKind::Jvp);
   if (plain) return plain_recurrent_layer(x, cell, batch_sizes, reverse);

@@ -7,8 +7,9 @@
 #include "cpu/gemm.h"
 #include "cpu/recurrent.h"
 #include "kernels/destination.h"
-#include "kernels/host_only.h"
 #include "kernels/recurrent.h"
+#include "op/hooks/products.h"
+#include "op/hooks/recurrent.h"
 #include "op/kernels/recurrent.h"
 #include "op/ops/copying.h"
 #include "op/ops/products.h"
@@ -155,6 +156,7 @@ Tensor as_given(const Tensor& t, DType dtype) {
 }
 
 void multiply(const Tensor& a, const Tensor& b, const Tensor& out, double beta) {
+  if (out.is_cuda()) return device_products.multiply(a, b, out, Scalar(1), Scalar(beta));
   Gemm g;
   g.dtype = out.dtype(), g.batch = 1;
   g.m = out.size(0), g.n = out.size(1), g.k = a.size(1);
@@ -177,11 +179,28 @@ Tensor states_before(const RecurrentTensors& x, const Tensor& output, IntSpan ba
                      const Problem& p, bool reverse) {
   Tensor out = empty_tensor(output.sizes(), output.dtype(), output.device());
   const int64_t bytes = output.size(1) * int64_t(output.item_size());
-  const int64_t steps = int64_t(batch_sizes.size());
+  const int64_t steps = int64_t(batch_sizes.size()), batch = batch_sizes[0], rows = out.size(0);
+  if (out.is_cuda() && batch_sizes.back() == batch) {  // all steps have the same rows
+    op::copy_(op::narrow(out, 0, reverse ? rows - batch : 0, batch), x.hx);
+    if (rows > batch)
+      op::copy_(op::narrow(out, 0, reverse ? 0 : batch, rows - batch),
+                op::narrow(output, 0, reverse ? batch : 0, rows - batch));
+    return out;
+  }
   for (int64_t t = 0; t < steps; ++t) {
     const int64_t previous = reverse ? t + 1 : t - 1, n = batch_sizes[size_t(t)];
     const bool any = previous >= 0 && previous < steps;
     const int64_t continued = any ? std::min(n, batch_sizes[size_t(previous)]) : 0;
+    if (out.is_cuda()) {
+      const int64_t at = p.first_row[size_t(t)];
+      if (continued)
+        op::copy_(op::narrow(out, 0, at, continued),
+                  op::narrow(output, 0, p.first_row[size_t(previous)], continued));
+      if (n > continued)
+        op::copy_(op::narrow(out, 0, at + continued, n - continued),
+                  op::narrow(x.hx, 0, continued, n - continued));
+      continue;
+    }
     char* to = out.data() + p.first_row[size_t(t)] * bytes;
     if (continued)
       std::memcpy(to, output.data() + p.first_row[size_t(previous)] * bytes,
@@ -204,7 +223,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _recurrent_layer(const Tensor& input,
   const Cell cell = Cell(kind);
   const RecurrentTensors given{input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr};
   check_layer(given, cell, batch_sizes);
-  require_host(input, "recurrent layers");
   const DType dtype = compute_dtype(input.dtype());
   const int64_t width = w_hh.size(0), hidden = width / gates_of(cell), state = w_hh.size(1),
                 rows = input.size(0);
@@ -224,6 +242,15 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _recurrent_layer(const Tensor& input,
   if (x.b_ih.defined()) op::copy_(gates, cell == Cell::Gru ? x.b_ih : x.b_ih + x.b_hh);
   multiply(x.input, op::t(x.w_ih), gates, x.b_ih.defined() ? 1 : 0);
   const Problem p = describe(x, cell, batch_sizes, reverse, reserve, cut, output);
+  if (input.is_cuda()) {
+    const Tensor h = op::clone(x.hx, MemoryFormat::Contiguous),
+                 c = cell == Cell::Lstm ? op::clone(x.cx, MemoryFormat::Contiguous) : Tensor();
+    device_recurrent.forward(p.layer, h, c);
+    return {as_given(output, input.dtype()), as_given(h, input.dtype()),
+            c.defined() ? as_given(c, input.dtype())
+                        : empty_tensor(Dims{batch_sizes[0], 0}, input.dtype(), input.device()),
+            reserve};
+  }
   recurrent_forward(p.layer);
   Tensor cy = empty_tensor(Dims{batch_sizes[0], 0}, dtype, input.device());
   if (cell == Cell::Lstm)
@@ -271,7 +298,8 @@ std::vector<Tensor> _recurrent_backward(const Tensor& grad_output, const Tensor&
   if (grad_c.defined()) l.grad_c = grad_c.data();
   l.grad_gates = by_gates.data(), l.grad_state_gates = by_state_gates.data();
   if (projected.defined()) l.grad_projected = projected.data();
-  recurrent_backward(l);
+  if (input.is_cuda()) device_recurrent.backward(l, input.device());
+  else recurrent_backward(l);
 
   const Tensor gates = matrix_in(by_gates, 0, rows, width, cut.gate_row),
                state_gates = matrix_in(by_state_gates, 0, rows, width, cut.gate_row);

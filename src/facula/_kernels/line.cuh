@@ -137,7 +137,7 @@ __device__ __forceinline__ T across(T value, Combine combine) {
       value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
     }
     if constexpr (kLanes > 32) {
-      __shared__ T parts[kLanes / 32];
+      __shared__ T parts[kLanes > 32 ? kLanes / 32 : 1];
       __syncthreads();
       if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
       __syncthreads();

@@ -29,12 +29,13 @@ struct Arguments {
   Axis axis[3];
 };
 
-__device__ __forceinline__ Value smallest() {
-  if constexpr (is_integer<Item>) {
-    constexpr bool is_signed = Item(-1) < Item(0);
-    return is_signed ? Item(1ull << (8 * sizeof(Item) - 1)) : Item(0);
+template <class Number>
+__device__ __forceinline__ Number smallest() {
+  if constexpr (is_integer<Number>) {
+    constexpr bool is_signed = Number(-1) < Number(0);
+    return is_signed ? Number(1ull << (8 * sizeof(Number) - 1)) : Number(0);
   } else {
-    return Value(__int_as_float(int(0xff800000u)));
+    return Number(__int_as_float(int(0xff800000u)));
   }
 }
 
@@ -62,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(256)
   if (i >= a.count) return;
 #if FACULA_KIND == 0
   const ImagePlace place(a.out, i);
-  Value best = smallest();
+  Value best = smallest<Value>();
   int tap = 0, best_tap = 0;
   bool found = false;
   for (int j0 = 0; j0 < a.axis[0].taps; ++j0) {

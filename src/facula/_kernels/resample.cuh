@@ -58,8 +58,8 @@ extern "C" __global__ void __launch_bounds__(256)
     sum += weight[0][z] * plane;
   }
   if constexpr (is_integer<Item>) {
-    sum = ::floor(sum + T(0.5));
-    sum = sum < T(0) ? T(0) : (sum > T(255) ? T(255) : sum);
+    // Bytes are rounded to the nearest.
+    sum = (sum < T(0) ? T(0) : (sum > T(255) ? T(255) : sum)) + T(0.5);
   }
   a.y[i] = convert<Item>(sum);
 }

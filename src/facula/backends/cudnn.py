@@ -1,6 +1,6 @@
 """Settings for cuDNN, which convolutions on CUDA devices run on.
 
-``benchmark`` times all of cuDNN's algorithms when a shape is first met, ``deterministic`` leaves out
+``benchmark`` times all of its algorithms when a shape is first met, ``deterministic`` leaves out
 those whose sums depend on timing, ``allow_tf32`` lets float32 be rounded to TF32. On the CPU they
 change nothing: Facula's own kernels add in a fixed order and choose by shape.
 """
