@@ -9,7 +9,9 @@
 #include "cuda/allocator.h"
 #include "cuda/copy.h"
 #include "cuda/creation.h"
+#include "cuda/fft.h"
 #include "cuda/indexing.h"
+#include "cuda/linalg.h"
 #include "cuda/lists.h"
 #include "cuda/matmul.h"
 #include "cuda/pinned.h"
@@ -211,7 +213,9 @@ void register_backend() {
     device_memory.current_device.set(current_device);
     device_memory.pinned_storage.set(pinned_storage);
     register_creation();
+    register_fft();
     register_indexing();
+    register_linalg();
     register_lists();
   });
 }

@@ -6,7 +6,7 @@
 
 namespace facula::cuda {
 
-enum class Library { Driver, Nvrtc, CublasLt, Cublas, Count };
+enum class Library { Driver, Nvrtc, CublasLt, Cublas, Cudnn, Cufft, Cusolver, Count };
 
 // Directories to look in, from Python: site-packages folders (their `nvidia/*/lib` are searched) or
 // folders that hold the libraries themselves. Replaces the earlier list; libraries that are open
