@@ -13,7 +13,9 @@
 #include "cuda/copy.h"
 #include "cuda/creation.h"
 #include "cuda/images.h"
+#include "cuda/fft.h"
 #include "cuda/indexing.h"
+#include "cuda/linalg.h"
 #include "cuda/lists.h"
 #include "cuda/losses.h"
 #include "cuda/matmul.h"
@@ -220,6 +222,9 @@ void register_backend() {
     register_sampling();
     register_convolution();
     register_softmax();
+    register_fft();
+    register_indexing();
+    register_linalg();
     register_lists();
   });
 }

@@ -16,18 +16,34 @@ struct Description {
   const char* title;
   const char* stem;  // libraries are named <stem>.so.<major>
   const char* advice;
-  bool versioned;  // has one soname per CUDA major version
+  const char* probe;  // a function that it has
+  // Major versions of the library for CUDA 13 and CUDA 12; 0: libraries for all are named alike.
+  int versions[2];
 };
 
 constexpr const char* kPipLine = "pip install facula[cuda]";
 
 const Description kDescriptions[] = {
+<<<<<<< HEAD
     {"the NVIDIA driver", "libcuda", "Install NVIDIA's display/compute driver on this machine",
      false},
     {"NVRTC, CUDA's run-time compiler", "libnvrtc", kPipLine, true},
     {"cuBLASLt", "libcublasLt", kPipLine, true},
     {"cuBLAS", "libcublas", kPipLine, true},
     {"cuDNN", "libcudnn", kPipLine, false},
+=======
+    {"the NVIDIA driver",
+     "libcuda",
+     "Install NVIDIA's display/compute driver on this machine",
+     "cuInit",
+     {0, 0}},
+    {"NVRTC, CUDA's run-time compiler", "libnvrtc", kPipLine, "nvrtcVersion", {13, 12}},
+    {"cuBLASLt", "libcublasLt", kPipLine, "cublasLtCreate", {13, 12}},
+    {"cuBLAS", "libcublas", kPipLine, "cublasCreate_v2", {13, 12}},
+    {"cuDNN", "libcudnn", kPipLine, "cudnnGetVersion", {9, 9}},
+    {"cuFFT", "libcufft", kPipLine, "cufftCreate", {12, 11}},
+    {"cuSOLVER", "libcusolver", kPipLine, "cusolverDnCreate", {12, 11}},
+>>>>>>> cur
 };
 
 struct State {
@@ -117,16 +133,37 @@ int driver_major() {
 // Sonames in order of preference. A library of a newer major version than the driver's cannot work.
 std::vector<std::string> sonames(Library library) {
   std::string stem = describe(library).stem;
+<<<<<<< HEAD
   if (library == Library::Cudnn) return {stem + ".so.9"};
   if (!describe(library).versioned) return {stem + ".so.1"};
+=======
+  const int (&versions)[2] = describe(library).versions;
+  if (versions[0] == 0) return {stem + ".so.1"};
+>>>>>>> cur
   int driver = driver_major();
   std::vector<std::string> names;
   for (int major : {13, 12}) {
-    if (driver == 0 || major <= driver) names.push_back(stem + ".so." + std::to_string(major));
+    if (driver == 0 || major <= driver)
+      names.push_back(stem + ".so." + std::to_string(versions[13 - major]));
   }
   return names;
 }
 
+<<<<<<< HEAD
+=======
+// cuSOLVER needs cuBLAS, cuSPARSE and nvJitLink; wheels keep each in a folder of its own, where the
+// loader does not look.
+void open_companions(const std::string& directory) {
+  for (const char* stem : {"libnvJitLink", "libcusparse", "libcublasLt", "libcublas"}) {
+    std::vector<std::string> found;
+    add_matches(directory + "/" + stem + ".so.1[0-9]", found);
+    add_matches(directory + "/../../*/lib/" + stem + ".so.1[0-9]", found);
+    for (const std::string& path : found)
+      if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) break;
+  }
+}
+
+>>>>>>> cur
 void* open_locked(Library library);
 
 void* try_open(Library library) {
@@ -148,6 +185,7 @@ void* try_open(Library library) {
         std::string companion = directory + "/libcublasLt" + name.substr(name.find(".so"));
         dlopen(companion.c_str(), RTLD_NOW | RTLD_LOCAL);
       }
+      if (library == Library::Cusolver && !directory.empty()) open_companions(directory);
       if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
     }
   }
@@ -212,10 +250,13 @@ std::string library_path(Library library) {
     handle = state().handles[int(library)];
   }
   if (!handle) return "";
+<<<<<<< HEAD
   static const char* const kProbe[] = {"cuInit", "nvrtcVersion", "cublasLtCreate",
                                        "cublasCreate_v2", "cudnnGetVersion"};
+=======
+>>>>>>> cur
   Dl_info info;
-  void* address = dlsym(handle, kProbe[int(library)]);
+  void* address = dlsym(handle, describe(library).probe);
   return address && dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
 }
 

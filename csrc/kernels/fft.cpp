@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cpu/fft.h"
-#include "kernels/host_only.h"
+#include "op/hooks/fft.h"
 #include "op/kernels/fft.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
@@ -53,6 +53,47 @@ static void require(const Tensor& self, bool complex) {
   if (!fits) dtype_error(d, complex ? "complex64, complex128" : "float32, float64");
 }
 
+// ---- on devices: dense row-major data with the transformed dimensions last
+
+// Dimensions from the outermost to the innermost in memory; the last ones are `dims`.
+static Dims memory_order(const Tensor& out, size_t transformed, const Dims& dims) {
+  Dims order;
+  for (int64_t d = 0; d < out.dim(); ++d)
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) order.push_back(d);
+  sort_by_stride(out, order.begin(), order.end());
+  for (size_t i = 0; i < transformed; ++i) order.push_back(dims[i]);
+  return order;
+}
+
+// Transforms the dimensions `dims` of `self` into `out`, whose innermost dimensions they are.
+static void device_transform(const Tensor& self, const Tensor& out, const Dims& dims, bool forward,
+                             double scale) {
+  GradGuard off(false);
+  const Dims order = memory_order(out, dims.size(), dims);
+  // A copy, since transforms to real numbers overwrite what they read.
+  Tensor from = op::clone(op::permute(self, order), MemoryFormat::Contiguous);
+  Tensor to = op::permute(out, order);
+  device_fft.transform(from, to, int(dims.size()), forward);
+  if (scale != 1) op::mul_(to, Scalar(scale));
+}
+
+// Complex to complex along any number of dimensions, at most three at a time.
+static void device_c2c(const Tensor& self, const Tensor& out, const Dims& dims, bool forward,
+                       double scale) {
+  Tensor from = self;
+  for (size_t end = dims.size(); end > 0;) {
+    const size_t begin = end > 3 ? end - 3 : 0;
+    const Dims some(IntSpan(dims.data() + begin, end - begin));
+    const bool last = begin == 0;
+    Tensor to = result_for(from, from.sizes(), from.dtype(), some);
+    device_transform(from, to, some, forward, last ? scale : 1.0);
+    from = to;
+    end = begin;
+  }
+  GradGuard off(false);
+  op::copy_(out, from);
+}
+
 Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool forward) {
   require(self, true);
   Dims dims = wrapped_dims(dim, self.dim());
@@ -63,9 +104,14 @@ Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool for
   sort_by_stride(self, dims.begin(), dims.end());
   Tensor out = result_for(self, self.sizes(), self.dtype(), dims);
   if (self.is_meta() || self.numel() == 0) return out;
-  require_host(self, "fft");
   double points = 1;
   for (int64_t d : dims) points *= double(self.sizes()[d]);
+  if (self.is_cuda()) {
+    const double scale = scale_of(normalization, points);
+    if (dims.size() <= 3) device_transform(self, out, dims, forward, scale);
+    else device_c2c(self, out, dims, forward, scale);
+    return out;
+  }
   Tensor from = self;
   for (size_t i = dims.size(); i-- > 0; from = out)
     cpu_fft_complex(from, out, dims[i], !forward,
@@ -83,9 +129,22 @@ Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool one
   const DType dtype = to_complex(self.dtype());
   Tensor out = result_for(self, onesided ? IntSpan(half) : self.sizes(), dtype, dims);
   if (self.is_meta() || self.numel() == 0) return out;
-  require_host(self, "fft");
   double points = 1;
   for (int64_t d : dims) points *= double(self.sizes()[d]);
+  if (self.is_cuda()) {
+    const double scale = scale_of(normalization, points);
+    GradGuard off(false);
+    if (!onesided)
+      return _fft_c2c(op::_to_copy(self, dtype, self.device()), dim, normalization, true);
+    if (dims.size() <= 3) {
+      device_transform(self, out, dims, true, scale);
+      return out;
+    }
+    Tensor halved = result_for(self, half, dtype, Dims{last});
+    device_transform(self, halved, Dims{last}, true, scale);
+    device_c2c(halved, out, Dims(IntSpan(dims.data(), dims.size() - 1)), true, 1.0);
+    return out;
+  }
   Tensor computed = onesided ? out : alias_tensor(out, half, out.strides(), out.offset());
   cpu_fft_real(self, computed, last, scale_of(normalization, points));
   for (size_t i = dims.size() - 1; i-- > 0;)
@@ -108,7 +167,10 @@ Tensor _fft_c2r(const Tensor& self, IntSpan dim, int64_t normalization, int64_t 
   sizes[last] = last_dim_size;
   Tensor out = result_for(from, sizes, to_real(self.dtype()), Dims{last});
   if (self.is_meta() || self.numel() == 0) return out;
-  require_host(self, "fft");
+  if (self.is_cuda()) {
+    device_transform(from, out, Dims{last}, false, scale_of(normalization, double(last_dim_size)));
+    return out;
+  }
   cpu_fft_hermitian(from, out, last, scale_of(normalization, double(last_dim_size)));
   return out;
 }

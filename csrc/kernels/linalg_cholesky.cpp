@@ -1,9 +1,11 @@
 // Cholesky factorisation, and solving with its factor.
 #include "cpu/small_matrix.h"
-#include "kernels/host_only.h"
 #include "kernels/linalg_expressions.h"
 #include "kernels/linalg_matrices.h"
+#include "op/hooks/linalg.h"
 #include "op/kernels/linalg_solve.h"
+#include "op/ops/copying.h"
+#include "op/ops/creation.h"
 #include "op/ops/linalg_solve.h"
 
 namespace facula::kernels {
@@ -60,7 +62,18 @@ std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bo
   Tensor L = empty_columns(batch, n, n, self.dtype(), self.device());
   Tensor info = empty_tensor(batch, DType::Int32, self.device());
   if (self.is_meta() || info.numel() == 0) return {L, info};
-  require_host(self, "linalg.cholesky");
+  if (self.is_cuda()) {
+    GradGuard off(false);
+    op::copy_(L, self);
+    if (n) {
+      device_linalg.cholesky(L, upper, info);
+      op::copy_(L, upper ? op::triu(L) : op::tril(L));
+    } else {
+      op::zero_(info);
+    }
+    if (check_errors) check_info(info, not_positive);
+    return {L, info};
+  }
   const MatrixBatch in(self), out(L);
   const int size = lapack_int(n);
   int* infos = info.data_as<int>();
@@ -99,7 +112,15 @@ Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
   const Dims batch = broadcast_batches(input2, self);
   Tensor x = empty_columns(batch, self.size(-2), self.size(-1), self.dtype(), self.device());
   if (x.is_meta() || x.numel() == 0) return x;
-  require_host(self, "cholesky_solve");
+  if (self.is_cuda()) {
+    GradGuard off(false);
+    const Tensor factors = columns_of(input2, batch);
+    const char adjoint = self.is_complex() ? 'C' : 'T';
+    op::copy_(x, self);
+    device_linalg.triangular_solve(factors, x, true, upper, upper ? adjoint : 'N', false);
+    device_linalg.triangular_solve(factors, x, true, upper, upper ? 'N' : adjoint, false);
+    return x;
+  }
   const MatrixBatch factors(input2, batch), rhs(self, batch), out(x);
   const int n = lapack_int(x.size(-2)), k = lapack_int(x.size(-1));
   dispatch_lapack(x.dtype(), [&]<class T> {
@@ -139,7 +160,12 @@ Tensor cholesky_inverse(const Tensor& self, bool upper) {
   const int64_t n = self.size(-1);
   Tensor inverse = empty_columns(batch, n, n, self.dtype(), self.device());
   if (self.is_meta() || inverse.numel() == 0) return inverse;
-  require_host(self, "cholesky_inverse");
+  if (self.is_cuda()) {
+    GradGuard off(false);
+    const Tensor identity = op::eye(n, self.dtype(), std::nullopt, self.device());
+    op::copy_(inverse, cholesky_solve(op::expand(identity, inverse.sizes()), self, upper));
+    return inverse;
+  }
   Tensor info = empty_tensor(batch, DType::Int32, self.device());
   const MatrixBatch in(self), out(inverse);
   const int size = lapack_int(n);

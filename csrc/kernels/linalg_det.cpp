@@ -30,6 +30,14 @@ void require_determinant(const Tensor& A) {
   require_lapack_dtype(A, "A");
 }
 
+// 1, or -1 where the exchanges are an odd permutation, for each matrix.
+Tensor parity(const Tensor& pivots) {
+  const Tensor in_order =
+      op::arange_start(1, pivots.size(-1) + 1, 1, DType::Int32, std::nullopt, pivots.device());
+  const Tensor exchanges = op::sum_dim(op::ne(pivots, in_order), IntSpan(Dims{-1}));
+  return 1 - op::remainder(exchanges, 2) * 2;
+}
+
 // f(i, diagonal of U, its step, whether the rows were exchanged an odd number of times)
 template <class T, class F>
 void for_diagonals(const LuFactors& f, F&& each) {
@@ -45,9 +53,14 @@ void for_diagonals(const LuFactors& f, F&& each) {
 
 std::tuple<Tensor, Tensor, Tensor> _linalg_det(const Tensor& A) {
   require_determinant(A);
-  LuFactors f = factor_matrices(A, "linalg.det");
+  LuFactors f = factor_matrices(A);
   Tensor result = empty_tensor(batch_of(A), A.dtype(), A.device());
   if (A.is_meta()) return {result, f.lu, f.pivots};
+  if (A.is_cuda()) {
+    GradGuard off(false);
+    op::copy_(result, op::prod_dim(op::diagonal(f.lu, 0, -2, -1), -1) * parity(f.pivots));
+    return {result, f.lu, f.pivots};
+  }
   dispatch_lapack(A.dtype(), [&]<class T> {
     T* out = result.data_as<T>();
     for_diagonals<T>(f, [&](int64_t i, const T* u, int64_t step, bool odd) {
@@ -61,10 +74,17 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_det(const Tensor& A) {
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> _linalg_slogdet(const Tensor& A) {
   require_determinant(A);
-  LuFactors f = factor_matrices(A, "linalg.slogdet");
+  LuFactors f = factor_matrices(A);
   Tensor sign = empty_tensor(batch_of(A), A.dtype(), A.device());
   Tensor logabsdet = empty_tensor(batch_of(A), to_real(A.dtype()), A.device());
   if (A.is_meta()) return {sign, logabsdet, f.lu, f.pivots};
+  if (A.is_cuda()) {
+    GradGuard off(false);
+    const Tensor diagonal = op::diagonal(f.lu, 0, -2, -1), size = op::abs(diagonal);
+    op::copy_(sign, op::prod_dim(op::sgn(diagonal), -1) * parity(f.pivots));
+    op::copy_(logabsdet, op::sum_dim(op::log(size), IntSpan(Dims{-1})));
+    return {sign, logabsdet, f.lu, f.pivots};
+  }
   dispatch_lapack(A.dtype(), [&]<class T> {
     using R = real_of_t<T>;
     T* signs = sign.data_as<T>();
@@ -120,9 +140,7 @@ static Tensor adjugate_adjoint(const Tensor& factor, const Tensor& LU, const Ten
   Tensor size = op::amax(op::abs(diagonal), Dims{-1}, true);
   Tensor small = op::where(op::eq(size, 0), 1.0, size) * (epsilon * epsilon);
   Tensor change = op::where(zero, op::_to_copy(small, LU.dtype()), 0.0);
-  Tensor in_order = op::arange_start(1, n + 1, 1, DType::Int32, std::nullopt, LU.device());
-  Tensor exchanges = op::sum_dim(op::ne(pivots, in_order), IntSpan(Dims{-1}));
-  Tensor determinant = op::prod_dim(diagonal + change, -1) * (1 - op::remainder(exchanges, 2) * 2);
+  Tensor determinant = op::prod_dim(diagonal + change, -1) * parity(pivots);
   return op::linalg_lu_solve(LU + op::diag_embed(change), pivots,
                              scaled_identity(factor * op::conj(determinant), n), true, true);
 }

@@ -2,11 +2,11 @@
 #include <limits>
 
 #include "cpu/small_matrix.h"
-#include "kernels/host_only.h"
 #include "kernels/linalg_expressions.h"
 #include "kernels/linalg_matrices.h"
 #include "op/kernels/linalg_solve.h"
 #include "op/ops/arithmetic.h"
+#include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/linalg_solve.h"
 #include "op/ops/reductions.h"
@@ -24,6 +24,14 @@ Driver parse_driver(std::string_view name) {
   if (name == "gelss") return Driver::Gelss;
   runtime_error("parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got '", name,
                 "'");
+}
+// On devices there is only the driver for matrices of full rank.
+Driver driver_for(const Tensor& a, std::string_view name) {
+  if (!a.is_cuda()) return parse_driver(name);
+  if (!name.empty() && parse_driver(name) != Driver::Gels)
+    runtime_error("parameter `driver` other than `gels` is not supported on CUDA, but got '", name,
+                  "'");
+  return Driver::Gels;
 }
 bool gives_singular_values(Driver d) {
   return d == Driver::Gelsd || d == Driver::Gelss;
@@ -115,7 +123,7 @@ real_of_t<T> sum_of_squares(const T* x, int64_t n) {
 std::tuple<Tensor, Tensor, Tensor, Tensor> _linalg_lstsq(const Tensor& A, const Tensor& B,
                                                          std::optional<double> rcond,
                                                          std::string_view driver_name) {
-  const Driver driver = parse_driver(driver_name);
+  const Driver driver = driver_for(A, driver_name);
   const int64_t m = A.size(-2), n = A.size(-1), k = B.size(-1), least = std::min(m, n);
   const int64_t ld = std::max({m, n, int64_t(1)});
   const Dims batch = broadcast_batches(A, B);
@@ -131,7 +139,24 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _linalg_lstsq(const Tensor& A, const 
   Tensor rank = empty_tensor(batch, DType::Int64, A.device());
   Tensor values = empty_tensor(value_shape, real, A.device());
   if (A.is_meta() || rank.numel() == 0) return {solution, residuals, rank, values};
-  require_host(A, "linalg.lstsq");
+  if (A.is_cuda()) {
+    GradGuard off(false);
+    op::fill_(rank, int64_t(least));
+    if (least == 0 || k == 0) {
+      op::zero_(solution);
+    } else if (m >= n) {
+      auto [Q, R] = op::linalg_qr(A, "reduced");
+      op::copy_(solution, op::linalg_solve_triangular(R, op::matmul(adjoint(Q), B), true));
+    } else {  // the shortest solution lies in the space of the rows
+      auto [Q, R] = op::linalg_qr(adjoint(A), "reduced");
+      op::copy_(solution, op::matmul(Q, op::linalg_solve_triangular(adjoint(R), B, false)));
+    }
+    if (residuals.numel()) {
+      const Tensor rest = op::abs(B - op::matmul(A, solution));
+      op::copy_(residuals, op::sum_dim(rest * rest, IntSpan(Dims{-2})));
+    }
+    return {solution, residuals, rank, values};
+  }
   Tensor info = empty_tensor(batch, DType::Int32, A.device());
   const MatrixBatch in(A, batch), rhs(B, batch), out(buffer);
   const int rows = lapack_int(m), columns = lapack_int(n), sides = lapack_int(k);
@@ -194,7 +219,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, cons
     runtime_error("input.size(-2) should match other.size(", extra ? -1 : -2,
                   "), the number of equations, but the shapes are ", self.sizes(), " and ",
                   b.sizes());
-  const Driver driver = parse_driver(driver_name);
+  const Driver driver = driver_for(self, driver_name);
   auto [solution, residuals, rank, values] = op::_linalg_lstsq(self, B, rcond, driver_name);
   if (extra) solution = op::squeeze_dim(solution, Dims{-1});
   // Results that a driver does not give are empty vectors, whatever the batch.

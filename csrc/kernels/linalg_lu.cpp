@@ -2,9 +2,9 @@
 #include "kernels/linalg_lu.h"
 
 #include "cpu/small_matrix.h"
-#include "kernels/host_only.h"
 #include "kernels/linalg_expressions.h"
 #include "kernels/linalg_matrices.h"
+#include "op/hooks/linalg.h"
 #include "op/kernels/linalg_solve.h"
 #include "op/ops/comparison.h"
 #include "op/ops/copying.h"
@@ -14,7 +14,7 @@
 
 namespace facula {
 
-LuFactors factor_matrices(const Tensor& a, const char* what) {
+LuFactors factor_matrices(const Tensor& a) {
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
   const Dims batch(batch_of(a));
   Dims pivot_shape(batch);
@@ -23,7 +23,13 @@ LuFactors factor_matrices(const Tensor& a, const char* what) {
               empty_tensor(pivot_shape, DType::Int32, a.device()),
               empty_tensor(batch, DType::Int32, a.device())};
   if (a.is_meta() || f.info.numel() == 0) return f;
-  require_host(a, what);
+  if (a.is_cuda()) {
+    GradGuard off(false);
+    op::copy_(f.lu, a);
+    if (k) device_linalg.lu(f.lu, f.pivots, f.info);
+    else op::zero_(f.info);
+    return f;
+  }
   const MatrixBatch in(a), out(f.lu);
   const int rows = lapack_int(m), columns = lapack_int(n), ld = std::max(rows, 1);
   int *pivots = f.pivots.data_as<int>(), *info = f.info.data_as<int>();
@@ -81,9 +87,23 @@ void require_pivots(const Tensor& pivots, const char* name, const Tensor& lu, in
 
 }  // namespace
 
+// x A = b is A^T x^T = b^T; x is contiguous, so that its transpose is in column-major order.
+static void solve_on_device(const Tensor& lu, const Tensor& pivots, const Tensor& b,
+                            const Tensor& x, bool left, bool adjoint) {
+  GradGuard off(false);
+  const IntSpan batch = batch_of(x);
+  const Tensor factors = columns_of(lu, batch), exchanges = dense_rows(pivots, batch);
+  const bool conjugated = !left && adjoint && x.is_complex();  // conj(x A^H) = conj(x) A^T
+  op::copy_(x, conjugated ? op::conj(b) : b);
+  const char trans = left ? (adjoint ? 'C' : 'N') : (adjoint ? 'N' : 'T');
+  device_linalg.lu_solve(factors, exchanges, left ? x : transposed(x), trans);
+  if (conjugated) op::copy_(x, op::conj(x));
+}
+
 void solve_factored(const Tensor& lu, const Tensor& pivots, const Tensor& b, const Tensor& x,
                     bool left, bool adjoint) {
   if (x.numel() == 0) return;
+  if (x.is_cuda()) return solve_on_device(lu, pivots, b, x, left, adjoint);
   const IntSpan batch = batch_of(x);
   const int n = lapack_int(lu.size(-1)), k = lapack_int(left ? b.size(-1) : b.size(-2));
   const MatrixBatch factors(lu, batch), exchanges(as_columns(pivots), batch), rhs(b, batch), out(x);
@@ -137,8 +157,8 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool piv
   require_matrix(A, "A");
   require_lapack_dtype(A, "A", ErrorKind::NotImplemented);
   if (!pivot && !A.is_meta())
-    runtime_error("LU without pivoting is not implemented on the CPU; use pivot=True");
-  LuFactors f = factor_matrices(A, "linalg.lu_factor");
+    runtime_error("LU without pivoting is not implemented; use pivot=True");
+  LuFactors f = factor_matrices(A);
   if (check_errors) check_info(f.info, zero_in_u);
   return {f.lu, f.pivots, f.info};
 }
@@ -161,7 +181,11 @@ Tensor _lu_order(const Tensor& pivots, int64_t rows, bool inverse) {
   shape[shape.size() - 1] = rows;
   Tensor out = empty_tensor(shape, DType::Int64, pivots.device());
   if (out.is_meta() || out.numel() == 0) return out;
-  require_host(pivots, "lu_unpack");
+  if (pivots.is_cuda()) {
+    device_linalg.lu_order(dense_rows(pivots, pivots.sizes().first(shape.size() - 1)), out,
+                           inverse);
+    return out;
+  }
   const MatrixBatch exchanges(as_columns(pivots));
   int64_t* const orders = out.data_as<int64_t>();
   const int n = lapack_int(rows);
@@ -254,7 +278,6 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
                   " must have the same batch dimensions");
   Tensor x = empty_solution(broadcast_shapes(broadcast_batches(LU, B), pivot_batch), B, left);
   if (x.is_meta()) return x;
-  require_host(LU, "linalg.lu_solve");
   solve_factored(LU, pivots, B, x, left, adjoint);
   return x;
 }

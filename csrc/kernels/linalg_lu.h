@@ -9,7 +9,7 @@ namespace facula {
 struct LuFactors {
   Tensor lu, pivots, info;
 };
-LuFactors factor_matrices(const Tensor& a, const char* what);
+LuFactors factor_matrices(const Tensor& a);
 
 // x := op(a)^-1 b (left) or b op(a)^-1 from the factors of a, where op is the identity or the
 // adjoint. All batches expand to that of x, which is in column-major order (left) or contiguous.

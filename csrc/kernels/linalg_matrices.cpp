@@ -1,5 +1,9 @@
 #include "kernels/linalg_matrices.h"
 
+#include "op/ops/copying.h"
+#include "op/ops/views.h"
+#include "op/tensor_operators.h"
+
 namespace facula {
 
 void require_matrix(const Tensor& t, const char* name) {
@@ -109,8 +113,23 @@ int lapack_int(int64_t size) {
   return int(size);
 }
 
+Tensor columns_of(const Tensor& t, IntSpan batch) {
+  GradGuard off(false);
+  Tensor out = empty_columns(batch, t.size(-2), t.size(-1), t.dtype(), t.device());
+  if (out.numel()) op::copy_(out, t);
+  return out;
+}
+
+Tensor dense_rows(const Tensor& t, IntSpan batch) {
+  GradGuard off(false);
+  Dims shape(batch);
+  shape.push_back(t.size(-1));
+  return op::contiguous(op::expand(t, shape));
+}
+
 void check_info(const Tensor& info, std::string (*describe)(int info)) {
   if (info.is_meta()) return;
+  if (info.is_cuda()) return check_info(op::_to_copy(info, DType::None, Device{}), describe);
   const int* values = info.data_as<int>();
   for (int64_t i = 0; i < info.numel(); ++i) {
     if (values[i] == 0) continue;

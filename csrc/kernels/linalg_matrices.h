@@ -189,6 +189,13 @@ void dispatch_lapack(DType d, F&& f) {
 // LAPACK's sizes are 32 bits wide.
 int lapack_int(int64_t size);
 
+// ---- devices
+
+// The matrices of `t`, broadcast to a batch shape, as hooks take them (op/hooks/linalg.h).
+Tensor columns_of(const Tensor& t, IntSpan batch);
+// Rows of numbers that belong to matrices (pivots, tau), broadcast to a batch shape, dense.
+Tensor dense_rows(const Tensor& t, IntSpan batch);
+
 // ---- failures
 
 // Raises LinAlgError for the first matrix with info > 0: "(Batch element 3): " and what `describe`

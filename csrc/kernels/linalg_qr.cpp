@@ -1,8 +1,8 @@
 // QR factorisation and products of Householder reflectors.
 #include "cpu/small_matrix.h"
-#include "kernels/host_only.h"
 #include "kernels/linalg_expressions.h"
 #include "kernels/linalg_matrices.h"
+#include "op/hooks/linalg.h"
 #include "op/kernels/linalg_solve.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
@@ -55,7 +55,21 @@ std::tuple<Tensor, Tensor> _linalg_qr(const Tensor& A, std::string_view mode_nam
   Tensor Q = empty_columns(batch, m, mode == QrMode::R ? 0 : inner, A.dtype(), A.device());
   Tensor R = empty_columns(batch, inner, n, A.dtype(), A.device());
   if (A.is_meta() || (Q.numel() == 0 && R.numel() == 0)) return {Q, R};
-  require_host(A, "linalg.qr");
+  if (A.is_cuda()) {
+    GradGuard off(false);
+    Dims tau_shape(batch);
+    tau_shape.push_back(k);
+    const Tensor factored = columns_of(A, batch),
+                 tau = empty_tensor(tau_shape, A.dtype(), A.device());
+    if (k) device_linalg.qr(factored, tau);
+    if (R.numel()) op::copy_(R, op::triu(first_rows(factored, inner)));
+    if (mode != QrMode::R && Q.numel()) {
+      if (k == 0) op::copy_(Q, op::eye(m, A.dtype(), std::nullopt, A.device()));
+      else op::copy_(first_columns(Q, k), first_columns(factored, k));
+      if (k) device_linalg.householder_product(Q, tau);
+    }
+    return {Q, R};
+  }
   const int rows = lapack_int(m), columns = lapack_int(n), reflectors = int(k),
             ld = std::max(rows, 1);
   const MatrixBatch in(A);
@@ -137,7 +151,12 @@ std::tuple<Tensor, Tensor> geqrf(const Tensor& self) {
   Tensor a = empty_columns(batch, m, n, self.dtype(), self.device());
   Tensor tau = empty_tensor(tau_shape, self.dtype(), self.device());
   if (self.is_meta() || a.numel() == 0) return {a, tau};
-  require_host(self, "geqrf");
+  if (self.is_cuda()) {
+    GradGuard off(false);
+    op::copy_(a, self);
+    device_linalg.qr(a, tau);
+    return {a, tau};
+  }
   const MatrixBatch in(self), out(a);
   const int rows = lapack_int(m), columns = lapack_int(n);
   dispatch_lapack(self.dtype(), [&]<class T> {
@@ -201,8 +220,17 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
   const Dims batch = reflector_batch(input, tau.sizes().first(size_t(tau.dim() - 1)));
   Tensor Q = empty_columns(batch, m, n, input.dtype(), input.device());
   if (Q.is_meta() || Q.numel() == 0) return Q;
-  require_host(input, "linalg.householder_product");
   const Tensor scales = expanded_tau(tau, batch);
+  if (input.is_cuda()) {
+    GradGuard off(false);
+    if (k == 0) {
+      op::copy_(Q, op::eye_m(m, n, Q.dtype(), std::nullopt, Q.device()));
+    } else {
+      op::copy_(Q, input);
+      device_linalg.householder_product(Q, scales);
+    }
+    return Q;
+  }
   const MatrixBatch in(input, batch), out(Q);
   const int rows = lapack_int(m), columns = lapack_int(n), reflectors = int(k);
   dispatch_lapack(Q.dtype(), [&]<class T> {
@@ -252,8 +280,13 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
   const Dims batch = broadcast_shapes(reflectors, batch_of(input3));
   Tensor C = empty_columns(batch, input3.size(-2), input3.size(-1), self.dtype(), self.device());
   if (C.is_meta() || C.numel() == 0) return C;
-  require_host(self, "ormqr");
   const Tensor scales = expanded_tau(input2, batch);
+  if (self.is_cuda()) {
+    GradGuard off(false);
+    op::copy_(C, input3);
+    if (k) device_linalg.multiply_by_q(columns_of(self, batch), scales, C, left, transpose);
+    return C;
+  }
   const MatrixBatch factors(self, batch), other(input3, batch), out(C);
   const int rows = lapack_int(C.size(-2)), columns = lapack_int(C.size(-1)), count = int(k);
   dispatch_lapack(C.dtype(), [&]<class T> {

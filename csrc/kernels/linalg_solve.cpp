@@ -2,11 +2,11 @@
 #include <limits>
 
 #include "cpu/small_matrix.h"
-#include "kernels/host_only.h"
 #include "kernels/linalg_expressions.h"
 #include "kernels/linalg_lu.h"
 #include "kernels/linalg_matrices.h"
 #include "op/kernels/linalg_solve.h"
+#include "op/ops/comparison.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/linalg_solve.h"
@@ -25,7 +25,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _linalg_solve_ex(const Tensor& A, con
   require_lapack_dtype(A, "A");
   require_system(A, "A", B, "B", left);
   const Dims batch = broadcast_batches(A, B);
-  LuFactors f = factor_matrices(A, "linalg.solve");
+  LuFactors f = factor_matrices(A);
   if (check_errors) check_info(f.info, singular_system);
   Tensor x = empty_solution(batch, B, left);
   if (!x.is_meta()) solve_factored(f.lu, f.pivots, B, x, left, false);
@@ -125,7 +125,18 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& A, bool check_errors) {
   Tensor inverse = empty_columns(batch, n, n, A.dtype(), A.device());
   Tensor info = empty_tensor(batch, DType::Int32, A.device());
   if (A.is_meta() || info.numel() == 0) return {inverse, info};
-  require_host(A, "linalg.inv");
+  if (A.is_cuda()) {
+    GradGuard off(false);
+    const LuFactors f = factor_matrices(A);
+    if (n) {
+      const Tensor identity = op::eye(n, A.dtype(), std::nullopt, A.device());
+      solve_factored(f.lu, f.pivots, op::expand(identity, A.sizes()), inverse, true, false);
+      const Tensor singular = op::unsqueeze(op::unsqueeze(op::gt(f.info, 0), -1), -1);
+      op::copy_(inverse, op::where(singular, std::numeric_limits<double>::quiet_NaN(), inverse));
+    }
+    if (check_errors) check_info(f.info, singular_inverse);
+    return {inverse, f.info};
+  }
   const MatrixBatch in(A), out(inverse);
   const int size = lapack_int(n);
   int* infos = info.data_as<int>();

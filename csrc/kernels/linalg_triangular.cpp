@@ -1,8 +1,8 @@
 // Triangular systems.
 #include "cpu/small_matrix.h"
-#include "kernels/host_only.h"
 #include "kernels/linalg_expressions.h"
 #include "kernels/linalg_matrices.h"
+#include "op/hooks/linalg.h"
 #include "op/kernels/linalg_solve.h"
 #include "op/ops/copying.h"
 #include "op/ops/linalg_solve.h"
@@ -21,7 +21,12 @@ Tensor linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, 
   const Dims batch = broadcast_batches(self, B);
   Tensor x = empty_columns(batch, B.size(-2), B.size(-1), B.dtype(), B.device());
   if (x.is_meta() || x.numel() == 0) return x;
-  require_host(B, "linalg.solve_triangular");
+  if (B.is_cuda()) {
+    GradGuard off(false);
+    op::copy_(x, B);
+    device_linalg.triangular_solve(columns_of(self, batch), x, left, upper, 'N', unitriangular);
+    return x;
+  }
   const MatrixBatch factors(self, batch), rhs(B, batch), out(x);
   const int64_t n = self.size(-1);
   const int rows = lapack_int(x.size(-2)), columns = lapack_int(x.size(-1));
