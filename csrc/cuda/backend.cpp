@@ -12,8 +12,8 @@
 #include "cuda/convolution.h"
 #include "cuda/copy.h"
 #include "cuda/creation.h"
-#include "cuda/images.h"
 #include "cuda/fft.h"
+#include "cuda/images.h"
 #include "cuda/indexing.h"
 #include "cuda/linalg.h"
 #include "cuda/lists.h"
@@ -223,7 +223,6 @@ void register_backend() {
     register_convolution();
     register_softmax();
     register_fft();
-    register_indexing();
     register_linalg();
     register_lists();
   });

@@ -24,14 +24,6 @@ struct Description {
 constexpr const char* kPipLine = "pip install facula[cuda]";
 
 const Description kDescriptions[] = {
-<<<<<<< HEAD
-    {"the NVIDIA driver", "libcuda", "Install NVIDIA's display/compute driver on this machine",
-     false},
-    {"NVRTC, CUDA's run-time compiler", "libnvrtc", kPipLine, true},
-    {"cuBLASLt", "libcublasLt", kPipLine, true},
-    {"cuBLAS", "libcublas", kPipLine, true},
-    {"cuDNN", "libcudnn", kPipLine, false},
-=======
     {"the NVIDIA driver",
      "libcuda",
      "Install NVIDIA's display/compute driver on this machine",
@@ -43,7 +35,6 @@ const Description kDescriptions[] = {
     {"cuDNN", "libcudnn", kPipLine, "cudnnGetVersion", {9, 9}},
     {"cuFFT", "libcufft", kPipLine, "cufftCreate", {12, 11}},
     {"cuSOLVER", "libcusolver", kPipLine, "cusolverDnCreate", {12, 11}},
->>>>>>> cur
 };
 
 struct State {
@@ -133,13 +124,8 @@ int driver_major() {
 // Sonames in order of preference. A library of a newer major version than the driver's cannot work.
 std::vector<std::string> sonames(Library library) {
   std::string stem = describe(library).stem;
-<<<<<<< HEAD
-  if (library == Library::Cudnn) return {stem + ".so.9"};
-  if (!describe(library).versioned) return {stem + ".so.1"};
-=======
   const int (&versions)[2] = describe(library).versions;
   if (versions[0] == 0) return {stem + ".so.1"};
->>>>>>> cur
   int driver = driver_major();
   std::vector<std::string> names;
   for (int major : {13, 12}) {
@@ -149,8 +135,6 @@ std::vector<std::string> sonames(Library library) {
   return names;
 }
 
-<<<<<<< HEAD
-=======
 // cuSOLVER needs cuBLAS, cuSPARSE and nvJitLink; wheels keep each in a folder of its own, where the
 // loader does not look.
 void open_companions(const std::string& directory) {
@@ -163,7 +147,6 @@ void open_companions(const std::string& directory) {
   }
 }
 
->>>>>>> cur
 void* open_locked(Library library);
 
 void* try_open(Library library) {
@@ -250,11 +233,6 @@ std::string library_path(Library library) {
     handle = state().handles[int(library)];
   }
   if (!handle) return "";
-<<<<<<< HEAD
-  static const char* const kProbe[] = {"cuInit", "nvrtcVersion", "cublasLtCreate",
-                                       "cublasCreate_v2", "cudnnGetVersion"};
-=======
->>>>>>> cur
   Dl_info info;
   void* address = dlsym(handle, describe(library).probe);
   return address && dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";

@@ -6,11 +6,7 @@
 
 namespace facula::cuda {
 
-<<<<<<< HEAD
-enum class Library { Driver, Nvrtc, CublasLt, Cublas, Cudnn, Count };
-=======
 enum class Library { Driver, Nvrtc, CublasLt, Cublas, Cudnn, Cufft, Cusolver, Count };
->>>>>>> cur
 
 // Directories to look in, from Python: site-packages folders (their `nvidia/*/lib` are searched) or
 // folders that hold the libraries themselves. Replaces the earlier list; libraries that are open
