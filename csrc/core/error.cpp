@@ -1,5 +1,6 @@
 #include "core/error.h"
 
+#include <charconv>
 #include <cstring>
 
 namespace facula {
@@ -9,10 +10,28 @@ void Error::name_operator(const char* op) {
   prefix_ = std::strlen(op) + 4;
 }
 
-void put(std::ostringstream& s, IntSpan shape) {
-  s << '[';
-  for (size_t i = 0; i < shape.size(); ++i) s << (i ? ", " : "") << shape[i];
-  s << ']';
+template <class... Args>
+static void put_number(std::string& s, Args... args) {
+  char digits[64];
+  s.append(digits, std::to_chars(digits, digits + sizeof digits, args...).ptr);
+}
+void put(std::string& s, int64_t v) {
+  put_number(s, v);
+}
+void put(std::string& s, uint64_t v) {
+  put_number(s, v);
+}
+void put(std::string& s, double v) {
+  put_number(s, v, std::chars_format::general, 6);
+}
+
+void put(std::string& s, IntSpan shape) {
+  s += '[';
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i) s += ", ";
+    put(s, shape[i]);
+  }
+  s += ']';
 }
 
 void broadcast_error(IntSpan a, IntSpan b, int64_t dim, int64_t size_a, int64_t size_b) {

@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <exception>
 #include <span>
-#include <sstream>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 #include "core/device.h"
 #include "core/dtype.h"
@@ -41,23 +42,32 @@ class Error : public std::exception {
   std::string message_;
 };
 
-// Text from parts; DType, Device and shapes print as Python shows them.
-inline void put(std::ostringstream& s, DType d) {
-  s << "facula." << dtype_name(d);
+// Text from parts; DType, Device and shapes print as Python shows them. No streams: their locales
+// may be those of another C++ library that a package brought into the process.
+void put(std::string& s, int64_t v);
+void put(std::string& s, uint64_t v);
+void put(std::string& s, double v);
+void put(std::string& s, IntSpan shape);
+inline void put(std::string& s, DType d) {
+  (s += "facula.") += dtype_name(d);
 }
-inline void put(std::ostringstream& s, Device d) {
-  s << to_string(d);
+inline void put(std::string& s, Device d) {
+  s += to_string(d);
 }
-void put(std::ostringstream& s, IntSpan shape);
 template <class T>
-void put(std::ostringstream& s, const T& v) {
-  s << v;
+void put(std::string& s, const T& v) {
+  if constexpr (std::is_same_v<T, char>) s += v;
+  else if constexpr (std::is_convertible_v<const T&, std::string_view>) s += std::string_view(v);
+  else if constexpr (std::is_convertible_v<const T&, IntSpan>) put(s, IntSpan(v));
+  else if constexpr (std::is_floating_point_v<T>) put(s, double(v));
+  else if constexpr (std::is_unsigned_v<T>) put(s, uint64_t(v));
+  else put(s, int64_t(v));
 }
 template <class... A>
 std::string text(const A&... parts) {
-  std::ostringstream s;
+  std::string s;
   (put(s, parts), ...);
-  return std::move(s).str();
+  return s;
 }
 
 template <class... A>

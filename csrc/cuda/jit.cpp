@@ -1,11 +1,11 @@
 #include "cuda/jit.h"
 
+#include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <unordered_set>
 
 #include "cuda/kernel_cache.h"
@@ -40,17 +40,28 @@ std::string default_directory() {
   return variable && *variable ? variable : own_directory() + "/_kernels";
 }
 
+bool read_file(const std::string& path, std::string& content) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (!file) return false;
+  char buffer[16384];
+  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, file)) > 0;) content.append(buffer, n);
+  std::fclose(file);
+  return true;
+}
+
 // Appends the file with its quoted includes, each of them once.
 void expand(const std::string& directory, const std::string& name, std::set<std::string>& seen,
             std::string& out) {
   if (!seen.insert(name).second) return;
-  std::ifstream file(directory + "/" + name);
-  if (!file) {
+  std::string content;
+  if (!read_file(directory + "/" + name, content)) {
     throw CudaError("The kernel template " + name + " is missing from " + directory +
                     "; reinstall facula or set FACULA_KERNEL_DIR");
   }
-  std::string line;
-  while (std::getline(file, line)) {
+  for (size_t at = 0; at < content.size();) {
+    const size_t newline = std::min(content.find('\n', at), content.size());
+    const std::string line = content.substr(at, newline - at);
+    at = newline + 1;
     constexpr std::string_view kInclude = "#include \"";
     if (line.rfind(kInclude, 0) == 0) {
       size_t end = line.find('"', kInclude.size());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
-#include <sstream>
 
 #include "cuda/error.h"
 #include "cuda/libraries.h"
@@ -75,25 +74,23 @@ std::set<int> mentioned_lines(const std::string& log, const std::string& file) {
 
 std::string numbered_excerpt(const std::string& source, const std::set<int>& lines) {
   constexpr int kAround = 2;
-  std::istringstream in(source);
-  std::ostringstream out;
-  std::string text;
-  int last = 0;
-  for (int number = 1; std::getline(in, text); ++number) {
+  std::string out;
+  int last = 0, number = 1;
+  for (size_t at = 0; at < source.size(); ++number) {
+    const size_t end = std::min(source.find('\n', at), source.size());
+    const std::string text = source.substr(at, end - at);
+    at = end + 1;
     auto next = lines.lower_bound(number - kAround);
     // Specialisations open the source, so #define lines are always worth showing.
     bool definition = text.rfind("#define FACULA_", 0) == 0 && number < 64;
     if (!definition && (next == lines.end() || *next > number + kAround)) continue;
-    if (last && number != last + 1) out << "     ...\n";
-    out << std::string(number < 10     ? 3
-                       : number < 100  ? 2
-                       : number < 1000 ? 1
-                                       : 0,
-                       ' ')
-        << number << (lines.count(number) ? " > " : " | ") << text << '\n';
+    if (last && number != last + 1) out += "     ...\n";
+    const std::string digits = std::to_string(number);
+    out += std::string(digits.size() < 4 ? 4 - digits.size() : 0, ' ') + digits;
+    out += (lines.count(number) ? " > " : " | ") + text + '\n';
     last = number;
   }
-  return out.str();
+  return out;
 }
 
 }  // namespace
