@@ -10,6 +10,7 @@
 #include "cuda/copy.h"
 #include "cuda/indexing.h"
 #include "cuda/matmul.h"
+#include "cuda/moments.h"
 #include "cuda/random.h"
 #include "cuda/reduce.h"
 #include "cuda/translate.h"
@@ -203,6 +204,7 @@ void register_backend() {
     read_device_memory = read_memory;
     register_device_hooks({elementwise, reduce, copy, fill, matmul});
     register_indexing();
+    register_moments();
     register_random();
   });
 }
