@@ -50,6 +50,11 @@ def test_sample_template(dtype, kind):
     compiles("sample.cuh", WALK | macros | {"FACULA_SAMPLED": kind})
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
+def test_dropout_template(dtype):
+    compiles("dropout.cuh", PLAIN | {"FACULA_TYPE": device(dtype)})
+
+
 # ---- points
 
 

@@ -21,6 +21,7 @@
 #include "cuda/matmul.h"
 #include "cuda/normalization.h"
 #include "cuda/pinned.h"
+#include "cuda/moments.h"
 #include "cuda/random.h"
 #include "cuda/recurrent.h"
 #include "cuda/reduce.h"
@@ -214,6 +215,7 @@ void register_backend() {
     register_attention();
     register_images();
     register_indexing();
+    register_moments();
     register_random();
     register_losses();
     register_normalization();

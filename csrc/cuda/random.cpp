@@ -55,6 +55,14 @@ Generator& generator_of(Generator* given, Device device) {
   return *given;
 }
 
+// Blocks that fit on the device, and no more than the work needs.
+unsigned resident_blocks(int device, int64_t threads) {
+  const DeviceProperties& properties = device_properties(device);
+  const int64_t most =
+      int64_t(properties.multiprocessors) * (properties.max_threads_per_multiprocessor / kThreads);
+  return unsigned(std::min(most, (threads + kThreads - 1) / kThreads));
+}
+
 void draw(const Tensor& out, const DrawnNumbers& numbers, Generator* generator) {
   static auto* kernels = new KernelTable;
   const int device = out.device().index;
@@ -78,11 +86,8 @@ void draw(const Tensor& out, const DrawnNumbers& numbers, Generator* generator) 
     return text;
   });
   // As many blocks as fit on the device, and so many calls of Philox for each of their threads.
-  const DeviceProperties& properties = device_properties(device);
   const int64_t count = walk.count(), per_call = recipe.draw % 2 == 1 ? 2 : 4;
-  const int64_t resident =
-      int64_t(properties.multiprocessors) * (properties.max_threads_per_multiprocessor / kThreads);
-  const auto blocks = unsigned(std::min(resident, (count + kThreads - 1) / kThreads));
+  const unsigned blocks = resident_blocks(device, count);
   const int64_t calls = (count - 1) / (int64_t(kThreads) * blocks * per_call) + 1;
   const PhiloxPlace place = generator_of(generator, out.device()).take(uint64_t(calls) * 4);
   ArgumentWriter arguments;
@@ -95,6 +100,35 @@ void draw(const Tensor& out, const DrawnNumbers& numbers, Generator* generator) 
   arguments.put(numbers.base);
   arguments.put(numbers.range);
   if (!dense) walk.write(arguments);
+  launch_kernel(function, {.grid_x = blocks, .block_x = kThreads}, current_stream(device),
+                arguments.data());
+}
+
+void dropout(const Tensor& self, double keep, double scale, const Tensor& out, const Tensor& mask,
+             Generator* generator) {
+  static auto* kernels = new KernelTable;
+  const int device = self.device().index;
+  const int64_t count = self.numel(), fours = (count + 3) / 4;
+  use_device(device);
+  KernelKey key;
+  key.bits[0] = uint64_t(self.dtype());
+  CuFunction function = kernels->find(key).on(device, [&] {
+    KernelText text{"dropout.cuh", "facula_dropout", {}};
+    text.define("FACULA_TYPE", device_type(self.dtype()));
+    return text;
+  });
+  const unsigned blocks = resident_blocks(device, fours);
+  const int64_t calls = (fours - 1) / (int64_t(kThreads) * blocks) + 1;
+  const PhiloxPlace place = generator_of(generator, self.device()).take(uint64_t(calls) * 4);
+  ArgumentWriter arguments;
+  arguments.put(place.seed);
+  arguments.put(place.offset / 4);
+  arguments.put(count);
+  arguments.put<const void*>(self.data());
+  arguments.put(out.data());
+  arguments.put(mask.data());
+  arguments.put(keep);
+  arguments.put(scale);
   launch_kernel(function, {.grid_x = blocks, .block_x = kThreads}, current_stream(device),
                 arguments.data());
 }
@@ -152,6 +186,7 @@ void sample(const Tensor& out, Sampled kind, const Tensor& first, const Tensor& 
 void register_random() {
   device_random.draw.set(translate<draw>);
   device_random.sample.set(translate<sample>);
+  device_random.dropout.set(translate<dropout>);
 }
 
 }  // namespace facula::cuda

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "op/elementwise.h"
+#include "op/hooks/random.h"
 #include "op/kernels/dropout.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
@@ -51,14 +52,21 @@ double scale_for(DType dtype, double p) {
   return quotient;
 }
 
+// Under function transforms the coins have rules of their own.
+bool fits_one_pass(const Tensor& input) {
+  return input.is_cuda() && input.is_floating() && current_level == 0 && input.item_size() > 1;
+}
+
 bool changes_nothing(const Tensor& input, double p, bool train) {
   return p == 0 || !train || input.numel() == 0;
 }
 
 Tensor dropped(const Tensor& input, double p, bool train, bool channels, bool inplace) {
   if (changes_nothing(input, p, train)) return input;
-  const Tensor mask = channels ? kept_channels(input, p) : kept(input, p);
   const double scale = scale_for(input.dtype(), p);
+  if (!channels && !inplace && fits_one_pass(input))
+    return std::get<0>(op::_masked_dropout(input, p, scale));
+  const Tensor mask = channels ? kept_channels(input, p) : kept(input, p);
   return inplace ? op::_keep_scaled_(input, mask, scale) : op::_keep_scaled(input, mask, scale);
 }
 
@@ -114,8 +122,29 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
   check(p);
   if (input.numel() == 0) return {input, op::empty_like(input, DType::Bool)};
   if (!train.value_or(true)) return {input, op::ones_like(input, DType::Bool)};
+  const double scale = scale_for(input.dtype(), p);
+  if (fits_one_pass(input)) return op::_masked_dropout(input, p, scale);
   const Tensor mask = kept(input, p);
-  return {op::_keep_scaled(input, mask, scale_for(input.dtype(), p)), mask};
+  return {op::_keep_scaled(input, mask, scale), mask};
+}
+
+std::tuple<Tensor, Tensor> _masked_dropout(const Tensor& self, double p, double scale,
+                                           Generator* generator) {
+  GradGuard off(false);
+  const Tensor mask = op::empty_like(self, DType::Bool);
+  if (self.is_meta()) return {op::empty_like(self), mask};
+  const auto bytes = std::min<uintptr_t>(4 * self.item_size(), 16);
+  const bool dense = non_overlapping_and_dense(self.sizes(), self.strides()) &&
+                     reinterpret_cast<uintptr_t>(self.data()) % bytes == 0;
+  if (self.is_cuda() && dense && self.numel()) {
+    const Tensor out = op::empty_like(self);
+    if (same(out.strides(), self.strides()) && same(mask.strides(), self.strides())) {
+      device_random.dropout(self, 1 - p, scale, out, mask, generator);
+      return {out, mask};
+    }
+  }
+  op::bernoulli_(mask, 1 - p, generator);
+  return {op::_keep_scaled(self, mask, scale), mask};
 }
 
 // ---- nn.functional

@@ -9,6 +9,7 @@
 #include "op/ops/comparison.h"
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
+#include "op/ops/moments.h"
 #include "op/ops/products.h"
 #include "op/ops/reductions.h"
 #include "op/ops/statistics.h"
@@ -51,6 +52,15 @@ struct Moments {
                 "(): degrees of freedom is <= 0. Correction should be strictly less than the "
                 "reduction factor (input numel divided by output numel).")
                .c_str());
+    if (self.is_cuda() && !self.is_complex() && self.numel()) {  // one pass over memory
+      Dims dims;
+      for (int64_t d = 0; d < self.dim(); ++d)
+        if (mask >> d & 1) dims.push_back(d);
+      auto [squares, average] = op::_moments(self, dims, correction, keepdim);
+      variance = squares;
+      mean = in_dtype(average, self.dtype());
+      return;
+    }
     Tensor x = in_dtype(self, compute_dtype(self.dtype()));
     Tensor kept = op::mean_dim(x, dim, true), center = x - kept;
     Tensor squares = x.is_complex() ? op::square(op::real(center)) + op::square(op::imag(center))

@@ -41,6 +41,11 @@ struct RandomHooks {
   DeviceHook<void(const Tensor& out, Sampled kind, const Tensor& first, const Tensor& second,
                   Generator* generator)>
       sample{"random samples"};
+  // out = self * (scale or 0) and mask, by coins that keep with probability `keep`. All are dense,
+  // of one layout, and aligned to four elements.
+  DeviceHook<void(const Tensor& self, double keep, double scale, const Tensor& out,
+                  const Tensor& mask, Generator* generator)>
+      dropout{"dropout"};
 };
 inline constinit RandomHooks device_random;
 
