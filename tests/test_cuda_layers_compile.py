@@ -134,7 +134,7 @@ def test_images(dtype):
         compiled("window_max.cuh", ITEM=dtype, KIND=kind, NARROW=int(dtype != "float64"))
         compiled("positions.cuh", ITEM=dtype, KIND=kind)
         compiled("patches.cuh", ITEM=dtype, KIND=kind)
-    compiled("sum_by_positions.cuh", ITEM=real, COMPUTE=compute_of(real))
+        compiled("sum_by_positions.cuh", ITEM=real, COMPUTE=compute_of(real), KIND=kind)
     compiled("resample.cuh", ITEM=dtype, COMPUTE=compute_of(dtype))
 
 
