@@ -47,6 +47,17 @@ def test_adaptive_max_pool(dims):
     assert (pool(x.cuda(), 3, True)[1].cpu() == pool(x, 3, True)[1]).all().item()
 
 
+def test_gradients_of_overlapping_windows_in_a_fixed_order():
+    x = random(2, 3, 9, 10)
+    F.use_deterministic_algorithms(True)
+    try:
+        same_with_gradients(lambda x: f.adaptive_max_pool2d(x, 4), x)
+        last = x.contiguous(memory_format=F.channels_last)
+        same_with_gradients(lambda x: f.adaptive_max_pool2d(x, 4), last)
+    finally:
+        F.use_deterministic_algorithms(False)
+
+
 def test_pools_of_channels_last():
     x = random(2, 4, 9, 9).contiguous(memory_format=F.channels_last)
     for pool in (

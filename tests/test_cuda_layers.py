@@ -121,6 +121,19 @@ def test_bad_labels_raise_when_the_program_waits(name):
     assert good.isfinite().item()
 
 
+def test_margins_of_several_labels():
+    target = F.tensor([[3, 0, -1, 1, 2], [1, 1, 4, -1, 0], [-1, 0, 0, 0, 0]])
+    for reduction in ("none", "mean"):
+        same_with_gradients(
+            lambda x: F.nn.functional.multilabel_margin_loss(
+                x,
+                target.to(x.device),
+                reduction=reduction,  # noqa: B023
+            ),
+            random(3, 5),
+        )
+
+
 # ---- normalisation
 
 

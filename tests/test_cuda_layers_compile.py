@@ -58,7 +58,9 @@ def test_cross_entropy(line):
 @pytest.mark.parametrize("kind", [0, 1])
 def test_nll_loss(kind):
     for dtype in ("float32", "bfloat16", "float64"):
-        compiled("nll_loss.cuh", ITEM=dtype, COMPUTE=compute_of(dtype), WEIGHTED=1, KIND=kind)
+        macros = {"ITEM": dtype, "COMPUTE": compute_of(dtype), "KIND": kind}
+        compiled("nll_loss.cuh", WEIGHTED=1, **macros)
+        compiled("multilabel_margin.cuh", **macros)
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if not line[1]], ids=str)
@@ -132,7 +134,7 @@ def test_images(dtype):
         compiled("window_max.cuh", ITEM=dtype, KIND=kind, NARROW=int(dtype != "float64"))
         compiled("positions.cuh", ITEM=dtype, KIND=kind)
         compiled("patches.cuh", ITEM=dtype, KIND=kind)
-    compiled("sum_by_positions.cuh", ITEM=real, COMPUTE=compute_of(real))
+        compiled("sum_by_positions.cuh", ITEM=real, COMPUTE=compute_of(real), KIND=kind)
     compiled("resample.cuh", ITEM=dtype, COMPUTE=compute_of(dtype))
 
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #include <unordered_map>
 
 #include "cuda/allocator.h"
 #include "cuda/libraries.h"
+#include "cuda/thread_state.h"
 
 namespace facula::cuda {
 namespace {
@@ -168,11 +168,10 @@ Plan make_plan(const BiasedProduct& p, int device) {
 bool biased_product(const BiasedProduct& product, int device, CuStream stream) {
   if (!library() || !handle_of(device)) return false;
   // A description holds the bias's address, so that threads cannot share it.
-  static thread_local std::unique_ptr<std::unordered_map<Key, Plan, KeyHash>> plans;
-  if (!plans) plans = std::make_unique<std::unordered_map<Key, Plan, KeyHash>>();
+  auto& plans = thread_state<std::unordered_map<Key, Plan, KeyHash>>();
   const Key key = key_of(product, device);
-  auto at = plans->find(key);
-  if (at == plans->end()) at = plans->emplace(key, make_plan(product, device)).first;
+  auto at = plans.find(key);
+  if (at == plans.end()) at = plans.emplace(key, make_plan(product, device)).first;
   const Plan& plan = at->second;
   if (!plan.usable) return false;
   const Table& lt = *library();

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
-#include <memory>
 #include <unordered_map>
 
 #include "cuda/allocator.h"
 #include "cuda/libraries.h"
+#include "cuda/thread_state.h"
 #include "op/settings.h"
 
 namespace facula::cuda {
@@ -223,9 +223,7 @@ struct ThreadState {
   std::unordered_map<Shape, Plan, ShapeHash> plans;
 };
 ThreadState& mine() {
-  static thread_local std::unique_ptr<ThreadState> state;
-  if (!state) state = std::make_unique<ThreadState>();
-  return *state;
+  return thread_state<ThreadState>();
 }
 
 Handle handle_of(int device, CuStream stream) {

@@ -12,6 +12,7 @@
 #include "cuda/table_cache.h"
 #include "cuda/translate.h"
 #include "op/hooks/images.h"
+#include "op/settings.h"
 
 namespace facula::cuda {
 namespace {
@@ -122,17 +123,23 @@ void sum_by_positions(const ImageTensor& grad, const Tensor& positions, const Im
   Scratch scratch(direct ? 0 : bytes, device, stream);
   void* sums = direct ? out.t.data() : scratch.get();
   set_bytes(sums, 0, bytes, device, stream);
-  CuFunction function =
-      kernel_of("sum_by_positions.cuh", "facula_sum_by_positions", uint64_t(item),
-                {{"FACULA_ITEM", device_type(item)}, {"FACULA_COMPUTE", device_type(sum)}}, device);
+  const bool in_order = settings.deterministic;
+  const int64_t count = in_order ? out.t.numel() : grad.t.numel();
+  CuFunction function = kernel_of("sum_by_positions.cuh", "facula_sum_by_positions",
+                                  uint64_t(item) | uint64_t(in_order) << 5,
+                                  {{"FACULA_ITEM", device_type(item)},
+                                   {"FACULA_COMPUTE", device_type(sum)},
+                                   {"FACULA_KIND", in_order ? "1" : "0"}},
+                                  device);
   ArgumentWriter arguments;
   arguments.put<const void*>(grad.t.data());
   arguments.put<const void*>(positions.data());
   arguments.put(sums);
-  arguments.put(grad.t.numel());
+  arguments.put(count);
   arguments.put(out.size[0] * out.size[1] * out.size[2] * out.inner);
   write_shape(grad, arguments);
-  launch(function, grad.t.numel(), device, arguments);
+  write_shape(out, arguments);
+  launch(function, count, device, arguments);
   if (direct) return;
   StridedCopy copy;
   copy.to = out.t.data();

@@ -125,9 +125,42 @@ void nll_loss_grad(const ClassLabels& t, const Tensor& grad, const Tensor& out) 
   run_nll(t, out, grad, Tensor(), true);
 }
 
+void run_margin(const Tensor& in, const Tensor& labels, const Tensor& loss, const Tensor& out) {
+  static auto* kernels = new KernelTable;
+  const int device = in.device().index;
+  use_device(device);
+  const bool derivative = out.defined();
+  KernelKey key;
+  key.bits[0] = uint64_t(in.dtype()) | uint64_t(derivative) << 5;
+  CuFunction function = kernels->find(key).on(device, [&] {
+    KernelText text{"multilabel_margin.cuh", "facula_multilabel_margin", {}};
+    text.define("FACULA_ITEM", device_type(in.dtype()));
+    text.define("FACULA_COMPUTE", device_type(loss.dtype()));
+    text.define("FACULA_KIND", derivative ? "1" : "0");
+    return text;
+  });
+  const int64_t classes = in.size(-1);
+  ArgumentWriter arguments;
+  arguments.put(fault_site(device, "multilabel_margin_loss", classes, kLabels));
+  for (const Tensor* t : {&in, &labels, &loss, &out}) arguments.put(pointer(*t));
+  arguments.put(classes);
+  launch_kernel(function, {.grid_x = unsigned(in.numel() / classes), .block_x = 128},
+                current_stream(device), arguments.data());
+}
+
+void multilabel_margin(const Tensor& in, const Tensor& labels, const Tensor& loss) {
+  run_margin(in, labels, loss, Tensor());
+}
+void multilabel_margin_grad(const Tensor& in, const Tensor& labels, const Tensor& grad,
+                            const Tensor& out) {
+  run_margin(in, labels, grad, out);
+}
+
 }  // namespace
 
 void register_losses() {
+  device_losses.multilabel_margin.set(translate<multilabel_margin>);
+  device_losses.multilabel_margin_grad.set(translate<multilabel_margin_grad>);
   device_losses.cross_entropy.set(translate<cross_entropy>);
   device_losses.cross_entropy_grad.set(translate<cross_entropy_grad>);
   device_losses.nll_loss.set(translate<nll_loss>);

@@ -376,8 +376,10 @@ Tensor _multilabel_margin(const Tensor& self, const Tensor& target) {
   check_logits(self, Tensor());
   const DType compute = compute_dtype(self.dtype());
   Tensor out = empty_tensor(without_last(self), compute, self.device());
-  if (!self.is_meta() && out.numel() != 0) {
-    require_host(self, "multilabel_margin_loss");
+  if (self.is_cuda() && out.numel() != 0) {
+    if (self.size(-1) == 0) op::zero_(out);
+    else device_losses.multilabel_margin(dense(self), dense_int64(target), out);
+  } else if (!self.is_meta() && out.numel() != 0) {
     const Tensor x = as_computed(self, compute);
     const int64_t classes = self.size(-1);
     with_type(compute, [&](auto tag) {
@@ -399,8 +401,13 @@ Tensor _multilabel_margin_grad(const Tensor& grad_out, const Tensor& self, const
   require_one_device({&grad_out, &self, &target});
   const DType compute = compute_dtype(self.dtype());
   Tensor out = empty_tensor(self.sizes(), compute, self.device());
+  if (self.is_cuda() && out.numel() != 0) {
+    out = empty_tensor(self.sizes(), self.dtype(), self.device());
+    device_losses.multilabel_margin_grad(dense(self), dense_int64(target),
+                                         as_computed(grad_out, compute), out);
+    return out;
+  }
   if (!self.is_meta() && out.numel() != 0) {
-    require_host(self, "multilabel_margin_loss");
     op::zero_(out);
     const Tensor x = as_computed(self, compute), g = as_computed(grad_out, compute);
     const int64_t classes = self.size(-1);

@@ -10,6 +10,7 @@
 #include "op/ops/joining.h"
 #include "op/ops/products.h"
 #include "op/ops/views.h"
+#include "op/settings.h"
 #include "op/tensor_operators.h"
 
 namespace facula::kernels {
@@ -93,6 +94,7 @@ Tensor back(const Tensor& grad, const Tensor& grid, const Tensor& direction, Int
     using T = typename decltype(tag)::type;
     const Tensor g = for_loops(grad), at = for_loops(grid), along = optional_for_loops(direction);
     const GridSample problem = describe(size, at, o.mode, o.padding, o.align_corners);
+    if (g.is_cuda()) check_fixed_order("grid_sample's derivative by its input");
     if (g.is_cuda())
       return device_sampling.grid_sample(GridSampleKind::Back, problem, op::zero_(out), at, along,
                                          g, Tensor());

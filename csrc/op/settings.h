@@ -14,4 +14,8 @@ struct Settings {
 };
 extern Settings settings;
 
+// For work on devices that has no order of sums: raises while only deterministic algorithms are
+// wanted, or warns.
+void check_fixed_order(const char* what);
+
 }  // namespace facula

@@ -29,6 +29,12 @@ struct LossHooks {
   // Writes the labels' elements of `out`, which starts as zeros.
   DeviceHook<void(const ClassLabels& targets, const Tensor& grad, const Tensor& out)> nll_loss_grad{
       "nll_loss"};
+  // The loss of each row, or its derivative by the input, from the gradient of each row. The input
+  // and `out` are of any floating-point dtype.
+  DeviceHook<void(const Tensor& in, const Tensor& labels, const Tensor& loss)> multilabel_margin{
+      "multilabel_margin_loss"};
+  DeviceHook<void(const Tensor& in, const Tensor& labels, const Tensor& grad, const Tensor& out)>
+      multilabel_margin_grad{"multilabel_margin_loss"};
 };
 inline constinit LossHooks device_losses;
 
