@@ -34,7 +34,11 @@ void release_memory(void* data, size_t, int device) {
 }
 
 void copy_bytes(void* to, const void* from, size_t bytes, Device device) {
-  translated([&] { copy_on_device(to, from, bytes, device.index, current_stream(device.index)); });
+  translated([&] {
+    CuStream stream = current_stream(device.index);
+    copy_on_device(to, from, bytes, device.index, stream);
+    record_stream(const_cast<void*>(from), device.index, stream);
+  });
 }
 
 // Byte strides of a tensor over a broadcast shape.

@@ -25,14 +25,14 @@ char letter(DType d) {
   return d == DType::Float32 ? 'S' : d == DType::Float64 ? 'D' : d == DType::Complex64 ? 'C' : 'Z';
 }
 
-void check(int status, const char* library, const std::string& function) {
+void check(int status, const std::string& function) {
   if (status == 0) return;
   constexpr const char* kNames[] = {
       "success",          "not initialized",       "allocation failed",
       "invalid value",    "architecture mismatch", "mapping error",
       "execution failed", "internal error"};
   const bool known = status > 0 && status < int(std::size(kNames));
-  throw CudaError(std::string(library) + " error: " + (known ? kNames[status] : "unknown") + " (" +
+  throw CudaError(std::string("cuSOLVER error: ") + (known ? kNames[status] : "unknown") + " (" +
                       function + " gave " + std::to_string(status) + ")",
                   status);
 }
@@ -73,7 +73,7 @@ class Libraries {
   void call_solver(const std::string& name, Args... args) {
     auto function =
         reinterpret_cast<int (*)(Handle, Args...)>(library_symbol(Library::Cusolver, name.c_str()));
-    check(function(solver(), args...), "cuSOLVER", name);
+    check(function(solver(), args...), name);
   }
   // blas("trsm_v2", arguments...) calls cublas<letter>trsm_v2 with the handle first.
   template <class... Args>
@@ -81,13 +81,17 @@ class Libraries {
     const std::string full = "cublas" + std::string(1, letter(dtype_)) + name;
     auto function =
         reinterpret_cast<int (*)(Handle, Args...)>(library_symbol(Library::Cublas, full.c_str()));
-    check(function(blas_handle(), args...), "cuBLAS", full);
+    const int status = function(blas_handle(), args...);
+    if (status == 0) return;
+    auto describe = reinterpret_cast<const char* (*)(int)>(
+        library_symbol(Library::Cublas, "cublasGetStatusString"));
+    throw CudaError(std::string("cuBLAS error: ") + describe(status) + " (" + full + ")", status);
   }
   void* parameters() {
     if (!handles_.parameters) {
       auto create = reinterpret_cast<int (*)(void**)>(
           library_symbol(Library::Cusolver, "cusolverDnCreateParams"));
-      check(create(&handles_.parameters), "cuSOLVER", "cusolverDnCreateParams");
+      check(create(&handles_.parameters), "cusolverDnCreateParams");
     }
     return handles_.parameters;
   }
@@ -98,11 +102,11 @@ class Libraries {
     if (!handle) {
       auto create =
           reinterpret_cast<int (*)(Handle*)>(library_symbol(Library::Cusolver, "cusolverDnCreate"));
-      check(create(&handle), "cuSOLVER", "cusolverDnCreate");
+      check(create(&handle), "cusolverDnCreate");
     }
     auto set = reinterpret_cast<int (*)(Handle, CuStream)>(
         library_symbol(Library::Cusolver, "cusolverDnSetStream"));
-    check(set(handle, stream), "cuSOLVER", "cusolverDnSetStream");
+    check(set(handle, stream), "cusolverDnSetStream");
     return handle;
   }
   Handle blas_handle() {
@@ -110,11 +114,11 @@ class Libraries {
     if (!handle) {
       auto create =
           reinterpret_cast<int (*)(Handle*)>(library_symbol(Library::Cublas, "cublasCreate_v2"));
-      check(create(&handle), "cuBLAS", "cublasCreate");
+      if (create(&handle) != 0) throw CudaError("cublasCreate failed");
     }
     auto set = reinterpret_cast<int (*)(Handle, CuStream)>(
         library_symbol(Library::Cublas, "cublasSetStream_v2"));
-    check(set(handle, stream), "cuBLAS", "cublasSetStream");
+    if (set(handle, stream) != 0) throw CudaError("cublasSetStream failed");
     return handle;
   }
 
