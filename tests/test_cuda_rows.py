@@ -11,7 +11,7 @@ import os
 
 import numpy as np
 import pytest
-from cuda_gaps import MOST_GAPS, NO_KERNEL, NOT_COMPARABLE
+from cuda_gaps import MOST_GAPS, NO_KERNEL, NOT_COMPARABLE, REFUSED
 from free_results import comparable
 from operands import LETTER, Operand, Sample, with_dtypes
 from package_under_test import F
@@ -26,6 +26,9 @@ BACKWARD = ("bfloat16", "float32", "float64", "complex128")
 DIFFERENTIABLE = [r for r in SAMPLED if row_id(r) not in NO_DERIVATIVE]
 # Sums are added in another order, products of matrices are accumulated in other pieces.
 SLACK = {"float16": 4.0, "bfloat16": 4.0, "float32": 50.0, "complex64": 50.0}
+
+
+WORKED: dict[str, list[bool]] = {}  # row -> whether each of its cases had a kernel
 
 
 def shard(parameters: list) -> list:
@@ -93,9 +96,13 @@ def check_row(row, dtype: str, kind: str, check) -> None:
     for sample in samples:
         try:
             check(sample)
-        except NotImplementedError as error:
-            missing = error
         except Exception as error:  # every one is reported
+            words, _ = REFUSED.get(row_id(row), ("", ""))
+            if words and words in str(error):
+                continue
+            if isinstance(error, NotImplementedError):
+                missing = error
+                continue
             text = str(error) if isinstance(error, AssertionError) else repr(error)
             failures.append(f"{sample}\n    {text}")
             if "CUDA error" in text:  # the context is lost: what follows says nothing
@@ -103,6 +110,7 @@ def check_row(row, dtype: str, kind: str, check) -> None:
     if failures:
         shown = "\n".join(failures[:3])
         pytest.fail(f"{row_id(row)} ({dtype}): {len(failures)} samples failed\n{shown}")
+    WORKED.setdefault(row_id(row), []).append(missing is None)
     if missing is not None:
         without_kernel(row, dtype, missing)
 
@@ -116,6 +124,8 @@ def test_result_is_that_of_the_host(row, dtype):
         args, kwargs = sample.tensors(F)
         try:
             host = results(function(*args, **kwargs))
+        except NotImplementedError:
+            return
         except (RuntimeError, IndexError, ValueError, TypeError) as error:
             args, kwargs = with_dtypes(F, *sample.map(on_device))
             with pytest.raises(type(error)):
@@ -158,7 +168,10 @@ def test_gradient_is_that_of_the_host(row, dtype):
         return [g for g in found if g is not None]
 
     def check(sample: Sample) -> None:
-        host = gradients(sample, lambda operand: operand.tensor(F))
+        try:
+            host = gradients(sample, lambda operand: operand.tensor(F))
+        except (NotImplementedError, RuntimeError):
+            return  # there is no derivative
         cuda = gradients(sample, on_device)
         assert len(cuda) == len(host), "other inputs have gradients"
         for got, wanted in zip(cuda, host, strict=True):
@@ -176,5 +189,11 @@ def test_the_list_of_gaps_is_about_rows_and_does_not_grow():
     assert not [name for name in NO_KERNEL if name not in names]
     assert not [name for name, _ in NOT_COMPARABLE if name not in names]
     assert len(NO_KERNEL) <= MOST_GAPS
+    assert all(name in names for name in REFUSED)
     assert all(NO_KERNEL.values())
     assert all(NOT_COMPARABLE.values())
+
+
+def test_rows_that_have_a_kernel_have_left_the_list():
+    done = [name for name, cases in WORKED.items() if name in NO_KERNEL and all(cases)]
+    assert not done, f"remove from tests/cuda_gaps.py: {done}"

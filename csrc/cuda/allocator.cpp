@@ -208,7 +208,9 @@ class DeviceAllocator {
   }
 
   uint64_t pool_for(CuStream stream) {
+    if (!stream) return 0;  // the default stream cannot be captured
     int capturing = 0;
+    use_device(device_);
     FACULA_CU(cuStreamIsCapturing, stream, &capturing);
     if (!capturing) return 0;
     const auto me = std::this_thread::get_id();

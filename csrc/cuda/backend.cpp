@@ -45,7 +45,11 @@ void release_memory(void* data, size_t, int device) {
 }
 
 void copy_bytes(void* to, const void* from, size_t bytes, Device device) {
-  translated([&] { copy_on_device(to, from, bytes, device.index, current_stream(device.index)); });
+  translated([&] {
+    CuStream stream = current_stream(device.index);
+    copy_on_device(to, from, bytes, device.index, stream);
+    record_stream(const_cast<void*>(from), device.index, stream);
+  });
 }
 void read_memory(void* host, const void* memory, size_t bytes, int device) {
   translated([&] { copy_to_host(host, memory, bytes, device, current_stream(device)); });

@@ -198,6 +198,7 @@ CuFunction Kernel::load(int device, const KernelText& text) {
   std::lock_guard lock(mutex_);
   if (CuFunction ready = functions_[device].load(std::memory_order_acquire)) return ready;
   use_device(device);
+  RelaxedCapture relaxed;  // loading is no work of a stream
   const DeviceProperties& properties = device_properties(device);
   const std::string target = nvrtc_target(properties.major * 10 + properties.minor);
   CuModule module;

@@ -25,14 +25,14 @@ char letter(DType d) {
   return d == DType::Float32 ? 'S' : d == DType::Float64 ? 'D' : d == DType::Complex64 ? 'C' : 'Z';
 }
 
-void check(int status, const char* library, const std::string& function) {
+void check(int status, const std::string& function) {
   if (status == 0) return;
   constexpr const char* kNames[] = {
       "success",          "not initialized",       "allocation failed",
       "invalid value",    "architecture mismatch", "mapping error",
       "execution failed", "internal error"};
   const bool known = status > 0 && status < int(std::size(kNames));
-  throw CudaError(std::string(library) + " error: " + (known ? kNames[status] : "unknown") + " (" +
+  throw CudaError(std::string("cuSOLVER error: ") + (known ? kNames[status] : "unknown") + " (" +
                       function + " gave " + std::to_string(status) + ")",
                   status);
 }
@@ -73,7 +73,7 @@ class Libraries {
   void call_solver(const std::string& name, Args... args) {
     auto function =
         reinterpret_cast<int (*)(Handle, Args...)>(library_symbol(Library::Cusolver, name.c_str()));
-    check(function(solver(), args...), "cuSOLVER", name);
+    check(function(solver(), args...), name);
   }
   // blas("trsm_v2", arguments...) calls cublas<letter>trsm_v2 with the handle first.
   template <class... Args>
@@ -81,13 +81,17 @@ class Libraries {
     const std::string full = "cublas" + std::string(1, letter(dtype_)) + name;
     auto function =
         reinterpret_cast<int (*)(Handle, Args...)>(library_symbol(Library::Cublas, full.c_str()));
-    check(function(blas_handle(), args...), "cuBLAS", full);
+    const int status = function(blas_handle(), args...);
+    if (status == 0) return;
+    auto describe = reinterpret_cast<const char* (*)(int)>(
+        library_symbol(Library::Cublas, "cublasGetStatusString"));
+    throw CudaError(std::string("cuBLAS error: ") + describe(status) + " (" + full + ")", status);
   }
   void* parameters() {
     if (!handles_.parameters) {
       auto create = reinterpret_cast<int (*)(void**)>(
           library_symbol(Library::Cusolver, "cusolverDnCreateParams"));
-      check(create(&handles_.parameters), "cuSOLVER", "cusolverDnCreateParams");
+      check(create(&handles_.parameters), "cusolverDnCreateParams");
     }
     return handles_.parameters;
   }
@@ -98,11 +102,11 @@ class Libraries {
     if (!handle) {
       auto create =
           reinterpret_cast<int (*)(Handle*)>(library_symbol(Library::Cusolver, "cusolverDnCreate"));
-      check(create(&handle), "cuSOLVER", "cusolverDnCreate");
+      check(create(&handle), "cusolverDnCreate");
     }
     auto set = reinterpret_cast<int (*)(Handle, CuStream)>(
         library_symbol(Library::Cusolver, "cusolverDnSetStream"));
-    check(set(handle, stream), "cuSOLVER", "cusolverDnSetStream");
+    check(set(handle, stream), "cusolverDnSetStream");
     return handle;
   }
   Handle blas_handle() {
@@ -110,11 +114,11 @@ class Libraries {
     if (!handle) {
       auto create =
           reinterpret_cast<int (*)(Handle*)>(library_symbol(Library::Cublas, "cublasCreate_v2"));
-      check(create(&handle), "cuBLAS", "cublasCreate");
+      if (create(&handle) != 0) throw CudaError("cublasCreate failed");
     }
     auto set = reinterpret_cast<int (*)(Handle, CuStream)>(
         library_symbol(Library::Cublas, "cublasSetStream_v2"));
-    check(set(handle, stream), "cuBLAS", "cublasSetStream");
+    if (set(handle, stream) != 0) throw CudaError("cublasSetStream failed");
     return handle;
   }
 
@@ -167,6 +171,11 @@ int operation(char trans) {
 }
 void* shifted(const Tensor& t, int64_t elements) {
   return t.data() + elements * int64_t(t.item_size());
+}
+
+// cudaDataType
+int data_type(DType d) {
+  return d == DType::Float32 ? 0 : d == DType::Float64 ? 1 : d == DType::Complex64 ? 4 : 5;
 }
 
 // ---- the hooks
@@ -320,7 +329,7 @@ void eigh(const Tensor& a, bool lower, bool vectors, const Tensor& values, const
 void eig(const Tensor& a, const Tensor& values, const Tensor& vectors, const Tensor& info) {
   Libraries lib(a);
   const Matrices m(a);
-  const int type = a.dtype() == DType::Complex128 ? 5 : 4;  // CUDA_C_64F, CUDA_C_32F
+  const int type = data_type(a.dtype());
   const int none = 0, job = vectors.defined() ? 1 : 0;
   const int64_t n = m.rows, ld = m.leading;
   void* const parameters = lib.parameters();
@@ -338,6 +347,35 @@ void eig(const Tensor& a, const Tensor& values, const Tensor& vectors, const Ten
                     shifted(values, i * n), type, static_cast<void*>(nullptr), int64_t(1), type,
                     vectors_at(i), ld, type, work.get(), device_bytes,
                     static_cast<void*>(host_work.data()), host_bytes, shifted(info, i));
+  // The host's part of the work area is in use until the work is done.
+  if (host_bytes) synchronize_stream(lib.device, lib.stream);
+}
+
+void ldl(const Tensor& a, const Tensor& pivots, const Tensor& info) {
+  Libraries lib(a);
+  const Matrices m(a);
+  int size = 0;
+  lib.solve("sytrf_bufferSize", m.rows, m.at(0), m.leading, &size);
+  Scratch work(size_t(size) * size_t(m.item), lib.device, lib.stream);
+  for (int64_t i = 0; i < m.count; ++i)
+    lib.solve("sytrf", fill_mode(false), m.rows, m.at(i), m.leading, shifted(pivots, i * m.rows),
+              work.get(), size, shifted(info, i));
+}
+
+void ldl_solve(const Tensor& factors, const Tensor& pivots, const Tensor& b) {
+  Libraries lib(b);
+  const Matrices a(factors), x(b);
+  const int type = data_type(b.dtype()), uplo = fill_mode(false);
+  const int64_t n = a.rows, sides = x.columns, ld_a = a.leading, ld_b = x.leading;
+  size_t device_bytes = 0, host_bytes = 0;
+  lib.call_solver("cusolverDnXsytrs_bufferSize", uplo, n, sides, type, a.at(0), ld_a,
+                  shifted(pivots, 0), type, x.at(0), ld_b, &device_bytes, &host_bytes);
+  Scratch work(device_bytes, lib.device, lib.stream), info(sizeof(int), lib.device, lib.stream);
+  std::vector<char> host_work(host_bytes);
+  for (int64_t i = 0; i < a.count; ++i)
+    lib.call_solver("cusolverDnXsytrs", uplo, n, sides, type, a.at(i), ld_a, shifted(pivots, i * n),
+                    type, x.at(i), ld_b, work.get(), device_bytes,
+                    static_cast<void*>(host_work.data()), host_bytes, info.get());
   // The host's part of the work area is in use until the work is done.
   if (host_bytes) synchronize_stream(lib.device, lib.stream);
 }
@@ -379,6 +417,8 @@ void register_linalg() {
   device_linalg.svd.set(translate<svd>);
   device_linalg.eigh.set(translate<eigh>);
   device_linalg.eig.set(translate<eig>);
+  device_linalg.ldl.set(translate<ldl>);
+  device_linalg.ldl_solve.set(translate<ldl_solve>);
   device_linalg.lu_order.set(translate<lu_order>);
 }
 

@@ -1,12 +1,20 @@
 // L D L^T factorisation of symmetric and Hermitian matrices (Bunch and Kaufman).
 #include "cpu/small_matrix.h"
-#include "kernels/host_only.h"
 #include "kernels/linalg_expressions.h"
 #include "kernels/linalg_matrices.h"
+#include "op/hooks/linalg.h"
 #include "op/kernels/linalg_solve.h"
+#include "op/ops/copying.h"
 #include "op/ops/linalg_solve.h"
 
 namespace facula::kernels {
+
+// The device's library knows symmetric matrices only.
+static void require_symmetric(const Tensor& a, bool hermitian) {
+  if (hermitian && a.is_complex())
+    fail(ErrorKind::NotImplemented, "has no kernel for complex Hermitian matrices on ", a.device(),
+         "; move the input with .cpu() to compute it on the host");
+}
 
 static std::string singular_block(int info) {
   return text(
@@ -27,7 +35,19 @@ std::tuple<Tensor, Tensor, Tensor> linalg_ldl_factor_ex(const Tensor& self, bool
   Tensor pivots = empty_tensor(pivot_shape, DType::Int32, self.device());
   Tensor info = empty_tensor(batch, DType::Int32, self.device());
   if (self.is_meta() || info.numel() == 0) return {LD, pivots, info};
-  require_host(self, "linalg.ldl_factor");
+  if (self.is_cuda()) {
+    require_symmetric(self, hermitian);
+    GradGuard off(false);
+    op::copy_(LD, self);
+    if (n) {
+      device_linalg.ldl(LD, pivots, info);
+      op::copy_(LD, op::tril(LD));
+    } else {
+      op::zero_(info);
+    }
+    if (check_errors) check_info(info, singular_block);
+    return {LD, pivots, info};
+  }
   const MatrixBatch in(self), out(LD);
   const int size = lapack_int(n), ld = std::max(size, 1);
   int *exchanges = pivots.data_as<int>(), *infos = info.data_as<int>();
@@ -94,7 +114,14 @@ Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B,
   const Dims batch = broadcast_shapes(broadcast_batches(LD, B), pivot_batch);
   Tensor x = empty_columns(batch, B.size(-2), B.size(-1), B.dtype(), B.device());
   if (x.is_meta() || x.numel() == 0) return x;
-  require_host(LD, "linalg.ldl_solve");
+  if (LD.is_cuda()) {
+    require_symmetric(LD, hermitian);
+    GradGuard off(false);
+    op::copy_(x, B);
+    const Tensor rows = dense_rows(op::_to_copy(pivots, DType::Int64, pivots.device()), batch);
+    device_linalg.ldl_solve(columns_of(LD, batch), rows, x);
+    return x;
+  }
   const MatrixBatch factors(LD, batch), exchanges(as_columns(pivots), batch), rhs(B, batch), out(x);
   const int n = lapack_int(size), k = lapack_int(B.size(-1));
   dispatch_lapack(x.dtype(), [&]<class T> {

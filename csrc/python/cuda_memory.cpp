@@ -107,6 +107,7 @@ nb::object pin(nb::handle h) {
     if (!t.is_cpu())
       runtime_error("cannot pin '", t.device(), "': only dense CPU tensors can be pinned");
     if (cuda::is_pinned(t->storage->data)) return nb::borrow(h);
+    GradGuard off(false);
     const Tensor shape = op::contiguous(t);
     Tensor out = tensor_on_storage(
         cuda::pinned_storage(size_t(t.numel()) * t.item_size()), t.sizes(),

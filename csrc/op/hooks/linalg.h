@@ -38,6 +38,12 @@ struct LinalgHooks {
   // Everything is complex; a is overwritten; vectors may be undefined.
   DeviceHook<void(const Tensor& a, const Tensor& values, const Tensor& vectors, const Tensor& info)>
       eig{"linalg.eig"};
+  // L D L^T of symmetric matrices by their lower triangle, in place; pivots, int32, are dense.
+  DeviceHook<void(const Tensor& a, const Tensor& pivots, const Tensor& info)> ldl{
+      "linalg.ldl_factor"};
+  // b := a^-1 b from these factors; pivots are int64 and dense.
+  DeviceHook<void(const Tensor& a, const Tensor& pivots, const Tensor& b)> ldl_solve{
+      "linalg.ldl_solve"};
   // order[i] for (P^T x)[i] = x[order[i]], or for P x when inverse; pivots (..., k) and order
   // (..., rows), int64, are dense. Pivots that name no row raise when the program next waits.
   DeviceHook<void(const Tensor& pivots, const Tensor& order, bool inverse)> lu_order{"lu_unpack"};
