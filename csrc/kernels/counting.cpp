@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cpu/index_count.h"
+#include "cpu/index_loops.h"
 #include "cpu/index_points.h"
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
@@ -161,10 +162,7 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   Tensor values = dense_int64(self);
   const int64_t* v = values.data_as<int64_t>();
   int64_t low = v[0], high = v[0];
-  for (int64_t i = 1; i < values.numel(); ++i) {
-    low = std::min(low, v[i]);
-    high = std::max(high, v[i]);
-  }
+  index_loops().extremes(v, values.numel(), &low, &high);
   if (low < 0)
     runtime_error("bincount only supports 1-d non-negative integral inputs, but the input holds ",
                   low);
