@@ -25,14 +25,22 @@ class Groups {
   }
   int64_t count() const { return before_.back(); }
 
-  // begin(group, i) for each, and place(i, group) for every element.
+  // begin(group, i) for each, and then place(i, group) for its elements if `places`.
   template <class IsFirst, class Begin, class Place>
-  void visit(IsFirst&& is_first, Begin&& begin, Place&& place) const {
+  void visit(bool places, IsFirst&& is_first, Begin&& begin, Place&& place) const {
     for_blocks([&](int64_t block, int64_t b, int64_t e) {
-      int64_t group = before_[size_t(block)] - 1;
+      // Where groups begin, listed without branches: they come at no regular distance.
+      uint16_t firsts[kBlock + 1];
+      int64_t count = 0;
       for (int64_t i = b; i < e; ++i) {
-        if (is_first(i)) begin(++group, i);
-        place(i, group);
+        firsts[count] = uint16_t(i - b);
+        count += is_first(i);
+      }
+      int64_t group = before_[size_t(block)] - 1, i = b;
+      for (int64_t k = 0; k <= count; ++k, ++group) {
+        const int64_t end = k < count ? b + firsts[k] : e;
+        for (; places && i < end; ++i) place(i, group);
+        if (k < count) begin(group + 1, end);
       }
     });
   }
@@ -64,9 +72,8 @@ Distinct collect(const Groups& groups, DType dtype, int64_t n, bool want_inverse
     values[group] = value(i);
     if (want_counts) counts[group] = i;
   };
-  if (want_inverse)
-    groups.visit(is_first, begin, [&](int64_t i, int64_t group) { inverse[position(i)] = group; });
-  else groups.visit(is_first, begin, [](int64_t, int64_t) {});
+  groups.visit(want_inverse, is_first, begin,
+               [&](int64_t i, int64_t group) { inverse[position(i)] = group; });
   if (want_counts)
     for (int64_t g = 0; g < count; ++g) counts[g] = (g + 1 < count ? counts[g + 1] : n) - counts[g];
   return d;
@@ -87,7 +94,7 @@ Distinct distinct_entries(const Tensor& x, const Form& form, bool with_positions
       for_each_key(line, b, e, [&](int64_t i, uint64_t key) { entries[i] = form.make(key, 0); });
     });
   }
-  radix_sort(entries, entries + n, n, form.low, form.high);
+  entries = radix_sort(entries, entries + n, n, form.low, form.high);
   const E nan = form.make(nan_key(x.dtype()), 0);
   auto is_first = [&](int64_t i) {
     if (i == 0 || !form.equal(entries[i], entries[i - 1])) return true;

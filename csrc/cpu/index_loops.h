@@ -21,6 +21,11 @@ struct IndexLoops {
   int64_t (*beyond_f64)(const double* x, int64_t from, int64_t n, double bound, bool above);
   int64_t (*beyond_i32)(const int32_t* x, int64_t from, int64_t n, int32_t bound, bool above);
   int64_t (*beyond_i64)(const int64_t* x, int64_t from, int64_t n, int64_t bound, bool above);
+  // n items of 1, 2, 4 or 8 bytes in reverse.
+  void (*reverse_1)(char* to, const char* from, int64_t n);
+  void (*reverse_2)(char* to, const char* from, int64_t n);
+  void (*reverse_4)(char* to, const char* from, int64_t n);
+  void (*reverse_8)(char* to, const char* from, int64_t n);
 };
 
 const IndexLoops& index_loops();

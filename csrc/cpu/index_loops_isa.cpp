@@ -48,12 +48,22 @@ int64_t beyond(const T* x, int64_t from, int64_t n, T bound, bool above) {
                : first_beyond<T, false>(x, from, n, bound);
 }
 
+// Items are moved as bits; the types may alias what the memory holds.
+template <class Bits>
+void reverse(char* to, const char* from, int64_t n) {
+  using T [[gnu::may_alias]] = Bits;
+  T* __restrict y = reinterpret_cast<T*>(to);
+  const T* __restrict x = reinterpret_cast<const T*>(from);
+  for (int64_t i = 0; i < n; ++i) y[i] = x[n - 1 - i];
+}
+
 }  // namespace
 
 extern const IndexLoops index_loops;
 const IndexLoops index_loops = {
-    all_inside,       extremes,      changes<float>, changes<double>, changes<int32_t>,
-    changes<int64_t>, beyond<float>, beyond<double>, beyond<int32_t>, beyond<int64_t>,
+    all_inside,       extremes,          changes<float>,    changes<double>,   changes<int32_t>,
+    changes<int64_t>, beyond<float>,     beyond<double>,    beyond<int32_t>,   beyond<int64_t>,
+    reverse<uint8_t>, reverse<uint16_t>, reverse<uint32_t>, reverse<uint64_t>,
 };
 
 }  // namespace facula::FACULA_ISA

@@ -61,10 +61,12 @@ void stream_lowest(const Line& line, const Form& form, bool descending, int64_t 
 }
 
 // After a selection entries are in no order, so positions count, too.
-template <class Form>
-void sort_selected(const Form& form, typename Form::Entry* entries, int64_t n) {
-  if constexpr (std::is_same_v<Form, PackedForm>) radix_sort(entries, entries + n, n, 0, form.high);
-  else std::sort(entries, entries + n);
+template <class Form, class E = typename Form::Entry>
+E* sort_selected(const Form& form, E* entries, int64_t n) {
+  if constexpr (std::is_same_v<Form, PackedForm>)
+    return radix_sort(entries, entries + n, n, 0, form.high);
+  std::sort(entries, entries + n);
+  return entries;
 }
 
 template <class Form>
@@ -101,7 +103,7 @@ int64_t pick_entry(const Line& line, const Form& form, E* entries, Pick pick, in
     if (first >= 0 && (pick == Pick::Median || numbers == 0)) return first;
   }
   if (pick == Pick::Mode) {  // the first of the longest runs, by its last position
-    radix_sort(entries, entries + line.n, line.n, form.low, form.high);
+    entries = radix_sort(entries, entries + line.n, line.n, form.low, form.high);
     int64_t best = 0, last = 0;
     for (int64_t begin = 0, end; begin < line.n; begin = end) {
       for (end = begin + 1; end < line.n && form.equal(entries[end], entries[begin]);) ++end;
@@ -166,9 +168,9 @@ void sort_line(const Line& line, bool descending, int64_t k, const SortedLine& o
       load_entries(line, form, entries);
       if (k < n) {
         std::nth_element(entries, entries + k, entries + n);
-        sort_selected(form, entries, k);
+        entries = sort_selected(form, entries, k);
       } else {
-        radix_sort(entries, entries + n, n, form.low, form.high);
+        entries = radix_sort(entries, entries + n, n, form.low, form.high);
       }
     }
     write_sorted(line, form, entries, k, out);

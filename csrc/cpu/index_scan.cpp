@@ -22,9 +22,11 @@ int64_t byte_stride(const Tensor& t, int64_t dim) {
 }
 
 // W lines at once: their chains of operations do not wait for each other.
-template <class T, int W, class Combine>
-void scan_together(const int64_t (*at)[2], const char* in, char* out, int64_t is, int64_t os,
-                   int64_t n, Combine&& combine) {
+template <class T, int W, bool kDense, class Combine>
+void scan_together(const int64_t (*at)[2], const char* in, char* out, int64_t in_step,
+                   int64_t out_step, int64_t n, Combine&& combine) {
+  const int64_t is = kDense ? int64_t(sizeof(T)) : in_step;
+  const int64_t os = kDense ? int64_t(sizeof(T)) : out_step;
   using R = Running<T>;
   const char* from[W];
   char* to[W];
@@ -36,11 +38,13 @@ void scan_together(const int64_t (*at)[2], const char* in, char* out, int64_t is
     so_far[w] = convert<R>(first);
     *reinterpret_cast<T*>(to[w]) = first;
   }
-  for (int64_t i = 1; i < n; ++i)
+  for (int64_t i = 1; i < n; ++i) {
+#pragma GCC unroll 4
     for (int w = 0; w < W; ++w) {
       so_far[w] = R(combine(so_far[w], convert<R>(*reinterpret_cast<const T*>(from[w] + i * is))));
       *reinterpret_cast<T*>(to[w] + i * os) = convert<T>(so_far[w]);
     }
+  }
 }
 
 // Lines that lie beside each other, so that memory is walked along its rows.
@@ -76,17 +80,20 @@ void scan_lines(const Tensor& in, int64_t dim, const Tensor& out, Combine&& comb
   const int64_t n = in.sizes()[dim], is = byte_stride(in, dim), os = byte_stride(out, dim);
   const char* from = in.data();
   char* to = out.data();
-  auto rows = [&](const auto& at, int count) {
+  auto rows = [&]<bool kDense>(std::bool_constant<kDense>, const auto& at, int count) {
     int w = 0;
     for (; w + kRows <= count; w += kRows)
-      scan_together<T, kRows>(at + w, from, to, is, os, n, combine);
-    for (; w < count; ++w) scan_together<T, 1>(at + w, from, to, is, os, n, combine);
+      scan_together<T, kRows, kDense>(at + w, from, to, is, os, n, combine);
+    for (; w < count; ++w) scan_together<T, 1, kDense>(at + w, from, to, is, os, n, combine);
   };
-  if (is == int64_t(sizeof(T))) return for_each_bundle<2, kRows>({&in, &out}, dim, 2 * n, rows);
+  if (is == int64_t(sizeof(T)) && os == is)
+    return for_each_bundle<2, kRows>({&in, &out}, dim, 2 * n, [&](const auto& at, int count) {
+      rows(std::true_type{}, at, count);
+    });
   for_each_bundle<2, kBundle>({&in, &out}, dim, 2 * n, [&](const auto& at, int count) {
     if (count > 1 && are_neighbours(at, count, {int64_t(sizeof(T)), int64_t(sizeof(T))}))
       scan_columns<T, kBundle>(from + at[0][0], to + at[0][1], is, os, n, count, combine);
-    else rows(at, count);
+    else rows(std::false_type{}, at, count);
   });
 }
 
@@ -106,13 +113,15 @@ void extreme_lines(const Tensor& in, int64_t dim, const Tensor& values, const Te
   const char* const source = in.data();
   char* const value_data = values.data();
   char* const index_data = indices.data();
-  auto line = [&](const int64_t* at) {
+  auto line = [&]<bool kDense>(std::bool_constant<kDense>, const int64_t* at) {
+    const int64_t x_step = kDense ? int64_t(sizeof(T)) : is, v_step = kDense ? x_step : vs,
+                  p_step = kDense ? 8 : xs;
     const char* x = source + at[0];
     char* v = value_data + at[1];
     char* p = index_data + at[2];
     T best = *reinterpret_cast<const T*>(x);
     int64_t where = 0;
-    for (int64_t i = 0; i < n; ++i, x += is, v += vs, p += xs) {
+    for (int64_t i = 0; i < n; ++i, x += x_step, v += v_step, p += p_step) {
       const T next = *reinterpret_cast<const T*>(x);
       if (takes_over<T, kLargest>(next, best)) {
         best = next;
@@ -140,11 +149,13 @@ void extreme_lines(const Tensor& in, int64_t dim, const Tensor& values, const Te
         reinterpret_cast<int64_t*>(p)[w] = where[w];
       }
   };
-  if (is == int64_t(sizeof(T))) return for_each_line<3>({&in, &values, &indices}, dim, n, line);
+  if (is == int64_t(sizeof(T)) && vs == is && xs == 8)
+    return for_each_line<3>({&in, &values, &indices}, dim, n,
+                            [&](const int64_t* at) { line(std::true_type{}, at); });
   for_each_bundle<3, kBundle>({&in, &values, &indices}, dim, n, [&](const auto& at, int count) {
     if (count > 1 && are_neighbours(at, count, {int64_t(sizeof(T)), int64_t(sizeof(T)), 8}))
       return columns(at[0], count);
-    for (int w = 0; w < count; ++w) line(at[w]);
+    for (int w = 0; w < count; ++w) line(std::false_type{}, at[w]);
   });
 }
 

@@ -58,16 +58,20 @@ struct MultiplyOp {
     else to = T(to * from);
   }
 };
-struct MaximumOp {  // NaN wins
+struct MaximumOp {  // NaN wins; written so that only NaN branches
   template <class T>
   static void run(T& to, const T& from) {
-    to = to >= from || to != to ? to : from;
+    T larger = from > to ? from : to;
+    if (from != from) larger = from;
+    to = larger;
   }
 };
 struct MinimumOp {
   template <class T>
   static void run(T& to, const T& from) {
-    to = to <= from || to != to ? to : from;
+    T smaller = from < to ? from : to;
+    if (from != from) smaller = from;
+    to = smaller;
   }
 };
 
@@ -132,6 +136,22 @@ void scatter_lines(const Line& line, char* const* p, const int64_t* s, int64_t n
   }
 }
 
+// A stretch of every slice.
+template <class Op, class T>
+void combine_slices(const PointWork& w, char* const* p, const int64_t* s, int64_t n) {
+  const bool dense = s[0] == int64_t(sizeof(T)) && s[1] == s[0];
+  for (int64_t i = 0; i < w.count; ++i) {
+    char* to = p[0] + w.place(i);
+    const char* from = p[1] + i * w.step;
+    if (dense)
+      for (int64_t j = 0; j < n; ++j)
+        Op::run(reinterpret_cast<T*>(to)[j], reinterpret_cast<const T*>(from)[j]);
+    else
+      for (int64_t j = 0; j < n; ++j)
+        Op::run(*reinterpret_cast<T*>(to + j * s[0]), *reinterpret_cast<const T*>(from + j * s[1]));
+  }
+}
+
 }  // namespace
 
 void cpu_gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {
@@ -183,9 +203,12 @@ void cpu_gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor
 }
 
 void cpu_check_scatter_index(const Tensor& index, int64_t size, int64_t dim) {
+  Dims shape(index.sizes());  // without repetitions
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (index.strides()[d] == 0) shape[d] = 1;
   Iteration it;
-  it.begin(index.sizes());
-  it.add(index.data(), index.sizes(), index.strides(), 8);
+  it.begin(shape);
+  it.add(index.data(), shape, index.strides(), 8);
   it.finish();
   it.run_parallel(
       [&](char* const* p, const int64_t* s, int64_t n) { check_range(p[0], s[0], n, size, dim); });
@@ -197,12 +220,9 @@ void cpu_scatter(const Tensor& out, int64_t dim, const Tensor& index, const Tens
   const int64_t item = int64_t(out.item_size());
   std::vector<int64_t> points;
   PointWork slices;
-  if ((combine == Combine::Assign || combine == Combine::Add) &&
-      slice_points(out, dim, index, src, points, slices)) {
-    if (combine == Combine::Assign) cpu_write_points(slices);
-    else cpu_add_points(slices, out.dtype(), Scalar(1));
-    return;
-  }
+  const bool whole = slice_points(out, dim, index, src, points, slices);
+  if (whole && combine == Combine::Assign) return cpu_write_points(slices);
+  if (whole && combine == Combine::Add) return cpu_add_points(slices, out.dtype(), Scalar(1));
   const Line line{index.sizes()[dim], out.strides()[dim] * item, index.strides()[dim] * 8,
                   src.strides()[dim] * item};
   Dims shape = without(index.sizes(), dim);
@@ -214,6 +234,10 @@ void cpu_scatter(const Tensor& out, int64_t dim, const Tensor& index, const Tens
   it.finish();
   const int64_t grain = std::max<int64_t>(1, kGrain / line.count);
   auto run = [&]<class Op, class T>(Op, TypeTag<T>) {
+    if (whole)
+      return slices.rest.run_parallel([&](char* const* p, const int64_t* s,
+                                          int64_t n) { combine_slices<Op, T>(slices, p, s, n); },
+                                      std::max<int64_t>(16, grain));
     it.run_parallel(
         [&](char* const* p, const int64_t* s, int64_t n) { scatter_lines<Op, T>(line, p, s, n); },
         grain);

@@ -1,7 +1,9 @@
 // Joining, reversing and repeating.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
+#include "core/thread_pool.h"
 #include "kernels/make_view.h"
 #include "op/elementwise.h"
 #include "op/kernels/joining.h"
@@ -23,6 +25,42 @@ static DType joined_dtype(TensorSpan tensors) {
 // An empty 1-d tensor may be joined with anything, as in PyTorch.
 static bool skipped(const Tensor& t) {
   return t.dim() == 1 && t.numel() == 0;
+}
+
+// Joins dense tensors row by row: each gives `bytes` of every row of the result, which is written
+// from its beginning to its end. False where the general copy is as good: few rows, short pieces,
+// other dtypes or layouts.
+static bool join_rows(TensorSpan tensors, const Tensor& out, int64_t dim, bool is_new_dim) {
+  constexpr int64_t kShortest = 32, kGrainBytes = 1 << 17;
+  if (!out.is_cpu() || !out.is_contiguous() || out.numel() == 0) return false;
+  struct Piece {
+    const char* data;
+    int64_t bytes;
+  };
+  const int64_t item = int64_t(out.item_size());
+  int64_t rows = 1, inner = item;
+  for (int64_t d = 0; d < dim; ++d) rows *= out.sizes()[d];
+  for (int64_t d = dim + 1; d < out.dim(); ++d) inner *= out.sizes()[d];
+  std::vector<Piece> pieces;
+  for (const Tensor& t : tensors) {
+    if (t.numel() == 0) continue;
+    if (t.dtype() != out.dtype() || !t.is_cpu() || !t.is_contiguous() || may_share_memory(out, t))
+      return false;
+    const int64_t bytes = is_new_dim ? inner : inner * t.sizes()[dim];
+    if (bytes < kShortest) return false;
+    pieces.push_back({t.data(), bytes});
+  }
+  const int64_t row = out.numel() / rows * item;
+  if (rows < 2 * num_threads() && out.numel() * item > kGrainBytes) return false;
+  parallel_for(0, rows, std::max<int64_t>(1, kGrainBytes / row), [&](int64_t b, int64_t e) {
+    char* to = out.data() + b * row;
+    for (; b < e; ++b)
+      for (const Piece& p : pieces) {
+        std::memcpy(to, p.data + b * p.bytes, size_t(p.bytes));
+        to += p.bytes;
+      }
+  });
+  return true;
 }
 
 void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
@@ -65,6 +103,7 @@ void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
     rets.t[0] =
         empty_tensor(shape, strides_for(shape, MemoryFormat::ChannelsLast), dtype, lead->device());
   prepare_result(rets, 0, shape, dtype, lead->device());
+  if (join_rows(tensors, rets.t[0], dim, false)) return;
   int64_t at = 0;
   for (const Tensor& t : tensors) {
     if (skipped(t) && lead->dim() != 1) continue;
@@ -100,6 +139,7 @@ void stack(TensorSpan tensors, int64_t dim, Rets& rets) {
   Dims shape(tensors[0].sizes());
   shape.insert(dim, int64_t(tensors.size()));
   prepare_result(rets, 0, shape, joined_dtype(tensors), tensors[0].device());
+  if (join_rows(tensors, rets.t[0], dim, true)) return;
   for (size_t i = 0; i < tensors.size(); ++i)
     op::copy_(op::select(rets.t[0], dim, int64_t(i)), tensors[i]);
 }
