@@ -107,7 +107,7 @@ Distinct distinct_entries(const Tensor& x, const Form& form, bool with_positions
   });
   const T* elements = x.data_as<T>();
   auto value = [&](int64_t i) -> T {
-    if constexpr (std::is_integral_v<T>) return integer_of_key<T>(form.key(entries[i]));
+    if constexpr (std::is_integral_v<T>) return value_of_key<T>(form.key(entries[i]));
     else return elements[form.index(entries[i])];
   };
   return collect<T>(groups, x.dtype(), n, want_inverse, want_counts, is_first, value,

@@ -33,12 +33,26 @@ auto order_key(T x) {
   }
 }
 
-// The integer that has this key.
+// Whether elements of one key are the same bits: not 0, which may be -0, not NaN, and no small
+// floats, whose keys are those of float32.
 template <class T>
-T integer_of_key(uint64_t key) {
+bool is_exact_key(uint64_t key) {
+  if constexpr (std::is_integral_v<T>) return true;
+  else if constexpr (std::is_floating_point_v<T>)
+    return key != order_key(T(0)) && key != decltype(order_key(T(0)))(~uint64_t(0));
+  else return false;
+}
+
+// The element of an exact key.
+template <class T>
+T value_of_key(uint64_t given) {
   using Key = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  constexpr Key sign = Key(1) << (8 * sizeof(Key) - 1);
+  const Key key = Key(given);
   if constexpr (std::is_same_v<T, bool>) return key != 0;
-  else if constexpr (std::is_signed_v<T>) return T(Key(key) ^ Key(1) << (8 * sizeof(Key) - 1));
+  else if constexpr (std::is_floating_point_v<T>)
+    return std::bit_cast<T>(Key(key & sign ? key ^ sign : ~key));
+  else if constexpr (std::is_signed_v<T>) return T(key ^ sign);
   else return T(key);
 }
 

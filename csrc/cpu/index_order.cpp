@@ -69,22 +69,38 @@ E* sort_selected(const Form& form, E* entries, int64_t n) {
   return entries;
 }
 
+// Values come from the keys where these tell all: the elements lie in no order.
+template <class T, bool kDense, class Form, class E>
+void write_elements(const Line line, const Form form, const E* entries, int64_t n,
+                    const SortedLine out) {
+  const int64_t value_step = kDense ? int64_t(sizeof(T)) : out.value_step;
+  const int64_t position_step = kDense ? 8 : out.position_step;
+  char* value = out.values;
+  char* position = out.positions;
+  for (int64_t i = 0; i < n; ++i, value += value_step, position += position_step) {
+    const int64_t from = form.index(entries[i]);
+    *reinterpret_cast<int64_t*>(position) = from;
+    if constexpr (std::is_arithmetic_v<T>) {
+      if (const uint64_t key = form.key(entries[i]); is_exact_key<T>(key)) {
+        *reinterpret_cast<T*>(value) = value_of_key<T>(key);
+        continue;
+      }
+    }
+    std::memcpy(value, line.data + from * line.stride, sizeof(T));
+  }
+}
+
 template <class Form>
 void write_sorted(const Line& line, const Form& form, const typename Form::Entry* entries,
                   int64_t k, const SortedLine& out) {
   dispatch_dtype(line.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    const bool dense = out.value_step == int64_t(sizeof(T)) && out.position_step == 8;
     parallel_for(0, k, kLongLine, [&](int64_t b, int64_t e) {
-      char* value = out.values + b * out.value_step;
-      char* position = out.positions + b * out.position_step;
-      for (; b < e; ++b, value += out.value_step, position += out.position_step) {
-        const int64_t from = form.index(entries[b]);
-        *reinterpret_cast<int64_t*>(position) = from;
-        // Floats have more forms than keys: -0, and many NaNs.
-        if constexpr (std::is_integral_v<T>)
-          *reinterpret_cast<T*>(value) = integer_of_key<T>(form.key(entries[b]));
-        else std::memcpy(value, line.data + from * line.stride, sizeof(T));
-      }
+      const SortedLine part{out.values + b * out.value_step, out.value_step,
+                            out.positions + b * out.position_step, out.position_step};
+      if (dense) write_elements<T, true>(line, form, entries + b, e - b, part);
+      else write_elements<T, false>(line, form, entries + b, e - b, part);
     });
   });
 }

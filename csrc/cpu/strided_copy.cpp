@@ -5,6 +5,7 @@
 
 #include "cpu/index_items.h"
 #include "cpu/index_loops.h"
+#include "cpu/turn_block.h"
 
 namespace facula {
 namespace {
@@ -38,24 +39,11 @@ void exchange_dims(Iteration& it, int a, int b) {
   for (int o = 0; o < it.operands; ++o) std::swap(it.strides[o][a], it.strides[o][b]);
 }
 
-constexpr int64_t kTile = 32;
+constexpr int64_t kTileColumns = 16;
 
-// A tile whose source has neighbours along `rows` (dimension 1) and whose target has them along
-// `columns` (dimension 0). It passes through a buffer: rows that are a power of two apart would
-// otherwise drive each other out of the cache.
-template <class T>
-void transpose_tile(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t rows,
-                    int64_t columns) {
-  T buffer[kTile][kTile + 1];
-  for (int64_t j = 0; j < columns; ++j)
-    std::memcpy(buffer[j], from + j * from_step, size_t(rows) * sizeof(T));
-  if (columns == kTile) {
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < kTile; ++j) to[i * to_step + j] = buffer[j][i];
-    return;
-  }
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) to[i * to_step + j] = buffer[j][i];
+// Asks for memory that is far from what was read before, which the processor does not foresee.
+void prefetch(const char* p, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
 }
 
 // The dimension along which the source has its neighbours, where that is not dimension 0, in which
@@ -75,12 +63,31 @@ void copy_transposed(Iteration it, int dim, int64_t item) {
   with_item_type(item, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const int64_t to_step = it.strides[0][1] / item, from_step = it.strides[1][0] / item;
-    for_each_block(it, kTile, [&](char* to, const char* from, int64_t rows) {
-      for (int64_t j = 0; j < it.sizes[0]; j += kTile)
-        transpose_tile(reinterpret_cast<T*>(to) + j, to_step,
-                       reinterpret_cast<const T*>(from) + j * from_step, from_step, rows,
-                       std::min(kTile, it.sizes[0] - j));
+    // As many rows as let the target stay in the cache, so that the source is read in long runs.
+    const int64_t block = std::clamp<int64_t>((1 << 16) / (it.sizes[0] * item), 64, 512);
+    for_each_block(it, block, [&](char* to, const char* from, int64_t rows) {
+      for (int64_t j = 0; j < it.sizes[0]; j += kTileColumns) {
+        const int64_t next = std::min(it.sizes[0], j + 2 * kTileColumns);
+        for (int64_t k = j + kTileColumns; k < next; ++k)
+          prefetch(from + k * it.strides[1][0], rows * item);
+        turn_matrix(reinterpret_cast<T*>(to) + j, to_step,
+                    reinterpret_cast<const T*>(from) + j * from_step, from_step, rows,
+                    std::min(kTileColumns, it.sizes[0] - j));
+      }
     });
+  });
+}
+
+// Runs of neighbours that are far from each other.
+void copy_runs(const Iteration& it, int64_t bytes) {
+  constexpr int64_t kStretch = 256, kAhead = 2048;
+  const int64_t ahead = std::max<int64_t>(1, kAhead / bytes);
+  const int64_t to_step = it.strides[0][1], from_step = it.strides[1][1];
+  for_each_block(it, kStretch, [&](char* to, const char* from, int64_t n) {
+    for (int64_t i = 0; i < n; ++i, to += to_step, from += from_step) {
+      if (i + ahead < n) prefetch(from + ahead * from_step, bytes);
+      std::memcpy(to, from, size_t(bytes));
+    }
   });
 }
 
@@ -108,10 +115,12 @@ Reverse reverse_loop(int64_t item) {
 }  // namespace
 
 void copy_strided_operands(const Iteration& it, CastLoop cast, int64_t item) {
-  constexpr int64_t kShort = 16;
+  constexpr int64_t kShort = 16, kLongRun = 2048;
   if (const int dim = item ? transposed_dim(it, item) : 0) return copy_transposed(it, dim, item);
-  const bool runs = item && it.ndim > 0 && it.strides[0][0] == item && it.strides[1][0] == item &&
-                    it.sizes[0] * item >= kShort;
+  const int64_t bytes = it.ndim > 0 ? it.sizes[0] * item : 0;
+  const bool runs = it.ndim > 0 && item && bytes >= kShort && it.strides[0][0] == item &&
+                    it.strides[1][0] == item;
+  if (runs && it.ndim > 1 && bytes <= kLongRun) return copy_runs(it, bytes);
   if (!runs && it.ndim > 1 && it.sizes[0] < kShort && it.sizes[1] > it.sizes[0])
     return copy_short_rows(it, cast);
   if (it.ndim > 0 && item && it.strides[0][0] == -item && it.strides[1][0] == item) {
