@@ -21,6 +21,23 @@ TrueElements::TrueElements(const Tensor& mask)
   for (size_t i = 1; i < before_.size(); ++i) before_[i] += before_[i - 1];
 }
 
+// Without branches where anything is found: whether an element is chosen can seldom be foretold.
+void TrueElements::list_places(const bool* found, int64_t n, Block& block) {
+  int64_t count = 0, i = 0;
+  for (; i + 8 <= n; i += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, found + i, 8);
+    if (!eight) continue;
+    for (int64_t k = i; k < i + 8; ++k) {
+      block.places[count] = uint16_t(k);
+      count += found[k];
+    }
+  }
+  for (; i < n; ++i)
+    if (found[i]) block.places[count++] = uint16_t(i);
+  block.count = count;
+}
+
 const bool* TrueElements::load(int64_t block, bool* buffer) const {
   const char* from = data_ + block * kBlock * item_;
   if (!to_bool_) return reinterpret_cast<const bool*>(from);

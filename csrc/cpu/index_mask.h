@@ -16,33 +16,38 @@ class TrueElements {
   explicit TrueElements(const Tensor& mask);  // contiguous, of any dtype; must outlive this object
   int64_t count() const { return before_.back(); }
 
-  // Calls f(position, number) for each, numbers counting up with the position; f runs on several
-  // threads at once.
+  static constexpr int64_t kBlock = 8192;
+  // Those of one block: positions begin + places[k], in order, numbered from `number`.
+  struct Block {
+    int64_t begin, number, count;
+    uint16_t places[kBlock + 1];
+  };
+
+  // Calls f(const Block&) for every block with any; f runs on several threads at once.
   template <class F>
-  void for_each(F&& f) const {
+  void for_each_block(F&& f) const {
     parallel_for(0, int64_t(before_.size()) - 1, 1, [&](int64_t b, int64_t e) {
       bool buffer[kBlock];
-      for (int64_t block = b; block < e; ++block) {
-        int64_t number = before_[size_t(block)];
-        if (number == before_[size_t(block) + 1]) continue;
-        const int64_t begin = block * kBlock, n = std::min(kBlock, numel_ - begin);
-        const bool* found = load(block, buffer);
-        int64_t i = 0;
-        for (; i + 8 <= n; i += 8) {
-          uint64_t eight;
-          std::memcpy(&eight, found + i, 8);
-          if (!eight) continue;
-          for (int64_t k = i; k < i + 8; ++k)
-            if (found[k]) f(begin + k, number++);
-        }
-        for (; i < n; ++i)
-          if (found[i]) f(begin + i, number++);
+      Block block;
+      for (; b < e; ++b) {
+        block.number = before_[size_t(b)];
+        if (block.number == before_[size_t(b) + 1]) continue;
+        block.begin = b * kBlock;
+        list_places(load(b, buffer), std::min(kBlock, numel_ - block.begin), block);
+        f(block);
       }
+    });
+  }
+  // Calls f(position, number) for each, likewise.
+  template <class F>
+  void for_each(F&& f) const {
+    for_each_block([&](const Block& block) {
+      for (int64_t k = 0; k < block.count; ++k) f(block.begin + block.places[k], block.number + k);
     });
   }
 
  private:
-  static constexpr int64_t kBlock = 8192;
+  static void list_places(const bool* found, int64_t n, Block& block);
   const bool* load(int64_t block, bool* buffer) const;
   const char* data_;
   int64_t numel_, item_;

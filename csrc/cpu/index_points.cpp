@@ -8,6 +8,7 @@
 
 #include "cpu/cast.h"
 #include "cpu/index_items.h"
+#include "cpu/index_loops.h"
 #include "op/elementwise.h"
 #include "op/ops/arithmetic.h"
 #include "op/tensor_operators.h"
@@ -15,14 +16,29 @@
 namespace facula {
 namespace {
 
+// Points that cannot be negative are scaled without a look at their sign.
+PointWork without_wrap(const PointWork& given) {
+  PointWork w = given;
+  if (w.wrap && index_loops().all_inside(w.points, w.count, 0, uint64_t(1) << 63)) w.wrap = 0;
+  return w;
+}
+
+// Neighbouring elements at both ends, one per point.
+template <class T>
+bool is_typed_row(const PointWork& w) {
+  return w.wrap == 0 && w.scale == int64_t(sizeof(T)) && w.step == int64_t(sizeof(T));
+}
+
 // Rows of neighbouring elements are copied whole, point by point; strided ones element by element
-// with the points inside, so that the row is walked once.
-template <class T, bool kRead>
+// with the points inside, so that the row is walked once. Only points with mine(i) count.
+template <class T, bool kRead, class Mine>
 void move_run(const PointWork& w, char* tensor, char* values, int64_t ts, int64_t vs, int64_t n,
-              int64_t from, int64_t to) {
-  if (n > 1 && ts == int64_t(sizeof(T)) && vs == ts) {
+              int64_t from, int64_t to, Mine&& mine) {
+  const bool dense = n > 1 && ts == int64_t(sizeof(T));
+  if (dense && vs == ts) {
     const size_t bytes = size_t(n) * sizeof(T);
     for (int64_t i = from; i < to; ++i) {
+      if (!mine(i)) continue;
       char* t = tensor + w.place(i);
       char* v = values + i * w.step;
       if constexpr (kRead) std::memcpy(v, t, bytes);
@@ -30,23 +46,74 @@ void move_run(const PointWork& w, char* tensor, char* values, int64_t ts, int64_
     }
     return;
   }
-  for (int64_t j = 0; j < n; ++j, tensor += ts, values += vs)
+  if (!kRead && dense && vs == 0) {
     for (int64_t i = from; i < to; ++i) {
+      if (!mine(i)) continue;
+      T* t = reinterpret_cast<T*>(tensor + w.place(i));
+      std::fill(t, t + n, *reinterpret_cast<const T*>(values + i * w.step));
+    }
+    return;
+  }
+  const bool typed = is_typed_row<T>(w);
+  for (int64_t j = 0; j < n; ++j, tensor += ts, values += vs) {
+    if (typed) {
+      T* t = reinterpret_cast<T*>(tensor);
+      T* v = reinterpret_cast<T*>(values);
+      for (int64_t i = from; i < to; ++i) {
+        if (!mine(i)) continue;
+        if constexpr (kRead) v[i] = t[w.points[i]];
+        else t[w.points[i]] = v[i];
+      }
+      continue;
+    }
+    for (int64_t i = from; i < to; ++i) {
+      if (!mine(i)) continue;
       T& t = *reinterpret_cast<T*>(tensor + w.place(i));
       T& v = *reinterpret_cast<T*>(values + i * w.step);
       if constexpr (kRead) v = t;
       else t = v;
     }
+  }
 }
+
+constexpr auto every = [](int64_t) { return true; };
 
 template <class T>
 void add_elements(const PointWork& w, char* tensor, const char* values, T alpha) {
-  for (int64_t i = 0; i < w.count; ++i) {
-    T& target = *reinterpret_cast<T*>(tensor + w.place(i));
-    const T value = *reinterpret_cast<const T*>(values + i * w.step);
+  auto add = [&](T& target, T value) {
     if constexpr (std::is_same_v<T, bool>) target = target | (value & alpha);
     else target = T(target + value * alpha);
+  };
+  if (is_typed_row<T>(w)) {
+    T* t = reinterpret_cast<T*>(tensor);
+    const T* v = reinterpret_cast<const T*>(values);
+    for (int64_t i = 0; i < w.count; ++i) add(t[w.points[i]], v[i]);
+    return;
   }
+  for (int64_t i = 0; i < w.count; ++i)
+    add(*reinterpret_cast<T*>(tensor + w.place(i)),
+        *reinterpret_cast<const T*>(values + i * w.step));
+}
+
+// Rows of some length are written by the thread that owns their place, in the order of the points,
+// so neither the order nor the result depends on the threads.
+bool has_owners(const PointWork& w) {
+  constexpr int64_t kRowBytes = 64;
+  return w.rest.ndim == 1 && w.rest.strides[0][0] == w.item && w.rest.numel * w.item >= kRowBytes &&
+         w.count >= 64 && w.count * w.rest.numel >= kGrain && num_threads() > 1;
+}
+
+// Calls f(mine), where mine(i) tells whether point i belongs to the caller. Places are spread by a
+// hash, since those used most often lie together.
+template <class F>
+void for_each_owner(const PointWork& w, F&& f) {
+  const uint64_t owners = uint64_t(num_threads());
+  parallel_for(0, int64_t(owners), 1, [&](int64_t b, int64_t e) {
+    f([&](int64_t i) {
+      const uint64_t hash = uint32_t(uint32_t(w.place(i) >> 8) * 0x9e3779b1u);
+      return (hash * owners >> 32) - uint64_t(b) < uint64_t(e - b);
+    });
+  });
 }
 
 // Equal places brought together, each group in the order of its points: a sum kept in float32 is
@@ -80,9 +147,10 @@ void add_grouped(const PointWork& w, float alpha) {
 
 }  // namespace
 
-void cpu_read_points(const PointWork& w) {
-  const int64_t rest = w.rest.numel;
-  if (w.count == 0 || rest == 0) return;
+void cpu_read_points(const PointWork& given) {
+  const int64_t rest = given.rest.numel;
+  if (given.count == 0 || rest == 0) return;
+  const PointWork w = without_wrap(given);
   with_item_type(w.item, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const bool rows =
@@ -90,34 +158,43 @@ void cpu_read_points(const PointWork& w) {
     if (rows && (w.count >= 2 * num_threads() || w.count * rest <= kGrain)) {
       parallel_for(0, w.count, std::max<int64_t>(1, kGrain / rest), [&](int64_t b, int64_t e) {
         w.rest.run(0, rest, [&](char* const* p, const int64_t* s, int64_t n) {
-          move_run<T, true>(w, p[0], p[1], s[0], s[1], n, b, e);
+          move_run<T, true>(w, p[0], p[1], s[0], s[1], n, b, e, every);
         });
       });
     } else {
       w.rest.run_parallel(
           [&](char* const* p, const int64_t* s, int64_t n) {
-            move_run<T, true>(w, p[0], p[1], s[0], s[1], n, 0, w.count);
+            move_run<T, true>(w, p[0], p[1], s[0], s[1], n, 0, w.count, every);
           },
           std::max<int64_t>(1, kGrain / w.count));
     }
   });
 }
 
-// Writes are split over the rest only: points may repeat, and their order decides.
-void cpu_write_points(const PointWork& w) {
-  if (w.count == 0 || w.rest.numel == 0) return;
+// Points may repeat, and their order decides: writes are split over the places, or over the rest.
+void cpu_write_points(const PointWork& given) {
+  if (given.count == 0 || given.rest.numel == 0) return;
+  const PointWork w = without_wrap(given);
   with_item_type(w.item, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (has_owners(w)) {
+      for_each_owner(w, [&](auto&& mine) {
+        move_run<T, false>(w, w.rest.data[0], w.rest.data[1], w.item, w.rest.strides[1][0],
+                           w.rest.numel, 0, w.count, mine);
+      });
+      return;
+    }
     w.rest.run_parallel(
         [&](char* const* p, const int64_t* s, int64_t n) {
-          move_run<T, false>(w, p[0], p[1], s[0], s[1], n, 0, w.count);
+          move_run<T, false>(w, p[0], p[1], s[0], s[1], n, 0, w.count, every);
         },
         std::max<int64_t>(16, kGrain / w.count));
   });
 }
 
-void cpu_add_points(const PointWork& w, DType dtype, const Scalar& alpha) {
-  if (w.count == 0 || w.rest.numel == 0) return;
+void cpu_add_points(const PointWork& given, DType dtype, const Scalar& alpha) {
+  if (given.count == 0 || given.rest.numel == 0) return;
+  const PointWork w = without_wrap(given);
   const int64_t grain = std::max<int64_t>(16, kGrain / w.count);
   dispatch_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -127,17 +204,23 @@ void cpu_add_points(const PointWork& w, DType dtype, const Scalar& alpha) {
       alignas(16) char factor[16];
       alpha.store(dtype, factor);
       const Loop add = defs::add.elementwise->loops[isa_level()][int(dtype)];  // a + factor * b
+      auto add_rows = [&](char* const* p, const int64_t* s, int64_t n, auto&& mine) {
+        const int64_t steps[] = {s[0], s[0], s[1]};
+        for (int64_t i = 0; i < w.count; ++i) {
+          if (!mine(i)) continue;
+          char* row = p[0] + w.place(i);
+          char* const q[] = {row, row, p[1] + i * w.step};
+          add(q, steps, n, factor);
+        }
+      };
+      if (has_owners(w)) {
+        const int64_t steps[] = {w.item, w.rest.strides[1][0]};
+        for_each_owner(w, [&](auto&& mine) { add_rows(w.rest.data, steps, w.rest.numel, mine); });
+        return;
+      }
       w.rest.run_parallel(
           [&](char* const* p, const int64_t* s, int64_t n) {
-            if (n > 1 && s[0] == w.item) {  // rows
-              const int64_t steps[] = {s[0], s[0], s[1]};
-              for (int64_t i = 0; i < w.count; ++i) {
-                char* row = p[0] + w.place(i);
-                char* const q[] = {row, row, p[1] + i * w.step};
-                add(q, steps, n, factor);
-              }
-              return;
-            }
+            if (n > 1 && s[0] == w.item) return add_rows(p, s, n, every);
             for (int64_t j = 0; j < n; ++j)
               add_elements(w, p[0] + j * s[0], p[1] + j * s[1],
                            *reinterpret_cast<const T*>(factor));
@@ -149,16 +232,14 @@ void cpu_add_points(const PointWork& w, DType dtype, const Scalar& alpha) {
 
 int64_t find_bad_index(const int64_t* index, int64_t n, int64_t size, bool negative_wraps) {
   const uint64_t low = uint64_t(negative_wraps ? -size : 0), range = uint64_t(size) - low;
-  auto outside = [&](int64_t i) { return uint64_t(i) - low >= range; };
   std::atomic<bool> bad{false};
   parallel_for(0, n, kGrain, [&](int64_t b, int64_t e) {
-    bool any = false;  // without an early exit the loop vectorises
-    for (int64_t i = b; i < e; ++i) any |= outside(index[i]);
-    if (any) bad.store(true, std::memory_order_relaxed);
+    if (!index_loops().all_inside(index + b, e - b, low, range))
+      bad.store(true, std::memory_order_relaxed);
   });
   if (!bad.load()) return -1;
   for (int64_t i = 0; i < n; ++i)
-    if (outside(index[i])) return i;
+    if (uint64_t(index[i]) - low >= range) return i;
   return -1;
 }
 

@@ -21,22 +21,141 @@ int64_t byte_stride(const Tensor& t, int64_t dim) {
   return t.strides()[dim] * int64_t(t.item_size());
 }
 
+// W lines at once: their chains of operations do not wait for each other.
+template <class T, int W, bool kDense, class Combine>
+void scan_together(const int64_t (*at)[2], const char* in, char* out, int64_t in_step,
+                   int64_t out_step, int64_t n, Combine&& combine) {
+  const int64_t is = kDense ? int64_t(sizeof(T)) : in_step;
+  const int64_t os = kDense ? int64_t(sizeof(T)) : out_step;
+  using R = Running<T>;
+  const char* from[W];
+  char* to[W];
+  R so_far[W];
+  for (int w = 0; w < W; ++w) {
+    from[w] = in + at[w][0];
+    to[w] = out + at[w][1];
+    const T first = *reinterpret_cast<const T*>(from[w]);
+    so_far[w] = convert<R>(first);
+    *reinterpret_cast<T*>(to[w]) = first;
+  }
+  for (int64_t i = 1; i < n; ++i) {
+#pragma GCC unroll 4
+    for (int w = 0; w < W; ++w) {
+      so_far[w] = R(combine(so_far[w], convert<R>(*reinterpret_cast<const T*>(from[w] + i * is))));
+      *reinterpret_cast<T*>(to[w] + i * os) = convert<T>(so_far[w]);
+    }
+  }
+}
+
+// Lines that lie beside each other, so that memory is walked along its rows.
+template <class T, int W, class Combine>
+void scan_columns(const char* from, char* to, int64_t is, int64_t os, int64_t n, int count,
+                  Combine&& combine) {
+  using R = Running<T>;
+  R so_far[W];
+  for (int64_t i = 0; i < n; ++i, from += is, to += os) {
+    const T* x = reinterpret_cast<const T*>(from);
+    T* y = reinterpret_cast<T*>(to);
+    if (i == 0)
+      for (int w = 0; w < count; ++w) so_far[w] = convert<R>(x[w]);
+    else
+      for (int w = 0; w < count; ++w) so_far[w] = R(combine(so_far[w], convert<R>(x[w])));
+    for (int w = 0; w < count; ++w) y[w] = i ? convert<T>(so_far[w]) : x[w];
+  }
+}
+
+// Whether the lines of a bundle follow each other at a distance of one item in every tensor.
+template <int N, int W>
+bool are_neighbours(const int64_t (&at)[W][N], int count, const int64_t (&item)[N]) {
+  for (int w = 1; w < count; ++w)
+    for (int k = 0; k < N; ++k)
+      if (at[w][k] != at[0][k] + w * item[k]) return false;
+  return true;
+}
+
 // out = running values of combine(so far, next); both have the same dtype.
 template <class T, class Combine>
 void scan_lines(const Tensor& in, int64_t dim, const Tensor& out, Combine&& combine) {
-  using R = Running<T>;
+  constexpr int kBundle = 64, kRows = 4;
   const int64_t n = in.sizes()[dim], is = byte_stride(in, dim), os = byte_stride(out, dim);
-  for_each_line<2>({&in, &out}, dim, 2 * n, [&](const int64_t* at) {
-    const char* from = in.data() + at[0];
-    char* to = out.data() + at[1];
-    R so_far = convert<R>(*reinterpret_cast<const T*>(from));
-    *reinterpret_cast<T*>(to) = *reinterpret_cast<const T*>(from);
-    for (int64_t i = 1; i < n; ++i) {
-      from += is;
-      to += os;
-      so_far = R(combine(so_far, convert<R>(*reinterpret_cast<const T*>(from))));
-      *reinterpret_cast<T*>(to) = convert<T>(so_far);
+  const char* from = in.data();
+  char* to = out.data();
+  auto rows = [&]<bool kDense>(std::bool_constant<kDense>, const auto& at, int count) {
+    int w = 0;
+    for (; w + kRows <= count; w += kRows)
+      scan_together<T, kRows, kDense>(at + w, from, to, is, os, n, combine);
+    for (; w < count; ++w) scan_together<T, 1, kDense>(at + w, from, to, is, os, n, combine);
+  };
+  if (is == int64_t(sizeof(T)) && os == is)
+    return for_each_bundle<2, kRows>({&in, &out}, dim, 2 * n, [&](const auto& at, int count) {
+      rows(std::true_type{}, at, count);
+    });
+  for_each_bundle<2, kBundle>({&in, &out}, dim, 2 * n, [&](const auto& at, int count) {
+    if (count > 1 && are_neighbours(at, count, {int64_t(sizeof(T)), int64_t(sizeof(T))}))
+      scan_columns<T, kBundle>(from + at[0][0], to + at[0][1], is, os, n, count, combine);
+    else rows(std::false_type{}, at, count);
+  });
+}
+
+// The last position of the extremum so far; NaN wins and stays.
+template <class T, bool kLargest>
+bool takes_over(T next, T best) {
+  using C = std::conditional_t<is_small_float_v<T>, float, T>;
+  const C a = C(best), b = C(next);
+  return b != b || (a == a && (kLargest ? b >= a : b <= a));
+}
+
+template <class T, bool kLargest>
+void extreme_lines(const Tensor& in, int64_t dim, const Tensor& values, const Tensor& indices) {
+  constexpr int kBundle = 64;
+  const int64_t n = in.sizes()[dim], is = byte_stride(in, dim), vs = byte_stride(values, dim),
+                xs = byte_stride(indices, dim);
+  const char* const source = in.data();
+  char* const value_data = values.data();
+  char* const index_data = indices.data();
+  auto line = [&]<bool kDense>(std::bool_constant<kDense>, const int64_t* at) {
+    const int64_t x_step = kDense ? int64_t(sizeof(T)) : is, v_step = kDense ? x_step : vs,
+                  p_step = kDense ? 8 : xs;
+    const char* x = source + at[0];
+    char* v = value_data + at[1];
+    char* p = index_data + at[2];
+    T best = *reinterpret_cast<const T*>(x);
+    int64_t where = 0;
+    for (int64_t i = 0; i < n; ++i, x += x_step, v += v_step, p += p_step) {
+      const T next = *reinterpret_cast<const T*>(x);
+      if (takes_over<T, kLargest>(next, best)) {
+        best = next;
+        where = i;
+      }
+      *reinterpret_cast<T*>(v) = best;
+      *reinterpret_cast<int64_t*>(p) = where;
     }
+  };
+  auto columns = [&](const int64_t* at, int count) {
+    T best[kBundle];
+    int64_t where[kBundle] = {};
+    const char* x = source + at[0];
+    char* v = value_data + at[1];
+    char* p = index_data + at[2];
+    for (int w = 0; w < count; ++w) best[w] = reinterpret_cast<const T*>(x)[w];
+    for (int64_t i = 0; i < n; ++i, x += is, v += vs, p += xs)
+      for (int w = 0; w < count; ++w) {
+        const T next = reinterpret_cast<const T*>(x)[w];
+        if (takes_over<T, kLargest>(next, best[w])) {
+          best[w] = next;
+          where[w] = i;
+        }
+        reinterpret_cast<T*>(v)[w] = best[w];
+        reinterpret_cast<int64_t*>(p)[w] = where[w];
+      }
+  };
+  if (is == int64_t(sizeof(T)) && vs == is && xs == 8)
+    return for_each_line<3>({&in, &values, &indices}, dim, n,
+                            [&](const int64_t* at) { line(std::true_type{}, at); });
+  for_each_bundle<3, kBundle>({&in, &values, &indices}, dim, n, [&](const auto& at, int count) {
+    if (count > 1 && are_neighbours(at, count, {int64_t(sizeof(T)), int64_t(sizeof(T)), 8}))
+      return columns(at[0], count);
+    for (int w = 0; w < count; ++w) line(std::false_type{}, at[w]);
   });
 }
 
@@ -92,28 +211,11 @@ void cpu_logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out) {
 
 void cpu_cumulative_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values,
                             const Tensor& indices) {
-  const int64_t n = in.sizes()[dim];
-  const int64_t is = byte_stride(in, dim), vs = byte_stride(values, dim),
-                xs = byte_stride(indices, dim);
   dispatch_dtype(in.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!is_complex_v<T>) {
-      using C = std::conditional_t<is_small_float_v<T>, float, T>;
-      for_each_line<3>({&in, &values, &indices}, dim, n, [&](const int64_t* at) {
-        const char* line = in.data() + at[0];
-        T best = *reinterpret_cast<const T*>(line);
-        int64_t where = 0;
-        for (int64_t i = 0; i < n; ++i) {
-          const T next = *reinterpret_cast<const T*>(line + i * is);
-          const C a = C(best), b = C(next);
-          if (b != b || (a == a && (largest ? b >= a : b <= a))) {
-            best = next;
-            where = i;
-          }
-          *reinterpret_cast<T*>(values.data() + at[1] + i * vs) = best;
-          *reinterpret_cast<int64_t*>(indices.data() + at[2] + i * xs) = where;
-        }
-      });
+      if (largest) extreme_lines<T, true>(in, dim, values, indices);
+      else extreme_lines<T, false>(in, dim, values, indices);
     }
   });
 }

@@ -1,9 +1,11 @@
 #include "cpu/index_scatter.h"
 
 #include <algorithm>
-#include <atomic>
+#include <vector>
 
 #include "cpu/index_items.h"
+#include "cpu/index_loops.h"
+#include "cpu/index_points.h"
 #include "cpu/iterate.h"
 
 namespace facula {
@@ -21,12 +23,10 @@ int64_t read_index(const char* p) {
 // Looks at the whole run without leaving early, which vectorises, and only then for the culprit.
 void check_range(const char* p, int64_t stride, int64_t n, int64_t size, int64_t dim) {
   bool bad = false;
-  if (stride == 8) {
-    const int64_t* at = reinterpret_cast<const int64_t*>(p);
-    for (int64_t i = 0; i < n; ++i) bad |= uint64_t(at[i]) >= uint64_t(size);
-  } else {
+  if (stride == 8)
+    bad = !index_loops().all_inside(reinterpret_cast<const int64_t*>(p), n, 0, uint64_t(size));
+  else
     for (int64_t i = 0; i < n; ++i) bad |= uint64_t(read_index(p + i * stride)) >= uint64_t(size);
-  }
   for (int64_t i = 0; bad && i < n; ++i)
     if (int64_t at = read_index(p + i * stride); uint64_t(at) >= uint64_t(size))
       bad_index(at, dim, size);
@@ -58,18 +58,48 @@ struct MultiplyOp {
     else to = T(to * from);
   }
 };
-struct MaximumOp {  // NaN wins
+struct MaximumOp {  // NaN wins; written so that only NaN branches
   template <class T>
   static void run(T& to, const T& from) {
-    to = to >= from || to != to ? to : from;
+    T larger = from > to ? from : to;
+    if (from != from) larger = from;
+    to = larger;
   }
 };
 struct MinimumOp {
   template <class T>
   static void run(T& to, const T& from) {
-    to = to <= from || to != to ? to : from;
+    T smaller = from < to ? from : to;
+    if (from != from) smaller = from;
+    to = smaller;
   }
 };
+
+// Whether all elements of a slice have one index, as index_select has it: whole slices are moved
+// then. If so, `points` are the index values and `work` the slices of the tensor and of the values.
+bool slice_points(const Tensor& tensor, int64_t dim, const Tensor& index, const Tensor& values,
+                  std::vector<int64_t>& points, PointWork& work) {
+  constexpr int64_t kFew = 4;
+  const int64_t count = index.sizes()[dim];
+  if (count == 0 || index.numel() / count < kFew) return false;
+  for (int64_t d = 0; d < index.dim(); ++d)
+    if (d != dim && index.sizes()[d] != 1 && index.strides()[d] != 0) return false;
+  points.resize(size_t(count));
+  for (int64_t i = 0; i < count; ++i)
+    points[size_t(i)] = index.data_as<int64_t>()[i * index.strides()[dim]];
+  const int64_t item = int64_t(tensor.item_size());
+  work.points = points.data();
+  work.count = count;
+  work.scale = tensor.strides()[dim] * item;
+  work.step = values.strides()[dim] * item;
+  work.item = item;
+  Dims rest = without(index.sizes(), dim);
+  work.rest.begin(rest);
+  work.rest.add(tensor.data(), rest, without(tensor.strides(), dim), item);
+  work.rest.add(values.data(), rest, without(values.strides(), dim), item);
+  work.rest.finish();
+  return true;
+}
 
 struct Line {
   int64_t count, out, index, src;  // extent along the dimension and byte strides there
@@ -78,6 +108,14 @@ struct Line {
 template <class Op, class T>
 FACULA_INLINE void scatter_run(char* out, int64_t out_step, int64_t out_scale, const char* index,
                                int64_t index_step, const char* src, int64_t src_step, int64_t n) {
+  if (out_step == 0 && out_scale == int64_t(sizeof(T)) && index_step == 8 &&
+      src_step == int64_t(sizeof(T))) {  // dense lines
+    T* to = reinterpret_cast<T*>(out);
+    const int64_t* at = reinterpret_cast<const int64_t*>(index);
+    const T* from = reinterpret_cast<const T*>(src);
+    for (int64_t i = 0; i < n; ++i) Op::run(to[at[i]], from[i]);
+    return;
+  }
   for (int64_t i = 0; i < n; ++i, out += out_step, index += index_step, src += src_step)
     Op::run(*reinterpret_cast<T*>(out + read_index(index) * out_scale),
             *reinterpret_cast<const T*>(src));
@@ -98,11 +136,33 @@ void scatter_lines(const Line& line, char* const* p, const int64_t* s, int64_t n
   }
 }
 
+// A stretch of every slice.
+template <class Op, class T>
+void combine_slices(const PointWork& w, char* const* p, const int64_t* s, int64_t n) {
+  const bool dense = s[0] == int64_t(sizeof(T)) && s[1] == s[0];
+  for (int64_t i = 0; i < w.count; ++i) {
+    char* to = p[0] + w.place(i);
+    const char* from = p[1] + i * w.step;
+    if (dense)
+      for (int64_t j = 0; j < n; ++j)
+        Op::run(reinterpret_cast<T*>(to)[j], reinterpret_cast<const T*>(from)[j]);
+    else
+      for (int64_t j = 0; j < n; ++j)
+        Op::run(*reinterpret_cast<T*>(to + j * s[0]), *reinterpret_cast<const T*>(from + j * s[1]));
+  }
+}
+
 }  // namespace
 
 void cpu_gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {
   const int64_t item = int64_t(self.item_size()), size = self.sizes()[dim];
   const int64_t step = self.strides()[dim] * item;
+  std::vector<int64_t> points;
+  PointWork slices;
+  if (slice_points(self, dim, index, out, points, slices)) {
+    check_range(reinterpret_cast<const char*>(points.data()), 8, slices.count, size, dim);
+    return cpu_read_points(slices);
+  }
   Dims fixed(self.strides());
   fixed[size_t(dim)] = 0;
   Iteration it;
@@ -115,18 +175,16 @@ void cpu_gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor
     using T = typename decltype(tag)::type;
     it.run_parallel([&](char* const* p, const int64_t* s, int64_t n) {
       const char* from = p[2];
-      if (s[1] == 8 && s[0] == item && s[2] == 0 && step == item) {
-        // From one row: the check costs least beside the load.
-        const auto* at = reinterpret_cast<const uint64_t*>(p[1]);
+      if (s[1] == 8 && s[0] == item && s[2] == 0 && step == item) {  // from one row
+        constexpr int64_t kBlock = 1024;  // checked and read while it is in the cache
+        const int64_t* at = reinterpret_cast<const int64_t*>(p[1]);
         const T* row = reinterpret_cast<const T*>(from);
         T* to = reinterpret_cast<T*>(p[0]);
-        bool bad = false;
-        for (int64_t i = 0; i < n; ++i) {
-          const bool inside = at[i] < uint64_t(size);
-          bad |= !inside;
-          to[i] = row[inside ? at[i] : 0];
+        for (int64_t b = 0; b < n; b += kBlock) {
+          const int64_t e = std::min(n, b + kBlock);
+          check_range(p[1] + 8 * b, 8, e - b, size, dim);
+          for (int64_t i = b; i < e; ++i) to[i] = row[at[i]];
         }
-        if (bad) check_range(p[1], s[1], n, size, dim);
         return;
       }
       check_range(p[1], s[1], n, size, dim);
@@ -145,9 +203,12 @@ void cpu_gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor
 }
 
 void cpu_check_scatter_index(const Tensor& index, int64_t size, int64_t dim) {
+  Dims shape(index.sizes());  // without repetitions
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (index.strides()[d] == 0) shape[d] = 1;
   Iteration it;
-  it.begin(index.sizes());
-  it.add(index.data(), index.sizes(), index.strides(), 8);
+  it.begin(shape);
+  it.add(index.data(), shape, index.strides(), 8);
   it.finish();
   it.run_parallel(
       [&](char* const* p, const int64_t* s, int64_t n) { check_range(p[0], s[0], n, size, dim); });
@@ -157,6 +218,11 @@ void cpu_scatter(const Tensor& out, int64_t dim, const Tensor& index, const Tens
                  Combine combine) {
   if (index.numel() == 0) return;
   const int64_t item = int64_t(out.item_size());
+  std::vector<int64_t> points;
+  PointWork slices;
+  const bool whole = slice_points(out, dim, index, src, points, slices);
+  if (whole && combine == Combine::Assign) return cpu_write_points(slices);
+  if (whole && combine == Combine::Add) return cpu_add_points(slices, out.dtype(), Scalar(1));
   const Line line{index.sizes()[dim], out.strides()[dim] * item, index.strides()[dim] * 8,
                   src.strides()[dim] * item};
   Dims shape = without(index.sizes(), dim);
@@ -168,6 +234,10 @@ void cpu_scatter(const Tensor& out, int64_t dim, const Tensor& index, const Tens
   it.finish();
   const int64_t grain = std::max<int64_t>(1, kGrain / line.count);
   auto run = [&]<class Op, class T>(Op, TypeTag<T>) {
+    if (whole)
+      return slices.rest.run_parallel([&](char* const* p, const int64_t* s,
+                                          int64_t n) { combine_slices<Op, T>(slices, p, s, n); },
+                                      std::max<int64_t>(16, grain));
     it.run_parallel(
         [&](char* const* p, const int64_t* s, int64_t n) { scatter_lines<Op, T>(line, p, s, n); },
         grain);

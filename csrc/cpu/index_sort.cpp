@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "cpu/along_dim.h"
-#include "cpu/index_items.h"
 
 namespace facula {
 namespace {
@@ -45,16 +44,8 @@ void cpu_sort(const Tensor& in, int64_t dim, bool descending, int64_t k, const T
   const int64_t n = in.sizes()[dim], is = byte_stride(in, dim);
   const int64_t vs = byte_stride(values, dim), xs = byte_stride(indices, dim);
   for_each_line<3>({&in, &values, &indices}, dim, 8 * n, [&](const int64_t* at) {
-    const char* line = in.data() + at[0];
-    char* v = values.data() + at[1];
-    char* x = indices.data() + at[2];
-    sort_line({in.dtype(), line, is, n}, descending, k, x, xs);
-    with_item_type(int64_t(in.item_size()), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      for (int64_t i = 0; i < k; ++i)
-        *reinterpret_cast<T*>(v + i * vs) =
-            *reinterpret_cast<const T*>(line + *reinterpret_cast<const int64_t*>(x + i * xs) * is);
-    });
+    sort_line({in.dtype(), in.data() + at[0], is, n}, descending, k,
+              {values.data() + at[1], vs, indices.data() + at[2], xs});
   });
 }
 
@@ -72,10 +63,6 @@ void cpu_pick(const Tensor& in, int64_t dim, Pick pick, int64_t k, const Tensor&
 Grouping cpu_group_sorted(const Tensor& matrix) {
   const int64_t n = matrix.sizes()[0], width = matrix.sizes()[1];
   Grouping g;
-  if (width == 1) {
-    group_line({matrix.dtype(), matrix.data(), int64_t(matrix.item_size()), n}, g.order, g.starts);
-    return g;
-  }
   std::vector<uint64_t> keys = keys_of(matrix);
   g.order.resize(size_t(n));
   std::iota(g.order.begin(), g.order.end(), int64_t(0));

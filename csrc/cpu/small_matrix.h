@@ -1,20 +1,24 @@
 // Factorisations and solves of matrices so small that the calls into LAPACK cost more than the
 // arithmetic. Up to kSmallMatrix rows and columns they are done here, one matrix at a time or, up
-// to kTinyMatrix, one in each lane of a vector; larger ones by LAPACK. Conventions are LAPACK's.
+// to kTinyMatrix, one in each lane of a vector; larger ones by LAPACK or, if they are real, from
+// kBlockedMatrix on by blocked_matrix.h. Conventions are LAPACK's.
 #pragma once
 #include <algorithm>
 
+#include "cpu/blocked_matrix.h"
 #include "cpu/lapack.h"
 
 namespace facula {
 
-constexpr int kSmallMatrix = 16, kTinyMatrix = 4;
+constexpr int kSmallMatrix = 16, kTinyMatrix = 4, kWidestPanel = 64;
 
-// Sizes are positive and at most kSmallMatrix.
+// Sizes are positive; larger ones than kSmallMatrix are panels of larger matrices.
 template <class T>
 struct SmallMatrix {
   int (*getrf)(int m, int n, T* a, int lda, int* pivots);
   void (*getrs)(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b, int ldb);
+  // Solves with the unit lower triangle of a; n is at most kWidestPanel.
+  void (*solve_unit_lower)(int n, int nrhs, const T* a, int lda, T* b, int ldb);
   int (*potrf_lower)(int n, T* a, int lda);
   void (*geqrf)(int m, int n, T* a, int lda, T* tau);
   void (*orgqr)(int m, int n, int k, T* a, int lda, const T* tau);
@@ -44,17 +48,26 @@ template <class T>  // float and double
 const MatrixLanes<T>& matrix_lanes();
 
 template <class T>
+bool is_blocked(int m, int n) {
+  return !is_complex_v<T> && std::min(m, n) >= kBlockedMatrix;
+}
+
+template <class T>
 int factor_lu(int m, int n, T* a, int lda, int* pivots) {
   if (m == 0 || n == 0) return 0;
   if (std::max(m, n) <= kSmallMatrix) return small_matrix<T>().getrf(m, n, a, lda, pivots);
+  if constexpr (!is_complex_v<T>)
+    if (is_blocked<T>(m, n)) return blocked_lu(m, n, a, lda, pivots);
   return lapack::getrf(m, n, a, lda, pivots);
 }
 
 template <class T>
 void solve_lu(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b, int ldb) {
   if (n == 0 || nrhs == 0) return;
-  if (n <= kSmallMatrix) small_matrix<T>().getrs(trans, n, nrhs, a, lda, pivots, b, ldb);
-  else lapack::getrs(trans, n, nrhs, a, lda, pivots, b, ldb);
+  if (n <= kSmallMatrix) return small_matrix<T>().getrs(trans, n, nrhs, a, lda, pivots, b, ldb);
+  if constexpr (!is_complex_v<T>)
+    if (is_blocked<T>(n, n)) return blocked_lu_solve(trans, n, nrhs, a, lda, pivots, b, ldb);
+  lapack::getrs(trans, n, nrhs, a, lda, pivots, b, ldb);
 }
 
 namespace detail {
@@ -85,15 +98,19 @@ int factor_cholesky(char uplo, int n, T* a, int lda) {
 template <class T>
 void factor_qr(int m, int n, T* a, int lda, T* tau, T* work, int lwork) {
   if (m == 0 || n == 0) return;
-  if (std::max(m, n) <= kSmallMatrix) small_matrix<T>().geqrf(m, n, a, lda, tau);
-  else lapack::geqrf(m, n, a, lda, tau, work, lwork);
+  if (std::max(m, n) <= kSmallMatrix) return small_matrix<T>().geqrf(m, n, a, lda, tau);
+  if constexpr (!is_complex_v<T>)
+    if (is_blocked<T>(m, n)) return blocked_qr(m, n, a, lda, tau);
+  lapack::geqrf(m, n, a, lda, tau, work, lwork);
 }
 
 template <class T>
 void expand_qr(int m, int n, int k, T* a, int lda, const T* tau, T* work, int lwork) {
   if (m == 0 || n == 0) return;
-  if (m <= kSmallMatrix) small_matrix<T>().orgqr(m, n, k, a, lda, tau);
-  else lapack::orgqr(m, n, k, a, lda, tau, work, lwork);
+  if (m <= kSmallMatrix) return small_matrix<T>().orgqr(m, n, k, a, lda, tau);
+  if constexpr (!is_complex_v<T>)
+    if (is_blocked<T>(m, k)) return blocked_q(m, n, k, a, lda, tau);
+  lapack::orgqr(m, n, k, a, lda, tau, work, lwork);
 }
 
 }  // namespace facula

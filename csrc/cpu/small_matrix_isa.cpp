@@ -1,8 +1,10 @@
 // Unblocked factorisations by columns, which the compiler vectorises. Built once per ISA.
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "cpu/small_matrix_tables.h"
+#include "cpu/turn_block.h"
 
 namespace facula::FACULA_ISA {
 namespace {
@@ -29,24 +31,64 @@ template <class T>
 void subtract_scaled(int n, T factor, const T* x, T* y) {
   for (int i = 0; i < n; ++i) y[i] -= factor * x[i];
 }
+// The sum of n terms f(i); long ones in lanes, so that it is a vector's.
+template <class T, class F>
+T sum_terms(int n, F&& f) {
+  T sum(0);
+  int i = 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    constexpr int kLanes = 64 / sizeof(T);
+    if (n >= 2 * kLanes) {
+      T lane[kLanes] = {};
+      for (; i + kLanes <= n; i += kLanes)
+        for (int k = 0; k < kLanes; ++k) lane[k] += f(i + k);
+      for (int k = 0; k < kLanes; ++k) sum += lane[k];
+    }
+  }
+  for (; i < n; ++i) sum += f(i);
+  return sum;
+}
 // conj(x) . y
 template <class T>
 T inner(int n, const T* x, const T* y) {
-  T sum(0);
-  for (int i = 0; i < n; ++i) sum += conjugate(x[i]) * y[i];
-  return sum;
+  return sum_terms<T>(n, [&](int i) { return conjugate(x[i]) * y[i]; });
 }
 
 // ---- LU
 
+// The first of the largest elements; NaN is larger than nothing, and nothing larger than it.
 template <class T>
-int getrf(int m, int n, T* a, int lda, int* pivots) {
+int find_pivot(int n, const T* x) {
+  using R = real_of_t<T>;
+  constexpr int kLanes = 64 / sizeof(R);
+  R largest = pivot_size(x[0]);
+  if (n >= 2 * kLanes && largest == largest) {
+    R lane[kLanes];
+    for (int k = 0; k < kLanes; ++k) lane[k] = largest;
+    int i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+      for (int k = 0; k < kLanes; ++k) {
+        const R size = pivot_size(x[i + k]);
+        lane[k] = size > lane[k] ? size : lane[k];
+      }
+    for (int k = 0; k < kLanes; ++k) largest = lane[k] > largest ? lane[k] : largest;
+    for (; i < n; ++i) largest = pivot_size(x[i]) > largest ? pivot_size(x[i]) : largest;
+    int at = 0;
+    while (pivot_size(x[at]) != largest) ++at;
+    return at;
+  }
+  int at = 0;
+  for (int i = 1; i < n; ++i)
+    if (pivot_size(x[i]) > pivot_size(x[at])) at = i;
+  return at;
+}
+
+template <class T>
+int factor_columns(int m, int n, T* a, int lda, int* pivots) {
   int info = 0;
   for (int k = 0; k < std::min(m, n); ++k) {
     T* column = a + k * lda;
-    int p = k;
-    for (int i = k + 1; i < m; ++i)
-      if (pivot_size(column[i]) > pivot_size(column[p])) p = i;
+    const int p = k + find_pivot(m - k, column + k);
     pivots[k] = p + 1;
     if (column[p] == T(0)) {
       if (info == 0) info = k + 1;
@@ -57,6 +99,52 @@ int getrf(int m, int n, T* a, int lda, int* pivots) {
     for (int i = k + 1; i < m; ++i) column[i] = column[i] / column[k];
     for (int j = k + 1; j < n; ++j)
       subtract_scaled(m - k - 1, a[k + j * lda], column + k + 1, a + k + 1 + j * lda);
+  }
+  return info;
+}
+
+// Columns taken together, so that those behind them are read and written once for all of them.
+constexpr int kGroup = 8;
+
+// y -= the sum of factors[q] * column q of x
+template <class T>
+void subtract_group(int n, const T* __restrict factors, const T* __restrict x, int64_t ldx,
+                    T* __restrict y) {
+  for (int i = 0; i < n; ++i) {
+    T sum = y[i];
+#pragma GCC unroll 8
+    for (int q = 0; q < kGroup; ++q) sum -= factors[q] * x[i + q * ldx];
+    y[i] = sum;
+  }
+}
+
+template <class T>
+int getrf(int m, int n, T* a, int lda, int* pivots) {
+  const int most = std::min(m, n);
+  if (most < 2 * kGroup) return factor_columns(m, n, a, lda, pivots);
+  int info = 0;
+  for (int k = 0; k < most; k += kGroup) {
+    const int width = std::min(kGroup, most - k), end = k + width;
+    T* corner = a + k + k * lda;
+    const int failed = factor_columns(m - k, width, corner, lda, pivots + k);
+    if (failed && !info) info = k + failed;
+    for (int i = k; i < end; ++i) pivots[i] += k;
+    for (int j = 0; j < n; ++j) {
+      if (j >= k && j < end) continue;
+      T* column = a + j * lda;
+      for (int i = k; i < end; ++i) std::swap(column[i], column[pivots[i] - 1]);
+      if (j < k) continue;
+      for (int q = 0; q + 1 < width; ++q)
+        for (int i = q + 1; i < width; ++i) column[k + i] -= corner[i + q * lda] * column[k + q];
+      if (width == kGroup) {
+        T factors[kGroup];
+        for (int q = 0; q < kGroup; ++q) factors[q] = column[k + q];
+        subtract_group(m - end, factors, corner + width, lda, column + end);
+      } else {
+        for (int q = 0; q < width; ++q)
+          subtract_scaled(m - end, column[k + q], corner + width + q * lda, column + end);
+      }
+    }
   }
   return info;
 }
@@ -88,8 +176,63 @@ void solve_transposed(int n, const T* a, int lda, const int* pivots, T* b) {
   for (int i = n - 1; i >= 0; --i) std::swap(b[i], b[pivots[i] - 1]);
 }
 
+// Several right-hand sides as the rows of a small matrix, so that a vector goes across them.
+constexpr int kAcross = 16;
+template <class T>
+struct Across {
+  T rows[kWidestPanel][kAcross];
+
+  void load(int n, int columns, const T* b, int ldb) {
+    if (columns < kAcross)
+      for (int i = 0; i < n; ++i) std::fill_n(rows[i], kAcross, T(0));
+    turn_matrix<T>(rows[0], kAcross, b, ldb, n, columns);
+  }
+  void store(int n, int columns, T* b, int ldb) const {
+    turn_matrix<T>(b, ldb, rows[0], kAcross, columns, n);
+  }
+  // row i -= a[i, j] * row j, i in [from, to); they do not wait for each other.
+  void eliminate(int j, int from, int to, const T* a, int lda) {
+    T row[kAcross];
+    for (int c = 0; c < kAcross; ++c) row[c] = rows[j][c];
+    const T* factors = a + j * lda;
+    for (int i = from; i < to; ++i)
+      for (int c = 0; c < kAcross; ++c) rows[i][c] -= factors[i] * row[c];
+  }
+};
+
+template <class T>
+void solve_unit_lower(int n, int nrhs, const T* a, int lda, T* b, int ldb) {
+  Across<T> x;
+  for (int c = 0; c < nrhs; c += kAcross) {
+    const int columns = std::min(kAcross, nrhs - c);
+    x.load(n, columns, b + c * int64_t(ldb), ldb);
+    for (int j = 0; j < n - 1; ++j) x.eliminate(j, j + 1, n, a, lda);
+    x.store(n, columns, b + c * int64_t(ldb), ldb);
+  }
+}
+
+// L U x = P^T b for many columns.
+template <class T>
+void solve_across(int n, int nrhs, const T* a, int lda, const int* pivots, T* b, int ldb) {
+  Across<T> x;
+  for (int c = 0; c < nrhs; c += kAcross) {
+    const int columns = std::min(kAcross, nrhs - c);
+    x.load(n, columns, b + c * ldb, ldb);
+    for (int i = 0; i < n; ++i)
+      if (pivots[i] != i + 1) std::swap(x.rows[i], x.rows[pivots[i] - 1]);
+    for (int j = 0; j < n - 1; ++j) x.eliminate(j, j + 1, n, a, lda);
+    for (int j = n - 1; j >= 0; --j) {
+      for (int k = 0; k < kAcross; ++k) x.rows[j][k] = x.rows[j][k] / a[j + j * lda];
+      x.eliminate(j, 0, j, a, lda);
+    }
+    x.store(n, columns, b + c * ldb, ldb);
+  }
+}
+
 template <class T>
 void getrs(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b, int ldb) {
+  if (trans == 'N' && nrhs >= kAcross / 2 && n > 4)
+    return solve_across(n, nrhs, a, lda, pivots, b, ldb);
   for (int j = 0; j < nrhs; ++j, b += ldb) {
     if (trans == 'N') solve_forward(n, a, lda, pivots, b);
     else if (trans == 'T') solve_transposed<false>(n, a, lda, pivots, b);
@@ -126,11 +269,10 @@ real_of_t<T> norm(int n, const T* x) {
     largest = size > largest || size != size ? size : largest;
   }
   if (!(largest > 0) || std::isinf(largest)) return largest;
-  R sum = 0;
-  for (int i = 0; i < n; ++i) {
+  const R sum = sum_terms<R>(n, [&](int i) {
     const T part = x[i] / largest;
-    sum += real_part(conjugate(part) * part);
-  }
+    return real_part(conjugate(part) * part);
+  });
   return largest * std::sqrt(sum);
 }
 
@@ -189,7 +331,7 @@ void orgqr(int m, int n, int k, T* a, int lda, const T* tau) {
 
 template <class T>
 constexpr SmallMatrix<T> table() {
-  return {getrf<T>, getrs<T>, potrf_lower<T>, geqrf<T>, orgqr<T>};
+  return {getrf<T>, getrs<T>, solve_unit_lower<T>, potrf_lower<T>, geqrf<T>, orgqr<T>};
 }
 
 }  // namespace

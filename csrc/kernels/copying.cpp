@@ -4,6 +4,7 @@
 #include "autograd/node.h"
 #include "cpu/cast.h"
 #include "cpu/iterate.h"
+#include "cpu/strided_copy.h"
 #include "kernels/make_view.h"
 #include "op/device_hooks.h"
 #include "op/elementwise.h"
@@ -31,8 +32,7 @@ void cpu_copy(const Tensor& to, const Tensor& from) {
   it.add(to.data(), to.sizes(), to.strides(), int64_t(to.item_size()));
   it.add(from.data(), from.sizes(), from.strides(), int64_t(from.item_size()));
   it.finish();
-  it.run_parallel(
-      [&](char* const* p, const int64_t* s, int64_t n) { cast(p[0], s[0], p[1], s[1], n); });
+  copy_strided_operands(it, cast, to.dtype() == from.dtype() ? int64_t(to.item_size()) : 0);
 }
 
 void copy_strided(const Tensor& to, IntSpan strides, int64_t offset, const Tensor& from) {
@@ -44,8 +44,7 @@ void copy_strided(const Tensor& to, IntSpan strides, int64_t offset, const Tenso
   int64_t item = int64_t(to.item_size());
   it.add(static_cast<char*>(to->storage->data) + offset * item, to.sizes(), strides, item);
   it.add(from.data(), from.sizes(), from.strides(), int64_t(from.item_size()));
-  it.run_parallel(
-      [&](char* const* p, const int64_t* s, int64_t n) { cast(p[0], s[0], p[1], s[1], n); });
+  copy_strided_operands(it, cast, to.dtype() == from.dtype() ? item : 0);
 }
 
 namespace kernels {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cpu/index_count.h"
+#include "cpu/index_loops.h"
 #include "cpu/index_points.h"
 #include "kernels/destination.h"
 #include "op/hooks/indexing.h"
@@ -164,15 +165,14 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
                   weights.sizes(), " and ", self.sizes());
   GradGuard off(false);
   Tensor values = dense_int64(self);
-  int64_t low, high;
+  int64_t low = 0, high = 0;
   if (self.is_cuda()) {
     low = item_of(op::min(values)).to_int();
     high = item_of(op::max(values)).to_int();
   } else {
-    const auto [least, most] =
-        std::minmax_element(values.data_as<int64_t>(), values.data_as<int64_t>() + values.numel());
-    low = *least;
-    high = *most;
+    const int64_t* v = values.data_as<int64_t>();
+    low = high = v[0];
+    index_loops().extremes(v, values.numel(), &low, &high);
   }
   if (low < 0)
     runtime_error("bincount only supports 1-d non-negative integral inputs, but the input holds ",

@@ -1,7 +1,9 @@
 // Joining, reversing and repeating.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
+#include "core/thread_pool.h"
 #include "kernels/make_view.h"
 #include "op/elementwise.h"
 #include "op/hooks/indexing.h"
@@ -34,6 +36,42 @@ static bool joins_at_once(TensorSpan tensors, const Tensor& out) {
   return std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) {
     return t.is_contiguous() && t.dtype() == out.dtype() && t.device() == out.device();
   });
+}
+
+// Joins dense tensors row by row: each gives `bytes` of every row of the result, which is written
+// from its beginning to its end. False where the general copy is as good: few rows, short pieces,
+// other dtypes or layouts.
+static bool join_rows(TensorSpan tensors, const Tensor& out, int64_t dim, bool is_new_dim) {
+  constexpr int64_t kShortest = 32, kGrainBytes = 1 << 17;
+  if (!out.is_cpu() || !out.is_contiguous() || out.numel() == 0) return false;
+  struct Piece {
+    const char* data;
+    int64_t bytes;
+  };
+  const int64_t item = int64_t(out.item_size());
+  int64_t rows = 1, inner = item;
+  for (int64_t d = 0; d < dim; ++d) rows *= out.sizes()[d];
+  for (int64_t d = dim + 1; d < out.dim(); ++d) inner *= out.sizes()[d];
+  std::vector<Piece> pieces;
+  for (const Tensor& t : tensors) {
+    if (t.numel() == 0) continue;
+    if (t.dtype() != out.dtype() || !t.is_cpu() || !t.is_contiguous() || may_share_memory(out, t))
+      return false;
+    const int64_t bytes = is_new_dim ? inner : inner * t.sizes()[dim];
+    if (bytes < kShortest) return false;
+    pieces.push_back({t.data(), bytes});
+  }
+  const int64_t row = out.numel() / rows * item;
+  if (rows < 2 * num_threads() && out.numel() * item > kGrainBytes) return false;
+  parallel_for(0, rows, std::max<int64_t>(1, kGrainBytes / row), [&](int64_t b, int64_t e) {
+    char* to = out.data() + b * row;
+    for (; b < e; ++b)
+      for (const Piece& p : pieces) {
+        std::memcpy(to, p.data + b * p.bytes, size_t(p.bytes));
+        to += p.bytes;
+      }
+  });
+  return true;
 }
 
 void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
@@ -83,6 +121,7 @@ void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
     if (!parts.empty()) device_indexing.cat(parts, dim, rets.t[0]);
     return;
   }
+  if (join_rows(tensors, rets.t[0], dim, false)) return;
   int64_t at = 0;
   for (const Tensor& t : tensors) {
     if (skipped(t) && lead->dim() != 1) continue;
@@ -123,6 +162,7 @@ void stack(TensorSpan tensors, int64_t dim, Rets& rets) {
     for (const Tensor& t : tensors) parts.push_back(op::unsqueeze(t, dim));
     return device_indexing.cat(parts, dim, rets.t[0]);
   }
+  if (join_rows(tensors, rets.t[0], dim, true)) return;
   for (size_t i = 0; i < tensors.size(); ++i)
     op::copy_(op::select(rets.t[0], dim, int64_t(i)), tensors[i]);
 }

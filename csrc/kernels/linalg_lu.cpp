@@ -42,12 +42,15 @@ LuFactors factor_matrices(const Tensor& a) {
                                    info + first);
         });
     }
-    for_matrices(in.count(), double(m) * double(n) * double(k), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        copy_to_columns(out.at<T>(i), ld, in, i);
-        info[i] = factor_lu(rows, columns, out.at<T>(i), ld, pivots + i * k);
-      }
-    });
+    for_matrices(
+        in.count(), double(m) * double(n) * double(k),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            copy_to_columns(out.at<T>(i), ld, in, i);
+            info[i] = factor_lu(rows, columns, out.at<T>(i), ld, pivots + i * k);
+          }
+        },
+        is_blocked<T>(rows, columns));
   });
   return f;
 }
@@ -126,20 +129,24 @@ void solve_factored(const Tensor& lu, const Tensor& pivots, const Tensor& b, con
                                   x.data_as<T>() + first * n * k);
         });
     }
-    for_matrices(out.count(), 2.0 * n * n * k, [&](int64_t begin, int64_t end) {
-      const ReadableMatrices<T> a(factors);
-      const ReadableMatrices<int> p(exchanges);
-      for (int64_t i = begin; i < end; ++i) {
-        T* solution = out.at<T>(i);
-        const int* rows = p.at(i);
-        check_pivots(rows, n, n);
-        if (left) copy_to_columns(solution, n, rhs, i);
-        else copy_to_columns(solution, n, rhs.at<T>(i), rhs.column_stride, rhs.row_stride, n, k);
-        if (conjugated) conjugate_all(solution, int64_t(n) * k);
-        solve_lu(trans, n, k, a.at(i), a.leading(), rows, solution, n);
-        if (conjugated) conjugate_all(solution, int64_t(n) * k);
-      }
-    });
+    for_matrices(
+        out.count(), 2.0 * n * n * k,
+        [&](int64_t begin, int64_t end) {
+          const ReadableMatrices<T> a(factors);
+          const ReadableMatrices<int> p(exchanges);
+          for (int64_t i = begin; i < end; ++i) {
+            T* solution = out.at<T>(i);
+            const int* rows = p.at(i);
+            check_pivots(rows, n, n);
+            if (left) copy_to_columns(solution, n, rhs, i);
+            else
+              copy_to_columns(solution, n, rhs.at<T>(i), rhs.column_stride, rhs.row_stride, n, k);
+            if (conjugated) conjugate_all(solution, int64_t(n) * k);
+            solve_lu(trans, n, k, a.at(i), a.leading(), rows, solution, n);
+            if (conjugated) conjugate_all(solution, int64_t(n) * k);
+          }
+        },
+        is_blocked<T>(n, n));
   });
 }
 

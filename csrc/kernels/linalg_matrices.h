@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 #include "core/host_allocator.h"
@@ -11,6 +12,7 @@
 #include "core/thread_pool.h"
 #include "cpu/blas.h"
 #include "cpu/small_matrix.h"
+#include "cpu/turn_block.h"
 
 namespace facula {
 
@@ -85,6 +87,13 @@ void copy_to_columns(T* to, int64_t ld, const T* from, int64_t row_stride, int64
     return;
   }
   constexpr int64_t kTile = 16;  // both sides of a tile stay in the first-level cache
+  if (column_stride == 1) {
+    for (int64_t j = 0; j < columns; j += kTile)
+      for (int64_t i = 0; i < rows; i += kTile)
+        turn_matrix(to + i + j * ld, ld, from + i * row_stride + j, row_stride,
+                    std::min(kTile, columns - j), std::min(kTile, rows - i));
+    return;
+  }
   for (int64_t j0 = 0; j0 < columns; j0 += kTile)
     for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
       const int64_t j1 = std::min(j0 + kTile, columns), i1 = std::min(i0 + kTile, rows);
@@ -153,12 +162,14 @@ bool fits_lanes(int64_t n, int64_t count) {
 // ---- loops
 
 // f(begin, end) over ranges of matrices. Many matrices are shared by the pool, each with BLAS on
-// one thread; few large ones are taken in turn with threads inside BLAS.
+// one thread; few large ones are taken in turn with threads inside BLAS, or, if `pooled`, with
+// those of the pool inside f.
 template <class F>
-void for_matrices(int64_t count, double operations_each, F&& f) {
+void for_matrices(int64_t count, double operations_each, F&& f, bool pooled = false) {
   if (count == 0) return;
   if (count < num_threads() && operations_each > 4e6) {
-    BlasThreads threads;
+    std::optional<BlasThreads> threads;
+    if (!pooled) threads.emplace();
     f(int64_t(0), count);
     return;
   }

@@ -79,22 +79,25 @@ std::tuple<Tensor, Tensor> _linalg_qr(const Tensor& A, std::string_view mode_nam
         best_size<T>([&](T* w) {
           lapack::orgqr<T>(rows, int(inner), reflectors, nullptr, ld, nullptr, w, -1);
         }));
-    for_matrices(in.count(), 4.0 * m * n * k, [&](int64_t begin, int64_t end) {
-      HostArray<T> work(work_size), tau(k);
-      // A tall matrix is factored where Q will be, a wide one where R will be.
-      HostArray<T> spare(mode == QrMode::R && m >= n ? m * n : 0);
-      for (int64_t i = begin; i < end; ++i) {
-        T* r = R.data_as<T>() + i * inner * n;
-        T* q = mode == QrMode::R ? spare.data() : Q.data_as<T>() + i * m * inner;
-        T* factored = m >= n ? q : r;
-        copy_to_columns(factored, ld, in, i);
-        factor_qr(rows, columns, factored, ld, tau.data(), work.data(), work_size);
-        if (m < n && mode != QrMode::R) std::copy_n(factored, m * m, q);
-        copy_upper(r, inner, factored, ld, n);
-        if (mode != QrMode::R)
-          expand_qr(rows, int(inner), reflectors, q, ld, tau.data(), work.data(), work_size);
-      }
-    });
+    for_matrices(
+        in.count(), 4.0 * m * n * k,
+        [&](int64_t begin, int64_t end) {
+          HostArray<T> work(work_size), tau(k);
+          // A tall matrix is factored where Q will be, a wide one where R will be.
+          HostArray<T> spare(mode == QrMode::R && m >= n ? m * n : 0);
+          for (int64_t i = begin; i < end; ++i) {
+            T* r = R.data_as<T>() + i * inner * n;
+            T* q = mode == QrMode::R ? spare.data() : Q.data_as<T>() + i * m * inner;
+            T* factored = m >= n ? q : r;
+            copy_to_columns(factored, ld, in, i);
+            factor_qr(rows, columns, factored, ld, tau.data(), work.data(), work_size);
+            if (m < n && mode != QrMode::R) std::copy_n(factored, m * m, q);
+            copy_upper(r, inner, factored, ld, n);
+            if (mode != QrMode::R)
+              expand_qr(rows, int(inner), reflectors, q, ld, tau.data(), work.data(), work_size);
+          }
+        },
+        is_blocked<T>(rows, columns));
   });
   return {Q, R};
 }

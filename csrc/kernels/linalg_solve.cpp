@@ -91,16 +91,22 @@ static std::string singular_inverse(int info) {
 
 namespace {
 
+// By LAPACK; otherwise the columns of the unit matrix are solved for.
+template <class T>
+bool inverts_in_place(int n) {
+  return n > kSmallMatrix && !is_blocked<T>(n, n);
+}
+
 // a holds a matrix and receives its inverse, or NaN when there is none. `spare` has n * n elements.
 template <class T>
 int invert(int n, T* a, T* spare, int* pivots, T* work, int work_size) {
   int info = factor_lu(n, n, a, n, pivots);
-  if (info == 0 && n > kSmallMatrix) {
+  if (info == 0 && inverts_in_place<T>(n)) {
     info = lapack::getri(n, a, n, pivots, work, work_size);
   } else if (info == 0) {
-    std::copy_n(a, n * n, spare);
-    std::fill_n(a, n * n, T(0));
-    for (int i = 0; i < n; ++i) a[i + i * n] = T(1);
+    std::copy_n(a, int64_t(n) * n, spare);
+    std::fill_n(a, int64_t(n) * n, T(0));
+    for (int64_t i = 0; i < n; ++i) a[i + i * n] = T(1);
     solve_lu('N', n, n, spare, n, pivots, a, n);
   }
   if (info > 0) std::fill_n(a, int64_t(n) * n, T(std::numeric_limits<real_of_t<T>>::quiet_NaN()));
@@ -109,7 +115,7 @@ int invert(int n, T* a, T* spare, int* pivots, T* work, int work_size) {
 
 template <class T>
 int inverse_work(int n) {
-  if (n <= kSmallMatrix) return 0;
+  if (!inverts_in_place<T>(n)) return 0;
   T best;
   lapack::getri<T>(n, nullptr, n, nullptr, &best, -1);
   return std::max(n, int(detail::real_part(best)));
@@ -149,16 +155,20 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& A, bool check_errors) {
         });
     }
     const int work_size = inverse_work<T>(size);
-    for_matrices(in.count(), 2.0 * n * n * n, [&](int64_t begin, int64_t end) {
-      HostArray<int> pivots(n);
-      HostArray<T> work(work_size);
-      T spare[kSmallMatrix * kSmallMatrix];
-      for (int64_t i = begin; i < end; ++i) {
-        copy_to_columns(out.at<T>(i), n, in, i);
-        infos[i] =
-            n == 0 ? 0 : invert(size, out.at<T>(i), spare, pivots.data(), work.data(), work_size);
-      }
-    });
+    for_matrices(
+        in.count(), 2.0 * n * n * n,
+        [&](int64_t begin, int64_t end) {
+          HostArray<int> pivots(n);
+          HostArray<T> work(work_size);
+          HostArray<T> spare(inverts_in_place<T>(size) ? 0 : n * n);
+          for (int64_t i = begin; i < end; ++i) {
+            copy_to_columns(out.at<T>(i), n, in, i);
+            infos[i] = n == 0 ? 0
+                              : invert(size, out.at<T>(i), spare.data(), pivots.data(), work.data(),
+                                       work_size);
+          }
+        },
+        is_blocked<T>(size, size));
   });
   if (check_errors) check_info(info, singular_inverse);
   return {inverse, info};

@@ -166,11 +166,24 @@ void nonzero(const Tensor& self, Rets& rets) {
     found.for_each([&](int64_t position, int64_t number) { to[number * row] = position; });
     return;
   }
+  // Positions count up, so most are in the row of the one before and need no division.
   const IntSpan sizes = self.sizes();
-  found.for_each([&](int64_t position, int64_t number) {
-    for (int64_t d = dims - 1; d >= 0; --d) {
-      to[number * row + d * column] = position % sizes[d];
-      position /= sizes[d];
+  const int64_t width = sizes[dims - 1];
+  found.for_each_block([&](const TrueElements::Block& block) {
+    int64_t start = -width, outer[kMaxDims];  // of the current row
+    for (int64_t k = 0; k < block.count; ++k) {
+      const int64_t position = block.begin + block.places[k];
+      if (position - start >= width) {
+        int64_t rest = position / width;
+        start = rest * width;
+        for (int64_t d = dims - 2; d >= 0; --d) {
+          outer[d] = rest % sizes[d];
+          rest /= sizes[d];
+        }
+      }
+      int64_t* at = to + (block.number + k) * row;
+      for (int64_t d = 0; d + 1 < dims; ++d) at[d * column] = outer[d];
+      at[(dims - 1) * column] = position - start;
     }
   });
 }

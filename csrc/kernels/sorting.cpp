@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cpu/index_distinct.h"
 #include "cpu/index_sort.h"
 #include "kernels/destination.h"
 #include "op/hooks/sorting.h"
@@ -311,10 +312,17 @@ Triple groups(const Tensor& matrix, bool sorted, bool want_inverse, bool want_co
 Triple unique_elements(const Tensor& self, bool sorted, bool want_inverse, bool want_counts) {
   require_data(self, "unique");
   GradGuard off(false);
-  Tensor column = op::reshape(dense(self), Dims{self.numel(), 1});
-  auto [rows, inverse, counts] = groups(column, sorted, want_inverse, want_counts);
-  if (want_inverse) inverse = op::reshape(inverse, self.sizes());
-  return {op::reshape(rows, Dims{rows.numel()}), inverse, counts};
+  if (self.is_cuda()) {
+    Tensor column = op::reshape(dense(self), Dims{self.numel(), 1});
+    auto [rows, inverse, counts] = groups(column, sorted, want_inverse, want_counts);
+    if (want_inverse) inverse = op::reshape(inverse, self.sizes());
+    return {op::reshape(rows, Dims{rows.numel()}), inverse, counts};
+  }
+  Tensor x = op::reshape(dense(self), Dims{self.numel()});
+  Distinct d = sorted ? cpu_distinct_sorted(x, want_inverse, want_counts)
+                      : cpu_distinct_neighbours(x, want_inverse, want_counts);
+  if (want_inverse) d.inverse = op::reshape(d.inverse, self.sizes());
+  return {d.values, d.inverse, d.counts};
 }
 
 Triple unique_slices(const Tensor& self, int64_t dim, bool sorted, bool want_inverse,
@@ -331,6 +339,13 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool sorted, bool want_inv
         "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied "
         "to shape ",
         self.sizes(), " along dim ", dim);
+  if (width == 1) {
+    auto [values, inverse, counts] =
+        unique_elements(op::reshape(moved, Dims{n}), sorted, want_inverse, want_counts);
+    Dims shape(moved.sizes());
+    shape[0] = values.numel();
+    return {op::movedim(op::reshape(values, shape), Dims{0}, Dims{dim}), inverse, counts};
+  }
   Tensor matrix = op::reshape(moved, Dims{n, width});
   auto [rows, inverse, counts] = groups(matrix, sorted, want_inverse, want_counts);
   Dims shape(moved.sizes());

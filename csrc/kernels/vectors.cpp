@@ -5,6 +5,7 @@
 #include "op/ops/comparison.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
+#include "op/ops/indexing.h"
 #include "op/ops/linalg_norms.h"
 #include "op/ops/reductions.h"
 #include "op/ops/vectors.h"
@@ -33,6 +34,11 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
       runtime_error("Class values must be smaller than num_classes=", num_classes, ", but got ",
                     most);
     if (num_classes < 0) classes = most + 1;
+  }
+  if (readable && self.is_cpu()) {
+    Dims shape(self.sizes());
+    shape.push_back(classes);
+    return op::scatter_value_(op::zeros(shape, DType::Int64), -1, op::unsqueeze(self, -1), 1);
   }
   const Tensor numbers = op::arange(Scalar(classes), DType::Int64, std::nullopt, self.device());
   return op::_to_copy(op::eq(op::unsqueeze(self, -1), numbers), DType::Int64);

@@ -1,0 +1,194 @@
+#include "cpu/blocked_matrix.h"
+
+#include <algorithm>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "core/thread_pool.h"
+#include "cpu/blas.h"
+#include "cpu/lapack.h"
+#include "cpu/small_matrix.h"
+
+namespace facula {
+namespace {
+
+constexpr int kColumns = 64;  // columns that a thread takes at a time
+
+int panel_width(int size) {
+  return size > 512 ? kWidestPanel : 32;
+}
+
+// f(begin, end) over pieces of the columns that do not depend on the number of threads.
+template <class F>
+void for_columns(int64_t columns, F&& f) {
+  parallel_for(0, (columns + kColumns - 1) / kColumns, 1, [&](int64_t b, int64_t e) {
+    for (; b < e; ++b) f(b * kColumns, std::min(columns, (b + 1) * kColumns));
+  });
+}
+
+template <class T>
+struct Operand {  // a column-major matrix, or the transpose of one
+  const T* data;
+  int64_t ld;
+  BlasTranspose transpose;
+};
+template <class T>
+Operand<T> plain(const T* data, int64_t ld) {
+  return {data, ld, BlasTranspose::No};
+}
+template <class T>
+Operand<T> transposed(const T* data, int64_t ld) {
+  return {data, ld, BlasTranspose::Yes};
+}
+
+// c = alpha * a @ b + beta * c; c is m x n, and b, like c, column-major. Pieces of columns go to
+// BLAS one by one: how a product is cut decides how it is rounded.
+template <class T>
+void multiply(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, const T* b, int64_t ldb,
+              T beta, T* c, int64_t ldc) {
+  if (m == 0) return;
+  for_columns(n, [&](int64_t begin, int64_t end) {
+    const auto product = [&] {
+      if constexpr (std::is_same_v<T, float>) return blas().sgemm;
+      else return blas().dgemm;
+    }();
+    product(BlasOrder::ColumnMajor, a.transpose, BlasTranspose::No, int(m), int(end - begin),
+            int(k), alpha, a.data, int(a.ld), b + begin * ldb, int(ldb), beta, c + begin * ldc,
+            int(ldc));
+  });
+}
+
+// The exchanges of rows [from, to) in columns of a.
+template <class T>
+void exchange_rows(T* a, int64_t lda, int64_t columns, const int* pivots, int from, int to) {
+  for (int64_t j = 0; j < columns; ++j, a += lda)
+    for (int i = from; i < to; ++i) std::swap(a[i], a[pivots[i] - 1]);
+}
+
+// Products of up to `width` reflectors, I - V T V^T, for matrices of up to m rows and n columns.
+template <class T>
+class BlockReflector {
+ public:
+  BlockReflector(int64_t m, int64_t n, int64_t width)
+      : v_(new T[size_t(m * width)]),
+        t_(new T[size_t(width * width)]),
+        along_(new T[size_t(width * n)]),
+        scaled_(new T[size_t(width * n)]) {}
+
+  // From a panel of k columns that holds them below its diagonal.
+  void read(int64_t m, int64_t k, const T* panel, int64_t lda, const T* tau) {
+    m_ = m;
+    k_ = k;
+    T *v = v_.get(), *t = t_.get(), *products = along_.get();
+    for (int64_t j = 0; j < k; ++j) {
+      T* column = v + j * m;
+      std::fill_n(column, j, T(0));
+      column[j] = T(1);
+      std::copy(panel + j * lda + j + 1, panel + j * lda + m, column + j + 1);
+    }
+    multiply<T>(k, k, m, 1, transposed(v, m), v, m, 0, products, k);  // V^T V
+    std::fill_n(t, k * k, T(0));
+    for (int64_t j = 0; j < k; ++j) {
+      for (int64_t l = 0; l < j; ++l)  // T V^T v, column by column of T
+        for (int64_t i = 0; i <= l; ++i) t[i + j * k] += t[i + l * k] * products[l + j * k];
+      for (int64_t i = 0; i < j; ++i) t[i + j * k] *= -tau[j];
+      t[j + j * k] = tau[j];
+    }
+  }
+
+  // c = (I - V T V^T) c, or with the transpose of T, which undoes it.
+  void apply(bool transpose, int64_t n, T* c, int64_t ldc) const {
+    const T *v = v_.get(), *t = t_.get();
+    T *along = along_.get(), *scaled = scaled_.get();
+    multiply<T>(k_, n, m_, 1, transposed(v, m_), c, ldc, 0, along, k_);
+    multiply<T>(k_, n, k_, 1, transpose ? transposed(t, k_) : plain(t, k_), along, k_, 0, scaled,
+                k_);
+    multiply<T>(m_, n, k_, -1, plain(v, m_), scaled, k_, 1, c, ldc);
+  }
+
+ private:
+  int64_t m_ = 0, k_ = 0;
+  std::unique_ptr<T[]> v_, t_, along_, scaled_;
+};
+
+}  // namespace
+
+template <class T>
+int blocked_lu(int m, int n, T* a, int lda, int* pivots) {
+  const int most = std::min(m, n), width = panel_width(most);
+  const int64_t ld = lda;
+  int info = 0;
+  for (int k = 0; k < most; k += width) {
+    const int w = std::min(width, most - k), end = k + w, right = n - end;
+    T* diagonal = a + k + k * ld;
+    const int failed = small_matrix<T>().getrf(m - k, w, diagonal, lda, pivots + k);
+    if (failed && !info) info = k + failed;
+    for (int i = k; i < end; ++i) pivots[i] += k;
+    for_columns(
+        k, [&](int64_t b, int64_t e) { exchange_rows(a + b * ld, ld, e - b, pivots, k, end); });
+    if (right == 0) continue;
+    for_columns(right, [&](int64_t b, int64_t e) {
+      T* columns = a + (end + b) * ld;
+      exchange_rows(columns, ld, e - b, pivots, k, end);
+      small_matrix<T>().solve_unit_lower(w, int(e - b), diagonal, lda, columns + k, lda);
+    });
+    multiply<T>(m - end, right, w, -1, plain<T>(a + end + k * ld, ld), a + k + end * ld, ld, 1,
+                a + end + end * ld, ld);
+  }
+  return info;
+}
+
+template <class T>
+void blocked_lu_solve(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b,
+                      int ldb) {
+  for_columns(nrhs, [&](int64_t begin, int64_t end) {
+    lapack::getrs(trans, n, int(end - begin), a, lda, pivots, b + begin * ldb, ldb);
+  });
+}
+
+template <class T>
+void blocked_qr(int m, int n, T* a, int lda, T* tau) {
+  const int most = std::min(m, n), width = panel_width(most);
+  const int64_t ld = lda;
+  BlockReflector<T> reflector(m, std::max(n, width), width);
+  for (int k = 0; k < most; k += width) {
+    const int w = std::min(width, most - k), end = k + w;
+    T* diagonal = a + k + k * ld;
+    small_matrix<T>().geqrf(m - k, w, diagonal, lda, tau + k);
+    if (end == n) break;
+    reflector.read(m - k, w, diagonal, ld, tau + k);
+    reflector.apply(true, n - end, a + k + end * ld, ld);
+  }
+}
+
+template <class T>
+void blocked_q(int m, int n, int k, T* a, int lda, const T* tau) {
+  const int width = panel_width(std::min(m, k));
+  const int64_t ld = lda;
+  auto unit_columns = [&](int begin, int end) {
+    for (int j = begin; j < end; ++j) {
+      std::fill_n(a + j * ld, m, T(0));
+      a[j + j * ld] = T(1);
+    }
+  };
+  unit_columns(k, n);
+  BlockReflector<T> reflector(m, std::max(n, width), width);
+  for (int first = (k - 1) / width * width; first >= 0; first -= width) {
+    const int w = std::min(width, k - first);
+    T* diagonal = a + first + first * ld;
+    reflector.read(m - first, w, diagonal, ld, tau + first);
+    unit_columns(first, first + w);
+    reflector.apply(false, n - first, diagonal, ld);
+  }
+}
+
+#define INSTANTIATE(T)                                                                   \
+  template int blocked_lu<T>(int, int, T*, int, int*);                                   \
+  template void blocked_lu_solve<T>(char, int, int, const T*, int, const int*, T*, int); \
+  template void blocked_qr<T>(int, int, T*, int, T*);                                    \
+  template void blocked_q<T>(int, int, int, T*, int, const T*);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace facula

@@ -1,0 +1,33 @@
+// What index_loops_isa.cpp offers: passes over index values and elements that gain from wide
+// vectors.
+#pragma once
+#include <cstdint>
+
+namespace facula {
+
+struct IndexLoops {
+  // Whether all n values lie in [low, low + range), as numbers without sign.
+  bool (*all_inside)(const int64_t* x, int64_t n, uint64_t low, uint64_t range);
+  // Widens [low, high] by n values.
+  void (*extremes)(const int64_t* x, int64_t n, int64_t* low, int64_t* high);
+  // How many of n neighbours x[i], x[i + 1] differ; NaN differs from itself.
+  int64_t (*changes_f32)(const float* x, int64_t n);
+  int64_t (*changes_f64)(const double* x, int64_t n);
+  int64_t (*changes_i32)(const int32_t* x, int64_t n);
+  int64_t (*changes_i64)(const int64_t* x, int64_t n);
+  // The first i in [from, n) with x[i] beyond a bound: not <= it when `above`, else not >= it, so
+  // NaN is always beyond; n when there is none.
+  int64_t (*beyond_f32)(const float* x, int64_t from, int64_t n, float bound, bool above);
+  int64_t (*beyond_f64)(const double* x, int64_t from, int64_t n, double bound, bool above);
+  int64_t (*beyond_i32)(const int32_t* x, int64_t from, int64_t n, int32_t bound, bool above);
+  int64_t (*beyond_i64)(const int64_t* x, int64_t from, int64_t n, int64_t bound, bool above);
+  // n items of 1, 2, 4 or 8 bytes in reverse.
+  void (*reverse_1)(char* to, const char* from, int64_t n);
+  void (*reverse_2)(char* to, const char* from, int64_t n);
+  void (*reverse_4)(char* to, const char* from, int64_t n);
+  void (*reverse_8)(char* to, const char* from, int64_t n);
+};
+
+const IndexLoops& index_loops();
+
+}  // namespace facula

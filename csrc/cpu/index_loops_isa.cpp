@@ -1,0 +1,69 @@
+// Passes over index values and elements without an early exit inside a block, so that they
+// vectorise; built once per ISA.
+#include "cpu/index_loops.h"
+
+namespace facula::FACULA_ISA {
+namespace {
+
+constexpr int64_t kBlock = 64;
+
+bool all_inside(const int64_t* x, int64_t n, uint64_t low, uint64_t range) {
+  uint64_t outside = 0;
+  for (int64_t i = 0; i < n; ++i) outside |= uint64_t(x[i]) - low >= range;
+  return !outside;
+}
+
+void extremes(const int64_t* x, int64_t n, int64_t* low, int64_t* high) {
+  int64_t least = *low, most = *high;
+  for (int64_t i = 0; i < n; ++i) {
+    least = x[i] < least ? x[i] : least;
+    most = x[i] > most ? x[i] : most;
+  }
+  *low = least;
+  *high = most;
+}
+
+template <class T>
+int64_t changes(const T* x, int64_t n) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < n; ++i) count += x[i] != x[i + 1];
+  return count;
+}
+
+template <class T, bool kAbove>
+int64_t first_beyond(const T* x, int64_t from, int64_t n, T bound) {
+  auto is_beyond = [&](T v) { return kAbove ? !(v <= bound) : !(v >= bound); };
+  for (; from + kBlock <= n; from += kBlock) {
+    int any = 0;
+    for (int64_t k = 0; k < kBlock; ++k) any |= is_beyond(x[from + k]);
+    if (any) break;
+  }
+  while (from < n && !is_beyond(x[from])) ++from;
+  return from;
+}
+
+template <class T>
+int64_t beyond(const T* x, int64_t from, int64_t n, T bound, bool above) {
+  return above ? first_beyond<T, true>(x, from, n, bound)
+               : first_beyond<T, false>(x, from, n, bound);
+}
+
+// Items are moved as bits; the types may alias what the memory holds.
+template <class Bits>
+void reverse(char* to, const char* from, int64_t n) {
+  using T [[gnu::may_alias]] = Bits;
+  T* __restrict y = reinterpret_cast<T*>(to);
+  const T* __restrict x = reinterpret_cast<const T*>(from);
+  for (int64_t i = 0; i < n; ++i) y[i] = x[n - 1 - i];
+}
+
+}  // namespace
+
+extern const IndexLoops index_loops;
+const IndexLoops index_loops = {
+    all_inside,       extremes,          changes<float>,    changes<double>,   changes<int32_t>,
+    changes<int64_t>, beyond<float>,     beyond<double>,    beyond<int32_t>,   beyond<int64_t>,
+    reverse<uint8_t>, reverse<uint16_t>, reverse<uint32_t>, reverse<uint64_t>,
+};
+
+}  // namespace facula::FACULA_ISA

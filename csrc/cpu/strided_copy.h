@@ -1,0 +1,12 @@
+// Copies between strided operands, in an order that suits memory.
+#pragma once
+#include "cpu/cast.h"
+#include "cpu/iterate.h"
+
+namespace facula {
+
+// Operand 0 = operand 1, converted by `cast`; `item` is the item size when both have one dtype,
+// else 0. `it` is finished, or has dimensions in an order of its own.
+void copy_strided_operands(const Iteration& it, CastLoop cast, int64_t item);
+
+}  // namespace facula
