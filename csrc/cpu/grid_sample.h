@@ -43,6 +43,8 @@ constexpr int kMostGridTaps = 16;  // 4 x 4 of cubic interpolation; volumes have
 template <class T>
 struct GridBlock {
   int taps;
+  int edges;  // points with a pixel outside, and which they are
+  uint8_t edge[kGridBlock];
   int32_t pixel[kMostGridTaps][kGridBlock];
   T weight[kMostGridTaps][kGridBlock];
   T slope[3][kMostGridTaps][kGridBlock];  // by x, y, z

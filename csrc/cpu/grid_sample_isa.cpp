@@ -180,16 +180,34 @@ void look_up(const GridSample& g, const T* grid, const T* direction, int64_t n, 
           }
       }
   b.taps = count;
+  b.edges = 0;
+  for (int p = 0; p < kGridBlock; ++p) {
+    int32_t any = 0;
+    for (int k = 0; k < count; ++k) any |= b.pixel[k][p];
+    if (any < 0) b.edge[b.edges++] = uint8_t(p);
+  }
 }
 
+// As if all were inside, reading element 0 for what is not; then the points at the edges anew.
 template <int kTaps, class T>
 void sum_taps(const GridBlock<T>& b, const T* x, T* sums) {
+  const bool whole = b.edges == 0;
   for (int p = 0; p < kGridBlock; ++p) {
+    asm("" : "+r"(p));  // no vectors here: gathers are slower than loads one by one
+    T sum = 0;
+#pragma GCC unroll 16
+    for (int k = 0; k < kTaps; ++k) {
+      const int32_t at = b.pixel[k][p];
+      sum += b.weight[k][p] * x[whole ? at : at & ~(at >> 31)];
+    }
+    sums[p] = sum;
+  }
+  for (int e = 0; e < b.edges; ++e) {
+    const int p = b.edge[e];
     T sum = 0;
     for (int k = 0; k < kTaps; ++k) {
       const int32_t at = b.pixel[k][p];
-      const T seen = b.weight[k][p] * x[at < 0 ? 0 : at];
-      sum += at < 0 ? T(0) : seen;
+      if (at >= 0) sum += b.weight[k][p] * x[at];
     }
     sums[p] = sum;
   }
