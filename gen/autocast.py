@@ -32,9 +32,11 @@ _CPU = {
     linalg_tensorinv linalg_tensorsolve lu_solve max_pool3d nanquantile orgqr ormqr _max_unpool
     _pad_with_own pinverse polar prod qr quantile stft svd trace triangular_solve view_as_complex
     """,
-    # The second half PyTorch leaves alone; here they are one operator, or are made of products, whose
-    # policy must not hold for them: they run in the widest dtype of input and weights.
-    "Promote": "cat index_copy stack" + " addmv bilinear gru gru_cell lstm_cell",
+    # The second half PyTorch leaves alone; here they are one operator, or are made of others, whose
+    # policy must not hold for them: they run in the widest dtype of what they are given, recurrent
+    # ones in that of their state.
+    "Promote": "cat index_copy stack"
+    + " addmv bilinear gru gru_cell lstm_cell _pad_in_own_dtype",
 }
 
 _CUDA = {

@@ -110,7 +110,7 @@ op("maximum(Tensor self, Tensor other) -> Tensor", elementwise("bif", numbers=Fa
    example=">>> facula.maximum(facula.tensor([1, 5]), facula.tensor([3, 2]))\ntensor([3, 5])")
 op("minimum(Tensor self, Tensor other) -> Tensor", elementwise("bif", numbers=False),
    f=dict(b="a & b", **{"": "minimum(a, b)"}),
-   grad=dict(self="_half_ties(grad, -self, -other)", other="_half_ties(grad, -other, -self)"),
+   grad=dict(self="_half_ties(grad, other, self)", other="_half_ties(grad, self, other)"),
    inplace=False, ref=np.minimum,
    doc="The smaller of two, elementwise; NaN wins.",
    example=">>> facula.minimum(facula.tensor([1, 5]), facula.tensor([3, 2]))\ntensor([1, 2])")

@@ -33,6 +33,11 @@ void check_inplace(const OpDef&, const Tensor& self) {
       runtime_error(
           "a view of a leaf Variable that requires grad is being used in an in-place "
           "operation. Write under facula.no_grad(), or work on a clone().");
+    // A view has a history of its own only where it goes back to a view that was made a leaf.
+    if (!b.needs_grad() && self->autograd && self->autograd->grad_fn)
+      runtime_error(
+          "a view of a leaf Variable that requires grad is being used in an in-place "
+          "operation. Write under facula.no_grad(), or work on a clone().");
     // A view of a tensor without gradients that was itself made a leaf.
     if (b.needs_grad() || !self->autograd || !self->autograd->requires_grad ||
         self->autograd->grad_fn)

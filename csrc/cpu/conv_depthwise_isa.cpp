@@ -30,8 +30,8 @@ struct Band {
     b.columns = columns;
     b.in_rows = (rows - 1) * h.step + reach(h);
     b.in_columns = (columns - 1) * w.step + reach(w);
-    // Vectors are read up to four at a time.
-    b.phase = round_up(columns, 4 * kLanes<A>) + round_up(reach(w) / w.step + 1, kLanes<A>);
+    // Whole vectors are read.
+    b.phase = round_up(columns, kLanes<A>) + round_up(reach(w) / w.step + 1, kLanes<A>);
     b.pitch = b.phase * w.step;
     return b;
   }
@@ -233,9 +233,9 @@ void run_planes(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
     };
     switch (divide_up(columns, lanes)) {
       case 1: all_results.template operator()<4, 1>(); break;
-      case 2: all_results.template operator()<2, 2>(); break;
-      case 3: all_results.template operator()<1, 3>(); break;
-      default: all_results.template operator()<1, 4>();
+      case 2: all_results.template operator()<4, 2>(); break;
+      case 3: all_results.template operator()<2, 3>(); break;
+      default: all_results.template operator()<2, 4>();
     }
   }
 }

@@ -43,6 +43,12 @@ constexpr int kMostGridTaps = 16;  // 4 x 4 of cubic interpolation; volumes have
 template <class T>
 struct GridBlock {
   int taps;
+  int edges;  // points with a pixel outside, and which they are
+  uint8_t edge[kGridBlock];
+  // Of linear interpolation in images: the upper left of the four pixels, 0 where one is outside,
+  // and the distance of rows; 0 where pixels have to be looked up one by one.
+  int32_t corner[kGridBlock];
+  int64_t row;
   int32_t pixel[kMostGridTaps][kGridBlock];
   T weight[kMostGridTaps][kGridBlock];
   T slope[3][kMostGridTaps][kGridBlock];  // by x, y, z

@@ -24,14 +24,13 @@ class Axis {
         size_(T(size)),
         scale_(align_ ? T(size - 1) / 2 : T(size) / 2),
         low_(align_ ? T(0) : T(-0.5)),
-        span_(align_ ? T(size - 1) : T(size)) {}
+        span_(align_ ? T(size - 1) : T(size)),
+        shift_(align_ ? T(0) : T(-1)) {}
 
-  FACULA_INLINE T pixels(T x) const {
-    return align_ ? (x + 1) / 2 * (size_ - 1) : ((x + 1) * size_ - 1) / 2;
-  }
+  FACULA_INLINE T pixels(T x) const { return ((x + 1) * span_ + shift_) / 2; }
   FACULA_INLINE int32_t valid(T at) const {
-    const bool inside = (at >= 0) & (at < size_);
-    return int32_t(inside ? at : T(-1));
+    const int32_t i = int32_t(at);
+    return (at >= 0) & (at < size_) ? i : -1;
   }
 
   // Where the padding brings a coordinate; `slope` is multiplied by the derivative of that.
@@ -57,14 +56,18 @@ class Axis {
 
   void linear(const T* x, int64_t stride, Lines<T>& l) const {
     l.taps = 2;
+    T lower[kGridBlock];
     for (int p = 0; p < kGridBlock; ++p) {
       T slope = scale_;
       const T at = placed(pixels(x[p * stride]), slope), left = math::floor(at), part = at - left;
-      l.at[0][p] = valid(left), l.at[1][p] = valid(left + 1);
+      lower[p] = left;
       l.weight[0][p] = 1 - part, l.weight[1][p] = part;
       l.slope[0][p] = -slope, l.slope[1][p] = slope;
       l.bend[0][p] = l.bend[1][p] = 0;
     }
+    // Apart from the rest, whose conditions the compiler would mix with these.
+    for (int p = 0; p < kGridBlock; ++p) l.at[0][p] = valid(lower[p]);
+    for (int p = 0; p < kGridBlock; ++p) l.at[1][p] = valid(lower[p] + 1);
   }
 
   void nearest(const T* x, int64_t stride, Lines<T>& l) const {
@@ -104,6 +107,7 @@ class Axis {
   bool align_;
   T size_, scale_;  // scale: pixels by the coordinate
   T low_, span_;    // of the mirrors
+  T shift_;         // of the first pixel's centre
 };
 
 template <class T, GridPadding kPadding>
@@ -129,8 +133,67 @@ FACULA_INLINE T product(const Lines<T>* lines, const int* tap, int p, int first,
 }
 
 template <class T>
+void find_edges(GridBlock<T>& b) {
+  int32_t outside[kGridBlock] = {}, any = 0;
+  for (int k = 0; k < b.taps; ++k)
+    for (int p = 0; p < kGridBlock; ++p) outside[p] |= b.pixel[k][p];
+  for (int p = 0; p < kGridBlock; ++p) any |= outside[p];
+  b.edges = 0;
+  for (int p = 0; any < 0 && p < kGridBlock; ++p)
+    if (outside[p] < 0) b.edge[b.edges++] = uint8_t(p);
+}
+
+// Linear interpolation in images, without slopes: all points of the block at once.
+template <GridPadding kPadding, class T>
+void look_up_corners(const GridSample& g, const T* grid, int64_t n, GridBlock<T>& b) {
+  T xs[kGridBlock], ys[kGridBlock];
+  for (int64_t p = 0; p < n; ++p) xs[p] = grid[2 * p], ys[p] = grid[2 * p + 1];
+  for (int64_t p = n; p < kGridBlock; ++p) xs[p] = grid[0], ys[p] = grid[1];
+  // Neighbours along both axes, -1 outside; loops apart and signs as masks, so that all of them are
+  // vectorised.
+  int32_t x0[kGridBlock], x1[kGridBlock], y0[kGridBlock], y1[kGridBlock];
+  auto neighbours = [](const Axis<T, kPadding>& axis, T* at, int32_t* first, int32_t* second) {
+    T left[kGridBlock];
+    for (int p = 0; p < kGridBlock; ++p) {
+      T none = 0;
+      const T x = axis.placed(axis.pixels(at[p]), none);
+      left[p] = math::floor(x);
+      at[p] = x - left[p];
+    }
+    for (int p = 0; p < kGridBlock; ++p) first[p] = axis.valid(left[p]);
+    for (int p = 0; p < kGridBlock; ++p) second[p] = axis.valid(left[p] + 1);
+  };
+  neighbours(Axis<T, kPadding>(g, g.size[2]), xs, x0, x1);
+  neighbours(Axis<T, kPadding>(g, g.size[1]), ys, y0, y1);
+  const int32_t width = int32_t(g.size[2]);
+  for (int p = 0; p < kGridBlock; ++p) {
+    const int32_t top = y0[p] * width, bottom = y1[p] * width;
+    b.pixel[0][p] = (top + x0[p]) | ((x0[p] | y0[p]) >> 31);
+    b.pixel[1][p] = (top + x1[p]) | ((x1[p] | y0[p]) >> 31);
+    b.pixel[2][p] = (bottom + x0[p]) | ((x0[p] | y1[p]) >> 31);
+    b.pixel[3][p] = (bottom + x1[p]) | ((x1[p] | y1[p]) >> 31);
+    b.corner[p] = (top + x0[p]) & ~((x0[p] | x1[p] | y0[p] | y1[p]) >> 31);
+  }
+  for (int p = 0; p < kGridBlock; ++p) {
+    const T u = xs[p], v = ys[p];
+    b.weight[0][p] = (1 - u) * (1 - v), b.weight[1][p] = u * (1 - v);
+    b.weight[2][p] = (1 - u) * v, b.weight[3][p] = u * v;
+  }
+  b.taps = 4;
+  b.row = g.size[1] > 1 && g.size[2] > 1 ? g.size[2] : 0;
+  find_edges(b);
+}
+
+template <class T>
 void look_up(const GridSample& g, const T* grid, const T* direction, int64_t n, bool slopes,
              GridBlock<T>& b) {
+  if (g.dims == 2 && g.mode == GridMode::Linear && !direction && !slopes) {
+    switch (g.padding) {
+      case GridPadding::Zeros: return look_up_corners<GridPadding::Zeros>(g, grid, n, b);
+      case GridPadding::Border: return look_up_corners<GridPadding::Border>(g, grid, n, b);
+      default: return look_up_corners<GridPadding::Reflection>(g, grid, n, b);
+    }
+  }
   // Points that are missing from the last block see what the first one sees.
   T points[kGridBlock * 3], along[kGridBlock * 3];
   for (int64_t p = 0; p < kGridBlock; ++p)
@@ -180,11 +243,36 @@ void look_up(const GridSample& g, const T* grid, const T* direction, int64_t n, 
           }
       }
   b.taps = count;
+  b.row = 0;
+  find_edges(b);
 }
 
+// As if all were inside, reading element 0 for what is not; then the points at the edges anew.
 template <int kTaps, class T>
 void sum_taps(const GridBlock<T>& b, const T* x, T* sums) {
-  for (int p = 0; p < kGridBlock; ++p) {
+  // No vectors over points, which the empty instruction prevents: gathers are slower than loads.
+  if (kTaps == 4 && b.row) {
+    const T* below = x + b.row;
+    for (int p = 0; p < kGridBlock; ++p) {
+      asm("" : "+r"(p));
+      const int64_t at = b.corner[p];
+      sums[p] = b.weight[0][p] * x[at] + b.weight[1][p] * x[at + 1] + b.weight[2][p] * below[at] +
+                b.weight[3][p] * below[at + 1];
+    }
+  } else {
+    for (int p = 0; p < kGridBlock; ++p) {
+      asm("" : "+r"(p));
+      T sum = 0;
+#pragma GCC unroll 16
+      for (int k = 0; k < kTaps; ++k) {
+        const int32_t at = b.pixel[k][p];
+        sum += b.weight[k][p] * x[at < 0 ? 0 : at];
+      }
+      sums[p] = sum;
+    }
+  }
+  for (int e = 0; e < b.edges; ++e) {
+    const int p = b.edge[e];
     T sum = 0;
     for (int k = 0; k < kTaps; ++k) {
       const int32_t at = b.pixel[k][p];
@@ -214,6 +302,7 @@ void slopes(const GridBlock<T>& b, const T* x, const T* y, int64_t n, int dims,
     const int32_t* pixel = b.pixel[k];
     T seen[kGridBlock] = {};
     for (int64_t p = 0; p < n; ++p) {
+      asm("" : "+r"(p));
       const int32_t at = pixel[p];
       const T v = x[at < 0 ? 0 : at] * y[p];
       seen[p] = at < 0 ? T(0) : v;

@@ -185,11 +185,15 @@ FACULA_INLINE float ndtri(float p) {
 FACULA_INLINE double gelu(double x) {
   return x * ndtr(x);
 }
+// With erfc(a) = e^-(a p(a)) for all of 0 <= a <= 4, and 0 beyond: what cancels in erf does not
+// here.
 FACULA_INLINE float gelu(float x) {
-  const float y = x * 0.707106781f;
-  const float near = 1.0f + madd(y, detail::erf_tail(y * y), y);
-  const float c = detail::erfc_middle(abs(y));
-  return 0.5f * x * (abs(y) < 0.9f ? near : (x < 0.0f ? c : 2.0f - c));
+  const float a = abs(x) * 0.707106781f, b = a > 4.0f ? 4.0f : a;
+  const float p = polynomial(b, 1.12838602f, 0.636534095f, 0.103143707f, -0.0199124813f,
+                             0.000709313608f, 0.00109343883f, -0.000421044999f, 8.02629074e-05f,
+                             -8.24140716e-06f, 3.62158943e-07f);
+  const float e = exp_of_negative(-(b * p)), c = a > 4.0f ? 0.0f : e;
+  return 0.5f * x * (x < 0.0f ? c : 2.0f - c);
 }
 template <Real T>
 FACULA_INLINE T gelu_tanh(T x) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/thread_pool.h"
+#include "cpu/bags.h"
 #include "kernels/destination.h"
 #include "kernels/embedding.h"
 #include "op/hooks/indexing.h"
@@ -23,46 +24,26 @@ namespace {
 
 enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
-struct Bags {
-  const int64_t *lookups, *offsets;  // bag i is lookups [offsets[i], offsets[i + 1])
-  int64_t begin, end;                // bags to reduce
-  int64_t width, padding;
-  int64_t mode;
-};
-
-// One bag at a time; half precision is summed in float and rounded once.
+// The largest element of each column over each bag, and the row that it is from.
 template <class T>
-void reduce_bags(const Bags& b, const T* table, int64_t apart, const T* factors, T* out,
-                 int64_t* sizes, int64_t* rows) {
-  using A = std::conditional_t<sizeof(T) <= 2, float, T>;
-  const int64_t width = b.width;
-  std::vector<A> buffer(static_cast<size_t>(width));
-  A* __restrict sum = buffer.data();
+void largest_of_bags(const Bags& b, const T* table, T* out, int64_t* sizes, int64_t* rows) {
   for (int64_t bag = b.begin; bag < b.end; ++bag) {
-    std::fill(buffer.begin(), buffer.end(), A(0));
-    int64_t* chosen = rows + bag * width;
+    T* __restrict most = out + bag * b.width;
+    int64_t* __restrict chosen = rows + bag * b.width;
     int64_t count = 0;
-    if (b.mode == kMax) std::fill(chosen, chosen + width, -1);
+    std::fill(most, most + b.width, T(0));
+    std::fill(chosen, chosen + b.width, -1);
     for (int64_t i = b.offsets[bag]; i < b.offsets[bag + 1]; ++i) {
       const int64_t row = b.lookups[i];
       if (row == b.padding) continue;
-      const T* __restrict from = table + row * apart;
-      if (b.mode == kMax) {
-        for (int64_t j = 0; j < width; ++j) {
-          const A x = A(from[j]);
-          if (count == 0 || x > sum[j] || x != x) sum[j] = x, chosen[j] = row;
-        }
-      } else if (factors) {
-        const A factor = A(factors[i]);
-        for (int64_t j = 0; j < width; ++j) sum[j] += factor * A(from[j]);
-      } else {
-        for (int64_t j = 0; j < width; ++j) sum[j] += A(from[j]);
+      const T* __restrict from = table + row * b.apart;
+      for (int64_t j = 0; j < b.width; ++j) {
+        const T x = from[j];
+        if (count == 0 || x > most[j] || x != x) most[j] = x, chosen[j] = row;
       }
       ++count;
     }
     sizes[bag] = count;
-    const A scale = b.mode == kMean && count > 1 ? A(count) : A(1);
-    for (int64_t j = 0; j < width; ++j) out[bag * width + j] = T(sum[j] / scale);
   }
 }
 
@@ -83,7 +64,8 @@ void check_bag_arguments(const Tensor& weight, const Tensor& indices, const Tens
     fail(ErrorKind::Value, "offsets has to be a 1D Tensor, but got shape ", offsets.sizes());
   if (include_last && offsets.numel() == 0)
     runtime_error("include_last_offset: number of offsets should be at least 1");
-  if (!is_floating(weight.dtype())) dtype_error(weight.dtype(), "floating-point dtypes");
+  if (!is_floating(weight.dtype()) || weight.item_size() == 1)
+    dtype_error(weight.dtype(), "float16, bfloat16, float32, float64");
   for (const Tensor* t : {&indices, &offsets, &per_sample_weights})
     if (t->defined() && t->device() != weight.device()) device_error(weight.device(), t->device());
   if (!per_sample_weights.defined()) return;
@@ -160,15 +142,27 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
   const Tensor table = dense_rows(weight);
   const Tensor factors = per_sample_weights.defined() ? dense(per_sample_weights) : Tensor();
   const int64_t work = std::max<int64_t>(1, count / std::max<int64_t>(1, bags) * width);
-  dispatch_dtype(weight.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (!std::is_integral_v<T> && !is_complex_v<T>)
-      parallel_for(0, bags, std::max<int64_t>(1, 32768 / work), [&](int64_t b, int64_t e) {
-        reduce_bags<T>({lookups.data_as<int64_t>(), limits.data(), b, e, width, padding_idx, mode},
-                       table.data_as<T>(), table.stride(0),
-                       factors.defined() ? factors.data_as<T>() : nullptr, out.data_as<T>(),
-                       sizes.data_as<int64_t>(), rows.data_as<int64_t>());
-      });
+  const auto bags_of = [&](int64_t b, int64_t e) {
+    return Bags{lookups.data_as<int64_t>(),
+                limits.data(),
+                b,
+                e,
+                width,
+                table.stride(0),
+                padding_idx,
+                mode == kMean};
+  };
+  parallel_for(0, bags, std::max<int64_t>(1, 32768 / work), [&](int64_t b, int64_t e) {
+    if (mode != kMax)
+      return sum_bags(weight.dtype(), bags_of(b, e), table.data(),
+                      factors.defined() ? factors.data() : nullptr, out.data(),
+                      sizes.data_as<int64_t>());
+    dispatch_dtype(weight.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (!std::is_integral_v<T> && !is_complex_v<T>)
+        largest_of_bags(bags_of(b, e), table.data_as<T>(), out.data_as<T>(),
+                        sizes.data_as<int64_t>(), rows.data_as<int64_t>());
+    });
   });
   return {out, offset2bag, sizes, rows};
 }

@@ -317,6 +317,18 @@ Tensor index(const Tensor& self, TensorSpan indices) {
 void index_put(const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate,
                Rets& rets) {
   GradGuard off(false);
+  const bool one_number = !accumulate && values.numel() == 1 && self.is_cpu() && values.is_cpu() &&
+                          !has_internal_overlap(self.sizes(), self.strides());
+  // One number for all elements of a mask is converted, as masked_fill does.
+  if (one_number && is_complex(values.dtype()) <= is_complex(self.dtype())) {
+    if (Tensor mask = only_mask(self, indices)) {
+      const Tensor number = op::reshape(values, IntSpan());
+      Tensor& out = start_from(self, rets, CopyLayout::Preserve);
+      op::masked_fill_(
+          out, mask, number.dtype() == self.dtype() ? number : op::_to_copy(number, self.dtype()));
+      return;
+    }
+  }
   if (values.dtype() != self.dtype())
     runtime_error("Index put requires the source and destination dtypes match, got ",
                   legacy_dtype_name(self.dtype()), " for the destination and ",

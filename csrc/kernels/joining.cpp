@@ -156,6 +156,17 @@ void stack(TensorSpan tensors, int64_t dim, Rets& rets) {
                     " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
   Dims shape(tensors[0].sizes());
   shape.insert(dim, int64_t(tensors.size()));
+  const Tensor& first = tensors[0];
+  if (rets.destination == Destination::New && dim < first.dim() && !first.is_contiguous() &&
+      first.is_contiguous(MemoryFormat::ChannelsLast)) {
+    // Joined along the dimension, which is then split: images keep their channels last.
+    Rets joined;
+    cat(tensors, dim, joined);
+    Dims strides(joined.t[0].strides());
+    strides.insert(size_t(dim), strides[size_t(dim)] * first.size(dim));
+    rets.t[0] = alias_tensor(joined.t[0], shape, strides, 0);
+    return;
+  }
   prepare_result(rets, 0, shape, joined_dtype(tensors), tensors[0].device());
   if (joins_at_once(tensors, rets.t[0]) && rets.t[0].numel()) {
     std::vector<Tensor> parts;
@@ -197,8 +208,20 @@ Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
                   ", dims:", dims.size());
   if (self.dim() == 0)
     index_error("Dimension specified as ", dims[0], " but tensor has no dimensions");
-  Tensor out = self;
   if (self.numel() == 0) return op::clone(self);
+  if (!self.is_contiguous() && !self.is_wrapped() &&
+      non_overlapping_and_dense(self.sizes(), self.strides())) {
+    // The result has the layout of the tensor: rolled in the order in which it lies in memory.
+    Dims order, back(size_t(self.dim())), moved;
+    for (int64_t d = 0; d < self.dim(); ++d) order.push_back(d);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return self.stride(a) > self.stride(b); });
+    for (int64_t d = 0; d < self.dim(); ++d) back[size_t(order[size_t(d)])] = d;
+    for (int64_t d : dims) moved.push_back(back[size_t(wrap_dim(d, self.dim()))]);
+    const Tensor straight = op::permute(self, order);
+    if (straight.is_contiguous()) return op::permute(op::roll(straight, shifts, moved), back);
+  }
+  Tensor out = self;
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t n = self.size(dims[i]), s = ((shifts[i] % n) + n) % n;
     if (s == 0 && i + 1 < dims.size()) continue;

@@ -11,6 +11,7 @@
 #include "op/ops/joining.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/normalization.h"
+#include "op/ops/pooling.h"
 #include "op/ops/reductions.h"
 #include "op/ops/statistics.h"
 #include "op/ops/views.h"
@@ -274,8 +275,8 @@ static Tensor normalized_instances(const Tensor& input, const Tensor& weight, co
     move_towards(running_mean, op::mean_dim(mean, IntSpan(batch), false), momentum);
     move_towards(running_var, op::mean_dim(variance, IntSpan(batch), false), momentum);
   }
-  return std::get<0>(
-      op::native_group_norm(input, weight, bias, input.size(0), channels, inner, channels, eps));
+  return std::get<0>(op::native_group_norm(op::contiguous(input), weight, bias, input.size(0),
+                                           channels, inner, channels, eps));
 }
 Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                      const Tensor& running_mean, const Tensor& running_var, bool use_input_stats,
@@ -307,8 +308,20 @@ Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, doub
   const Tensor padded = op::cat(
       std::vector<Tensor>{op::new_zeros(input, before), squares, op::new_zeros(input, after)}, 1);
   const Dims last{-1};
-  const Tensor sum = op::sum_dim(op::unfold(padded, 1, size, 1), IntSpan(last), false);
-  const Tensor mean = is_integral(input.dtype()) ? op::floor_divide(sum, size) : sum / double(size);
+  auto sum = [&] { return op::sum_dim(op::unfold(padded, 1, size, 1), IntSpan(last), false); };
+  Tensor mean;
+  if (is_integral(input.dtype())) {
+    mean = op::floor_divide(sum(), size);
+  } else if (!input.is_floating()) {
+    mean = sum() / double(size);
+  } else if (input.dim() == 3) {  // as pools, which have a policy under autocast
+    mean = op::squeeze_dim(op::avg_pool2d(op::unsqueeze(padded, 1), Dims{size, 1}, Dims{1, 1}),
+                           Dims{1});
+  } else {
+    const Dims planes{input.size(0), 1, padded.size(1), input.size(2), -1};
+    mean = op::reshape(op::avg_pool3d(op::reshape(padded, planes), Dims{size, 1, 1}, Dims{1, 1, 1}),
+                       input.sizes());
+  }
   return input / op::pow(mean * alpha + k, beta);
 }
 

@@ -206,7 +206,13 @@ Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, Value value)
                     "D (batch mode) tensor with possibly 0 batch size and other non-zero "
                     "dimensions for input, but got: ",
                     input.sizes());
+  if (mode == "circular" || (mode == "reflect" && dims == 3))
+    return op::_pad_in_own_dtype(input, pad, mode);
   return op::_pad_with_own(input, pad, mode);
+}
+
+Tensor _pad_in_own_dtype(const Tensor& self, IntSpan pad, std::string_view mode) {
+  return op::_pad_with_own(self, pad, mode);
 }
 
 }  // namespace facula::kernels

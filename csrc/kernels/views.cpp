@@ -30,8 +30,7 @@ Tensor make_view(const Tensor& self, IntSpan sizes, IntSpan strides, int64_t off
 }
 
 void adopt_geometry(const Tensor& self, const Tensor& view, Rets& rets) {
-  if (grad_enabled() && requires_grad(self) && is_leaf(self))
-    runtime_error("a leaf Variable that requires grad is being used in an in-place operation.");
+  if (grad_enabled() && requires_grad(self)) check_inplace(defs::transpose_, self);
   const bool keeps_history = !view.is_wrapped() || view->wrapper->kind == LevelKind::Grad;
   NodeRef fn = keeps_history ? grad_fn_of(view) : NodeRef();
   if (fn) set_history(self, fn.get(), view->autograd->output_nr);

@@ -46,12 +46,21 @@ Tensor cast(const Tensor& t, DType to, int device) {
   return result;
 }
 
+// The widest dtype among the arguments; of recurrent operators among the states, hx: the products
+// with their weights have the lower precision.
 DType widest(const OpDef& op, const Value* args, int device) {
   DType wide = local().settings.dtype[device];
-  for_each_tensor(op, args, [&](const Tensor& t) {
-    if (!eligible(t, device) || t.dtype() == wide) return;
-    wide = DType::Float32;
-  });
+  auto consider = [&](const Tensor& t) {
+    if (eligible(t, device) && t.dtype() != wide) wide = DType::Float32;
+  };
+  for (int i = 0; i < op.arg_count; ++i) {
+    if (std::string_view(op.args[i].name) != "hx") continue;
+    if (args[i].is_tensor()) consider(args[i].tensor());
+    else
+      for (const Tensor& t : args[i].tensors()) consider(t);
+    return wide;
+  }
+  for_each_tensor(op, args, consider);
   return wide;
 }
 

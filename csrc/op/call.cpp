@@ -117,7 +117,7 @@ static void call_uncast(const OpDef& op, const Value* args, Rets& rets) {
     } else if (taped && op.flags & kOpNoGrad && rets.destination == Destination::InPlace) {
       overwrite_call(op, args, rets, 0, run);
     } else {
-      if (rets.destination == Destination::Out && taped)
+      if (rets.destination == Destination::Out && taped && !(op.flags & kOpNoGrad))
         runtime_error(
             "functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad. Use the form without out=.");

@@ -277,7 +277,9 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
                 : empty_tensor(shape, result_strides(shape, tensors, count), out_dtype, device);
     if (!count) out->flags |= kWeak;
   } else {
+    const bool resized = rets.destination == Destination::Out && !same(out.sizes(), shape);
     prepare_result(rets, 0, shape, out_dtype, device);
+    if (resized) out->set_geometry(shape, result_strides(shape, tensors, count));
     if (has_hazard(out, tensors, count)) return without_hazard(op, args, rets);
   }
   if (out.numel() == 0 || device.is_meta()) return;

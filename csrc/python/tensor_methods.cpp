@@ -94,6 +94,7 @@ PyObject* keyword_arguments(PyObject* o, PyObject* args, PyObject* kwargs) {
   }
 
 Tensor matrix_transpose(const Tensor& t, const char* name) {
+  if (t.dim() == 0) return t;  // as PyTorch still has it
   if (t.dim() < 2)
     runtime_error("tensor.", name, " is only supported on matrices or batches of matrices. Got ",
                   t.dim(), "-D tensor.");
