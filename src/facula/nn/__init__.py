@@ -15,3 +15,5 @@ from facula.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from facula.nn.parameter import UninitializedParameter as UninitializedParameter
 
 from facula.nn import utils as utils  # isort: skip  (it needs the classes above)
+from facula.nn import parallel as parallel  # isort: skip
+from facula.nn.parallel import DataParallel as DataParallel  # isort: skip
