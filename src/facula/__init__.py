@@ -489,6 +489,7 @@ _LAZY = {
     "profiler",
     "safetensors",
     "library",
+    "array_api",
 }
 
 
