@@ -84,6 +84,16 @@ class OpOverload:
             return handle_torch_function(self, tensors, *args, **kwargs)
         return record.call(values)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OpOverload):
+            return NotImplemented
+        same = self._qualified_op_name == other._qualified_op_name
+        # All overloads of Facula's own operators are one function.
+        return same and (self._record is other._record)
+
+    def __hash__(self) -> int:
+        return hash(self._qualified_op_name)
+
     def __str__(self) -> str:
         return f"{self.overloadpacket}.{self._overloadname}"
 
@@ -160,6 +170,17 @@ class OpOverloadPacket:
 
     def __deepcopy__(self, memo: Any = None) -> OpOverloadPacket:
         return self
+
+
+def own_operator(name: str) -> OpOverload:
+    """The object for one of Facula's operators, also for those that are no part of the API."""
+    if _own_function(name) is not None:
+        return getattr(ops.aten, name).default
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"aten::{name} is internal to Facula and cannot be called by name")
+
+    return OpOverloadPacket("aten", name, refuse).default
 
 
 def _own_function(name: str) -> Any:
