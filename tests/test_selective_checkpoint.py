@@ -11,7 +11,6 @@ import facula
 from facula import nn
 from facula.utils.checkpoint import (
     CheckpointPolicy,
-    SelectiveCheckpointContext,
     checkpoint,
     create_selective_checkpoint_contexts,
 )
