@@ -55,7 +55,8 @@ def parallel_apply(
                     stack.enter_context(facula.autocast(**settings))
                 results[i] = modules[i](*arguments, **names[i])
         except Exception as error:
-            error.add_note(f"in replica {i}" + (f" on {devices[i]}" if devices else ""))
+            if hasattr(error, "add_note"):  # from Python 3.11 on
+                error.add_note(f"in replica {i}" + (f" on {devices[i]}" if devices else ""))
             errors[i] = error
 
     if len(modules) == 1:
