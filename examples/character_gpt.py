@@ -4,8 +4,8 @@
 It reads sources of Python's own standard library (or any text: `--text FILE`), learns to guess the
 next character from the ones before, and then writes by sampling its own guesses.
 
-    python character_gpt.py              # trains for a few minutes, then writes
-    python character_gpt.py --prompt "def " --temperature 0.7
+    python character_gpt.py              # trains (two cores: 20 minutes), then writes
+    python character_gpt.py --steps 500 --prompt "def " --temperature 0.7
 """
 
 from __future__ import annotations

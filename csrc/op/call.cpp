@@ -2,6 +2,7 @@
 #include "autograd/node.h"
 #include "op/autocast.h"
 #include "op/elementwise.h"
+#include "op/kernel_hook.h"
 #include "op/lazy.h"
 #include "op/ops/copying.h"
 #include "op/profiler.h"
@@ -11,6 +12,7 @@
 namespace facula {
 
 thread_local constinit ThreadState thread_state;
+thread_local constinit KernelHook kernel_hook = nullptr;
 
 static DType g_default_dtype = DType::Float32;
 DType default_dtype() {
@@ -67,6 +69,13 @@ void run_kernel(const OpDef& op, const Value* args, Rets& rets) {
   for (int i = 0; i < op.ret_count; ++i) rets.t[i].bump_version(op.in_place_name);
 }
 
+static void run_hooked(const OpDef& op, const Value* args, Rets& rets) {
+  kernel_hook(op, args, rets, run_kernel);
+}
+static void run_resolved_hooked(const OpDef& op, const Value* args, Rets& rets) {
+  kernel_hook(op, args, rets, run_resolved);
+}
+
 static void mark_views(const OpDef& op, const Value* args, Rets& rets) {
   // A view made while the tape is off must not be written to later as if it had been on.
   const Tensor& self = args[0].tensor();
@@ -108,8 +117,10 @@ static void call_uncast(const OpDef& op, const Value* args, Rets& rets) {
       for (int i = 0; i < op.ret_count; ++i) keys |= rets.t[i]->keys & (kLazyKeys | kKeyWrapped);
     bool taped = keys & thread_state.enabled_keys & kKeyGrad;
     if (taped && current_level) taped = modes_at(0).keys & kKeyGrad;
-    const Kernel run =
+    Kernel run =
         keys & kLazyKeys && !(op.flags & (kOpView | kOpComposite)) ? run_resolved : run_kernel;
+    if (kernel_hook && !(op.flags & kOpComposite)) [[unlikely]]
+      run = run == run_kernel ? run_hooked : run_resolved_hooked;
     if (keys & kKeyWrapped || (thread_state.batching && op.flags & kOpRandom)) {
       interpret(op, args, rets);
     } else if (taped && !(op.flags & (kOpComposite | kOpNoGrad))) {

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,9 @@ import facula
 from facula import Tensor, nn
 from facula.nn import functional as F
 from facula.utils.data import DataLoader, TensorDataset
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from show import Progress  # what all examples share
 
 PIXELS, HIDDEN, CLASSES = 64, 256, 10
 TEST_SIZE = 360
@@ -89,35 +91,8 @@ def train(model: nn.Module, data: TensorDataset, epochs: int) -> list[float]:
             optimizer.step()
             schedule.step()
             losses.append(loss.item())
-            progress.show(len(losses), losses[-1])
+            progress.show(len(losses), f"loss {losses[-1]:.4f}")
     return losses
-
-
-class Progress:
-    """A bar redrawn in place on a terminal; ten plain lines where the output is a file."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.start = total, time.perf_counter()
-        self.live = sys.stdout.isatty()
-        self.full, self.empty = "█·" if sys.stdout.encoding.lower() == "utf-8" else "#."
-        self.next_draw = 0.0
-
-    def show(self, done: int, loss: float) -> None:
-        now = time.perf_counter()
-        if self.live and now < self.next_draw and done < self.total:
-            return  # at most 20 frames a second: drawing must not slow the training
-        if not self.live and done * 10 // self.total == (done - 1) * 10 // self.total:
-            return
-        self.next_draw = now + 0.05
-        filled = 30 * done // self.total
-        rate = done / max(now - self.start, 1e-9)
-        text = f"{done:5d}/{self.total} steps  {rate:6.0f} steps/s  loss {loss:.4f}"
-        if self.live:
-            end = "\n" if done == self.total else ""
-            bar = self.full * filled + self.empty * (30 - filled)
-            print(f"\r[{bar}] {text}", end=end, flush=True)
-        else:
-            print(text, flush=True)
 
 
 # ------------------------------------------------------------------------------- the command

@@ -488,12 +488,15 @@ _LAZY = {
     "multiprocessing",
     "profiler",
     "safetensors",
+    "library",
+    "array_api",
 }
 
 
 # Names whose modules are imported when they are first used.
 _LAZY_NAMES = {
     "load": "serialization",
+    "ops": "_library.namespaces",
     "save": "serialization",
     "summary": "_summary",
     "TypedStorage": "storage",

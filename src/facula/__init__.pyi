@@ -11,6 +11,7 @@ from facula import cuda as cuda
 from facula import fft as fft
 from facula import func as func
 from facula import jit as jit
+from facula import library as library
 from facula import linalg as linalg
 from facula import masked as masked
 from facula import nn as nn
@@ -35,6 +36,7 @@ from facula._contractions import chain_matmul as chain_matmul
 from facula._contractions import einsum as einsum
 from facula._contractions import tensordot as tensordot
 from facula._errors import OutOfMemoryError as OutOfMemoryError
+from facula._library.namespaces import ops as ops
 from facula._lowrank import lobpcg as lobpcg
 from facula._lowrank import pca_lowrank as pca_lowrank
 from facula._lowrank import svd_lowrank as svd_lowrank

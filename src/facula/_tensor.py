@@ -425,6 +425,38 @@ def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):  # type: ign
 
 
 @_method
+def to_device(self, device, /, *, stream=None):  # type: ignore[no-untyped-def]
+    """The tensor on a device, under the array API standard's name.
+
+    Example::
+
+        >>> facula.ones(1).to_device("cpu")
+        tensor([1.])
+    """
+    if stream is not None:
+        raise ValueError("to_device(): a stream cannot be given; use facula.cuda.stream()")
+    return self.to(device)
+
+
+@_method
+def __array_namespace__(self, *, api_version=None):  # type: ignore[no-untyped-def]
+    """The functions of the array API standard, for programs that take arrays of any library.
+
+    Example::
+
+        >>> facula.ones(1).__array_namespace__().__array_api_version__
+        '2025.12'
+    """
+    from facula import array_api
+
+    known = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+    if api_version not in (None, *known):
+        listed = ", ".join(known)
+        raise ValueError(f"the versions of the array API are {listed}; got {api_version!r}")
+    return array_api
+
+
+@_method
 def share_memory_(self):  # type: ignore[no-untyped-def]
     """Moves the memory to where processes that are forked from now on see and write it, too.
 

@@ -14,4 +14,7 @@ from facula.nn.parameter import Parameter as Parameter
 from facula.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from facula.nn.parameter import UninitializedParameter as UninitializedParameter
 
+from facula.nn.parameter import factory_kwargs as factory_kwargs  # isort: skip
 from facula.nn import utils as utils  # isort: skip  (it needs the classes above)
+from facula.nn import parallel as parallel  # isort: skip
+from facula.nn.parallel import DataParallel as DataParallel  # isort: skip

@@ -254,3 +254,26 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         result.persistent = persistent
         result._is_buffer = True
         return result
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """The keyword arguments of a module that its tensors are made with: device, dtype and
+    memory_format. Others are refused; those in ``kwargs["factory_kwargs"]`` are added.
+
+    Example::
+
+        >>> facula.nn.factory_kwargs({"dtype": facula.float64})
+        {'dtype': facula.float64}
+    """
+    if kwargs is None:
+        return {}
+    simple = {"device", "dtype", "memory_format"}
+    if unexpected := kwargs.keys() - (simple | {"factory_kwargs"}):
+        raise TypeError(f"unexpected kwargs {unexpected}")
+    result = dict(kwargs.get("factory_kwargs", {}))
+    for name in sorted(simple):
+        if name in kwargs:
+            if name in result:
+                raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+            result[name] = kwargs[name]
+    return result

@@ -10,6 +10,8 @@ import contextlib
 import enum
 from collections.abc import Iterator
 
+from facula.nn.attention import bias as bias
+
 __all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]
 
 WARN_FOR_UNFUSED_KERNELS = False

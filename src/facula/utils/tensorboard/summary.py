@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import wave
 from typing import Any
@@ -12,7 +13,7 @@ import numpy
 from facula.utils.tensorboard import wire
 from facula.utils.tensorboard.images import as_array, gif, grid, png, to_bytes, to_hwc
 
-_FLOAT, _DOUBLE, _STRING = 1, 2, 7  # TensorFlow's dtypes
+_FLOAT, _DOUBLE, _INT32, _UINT8, _STRING = 1, 2, 3, 4, 7  # TensorFlow's dtypes
 
 
 def _value(tag: str, content: bytes) -> bytes:
@@ -132,6 +133,50 @@ def image(tag: str, picture: Any, dataformats: str) -> bytes:
             + wire.data(4, png(pixels)),
         ),
     )
+
+
+def image_boxes(
+    tag: str, picture: Any, boxes: Any, rescale: float, dataformats: str, labels: Any
+) -> bytes:
+    """A picture with frames."""
+    from PIL import Image, ImageDraw
+
+    drawn = Image.fromarray(to_bytes(to_hwc(as_array(picture), dataformats))).convert("RGB")
+    pen = ImageDraw.Draw(drawn)
+    for i, box in enumerate(as_array(boxes).reshape(-1, 4).tolist()):
+        pen.rectangle(box, outline="red", width=2)
+        if labels is not None:
+            pen.text((box[0] + 2, box[1] + 2), str(labels[i]), fill="red")
+    if rescale != 1:
+        drawn = drawn.resize([max(1, round(side * rescale)) for side in drawn.size])
+    return image(tag, numpy.asarray(drawn), "HWC")
+
+
+_VERTEX, _FACE, _COLOR = 1, 2, 3  # of MeshPluginData
+
+
+def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: Any) -> bytes:
+    """Vertices of meshes, with their colours and faces where they are given."""
+    parts = [(_VERTEX, "VERTEX", vertices, _FLOAT, "<f4")]
+    if faces is not None:
+        parts.append((_FACE, "FACE", faces, _INT32, "<i4"))
+    if colors is not None:
+        parts.append((_COLOR, "COLOR", colors, _UINT8, "u1"))
+    components = sum(1 << part[0] for part in parts)
+    content = b""
+    for kind, name, values, dtype, form in parts:
+        array = as_array(values)
+        if array.ndim != 3 or array.shape[2] != 3:
+            raise ValueError(f"{name.lower()} of a mesh has the shape (B, N, 3), got {array.shape}")
+        data = wire.integer(1, 0) + wire.data(2, tag) + wire.integer(3, kind)
+        data += wire.data(5, json.dumps(config or {}, sort_keys=True))
+        data += wire.data(6, b"".join(map(wire.varint, array.shape)))
+        data += wire.integer(7, components)
+        numbers = wire.data(4, array.astype(form).tobytes())
+        content += _value(
+            f"{tag}_{name}", _tensor(dtype, array.shape, numbers) + _plugin("mesh", data)
+        )
+    return content
 
 
 def video(tag: str, frames: Any, fps: float) -> bytes:

@@ -14,7 +14,7 @@ from facula.utils.tensorboard.record_writer import EventFile
 
 __all__ = ["FileWriter", "SummaryWriter"]
 
-_SUMMARY, _SESSION_LOG = 5, 7  # fields of an Event
+_GRAPH, _SUMMARY, _SESSION_LOG = 4, 5, 7  # fields of an Event
 
 
 class FileWriter:
@@ -46,6 +46,10 @@ class FileWriter:
     ) -> None:
         """Adds the bytes of a Summary message."""
         self.event_writer.add(wire.data(_SUMMARY, summary), global_step, walltime)
+
+    def add_graph(self, graph: bytes, walltime: float | None = None) -> None:
+        """Adds the bytes of a GraphDef message."""
+        self.event_writer.add(wire.data(_GRAPH, graph), None, walltime)
 
     def flush(self) -> None:
         """Writes what waits in memory."""
@@ -389,6 +393,79 @@ class SummaryWriter:
     ) -> None:
         """Adds a text, which is shown as Markdown."""
         self._get_file_writer().add_summary(summary.text(tag, text_string), global_step, walltime)
+
+    def add_image_with_boxes(
+        self,
+        tag: str,
+        img_tensor: Any,
+        box_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        rescale: float = 1,
+        dataformats: str = "CHW",
+        labels: Any = None,
+    ) -> None:
+        """Adds a picture with red frames in it; needs Pillow.
+
+        Args:
+            tag: its name.
+            img_tensor: floats from 0 to 1, or uint8.
+            box_tensor: a row (left, upper, right, lower) for each frame.
+            rescale: how much larger the picture is shown.
+            dataformats: what its dimensions are: "CHW", "HWC" or "HW".
+            labels: a text for each frame, or one text.
+        """
+        labels = [labels] if isinstance(labels, str) else labels
+        if labels is not None and len(labels) != len(box_tensor):
+            labels = None
+        content = summary.image_boxes(tag, img_tensor, box_tensor, rescale, dataformats, labels)
+        self._get_file_writer().add_summary(content, global_step, walltime)
+
+    def add_mesh(
+        self,
+        tag: str,
+        vertices: Any,
+        colors: Any = None,
+        faces: Any = None,
+        config_dict: dict[str, Any] | None = None,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Adds meshes or clouds of points, which TensorBoard shows in three dimensions.
+
+        Args:
+            tag: their name.
+            vertices: (B, N, 3).
+            colors: of the vertices, (B, N, 3), from 0 to 255.
+            faces: the numbers of three vertices each, (B, M, 3).
+            config_dict: settings of ThreeJS.
+        """
+        content = summary.mesh(tag, vertices, colors, faces, config_dict)
+        self._get_file_writer().add_summary(content, global_step, walltime)
+
+    def add_graph(
+        self,
+        model: Any,
+        input_to_model: Any = None,
+        verbose: bool = False,
+        use_strict_trace: bool = True,
+    ) -> None:
+        """Adds the graph of a model. The model runs once, without gradients.
+
+        Args:
+            model: the module.
+            input_to_model: its argument, or a tuple of them.
+            verbose: whether to print the modules and functions of the graph.
+            use_strict_trace: accepted for PyTorch's sake: containers may always change.
+        """
+        from facula.utils.tensorboard.graph import graph_of
+
+        if input_to_model is None:
+            raise ValueError("add_graph() needs input_to_model: the model is run to see its graph")
+        content, nodes = graph_of(model, input_to_model)
+        if verbose:
+            print("\n".join(nodes))
+        self._get_file_writer().add_graph(content)
 
     def add_embedding(
         self,

@@ -1,0 +1,110 @@
+// Python's side of the kernel hook. A pair of functions stands for it: `before(name, args)` returns
+// None to let the kernel run, True to be given its results by `after(results)`, or the results.
+#include "op/kernel_hook.h"
+
+#include "python/interop.h"
+
+namespace facula::python {
+namespace {
+
+thread_local PyObject* before_kernel = nullptr;
+thread_local PyObject* after_kernel = nullptr;
+
+PyObject* value_to_python(const Value& v) {
+  switch (v.tag()) {
+    case Value::Tag::None:
+    case Value::Tag::Generator: return Py_NewRef(Py_None);
+    case Value::Tag::Tensor: return wrap(v.tensor());
+    case Value::Tag::Tensors:
+      return wrap_list(std::vector<Tensor>(v.tensors().begin(), v.tensors().end()));
+    case Value::Tag::Ints: return make_tuple(v.ints());
+    case Value::Tag::Floats: {
+      Ref tuple(check(PyTuple_New(Py_ssize_t(v.floats().size()))));
+      for (size_t i = 0; i < v.floats().size(); ++i)
+        PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), check(PyFloat_FromDouble(v.floats()[i])));
+      return tuple.release();
+    }
+    case Value::Tag::String:
+      return check(PyUnicode_FromStringAndSize(v.text().data(), Py_ssize_t(v.text().size())));
+    case Value::Tag::DType: return to_python(v.dtype());
+    case Value::Tag::Device: return to_python(v.device());
+    case Value::Tag::Format: return to_python(v.format());
+    default: return to_python(v.scalar());
+  }
+}
+
+// The hook itself does not see what its functions do.
+struct Off {
+  KernelHook saved = kernel_hook;
+  Off() { kernel_hook = nullptr; }
+  ~Off() { kernel_hook = saved; }
+};
+
+void take_results(const OpDef& op, PyObject* given, Rets& rets) {
+  Ref items(check(PySequence_Tuple(given)));
+  if (PyTuple_GET_SIZE(items.get()) != op.ret_count)
+    runtime_error("expected ", op.ret_count, " results of ", op.name, ", got ",
+                  PyTuple_GET_SIZE(items.get()));
+  for (int i = 0; i < op.ret_count; ++i) {
+    PyObject* item = PyTuple_GET_ITEM(items.get(), i);
+    if (item == Py_None) continue;
+    if (!is_tensor(item)) type_error("expected results of ", op.name, " to be tensors");
+    rets.t[i] = unwrap(item);
+  }
+}
+
+void hooked(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
+  // What writes into its arguments, draws random numbers or gives a list runs every time.
+  const bool plain = rets.destination == Destination::New && !rets.list &&
+                     !(op.flags & (kOpMutates | kOpRandom | kOpView));
+  if (!plain) return kernel(op, args, rets);
+  bool wanted = false;
+  {
+    WithGil gil;
+    Off off;
+    Ref list(check(PyTuple_New(op.arg_count)));
+    for (int i = 0; i < op.arg_count; ++i)
+      PyTuple_SET_ITEM(list.get(), i, check(value_to_python(args[i])));
+    Ref answer(check(PyObject_CallFunction(before_kernel, "sO", op.name, list.get())));
+    if (answer.get() != Py_None && answer.get() != Py_True)
+      return take_results(op, answer.get(), rets);
+    wanted = answer.get() == Py_True;
+  }
+  kernel(op, args, rets);
+  if (!wanted) return;
+  WithGil gil;
+  Off off;
+  Ref results(check(PyTuple_New(op.ret_count)));
+  for (int i = 0; i < op.ret_count; ++i) {
+    const Tensor& t = rets.t[i];
+    // An alias: the result itself is about to get a history.
+    PyTuple_SET_ITEM(results.get(), i, t.defined() ? wrap(alias_tensor(t)) : Py_NewRef(Py_None));
+  }
+  Ref done(check(PyObject_CallOneArg(after_kernel, results.get())));
+}
+
+PyObject* set_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    if (count != 2) type_error("_set_kernel_hook() takes 2 arguments, got ", count);
+    Ref before(check(PyTuple_Pack(2, before_kernel ? before_kernel : Py_None,
+                                  after_kernel ? after_kernel : Py_None)));
+    const bool on = args[0] != Py_None;
+    Py_XSETREF(before_kernel, on ? Py_NewRef(args[0]) : nullptr);
+    Py_XSETREF(after_kernel, on ? Py_NewRef(args[1]) : nullptr);
+    kernel_hook = on ? hooked : nullptr;
+    return before.release();
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_set_kernel_hook", (PyCFunction)(void*)set_hook, METH_FASTCALL,
+     "_set_kernel_hook(before, after): watches this thread's kernels; returns the former pair."},
+    {}};
+
+}  // namespace
+
+void init_kernel_hook(PyObject* module) {
+  add_functions(module, functions);
+}
+
+}  // namespace facula::python
