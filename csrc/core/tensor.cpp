@@ -3,6 +3,7 @@
 #include <new>
 
 #include "core/host_allocator.h"
+#include "core/sparse.h"
 
 namespace facula {
 
@@ -136,7 +137,7 @@ Tensor alias_tensor(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t off
   p->offset = offset;
   p->set_geometry(sizes, strides);
   p->flags |= t->flags & (kWeak | kInference | kUntracked);
-  p->keys |= t->keys & kLazyKeys;
+  p->keys |= t->keys & (kLazyKeys | kKeySparse);
   return Tensor::adopt(p);
 }
 

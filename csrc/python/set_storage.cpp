@@ -1,4 +1,5 @@
 // Tensors and the storage under them: Tensor.untyped_storage, set_ and is_set_to.
+#include "core/sparse.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
@@ -10,7 +11,7 @@ namespace {
 PyObject* untyped_storage(PyObject* self, PyObject*) {
   return guarded([&] {
     Tensor t = unwrap(self);
-    if (t.is_wrapped()) t = readable(t, ".untyped_storage()");
+    if (t.is_wrapped() || is_sparse(t)) t = readable(t, ".untyped_storage()");
     return wrap_storage(t->storage);
   });
 }
@@ -58,6 +59,8 @@ View view_of(const Tensor& t, PyObject* source, PyObject* offset, PyObject* size
     v.strides = Dims{1};
     return v;
   }
+  if (is_sparse(t) || (is_tensor(source) && is_sparse(unwrap(source))))
+    runtime_error("set_() is not possible with sparse tensors, which have no memory of their own");
   if (t.is_wrapped() || (is_tensor(source) && unwrap(source).is_wrapped()))
     runtime_error(
         "set_() is not possible with tensors inside of a function transform (vmap, grad, jvp ...). "

@@ -118,7 +118,7 @@ _sample_dirichlet = _C._operators["_sample_dirichlet"]
 _dirichlet_grad = _C._operators["_dirichlet_grad"]
 _standard_gamma_grad = _C._operators["_standard_gamma_grad"]
 
-from facula import _foreach, autograd, func, overrides, utils
+from facula import _foreach, autograd, func, nested, overrides, sparse, utils
 from facula._contractions import block_diag, chain_matmul, einsum, tensordot
 from facula._lowrank import lobpcg, pca_lowrank, svd_lowrank
 from facula.func import vmap
@@ -142,6 +142,14 @@ from facula.functional import (
     unique_consecutive,
     unravel_index,
     where,
+)
+from facula.sparse import (
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
 )
 from facula.random import (
     fork_rng as _fork_rng,
