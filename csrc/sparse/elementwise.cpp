@@ -1,6 +1,9 @@
 // Arithmetic on sparse tensors. What keeps zero is done to the values.
 #include "op/elementwise.h"
+#include <algorithm>
+
 #include "op/arguments.h"
+#include "op/ops/activations.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/comparison.h"
 #include "op/ops/copying.h"
@@ -54,10 +57,18 @@ Tensor power(const OpDef& op, const Value* args) {
   return keeps_zero(op, args);
 }
 
+bool same_numbers(const Tensor& a, const Tensor& b) {
+  if (a.defined() != b.defined() || (a.defined() && !same(a.sizes(), b.sizes()))) return false;
+  if (!a.defined() || a->storage == b->storage) return true;
+  const Tensor x = plain_indices(a), y = plain_indices(b);
+  return std::equal(x.data_as<int64_t>(), x.data_as<int64_t>() + x.numel(), y.data_as<int64_t>());
+}
+
+// Entry by entry at the same positions.
 bool same_pattern(const Tensor& a, const Tensor& b) {
   const SparseParts &x = sparse_parts(a), &y = sparse_parts(b);
-  return x.layout == y.layout && x.coalesced && y.coalesced && x.indices.is(y.indices) &&
-         same(x.values.sizes(), y.values.sizes());
+  return x.layout == y.layout && same(x.values.sizes(), y.values.sizes()) &&
+         same_numbers(x.indices, y.indices) && same_numbers(x.plain, y.plain);
 }
 
 void check_same_kind(const Tensor& a, const Tensor& b) {
@@ -177,7 +188,8 @@ Tensor mul(const OpDef& op, const Value* args) {
   if (!is_sparse(b)) return times_dense(a, b);
   if (!is_sparse(a)) return times_dense(b, a);
   check_same_kind(a, b);
-  if (same_pattern(a, b)) return with_values(a, values_of(a) * values_of(b));
+  if (sparse_parts(a).coalesced && same_pattern(a, b))
+    return with_values(a, values_of(a) * values_of(b));
   const Tensor x = coalesce(a), y = coalesce(b);
   const Tensor keys = element_keys(x);
   const Matches found = match_keys(keys, element_keys(y));
@@ -233,13 +245,22 @@ Tensor nothing(const OpDef& op, const Value* args) {
 }  // namespace
 
 void add_elementwise(Table& table) {
-  for (const OpDef* op :
-       {&defs::sin,   &defs::tan,      &defs::asin,     &defs::atan,       &defs::sinh,
-        &defs::tanh,  &defs::asinh,    &defs::atanh,    &defs::sqrt,       &defs::abs,
-        &defs::sign,  &defs::sgn,      &defs::relu,     &defs::ceil,       &defs::floor,
-        &defs::trunc, &defs::round,    &defs::frac,     &defs::expm1,      &defs::log1p,
-        &defs::erf,   &defs::erfinv,   &defs::square,   &defs::isnan,      &defs::isinf,
-        &defs::angle, &defs::isneginf, &defs::isposinf, &defs::nan_to_num, &defs::signbit})
+  for (const OpDef* op : {&defs::sin,      &defs::tan,
+                          &defs::asin,     &defs::atan,
+                          &defs::sinh,     &defs::tanh,
+                          &defs::asinh,    &defs::atanh,
+                          &defs::sqrt,     &defs::abs,
+                          &defs::sign,     &defs::sgn,
+                          &defs::relu,     &defs::relu_functional,
+                          &defs::ceil,     &defs::floor,
+                          &defs::trunc,    &defs::round,
+                          &defs::frac,     &defs::expm1,
+                          &defs::log1p,    &defs::erf,
+                          &defs::erfinv,   &defs::square,
+                          &defs::isnan,    &defs::isinf,
+                          &defs::angle,    &defs::isneginf,
+                          &defs::isposinf, &defs::nan_to_num,
+                          &defs::signbit})
     table[op].compute = keeps_zero;
   for (const OpDef* op : {&defs::neg, &defs::positive, &defs::deg2rad, &defs::rad2deg, &defs::conj,
                           &defs::conj_physical, &defs::real, &defs::imag})

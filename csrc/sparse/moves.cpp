@@ -5,6 +5,7 @@
 #include "op/ops/joining.h"
 #include "op/ops/reductions.h"
 #include "op/ops/sparse.h"
+#include "op/ops/shapes.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
 #include "sparse/call.h"
@@ -226,18 +227,18 @@ Tensor index_select(const OpDef&, const Value* args) {
   const int64_t* w = index.data_as<int64_t>();
   for (int64_t i = 0; i < wanted; ++i)
     if (w[i] < 0 || w[i] >= size) index_range_error(w[i], dim, size);
-  // Row v of a table has the places of index v in the result.
-  const Turned places =
-      turn_pattern(row_starts(op::zeros(Dims{wanted}, DType::Int64), 1), index, size);
-  const int64_t *s = places.starts.data_as<int64_t>(), *place = places.order.data_as<int64_t>();
-  const int64_t n = parts.nnz();
   const Positions all = copied(coo);
-  const int64_t* at = all.row(dim);
+  const int64_t n = parts.nnz();
+  // Row v of a table has the entries with index v, so that results come in the order of the index.
+  const Turned entries = turn_pattern(row_starts(op::zeros(Dims{n}, DType::Int64), 1),
+                                      plain_indices(op::select(all.indices, 0, dim)), size);
+  const int64_t *starts = entries.starts.data_as<int64_t>(),
+                *entry = entries.order.data_as<int64_t>();
   std::vector<int64_t> from, to;
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t k = s[at[i]]; k < s[at[i] + 1]; ++k) {
-      from.push_back(i);
-      to.push_back(place[k]);
+  for (int64_t i = 0; i < wanted; ++i)
+    for (int64_t k = starts[w[i]]; k < starts[w[i] + 1]; ++k) {
+      from.push_back(entry[k]);
+      to.push_back(i);
     }
   const int64_t count = int64_t(from.size());
   Tensor picks = empty_tensor(Dims{count}, DType::Int64, Device{});
@@ -321,6 +322,7 @@ void add_moves(Table& table) {
   table[&defs::squeeze_dim].compute = squeeze_dim;
   table[&defs::slice].compute = slice;
   table[&defs::narrow].compute = narrow;
+  table[&defs::narrow_copy].compute = narrow;
   table[&defs::select].compute = select;
   table[&defs::index_select].compute = index_select;
   table[&defs::cat].compute = cat;

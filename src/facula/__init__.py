@@ -143,14 +143,6 @@ from facula.functional import (
     unravel_index,
     where,
 )
-from facula.sparse import (
-    sparse_bsc_tensor,
-    sparse_bsr_tensor,
-    sparse_compressed_tensor,
-    sparse_coo_tensor,
-    sparse_csc_tensor,
-    sparse_csr_tensor,
-)
 from facula.random import (
     fork_rng as _fork_rng,
 )
@@ -160,6 +152,17 @@ from facula.random import (
     manual_seed,
     seed,
     set_rng_state,
+)
+from facula.sparse import (
+    hspmm,
+    smm,
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+    sspaddmm,
 )
 
 _namespace.update(_foreach.functions())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from facula import _C
@@ -28,8 +29,8 @@ def _joined(components: Sequence[Any], caller: str) -> tuple[Any, Any, int]:
     first = components[0]
     if any(c.dim() != first.dim() for c in components) or first.dim() == 0:
         raise RuntimeError(
-            f"{caller}(): all components must have the same number of dimensions, at least one, but "
-            f"got {sorted({c.dim() for c in components})}"
+            f"{caller}(): all components must have the same number of dimensions, at least one, "
+            f"but got {sorted({c.dim() for c in components})}"
         )
     if any(c.dtype is not first.dtype for c in components):
         raise RuntimeError(f"{caller}(): all components must have the same dtype")
@@ -86,9 +87,7 @@ def _component(value: Any, dtype: Any, device: Any) -> Tensor:
     return value.to(dtype=dtype or value.dtype, device=device or value.device)
 
 
-def as_nested_tensor(
-    ts: Any, dtype: Any = None, device: Any = None, layout: Any = None
-) -> Tensor:
+def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> Tensor:
     """A nested tensor of the components in a list, or of the rows of a strided tensor.
 
     Unlike with :func:`nested_tensor`, gradients flow back to the components.
@@ -150,7 +149,8 @@ def nested_tensor_from_jagged(
         offsets, lengths = nested.offsets_from(lengths), None
     if not 1 <= ragged <= values.dim():
         raise ValueError(
-            f"nested_tensor_from_jagged(): jagged_dim must be in [1, {values.dim()}], but got {ragged}"
+            f"nested_tensor_from_jagged(): jagged_dim must be in [1, {values.dim()}], but got "
+            f"{ragged}"
         )
     _check_offsets(values.shape[ragged - 1], offsets, lengths)
     return NestedTensor.make(values, offsets, lengths, ragged)
@@ -164,7 +164,7 @@ def _check_offsets(total: int, offsets: Tensor, lengths: Tensor | None) -> None:
                 f"{t.dtype} of shape {tuple(t.shape)}"
             )
     at = offsets.tolist()
-    if not at or at[0] != 0 or at[-1] > total or any(a > b for a, b in zip(at, at[1:], strict=False)):
+    if not at or at[0] != 0 or at[-1] > total or any(a > b for a, b in pairwise(at)):
         raise RuntimeError(
             f"nested_tensor_from_jagged(): offsets must rise from 0 to at most {total}, the size "
             f"of the values, but got {at[:8]}{'...' if len(at) > 8 else ''}"
@@ -177,7 +177,7 @@ def _check_offsets(total: int, offsets: Tensor, lengths: Tensor | None) -> None:
             )
         return
     sizes = lengths.tolist()
-    room = [b - a for a, b in zip(at, at[1:], strict=False)]
+    room = [b - a for a, b in pairwise(at)]
     if len(sizes) == len(at):  # starts, without an end
         room.append(total - at[-1])
     if len(sizes) != len(room) or any(s < 0 or s > r for s, r in zip(sizes, room, strict=True)):
@@ -259,6 +259,4 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
             f"masked_select(): a matrix is expected, but the shape is {tuple(tensor.shape)}"
         )
     whole = mask.expand(tensor.shape)
-    return NestedTensor.make(
-        tensor.masked_select(whole), nested.offsets_from(whole.sum(1))
-    )
+    return NestedTensor.make(tensor.masked_select(whole), nested.offsets_from(whole.sum(1)))

@@ -151,25 +151,27 @@ def _register_hook(func: Any, nt: Any, hook: Callable[[Any], Any]) -> Any:
 
 # ---- elementwise
 
-_ELEMENTWISE = frozenset(
-    """abs absolute acos arccos acosh arccosh angle asin arcsin asinh arcsinh atan arctan atanh
-    arctanh bitwise_not ceil celu clamp clamp_max clamp_min clip clone conj contiguous_values cos
-    cosh deg2rad detach digamma elu erf erfc erfinv exp exp2 expm1 fix floor frac gelu glu_values
-    hardshrink hardsigmoid hardswish hardtanh isfinite isinf isnan isneginf isposinf isreal
-    leaky_relu lgamma log log10 log1p log2 log_sigmoid logsigmoid logical_not logit mish nan_to_num
-    neg negative positive rad2deg reciprocal relu relu6 round rsqrt selu sgn sigmoid sign signbit
-    silu sin sinc sinh softplus softshrink softsign sqrt square tan tanh tanhshrink threshold trunc
+# Done to the values, entry by entry. Numbers and tensors beside them are broadcast.
+_NAMES = """
+    abs absolute acos arccos acosh arccosh angle asin arcsin asinh arcsinh atan arctan atanh arctanh
+    bitwise_not ceil celu clamp clamp_max clamp_min clip clone conj cos cosh deg2rad detach digamma
+    elu erf erfc erfinv exp exp2 expm1 fix floor frac gelu hardshrink hardsigmoid hardswish hardtanh
+    isfinite isinf isnan isneginf isposinf isreal leaky_relu lgamma log log10 log1p log2 log_sigmoid
+    logsigmoid logical_not logit mish nan_to_num neg negative positive rad2deg reciprocal relu relu6
+    round rsqrt selu sgn sigmoid sign signbit silu sin sinc sinh softplus softshrink softsign sqrt
+    square tan tanh tanhshrink threshold trunc
     add add_ sub sub_ subtract mul mul_ multiply div div_ divide true_divide floor_divide pow pow_
     remainder fmod maximum minimum fmax fmin atan2 arctan2 hypot copysign logaddexp logaddexp2 xlogy
-    eq ne lt le gt ge not_equal equal_to less less_equal greater greater_equal logical_and
-    logical_or logical_xor bitwise_and bitwise_or bitwise_xor where masked_fill masked_fill_ lerp
-    addcmul addcdiv rsub zero_ fill_ copy_ neg_ exp_ relu_ abs_ sqrt_ tanh_ sigmoid_ clamp_
+    nextafter eq ne lt le gt ge not_equal less less_equal greater greater_equal logical_and logical_or
+    logical_xor bitwise_and bitwise_or bitwise_xor where masked_fill masked_fill_ lerp addcmul
+    addcdiv rsub zero_ fill_ copy_ neg_ exp_ relu_ abs_ sqrt_ tanh_ sigmoid_ clamp_ isclose
     __radd__ __rsub__ __rmul__ __rtruediv__ __rpow__ __rfloordiv__ __rmod__
     __iadd__ __isub__ __imul__ __itruediv__ __add__ __sub__ __mul__ __truediv__ __neg__ __pow__
     to float double half bfloat16 long int short char byte bool cfloat cdouble cpu type_as
     dropout dropout_ alpha_dropout feature_alpha_dropout bernoulli
-    zeros_like ones_like empty_like full_like rand_like randn_like isclose nextafter""".split()
-) - {"contiguous_values", "glu_values", "equal_to"}
+    zeros_like ones_like empty_like full_like rand_like randn_like
+"""
+_ELEMENTWISE = frozenset(_NAMES.split())
 
 
 def _values_beside(nt: Any, other: Any, name: str) -> Any:
@@ -206,9 +208,8 @@ def _mismatch(a: Any, b: Any, name: str) -> str:
     def text(t: Any) -> str:
         return f"({', '.join(map(repr, t.shape))})"
 
-    return (
-        f"cannot call binary pointwise function {name} with inputs of shapes {text(a)} and {text(b)}"
-    )
+    shapes = f"{text(a)} and {text(b)}"
+    return f"cannot call binary pointwise function {name} with inputs of shapes {shapes}"
 
 
 def _check_same(a: Any, b: Any, name: str) -> None:
@@ -218,9 +219,7 @@ def _check_same(a: Any, b: Any, name: str) -> None:
 
 def _elementwise(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     every = (*args, *kwargs.values())
-    first = max(
-        (a for a in every if _is_nested(a)), key=lambda nt: nt.__dict__["_values"].dim()
-    )
+    first = max((a for a in every if _is_nested(a)), key=lambda nt: nt.__dict__["_values"].dim())
 
     def replaced(value: Any) -> Any:
         if value is first:
@@ -246,10 +245,8 @@ _IN_PLACE = frozenset(
 @_for("contiguous")
 def _contiguous(func: Any, nt: Any, memory_format: Any = None) -> Any:
     whole = nested.compact(nt)
-    values, _, _, ragged = parts(whole)
-    if ragged == 1:
-        return whole.like(values.contiguous())
-    return whole.like(values.transpose(0, ragged - 1).contiguous().transpose(0, ragged - 1))
+    values = parts(whole)[0]
+    return whole if values.is_contiguous() else whole.like(values.contiguous())
 
 
 @_for("transpose", "swapaxes", "swapdims")
@@ -292,8 +289,8 @@ def _view(func: Any, nt: Any, *shape: Any) -> Any:
         or (nested.is_symbol(sizes[at[0]]) and sizes[at[0]] is not nested.symbol_of(offsets))
     ):
         raise RuntimeError(
-            f"view(): a nested tensor of shape {tuple(nested.shape_of(nt))} keeps its batch and its "
-            f"ragged dimension, but the shape {tuple(given)} does not name them"
+            f"view(): a nested tensor of shape {tuple(nested.shape_of(nt))} keeps its batch and "
+            f"its ragged dimension, but the shape {tuple(given)} does not name them"
         )
     sizes[at[0]] = values.shape[ragged - 1]
     if _product(sizes[1 : at[0]]) != _product(values.shape[: ragged - 1]):
@@ -323,9 +320,7 @@ def _expand(func: Any, nt: Any, *shape: Any) -> Any:
     values, offsets, _, ragged = parts(nt)
     if len(given) != values.dim() + 1:
         raise RuntimeError("expand(): a nested tensor keeps its number of dimensions")
-    sizes = [
-        values.shape[ragged - 1] if i == ragged else s for i, s in enumerate(given) if i > 0
-    ]
+    sizes = [values.shape[ragged - 1] if i == ragged else s for i, s in enumerate(given) if i > 0]
     named = given[ragged]
     if named != -1 and named is not nested.symbol_of(offsets):
         raise RuntimeError("expand(): the ragged dimension of a nested tensor cannot be changed")
@@ -376,9 +371,7 @@ def _chunk(func: Any, nt: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     if _wrap(dim, parts(nt)[0].dim() + 1) == 0:
         pieces = nested.unbind(nt)
         size = -(-len(pieces) // chunks)
-        return tuple(
-            from_components(pieces[i : i + size], nt) for i in range(0, len(pieces), size)
-        )
+        return tuple(from_components(pieces[i : i + size], nt) for i in range(0, len(pieces), size))
     return tuple(nt.like(v) for v in parts(nt)[0].chunk(chunks, _inner(nt, dim, "chunk")))
 
 
@@ -438,7 +431,7 @@ def _getitem(func: Any, nt: Any, index: Any) -> Any:
 
 def from_components(components: Any, nt: Any) -> Any:
     """A nested tensor of some components of ``nt``."""
-    _, offsets, _, ragged = parts(nt)
+    ragged = parts(nt)[3]
     sizes = _C.tensor([c.shape[ragged - 1] for c in components], dtype=_C.int64)
     values = (
         _ops["cat"](list(components), ragged - 1)
@@ -525,8 +518,10 @@ def _matmul(func: Any, a: Any, b: Any) -> Any:
             return _ops["stack"](pieces)
         ragged = parts(a)[3]
         if len({p.shape[: ragged - 1] + p.shape[ragged:] for p in pieces}) == 1:
-            return a.like(_ops["cat"](pieces, ragged - 1)) if parts(a)[2] is None else (
-                from_components(pieces, a)
+            return (
+                a.like(_ops["cat"](pieces, ragged - 1))
+                if parts(a)[2] is None
+                else (from_components(pieces, a))
             )
     raise NotImplementedError(
         f"matmul(): shapes {tuple(a.shape)} and {tuple(b.shape)} are not supported for nested "
@@ -615,7 +610,20 @@ def _attention(
 
 # ---- reductions
 
-_OVER_ALL = ("sum", "mean", "prod", "amax", "amin", "max", "min", "any", "all", "var", "std", "norm")
+_OVER_ALL = (
+    "sum",
+    "mean",
+    "prod",
+    "amax",
+    "amin",
+    "max",
+    "min",
+    "any",
+    "all",
+    "var",
+    "std",
+    "norm",
+)
 _SEGMENTS = {"sum": "sum", "mean": "mean", "amax": "amax", "amin": "amin", "prod": "prod"}
 
 

@@ -131,10 +131,8 @@ def shape_of(nt: Any) -> RaggedSize:
 
 def is_contiguous(nt: Any) -> bool:
     """Whether components follow each other without holes, in the order of the dimensions."""
-    values, _, lengths, ragged = parts(nt)
-    # Heads that were moved in front of the ragged dimension still lie behind it in memory.
-    inner = values if ragged == 1 else values.transpose(0, ragged - 1)
-    return lengths is None and (values.is_contiguous() or inner.is_contiguous())
+    values, _, lengths, _ = parts(nt)
+    return lengths is None and values.is_contiguous()
 
 
 def lengths_of(nt: Any) -> list[int]:
@@ -150,9 +148,7 @@ def compact(nt: Any) -> Any:
     if lengths is None:
         return nt
     starts, sizes = offsets.tolist(), lengths.tolist()
-    kept = [
-        _ops["arange"](start, start + size) for start, size in zip(starts, sizes, strict=False)
-    ]
+    kept = [_ops["arange"](start, start + size) for start, size in zip(starts, sizes, strict=False)]
     index = _ops["cat"](kept) if kept else _ops["arange"](0)
     return NestedTensor.make(
         values.index_select(ragged - 1, index), offsets_from(lengths), None, ragged

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from facula import Tensor, _C, no_grad
+from facula import _C, Tensor, no_grad
 from facula.sparse import sparse_coo_tensor
 
 

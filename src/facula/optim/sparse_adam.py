@@ -18,7 +18,7 @@ class SparseAdam(Optimizer):
     """Adam that changes only the rows for which a sparse gradient has entries.
 
     Averages of other rows stay as they are, so a step costs no more than the gradient has rows.
-    Embeddings with ``sparse=True`` have such gradients. :class:`Adam` is the optimizer for dense ones.
+    Embeddings with ``sparse=True`` have such gradients; :class:`Adam` is for dense ones.
 
     Args:
         params: parameters or groups of them.

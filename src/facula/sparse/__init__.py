@@ -33,6 +33,9 @@ from facula.sparse._functions import (
     spdiags,
     sum,
 )
+from facula.sparse._functions import hspmm as hspmm
+from facula.sparse._functions import smm as smm
+from facula.sparse._functions import sspaddmm as sspaddmm
 from facula.sparse._invariants import check_sparse_tensor_invariants
 
 __all__ = [

@@ -68,7 +68,7 @@ def sampled_addmm(
     alpha: float = 1.0,
     out: Tensor | None = None,
 ) -> Tensor:
-    """``alpha * (mat1 @ mat2)`` at the positions of the CSR matrix ``input``, plus ``beta * input``.
+    """``beta * input + alpha * (mat1 @ mat2)`` at the positions of the CSR matrix ``input``.
 
     Example::
 
@@ -135,9 +135,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     return _ops["_sparse_softmax"](input if dtype is None else input.to(dtype), dim, True)
 
 
-def spdiags(
-    diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None
-) -> Tensor:
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> Tensor:
     """A sparse matrix with the rows of ``diagonals`` along its diagonals.
 
     Column j of the matrix has, on the diagonal ``offsets[i]``, the element ``diagonals[i, j]``.
@@ -230,3 +228,48 @@ def as_sparse_gradcheck(gradcheck: Callable[..., Any]) -> Callable[..., Any]:
 
 def _dense(value: Any) -> Any:
     return value.to_dense() if isinstance(value, Tensor) and layout_number(value) else value
+
+
+def smm(input: Tensor, mat: Tensor) -> Tensor:
+    """The product of a sparse matrix with a matrix, as a sparse matrix.
+
+    Example::
+
+        >>> facula.smm(facula.eye(2).to_sparse(), facula.ones(2, 1)).to_dense()
+        tensor([[1.],
+                [1.]])
+    """
+    product = _ops["mm"](input, mat)
+    return product if layout_number(product) else product.to_sparse()
+
+
+def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """The product of a sparse matrix with a dense one, with the rows that have elements.
+
+    Example::
+
+        >>> facula.hspmm(facula.eye(2).to_sparse(), facula.ones(2, 3)).dense_dim()
+        1
+    """
+    whole = mat1.coalesce()
+    rows = whole.indices()[0].unique()
+    return sparse_coo_tensor(
+        rows.unsqueeze(0),
+        _ops["mm"](whole, mat2).index_select(0, rows),
+        (mat1.shape[0], mat2.shape[1]),
+    )
+
+
+def sspaddmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """``beta * input + alpha * (mat1 @ mat2)`` as a sparse matrix.
+
+    Example::
+
+        >>> one = facula.eye(2).to_sparse()
+        >>> facula.sspaddmm(one, one, facula.ones(2, 2)).to_dense()
+        tensor([[2., 1.],
+                [1., 2.]])
+    """
+    return input * beta + smm(mat1, mat2) * alpha

@@ -340,19 +340,22 @@ def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):  # type: ignore
 
 @_method
 def smm(self, mat):  # type: ignore[no-untyped-def]
-    """The product of this sparse matrix with another matrix.
+    """The product with another matrix, as a sparse matrix; see ``facula.smm``."""
+    from facula.sparse import _functions
 
-    Example::
+    return _functions.smm(self, mat)
 
-        >>> facula.eye(2).to_sparse().smm(facula.ones(2, 1).to_sparse()).to_dense()
-        tensor([[1.],
-                [1.]])
-    """
-    return _ops["mm"](self, mat)
+
+@_method
+def sspaddmm(self, mat1, mat2, *, beta=1, alpha=1):  # type: ignore[no-untyped-def]
+    """``beta * self + alpha * (mat1 @ mat2)``, sparse; see ``facula.sspaddmm``."""
+    from facula.sparse import _functions
+
+    return _functions.sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def parts_of(t: Any) -> tuple[Sequence[Any], int, bool]:
-    """The index tensors and the values off the tape, the layout's number, whether it is coalesced."""
+    """Index tensors and values off the tape, the layout's number, whether it is coalesced."""
     number, _, _, _, coalesced = _info(t)
     whole = t.detach()
     indices = [_ops["_sparse_indices"](whole, 0)]

@@ -21,7 +21,7 @@ def layout_name(tensor: Any) -> str:
 
 
 def contents(tensor: Any, indent: int, elements: Callable[[Any, int], str]) -> str:
-    """The parts of a sparse tensor, ``indent`` columns in; ``elements`` writes those of a tensor."""
+    """The parts of a sparse tensor, ``indent`` columns in; ``elements`` writes each of them."""
     plain = tensor.detach()
     kind = layout_name(tensor)
     if kind == "sparse_coo":
