@@ -8,9 +8,12 @@ _LOOP = "loop: positions are the same for a whole batch, values are not"
 # layout: 1 COO, 2 CSR, 3 CSC, 4 BSR, 5 BSC, as facula.layout counts them.
 op("_sparse_make(Tensor indices, Tensor? plain, Tensor values, int[] size, int layout, bool sorted) -> Tensor",
    kernel(), python="_sparse_make", function=True, method=False, out=False, batch=_LOOP, samples="none", node="SparseCooTensorWithDimsAndTensorsBackward0",
-   grad=dict(values="_sparse_gather(grad, result)"))
-op("_sparse_values(Tensor self) -> Tensor", kernel(), python="_sparse_values", function=True, method=False, out=False, batch=_LOOP, samples="none", node="ValuesBackward0",
-   grad="_sparse_like(self, grad)")
+   grad=dict(values="_sparse_gather_at(grad, indices, plain, values.sizes(), size, layout)"))
+op("_sparse_gather_at(Tensor self, Tensor indices, Tensor? plain, int[] values_size, int[] size, int layout) -> Tensor", composite(), out=False, samples="none")
+op("_sparse_values(Tensor self) -> Tensor", composite(), python="_sparse_values", function=True, method=False, out=False, samples="none")
+# `pattern` has the positions of self, for the derivative: self may be written to in the meantime.
+op("_sparse_elements(Tensor self, Tensor pattern) -> Tensor", kernel(), out=False, batch=_LOOP, samples="none", node="ValuesBackward0",
+   grad=dict(self="_sparse_like(pattern, grad)"))
 # Indices of COO (0), where rows begin (0) and columns (1) of the compressed layouts.
 op("_sparse_indices(Tensor self, int part) -> Tensor", kernel(), python="_sparse_indices", function=True, method=False, out=False, batch=_LOOP, samples="none")
 op("_sparse_gather(Tensor self, Tensor pattern) -> Tensor", composite(), python="_sparse_gather", function=True, method=False, out=False, samples="none")

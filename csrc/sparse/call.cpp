@@ -49,7 +49,8 @@ const Table& table() {
   static const Table all = [] {
     Table t;
     for (const OpDef* op :
-         {&defs::_sparse_make, &defs::_sparse_values, &defs::_sparse_indices, &defs::_sparse_gather,
+         {&defs::_sparse_make, &defs::_sparse_values, &defs::_sparse_elements,
+          &defs::_sparse_gather_at, &defs::_sparse_indices, &defs::_sparse_gather,
           &defs::_sparse_like, &defs::_sparse_coalesce, &defs::_sparse_to_dense,
           &defs::_sparse_convert, &defs::_sparse_mask, &defs::_sparse_softmax, &defs::_sparse_sum})
       t[op].kernel = run_kernel;
@@ -97,7 +98,10 @@ void call_sparse(const OpDef& op, const Value* args, Rets& rets, bool taped) {
   if (rets.destination == Destination::InPlace) {
     if (handler.write && handler.write(op, args, rets)) return;
     if (!handler.compute) refuse(op, args, rets);
-    op::copy_(rets.t[0], handler.compute(op, args));
+    Arguments kept(op, args);
+    // What the parts of the handler save of self must survive the write at the end.
+    if (taped && requires_grad(rets.t[0])) kept.set(kept[0], op::clone(rets.t[0]));
+    op::copy_(rets.t[0], handler.compute(op, kept.data()));
     return;
   }
   if (taped)

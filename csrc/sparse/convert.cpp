@@ -1,5 +1,6 @@
 #include "sparse/convert.h"
 
+#include "autograd/node.h"
 #include "kernels/destination.h"
 #include "op/kernels/sparse.h"
 #include "op/ops/arithmetic.h"
@@ -14,7 +15,8 @@
 namespace facula::sparse {
 
 Tensor values_of(const Tensor& t) {
-  return op::_sparse_values(t);
+  const bool taped = grad_enabled() && requires_grad(t);
+  return op::_sparse_elements(t, taped ? make_sparse(t.sizes(), sparse_parts(t)) : t);
 }
 
 Tensor from_coo(const Tensor& indices, const Tensor& values, IntSpan sizes, bool coalesced) {
@@ -236,6 +238,10 @@ Tensor _sparse_make(const Tensor& indices, const Tensor& plain, const Tensor& va
 }
 
 Tensor _sparse_values(const Tensor& self) {
+  return values_of(self);
+}
+
+Tensor _sparse_elements(const Tensor& self, const Tensor&) {
   return alias_tensor(sparse_parts(self).values);
 }
 
@@ -277,6 +283,15 @@ Tensor _sparse_gather(const Tensor& self, const Tensor& pattern) {
   return parts.in_blocks() ? op::reshape(found, parts.values.sizes()) : found;
 }
 
+Tensor _sparse_gather_at(const Tensor& self, const Tensor& indices, const Tensor& plain,
+                         IntSpan values_size, IntSpan size, int64_t layout) {
+  // Only the positions matter: one element stands for all values.
+  const Tensor none =
+      empty_tensor(values_size, Dims(values_size.size(), 0), self.dtype(), self.device());
+  const Tensor pattern = _sparse_make(indices, plain, none, size, layout, false);
+  return op::_sparse_gather(self, pattern);
+}
+
 Tensor _sparse_like(const Tensor& pattern, const Tensor& values) {
   const SparseParts& parts = sparse_parts(pattern);
   if (parts.layout == SparseLayout::Coo && !parts.coalesced) {
@@ -315,7 +330,11 @@ Tensor _sparse_convert(const Tensor& self, int64_t to, int64_t sparse_dim, IntSp
       runtime_error("sparse_dim argument must be in [", self.dim() ? 1 : 0, ", ", self.dim(),
                     "], but got ", sparse_dim);
     const Tensor found = from_dense(self, sparse_dim);
-    return coo ? found : op::_sparse_convert(found, to, sparse_dim, blocksize);
+    if (coo) return found;
+    const Tensor made = op::_sparse_convert(found, to, sparse_dim, blocksize);
+    if (!sparse_parts(made).in_blocks()) return made;
+    // Zeros inside of blocks are elements, too: their gradients go back.
+    return with_values(made, op::_sparse_gather(self, made));
   }
   const SparseParts& parts = sparse_parts(self);
   if (layout == parts.layout && !parts.in_blocks()) return self;

@@ -104,10 +104,15 @@ Tensor sum_of(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (same_pattern(a, b)) return with_values(a, op::add(values_of(a), values_of(b), alpha));
   const Tensor x = to_coo(a), y = to_coo(b);
   const SparseParts &p = sparse_parts(x), &q = sparse_parts(y);
-  const Tensor joined = from_coo(
-      op::cat(std::vector<Tensor>{p.indices, q.indices}, 1),
-      op::cat(std::vector<Tensor>{values_of(x), scaled(values_of(y), alpha)}, 0), a.sizes(), false);
-  return p.coalesced && q.coalesced ? in_layout_of(coalesce(joined), a) : joined;
+  const Tensor values = op::cat(std::vector<Tensor>{values_of(x), scaled(values_of(y), alpha)}, 0);
+  if (p.coalesced && q.coalesced) {
+    const Groups groups = merge_keys(element_keys(x), element_keys(y));
+    return in_layout_of(
+        from_keys(groups.keys, add_groups(values, groups.member, groups.keys.numel()), a.sizes(),
+                  true),
+        a);
+  }
+  return from_coo(op::cat(std::vector<Tensor>{p.indices, q.indices}, 1), values, a.sizes(), false);
 }
 
 [[noreturn]] void refuse_number(const char* sign) {

@@ -126,6 +126,24 @@ Groups group_keys(const Tensor& keys) {
   return groups;
 }
 
+Groups merge_keys(const Tensor& a, const Tensor& b) {
+  const int64_t n = a.numel(), m = b.numel();
+  Groups groups;
+  groups.keys = integers(Dims{n + m});
+  groups.member = integers(Dims{n + m});
+  const int64_t *x = numbers(a), *y = numbers(b);
+  int64_t *keys = numbers(groups.keys), *member = numbers(groups.member), count = 0;
+  for (int64_t i = 0, j = 0; i < n || j < m; ++count) {
+    const bool left = i < n && (j == m || x[i] <= y[j]), right = j < m && (i == n || y[j] <= x[i]);
+    keys[count] = left ? x[i] : y[j];
+    if (left) member[i++] = count;
+    if (right) member[n + j++] = count;
+  }
+  groups.distinct = count == n + m;
+  groups.keys = alias_tensor(groups.keys, Dims{count}, Dims{1}, 0);
+  return groups;
+}
+
 Tensor row_starts(const Tensor& rows, int64_t count) {
   Tensor starts = integers(Dims{count + 1});
   int64_t* to = numbers(starts);

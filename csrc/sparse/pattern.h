@@ -21,6 +21,8 @@ struct Groups {
   bool distinct = true;
 };
 Groups group_keys(const Tensor& keys);
+// The same for two lists of sorted, distinct keys, one behind the other.
+Groups merge_keys(const Tensor& a, const Tensor& b);
 
 // From sorted rows to where each of `count` rows begins, (count + 1), and back.
 Tensor row_starts(const Tensor& rows, int64_t count);

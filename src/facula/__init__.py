@@ -155,6 +155,7 @@ from facula.random import (
 )
 from facula.sparse import (
     hspmm,
+    resize_as_sparse_,
     smm,
     sparse_bsc_tensor,
     sparse_bsr_tensor,
@@ -162,9 +163,11 @@ from facula.sparse import (
     sparse_coo_tensor,
     sparse_csc_tensor,
     sparse_csr_tensor,
+    spmm,
     sspaddmm,
 )
 
+dsmm, hsmm = spmm, hspmm  # names of older programs
 _namespace.update(_foreach.functions())
 default_generator = _C._default_generator()
 set_warn_always = _C._set_warn_always

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from facula import _C
+from facula._tensor import _method
 from facula.nested import _functions
 from facula.nested import _tensor as nested
 from facula.nested._tensor import NestedTensor
@@ -205,6 +206,14 @@ def to_padded_tensor(
         raise RuntimeError("to_padded_tensor(): expected a nested tensor")
     found = _functions.to_padded(input, padding, output_size)
     return found if out is None else out.resize_(found.shape).copy_(found)
+
+
+def _padded(self: Any, padding: float, output_size: Any = None) -> Tensor:
+    """The components of a nested tensor in a strided one; see ``nested.to_padded_tensor``."""
+    return to_padded_tensor(self, padding, output_size)
+
+
+_method(_padded, "to_padded_tensor")
 
 
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = _C.jagged) -> Tensor:

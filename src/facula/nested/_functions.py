@@ -159,17 +159,16 @@ _NAMES = """
     isfinite isinf isnan isneginf isposinf isreal leaky_relu lgamma log log10 log1p log2 log_sigmoid
     logsigmoid logical_not logit mish nan_to_num neg negative positive rad2deg reciprocal relu relu6
     round rsqrt selu sgn sigmoid sign signbit silu sin sinc sinh softplus softshrink softsign sqrt
-    square tan tanh tanhshrink threshold trunc
-    add add_ sub sub_ subtract mul mul_ multiply div div_ divide true_divide floor_divide pow pow_
-    remainder fmod maximum minimum fmax fmin atan2 arctan2 hypot copysign logaddexp logaddexp2 xlogy
-    nextafter eq ne lt le gt ge not_equal less less_equal greater greater_equal logical_and logical_or
-    logical_xor bitwise_and bitwise_or bitwise_xor where masked_fill masked_fill_ lerp addcmul
-    addcdiv rsub zero_ fill_ copy_ neg_ exp_ relu_ abs_ sqrt_ tanh_ sigmoid_ clamp_ isclose
-    __radd__ __rsub__ __rmul__ __rtruediv__ __rpow__ __rfloordiv__ __rmod__
-    __iadd__ __isub__ __imul__ __itruediv__ __add__ __sub__ __mul__ __truediv__ __neg__ __pow__
-    to float double half bfloat16 long int short char byte bool cfloat cdouble cpu type_as
-    dropout dropout_ alpha_dropout feature_alpha_dropout bernoulli
-    zeros_like ones_like empty_like full_like rand_like randn_like
+    square tan tanh tanhshrink threshold trunc add add_ sub sub_ subtract mul mul_ multiply div div_
+    divide true_divide floor_divide pow pow_ remainder fmod maximum minimum fmax fmin atan2 arctan2
+    hypot copysign logaddexp logaddexp2 xlogy nextafter eq ne lt le gt ge not_equal less less_equal
+    greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor
+    where masked_fill masked_fill_ lerp addcmul addcdiv rsub zero_ fill_ copy_ neg_ exp_ relu_ abs_
+    sqrt_ tanh_ sigmoid_ clamp_ isclose __radd__ __rsub__ __rmul__ __rtruediv__ __rpow__
+    __rfloordiv__ __rmod__ __iadd__ __isub__ __imul__ __itruediv__ __add__ __sub__ __mul__
+    __truediv__ __neg__ __pow__ to float double half bfloat16 long int short char byte bool cfloat
+    cdouble cpu type_as dropout dropout_ alpha_dropout feature_alpha_dropout bernoulli zeros_like
+    ones_like empty_like full_like rand_like randn_like
 """
 _ELEMENTWISE = frozenset(_NAMES.split())
 

@@ -34,9 +34,12 @@ from facula.sparse._functions import (
     sum,
 )
 from facula.sparse._functions import hspmm as hspmm
+from facula.sparse._functions import resize_as_sparse_ as resize_as_sparse_
 from facula.sparse._functions import smm as smm
+from facula.sparse._functions import spmm as spmm
 from facula.sparse._functions import sspaddmm as sspaddmm
 from facula.sparse._invariants import check_sparse_tensor_invariants
+from facula.sparse._legacy_types import classes as _classes
 
 __all__ = [
     "addmm",
@@ -55,3 +58,5 @@ __all__ = [
     "spdiags",
     "sum",
 ]
+
+globals().update(_classes())

@@ -260,6 +260,32 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     )
 
 
+def spmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices, ``facula.mm`` by an older name.
+
+    Example::
+
+        >>> facula.spmm(facula.eye(2).to_sparse(), facula.ones(2, 1))
+        tensor([[1.],
+                [1.]])
+    """
+    return _ops["mm"](input, mat2)
+
+
+def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
+    """Gives a COO tensor the sizes of another one, in place.
+
+    Example::
+
+        >>> a, b = facula.eye(2).to_sparse(), facula.eye(3).to_sparse()
+        >>> facula.resize_as_sparse_(a, b).shape
+        facula.Size([3, 3])
+    """
+    return input.sparse_resize_(
+        the_template.shape, the_template.sparse_dim(), the_template.dense_dim()
+    )
+
+
 def sspaddmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:

@@ -339,6 +339,14 @@ def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):  # type: ignore
 
 
 @_method
+def resize_as_sparse_(self, the_template):  # type: ignore[no-untyped-def]
+    """Gives a COO tensor the sizes of another one, in place; see ``facula.resize_as_sparse_``."""
+    from facula.sparse import _functions
+
+    return _functions.resize_as_sparse_(self, the_template)
+
+
+@_method
 def smm(self, mat):  # type: ignore[no-untyped-def]
     """The product with another matrix, as a sparse matrix; see ``facula.smm``."""
     from facula.sparse import _functions
