@@ -524,3 +524,61 @@ def test_memory_is_not_there(read):
 
 def test_one_element_can_be_read():
     assert F.sparse_coo_tensor([[0]], [4.0], (1,)).to_dense().item() == 4.0
+
+
+# ---- the rest of the library
+
+
+def test_names_of_types():
+    s = matrix().to_sparse()
+    assert s.type() == f"{F.__name__}.sparse.FloatTensor"
+    assert isinstance(s, F.sparse.FloatTensor) and not isinstance(s, F.FloatTensor)
+    old = F.sparse.FloatTensor(F.tensor([[0, 1]]), F.tensor([1.0, 2.0]), F.Size([3]))
+    assert_equal(old.to_dense(), [1.0, 2.0, 0.0])
+
+
+def joined(batch):
+    return F.stack(batch)
+
+
+def test_workers_send_sparse_batches():
+    data = [matrix().to_sparse(), repeated()]
+    loader = F.utils.data.DataLoader(data, batch_size=2, num_workers=1, collate_fn=joined)
+    (found,) = list(loader)
+    assert_equal(found.to_dense(), np.stack([DENSE, REPEATED]))
+
+
+def test_modules_hold_sparse_tensors():
+    class Graph(F.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = F.nn.Parameter(matrix().to_sparse())
+            self.register_buffer("edges", matrix().to_sparse_csr())
+
+        def forward(self, x):
+            return F.sparse.mm(self.weight, x) + self.edges @ x
+
+    model = Graph()
+    model(F.ones(3, 1)).sum().backward()
+    assert model.weight.grad.is_sparse
+    other = Graph()
+    other.load_state_dict(model.state_dict())
+    assert_equal(other(F.ones(3, 1)).detach(), [[2.0], [10.0]])
+    assert other.double().weight.dtype == F.float64
+
+
+def test_comparing():
+    F.testing.assert_close(matrix().to_sparse(), matrix().to_sparse())
+    with pytest.raises(AssertionError):
+        F.testing.assert_close(matrix().to_sparse(), (matrix() * 2).to_sparse())
+
+
+@ONLY_FACULA
+def test_transforms_of_dense_arguments():
+    s, x = matrix().to_sparse_csr(), F.arange(12.0).reshape(2, 3, 2)
+    assert_equal(F.vmap(lambda v: s @ v)(x), matrix() @ x)
+    slope = F.func.grad(lambda v: (s @ v).pow(2).sum())(x[0])
+    assert_equal(slope, 2 * matrix().t() @ (matrix() @ x[0]))
+    value, tangent = F.func.jvp(lambda v: s @ v, (x[0],), (x[1],))
+    assert_equal(value, matrix() @ x[0])
+    assert_equal(tangent, matrix() @ x[1])

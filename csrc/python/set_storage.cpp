@@ -59,8 +59,6 @@ View view_of(const Tensor& t, PyObject* source, PyObject* offset, PyObject* size
     v.strides = Dims{1};
     return v;
   }
-  if (is_sparse(t) || (is_tensor(source) && is_sparse(unwrap(source))))
-    runtime_error("set_() is not possible with sparse tensors, which have no memory of their own");
   if (t.is_wrapped() || (is_tensor(source) && unwrap(source).is_wrapped()))
     runtime_error(
         "set_() is not possible with tensors inside of a function transform (vmap, grad, jvp ...). "
@@ -139,6 +137,9 @@ PyObject* set_(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* na
       if (g == Py_None) g = nullptr;
 
     const Tensor& t = unwrap(self);
+    if (is_sparse(t) || (given[0] && is_tensor(given[0]) && is_sparse(unwrap(given[0]))))
+      runtime_error(
+          "set_() is not possible with sparse tensors, which have no memory of their own");
     View v = view_of(t, given[0], given[1], given[2], given[3]);
     if (v.storage->device != t.device())
       runtime_error("Attempted to set the storage of a tensor on device \"", t.device(),

@@ -220,6 +220,11 @@ Tensor _sparse_make(const Tensor& indices, const Tensor& plain, const Tensor& va
          "sparse tensors live in host memory; use .cpu() on the indices and values");
   if (values.is_lazy())
     return _sparse_make(indices, plain, op::clone(values), sizes, layout, sorted);
+  const bool coo = SparseLayout(layout) == SparseLayout::Coo;
+  if (layout < int64_t(SparseLayout::Coo) || layout > int64_t(SparseLayout::Bsc) ||
+      is_sparse(indices) || is_sparse(values) || indices.dim() != (coo ? 2 : 1) ||
+      plain.defined() == coo)
+    runtime_error("the parts do not belong to a sparse tensor");
   SparseParts parts;
   parts.layout = SparseLayout(layout);
   parts.values = alias_tensor(values);
@@ -234,6 +239,10 @@ Tensor _sparse_make(const Tensor& indices, const Tensor& plain, const Tensor& va
     parts.indices = alias_tensor(indices);
     parts.plain = alias_tensor(plain);
   }
+  if (parts.dense_dim < 0 || parts.sparse_dim + parts.dense_dim != int64_t(sizes.size()) ||
+      parts.nnz() != values.size(0))
+    runtime_error("indices of shape ", indices.sizes(), " and values of shape ", values.sizes(),
+                  " do not make a sparse tensor of size ", sizes);
   return make_sparse(sizes, std::move(parts));
 }
 
@@ -247,6 +256,8 @@ Tensor _sparse_elements(const Tensor& self, const Tensor&) {
 
 Tensor _sparse_indices(const Tensor& self, int64_t part) {
   const SparseParts& parts = sparse_parts(self);
+  if (part && !parts.plain.defined())
+    runtime_error("a tensor of layout facula.", layout_name(parts.layout), " has no such indices");
   return alias_tensor(part ? parts.plain : parts.indices);
 }
 

@@ -51,6 +51,11 @@ class NestedTensor(Tensor):
 
     is_nested = True
 
+    @property
+    def data(self) -> Any:  # type: ignore[override]
+        """The same memory without history."""
+        return self.like(self.__dict__["_values"].data)
+
     def __repr__(self, **options: Any) -> str:  # type: ignore[override]
         own = self.__dict__
         parts = [f"size=({', '.join(map(repr, shape_of(self)))})", f"offsets={own['_offsets']}"]
@@ -112,6 +117,8 @@ NestedTensor.__module__ = "facula.nested"
 
 def parts(nt: Any) -> tuple[Any, Any, Any, int]:
     """Values, offsets, lengths and the ragged dimension."""
+    if not isinstance(nt, NestedTensor):
+        raise RuntimeError(f"expected a nested tensor, but got a {type(nt).__name__}")
     own = nt.__dict__
     return own["_values"], own["_offsets"], own["_lengths"], own["_ragged_idx"]
 
