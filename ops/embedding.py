@@ -46,13 +46,13 @@ op("embedding_bag.input(Tensor input, Tensor weight, Tensor? offsets=None, float
        "``mode`` is 'sum', 'mean' or 'max'; ``per_sample_weights`` scales the rows of a sum.",
    example=">>> table = facula.tensor([[1., 2.], [3., 4.]])\n"
            ">>> facula.nn.functional.embedding_bag(facula.tensor([[0, 1]]), table)\ntensor([[2., 3.]])")
-op("_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, int mode, Tensor? per_sample_weights, bool include_last_offset, int padding_idx, bool scale_grad_by_freq) -> (Tensor output, Tensor offset2bag, Tensor bag_size, Tensor max_indices)",
+op("_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, int mode, Tensor? per_sample_weights, bool include_last_offset, int padding_idx, bool scale_grad_by_freq, bool sparse) -> (Tensor output, Tensor offset2bag, Tensor bag_size, Tensor max_indices)",
    kernel(), batch="loop: bags of different batches have different sizes", samples="none", nondifferentiable=("offset2bag", "bag_size", "max_indices"),
    node="EmbeddingBagBackward0",
    grad=dict(weight="_embedding_bag_gradient(grad_output, indices, offset2bag, bag_size, max_indices, per_sample_weights, "
-                    "weight.sizes(), mode, padding_idx, scale_grad_by_freq)",
+                    "weight.sizes(), mode, padding_idx, scale_grad_by_freq, sparse)",
              per_sample_weights="_embedding_bag_sample_gradient(grad_output, weight, indices, offset2bag, padding_idx)"))
-op("_embedding_bag_gradient(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor max_indices, Tensor? per_sample_weights, int[] weight_size, int mode, int padding_idx, bool scale_grad_by_freq) -> Tensor",
+op("_embedding_bag_gradient(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor max_indices, Tensor? per_sample_weights, int[] weight_size, int mode, int padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor",
    composite(), samples="none")
 op("_embedding_bag_sample_gradient(Tensor grad, Tensor weight, Tensor indices, Tensor offset2bag, int padding_idx) -> Tensor",
    composite(), samples="none")
