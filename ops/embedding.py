@@ -4,11 +4,13 @@ from gen.rows import composite, kernel, op
 
 op("embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
    kernel(), method=False, out=False, batch="embedding", samples="embedding", jvp="linear",
-   grad=dict(weight="_embedding_gradient(grad, indices, weight.sizes(), padding_idx, scale_grad_by_freq)"),
+   grad=dict(weight="_embedding_table_gradient(grad, indices, weight.sizes(), padding_idx, scale_grad_by_freq, sparse)"),
    doc="The rows of ``weight`` that ``indices`` name: (*indices.shape, columns). The row ``padding_idx`` gets no\n"
        "gradient; with ``scale_grad_by_freq`` gradients are divided by how often a row was looked up.",
    example=">>> table = facula.tensor([[1., 2.], [3., 4.]])\n"
            ">>> facula.embedding(table, facula.tensor([1, 0]))\ntensor([[3., 4.],\n        [1., 2.]])")
+op("_embedding_table_gradient(Tensor grad_output, Tensor indices, int[] weight_size, int padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor",
+   composite(), out=False, samples="none")
 # The gradient of the table: sums of the gradients of its rows, in the order of the indices.
 op("_embedding_gradient(Tensor grad_output, Tensor indices, int[] weight_size, int padding_idx, bool scale_grad_by_freq) -> Tensor",
    kernel(), batch="embedding_gradient", jvp="linear", samples="none",
@@ -19,7 +21,7 @@ op("embedding.input(Tensor input, Tensor weight, int? padding_idx=None, float? m
    composite(), python="nn.functional.embedding", method=False, out=False, samples="embedding_input",
    doc="The rows of ``weight`` that ``input`` names: (*input.shape, columns). The row ``padding_idx`` gets no\n"
        "gradient. With ``max_norm``, rows that are looked up are first scaled in place to that ``norm_type``-norm.\n"
-       "``sparse=True`` is accepted; gradients are dense.",
+       "With ``sparse=True`` the gradient of ``weight`` is a sparse tensor with the rows that were looked up.",
    example=">>> table = facula.tensor([[1., 2.], [3., 4.]])\n"
            ">>> facula.nn.functional.embedding(facula.tensor([1]), table)\ntensor([[3., 4.]])")
 op("embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)", kernel(),
@@ -44,13 +46,13 @@ op("embedding_bag.input(Tensor input, Tensor weight, Tensor? offsets=None, float
        "``mode`` is 'sum', 'mean' or 'max'; ``per_sample_weights`` scales the rows of a sum.",
    example=">>> table = facula.tensor([[1., 2.], [3., 4.]])\n"
            ">>> facula.nn.functional.embedding_bag(facula.tensor([[0, 1]]), table)\ntensor([[2., 3.]])")
-op("_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, int mode, Tensor? per_sample_weights, bool include_last_offset, int padding_idx, bool scale_grad_by_freq) -> (Tensor output, Tensor offset2bag, Tensor bag_size, Tensor max_indices)",
+op("_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, int mode, Tensor? per_sample_weights, bool include_last_offset, int padding_idx, bool scale_grad_by_freq, bool sparse) -> (Tensor output, Tensor offset2bag, Tensor bag_size, Tensor max_indices)",
    kernel(), batch="embedding_bag", samples="none", nondifferentiable=("offset2bag", "bag_size", "max_indices"),
    node="EmbeddingBagBackward0",
    grad=dict(weight="_embedding_bag_gradient(grad_output, indices, offset2bag, bag_size, max_indices, per_sample_weights, "
-                    "weight.sizes(), mode, padding_idx, scale_grad_by_freq)",
+                    "weight.sizes(), mode, padding_idx, scale_grad_by_freq, sparse)",
              per_sample_weights="_embedding_bag_sample_gradient(grad_output, weight, indices, offset2bag, padding_idx)"))
-op("_embedding_bag_gradient(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor max_indices, Tensor? per_sample_weights, int[] weight_size, int mode, int padding_idx, bool scale_grad_by_freq) -> Tensor",
+op("_embedding_bag_gradient(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor max_indices, Tensor? per_sample_weights, int[] weight_size, int mode, int padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor",
    composite(), samples="none")
 op("_embedding_bag_sample_gradient(Tensor grad, Tensor weight, Tensor indices, Tensor offset2bag, int padding_idx) -> Tensor",
    composite(), samples="none")

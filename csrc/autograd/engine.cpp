@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 
+#include "core/sparse.h"
 #include "op/elementwise.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/comparison.h"
@@ -81,9 +82,9 @@ class NodeMap {
 void add_into(Tensor& slot, Tensor grad, bool create_graph) {
   if (!slot.defined()) {
     slot = std::move(grad);
-  } else if (!create_graph && slot->refs.load() == 1 && slot->storage->refs.load() == 1 &&
-             !slot.needs_grad() && slot.dtype() == grad.dtype() &&
-             !has_internal_overlap(slot.sizes(), slot.strides())) {
+  } else if (!create_graph && !is_sparse(slot) && slot->refs.load() == 1 &&
+             slot->storage->refs.load() == 1 && !slot.needs_grad() &&
+             slot.dtype() == grad.dtype() && !has_internal_overlap(slot.sizes(), slot.strides())) {
     op::add_(slot, grad);
   } else {
     slot = slot + grad;

@@ -4,6 +4,7 @@
 
 #include "autograd/used_grads.h"
 #include "core/host_allocator.h"
+#include "core/sparse.h"
 #include "op/lazy.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/copying.h"
@@ -401,8 +402,8 @@ static void accumulate_vjp(Node& node, Tensor* grads, Tensor*, uint64_t) {
     if (steal) m.grad = std::move(grad);
     else if (grad_enabled()) m.grad = op::clone(grad);
     else m.grad = op::clone(detach_tensor(grad));
-  } else if (grad_enabled()) {
-    m.grad = m.grad + grad;
+  } else if (grad_enabled() || is_sparse(m.grad)) {
+    m.grad = m.grad + (grad_enabled() ? grad : detach_tensor(grad));
   } else {
     op::add_(m.grad, detach_tensor(grad));
   }

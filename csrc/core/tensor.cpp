@@ -4,6 +4,7 @@
 
 #include "core/device_read.h"
 #include "core/host_allocator.h"
+#include "core/sparse.h"
 
 namespace facula {
 
@@ -137,7 +138,7 @@ Tensor alias_tensor(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t off
   p->offset = offset;
   p->set_geometry(sizes, strides);
   p->flags |= t->flags & (kWeak | kInference | kUntracked);
-  p->keys |= t->keys & kLazyKeys;
+  p->keys |= t->keys & (kLazyKeys | kKeySparse);
   return Tensor::adopt(p);
 }
 

@@ -1,10 +1,10 @@
 // Lookups in a table of vectors, and the gradient of the table.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "core/sparse.h"
 #include "core/thread_pool.h"
 #include "kernels/destination.h"
 #include "kernels/embedding.h"
@@ -18,6 +18,7 @@
 #include "op/ops/embedding.h"
 #include "op/ops/indexing.h"
 #include "op/ops/linalg_norms.h"
+#include "op/ops/sparse.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
 
@@ -54,25 +55,16 @@ namespace {
 
 constexpr int64_t kBytesPerPart = 1 << 17;  // copied before another thread pays
 
-void note_sparse(bool sparse) {
-  static std::atomic<bool> noted = false;
-  if (!sparse || noted.exchange(true) || !warn) return;
-  warn(
-      "sparse=True is accepted, but gradients of embeddings are dense tensors; results and "
-      "training are the same, and optimisers for sparse gradients are not needed");
-}
-
 int64_t row_grain(int64_t bytes) {
   return std::max<int64_t>(1, kBytesPerPart / std::max<int64_t>(1, bytes));
 }
 
 }  // namespace
 
-Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool sparse) {
+Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
   check_table(weight);
   check_lookups(indices, "indices");
   if (weight.device() != indices.device()) device_error(weight.device(), indices.device());
-  note_sparse(sparse);
   Dims shape(indices.sizes());
   shape.push_back(weight.size(1));
   if (weight.is_meta()) return empty_tensor(shape, weight.dtype(), weight.device());
@@ -213,6 +205,25 @@ void renorm_rows(const Tensor& weight, const Tensor& indices, std::optional<doub
   if (!max_norm) return;
   GradGuard off(false);
   op::embedding_renorm_(weight, indices, *max_norm, norm_type);
+}
+
+Tensor _embedding_table_gradient(const Tensor& grad_output, const Tensor& indices,
+                                 IntSpan weight_size, int64_t padding_idx, bool scale_grad_by_freq,
+                                 bool sparse) {
+  if (!sparse)
+    return op::_embedding_gradient(grad_output, indices, weight_size, padding_idx,
+                                   scale_grad_by_freq);
+  if (scale_grad_by_freq)
+    runtime_error("scale_grad_by_freq is not supported with sparse gradients");
+  Tensor rows = op::reshape(indices, Dims{-1}),
+         values = op::reshape(grad_output, Dims{-1, weight_size[1]});
+  if (padding_idx >= 0) {
+    const Tensor kept = op::select(op::nonzero(op::ne(rows, padding_idx)), 1, 0);
+    rows = op::index_select(rows, 0, kept);
+    values = op::index_select(values, 0, kept);
+  }
+  return op::_sparse_make(op::unsqueeze(rows, 0), Tensor(), values, weight_size,
+                          int64_t(SparseLayout::Coo), false);
 }
 
 Tensor embedding_input(const Tensor& input, const Tensor& weight,

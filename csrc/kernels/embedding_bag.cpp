@@ -108,7 +108,7 @@ std::vector<int64_t> bag_limits(const Tensor& offsets, int64_t lookups, bool inc
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
     const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode,
-    const Tensor& per_sample_weights, bool include_last_offset, int64_t padding_idx, bool) {
+    const Tensor& per_sample_weights, bool include_last_offset, int64_t padding_idx, bool, bool) {
   check_bag_arguments(weight, indices, offsets, mode, per_sample_weights, include_last_offset);
   const int64_t bags = offsets.numel() - include_last_offset, width = weight.size(1),
                 count = indices.numel();
@@ -169,15 +169,15 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
     const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
-    int64_t mode, bool, const Tensor& per_sample_weights, bool include_last_offset,
+    int64_t mode, bool sparse, const Tensor& per_sample_weights, bool include_last_offset,
     int64_t padding_idx) {
   return op::_embedding_bag(weight, indices, offsets, mode, per_sample_weights, include_last_offset,
-                            padding_idx, scale_grad_by_freq);
+                            padding_idx, scale_grad_by_freq, sparse);
 }
 
 Tensor embedding_bag_input(const Tensor& input, const Tensor& weight, const Tensor& offsets,
                            std::optional<double> max_norm, double norm_type,
-                           bool scale_grad_by_freq, std::string_view mode, bool,
+                           bool scale_grad_by_freq, std::string_view mode, bool sparse,
                            const Tensor& per_sample_weights, bool include_last_offset,
                            std::optional<int64_t> padding_idx) {
   check_table(weight);
@@ -186,6 +186,7 @@ Tensor embedding_bag_input(const Tensor& input, const Tensor& weight, const Tens
   if (kind < 0) fail(ErrorKind::Value, "mode has to be one of sum, mean or max, got '", mode, "'");
   if (kind == kMax && scale_grad_by_freq)
     fail(ErrorKind::Value, "max mode does not support scaling the gradient by the frequency");
+  if (kind == kMax && sparse) fail(ErrorKind::Value, "max mode does not support sparse weights");
   if (per_sample_weights.defined() && !same(per_sample_weights.sizes(), input.sizes()))
     fail(ErrorKind::Value, "embedding_bag: If per_sample_weights (", per_sample_weights.sizes(),
          ") is not None, then it must have the same shape as the input (", input.sizes(), ")");
@@ -215,7 +216,7 @@ Tensor embedding_bag_input(const Tensor& input, const Tensor& weight, const Tens
   }
   renorm_rows(weight, lookups, max_norm, norm_type);
   return std::get<0>(op::_embedding_bag(weight, lookups, starts, kind, factors, include_last_offset,
-                                        padding, scale_grad_by_freq));
+                                        padding, scale_grad_by_freq, sparse));
 }
 
 // ---- derivatives
@@ -223,7 +224,7 @@ Tensor embedding_bag_input(const Tensor& input, const Tensor& weight, const Tens
 Tensor _embedding_bag_gradient(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag,
                                const Tensor& bag_size, const Tensor& max_indices,
                                const Tensor& per_sample_weights, IntSpan weight_size, int64_t mode,
-                               int64_t padding_idx, bool scale_grad_by_freq) {
+                               int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
   if (mode == kMax) {
     const Tensor none = max_indices < 0;
     return op::scatter_add(op::new_zeros(grad, weight_size), 0,
@@ -233,7 +234,8 @@ Tensor _embedding_bag_gradient(const Tensor& grad, const Tensor& indices, const 
   if (mode == kMean) of_bags = grad / op::unsqueeze(op::clamp_min(bag_size, 1), 1);
   Tensor of_rows = op::index_select(of_bags, 0, offset2bag);
   if (per_sample_weights.defined()) of_rows = of_rows * op::unsqueeze(per_sample_weights, 1);
-  return op::_embedding_gradient(of_rows, indices, weight_size, padding_idx, scale_grad_by_freq);
+  return op::_embedding_table_gradient(of_rows, indices, weight_size, padding_idx,
+                                       scale_grad_by_freq, sparse);
 }
 
 Tensor _embedding_bag_sample_gradient(const Tensor& grad, const Tensor& weight,

@@ -7,6 +7,7 @@
 #include "op/ops/copying.h"
 #include "op/profiler.h"
 #include "op/tensor_operators.h"
+#include "sparse/call.h"
 #include "transform/interpret.h"
 
 namespace facula {
@@ -114,14 +115,15 @@ static void call_uncast(const OpDef& op, const Value* args, Rets& rets) {
           if (t.defined()) add(t.impl());
     }
     if (rets.destination == Destination::Out)
-      for (int i = 0; i < op.ret_count; ++i) keys |= rets.t[i]->keys & (kLazyKeys | kKeyWrapped);
+      for (int i = 0; i < op.ret_count; ++i) keys |= rets.t[i]->keys & (kLazyKeys | kKeyWrapped | kKeySparse);
     bool taped = keys & thread_state.enabled_keys & kKeyGrad;
     if (taped && current_level) taped = modes_at(0).keys & kKeyGrad;
     Kernel run =
         keys & kLazyKeys && !(op.flags & (kOpView | kOpComposite)) ? run_resolved : run_kernel;
     if (kernel_hook && !(op.flags & kOpComposite)) [[unlikely]]
       run = run == run_kernel ? run_hooked : run_resolved_hooked;
-    if (keys & kKeyWrapped || (thread_state.batching && op.flags & kOpRandom)) {
+    if (keys & (kKeyWrapped | kKeySparse) || (thread_state.batching && op.flags & kOpRandom)) {
+      if (keys & kKeySparse) return call_sparse(op, args, rets, taped);
       interpret(op, args, rets);
     } else if (taped && !(op.flags & (kOpComposite | kOpNoGrad))) {
       tape_call(op, args, rets, 0, run);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cuda/context.h"
+#include "core/sparse.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
 #include "transform/wrapper.h"
@@ -120,6 +121,7 @@ PyObject* to_capsule(const Tensor& t, bool versioned, bool copied) {
 }
 
 void check_exportable(const Tensor& t) {
+  if (is_sparse(t)) fail(ErrorKind::Buffer, "Can't export sparse tensors, use tensor.to_dense()");
   if (t.is_lazy())
     fail(ErrorKind::Buffer,
          "Can't export tensors with the conjugate or negative bit set, use "

@@ -14,6 +14,7 @@ namespace facula::python {
 void init_cuda(nb::module_& m);
 void init_transforms(nb::module_& m);
 void init_settings(nb::module_& m);
+void init_sparse(nb::module_& m);
 void init_autocast(nb::module_& m);
 void init_optim(PyObject* module);
 }  // namespace facula::python
@@ -44,6 +45,7 @@ NB_MODULE(_C, m) {
   init_cuda(m);
   init_transforms(m);
   init_settings(m);
+  init_sparse(m);
   init_autocast(m);
   m.def(
       "get_num_threads", [] { return facula::num_threads(); }, "Threads that share parallel work.");

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cuda/context.h"
+#include "core/sparse.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
 #include "transform/wrapper.h"
@@ -238,7 +239,7 @@ PyObject* array_interface(PyObject* self, void*) {
           (torch_function_enabled() && has_override(self)))
         no_attribute("this subclass of Tensor converts itself in __array__");
     }
-    if (!t.is_cpu() || requires_grad(t) || !kind_of(t.dtype()))
+    if (!t.is_cpu() || is_sparse(t) || requires_grad(t) || !kind_of(t.dtype()))
       no_attribute(
           "only CPU tensors of NumPy's dtypes that do not require grad have __array_interface__");
     fix_memory(t->storage);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "autograd/used_grads.h"
+#include "core/sparse.h"
 #include "op/elementwise.h"
 #include "op/hooks/lists.h"
 #include "op/ops/comparison.h"
@@ -123,8 +124,16 @@ void check_names(PyObject* names, Py_ssize_t most) {
     type_error("the names of state must be a tuple of at most ", most);
 }
 
+void refuse_sparse(const OptimStep& step) {
+  if (step.rule != OptimRule::Sgd && step.rule != OptimRule::Adagrad)
+    runtime_error(step.writer,
+                  ": sparse gradients are not supported, please consider SparseAdam, SGD or "
+                  "Adagrad instead");
+}
+
 // (rule, flags, writer, differentiable, options, scalar names, state names, params, state, make):
-// steps all parameters that have a gradient; make(param) gives one its first state.
+// steps all parameters that have a gradient; make(param) gives one its first state. Returns the
+// parameters whose gradients are sparse, which are left alone, or None.
 PyObject* optimizer_step_of_group(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     if (count != 10) type_error("_optimizer_step expects 10 arguments, got ", count);
@@ -138,10 +147,17 @@ PyObject* optimizer_step_of_group(PyObject*, PyObject* const* args, Py_ssize_t c
     const bool stateful = PyTuple_GET_SIZE(scalar_names) + PyTuple_GET_SIZE(state_names) > 0;
     std::vector<OptimParameter> items;
     items.reserve(size_t(PyList_GET_SIZE(params)));
+    Ref sparse;  // parameters with sparse gradients, for the caller
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i) {
       Ref param = Ref::borrow(PyList_GET_ITEM(params, i));  // `make` may change the list
       const Tensor& p = tensor_of(param.get(), "a parameter");
       if (!p->autograd || !p->autograd->grad.defined()) continue;
+      if (is_sparse(p->autograd->grad)) {
+        refuse_sparse(step);
+        if (!sparse.get()) sparse = Ref(check(PyList_New(0)));
+        check(PyList_Append(sparse.get(), param.get()));
+        continue;
+      }
       OptimParameter& item = items.emplace_back();
       item.param = p;
       item.grad = p->autograd->grad;
@@ -160,7 +176,7 @@ PyObject* optimizer_step_of_group(PyObject*, PyObject* const* args, Py_ssize_t c
     }
     note_uses(items);
     run(step, items);
-    Py_RETURN_NONE;
+    return sparse.get() ? sparse.release() : Py_NewRef(Py_None);
   });
 }
 
@@ -182,6 +198,8 @@ PyObject* optimizer_update(PyObject*, PyObject* const* args, Py_ssize_t count) {
     for (Py_ssize_t i = 0; i < n; ++i) {
       items[size_t(i)].param = tensor_of(PyTuple_GET_ITEM(params.get(), i), "a parameter");
       items[size_t(i)].grad = tensor_of(PyTuple_GET_ITEM(grads.get(), i), "a gradient");
+      if (is_sparse(items[size_t(i)].grad))
+        runtime_error(step.writer, ": sparse gradients are not supported here; use .to_dense()");
       items[size_t(i)].first = first;
     }
     auto read_lists = [&](PyObject* lists, auto member) {

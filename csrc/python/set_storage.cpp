@@ -1,4 +1,5 @@
 // Tensors and the storage under them: Tensor.untyped_storage, set_ and is_set_to.
+#include "core/sparse.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
@@ -10,7 +11,7 @@ namespace {
 PyObject* untyped_storage(PyObject* self, PyObject*) {
   return guarded([&] {
     Tensor t = unwrap(self);
-    if (t.is_wrapped()) t = readable(t, ".untyped_storage()");
+    if (t.is_wrapped() || is_sparse(t)) t = readable(t, ".untyped_storage()");
     return wrap_storage(t->storage);
   });
 }
@@ -136,6 +137,9 @@ PyObject* set_(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* na
       if (g == Py_None) g = nullptr;
 
     const Tensor& t = unwrap(self);
+    if (is_sparse(t) || (given[0] && is_tensor(given[0]) && is_sparse(unwrap(given[0]))))
+      runtime_error(
+          "set_() is not possible with sparse tensors, which have no memory of their own");
     View v = view_of(t, given[0], given[1], given[2], given[3]);
     if (v.storage->device != t.device())
       runtime_error("Attempted to set the storage of a tensor on device \"", t.device(),

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "op/hooks/memory.h"
+#include "core/sparse.h"
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/views.h"
@@ -142,7 +143,10 @@ Tensor grad_of(const Tensor& t) {
 PROPERTY(shape, make_size(t.sizes()))
 PROPERTY(dtype, to_python(t.dtype()))
 PROPERTY(device, to_python(t.device()))
-PROPERTY(layout, check(PyObject_GetAttrString(PyImport_AddModule("facula._C"), "strided")))
+PROPERTY(layout,
+         check(PyObject_GetAttrString(PyImport_AddModule("facula._C"), layout_name(layout_of(t)))))
+PROPERTY(is_sparse, PyBool_FromLong(layout_of(t) == SparseLayout::Coo))
+PROPERTY(is_sparse_csr, PyBool_FromLong(layout_of(t) == SparseLayout::Csr))
 PROPERTY(ndim, PyLong_FromLongLong(t.dim()))
 PROPERTY(itemsize, PyLong_FromSize_t(t.item_size()))
 PROPERTY(nbytes, PyLong_FromLongLong(t.numel() * int64_t(t.item_size())))
@@ -163,7 +167,10 @@ PROPERTY(output_nr, PyLong_FromUnsignedLong(t->autograd ? t->autograd->output_nr
 PROPERTY(retains_grad, PyBool_FromLong(t->autograd && t->autograd->retain_cell && !is_leaf(t)))
 PROPERTY(real, wrap(t.is_complex() ? op::real(t) : t))
 PROPERTY(imag, wrap(op::imag(t)))
-PROPERTY(never, Py_NewRef(Py_False))
+// The same for every tensor, so overrides are not asked.
+PyObject* get_never(PyObject*, void*) {
+  return Py_NewRef(Py_False);
+}
 
 PyObject* get_data(PyObject* o, void*) {
   return guarded([&] {
@@ -199,7 +206,8 @@ int set_data(PyObject* o, PyObject* value, void*) {
         t->storage = v->storage;
         t->dtype = v->dtype;
         t->device = v->device;
-        t->keys = uint8_t((t->keys & ~(kKeyCuda | kKeyMeta)) | (v->keys & (kKeyCuda | kKeyMeta)));
+        constexpr uint8_t kMemoryKeys = kKeyCuda | kKeyMeta | kKeySparse;
+        t->keys = uint8_t((t->keys & ~kMemoryKeys) | (v->keys & kMemoryKeys));
         t->offset = v->offset;
         t->set_geometry(v.sizes(), v.strides());
         old->unref();
@@ -279,6 +287,7 @@ PyObject* size(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names
 PyObject* stride(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = unwrap(o);
+    if (is_sparse(t)) runtime_error("Sparse tensors do not have strides");
     Py_ssize_t total = n + (names ? PyTuple_GET_SIZE(names) : 0);
     if (total == 0 || args[0] == Py_None) return make_tuple(t.strides());
     if (t.dim() == 0) dim_error(index_of(args[0]), 0);
@@ -540,6 +549,8 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
 PyObject* resize_(PyObject* o, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     const Tensor& t = unwrap(o);
+    if (is_sparse(t))
+      runtime_error("resize_(): a sparse tensor has no memory of its own; use sparse_resize_()");
     MemoryFormat format = MemoryFormat::None;
     Py_ssize_t at = 0;
     for (PyObject *name, *value; kwargs && PyDict_Next(kwargs, &at, &name, &value);) {
@@ -584,7 +595,7 @@ PyGetSetDef tensor_properties[] = {
     GETTER(shape, "The sizes of the dimensions."),
     GETTER(dtype, "The type of the elements."),
     GETTER(device, "Where the tensor lives."),
-    GETTER(layout, "Always facula.strided."),
+    GETTER(layout, "How the elements lie in memory: facula.strided, facula.sparse_coo ..."),
     GETTER(ndim, "How many dimensions."),
     GETTER(itemsize, "Bytes of one element."),
     GETTER(nbytes, "Bytes of all elements."),
@@ -610,8 +621,8 @@ PyGetSetDef tensor_properties[] = {
     {"imag", get_imag, set_imag, "The imaginary part.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict,
      "The attributes of this one object.", nullptr},
-    {"is_sparse", get_never, nullptr, nullptr, nullptr},
-    {"is_sparse_csr", get_never, nullptr, nullptr, nullptr},
+    GETTER(is_sparse, "True in the layout facula.sparse_coo."),
+    GETTER(is_sparse_csr, "True in the layout facula.sparse_csr."),
     {"is_quantized", get_never, nullptr, nullptr, nullptr},
     {"is_mps", get_never, nullptr, nullptr, nullptr},
     {"is_nested", get_never, nullptr, nullptr, nullptr},

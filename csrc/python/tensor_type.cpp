@@ -3,12 +3,14 @@
 // C++ (a graph, another tensor's .grad) still holds the tensor.
 #include <cstring>
 
+#include "core/sparse.h"
 #include "op/elementwise.h"
 #include "op/ops/arithmetic.h"
 #include "op/ops/comparison.h"
 #include "op/ops/copying.h"
 #include "op/ops/products.h"
 #include "op/ops/reductions.h"
+#include "op/ops/sparse.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
@@ -457,6 +459,7 @@ void drop_python_object(void* object) {
 
 Scalar read_item(const Tensor& given) {
   Tensor t = given.is_wrapped() || given.is_lazy() ? readable(given, ".item()") : given;
+  if (is_sparse(t)) t = op::_sparse_to_dense(detach_tensor(t));
   if (t.is_cpu()) return item_of(t);
   if (t.is_meta()) fail(ErrorKind::Runtime, "Tensor.item() cannot be called on meta tensors");
   return item_of(op::_to_copy(t, DType::None, Device{}));

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "autograd/node.h"
+#include "core/sparse.h"
 #include "op/ops/copying.h"
 #include "op/ops/views.h"
 
@@ -81,6 +82,10 @@ Modes modes_at(uint32_t level) {
 }
 
 static Tensor wrap_value(LevelKind kind, const Tensor& value, uint32_t level) {
+  if (is_sparse(value))
+    fail(ErrorKind::NotImplemented,
+         "function transforms (vmap, grad, jvp ...) take no tensors of layout facula.",
+         layout_name(layout_of(value)), "; use .to_dense()");
   const size_t hidden = kind == LevelKind::Vmap ? 1 : 0;
   Tensor t = alias_tensor(value, value.sizes().subspan(hidden), value.strides().subspan(hidden),
                           value.offset());
@@ -245,6 +250,9 @@ bool become_batched(const Tensor& t, const std::vector<uint32_t>& levels) {
 }
 
 Tensor readable(const Tensor& t, const char* what) {
+  if (is_sparse(t))
+    type_error(what, ": a tensor of layout facula.", layout_name(layout_of(t)),
+               " has no memory of its own; use .to_dense() first");
   if (!t.is_wrapped()) return t.is_lazy() ? op::clone(detach_tensor(t)) : t;
   if (t->wrapper->kind == LevelKind::Vmap && find_level(t->wrapper->level))
     runtime_error("vmap: It looks like you're calling ", what,

@@ -118,7 +118,7 @@ _sample_dirichlet = _C._operators["_sample_dirichlet"]
 _dirichlet_grad = _C._operators["_dirichlet_grad"]
 _standard_gamma_grad = _C._operators["_standard_gamma_grad"]
 
-from facula import _foreach, autograd, func, overrides, utils
+from facula import _foreach, autograd, func, nested, overrides, sparse, utils
 from facula._contractions import block_diag, chain_matmul, einsum, tensordot
 from facula._lowrank import lobpcg, pca_lowrank, svd_lowrank
 from facula.func import vmap
@@ -153,7 +153,21 @@ from facula.random import (
     seed,
     set_rng_state,
 )
+from facula.sparse import (
+    hspmm,
+    resize_as_sparse_,
+    smm,
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+    spmm,
+    sspaddmm,
+)
 
+dsmm, hsmm = spmm, hspmm  # names of older programs
 _namespace.update(_foreach.functions())
 default_generator = _C._default_generator()
 set_warn_always = _C._set_warn_always

@@ -14,12 +14,14 @@ from facula import jit as jit
 from facula import library as library
 from facula import linalg as linalg
 from facula import masked as masked
+from facula import nested as nested
 from facula import nn as nn
 from facula import optim as optim
 from facula import overrides as overrides
 from facula import random as random
 from facula import serialization as serialization
 from facula import signal as signal
+from facula import sparse as sparse
 from facula import special as special
 from facula import storage as storage
 from facula import utils as utils
@@ -112,6 +114,17 @@ from facula.random import seed as seed
 from facula.random import set_rng_state as set_rng_state
 from facula.serialization import load as load
 from facula.serialization import save as save
+from facula.sparse import hspmm as hspmm
+from facula.sparse import resize_as_sparse_ as resize_as_sparse_
+from facula.sparse import smm as smm
+from facula.sparse import sparse_bsc_tensor as sparse_bsc_tensor
+from facula.sparse import sparse_bsr_tensor as sparse_bsr_tensor
+from facula.sparse import sparse_compressed_tensor as sparse_compressed_tensor
+from facula.sparse import sparse_coo_tensor as sparse_coo_tensor
+from facula.sparse import sparse_csc_tensor as sparse_csc_tensor
+from facula.sparse import sparse_csr_tensor as sparse_csr_tensor
+from facula.sparse import spmm as spmm
+from facula.sparse import sspaddmm as sspaddmm
 from facula.storage import TypedStorage as TypedStorage
 
 __version__: str

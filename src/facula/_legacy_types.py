@@ -34,6 +34,7 @@ class tensortype(type):
         return (
             isinstance(instance, _C.Tensor)
             and instance.dtype is cls.dtype
+            and instance.layout is _C.strided
             and instance.device.type == cls._device_type
         )
 
@@ -112,6 +113,7 @@ def from_storage(storage: Any, holds: Any, dtype: Any) -> Any:
 def name_of(tensor: Any) -> str:
     """What ``tensor.type()`` says."""
     where = "cuda." if tensor.is_cuda else ""
+    where += "sparse." if tensor.is_sparse else ""
     return f"facula.{where}{_NAMES.get(tensor.dtype, str(tensor.dtype).rpartition('.')[2])}"
 
 

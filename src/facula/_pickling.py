@@ -62,3 +62,26 @@ def rebuild_meta(
         size, stride, dtype=dtype, device="meta", requires_grad=requires_grad
     )
     return t if cls is _C.Tensor else t.as_subclass(cls)
+
+
+def rebuild_sparse(
+    cls: type,
+    parts: tuple[Any, ...],
+    size: tuple[int, ...],
+    layout: int,
+    coalesced: bool,
+    requires_grad: bool,
+    state: dict[str, Any] | None,
+) -> Any:
+    """A sparse tensor from its indices and values, checked."""
+    first, second, values = parts if len(parts) == 3 else (parts[0], None, parts[1])
+    is_sorted = _C._sparse_check(layout, first, second, values, size)
+    is_sorted = is_sorted if second is not None else coalesced
+    t = _C._operators["_sparse_make"](first, second, values, size, layout, is_sorted)
+    if cls is not _C.Tensor:
+        t = _C.Tensor._make_subclass(cls, t, False)
+    if requires_grad:
+        t.requires_grad_()
+    if state:
+        t.__dict__.update(state)
+    return t

@@ -510,31 +510,6 @@ def const_data_ptr(self):  # type: ignore[no-untyped-def]
 
 
 @_method
-def to_dense(self, dtype=None, *, masked_grad=True):  # type: ignore[no-untyped-def]
-    """The tensor itself, which is dense already, or a copy in another dtype.
-
-    Example::
-
-        >>> facula.eye(2).to_dense()
-        tensor([[1., 0.],
-                [0., 1.]])
-    """
-    return self if dtype is None else self.to(dtype)
-
-
-@_method
-def sparse_dim(self):  # type: ignore[no-untyped-def]
-    """0: no dimension is sparse."""
-    return 0
-
-
-@_method
-def dense_dim(self):  # type: ignore[no-untyped-def]
-    """The number of dimensions, which are all dense."""
-    return self.dim()
-
-
-@_method
 def dim_order(self, ambiguity_check=False):  # type: ignore[no-untyped-def]
     """The dimensions in the order in which they lie in memory, the outermost first.
 
@@ -617,8 +592,21 @@ def _reduce_ex(self: Any, protocol: int) -> Any:
         raise RuntimeError(
             "Only leaf tensors (created explicitly by the user) can be pickled; use .detach() first"
         )
-    source = self.detach().cpu().resolve_conj().resolve_neg()
     state = dict(self.__dict__) or None
+    if self.layout is not _C.strided:
+        from facula.sparse._methods import parts_of
+
+        parts, number, coalesced = parts_of(self)
+        return _pickling.rebuild_sparse, (
+            type(self),
+            parts,
+            tuple(self.shape),
+            number,
+            coalesced,
+            self.requires_grad,
+            state,
+        )
+    source = self.detach().cpu().resolve_conj().resolve_neg()
     return _pickling.rebuild_tensor, (
         type(self),
         source.untyped_storage(),
@@ -648,7 +636,7 @@ def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
             out = _ops["empty_strided"](
                 tuple(self.shape), self.stride(), dtype=self.dtype, device="meta"
             )
-        elif self.is_conj() or self.is_neg():
+        elif self.is_conj() or self.is_neg() or self.layout is not _C.strided:
             out = self.detach().clone()
         else:
             storage = copy.deepcopy(self.untyped_storage(), memo)

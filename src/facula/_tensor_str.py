@@ -12,6 +12,8 @@ import sys
 import textwrap
 from contextlib import contextmanager, nullcontext
 
+from facula.sparse import _printing as _sparse_printing
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -263,15 +265,19 @@ def _suffixes(tensor: Tensor, package: ModuleType) -> Iterator[str]:
     without_elements = device.type == "meta" or tensor.numel() == 0
     default = str(package.get_default_dtype()).rpartition(".")[2]
     implied = [default]
-    if not without_elements:
+    is_sparse = bool(_sparse_printing.layout_name(tensor))
+    if not without_elements or is_sparse:
         implied += ["int64", "bool", "complex128" if default == "float64" else "complex64"]
         shows_size = _options["edgeitems"] == 0
     else:
         shows_size = device.type == "meta" or tensor.dim() != 1
-    if shows_size:
-        yield f"size={tuple(tensor.shape)}"
-    if str(tensor.dtype).rpartition(".")[2] not in implied:
-        yield f"dtype={tensor.dtype}"
+    if is_sparse:
+        yield from _sparse_printing.suffixes(tensor, implied)
+    else:
+        if shows_size:
+            yield f"size={tuple(tensor.shape)}"
+        if str(tensor.dtype).rpartition(".")[2] not in implied:
+            yield f"dtype={tensor.dtype}"
 
     try:
         node = tensor.grad_fn
@@ -343,13 +349,18 @@ def _str(self: Tensor, *, tensor_contents: str | None = None) -> str:
     prefix = "tensor(" if plain else f"{type(self).__name__}("
     indent = len(prefix)
     with _overrides_disabled(package):
-        if tensor_contents is None:
+        layout = _sparse_printing.layout_name(self)
+        if tensor_contents is None and layout:
+            tensor_contents = _sparse_printing.contents(self, indent, _contents)
+        elif tensor_contents is None:
             values = self.detach() if self.requires_grad else self
             tensor_contents = _contents(values, indent)
         text = prefix + tensor_contents
         # PyTorch counts the last line two columns too long, and so breaks it that much early.
         column = len(text) - text.rfind("\n") + 1
         linewidth = _options["linewidth"]
+        if layout == "sparse_coo":
+            column = linewidth  # what follows the elements starts on a line of its own
         for suffix in _suffixes(self, package):
             if column + len(suffix) + 2 > linewidth:
                 text += ",\n" + " " * indent + suffix

@@ -12,10 +12,12 @@ from typing import Any
 from facula import _C
 from facula._checkpoint import names
 from facula._checkpoint.names import TorchGlobal
+from facula.sparse._methods import parts_of
 from facula.storage import NAME_OF_DTYPE, TypedStorage, UntypedStorage
 
 _TENSOR_V2 = TorchGlobal("torch._utils", "_rebuild_tensor_v2")
 _TENSOR_V3 = TorchGlobal("torch._utils", "_rebuild_tensor_v3")
+_SPARSE = TorchGlobal("torch._utils", "_rebuild_sparse_tensor")
 _META = TorchGlobal("torch._utils", "_rebuild_meta_tensor_no_storage")
 _PARAMETER = TorchGlobal("torch._utils", "_rebuild_parameter")
 _PARAMETER_WITH_STATE = TorchGlobal("torch._utils", "_rebuild_parameter_with_state")
@@ -112,6 +114,10 @@ class _Reducer:
     def _plain_tensor(self, t: _C.Tensor) -> Any:
         if t.is_meta:
             return _META, (t.dtype, tuple(t.shape), t.stride(), t.requires_grad)
+        if t.layout is not _C.strided:
+            parts, _, coalesced = parts_of(t)
+            data = (*parts, t.shape)
+            return _SPARSE, (t.layout, (*data, coalesced) if len(parts) == 2 else data)
         storage = t.untyped_storage()
         typed = t.dtype in NAME_OF_DTYPE and self.table.typed_as(storage, t.dtype)
         args: tuple[Any, ...] = (

@@ -182,6 +182,37 @@ def layout(name: str) -> Any:
     return found
 
 
+def sparse_tensor(layout: Any, data: Any) -> _C.Tensor:
+    """A sparse tensor from its layout and its parts: index tensors, values, size, flags."""
+    from facula.sparse._construction import COO, number_of
+
+    _expect(layout, _C.layout)
+    _expect(data, tuple)
+    number = number_of(layout, "load")
+    count = 2 if number == COO else 3
+    if len(data) not in (count + 1, count + 2):
+        raise RuntimeError(f"corrupt checkpoint: a sparse tensor of {len(data)} parts")
+    for part in data[:count]:
+        _expect(part, _C.Tensor)
+        if part.dim() == 0 or part.layout is not _C.strided:
+            raise RuntimeError("corrupt checkpoint: a part of a sparse tensor is no strided tensor")
+    first, second, values = data[:count] if count == 3 else (data[0], None, data[1])
+    size = tuple(data[count])
+    if first.dtype not in (_C.int32, _C.int64) or (
+        number == COO and (first.dim() != 2 or not all(type(n) is int for n in size))
+    ):
+        raise RuntimeError(
+            f"corrupt checkpoint: a sparse tensor of size {shown(size)} with indices of "
+            f"{first.dtype} and shape {tuple(first.shape)}"
+        )
+    is_sorted = _C._sparse_check(number, first, second, values, size)
+    if number == COO:
+        # A file may say anything, so elements are put in order rather than believed to be.
+        t = _ops["_sparse_make"](first, None, values, size, number, False)
+        return t.coalesce() if data[-1] is True else t
+    return _ops["_sparse_make"](first, second, values, size, number, is_sorted)
+
+
 def _unsupported(kind: str) -> Callable[..., Any]:
     def rebuild(*args: Any) -> Any:
         raise NotImplementedError(f"the checkpoint holds {kind}, which Facula does not have")
@@ -189,7 +220,6 @@ def _unsupported(kind: str) -> Callable[..., Any]:
     return rebuild
 
 
-sparse_tensor = _unsupported("a sparse tensor")
 quantized_tensor = _unsupported("a quantized tensor")
 nested_tensor = _unsupported("a nested tensor")
 wrapper_subclass = _unsupported("a wrapper tensor without memory of its own")

@@ -83,6 +83,8 @@ def reduce_tensor(tensor: Any) -> Any:
             "does not support crossing process boundaries.  If you just want to transfer the data, "
             "call detach() on the tensor before serializing (e.g., putting it on the queue)."
         )
+    if tensor.layout is not _C.strided:
+        return tensor.__reduce_ex__(2)  # its parts are tensors again
     plain = tensor.detach().resolve_conj().resolve_neg()
     geometry = (plain.storage_offset(), tuple(plain.shape), plain.stride())
     return _rebuild_tensor, (

@@ -173,7 +173,7 @@ class RuleOptimizer(Optimizer):
             return state
 
         flags, options, states = self._numbers(group)
-        _C._optimizer_step(
+        sparse = _C._optimizer_step(
             self._rule,
             flags,
             self._writer,
@@ -185,6 +185,14 @@ class RuleOptimizer(Optimizer):
             self.state,
             make,
         )
+        for p in sparse or ():
+            self._update_sparse(group, p, make)
+
+    def _update_sparse(
+        self, group: dict[str, Any], p: Tensor, make: Callable[[Tensor], dict[str, Any]]
+    ) -> None:
+        """The step of a parameter whose gradient is sparse."""
+        raise NotImplementedError
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Changes the parameters that have a gradient, once.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from facula import Tensor
+from facula.optim import _sparse
 from facula.optim._rules import (
     Rule,
     RuleOptimizer,
@@ -113,6 +114,9 @@ class Adagrad(RuleOptimizer):
             "step": scalar_state(0, group, p),
             "sum": like(p, self.defaults["initial_accumulator_value"]),
         }
+
+    def _update_sparse(self, group: dict[str, Any], p: Tensor, make: Any) -> None:
+        _sparse.adagrad_step(group, p, self.state[p] or make(p))
 
     @staticmethod
     def _numbers(group: dict[str, Any]) -> tuple[int, tuple[Any, ...], tuple[str | None, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from facula import Tensor
+from facula.optim import _sparse
 from facula.optim._rules import (
     MOMENTUM,
     NESTEROV,
@@ -107,6 +108,9 @@ class SGD(RuleOptimizer):
         if group["fused"]:
             check_fused(p)
         return {"momentum_buffer": like(p)}
+
+    def _update_sparse(self, group: dict[str, Any], p: Tensor, make: Any) -> None:
+        _sparse.sgd_step(group, p, self.state, make)
 
     @staticmethod
     def _numbers(group: dict[str, Any]) -> tuple[int, tuple[Any, ...], tuple[str | None, ...]]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import facula
 from facula import Tensor
-from facula.optim._rules import check_betas, check_lr
+from facula.optim import _sparse
+from facula.optim._rules import check_betas, check_lr, like
 from facula.optim.optimizer import Optimizer, ParamsT
 
 __all__ = ["SparseAdam"]
@@ -16,8 +17,8 @@ __all__ = ["SparseAdam"]
 class SparseAdam(Optimizer):
     """Adam that changes only the rows for which a sparse gradient has entries.
 
-    Gradients are dense in Facula, also those of embeddings with ``sparse=True``, so a step raises
-    for every parameter that has one. :class:`Adam` is the optimizer for dense gradients.
+    Averages of other rows stay as they are, so a step costs no more than the gradient has rows.
+    Embeddings with ``sparse=True`` have such gradients; :class:`Adam` is for dense ones.
 
     Args:
         params: parameters or groups of them.
@@ -28,10 +29,15 @@ class SparseAdam(Optimizer):
 
     Example::
 
-        >>> p = facula.nn.Parameter(facula.ones(2))
-        >>> optimizer = facula.optim.SparseAdam([p], lr=0.1)
-        >>> optimizer.param_groups[0]["lr"]
-        0.1
+        >>> table = facula.nn.Embedding.from_pretrained(
+        ...     facula.ones(2, 1), freeze=False, sparse=True
+        ... )
+        >>> optimizer = facula.optim.SparseAdam(table.parameters(), lr=0.1)
+        >>> table(facula.tensor([1])).sum().backward()
+        >>> optimizer.step()
+        >>> table.weight.detach()
+        tensor([[1.0000],
+                [0.9000]])
     """
 
     def __init__(
@@ -60,7 +66,7 @@ class SparseAdam(Optimizer):
             )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Raises when a parameter has a gradient: gradients are dense.
+        """Changes the rows for which gradients have entries, once.
 
         Args:
             closure: computes the loss anew, with gradients, and returns it.
@@ -69,10 +75,17 @@ class SparseAdam(Optimizer):
         if closure is not None:
             with facula.enable_grad():
                 loss = closure()
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    raise RuntimeError(
-                        "SparseAdam does not support dense gradients, please consider Adam instead"
-                    )
+        given = [(group, p) for group in self.param_groups for p in group["params"]]
+        given = [(group, p) for group, p in given if p.grad is not None]
+        if not all(p.grad.is_sparse for _, p in given):
+            raise RuntimeError(
+                "SparseAdam does not support dense gradients, please consider Adam instead"
+            )
+        for group, p in given:
+            state = self.state[p]
+            if not state:
+                state["step"] = 0
+                state["exp_avg"] = like(p)
+                state["exp_avg_sq"] = like(p)
+            _sparse.adam_step(group, p, state)
         return loss

@@ -251,6 +251,8 @@ def _compare_tensors(
         return  # no values to compare
     if actual.device != expected.device:
         actual, expected = actual.cpu(), expected.cpu()
+    # Elements count, not how they are held.
+    actual, expected = actual.to_dense(), expected.to_dense()
     if actual.dtype != expected.dtype:
         common = facula.promote_types(actual.dtype, expected.dtype)
         actual, expected = actual.to(common), expected.to(common)

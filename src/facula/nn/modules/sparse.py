@@ -87,7 +87,7 @@ class Embedding(_Table):
         padding_idx: a row that starts as zeros and gets no gradient.
         max_norm: rows that are looked up are scaled down in place to this ``norm_type``-norm.
         scale_grad_by_freq: divides gradients by how often their row is in the batch.
-        sparse: accepted; gradients are dense.
+        sparse: whether the gradient of the weight is a sparse tensor, with the rows looked up.
 
     Shape: indices (*) to (*, embedding_dim). ``weight`` is (num_embeddings, embedding_dim),
     standard normal.

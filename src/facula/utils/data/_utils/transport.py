@@ -54,6 +54,8 @@ def _is_dense(t: Any) -> bool:
 def _describe_tensor(t: Any) -> Any:
     if t.requires_grad or t.device.type != "cpu" or t.is_conj() or t.is_neg() or t.__dict__:
         return NotImplemented
+    if t.layout is not _C.strided:
+        return t.__reduce_ex__(5)  # its parts are tensors again
     strides = None
     if not t.is_contiguous():
         if _is_dense(t):

@@ -1,0 +1,84 @@
+// The loops over rows; built once per ISA.
+#include "sparse/rows.h"
+
+#include "core/numeric.h"
+
+namespace facula::FACULA_ISA {
+namespace {
+
+// kBlock columns at a time: they stay in registers while the row's elements go by.
+template <class T, int kBlock>
+void multiply_block(const int64_t* columns, const T* values, int64_t count, const T* matrix, T* out,
+                    int64_t width) {
+  T sum[kBlock] = {};
+  for (int64_t k = 0; k < count; ++k) {
+    const T v = values[k];
+    const T* from = matrix + columns[k] * width;
+    for (int j = 0; j < kBlock; ++j) sum[j] += v * from[j];
+  }
+  for (int j = 0; j < kBlock; ++j) out[j] = sum[j];
+}
+
+template <class T>
+void multiply(const int64_t* starts, const int64_t* columns, const void* values_of,
+              const void* matrix_of, void* out_of, int64_t width, int64_t first, int64_t last) {
+  constexpr int kWide = int(256 / sizeof(T)), kNarrow = int(64 / sizeof(T));
+  const T *values = static_cast<const T*>(values_of), *matrix = static_cast<const T*>(matrix_of);
+  for (int64_t i = first; i < last; ++i) {
+    const int64_t begin = starts[i], count = starts[i + 1] - begin;
+    const int64_t* c = columns + begin;
+    const T* v = values + begin;
+    T* to = static_cast<T*>(out_of) + i * width;
+    int64_t j = 0;
+    for (; j + kWide <= width; j += kWide)
+      multiply_block<T, kWide>(c, v, count, matrix + j, to + j, width);
+    for (; j + kNarrow <= width; j += kNarrow)
+      multiply_block<T, kNarrow>(c, v, count, matrix + j, to + j, width);
+    for (; j + 4 <= width; j += 4) multiply_block<T, 4>(c, v, count, matrix + j, to + j, width);
+    for (; j < width; ++j) multiply_block<T, 1>(c, v, count, matrix + j, to + j, width);
+  }
+}
+
+template <class T>
+void sample(const int64_t* starts, const int64_t* columns, const void* a, const void* b, void* out,
+            int64_t width, int64_t first, int64_t last) {
+  constexpr int kLanes = int(64 / sizeof(T));
+  for (int64_t i = first; i < last; ++i) {
+    const T* x = static_cast<const T*>(a) + i * width;
+    for (int64_t k = starts[i]; k < starts[i + 1]; ++k) {
+      const T* y = static_cast<const T*>(b) + columns[k] * width;
+      T lane[kLanes] = {};
+      int64_t j = 0;
+      for (; j + kLanes <= width; j += kLanes)
+        for (int l = 0; l < kLanes; ++l) lane[l] += x[j + l] * y[j + l];
+      T sum{};
+      for (int l = 0; l < kLanes; ++l) sum += lane[l];
+      for (; j < width; ++j) sum += x[j] * y[j];
+      static_cast<T*>(out)[k] = sum;
+    }
+  }
+}
+
+template <class T>
+constexpr SparseRowLoops loops() {
+  return {multiply<T>, sample<T>};
+}
+
+}  // namespace
+
+SparseRowLoops sparse_row_loops(DType dtype) {
+  switch (dtype) {
+    case DType::Float32: return loops<float>();
+    case DType::Float64: return loops<double>();
+    case DType::Complex64: return loops<Complex<float>>();
+    case DType::Complex128: return loops<Complex<double>>();
+    case DType::Int64: return loops<int64_t>();
+    case DType::Int32: return loops<int32_t>();
+    case DType::Int16: return loops<int16_t>();
+    case DType::Int8: return loops<int8_t>();
+    case DType::UInt8: return loops<uint8_t>();
+    default: return {};
+  }
+}
+
+}  // namespace facula::FACULA_ISA
