@@ -205,7 +205,8 @@ std::tuple<Tensor, Tensor> _cross_entropy_grad_grad(const Tensor& grad, const Te
   return {by_grad, by_self};
 }
 
-// The sum of the weights that were used is no part of the derivative either, so PyTorch refuses too.
+// The sum of the weights that were used is no part of the derivative either, so PyTorch refuses
+// too.
 static void expect_constant_weight(const Tensor& weight) {
   if (is_followed(weight))
     runtime_error(

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
-#include "cuda/context.h"
 #include "core/sparse.h"
+#include "cuda/context.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
 #include "transform/wrapper.h"

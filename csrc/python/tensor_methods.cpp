@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "op/hooks/memory.h"
 #include "core/sparse.h"
+#include "op/hooks/memory.h"
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/views.h"

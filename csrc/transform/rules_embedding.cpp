@@ -90,7 +90,7 @@ void embedding_renorm(const OpDef&, const Value* args, Rets& rets, uint32_t leve
 }
 
 // _embedding_bag(weight, indices, offsets, mode, per_sample_weights, include_last_offset,
-// padding_idx, scale_grad_by_freq): the bags of all elements, one after the other.
+// padding_idx, scale_grad_by_freq, sparse): the bags of all elements, one after the other.
 void embedding_bag(const OpDef&, const Value* args, Rets& rets, uint32_t level) {
   const Tensor &weight = args[0].tensor(), &indices = args[1].tensor(), &offsets = args[2].tensor(),
                &factors = args[4].tensor();
@@ -115,7 +115,7 @@ void embedding_bag(const OpDef&, const Value* args, Rets& rets, uint32_t level) 
   auto [out, bag_of, sizes, chosen] = op::_embedding_bag(
       table, join(lookups, 0), join(starts + element * count, 0), args[3].to_int(),
       factors.defined() ? join(in_front(factors, level), 0) : factors, false, padding,
-      args[7].to_bool());
+      args[7].to_bool(), args[8].to_bool());
   deliver(rets, 0, split(out, 0, batch, bags), level);
   deliver(rets, 1, split(bag_of, 0, batch, count) - element * bags, level);
   deliver(rets, 2, split(sizes, 0, batch, bags), level);
