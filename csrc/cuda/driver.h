@@ -114,6 +114,8 @@ enum CuCaptureMode : int { kCuCaptureGlobal = 0, kCuCaptureThreadLocal = 1, kCuC
   X(cuEventQuery, (CuEvent))                                                                 \
   X(cuEventSynchronize, (CuEvent))                                                           \
   X(cuEventElapsedTime, (float*, CuEvent, CuEvent))                                          \
+  X(cuProfilerStart, ())                                                                     \
+  X(cuProfilerStop, ())                                                                      \
   X(cuStreamGetPriority, (CuStream, int*))                                                   \
   X(cuPointerGetAttribute, (void*, int, CuDevicePtr))                                        \
   X(cuMemGetAllocationGranularity, (size_t*, const CuMemProperties*, int))                   \

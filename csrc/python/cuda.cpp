@@ -50,6 +50,13 @@ void init_devices(nb::module_& m) {
   m.def(
       "_cuda_synchronize", [](int d) { cuda::translated([&] { cuda::synchronize(d); }); },
       Unlocked());
+  m.def("_cuda_profiler", [](bool on) {
+    cuda::translated([&] {
+      cuda::use_device(cuda::current_device());
+      if (on) FACULA_CU(cuProfilerStart);
+      else FACULA_CU(cuProfilerStop);
+    });
+  });
   m.def("_cuda_can_access_peer", [](int d, int peer) {
     return cuda::translated([&] {
       cuda::check_device(d), cuda::check_device(peer);

@@ -15,16 +15,24 @@ import facula
 
 __all__ = [
     "current_accelerator",
+    "current_device_idx",
     "current_device_index",
+    "current_stream",
     "device_count",
     "device_index",
     "empty_cache",
+    "get_memory_info",
     "is_available",
     "max_memory_allocated",
+    "max_memory_reserved",
     "memory_allocated",
     "memory_reserved",
+    "memory_stats",
+    "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
+    "set_device_idx",
     "set_device_index",
+    "set_stream",
     "synchronize",
 ]
 
@@ -124,3 +132,37 @@ def memory_reserved(device_index: Any = None, /) -> int:
 def reset_peak_memory_stats(device_index: Any = None, /) -> None:
     """Starts ``max_memory_allocated`` anew."""
     _require().reset_peak_memory_stats(_index(device_index))
+
+
+def max_memory_reserved(device_index: Any = None, /) -> int:
+    """The most bytes that were taken from the device."""
+    return _require().max_memory_reserved(_index(device_index))
+
+
+def memory_stats(device_index: Any = None, /) -> dict[str, Any]:
+    """Figures of the allocator; see ``facula.cuda.memory_stats``."""
+    return _require().memory_stats(_index(device_index))
+
+
+def reset_accumulated_memory_stats(device_index: Any = None, /) -> None:
+    """Starts the sums of :func:`memory_stats` anew."""
+    _require().reset_accumulated_memory_stats(_index(device_index))
+
+
+def get_memory_info(device_index: Any = None, /) -> tuple[int, int]:
+    """Free and total bytes of the device's memory."""
+    return _require().mem_get_info(_index(device_index))
+
+
+def current_stream(device: Any = None, /) -> Any:
+    """The stream that work of this thread goes to."""
+    return _require().current_stream(_index(device))
+
+
+def set_stream(stream: Any) -> None:
+    """Makes a stream and its device current."""
+    _require().set_stream(stream)
+
+
+current_device_idx = current_device_index
+set_device_idx = set_device_index

@@ -103,6 +103,7 @@ __all__ = [
     "memory_stats_as_nested_dict",
     "memory_summary",
     "nvtx",
+    "profiler",
     "random",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
@@ -351,7 +352,7 @@ _GRAPHS = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("amp", "graphs", "random"):
+    if name in ("amp", "graphs", "profiler", "random"):
         return import_module(f"facula.cuda.{name}")
     if name in _GRAPHS:
         return getattr(import_module("facula.cuda.graphs"), name)

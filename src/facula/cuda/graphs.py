@@ -106,6 +106,7 @@ class graph:
         pool: memory of another graph to share, from ``pool()`` or :func:`graph_pool_handle`.
         stream: which stream to record; one of its own by default.
         capture_error_mode: what other threads may do in the meantime, as CUDA names it.
+        enable_annotations: accepted; graphs carry no annotations.
     """
 
     _stream: Stream | None = None
@@ -116,6 +117,7 @@ class graph:
         pool: Any = None,
         stream: Stream | None = None,
         capture_error_mode: str = "global",
+        enable_annotations: bool = False,
     ) -> None:
         if stream is None:
             if graph._stream is None:
