@@ -53,8 +53,8 @@ op("nextafter(Tensor self, Tensor other) -> Tensor", composite(own_out=True), in
 _STEP = dict(self="grad", other="grad * 0")
 op("_nextafter(Tensor self, Tensor other) -> Tensor", elementwise("f"), f="nextafter(a, b)", grad=_STEP)
 # Half precision is computed as float32, whose neighbours are nearer.
-op("_nextafter_coarse(Tensor self, Tensor other, int digits, int lowest) -> Tensor", elementwise("f"),
-   f="nextafter_coarse(a, b, digits, lowest)", grad=_STEP)
+op("_nextafter_coarse(Tensor self, Tensor other, int digits, int lowest_exponent) -> Tensor", elementwise("f"),
+   f="nextafter_coarse(a, b, digits, lowest_exponent)", grad=_STEP)
 
 # ---- infinities, NaN, signs
 

@@ -240,6 +240,7 @@ def test_pinned_memory_and_copies_that_return_early(run):
         y = p.to("cuda", non_blocking=True)
         back = y.to("cpu", non_blocking=True)
         assert back.is_pinned() and back.tolist() == x.tolist()
+        assert F.tensor([1.0, 2.0], pin_memory=True).is_pinned()
         assert F.empty(3, pin_memory=True).is_pinned() and F.zeros(3, pin_memory=True).is_pinned()
         try:
             y.pin_memory()

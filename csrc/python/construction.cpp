@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "op/elementwise.h"
+#include "op/hooks/memory.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
 #include "python/tensor_methods.h"
@@ -142,6 +143,7 @@ struct DataArguments {
   DType dtype = DType::None;
   Device device = kNoDevice;
   int requires_grad = 0;
+  bool pin_memory = false;
 };
 
 DataArguments parse(const char* format, PyObject* args, PyObject* kwargs) {
@@ -153,7 +155,17 @@ DataArguments parse(const char* format, PyObject* args, PyObject* kwargs) {
     throw PythonError{};
   if (dtype && dtype != Py_None) a.dtype = dtype_of(dtype);
   if (device && device != Py_None) a.device = device_of(device);
+  a.pin_memory = pin && check(PyObject_IsTrue(pin));
   return a;
+}
+
+Tensor pinned(const Tensor& t) {
+  if (!t.is_cpu())
+    runtime_error("tensor(): only dense CPU tensors can be pinned, not a tensor on ", t.device());
+  Storage* storage = device_memory.pinned_storage(size_t(t.numel()) * t.item_size());
+  Tensor out = tensor_on_storage(storage, t.sizes(), contiguous_strides(t.sizes()), 0, t.dtype());
+  GradGuard off(false);
+  return op::copy_(out, t);
 }
 
 PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
@@ -172,6 +184,7 @@ PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     } else {
       t = tensor_from_data(a.data, a.dtype, a.device);
     }
+    if (a.pin_memory) t = pinned(t);
     if (a.requires_grad) set_requires_grad(t, true);
     return wrap(t);
   });

@@ -269,6 +269,14 @@ bool form_a_list(const std::vector<Tensor>& tensors) {
   return !tensors.empty();
 }
 
+bool has_norm_of_list(const std::vector<Tensor>& tensors, double p) {
+  if (!(p > 0) || !form_a_list(tensors)) return false;
+  // An empty tensor has no largest element: the operator says so.
+  for (const Tensor& t : tensors)
+    if (std::isinf(p) && t.numel() == 0) return false;
+  return true;
+}
+
 // The norm of all elements of a list, by one pass over them.
 Tensor norm_of_list(const std::vector<Tensor>& tensors, double p) {
   DType dtype = to_real(tensors[0].dtype());
@@ -276,7 +284,7 @@ Tensor norm_of_list(const std::vector<Tensor>& tensors, double p) {
   const Tensor parts = device_lists.norm_parts(tensors, p);
   Tensor norm;
   if (std::isinf(p)) {
-    norm = parts.numel() ? op::amax(parts) : op::sum(parts);
+    norm = op::amax(parts);
   } else {
     norm = op::sum(parts);
     if (p != 1) norm = p == 2 ? op::sqrt(norm) : op::pow(norm, 1 / p);
@@ -293,7 +301,7 @@ PyObject* total_norm(PyObject*, PyObject* args) {
     const std::vector<Tensor> tensors = tensors_in(list);
     Tensor result;
     run_for(elements_of(tensors), [&] {
-      if (p > 0 && form_a_list(tensors)) {
+      if (has_norm_of_list(tensors, p)) {
         GradGuard off(false);
         result = norm_of_list(tensors, p);
         return;

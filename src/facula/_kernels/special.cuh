@@ -36,9 +36,16 @@ template <class T>
 FACULA_FUNCTION T ndtr(T x) {  // the normal distribution function
   return T(0.5) * erfc(x * T(-0.70710678118654752440));
 }
+// The same for activations. In float32 by erf, for which a third fewer instructions are needed; far
+// below 0 that costs relative accuracy, which activations do not need.
+template <class T>
+FACULA_FUNCTION T normal_cdf(T x) {
+  if constexpr (same<T, float>) return 0.5f + 0.5f * erf(x * 0.70710678118654752440f);
+  else return ndtr(x);
+}
 template <class T>
 FACULA_FUNCTION T gelu(T x) {
-  return x * ndtr(x);
+  return x * normal_cdf(x);
 }
 template <class T>
 FACULA_FUNCTION T gelu_tanh(T x) {
@@ -124,11 +131,6 @@ FACULA_FUNCTION T logit(T x, T eps) {
   const T y = eps >= T(0) ? limited : x;
   const bool near = abs(y - T(0.5)) < T(0.25);
   return near ? log1p((y - T(0.5)) * T(2) / (T(1) - y)) : log(y / (T(1) - y));
-}
-
-template <class T>
-FACULA_FUNCTION T normal_cdf(T x) {
-  return ndtr(x);
 }
 
 }  // namespace math
