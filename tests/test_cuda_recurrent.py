@@ -52,7 +52,7 @@ def test_packed_sequences(kind, bidirectional):
     for device in ("cpu", "cuda"):
         on = layer.to(device)
         on.zero_grad()
-        given = x.to(device).requires_grad_()
+        given = x.detach().to(device).requires_grad_()
         packed = F.nn.utils.rnn.pack_padded_sequence(given, F.tensor([5, 3, 1]))
         out, state = on(packed)
         states = state if isinstance(state, tuple) else (state,)
@@ -76,3 +76,11 @@ def test_cells():
     cell = F.nn.GRUCell(5, 6)
     host = cell(x, h)
     close(cell.cuda()(x.cuda(), h.cuda()), host)
+
+
+def test_gradients_cross_devices_with_the_tensors():
+    x = random(3, 4).requires_grad_()
+    (x.cuda().exp().sum() + x.cuda()[0].cpu().sum()).backward()
+    expected = x.detach().exp()
+    expected[0] += 1
+    assert x.grad.device.type == "cpu" and F.allclose(x.grad, expected, rtol=1e-5)

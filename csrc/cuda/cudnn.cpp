@@ -4,6 +4,7 @@
 #include <climits>
 #include <cstring>
 #include <unordered_map>
+#include <vector>
 
 #include "cuda/allocator.h"
 #include "cuda/libraries.h"
@@ -33,7 +34,7 @@ struct Performance {  // of an algorithm, in all three directions
 };
 enum : int { kChannelsFirst = 0, kChannelsLast = 1 };
 enum : int { kCrossCorrelation = 1 };
-enum : int { kDefaultMath = 0, kTensorMath = 1, kFmaMath = 3 };
+enum : int { kDefaultMath = 0, kTensorMath = 1, kConvertingMath = 2, kFmaMath = 3 };
 constexpr int kDeterministic = 1;
 constexpr int kMostAlgorithms = 10;
 constexpr size_t kMostWorkspace = size_t(1) << 30;
@@ -204,13 +205,17 @@ bool describe(ConvolutionKind kind, const Conv& v, int dims, int device, Shape& 
   return fits && image_elements <= INT_MAX && result_elements <= INT_MAX;
 }
 
+struct Candidate {
+  int algorithm, math;
+  size_t workspace;
+};
+
+// What is left of cuDNN's algorithms, the fastest first: one that fails is not tried again.
 struct Plan {
   TensorDescriptor image = nullptr, result = nullptr;
   FilterDescriptor filter = nullptr;
   ConvolutionDescriptor convolution = nullptr;
-  int algorithm = 0;
-  size_t workspace = 0;
-  bool usable = false;
+  std::vector<Candidate> candidates;
 };
 
 struct Pointers {
@@ -295,13 +300,30 @@ Plan make_plan(const Shape& s, const Pointers& at, Handle handle, int device, Cu
     if (s.deterministic && f.determinism != kDeterministic) continue;
     // Never less exact than was asked for.
     if (s.math == kFmaMath && f.math != kFmaMath && f.math != kDefaultMath) continue;
-    plan.algorithm = f.algorithm;
-    plan.workspace = f.memory;
-    plan.usable =
-        library()->set_math(plan.convolution, s.math == kFmaMath ? kFmaMath : f.math) == 0;
-    if (plan.usable) break;
+    if (s.math == kDefaultMath && f.math == kConvertingMath) continue;
+    plan.candidates.push_back({f.algorithm, s.math == kFmaMath ? kFmaMath : f.math, f.memory});
   }
   return plan;
+}
+
+Status run_candidate(ConvolutionKind kind, const Plan& p, const Candidate& c, const Pointers& at,
+                     const void* one, const void* zero, Handle handle, int device,
+                     CuStream stream) {
+  const Table& dnn = *library();
+  if (const Status status = dnn.set_math(p.convolution, c.math)) return status;
+  Scratch workspace(c.workspace, device, stream);
+  switch (kind) {
+    case ConvolutionKind::Forward:
+      return dnn.forward(handle, one, p.image, at.image, p.filter, at.filter, p.convolution,
+                         c.algorithm, workspace.get(), c.workspace, zero, p.result, at.result);
+    case ConvolutionKind::Transposed:
+      return dnn.backward_data(handle, one, p.filter, at.filter, p.result, at.result, p.convolution,
+                               c.algorithm, workspace.get(), c.workspace, zero, p.image, at.image);
+    default:
+      return dnn.backward_filter(handle, one, p.image, at.image, p.result, at.result, p.convolution,
+                                 c.algorithm, workspace.get(), c.workspace, zero, p.filter,
+                                 at.filter);
+  }
 }
 
 }  // namespace
@@ -323,34 +345,20 @@ bool cudnn_convolution(ConvolutionKind kind, const Conv& v, int dims, int device
   auto known = plans.find(shape);
   if (known == plans.end())
     known = plans.emplace(shape, make_plan(shape, at, handle, device, stream)).first;
-  const Plan& p = known->second;
-  if (!p.usable) return false;
-  const Table& dnn = *library();
+  Plan& p = known->second;
   const double one64 = 1, zero64 = 0;
   const float one32 = 1, zero32 = 0;
   const bool wide = v.dtype == DType::Float64;
   const void *one = wide ? static_cast<const void*>(&one64) : &one32,
              *zero = wide ? static_cast<const void*>(&zero64) : &zero32;
-  Scratch workspace(p.workspace, device, stream);
-  switch (kind) {
-    case ConvolutionKind::Forward:
-      check(dnn.forward(handle, one, p.image, at.image, p.filter, at.filter, p.convolution,
-                        p.algorithm, workspace.get(), p.workspace, zero, p.result, at.result),
-            "cudnnConvolutionForward");
-      break;
-    case ConvolutionKind::Transposed:
-      check(dnn.backward_data(handle, one, p.filter, at.filter, p.result, at.result, p.convolution,
-                              p.algorithm, workspace.get(), p.workspace, zero, p.image, at.image),
-            "cudnnConvolutionBackwardData");
-      break;
-    case ConvolutionKind::WeightGradient:
-      check(
-          dnn.backward_filter(handle, one, p.image, at.image, p.result, at.result, p.convolution,
-                              p.algorithm, workspace.get(), p.workspace, zero, p.filter, at.filter),
-          "cudnnConvolutionBackwardFilter");
-      break;
+  Status status = 0;
+  while (!p.candidates.empty()) {
+    status = run_candidate(kind, p, p.candidates.front(), at, one, zero, handle, device, stream);
+    if (status == 0) return true;
+    p.candidates.erase(p.candidates.begin());
   }
-  return true;
+  check(status, "convolution");  // where there was an algorithm at all
+  return false;
 }
 
 }  // namespace facula::cuda

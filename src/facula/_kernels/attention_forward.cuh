@@ -48,18 +48,26 @@ extern "C" __global__ void __launch_bounds__(128)
     if (at + kStep < end) load_tile<kStep>(keys, k, a.k.row, at + kStep, a.keys, a.width);
     commit_copies();
 
-    const bool edge = scores.edge(mine, at, at + kStep);
+    auto score_all = [&](auto score) {
 #pragma unroll
-    for (int m = 0; m < M; ++m) {
+      for (int m = 0; m < M; ++m) {
 #pragma unroll
-      for (int n = 0; n < kStep / 8; ++n) {
+        for (int n = 0; n < kStep / 8; ++n) {
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          float& score = weight[m][n][e];
-          score = edge ? scores(score, mine + m * 16 + e / 2 * 8 + g, at + n * 8 + t * 2 + e % 2)
-                       : score * scores.scale;
+          for (int e = 0; e < 4; ++e) {
+            weight[m][n][e] = score(weight[m][n][e], mine + m * 16 + e / 2 * 8 + g,
+                                    at + n * 8 + t * 2 + e % 2);
+          }
         }
       }
+    };
+    if (scores.edge(mine, at, at + kStep)) {  // the same for all lanes
+      score_all(scores);
+    } else {
+      score_all([&](float product, int64, int64) { return product * scores.scale; });
+    }
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         float largest = top[m][h];
@@ -77,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(128)
           largest = other > largest ? other : largest;
         }
         const float from = largest == -kInfinity ? 0.0f : largest;
-        const float factor = ::exp2f(top[m][h] - from);
+        const float factor = power_of_two(top[m][h] - from);
         top[m][h] = largest;
         float added = 0.0f;
 #pragma unroll
@@ -85,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(128)
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
             float& score = weight[m][n][h * 2 + e];
-            score = ::exp2f(score - from);
+            score = power_of_two(score - from);
             added += score;
           }
         }

@@ -63,22 +63,26 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_SPLIT)
     float weight[M][kStep / 8][4] = {}, slope[M][kStep / 8][4] = {};
     multiply_rows(weight, keys, warp * 16 * M, queries);
     multiply_rows(slope, values, warp * 16 * M, grads);
-    const bool edge = scores.edge(at, mine, mine + 16 * M);
+    auto slope_all = [&](auto score) {
 #pragma unroll
-    for (int m = 0; m < M; ++m) {
+      for (int m = 0; m < M; ++m) {
 #pragma unroll
-      for (int n = 0; n < kStep / 8; ++n) {
+        for (int n = 0; n < kStep / 8; ++n) {
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int q = n * 8 + t * 2 + e % 2;
-          const int64 key = mine + m * 16 + e / 2 * 8 + g;
-          const float score = edge ? scores(weight[m][n][e], at + q, key)
-                                   : weight[m][n][e] * scores.scale;
-          const float p = ::exp2f(score - offset[q]);
-          weight[m][n][e] = p;
-          slope[m][n][e] = p * (slope[m][n][e] - delta[q]) * a.scale;
+          for (int e = 0; e < 4; ++e) {
+            const int q = n * 8 + t * 2 + e % 2;
+            const int64 key = mine + m * 16 + e / 2 * 8 + g;
+            const float p = power_of_two(score(weight[m][n][e], at + q, key) - offset[q]);
+            weight[m][n][e] = p;
+            slope[m][n][e] = p * (slope[m][n][e] - delta[q]) * a.scale;
+          }
         }
       }
+    };
+    if (scores.edge(at, mine, mine + 16 * M)) {  // the same for all lanes
+      slope_all(scores);
+    } else {
+      slope_all([&](float product, int64, int64) { return product * scores.scale; });
     }
     multiply_columns<kColumns>(grad_v, weight, grads, column);
     multiply_columns<kColumns>(grad_k, slope, queries, column);

@@ -79,21 +79,25 @@ extern "C" __global__ void __launch_bounds__(128)
     float weight[M][kStep / 8][4] = {}, slope[M][kStep / 8][4] = {};
     multiply_rows(weight, queries, warp * 16 * M, keys);
     multiply_rows(slope, grads, warp * 16 * M, values);
-    const bool edge = scores.edge(mine, at, at + kStep);
+    auto slope_all = [&](auto score) {
 #pragma unroll
-    for (int m = 0; m < M; ++m) {
+      for (int m = 0; m < M; ++m) {
 #pragma unroll
-      for (int n = 0; n < kStep / 8; ++n) {
+        for (int n = 0; n < kStep / 8; ++n) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int h = i / 2;
-          const int64 query = mine + m * 16 + h * 8 + g, key = at + n * 8 + t * 2 + i % 2;
-          const float score = edge ? scores(weight[m][n][i], query, key)
-                                   : weight[m][n][i] * scores.scale;
-          const float p = ::exp2f(score - offset[m][h]);
-          slope[m][n][i] = p * (slope[m][n][i] - delta[m][h]) * a.scale;
+          for (int i = 0; i < 4; ++i) {
+            const int h = i / 2;
+            const int64 query = mine + m * 16 + h * 8 + g, key = at + n * 8 + t * 2 + i % 2;
+            const float p = power_of_two(score(weight[m][n][i], query, key) - offset[m][h]);
+            slope[m][n][i] = p * (slope[m][n][i] - delta[m][h]) * a.scale;
+          }
         }
       }
+    };
+    if (scores.edge(mine, at, at + kStep)) {  // the same for all lanes
+      slope_all(scores);
+    } else {
+      slope_all([&](float product, int64, int64) { return product * scores.scale; });
     }
     multiply_columns<D>(sums, slope, keys, 0);
     __syncthreads();  // all have done with this stage

@@ -44,6 +44,13 @@ __device__ __forceinline__ void multiply_add(bfloat16, float (&sum)[4], const ui
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// 2^x in one instruction; results below the normal numbers are 0.
+__device__ __forceinline__ float power_of_two(float x) {
+  float value;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(x));
+  return value;
+}
+
 // Two numbers in one register, the first one low.
 __device__ __forceinline__ uint32 pack(float16, float low, float high) {
   uint32 both;
