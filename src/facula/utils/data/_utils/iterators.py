@@ -30,7 +30,7 @@ from facula.utils.data.sampler import (
 _GROUP_SECONDS = 0.001  # of work in one message to a worker
 _GROUP_BATCHES = 128
 _GROUP_BYTES = 1 << 19
-_IN_PLACE_BYTES = 1 << 22  # of a batch of rows: copied in a fraction of a millisecond
+_IN_PLACE_BYTES = 1 << 24  # of a batch of rows: copied in a millisecond
 _DRAWN_AT_ONCE = (RandomSampler, SequentialSampler, SubsetRandomSampler)
 _OWN_SAMPLERS = (
     InfiniteConstantSampler,
