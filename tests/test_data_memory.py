@@ -53,7 +53,7 @@ def test_rows_that_are_large_or_not_only_rows_go_to_workers():
 
     assert kind(table()) is MemoryIterator
     assert kind(table(), shuffle=True, generator=facula.Generator()) is MemoryIterator
-    wide = data.TensorDataset(facula.zeros(4, 1 << 19))
+    wide = data.TensorDataset(facula.zeros(4, 1 << 21))
     assert kind(wide) is MemoryIterator
     for case in (
         kind(wide, batch_size=4),
@@ -121,6 +121,19 @@ def test_workers_stack_large_batches_in_their_slots():
     for i, (x, y) in enumerate(held):
         assert x.dtype is facula.float32 and x[:, 7].tolist() == [2 * i, 2 * i + 1]
         assert y.dtype is facula.int64 and y[:, -1].tolist() == [2 * i, 2 * i + 1]
+
+
+def test_large_rows_of_memory_lie_in_slots_too():
+    rows = facula.arange(8.0).unsqueeze(1).expand(8, 1 << 21).contiguous()
+    loader = data.DataLoader(
+        data.TensorDataset(rows, facula.arange(8)), batch_size=4, num_workers=1
+    )
+    iterator = iter(loader)
+    assert isinstance(iterator, MultipleWorkersIterator)
+    held = list(iterator)
+    assert [x[:, 5].tolist() for x, _ in held] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    with pytest.raises(IndexError):
+        list(data.DataLoader(data.TensorDataset(rows), batch_sampler=[[0, 9, 1, 2]], num_workers=1))
 
 
 kept = []

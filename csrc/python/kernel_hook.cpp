@@ -1,5 +1,6 @@
-// Python's side of the kernel hook. A pair of functions stands for it: `before(name, args)` returns
-// None to let the kernel run, True to be given its results by `after(results)`, or the results.
+// Python's side of the kernel hook. Three functions stand for it: `before(name, args)` returns None
+// to let the kernel run, True to be given its results by `after(results)`, or the results;
+// `write(destinations)` hears of kernels that write into tensors. Any of them may be None.
 #include "op/kernel_hook.h"
 
 #include "python/interop.h"
@@ -9,6 +10,7 @@ namespace {
 
 thread_local PyObject* before_kernel = nullptr;
 thread_local PyObject* after_kernel = nullptr;
+thread_local PyObject* before_write = nullptr;
 
 PyObject* value_to_python(const Value& v) {
   switch (v.tag()) {
@@ -53,9 +55,20 @@ void take_results(const OpDef& op, PyObject* given, Rets& rets) {
   }
 }
 
+void tell_of_write(const OpDef& op, const Rets& rets) {
+  WithGil gil;
+  Off off;
+  Ref written(check(PyTuple_New(op.ret_count)));
+  for (int i = 0; i < op.ret_count; ++i)
+    PyTuple_SET_ITEM(written.get(), i,
+                     rets.t[i].defined() ? check(wrap(rets.t[i])) : Py_NewRef(Py_None));
+  Ref done(check(PyObject_CallOneArg(before_write, written.get())));
+}
+
 void hooked(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
+  if (before_write && rets.destination != Destination::New) tell_of_write(op, rets);
   // What writes into its arguments, draws random numbers or gives a list runs every time.
-  const bool plain = rets.destination == Destination::New && !rets.list &&
+  const bool plain = before_kernel && rets.destination == Destination::New && !rets.list &&
                      !(op.flags & (kOpMutates | kOpRandom | kOpView));
   if (!plain) return kernel(op, args, rets);
   bool wanted = false;
@@ -85,20 +98,23 @@ void hooked(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
 
 PyObject* set_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
-    if (count != 2) type_error("_set_kernel_hook() takes 2 arguments, got ", count);
-    Ref before(check(PyTuple_Pack(2, before_kernel ? before_kernel : Py_None,
-                                  after_kernel ? after_kernel : Py_None)));
-    const bool on = args[0] != Py_None;
-    Py_XSETREF(before_kernel, on ? Py_NewRef(args[0]) : nullptr);
-    Py_XSETREF(after_kernel, on ? Py_NewRef(args[1]) : nullptr);
+    if (count != 3) type_error("_set_kernel_hook() takes 3 arguments, got ", count);
+    PyObject** hooks[] = {&before_kernel, &after_kernel, &before_write};
+    Ref former(check(PyTuple_New(3)));
+    bool on = false;
+    for (int i = 0; i < 3; ++i) {
+      PyTuple_SET_ITEM(former.get(), i, *hooks[i] ? *hooks[i] : Py_NewRef(Py_None));
+      *hooks[i] = args[i] == Py_None ? nullptr : Py_NewRef(args[i]);
+      on = on || *hooks[i];
+    }
     kernel_hook = on ? hooked : nullptr;
-    return before.release();
+    return former.release();
   });
 }
 
 PyMethodDef functions[] = {
     {"_set_kernel_hook", (PyCFunction)(void*)set_hook, METH_FASTCALL,
-     "_set_kernel_hook(before, after): watches this thread's kernels; returns the former pair."},
+     "_set_kernel_hook(before, after, write): watches this thread's kernels; returns the former."},
     {}};
 
 }  // namespace

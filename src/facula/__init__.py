@@ -511,6 +511,7 @@ _LAZY = {
 _LAZY_NAMES = {
     "load": "serialization",
     "ops": "_library.namespaces",
+    "Tag": "_library.tags",
     "save": "serialization",
     "summary": "_summary",
     "TypedStorage": "storage",

@@ -39,6 +39,7 @@ from facula._contractions import einsum as einsum
 from facula._contractions import tensordot as tensordot
 from facula._errors import OutOfMemoryError as OutOfMemoryError
 from facula._library.namespaces import ops as ops
+from facula._library.tags import Tag as Tag
 from facula._lowrank import lobpcg as lobpcg
 from facula._lowrank import pca_lowrank as pca_lowrank
 from facula._lowrank import svd_lowrank as svd_lowrank

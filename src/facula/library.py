@@ -26,6 +26,7 @@ from facula._library.namespaces import OpOverload
 from facula._library.opcheck import OpCheckError, opcheck
 from facula._library.record import Record
 from facula._library.schema import parse_schema
+from facula._library.tags import as_tags
 
 __all__ = [
     "CustomOpDef",
@@ -111,13 +112,15 @@ class Library:
 
         Args:
             schema: ``name.overload(arguments) -> results``.
-            alias_analysis: accepted for PyTorch's sake, as is ``tags``.
+            alias_analysis: accepted for PyTorch's sake.
+            tags: marks of :class:`facula.Tag`.
         """
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         if self.kind == "IMPL":
             raise RuntimeError(f"{self}: a library of the kind IMPL cannot define operators")
         record = Record(parse_schema(f"{self.ns}::{schema.strip()}"))
+        record.tags = as_tags(tags)
         namespaces.add(record)
         self._undo.append(lambda: namespaces.remove(record))
         name = record.schema.name.partition("::")[2]

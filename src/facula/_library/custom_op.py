@@ -13,6 +13,7 @@ from facula._library import namespaces
 from facula._library.inference import infer_schema
 from facula._library.record import DEVICES, Record
 from facula._library.schema import parse_schema
+from facula._library.tags import as_tags
 
 _QUALIFIED = re.compile(r"\w+::\w+(\.\w+)?$")
 definitions: weakref.WeakValueDictionary[str, CustomOpDef] = weakref.WeakValueDictionary()
@@ -210,7 +211,7 @@ def custom_op(
             nor return them.
         device_types: what devices the function is for; any by default.
         schema: the signature, when it cannot be inferred from the annotations.
-        tags: accepted for PyTorch's sake.
+        tags: marks of :class:`facula.Tag`.
 
     Example::
 
@@ -227,7 +228,9 @@ def custom_op(
     def define(fn: Callable[..., Any]) -> CustomOpDef:
         check_qualified(name)
         text = schema if schema is not None else infer_schema(fn, mutates_args=mutates_args)
+        marks = as_tags(tags)
         definition = CustomOpDef(name, text, fn)
+        definition._record.tags = marks
         if schema is not None:
             declared = {a.name for a in definition._record.schema.arguments if a.is_write}
             if mutates_args != "unknown" and declared != set(mutates_args):

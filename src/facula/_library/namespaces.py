@@ -65,6 +65,11 @@ class OpOverload:
             raise AttributeError(f"{self}: operators of Facula itself have no schema object")
         return self._record.schema
 
+    @property
+    def tags(self) -> list[Any]:
+        """What the operator was marked with."""
+        return [] if self._record is None else list(self._record.tags)
+
     def name(self) -> str:
         """``ns::name``, with the overload unless it is the default one."""
         extra = "" if self._overloadname == "default" else f".{self._overloadname}"

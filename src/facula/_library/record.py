@@ -39,6 +39,7 @@ class Record:
         self.vmap: Callable[..., Any] | None = None
         self.autocast: dict[str, facula.dtype] = {}
         self.dispatch: dict[type, Callable[..., Any]] = {}
+        self.tags: list[Any] = []
         self.positional = sum(not a.kwarg_only for a in schema.arguments)
         self._function: Any = None
 

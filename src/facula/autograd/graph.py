@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from facula import _C
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
@@ -177,3 +179,65 @@ def register_multi_grad_hook(
             self.remove()
 
     return Handle()
+
+
+class _Kept:
+    """A tensor that the tape has saved: the memory itself, until somebody writes to it."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
+class _SavedTensors:
+    """Who keeps which memory, for :func:`allow_mutation_on_saved_tensors`."""
+
+    def __init__(self) -> None:
+        self.keepers: dict[int, weakref.WeakSet[_Kept]] = {}
+
+    def pack(self, tensor: Any) -> _Kept:
+        kept = _Kept(tensor.detach())
+        memory = tensor.untyped_storage().data_ptr()
+        self.keepers.setdefault(memory, weakref.WeakSet()).add(kept)
+        return kept
+
+    @staticmethod
+    def unpack(kept: _Kept) -> Any:
+        return kept.tensor
+
+    def before_write(self, destinations: tuple[Any, ...]) -> None:
+        for tensor in destinations:
+            if tensor is None:
+                continue
+            for kept in self.keepers.pop(tensor.untyped_storage().data_ptr(), ()):
+                kept.tensor = kept.tensor.clone()
+
+    def clear(self) -> None:
+        """Forgets whose memory is whose; what was copied stays."""
+        self.keepers.clear()
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[Any]:
+    """Inside, tensors that the tape has saved may be written to: what backward needs is copied
+    before the first write. Both the saving and the write have to be inside.
+
+    Example::
+
+        >>> with facula.autograd.graph.allow_mutation_on_saved_tensors():
+        ...     x = facula.ones(2, requires_grad=True)
+        ...     y = x.clone()
+        ...     out = (y ** 2).sum()
+        ...     _ = y.sin_()
+        ...     out.backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
+    saved = _SavedTensors()
+    outer = _C._set_kernel_hook(None, None, None)
+    _C._set_kernel_hook(*outer[:2], saved.before_write)
+    try:
+        with saved_tensors_hooks(saved.pack, saved.unpack):
+            yield saved
+    finally:
+        _C._set_kernel_hook(*outer)
+        saved.clear()

@@ -76,7 +76,7 @@ class _Watch(AbstractContextManager[None]):
         self.name = ""
 
     def __enter__(self) -> None:
-        self.outer = _C._set_kernel_hook(self.before, self.after)
+        self.outer = _C._set_kernel_hook(self.before, self.after, None)
 
     def __exit__(self, *exc: object) -> None:
         _C._set_kernel_hook(*self.outer)

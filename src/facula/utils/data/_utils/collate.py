@@ -140,6 +140,15 @@ def results_in(make: Callable[[tuple[int, ...], facula.dtype], Any]) -> Iterator
         del _here.make
 
 
+def gathered(tensor: facula.Tensor, where: facula.Tensor) -> facula.Tensor:
+    """Rows of a tensor of the host, by a tensor of indices."""
+    make = getattr(_here, "make", None)
+    out = None
+    if make is not None and len(where) * tensor.nbytes >= _LARGE * len(tensor):
+        out = make((len(where), *tensor.shape[1:]), tensor.dtype)
+    return facula.index_select(tensor, 0, where, out=out)
+
+
 def _destination(batch: Sequence[facula.Tensor], make: Any) -> Any:
     first = batch[0]
     shape, dtype = first.shape, first.dtype

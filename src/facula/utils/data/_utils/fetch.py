@@ -11,6 +11,7 @@ from facula.utils.data._utils.collate import (
     collate_tensor_fn,
     default_collate,
     default_collate_fn_map,
+    gathered,
 )
 from facula.utils.data.dataset import TensorDataset
 
@@ -37,7 +38,7 @@ def _rows_fetcher(tensors: tuple[facula.Tensor, ...], plain: Any) -> Callable[[A
         if {*map(type, indices)} == {int}:
             where = facula.tensor(indices)
             try:
-                return [t.index_select(0, where) for t in tensors]
+                return [gathered(t, where) for t in tensors]
             except IndexError:  # negative ones count from the end, others have a message to give
                 pass
         return plain(indices)
