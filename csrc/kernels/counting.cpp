@@ -130,8 +130,9 @@ Tensor isin(Value elements, Value test_elements, bool, bool invert) {
   promotion.add(elements);
   promotion.add(test_elements);
   const DType dtype = promotion.result();
+  const Device device = (elements.is_tensor() ? elements : test_elements).tensor().device();
   auto typed = [&](const Value& v) {
-    if (!v.is_tensor()) return number_tensor(v.scalar(), dtype);
+    if (!v.is_tensor()) return op::full(IntSpan(), v.scalar(), dtype, std::nullopt, device);
     return v.tensor().dtype() == dtype ? v.tensor() : op::_to_copy(v.tensor(), dtype);
   };
   Tensor x = typed(elements), tests = op::reshape(typed(test_elements), Dims{-1});
