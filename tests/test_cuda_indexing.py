@@ -80,6 +80,10 @@ def test_deterministic_sums_are_those_of_the_host():
         check(lambda a, p, b: a.index_add(0, p, b), x, i, v, exact=True)
         check(lambda a, p, b: a.index_put((p,), b, True), x, i, v, exact=True)
         check(lambda a, p, b: a.scatter_add(0, p[:, None].expand(-1, 4), b), x, i, v, exact=True)
+        # Of values that meet the last one wins.
+        check(lambda a, p, b: a.index_put((p,), b), x, i, v, exact=True)
+        check(lambda a, p, b: a.index_copy(0, p, b), x, i, v, exact=True)
+        check(lambda a, p, b: a.scatter(0, p[:, None].expand(-1, 4), b), x, i, v, exact=True)
     finally:
         F.use_deterministic_algorithms(False)
 

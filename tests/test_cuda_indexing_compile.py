@@ -50,6 +50,12 @@ def test_sample_template(dtype, kind):
     compiles("sample.cuh", WALK | macros | {"FACULA_SAMPLED": kind})
 
 
+@pytest.mark.parametrize("beta", [0, 1])
+def test_sample_gradient_template(beta):
+    macros = {f"FACULA_{name}": device("float32") for name in ("OUT", "FIRST", "SECOND", "THIRD")}
+    compiles("sample_gradient.cuh", WALK | macros | {"FACULA_BETA": beta})
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
 def test_dropout_template(dtype):
     compiles("dropout.cuh", PLAIN | {"FACULA_TYPE": device(dtype)})

@@ -168,3 +168,17 @@ def test_fork_rng_restores_the_device():
     with F.random.fork_rng():
         F.rand(100, device="cuda")
     assert (F.cuda.get_rng_state() == state).all()
+
+
+def test_gamma_and_dirichlet_samples_have_derivatives():
+    F.manual_seed(0)
+    shape = F.rand(500) * 20 + 0.1
+    sample = F._standard_gamma(shape)
+    expected = F._standard_gamma_grad(shape, sample)
+    found = F._standard_gamma_grad(shape.cuda(), sample.cuda())
+    assert F.allclose(found.cpu(), expected, rtol=1e-4)
+    c = F.rand(50, 4) * 3 + 0.2
+    x = F._sample_dirichlet(c)
+    total = c.sum(-1, keepdim=True).expand(50, 4)
+    found = F._dirichlet_grad(x.cuda(), c.cuda(), total.cuda())
+    assert F.allclose(found.cpu(), F._dirichlet_grad(x, c, total), rtol=1e-4)

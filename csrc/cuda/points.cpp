@@ -1,6 +1,7 @@
 #include "cuda/points.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "cuda/allocator.h"
 #include "cuda/fault.h"
@@ -132,6 +133,16 @@ Walk combine_walk(const PointSet& points, const Tensor& values, int64_t* step) {
   return walk;
 }
 
+// Bits of the farthest place in bytes, and one more that only places nowhere have set.
+int place_bits(const PointSet& points, int64_t item) {
+  int64_t farthest = 0;
+  for (size_t d = 0; d < points.shape.size(); ++d)
+    farthest += std::max<int64_t>(points.shape[d] - 1, 0) * points.strides[d] * item;
+  for (const PointSet::Along& a : points.along)
+    farthest += std::max<int64_t>(a.size - 1, 0) * a.step * item;
+  return std::min(64, int(std::bit_width(uint64_t(farthest))) + 1);
+}
+
 struct Combination {
   const PointSet& points;
   const Tensor& values;
@@ -197,7 +208,8 @@ void combine_in_order(const Combination& c) {
       order(size_t(n) * 4, device, stream);
   for (int stage = 0; stage < 2; ++stage) {
     if (stage == 1)
-      sort_keys(static_cast<const uint64_t*>(places.get()), n, 64,
+      sort_keys(static_cast<const uint64_t*>(places.get()), n,
+                place_bits(c.points, int64_t(c.values.item_size())),
                 static_cast<uint64_t*>(sorted.get()), static_cast<uint32_t*>(order.get()), device,
                 stream);
     KernelKey key;
@@ -234,6 +246,11 @@ void read_points(const PointSet& points, const Tensor& values) {
   move_points(points, values, false);
 }
 void write_points(const PointSet& points, const Tensor& values) {
+  // Of values that meet the last one wins, as on the host, where programs ask for that.
+  if (settings.deterministic && values.numel() < int64_t(UINT32_MAX)) {
+    check_count(points);
+    return combine_in_order({points, values, Combine::Assign, Scalar(1), false});
+  }
   move_points(points, values, true);
 }
 

@@ -181,12 +181,48 @@ void sample(const Tensor& out, Sampled kind, const Tensor& first, const Tensor& 
                 current_stream(device), arguments.data());
 }
 
+void sample_gradient(const Tensor& out, const Tensor& first, const Tensor& second,
+                     const Tensor& third) {
+  static auto* kernels = new KernelTable;
+  const int device = out.device().index;
+  const bool beta = third.defined();
+  const Tensor* operands[] = {&first, &second, beta ? &third : &second};
+  Walk walk(out.sizes());
+  walk.add(out);
+  for (const Tensor* t : operands) walk.add(*t);
+  walk.finish();
+  use_device(device);
+  KernelKey key;
+  key.bits[0] = walk.bits() | uint64_t(beta) << 6 | uint64_t(out.dtype()) << 7;
+  key.bits[1] = uint64_t(operands[0]->dtype()) | uint64_t(operands[1]->dtype()) << 5 |
+                uint64_t(operands[2]->dtype()) << 10;
+  CuFunction function = kernels->find(key).on(device, [&] {
+    KernelText text{"sample_gradient.cuh", "facula_sample_gradient", {}};
+    walk.define(text);
+    text.define("FACULA_BETA", beta ? "1" : "0");
+    text.define("FACULA_OUT", device_type(out.dtype()));
+    text.define("FACULA_FIRST", device_type(operands[0]->dtype()));
+    text.define("FACULA_SECOND", device_type(operands[1]->dtype()));
+    text.define("FACULA_THIRD", device_type(operands[2]->dtype()));
+    return text;
+  });
+  ArgumentWriter arguments;
+  arguments.put(walk.count());
+  arguments.put(out.data());
+  for (const Tensor* t : operands) arguments.put<const void*>(t->data());
+  walk.write(arguments);
+  launch_kernel(function,
+                {.grid_x = unsigned((walk.count() + kThreads - 1) / kThreads), .block_x = kThreads},
+                current_stream(device), arguments.data());
+}
+
 }  // namespace
 
 void register_random() {
   device_random.draw.set(translate<draw>);
   device_random.sample.set(translate<sample>);
   device_random.dropout.set(translate<dropout>);
+  device_random.sample_gradient.set(translate<sample_gradient>);
 }
 
 }  // namespace facula::cuda

@@ -41,6 +41,12 @@ struct RandomHooks {
   DeviceHook<void(const Tensor& out, Sampled kind, const Tensor& first, const Tensor& second,
                   Generator* generator)>
       sample{"random samples"};
+  // How samples move with their parameters: of a gamma sample `second` with the shape `first`, or
+  // of a component `first` of a Dirichlet sample with its concentration `second`, `third` being the
+  // sum of all concentrations. The operands broadcast to the shape of `out`.
+  DeviceHook<void(const Tensor& out, const Tensor& first, const Tensor& second,
+                  const Tensor& third)>
+      sample_gradient{"_standard_gamma_grad"};
   // out = self * (scale or 0) and mask, by coins that keep with probability `keep`. All are dense,
   // of one layout, and aligned to four elements.
   DeviceHook<void(const Tensor& self, double keep, double scale, const Tensor& out,

@@ -1,5 +1,6 @@
 // How elements that meet at one place are combined, alone and by several threads at once. The host
-// defines FACULA_COMBINE: 1 sum, 2 product, 3 maximum, 4 minimum (of which NaN is both).
+// defines FACULA_COMBINE: 0 the last one, 1 sum, 2 product, 3 maximum, 4 minimum (of which NaN is
+// both).
 #pragma once
 #include "types.cuh"
 
@@ -7,7 +8,9 @@ namespace facula {
 
 template <class T>
 __device__ __forceinline__ T combine(T a, T b) {
-#if FACULA_COMBINE == 1
+#if FACULA_COMBINE == 0
+  return b;
+#elif FACULA_COMBINE == 1
   if constexpr (same<T, bool>) return a || b;
   else return T(a + b);
 #elif FACULA_COMBINE == 2
