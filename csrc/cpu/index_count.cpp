@@ -64,6 +64,10 @@ void search_all(const Tensor& boundaries, const Tensor& values, const Tensor& so
         search_together<kRight, kTogether>(edges + row, n, wanted + b, found);
         for (int k = 0; k < kTogether; ++k) write(b + k, found[k]);
       }
+      for (int64_t found; plain && b < end; ++b) {
+        search_together<kRight, 1>(edges + row, n, wanted + b, &found);
+        write(b, found);
+      }
       for (; b < end; ++b)
         write(b, search<kRight>(edges + row, order ? order + row : nullptr, n, wanted[b]));
     }
