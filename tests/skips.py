@@ -218,7 +218,7 @@ TOLERANCES: list[Tolerance] = [
     ),
     Tolerance("sum", "float32 complex64", 2e-6, 1e-3, _TERMS),
     *(
-        Tolerance(f"fft_{inverse}{name}{dims}", "float32 complex64", 2e-6, 2e-4, _TERMS)
+        Tolerance(f"fft_{inverse}{name}{dims}", "float32 complex64", 2e-6, 4e-4, _TERMS)
         for inverse in ("", "i")
         for name in ("fft", "rfft", "hfft")
         for dims in ("", "2", "n")
