@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from facula import _C
+from facula._type_info import finfo, iinfo
 from facula.nested import _tensor as nested
 from facula.nested._tensor import NestedTensor, parts
 
@@ -659,6 +660,14 @@ def _reduce(func: Any, nt: Any, dim: Any = None, keepdim: bool = False, **option
     return _over_ragged(func, name, whole, dims, keepdim, options)
 
 
+def _unreached(dtype: Any, name: str) -> Any:
+    """What the largest or smallest of no entries is."""
+    if dtype is _C.bool:
+        return name == "amin"
+    limits = finfo(dtype) if dtype.is_floating_point else iinfo(dtype)
+    return limits.min if name == "amax" else limits.max
+
+
 def _over_ragged(
     func: Any, name: str, whole: Any, dims: list[int], keepdim: bool, options: dict[str, Any]
 ) -> Any:
@@ -678,7 +687,7 @@ def _over_ragged(
         if name == "mean":
             out = out / offsets.diff().reshape(-1, *(1,) * (out.dim() - 1))
     else:
-        start = 1 if name == "prod" else 0
+        start = 1 if name == "prod" else _unreached(packed.dtype, name)
         index = at.reshape(-1, *(1,) * (packed.dim() - 1)).expand_as(packed)
         out = packed.new_full(shape, start).scatter_reduce(
             0, index, packed, name, include_self=False
