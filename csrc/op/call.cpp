@@ -1,4 +1,5 @@
 // The one function between a caller and a kernel.
+#include "sparse/call.h"
 #include "autograd/node.h"
 #include "op/autocast.h"
 #include "op/elementwise.h"
@@ -6,7 +7,6 @@
 #include "op/ops/copying.h"
 #include "op/profiler.h"
 #include "op/tensor_operators.h"
-#include "sparse/call.h"
 #include "transform/interpret.h"
 
 namespace facula {
@@ -106,7 +106,8 @@ static void call_uncast(const OpDef& op, const Value* args, Rets& rets) {
           if (t.defined()) add(t.impl());
     }
     if (rets.destination == Destination::Out)
-      for (int i = 0; i < op.ret_count; ++i) keys |= rets.t[i]->keys & (kLazyKeys | kKeyWrapped | kKeySparse);
+      for (int i = 0; i < op.ret_count; ++i)
+        keys |= rets.t[i]->keys & (kLazyKeys | kKeyWrapped | kKeySparse);
     bool taped = keys & thread_state.enabled_keys & kKeyGrad;
     if (taped && current_level) taped = modes_at(0).keys & kKeyGrad;
     const Kernel run =

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "cuda/context.h"
 #include "core/sparse.h"
+#include "cuda/context.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
 #include "transform/wrapper.h"
