@@ -203,7 +203,10 @@ Tensor in_layout_of(const Tensor& t, const Tensor& like) {
   const SparseParts& parts = sparse_parts(like);
   if (parts.layout == sparse_parts(t).layout) return t;
   Dims block;
-  if (parts.in_blocks()) block = {parts.values.size(1), parts.values.size(2)};
+  if (parts.in_blocks()) {
+    block = {parts.values.size(1), parts.values.size(2)};
+    if (t.size(0) % block[0] || t.size(1) % block[1]) return t;
+  }
   return op::_sparse_convert(t, int64_t(parts.layout), parts.sparse_dim, block);
 }
 

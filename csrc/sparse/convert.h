@@ -22,7 +22,8 @@ Tensor element_values(const Tensor& t);
 
 Tensor to_coo(const Tensor& t);
 Tensor coalesce(const Tensor& t);  // in Coo
-// In the layout of `like`, which has the same number of dimensions.
+// In the layout of `like`, which has the same number of dimensions; where its blocks do not fit the
+// size, as `t` is.
 Tensor in_layout_of(const Tensor& t, const Tensor& like);
 
 // A matrix by rows.

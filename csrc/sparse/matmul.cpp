@@ -79,7 +79,8 @@ Tensor sparse_times_sparse(const Tensor& a, const Tensor& b) {
                  m.columns.numel());
   const Tensor result =
       from_compressed(SparseLayout::Csr, m.starts, m.columns, values, Dims{x.rows, y.width}, true);
-  return layout_of(a) == SparseLayout::Coo ? to_coo(result) : in_layout_of(result, a);
+  // Blocks of the factors are none of the product.
+  return sparse_parts(a).in_blocks() ? result : in_layout_of(result, a);
 }
 
 Tensor times(const Tensor& a, const Tensor& b) {

@@ -1,12 +1,34 @@
 // The loops over rows; built once per ISA.
 #include "sparse/rows.h"
 
+#include <cstring>
+#include <type_traits>
+
 #include "core/numeric.h"
 
 namespace facula::FACULA_ISA {
 namespace {
 
-// kBlock columns at a time: they stay in registers while the row's elements go by.
+// kVectors times 64 bytes of columns: they stay in registers while the row's elements go by.
+template <class T, int kVectors>
+void multiply_vectors(const int64_t* columns, const T* values, int64_t count, const T* matrix,
+                      T* out, int64_t width) {
+  constexpr int kLanes = int(64 / sizeof(T));
+  typedef T Vector __attribute__((vector_size(64)));
+  Vector sum[kVectors] = {};
+  for (int64_t k = 0; k < count; ++k) {
+    const T v = values[k];
+    const T* from = matrix + columns[k] * width;
+#pragma GCC unroll 8
+    for (int i = 0; i < kVectors; ++i) {
+      Vector x;
+      std::memcpy(&x, from + i * kLanes, sizeof x);
+      sum[i] += x * v;
+    }
+  }
+  std::memcpy(out, sum, sizeof sum);
+}
+
 template <class T, int kBlock>
 void multiply_block(const int64_t* columns, const T* values, int64_t count, const T* matrix, T* out,
                     int64_t width) {
@@ -22,7 +44,7 @@ void multiply_block(const int64_t* columns, const T* values, int64_t count, cons
 template <class T>
 void multiply(const int64_t* starts, const int64_t* columns, const void* values_of,
               const void* matrix_of, void* out_of, int64_t width, int64_t first, int64_t last) {
-  constexpr int kWide = int(256 / sizeof(T)), kNarrow = int(64 / sizeof(T));
+  constexpr int kLanes = int(64 / sizeof(T));
   const T *values = static_cast<const T*>(values_of), *matrix = static_cast<const T*>(matrix_of);
   for (int64_t i = first; i < last; ++i) {
     const int64_t begin = starts[i], count = starts[i + 1] - begin;
@@ -30,10 +52,12 @@ void multiply(const int64_t* starts, const int64_t* columns, const void* values_
     const T* v = values + begin;
     T* to = static_cast<T*>(out_of) + i * width;
     int64_t j = 0;
-    for (; j + kWide <= width; j += kWide)
-      multiply_block<T, kWide>(c, v, count, matrix + j, to + j, width);
-    for (; j + kNarrow <= width; j += kNarrow)
-      multiply_block<T, kNarrow>(c, v, count, matrix + j, to + j, width);
+    if constexpr (std::is_arithmetic_v<T>) {
+      for (; j + 4 * kLanes <= width; j += 4 * kLanes)
+        multiply_vectors<T, 4>(c, v, count, matrix + j, to + j, width);
+      for (; j + kLanes <= width; j += kLanes)
+        multiply_vectors<T, 1>(c, v, count, matrix + j, to + j, width);
+    }
     for (; j + 4 <= width; j += 4) multiply_block<T, 4>(c, v, count, matrix + j, to + j, width);
     for (; j < width; ++j) multiply_block<T, 1>(c, v, count, matrix + j, to + j, width);
   }
@@ -47,12 +71,19 @@ void sample(const int64_t* starts, const int64_t* columns, const void* a, const 
     const T* x = static_cast<const T*>(a) + i * width;
     for (int64_t k = starts[i]; k < starts[i + 1]; ++k) {
       const T* y = static_cast<const T*>(b) + columns[k] * width;
-      T lane[kLanes] = {};
-      int64_t j = 0;
-      for (; j + kLanes <= width; j += kLanes)
-        for (int l = 0; l < kLanes; ++l) lane[l] += x[j + l] * y[j + l];
       T sum{};
-      for (int l = 0; l < kLanes; ++l) sum += lane[l];
+      int64_t j = 0;
+      if constexpr (std::is_arithmetic_v<T>) {
+        typedef T Vector __attribute__((vector_size(64)));
+        Vector lanes = {};
+        for (; j + kLanes <= width; j += kLanes) {
+          Vector p, q;
+          std::memcpy(&p, x + j, sizeof p);
+          std::memcpy(&q, y + j, sizeof q);
+          lanes += p * q;
+        }
+        for (int l = 0; l < kLanes; ++l) sum += lanes[l];
+      }
       for (; j < width; ++j) sum += x[j] * y[j];
       static_cast<T*>(out)[k] = sum;
     }

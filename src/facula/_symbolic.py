@@ -1,7 +1,7 @@
-"""Numbers that stand for sizes not known yet. Facula's sizes are always plain numbers.
+"""Numbers that stand for sizes not known yet. Facula's sizes are plain numbers, but for one kind.
 
 Programs ask ``isinstance(n, facula.SymInt)`` and call ``sym_max`` and the like on what may be a
-symbol; both work, and there are no symbols.
+symbol; both work. The only symbols are the ragged sizes of nested tensors (``nested/_symbols.py``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Symbol:
 
 
 class SymInt(_Symbol):
-    """The class of integers that are not known yet; nothing is an instance of it."""
+    """The class of integers that are not known yet: the ragged sizes of nested tensors."""
 
 
 class SymFloat(_Symbol):

@@ -13,6 +13,8 @@ Example::
 
 from __future__ import annotations
 
+from facula.nested import _layers as _layers
+from facula.nested import _reductions as _reductions
 from facula.nested._construction import (
     as_nested_tensor,
     masked_select,

@@ -8,7 +8,7 @@ from typing import Any
 
 from facula import _C
 from facula._tensor import _method
-from facula.nested import _functions
+from facula.nested import _shapes
 from facula.nested import _tensor as nested
 from facula.nested._tensor import NestedTensor
 
@@ -204,7 +204,7 @@ def to_padded_tensor(
     """
     if not isinstance(input, NestedTensor):
         raise RuntimeError("to_padded_tensor(): expected a nested tensor")
-    found = _functions.to_padded(input, padding, output_size)
+    found = _shapes.to_padded(input, padding, output_size)
     return found if out is None else out.resize_(found.shape).copy_(found)
 
 

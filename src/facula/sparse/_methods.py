@@ -40,6 +40,11 @@ def to_dense(self, dtype=None, *, masked_grad=True):  # type: ignore[no-untyped-
         tensor([[1., 0.],
                 [0., 1.]])
     """
+    if masked_grad is False and self.requires_grad and _info(self) is not None:
+        raise NotImplementedError(
+            "to_dense(): gradients of sparse tensors have the elements that the tensor has "
+            "(masked_grad=True); for others, make the tensor from values of your own"
+        )
     dense = self if _info(self) is None else _ops["_sparse_to_dense"](self)
     return dense if dtype is None else dense.to(dtype)
 
