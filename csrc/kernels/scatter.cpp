@@ -76,7 +76,9 @@ bool begin_scatter(const Tensor& self, int64_t& dim, const Tensor& index, Tensor
   positions = plain_index(index);
   if (!self.is_meta()) {
     require_host(self, "scatter");
-    if (index.numel()) cpu_check_scatter_index(positions, extent(self, dim), dim);
+    // A given destination must not be half written when an index is bad.
+    if (index.numel() && rets.destination != Destination::New)
+      cpu_check_scatter_index(positions, extent(self, dim), dim);
   }
   if (rets.destination != Destination::New) {
     if (has_internal_overlap(rets.t[0].sizes(), rets.t[0].strides())) overlap_error();
