@@ -31,6 +31,18 @@ def integers(high: int, *shape: int) -> Callable[[Any], tuple[Any, ...]]:
     return lambda T: (T.randint(0, high, shape),)
 
 
+def table_and_rows(T: Any) -> tuple[Any, ...]:
+    return T.zeros(10_000, 64), T.randint(0, 10_000, (10_000,)), T.randn(10_000, 64)
+
+
+def bins_and_values(T: Any) -> tuple[Any, ...]:
+    return T.zeros(10_000), T.randint(0, 10_000, (1_000_000,)), T.randn(1_000_000)
+
+
+def with_mask(*shape: int) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda T: (T.randn(*shape), T.randn(*shape) > 0)
+
+
 def with_index(*shape: int) -> Callable[[Any], tuple[Any, ...]]:
     return lambda T: (T.randn(*shape), T.randint(0, shape[0], shape))
 
@@ -46,11 +58,28 @@ def positive_definite(*shape: int) -> Callable[[Any], tuple[Any, ...]]:
 # ---- order
 add("sort_1m", numbers(1_000_000), lambda T, a: a.sort())
 add("sort_1m_int64", integers(1 << 40, 1_000_000), lambda T, a: a.sort())
+add(
+    "sort_1m_uint8", lambda T: (T.randint(0, 256, (1_000_000,)).to(T.uint8),), lambda T, a: a.sort()
+)
+add("sort_1m_float64", lambda T: (T.randn(1_000_000).double(),), lambda T, a: a.sort())
+add("sort_columns_1000x1000", numbers(1000, 1000), lambda T, a: a.sort(0))
+add("sort_rows_of_16", numbers(60_000, 16), lambda T, a: a.sort(-1))
 add("sort_rows_1000x1000", numbers(1000, 1000), lambda T, a: a.sort(-1))
 add("topk_10_of_1m", numbers(1_000_000), lambda T, a: a.topk(10))
 add("topk_10_of_rows", numbers(1000, 1000), lambda T, a: a.topk(10, -1))
 add("unique_1m", integers(1000, 1_000_000), lambda T, a: a.unique())
 add("unique_1m_wide", integers(1 << 40, 1_000_000), lambda T, a: a.unique())
+add("topk_50_of_50257", numbers(16, 50_257), lambda T, a: a.topk(50, -1))
+add("unique_all_of_1m", integers(1000, 1_000_000), lambda T, a: a.unique(True, True, True))
+add(
+    "unique_consecutive_1m",
+    lambda T: (T.randint(0, 100_000, (1_000_000,)).sort()[0],),
+    lambda T, a: a.unique_consecutive(),
+)
+add("mode_of_rows", integers(50, 1000, 1000), lambda T, a: a.mode(-1))
+add("median_of_rows", numbers(1000, 1000), lambda T, a: a.median(-1))
+add("bincount_1m", integers(1000, 1_000_000), lambda T, a: a.bincount())
+add("histc_1m", numbers(1_000_000), lambda T, a: a.histc(100))
 add("kthvalue_of_rows", numbers(1000, 1000), lambda T, a: a.kthvalue(500, -1))
 add(
     "searchsorted_1m",
@@ -63,6 +92,10 @@ add("cumsum_of_rows", numbers(1000, 1000), lambda T, a: a.cumsum(-1))
 add("cumsum_of_columns", numbers(1000, 1000), lambda T, a: a.cumsum(0))
 add("cumsum_1m", numbers(1_000_000), lambda T, a: a.cumsum(0))
 add("cumprod_of_rows", numbers(1000, 1000), lambda T, a: a.cumprod(-1))
+add("cumprod_of_columns", numbers(1000, 1000), lambda T, a: a.cumprod(0))
+add("cummax_of_rows", numbers(1000, 1000), lambda T, a: a.cummax(-1))
+add("cummax_of_columns", numbers(1000, 1000), lambda T, a: a.cummax(0))
+add("logcumsumexp_of_rows", numbers(1000, 1000), lambda T, a: a.logcumsumexp(-1))
 
 # ---- indexing
 add("gather_rows", with_index(1000, 1000), lambda T, a, i: a.gather(1, i))
@@ -72,23 +105,62 @@ add(
     lambda T: (T.randn(10_000, 64), T.randint(0, 10_000, (10_000,))),
     lambda T, a, i: a.index_select(0, i),
 )
+add("index_add_rows", table_and_rows, lambda T, a, i, s: a.index_add(0, i, s))
+add("index_add_1m", bins_and_values, lambda T, a, i, s: a.index_add(0, i, s))
+add("index_put_rows", table_and_rows, lambda T, a, i, s: a.index_put((i,), s))
+add("index_put_accumulate", table_and_rows, lambda T, a, i, s: a.index_put((i,), s, True))
+add("index_fill_rows", table_and_rows, lambda T, a, i, s: a.index_fill(0, i, 1.0))
+add("index_select_columns", with_index(1000, 1000), lambda T, a, i: a.index_select(1, i[0]))
+add("scatter_add_1m", bins_and_values, lambda T, a, i, s: a.scatter_add(0, i, s))
 add(
-    "index_add_rows",
-    lambda T: (T.zeros(10_000, 64), T.randint(0, 10_000, (10_000,)), T.randn(10_000, 64)),
-    lambda T, a, i, s: a.index_add(0, i, s),
+    "gather_slices",
+    table_and_rows,
+    lambda T, a, i, s: s.gather(0, i.unsqueeze(1).expand(-1, 64)),
 )
 add(
-    "index_add_1m",
-    lambda T: (T.zeros(10_000), T.randint(0, 10_000, (1_000_000,)), T.randn(1_000_000)),
-    lambda T, a, i, s: a.index_add(0, i, s),
+    "scatter_add_slices",
+    table_and_rows,
+    lambda T, a, i, s: a.scatter_add(0, i.unsqueeze(1).expand(-1, 64), s),
 )
+add("scatter_amax", with_index(1000, 1000), lambda T, a, i: a.scatter_reduce(1, i, a, "amax"))
+add("take_along_rows", with_index(1000, 1000), lambda T, a, i: T.take_along_dim(a, i, 1))
+add("masked_fill", with_mask(1000, 1000), lambda T, a, m: a.masked_fill(m, 0.0))
+add("masked_select", with_mask(1000, 1000), lambda T, a, m: a.masked_select(m))
+add("nonzero", with_mask(1000, 1000), lambda T, a, m: m.nonzero())
+add("where", with_mask(1000, 1000), lambda T, a, m: T.where(m, a, 0.0))
+add("one_hot", integers(1000, 1000), lambda T, a: T.nn.functional.one_hot(a, 1000))
 add(
     "scatter_add_rows", with_index(1000, 1000), lambda T, a, i: T.zeros_like(a).scatter_add(1, i, a)
 )
 add("masked_select_1m", numbers(1_000_000), lambda T, a: a[a > 0])
 
+# ---- copies
+for _dim in (0, 1):
+    _names = f"of_dim_{_dim}"
+    add(f"flip_{_names}", numbers(1000, 1000), lambda T, a, d=_dim: a.flip(d))
+    add(f"roll_{_names}", numbers(1000, 1000), lambda T, a, d=_dim: a.roll(100, d))
+    add(f"repeat_{_names}", numbers(1000, 1000), lambda T, a, d=_dim: a.repeat_interleave(2, d))
+    add(
+        f"cat_{_names}",
+        lambda T: ([T.randn(1000, 1000) for _ in range(4)],),
+        lambda T, a, d=_dim: T.cat(a, d),
+    )
+    add(
+        f"stack_{_names}",
+        lambda T: ([T.randn(1000, 1000) for _ in range(4)],),
+        lambda T, a, d=_dim: T.stack(a, d),
+    )
+add("transpose_2000x2000", numbers(2000, 2000), lambda T, a: a.t().contiguous())
+add("channels_last", numbers(32, 64, 56, 56), lambda T, a: a.permute(0, 2, 3, 1).contiguous())
+add("channels_first", numbers(32, 56, 56, 64), lambda T, a: a.permute(0, 3, 1, 2).contiguous())
+add("heads_first", numbers(32, 128, 12, 64), lambda T, a: a.permute(0, 2, 1, 3).contiguous())
+
 # ---- linear algebra
-for _name, _shape in (("256", (256, 256)), ("10000_of_3x3", (10_000, 3, 3))):
+for _name, _shape in (
+    ("256", (256, 256)),
+    ("10000_of_3x3", (10_000, 3, 3)),
+    ("1000_of_16x16", (1000, 16, 16)),
+):
     add(f"inv_{_name}", positive_definite(*_shape), lambda T, a, b: T.linalg.inv(a))
     add(f"solve_{_name}", positive_definite(*_shape), lambda T, a, b: T.linalg.solve(a, b))
     add(f"det_{_name}", positive_definite(*_shape), lambda T, a, b: T.linalg.det(a))
@@ -96,6 +168,9 @@ for _name, _shape in (("256", (256, 256)), ("10000_of_3x3", (10_000, 3, 3))):
     add(f"qr_{_name}", positive_definite(*_shape), lambda T, a, b: T.linalg.qr(b))
     add(f"svd_{_name}", positive_definite(*_shape), lambda T, a, b: T.linalg.svd(b))
     add(f"eigh_{_name}", positive_definite(*_shape), lambda T, a, b: T.linalg.eigh(a))
+    add(f"lu_factor_{_name}", positive_definite(*_shape), lambda T, a, b: T.linalg.lu_factor(b))
+    add(f"lstsq_{_name}", positive_definite(*_shape), lambda T, a, b: T.linalg.lstsq(a, b))
+    add(f"matrix_exp_{_name}", positive_definite(*_shape), lambda T, a, b: T.matrix_exp(b * 0.1))
 
 # ---- Fourier transforms
 add("fft_2_to_20", lambda T: (T.randn(1 << 20, dtype=T.complex64),), lambda T, a: T.fft.fft(a))

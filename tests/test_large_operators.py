@@ -49,9 +49,8 @@ def keys(kind, n):
     x[:: n // 50] = np.nan
     x[1 :: n // 50] = -0.0
     x[2 :: n // 50] = 0.0
-    return x.astype(
-        {"coarse": np.float32, "float32": np.float32, "half": np.float16}.get(kind, np.float64)
-    )
+    narrow = {"coarse": np.float32, "float32": np.float32, "half": np.float16}
+    return x.astype(narrow.get(kind, np.float64))
 
 
 KINDS = ["few", "wide", "medium", "bytes", "int32", "coarse", "float32", "float64", "half"]

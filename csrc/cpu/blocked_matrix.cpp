@@ -19,7 +19,8 @@ int panel_width(int size) {
   return size > 512 ? kWidestPanel : 32;
 }
 
-// f(begin, end) over pieces of the columns that do not depend on the number of threads.
+// f(begin, end) over pieces of the columns that do not depend on the number of threads: how a
+// product is cut decides how it is rounded.
 template <class F>
 void for_columns(int64_t columns, F&& f) {
   parallel_for(0, (columns + kColumns - 1) / kColumns, 1, [&](int64_t b, int64_t e) {
@@ -42,21 +43,17 @@ Operand<T> transposed(const T* data, int64_t ld) {
   return {data, ld, BlasTranspose::Yes};
 }
 
-// c = alpha * a @ b + beta * c; c is m x n, and b, like c, column-major. Pieces of columns go to
-// BLAS one by one: how a product is cut decides how it is rounded.
+// c = alpha * a @ b + beta * c; c is m x n, and b, like c, column-major. On one thread.
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, const T* b, int64_t ldb,
               T beta, T* c, int64_t ldc) {
   if (m == 0) return;
-  for_columns(n, [&](int64_t begin, int64_t end) {
-    const auto product = [&] {
-      if constexpr (std::is_same_v<T, float>) return blas().sgemm;
-      else return blas().dgemm;
-    }();
-    product(BlasOrder::ColumnMajor, a.transpose, BlasTranspose::No, int(m), int(end - begin),
-            int(k), alpha, a.data, int(a.ld), b + begin * ldb, int(ldb), beta, c + begin * ldc,
-            int(ldc));
-  });
+  const auto product = [] {
+    if constexpr (std::is_same_v<T, float>) return blas().sgemm;
+    else return blas().dgemm;
+  }();
+  product(BlasOrder::ColumnMajor, a.transpose, BlasTranspose::No, int(m), int(n), int(k), alpha,
+          a.data, int(a.ld), b, int(ldb), beta, c, int(ldc));
 }
 
 // The exchanges of rows [from, to) in columns of a.
@@ -100,11 +97,15 @@ class BlockReflector {
   // c = (I - V T V^T) c, or with the transpose of T, which undoes it.
   void apply(bool transpose, int64_t n, T* c, int64_t ldc) const {
     const T *v = v_.get(), *t = t_.get();
-    T *along = along_.get(), *scaled = scaled_.get();
-    multiply<T>(k_, n, m_, 1, transposed(v, m_), c, ldc, 0, along, k_);
-    multiply<T>(k_, n, k_, 1, transpose ? transposed(t, k_) : plain(t, k_), along, k_, 0, scaled,
-                k_);
-    multiply<T>(m_, n, k_, -1, plain(v, m_), scaled, k_, 1, c, ldc);
+    for_columns(n, [&](int64_t begin, int64_t end) {
+      const int64_t count = end - begin;
+      T *along = along_.get() + begin * k_, *scaled = scaled_.get() + begin * k_;
+      T* columns = c + begin * ldc;
+      multiply<T>(k_, count, m_, 1, transposed(v, m_), columns, ldc, 0, along, k_);
+      multiply<T>(k_, count, k_, 1, transpose ? transposed(t, k_) : plain(t, k_), along, k_, 0,
+                  scaled, k_);
+      multiply<T>(m_, count, k_, -1, plain(v, m_), scaled, k_, 1, columns, ldc);
+    });
   }
 
  private:
@@ -132,9 +133,9 @@ int blocked_lu(int m, int n, T* a, int lda, int* pivots) {
       T* columns = a + (end + b) * ld;
       exchange_rows(columns, ld, e - b, pivots, k, end);
       small_matrix<T>().solve_unit_lower(w, int(e - b), diagonal, lda, columns + k, lda);
+      multiply<T>(m - end, e - b, w, -1, plain<T>(diagonal + w, ld), columns + k, ld, 1,
+                  columns + end, ld);
     });
-    multiply<T>(m - end, right, w, -1, plain<T>(a + end + k * ld, ld), a + k + end * ld, ld, 1,
-                a + end + end * ld, ld);
   }
   return info;
 }
@@ -142,8 +143,27 @@ int blocked_lu(int m, int n, T* a, int lda, int* pivots) {
 template <class T>
 void blocked_lu_solve(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b,
                       int ldb) {
+  const int width = panel_width(n), last = (n - 1) / width * width;
+  const int64_t ld = lda;
   for_columns(nrhs, [&](int64_t begin, int64_t end) {
-    lapack::getrs(trans, n, int(end - begin), a, lda, pivots, b + begin * ldb, ldb);
+    T* x = b + begin * ldb;
+    const int count = int(end - begin);
+    if (trans != 'N') {
+      lapack::getrs(trans, n, count, a, lda, pivots, x, ldb);
+      return;
+    }
+    exchange_rows(x, ldb, count, pivots, 0, n);
+    for (int k = 0; k < n; k += width) {
+      const int w = std::min(width, n - k);
+      const T* diagonal = a + k + k * ld;
+      small_matrix<T>().solve_unit_lower(w, count, diagonal, lda, x + k, ldb);
+      multiply<T>(n - k - w, count, w, -1, plain(diagonal + w, ld), x + k, ldb, 1, x + k + w, ldb);
+    }
+    for (int k = last; k >= 0; k -= width) {
+      const int w = std::min(width, n - k);
+      small_matrix<T>().solve_upper(w, count, a + k + k * ld, lda, x + k, ldb);
+      multiply<T>(k, count, w, -1, plain(a + k * ld, ld), x + k, ldb, 1, x, ldb);
+    }
   });
 }
 

@@ -144,9 +144,10 @@ Distinct cpu_distinct_sorted(const Tensor& x, bool want_inverse, bool want_count
       const bool with_positions = want_inverse || !std::is_integral_v<T>;
       const int64_t n = x.numel();
       const Line line{x.dtype(), x.data(), int64_t(x.item_size()), n};
-      with_form(line, false, with_positions && n ? index_bits(n) : 0, [&](const auto& form) {
-        d = distinct_entries<T>(x, form, with_positions, want_inverse, want_counts);
-      });
+      with_form(key_range(line), false, with_positions && n ? index_bits(n) : 0,
+                [&](const auto& form) {
+                  d = distinct_entries<T>(x, form, with_positions, want_inverse, want_counts);
+                });
     }
   });
   return d;

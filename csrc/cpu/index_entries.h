@@ -106,10 +106,9 @@ struct KeyRange {
 };
 KeyRange key_range(const Line& line);  // of integers of 64 bits; otherwise that of the dtype
 
-// Calls f with the form that fits the line's keys and `index_bits` bits of position.
+// Calls f with the form that fits keys of this range and `index_bits` bits of position.
 template <class F>
-void with_form(const Line& line, bool descending, int index_bits, F&& f) {
-  const KeyRange range = key_range(line);
+void with_form(KeyRange range, bool descending, int index_bits, F&& f) {
   const int bits = std::bit_width(range.high - range.low);
   if (bits + index_bits <= 64 && index_bits < 64)
     f(PackedForm{descending ? range.high : range.low, descending, index_bits, index_bits + bits});

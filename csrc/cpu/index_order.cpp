@@ -2,12 +2,15 @@
 
 #include <cstring>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "cpu/index_entries.h"
 
 namespace facula {
 namespace {
 
+constexpr int64_t kFewKeys = 256;
 constexpr int64_t kStream = 32;  // fewer than n / kStream elements are picked while reading
 constexpr int64_t kInsert = 64;  // as many are kept in order; more, in a heap
 
@@ -105,6 +108,38 @@ void write_sorted(const Line& line, const Form& form, const typename Form::Entry
   });
 }
 
+// A whole line of integers with few keys: how many there are of each says where they go.
+void sort_few_keys(const Line& line, KeyRange range, bool descending, const SortedLine& out) {
+  auto bucket = [&](uint64_t key) { return descending ? range.high - key : key - range.low; };
+  const int64_t n = line.n;
+  const int64_t parts =
+      in_parallel_region() ? 1 : std::clamp<int64_t>(n / kLongLine, 1, num_threads());
+  std::vector<int64_t> places(size_t(parts * kFewKeys), 0);
+  auto for_parts = [&](auto&& f) {
+    parallel_for(0, parts, 1, [&](int64_t b, int64_t e) {
+      for (; b < e; ++b) f(n * b / parts, n * (b + 1) / parts, places.data() + b * kFewKeys);
+    });
+  };
+  for_parts([&](int64_t from, int64_t to, int64_t* own) {
+    for_each_key(line, from, to, [=](int64_t, uint64_t key) { ++own[bucket(key)]; });
+  });
+  int64_t sum = 0;
+  for (int64_t key = 0; key < kFewKeys; ++key)
+    for (int64_t p = 0; p < parts; ++p)
+      sum += std::exchange(places[size_t(p * kFewKeys + key)], sum);
+  dispatch_dtype(line.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_integral_v<T>)
+      for_parts([&](int64_t from, int64_t to, int64_t* own) {
+        for_each_key(line, from, to, [=](int64_t i, uint64_t key) {
+          const int64_t place = own[bucket(key)]++;
+          *reinterpret_cast<int64_t*>(out.positions + place * out.position_step) = i;
+          *reinterpret_cast<T*>(out.values + place * out.value_step) = value_of_key<T>(key);
+        });
+      });
+  });
+}
+
 template <class Form, class E = typename Form::Entry>
 int64_t pick_entry(const Line& line, const Form& form, E* entries, Pick pick, int64_t k) {
   int64_t numbers = line.n;
@@ -173,7 +208,10 @@ KeyRange key_range(const Line& line) {
 void sort_line(const Line& line, bool descending, int64_t k, const SortedLine& out) {
   if (k == 0) return;
   const int64_t n = line.n;
-  with_form(line, descending, index_bits(n), [&]<class Form>(const Form& form) {
+  const KeyRange range = key_range(line);
+  if (k == n && n >= 4 * kFewKeys && range.high - range.low < kFewKeys)
+    return sort_few_keys(line, range, descending, out);
+  with_form(range, descending, index_bits(n), [&]<class Form>(const Form& form) {
     using E = typename Form::Entry;
     const bool stream = k <= n / kStream;
     EntryBuffer<E> buffer(stream ? k : 2 * n);
@@ -195,7 +233,7 @@ void sort_line(const Line& line, bool descending, int64_t k, const SortedLine& o
 
 int64_t pick_position(const Line& line, Pick pick, int64_t k) {
   int64_t position = 0;
-  with_form(line, false, index_bits(line.n), [&]<class Form>(const Form& form) {
+  with_form(key_range(line), false, index_bits(line.n), [&]<class Form>(const Form& form) {
     EntryBuffer<typename Form::Entry> buffer(pick == Pick::Mode ? 2 * line.n : line.n);
     load_entries(line, form, buffer.data());
     position = pick_entry(line, form, buffer.data(), pick, k);

@@ -103,6 +103,7 @@ bool slice_points(const Tensor& tensor, int64_t dim, const Tensor& index, const 
 
 struct Line {
   int64_t count, out, index, src;  // extent along the dimension and byte strides there
+  int64_t size, dim;               // what index values are checked against
 };
 
 template <class Op, class T>
@@ -125,14 +126,22 @@ FACULA_INLINE void scatter_run(char* out, int64_t out_step, int64_t out_scale, c
 // loops the one along memory goes inside.
 template <class Op, class T>
 void scatter_lines(const Line& line, char* const* p, const int64_t* s, int64_t n) {
+  constexpr int64_t kBlock = 1024;  // index values that are checked and read while in the cache
   if (n == 1 || line.index <= s[1]) {
     for (int64_t i = 0; i < n; ++i)
-      scatter_run<Op, T>(p[0] + i * s[0], 0, line.out, p[1] + i * s[1], line.index, p[2] + i * s[2],
-                         line.src, line.count);
+      for (int64_t k = 0; k < line.count; k += kBlock) {
+        const char* index = p[1] + i * s[1] + k * line.index;
+        const int64_t m = std::min(kBlock, line.count - k);
+        check_range(index, line.index, m, line.size, line.dim);
+        scatter_run<Op, T>(p[0] + i * s[0], 0, line.out, index, line.index,
+                           p[2] + i * s[2] + k * line.src, line.src, m);
+      }
   } else {
-    for (int64_t k = 0; k < line.count; ++k)
+    for (int64_t k = 0; k < line.count; ++k) {
+      check_range(p[1] + k * line.index, s[1], n, line.size, line.dim);
       scatter_run<Op, T>(p[0], s[0], line.out, p[1] + k * line.index, s[1], p[2] + k * line.src,
                          s[2], n);
+    }
   }
 }
 
@@ -221,10 +230,13 @@ void cpu_scatter(const Tensor& out, int64_t dim, const Tensor& index, const Tens
   std::vector<int64_t> points;
   PointWork slices;
   const bool whole = slice_points(out, dim, index, src, points, slices);
+  if (whole)
+    check_range(reinterpret_cast<const char*>(points.data()), 8, slices.count, out.sizes()[dim],
+                dim);
   if (whole && combine == Combine::Assign) return cpu_write_points(slices);
   if (whole && combine == Combine::Add) return cpu_add_points(slices, out.dtype(), Scalar(1));
-  const Line line{index.sizes()[dim], out.strides()[dim] * item, index.strides()[dim] * 8,
-                  src.strides()[dim] * item};
+  const Line line{index.sizes()[dim],        out.strides()[dim] * item, index.strides()[dim] * 8,
+                  src.strides()[dim] * item, out.sizes()[dim],          dim};
   Dims shape = without(index.sizes(), dim);
   Iteration it;
   it.begin(shape);

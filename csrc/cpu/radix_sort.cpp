@@ -28,6 +28,28 @@ void copy(E* to, const E* from, int64_t n) {
   if (to != from) std::memcpy(to, from, size_t(n) * sizeof(E));
 }
 
+template <int kDigits, class E>
+void count_digits(const E* entries, int64_t n, int low, uint32_t (*counts)[kBuckets]) {
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t key = key_of(entries[i]) >> low;
+#pragma GCC unroll 8
+    for (int d = 0; d < kDigits; ++d) ++counts[d][key >> (kDigit * d) & (kBuckets - 1)];
+  }
+}
+template <class E>
+void count_digits(const E* entries, int64_t n, int low, int digits, uint32_t (*counts)[kBuckets]) {
+  switch (digits) {
+    case 1: return count_digits<1>(entries, n, low, counts);
+    case 2: return count_digits<2>(entries, n, low, counts);
+    case 3: return count_digits<3>(entries, n, low, counts);
+    case 4: return count_digits<4>(entries, n, low, counts);
+    case 5: return count_digits<5>(entries, n, low, counts);
+    case 6: return count_digits<6>(entries, n, low, counts);
+    case 7: return count_digits<7>(entries, n, low, counts);
+    default: return count_digits<8>(entries, n, low, counts);
+  }
+}
+
 // Both return where the result lies: in `result`, or, if that is null, wherever it came to lie.
 
 // From the lowest digit, for entries that lie in the cache. Digits that all share cost nothing.
@@ -37,14 +59,11 @@ E* sort_upwards(E* from, E* to, int64_t n, int low, int high, E* result) {
   const int digits = (high - low + kDigit - 1) / kDigit;
   uint32_t counts[kMost][kBuckets];
   std::memset(counts, 0, sizeof counts[0] * size_t(digits));
-  for (int64_t i = 0; i < n; ++i) {
-    uint64_t key = key_of(from[i]) >> low;
-    for (int d = 0; d < digits; ++d, key >>= kDigit) ++counts[d][key & (kBuckets - 1)];
-  }
+  count_digits(from, n, low, digits, counts);
   // The highest digit may reach into bits above `high`, which are equal.
   for (int d = 0; d < digits; ++d) {
     const int shift = low + d * kDigit;
-    auto digit = [&](const E& e) { return (key_of(e) >> shift) & (kBuckets - 1); };
+    auto digit = [=](const E& e) { return (key_of(e) >> shift) & (kBuckets - 1); };
     if (counts[d][digit(from[0])] == uint32_t(n)) continue;
     uint32_t at[kBuckets], sum = 0;
     for (int b = 0; b < kBuckets; ++b) {
@@ -74,15 +93,18 @@ E* sort_downwards(E* entries, E* spare, int64_t n, int low, int high, E* result)
   const int shift = std::max(low, high - (n > 8 * kInCache ? kWideDigit : kDigit));
   const int buckets = 1 << (high - shift);
   const uint64_t mask = (uint64_t(1) << (high - shift)) - 1;
-  auto digit = [&](const E& e) { return (key_of(e) >> shift) & mask; };
+  auto digit = [=](const E& e) { return (key_of(e) >> shift) & mask; };
   const int64_t parts = in_parallel_region() ? 1 : std::clamp<int64_t>(n / kPart, 1, num_threads());
-  auto bound = [&](int64_t i) { return n * i / parts; };
   std::vector<int64_t> place(size_t(parts * buckets), 0);
-  parallel_for(0, parts, 1, [&](int64_t b, int64_t e) {
-    for (int64_t p = b; p < e; ++p) {
-      int64_t* own = place.data() + p * buckets;
-      for (int64_t i = bound(p); i < bound(p + 1); ++i) ++own[digit(entries[i])];
-    }
+  // f(first entry, end, the part's own places)
+  auto for_parts = [&](auto&& f) {
+    parallel_for(0, parts, 1, [&](int64_t b, int64_t e) {
+      for (; b < e; ++b)
+        f(entries + n * b / parts, entries + n * (b + 1) / parts, place.data() + b * buckets);
+    });
+  };
+  for_parts([digit](const E* from, const E* end, int64_t* own) {
+    for (; from < end; ++from) ++own[digit(*from)];
   });
   int64_t starts[kMostBuckets + 1], sum = 0, largest = 0;
   for (int b = 0; b < buckets; ++b) {
@@ -101,12 +123,8 @@ E* sort_downwards(E* entries, E* spare, int64_t n, int low, int high, E* result)
     copy(result, entries, n);
     return result;
   }
-  parallel_for(0, parts, 1, [&](int64_t b, int64_t e) {
-    for (int64_t p = b; p < e; ++p) {
-      int64_t* own = place.data() + p * buckets;
-      for (int64_t i = bound(p); i < bound(p + 1); ++i)
-        spare[own[digit(entries[i])]++] = entries[i];
-    }
+  for_parts([digit, spare](const E* from, const E* end, int64_t* own) {
+    for (; from < end; ++from) spare[own[digit(*from)]++] = *from;
   });
   if (shift == low) {
     if (!result) return spare;

@@ -201,32 +201,47 @@ struct Across {
 };
 
 template <class T>
-void solve_unit_lower(int n, int nrhs, const T* a, int lda, T* b, int ldb) {
-  Across<T> x;
-  for (int c = 0; c < nrhs; c += kAcross) {
-    const int columns = std::min(kAcross, nrhs - c);
-    x.load(n, columns, b + c * int64_t(ldb), ldb);
-    for (int j = 0; j < n - 1; ++j) x.eliminate(j, j + 1, n, a, lda);
-    x.store(n, columns, b + c * int64_t(ldb), ldb);
+void solve_lower_rows(int n, const T* a, int lda, Across<T>& x) {
+  for (int j = 0; j < n - 1; ++j) x.eliminate(j, j + 1, n, a, lda);
+}
+template <class T>
+void solve_upper_rows(int n, const T* a, int lda, Across<T>& x) {
+  for (int j = n - 1; j >= 0; --j) {
+    for (int k = 0; k < kAcross; ++k) x.rows[j][k] = x.rows[j][k] / a[j + j * lda];
+    x.eliminate(j, 0, j, a, lda);
   }
+}
+
+// solve(x) for pieces of the columns of b.
+template <class T, class F>
+void for_pieces(int n, int nrhs, T* b, int ldb, F&& solve) {
+  Across<T> x;
+  for (int c = 0; c < nrhs; c += kAcross, b += kAcross * int64_t(ldb)) {
+    const int columns = std::min(kAcross, nrhs - c);
+    x.load(n, columns, b, ldb);
+    solve(x);
+    x.store(n, columns, b, ldb);
+  }
+}
+
+template <class T>
+void solve_unit_lower(int n, int nrhs, const T* a, int lda, T* b, int ldb) {
+  for_pieces(n, nrhs, b, ldb, [&](Across<T>& x) { solve_lower_rows(n, a, lda, x); });
+}
+template <class T>
+void solve_upper(int n, int nrhs, const T* a, int lda, T* b, int ldb) {
+  for_pieces(n, nrhs, b, ldb, [&](Across<T>& x) { solve_upper_rows(n, a, lda, x); });
 }
 
 // L U x = P^T b for many columns.
 template <class T>
 void solve_across(int n, int nrhs, const T* a, int lda, const int* pivots, T* b, int ldb) {
-  Across<T> x;
-  for (int c = 0; c < nrhs; c += kAcross) {
-    const int columns = std::min(kAcross, nrhs - c);
-    x.load(n, columns, b + c * ldb, ldb);
+  for_pieces(n, nrhs, b, ldb, [&](Across<T>& x) {
     for (int i = 0; i < n; ++i)
       if (pivots[i] != i + 1) std::swap(x.rows[i], x.rows[pivots[i] - 1]);
-    for (int j = 0; j < n - 1; ++j) x.eliminate(j, j + 1, n, a, lda);
-    for (int j = n - 1; j >= 0; --j) {
-      for (int k = 0; k < kAcross; ++k) x.rows[j][k] = x.rows[j][k] / a[j + j * lda];
-      x.eliminate(j, 0, j, a, lda);
-    }
-    x.store(n, columns, b + c * ldb, ldb);
-  }
+    solve_lower_rows(n, a, lda, x);
+    solve_upper_rows(n, a, lda, x);
+  });
 }
 
 template <class T>
@@ -331,7 +346,8 @@ void orgqr(int m, int n, int k, T* a, int lda, const T* tau) {
 
 template <class T>
 constexpr SmallMatrix<T> table() {
-  return {getrf<T>, getrs<T>, solve_unit_lower<T>, potrf_lower<T>, geqrf<T>, orgqr<T>};
+  return {getrf<T>, getrs<T>, solve_unit_lower<T>, solve_upper<T>, potrf_lower<T>,
+          geqrf<T>, orgqr<T>};
 }
 
 }  // namespace

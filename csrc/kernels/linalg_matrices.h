@@ -167,7 +167,7 @@ bool fits_lanes(int64_t n, int64_t count) {
 template <class F>
 void for_matrices(int64_t count, double operations_each, F&& f, bool pooled = false) {
   if (count == 0) return;
-  if (count < num_threads() && operations_each > 4e6) {
+  if (count < num_threads() && operations_each > (pooled ? 4e6 : 1e7)) {
     std::optional<BlasThreads> threads;
     if (!pooled) threads.emplace();
     f(int64_t(0), count);

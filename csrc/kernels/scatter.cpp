@@ -73,7 +73,9 @@ bool begin_scatter(const Tensor& self, int64_t& dim, const Tensor& index, Tensor
   if (src) check_source(self, *src);
   check_scatter_shapes(self, dim, index, src);
   positions = plain_index(index);
-  if (self.is_cpu() && index.numel()) cpu_check_scatter_index(positions, extent(self, dim), dim);
+  // A given destination must not be half written when an index is bad.
+  if (self.is_cpu() && index.numel() && rets.destination != Destination::New)
+    cpu_check_scatter_index(positions, extent(self, dim), dim);
   if (rets.destination != Destination::New) {
     if (has_internal_overlap(rets.t[0].sizes(), rets.t[0].strides())) overlap_error();
     positions = apart_from(rets.t[0], positions);
