@@ -89,6 +89,16 @@ def test_joined_images_have_channels_last_only_where_all_have():
     assert F.cat([x.contiguous(), x], 1).is_contiguous()
 
 
+@pytest.mark.parametrize(
+    "function", [F.add, F.maximum, lambda a, b, out: F.where(a > 5, a, b, out=out)]
+)
+def test_operand_that_is_the_destination_is_not_resized(function):
+    a, b = F.ones(2, 3), F.tensor([7.0])
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        function(a, b, out=b)
+    assert b.tolist() == [7.0]
+
+
 @pytest.mark.parametrize("shape", [(3, 0), (2, 4, 0), (1, 2, 0, 3)])
 def test_padding_of_nothing_has_the_value(shape):
     kept = [F.full((64,), 7.0) for _ in range(8)]  # memory that is used again
