@@ -73,13 +73,59 @@ def test_stacked_images_keep_channels_last(dim, strides):
 
 
 @pytest.mark.parametrize("dims", [(1,), (-2,), (0, 2), (3, 1)])
-def test_rolled_tensors_keep_their_layout(dims):
-    for x in (channels_last(), F.arange(120.0).reshape(5, 4, 3, 2).permute(3, 2, 1, 0)):
-        y = x.roll((1,) * len(dims), dims)
-        assert y.stride() == x.stride()
-        np.testing.assert_array_equal(y.numpy(), np.roll(x.numpy(), (1,) * len(dims), dims))
-    x.requires_grad_().roll(1, 0).sum().backward()
-    assert x.grad.eq(1).all()
+def test_rolled_images_keep_channels_last(dims):
+    x = channels_last()
+    y = x.roll((1,) * len(dims), dims)
+    assert y.stride() == x.stride()
+    np.testing.assert_array_equal(y.numpy(), np.roll(x.numpy(), (1,) * len(dims), dims))
+    assert F.ones(4, 3).t().roll(1, 1).is_contiguous()
+
+
+def test_joined_images_have_channels_last_only_where_all_have():
+    x = channels_last()
+    assert F.cat([x, x], 1).is_contiguous(memory_format=F.channels_last)
+    assert F.cat([x[:, :, 1:], x[:, :, :2]], 2).stride()[1] == 1
+    assert F.cat([x, x.contiguous()], 1).is_contiguous()
+    assert F.cat([x.contiguous(), x], 1).is_contiguous()
+
+
+@pytest.mark.parametrize(
+    "function", [F.add, F.maximum, lambda a, b, out: F.where(a > 5, a, b, out=out)]
+)
+def test_operand_that_is_the_destination_is_not_resized(function):
+    a, b = F.ones(2, 3), F.tensor([7.0])
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        function(a, b, out=b)
+    assert b.tolist() == [7.0]
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (2, 4, 0), (1, 2, 0, 3)])
+def test_padding_of_nothing_has_the_value(shape):
+    kept = [F.full((64,), 7.0) for _ in range(8)]  # memory that is used again
+    del kept
+    pads = (1, 1) if shape[-1] == 0 else (0, 0, 1, 2)
+    padded = F.nn.functional.pad(F.ones(shape), pads, value=5.0)
+    assert padded.numel() > 0
+    assert padded.eq(5).all()
+
+
+def test_broadcast_tensors_of_that_shape_are_themselves():
+    x, y = F.ones(2, 3), F.ones(3)
+    a, b = F.broadcast_tensors(x, y)
+    assert a is x
+    assert b.shape == x.shape
+
+
+def test_images_of_one_channel_can_be_given_channels_last():
+    x = F.ones(3, 1, 4, 2)
+    assert x.to(memory_format=F.channels_last).stride() == (8, 1, 2, 1)
+    assert x.contiguous(memory_format=F.channels_last) is x
+
+
+@pytest.mark.parametrize("loss", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+def test_scalars_count_for_the_dtype_of_losses(loss):
+    x = F.ones(2, dtype=F.bfloat16)
+    assert getattr(F.nn.functional, loss)(F.tensor(1.0), x).dtype == F.float32
 
 
 def test_instance_norm_of_channels_last_is_contiguous():

@@ -5,6 +5,7 @@
 
 #include "core/thread_pool.h"
 #include "kernels/make_view.h"
+#include "kernels/spatial.h"
 #include "op/elementwise.h"
 #include "op/hooks/indexing.h"
 #include "op/kernels/joining.h"
@@ -74,6 +75,14 @@ static bool join_rows(TensorSpan tensors, const Tensor& out, int64_t dim, bool i
   return true;
 }
 
+// Images, or volumes, that all have their channels last, as the joined one then has.
+static bool all_channels_last(TensorSpan tensors, const Tensor& lead) {
+  if ((lead.dim() != 4 && lead.dim() != 5) || lead.is_contiguous()) return false;
+  for (const Tensor& t : tensors)
+    if (t.dim() == lead.dim() && !suggests_channels_last(t)) return false;
+  return true;
+}
+
 void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
   if (tensors.empty()) value_error("expected a non-empty list of Tensors");
   const Tensor* lead = nullptr;
@@ -109,10 +118,8 @@ void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
   if (rets.destination != Destination::New)
     for (const Tensor& t : tensors)
       if (may_share_memory(rets.t[0], t)) aliasing_error();
-  if (!rets.t[0].defined() && lead->is_contiguous(MemoryFormat::ChannelsLast) &&
-      !lead->is_contiguous())
-    rets.t[0] =
-        empty_tensor(shape, strides_for(shape, MemoryFormat::ChannelsLast), dtype, lead->device());
+  if (!rets.t[0].defined() && all_channels_last(tensors, *lead))
+    rets.t[0] = empty_tensor(shape, spatial_strides(shape, true), dtype, lead->device());
   prepare_result(rets, 0, shape, dtype, lead->device());
   if (joins_at_once(tensors, rets.t[0])) {
     std::vector<Tensor> parts;
@@ -157,8 +164,8 @@ void stack(TensorSpan tensors, int64_t dim, Rets& rets) {
   Dims shape(tensors[0].sizes());
   shape.insert(dim, int64_t(tensors.size()));
   const Tensor& first = tensors[0];
-  if (rets.destination == Destination::New && dim < first.dim() && !first.is_contiguous() &&
-      first.is_contiguous(MemoryFormat::ChannelsLast)) {
+  if (rets.destination == Destination::New && dim < first.dim() &&
+      all_channels_last(tensors, first)) {
     // Joined along the dimension, which is then split: images keep their channels last.
     Rets joined;
     cat(tensors, dim, joined);
@@ -209,18 +216,6 @@ Tensor roll(const Tensor& self, IntSpan shifts, IntSpan dims) {
   if (self.dim() == 0)
     index_error("Dimension specified as ", dims[0], " but tensor has no dimensions");
   if (self.numel() == 0) return op::clone(self);
-  if (!self.is_contiguous() && !self.is_wrapped() &&
-      non_overlapping_and_dense(self.sizes(), self.strides())) {
-    // The result has the layout of the tensor: rolled in the order in which it lies in memory.
-    Dims order, back(size_t(self.dim())), moved;
-    for (int64_t d = 0; d < self.dim(); ++d) order.push_back(d);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return self.stride(a) > self.stride(b); });
-    for (int64_t d = 0; d < self.dim(); ++d) back[size_t(order[size_t(d)])] = d;
-    for (int64_t d : dims) moved.push_back(back[size_t(wrap_dim(d, self.dim()))]);
-    const Tensor straight = op::permute(self, order);
-    if (straight.is_contiguous()) return op::permute(op::roll(straight, shifts, moved), back);
-  }
   Tensor out = self;
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t n = self.size(dims[i]), s = ((shifts[i] % n) + n) % n;

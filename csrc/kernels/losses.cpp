@@ -40,6 +40,11 @@ Tensor reduced_with(const Tensor& loss, const Tensor& weight, Reduction reductio
   return reduced(weighted(loss, weight), reduction);
 }
 
+// A 0-d tensor counts as one of the other's shape, also for the dtype of the loss.
+Tensor full(const Tensor& t, const Tensor& other) {
+  return t.dim() == 0 && t.dtype() != other.dtype() ? op::expand(t, other.sizes()) : t;
+}
+
 }  // namespace
 
 // ---- distances
@@ -47,7 +52,7 @@ Tensor reduced_with(const Tensor& loss, const Tensor& weight, Reduction reductio
 Tensor mse_loss(const Tensor& input, const Tensor& target, Flag size_average, Flag reduce,
                 std::string_view reduction, const Tensor& weight) {
   warn_of_broadcast(input, target);
-  return reduced_with(op::_mse(input, target), weight,
+  return reduced_with(op::_mse(full(input, target), full(target, input)), weight,
                       reduction_of(size_average, reduce, reduction));
 }
 
@@ -55,8 +60,9 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Flag size_average, Fla
                std::string_view reduction, const Tensor& weight) {
   warn_of_broadcast(input, target);
   const bool complex = input.is_complex() || target.is_complex();
-  return reduced_with(complex ? op::abs(input - target) : op::_l1(input, target), weight,
-                      reduction_of(size_average, reduce, reduction));
+  return reduced_with(
+      complex ? op::abs(input - target) : op::_l1(full(input, target), full(target, input)), weight,
+      reduction_of(size_average, reduce, reduction));
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Flag size_average, Flag reduce,
@@ -64,7 +70,7 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Flag size_avera
   warn_of_broadcast(input, target);
   if (!(beta >= 0))
     runtime_error("smooth_l1_loss does not support negative values for beta, got ", beta);
-  return reduced(op::_smooth_l1(input, target, beta),
+  return reduced(op::_smooth_l1(full(input, target), full(target, input), beta),
                  reduction_of(size_average, reduce, reduction));
 }
 
@@ -74,7 +80,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, std::string_view re
   if (!(delta > 0))
     runtime_error("huber_loss does not support non-positive values for delta, got ", delta);
   const Reduction chosen = reduction_named(reduction);
-  const Tensor loss = op::_huber(input, target, delta);
+  const Tensor loss = op::_huber(full(input, target), full(target, input), delta);
   if (!weight.defined()) return reduced(loss, chosen);
   // Unlike the others, huber_loss divides by the number of elements.
   return reduced(weighted(loss, weight), chosen);

@@ -71,6 +71,7 @@ Tensor constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& value) {
   const bool last = (self.dim() == 4 || self.dim() == 5) && suggests_channels_last(self);
   Tensor out = empty_tensor(shape, spatial_strides(shape, last), self.dtype(), self.device());
   if (out.is_meta()) return out;
+  if (self.numel() == 0) return op::fill_(out, Value(value));
   if (self.is_cpu() && !self.is_lazy() && pad_axes(self, pad, value, last, out)) return out;
   // What is kept of the input, and where it goes.
   Dims sizes(self.sizes());

@@ -278,6 +278,10 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     if (!count) out->flags |= kWeak;
   } else {
     const bool resized = rets.destination == Destination::Out && !same(out.sizes(), shape);
+    for (int i = 0; resized && i < count; ++i)
+      if (tensors[i]->is(out))
+        runtime_error("output with shape ", out.sizes(), " doesn't match the broadcast shape ",
+                      shape, ": out= is an operand too, so it cannot be resized");
     prepare_result(rets, 0, shape, out_dtype, device);
     if (resized) out->set_geometry(shape, result_strides(shape, tensors, count));
     if (has_hazard(out, tensors, count)) return without_hazard(op, args, rets);

@@ -6,6 +6,7 @@
 
 #include "core/sparse.h"
 #include "op/hooks/memory.h"
+#include "kernels/spatial.h"
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/views.h"
@@ -420,6 +421,10 @@ Tensor converted(const Tensor& t, DType dtype, Device device, bool copy, MemoryF
   bool same_device = device.type == DeviceType::None || device == t.device();
   bool same_format =
       format == MemoryFormat::None || format == MemoryFormat::Preserve || t.is_contiguous(format);
+  // Where a size is 1 both formats fit; strides decide, as in PyTorch.
+  if (same_format &&
+      (format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d))
+    same_format = suggests_channels_last(t);
   if (same_dtype && same_device && same_format && !copy) return t;
   return op::_to_copy(t, dtype, device, format);
 }

@@ -201,7 +201,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
-    """The tensors as views of their common broadcast shape.
+    """The tensors in their common broadcast shape: views, or themselves where they have it.
 
     Example::
 
@@ -211,7 +211,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """
     items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     shape = broadcast_shapes(*(t.shape for t in items))
-    return tuple(t.expand(shape) for t in items)
+    return tuple(t if t.shape == shape else t.expand(shape) for t in items)
 
 
 def _at_least(rank: int, tensors: tuple[Any, ...]) -> Any:
