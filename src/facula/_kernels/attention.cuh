@@ -1,5 +1,5 @@
-// What the kernels of attention share: tiles in shared memory, their products, scores and masks. The
-// host (csrc/cuda/attention.cpp) defines
+// What the kernels of attention share: tiles in shared memory, their products, scores and masks.
+// The host (csrc/cuda/attention.cpp) defines
 //   FACULA_ITEM     float16 or bfloat16
 //   FACULA_WIDTH    D, the heads' width, padded to 32, 64, 128 or 256
 //   FACULA_TILES    M, row tiles of 16 that a warp works on
@@ -25,7 +25,9 @@ struct HeadMatrix {
   Item* data;
   int64 batch, head, row;  // strides in elements
 
-  __device__ __forceinline__ Item* of(int64 b, int64 h) const { return data + b * batch + h * head; }
+  __device__ __forceinline__ Item* of(int64 b, int64 h) const {
+    return data + b * batch + h * head;
+  }
 };
 
 // Written by write_problem in csrc/cuda/attention.cpp.
@@ -39,15 +41,20 @@ struct Arguments {
   float scale;
 };
 
-// Rows [first, first + Rows) of a head's matrix, zeros beyond `rows` and `width`.
-template <int Rows>
+// Rows [first, first + Rows) of a head's matrix, zeros beyond `rows` and `width`. Each thread has
+// eight columns of every (Threads * 8 / D)th row.
+template <int Rows, int Threads>
 __device__ __forceinline__ void load_tile(Item* to, const Item* from, int64 stride, int64 first,
                                           int64 rows, int64 width) {
-  for (int i = threadIdx.x; i < Rows * (D / 8); i += blockDim.x) {
-    const int row = i / (D / 8), column = i % (D / 8) * 8;
-    const bool exists = first + row < rows;
-    Item* at = to + row * kPitch + column;
-    const Item* source = from + (first + row) * stride + column;
+  constexpr int kAcross = D / 8, kDown = Threads / kAcross;
+  static_assert(Threads % kAcross == 0 && Rows % kDown == 0, "rows are shared out evenly");
+  const int row = threadIdx.x / kAcross, column = threadIdx.x % kAcross * 8;
+  const int left = int(rows - first < Rows ? rows - first : Rows);  // rows that exist
+  Item* at = to + row * kPitch + column;
+  const Item* source = from + (first + row) * stride + column;
+#pragma unroll
+  for (int i = 0; i < Rows; i += kDown, at += kDown * kPitch, source += kDown * stride) {
+    const bool exists = row + i < left;
 #if FACULA_ALIGNED
     if (exists && column < width) copy_async(at, source);
     else *reinterpret_cast<Words4*>(at) = Words4{0, 0, 0, 0};

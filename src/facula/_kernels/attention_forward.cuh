@@ -1,13 +1,13 @@
 // softmax(scale q k^T + mask) v in tiles, with running maxima and sums (Milakov and Gimelshein,
-// 2018; Dao et al., 2022). Four warps have 16 M queries each and go through keys kStep at a time. The
-// host defines FACULA_NAME and what attention.cuh wants.
+// 2018; Dao et al., 2022). Four warps have 16 M queries each and go through keys kStep at a time.
+// The host defines FACULA_NAME and what attention.cuh wants.
 #pragma once
 #include "attention.cuh"
 
 extern "C" __global__ void __launch_bounds__(128)
     FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
   using namespace facula;
-  constexpr int kRows = 64 * M;
+  constexpr int kThreads = 128, kRows = 64 * M;
   extern __shared__ Words4 memory[];
   Item* const queries = reinterpret_cast<Item*>(memory);
   Item* const keys = queries + kRows * kPitch;
@@ -28,8 +28,8 @@ extern "C" __global__ void __launch_bounds__(128)
 
   int64 end = a.keys;
   if (FACULA_CAUSAL && first + kRows < end) end = first + kRows;
-  load_tile<kRows>(queries, a.q.of(batch, head), a.q.row, first, a.queries, a.width);
-  load_tile<kStep>(keys, k, a.k.row, 0, a.keys, a.width);
+  load_tile<kRows, kThreads>(queries, a.q.of(batch, head), a.q.row, first, a.queries, a.width);
+  load_tile<kStep, kThreads>(keys, k, a.k.row, 0, a.keys, a.width);
   commit_copies();
 
   float out[M][D / 8][4] = {}, top[M][2], sum[M][2] = {};
@@ -39,13 +39,15 @@ extern "C" __global__ void __launch_bounds__(128)
   for (int64 at = 0; at < end; at += kStep) {
     wait_copies<0>();
     __syncthreads();  // keys are there; all have done with the values before
-    load_tile<kStep>(values, v, a.v.row, at, a.keys, a.value_width);
+    load_tile<kStep, kThreads>(values, v, a.v.row, at, a.keys, a.value_width);
     commit_copies();
     float weight[M][kStep / 8][4] = {};
     multiply_rows(weight, queries, warp * 16 * M, keys);
     wait_copies<0>();
     __syncthreads();  // values are there; all have done with the keys
-    if (at + kStep < end) load_tile<kStep>(keys, k, a.k.row, at + kStep, a.keys, a.width);
+    if (at + kStep < end) {
+      load_tile<kStep, kThreads>(keys, k, a.k.row, at + kStep, a.keys, a.width);
+    }
     commit_copies();
 
     auto score_all = [&](auto score) {

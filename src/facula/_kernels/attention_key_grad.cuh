@@ -1,6 +1,6 @@
 // The derivatives of attention by keys and values. Warps have 16 M keys each and go through the
-// queries of all heads that share them, in order, so that sums are always the same. The host defines
-// FACULA_NAME, what attention.cuh wants, and
+// queries of all heads that share them, in order, so that sums are always the same. The host
+// defines FACULA_NAME, what attention.cuh wants, and
 //   FACULA_SPLIT  1, or 2: two warps have the same keys, and each one half of the width
 #pragma once
 #include "attention.cuh"
@@ -8,7 +8,8 @@
 extern "C" __global__ void __launch_bounds__(128 * FACULA_SPLIT)
     FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
   using namespace facula;
-  constexpr int kRows = 64 * M, kColumns = D / FACULA_SPLIT, kStage = 2 * kStep * kPitch;
+  constexpr int kThreads = 128 * FACULA_SPLIT, kRows = 64 * M;
+  constexpr int kColumns = D / FACULA_SPLIT, kStage = 2 * kStep * kPitch;
   extern __shared__ Words4 memory[];
   Item* const keys = reinterpret_cast<Item*>(memory);
   Item* const values = keys + kRows * kPitch;
@@ -31,9 +32,9 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_SPLIT)
   auto load_queries = [&](int64 i, int stage) {
     const int64 head = key_head * group + i / steps, at = begin + i % steps * kStep;
     Item* queries = stages + stage * kStage;
-    load_tile<kStep>(queries, a.q.of(batch, head), a.q.row, at, a.queries, a.width);
-    load_tile<kStep>(queries + kStep * kPitch, a.grad_out.of(batch, head), a.grad_out.row, at,
-                     a.queries, a.value_width);
+    load_tile<kStep, kThreads>(queries, a.q.of(batch, head), a.q.row, at, a.queries, a.width);
+    load_tile<kStep, kThreads>(queries + kStep * kPitch, a.grad_out.of(batch, head),
+                               a.grad_out.row, at, a.queries, a.value_width);
     const int64 rows = (batch * a.heads + head) * a.queries;
     for (int r = threadIdx.x; r < kStep; r += blockDim.x) {
       const bool exists = at + r < a.queries;
@@ -42,8 +43,9 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_SPLIT)
     }
     commit_copies();
   };
-  load_tile<kRows>(keys, a.k.of(batch, key_head), a.k.row, first, a.keys, a.width);
-  load_tile<kRows>(values, a.v.of(batch, key_head), a.v.row, first, a.keys, a.value_width);
+  load_tile<kRows, kThreads>(keys, a.k.of(batch, key_head), a.k.row, first, a.keys, a.width);
+  load_tile<kRows, kThreads>(values, a.v.of(batch, key_head), a.v.row, first, a.keys,
+                             a.value_width);
   const int64 count = steps * group;
   if (count > 0) load_queries(0, 0);
 

@@ -7,7 +7,7 @@
 extern "C" __global__ void __launch_bounds__(128)
     FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
   using namespace facula;
-  constexpr int kRows = 64 * M, kStage = 2 * kStep * kPitch;
+  constexpr int kThreads = 128, kRows = 64 * M, kStage = 2 * kStep * kPitch;
   extern __shared__ Words4 memory[];
   Item* const queries = reinterpret_cast<Item*>(memory);
   Item* const grads = queries + kRows * kPitch;
@@ -25,14 +25,14 @@ extern "C" __global__ void __launch_bounds__(128)
 
   auto load_keys = [&](int64 at, int stage) {
     Item* keys = stages + stage * kStage;
-    load_tile<kStep>(keys, a.k.of(batch, key_head), a.k.row, at, a.keys, a.width);
-    load_tile<kStep>(keys + kStep * kPitch, a.v.of(batch, key_head), a.v.row, at, a.keys,
-                     a.value_width);
+    load_tile<kStep, kThreads>(keys, a.k.of(batch, key_head), a.k.row, at, a.keys, a.width);
+    load_tile<kStep, kThreads>(keys + kStep * kPitch, a.v.of(batch, key_head), a.v.row, at, a.keys,
+                               a.value_width);
     commit_copies();
   };
-  load_tile<kRows>(queries, a.q.of(batch, head), a.q.row, first, a.queries, a.width);
-  load_tile<kRows>(grads, a.grad_out.of(batch, head), a.grad_out.row, first, a.queries,
-                   a.value_width);
+  load_tile<kRows, kThreads>(queries, a.q.of(batch, head), a.q.row, first, a.queries, a.width);
+  load_tile<kRows, kThreads>(grads, a.grad_out.of(batch, head), a.grad_out.row, first, a.queries,
+                             a.value_width);
   load_keys(0, 0);
 
   // The sums of the warp's rows, one row at a time by all lanes.

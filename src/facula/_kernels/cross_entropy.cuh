@@ -1,5 +1,5 @@
-// The cross entropy of every sample, a line of logits, with its label. The host defines FACULA_NAME,
-// what line.cuh wants, and
+// The cross entropy of every sample, a line of logits, with its label. The host defines
+// FACULA_NAME, what line.cuh wants, and
 //   FACULA_ITEM      type of the logits
 //   FACULA_WEIGHTED  1: classes have weights, of type T
 //   FACULA_SMOOTH    1: labels are smoothed

@@ -11,8 +11,8 @@ using T = FACULA_COMPUTE;
 using Item = FACULA_ITEM;
 constexpr int kTile = 64, kDepth = 16, kThreads = 256;
 
-// Adds a (64, depth) by (depth, 64) product: fetch_a(row, k) and fetch_b(k, column) give elements of
-// this tile, 0 outside.
+// Adds a (64, depth) by (depth, 64) product: fetch_a(row, k) and fetch_b(k, column) give elements
+// of this tile, 0 outside.
 template <class A, class B>
 __device__ __forceinline__ void multiply_tile(int64 depth, A fetch_a, B fetch_b, T (&sum)[4][4]) {
   __shared__ T a[kDepth][kTile + 1], b[kDepth][kTile + 1];

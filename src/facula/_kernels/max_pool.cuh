@@ -13,7 +13,8 @@ namespace facula {
 using Item = FACULA_ITEM;
 using Value = choose<is_small_float<Item>, float, Item>;
 
-// Mirrors PoolAxis in csrc/cpu/max_pool.h: window t and tap j meet input t * step + j * spread - pad.
+// Mirrors PoolAxis in csrc/cpu/max_pool.h: window t and tap j meet input
+// t * step + j * spread - pad.
 struct Axis {
   int64 taps, step, spread, pad;
 };

@@ -1,6 +1,6 @@
 // The matrix units and asynchronous copies of compute capability 8.0 and newer, for 16-bit floats.
-// Layouts of fragments are those of PTX (mma.m16n8k16): with g = lane / 4 and t = lane % 4, a thread
-// holds rows g and g + 8 and columns 2t, 2t + 1 of an accumulator.
+// Layouts of fragments are those of PTX (mma.m16n8k16): with g = lane / 4 and t = lane % 4, a
+// thread holds rows g and g + 8 and columns 2t, 2t + 1 of an accumulator.
 #pragma once
 #include "types.cuh"
 

@@ -1,4 +1,4 @@
-// Weighted sums of neighbours along the axes (csrc/cpu/resample.h). The host defines FACULA_NAME and
+// Weighted sums of neighbours along the axes (csrc/cpu/resample.h). The host defines FACULA_NAME,
 //   FACULA_ITEM     type of the elements
 //   FACULA_COMPUTE  the type T of weights and sums
 #pragma once
