@@ -155,7 +155,7 @@ def resnet18(T: Any) -> Training:
         return nn.functional.cross_entropy(net(x), y)
 
     # A larger rate makes the curve chaotic: PyTorch's own then depends on the number of threads.
-    optimizer = T.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9, weight_decay=1e-4)
+    optimizer = T.optim.SGD(net.parameters(), lr=3e-5, momentum=0.9, weight_decay=1e-4)
     return Training(net, optimizer, loss)
 
 
