@@ -67,16 +67,8 @@ struct Table {
   }
 };
 
-// Null where the library is missing or too old.
 const Table* library() {
-  static const Table* table = []() -> const Table* {
-    try {
-      return new Table;
-    } catch (const MissingLibrary&) {
-      return nullptr;
-    }
-  }();
-  return table;
+  return table_if_present<Table>();
 }
 
 // Handles may be used by all threads.

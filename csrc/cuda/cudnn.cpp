@@ -103,14 +103,7 @@ struct Table {
 };
 
 const Table* library() {
-  static const Table* table = []() -> const Table* {
-    try {
-      return new Table;
-    } catch (const MissingLibrary&) {
-      return nullptr;
-    }
-  }();
-  return table;
+  return table_if_present<Table>();
 }
 
 void check(Status status, const char* function) {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <string>
 
+#include "cuda/error.h"
+
 namespace facula::cuda {
 
 enum class Library { Driver, Nvrtc, CublasLt, Cublas, Cudnn, Cufft, Cusolver, Count };
@@ -27,5 +29,19 @@ std::string library_path(Library library);
 
 // The folder of the binary that holds this code; kernels and wheels are found relative to it.
 std::string own_directory();
+
+// The table of a library's functions, which its constructor looks up; null where the library is
+// missing or too old.
+template <class Table>
+const Table* table_if_present() {
+  static const Table* table = []() -> const Table* {
+    try {
+      return new Table;
+    } catch (const MissingLibrary&) {
+      return nullptr;
+    }
+  }();
+  return table;
+}
 
 }  // namespace facula::cuda
