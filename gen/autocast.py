@@ -35,8 +35,7 @@ _CPU = {
     # The second half PyTorch leaves alone; here they are one operator, or are made of others, whose
     # policy must not hold for them: they run in the widest dtype of what they are given, recurrent
     # ones in that of their state.
-    "Promote": "cat index_copy stack"
-    + " addmv bilinear gru gru_cell lstm_cell _pad_in_own_dtype",
+    "Promote": "cat index_copy stack" + " addmv bilinear gru gru_cell lstm_cell _pad_in_own_dtype",
 }
 
 _CUDA = {

@@ -1,4 +1,4 @@
-"""Gradients of leaves whose memory changes while a graph is alive, and of arguments that have none."""
+"""Leaves whose memory changes while a graph is alive, and arguments that have no gradient."""
 
 import pytest
 from package_under_test import F

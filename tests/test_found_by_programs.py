@@ -38,6 +38,21 @@ def test_view_that_was_made_a_leaf_counts_as_one():
     assert leaf.tolist() == [[1.0]] * 4
 
 
+@pytest.mark.parametrize("change", ["mul_", "div_", "add_", "pow_", "copy_", "atan2_"])
+@pytest.mark.parametrize("view", [lambda b: b[0], lambda b: b.t(), lambda b: b.view(-1)[:2]])
+def test_writing_gradients_into_a_view_of_a_constant(view, change):
+    w = F.tensor([2.0, 3.0], requires_grad=True)
+    base = F.full((2, 2), 5.0)
+    part = view(base)
+    getattr(part, change)(w)
+    got = F.autograd.grad((base * 2).sum(), w, retain_graph=True)[0]
+    again = F.autograd.grad((part * 2).sum(), w)[0]
+    fresh = F.full(tuple(part.shape), 5.0) * 1
+    wanted = F.autograd.grad((getattr(fresh, change)(w) * 2).sum(), w)[0]
+    F.testing.assert_close(got, wanted)
+    F.testing.assert_close(again, wanted)
+
+
 @pytest.mark.parametrize("function", [F.minimum, F.maximum])
 def test_extremes_of_booleans_and_floats_have_derivatives(function):
     x = F.tensor([0.5, 1.0, 3.0], requires_grad=True)

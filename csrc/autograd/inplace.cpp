@@ -78,10 +78,13 @@ void copy_slices_vjp(Node& node, Tensor* grads, Tensor* out, uint64_t needs) {
   uint32_t n = c.fn->edges.size();
   std::vector<Tensor> inner(n);
   Tensor view_grad = op::clone(slice);
-  c.fn->apply(*c.fn.get(), &view_grad, inner.data(), needs | 1);
-  if (inner.empty() || !inner[0].defined()) op::zero_(slice);
-  else op::copy_(slice, inner[0]);
-  if (needs & 1) out[0] = result;
+  // Without a gradient of the base, nothing was saved for what the view held before.
+  c.fn->apply(*c.fn.get(), &view_grad, inner.data(), needs);
+  if (needs & 1) {
+    if (inner.empty() || !inner[0].defined()) op::zero_(slice);
+    else op::copy_(slice, inner[0]);
+    out[0] = result;
+  }
   for (uint32_t i = 1; i < n; ++i) out[i] = inner[i];
 }
 
