@@ -39,6 +39,19 @@ def test_attention_of_all_lengths(queries, keys, causal):
     compare(*operands(2, 1, 1, queries, keys, 64, 64, F.bfloat16), is_causal=causal)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("width", [64, 128])
+def test_attention_of_many_tiles(width, causal):
+    compare(
+        *operands(1, 2, 1, 450, 600, width, width, F.bfloat16), is_causal=causal, enable_gqa=True
+    )
+
+
+def test_scale_of_any_sign():
+    for scale in (0.5, 0.0, -0.25):
+        compare(*operands(1, 2, 2, 70, 140, 64, 64, F.bfloat16), is_causal=True, scale=scale)
+
+
 def test_attention_with_values_of_another_width_and_odd_widths():
     compare(*operands(1, 2, 2, 33, 40, 24, 40, F.bfloat16))
     compare(*operands(1, 1, 1, 20, 21, 13, 7, F.float16))

@@ -92,7 +92,7 @@ MAIN_ARCHITECTURES = [arch for arch in (80, 90) if arch in ARCHITECTURES]
 
 
 def compile_kernel(
-    file: str, macros: dict[str, object], arch: int = 90, ptx: bool = False
+    file: str, macros: dict[str, object], arch: int | str = 90, ptx: bool = False
 ) -> bytes:
     """The cubin, or the PTX text; fails the test with NVRTC's log."""
     library = nvrtc()

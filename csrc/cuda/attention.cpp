@@ -5,6 +5,7 @@
 #include "cpu/attention.h"
 #include "cuda/allocator.h"
 #include "cuda/kernel_types.h"
+#include "cuda/nvrtc.h"
 #include "cuda/translate.h"
 #include "op/hooks/attention.h"
 
@@ -22,32 +23,61 @@ bool supports(const Tensor& query, int64_t value_width) {
 
 enum class Pass { Forward, QueryGradient, KeyGradient };
 
-// How a pass is cut into tiles: registers hold the accumulators of M row tiles for each warp.
-struct Tiling {
-  int width, tiles, step, split;
+bool aligned(const HeadMatrix& m) {
+  return reinterpret_cast<uintptr_t>(m.data) % 16 == 0 && m.batch % 8 == 0 && m.head % 8 == 0 &&
+         m.row % 8 == 0;
+}
 
-  Tiling(Pass pass, const Attention& a) {
+// Whether all matrices that the kernels read can be copied 16 bytes at a time.
+bool aligned(const Attention& a) {
+  if (a.width % 8 != 0 || a.value_width % 8 != 0) return false;
+  for (const HeadMatrix* m : {&a.q, &a.k, &a.v, &a.out, &a.grad_out})
+    if (!aligned(*m)) return false;
+  return true;
+}
+
+// Whether the kernels for groups of four warps can be used: their instructions are of compute
+// capability 9.0 alone, and narrow heads would leave half of their tiles empty.
+bool by_groups(const Attention& a, int device) {
+  const DeviceProperties& properties = device_properties(device);
+  const int64_t widest = std::max(a.width, a.value_width);
+  return properties.major == 9 && properties.minor == 0 && nvrtc_target(90) == "sm_90" &&
+         widest > 32 && widest <= 128 && a.scale > 0 && aligned(a);
+}
+
+// How a pass is cut into tiles: registers hold the accumulators of M row tiles for each warp, or
+// those of 64 rows for each group of warps.
+struct Tiling {
+  int width, tiles, step, split, groups = 0;
+
+  Tiling(Pass pass, const Attention& a, bool by_groups) {
     const int64_t widest = std::max(a.width, a.value_width);
     width = widest <= 32 ? 32 : widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
     split = pass == Pass::KeyGradient && width == 256 ? 2 : 1;
     const bool narrow = width <= (pass == Pass::KeyGradient ? 64 : 128);
     tiles = narrow ? 2 : 1;
     step = pass == Pass::Forward && width <= 128 ? 64 : 32;
+    if (by_groups) {
+      groups = pass == Pass::QueryGradient && width == 64 ? 3 : 2;
+      tiles = 1, step = 64;
+    }
   }
-  int64_t rows() const { return 64 * tiles; }
-  unsigned threads() const { return 128u * unsigned(split); }
+  int64_t rows() const { return 64 * (groups ? groups : tiles); }
+  unsigned threads() const { return 128u * unsigned(groups ? groups : split); }
   unsigned shared_memory(Pass pass) const {
+    const int64_t own = pass == Pass::Forward ? 1 : 2;  // matrices of which a block keeps its rows
+    if (groups) {
+      constexpr int64_t kStages = 4, kAlignment = 1024;
+      const int64_t numbers = pass == Pass::KeyGradient ? 2 * step * int64_t(sizeof(float)) : 0;
+      return unsigned(kAlignment + own * rows() * width * 2 +
+                      kStages * (2 * step * width * 2 + numbers));
+    }
     const int64_t pitch = width + 8;
-    const int64_t tile_rows = pass == Pass::Forward ? rows() + 2 * step : 2 * rows() + 4 * step;
+    const int64_t tile_rows = own * rows() + own * 2 * step;
     const int64_t numbers = pass == Pass::KeyGradient ? 4 * step * int64_t(sizeof(float)) : 0;
     return unsigned(tile_rows * pitch * 2 + numbers);
   }
 };
-
-bool aligned(const HeadMatrix& m) {
-  return reinterpret_cast<uintptr_t>(m.data) % 16 == 0 && m.batch % 8 == 0 && m.head % 8 == 0 &&
-         m.row % 8 == 0;
-}
 
 void write_problem(const Attention& a, float* delta, ArgumentWriter& out) {
   for (const HeadMatrix* m :
@@ -63,12 +93,22 @@ void write_problem(const Attention& a, float* delta, ArgumentWriter& out) {
   out.put(float(a.scale));
 }
 
-void run(Pass pass, const char* file, const char* name, const Attention& a, float* delta,
-         int device) {
+void run(Pass pass, const Attention& a, float* delta, int device) {
+  struct Template {
+    const char *file, *file_for_groups, *name;
+  };
+  static constexpr Template kTemplates[] = {
+      {"attention_forward.cuh", "attention_forward_groups.cuh", "facula_attention"},
+      {"attention_query_grad.cuh", "attention_query_grad_groups.cuh",
+       "facula_attention_query_grad"},
+      {"attention_key_grad.cuh", "attention_key_grad_groups.cuh", "facula_attention_key_grad"},
+  };
   static auto* kernels = new KernelTable;
-  const Tiling tiling(pass, a);
-  bool whole = a.width % 8 == 0 && a.value_width % 8 == 0;
-  for (const HeadMatrix* m : {&a.q, &a.k, &a.v, &a.grad_out}) whole = whole && aligned(*m);
+  const bool groups = by_groups(a, device);
+  const Tiling tiling(pass, a, groups);
+  const Template& chosen = kTemplates[int(pass)];
+  const char* file = groups ? chosen.file_for_groups : chosen.file;
+  const bool whole = aligned(a);
   const int mask = !a.mask ? 0 : a.mask_is_bool ? 1 : 2;
   KernelKey key;
   key.text[0] = file;
@@ -76,12 +116,13 @@ void run(Pass pass, const char* file, const char* name, const Attention& a, floa
                 uint64_t(mask) << 21 | uint64_t(whole) << 23;
   const unsigned memory = tiling.shared_memory(pass);
   CuFunction function = kernels->find(key).on(device, [&] {
-    KernelText text{file, name, {}};
+    KernelText text{file, chosen.name, {}, groups};
     text.define("FACULA_ITEM", device_type(a.dtype));
     text.define("FACULA_WIDTH", std::to_string(tiling.width));
     text.define("FACULA_TILES", std::to_string(tiling.tiles));
     text.define("FACULA_STEP", std::to_string(tiling.step));
     text.define("FACULA_SPLIT", std::to_string(tiling.split));
+    text.define("FACULA_GROUPS", std::to_string(tiling.groups));
     text.define("FACULA_CAUSAL", a.causal ? "1" : "0");
     text.define("FACULA_MASK", std::to_string(mask));
     text.define("FACULA_ALIGNED", whole ? "1" : "0");
@@ -101,17 +142,17 @@ void run(Pass pass, const char* file, const char* name, const Attention& a, floa
 
 void forward(const Attention& a, Device on) {
   use_device(on.index);
-  run(Pass::Forward, "attention_forward.cuh", "facula_attention", a, nullptr, on.index);
+  run(Pass::Forward, a, nullptr, on.index);
 }
 
 void backward(const Attention& a, Device on) {
   use_device(on.index);
-  Scratch delta(size_t(a.batch * a.heads * a.queries) * sizeof(float), on.index,
+  // Two numbers for each query, or one.
+  Scratch delta(size_t(a.batch * a.heads * a.queries) * 2 * sizeof(float), on.index,
                 current_stream(on.index));
   auto* sums = static_cast<float*>(delta.get());
-  run(Pass::QueryGradient, "attention_query_grad.cuh", "facula_attention_query_grad", a, sums,
-      on.index);
-  run(Pass::KeyGradient, "attention_key_grad.cuh", "facula_attention_key_grad", a, sums, on.index);
+  run(Pass::QueryGradient, a, sums, on.index);
+  run(Pass::KeyGradient, a, sums, on.index);
 }
 
 }  // namespace

@@ -200,7 +200,8 @@ CuFunction Kernel::load(int device, const KernelText& text) {
   use_device(device);
   RelaxedCapture relaxed;  // loading is no work of a stream
   const DeviceProperties& properties = device_properties(device);
-  const std::string target = nvrtc_target(properties.major * 10 + properties.minor);
+  const std::string target =
+      nvrtc_target(properties.major * 10 + properties.minor) + (text.specific ? "a" : "");
   CuModule module;
   try {
     module = load_module(compile_kernel(text, target), text.entry);

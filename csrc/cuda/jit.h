@@ -19,6 +19,7 @@ struct KernelText {
   std::string file;   // "elementwise.cuh"
   std::string entry;  // value of FACULA_NAME; see kernel_name
   std::vector<std::pair<std::string, std::string>> defines;
+  bool specific = false;  // uses instructions that only the device's own compute capability has
 
   void define(const char* name, std::string value) { defines.emplace_back(name, std::move(value)); }
 };

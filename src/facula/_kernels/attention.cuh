@@ -152,7 +152,10 @@ struct Scores {
   __device__ __forceinline__ float operator()(float product, int64 query, int64 key) const {
     bool seen = query < queries && key < keys;
     if (FACULA_CAUSAL) seen = seen && key <= query;
-    float score = product * scale;
+    return masked(product * scale, query, key, seen);
+  }
+  // What the mask leaves of a score.
+  __device__ __forceinline__ float masked(float score, int64 query, int64 key, bool seen) const {
 #if FACULA_MASK == 1
     if (seen) seen = reinterpret_cast<const uint8*>(mask)[query * row + key * column] != 0;
 #elif FACULA_MASK == 2
