@@ -93,9 +93,7 @@ def test_device_memory_is_left_to_the_device(tmp_path):
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONPATH": path,
     }
-    done = subprocess.run(
-        [sys.executable, __file__], env=env, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, __file__], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     crashed = done.stdout.splitlines()
     assert not crashed, f"{len(crashed)} crashed:\n" + "\n".join(crashed)
