@@ -272,6 +272,34 @@ def test_replays_move_generators_on(run):
     """)
 
 
+def test_optimisers_that_count_on_the_device_read_nothing_back(run):
+    run("""
+        w = [F.ones(n, device="cuda", requires_grad=True) for n in (3, 5)]
+        for p in w:
+            p.grad = F.ones_like(p)
+        rate = F.full((), 0.1, device="cuda")
+        optimizers = [
+            getattr(F.optim, name)(w, capturable=True)
+            for name in ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adadelta", "ASGD")
+        ]
+        optimizers += [F.optim.SGD(w, momentum=0.9), F.optim.Rprop(w, capturable=True)]
+        for optimizer in optimizers:
+            optimizer.param_groups[0]["lr"] = rate
+            optimizer.step()
+            version = w[0]._version
+            with cuda.graph(cuda.CUDAGraph()):  # where waiting is an error
+                optimizer.step()
+            assert w[0]._version > version
+        try:
+            with cuda.graph(cuda.CUDAGraph()):
+                w[0].sum().item()
+        except RuntimeError:
+            pass
+        else:
+            raise AssertionError
+    """)
+
+
 def test_pinned_memory_and_copies_that_return_early(run):
     run("""
         x = F.arange(100.0)
