@@ -239,13 +239,27 @@ def margin_ranking_loss(row: Row, source: Source) -> Iterator[Sample]:
 
 @named("triplet_margin_loss", "f")
 def triplet_margin_loss(row: Row, source: Source) -> Iterator[Sample]:
-    def three(**layout):
-        return tuple(source(3, 4, **layout) for _ in range(3))
+    def three(margin: float = 1.0, p: float = 2.0, **layout):
+        """Where distances differ by about the margin, rounding decides whether a triplet counts."""
+        while True:
+            drawn = tuple(source(3, 4, **layout) for _ in range(3))
+            anchor, positive, negative = (o.values.astype(np.float64) for o in drawn)
+
+            def distance(a, b):
+                return np.linalg.norm(a - b, p, axis=-1)
+
+            wide, swapped = distance(anchor, negative), distance(positive, negative)
+            corners = [
+                wide - swapped,
+                *(distance(anchor, positive) + margin - d for d in (wide, swapped)),
+            ]
+            if np.abs(corners).min() > 0.05:
+                return drawn
 
     yield Sample("rows", three())
     yield Sample("none", three(), {"reduction": "none"})
-    yield Sample("margin and order", three(), {"margin": 3.0, "p": 1.0})
-    yield Sample("swap", three(), {"swap": True, "margin": 2.0})
+    yield Sample("margin and order", three(3.0, 1.0), {"margin": 3.0, "p": 1.0})
+    yield Sample("swap", three(2.0), {"swap": True, "margin": 2.0})
     yield Sample("strided", three(layout="stepped"))
 
 

@@ -61,6 +61,10 @@ def test_dropout_template(dtype):
     compiles("dropout.cuh", PLAIN | {"FACULA_TYPE": device(dtype)})
 
 
+def test_place_of_a_replay():
+    compiles("graph_place.cuh", PLAIN)
+
+
 # ---- points
 
 

@@ -52,6 +52,62 @@ def test_steps_are_those_of_the_host(name, dtype):
         close(*real, rtol=2e-2 if dtype in (F.float16, F.bfloat16) else 1e-4)
 
 
+@pytest.mark.parametrize("name", [n for n in OPTIMIZERS if n.split()[0] not in ("SGD", "Adagrad")])
+def test_steps_that_count_on_the_device(name):
+    cuda, host = parameters(F.float32)
+    make = getattr(F.optim, name.split()[0])
+    left = make(cuda, capturable=True, **OPTIMIZERS[name])
+    right = make(host, **OPTIMIZERS[name])
+    for step in range(8):  # RAdam changes its rule at the sixth
+        F.manual_seed(step + 1)
+        for a, b in zip(cuda, host, strict=True):
+            b.grad = F.randn(*b.shape)
+            a.grad = b.grad.cuda()
+        left.step()
+        right.step()
+    for a, b in zip(cuda, host, strict=True):
+        close(a.detach(), b.detach(), rtol=1e-4)
+        for key, value in right.state[b].items():
+            close(left.state[a][key], value, rtol=1e-4)
+            assert left.state[a][key].is_cuda
+
+
+@pytest.mark.parametrize("name", ["Adam", "RAdam", "SGD"])
+def test_steps_in_a_graph(name):
+    host = F.ones(1000).requires_grad_()
+    w = F.ones(1000, device="cuda").requires_grad_()
+    rate = F.full((), 0.01, device="cuda")
+    options = {} if name == "SGD" else {"capturable": True}
+    left = getattr(F.optim, name)([w], lr=rate, **options)
+    right = getattr(F.optim, name)([host], lr=0.01)
+
+    def step(p, optimizer):
+        p.grad = None
+        (p * p).sum().backward()
+        optimizer.step()
+
+    side = F.cuda.Stream()
+    side.wait_stream(F.cuda.current_stream())
+    with F.cuda.stream(side):
+        for _ in range(3):
+            step(w, left)
+    F.cuda.current_stream().wait_stream(side)
+    g = F.cuda.CUDAGraph()
+    w.grad = None
+    with F.cuda.graph(g):
+        (w * w).sum().backward()
+        left.step()
+    for _ in range(5):
+        g.replay()
+    rate.fill_(0.1)  # the graph reads it
+    for _ in range(10):
+        g.replay()
+    for i in range(18):
+        right.param_groups[0]["lr"] = 0.01 if i < 8 else 0.1
+        step(host, right)
+    close(w.detach(), host.detach(), rtol=1e-4)
+
+
 def test_a_step_over_hundreds_of_tensors():
     cuda = [F.full((1000,), float(i), device="cuda").requires_grad_() for i in range(300)]
     for p in cuda:

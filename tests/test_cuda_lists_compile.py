@@ -19,7 +19,7 @@ RULES = {
 
 
 def list_macros(operands: int) -> dict[str, object]:
-    capacity = (4096 - 128 - 16) // (12 + 8 * operands)
+    capacity = (4096 - 160 - 16) // (12 + 8 * operands)
     return {"FACULA_OPERANDS": operands, "FACULA_TENSORS": capacity, "FACULA_CHUNK": 8192}
 
 
@@ -35,6 +35,8 @@ def optim_macros(rule, flags, operands, param, compute, state=None) -> dict[str,
         "FACULA_GRAD": f"facula::{param}",
         **{f"FACULA_STATE{i}": f"facula::{state}" for i in range(3)},
         "FACULA_VECTOR": 16 // widest,
+        "FACULA_COUNTED": 0,
+        "FACULA_EITHER": 0,
     }
 
 
@@ -44,6 +46,25 @@ def test_every_rule_compiles_with_all_its_terms(rule):
     for flags, operands in RULES[rule]:
         macros = optim_macros(rule, flags, operands, "float32", "float32")
         assert compile_kernel("optim.cuh", macros)[:4] == b"\x7fELF"
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("rule", RULES)
+def test_steps_with_counts_on_the_device_compile(rule):
+    flags, operands = RULES[rule][-1]
+    either = 4 if rule in ("RAdamUpdate", "AsgdUpdate") else 0
+    macros = optim_macros(rule, flags & ~either, operands + 1, "float32", "float32")
+    macros |= {"FACULA_COUNTED": 1, "FACULA_EITHER": either}
+    assert compile_kernel("optim.cuh", macros)[:4] == b"\x7fELF"
+    scalars = {"SgdUpdate": 0, "NAdamUpdate": 2, "AsgdUpdate": 3}.get(rule, 1)
+    macros = list_macros(max(scalars, 1)) | {
+        "FACULA_NAME": "facula_test",
+        "FACULA_RULE": rule.removesuffix("Update"),
+        "FACULA_FLAGS": flags & ~either,
+        "FACULA_SCALAR": "facula::float32",
+        "FACULA_SCALARS": scalars,
+    }
+    assert compile_kernel("optim_prepare.cuh", macros)[:4] == b"\x7fELF"
 
 
 @needs_nvrtc

@@ -31,6 +31,13 @@ SLACK = {"float16": 4.0, "bfloat16": 4.0, "float32": 50.0, "complex64": 50.0}
 WORKED: dict[str, list[bool]] = {}  # row -> whether each of its cases had a kernel
 
 
+@pytest.fixture(autouse=True, scope="module")
+def full_precision():
+    """Convolutions in TF32, the default of cuDNN, have three digits."""
+    with F.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        yield
+
+
 def shard(parameters: list) -> list:
     part, _, parts = os.environ.get("FACULA_TEST_SHARD", "1/1").partition("/")
     return parameters[int(part) - 1 :: int(parts)]

@@ -162,6 +162,38 @@ def test_callables_become_graphs():
         close(p.grad, g.cpu())
 
 
+def test_replays_draw_the_numbers_that_calls_would_draw():
+    own = F.Generator("cuda")
+
+    def work():
+        x = F.rand(1000, device="cuda") + F.randn(1000, device="cuda", generator=own)
+        y = F.nn.functional.dropout(F.ones(1000, device="cuda"), 0.5)
+        return x, y, F.poisson(F.full((1000,), 4.0, device="cuda"))
+
+    work()
+    F.cuda.manual_seed(3)
+    own.manual_seed(4)
+    wanted = [work() for _ in range(3)]
+    F.cuda.manual_seed(3)
+    own.manual_seed(4)
+    g = cuda.CUDAGraph()
+    with cuda.graph(g):
+        results = work()
+    for numbers in wanted:
+        g.replay()
+        assert all(a.equal(b) for a, b in zip(results, numbers, strict=True))
+    assert not wanted[0][0].equal(wanted[1][0])
+    del wanted
+    F.cuda.manual_seed(3)
+    g.replay()
+    first = results[0].clone()
+    F.cuda.manual_seed(3)
+    own.set_offset(0)
+    own.manual_seed(5)
+    g.replay()
+    assert not results[0].equal(first)
+
+
 def test_memory_of_a_graph_is_not_given_away():
     x = F.zeros(1 << 20, device="cuda")
     g = cuda.CUDAGraph()

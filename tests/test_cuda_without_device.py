@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from package_under_test import F
 
-SOURCE = Path(__file__).parent / "cpp" / "fake_cuda_driver.cpp"
+SOURCES = Path(__file__).parent / "cpp"
 COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
 pytestmark = pytest.mark.skipif(
     not COMPILER or not sys.platform.startswith("linux"), reason="needs a C++ compiler"
@@ -25,7 +25,11 @@ pytestmark = pytest.mark.skipif(
 def fake_driver(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fake_cuda")
     command = [COMPILER, "-std=c++20", "-O1", "-shared", "-fPIC"]
-    subprocess.run([*command, "-o", folder / "libcuda.so.1", SOURCE], check=True)
+    for source, library in (
+        ("fake_cuda_driver.cpp", "libcuda.so.1"),
+        ("fake_nvrtc.cpp", "libnvrtc.so.12"),
+    ):
+        subprocess.run([*command, "-o", folder / library, SOURCES / source], check=True)
     return folder
 
 
@@ -36,7 +40,13 @@ def run(fake_driver):
 
     def run(program: str, **variables: str) -> None:
         path = os.pathsep.join([package, *sys.path])
-        env = {**os.environ, "FACULA_CUDA_PATH": str(fake_driver), "PYTHONPATH": path, **variables}
+        env = {
+            **os.environ,
+            "FACULA_CUDA_PATH": str(fake_driver),
+            "FACULA_CACHE_DIR": str(fake_driver / "cache"),
+            "PYTHONPATH": path,
+            **variables,
+        }
         code = "import facula as F\nfrom facula import cuda\n" + textwrap.dedent(program)
         done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
@@ -226,6 +236,65 @@ def test_a_capture_that_fails_leaves_the_stream_usable(run):
             cuda.CUDAGraph().capture_begin()
         except RuntimeError as error:
             assert "non-default stream" in str(error)
+        else:
+            raise AssertionError
+    """)
+
+
+def test_replays_move_generators_on(run):
+    run("""
+        def work():
+            return F.rand(1000, device="cuda"), F.randn(9, device="cuda", generator=own)
+
+        own = F.Generator("cuda")
+        default = cuda.default_generators[0]
+        work()
+        steps = default.get_offset(), own.get_offset()
+        assert min(steps) > 0
+        g = cuda.CUDAGraph()
+        with cuda.graph(g):
+            work()
+        assert (default.get_offset(), own.get_offset()) == steps
+        for n in (2, 3):
+            g.replay()
+            assert (default.get_offset(), own.get_offset()) == tuple(n * s for s in steps)
+        with cuda.graph(h := cuda.CUDAGraph()):
+            work()
+            work()
+        h.replay()
+        assert default.get_offset() == 5 * steps[0]
+        g.register_generator_state(own)
+        del own  # the graphs keep it
+        g.replay()
+        g.reset()
+        work_without = F.rand(1000, device="cuda")
+        assert default.get_offset() == 7 * steps[0]
+    """)
+
+
+def test_optimisers_that_count_on_the_device_read_nothing_back(run):
+    run("""
+        w = [F.ones(n, device="cuda", requires_grad=True) for n in (3, 5)]
+        for p in w:
+            p.grad = F.ones_like(p)
+        rate = F.full((), 0.1, device="cuda")
+        optimizers = [
+            getattr(F.optim, name)(w, capturable=True)
+            for name in ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adadelta", "ASGD")
+        ]
+        optimizers += [F.optim.SGD(w, momentum=0.9), F.optim.Rprop(w, capturable=True)]
+        for optimizer in optimizers:
+            optimizer.param_groups[0]["lr"] = rate
+            optimizer.step()
+            version = w[0]._version
+            with cuda.graph(cuda.CUDAGraph()):  # where waiting is an error
+                optimizer.step()
+            assert w[0]._version > version
+        try:
+            with cuda.graph(cuda.CUDAGraph()):
+                w[0].sum().item()
+        except RuntimeError:
+            pass
         else:
             raise AssertionError
     """)

@@ -24,14 +24,6 @@ constexpr unsigned kOptimVariants = 16;
 constexpr int kOptimCoefficients = 10;
 constexpr int kOptimSlots = 3;  // state tensors of the parameter's shape
 
-// The scalar state of one parameter: the step first.
-struct OptimScalars {
-  double value[3];
-  bool first;   // there was no state before this step
-  bool single;  // kept in float32
-  double rounded(double x) const { return single ? double(float(x)) : x; }
-};
-
 // operands: parameter, gradient, state tensors; all of n elements.
 using OptimLoop = void (*)(void* const* operands, const double* coefficients, int64_t n);
 

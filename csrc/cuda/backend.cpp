@@ -13,6 +13,7 @@
 #include "cuda/copy.h"
 #include "cuda/creation.h"
 #include "cuda/fft.h"
+#include "cuda/graph_random.h"
 #include "cuda/images.h"
 #include "cuda/indexing.h"
 #include "cuda/linalg.h"
@@ -221,6 +222,7 @@ void register_backend() {
     register_indexing();
     register_moments();
     register_random();
+    register_graph_random();
     register_losses();
     register_normalization();
     register_products();

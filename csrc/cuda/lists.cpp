@@ -34,8 +34,14 @@ bool alike(const OptimWork& a, const OptimWork& b) {
   return true;
 }
 
-void step_alike(OptimRule rule, const OptimWork& first, std::span<const ListSet> sets,
-                int operands) {
+// The flags that a step may have or not, as its number decides.
+unsigned changing_flags(OptimRule rule) {
+  return rule == OptimRule::RAdam ? kRectified : rule == OptimRule::Asgd ? kAveraged : 0u;
+}
+
+// With `counted`, the last pointer of each set leads to its coefficients.
+void step_alike(OptimRule rule, const OptimWork& first, std::span<const ListSet> sets, int operands,
+                bool counted) {
   static auto* kernels = new KernelTable;
   const int device = first.operands[0]->device.index;
   use_device(device);
@@ -44,13 +50,16 @@ void step_alike(OptimRule rule, const OptimWork& first, std::span<const ListSet>
   for (const TensorImpl* t : first.operands)
     dtypes = dtypes << 6 | (t ? uint64_t(t->dtype) + 1 : 0);
   key.bits[0] = dtypes;
-  key.bits[1] = uint64_t(rule) | uint64_t(first.flags) << 8 | uint64_t(first.compute) << 16;
+  key.bits[1] = uint64_t(rule) | uint64_t(first.flags) << 8 | uint64_t(first.compute) << 16 |
+                uint64_t(counted) << 24;
   CuFunction function = kernels->find(key).on(device, [&] {
     KernelText text{"optim.cuh", kernel_name(kRules[int(rule)]), {}};
     define_list(text, operands);
     text.define("FACULA_RULE", kRules[int(rule)]);
     text.define("FACULA_FLAGS", std::to_string(first.flags));
     text.define("FACULA_COMPUTE", device_type(first.compute));
+    text.define("FACULA_COUNTED", counted ? "1" : "0");
+    text.define("FACULA_EITHER", std::to_string(counted ? changing_flags(rule) : 0));
     constexpr const char* kNames[] = {"FACULA_PARAM", "FACULA_GRAD", "FACULA_STATE0",
                                       "FACULA_STATE1", "FACULA_STATE2"};
     size_t widest = 1;
@@ -65,6 +74,7 @@ void step_alike(OptimRule rule, const OptimWork& first, std::span<const ListSet>
   launch_list(
       function, sets, operands,
       [&](ArgumentWriter& out, int64_t) {
+        if (counted) return;
         for (double k : first.k) {
           if (first.compute == DType::Float64) out.put<double>(k);
           else out.put<float>(float(k));
@@ -89,7 +99,76 @@ void optimizer_step(OptimRule rule, unsigned, std::span<const OptimWork> works) 
       for (const TensorImpl* t : works[j].operands)
         if (t) set.pointers[operands++] = start(t);
     }
-    step_alike(rule, works[i], sets, operands);
+    step_alike(rule, works[i], sets, operands, false);
+  }
+}
+
+constexpr int64_t kRow = 12;  // doubles: coefficients, flags, padding
+
+// Advances the scalar state of parameters and returns their coefficients, a row for each.
+Tensor prepare_rows(OptimRule rule, unsigned flags, const DeviceOptions& options, bool first,
+                    DType scalar, int scalars, std::span<const ListSet> sets, Device where) {
+  static auto* kernels = new KernelTable;
+  KernelKey key;
+  key.bits[0] = uint64_t(rule) | uint64_t(flags) << 8 | uint64_t(scalar) << 16;
+  CuFunction function = kernels->find(key).on(where.index, [&] {
+    KernelText text{"optim_prepare.cuh", "facula_optim_prepare", {}};
+    define_list(text, std::max(scalars, 1));
+    const std::string update = kRules[int(rule)];
+    text.define("FACULA_RULE", update.substr(0, update.size() - std::string("Update").size()));
+    text.define("FACULA_FLAGS", std::to_string(flags));
+    text.define("FACULA_SCALAR", device_type(scalar));
+    text.define("FACULA_SCALARS", std::to_string(scalars));
+    return text;
+  });
+  Tensor rows = empty_tensor(Dims{int64_t(sets.size()), kRow}, DType::Float64, where);
+  launch_list(
+      function, sets, std::max(scalars, 1),
+      [&](ArgumentWriter& out, int64_t earlier) {
+        out.put<void*>(rows.data_as<double>() + earlier * kRow);
+        out.put<int64_t>(first);
+        for (double value : options.value) out.put(value);
+        for (const Tensor& t : options.given)
+          out.put<const void*>(t.defined() ? t.data() : nullptr);
+      },
+      current_stream(where.index));
+  return rows;
+}
+
+void counted_step(OptimRule rule, const DeviceOptions& options,
+                  std::span<const CountedWork> works) {
+  std::vector<bool> done(works.size());
+  std::vector<ListSet> sets, counts;
+  for (size_t i = 0; i < works.size(); ++i) {
+    if (done[i]) continue;
+    sets.clear();
+    counts.clear();
+    const CountedWork& one = works[i];
+    const Device where = one.work.operands[0]->device;
+    use_device(where.index);
+    int operands = 0, scalars = 0;
+    while (scalars < 3 && one.scalars[scalars].defined()) ++scalars;
+    const DType scalar = scalars ? one.scalars[0].dtype() : DType::Float32;
+    for (size_t j = i; j < works.size(); ++j) {
+      const CountedWork& other = works[j];
+      if (done[j] || other.first != one.first || !alike(one.work, other.work) ||
+          (scalars && other.scalars[0].dtype() != scalar))
+        continue;
+      done[j] = true;
+      ListSet& count = counts.emplace_back();
+      count.count = 1;
+      for (int s = 0; s < scalars; ++s) count.pointers[s] = other.scalars[s].data();
+      ListSet& set = sets.emplace_back();
+      set.count = other.work.operands[0]->numel;
+      operands = 0;
+      for (const TensorImpl* t : other.work.operands)
+        if (t) set.pointers[operands++] = start(t);
+    }
+    const Tensor rows =
+        prepare_rows(rule, one.work.flags, options, one.first, scalar, scalars, counts, where);
+    for (size_t j = 0; j < sets.size(); ++j)
+      sets[j].pointers[operands] = rows.data_as<double>() + int64_t(j) * kRow;
+    step_alike(rule, one.work, sets, operands + 1, true);
   }
 }
 
@@ -179,6 +258,7 @@ Tensor norm_parts(TensorSpan tensors, double order) {
 
 void register_lists() {
   device_lists.optimizer_step.set(translate<optimizer_step>);
+  device_lists.counted_step.set(translate<counted_step>);
   device_lists.scale.set(translate<scale>);
   device_lists.norm_parts.set(translate<norm_parts>);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cuda/graph_random.h"
 #include "cuda/kernel_types.h"
 #include "cuda/translate.h"
 #include "cuda/walk.h"
@@ -89,10 +90,10 @@ void draw(const Tensor& out, const DrawnNumbers& numbers, Generator* generator) 
   const int64_t count = walk.count(), per_call = recipe.draw % 2 == 1 ? 2 : 4;
   const unsigned blocks = resident_blocks(device, count);
   const int64_t calls = (count - 1) / (int64_t(kThreads) * blocks * per_call) + 1;
-  const PhiloxPlace place = generator_of(generator, out.device()).take(uint64_t(calls) * 4);
+  const RandomPlace place =
+      take_place(generator_of(generator, out.device()), device, uint64_t(calls) * 4);
   ArgumentWriter arguments;
-  arguments.put(place.seed);
-  arguments.put(place.offset / 4);
+  arguments.put(place);
   arguments.put(count);
   arguments.put(out.data());
   arguments.put(numbers.a);
@@ -119,10 +120,10 @@ void dropout(const Tensor& self, double keep, double scale, const Tensor& out, c
   });
   const unsigned blocks = resident_blocks(device, fours);
   const int64_t calls = (fours - 1) / (int64_t(kThreads) * blocks) + 1;
-  const PhiloxPlace place = generator_of(generator, self.device()).take(uint64_t(calls) * 4);
+  const RandomPlace place =
+      take_place(generator_of(generator, self.device()), device, uint64_t(calls) * 4);
   ArgumentWriter arguments;
-  arguments.put(place.seed);
-  arguments.put(place.offset / 4);
+  arguments.put(place);
   arguments.put(count);
   arguments.put<const void*>(self.data());
   arguments.put(out.data());
@@ -164,12 +165,11 @@ void sample(const Tensor& out, Sampled kind, const Tensor& first, const Tensor& 
     text.define("FACULA_SAMPLED", std::to_string(int(kind)));
     return text;
   });
-  const PhiloxPlace place =
-      generator_of(generator, out.device()).take(kind == Sampled::Coins ? 4 : kWords);
+  const RandomPlace place = take_place(generator_of(generator, out.device()), device,
+                                       kind == Sampled::Coins ? 4 : kWords);
   ArgumentWriter arguments;
   arguments.put(fault_site(device, kNames[int(kind)], 0, kParameters));
-  arguments.put(place.seed);
-  arguments.put(place.offset / 4);
+  arguments.put(place);
   arguments.put(walk.count());
   arguments.put(smallest_normal(out.dtype()));
   arguments.put(out.data());

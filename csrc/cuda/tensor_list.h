@@ -14,12 +14,12 @@ constexpr unsigned kListThreads = 256;
 
 struct ListSet {
   int64_t count = 0;
-  void* pointers[5] = {};
+  void* pointers[6] = {};
 };
 
-// How many sets fit beside a header of at most 128 bytes.
+// How many sets fit beside a header of at most 160 bytes.
 constexpr int list_capacity(int operands) {
-  return (4096 - 128 - 16) / (12 + 8 * operands);
+  return (4096 - 160 - 16) / (12 + 8 * operands);
 }
 
 void define_list(KernelText& text, int operands);

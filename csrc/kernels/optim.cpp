@@ -86,6 +86,42 @@ bool same_scalars(const OptimScalars& a, const OptimScalars& b) {
   return std::equal(a.value, a.value + 3, b.value) && a.first == b.first && a.single == b.single;
 }
 
+// Options that lie on a device are read where the host computes with them.
+void read_options(const OptimStep& step) {
+  for (OptimOption& o : step.options) {
+    if (!o.on_device.defined()) continue;
+    o.value = read_scalar(o.on_device);
+    o.on_device = Tensor();
+  }
+}
+
+// Whether a step can be made without reading anything back: what it counts lies beside the
+// parameter. Rules that count nothing need that only for options on the device.
+bool counts_on_device(const OptimStep& step, const OptimParameter& item) {
+  const Tensor& count = item.scalars[0];
+  bool options = false;
+  for (const OptimOption& o : step.options) {
+    if (!o.on_device.defined()) continue;
+    if (o.on_device.device() != item.param.device()) return false;
+    options = true;
+  }
+  if (!count.defined()) return options;
+  for (const Tensor& s : item.scalars)
+    if (s.defined() && (!on_one_device(s, item.param.device()) || s.dtype() != count.dtype()))
+      return false;
+  return count.dtype() == DType::Float32 || count.dtype() == DType::Float64;
+}
+
+DeviceOptions device_options(const OptimStep& step) {
+  DeviceOptions options{};
+  for (size_t i = 0; i < step.options.size(); ++i) {
+    const OptimOption& o = step.options[i];
+    options.value[i] = o.value;
+    if (o.on_device.defined()) options.given[i] = op::_to_copy(o.on_device, DType::Float64);
+  }
+  return options;
+}
+
 void note_writes(const OptimStep& step, const OptimParameter& item, unsigned slots) {
   item.param.bump_version(step.writer);
   for (int i = 0; i < kOptimSlots; ++i)
@@ -101,11 +137,17 @@ void optimizer_step(const OptimStep& step, std::span<OptimParameter> parameters)
   for (const OptimParameter& item : parameters) check(step, item, slots);
 
   GradGuard mode(step.differentiable);
-  double options[16] = {};
-  for (size_t i = 0; i < step.options.size(); ++i) options[i] = step.options[i].value;
   static thread_local std::vector<OptimWork> works, device_works;
+  static thread_local std::vector<CountedWork> counted_works;
   works.clear();
   device_works.clear();
+  counted_works.clear();
+  auto step_on_tensors = [&](OptimParameter& item) {
+    OptimScalars scalars = read_scalars(item);
+    read_options(step);
+    optimizer_step_on_tensors(step, item, scalars);
+    write_scalars(item, scalars);
+  };
   std::vector<Tensor> views;  // complex tensors as pairs of numbers
   // Parameters mostly agree in their steps: coefficients are computed once.
   OptimScalars given{}, result{};
@@ -113,7 +155,6 @@ void optimizer_step(const OptimStep& step, std::span<OptimParameter> parameters)
   bool prepared = false;
   unsigned flags = 0;
   for (OptimParameter& item : parameters) {
-    OptimScalars scalars = read_scalars(item);
     if (item.grad.is_lazy()) item.grad = op::resolve_neg(op::resolve_conj(item.grad));
     bool host = on_plain_host(item.param) && on_plain_host(item.grad);
     bool device = item.param.is_cuda() && on_one_device(item.param, item.param.device()) &&
@@ -124,8 +165,7 @@ void optimizer_step(const OptimStep& step, std::span<OptimParameter> parameters)
     }
     for (const Tensor& s : item.scalars) host = host && on_plain_host(s);
     if (step.differentiable || (!host && !device)) {
-      optimizer_step_on_tensors(step, item, scalars);
-      write_scalars(item, scalars);
+      step_on_tensors(item);
       continue;
     }
     const Tensor* tensors[] = {&item.param, &item.grad, &item.state[0], &item.state[1],
@@ -143,14 +183,25 @@ void optimizer_step(const OptimStep& step, std::span<OptimParameter> parameters)
       if (w.operands[o]->dtype == DType::Float64) w.compute = DType::Float64;
     }
     if (device && !is_flat(w)) {
-      optimizer_step_on_tensors(step, item, scalars);
-      write_scalars(item, scalars);
+      step_on_tensors(item);
       continue;
     }
+    if (device && counts_on_device(step, item)) {
+      w.flags = step.flags;
+      for (const Tensor& s : item.scalars)
+        if (s.defined()) s.bump_version(step.writer);
+      note_writes(step, item, slots);
+      counted_works.push_back({w, item.scalars, item.first});
+      continue;
+    }
+    OptimScalars scalars = read_scalars(item);
     if (prepared && same_scalars(scalars, given)) {
       scalars = result;
     } else {
       given = scalars;
+      read_options(step);
+      double options[16] = {};
+      for (size_t i = 0; i < step.options.size(); ++i) options[i] = step.options[i].value;
       flags = loops.prepare(step.flags, options, scalars, coefficients);
       result = scalars;
       prepared = true;
@@ -164,6 +215,8 @@ void optimizer_step(const OptimStep& step, std::span<OptimParameter> parameters)
   }
   if (!works.empty()) cpu_optimizer_step(works);
   if (!device_works.empty()) device_lists.optimizer_step(step.rule, slots, device_works);
+  if (!counted_works.empty())
+    device_lists.counted_step(step.rule, device_options(step), counted_works);
 }
 
 }  // namespace facula

@@ -17,13 +17,14 @@ struct OptimParameter {
 // A number of a group: an option such as the learning rate, which may be a tensor.
 struct OptimOption {
   double value = 0;
-  Tensor tensor;  // kept only for differentiable steps
+  Tensor tensor;     // kept only for differentiable steps
+  Tensor on_device;  // where the value lies, if it has not been read
 };
 
 struct OptimStep {
   OptimRule rule;
   unsigned flags;
-  std::span<const OptimOption> options;
+  std::span<OptimOption> options;
   const char* writer;  // "Adam.step", for messages
   bool differentiable;
 };

@@ -35,9 +35,8 @@ OptimOption option_of(PyObject* o, bool differentiable) {
     const Tensor& t = unwrap(o);
     if (t.numel() != 1) value_error("Tensor options must have 1 element, got shape ", t.sizes());
     if (differentiable && t.needs_grad()) option.tensor = t;
-    const Tensor plain = detach_tensor(t);
-    option.value =
-        item_of(t.is_cpu() ? plain : op::_to_copy(plain, DType::None, Device{})).to_double();
+    if (t.is_cuda()) option.on_device = detach_tensor(t);
+    else option.value = item_of(detach_tensor(t)).to_double();
   } else {
     option.value = scalar_of(o).to_double();
   }

@@ -6,11 +6,27 @@
 
 namespace facula {
 
+// A parameter whose scalar state lies on its device. The work has no coefficients.
+struct CountedWork {
+  OptimWork work;
+  const Tensor* scalars;  // three, the first ones defined, of one dtype
+  bool first;
+};
+
+// The options of a rule; those that lie on the device are float64 tensors.
+struct DeviceOptions {
+  double value[8];
+  Tensor given[8];
+};
+
 struct ListHooks {
   // Updates parameters of one device. The operands of each work lie in memory in the same order,
   // without gaps.
   DeviceHook<void(OptimRule rule, unsigned slots, std::span<const OptimWork> works)> optimizer_step{
       "optimizer step"};
+  // The same where counts of steps lie on the device: nothing is read back.
+  DeviceHook<void(OptimRule rule, const DeviceOptions& options, std::span<const CountedWork> works)>
+      counted_step{"optimizer step"};
   // Multiplies dense tensors of one device by a 0-dim tensor there. `found`, if defined, is a
   // float32 that becomes 1 where an element is infinite or NaN.
   DeviceHook<void(TensorSpan tensors, const Tensor& factor, const Tensor& found)> scale{"scale"};

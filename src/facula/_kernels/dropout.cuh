@@ -10,7 +10,7 @@ using Acc = choose<same<T, double>, double, float>;
 
 // Written by dropout in csrc/cuda/random.cpp.
 struct Arguments {
-  uint64 seed, block;
+  RandomPlace place;
   int64 count;
   const char* in;
   char* out;
@@ -26,9 +26,10 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
   const int64 threads = int64(gridDim.x) * blockDim.x;
   const float keep = float(arguments.keep);
   const Acc scale = Acc(arguments.scale), none = scale * Acc(0);
-  uint64 block = arguments.block;
+  const uint64 seed = arguments.place.seed_now();
+  uint64 block = arguments.place.block_now();
   for (int64 first = thread * 4; first < arguments.count; first += threads * 4, ++block) {
-    const RandomWords words = philox(arguments.seed, uint64(thread), block);
+    const RandomWords words = philox(seed, uint64(thread), block);
     if (first + 4 <= arguments.count) {
       Vector<T, 4> given, result;
       Vector<uint8, 4> kept;

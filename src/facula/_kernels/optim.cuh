@@ -4,33 +4,12 @@
 //   FACULA_COMPUTE  float32 or float64
 //   FACULA_PARAM, FACULA_GRAD, FACULA_STATE0..2  dtypes; a state that is not used has any
 //   FACULA_VECTOR   elements moved at once where addresses allow
+//   FACULA_COUNTED  1: coefficients come from optim_prepare.cuh, in a row of doubles for each set,
+//                   to which its last pointer points; the flags of the update stand behind them
+//   FACULA_EITHER   flags that such a row may or may not have
 #pragma once
-#include "math.cuh"
+#include "optim_rules.cuh"
 #include "tensor_list.cuh"
-
-namespace facula {
-namespace optim {
-
-#define FACULA_HELPER template <class T> __device__ __forceinline__
-FACULA_HELPER T root(T x) { return math::sqrt(x); }
-FACULA_HELPER T larger(T a, T b) { return a > b || a != a ? a : b; }
-FACULA_HELPER T smaller(T a, T b) { return a < b || a != a ? a : b; }
-FACULA_HELPER T magnitude(T x) { return x < T(0) ? -x : x; }
-FACULA_HELPER T sign_of(T x) { return T((x > T(0)) - (x < T(0))); }
-FACULA_HELPER T choose(bool first, T a, T b) { return first ? a : b; }
-FACULA_HELPER bool equals(T a, T b) { return a == b; }
-// From a to b by the share w, exact at both ends.
-FACULA_HELPER T mix(T a, T b, T w) {
-  return w < T(0.5) ? a + w * (b - a) : b - (b - a) * (T(1) - w);
-}
-#undef FACULA_HELPER
-
-}  // namespace optim
-}  // namespace facula
-
-#define FACULA_UPDATE __device__ __forceinline__
-#define FACULA_UPDATES optim
-#include "optim_updates.h"
 
 namespace facula {
 namespace optim {
@@ -43,12 +22,14 @@ constexpr int kState0 = 2, kState1 = kState0 + (kSlots & 1 ? 1 : 0),
               kState2 = kState1 + (kSlots & 2 ? 1 : 0);
 
 struct Arguments {
+#if !FACULA_COUNTED
   T k[10];
+#endif
   TensorList list;
 };
 
 // The update of V neighbouring elements.
-template <int V, class Set>
+template <int V, unsigned F, class Set>
 __device__ __forceinline__ void update(const Set& set, int64 i, const T* k) {
   Vector<FACULA_PARAM, V> param;
   Vector<FACULA_GRAD, V> grad;
@@ -67,7 +48,7 @@ __device__ __forceinline__ void update(const Set& set, int64 i, const T* k) {
     if constexpr (kSlots & 1) a = convert<T>(state0.at[v]);
     if constexpr (kSlots & 2) b = convert<T>(state1.at[v]);
     if constexpr (kSlots & 4) c = convert<T>(state2.at[v]);
-    Rule::update<kFlags>(p, convert<T>(grad.at[v]), a, b, c, k);
+    Rule::update<F>(p, convert<T>(grad.at[v]), a, b, c, k);
     param.at[v] = convert<FACULA_PARAM>(p);
     if constexpr (kSlots & 1) state0.at[v] = convert<FACULA_STATE0>(a);
     if constexpr (kSlots & 2) state1.at[v] = convert<FACULA_STATE1>(b);
@@ -79,19 +60,9 @@ __device__ __forceinline__ void update(const Set& set, int64 i, const T* k) {
   if constexpr (kSlots & 4) store(state2, set.pointer[kState2] + i * int64(sizeof(FACULA_STATE2)));
 }
 
-}  // namespace optim
-}  // namespace facula
-
-extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::optim::Arguments arguments) {
-  using namespace facula;
-  using namespace facula::optim;
+template <unsigned F, class Set>
+__device__ __forceinline__ void update_piece(const Piece& piece, const Set& set, const T* k) {
   constexpr int V = FACULA_VECTOR;
-  const Piece piece(arguments.list);
-  const auto& set = arguments.list.set[piece.at];
-  T k[10];
-#pragma unroll
-  for (int i = 0; i < 10; ++i) k[i] = arguments.k[i];
-
   bool wide = aligned(set, 0, V * int(sizeof(FACULA_PARAM))) &&
               aligned(set, 1, V * int(sizeof(FACULA_GRAD)));
   if constexpr (kSlots & 1) wide = wide && aligned(set, kState0, V * int(sizeof(FACULA_STATE0)));
@@ -101,9 +72,32 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::optim::Ar
   if (wide) {
     const int64 vectors = (piece.last - piece.first) / V;
     for (int64 i = threadIdx.x; i < vectors; i += blockDim.x) {
-      update<V>(set, piece.first + i * V, k);
+      update<V, F>(set, piece.first + i * V, k);
     }
     rest += vectors * V;
   }
-  for (int64 i = rest + threadIdx.x; i < piece.last; i += blockDim.x) update<1>(set, i, k);
+  for (int64 i = rest + threadIdx.x; i < piece.last; i += blockDim.x) update<1, F>(set, i, k);
+}
+
+}  // namespace optim
+}  // namespace facula
+
+extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::optim::Arguments arguments) {
+  using namespace facula;
+  using namespace facula::optim;
+  const Piece piece(arguments.list);
+  const auto& set = arguments.list.set[piece.at];
+  T k[10];
+#if FACULA_COUNTED
+  const double* row = reinterpret_cast<const double*>(set.pointer[FACULA_OPERANDS - 1]);
+#pragma unroll
+  for (int i = 0; i < 10; ++i) k[i] = T(row[i]);
+#if FACULA_EITHER
+  if (unsigned(row[10]) & FACULA_EITHER) return update_piece<kFlags | FACULA_EITHER>(piece, set, k);
+#endif
+#else
+#pragma unroll
+  for (int i = 0; i < 10; ++i) k[i] = arguments.k[i];
+#endif
+  update_piece<kFlags>(piece, set, k);
 }

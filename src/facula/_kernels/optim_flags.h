@@ -1,7 +1,21 @@
 // Shared text, see optim_updates.h.
 #pragma once
 
+#ifdef __CUDACC_RTC__
+#define FACULA_PREPARE __device__
+#else
+#define FACULA_PREPARE
+#endif
+
 namespace facula {
+
+// The scalar state of one parameter: the step first.
+struct OptimScalars {
+  double value[3];
+  bool first;   // there was no state before this step
+  bool single;  // kept in float32
+  FACULA_PREPARE double rounded(double x) const { return single ? double(float(x)) : x; }
+};
 
 // Which terms an update has. Options that no rule has both of share a bit.
 enum OptimFlag : unsigned {

@@ -28,6 +28,17 @@ __device__ __forceinline__ RandomWords philox(uint64 seed, uint64 subsequence, u
   return {{c0, c1, c2, c3}};
 }
 
+// Where the numbers of a kernel begin. In a graph, `given` points at the seed and the block of the
+// replay (graph_place.cuh), and `block` counts on from there. Mirrored by RandomPlace in
+// csrc/cuda/graph_random.h.
+struct RandomPlace {
+  uint64 seed, block;
+  const uint64* given;
+
+  __device__ __forceinline__ uint64 seed_now() const { return given ? given[0] : seed; }
+  __device__ __forceinline__ uint64 block_now() const { return given ? given[1] + block : block; }
+};
+
 // Uniform on (0, 1].
 __device__ __forceinline__ float unit_float(uint32 x) {
   return float(x) * 2.3283064e-10f + 2.3283064e-10f / 2.0f;

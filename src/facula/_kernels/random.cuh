@@ -65,7 +65,7 @@ __device__ __forceinline__ Numbers draw(const RandomWords& w) {
 
 // Written by draw in csrc/cuda/random.cpp.
 struct Arguments {
-  uint64 seed, block;
+  RandomPlace place;
   int64 count;
   char* out;
   double p0, p1;
@@ -94,9 +94,10 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arg
   using namespace facula::math;
   const int64 thread = int64(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64 threads = int64(gridDim.x) * blockDim.x;
-  uint64 block = arguments.block;
+  const uint64 seed = arguments.place.seed_now();
+  uint64 block = arguments.place.block_now();
   for (int64 first = thread; first < arguments.count; first += threads * kDraws, ++block) {
-    const Numbers numbers = draw(philox(arguments.seed, uint64(thread), block));
+    const Numbers numbers = draw(philox(seed, uint64(thread), block));
 #pragma unroll
     for (int k = 0; k < kDraws; ++k) {
       const int64 i = first + k * threads;

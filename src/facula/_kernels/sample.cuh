@@ -1,5 +1,5 @@
-// out[i] = a sample of the distribution with parameters first[i] (and second[i]). Each element has a
-// Philox sequence of its own. The host defines FACULA_NAME, what walk.cuh wants, FACULA_OUT, and
+// out[i] = a sample of the distribution with parameters first[i] (and second[i]). Each element has
+// a Philox sequence of its own. The host defines FACULA_NAME, what walk.cuh wants, FACULA_OUT, and
 //   FACULA_FIRST, FACULA_SECOND  dtypes of the parameters
 //   FACULA_SAMPLED               0 coins, 1 Poisson, 2 gamma, 3 binomial
 #pragma once
@@ -40,7 +40,7 @@ class Stream {
 // Written by sample in csrc/cuda/random.cpp.
 struct Arguments {
   FaultSite site;
-  uint64 seed, block;
+  RandomPlace place;
   int64 count;
   double least;  // what gamma samples are raised to
   char* out;
@@ -67,12 +67,13 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
   Vector<FACULA_OUT, 1> result;
 #if FACULA_SAMPLED == 0
   if (!(first >= 0 && first <= 1)) return note_fault(arguments.site, int64(i), i);
-  const RandomWords words = philox(arguments.seed, uint64(i), arguments.block);
-  const double u = double((uint64(words.word[0]) << 32 | words.word[1]) >> 11) *
-                   1.1102230246251565e-16;
+  const RandomWords words =
+      philox(arguments.place.seed_now(), uint64(i), arguments.place.block_now());
+  const double u =
+      double((uint64(words.word[0]) << 32 | words.word[1]) >> 11) * 1.1102230246251565e-16;
   result.at[0] = convert<FACULA_OUT>(u < first);
 #else
-  Stream stream(arguments.seed, uint64(i), arguments.block);
+  Stream stream(arguments.place.seed_now(), uint64(i), arguments.place.block_now());
 #if FACULA_SAMPLED == 1
   if (!(first >= 0)) return note_fault(arguments.site, int64(i), i);
   result.at[0] = convert<FACULA_OUT>(samplers::poisson(first, stream));

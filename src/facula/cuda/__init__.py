@@ -354,6 +354,8 @@ def __getattr__(name: str) -> Any:
 
     if name in ("amp", "graphs", "profiler", "random"):
         return import_module(f"facula.cuda.{name}")
+    if name == "default_generators":
+        return tuple(_C._default_generator(i) for i in range(device_count()))
     if name in _GRAPHS:
         return getattr(import_module("facula.cuda.graphs"), name)
     if name.endswith("Tensor"):

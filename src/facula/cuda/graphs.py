@@ -86,6 +86,15 @@ class CUDAGraph:
         """Forgets the recording and lets go of its memory."""
         self._graph.reset()
 
+    def register_generator_state(self, generator: Any) -> None:
+        """Accepted for PyTorch's sake: a generator that is drawn from in a recording belongs to it.
+
+        Every replay draws new numbers, and takes the generator as far as the same work without a
+        graph would.
+        """
+        if not isinstance(generator, facula.Generator) or generator.device.type != "cuda":
+            raise TypeError(f"expected a generator of a CUDA device, got {generator!r}")
+
     def pool(self) -> tuple[int, int]:
         """The memory of this graph, to be given to others that shall share it."""
         return (self._graph.pool(), 0)
