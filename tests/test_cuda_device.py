@@ -136,7 +136,6 @@ def test_operators_without_a_device_kernel_say_so():
         F._C._operators["_sobol_engine_ff"](*state)
 
 
->>>>>>> cu2
 def test_memory_is_counted_and_reused():
     before = F.cuda.memory_allocated()
     x = F.ones(1 << 20).cuda()

@@ -376,6 +376,8 @@ class _Real(Constraint):
 
 
 class _GreaterThan(_Bounded):
+    """Numbers above a bound."""
+
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
 
@@ -384,6 +386,8 @@ class _GreaterThan(_Bounded):
 
 
 class _GreaterThanEq(_Bounded):
+    """Numbers of at least a bound."""
+
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
 
@@ -392,6 +396,8 @@ class _GreaterThanEq(_Bounded):
 
 
 class _LessThan(_Bounded):
+    """Numbers below a bound."""
+
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
 

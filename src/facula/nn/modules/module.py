@@ -51,6 +51,7 @@ def _type_name(value: Any) -> str:
 
 
 def _forward_unimplemented(self: Any, *input: Any) -> Any:
+    """What a call computes: every module has its own."""
     raise NotImplementedError(
         f'Module [{type(self).__name__}] is missing the required "forward" function'
     )

@@ -1,0 +1,49 @@
+"""The tables of bench/report.py, without measuring anything."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).resolve().parent.parent / "bench" / "report.py"
+TIMES = {"torch": {"a": 4e-6, "b": 2e-3}, "facula": {"a": 1e-6, "b": 2e-3}}
+
+
+@pytest.fixture(scope="module")
+def report():
+    spec = importlib.util.spec_from_file_location("bench_report", TOOL)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_group_is_a_program(report):
+    for group in report.GROUPS:
+        assert (TOOL.parent / f"{group}.py").exists()
+
+
+def test_summary(report):
+    assert report.summary(TIMES) == pytest.approx({"geometric mean": 2.0, "lowest": 1.0})
+    assert report.summary({"facula": TIMES["facula"]}) == {}
+
+
+def test_tables(report):
+    assert report.table(TIMES, markdown=True, memory=False).splitlines() == [
+        "|  | torch | facula | ratio |",
+        "| --- | ---: | ---: | ---: |",
+        "| a | 4 us | 1 us | 4.00 |",
+        "| b | 2 ms | 2 ms | 1.00 |",
+    ]
+    alone = report.table({"facula": TIMES["facula"]}, markdown=False, memory=False)
+    assert alone.splitlines()[1].split() == ["a", "1", "us"]
+    # Work that only one package can do has no ratio.
+    assert report.table({"torch": {}, "facula": {"a": 1.0}}, True, False).endswith(
+        "| - | 1 s | - |"
+    )
+
+
+def test_sizes_are_whole_rows_of_softmax(report):
+    found = report.sizes(10**8)
+    assert found[0] == 10**4 and found[-1] == 10**8
+    assert all(n % report.ROW == 0 for n in found)
