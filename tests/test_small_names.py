@@ -216,3 +216,63 @@ def test_group_of_backwards_computes_a_region_once():
         b.sum().backward()
     assert len(calls) == 2
     assert x.grad.tolist() == pytest.approx([np.cos(1) - np.sin(1)] * 2)
+
+
+# ---- pipes
+
+
+def test_pipes_in_a_loader():
+    from importlib import import_module
+
+    data = import_module(f"{F.__name__}.utils.data")
+
+    class Numbers(data.IterDataPipe):
+        def __iter__(self):
+            return iter(range(4))
+
+    class Doubled(data.IterDataPipe):
+        def __init__(self, source, by=2):
+            self.source, self.by = source, by
+
+        def __iter__(self):
+            return (self.by * x for x in self.source)
+
+    try:
+        data.functional_datapipe("tests_doubled")(Doubled)
+        with pytest.raises(Exception, match="already taken"):
+            data.functional_datapipe("tests_doubled")(Doubled)
+        pipe = Numbers().tests_doubled(by=3)
+        assert isinstance(pipe, Doubled)
+        batches = list(data.DataLoader(pipe, batch_size=2))
+        assert [b.tolist() for b in batches] == [[0, 3], [6, 9]]
+        with pytest.raises(AttributeError):
+            _ = pipe.tests_halved
+    finally:
+        data.IterDataPipe.functions.pop("tests_doubled", None)
+    with pytest.raises(TypeError):
+        data.functional_datapipe("tests_number")(int)
+
+
+def test_pipes_of_any_order_are_refused_when_determinism_is_asked_for():
+    from importlib import import_module
+
+    data = import_module(f"{F.__name__}.utils.data")
+
+    @data.non_deterministic(lambda shuffled: shuffled)
+    class Files(data.IterDataPipe):
+        def __init__(self, shuffled):
+            self.shuffled = shuffled
+
+    with data.guaranteed_datapipes_determinism():
+        assert not Files(False).shuffled
+        with pytest.raises(TypeError):
+            Files(True)
+    assert Files(True).shuffled
+
+
+def test_batch_norms_without_statistics_under_vmap():
+    m = F.nn.Sequential(F.nn.BatchNorm1d(2), F.nn.Linear(2, 1))
+    assert F.func.replace_all_batch_norm_modules_(m) is m
+    x = F.arange(24.0).reshape(3, 4, 2)
+    wanted = F.stack([m(part) for part in x])
+    assert F.allclose(F.func.vmap(m)(x), wanted, atol=1e-6)

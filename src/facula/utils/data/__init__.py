@@ -13,6 +13,14 @@ Example::
 from facula.utils.data._utils.collate import default_collate, default_convert
 from facula.utils.data._utils.worker import get_worker_info
 from facula.utils.data.dataloader import DataLoader, _DatasetKind
+from facula.utils.data.datapipes import (
+    DataChunk,
+    IterDataPipe,
+    MapDataPipe,
+    functional_datapipe,
+    guaranteed_datapipes_determinism,
+    non_deterministic,
+)
 from facula.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -37,10 +45,13 @@ __all__ = [
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
+    "DataChunk",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "IterDataPipe",
     "IterableDataset",
+    "MapDataPipe",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -52,6 +63,9 @@ __all__ = [
     "_DatasetKind",
     "default_collate",
     "default_convert",
+    "functional_datapipe",
     "get_worker_info",
+    "guaranteed_datapipes_determinism",
+    "non_deterministic",
     "random_split",
 ]
