@@ -36,7 +36,8 @@ NAMESPACES = [
     "func", "futures", "hub", "jit", "library", "linalg", "masked", "multiprocessing",
     "nested", "nn", "nn.Module", "nn.attention", "nn.functional", "nn.init", "nn.utils",
     "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn", "optim", "optim.lr_scheduler",
-    "optim.swa_utils", "overrides", "profiler", "quasirandom", "random", "safetensors", "serialization",
+    "optim.swa_utils", "overrides", "profiler", "quasirandom", "random", "safetensors",
+    "serialization",
     "signal.windows", "sparse", "special", "storage", "testing", "torch_version", "utils._pytree",
     "utils.benchmark", "utils.checkpoint", "utils.data", "utils.dlpack", "utils.tensorboard",
 ]  # fmt: skip
