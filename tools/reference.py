@@ -32,12 +32,13 @@ LONGEST_PAGE = 90  # names; namespaces with more get several pages
 NAMESPACES = [
     PACKAGE, "Tensor", "accelerator", "amp", "array_api", "autograd", "autograd.forward_ad",
     "autograd.functional", "autograd.graph", "autograd.profiler", "compiler", "cpu", "cuda",
-    "distributions", "distributions.constraints", "distributions.transforms", "fft", "func", "hub",
-    "jit", "library", "linalg", "masked", "multiprocessing", "nested", "nn", "nn.Module",
-    "nn.attention", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrize",
-    "nn.utils.prune", "nn.utils.rnn", "optim", "optim.lr_scheduler", "optim.swa_utils",
-    "overrides", "profiler", "quasirandom", "random", "safetensors", "serialization",
-    "signal.windows", "sparse", "special", "storage", "testing", "utils._pytree",
+    "distributed", "distributions", "distributions.constraints", "distributions.transforms", "fft",
+    "func", "futures", "hub", "jit", "library", "linalg", "masked", "multiprocessing",
+    "nested", "nn", "nn.Module", "nn.attention", "nn.functional", "nn.init", "nn.utils",
+    "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn", "optim", "optim.lr_scheduler",
+    "optim.swa_utils", "overrides", "profiler", "quasirandom", "random", "safetensors",
+    "serialization",
+    "signal.windows", "sparse", "special", "storage", "testing", "torch_version", "utils._pytree",
     "utils.benchmark", "utils.checkpoint", "utils.data", "utils.dlpack", "utils.tensorboard",
 ]  # fmt: skip
 
@@ -45,7 +46,7 @@ NAMESPACES = [
 WITHOUT_EXAMPLES = {
     "accelerator": "the answers depend on the devices of the machine",
     "array_api": "the functions are those of facula under the names of the standard",
-    "cuda": "an example needs a GPU; those of docs/cuda.md run on one",
+    "cuda": "an example needs a GPU; docs/cuda.md has some",
     "multiprocessing": "the names are those of Python's own multiprocessing",
 }
 
@@ -98,6 +99,8 @@ def owner(space: str) -> Any:
 
 def public_names(holder: Any) -> list[str]:
     names = None if isinstance(holder, type) else getattr(holder, "__all__", None)
+    if names is None and hasattr(holder, "_LAZY_NAMES"):
+        names = {*dir(holder), *holder._LAZY_NAMES}  # also those that nothing has asked for yet
     return sorted({n for n in (dir(holder) if names is None else names) if not n.startswith("_")})
 
 

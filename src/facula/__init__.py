@@ -167,7 +167,7 @@ from facula.sparse import (
     sspaddmm,
 )
 
-dsmm, hsmm = spmm, hspmm  # names of older programs
+dsmm, hsmm, saddmm = spmm, hspmm, sspaddmm  # names of older programs
 _namespace.update(_foreach.functions())
 default_generator = _C._default_generator()
 set_warn_always = _C._set_warn_always
@@ -504,6 +504,9 @@ _LAZY = {
     "safetensors",
     "library",
     "array_api",
+    "distributed",
+    "futures",
+    "torch_version",
 }
 
 
@@ -541,6 +544,49 @@ _LAZY_NAMES = {
         ),
         "amp.autocast_mode",
     ),
+    **dict.fromkeys(
+        (
+            "AVG",
+            "AggregationType",
+            "SUM",
+            "ccol_indices_copy",
+            "col_indices_copy",
+            "cond",
+            "conj_physical_",
+            "crow_indices_copy",
+            "has_lapack",
+            "has_mkl",
+            "has_openmp",
+            "has_spectral",
+            "indices_copy",
+            "init_num_threads",
+            "is_distributed",
+            "is_vulkan_available",
+            "row_indices_copy",
+            "set_anomaly_enabled",
+            "sym_constrain_range",
+            "sym_constrain_range_for_size",
+            "values_copy",
+        ),
+        "_control",
+    ),
+    **dict.fromkeys(
+        (
+            "Future",
+            "fork",
+            "wait",
+        ),
+        "futures",
+    ),
+    **dict.fromkeys(
+        (
+            "fake_quantize_per_channel_affine",
+            "fake_quantize_per_tensor_affine",
+        ),
+        "_fake_quantize",
+    ),
+    "Tag": "_library.tags",
+    "Storage": "storage",
 }
 
 

@@ -8,6 +8,7 @@ import os
 import pickle
 import struct
 import sys
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from facula.storage import TypedStorage, UntypedStorage
 __all__ = [
     "LoadEndianness",
     "add_safe_globals",
+    "check_module_version_greater_or_equal",
     "clear_safe_globals",
     "default_restore_location",
     "get_default_load_endianness",
@@ -32,13 +34,17 @@ __all__ = [
     "get_unsafe_globals_in_checkpoint",
     "load",
     "location_tag",
+    "normalize_storage_type",
     "register_package",
     "safe_globals",
     "save",
     "set_default_load_endianness",
     "set_default_mmap_options",
+    "storage_to_tensor_type",
 ]
 
+# What ``load(map_location=...)`` takes.
+MAP_LOCATION = Callable[[Any, str], Any] | _C.device | str | dict[str, str] | None
 DEFAULT_PROTOCOL = 2
 _FORMAT_VERSION = b"3\n"
 MAP_PRIVATE = getattr(_mmap, "MAP_PRIVATE", 2)
@@ -112,6 +118,66 @@ class set_default_mmap_options:
     def __exit__(self, *exc: object) -> None:
         global _mmap_flags
         _mmap_flags = self._before
+
+
+def check_module_version_greater_or_equal(
+    module: Any, req_version_tuple: tuple[Any, ...], error_if_malformed: bool = True
+) -> bool:
+    """Whether a module's ``__version__`` is at least a tuple of numbers.
+
+    Args:
+        module: the module.
+        req_version_tuple: the least version.
+        error_if_malformed: whether a version that is not made of such numbers is an error;
+            otherwise it is a warning, and the answer is True.
+
+    Example::
+
+        >>> import numpy
+        >>> facula.serialization.check_module_version_greater_or_equal(numpy, (1, 0))
+        True
+    """
+    parts = module.__version__.split(".")
+    try:
+        pairs = zip(req_version_tuple, parts, strict=False)
+        return tuple(type(wanted)(given) for wanted, given in pairs) >= req_version_tuple
+    except ValueError as error:
+        message = (
+            f"the version {module.__version__!r} of {module.__name__} cannot be compared with "
+            f"{req_version_tuple}"
+        )
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        warnings.warn(f"{message}, but is taken to be sufficient", stacklevel=2)
+        return True
+
+
+def normalize_storage_type(storage_type: type) -> type:
+    """The class of the package that has the name of a class of storages.
+
+    Example::
+
+        >>> facula.serialization.normalize_storage_type(facula.FloatStorage)
+        <class 'facula.FloatStorage'>
+    """
+    import facula
+
+    return getattr(facula, storage_type.__name__)  # type: ignore[no-any-return]
+
+
+def storage_to_tensor_type(storage: Any) -> type:
+    """The class that stands for tensors of a typed storage's dtype.
+
+    Example::
+
+        >>> storage = facula.storage.TypedStorage([1.], dtype=facula.float64)
+        >>> facula.serialization.storage_to_tensor_type(storage)
+        <class 'facula.DoubleTensor'>
+    """
+    import facula
+
+    name = facula.storage.NAME_OF_DTYPE[storage.dtype].replace("Storage", "Tensor")
+    return getattr(facula.cuda if storage.is_cuda else facula, name)  # type: ignore[no-any-return]
 
 
 # ---- what weights_only=True may contain

@@ -380,9 +380,18 @@ class _NamedStorage(type):
 
 
 NAMED = {
-    name: _NamedStorage(name, (), {"dtype": dtype, "__module__": "facula"})
+    name: _NamedStorage(
+        name,
+        (),
+        {
+            "dtype": dtype,
+            "__module__": "facula",
+            "__doc__": f"Typed storages of {dtype}; programs should prefer UntypedStorage.",
+        },
+    )
     for name, dtype in DTYPE_OF_NAME.items()
 }
+Storage = NAMED["FloatStorage"]  # PyTorch's, whatever the default dtype is
 
 
 def _rebuild(storage: UntypedStorage, dtype: Any) -> TypedStorage:

@@ -12,7 +12,11 @@ from facula.func.batching import vmap
 from facula.func.forward_mode import jvp, linearize
 from facula.func.jacobians import hessian, jacfwd, jacrev
 from facula.func.levels import debug_unwrap
-from facula.func.module_state import functional_call, stack_module_state
+from facula.func.module_state import (
+    functional_call,
+    replace_all_batch_norm_modules_,
+    stack_module_state,
+)
 from facula.func.rearranging import rearrange
 from facula.func.reverse_mode import grad, grad_and_value, vjp
 
@@ -27,6 +31,7 @@ __all__ = [
     "jvp",
     "linearize",
     "rearrange",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

@@ -1,4 +1,4 @@
-"""functional_call and stack_module_state: modules as functions of their parameters."""
+"""Modules as functions of their parameters and buffers."""
 
 from __future__ import annotations
 
@@ -219,3 +219,26 @@ def _stacked(states: list[dict[str, Any]]) -> dict[str, Any]:
         stacked = facula.stack(tensors)
         result[name] = stacked.detach().requires_grad_() if tensors[0].requires_grad else stacked
     return result
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Takes the running statistics from all batch norms of a module, in place, and returns it.
+
+    ``vmap`` cannot update statistics that its elements share.
+
+    Args:
+        root: the module.
+
+    Example::
+
+        >>> m = facula.nn.Sequential(facula.nn.BatchNorm1d(2))
+        >>> facula.func.replace_all_batch_norm_modules_(m)[0].running_mean is None
+        True
+    """
+    from facula.nn.modules.batchnorm import _BatchNorm
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -30,6 +30,7 @@ __all__ = [
     "CheckpointError",
     "CheckpointFunction",
     "CheckpointPolicy",
+    "GraphExecGroup",
     "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
@@ -267,6 +268,7 @@ class _Settings(threading.local):
 
     early_stop: bool | None = None
     debug: bool | None = None
+    group: GraphExecGroup | None = None
 
 
 _settings = _Settings()
@@ -304,6 +306,39 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
         yield
     finally:
         _settings.debug = before
+
+
+class GraphExecGroup:
+    """While active, a region is computed again once, for all calls of backward inside.
+
+    They must go through different parts of the graph: a tensor that one of them has used is gone
+    when another asks for it, unless the graph is retained.
+
+    Example::
+
+        >>> x = facula.ones(2, requires_grad=True)
+        >>> a, b = checkpoint(lambda t: (t.sin(), t.cos()), x, use_reentrant=False)
+        >>> with GraphExecGroup():
+        ...     a.sum().backward()
+        ...     b.sum().backward()
+        >>> x.grad
+        tensor([-0.3012, -0.3012])
+    """
+
+    def __init__(self) -> None:
+        self._regions: list[_Region] = []
+
+    def __enter__(self) -> GraphExecGroup:
+        if _settings.group is not None:
+            raise RuntimeError("GraphExecGroup contexts cannot be nested")
+        _settings.group = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _settings.group = None
+        for region in self._regions:
+            region.recomputed.clear()
+        self._regions.clear()
 
 
 # -- The state that the second run needs ----------------------------------------------------------
@@ -530,6 +565,9 @@ class _Region:
 
     def forget_after_backward(self) -> None:
         """Drops the tensors when this backward ends, for the sake of graphs that are retained."""
+        if _settings.group is not None:
+            _settings.group._regions.append(self)
+            return
         try:
             facula.autograd.Variable._execution_engine.queue_callback(self.recomputed.clear)
         except RuntimeError:  # not in a backward: someone looks at what a node has saved
