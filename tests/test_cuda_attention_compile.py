@@ -20,7 +20,7 @@ def test_attention_by_groups(file, causal, mask, width, dtype):
         "FACULA_TILES": 1,
         "FACULA_STEP": 64,
         "FACULA_SPLIT": 1,
-        "FACULA_GROUPS": 3 if file == "query_grad" and width == 64 else 2,
+        "FACULA_GROUPS": 2,
         "FACULA_CAUSAL": causal,
         "FACULA_MASK": mask,
         "FACULA_ALIGNED": 1,

@@ -57,10 +57,7 @@ struct Tiling {
     const bool narrow = width <= (pass == Pass::KeyGradient ? 64 : 128);
     tiles = narrow ? 2 : 1;
     step = pass == Pass::Forward && width <= 128 ? 64 : 32;
-    if (by_groups) {
-      groups = pass == Pass::QueryGradient && width == 64 ? 3 : 2;
-      tiles = 1, step = 64;
-    }
+    if (by_groups) groups = 2, tiles = 1, step = 64;
   }
   int64_t rows() const { return 64 * (groups ? groups : tiles); }
   unsigned threads() const { return 128u * unsigned(groups ? groups : split); }

@@ -173,6 +173,39 @@ struct Scores {
   }
 };
 
+// The product of two pairs of elements.
+__device__ __forceinline__ float dot(uint32 x, uint32 y) {
+  return decode(Item{uint16(x)}) * decode(Item{uint16(y)}) +
+         decode(Item{uint16(x >> 16)}) * decode(Item{uint16(y >> 16)});
+}
+
+// The sum of grad_out times out of a query, in the four lanes that share its row.
+__device__ __forceinline__ float grad_times_out(const Arguments& a, int64 batch, int64 head,
+                                                int64 query) {
+  const int t = threadIdx.x % 4;
+  float total = 0.0f;
+  if (query < a.queries) {
+    const Item* grad = a.grad_out.of(batch, head) + query * a.grad_out.row;
+    const Item* out = a.out.of(batch, head) + query * a.out.row;
+#if FACULA_ALIGNED
+#pragma unroll
+    for (int c = 0; c < D; c += 32) {
+      const int column = c + t * 8;
+      if (column < a.value_width) {
+        const Words4 x = *reinterpret_cast<const Words4*>(grad + column);
+        const Words4 y = *reinterpret_cast<const Words4*>(out + column);
+        total += dot(x.x, y.x) + dot(x.y, y.y) + dot(x.z, y.z) + dot(x.w, y.w);
+      }
+    }
+#else
+    for (int64 c = t; c < a.value_width; c += 4) total += decode(grad[c]) * decode(out[c]);
+#endif
+  }
+  total += __shfl_xor_sync(0xffffffffu, total, 1);
+  total += __shfl_xor_sync(0xffffffffu, total, 2);
+  return total;
+}
+
 // The two neighbours that a thread has in a row of an accumulator, to a row of `width` elements.
 __device__ __forceinline__ void store_pair(Item* row, int column, int64 width, float low,
                                            float high) {

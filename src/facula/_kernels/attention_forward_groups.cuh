@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH =
   const int64 batch = head_number / a.heads, head = head_number % a.heads;
   const int64 key_head = head / (a.heads / a.key_heads);
   const int64 first = tile * kRows;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int warp = warp_number(), lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int64 mine = first + warp * 16, group_first = first + warp / 4 * 64;
   const Item* k = a.k.of(batch, key_head);
   const Item* v = a.v.of(batch, key_head);
@@ -105,6 +105,10 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH =
     begin_products();
     multiply_columns(out, left, values);
     commit_products();
+    if (FACULA_MASK) {  // whose branches the compiler does not place beside products under way
+      wait_products<0>();
+      settle(out[0]);
+    }
   }
   wait_products<0>();
   settle(out[0]);

@@ -21,6 +21,11 @@ __device__ __forceinline__ float scaled(float product, const Scores& scores) {
   return kScaled ? product * scores.scale : product;
 }
 
+// The same for all lanes also in the compiler's eyes, which keeps descriptors in uniform registers.
+__device__ __forceinline__ int warp_number() {
+  return __shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0);
+}
+
 __device__ __forceinline__ char* aligned_memory(void* memory) {
   const uint32 address = shared_address(memory);
   return static_cast<char*>(memory) + ((1024 - address % 1024) % 1024);
@@ -77,12 +82,6 @@ __device__ __forceinline__ void multiply_columns(float (&sums)[1][D / 8][4],
 
 __device__ __forceinline__ float as_float(uint32 bits) {
   return __builtin_bit_cast(float, bits);
-}
-
-// The product of two pairs of elements.
-__device__ __forceinline__ float dot(uint32 x, uint32 y) {
-  return decode(Item{uint16(x)}) * decode(Item{uint16(y)}) +
-         decode(Item{uint16(x >> 16)}) * decode(Item{uint16(y >> 16)});
 }
 
 // 64 x 64 sums as a left factor.

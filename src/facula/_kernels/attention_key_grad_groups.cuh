@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, 1)
   const int64 tile = blockIdx.x % tiles, head_number = blockIdx.x / tiles;
   const int64 batch = head_number / a.key_heads, key_head = head_number % a.key_heads;
   const int64 group = a.heads / a.key_heads, first = tile * kRows;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int warp = warp_number(), lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int64 mine = first + warp * 16, group_begin = first + warp / 4 * 64;
 
   // Causal keys are not seen by earlier queries.
@@ -107,6 +107,11 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, 1)
       begin_products();
       multiply_columns(grad_k, slopes, queries);
       commit_products();
+      if (D > 64) {  // registers would not suffice for products under way
+        wait_products<0>();
+        settle(grad_k[0]);
+        settle(grad_v[0]);
+      }
     }
     wait_products<0>();
     settle(grad_k[0]);

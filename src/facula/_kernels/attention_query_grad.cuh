@@ -35,33 +35,16 @@ extern "C" __global__ void __launch_bounds__(128)
                              a.value_width);
   load_keys(0, 0);
 
-  // The sums of the warp's rows, one row at a time by all lanes.
-  const Item* grad_out = a.grad_out.of(batch, head);
-  const Item* out = a.out.of(batch, head);
   float delta[M][2], offset[M][2];
 #pragma unroll
   for (int m = 0; m < M; ++m) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      for (int i = 0; i < 8; ++i) {
-        const int64 row = mine + m * 16 + h * 8 + i;
-        float total = 0.0f;
-        if (row < a.queries) {
-          for (int64 c = lane; c < a.value_width; c += 32) {
-            total += decode(grad_out[row * a.grad_out.row + c]) * decode(out[row * a.out.row + c]);
-          }
-        }
-#pragma unroll
-        for (int distance = 16; distance > 0; distance /= 2) {
-          total += __shfl_xor_sync(0xffffffffu, total, distance);
-        }
-        if (i == g) delta[m][h] = total;
-        if (lane == 0 && row < a.queries) a.delta[head_number * a.queries + row] = total;
-      }
-      const int64 query = mine + m * 16 + h * 8 + g;
-      offset[m][h] = query < a.queries
-                         ? a.logsumexp[head_number * a.queries + query] * kLog2e
-                         : kInfinity;
+      const int64 query = mine + m * 16 + h * 8 + g, number = head_number * a.queries + query;
+      const bool exists = query < a.queries;
+      delta[m][h] = grad_times_out(a, batch, head, query);
+      offset[m][h] = exists ? a.logsumexp[number] * kLog2e : kInfinity;
+      if (exists && t == 0) a.delta[number] = delta[m][h];
     }
   }
 

@@ -4,7 +4,7 @@
 #pragma once
 #include "attention_groups.cuh"
 
-extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, 1)
+extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH == 64 ? 2 : 1)
     FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
   using namespace facula;
   extern __shared__ Words4 memory[];
@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, 1)
   const int64 batch = head_number / a.heads, head = head_number % a.heads;
   const int64 key_head = head / (a.heads / a.key_heads);
   const int64 first = tile * kRows;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int warp = warp_number(), lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int64 mine = first + warp * 16, group_first = first + warp / 4 * 64;
   const Item* k = a.k.of(batch, key_head);
   const Item* v = a.v.of(batch, key_head);
@@ -47,25 +47,12 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, 1)
   for (int h = 0; h < 2; ++h) {
     const int64 row = mine + h * 8 + g;
     const bool exists = row < a.queries;
-    const Item* grad_out = a.grad_out.of(batch, head) + row * a.grad_out.row;
-    const Item* out = a.out.of(batch, head) + row * a.out.row;
-    float total = 0.0f;
-#pragma unroll
-    for (int c = t * 8; c < D; c += 32) {
-      if (exists && c < a.value_width) {
-        const Words4 x = *reinterpret_cast<const Words4*>(grad_out + c);
-        const Words4 y = *reinterpret_cast<const Words4*>(out + c);
-        total += dot(x.x, y.x) + dot(x.y, y.y) + dot(x.z, y.z) + dot(x.w, y.w);
-      }
-    }
-    total += __shfl_xor_sync(0xffffffffu, total, 1);
-    total += __shfl_xor_sync(0xffffffffu, total, 2);
     const int64 number = head_number * a.queries + row;
-    delta[h] = total;
+    delta[h] = grad_times_out(a, batch, head, row);
     offset[h] = exists ? a.logsumexp[number] * kLog2e : kInfinity;
     if (exists && t == 0) {
       a.delta[number * 2] = offset[h];
-      a.delta[number * 2 + 1] = total;
+      a.delta[number * 2 + 1] = delta[h];
     }
   }
 
@@ -112,6 +99,10 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, 1)
     begin_products();
     multiply_columns(sums, left, keys);
     commit_products();
+    if (D == 64) {  // registers of half a multiprocessor do not suffice for products under way
+      wait_products<0>();
+      settle(sums[0]);
+    }
   }
   wait_products<0>();
   settle(sums[0]);
