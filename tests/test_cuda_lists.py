@@ -165,3 +165,48 @@ def test_the_largest_element_of_nothing_is_refused():
     empty.grad = F.zeros(0, device="cuda")
     with pytest.raises(RuntimeError, match="empty"):
         F.nn.utils.clip_grad_norm_([empty], 1.0, float("inf"))
+
+
+@pytest.mark.parametrize("dtype", [F.float32, F.float64, F.bfloat16])
+def test_arithmetic_on_lists(dtype):
+    def lists(seed):
+        F.manual_seed(seed)
+        host = [(F.rand(*shape) + 0.5).to(dtype) for shape in SHAPES]
+        host.append((F.rand(6, 5) + 0.5).to(dtype).t())
+        host.append((F.rand(101) + 0.5).to(dtype)[1:])  # addresses that are not aligned
+        # Copies keep neither the order of dimensions nor the offset by themselves.
+        cuda = [t.cuda() for t in host[:-2]]
+        cuda += [host[-2].t().contiguous().cuda().t(), F.cat([host[-1][:1], host[-1]]).cuda()[1:]]
+        return cuda, host
+
+    (x, a), (y, b), (z, c) = lists(0), lists(1), lists(2)
+    numbers = [0.25 * (i + 1) for i in range(len(x))]
+    for name, left, right in [
+        ("add", (y,), (b,)),
+        ("sub", (y,), (b,)),
+        ("mul", (y,), (b,)),
+        ("div", (y,), (b,)),
+        ("add", (1.5,), (1.5,)),
+        ("sub", (numbers,), (numbers,)),
+        ("mul", (numbers,), (numbers,)),
+        ("div", (3,), (3,)),
+        ("maximum", (y,), (b,)),
+        ("minimum", (y,), (b,)),
+        ("addcmul", (y, z, 0.5), (b, c, 0.5)),
+        ("addcdiv", (y, z, numbers), (b, c, numbers)),
+        ("lerp", (y, 0.3), (b, 0.3)),
+        ("lerp", (y, 0.7), (b, 0.7)),
+        ("neg", (), ()),
+        ("abs", (), ()),
+        ("sqrt", (), ()),
+        ("reciprocal", (), ()),
+    ]:
+        got = getattr(F, f"_foreach_{name}")(x, *left)
+        wanted = getattr(F, f"_foreach_{name}")(a, *right)
+        for one, other in zip(got, wanted, strict=True):
+            close(one, other, rtol=2e-2 if dtype == F.bfloat16 else 1e-5)
+            assert one.dtype == dtype and one.shape == other.shape
+    F._foreach_mul_(x, y)
+    F._foreach_add_(x, z, alpha=-2)
+    for one, p, q, r in zip(x, a, b, c, strict=True):
+        close(one, p * q - 2 * r, rtol=2e-2, atol=2e-2 if dtype == F.bfloat16 else 1e-5)

@@ -109,3 +109,28 @@ def test_scaling_and_norms_compile(dtype):
     for order in range(4):
         macros = common | {"FACULA_COMPUTE": f"facula::{real}", "FACULA_ORDER": order}
         assert compile_kernel("norm_list.cuh", macros)[:4] == b"\x7fELF"
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize(
+    ("inputs", "number", "body"),
+    [
+        (1, 0, "sqrt(a)"),
+        (1, 0, "abs(a)"),
+        (2, 0, "a != a ? a : b != b ? b : a > b ? a : b"),
+        (2, 1, "abs(p) < T(0.5) ? a + p * (b - a) : b - (b - a) * (T(1) - p)"),
+        (3, 1, "a + p * b / c"),
+    ],
+)
+def test_formulas_over_lists_compile(dtype, inputs, number, body):
+    macros = list_macros(1 + inputs + number) | {
+        "FACULA_NAME": "facula_test",
+        "FACULA_DTYPE": f"facula::{dtype}",
+        "FACULA_COMPUTE": "facula::float64" if dtype == "float64" else "facula::float32",
+        "FACULA_INPUTS": inputs,
+        "FACULA_NUMBER": number,
+        "FACULA_BODY": body,
+        "FACULA_VECTOR": 16 // ITEM_SIZE[dtype],
+    }
+    assert compile_kernel("formula_list.cuh", macros)[:4] == b"\x7fELF"

@@ -300,6 +300,48 @@ def test_optimisers_that_count_on_the_device_read_nothing_back(run):
     """)
 
 
+def test_arithmetic_on_lists_is_one_launch(run):
+    run("""
+        import ctypes, os
+        library = ctypes.CDLL(os.environ["FACULA_CUDA_PATH"] + "/libcuda.so.1")
+        library.fake_cuda_launches.restype = ctypes.c_uint64
+
+        def launches(name, *args, **options):
+            before = library.fake_cuda_launches()
+            result = getattr(F, "_foreach_" + name)(*args, **options)
+            assert len(result) == 3
+            return library.fake_cuda_launches() - before
+
+        def new():
+            return [F.empty(n, 4, device="cuda") for n in (3, 5, 7)]
+
+        x, y, z = new(), new(), new()
+        version = x[1]._version
+        for name, args in {
+            "add": (y,), "sub": (2.0,), "mul": (y,), "div": ([1, 2.0, 3],), "maximum": (y,),
+            "addcmul": (y, z, 0.5), "addcdiv": (y, z, [1.0, 2.0, 3.0]), "lerp": (y, 0.3),
+            "sqrt": (), "neg": (), "abs": (), "reciprocal": (),
+        }.items():
+            assert launches(name, x, *args) == 1, name
+            assert launches(name + "_", x, *args) == 1, name
+        assert x[1]._version == version + 12
+        assert launches("add_", x, y, alpha=2) == 1
+        assert launches("add", x, x) == 1 and launches("mul_", x, x) == 1
+
+        # One after the other: results that others read, dtypes that differ, gradients.
+        assert launches("add_", [x[0], x[0], x[1]], [z[0], z[0], z[1]]) == 3
+        assert launches("add_", x, [x[0], x[0][:1].expand(5, 4), z[2]]) == 3
+        assert launches("clamp_min", x, 1.0) == 3 and launches("pow", x, 2.0) == 3
+        assert launches("add", x, [t.half() for t in y]) == 3
+        assert launches("add", x, [t.t().contiguous().t() for t in y]) == 3
+        x[0].requires_grad_()
+        assert launches("mul", x, y) == 3
+        assert F._foreach_mul(x, y)[0].requires_grad
+        with F.no_grad():
+            assert launches("mul_", x, y) == 1
+    """)
+
+
 def test_pinned_memory_and_copies_that_return_early(run):
     run("""
         x = F.arange(100.0)

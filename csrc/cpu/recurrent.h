@@ -25,9 +25,10 @@ struct RecurrentLayer {
   const int64_t *batch_sizes, *first_row;
   const void* w_hh;            // (gates * hidden, state)
   const void* w_hr = nullptr;  // (state, hidden): projects the hidden state
-  const void* b_hh = nullptr;  // of a GRU only; that of others is in the gates from the start
+  // On the host, biases are in the gates from the start, but for that of a GRU's state.
+  const void *b_ih = nullptr, *b_hh = nullptr;
   const void *hx, *cx = nullptr;
-  void* gates;          // the input's share and the bias; becomes the gates' values
+  void* gates;          // the input's share; becomes the gates' values
   void* cells;          // LSTM: the cells; GRU: the state's share of the candidate
   void* raw = nullptr;  // the hidden state before it is projected
   void* output;         // (rows, state)
@@ -38,6 +39,10 @@ struct RecurrentLayer {
   void* grad_gates;                   // by the input's share of the gates
   void* grad_state_gates = nullptr;   // GRU: by the state's share
   void* grad_projected = nullptr;     // (rows, state): by the projected state
+  // Devices: all sequences are of one length and nothing is projected. The first step reads hx and
+  // cx, or grad_hy and grad_cy (null: none), and states need not hold them before.
+  bool in_step = false;
+  const void *grad_hy = nullptr, *grad_cy = nullptr;
 };
 
 // For sequences [begin, end) of the batch; they do not depend on each other.

@@ -1,6 +1,7 @@
 #include "cuda/lists.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -216,6 +217,38 @@ void scale(TensorSpan tensors, const Tensor& factor, const Tensor& found) {
   });
 }
 
+void formula(const char* body, TensorSpan results, std::span<const TensorSpan> inputs,
+             std::span<const double> numbers) {
+  static auto* kernels = new KernelTable;
+  const int device = results[0].device().index;
+  const DType dtype = results[0].dtype();
+  const int operands = 1 + int(inputs.size()) + !numbers.empty();
+  use_device(device);
+  KernelKey key;
+  key.text[0] = body;
+  key.bits[0] = uint64_t(dtype) | uint64_t(operands) << 8 | uint64_t(!numbers.empty()) << 16;
+  CuFunction function = kernels->find(key).on(device, [&] {
+    KernelText text{"formula_list.cuh", "facula_formula_list", {}};
+    define_list(text, operands);
+    text.define("FACULA_DTYPE", device_type(dtype));
+    text.define("FACULA_COMPUTE", device_type(is_reduced_float(dtype) ? DType::Float32 : dtype));
+    text.define("FACULA_INPUTS", std::to_string(inputs.size()));
+    text.define("FACULA_NUMBER", numbers.empty() ? "0" : "1");
+    text.define("FACULA_BODY", body);
+    text.define("FACULA_VECTOR", std::to_string(16 / item_size(dtype)));
+    return text;
+  });
+  std::vector<ListSet> sets(results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    sets[i].count = results[i].numel();
+    int next = 0;
+    sets[i].pointers[next++] = results[i].data();
+    for (const TensorSpan& list : inputs) sets[i].pointers[next++] = list[i].data();
+    if (!numbers.empty()) sets[i].pointers[next] = std::bit_cast<void*>(numbers[i]);
+  }
+  launch_list(function, sets, operands, [](ArgumentWriter&, int64_t) {}, current_stream(device));
+}
+
 Tensor norm_parts(TensorSpan tensors, double order) {
   static auto* kernels = new KernelTable;
   const Device where = tensors[0].device();
@@ -260,6 +293,7 @@ void register_lists() {
   device_lists.optimizer_step.set(translate<optimizer_step>);
   device_lists.counted_step.set(translate<counted_step>);
   device_lists.scale.set(translate<scale>);
+  device_lists.formula.set(translate<formula>);
   device_lists.norm_parts.set(translate<norm_parts>);
 }
 

@@ -50,9 +50,10 @@ void multiply(const Product& p, int device, CuStream stream) {
 struct Step {
   int64_t n, hidden, gate_row;
   void *gates = nullptr, *share = nullptr;
-  const void* bias = nullptr;
+  const void *bias_in = nullptr, *bias = nullptr;
   void *cells = nullptr, *out = nullptr, *state = nullptr, *cell_state = nullptr;
-  const void* grad_out = nullptr;
+  const void *state_from = nullptr, *cell_from = nullptr, *grad_out = nullptr;
+  const void *grad_state_from = nullptr, *grad_cell_from = nullptr;
   void *grad_state = nullptr, *grad_cell = nullptr, *grad_gates = nullptr, *grad_share = nullptr;
   const void *before = nullptr, *start = nullptr;
   int64_t continued = 0;
@@ -74,9 +75,10 @@ void run_gates(const RecurrentLayer& l, const Step& s, bool derivative, int devi
   for (int64_t n : {s.n, s.hidden, s.gate_row}) arguments.put(n);
   arguments.put(s.gates);
   arguments.put(s.share);
-  arguments.put(s.bias);
+  for (const void* p : {s.bias_in, s.bias}) arguments.put(p);
   for (void* p : {s.cells, s.out, s.state, s.cell_state}) arguments.put(p);
-  arguments.put(s.grad_out);
+  for (const void* p : {s.state_from, s.cell_from, s.grad_out, s.grad_state_from, s.grad_cell_from})
+    arguments.put(p);
   for (void* p : {s.grad_state, s.grad_cell, s.grad_gates, s.grad_share}) arguments.put(p);
   arguments.put(s.before);
   arguments.put(s.start);
@@ -101,11 +103,14 @@ void forward(const RecurrentLayer& l, const Tensor& h, const Tensor& c) {
     if (n == 0) continue;
     Step s{.n = n, .hidden = l.hidden, .gate_row = l.gate_row};
     s.gates = rows.at(l.gates, row, l.gate_row);
+    const bool first = i == 0 && l.in_step;
+    s.state_from = first ? l.hx : h.data();
+    s.cell_from = first ? l.cx : c.defined() ? c.data() : nullptr;
     multiply({.dtype = l.dtype,
               .m = n,
               .n = width,
               .k = l.state,
-              .a = h.data(),
+              .a = s.state_from,
               .a_row = l.state,
               .b = l.w_hh,
               .b_row = l.state,
@@ -116,6 +121,7 @@ void forward(const RecurrentLayer& l, const Tensor& h, const Tensor& c) {
              device, stream);
     void* output = rows.at(l.output, row, l.state);
     s.share = gru ? share.get() : nullptr;
+    s.bias_in = l.b_ih;
     s.bias = l.b_hh;
     s.cells = rows.at(l.cells, row, l.hidden);
     s.out = l.w_hr ? rows.at(l.raw, row, l.hidden) : output;
@@ -165,6 +171,8 @@ void backward(const RecurrentLayer& l, Device on) {
     s.grad_out = rows.at(l.grad_output, row, l.state);
     s.grad_state = l.grad_h;
     s.grad_cell = l.grad_c;
+    s.grad_state_from = i == 0 && l.in_step ? l.grad_hy : l.grad_h;
+    s.grad_cell_from = i == 0 && l.in_step ? l.grad_cy : l.grad_c;
     s.grad_gates = rows.at(l.grad_gates, row, l.gate_row);
     s.grad_share = gru ? rows.at(l.grad_state_gates, row, l.gate_row) : nullptr;
     if (l.w_hr) {
@@ -196,7 +204,7 @@ void backward(const RecurrentLayer& l, Device on) {
                 .out_row = l.hidden,
                 .add = false},
                device, stream);
-      s.grad_state = unprojected.get();
+      s.grad_state_from = unprojected.get();
       s.grad_out = nullptr;
     }
     run_gates(l, s, true, device, stream);

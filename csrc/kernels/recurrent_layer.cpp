@@ -116,7 +116,10 @@ Problem describe(const RecurrentTensors& x, Cell cell, IntSpan batch_sizes, bool
   l.gate_row = cut.gate_row;
   l.w_hh = x.w_hh.data();
   if (x.w_hr.defined()) l.w_hr = x.w_hr.data();
-  if (cell == Cell::Gru && x.b_hh.defined()) l.b_hh = x.b_hh.data();
+  const bool device = x.input.is_cuda();
+  if ((cell == Cell::Gru || device) && x.b_hh.defined()) l.b_hh = x.b_hh.data();
+  if (device && x.b_ih.defined()) l.b_ih = x.b_ih.data();
+  l.in_step = device && batch_sizes.back() == batch_sizes[0] && !x.w_hr.defined();
   l.hx = x.hx.data();
   if (cell == Cell::Lstm) l.cx = x.cx.data();
   l.gates = reserve.data();
@@ -177,6 +180,7 @@ Tensor transposed_product(const Tensor& a, const Tensor& b) {
 // The state that each row started from.
 Tensor states_before(const RecurrentTensors& x, const Tensor& output, IntSpan batch_sizes,
                      const Problem& p, bool reverse) {
+  if (batch_sizes.size() == 1) return x.hx;
   Tensor out = empty_tensor(output.sizes(), output.dtype(), output.device());
   const int64_t bytes = output.size(1) * int64_t(output.item_size());
   const int64_t steps = int64_t(batch_sizes.size()), batch = batch_sizes[0], rows = out.size(0);
@@ -239,12 +243,16 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _recurrent_layer(const Tensor& input,
   }
   const RecurrentTensors x = for_steps(given, dtype);
   const Tensor gates = matrix_in(reserve, 0, rows, width, cut.gate_row);
-  if (x.b_ih.defined()) op::copy_(gates, cell == Cell::Gru ? x.b_ih : x.b_ih + x.b_hh);
-  multiply(x.input, op::t(x.w_ih), gates, x.b_ih.defined() ? 1 : 0);
+  const bool starts_with_bias = x.b_ih.defined() && !input.is_cuda();
+  if (starts_with_bias) op::copy_(gates, cell == Cell::Gru ? x.b_ih : x.b_ih + x.b_hh);
+  multiply(x.input, op::t(x.w_ih), gates, starts_with_bias ? 1 : 0);
   const Problem p = describe(x, cell, batch_sizes, reverse, reserve, cut, output);
   if (input.is_cuda()) {
-    const Tensor h = op::clone(x.hx, MemoryFormat::Contiguous),
-                 c = cell == Cell::Lstm ? op::clone(x.cx, MemoryFormat::Contiguous) : Tensor();
+    auto starting_from = [&](const Tensor& t) {
+      return p.layer.in_step ? empty_tensor(t.sizes(), dtype, t.device())
+                             : op::clone(t, MemoryFormat::Contiguous);
+    };
+    const Tensor h = starting_from(x.hx), c = cell == Cell::Lstm ? starting_from(x.cx) : Tensor();
     device_recurrent.forward(p.layer, h, c);
     return {as_given(output, input.dtype()), as_given(h, input.dtype()),
             c.defined() ? as_given(c, input.dtype())
@@ -275,8 +283,10 @@ std::vector<Tensor> _recurrent_backward(const Tensor& grad_output, const Tensor&
                 state = w_hh.size(1), batch = batch_sizes[0];
   const Reserve cut(rows, hidden, cell, w_hr.defined());
   auto made = [&](Dims shape) { return empty_tensor(shape, dtype, input.device()); };
+  const bool in_step = input.is_cuda() && batch_sizes.back() == batch && !w_hr.defined();
   auto starting_from = [&](const Tensor& grad, int64_t size) {
     Tensor t = made(Dims{batch, size});
+    if (in_step) return t;
     return grad.defined() ? op::copy_(t, grad) : op::zero_(t);
   };
   if (input.is_meta()) {
@@ -298,6 +308,10 @@ std::vector<Tensor> _recurrent_backward(const Tensor& grad_output, const Tensor&
   if (grad_c.defined()) l.grad_c = grad_c.data();
   l.grad_gates = by_gates.data(), l.grad_state_gates = by_state_gates.data();
   if (projected.defined()) l.grad_projected = projected.data();
+  const Tensor by_h = in_step ? for_steps(grad_hy, dtype) : Tensor(),
+               by_c = in_step ? for_steps(grad_cy, dtype) : Tensor();
+  if (by_h.defined()) l.grad_hy = by_h.data();
+  if (by_c.defined()) l.grad_cy = by_c.data();
   if (input.is_cuda()) device_recurrent.backward(l, input.device());
   else recurrent_backward(l);
 

@@ -1,7 +1,9 @@
 // facula._C: what optimisers call once for a group of parameters.
 #include "kernels/optim.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "autograd/used_grads.h"
@@ -260,7 +262,7 @@ int64_t elements_of(const std::vector<Tensor>& tensors) {
 // Dense tensors of one CUDA device, of which a launch can take many.
 bool form_a_list(const std::vector<Tensor>& tensors) {
   for (const Tensor& t : tensors) {
-    if (!t.is_cuda() || t.is_wrapped() || t.is_lazy() || t.needs_grad() ||
+    if (!t.is_cuda() || t.is_wrapped() || t.is_lazy() || (t.needs_grad() && grad_enabled()) ||
         t.device() != tensors[0].device() || !(t.is_floating() || t.is_complex()) ||
         item_size(t.dtype()) == 1 || !non_overlapping_and_dense(t.sizes(), t.strides()))
       return false;
@@ -377,6 +379,114 @@ PyObject* unscale_all(PyObject*, PyObject* args) {
   });
 }
 
+// Formulas over lists by the names of operators; p is a number.
+struct ListFormula {
+  const char* name;
+  size_t lists;
+  bool number;
+  const char* body;
+};
+constexpr ListFormula kListFormulas[] = {
+    {"add", 2, true, "a + p * b"},
+    {"sub", 2, true, "a - p * b"},
+    {"mul", 2, false, "a * b"},
+    {"div", 2, false, "a / b"},
+    {"add_number", 1, true, "a + p"},
+    {"sub_number", 1, true, "a - p"},
+    {"mul_number", 1, true, "a * p"},
+    {"div_number", 1, true, "a / p"},
+    {"clamp_min", 2, false, "a != a ? a : b != b ? b : a > b ? a : b"},
+    {"clamp_max", 2, false, "a != a ? a : b != b ? b : a < b ? a : b"},
+    {"addcmul", 3, true, "a + p * b * c"},
+    {"addcdiv", 3, true, "a + p * b / c"},
+    {"lerp_number", 2, true, "abs(p) < T(0.5) ? a + p * (b - a) : b - (b - a) * (T(1) - p)"},
+    {"neg", 1, false, "-a"},
+    {"abs", 1, false, "abs(a)"},
+    {"sqrt", 1, false, "sqrt(a)"},
+    {"reciprocal", 1, false, "T(1) / a"},
+};
+
+struct Range {
+  const char *begin, *end;
+};
+Range range_of(const Tensor& t) {
+  return {t.data(), t.data() + t.numel() * int64_t(t.item_size())};
+}
+
+// One launch works on all tensors at the same time: what it writes must lie apart from whatever
+// else it reads or writes.
+bool lie_apart(const std::vector<Tensor>& written, const std::vector<std::vector<Tensor>>& read) {
+  std::vector<Range> ranges;
+  for (const Tensor& t : written)
+    if (t.numel()) ranges.push_back(range_of(t));
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i].begin < ranges[i - 1].end) return false;
+  for (const std::vector<Tensor>& list : read) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Range r = range_of(list[i]), own = range_of(written[i]);
+      if (r.begin == own.begin && r.end == own.end) continue;
+      auto at = std::upper_bound(ranges.begin(), ranges.end(), r.begin,
+                                 [](const char* p, const Range& x) { return p < x.end; });
+      if (at != ranges.end() && at->begin < r.end) return false;
+    }
+  }
+  return true;
+}
+
+// (formula, inplace, lists, numbers or None): a tuple, or None where it takes a call for each
+// tensor.
+PyObject* list_formula(PyObject*, PyObject* args) {
+  const char* name;
+  int inplace;
+  PyObject *given, *given_numbers;
+  if (!PyArg_ParseTuple(args, "spOO", &name, &inplace, &given, &given_numbers)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const auto* found = std::find_if(std::begin(kListFormulas), std::end(kListFormulas),
+                                     [&](const ListFormula& f) { return !strcmp(f.name, name); });
+    if (found == std::end(kListFormulas) || found->number != (given_numbers != Py_None))
+      Py_RETURN_NONE;
+    Ref lists_object(check(PySequence_Tuple(given)));
+    std::vector<std::vector<Tensor>> lists;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(lists_object.get()); ++k)
+      lists.push_back(tensors_in(PyTuple_GET_ITEM(lists_object.get(), k)));
+    if (lists.size() != found->lists) Py_RETURN_NONE;
+    const size_t n = lists[0].size();
+    const DType dtype = lists[0][0].dtype();
+    if (!is_floating(dtype)) Py_RETURN_NONE;
+    for (const std::vector<Tensor>& list : lists) {
+      if (list.size() != n || !form_a_list(list) || list[0].device() != lists[0][0].device())
+        Py_RETURN_NONE;
+      for (size_t i = 0; i < n; ++i)
+        if (list[i].dtype() != dtype || !same(list[i].sizes(), lists[0][i].sizes()) ||
+            !same(list[i].strides(), lists[0][i].strides()))
+          Py_RETURN_NONE;
+    }
+    std::vector<double> numbers;
+    if (given_numbers != Py_None) {
+      Ref values(check(PySequence_Tuple(given_numbers)));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values.get()); ++i) {
+        numbers.push_back(PyFloat_AsDouble(PyTuple_GET_ITEM(values.get(), i)));
+        if (numbers.back() == -1 && PyErr_Occurred()) throw PythonError{};
+      }
+      if (numbers.size() != n) Py_RETURN_NONE;
+    }
+    if (inplace && !lie_apart(lists[0], lists)) Py_RETURN_NONE;
+    std::vector<Tensor> results;
+    for (const Tensor& t : lists[0]) {
+      if (inplace && t->flags & kInference && !thread_state.inference) Py_RETURN_NONE;
+      results.push_back(inplace ? t : empty_tensor(t.sizes(), t.strides(), dtype, t.device()));
+    }
+    std::vector<TensorSpan> inputs(lists.begin(), lists.end());
+    run_for(elements_of(results),
+            [&] { device_lists.formula(found->body, results, inputs, numbers); });
+    if (inplace)
+      for (const Tensor& t : results) t.bump_version(name);
+    return wrap_list(results);
+  });
+}
+
 PyObject* set_reuse_warning(PyObject*, PyObject* on) {
   const int value = PyObject_IsTrue(on);
   if (value < 0) return nullptr;
@@ -390,6 +500,7 @@ PyMethodDef functions[] = {
     {"_total_norm", total_norm, METH_VARARGS, nullptr},
     {"_scale_all", scale_all, METH_VARARGS, nullptr},
     {"_unscale_all", unscale_all, METH_VARARGS, nullptr},
+    {"_list_formula", list_formula, METH_VARARGS, nullptr},
     {"_set_gradient_reuse_warning", set_reuse_warning, METH_O, nullptr},
     {}};
 

@@ -1,7 +1,8 @@
 """Operators applied to every tensor of a list: ``facula._foreach_add`` and its kin.
 
 They are private in PyTorch too, but optimizers that people write call them. Each is a loop over
-the operator of one tensor, so derivatives, dtypes and errors are that operator's.
+the operator of one tensor, so derivatives, dtypes and errors are that operator's. Arithmetic on
+dense CUDA tensors of one dtype is one launch for all of them.
 """
 
 from __future__ import annotations
@@ -57,13 +58,41 @@ def _check(name: str, tensors: Any) -> Sequence[Tensor]:
     return tensors
 
 
+def _at_once(
+    name: str, lists: Sequence[Sequence[Any]], numbers: Sequence[Any] | None = None
+) -> Sequence[Tensor] | None:
+    """The results by one launch over all tensors, or None where that cannot be."""
+    first = lists[0]
+    if len(first) < 2 or not first[0].is_cuda:
+        return None
+    from facula.nn.parameter import Parameter
+
+    if not all(type(t) in (Tensor, Parameter) for given in lists for t in given):
+        return None
+    if numbers is not None and not all(type(x) in (int, float) for x in numbers):
+        return None
+    inplace = name.endswith("_")
+    formula = name.removeprefix("_foreach_").removesuffix("_")
+    formula = {"maximum": "clamp_min", "minimum": "clamp_max"}.get(formula, formula)
+    if numbers is not None and formula in _NUMBERED[len(lists) - 1]:
+        formula += "_number"
+    return _C._list_formula(formula, inplace, lists, numbers)
+
+
+# Formulas that have another form with a number: of one list, of two.
+_NUMBERED = (("add", "sub", "mul", "div"), ("lerp",), ())
+
+
 def _method(name: str) -> Callable[..., Any]:
     return getattr(Tensor, name)
 
 
 def _unary(name: str, apply: Callable[..., Any], inplace: bool) -> Callable[..., Any]:
     def function(self: Sequence[Tensor]) -> Any:
-        results = tuple(apply(t) for t in _check(name, self))
+        tensors = _check(name, self)
+        results = _at_once(name, (tensors,))
+        if results is None:
+            results = tuple(apply(t) for t in tensors)
         return self if inplace else results
 
     return function
@@ -76,7 +105,15 @@ def _binary(name: str, apply: Callable[..., Any], inplace: bool) -> Callable[...
         tensors = _check(name, self)
         more = {} if alpha == 1 else {"alpha": alpha}
         others = _each(name, tensors, other, "other")
-        results = tuple(apply(t, o, **more) for t, o in zip(tensors, others, strict=True))
+        results = None
+        if isinstance(others[0], Tensor):
+            factors = [alpha] * len(tensors) if name.strip("_")[-3:] in ("add", "sub") else None
+            if isinstance(other, (list, tuple)):
+                results = _at_once(name, (tensors, others), factors)
+        elif alpha == 1:
+            results = _at_once(name, (tensors,), others)
+        if results is None:
+            results = tuple(apply(t, o, **more) for t, o in zip(tensors, others, strict=True))
         return self if inplace else results
 
     return function
@@ -96,8 +133,10 @@ def _pointwise(name: str, apply: Callable[..., Any], inplace: bool) -> Callable[
         if isinstance(factors, Tensor):
             factors = factors.tolist()
         values = _each(name, tensors, factors, "scalars")
-        rows = zip(tensors, first, second, values, strict=True)
-        results = tuple(apply(t, a, b, value=v) for t, a, b, v in rows)
+        results = _at_once(name, (tensors, first, second), values)
+        if results is None:
+            rows = zip(tensors, first, second, values, strict=True)
+            results = tuple(apply(t, a, b, value=v) for t, a, b, v in rows)
         return self if inplace else results
 
     return function
@@ -108,8 +147,10 @@ def _lerp(name: str, apply: Callable[..., Any], inplace: bool) -> Callable[..., 
         tensors = _check(name, self)
         ends = _each(name, tensors, tensors1, "tensors1")
         weights = _each(name, tensors, weight, "weight")
-        rows = zip(tensors, ends, weights, strict=True)
-        results = tuple(apply(t, end, w) for t, end, w in rows)
+        results = _at_once(name, (tensors, ends), weights)
+        if results is None:
+            rows = zip(tensors, ends, weights, strict=True)
+            results = tuple(apply(t, end, w) for t, end, w in rows)
         return self if inplace else results
 
     return function

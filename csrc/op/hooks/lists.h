@@ -30,6 +30,12 @@ struct ListHooks {
   // Multiplies dense tensors of one device by a 0-dim tensor there. `found`, if defined, is a
   // float32 that becomes 1 where an element is infinite or NaN.
   DeviceHook<void(TensorSpan tensors, const Tensor& factor, const Tensor& found)> scale{"scale"};
+  // result[i] = formula(inputs[0][i], ..., numbers[i]) over dense real tensors of one dtype and
+  // device; tensors of one i have one layout. The formula is a text that lives for ever, over a, b,
+  // c and, where there are numbers, p.
+  DeviceHook<void(const char* formula, TensorSpan results, std::span<const TensorSpan> inputs,
+                  std::span<const double> numbers)>
+      formula{"formula of lists"};
   // Numbers whose sum is the sum of |x| ** order over all elements of dense tensors of one device,
   // or whose maximum is the largest |x| where the order is infinite.
   DeviceHook<Tensor(TensorSpan tensors, double order)> norm_parts{"norm"};
