@@ -49,6 +49,7 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH =
   }
 
   float out[1][D / 8][4] = {}, top[2] = {-kInfinity, -kInfinity}, sum[2] = {};
+  uint32 left[4][4] = {};
   int stage = 0;
   for (int64 at = 0; at < end; at += kStep, stage = (stage + 1) % kStages) {
     wait_copies<1>();
@@ -69,6 +70,7 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH =
     wait_products<0>();
     settle(weight);
     settle(out[0]);
+    release(left);
     if (scores.edge(mine, at, at + kStep)) hide_keys(weight, scores, mine + g, at);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -99,7 +101,6 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH =
         out[0][n][h * 2 + 1] *= change;
       }
     }
-    uint32 left[4][4];
     as_left(left, weight);
     settle(out[0]);
     begin_products();
@@ -112,6 +113,7 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH =
   }
   wait_products<0>();
   settle(out[0]);
+  release(left);
 
 #pragma unroll
   for (int h = 0; h < 2; ++h) {

@@ -51,6 +51,7 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, 1)
   const uint64 my_keys = tile_descriptor(keys + warp / 4 * (64 * 128));
   const uint64 my_values = tile_descriptor(values + warp / 4 * (64 * 128));
   float grad_k[1][D / 8][4] = {}, grad_v[1][D / 8][4] = {};
+  uint32 left[4][4] = {}, slopes[4][4] = {};
   int stage = 0;
   for (int64 member = 0; member < group; ++member) {
     const Scores scores(a, batch, key_head * group + member);
@@ -74,6 +75,8 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, 1)
       commit_products();
       wait_products<1>();
       settle(weight);
+      release(left);
+      release(slopes);
       // Rows of zeros stand for queries that are not there: they add nothing.
       if (FACULA_MASK || (FACULA_CAUSAL && at < mine + 15)) {
         hide_queries(weight, scores, mine + g, at);
@@ -88,7 +91,6 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, 1)
           weight[n][e] = power_of_two(weight[n][e] * factor - offset[e % 2]);
         }
       }
-      uint32 left[4][4];
       as_left(left, weight);
       begin_products();
       multiply_columns(grad_v, left, grads);
@@ -102,7 +104,6 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, 1)
 #pragma unroll
         for (int e = 0; e < 4; ++e) slope[n][e] = weight[n][e] * (slope[n][e] - delta[e % 2]);
       }
-      uint32 slopes[4][4];
       as_left(slopes, slope);
       begin_products();
       multiply_columns(grad_k, slopes, queries);
@@ -116,6 +117,8 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, 1)
     wait_products<0>();
     settle(grad_k[0]);
     settle(grad_v[0]);
+    release(left);
+    release(slopes);
   }
   wait_copies<0>();
 #pragma unroll

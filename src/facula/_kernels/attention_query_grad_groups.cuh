@@ -59,6 +59,7 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH =
   const uint64 my_queries = tile_descriptor(queries + warp / 4 * (64 * 128));
   const uint64 my_grads = tile_descriptor(grads + warp / 4 * (64 * 128));
   float sums[1][D / 8][4] = {};
+  uint32 left[4][4] = {};
   int stage = 0;
   for (int64 at = 0; at < end; at += kStep, stage = (stage + 1) % kStages) {
     wait_copies<1>();
@@ -79,6 +80,7 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH =
     commit_products();
     wait_products<1>();
     settle(weight);
+    release(left);
     if (scores.edge(mine, at, at + kStep)) hide_keys(weight, scores, mine + g, at);
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
@@ -94,7 +96,6 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH =
 #pragma unroll
       for (int e = 0; e < 4; ++e) slope[n][e] = weight[n][e] * (slope[n][e] - delta[e / 2]);
     }
-    uint32 left[4][4];
     as_left(left, slope);
     begin_products();
     multiply_columns(sums, left, keys);
@@ -106,6 +107,7 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH =
   }
   wait_products<0>();
   settle(sums[0]);
+  release(left);
   wait_copies<0>();
 #pragma unroll
   for (int n = 0; n < D / 8; ++n) {

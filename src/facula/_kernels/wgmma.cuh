@@ -44,6 +44,19 @@ __device__ __forceinline__ void settle(float (&sums)[N][4]) {
   }
 }
 
+// Left factors in registers are read while products are under way: they stay where they are, and
+// no other value takes their place, until here, after the wait.
+template <int N>
+__device__ __forceinline__ void release(const uint32 (&left)[N][4]) {
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    asm volatile(""
+                 :
+                 : "r"(left[n][0]), "r"(left[n][1]), "r"(left[n][2]), "r"(left[n][3])
+                 : "memory");
+  }
+}
+
 #define FACULA_SUMS4(s) "+f"((s)[0]), "+f"((s)[1]), "+f"((s)[2]), "+f"((s)[3])
 #define FACULA_SUMS32(s)                                                          \
   FACULA_SUMS4(s[0]), FACULA_SUMS4(s[1]), FACULA_SUMS4(s[2]), FACULA_SUMS4(s[3]), \
