@@ -196,8 +196,8 @@ bool requires_grad(const Tensor& t);  // looks through views at their base
 void set_requires_grad(const Tensor& t, bool on);
 NodeRef grad_fn_of(const Tensor& t);  // null for leaves; brings views up to date
 Edge gradient_edge(const Tensor& t);  // grad_fn or the leaf's accumulator; a new reference
-// The next use of a leaf as an input makes an accumulator for the dtype and device that it has then;
-// graphs that exist keep theirs.
+// The next use of a leaf as an input makes an accumulator for the dtype and device that it has
+// then; graphs that exist keep theirs.
 void forget_accumulator(const Tensor& t);
 bool is_leaf(const Tensor& t);
 void set_history(const Tensor& t, Node* node, uint32_t output_nr);  // adopts nothing, retains

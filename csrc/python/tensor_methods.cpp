@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "core/sparse.h"
-#include "op/hooks/memory.h"
 #include "kernels/spatial.h"
+#include "op/hooks/memory.h"
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/views.h"

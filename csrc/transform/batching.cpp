@@ -63,8 +63,7 @@ void run(const OpDef& op, const Value* values, Rets& rets, uint32_t level) {
   call(op, values, results);
   if (rets.destination == Destination::InPlace) return refresh_geometry(rets.t[0]);
   if (rets.list)
-    for (const Tensor& t : list)
-      rets.list->push_back(t.defined() ? wrap_batched(t, level) : t);
+    for (const Tensor& t : list) rets.list->push_back(t.defined() ? wrap_batched(t, level) : t);
   else
     for (int i = 0; i < op.ret_count; ++i) deliver(rets, i, results.t[i], level);
 }

@@ -585,7 +585,6 @@ _LAZY_NAMES = {
         ),
         "_fake_quantize",
     ),
-    "Tag": "_library.tags",
     "Storage": "storage",
 }
 
