@@ -61,7 +61,6 @@ def test_segment_reduce_with_lengths_of_each_row():
         {"lengths": [2, 3]},
         {"lengths": [-1, 7]},
         {"lengths": [6], "axis": 1},
-        {"offsets": [1, 6]},
         {"lengths": [6], "reduce": "middle"},
     ],
 )
