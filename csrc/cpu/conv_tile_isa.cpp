@@ -17,7 +17,15 @@ void tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, int64
   for (int i = 0; i < groups; ++i) four[i] = a + 4 * i * a_row;
   do {
     const int64_t piece = k < kChain + kChain / 2 ? k : kChain;  // no short rest
+    const bool first = start != c;  // the first piece goes on from `start`, others are added
     Vector<A> sum[R][V] = {};
+    if (first && start) {
+#pragma GCC unroll 16
+      for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) sum[i][v] = load(start + i * start_row + v * kLanes<A>);
+      }
+    }
     for (int64_t p = 0; p < piece; ++p) {
       Vector<A> row[V];
 #pragma GCC unroll 4
@@ -36,11 +44,11 @@ void tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, int64
     for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
-        if (start) sum[i][v] += load(start + i * start_row + v * kLanes<A>);
+        if (!first) sum[i][v] += load(c + i * c_row + v * kLanes<A>);
         store(c + i * c_row + v * kLanes<A>, sum[i][v]);
       }
     }
-    start = c, start_row = c_row;
+    start = c;
     k -= piece;
   } while (k > 0);
 }
