@@ -6,6 +6,14 @@ from package_under_test import F
 
 pytestmark = needs_cuda
 
+
+@pytest.fixture(autouse=True)
+def full_precision():
+    """Products in TF32, the default of cuDNN, have three digits."""
+    with F.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        yield
+
+
 MAKERS = {
     "lstm": lambda **o: F.nn.LSTM(5, 6, **o),
     "lstm_projected": lambda **o: F.nn.LSTM(5, 6, proj_size=3, **o),
@@ -84,3 +92,14 @@ def test_gradients_cross_devices_with_the_tensors():
     expected = x.detach().exp()
     expected[0] += 1
     assert x.grad.device.type == "cpu" and F.allclose(x.grad, expected, rtol=1e-5)
+
+
+def test_float32_is_rounded_where_cudnn_may():
+    F.manual_seed(0)
+    layer = F.nn.LSTM(64, 64).cuda()
+    x = random(8, 16, 64).cuda()
+    exact = layer(x)[0]
+    with F.backends.cudnn.flags(enabled=True, allow_tf32=True):
+        rounded = layer(x)[0]
+    close(rounded, exact.cpu(), rtol=1e-2, atol=1e-2)
+    assert not F.equal(rounded, exact)

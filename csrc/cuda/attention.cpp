@@ -37,13 +37,12 @@ bool aligned(const Attention& a) {
 }
 
 // Whether the kernels for groups of four warps can be used: their instructions are of compute
-// capability 9.0 alone. Heads of at most 64 columns wait until those kernels give the right values
-// for them on a device.
+// capability 9.0 alone.
 bool by_groups(const Attention& a, int device) {
   const DeviceProperties& properties = device_properties(device);
   const int64_t widest = std::max(a.width, a.value_width);
   return properties.major == 9 && properties.minor == 0 && nvrtc_target(90) == "sm_90" &&
-         widest > 64 && widest <= 128 && a.scale > 0 && aligned(a);
+         widest > 32 && widest <= 128 && a.scale > 0 && aligned(a);
 }
 
 // How a pass is cut into tiles: registers hold the accumulators of M row tiles for each warp, or

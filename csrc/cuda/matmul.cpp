@@ -10,10 +10,12 @@
 #include "cuda/allocator.h"
 #include "cuda/copy.h"
 #include "cuda/cublas_lt.h"
+#include "cuda/cudnn.h"
 #include "cuda/kernel_types.h"
 #include "cuda/libraries.h"
 #include "cuda/translate.h"
 #include "op/hooks/products.h"
+#include "op/layer_precision.h"
 
 namespace facula::cuda {
 namespace {
@@ -111,8 +113,8 @@ int cublas_type(DType dtype) {
 
 int compute_type(DType dtype) {
   if (to_real(dtype) == DType::Float64) return kCompute64;
-  const bool single = to_real(dtype) == DType::Float32;
-  return single && allow_tf32() ? kComputeTf32 : kCompute32;
+  const bool rounded = LayerPrecision::active ? cudnn_settings.allow_tf32.load() : allow_tf32();
+  return rounded && to_real(dtype) == DType::Float32 ? kComputeTf32 : kCompute32;
 }
 
 // alpha and beta in the type that the compute type asks for.

@@ -11,6 +11,7 @@
 #include "op/hooks/products.h"
 #include "op/hooks/recurrent.h"
 #include "op/kernels/recurrent.h"
+#include "op/layer_precision.h"
 #include "op/ops/copying.h"
 #include "op/ops/products.h"
 #include "op/ops/recurrent.h"
@@ -241,6 +242,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _recurrent_layer(const Tensor& input,
     return {empty_tensor(Dims{rows, state}, input.dtype(), input.device()), like(state),
             like(cell_size), reserve};
   }
+  const LayerPrecision precision;
   const RecurrentTensors x = for_steps(given, dtype);
   const Tensor gates = matrix_in(reserve, 0, rows, width, cut.gate_row);
   const bool starts_with_bias = x.b_ih.defined() && !input.is_cuda();
@@ -295,6 +297,7 @@ std::vector<Tensor> _recurrent_backward(const Tensor& grad_output, const Tensor&
       shapes.push_back(t->defined() ? empty_tensor(t->sizes(), t->dtype(), t->device()) : *t);
     return shapes;
   }
+  const LayerPrecision precision;
   const Tensor grad_rows = for_steps(grad_output, dtype);
   Tensor grad_h = starting_from(grad_hy, state);
   Tensor grad_c = cell == Cell::Lstm ? starting_from(grad_cy, hidden) : Tensor();

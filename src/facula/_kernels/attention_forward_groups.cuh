@@ -38,16 +38,9 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH =
   load_panels<kRows>(queries, a.q.of(batch, head), a.q.row, first, a.queries, a.width);
   load_keys(0, 0);
   load_keys(kStep, 1);
-  wait_copies<1>();
-  __syncthreads();
-  uint32 query[D / 16][4];
-#pragma unroll
-  for (int c = 0; c < D / 16; ++c) {
-    const int row = warp * 16 + lane % 16, piece = c * 2 + lane / 16;
-    load_matrices(query[c],
-                  queries + piece / 8 * (kRows * 128) + row * 128 + (piece % 8 ^ row % 8) * 16);
-  }
-
+  // Left factors that stay the same lie in shared memory: in registers, ptxas 12.9 gave their place
+  // to others while products were under way (heads of 64 columns, from the second tile of keys on).
+  const uint64 my_queries = tile_descriptor(queries + warp / 4 * (64 * 128));
   float out[1][D / 8][4] = {}, top[2] = {-kInfinity, -kInfinity}, sum[2] = {};
   uint32 left[4][4] = {};
   int stage = 0;
@@ -65,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH =
     const uint64 values = keys + kStepBytes / 16;
     float weight[8][4];
     begin_products();
-    multiply_rows(weight, query, keys);
+    multiply_rows<kRows>(weight, my_queries, keys);
     commit_products();
     wait_products<0>();
     settle(weight);

@@ -58,14 +58,6 @@ __device__ __forceinline__ void multiply_rows(float (&products)[8][4], uint64 le
                           right + k / 4 * (kStep * 8) + k % 4 * 2, k > 0);
   }
 }
-__device__ __forceinline__ void multiply_rows(float (&products)[8][4],
-                                              const uint32 (&left)[D / 16][4], uint64 right) {
-#pragma unroll
-  for (int k = 0; k < D / 16; ++k) {
-    multiply_group<false>(Item{}, products, left[k], right + k / 4 * (kStep * 8) + k % 4 * 2,
-                          k > 0);
-  }
-}
 
 // sums += weights (rows by 64) times the 64 rows of a tile.
 __device__ __forceinline__ void multiply_columns(float (&sums)[1][D / 8][4],
