@@ -1,4 +1,4 @@
-"""Attention on CUDA: the kernels of 16-bit floats, and plain operators for the rest."""
+"""Attention on CUDA: the kernels of 16-bit floats and of float32, plain operators for the rest."""
 
 import pytest
 from cuda_comparison import close, needs_cuda, random, same_with_gradients
@@ -91,9 +91,36 @@ def test_rows_of_heads_beside_each_other():
     same_with_gradients(run, x, rtol=3e-2, atol=3e-2)
 
 
-@pytest.mark.parametrize("dtype", [F.float32, F.float64])
-def test_other_dtypes_by_plain_operators(dtype):
-    q, k, v = operands(2, 3, 3, 17, 19, 8, 8, dtype)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("width", [8, 32, 50, 64, 96, 128, 160])
+def test_float32_keeps_its_digits(width, causal):
+    for queries, keys in ((1, 1), (17, 19), (130, 65), (200, 300)):
+        q, k, v = operands(2, 2, 1, queries, keys, width, width, F.float32)
+        same_with_gradients(
+            lambda q, k, v: attention(q, k, v, is_causal=causal, enable_gqa=True), q, k, v
+        )
+
+
+def test_float32_with_masks_odd_widths_and_strides():
+    q, k, v = operands(2, 3, 3, 70, 80, 40, 40, F.float32)
+    F.manual_seed(3)
+    for mask in (F.rand(70, 80) > 0.3, F.randn(2, 1, 70, 80)):
+        same_with_gradients(lambda q, k, v, m=mask: attention(q, k, v, m.to(q.device)), q, k, v)
+    same_with_gradients(attention, *operands(1, 1, 1, 20, 21, 13, 7, F.float32))
+    x = random(2, 33, 3, 4, 32)  # (batch, rows, qkv, heads, width)
+    same_with_gradients(lambda x: attention(*x.permute(2, 0, 3, 1, 4).unbind(0), is_causal=True), x)
+
+
+def test_float32_with_infinities():
+    q, k, v = operands(1, 1, 1, 4, 5, 8, 8, F.float32)
+    v[0, 0, 2, 3] = F.inf
+    v[0, 0, 1, 4] = -F.inf
+    v[0, 0, 4, 5] = F.nan
+    close(attention(q.cuda(), k.cuda(), v.cuda()), attention(q, k, v))
+
+
+def test_float64_by_plain_operators():
+    q, k, v = operands(2, 3, 3, 17, 19, 8, 8, F.float64)
     same_with_gradients(lambda q, k, v: attention(q, k, v), q, k, v)
     same_with_gradients(lambda q, k, v: attention(q, k, v, is_causal=True), q, k, v)
 

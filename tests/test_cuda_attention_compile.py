@@ -1,4 +1,4 @@
-"""Compiles the kernels of attention for compute capability 9.0, as csrc/cuda/attention.cpp does."""
+"""Compiles the kernels of attention by groups of warps and of float32 (csrc/cuda/attention.cpp)."""
 
 import pytest
 from test_cuda_kernels_compile import ARCHITECTURES, compile_kernel, needs_nvrtc
@@ -26,3 +26,23 @@ def test_attention_by_groups(file, causal, mask, width, dtype):
         "FACULA_ALIGNED": 1,
     }
     assert compile_kernel(f"attention_{file}_groups.cuh", macros, "90a")[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("width, causal, mask, aligned", [(32, 0, 1, 0), (64, 1, 0, 1)])
+@pytest.mark.parametrize("file", ["forward", "query_grad", "key_grad"])
+def test_attention_of_float32(file, width, causal, mask, aligned):
+    macros = {
+        "FACULA_NAME": "facula_test",
+        "FACULA_ITEM": "float32",
+        "FACULA_SINGLE": 1,
+        "FACULA_WIDTH": width,
+        "FACULA_TILES": 2 if file == "forward" else 1,
+        "FACULA_STEP": 64 if file == "forward" else 32,
+        "FACULA_SPLIT": 1,
+        "FACULA_GROUPS": 0,
+        "FACULA_CAUSAL": causal,
+        "FACULA_MASK": mask,
+        "FACULA_ALIGNED": aligned,
+    }
+    arch = 80 if 80 in ARCHITECTURES else 90
+    assert compile_kernel(f"attention_{file}.cuh", macros, arch)[:4] == b"\x7fELF"

@@ -12,27 +12,17 @@
 namespace facula::cuda {
 namespace {
 
-constexpr int64_t kMostWidth = 256;
-
-bool supports(const Tensor& query, int64_t value_width) {
-  const bool half = query.dtype() == DType::Float16 || query.dtype() == DType::BFloat16;
-  // The matrix units' instructions came with compute capability 8.0.
-  return half && std::max(query.size(-1), value_width) <= kMostWidth &&
-         device_properties(query.device().index).major >= 8;
-}
-
 enum class Pass { Forward, QueryGradient, KeyGradient };
-
-bool aligned(const HeadMatrix& m) {
-  return reinterpret_cast<uintptr_t>(m.data) % 16 == 0 && m.batch % 8 == 0 && m.head % 8 == 0 &&
-         m.row % 8 == 0;
-}
 
 // Whether all matrices that the kernels read can be copied 16 bytes at a time.
 bool aligned(const Attention& a) {
-  if (a.width % 8 != 0 || a.value_width % 8 != 0) return false;
-  for (const HeadMatrix* m : {&a.q, &a.k, &a.v, &a.out, &a.grad_out})
-    if (!aligned(*m)) return false;
+  const int64_t piece = 16 / int64_t(item_size(a.dtype));
+  if (a.width % piece != 0 || a.value_width % piece != 0) return false;
+  for (const HeadMatrix* m : {&a.q, &a.k, &a.v, &a.out, &a.grad_out}) {
+    if (reinterpret_cast<uintptr_t>(m->data) % 16 != 0 || m->batch % piece != 0 ||
+        m->head % piece != 0 || m->row % piece != 0)
+      return false;
+  }
   return true;
 }
 
@@ -42,39 +32,55 @@ bool by_groups(const Attention& a, int device) {
   const DeviceProperties& properties = device_properties(device);
   const int64_t widest = std::max(a.width, a.value_width);
   return properties.major == 9 && properties.minor == 0 && nvrtc_target(90) == "sm_90" &&
-         widest > 32 && widest <= 128 && a.scale > 0 && aligned(a);
+         item_size(a.dtype) == 2 && widest > 32 && widest <= 128 && a.scale > 0 && aligned(a);
 }
 
 // How a pass is cut into tiles: registers hold the accumulators of M row tiles for each warp, or
 // those of 64 rows for each group of warps.
 struct Tiling {
-  int width, tiles, step, split, groups = 0;
+  int64_t item;  // bytes
+  int width, tiles, step, split, groups;
 
-  Tiling(Pass pass, const Attention& a, bool by_groups) {
-    const int64_t widest = std::max(a.width, a.value_width);
+  Tiling(Pass pass, DType dtype, int64_t widest, bool by_groups)
+      : item(int64_t(item_size(dtype))), groups(by_groups ? 2 : 0) {
+    const bool single = item == 4, forward = pass == Pass::Forward;
     width = widest <= 32 ? 32 : widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
     split = pass == Pass::KeyGradient && width == 256 ? 2 : 1;
-    const bool narrow = width <= (pass == Pass::KeyGradient ? 64 : 128);
-    tiles = narrow ? 2 : 1;
-    step = pass == Pass::Forward && width <= 128 ? 64 : 32;
-    if (by_groups) groups = 2, tiles = 1, step = 64;
+    const int most_for_two = single ? (forward ? 64 : 0) : pass == Pass::KeyGradient ? 64 : 128;
+    tiles = !groups && width <= most_for_two ? 2 : 1;
+    step = groups || (forward && width <= 128) ? 64 : 32;
   }
   int64_t rows() const { return 64 * (groups ? groups : tiles); }
   unsigned threads() const { return 128u * unsigned(groups ? groups : split); }
-  unsigned shared_memory(Pass pass) const {
+  int64_t shared_memory(Pass pass) const {
     const int64_t own = pass == Pass::Forward ? 1 : 2;  // matrices of which a block keeps its rows
     if (groups) {
       constexpr int64_t kStages = 4, kAlignment = 1024;
       const int64_t numbers = pass == Pass::KeyGradient ? 2 * step * int64_t(sizeof(float)) : 0;
-      return unsigned(kAlignment + own * rows() * width * 2 +
-                      kStages * (2 * step * width * 2 + numbers));
+      return kAlignment + own * rows() * width * item +
+             kStages * (2 * step * width * item + numbers);
     }
-    const int64_t pitch = width + 8;
-    const int64_t tile_rows = own * rows() + own * 2 * step;
+    const int64_t pitch = width + 16 / item, tile_rows = own * rows() + own * 2 * step;
     const int64_t numbers = pass == Pass::KeyGradient ? 4 * step * int64_t(sizeof(float)) : 0;
-    return unsigned(tile_rows * pitch * 2 + numbers);
+    return tile_rows * pitch * item + numbers;
   }
 };
+
+// The matrix units' instructions came with compute capability 8.0. Tiles of wide heads do not fit
+// into the shared memory of every such device.
+bool supports(const Tensor& query, int64_t value_width) {
+  const DType dtype = query.dtype();
+  const int64_t widest = std::max(query.size(-1), value_width);
+  const bool half = dtype == DType::Float16 || dtype == DType::BFloat16;
+  if (!half && dtype != DType::Float32) return false;
+  const DeviceProperties& properties = device_properties(query.device().index);
+  if (properties.major < 8 || widest > (half ? 256 : 128)) return false;
+  for (Pass pass : {Pass::Forward, Pass::QueryGradient, Pass::KeyGradient}) {
+    const Tiling tiling(pass, dtype, widest, false);
+    if (size_t(tiling.shared_memory(pass)) > properties.shared_memory_per_block_optin) return false;
+  }
+  return true;
+}
 
 void write_problem(const Attention& a, float* delta, ArgumentWriter& out) {
   for (const HeadMatrix* m :
@@ -102,7 +108,7 @@ void run(Pass pass, const Attention& a, float* delta, int device) {
   };
   static auto* kernels = new KernelTable;
   const bool groups = by_groups(a, device);
-  const Tiling tiling(pass, a, groups);
+  const Tiling tiling(pass, a.dtype, std::max(a.width, a.value_width), groups);
   const Template& chosen = kTemplates[int(pass)];
   const char* file = groups ? chosen.file_for_groups : chosen.file;
   const bool whole = aligned(a);
@@ -111,10 +117,11 @@ void run(Pass pass, const Attention& a, float* delta, int device) {
   key.text[0] = file;
   key.bits[0] = uint64_t(a.dtype) | uint64_t(tiling.width) << 8 | uint64_t(a.causal) << 20 |
                 uint64_t(mask) << 21 | uint64_t(whole) << 23;
-  const unsigned memory = tiling.shared_memory(pass);
+  const auto memory = unsigned(tiling.shared_memory(pass));
   CuFunction function = kernels->find(key).on(device, [&] {
     KernelText text{file, chosen.name, {}, groups};
     text.define("FACULA_ITEM", device_type(a.dtype));
+    text.define("FACULA_SINGLE", tiling.item == 4 ? "1" : "0");
     text.define("FACULA_WIDTH", std::to_string(tiling.width));
     text.define("FACULA_TILES", std::to_string(tiling.tiles));
     text.define("FACULA_STEP", std::to_string(tiling.step));

@@ -1,4 +1,4 @@
-// Attention of 16-bit floats on the device, in tiles.
+// Attention on the device, in tiles.
 #pragma once
 
 namespace facula::cuda {

@@ -1,12 +1,13 @@
 // What the kernels of attention share: tiles in shared memory, their products, scores and masks.
 // The host (csrc/cuda/attention.cpp) defines
-//   FACULA_ITEM     float16 or bfloat16
+//   FACULA_ITEM     float16, bfloat16 or float32
+//   FACULA_SINGLE   1: it is float32
 //   FACULA_WIDTH    D, the heads' width, padded to 32, 64, 128 or 256
 //   FACULA_TILES    M, row tiles of 16 that a warp works on
 //   FACULA_STEP     rows of the other side that are taken at once
 //   FACULA_CAUSAL   1: query i sees keys 0 to i
 //   FACULA_MASK     0: none; 1: boolean; 2: added to the scores
-//   FACULA_ALIGNED  1: rows begin at multiples of 16 bytes, and widths are multiples of 8
+//   FACULA_ALIGNED  1: rows begin at multiples of 16 bytes, and so do rows' ends
 #pragma once
 #include "mma.cuh"
 
@@ -16,7 +17,8 @@ using Item = FACULA_ITEM;
 constexpr int D = FACULA_WIDTH;
 constexpr int M = FACULA_TILES;
 constexpr int kStep = FACULA_STEP;
-constexpr int kPitch = D + 8;  // of a row in shared memory: eight rows fall on different banks
+constexpr int kPiece = 16 / sizeof(Item);  // elements that are moved at once
+constexpr int kPitch = D + kPiece;  // of a row in shared memory: eight rows fall on different banks
 constexpr float kLog2e = 1.44269504088896340736f, kLn2 = 0.69314718055994530942f;
 constexpr float kInfinity = __builtin_bit_cast(float, 0x7f800000u);
 
@@ -42,13 +44,13 @@ struct Arguments {
 };
 
 // Rows [first, first + Rows) of a head's matrix, zeros beyond `rows` and `width`. Each thread has
-// eight columns of every (Threads * 8 / D)th row.
+// kPiece columns of every (Threads * kPiece / D)th row.
 template <int Rows, int Threads>
 __device__ __forceinline__ void load_tile(Item* to, const Item* from, int64 stride, int64 first,
                                           int64 rows, int64 width) {
-  constexpr int kAcross = D / 8, kDown = Threads / kAcross;
+  constexpr int kAcross = D / kPiece, kDown = Threads / kAcross;
   static_assert(Threads % kAcross == 0 && Rows % kDown == 0, "rows are shared out evenly");
-  const int row = threadIdx.x / kAcross, column = threadIdx.x % kAcross * 8;
+  const int row = threadIdx.x / kAcross, column = threadIdx.x % kAcross * kPiece;
   const int left = int(rows - first < Rows ? rows - first : Rows);  // rows that exist
   Item* at = to + row * kPitch + column;
   const Item* source = from + (first + row) * stride + column;
@@ -60,82 +62,19 @@ __device__ __forceinline__ void load_tile(Item* to, const Item* from, int64 stri
     else *reinterpret_cast<Words4*>(at) = Words4{0, 0, 0, 0};
 #else
 #pragma unroll
-    for (int e = 0; e < 8; ++e) at[e] = exists && column + e < width ? source[e] : Item{0};
+    for (int e = 0; e < kPiece; ++e)
+      at[e] = exists && column + e < width ? source[e] : Item{0};
 #endif
   }
 }
 
-// Fragments of the tile's rows from `row` on: as the left factor ...
-__device__ __forceinline__ void left_fragment(uint32 (&a)[4], const Item* tile, int row,
-                                              int column) {
-  const int lane = threadIdx.x % 32;
-  load_matrices(a, tile + (row + lane % 16) * kPitch + column + lane / 16 * 8);
-}
-// ... as the right factor of rows times rows, 16 of them: {b0, b1} of the first 8, then the others
-__device__ __forceinline__ void right_fragment(uint32 (&b)[4], const Item* tile, int row,
-                                               int column) {
-  const int lane = threadIdx.x % 32;
-  load_matrices(b, tile + (row + lane / 16 * 8 + lane % 8) * kPitch + column + lane / 8 % 2 * 8);
-}
-// ... and as the right factor whose inner dimension are the rows, for 16 columns.
-__device__ __forceinline__ void right_fragment_of_columns(uint32 (&b)[4], const Item* tile, int row,
-                                                          int column) {
-  const int lane = threadIdx.x % 32;
-  load_transposed(b, tile + (row + lane % 16) * kPitch + column + lane / 16 * 8);
-}
-
-// An accumulator of 16 x 16 as the left factor of another product.
-__device__ __forceinline__ void as_left(uint32 (&a)[4], const float (&first)[4],
-                                        const float (&second)[4]) {
-  a[0] = pack(Item{}, first[0], first[1]);
-  a[1] = pack(Item{}, first[2], first[3]);
-  a[2] = pack(Item{}, second[0], second[1]);
-  a[3] = pack(Item{}, second[2], second[3]);
-}
-
-// sums[m][n] += left rows (row + 16 m ...) times right rows (8 n ...), over the whole width.
-__device__ __forceinline__ void multiply_rows(float (&sums)[M][kStep / 8][4], const Item* left,
-                                              int row, const Item* right) {
-#pragma unroll
-  for (int k = 0; k < D; k += 16) {
-    uint32 a[M][4];
-#pragma unroll
-    for (int m = 0; m < M; ++m) left_fragment(a[m], left, row + m * 16, k);
-#pragma unroll
-    for (int n = 0; n < kStep; n += 16) {
-      uint32 b[4];
-      right_fragment(b, right, n, k);
-#pragma unroll
-      for (int m = 0; m < M; ++m) {
-        multiply_add(Item{}, sums[m][n / 8], a[m], b[0], b[1]);
-        multiply_add(Item{}, sums[m][n / 8 + 1], a[m], b[2], b[3]);
-      }
-    }
-  }
-}
-
-// sums[m][n] += weights (rows by kStep) times the tile's columns from `column` on.
-template <int Columns>
-__device__ __forceinline__ void multiply_columns(float (&sums)[M][Columns / 8][4],
-                                                 const float (&weights)[M][kStep / 8][4],
-                                                 const Item* tile, int column) {
-#pragma unroll
-  for (int k = 0; k < kStep; k += 16) {
-    uint32 a[M][4];
-#pragma unroll
-    for (int m = 0; m < M; ++m) as_left(a[m], weights[m][k / 8], weights[m][k / 8 + 1]);
-#pragma unroll
-    for (int n = 0; n < Columns; n += 16) {
-      uint32 b[4];
-      right_fragment_of_columns(b, tile, k, column + n);
-#pragma unroll
-      for (int m = 0; m < M; ++m) {
-        multiply_add(Item{}, sums[m][n / 8], a[m], b[0], b[1]);
-        multiply_add(Item{}, sums[m][n / 8 + 1], a[m], b[2], b[3]);
-      }
-    }
-  }
-}
+}  // namespace facula
+#if FACULA_SINGLE
+#include "attention_singles.cuh"
+#else
+#include "attention_halves.cuh"
+#endif
+namespace facula {
 
 // A score in units of log 2, from the product of a query and a key; -infinity: not seen.
 struct Scores {
@@ -173,12 +112,6 @@ struct Scores {
   }
 };
 
-// The product of two pairs of elements.
-__device__ __forceinline__ float dot(uint32 x, uint32 y) {
-  return decode(Item{uint16(x)}) * decode(Item{uint16(y)}) +
-         decode(Item{uint16(x >> 16)}) * decode(Item{uint16(y >> 16)});
-}
-
 // The sum of grad_out times out of a query, in the four lanes that share its row.
 __device__ __forceinline__ float grad_times_out(const Arguments& a, int64 batch, int64 head,
                                                 int64 query) {
@@ -189,8 +122,8 @@ __device__ __forceinline__ float grad_times_out(const Arguments& a, int64 batch,
     const Item* out = a.out.of(batch, head) + query * a.out.row;
 #if FACULA_ALIGNED
 #pragma unroll
-    for (int c = 0; c < D; c += 32) {
-      const int column = c + t * 8;
+    for (int c = 0; c < D; c += 4 * kPiece) {
+      const int column = c + t * kPiece;
       if (column < a.value_width) {
         const Words4 x = *reinterpret_cast<const Words4*>(grad + column);
         const Words4 y = *reinterpret_cast<const Words4*>(out + column);
@@ -210,7 +143,7 @@ __device__ __forceinline__ float grad_times_out(const Arguments& a, int64 batch,
 __device__ __forceinline__ void store_pair(Item* row, int column, int64 width, float low,
                                            float high) {
   if (width % 2 == 0) {
-    if (column < width) *reinterpret_cast<uint32*>(row + column) = pack(Item{}, low, high);
+    if (column < width) store_two(row + column, low, high);
   } else {
     if (column < width) row[column] = convert<Item>(low);
     if (column + 1 < width) row[column + 1] = convert<Item>(high);
