@@ -36,7 +36,7 @@ def test_attention_of_float32(file, width, causal, mask, aligned):
         "FACULA_ITEM": "float32",
         "FACULA_SINGLE": 1,
         "FACULA_WIDTH": width,
-        "FACULA_TILES": 2 if file == "forward" else 1,
+        "FACULA_TILES": 1,
         "FACULA_STEP": 64 if file == "forward" else 32,
         "FACULA_SPLIT": 1,
         "FACULA_GROUPS": 0,

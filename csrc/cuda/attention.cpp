@@ -43,10 +43,10 @@ struct Tiling {
 
   Tiling(Pass pass, DType dtype, int64_t widest, bool by_groups)
       : item(int64_t(item_size(dtype))), groups(by_groups ? 2 : 0) {
-    const bool single = item == 4, forward = pass == Pass::Forward;
+    const bool forward = pass == Pass::Forward;
     width = widest <= 32 ? 32 : widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
     split = pass == Pass::KeyGradient && width == 256 ? 2 : 1;
-    const int most_for_two = single ? (forward ? 64 : 0) : pass == Pass::KeyGradient ? 64 : 128;
+    const int most_for_two = item == 4 ? 0 : pass == Pass::KeyGradient ? 64 : 128;
     tiles = !groups && width <= most_for_two ? 2 : 1;
     step = groups || (forward && width <= 128) ? 64 : 32;
   }

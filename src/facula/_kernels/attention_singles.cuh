@@ -3,6 +3,9 @@
 // products of such sums all but the smallest are taken: what is lost is of the order of float32's
 // rounding.
 //
+// The matrix units cut their sums off instead of rounding them, always towards zero: chains of
+// products are kept short, and ordinary additions put them together.
+//
 // With g = lane / 4 and t = lane % 4, a thread has rows g and g + 8 and columns t and t + 4 of a
 // left factor, rows t and t + 4 and column g of a right one (mma.m16n8k8), and accumulators as in
 // mma.cuh.
@@ -28,62 +31,68 @@ __device__ __forceinline__ void multiply_add(float (&sum)[4], uint32 a0, uint32 
       : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
-// sum += a b, the small products first
-__device__ __forceinline__ void multiply_add(float (&sum)[4], const Parts (&a)[4], Parts b0,
-                                             Parts b1) {
-  multiply_add(sum, a[0].low, a[1].low, a[2].low, a[3].low, b0.high, b1.high);
-  multiply_add(sum, a[0].high, a[1].high, a[2].high, a[3].high, b0.low, b1.low);
+// sum + small += a b
+__device__ __forceinline__ void multiply_add(float (&sum)[4], float (&small)[4],
+                                             const Parts (&a)[4], Parts b0, Parts b1) {
+  multiply_add(small, a[0].low, a[1].low, a[2].low, a[3].low, b0.high, b1.high);
+  multiply_add(small, a[0].high, a[1].high, a[2].high, a[3].high, b0.low, b1.low);
   multiply_add(sum, a[0].high, a[1].high, a[2].high, a[3].high, b0.high, b1.high);
 }
 
-// sums[m][n] += left rows (row + 16 m ...) times right rows (8 n ...), over the whole width.
+__device__ __forceinline__ void add(float (&sum)[4], const float (&more)[4]) {
+#pragma unroll
+  for (int e = 0; e < 4; ++e) sum[e] += more[e];
+}
+
+// sums[0][n] += left rows (row ...) times right rows (8 n ...), over the whole width.
 __device__ __forceinline__ void multiply_rows(float (&sums)[M][kStep / 8][4], const Item* left,
                                               int row, const Item* right) {
+  static_assert(M == 1, "registers do not suffice for more");
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   left += (row + g) * kPitch + t;
   right += g * kPitch + t;
+  float small[kStep / 8][4] = {};
 #pragma unroll 2  // all would take a second to compile
   for (int k = 0; k < D; k += 8) {
-    Parts a[M][4];
+    Parts a[4];
 #pragma unroll
-    for (int m = 0; m < M; ++m) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        a[m][e] = split(left[(m * 16 + e % 2 * 8) * kPitch + k + e / 2 * 4]);
-      }
-    }
+    for (int e = 0; e < 4; ++e) a[e] = split(left[e % 2 * 8 * kPitch + k + e / 2 * 4]);
 #pragma unroll
     for (int n = 0; n < kStep; n += 8) {
-      const Parts b0 = split(right[n * kPitch + k]), b1 = split(right[n * kPitch + k + 4]);
-#pragma unroll
-      for (int m = 0; m < M; ++m) multiply_add(sums[m][n / 8], a[m], b0, b1);
+      multiply_add(sums[0][n / 8], small[n / 8], a, split(right[n * kPitch + k]),
+                   split(right[n * kPitch + k + 4]));
     }
   }
+#pragma unroll
+  for (int n = 0; n < kStep / 8; ++n) add(sums[0][n], small[n]);
 }
 
-// sums[m][n] += weights (rows by kStep) times the tile's columns from `column` on. An accumulator
+// sums[0][n] += weights (rows by kStep) times the tile's columns from `column` on. An accumulator
 // has columns 2 t and 2 t + 1: these are t and t + 4 of the left factor, and the rows of the right
 // one are taken in the same order.
 template <int Columns>
 __device__ __forceinline__ void multiply_columns(float (&sums)[M][Columns / 8][4],
                                                  const float (&weights)[M][kStep / 8][4],
                                                  const Item* tile, int column) {
+  constexpr int kTogether = Columns <= 64 ? Columns : 32;  // as far as registers go
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   tile += 2 * t * kPitch + column + g;
 #pragma unroll
-  for (int k = 0; k < kStep; k += 8) {
-    Parts a[M][4];
+  for (int c = 0; c < Columns; c += kTogether) {
+    float of_tile[kTogether / 8][4] = {};
 #pragma unroll
-    for (int m = 0; m < M; ++m) {
+    for (int k = 0; k < kStep; k += 8) {
+      Parts a[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e) a[m][e] = split(weights[m][k / 8][e % 2 * 2 + e / 2]);
+      for (int e = 0; e < 4; ++e) a[e] = split(weights[0][k / 8][e % 2 * 2 + e / 2]);
+#pragma unroll
+      for (int n = 0; n < kTogether; n += 8) {
+        multiply_add(of_tile[n / 8], of_tile[n / 8], a, split(tile[k * kPitch + c + n]),
+                     split(tile[(k + 1) * kPitch + c + n]));
+      }
     }
 #pragma unroll
-    for (int n = 0; n < Columns; n += 8) {
-      const Parts b0 = split(tile[k * kPitch + n]), b1 = split(tile[(k + 1) * kPitch + n]);
-#pragma unroll
-      for (int m = 0; m < M; ++m) multiply_add(sums[m][n / 8], a[m], b0, b1);
-    }
+    for (int n = 0; n < kTogether / 8; ++n) add(sums[0][c / 8 + n], of_tile[n]);
   }
 }
 

@@ -19,7 +19,7 @@ struct FaultSite {
 
 __device__ __noinline__ void note_fault(const FaultSite& site, int64 value, int64 position) {
   FaultRecord* record = site.record;
-  if (atomicCAS_system(&record->state, 0, 1) != 0) return;  // the first one is reported
+  if (atomicCAS(&record->state, 0, 1) != 0) return;  // the first one is reported
   record->dim = site.dim;
   record->name = site.name;
   record->value = value;
