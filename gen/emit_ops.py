@@ -470,29 +470,21 @@ def typed_functions(row: Row) -> str:
     boxed = ", ".join(f"Value({a.name})" for a in s.args) or "Value()"
     name = s.cpp_name
     params = parameters(row, defaults=False)
-    pre = f"  const Value args[] = {{{boxed}}};\n  Rets rets;\n"
-    run = f"  call(defs::{name}, args, rets);\n"
+    box = f"  const Value args[] = {{{boxed}}};\n"
+    self_arg = "self.tensor()" if s.args and s.args[0].operand else "self"
+    in_place = f"{box}  return call_in_place(defs::{name}, args, {self_arg});\n"
     if row.mutates:
-        return (
-            f"Tensor {name}({params}) {{\n{pre}  rets.t[0] = self;\n"
-            f"  rets.destination = Destination::InPlace;\n{run}  return std::move(rets.t[0]);\n}}\n"
-        )
+        return f"Tensor {name}({params}) {{\n{in_place}}}\n"
     if s.returns_list:
-        text = (
-            f"std::vector<Tensor> {name}({params}) {{\n{pre}  std::vector<Tensor> list;\n"
-            f"  rets.list = &list;\n{run}  return list;\n}}\n"
-        )
+        run = f"  return call_for_list(defs::{name}, args);\n"
     elif len(s.rets) == 1:
-        text = f"Tensor {name}({params}) {{\n{pre}{run}  return std::move(rets.t[0]);\n}}\n"
+        run = f"  return call_for_tensor(defs::{name}, args);\n"
     else:
         items = ", ".join(f"std::move(rets.t[{i}])" for i in range(len(s.rets)))
-        text = f"{return_type(row)} {name}({params}) {{\n{pre}{run}  return {{{items}}};\n}}\n"
+        run = f"  Rets rets;\n  call(defs::{name}, args, rets);\n  return {{{items}}};\n"
+    text = f"{return_type(row)} {name}({params}) {{\n{box}{run}}}\n"
     if row.inplace:
-        self_arg = "self.tensor()" if s.args[0].operand else "self"
-        text += (
-            f"Tensor {name}_({params}) {{\n{pre}  rets.t[0] = {self_arg};\n"
-            f"  rets.destination = Destination::InPlace;\n{run}  return std::move(rets.t[0]);\n}}\n"
-        )
+        text += f"Tensor {name}_({params}) {{\n{in_place}}}\n"
     return text
 
 
@@ -539,7 +531,7 @@ def emit_defaults(rows: list[Row]) -> str:
         name = "_".join(str(x).replace("-", "m") for x in t)
         text += (
             f"inline constexpr int64_t kArray_{name}[] = {{{', '.join(map(str, t))}}};\n"
-            f"inline const IntSpan kDefault_{name}(kArray_{name});\n"
+            f"inline constexpr IntSpan kDefault_{name}(kArray_{name});\n"
         )
     return (
         "// Generated from ops/ by gen. Do not edit.\n"

@@ -7,6 +7,14 @@
 
 namespace facula {
 
+void Dims::grow(size_t n) {
+  auto* p = new int64_t[n];
+  if (n_) std::memcpy(p, data(), n_ * sizeof(int64_t));
+  if (cap_ > kInline) delete[] heap_;
+  heap_ = p;
+  cap_ = uint32_t(n);
+}
+
 int64_t checked_numel(IntSpan sizes) {
   int64_t n = 1;
   bool overflow = false, zero = false;

@@ -69,13 +69,7 @@ class Dims {
     if (!s.empty()) std::memmove(data(), s.data(), s.size() * sizeof(int64_t));
   }
   void resize(size_t n) {  // keeps the first elements; new ones are unset
-    if (n > cap_) {
-      auto* p = new int64_t[n];
-      if (n_) std::memcpy(p, data(), n_ * sizeof(int64_t));
-      if (cap_ > kInline) delete[] heap_;
-      heap_ = p;
-      cap_ = uint32_t(n);
-    }
+    if (n > cap_) grow(n);
     n_ = uint32_t(n);
   }
   void push_back(int64_t v) {
@@ -95,6 +89,7 @@ class Dims {
   }
 
  private:
+  void grow(size_t n);
   uint32_t n_, cap_;
   union {
     int64_t inline_[kInline];

@@ -5,6 +5,8 @@
 
 namespace facula {
 
+Error::~Error() = default;
+
 void Error::name_operator(const char* op) {
   message_.replace(0, prefix_, std::string(op) + "(): ");
   prefix_ = std::strlen(op) + 4;
@@ -15,23 +17,34 @@ static void put_number(std::string& s, Args... args) {
   char digits[64];
   s.append(digits, std::to_chars(digits, digits + sizeof digits, args...).ptr);
 }
-void put(std::string& s, int64_t v) {
-  put_number(s, v);
-}
-void put(std::string& s, uint64_t v) {
-  put_number(s, v);
-}
-void put(std::string& s, double v) {
-  put_number(s, v, std::chars_format::general, 6);
+
+void TextPart::append_to(std::string& s) const {
+  switch (kind_) {
+    case Kind::Text: s.append(text_, size_); break;
+    case Kind::Char: s += char(int_); break;
+    case Kind::Int: put_number(s, int_); break;
+    case Kind::UInt: put_number(s, uint64_t(int_)); break;
+    case Kind::Float: put_number(s, float_, std::chars_format::general, 6); break;
+    case Kind::DType: (s += "facula.") += dtype_name(facula::DType(int_)); break;
+    case Kind::Device: s += to_string(device_); break;
+    case Kind::Shape:
+      s += '[';
+      for (uint32_t i = 0; i < size_; ++i) {
+        if (i) s += ", ";
+        put_number(s, ints_[i]);
+      }
+      s += ']';
+  }
 }
 
-void put(std::string& s, IntSpan shape) {
-  s += '[';
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (i) s += ", ";
-    put(s, shape[i]);
-  }
-  s += ']';
+std::string join_text(std::initializer_list<TextPart> parts) {
+  std::string s;
+  for (const TextPart& p : parts) p.append_to(s);
+  return s;
+}
+
+void throw_error(ErrorKind kind, std::initializer_list<TextPart> parts) {
+  throw Error(kind, join_text(parts));
 }
 
 void broadcast_error(IntSpan a, IntSpan b, int64_t dim, int64_t size_a, int64_t size_b) {

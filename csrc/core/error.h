@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ enum class ErrorKind : uint8_t {
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
+  ~Error() override;
   const char* what() const noexcept override { return message_.c_str(); }
   ErrorKind kind() const { return kind_; }
   // Puts "op(): " in front; the outermost operator, the one the user called, wins.
@@ -42,53 +44,80 @@ class Error : public std::exception {
   std::string message_;
 };
 
-// Text from parts; DType, Device and shapes print as Python shows them. No streams: their locales
-// may be those of another C++ library that a package brought into the process.
-void put(std::string& s, int64_t v);
-void put(std::string& s, uint64_t v);
-void put(std::string& s, double v);
-void put(std::string& s, IntSpan shape);
-inline void put(std::string& s, DType d) {
-  (s += "facula.") += dtype_name(d);
-}
-inline void put(std::string& s, Device d) {
-  s += to_string(d);
-}
-template <class T>
-void put(std::string& s, const T& v) {
-  if constexpr (std::is_same_v<T, char>) s += v;
-  else if constexpr (std::is_convertible_v<const T&, std::string_view>) s += std::string_view(v);
-  else if constexpr (std::is_convertible_v<const T&, IntSpan>) put(s, IntSpan(v));
-  else if constexpr (std::is_floating_point_v<T>) put(s, double(v));
-  else if constexpr (std::is_unsigned_v<T>) put(s, uint64_t(v));
-  else put(s, int64_t(v));
-}
-template <class... A>
-std::string text(const A&... parts) {
-  std::string s;
-  (put(s, parts), ...);
-  return s;
-}
+// A part of a text, borrowed: DType, Device and shapes print as Python shows them. Texts are put
+// together out of line from a list of parts, so that a place that may fail costs little code.
+class TextPart {
+ public:
+  constexpr TextPart(const char* s) : TextPart(std::string_view(s)) {}
+  constexpr TextPart(std::string_view s)
+      : text_(s.data()), size_(uint32_t(s.size())), kind_(Kind::Text) {}
+  constexpr TextPart(IntSpan s) : ints_(s.data()), size_(uint32_t(s.size())), kind_(Kind::Shape) {}
+  constexpr TextPart(char c) : int_(c), kind_(Kind::Char) {}
+  constexpr TextPart(DType d) : int_(int(d)), kind_(Kind::DType) {}
+  constexpr TextPart(Device d) : device_(d), kind_(Kind::Device) {}
+  template <class T>
+  constexpr TextPart(const T& v) : TextPart(simplest(v)) {}
+
+  void append_to(std::string& s) const;
+
+ private:
+  enum class Kind : uint8_t { Text, Shape, Char, Int, UInt, Float, DType, Device };
+  template <class T>
+  static constexpr TextPart simplest(const T& v) {
+    if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+      return std::string_view(v);
+    } else if constexpr (std::is_convertible_v<const T&, IntSpan>) {
+      return IntSpan(v);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      TextPart p(Kind::Float);
+      p.float_ = double(v);
+      return p;
+    } else {
+      TextPart p(std::is_unsigned_v<T> ? Kind::UInt : Kind::Int);
+      p.int_ = int64_t(v);
+      return p;
+    }
+  }
+  explicit constexpr TextPart(Kind kind) : int_(0), kind_(kind) {}
+  union {
+    const char* text_;
+    const int64_t* ints_;
+    int64_t int_;
+    double float_;
+    facula::Device device_;
+  };
+  uint32_t size_ = 0;
+  Kind kind_;
+};
+
+// No streams: their locales may be those of another C++ library that a package brought into the
+// process.
+std::string join_text(std::initializer_list<TextPart> parts);
+[[noreturn]] void throw_error(ErrorKind kind, std::initializer_list<TextPart> parts);
 
 template <class... A>
-[[noreturn]] void fail(ErrorKind kind, const A&... parts) {
-  throw Error(kind, text(parts...));
+FACULA_INLINE std::string text(const A&... parts) {
+  return join_text({TextPart(parts)...});
 }
 template <class... A>
-[[noreturn]] void runtime_error(const A&... parts) {
-  fail(ErrorKind::Runtime, parts...);
+[[noreturn]] FACULA_INLINE void fail(ErrorKind kind, const A&... parts) {
+  throw_error(kind, {TextPart(parts)...});
 }
 template <class... A>
-[[noreturn]] void index_error(const A&... parts) {
-  fail(ErrorKind::Index, parts...);
+[[noreturn]] FACULA_INLINE void runtime_error(const A&... parts) {
+  throw_error(ErrorKind::Runtime, {TextPart(parts)...});
 }
 template <class... A>
-[[noreturn]] void type_error(const A&... parts) {
-  fail(ErrorKind::Type, parts...);
+[[noreturn]] FACULA_INLINE void index_error(const A&... parts) {
+  throw_error(ErrorKind::Index, {TextPart(parts)...});
 }
 template <class... A>
-[[noreturn]] void value_error(const A&... parts) {
-  fail(ErrorKind::Value, parts...);
+[[noreturn]] FACULA_INLINE void type_error(const A&... parts) {
+  throw_error(ErrorKind::Type, {TextPart(parts)...});
+}
+template <class... A>
+[[noreturn]] FACULA_INLINE void value_error(const A&... parts) {
+  throw_error(ErrorKind::Value, {TextPart(parts)...});
 }
 
 // ---- the catalogue

@@ -36,6 +36,35 @@ bool real_fits(double v, DType d) {
 
 }  // namespace
 
+double Scalar::to_double() const {
+  return to<double>();
+}
+int64_t Scalar::to_int() const {
+  return to<int64_t>();
+}
+Complex<double> Scalar::to_complex() const {
+  return to<Complex<double>>();
+}
+
+void Scalar::store(DType d, void* p) const {
+  dispatch_dtype(d, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    *static_cast<T*>(p) = to<T>();
+  });
+}
+
+Scalar Scalar::load(DType d, const void* p) {
+  return dispatch_dtype(d, [&](auto tag) -> Scalar {
+    using T = typename decltype(tag)::type;
+    const T v = *static_cast<const T*>(p);
+    if constexpr (std::is_same_v<T, bool>) return Scalar(v);
+    else if constexpr (std::is_same_v<T, uint64_t>) return Scalar(v);
+    else if constexpr (std::is_integral_v<T>) return Scalar(int64_t(v));
+    else if constexpr (is_complex_v<T>) return Scalar(convert<Complex<double>>(v));
+    else return Scalar(convert<double>(v));
+  });
+}
+
 bool Scalar::fits(DType d) const {
   if (d == DType::Bool) return true;
   switch (kind_) {

@@ -49,17 +49,12 @@ class Scalar {
       default: return convert<T>(i_);
     }
   }
-  double to_double() const { return to<double>(); }
-  int64_t to_int() const { return to<int64_t>(); }
+  double to_double() const;
+  int64_t to_int() const;
   const Complex<double>* complex_pointer() const { return &c_; }
-  Complex<double> to_complex() const { return to<Complex<double>>(); }
+  Complex<double> to_complex() const;
   // Writes the value as dtype d at p.
-  void store(DType d, void* p) const {
-    dispatch_dtype(d, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      *static_cast<T*>(p) = to<T>();
-    });
-  }
+  void store(DType d, void* p) const;
   // Whether the value has a place in dtype d. Fractions may be cut and bits rounded, infinities
   // stay what they are, and negative integers wrap around in unsigned dtypes, as in PyTorch.
   bool fits(DType d) const;
@@ -76,18 +71,5 @@ class Scalar {
     Complex<double> c_;
   };
 };
-
-inline Scalar Scalar::load(DType d, const void* p) {
-  return dispatch_dtype(d, [&](auto tag) -> Scalar {
-    using T = typename decltype(tag)::type;
-    const T v = *static_cast<const T*>(p);
-    if constexpr (std::is_same_v<T, bool>) return Scalar(v);
-    else if constexpr (std::is_same_v<T, uint64_t>) return Scalar(v);
-    else if constexpr (std::is_integral_v<T>) return Scalar(int64_t(v));
-    else if constexpr (std::is_same_v<T, Complex<float>> || std::is_same_v<T, Complex<double>>)
-      return Scalar(convert<Complex<double>>(v));
-    else return Scalar(convert<double>(v));
-  });
-}
 
 }  // namespace facula

@@ -67,7 +67,10 @@ void TensorImpl::set_geometry(IntSpan new_sizes, IntSpan new_strides) {
   refresh_contiguous();
 }
 
-void Tensor::destroy(TensorImpl* p) {
+void Tensor::drop(TensorImpl* p) noexcept {
+  if (p->refs.load(std::memory_order_acquire) != 1 &&
+      p->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    return;
   if (p->flags & kOwnsPython) {
     // The Python object holds the tensor's attributes and dies with it; it no longer points here.
     p->flags &= uint8_t(~kOwnsPython);

@@ -96,11 +96,7 @@ class Tensor {
   }
   TensorImpl* release() { return std::exchange(p_, nullptr); }
   void reset() {
-    if (!p_) return;
-    if (p_->refs.load(std::memory_order_acquire) == 1 ||
-        p_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      destroy(p_);
-    p_ = nullptr;
+    if (p_) drop(std::exchange(p_, nullptr));
   }
 
   bool defined() const { return p_ != nullptr; }
@@ -142,7 +138,7 @@ class Tensor {
   }
 
  private:
-  static void destroy(TensorImpl* p);
+  static void drop(TensorImpl* p) noexcept;
   TensorImpl* p_ = nullptr;
 };
 

@@ -1,6 +1,8 @@
 // Walks the lines of a tensor along one dimension, over the pool.
 #pragma once
 #include <algorithm>
+#include <memory>
+#include <type_traits>
 
 #include "core/tensor.h"
 #include "core/thread_pool.h"
@@ -8,55 +10,80 @@
 
 namespace facula {
 
-// Calls f(byte offsets of the N tensors' lines, how many lines) for bundles of up to W lines along
-// `dim`; the offsets of one line follow each other. The other tensors may lack the dimension's
-// extent (size 1) but have the same rank.
-template <int N, int W, class F>
-void for_each_bundle(const Tensor* const (&tensors)[N], int64_t dim, int64_t line_cost, F&& f) {
+namespace detail {
+
+// f(context, bundle, count). Not a template over what is done with the lines: it would be compiled
+// for each dtype.
+template <int N, int W>
+void walk_bundles(const Tensor* const (&tensors)[N], int64_t dim, int64_t line_cost,
+                  int64_t most_lines, void (*f)(const void*, const int64_t (&)[W][N], int),
+                  const void* context) {
   const Tensor& lead = *tensors[0];
-  const int64_t rank = lead.dim();
-  check_rank(rank);
+  check_rank(lead.dim());
   int64_t lines = 1;
-  for (int64_t d = 0; d < rank; ++d)
-    if (d != dim) lines *= lead.sizes()[d];
-  const int64_t grain = std::max({int64_t(1), std::min<int64_t>(W, lines / num_threads()),
+  int64_t sizes[kMaxDims], steps[kMaxDims][N];  // of the other dimensions, the last one first
+  int dims = 0;
+  for (int64_t d = lead.dim() - 1; d >= 0; --d) {
+    if (d == dim) continue;
+    lines *= sizes[dims] = lead.sizes()[d];
+    for (int k = 0; k < N; ++k)
+      steps[dims][k] = tensors[k]->strides()[d] * int64_t(tensors[k]->item_size());
+    ++dims;
+  }
+  const int64_t grain = std::max({int64_t(1), std::min(most_lines, lines / num_threads()),
                                   kGrain / std::max<int64_t>(1, line_cost)});
   parallel_for(0, lines, grain, [&](int64_t b, int64_t e) {
-    int64_t at[kMaxDims] = {};
+    int64_t at[kMaxDims];
     int64_t offset[N] = {};
     int64_t rest = b;
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      if (d == dim) continue;
-      at[d] = rest % lead.sizes()[d];
-      rest /= lead.sizes()[d];
-      for (int k = 0; k < N; ++k)
-        offset[k] += at[d] * tensors[k]->strides()[d] * int64_t(tensors[k]->item_size());
+    for (int d = 0; d < dims; ++d) {
+      at[d] = rest % sizes[d];
+      rest /= sizes[d];
+      for (int k = 0; k < N; ++k) offset[k] += at[d] * steps[d][k];
     }
     int64_t bundle[W][N];
     for (int count = 0; b < e; ++b) {
       for (int k = 0; k < N; ++k) bundle[count][k] = offset[k];
       if (++count == W || b + 1 == e) {
-        f(bundle, count);
+        f(context, bundle, count);
         count = 0;
       }
-      for (int64_t d = rank - 1; d >= 0; --d) {
-        if (d == dim) continue;
-        for (int k = 0; k < N; ++k)
-          offset[k] += tensors[k]->strides()[d] * int64_t(tensors[k]->item_size());
-        if (++at[d] < lead.sizes()[d]) break;
-        for (int k = 0; k < N; ++k)
-          offset[k] -= at[d] * tensors[k]->strides()[d] * int64_t(tensors[k]->item_size());
+      for (int d = 0; d < dims; ++d) {
+        for (int k = 0; k < N; ++k) offset[k] += steps[d][k];
+        if (++at[d] < sizes[d]) break;
+        for (int k = 0; k < N; ++k) offset[k] -= at[d] * steps[d][k];
         at[d] = 0;
       }
     }
   });
 }
 
+}  // namespace detail
+
+// Calls f(byte offsets of the N tensors' lines, how many lines) for bundles of up to W lines along
+// `dim`; the offsets of one line follow each other. The other tensors may lack the dimension's
+// extent (size 1) but have the same rank. Few lines are shared out `most_lines` at a time.
+template <int N, int W, class F>
+void for_each_bundle(const Tensor* const (&tensors)[N], int64_t dim, int64_t line_cost, F&& f,
+                     int64_t most_lines = W) {
+  using Body = std::remove_reference_t<F>;
+  detail::walk_bundles<N, W>(
+      tensors, dim, line_cost, most_lines,
+      [](const void* body, const int64_t (&bundle)[W][N], int count) {
+        (*static_cast<Body*>(const_cast<void*>(body)))(bundle, count);
+      },
+      std::addressof(f));
+}
+
 // The same, line by line: f(byte offset of each of the N tensors' line).
 template <int N, class F>
 void for_each_line(const Tensor* const (&tensors)[N], int64_t dim, int64_t line_cost, F&& f) {
-  for_each_bundle<N, 1>(tensors, dim, line_cost,
-                        [&](const int64_t (&bundle)[1][N], int) { f(bundle[0]); });
+  for_each_bundle<N, 16>(
+      tensors, dim, line_cost,
+      [&](const int64_t (&bundle)[16][N], int count) {
+        for (int w = 0; w < count; ++w) f(bundle[w]);
+      },
+      1);
 }
 
 }  // namespace facula

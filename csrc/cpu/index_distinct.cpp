@@ -79,39 +79,43 @@ Distinct collect(const Groups& groups, DType dtype, int64_t n, bool want_inverse
   return d;
 }
 
-template <class T, class Form>
-Distinct distinct_entries(const Tensor& x, const Form& form, bool with_positions, bool want_inverse,
-                          bool want_counts) {
+template <class Form>
+void load_keys_alone(const Line& line, const Form& form, typename Form::Entry* entries) {
+  parallel_for(0, line.n, kLongLine, [&](int64_t b, int64_t e) {
+    for_each_key(line, b, e, [&](int64_t i, uint64_t key) { entries[i] = form.make(key, 0); });
+  });
+}
+
+// Integers are found in their keys, where `flip` undoes what order_key did; other elements are
+// moved. Item: of the elements' size.
+template <class Item, bool kIntegers, class Form>
+Distinct distinct_entries(const Tensor& x, const Form& form, uint64_t flip, bool with_positions,
+                          bool want_inverse, bool want_counts) {
   using E = typename Form::Entry;
   const int64_t n = x.numel();
   EntryBuffer<E> buffer(2 * n);
   E* entries = buffer.data();
   const Line line{x.dtype(), x.data(), int64_t(x.item_size()), n};
-  if (with_positions) {
-    load_entries(line, form, entries);
-  } else {
-    parallel_for(0, n, kLongLine, [&](int64_t b, int64_t e) {
-      for_each_key(line, b, e, [&](int64_t i, uint64_t key) { entries[i] = form.make(key, 0); });
-    });
-  }
+  if (with_positions) load_entries(line, form, entries);
+  else load_keys_alone(line, form, entries);
   entries = radix_sort(entries, entries + n, n, form.low, form.high);
   const E nan = form.make(nan_key(x.dtype()), 0);
   auto is_first = [&](int64_t i) {
     if (i == 0 || !form.equal(entries[i], entries[i - 1])) return true;
-    return !std::is_integral_v<T> && form.equal(entries[i], nan);
+    return !kIntegers && form.equal(entries[i], nan);
   };
   Groups groups(n, [&](int64_t b, int64_t e) {
     int64_t c = 0;
     for (; b < e; ++b) c += is_first(b);
     return c;
   });
-  const T* elements = x.data_as<T>();
-  auto value = [&](int64_t i) -> T {
-    if constexpr (std::is_integral_v<T>) return value_of_key<T>(form.key(entries[i]));
+  const Item* elements = x.data_as<Item>();
+  auto value = [&](int64_t i) -> Item {
+    if constexpr (kIntegers) return {decltype(Item::bits)(form.key(entries[i]) ^ flip)};
     else return elements[form.index(entries[i])];
   };
-  return collect<T>(groups, x.dtype(), n, want_inverse, want_counts, is_first, value,
-                    [&](int64_t i) { return form.index(entries[i]); });
+  return collect<Item>(groups, x.dtype(), n, want_inverse, want_counts, is_first, value,
+                       [&](int64_t i) { return form.index(entries[i]); });
 }
 
 template <class T>
@@ -133,6 +137,18 @@ int64_t count_changes(const T* x, int64_t b, int64_t e) {
   return count;
 }
 
+template <class T>
+Distinct distinct_neighbours(const Tensor& x, bool want_inverse, bool want_counts) {
+  const T* elements = x.data_as<T>();
+  auto is_first = [&](int64_t i) { return i == 0 || differ(elements[i], elements[i - 1]); };
+  Groups groups(x.numel(), [&](int64_t b, int64_t e) {
+    return b == 0 ? 1 + count_changes(elements, 0, e - 1) : count_changes(elements, b - 1, e - 1);
+  });
+  return collect<T>(
+      groups, x.dtype(), x.numel(), want_inverse, want_counts, is_first,
+      [&](int64_t i) { return elements[i]; }, [](int64_t i) { return i; });
+}
+
 }  // namespace
 
 Distinct cpu_distinct_sorted(const Tensor& x, bool want_inverse, bool want_counts) {
@@ -144,9 +160,11 @@ Distinct cpu_distinct_sorted(const Tensor& x, bool want_inverse, bool want_count
       const bool with_positions = want_inverse || !std::is_integral_v<T>;
       const int64_t n = x.numel();
       const Line line{x.dtype(), x.data(), int64_t(x.item_size()), n};
+      const uint64_t flip = std::is_integral_v<T> ? order_key(T(0)) : 0;
       with_form(key_range(line), false, with_positions && n ? index_bits(n) : 0,
                 [&](const auto& form) {
-                  d = distinct_entries<T>(x, form, with_positions, want_inverse, want_counts);
+                  d = distinct_entries<ItemOf<T>, std::is_integral_v<T>>(
+                      x, form, flip, with_positions, want_inverse, want_counts);
                 });
     }
   });
@@ -157,17 +175,11 @@ Distinct cpu_distinct_neighbours(const Tensor& x, bool want_inverse, bool want_c
   Distinct d;
   dispatch_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (!is_complex_v<T>) {
-      const T* elements = x.data_as<T>();
-      auto is_first = [&](int64_t i) { return i == 0 || differ(elements[i], elements[i - 1]); };
-      Groups groups(x.numel(), [&](int64_t b, int64_t e) {
-        return b == 0 ? 1 + count_changes(elements, 0, e - 1)
-                      : count_changes(elements, b - 1, e - 1);
-      });
-      d = collect<T>(
-          groups, x.dtype(), x.numel(), want_inverse, want_counts, is_first,
-          [&](int64_t i) { return elements[i]; }, [](int64_t i) { return i; });
-    }
+    if constexpr (std::is_same_v<T, bool>)
+      d = distinct_neighbours<uint8_t>(x, want_inverse, want_counts);
+    else if constexpr (std::is_integral_v<T>)
+      d = distinct_neighbours<std::make_signed_t<T>>(x, want_inverse, want_counts);
+    else if constexpr (!is_complex_v<T>) d = distinct_neighbours<T>(x, want_inverse, want_counts);
   });
   return d;
 }

@@ -1,5 +1,7 @@
 // Moves go by item size: five types stand for all dtypes.
 #pragma once
+#include <type_traits>
+
 #include "core/dtype.h"
 
 namespace facula {
@@ -20,6 +22,14 @@ struct __attribute__((may_alias)) Item8 {
 struct __attribute__((may_alias)) Item16 {
   uint64_t low, high;
 };
+
+// The item type of a dtype's C++ type.
+template <class T>
+using ItemOf = std::conditional_t<
+    sizeof(T) == 1, Item1,
+    std::conditional_t<sizeof(T) == 2, Item2,
+                       std::conditional_t<sizeof(T) == 4, Item4,
+                                          std::conditional_t<sizeof(T) == 8, Item8, Item16>>>>;
 
 // Calls f(TypeTag<T>{}) with the item type of this many bytes.
 template <class F>

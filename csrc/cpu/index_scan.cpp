@@ -159,15 +159,21 @@ void extreme_lines(const Tensor& in, int64_t dim, const Tensor& values, const Te
   });
 }
 
+template <class T>
+void scan_products(const Tensor& in, int64_t dim, const Tensor& out) {
+  scan_lines<T>(in, dim, out, [](auto a, auto b) { return a * b; });
+}
+
 }  // namespace
 
 void cpu_cumprod(const Tensor& in, int64_t dim, const Tensor& out) {
   dispatch_dtype(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    scan_lines<T>(in, dim, out, [](auto a, auto b) {
-      if constexpr (std::is_same_v<decltype(a), bool>) return a && b;
-      else return a * b;
-    });
+    if constexpr (std::is_same_v<T, bool>)
+      scan_lines<bool>(in, dim, out, [](bool a, bool b) { return a && b; });
+    else if constexpr (std::is_integral_v<T>)  // the sign makes no difference
+      scan_products<std::make_unsigned_t<T>>(in, dim, out);
+    else scan_products<T>(in, dim, out);
   });
 }
 

@@ -28,6 +28,44 @@ void Iteration::add(char* ptr, IntSpan s, IntSpan st, int64_t item) {
   }
 }
 
+void Iteration::walk(int64_t from, int64_t to, Body body, const void* context) const {
+  int64_t counter[kMaxDims];
+  char* p[kMaxOperands];
+  for (int o = 0; o < operands; ++o) p[o] = data[o];
+  int64_t rest = from;
+  for (int d = 0; d < ndim; ++d) {
+    counter[d] = rest % sizes[d];
+    rest /= sizes[d];
+    for (int o = 0; o < operands; ++o) p[o] += counter[d] * strides[o][d];
+  }
+  int64_t inner[kMaxOperands];
+  for (int o = 0; o < operands; ++o) inner[o] = ndim ? strides[o][0] : 0;
+  while (from < to) {
+    int64_t n = ndim ? sizes[0] - counter[0] : 1;
+    if (n > to - from) n = to - from;
+    body(context, p, inner, n);
+    from += n;
+    if (from >= to) break;
+    // The inner dimension is at its end here: carry into the outer ones.
+    for (int o = 0; o < operands; ++o) p[o] -= counter[0] * strides[o][0];
+    counter[0] = 0;
+    for (int d = 1; d < ndim; ++d) {
+      if (++counter[d] < sizes[d]) {
+        for (int o = 0; o < operands; ++o) p[o] += strides[o][d];
+        break;
+      }
+      for (int o = 0; o < operands; ++o) p[o] -= (sizes[d] - 1) * strides[o][d];
+      counter[d] = 0;
+    }
+  }
+}
+
+void Iteration::walk_parallel(int64_t grain, Body body, const void* context) const {
+  if (numel == 0) return;
+  if (numel <= grain) return walk(0, numel, body, context);
+  parallel_for(0, numel, grain, [&](int64_t b, int64_t e) { walk(b, e, body, context); });
+}
+
 void Iteration::finish() {
   auto exchange = [&](int a, int b) {
     std::swap(sizes[a], sizes[b]);

@@ -23,46 +23,32 @@ struct Iteration {
   void add(char* data, IntSpan sizes, IntSpan strides, int64_t item_size);
   void finish();  // sorts and merges dimensions
 
-  // Runs body(pointers, inner byte strides, n) over the elements [from, to).
+  // Runs body(pointers, inner byte strides, n) over the elements [from, to). The walk is compiled
+  // once and calls the body by its address.
   template <class F>
   void run(int64_t from, int64_t to, F&& body) const {
-    int64_t counter[kMaxDims];
-    char* p[kMaxOperands];
-    for (int o = 0; o < operands; ++o) p[o] = data[o];
-    int64_t rest = from;
-    for (int d = 0; d < ndim; ++d) {
-      counter[d] = rest % sizes[d];
-      rest /= sizes[d];
-      for (int o = 0; o < operands; ++o) p[o] += counter[d] * strides[o][d];
-    }
-    int64_t inner[kMaxOperands];
-    for (int o = 0; o < operands; ++o) inner[o] = ndim ? strides[o][0] : 0;
-    while (from < to) {
-      int64_t n = ndim ? sizes[0] - counter[0] : 1;
-      if (n > to - from) n = to - from;
-      body(p, inner, n);
-      from += n;
-      if (from >= to) break;
-      // The inner dimension is at its end here: carry into the outer ones.
-      for (int o = 0; o < operands; ++o) p[o] -= counter[0] * strides[o][0];
-      counter[0] = 0;
-      for (int d = 1; d < ndim; ++d) {
-        if (++counter[d] < sizes[d]) {
-          for (int o = 0; o < operands; ++o) p[o] += strides[o][d];
-          break;
-        }
-        for (int o = 0; o < operands; ++o) p[o] -= (sizes[d] - 1) * strides[o][d];
-        counter[d] = 0;
-      }
-    }
+    walk(from, to, address_of(body), context_of(body));
   }
-
   template <class F>
   void run_parallel(F&& body, int64_t grain = kGrain) const {
-    if (numel == 0) return;
-    if (numel <= grain) return run(0, numel, body);
-    parallel_for(0, numel, grain, [&](int64_t b, int64_t e) { run(b, e, body); });
+    walk_parallel(grain, address_of(body), context_of(body));
   }
+
+ private:
+  using Body = void (*)(const void* context, char* const* pointers, const int64_t* strides,
+                        int64_t n);
+  template <class F>
+  static Body address_of(F&) {
+    return [](const void* f, char* const* p, const int64_t* s, int64_t n) {
+      (*static_cast<F*>(const_cast<void*>(f)))(p, s, n);
+    };
+  }
+  template <class F>
+  static const void* context_of(F& f) {
+    return std::addressof(f);
+  }
+  void walk(int64_t from, int64_t to, Body body, const void* context) const;
+  void walk_parallel(int64_t grain, Body body, const void* context) const;
 };
 
 }  // namespace facula

@@ -158,4 +158,26 @@ void call(const OpDef& op, const Value* args, Rets& rets) {
   call_unrecorded(op, args, rets);
 }
 
+Tensor call_for_tensor(const OpDef& op, const Value* args) {
+  Rets rets;
+  call(op, args, rets);
+  return std::move(rets.t[0]);
+}
+
+Tensor call_in_place(const OpDef& op, const Value* args, const Tensor& self) {
+  Rets rets;
+  rets.t[0] = self;
+  rets.destination = Destination::InPlace;
+  call(op, args, rets);
+  return std::move(rets.t[0]);
+}
+
+std::vector<Tensor> call_for_list(const OpDef& op, const Value* args) {
+  std::vector<Tensor> list;
+  Rets rets;
+  rets.list = &list;
+  call(op, args, rets);
+  return list;
+}
+
 }  // namespace facula

@@ -141,6 +141,10 @@ struct OpDef {
 
 // Runs an operator: the only way from anywhere to a kernel.
 void call(const OpDef& op, const Value* args, Rets& rets);
+// The same for one result, new or written to `self`.
+Tensor call_for_tensor(const OpDef& op, const Value* args);
+Tensor call_in_place(const OpDef& op, const Value* args, const Tensor& self);
+std::vector<Tensor> call_for_list(const OpDef& op, const Value* args);
 // The last step of it: the kernel, with results copied to their destinations where it cannot write
 // there itself.
 void run_kernel(const OpDef& op, const Value* args, Rets& rets);

@@ -31,24 +31,20 @@ class Value {
     Generator
   };
 
-  Value() : len_(0), tag_(Tag::None) { i_ = 0; }
-  Value(std::nullopt_t) : Value() {}
-  Value(const Tensor& t) : Value() {
-    if (t.defined()) {
-      tensor_ = t.impl();
-      tag_ = Tag::Tensor;
-    }
-  }
-  Value(bool v) : Value() {
+  constexpr Value() : i_(0), len_(0), tag_(Tag::None) {}
+  constexpr Value(std::nullopt_t) : Value() {}
+  Value(const Tensor& t)
+      : tensor_(t.impl()), len_(0), tag_(t.defined() ? Tag::Tensor : Tag::None) {}
+  constexpr Value(bool v) : Value() {
     i_ = v;
     tag_ = Tag::Bool;
   }
-  Value(int v) : Value(int64_t(v)) {}
-  Value(int64_t v) : Value() {
+  constexpr Value(int v) : Value(int64_t(v)) {}
+  constexpr Value(int64_t v) : Value() {
     i_ = v;
     tag_ = Tag::Int;
   }
-  Value(double v) : Value() {
+  constexpr Value(double v) : Value() {
     f_ = v;
     tag_ = Tag::Float;
   }
@@ -56,25 +52,25 @@ class Value {
   Value(const Scalar* s) : Value() {
     if (s) set(*s);
   }
-  Value(IntSpan v) : Value() {
+  constexpr Value(IntSpan v) : Value() {
     ints_ = v.data();
     len_ = uint32_t(v.size());
     tag_ = Tag::Ints;
   }
   Value(const Dims& v) : Value(IntSpan(v)) {}
-  Value(std::optional<IntSpan> v) : Value() {
+  constexpr Value(std::optional<IntSpan> v) : Value() {
     if (v) *this = Value(*v);
   }
-  Value(std::optional<int64_t> v) : Value() {
+  constexpr Value(std::optional<int64_t> v) : Value() {
     if (v) *this = Value(*v);
   }
-  Value(std::optional<double> v) : Value() {
+  constexpr Value(std::optional<double> v) : Value() {
     if (v) *this = Value(*v);
   }
-  Value(std::optional<bool> v) : Value() {
+  constexpr Value(std::optional<bool> v) : Value() {
     if (v) *this = Value(*v);
   }
-  Value(std::span<const double> v) : Value() {
+  constexpr Value(std::span<const double> v) : Value() {
     floats_ = v.data();
     len_ = uint32_t(v.size());
     tag_ = Tag::Floats;
@@ -84,24 +80,24 @@ class Value {
     len_ = uint32_t(v.size());
     tag_ = Tag::Tensors;
   }
-  Value(std::string_view v) : Value() {
+  constexpr Value(std::string_view v) : Value() {
     text_ = v.data();
     len_ = uint32_t(v.size());
     tag_ = Tag::String;
   }
-  Value(DType d) : Value() {
+  constexpr Value(DType d) : Value() {
     if (d != DType::None) {
       i_ = int(d);
       tag_ = Tag::DType;
     }
   }
-  Value(Device d) : Value() {
+  constexpr Value(Device d) : Value() {
     if (d.type != DeviceType::None) {
       device_ = d;
       tag_ = Tag::Device;
     }
   }
-  Value(MemoryFormat m) : Value() {
+  constexpr Value(MemoryFormat m) : Value() {
     if (m != MemoryFormat::None) {
       i_ = int(m);
       tag_ = Tag::Format;
@@ -130,15 +126,7 @@ class Value {
 
   // A Tensor is one pointer, so the boxed pointer is the handle; none is the undefined tensor.
   const Tensor& tensor() const { return *reinterpret_cast<const Tensor*>(&tensor_); }
-  Scalar scalar() const {
-    switch (tag_) {
-      case Tag::Bool: return Scalar(i_ != 0);
-      case Tag::UInt: return Scalar(uint64_t(i_));
-      case Tag::Float: return Scalar(f_);
-      case Tag::Complex: return Scalar(*complex_);
-      default: return Scalar(i_);
-    }
-  }
+  Scalar scalar() const;
   int64_t to_int() const { return tag_ == Tag::Float ? int64_t(f_) : i_; }
   double to_double() const { return tag_ == Tag::Float ? f_ : scalar().to_double(); }
   bool to_bool() const { return i_ != 0; }
@@ -164,30 +152,7 @@ class Value {
   }
 
  private:
-  void set(const Scalar& s) {
-    switch (s.kind()) {
-      case Scalar::Kind::Bool:
-        i_ = s.to_int();
-        tag_ = Tag::Bool;
-        break;
-      case Scalar::Kind::Int:
-        i_ = s.to_int();
-        tag_ = Tag::Int;
-        break;
-      case Scalar::Kind::UInt:
-        i_ = int64_t(s.to<uint64_t>());
-        tag_ = Tag::UInt;
-        break;
-      case Scalar::Kind::Float:
-        f_ = s.to_double();
-        tag_ = Tag::Float;
-        break;
-      case Scalar::Kind::Complex:
-        complex_ = s.complex_pointer();
-        tag_ = Tag::Complex;
-        break;
-    }
-  }
+  void set(const Scalar& s);
   union {
     TensorImpl* tensor_;
     int64_t i_;
