@@ -8,7 +8,7 @@
 #include "core/thread_pool.h"
 #include "cpu/blas.h"
 #include "cpu/lapack.h"
-#include "cpu/small_matrix.h"
+#include "cpu/matrix_panels.h"
 
 namespace facula {
 namespace {
@@ -119,11 +119,12 @@ template <class T>
 int blocked_lu(int m, int n, T* a, int lda, int* pivots) {
   const int most = std::min(m, n), width = panel_width(most);
   const int64_t ld = lda;
+  const std::unique_ptr<T[]> scratch(new T[size_t(panel_scratch<T>(m, width))]);
   int info = 0;
   for (int k = 0; k < most; k += width) {
     const int w = std::min(width, most - k), end = k + w, right = n - end;
     T* diagonal = a + k + k * ld;
-    const int failed = small_matrix<T>().getrf(m - k, w, diagonal, lda, pivots + k);
+    const int failed = matrix_panels<T>().lu(m - k, w, diagonal, lda, pivots + k, scratch.get());
     if (failed && !info) info = k + failed;
     for (int i = k; i < end; ++i) pivots[i] += k;
     for_columns(
@@ -132,7 +133,7 @@ int blocked_lu(int m, int n, T* a, int lda, int* pivots) {
     for_columns(right, [&](int64_t b, int64_t e) {
       T* columns = a + (end + b) * ld;
       exchange_rows(columns, ld, e - b, pivots, k, end);
-      small_matrix<T>().solve_unit_lower(w, int(e - b), diagonal, lda, columns + k, lda);
+      matrix_panels<T>().solve_unit_lower(w, int(e - b), diagonal, lda, columns + k, lda);
       multiply<T>(m - end, e - b, w, -1, plain<T>(diagonal + w, ld), columns + k, ld, 1,
                   columns + end, ld);
     });
@@ -156,12 +157,12 @@ void blocked_lu_solve(char trans, int n, int nrhs, const T* a, int lda, const in
     for (int k = 0; k < n; k += width) {
       const int w = std::min(width, n - k);
       const T* diagonal = a + k + k * ld;
-      small_matrix<T>().solve_unit_lower(w, count, diagonal, lda, x + k, ldb);
+      matrix_panels<T>().solve_unit_lower(w, count, diagonal, lda, x + k, ldb);
       multiply<T>(n - k - w, count, w, -1, plain(diagonal + w, ld), x + k, ldb, 1, x + k + w, ldb);
     }
     for (int k = last; k >= 0; k -= width) {
       const int w = std::min(width, n - k);
-      small_matrix<T>().solve_upper(w, count, a + k + k * ld, lda, x + k, ldb);
+      matrix_panels<T>().solve_upper(w, count, a + k + k * ld, lda, x + k, ldb);
       multiply<T>(k, count, w, -1, plain(a + k * ld, ld), x + k, ldb, 1, x, ldb);
     }
   });
@@ -171,11 +172,12 @@ template <class T>
 void blocked_qr(int m, int n, T* a, int lda, T* tau) {
   const int most = std::min(m, n), width = panel_width(most);
   const int64_t ld = lda;
+  const std::unique_ptr<T[]> scratch(new T[size_t(panel_scratch<T>(m, width))]);
   BlockReflector<T> reflector(m, std::max(n, width), width);
   for (int k = 0; k < most; k += width) {
     const int w = std::min(width, most - k), end = k + w;
     T* diagonal = a + k + k * ld;
-    small_matrix<T>().geqrf(m - k, w, diagonal, lda, tau + k);
+    matrix_panels<T>().qr(m - k, w, diagonal, lda, tau + k, scratch.get());
     if (end == n) break;
     reflector.read(m - k, w, diagonal, ld, tau + k);
     reflector.apply(true, n - end, a + k + end * ld, ld);

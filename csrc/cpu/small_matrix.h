@@ -7,19 +7,17 @@
 
 #include "cpu/blocked_matrix.h"
 #include "cpu/lapack.h"
+#include "cpu/matrix_panels.h"
 
 namespace facula {
 
-constexpr int kSmallMatrix = 16, kTinyMatrix = 4, kWidestPanel = 64;
+constexpr int kSmallMatrix = 16, kTinyMatrix = 4;
 
-// Sizes are positive; larger ones than kSmallMatrix are panels of larger matrices.
+// Sizes are positive.
 template <class T>
 struct SmallMatrix {
   int (*getrf)(int m, int n, T* a, int lda, int* pivots);
   void (*getrs)(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b, int ldb);
-  // Solves with the unit lower or with the upper triangle of a; n is at most kWidestPanel.
-  void (*solve_unit_lower)(int n, int nrhs, const T* a, int lda, T* b, int ldb);
-  void (*solve_upper)(int n, int nrhs, const T* a, int lda, T* b, int ldb);
   int (*potrf_lower)(int n, T* a, int lda);
   void (*geqrf)(int m, int n, T* a, int lda, T* tau);
   void (*orgqr)(int m, int n, int k, T* a, int lda, const T* tau);

@@ -180,7 +180,7 @@ void solve_transposed(int n, const T* a, int lda, const int* pivots, T* b) {
 constexpr int kAcross = 16;
 template <class T>
 struct Across {
-  T rows[kWidestPanel][kAcross];
+  T rows[kSmallMatrix][kAcross];
 
   void load(int n, int columns, const T* b, int ldb) {
     if (columns < kAcross)
@@ -222,15 +222,6 @@ void for_pieces(int n, int nrhs, T* b, int ldb, F&& solve) {
     solve(x);
     x.store(n, columns, b, ldb);
   }
-}
-
-template <class T>
-void solve_unit_lower(int n, int nrhs, const T* a, int lda, T* b, int ldb) {
-  for_pieces(n, nrhs, b, ldb, [&](Across<T>& x) { solve_lower_rows(n, a, lda, x); });
-}
-template <class T>
-void solve_upper(int n, int nrhs, const T* a, int lda, T* b, int ldb) {
-  for_pieces(n, nrhs, b, ldb, [&](Across<T>& x) { solve_upper_rows(n, a, lda, x); });
 }
 
 // L U x = P^T b for many columns.
@@ -346,8 +337,7 @@ void orgqr(int m, int n, int k, T* a, int lda, const T* tau) {
 
 template <class T>
 constexpr SmallMatrix<T> table() {
-  return {getrf<T>, getrs<T>, solve_unit_lower<T>, solve_upper<T>, potrf_lower<T>,
-          geqrf<T>, orgqr<T>};
+  return {getrf<T>, getrs<T>, potrf_lower<T>, geqrf<T>, orgqr<T>};
 }
 
 }  // namespace

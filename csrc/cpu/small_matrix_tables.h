@@ -1,4 +1,4 @@
-// Built per ISA from small_matrix_isa.cpp and matrix_lanes_isa.cpp.
+// Built per ISA from small_matrix_isa.cpp, matrix_lanes_isa.cpp and matrix_panels_isa.cpp.
 #pragma once
 #include "cpu/small_matrix.h"
 
@@ -12,6 +12,8 @@ namespace facula {
   extern const SmallMatrix<Complex<double>> small_complex128; \
   extern const MatrixLanes<float> lanes_float;                \
   extern const MatrixLanes<double> lanes_double;              \
+  extern const MatrixPanels<float> panels_float;              \
+  extern const MatrixPanels<double> panels_double;            \
   }
 FACULA_SMALL_MATRIX_TABLES(baseline)
 #ifdef FACULA_X86
