@@ -252,6 +252,8 @@ void gemm(const Gemm& problem) {
     few_rows(g);
   } else if (const Gemm t = transposed(g); suits_few_rows(t)) {
     few_rows(t);
+  } else if (blas_type && large_enough_for_blas(g) && packed_product_available(g.dtype)) {
+    packed_product(g);
   } else if (blas_type && large_enough_for_blas(g)) {
     blas_product(g, [](const Gemm& whole, GemmFunction run) { for_each_part(whole, run); });
   } else if (g.dtype == DType::BFloat16 && bf16_product_available()) {

@@ -35,6 +35,10 @@ FACULA_GEMM_TABLES(v4)
 #endif
 #undef FACULA_GEMM_TABLES
 
+// Large products of float and double by our own kernels, on all threads; where this CPU has them.
+bool packed_product_available(DType);
+void packed_product(const Gemm&);
+
 // float, double and complex through OpenBLAS. `share` calls its second argument on parts that cover
 // the first; operands that BLAS cannot address are copied before.
 void blas_product(const Gemm&, void (*share)(const Gemm&, GemmFunction));
