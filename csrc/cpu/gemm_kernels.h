@@ -15,6 +15,8 @@ struct GemmTable {
   GemmFunction product[kDTypes];
 };
 constexpr int64_t kFewRows = 8;
+// A part of few_rows starts at a multiple of these columns of b, contiguous ones or rows of it.
+constexpr int64_t kColumnsOfDots = 4, kColumnsOfRows = 16;
 struct GemmVectorTable {
   GemmFunction few_rows[kDTypes];  // m <= kFewRows
   // A part of a dot product: m == n == batch == 1. c points to an accumulator (float, double,

@@ -1,6 +1,7 @@
 // Large products of float and double on all threads: b is packed once and shared, then pieces of c
 // are dealt out. How c is cut depends on the number of threads, how sums are taken does not.
 #include <algorithm>
+#include <utility>
 
 #include "core/host_allocator.h"
 #include "core/thread_pool.h"
@@ -16,7 +17,8 @@ constexpr int64_t kPackedBytes = 8 << 20;  // of b at a time: stays in the last-
 constexpr int64_t kBlocksOfK = 8;          // packed at a time
 constexpr int64_t kPackPanels = 8;         // of b in one go
 constexpr int64_t kTasksPerThread = 8;     // lets the pool even out threads of different speed
-constexpr double kTaskWork = 1 << 17;      // the least number of multiplications for a task
+constexpr int64_t kFewPackedRows = 48;
+constexpr double kTaskWork = 1 << 17;  // the least number of multiplications for a task
 
 template <class T>
 const PanelTable<T>* table() {
@@ -130,8 +132,20 @@ void multiply(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* 
   }
 }
 
+// With few rows, b is read where it lies rather than packed: it takes the place of a.
+Gemm with_few_columns(const Gemm& g) {
+  if (g.m > kFewPackedRows || g.m >= g.n || g.b_row != 1 || g.b_col == 1) return g;
+  Gemm t = g;
+  std::swap(t.m, t.n);
+  t.a = g.b, t.a_batch = g.b_batch, t.a_row = g.b_col, t.a_col = g.b_row;
+  t.b = g.a, t.b_batch = g.a_batch, t.b_row = g.a_col, t.b_col = g.a_row;
+  std::swap(t.c_row, t.c_col);
+  return t;
+}
+
 template <class T>
-void product(const Gemm& g) {
+void product(const Gemm& problem) {
+  const Gemm g = with_few_columns(problem);
   const PanelTable<T>& t = *table<T>();
   const int64_t most_k = std::min(g.k, kBlocksOfK * t.block_k);
   const int64_t fitting = kPackedBytes / int64_t(sizeof(T)) / most_k / t.columns * t.columns;
