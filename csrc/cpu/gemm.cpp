@@ -1,11 +1,14 @@
 // Chooses how a product is computed and cuts it into parts for the thread pool:
 //   few rows or columns           -> gemm_vector_isa.cpp; one long dot product in parts
-//   float, double, complex, large -> OpenBLAS, single-threaded, on each part (gemm_blas.cpp)
+//   float and double, large       -> packed panels, on CPUs with AVX2 or AVX-512 (gemm_packed.cpp)
+//   the same elsewhere, complex   -> OpenBLAS, single-threaded, on each part (gemm_blas.cpp)
 //   bfloat16 on CPUs that have it -> AVX512_BF16 (gemm_bf16.cpp)
 //   everything else               -> register tiles in the accumulator type (gemm_micro_isa.cpp)
+// Results do not depend on the number of threads.
 #include "cpu/gemm.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -23,9 +26,11 @@ namespace {
 // Multiplications below which waking a thread costs more than it saves, and the least for a part.
 constexpr double kParallelWork = 1 << 19;
 constexpr double kPartWork = 1 << 17;
-constexpr int64_t kVectorPart = 1 << 15;  // matrix elements per part of a matrix-vector product
-constexpr int64_t kDotPart = 1 << 16;     // elements per partial dot; fixed, so sums never vary
-constexpr int kPartsPerThread = 4;        // lets the pool even out threads of different speed
+constexpr double kSmallWork = 48 * 48 * 48;  // up to this, preparations cost more than they save
+constexpr int64_t kVectorPart = 1 << 15;     // matrix elements per part of a matrix-vector product
+constexpr int64_t kDotPart = 1 << 16;        // elements per partial dot; fixed, so sums never vary
+constexpr int kPartsPerThread = 4;           // lets the pool even out threads of different speed
+constexpr int64_t kBlasParts = 16;           // of a product by OpenBLAS, on any number of threads
 
 const GemmTable& products() {
 #ifdef FACULA_X86
@@ -119,17 +124,15 @@ void scale(const Gemm& g) {
   });
 }
 
-// Calls run(part) for parts that cover g, on several threads when there is enough to do. Tiles have
-// multiples of 24 rows and 64 columns, which suits every register tile.
+// Calls run(part) for parts that cover g, on several threads when there is enough to do: about
+// `wanted` parts. Tiles have multiples of 24 rows and 64 columns, which suits every register tile.
 template <class F>
-void for_each_part(const Gemm& g, F run) {
+void for_each_part(const Gemm& g, int64_t wanted, F run) {
   const double work = double(g.m) * double(g.n) * double(g.k);
-  const int threads = num_threads();
-  if (work * double(g.batch) < kParallelWork || threads == 1 || in_parallel_region()) {
+  if (work * double(g.batch) < kParallelWork || wanted == 1) {
     run(g);
     return;
   }
-  const int64_t wanted = int64_t(threads) * kPartsPerThread;
   int64_t rows = g.m, columns = g.n, down = 1, across = 1;
   while (g.batch * down * across < wanted && work / double(down * across) > 2 * kPartWork) {
     if (rows >= columns && rows > 24) {
@@ -156,6 +159,18 @@ void for_each_part(const Gemm& g, F run) {
                   std::min(columns, g.n - column)));
     }
   });
+}
+
+// Parts for functions that round alike however a matrix is cut.
+template <class F>
+void for_each_part(const Gemm& g, F run) {
+  const int threads = in_parallel_region() ? 1 : num_threads();
+  for_each_part(g, threads == 1 ? 1 : int64_t(threads) * kPartsPerThread, run);
+}
+
+// OpenBLAS rounds by the shape of a part, so that shape must not depend on the number of threads.
+void for_each_blas_part(const Gemm& g, GemmFunction run) {
+  for_each_part(g, kBlasParts, run);
 }
 
 // A few long dot products: each is cut, and the sums of its parts are added in order.
@@ -205,17 +220,21 @@ void few_rows(const Gemm& g) {  // m <= kFewRows
   } else if (elements < 2.0 * kVectorPart) {
     run(g);
   } else {
-    const int64_t grain = std::max<int64_t>(1, kVectorPart / g.k);
-    parallel_for(0, g.batch * g.n, grain, [&](int64_t b, int64_t e) {
+    // Which columns are taken together decides how they are rounded: parts begin where they would
+    // with any number of threads.
+    const int64_t unit = std::abs(g.b_row) < std::abs(g.b_col) ? kColumnsOfDots : kColumnsOfRows;
+    const int64_t blocks = (g.n + unit - 1) / unit;
+    const int64_t grain = std::max<int64_t>(1, kVectorPart / g.k / std::min(g.n, unit));
+    parallel_for(0, g.batch * blocks, grain, [&](int64_t b, int64_t e) {
       while (b < e) {
-        const int64_t i = b / g.n, column = b % g.n;
-        if (column == 0 && e - b >= g.n) {  // whole matrices
-          const int64_t count = (e - b) / g.n;
+        const int64_t i = b / blocks, first = b % blocks;
+        if (first == 0 && e - b >= blocks) {  // whole matrices
+          const int64_t count = (e - b) / blocks;
           run(part_of(g, i, count, 0, g.m, 0, g.n));
-          b += count * g.n;
+          b += count * blocks;
         } else {
-          const int64_t count = std::min(e - b, g.n - column);
-          run(part_of(g, i, 1, 0, g.m, column, count));
+          const int64_t count = std::min(e - b, blocks - first), column = first * unit;
+          run(part_of(g, i, 1, 0, g.m, column, std::min(count * unit, g.n - column)));
           b += count;
         }
       }
@@ -223,16 +242,17 @@ void few_rows(const Gemm& g) {  // m <= kFewRows
   }
 }
 
-// Whether the product is bound by reading b: then register tiles and packed copies do not pay.
-bool suits_few_rows(const Gemm& g) {
-  const int64_t most = g.dtype == DType::BFloat16 && bf16_product_available() ? 4 : kFewRows;
-  return g.m == 1 || (g.m <= most && g.m < g.n &&
-                      (g.k * g.n >= 16384 || (g.b_row == 1 && g.b_col != 1 && g.k >= 32)));
+bool is_large(const Gemm& g) {
+  return double(g.m) * double(g.n) * double(g.k) > kSmallWork;
 }
 
-// Below this OpenBLAS spends a good part of a call on preparations.
-bool large_enough_for_blas(const Gemm& g) {
-  return double(g.m) * double(g.n) * double(g.k) > 48.0 * 48 * 48;
+// Whether the product is bound by reading b: then register tiles and packed copies do not pay.
+bool suits_few_rows(const Gemm& g) {
+  const bool dots = g.b_row == 1 && g.b_col != 1;
+  const bool tiles = (g.dtype == DType::BFloat16 && bf16_product_available()) ||
+                     (dots && is_large(g) && packed_product_available(g.dtype));
+  const int64_t most = tiles ? 4 : kFewRows;
+  return g.m == 1 || (g.m <= most && g.m < g.n && (g.k * g.n >= 16384 || (dots && g.k >= 32)));
 }
 
 }  // namespace
@@ -245,15 +265,16 @@ void gemm(const Gemm& problem) {
   }
   if (problem.k <= 0 || (problem.alpha_re == 0 && problem.alpha_im == 0)) return scale(problem);
   const Gemm g = with_batch_merged(problem);
-  const bool blas_type = g.dtype == DType::Float32 || g.dtype == DType::Float64;
   if (is_complex(g.dtype)) {
-    blas_product(g, [](const Gemm& whole, GemmFunction run) { for_each_part(whole, run); });
+    blas_product(g, for_each_blas_part);
   } else if (suits_few_rows(g)) {
     few_rows(g);
   } else if (const Gemm t = transposed(g); suits_few_rows(t)) {
     few_rows(t);
-  } else if (blas_type && large_enough_for_blas(g)) {
-    blas_product(g, [](const Gemm& whole, GemmFunction run) { for_each_part(whole, run); });
+  } else if (is_large(g) && packed_product_available(g.dtype)) {
+    packed_product(g);
+  } else if (is_large(g) && (g.dtype == DType::Float32 || g.dtype == DType::Float64)) {
+    blas_product(g, for_each_blas_part);
   } else if (g.dtype == DType::BFloat16 && bf16_product_available()) {
     for_each_part(g, bf16_product);
   } else {

@@ -15,6 +15,8 @@ struct GemmTable {
   GemmFunction product[kDTypes];
 };
 constexpr int64_t kFewRows = 8;
+// A part of few_rows starts at a multiple of these columns of b, contiguous ones or rows of it.
+constexpr int64_t kColumnsOfDots = 4, kColumnsOfRows = 16;
 struct GemmVectorTable {
   GemmFunction few_rows[kDTypes];  // m <= kFewRows
   // A part of a dot product: m == n == batch == 1. c points to an accumulator (float, double,
@@ -34,6 +36,10 @@ FACULA_GEMM_TABLES(v3)
 FACULA_GEMM_TABLES(v4)
 #endif
 #undef FACULA_GEMM_TABLES
+
+// Large products of float and double by our own kernels, on all threads; where this CPU has them.
+bool packed_product_available(DType);
+void packed_product(const Gemm&);
 
 // float, double and complex through OpenBLAS. `share` calls its second argument on parts that cover
 // the first; operands that BLAS cannot address are copied before.

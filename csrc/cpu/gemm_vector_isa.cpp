@@ -1,7 +1,7 @@
 // Products with few rows of a, a single one for a vector: b is by far the larger operand and is
 // used once or a few times, so it is read in the order it lies in memory and never copied. Built
 // once per ISA; see gemm_kernels.h.
-#include "cpu/gemm_block.h"
+#include "cpu/gemm_lanes.h"
 
 #include "core/dtype.h"
 #include "cpu/gemm_kernels.h"
@@ -9,12 +9,16 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-constexpr int kColumns = 4;          // of b, taken at once
-constexpr int64_t kChunk = 512;      // of k, converted at a time
-constexpr int64_t kSums = 4096;      // kept in the nearest cache
-constexpr int64_t kConverted = 512;  // columns of b converted at a time
+constexpr int kColumns = kColumnsOfDots;  // of b, taken at once
+constexpr int64_t kChunk = 512;           // of k, converted at a time
+constexpr int64_t kDeep = 2048;           // of k, at a time: columns of b stay in the nearest cache
+constexpr int64_t kSums = 4096;           // kept in the nearest cache
+constexpr int64_t kConverted = 512;       // columns of b converted at a time
+static_assert(kColumnsOfRows % kLanes<float> == 0);
 template <class A>
-constexpr int kRows = std::is_integral_v<A> ? 1 : 4;  // of a, taken at once
+constexpr int kRows = std::is_integral_v<A> ? 1
+                      : kVectorBytes == 32  ? 3   // of 16 registers
+                                            : 4;  // of a, taken at once
 
 template <class A>
 [[gnu::noinline]] A lane_sum(A* lanes) {
@@ -22,6 +26,37 @@ template <class A>
     for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
   }
   return lanes[0];
+}
+
+// to[i] = the sum of x[i]'s lanes: halves are added to each other until one lane is left.
+template <int Count, class A>
+FACULA_INLINE void lane_sums(const Vector<A>* x, A* to) {
+  constexpr int lanes = kLanes<A>;
+#if defined(__AVX2__) && defined(__FMA__)
+  if constexpr (std::is_floating_point_v<A> && Count >= 4) {
+#pragma GCC unroll 4
+    for (int from = 0; from < Count; from += lanes) {
+      Vector<A> t[lanes];
+#pragma GCC unroll 16
+      for (int i = 0; i < lanes; ++i) t[i] = from + i < Count ? x[from + i] : Vector<A>{};
+      turn(t);
+#pragma GCC unroll 4
+      for (int width = lanes / 2; width > 0; width /= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < width; ++i) t[i] += t[i + width];
+      }
+      alignas(64) A sums[lanes];
+      store(sums, t[0]);
+      for (int i = 0; i < lanes && from + i < Count; ++i) to[from + i] = sums[i];
+    }
+    return;
+  }
+#endif
+  alignas(64) A parts[lanes];
+  for (int i = 0; i < Count; ++i) {
+    store(parts, x[i]);
+    to[i] = lane_sum(parts);
+  }
 }
 
 // sum[i][j] += a[i] . b[j] for M rows of a and N columns of b, both contiguous along k.
@@ -46,20 +81,21 @@ void add_dots(int64_t k, const A* a, int64_t a_row, const S* b, int64_t b_col, A
       }
     }
   }
-  alignas(64) A parts[M * N][lanes];
+  Vector<A> both[M * N];
 #pragma GCC unroll 4
   for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
-      Vector<A> both = total[0][i][j];
-      if constexpr (chains == 2) both += total[1][i][j];
-      store(parts[i * N + j], both);
+      both[i * N + j] = total[0][i][j];
+      if constexpr (chains == 2) both[i * N + j] += total[1][i][j];
     }
   }
+  A sums[M * N];
+  lane_sums<M * N, A>(both, sums);
 #pragma GCC unroll 1
   for (int at = 0; at < M * N; ++at) {
     const int i = at / N, j = at % N;
-    sum[i * sum_row + j] += lane_sum(parts[at]);
+    sum[i * sum_row + j] += sums[at];
 #pragma GCC unroll 1
     for (int64_t q = p; q < k; ++q) {
       sum[i * sum_row + j] += a[i * a_row + q] * widen<A>(b[j * b_col + q]);
@@ -192,12 +228,13 @@ void few_rows(const Gemm& g) {
   using A = Accumulator<S>;
   alignas(64) A x[kFewRows * kChunk];
   alignas(64) A sum[kSums];
-  const int64_t block = kSums / g.m;
+  // Blocks that start at the same columns however the matrix was cut.
+  const int64_t block = kSums / g.m / kColumnsOfRows * kColumnsOfRows;
   const A alpha = scalar<A>(g.alpha_re), beta = scalar<A>(g.beta_re);
   const bool dots = g.n == 1 || magnitude(g.b_row) < magnitude(g.b_col);
-  // Rows of a that are accumulators already are read where they lie, whole.
+  // Rows of a that are accumulators already are read where they lie.
   const bool a_in_place = dots && kInPlace<S> && g.a_col == 1 && g.b_row == 1;
-  const int64_t chunk = a_in_place ? g.k : kChunk;
+  const int64_t chunk = !a_in_place ? kChunk : g.m <= kRows<A> ? g.k : kDeep;
   for (int64_t i = 0; i < g.batch; ++i) {
     const S* a = static_cast<const S*>(g.a) + i * g.a_batch;
     const S* b = static_cast<const S*>(g.b) + i * g.b_batch;
@@ -212,7 +249,7 @@ void few_rows(const Gemm& g) {
         const A* left = x;
         int64_t left_row = kChunk;
         if (a_in_place) {
-          left = reinterpret_cast<const A*>(a);
+          left = reinterpret_cast<const A*>(a) + p;
           left_row = g.a_row;
         } else {
           for (int64_t r = 0; r < g.m; ++r) {

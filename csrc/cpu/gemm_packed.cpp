@@ -1,0 +1,180 @@
+// Large products of float and double on all threads: b is packed once and shared, then pieces of c
+// are dealt out. How c is cut depends on the number of threads, how sums are taken does not.
+#include <algorithm>
+#include <utility>
+
+#include "core/host_allocator.h"
+#include "core/thread_pool.h"
+#include "cpu/cast.h"
+#include "cpu/gemm_kernels.h"
+#include "cpu/gemm_panels.h"
+
+namespace facula {
+
+namespace {
+
+constexpr int64_t kPackedBytes = 8 << 20;  // of b at a time: stays in the last-level cache
+constexpr int64_t kBlocksOfK = 8;          // packed at a time
+constexpr int64_t kPackPanels = 8;         // of b in one go
+constexpr int64_t kTasksPerThread = 8;     // lets the pool even out threads of different speed
+constexpr int64_t kFewPackedRows = 48;
+constexpr double kTaskWork = 1 << 17;  // the least number of multiplications for a task
+
+template <class T>
+const PanelTable<T>* table() {
+#define FACULA_OF(isa)                                         \
+  [] {                                                         \
+    if constexpr (sizeof(T) == 4) return isa::panels_of_float; \
+    else return isa::panels_of_double;                         \
+  }()
+#ifdef FACULA_X86
+  static const PanelTable<T>* const tables[] = {FACULA_OF(baseline), FACULA_OF(v3), FACULA_OF(v4)};
+  return tables[isa_level()];
+#else
+  return FACULA_OF(baseline);
+#endif
+#undef FACULA_OF
+}
+
+constexpr int64_t ceil_div(int64_t x, int64_t y) {
+  return (x + y - 1) / y;
+}
+
+// b while it is packed: (block of k, panel, k, columns).
+template <class T>
+class PackedRight {
+ public:
+  PackedRight(const PanelTable<T>& t, int64_t most_k, int64_t most_n)
+      : table_(t),
+        bytes_(size_t(most_k) * size_t(ceil_div(most_n, t.columns) * t.columns) * sizeof(T)),
+        data_(static_cast<T*>(host_allocate(bytes_))) {}
+  PackedRight(const PackedRight&) = delete;
+  PackedRight& operator=(const PackedRight&) = delete;
+  ~PackedRight() { host_free(data_, bytes_); }
+
+  void pack(const T* b, int64_t b_row, int64_t b_col, int64_t k, int64_t n) {
+    k_ = k;
+    room_ = ceil_div(n, table_.columns) * table_.columns;
+    const int64_t wide = kPackPanels * table_.columns, groups = ceil_div(n, wide);
+    const int64_t deep = table_.block_k, blocks = ceil_div(k, deep);
+    const int64_t grain = std::max<int64_t>(1, 32768 / (std::min(k, deep) * std::min(n, wide)));
+    parallel_for(0, blocks * groups, grain, [&](int64_t i, int64_t end) {
+      for (; i < end; ++i) {
+        const int64_t p = i / groups * deep, j = i % groups * wide, depth = std::min(deep, k - p);
+        table_.pack(b + p * b_row + j * b_col, b_row, b_col, depth, std::min(wide, n - j),
+                    data_ + p * room_ + j * depth);
+      }
+    });
+  }
+  // Column `column`, the first of a panel, in the block of k that starts at p.
+  const T* at(int64_t p, int64_t column) const {
+    return data_ + p * room_ + column * std::min(table_.block_k, k_ - p);
+  }
+
+ private:
+  const PanelTable<T>& table_;
+  size_t bytes_;
+  T* data_;
+  int64_t k_ = 0, room_ = 0;
+};
+
+// How c is cut: into pieces of whole register tiles.
+struct Cut {
+  int64_t rows, columns, down, across;
+
+  template <class T>
+  Cut(const PanelTable<T>& t, int64_t m, int64_t n, int64_t k) : rows(m), columns(n) {
+    const int threads = in_parallel_region() ? 1 : num_threads();
+    const double work = double(m) * double(n) * double(k);
+    const int64_t wanted =
+        threads == 1 ? 1 : int64_t(std::min(double(threads * kTasksPerThread), work / kTaskWork));
+    const int64_t tiles_down = ceil_div(m, t.rows), tiles_across = ceil_div(n, t.columns);
+    // Rows of a are packed again for each column of pieces, so pieces are wide.
+    const int64_t most_down = std::clamp<int64_t>(wanted, 1, tiles_down);
+    rows = ceil_div(tiles_down, most_down) * t.rows;
+    down = ceil_div(m, rows);
+    const int64_t most_across =
+        std::clamp<int64_t>(wanted / down, 1, std::max<int64_t>(1, tiles_across / 4));
+    columns = ceil_div(tiles_across, most_across) * t.columns;
+    across = ceil_div(n, columns);
+  }
+};
+
+template <class T>
+void multiply(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* c,
+              PackedRight<T>& right, int64_t most_k, int64_t most_n) {
+  for (int64_t j0 = 0; j0 < g.n; j0 += most_n) {
+    const int64_t n = std::min(most_n, g.n - j0);
+    for (int64_t k0 = 0; k0 < g.k; k0 += most_k) {
+      const int64_t k = std::min(most_k, g.k - k0);
+      right.pack(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n);
+      const Cut cut(t, g.m, n, k);
+      parallel_for(0, cut.down * cut.across, 1, [&](int64_t i, int64_t end) {
+        for (; i < end; ++i) {
+          const int64_t row = i / cut.across * cut.rows, column = i % cut.across * cut.columns;
+          PanelProduct<T> part;
+          part.m = std::min(cut.rows, g.m - row);
+          part.n = std::min(cut.columns, n - column);
+          part.a_row = g.a_row, part.a_col = g.a_col;
+          part.c = c + row * g.c_row + (j0 + column) * g.c_col;
+          part.c_row = g.c_row, part.c_col = g.c_col;
+          part.alpha = T(g.alpha_re);
+          for (int64_t p = 0; p < k; p += t.block_k) {
+            part.k = std::min(t.block_k, k - p);
+            part.a = a + row * g.a_row + (k0 + p) * g.a_col;
+            part.b = right.at(p, column);
+            part.beta = k0 + p == 0 ? T(g.beta_re) : T(1);
+            t.multiply(part);
+          }
+        }
+      });
+    }
+  }
+}
+
+// With few rows, b is read where it lies rather than packed: it takes the place of a.
+Gemm with_few_columns(const Gemm& g) {
+  if (g.m > kFewPackedRows || g.m >= g.n || g.b_row != 1 || g.b_col == 1) return g;
+  Gemm t = g;
+  std::swap(t.m, t.n);
+  t.a = g.b, t.a_batch = g.b_batch, t.a_row = g.b_col, t.a_col = g.b_row;
+  t.b = g.a, t.b_batch = g.a_batch, t.b_row = g.a_col, t.b_col = g.a_row;
+  std::swap(t.c_row, t.c_col);
+  return t;
+}
+
+template <class T>
+void product(const Gemm& problem) {
+  const Gemm g = with_few_columns(problem);
+  const PanelTable<T>& t = *table<T>();
+  const int64_t most_k = std::min(g.k, kBlocksOfK * t.block_k);
+  const int64_t fitting = kPackedBytes / int64_t(sizeof(T)) / most_k / t.columns * t.columns;
+  const int64_t most_n = std::min(g.n, fitting);
+  auto run = [&](int64_t begin, int64_t end) {
+    PackedRight<T> right(t, most_k, most_n);
+    for (int64_t i = begin; i < end; ++i) {
+      multiply(t, g, static_cast<const T*>(g.a) + i * g.a_batch,
+               static_cast<const T*>(g.b) + i * g.b_batch, static_cast<T*>(g.c) + i * g.c_batch,
+               right, most_k, most_n);
+    }
+  };
+  const double work = double(g.m) * double(g.n) * double(g.k);
+  if (g.batch >= 4 * num_threads() || work < 16 * kTaskWork) {  // a thread computes whole matrices
+    parallel_for(0, g.batch, std::max<int64_t>(1, int64_t(kTaskWork / work)), run);
+  } else {
+    run(0, g.batch);
+  }
+}
+
+}  // namespace
+
+bool packed_product_available(DType dtype) {
+  return (dtype == DType::Float32 && table<float>()) ||
+         (dtype == DType::Float64 && table<double>());
+}
+
+void packed_product(const Gemm& g) {
+  g.dtype == DType::Float32 ? product<float>(g) : product<double>(g);
+}
+
+}  // namespace facula

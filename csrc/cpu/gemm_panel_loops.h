@@ -1,0 +1,343 @@
+// What gemm_panels.h declares, for one element type of one ISA: packing and
+// register tiles. Include it before anything else.
+#pragma once
+#include "cpu/gemm_lanes.h"
+
+#include "cpu/gemm_panels.h"
+
+#if defined(__AVX2__) && defined(__FMA__)
+#define FACULA_PANELS
+
+namespace facula::FACULA_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kPanelRows = 14;  // 28 of 32 registers accumulate, two hold b, one a
+constexpr int kLeftPanels = 1;  // of a, packed at a time: they stay in the nearest cache
+#else
+constexpr int kPanelRows = 6;    // 12 of 16
+constexpr int kLeftPanels = 16;  // in the second-level cache; a panel of b is in the nearest
+#endif
+template <class A>
+constexpr int64_t kPanelK = sizeof(A) == 4 ? 384 : 256;
+template <class A>
+constexpr int kPanelColumns = 2 * kLanes<A>;
+// Panels of b up to which a is not worth a packed copy.
+constexpr int64_t kFewPanels = 3;
+
+// ---- packing
+
+template <int W, class A>
+constexpr int kGroups = (W + kLanes<A> - 1) / kLanes<A>;  // vectors that hold a row of a panel
+
+// The vectors of one row of a panel. The last one reaches into the next row, which is written
+// later: rows are written in order, and the buffer has room for a vector after the last.
+template <int W, class A>
+FACULA_INLINE void store_row(A* to, const Vector<A>* row, int64_t apart) {
+#pragma GCC unroll 4
+  for (int v = 0; v < kGroups<W, A>; ++v) store(to + v * kLanes<A>, row[v * apart]);
+}
+
+// Rows of a panel are contiguous, `step` apart; `count` <= W elements of each exist.
+template <int W, class A>
+void pack_rows(const A* from, int64_t step, int64_t k, int64_t count, A* to) {
+  constexpr int groups = kGroups<W, A>, lanes = kLanes<A>;
+  int64_t parts[groups];
+  for (int v = 0; v < groups; ++v) {
+    const int64_t left = count - v * lanes;
+    parts[v] = left < 0 ? 0 : left > lanes ? lanes : left;
+  }
+  if (parts[groups - 1] == lanes) {
+    for (int64_t p = 0; p < k; ++p, from += step, to += W) {
+      Vector<A> row[groups];
+#pragma GCC unroll 4
+      for (int v = 0; v < groups; ++v) row[v] = load(from + v * lanes);
+      store_row<W, A>(to, row, 1);
+    }
+    return;
+  }
+  for (int64_t p = 0; p < k; ++p, from += step, to += W) {
+    Vector<A> row[groups];
+#pragma GCC unroll 4
+    for (int v = 0; v < groups; ++v) row[v] = load_part(from + v * lanes, parts[v]);
+    store_row<W, A>(to, row, 1);
+  }
+}
+
+// `count` of W columns of a panel, contiguous along k and `apart`, as rows `room` apart.
+template <int W, class A>
+void pack_turned(const A* from, int64_t apart, int64_t k, int64_t count, A* to, int64_t room) {
+  constexpr int groups = kGroups<W, A>, lanes = kLanes<A>;
+  Vector<A> x[groups * lanes];
+  for (int64_t p = 0; p < k; p += lanes, from += lanes, to += room * lanes) {
+    const int64_t steps = k - p < lanes ? k - p : lanes;
+    if (steps == lanes && count == W) {
+#pragma GCC unroll 16
+      for (int j = 0; j < groups * lanes; ++j) {
+        x[j] = j < W ? load(from + j * apart) : Vector<A>{};
+      }
+    } else {
+      for (int j = 0; j < groups * lanes; ++j) {
+        x[j] = j < count ? load_part(from + j * apart, steps) : Vector<A>{};
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < groups; ++v) turn(x + v * lanes);
+    if (steps == lanes) {
+#pragma GCC unroll 16
+      for (int i = 0; i < lanes; ++i) store_row<W, A>(to + i * room, x + i, lanes);
+    } else {
+      for (int i = 0; i < steps; ++i) store_row<W, A>(to + i * room, x + i, lanes);
+    }
+  }
+}
+
+// One panel: element (p, j) comes from from[p * step + j * apart], zeros where j >= count.
+template <int W, class A>
+void pack_panel(const A* from, int64_t step, int64_t apart, int64_t k, int64_t count, A* to) {
+  if (apart == 1) return pack_rows<W, A>(from, step, k, count, to);
+  if (step == 1) {
+    // As many columns at a time as registers hold; rows of them must not reach into each other.
+    constexpr int at_once = W % kLanes<A> == 0 ? kLanes<A> : W;
+    for (int64_t j = 0; j < W; j += at_once) {
+      const int64_t left = count - j < 0 ? 0 : count - j < at_once ? count - j : at_once;
+      pack_turned<at_once, A>(from + j * apart, apart, k, left, to + j, W);
+    }
+    return;
+  }
+  for (int64_t p = 0; p < k; ++p) {
+    for (int64_t j = 0; j < W; ++j) {
+      to[p * W + j] = j < count ? from[p * step + j * apart] : A(0);
+    }
+  }
+}
+
+template <class A>
+void pack_columns(const A* from, int64_t step, int64_t apart, int64_t k, int64_t count, A* to) {
+  constexpr int64_t wide = kPanelColumns<A>;
+  int64_t j = 0;
+  if (apart == 1) {  // across all full panels, so that rows are read to their end
+    const int64_t full = count / wide;
+    for (int64_t p = 0; p < k; ++p) {
+      const A* row = from + p * step;
+      A* out = to + p * wide;
+      for (int64_t i = 0; i < full; ++i, row += wide, out += k * wide) {
+        const Vector<A> x = load(row), y = load(row + kLanes<A>);
+        store(out, x);
+        store(out + kLanes<A>, y);
+      }
+    }
+    j = full * wide;
+  }
+  for (; j < count; j += wide) {
+    pack_panel<kPanelColumns<A>, A>(from + j * apart, step, apart, k,
+                                    count - j < wide ? count - j : wide, to + j * k);
+  }
+}
+
+// ---- register tiles
+
+// Half a vector, for which 512-bit units do two products at once where a whole one takes two turns.
+template <class A>
+struct HalfOf {
+  typedef A type __attribute__((vector_size(kVectorBytes / 2)));
+  typedef A unaligned
+      __attribute__((vector_size(kVectorBytes / 2), aligned(alignof(A)), may_alias));
+};
+template <class A>
+using HalfLanes = typename HalfOf<A>::type;
+template <class A>
+FACULA_INLINE HalfLanes<A> load_half(const A* p) {
+  return *reinterpret_cast<const typename HalfOf<A>::unaligned*>(p);
+}
+template <class A>
+FACULA_INLINE void store_half(A* p, HalfLanes<A> v) {
+  *reinterpret_cast<typename HalfOf<A>::unaligned*>(p) = v;
+}
+
+// c = alpha * a @ b + beta * c for R rows and H halves of vectors. Packed: a is a panel of
+// kPanelRows rows.
+template <class A, int R, int H, bool Packed>
+void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, A* c,
+                int64_t c_row, A alpha, A beta) {
+  constexpr int lanes = kLanes<A>, V = H / 2;
+  constexpr bool odd = H % 2 != 0;
+  constexpr int64_t kAhead = 8;  // rows of b fetched before their use
+  if constexpr (Packed) a_row = 1, a_col = kPanelRows;
+  Vector<A> sum[R][V + 1] = {};
+  HalfLanes<A> half[R] = {};
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    __builtin_prefetch(c + i * c_row, 1);
+    if constexpr (H > 2) __builtin_prefetch(c + i * c_row + H * lanes / 2 - 1, 1);
+  }
+  for (int64_t p = 0; p < k; ++p) {
+    Vector<A> row[V + 1];
+    HalfLanes<A> last;
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      row[v] = load(b + v * lanes);
+      if (kVectorBytes == 64 || v == 0) __builtin_prefetch(b + kAhead * 2 * lanes + v * lanes);
+    }
+    if constexpr (odd) {
+      last = load_half(b + V * lanes);
+      __builtin_prefetch(b + kAhead * 2 * lanes + V * lanes);
+    }
+    if constexpr (Packed) __builtin_prefetch(a + 16 * kPanelRows);
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+      const A x = a[i * a_row];
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) sum[i][v] += x * row[v];
+      if constexpr (odd) half[i] += x * last;
+    }
+    a += a_col;
+    b += 2 * lanes;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      A* out = c + i * c_row + v * lanes;
+      Vector<A> value = alpha * sum[i][v];
+      if (beta != A(0)) value += beta * load(out);
+      store(out, value);
+    }
+    if constexpr (odd) {
+      A* out = c + i * c_row + V * lanes;
+      HalfLanes<A> value = alpha * half[i];
+      if (beta != A(0)) value += beta * load_half(out);
+      store_half(out, value);
+    }
+  }
+}
+
+template <class A>
+using PanelTile = void (*)(int64_t, const A*, int64_t, int64_t, const A*, A*, int64_t, A, A);
+
+template <class A, bool Packed>
+struct PanelTiles {
+  PanelTile<A> of[4][kPanelRows];  // by halves of vectors - 1 and rows - 1
+  constexpr PanelTiles() : of{} { fill<1>(); }
+  template <int R>
+  constexpr void fill() {
+    constexpr bool halves = kVectorBytes == 64;
+    of[0][R - 1] = panel_tile < A, R, halves ? 1 : 2, Packed > ;
+    of[1][R - 1] = panel_tile<A, R, 2, Packed>;
+    of[2][R - 1] = panel_tile < A, R, halves ? 3 : 4, Packed > ;
+    of[3][R - 1] = panel_tile<A, R, 4, Packed>;
+    if constexpr (R < kPanelRows) fill<R + 1>();
+  }
+};
+template <class A, bool Packed>
+constexpr PanelTiles<A, Packed> kPanelTiles;
+
+// c = alpha * sum + beta * c for a tile of sums, rows kPanelColumns apart.
+template <class A>
+void finish_tile(const A* sum, int64_t rows, int64_t columns, A* c, int64_t c_row, int64_t c_col,
+                 A alpha, A beta) {
+  constexpr int64_t wide = kPanelColumns<A>, lanes = kLanes<A>;
+  if (c_col == 1) {
+    for (int64_t i = 0; i < rows; ++i, sum += wide, c += c_row) {
+      for (int64_t j = 0; j < columns; j += lanes) {
+        const int64_t count = columns - j < lanes ? columns - j : lanes;
+        Vector<A> value = alpha * load(sum + j);
+        if (beta != A(0)) value += beta * load_part(c + j, count);
+        store_part(c + j, value, count);
+      }
+    }
+    return;
+  }
+  if (c_row == 1) {  // columns of c are contiguous: the tile is transposed in registers
+    for (int64_t j = 0; j < columns; j += lanes) {
+      const int64_t width = columns - j < lanes ? columns - j : lanes;
+      for (int64_t i = 0; i < rows; i += lanes) {
+        const int64_t count = rows - i < lanes ? rows - i : lanes;
+        Vector<A> x[lanes];
+#pragma GCC unroll 16
+        for (int r = 0; r < lanes; ++r) {
+          x[r] = r < count ? load(sum + (i + r) * wide + j) : Vector<A>{};
+        }
+        turn(x);
+        for (int64_t q = 0; q < width; ++q) {
+          A* out = c + (j + q) * c_col + i;
+          Vector<A> value = alpha * x[q];
+          if (beta != A(0)) value += beta * load_part(out, count);
+          store_part(out, value, count);
+        }
+      }
+    }
+    return;
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      A& out = c[i * c_row + j * c_col];
+      const A value = alpha * sum[i * wide + j];
+      out = beta == A(0) ? value : value + beta * out;
+    }
+  }
+}
+
+// Whether a's elements are read where they lie: not often enough to pay for a packed copy.
+template <class A>
+bool readable_in_place(const PanelProduct<A>& g) {
+  return g.a_col == 1 ? g.n <= kFewPanels * kPanelColumns<A>
+                      : g.a_row == 1 && g.n <= kPanelColumns<A>;
+}
+
+// The most rows of a tile that reads a in place. A set of the nearest cache has room for 8 lines,
+// so no more rows may lie at the same place of their pages.
+template <class A>
+int64_t most_rows_in_place(const PanelProduct<A>& g) {
+  return g.a_row * int64_t(sizeof(A)) % 4096 == 0 ? (kPanelRows + 1) / 2 : kPanelRows;
+}
+
+template <class A>
+void multiply(const PanelProduct<A>& g) {
+  constexpr int64_t wide = kPanelColumns<A>, lanes = kLanes<A>;
+  alignas(64) A left[kLeftPanels * kPanelRows * kPanelK<A> + 2 * kLanes<A>];
+  alignas(64) A sums[kPanelRows * wide];
+  const bool packed = !readable_in_place(g);
+  const int64_t most_rows = packed ? kPanelRows : most_rows_in_place(g);
+  const int64_t row_tiles = (g.m + most_rows - 1) / most_rows;
+  const int64_t tile_rows = (g.m + row_tiles - 1) / row_tiles;  // of equal height, or nearly
+  const int64_t group_rows = packed ? kLeftPanels * tile_rows : g.m;
+  for (int64_t i0 = 0; i0 < g.m; i0 += group_rows) {
+    const int64_t m = g.m - i0 < group_rows ? g.m - i0 : group_rows;
+    if (packed) {
+      A* to = left;
+      for (int64_t i = 0; i < m; i += tile_rows, to += g.k * kPanelRows) {
+        pack_panel<kPanelRows, A>(g.a + (i0 + i) * g.a_row, g.a_col, g.a_row, g.k,
+                                  m - i < tile_rows ? m - i : tile_rows, to);
+      }
+    }
+    for (int64_t j = 0; j < g.n; j += wide) {
+      const int64_t width = g.n - j < wide ? g.n - j : wide;
+      const int64_t halves = (2 * width + lanes - 1) / lanes;
+      const bool direct = width % lanes == 0 && g.c_col == 1;
+      const A* b = g.b + j * g.k;
+      for (int64_t i = 0; i < m; i += tile_rows) {
+        const int64_t rows = m - i < tile_rows ? m - i : tile_rows;
+        const PanelTile<A> tile = packed ? kPanelTiles<A, true>.of[halves - 1][rows - 1]
+                                         : kPanelTiles<A, false>.of[halves - 1][rows - 1];
+        const A* a = packed ? left + i / tile_rows * g.k * kPanelRows : g.a + (i0 + i) * g.a_row;
+        A* c = g.c + (i0 + i) * g.c_row + j * g.c_col;
+        if (direct) {
+          tile(g.k, a, g.a_row, g.a_col, b, c, g.c_row, g.alpha, g.beta);
+        } else {
+          tile(g.k, a, g.a_row, g.a_col, b, sums, wide, A(1), A(0));
+          finish_tile(sums, rows, width, c, g.c_row, g.c_col, g.alpha, g.beta);
+        }
+      }
+    }
+  }
+}
+
+template <class A>
+constexpr PanelTable<A> kPanelTable{kPanelRows, kPanelColumns<A>, kPanelK<A>, pack_columns<A>,
+                                    multiply<A>};
+
+}  // namespace
+}  // namespace facula::FACULA_ISA
+
+#endif

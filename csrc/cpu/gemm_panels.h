@@ -1,0 +1,46 @@
+// Large products of float and double from packed panels, cut into pieces that gemm_packed.cpp deals
+// out to threads. Every element's sum over k is taken in the same order however the matrix is cut:
+// in blocks of block_k elements, one after the other, each added to c.
+#pragma once
+#include <cstdint>
+
+namespace facula {
+
+// Part of a product: c = alpha * a @ b + beta * c, (m, n), k <= block_k. c and the k elements of
+// each row of a have any strides; b holds panels of `columns` columns, (panel, k, columns), with
+// zeros beyond its last column.
+template <class T>
+struct PanelProduct {
+  int64_t m, n, k;
+  const T* a;
+  int64_t a_row, a_col;
+  const T* b;
+  T* c;
+  int64_t c_row, c_col;
+  T alpha, beta;
+};
+
+template <class T>
+struct PanelTable {
+  int64_t rows, columns;  // of a register tile
+  int64_t block_k;
+  // `count` columns of b as panels; element (p, j) comes from from[p * step + j * apart].
+  void (*pack)(const T* from, int64_t step, int64_t apart, int64_t k, int64_t count, T* to);
+  void (*multiply)(const PanelProduct<T>&);
+};
+
+// Built per ISA from gemm_panels_float_isa.cpp and gemm_panels_double_isa.cpp; null where the
+// products are left to OpenBLAS.
+#define FACULA_PANEL_TABLES(isa)                           \
+  namespace isa {                                          \
+  extern const PanelTable<float>* const panels_of_float;   \
+  extern const PanelTable<double>* const panels_of_double; \
+  }
+FACULA_PANEL_TABLES(baseline)
+#ifdef FACULA_X86
+FACULA_PANEL_TABLES(v3)
+FACULA_PANEL_TABLES(v4)
+#endif
+#undef FACULA_PANEL_TABLES
+
+}  // namespace facula
