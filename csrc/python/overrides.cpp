@@ -1,5 +1,6 @@
 // __torch_function__: subclasses and modes that take calls over.
 #include <cstring>
+#include <utility>
 
 #include "python/py.h"
 
@@ -10,6 +11,7 @@ PyObject* g_name;      // "__torch_function__"
 PyObject* g_disabled;  // facula._C._disabled_torch_function_impl
 thread_local bool t_enabled = true;
 thread_local bool t_all_disabled = false;
+thread_local bool t_skip_next = false;  // the next question of Python for overrides has a no
 thread_local std::vector<PyObject*>* t_modes = nullptr;
 
 std::vector<PyObject*>& modes() {
@@ -55,6 +57,10 @@ PyObject* set_all_disabled(PyObject*, PyObject* on) {
   t_all_disabled = PyObject_IsTrue(on);
   return PyBool_FromLong(before);
 }
+PyObject* skip_next(PyObject*, PyObject* on) {
+  t_skip_next = PyObject_IsTrue(on);
+  Py_RETURN_NONE;
+}
 PyObject* is_enabled(PyObject*, PyObject*) {
   return PyBool_FromLong(t_enabled && !t_all_disabled);
 }
@@ -73,6 +79,7 @@ PyObject* mode_count(PyObject*, PyObject*) {
 }
 
 PyObject* has_torch_function(PyObject*, PyObject* args) {
+  if (std::exchange(t_skip_next, false)) Py_RETURN_FALSE;
   if (!torch_function_enabled()) Py_RETURN_FALSE;
   if (override_active()) Py_RETURN_TRUE;
   Ref seq(PySequence_Fast(args, "has_torch_function expects a sequence"));
@@ -114,6 +121,7 @@ PyMethodDef functions[] = {{"_disabled_torch_function_impl", (PyCFunction)(void*
                             METH_VARARGS | METH_KEYWORDS, "Runs the function without overrides."},
                            {"_set_torch_function_enabled", set_enabled, METH_O, nullptr},
                            {"_set_torch_function_all_disabled", set_all_disabled, METH_O, nullptr},
+                           {"_skip_next_torch_function", skip_next, METH_O, nullptr},
                            {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
                            {"_push_torch_function_mode", push_mode, METH_O, nullptr},
                            {"_pop_torch_function_mode", pop_mode, METH_NOARGS, nullptr},

@@ -628,7 +628,7 @@ PyGetSetDef tensor_properties[] = {
      "The attributes of this one object.", nullptr},
     GETTER(is_sparse, "True in the layout facula.sparse_coo."),
     GETTER(is_sparse_csr, "True in the layout facula.sparse_csr."),
-    {"is_quantized", get_never, nullptr, "False: there are no quantized tensors.", nullptr},
+    {"is_quantized", get_never, nullptr, "True for tensors of quantized integers.", nullptr},
     {"is_mps", get_never, nullptr,
      "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
     {"is_nested", get_never, nullptr, "True for nested tensors, which are a subclass.", nullptr},

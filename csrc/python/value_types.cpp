@@ -26,6 +26,21 @@ PyObject* g_size_numel;
 DType self_dtype(PyObject* o) {
   return reinterpret_cast<PyDType*>(o)->d;
 }
+// A dtype that the package defines in Python has no loops, and answers for itself.
+DType computable_dtype(PyObject* o) {
+  if (self_dtype(o) == DType::None) {
+    PyErr_Format(PyExc_TypeError, "%R is not a dtype that operators compute with", o);
+    throw PythonError{};
+  }
+  return self_dtype(o);
+}
+PyObject* dtype_new(PyTypeObject* type, PyObject*, PyObject*) {
+  if (type == dtype_type)
+    return PyErr_Format(PyExc_TypeError, "cannot create 'facula.dtype' instances");
+  PyObject* o = type->tp_alloc(type, 0);
+  if (o) reinterpret_cast<PyDType*>(o)->d = DType::None;
+  return o;
+}
 Device self_device(PyObject* o) {
   return reinterpret_cast<PyDevice*>(o)->d;
 }
@@ -38,23 +53,25 @@ PyObject* dtype_reduce(PyObject* o, PyObject*) {
   return PyUnicode_FromString(dtype_name(self_dtype(o)));
 }
 PyObject* dtype_to_real(PyObject* o, PyObject*) {
-  return to_python(facula::to_real(self_dtype(o)));
+  return guarded([&] { return to_python(facula::to_real(computable_dtype(o))); });
 }
 PyObject* dtype_to_complex(PyObject* o, PyObject*) {
-  return to_python(facula::to_complex(self_dtype(o)));
+  return guarded([&] { return to_python(facula::to_complex(computable_dtype(o))); });
 }
 PyObject* dtype_is_floating(PyObject* o, void*) {
-  return PyBool_FromLong(is_floating(self_dtype(o)));
+  return guarded([&] { return PyBool_FromLong(is_floating(computable_dtype(o))); });
 }
 PyObject* dtype_is_complex(PyObject* o, void*) {
-  return PyBool_FromLong(is_complex(self_dtype(o)));
+  return guarded([&] { return PyBool_FromLong(is_complex(computable_dtype(o))); });
 }
 PyObject* dtype_is_signed(PyObject* o, void*) {
-  DType d = self_dtype(o);
-  return PyBool_FromLong(d != DType::Bool && !is_unsigned(d));
+  return guarded([&] {
+    DType d = computable_dtype(o);
+    return PyBool_FromLong(d != DType::Bool && !is_unsigned(d));
+  });
 }
 PyObject* dtype_itemsize(PyObject* o, void*) {
-  return PyLong_FromSize_t(item_size(self_dtype(o)));
+  return guarded([&] { return PyLong_FromSize_t(item_size(computable_dtype(o))); });
 }
 PyObject* dtype_copy(PyObject* o, PyObject*) {
   return Py_NewRef(o);
@@ -75,12 +92,13 @@ PyGetSetDef dtype_getset[] = {
     {}};
 PyType_Slot dtype_slots[] = {
     {Py_tp_repr, (void*)dtype_repr},
+    {Py_tp_new, (void*)dtype_new},
     {Py_tp_methods, dtype_methods},
     {Py_tp_getset, dtype_getset},
     {Py_tp_doc, (void*)"The type of a tensor's elements, such as ``facula.float32``."},
     {}};
 PyType_Spec dtype_spec = {"facula.dtype", sizeof(PyDType), 0,
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots};
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, dtype_slots};
 
 // ---- device
 int8_t device_index(int64_t i) {

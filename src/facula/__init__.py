@@ -14,6 +14,7 @@ from typing import Any as _Any
 
 from facula import _C, _cuda_paths
 from facula import _tensor as _tensor
+from facula import _tensor_quantized as _tensor_quantized
 from facula._C import (
     Generator,
     Size,
@@ -59,7 +60,7 @@ from facula._checks import (
     _check_value,
     _check_with,
 )
-from facula._errors import OutOfMemoryError
+from facula._errors import AcceleratorError, FatalError, OutOfMemoryError
 from facula._settings import (
     are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode,
@@ -77,6 +78,7 @@ from facula._symbolic import (
     SymFloat,
     SymInt,
     sym_float,
+    sym_fresh_size,
     sym_int,
     sym_ite,
     sym_max,
@@ -467,7 +469,18 @@ class DisableTorchFunctionSubclass:
         _C._set_torch_function_enabled(self.before)
 
 
+class DisableTorchFunction:
+    """While active, neither subclasses nor modes take calls over."""
+
+    def __enter__(self) -> None:
+        self.before = _C._set_torch_function_all_disabled(True)
+
+    def __exit__(self, *exc: object) -> None:
+        _C._set_torch_function_all_disabled(self.before)
+
+
 _C.DisableTorchFunctionSubclass = DisableTorchFunctionSubclass
+_C.DisableTorchFunction = DisableTorchFunction
 _C.TensorBase = Tensor
 
 _LAZY = {
@@ -477,7 +490,9 @@ _LAZY = {
     "accelerator",
     "backends",
     "distributions",
+    "monitor",
     "mps",
+    "mtia",
     "quasirandom",
     "xpu",
     "random",
@@ -546,6 +561,50 @@ _LAZY_NAMES = {
     ),
     **dict.fromkeys(
         (
+            "get_autocast_ipu_dtype",
+            "get_autocast_xla_dtype",
+            "is_autocast_ipu_enabled",
+            "is_autocast_xla_enabled",
+            "set_autocast_ipu_dtype",
+            "set_autocast_ipu_enabled",
+            "set_autocast_xla_dtype",
+            "set_autocast_xla_enabled",
+        ),
+        "amp.other_devices",
+    ),
+    **dict.fromkeys(
+        (
+            "cudnn_affine_grid_generator",
+            "cudnn_batch_norm",
+            "cudnn_convolution",
+            "cudnn_convolution_add_relu",
+            "cudnn_convolution_relu",
+            "cudnn_convolution_transpose",
+            "cudnn_grid_sampler",
+            "cudnn_is_acceptable",
+            "mkldnn_convolution",
+        ),
+        "_vendor_layers",
+    ),
+    **dict.fromkeys(
+        (
+            "fbgemm_linear_fp16_weight",
+            "fbgemm_linear_fp16_weight_fp32_activation",
+            "fbgemm_linear_int8_weight",
+            "fbgemm_linear_int8_weight_fp32_activation",
+            "fbgemm_linear_quantize_weight",
+            "fbgemm_pack_gemm_matrix_fp16",
+            "fbgemm_pack_quantized_matrix",
+            "quantized_gru_cell",
+            "quantized_lstm_cell",
+            "quantized_rnn_relu_cell",
+            "quantized_rnn_tanh_cell",
+        ),
+        "_stored.linear_weights",
+    ),
+    "PyTorchFileReader": "_checkpoint.file_reader",
+    **dict.fromkeys(
+        (
             "AVG",
             "AggregationType",
             "SUM",
@@ -562,10 +621,13 @@ _LAZY_NAMES = {
             "init_num_threads",
             "is_distributed",
             "is_vulkan_available",
+            "native_norm",
             "row_indices_copy",
             "set_anomaly_enabled",
+            "slice_inverse",
             "sym_constrain_range",
             "sym_constrain_range_for_size",
+            "thread_safe_generator",
             "values_copy",
         ),
         "_control",
@@ -584,6 +646,56 @@ _LAZY_NAMES = {
             "fake_quantize_per_tensor_affine",
         ),
         "_fake_quantize",
+    ),
+    **dict.fromkeys(
+        (
+            "bit",
+            "bits16",
+            "bits1x8",
+            "bits2x4",
+            "bits4x2",
+            "bits8",
+            "float4_e2m1fn_x2",
+            *(f"{kind}{width}" for kind in ("int", "uint") for width in "1234567"),
+            "qint32",
+            "qint8",
+            "quint2x4",
+            "quint4x2",
+            "quint8",
+        ),
+        "_stored.dtypes",
+    ),
+    **dict.fromkeys(
+        (
+            "per_channel_affine",
+            "per_channel_affine_float_qparams",
+            "per_channel_symmetric",
+            "per_tensor_affine",
+            "per_tensor_symmetric",
+            "qscheme",
+        ),
+        "_stored.schemes",
+    ),
+    **dict.fromkeys(
+        (
+            "dequantize",
+            "empty_quantized",
+            "fused_moving_avg_obs_fake_quant",
+            "int_repr",
+            "q_per_channel_axis",
+            "q_per_channel_scales",
+            "q_per_channel_zero_points",
+            "q_scale",
+            "q_zero_point",
+            "quantize_per_channel",
+            "quantize_per_tensor",
+            "quantize_per_tensor_dynamic",
+            "quantized_batch_norm",
+            "quantized_max_pool1d",
+            "quantized_max_pool2d",
+            "quantized_max_pool3d",
+        ),
+        "_stored.functions",
     ),
     "Storage": "storage",
 }

@@ -14,6 +14,8 @@ from facula import jit as jit
 from facula import library as library
 from facula import linalg as linalg
 from facula import masked as masked
+from facula import monitor as monitor
+from facula import mtia as mtia
 from facula import nested as nested
 from facula import nn as nn
 from facula import optim as optim
@@ -33,10 +35,16 @@ from facula._C import device as device
 from facula._C import dtype as dtype
 from facula._C import layout as layout
 from facula._C import memory_format as memory_format
+from facula._checkpoint.file_reader import PyTorchFileReader as PyTorchFileReader
 from facula._contractions import block_diag as block_diag
 from facula._contractions import chain_matmul as chain_matmul
 from facula._contractions import einsum as einsum
 from facula._contractions import tensordot as tensordot
+from facula._control import native_norm as native_norm
+from facula._control import slice_inverse as slice_inverse
+from facula._control import thread_safe_generator as thread_safe_generator
+from facula._errors import AcceleratorError as AcceleratorError
+from facula._errors import FatalError as FatalError
 from facula._errors import OutOfMemoryError as OutOfMemoryError
 from facula._library.namespaces import ops as ops
 from facula._library.tags import Tag as Tag
@@ -58,10 +66,58 @@ from facula._settings import set_float32_matmul_precision as set_float32_matmul_
 from facula._settings import set_flush_denormal as set_flush_denormal
 from facula._settings import set_num_interop_threads as set_num_interop_threads
 from facula._settings import use_deterministic_algorithms as use_deterministic_algorithms
+from facula._stored.functions import dequantize as dequantize
+from facula._stored.functions import empty_quantized as empty_quantized
+from facula._stored.functions import (
+    fused_moving_avg_obs_fake_quant as fused_moving_avg_obs_fake_quant,
+)
+from facula._stored.functions import int_repr as int_repr
+from facula._stored.functions import q_per_channel_axis as q_per_channel_axis
+from facula._stored.functions import q_per_channel_scales as q_per_channel_scales
+from facula._stored.functions import q_per_channel_zero_points as q_per_channel_zero_points
+from facula._stored.functions import q_scale as q_scale
+from facula._stored.functions import q_zero_point as q_zero_point
+from facula._stored.functions import quantize_per_channel as quantize_per_channel
+from facula._stored.functions import quantize_per_tensor as quantize_per_tensor
+from facula._stored.functions import quantize_per_tensor_dynamic as quantize_per_tensor_dynamic
+from facula._stored.functions import quantized_batch_norm as quantized_batch_norm
+from facula._stored.functions import quantized_max_pool1d as quantized_max_pool1d
+from facula._stored.functions import quantized_max_pool2d as quantized_max_pool2d
+from facula._stored.functions import quantized_max_pool3d as quantized_max_pool3d
+from facula._stored.linear_weights import fbgemm_linear_fp16_weight as fbgemm_linear_fp16_weight
+from facula._stored.linear_weights import (
+    fbgemm_linear_fp16_weight_fp32_activation as fbgemm_linear_fp16_weight_fp32_activation,
+)
+from facula._stored.linear_weights import fbgemm_linear_int8_weight as fbgemm_linear_int8_weight
+from facula._stored.linear_weights import (
+    fbgemm_linear_int8_weight_fp32_activation as fbgemm_linear_int8_weight_fp32_activation,
+)
+from facula._stored.linear_weights import (
+    fbgemm_linear_quantize_weight as fbgemm_linear_quantize_weight,
+)
+from facula._stored.linear_weights import (
+    fbgemm_pack_gemm_matrix_fp16 as fbgemm_pack_gemm_matrix_fp16,
+)
+from facula._stored.linear_weights import (
+    fbgemm_pack_quantized_matrix as fbgemm_pack_quantized_matrix,
+)
+from facula._stored.linear_weights import quantized_gru_cell as quantized_gru_cell
+from facula._stored.linear_weights import quantized_lstm_cell as quantized_lstm_cell
+from facula._stored.linear_weights import quantized_rnn_relu_cell as quantized_rnn_relu_cell
+from facula._stored.linear_weights import quantized_rnn_tanh_cell as quantized_rnn_tanh_cell
+from facula._stored.schemes import per_channel_affine as per_channel_affine
+from facula._stored.schemes import (
+    per_channel_affine_float_qparams as per_channel_affine_float_qparams,
+)
+from facula._stored.schemes import per_channel_symmetric as per_channel_symmetric
+from facula._stored.schemes import per_tensor_affine as per_tensor_affine
+from facula._stored.schemes import per_tensor_symmetric as per_tensor_symmetric
+from facula._stored.schemes import qscheme as qscheme
 from facula._symbolic import SymBool as SymBool
 from facula._symbolic import SymFloat as SymFloat
 from facula._symbolic import SymInt as SymInt
 from facula._symbolic import sym_float as sym_float
+from facula._symbolic import sym_fresh_size as sym_fresh_size
 from facula._symbolic import sym_int as sym_int
 from facula._symbolic import sym_ite as sym_ite
 from facula._symbolic import sym_max as sym_max
@@ -73,6 +129,15 @@ from facula._tensor_str import set_printoptions as set_printoptions
 from facula._type_info import finfo as finfo
 from facula._type_info import iinfo as iinfo
 from facula._types import Device, Number
+from facula._vendor_layers import cudnn_affine_grid_generator as cudnn_affine_grid_generator
+from facula._vendor_layers import cudnn_batch_norm as cudnn_batch_norm
+from facula._vendor_layers import cudnn_convolution as cudnn_convolution
+from facula._vendor_layers import cudnn_convolution_add_relu as cudnn_convolution_add_relu
+from facula._vendor_layers import cudnn_convolution_relu as cudnn_convolution_relu
+from facula._vendor_layers import cudnn_convolution_transpose as cudnn_convolution_transpose
+from facula._vendor_layers import cudnn_grid_sampler as cudnn_grid_sampler
+from facula._vendor_layers import cudnn_is_acceptable as cudnn_is_acceptable
+from facula._vendor_layers import mkldnn_convolution as mkldnn_convolution
 from facula.amp.autocast_mode import autocast as autocast
 from facula.amp.autocast_mode import autocast_decrement_nesting as autocast_decrement_nesting
 from facula.amp.autocast_mode import autocast_increment_nesting as autocast_increment_nesting
@@ -90,6 +155,14 @@ from facula.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from facula.amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
 from facula.amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from facula.amp.grad_scaler import GradScaler as GradScaler
+from facula.amp.other_devices import get_autocast_ipu_dtype as get_autocast_ipu_dtype
+from facula.amp.other_devices import get_autocast_xla_dtype as get_autocast_xla_dtype
+from facula.amp.other_devices import is_autocast_ipu_enabled as is_autocast_ipu_enabled
+from facula.amp.other_devices import is_autocast_xla_enabled as is_autocast_xla_enabled
+from facula.amp.other_devices import set_autocast_ipu_dtype as set_autocast_ipu_dtype
+from facula.amp.other_devices import set_autocast_ipu_enabled as set_autocast_ipu_enabled
+from facula.amp.other_devices import set_autocast_xla_dtype as set_autocast_xla_dtype
+from facula.amp.other_devices import set_autocast_xla_enabled as set_autocast_xla_enabled
 from facula.autograd.grad_mode import enable_grad as enable_grad
 from facula.autograd.grad_mode import inference_mode as inference_mode
 from facula.autograd.grad_mode import no_grad as no_grad
@@ -145,6 +218,32 @@ complex64: dtype
 complex128: dtype
 float8_e4m3fn: dtype
 float8_e5m2: dtype
+bit: dtype
+bits16: dtype
+bits1x8: dtype
+bits2x4: dtype
+bits4x2: dtype
+bits8: dtype
+float4_e2m1fn_x2: dtype
+int1: dtype
+int2: dtype
+int3: dtype
+int4: dtype
+int5: dtype
+int6: dtype
+int7: dtype
+uint1: dtype
+uint2: dtype
+uint3: dtype
+uint4: dtype
+uint5: dtype
+uint6: dtype
+uint7: dtype
+qint8: dtype
+quint8: dtype
+qint32: dtype
+quint2x4: dtype
+quint4x2: dtype
 bool: dtype
 half: dtype
 float: dtype

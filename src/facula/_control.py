@@ -171,3 +171,72 @@ indices_copy = _sparse_copy(
     "the indices",
     "to_sparse().coalesce())\n    tensor([[0, 1],\n            [0, 1]])",
 )
+
+
+def native_norm(
+    input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Tensor:
+    """The norm of the values of a sparse tensor.
+
+    Args:
+        input: a sparse COO tensor.
+        p: the exponent; None means 2.
+        dim: the dimensions; all of them are taken together.
+        keepdim: keeps them with size 1.
+        dtype: what is computed in.
+
+    Example::
+
+        >>> facula.native_norm(facula.tensor([0., 3., 4.]).to_sparse())
+        tensor(5.)
+    """
+    if input.layout is not facula.sparse_coo:
+        raise NotImplementedError(
+            f"native_norm() is of sparse COO tensors, got the layout {input.layout}; use norm()"
+        )
+    every = list(range(input.dim()))
+    if dim is not None and sorted(d % max(input.dim(), 1) for d in dim) not in ([], every):
+        raise RuntimeError("native_norm(): a sparse tensor has a norm over all dimensions only")
+    values = input.coalesce().values()
+    result = facula.linalg.vector_norm(values, 2 if p is None else p, dtype=dtype)
+    return result.reshape([1] * input.dim()) if keepdim else result
+
+
+def slice_inverse(
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Tensor:
+    """The tensor that a slice is a view of: with the sizes of ``src`` over the memory of ``input``.
+
+    Args:
+        input: a slice of a tensor that looks like ``src``.
+        src: a tensor with the sizes and strides of the result.
+        dim: the dimension that was cut.
+        start: where the slice begins.
+        end: where it ends.
+        step: the distance of neighbours.
+
+    Example::
+
+        >>> x = facula.arange(4)
+        >>> facula.slice_inverse(x[1:3], x, 0, 1, 3)
+        tensor([0, 1, 2, 3])
+    """
+    return input.as_strided(src.size(), src.stride(), src.storage_offset())
+
+
+def thread_safe_generator() -> Any:
+    """The generator of this thread, when it is a worker of a DataLoader; otherwise None.
+
+    Example::
+
+        >>> facula.thread_safe_generator() is None
+        True
+    """
+    from facula.utils.data._utils.thread_worker import random_state
+
+    return getattr(random_state, "generator", None)

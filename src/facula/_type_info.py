@@ -38,7 +38,7 @@ class finfo:
             raise TypeError(
                 f"finfo(): argument 'type' must be facula.dtype, not {type(dtype).__name__}"
             )
-        if not (dtype.is_floating_point or dtype.is_complex):
+        if type(dtype) is not _C.dtype or not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 "facula.finfo() requires a floating point input type. "
                 "Use facula.iinfo to handle integers"
@@ -86,8 +86,8 @@ class iinfo:
             raise TypeError(
                 "facula.iinfo() requires an integer input type. Use facula.finfo to handle floats"
             )
-        if dtype is _C.bool:
-            raise TypeError("facula.bool is not supported by iinfo")
+        if dtype is _C.bool or type(dtype) is not _C.dtype:
+            raise TypeError(f"{dtype} is not supported by iinfo")
         self.dtype = _name(dtype)
         self.bits = dtype.itemsize * 8
         self.min = -(2 ** (self.bits - 1)) if dtype.is_signed else 0

@@ -25,6 +25,7 @@ __all__ = [
     "has_torch_function_variadic",
     "is_tensor_like",
     "is_tensor_method_or_property",
+    "redispatch_function",
     "resolve_name",
     "wrap_torch_function",
 ]
@@ -292,6 +293,57 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     if isinstance(func, _C.OperatorMethod) or getattr(func, "__name__", "") == "__get__":
         return True
     return any(func is method for method in _python_functions()[_C.Tensor])
+
+
+def redispatch_function(
+    func: Callable[..., Any], types: Iterable[type], args: Any = (), kwargs: Any = None
+) -> Any:
+    """Calls a function without the one override that it would ask for first.
+
+    What the function calls itself is overridden as ever. For use in ``__torch_function__``.
+
+    Args:
+        func: the function.
+        types: the types of its arguments that have overrides.
+        args: its arguments.
+        kwargs: its named arguments.
+
+    Example::
+
+        >>> from facula.overrides import handle_torch_function, has_torch_function
+        >>> class Logging(facula.Tensor):
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ...         print(func.__name__)
+        ...         return facula.overrides.redispatch_function(func, types, args, kwargs)
+        >>> def doubled(x):
+        ...     if has_torch_function((x,)):
+        ...         return handle_torch_function(doubled, (x,), x)
+        ...     return x * 2
+        >>> doubled(facula.ones(1).as_subclass(Logging))
+        doubled
+        mul
+        tensor([2.])
+    """
+    named = kwargs or {}
+    if _is_native(func):  # it calls nothing that could be overridden
+        before = _C._set_torch_function_all_disabled(True)
+        try:
+            return func(*args, **named)
+        finally:
+            _C._set_torch_function_all_disabled(before)
+    _C._skip_next_torch_function(True)
+    try:
+        return func(*args, **named)
+    finally:
+        _C._skip_next_torch_function(False)
+
+
+def _is_native(func: Any) -> bool:
+    """Whether a function is an operator or a method of the core."""
+    if getattr(func, "__name__", "") == "__get__":
+        return True
+    return not isinstance(func, (types.FunctionType, types.MethodType, functools.partial))
 
 
 class TorchFunctionMode:

@@ -8,6 +8,7 @@ import os
 import pickle
 import struct
 import sys
+import threading
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -24,23 +25,31 @@ from facula.storage import TypedStorage, UntypedStorage
 
 __all__ = [
     "LoadEndianness",
+    "SourceChangeWarning",
+    "StorageType",
     "add_safe_globals",
     "check_module_version_greater_or_equal",
     "clear_safe_globals",
     "default_restore_location",
+    "get_crc32_options",
     "get_default_load_endianness",
     "get_default_mmap_options",
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
     "location_tag",
+    "mkdtemp",
     "normalize_storage_type",
     "register_package",
     "safe_globals",
     "save",
+    "set_crc32_options",
     "set_default_load_endianness",
     "set_default_mmap_options",
+    "skip_data",
     "storage_to_tensor_type",
+    "validate_cuda_device",
+    "validate_hpu_device",
 ]
 
 # What ``load(map_location=...)`` takes.
@@ -118,6 +127,163 @@ class set_default_mmap_options:
     def __exit__(self, *exc: object) -> None:
         global _mmap_flags
         _mmap_flags = self._before
+
+
+_crc32 = True
+
+
+def get_crc32_options() -> bool:
+    """Whether :func:`save` writes checksums and :func:`load` compares them.
+
+    Example::
+
+        >>> facula.serialization.get_crc32_options()
+        True
+    """
+    return _crc32
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Sets whether :func:`save` writes checksums and :func:`load` compares them.
+
+    Files without are written faster, and other programs may refuse to unzip them.
+
+    Args:
+        compute_crc32: whether there are checksums.
+
+    Example::
+
+        >>> facula.serialization.set_crc32_options(False)
+        >>> facula.serialization.get_crc32_options()
+        False
+        >>> facula.serialization.set_crc32_options(True)
+    """
+    global _crc32
+    _crc32 = bool(compute_crc32)
+
+
+_skipping = threading.local()
+
+
+class skip_data:
+    """While active, :func:`save` writes zeros for storages, and :func:`load` does not fill them.
+
+    The file has its full size and all descriptions, so the bytes can be filled in later.
+
+    Args:
+        materialize_fake_tensors: for programs of PyTorch; there are no fake tensors here.
+
+    Example::
+
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> with facula.serialization.skip_data():
+        ...     facula.save(facula.ones(2), file)
+        >>> _ = file.seek(0)
+        >>> facula.load(file)
+        tensor([0., 0.])
+    """
+
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        self.materialize_fake_tensors = materialize_fake_tensors
+
+    def __enter__(self) -> None:
+        self._before = _skips_data()
+        _skipping.on = True
+
+    def __exit__(self, *exc: object) -> None:
+        _skipping.on = self._before
+
+
+def _skips_data() -> bool:
+    return getattr(_skipping, "on", False)
+
+
+class SourceChangeWarning(Warning):
+    """For classes whose source differs from that in a file; old files hold it."""
+
+
+class StorageType:
+    """What a class of storages is for a file that names it: its dtype.
+
+    Args:
+        name: the name of the class, such as ``"FloatStorage"``.
+
+    Example::
+
+        >>> facula.serialization.StorageType("FloatStorage").dtype
+        facula.float32
+    """
+
+    def __init__(self, name: str) -> None:
+        from facula.storage import NAMED
+
+        if name not in NAMED:
+            raise KeyError(f"there is no class of storages {name!r}")
+        self._dtype = NAMED[name].dtype
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the numbers."""
+        return self._dtype
+
+    def __str__(self) -> str:
+        return f"StorageType(dtype={self.dtype})"
+
+
+@contextmanager
+def mkdtemp() -> Iterator[str]:
+    """A new folder that is gone after the block.
+
+    Example::
+
+        >>> import os
+        >>> with facula.serialization.mkdtemp() as folder:
+        ...     os.path.isdir(folder)
+        True
+        >>> os.path.isdir(folder)
+        False
+    """
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        yield folder
+
+
+def validate_cuda_device(location: str) -> int:
+    """The index of a CUDA device that exists, for a location in a file.
+
+    Args:
+        location: such as ``"cuda:0"``.
+
+    Example::
+
+        >>> facula.serialization.validate_cuda_device("cpu")
+        Traceback (most recent call last):
+            ...
+        ValueError: Expected a cuda device, but got: cpu
+    """
+    device = _C.device(location)
+    if device.type != "cuda":
+        raise ValueError(f"Expected a cuda device, but got: {device}")
+    _check_cuda(device)
+    return device.index or 0
+
+
+def validate_hpu_device(location: str) -> int:
+    """Raises: there are no HPU devices here.
+
+    Args:
+        location: such as ``"hpu:0"``.
+
+    Example::
+
+        >>> facula.serialization.validate_hpu_device("hpu:0")
+        Traceback (most recent call last):
+            ...
+        RuntimeError: There are no HPU devices; map_location="cpu" brings storages to the CPU
+    """
+    raise RuntimeError('There are no HPU devices; map_location="cpu" brings storages to the CPU')
 
 
 def check_module_version_greater_or_equal(
@@ -398,7 +564,10 @@ def save(
         if not _disable_byteorder_record:
             write_record(archive, f"{name}/byteorder", sys.byteorder.encode())
         for key, storage in table.storages.items():
-            write_record(archive, f"{name}/data/{key}", memoryview(storage.cpu()))
+            data = None if _skips_data() else memoryview(storage.cpu())
+            write_record(
+                archive, f"{name}/data/{key}", data, nbytes=storage.nbytes(), checksum=_crc32
+            )
         write_record(archive, f"{name}/version", _FORMAT_VERSION)
 
 
@@ -522,6 +691,7 @@ def _load(
             )
         return StreamReading(*how).load(file)
     archive = Archive(file, source, _mmap_flags == MAP_SHARED if mmap else None)
+    archive.skip_data, archive.checksums = _skips_data(), _crc32
     with archive.zip:
         return ZipReading(*how).load(archive, _default_order())
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from facula import _C
 from facula._C import UntypedStorage
+from facula._stored.dtypes import STORED
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -27,13 +28,15 @@ DTYPE_OF_NAME = {
     "BoolStorage": _C.bool,
     "ComplexFloatStorage": _C.complex64,
     "ComplexDoubleStorage": _C.complex128,
+    **{f"{d.title}Storage": d for d in STORED.values() if d.is_quantized},
 }
 NAME_OF_DTYPE = {d: n for n, d in DTYPE_OF_NAME.items()}
 
 
 def whole_tensor(storage: UntypedStorage, dtype: Any = _C.uint8) -> Any:
     """The storage as a tensor of one dimension; bytes beyond the last element are left out."""
-    empty = _C._operators["empty"](0, dtype=dtype, device=storage.device)
+    held = getattr(dtype, "raw", dtype)  # quantized numbers are read as integers
+    empty = _C._operators["empty"](0, dtype=held, device=storage.device)
     return empty.set_(storage, 0, (storage.nbytes() // dtype.itemsize,), (1,))
 
 
@@ -113,7 +116,8 @@ class TypedStorage:
             size = args[0] if args else 0
             self._untyped_storage = UntypedStorage(size * self.dtype.itemsize, device=device)
         else:
-            data = _C.tensor(list(args[0]), dtype=self.dtype, device=device)
+            held = getattr(self.dtype, "raw", self.dtype)
+            data = _C.tensor(list(args[0]), dtype=held, device=device)
             self._untyped_storage = data.untyped_storage()
 
     def _tensor(self) -> Any:

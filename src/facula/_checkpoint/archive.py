@@ -19,17 +19,32 @@ _ALWAYS_BYTES = 1 << 24
 ALIGNMENT = 64  # of storages in the file, so that they can be used in place
 
 
-def write_record(archive: zipfile.ZipFile, name: str, data: Any) -> None:
-    """Stores bytes at an aligned place; padding is an extra field of the entry's header."""
-    view = memoryview(data)
+_ZEROS = bytes(1 << 20)
+
+
+def write_record(
+    archive: zipfile.ZipFile, name: str, data: Any, *, nbytes: int = 0, checksum: bool = True
+) -> None:
+    """Stores bytes at an aligned place; padding is an extra field of the entry's header.
+
+    ``data=None`` stands for ``nbytes`` zeros. Without ``checksum`` the entry says 0 instead.
+    """
+    view = None if data is None else memoryview(data)
     entry = zipfile.ZipInfo(name)
-    entry.file_size = view.nbytes
-    zip64 = view.nbytes * 1.05 > zipfile.ZIP64_LIMIT
+    entry.file_size = nbytes if view is None else view.nbytes
+    zip64 = entry.file_size * 1.05 > zipfile.ZIP64_LIMIT
     begin = archive.start_dir + 30 + len(name.encode()) + (20 if zip64 else 0) + 4
     padding = -begin % ALIGNMENT
     entry.extra = struct.pack("<HH", 0x4246, padding) + b"Z" * padding
     with archive.open(entry, "w", force_zip64=zip64) as record:
-        record.write(view)
+        if view is None:
+            for begin in range(0, nbytes, len(_ZEROS)):
+                record.write(_ZEROS[: nbytes - begin])
+        elif checksum:
+            record.write(view)
+        else:  # what write() does, less the checksum
+            record._fileobj.write(view)  # type: ignore[attr-defined]
+            record._file_size += view.nbytes  # type: ignore[attr-defined]
 
 
 class Archive:
@@ -41,6 +56,10 @@ class Archive:
         map_shared: None reads storages; False and True map them into memory, where True writes
             changes back to the file.
     """
+
+    # Storages are made and not filled; checksums are compared.
+    skip_data = False
+    checksums = True
 
     def __init__(self, file: Any, source: str, map_shared: bool | None = None) -> None:
         self.file, self.source = file, source
@@ -102,6 +121,9 @@ class Archive:
     def read(self, name: str) -> bytes:
         entry = self.entry(name)
         self.take(entry)
+        if not self.checksums and entry.compress_type == zipfile.ZIP_STORED:
+            self.file.seek(self.data_offset(entry))
+            return read_exactly(self.file, entry.file_size, self.source)
         try:
             return self.zip.read(entry)
         except Exception as error:
@@ -125,6 +147,8 @@ class Archive:
                 f"{self.source} is corrupt: the record {name} has {entry.file_size} bytes, but the "
                 f"storage has {nbytes}"
             )
+        if self.skip_data:
+            return UntypedStorage(nbytes)
         stored = entry.compress_type == zipfile.ZIP_STORED and not entry.flag_bits & 1
         begin = self.data_offset(entry) if stored else 0
         if self.mapped is not None and stored and nbytes and begin % 16 == 0:
@@ -135,8 +159,11 @@ class Archive:
             self.take(entry)
             self.file.seek(begin)
             read_into(self.file, storage, self.source)
-            if zlib.crc32(memoryview(storage)) != entry.CRC:
-                raise RuntimeError(f"{self.source} is corrupt: wrong checksum of the record {name}")
+            if self.checksums and zlib.crc32(memoryview(storage)) != entry.CRC:
+                raise RuntimeError(
+                    f"{self.source} is corrupt: wrong checksum of the record {name}. If it was "
+                    "saved without checksums, set_crc32_options(False) loads it"
+                )
         elif nbytes:
             memoryview(storage)[:] = self.read(name)
         return storage

@@ -11,6 +11,7 @@ from typing import Any
 
 from facula import _C, storage
 from facula._checkpoint import rebuild
+from facula._stored.schemes import qscheme
 
 __all__ = ["TorchGlobal", "find", "name_of"]
 
@@ -100,7 +101,7 @@ def name_of(obj: Any, name: str | None = None) -> tuple[str, str] | None:
     """PyTorch's module and name for a class, function or constant, or None for others' objects."""
     if isinstance(obj, TorchGlobal):
         return obj.module, obj.name
-    if isinstance(obj, (_C.dtype, _C.memory_format)):
+    if isinstance(obj, (_C.dtype, _C.memory_format, qscheme)):
         return "torch", repr(obj).rpartition(".")[2]
     if isinstance(obj, type) and obj in _CLASSES:
         return _CLASSES[obj]
@@ -112,25 +113,8 @@ def name_of(obj: Any, name: str | None = None) -> tuple[str, str] | None:
     return "torch" + module[len("facula") :], name or obj.__qualname__
 
 
-# What only the descriptions of quantized tensors contain.
-_QUANTIZED = {
-    f"torch.{n}"
-    for n in (
-        "QInt8Storage", "QInt32Storage", "QUInt8Storage", "QUInt4x2Storage", "QUInt2x4Storage",
-        "qint8", "qint32", "quint8", "quint4x2", "quint2x4",
-    )
-}  # fmt: skip
-
-
-def refuse_quantized(module: str, name: str) -> None:
-    """Says what a file contains, rather than the first name that gives it away."""
-    if f"{module}.{name}" in _QUANTIZED:
-        rebuild.quantized_tensor()
-
-
 def find(module: str, name: str) -> Any:
     """What Facula has for a name of PyTorch's, or the object of another module."""
-    refuse_quantized(module, name)
     special = SPECIAL.get(f"{module}.{name}")
     if special is not None:
         return special

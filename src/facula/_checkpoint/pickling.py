@@ -12,11 +12,15 @@ from typing import Any
 from facula import _C
 from facula._checkpoint import names
 from facula._checkpoint.names import TorchGlobal
+from facula._stored.dtypes import StoredDType
+from facula._stored.schemes import qscheme
+from facula._stored.tensor import StoredTensor, stored_bytes
 from facula.sparse._methods import parts_of
 from facula.storage import NAME_OF_DTYPE, TypedStorage, UntypedStorage
 
 _TENSOR_V2 = TorchGlobal("torch._utils", "_rebuild_tensor_v2")
 _TENSOR_V3 = TorchGlobal("torch._utils", "_rebuild_tensor_v3")
+_QUANTIZED = TorchGlobal("torch._utils", "_rebuild_qtensor")
 _SPARSE = TorchGlobal("torch._utils", "_rebuild_sparse_tensor")
 _META = TorchGlobal("torch._utils", "_rebuild_meta_tensor_no_storage")
 _PARAMETER = TorchGlobal("torch._utils", "_rebuild_parameter")
@@ -147,11 +151,29 @@ class _Reducer:
                 args = (t.detach(), t.requires_grad, OrderedDict())
                 state = dict(t.__dict__)
                 return (_PARAMETER_WITH_STATE, (*args, state)) if state else (_PARAMETER, args)
+            if isinstance(t, StoredTensor):
+                return self._stored_tensor(t)
             if own & {"__reduce_ex__", "__reduce__"}:
                 return NotImplemented
             function, args = self._plain_tensor(t)
             state = t.__getstate__() if "__getstate__" in own else _attributes(t)
         return _FROM_TYPE, (function, cls, args, state or None)
+
+    def _stored_tensor(self, t: Any) -> Any:
+        """A tensor of a dtype without arithmetic; quantized ones say how numbers are to be read."""
+        raw, dtype = stored_bytes(t)
+        quantizer = t.__dict__.get("_quantizer")
+        storage = raw.untyped_storage()
+        if raw.is_meta or (quantizer and not self.table.typed_as(storage, dtype)):
+            raise RuntimeError(f"cannot save a tensor of {dtype} that is on meta or shares memory")
+        shape = t.__dict__["_raw"].shape if quantizer else raw.shape
+        stride = t.__dict__["_raw"].stride() if quantizer else raw.stride()
+        place = (raw.storage_offset(), tuple(shape), stride)
+        if quantizer is None:
+            return _TENSOR_V3, (_Memory(storage, None), *place, False, OrderedDict(), dtype)
+        by_channel = () if quantizer.axis is None else (quantizer.axis,)
+        params = (quantizer.scheme, quantizer.scale, quantizer.zero_point, *by_channel)
+        return _QUANTIZED, (_Memory(storage, dtype), *place, params, False, OrderedDict())
 
     # ---- the rest
 
@@ -179,6 +201,8 @@ class _Reducer:
 _DESCRIPTIONS: dict[type, Callable[[Any, Any], Any]] = {
     _C.Tensor: _Reducer._tensor,
     _C.dtype: _Reducer._constant,
+    StoredDType: _Reducer._constant,
+    qscheme: _Reducer._constant,
     _C.memory_format: _Reducer._constant,
     _C.layout: _Reducer._layout,
     _C.Generator: _Reducer._generator,

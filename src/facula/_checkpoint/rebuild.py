@@ -10,6 +10,8 @@ from typing import Any
 
 from facula import _C
 from facula._checkpoint.stream import shown
+from facula._stored.dtypes import StoredDType
+from facula._stored.tensor import StoredTensor
 from facula.storage import TypedStorage, UntypedStorage
 
 _ops = _C._operators
@@ -45,8 +47,10 @@ def _on_storage(
         )
     if needed == 0:
         offset = 0 if offset * dtype.itemsize > storage.nbytes() else offset
-    empty = _ops["empty"](0, dtype=dtype, device=storage.device)
-    return empty.set_(storage, offset, tuple(size), tuple(stride))
+    held = getattr(dtype, "raw", dtype)
+    empty = _ops["empty"](0, dtype=held, device=storage.device)
+    t = empty.set_(storage, offset, tuple(size), tuple(stride))
+    return t if held is dtype else StoredTensor.make(t, dtype)
 
 
 def _finish(t: _C.Tensor, requires_grad: Any, metadata: Any) -> _C.Tensor:
@@ -213,6 +217,30 @@ def sparse_tensor(layout: Any, data: Any) -> _C.Tensor:
     return _ops["_sparse_make"](first, second, values, size, number, is_sorted)
 
 
+def quantized_tensor(
+    storage: TypedStorage,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    quantizer_params: Any,
+    requires_grad: bool = False,
+    backward_hooks: Any = None,
+) -> _C.Tensor:
+    """Integers with scale and zero point, for all of them or for each channel."""
+    from facula._stored.quantized import rebuilt
+
+    _expect(storage, TypedStorage)
+    dtype = storage.dtype
+    _expect(dtype, StoredDType)
+    _expect(quantizer_params, tuple)
+    if dtype.per_byte > 1:  # the file has several integers in a byte
+        count = storage.untyped().nbytes()
+        packed = _on_storage(storage.untyped(), _C.uint8, 0, (count,), (1,))
+        return rebuilt(packed, dtype, quantizer_params, size)
+    whole = _on_storage(storage.untyped(), dtype.raw, storage_offset, size, stride)
+    return rebuilt(whole, dtype, quantizer_params)
+
+
 def _unsupported(kind: str) -> Callable[..., Any]:
     def rebuild(*args: Any) -> Any:
         raise NotImplementedError(f"the checkpoint holds {kind}, which Facula does not have")
@@ -220,6 +248,5 @@ def _unsupported(kind: str) -> Callable[..., Any]:
     return rebuild
 
 
-quantized_tensor = _unsupported("a quantized tensor")
 nested_tensor = _unsupported("a nested tensor")
 wrapper_subclass = _unsupported("a wrapper tensor without memory of its own")

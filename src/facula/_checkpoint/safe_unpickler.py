@@ -16,6 +16,8 @@ from typing import Any
 from facula import _C, storage
 from facula._checkpoint import names, rebuild
 from facula._checkpoint.stream import shown
+from facula._stored.dtypes import STORED
+from facula._stored.schemes import SCHEMES
 
 UnpicklingError = pickle.UnpicklingError
 
@@ -57,6 +59,7 @@ _NAMES: dict[str, Any] = {
     "torch.storage.UntypedStorage": _C.UntypedStorage,
     "torch.storage.TypedStorage": storage.TypedStorage,
     **{f"torch.{n}": getattr(_C, n) for n in dir(_C) if isinstance(getattr(_C, n), _C.dtype)},
+    **{f"torch.{n}": value for n, value in (STORED | SCHEMES).items()},
     **{f"torch.{n}": kind for n, kind in storage.NAMED.items()},
     **{f"torch.cuda.{n}": kind for n, kind in storage.NAMED.items()},
 }
@@ -206,7 +209,6 @@ class SafeUnpickler:
             return DEFAULT_GLOBALS[found]
         if found in _LATE_NAMES:
             return names.find(module, name)
-        names.refuse_quantized(module, name)
         raise UnpicklingError(
             f"Unsupported global: GLOBAL {found} was not an allowed global by default. If you "
             f"trust it, use `facula.serialization.add_safe_globals([{name}])` or the "

@@ -10,6 +10,7 @@ Example::
 
 from facula.func.batching import vmap
 from facula.func.forward_mode import jvp, linearize
+from facula.func.functionalizing import functionalize
 from facula.func.jacobians import hessian, jacfwd, jacrev
 from facula.func.levels import debug_unwrap
 from facula.func.module_state import (
@@ -23,6 +24,7 @@ from facula.func.reverse_mode import grad, grad_and_value, vjp
 __all__ = [
     "debug_unwrap",
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",

@@ -14,8 +14,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from facula import _C
+from facula._library.namespaces import own_operator
 
 __all__ = [
+    "SAC_IGNORED_OPS",
     "CheckpointPolicy",
     "SelectiveCheckpointContext",
     "create_selective_checkpoint_contexts",
@@ -47,6 +49,10 @@ class SelectiveCheckpointContext:
 
     def __init__(self, *, is_recompute: bool) -> None:
         self.is_recompute = is_recompute
+
+
+# Operators that policies are not asked about: they compute nothing.
+SAC_IGNORED_OPS = {own_operator(name) for name in ("detach", "numel", "dim", "size", "stride")}
 
 
 class _Kept:
@@ -82,9 +88,10 @@ class _Watch(AbstractContextManager[None]):
         _C._set_kernel_hook(*self.outer)
 
     def keeps(self, name: str, args: tuple[Any, ...]) -> bool:
-        from facula._library.namespaces import own_operator
-
-        answer = self.policy(self.context, own_operator(name), *args)
+        operator = own_operator(name)
+        if operator in SAC_IGNORED_OPS:
+            return False
+        answer = self.policy(self.context, operator, *args)
         if isinstance(answer, bool):  # as in the first version of this interface
             return answer
         if not isinstance(answer, CheckpointPolicy):

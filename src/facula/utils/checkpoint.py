@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import facula
 from facula.utils._selective_checkpoint import (
+    SAC_IGNORED_OPS,
     CheckpointPolicy,
     SelectiveCheckpointContext,
     create_selective_checkpoint_contexts,
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from facula import Tensor
 
 __all__ = [
+    "SAC_IGNORED_OPS",
     "CheckpointError",
     "CheckpointFunction",
     "CheckpointPolicy",
+    "DefaultDeviceType",
     "GraphExecGroup",
     "SelectiveCheckpointContext",
     "check_backward_validity",
@@ -80,6 +83,35 @@ def check_backward_validity(inputs: Any) -> None:
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
+class DefaultDeviceType:
+    """The kind of device whose random state is meant when no tensor tells.
+
+    Example::
+
+        >>> from facula.utils.checkpoint import DefaultDeviceType
+        >>> DefaultDeviceType.set_device_type("cpu")
+        >>> DefaultDeviceType.get_device_type()
+        'cpu'
+        >>> DefaultDeviceType.set_device_type()
+    """
+
+    _chosen: str | None = None
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Sets the kind of device."""
+        if device not in ("cuda", "cpu", "meta"):
+            raise ValueError(f"the device type must be 'cuda', 'cpu' or 'meta', got {device!r}")
+        DefaultDeviceType._chosen = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """What was set; otherwise CUDA where there is such a device, and the CPU elsewhere."""
+        if DefaultDeviceType._chosen is not None:
+            return DefaultDeviceType._chosen
+        return "cuda" if facula.cuda.is_available() else "cpu"
+
+
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
     """The indices of the CUDA devices that the tensors lie on, and the states of their generators.
 
@@ -99,7 +131,7 @@ def set_device_states(
     """Sets what :func:`get_device_states` returned; only CUDA devices have states."""
     if device_type not in (None, "cuda", "cpu", "meta"):
         raise ValueError(f"device_type must be 'cuda', 'cpu' or 'meta', got {device_type!r}")
-    if device_type in (None, "cuda"):
+    if (device_type or DefaultDeviceType._chosen or "cuda") == "cuda":
         for device, state in zip(devices, states, strict=True):
             facula.cuda.set_rng_state(state, device)
 

@@ -12,9 +12,15 @@ Example::
 
 from facula.utils.data._utils.collate import default_collate, default_convert
 from facula.utils.data._utils.worker import get_worker_info
+from facula.utils.data._validation import (
+    argument_validation,
+    runtime_validation,
+    runtime_validation_disabled,
+)
 from facula.utils.data.dataloader import DataLoader, _DatasetKind
 from facula.utils.data.datapipe import (
     DataChunk,
+    DFIterDataPipe,
     IterDataPipe,
     MapDataPipe,
     functional_datapipe,
@@ -45,6 +51,7 @@ __all__ = [
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
+    "DFIterDataPipe",
     "DataChunk",
     "DataLoader",
     "Dataset",
@@ -61,6 +68,7 @@ __all__ = [
     "TensorDataset",
     "WeightedRandomSampler",
     "_DatasetKind",
+    "argument_validation",
     "default_collate",
     "default_convert",
     "functional_datapipe",
@@ -68,4 +76,6 @@ __all__ = [
     "guaranteed_datapipes_determinism",
     "non_deterministic",
     "random_split",
+    "runtime_validation",
+    "runtime_validation_disabled",
 ]

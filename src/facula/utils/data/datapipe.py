@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from facula.utils.data.dataset import Dataset, IterableDataset
 
 __all__ = [
+    "DFIterDataPipe",
     "DataChunk",
     "IterDataPipe",
     "MapDataPipe",
@@ -78,6 +79,23 @@ class IterDataPipe(_Registered, IterableDataset[_T_co]):
 
     def __repr__(self) -> str:
         return type(self).__qualname__
+
+
+class DFIterDataPipe(IterDataPipe[_T_co]):
+    """A pipe whose elements are pieces of data frames.
+
+    Example::
+
+        >>> from facula.utils.data import DFIterDataPipe
+        >>> class Frames(DFIterDataPipe):
+        ...     def __iter__(self):
+        ...         return iter([{"a": 1}])
+        >>> list(Frames()), Frames()._is_dfpipe()
+        ([{'a': 1}], True)
+    """
+
+    def _is_dfpipe(self) -> bool:
+        return True
 
 
 class MapDataPipe(_Registered, Dataset[_T_co]):
