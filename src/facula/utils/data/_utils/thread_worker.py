@@ -22,7 +22,7 @@ class ThreadWorker:
         number: which worker it is.
     """
 
-    bytes_per_batch = 0
+    bytes_per_batch = slot_bytes_per_batch = 0
     reader = ()
     seconds_per_batch: float | None = None
 
