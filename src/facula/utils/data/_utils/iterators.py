@@ -8,7 +8,7 @@ import multiprocessing
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import facula
@@ -291,6 +291,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._epoch += 1
         self._given = [0] * count  # batches that came from each worker
         self._exhausted = [False] * count
+        self._order: deque[int] = deque()  # which worker makes the batches to come
         self._next_worker = self._num_yielded % count
         resumed, self._resumed = self._resumed, None
         if resumed is not None and self._iterable:
@@ -300,9 +301,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._set_turns([], [])
         self._no_more_indices = False
         self._refill_at = 0
-        self._order: deque[int] = deque()  # which worker makes the batches to come
         self._open = [0] * count  # tasks of each worker that wait for an answer
         for worker, given in zip(self._workers, self._given, strict=True):
+            self._wait_for(worker, worker.may_begin)
             worker.begin(self._epoch, given)
         self._hand_out()
 
@@ -404,7 +405,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                 continue
             worker = self._workers[number]
             if not worker.has_result():
-                self._wait_for(worker)
+                self._wait_for(worker, worker.has_result)
                 self._adapt(worker)
             try:
                 kind, data = worker.result()
@@ -432,9 +433,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                     del data  # the traceback refers to this frame
             return data
 
-    def _wait_for(self, worker: Any) -> None:
+    def _wait_for(self, worker: Any, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + self._timeout if self._timeout else None
-        while not worker.has_result():
+        while not ready():
             if worker.ended:
                 self._fail(worker.death())
             worker.wait(self._patience(deadline))

@@ -200,6 +200,7 @@ class _Server:
             self.send_answers()
             if next_epoch is not None:
                 self.epoch = next_epoch
+                self.sock.sendall(transport.make_frame(transport.Frame([], next_epoch)))
 
     def send_answers(self) -> None:
         answers, made, seconds = self.writer.take()
@@ -256,7 +257,7 @@ class ProcessWorker:
         self.reader: Any = ()  # batches that come before ``results``
         self.slots = transport.SlotReader()
         self.parser = transport.FrameParser()
-        self.epoch = 0
+        self.epoch = self.begun = 0  # the one whose answers count, the one that the worker is in
         self.ended = False  # the stream of answers is over
         self.seconds_per_batch: float | None = None
         self.bytes_per_batch = self.slot_bytes_per_batch = 0
@@ -283,8 +284,15 @@ class ProcessWorker:
     def pid(self) -> int | None:
         return self.process.pid
 
+    def may_begin(self) -> bool:
+        """Whether the worker is at most one epoch behind. What it makes for those that were left
+        early takes memory until it is read."""
+        return self.begun >= self.epoch - 1
+
     def begin(self, epoch: int, skipped: int) -> None:
         """Begins an epoch; answers to earlier tasks are dropped from now on."""
+        while not self.ended and self.poller.poll(0):
+            self.read()
         self.reader = ()
         while self.results:
             kind, content = self.results.popleft()
@@ -340,6 +348,7 @@ class ProcessWorker:
             self.ended = True
             return
         for frame in self.parser.feed(data):
+            self.begun = frame.epoch
             size = in_slots = 0
             for kind, content in frame.records:
                 size += len(content)

@@ -64,6 +64,9 @@ class ThreadWorker:
 
     # ---- in the loader
 
+    def may_begin(self) -> bool:
+        return True
+
     def begin(self, epoch: int, skipped: int) -> None:
         self.epoch = epoch
         self.results.clear()
