@@ -31,6 +31,10 @@ void fix_memory(Storage* s);
 // after set_warn_always(True).
 void warn_not_writable(const char* what, bool& shown);
 
+// A tensor over the memory of a buffer. Bytes are copied, since nobody else needs them and the
+// tensor shall be like any other; the memory of other buffers is used as it is.
+Tensor tensor_over_buffer(PyObject* o, DType dtype, const Dims& sizes, Dims strides);
+
 // ---- storages
 bool is_storage(PyObject* o);
 Storage* storage_of(PyObject* o);

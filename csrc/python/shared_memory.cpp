@@ -49,41 +49,15 @@ Dims ints_of(PyObject* o) {
   return dims;
 }
 
-// (buffer, dtype, sizes, strides or None): bytes are copied, since nobody else needs them and the
-// tensor shall be like any other; the memory of other buffers is used as it is.
+// (buffer, dtype, sizes, strides or None)
 PyObject* tensor_in_buffer(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     if (count != 4) type_error("_tensor_in_buffer() takes 4 arguments, got ", count);
     if (!is_dtype(args[1])) type_error("expected facula.dtype, got ", type_name(args[1]));
-    const DType dtype = dtype_of(args[1]);
-    Dims sizes = ints_of(args[2]);
+    const Dims sizes = ints_of(args[2]);
     Dims strides = args[3] == Py_None ? contiguous_strides(sizes) : ints_of(args[3]);
     if (strides.size() != sizes.size()) value_error("as many strides as sizes are needed");
-    const size_t extent = checked_extent(sizes, strides, dtype);
-    const bool copied = PyByteArray_CheckExact(args[0]) || PyBytes_CheckExact(args[0]);
-    auto buffer = std::make_unique<Py_buffer>();
-    if (PyObject_GetBuffer(args[0], buffer.get(), copied ? PyBUF_SIMPLE : PyBUF_WRITABLE) < 0)
-      throw PythonError{};
-    if (extent > size_t(buffer->len)) {
-      const Py_ssize_t length = buffer->len;
-      PyBuffer_Release(buffer.get());
-      value_error("a tensor of ", extent, " bytes does not fit into a buffer of ", length);
-    }
-    Storage* s;
-    if (copied) {
-      try {
-        s = allocate_storage(extent, Device{});
-      } catch (...) {
-        PyBuffer_Release(buffer.get());
-        throw;
-      }
-      if (extent) std::memcpy(s->data, buffer->buf, extent);
-      PyBuffer_Release(buffer.get());
-    } else {
-      void* data = buffer->buf;
-      s = borrow_storage(data, extent, Device{}, release_buffer, buffer.release());
-    }
-    return wrap(tensor_on_storage(s, sizes, strides, 0, dtype));
+    return wrap(tensor_over_buffer(args[0], dtype_of(args[1]), sizes, std::move(strides)));
   });
 }
 
@@ -98,6 +72,33 @@ PyMethodDef functions[] = {
     {}};
 
 }  // namespace
+
+Tensor tensor_over_buffer(PyObject* o, DType dtype, const Dims& sizes, Dims strides) {
+  const size_t extent = checked_extent(sizes, strides, dtype);
+  const bool copied = PyByteArray_CheckExact(o) || PyBytes_CheckExact(o);
+  auto buffer = std::make_unique<Py_buffer>();
+  check(PyObject_GetBuffer(o, buffer.get(), copied ? PyBUF_SIMPLE : PyBUF_WRITABLE));
+  if (extent > size_t(buffer->len)) {
+    const Py_ssize_t length = buffer->len;
+    PyBuffer_Release(buffer.get());
+    value_error("a tensor of ", extent, " bytes does not fit into a buffer of ", length);
+  }
+  Storage* s;
+  if (copied) {
+    try {
+      s = allocate_storage(extent, Device{});
+    } catch (...) {
+      PyBuffer_Release(buffer.get());
+      throw;
+    }
+    if (extent) std::memcpy(s->data, buffer->buf, extent);
+    PyBuffer_Release(buffer.get());
+  } else {
+    void* data = buffer->buf;
+    s = borrow_storage(data, extent, Device{}, release_buffer, buffer.release());
+  }
+  return tensor_on_storage(s, sizes, strides, 0, dtype);
+}
 
 void init_shared_memory(PyObject* module) {
   add_functions(module, functions);

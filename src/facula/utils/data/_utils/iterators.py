@@ -8,10 +8,11 @@ import multiprocessing
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import facula
+from facula import _C
 from facula.random import default_generator
 from facula.utils.data._utils.fetch import rows_of_memory
 from facula.utils.data._utils.pin_memory import pin_memory
@@ -28,8 +29,10 @@ from facula.utils.data.sampler import (
 )
 
 _GROUP_SECONDS = 0.001  # of work in one message to a worker
-_GROUP_BATCHES = 128
+_GROUP_BATCHES = 256
+_GROUPS_AHEAD = 5  # a few milliseconds: nobody waits for a processor that is busy elsewhere
 _GROUP_BYTES = 1 << 19
+_GROUP_SLOT_BYTES = 1 << 21
 _IN_PLACE_BYTES = 1 << 24  # of a batch of rows: copied in a millisecond
 _DRAWN_AT_ONCE = (RandomSampler, SequentialSampler, SubsetRandomSampler)
 _OWN_SAMPLERS = (
@@ -39,6 +42,12 @@ _OWN_SAMPLERS = (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+
+
+def _indices_of(sampler: Any) -> Iterator[Any]:
+    if type(sampler) is BatchSampler and type(sampler.sampler) is InfiniteConstantSampler:
+        return itertools.repeat([None] * sampler.batch_size)  # of which only the length is read
+    return iter(sampler)
 
 
 class BaseIterator:
@@ -81,7 +90,7 @@ class BaseIterator:
             generator.set_state(resumed["generator"])
         self._generator_state = generator.get_state()
         try:
-            self._indices: Iterator[Any] = iter(self._index_sampler)
+            self._indices: Iterator[Any] = _indices_of(self._index_sampler)
             if new_seed:
                 seed = facula.empty((), dtype=facula.int64)
                 self._base_seed: int = seed.random_(generator=own).item()
@@ -239,12 +248,13 @@ def _may_run_ahead(loader: Any) -> bool:
     return type(sampler) in _OWN_SAMPLERS
 
 
-class MultipleWorkersIterator(BaseIterator):
+class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[misc]
     """Has batches made by workers.
 
     Batch i is made by worker i modulo their number, as in PyTorch. Each worker has tasks for
     ``prefetch_factor`` batches. When batches are made in less time than messages take, as many as
-    fill a millisecond go into one message, and the worker's answers come in one, too.
+    fill a millisecond go into one message, and the worker's answers come in one, too. Such batches
+    are read by ``_BatchStream.__next__``, which counts them; ``_settle`` brings that up to date.
     """
 
     def __init__(self, loader: Any) -> None:
@@ -257,7 +267,7 @@ class MultipleWorkersIterator(BaseIterator):
         self._in_order = loader.in_order
         self._persistent = loader.persistent_workers
         self._groups = _may_run_ahead(loader)
-        self._group = 1
+        self._group, self._groups_ahead = 1, 1
         self._epoch = 0
         job = _job(loader, self._base_seed, loader.num_workers)
         context = loader.multiprocessing_context or multiprocessing
@@ -281,21 +291,24 @@ class MultipleWorkersIterator(BaseIterator):
         self._epoch += 1
         self._given = [0] * count  # batches that came from each worker
         self._exhausted = [False] * count
+        self._order: deque[int] = deque()  # which worker makes the batches to come
         self._next_worker = self._num_yielded % count
         resumed, self._resumed = self._resumed, None
         if resumed is not None and self._iterable:
             self._given = list(resumed["given"])
             self._exhausted = list(resumed["exhausted"])
             self._next_worker = resumed["next_worker"]
+        self._set_turns([], [])
         self._no_more_indices = False
         self._refill_at = 0
-        self._order: deque[int] = deque()  # which worker makes the batches to come
         self._open = [0] * count  # tasks of each worker that wait for an answer
         for worker, given in zip(self._workers, self._given, strict=True):
+            self._wait_for(worker, worker.may_begin)
             worker.begin(self._epoch, given)
         self._hand_out()
 
     def state_dict(self) -> dict[str, Any]:
+        self._settle()
         return {
             **super().state_dict(),
             "num_workers": len(self._workers),
@@ -311,7 +324,9 @@ class MultipleWorkersIterator(BaseIterator):
         active = len(self._workers) - sum(self._exhausted)
         if self._no_more_indices or not active:
             return
-        ahead = max(self._prefetch, 3 * self._group) if self._group > 1 else self._prefetch
+        ahead = self._prefetch
+        if self._group > 1:
+            ahead = max(ahead, self._groups_ahead * self._group)
         room = ahead * active - len(self._order)
         least = self._group * active if self._group > 1 else 1
         self._refill_at = ahead * active - least
@@ -347,25 +362,37 @@ class MultipleWorkersIterator(BaseIterator):
             _GROUP_BYTES // max(worker.bytes_per_batch, 1),
             _GROUP_BATCHES,
         )
+        self._groups_ahead = _GROUPS_AHEAD
+        if worker.slot_bytes_per_batch:  # a batch more is memory that is not in the cache
+            fitting = min(fitting, _GROUP_SLOT_BYTES // worker.slot_bytes_per_batch)
+            self._groups_ahead = 2
         self._group = max(1, fitting)
 
     # ---- answers
 
-    def _next_data(self) -> Any:
-        order = self._order
-        if order and self._in_order:  # the way of most batches, which may be small and many
-            number = order[0]
-            reader = self._workers[number].reader
-            if reader:
-                order.popleft()
-                self._open[number] -= 1
-                self._given[number] += 1
-                if len(order) <= self._refill_at:
-                    self._hand_out()
-                return next(reader)
-        return self._wait_for_data()
+    def _next_after_turns(self) -> Any:
+        """What ``__next__`` of the base does when the next batch must be waited for."""
+        self._settle()
+        data = BaseIterator.__next__(self)
+        if self._group > 1 and self._in_order and not self._pin_memory and not self._loader_length:
+            order = self._order
+            count = len(order) if self._no_more_indices else len(order) - self._refill_at
+            if count > 0:
+                readers = [worker.reader for worker in self._workers]
+                self._set_turns(readers, list(itertools.islice(order, count)))
+        return data
 
-    def _wait_for_data(self) -> Any:
+    def _settle(self) -> None:
+        """Notes which batches have come through the base."""
+        for number, came in enumerate(self._turns_taken()):
+            self._open[number] -= came
+            self._given[number] += came
+            self._num_yielded += came
+            for _ in range(came):
+                self._order.popleft()
+        self._set_turns([], [])
+
+    def _next_data(self) -> Any:
         while True:
             if self.is_shut_down or not self._order:
                 if self._persistent and not self.is_shut_down:
@@ -378,7 +405,7 @@ class MultipleWorkersIterator(BaseIterator):
                 continue
             worker = self._workers[number]
             if not worker.has_result():
-                self._wait_for(worker)
+                self._wait_for(worker, worker.has_result)
                 self._adapt(worker)
             try:
                 kind, data = worker.result()
@@ -392,6 +419,7 @@ class MultipleWorkersIterator(BaseIterator):
             self._open[number] -= 1
             if kind == END:
                 self._exhausted[number] = True
+                self._order = deque(n for n in self._order if n != number)
                 if not self._persistent:
                     worker.close()
                 self._hand_out()
@@ -405,9 +433,9 @@ class MultipleWorkersIterator(BaseIterator):
                     del data  # the traceback refers to this frame
             return data
 
-    def _wait_for(self, worker: Any) -> None:
+    def _wait_for(self, worker: Any, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + self._timeout if self._timeout else None
-        while not worker.has_result():
+        while not ready():
             if worker.ended:
                 self._fail(worker.death())
             worker.wait(self._patience(deadline))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import multiprocessing
-import operator
 import os
 import pickle
 import select
@@ -26,6 +24,7 @@ from facula.utils.data._utils.worker import (
     ERROR,
     FORGET,
     LARGE_DATA,
+    PICKLED_DATA,
     READY,
     SLOTS,
     SMALL_DATA,
@@ -40,7 +39,7 @@ from facula.utils.data._utils.worker import (
 # Finished batches wait for others no longer than this; the shorter time holds when a worker begins.
 _FIRST_FLUSH_SECONDS, _FLUSH_SECONDS = 0.0001, 0.0005
 _FLUSH_BYTES = 1 << 18
-_SLOT_BYTES = 1 << 18  # of a group's bytes, for a batch in shared memory
+_SLOT_BYTES = 1 << 18  # of a group's bytes, for a batch that is copied into shared memory
 _QUICK_SECONDS = 0.0005  # what takes longer is sent at once
 _LONGEST_WAIT = 0.006  # of a finished batch for one that turns out slow
 
@@ -58,9 +57,6 @@ class _Epoch(NamedTuple):
     skipped: int
 
 
-_kind = operator.itemgetter(0)
-
-
 class _Server:
     """Makes batches and sends them. Those that are made quickly are sent together."""
 
@@ -71,9 +67,9 @@ class _Server:
         self.slots = transport.SlotWriter()
         self.batches = Batches(job, worker)
         self.tasks: deque[Any] = deque()
-        self.answers: deque[tuple[int, bytes]] = deque()  # made and not sent; two threads take
-        self.epoch = self.size = self.flushes = 0
-        self.seconds = 0.0
+        # What is made and not sent; two threads take from it.
+        self.writer = _C._BatchWriter(transport.INLINE_BYTES, SMALL_DATA, _Epoch)
+        self.epoch = self.flushes = 0
         self.patience = _FIRST_FLUSH_SECONDS
         self.lock = threading.Lock()  # of the socket's sending side
         self.waiting = threading.Event()
@@ -86,39 +82,53 @@ class _Server:
 
     def work(self) -> None:
         """Does the tasks that are there."""
-        tasks, batches, clock = self.tasks, self.batches, time.perf_counter
-        began = clock()
+        tasks, batches = self.tasks, self.batches
         while tasks:
-            task = tasks.popleft()
-            if type(task) is _Epoch:
-                self.flush(task.number)
-                batches.begin(task.skipped)
-                continue
-            if batches.ended:
-                continue
-            answer = batches.make(task)
-            kind = answer[0]
-            if kind == READY:
-                kind, content = self.pack(answer)
-            else:
-                content = pack_error(answer[1], self.worker) if kind == ERROR else b""
-            self.answers.append((kind, content))
-            self.size += len(content)
-            ended = clock()
-            spent = ended - began
-            began = ended
-            self.seconds += spent
-            if (
-                not tasks
-                or spent > _QUICK_SECONDS
-                or self.seconds > self.patience
-                or self.size > _FLUSH_BYTES
-            ):
+            if type(tasks[0]) is _Epoch:
+                epoch = tasks.popleft()
+                self.flush(epoch.number)
+                batches.begin(epoch.skipped)
+            elif batches.ended:
+                tasks.popleft()
+            elif batches.fetch is None:  # the first batch, or something has gone wrong
+                began = time.perf_counter()
+                self.finish(batches.make(tasks.popleft()), began)
                 self.flush()
-                self.patience = min(2 * self.patience, _FLUSH_SECONDS)
-                began = clock()
-            elif not self.waiting.is_set():
-                self.wake_flusher()
+            else:
+                self.make_several()
+
+    def make_several(self) -> None:
+        tasks = self.tasks
+        if len(tasks) > 1 and not self.waiting.is_set():
+            self.wake_flusher()
+        outcome = self.writer.make(
+            tasks, self.batches.fetch, self.slots.lent, _QUICK_SECONDS, self.patience, _FLUSH_BYTES
+        )
+        if outcome is None:
+            self.flush()
+            self.patience = min(2 * self.patience, _FLUSH_SECONDS)
+            return
+        began = time.perf_counter()
+        if type(outcome) is tuple:  # all that is large lies in slots
+            form, places = outcome
+            self.writer.add(LARGE_DATA, self.slots.send_form(form, places), 1, 0.0)
+        elif type(outcome) is list:
+            self.finish([READY, *outcome], began, outcome)
+        else:
+            self.finish(self.batches.answer_to(outcome), began)
+        if not tasks:
+            self.flush()
+
+    def finish(self, answer: list[Any], began: float, batch: list[Any] | None = None) -> None:
+        """Adds an answer of [kind, content] to what is sent; ``batch`` is emptied early."""
+        kind = answer[0]
+        if kind == READY:
+            if batch is not None:
+                batch.clear()
+            kind, content = self.pack(answer)
+        else:
+            content = pack_error(answer[1], self.worker) if kind == ERROR else b""
+        self.writer.add(kind, content, 1, time.perf_counter() - began)
 
     def wake_flusher(self) -> None:
         if self.flusher is None:
@@ -135,7 +145,7 @@ class _Server:
                 with self.lock:
                     if self.flushes == seen:
                         self.send_answers()
-                if not self.answers:
+                if not self.writer:
                     self.waiting.clear()
 
     def receive(self) -> bool:
@@ -177,7 +187,7 @@ class _Server:
             places = self.slots.place(large)
             del large[:], answer[1:]
             places = self.slots.send_off(places)
-            return LARGE_DATA, pickle.dumps((places, data), 5)
+            return PICKLED_DATA, pickle.dumps((places, data), 5)
         except Exception as error:
             return ERROR, pack_error(error, self.worker)
 
@@ -186,28 +196,25 @@ class _Server:
         with self.lock:
             surplus = self.slots.surplus()
             if surplus:
-                self.answers.append((FORGET, pickle.dumps(surplus)))
+                self.writer.add(FORGET, pickle.dumps(surplus), 0, 0.0)
             self.send_answers()
             if next_epoch is not None:
                 self.epoch = next_epoch
+                self.sock.sendall(transport.make_frame(transport.Frame([], next_epoch)))
 
     def send_answers(self) -> None:
-        answers = [self.answers.popleft() for _ in range(len(self.answers))]
+        answers, made, seconds = self.writer.take()
         if not answers:
             return
-        seconds, self.seconds, self.size = self.seconds, 0.0, 0
         self.flushes += 1
         records = []
         fresh = self.slots.take_fresh()
         if fresh:
             records.append((SLOTS, pickle.dumps([made[:2] for made in fresh])))
-        for kind, group in itertools.groupby(answers, key=_kind):
+        for kind, count, data in answers:
             if kind == SMALL_DATA:
-                parts = [data for _, data in group]
-                records.append((kind, len(parts).to_bytes(4, "little") + b"".join(parts)))
-            else:
-                records.extend(group)
-        made = sum(kind != FORGET for kind, _ in answers)
+                data = count.to_bytes(4, "little") + data
+            records.append((kind, data))
         frame = transport.make_frame(transport.Frame(records, self.epoch, made, seconds))
         if fresh:
             transport.send_with_descriptors(self.sock, frame, [made[2] for made in fresh])
@@ -250,10 +257,10 @@ class ProcessWorker:
         self.reader: Any = ()  # batches that come before ``results``
         self.slots = transport.SlotReader()
         self.parser = transport.FrameParser()
-        self.epoch = 0
+        self.epoch = self.begun = 0  # the one whose answers count, the one that the worker is in
         self.ended = False  # the stream of answers is over
         self.seconds_per_batch: float | None = None
-        self.bytes_per_batch = 0
+        self.bytes_per_batch = self.slot_bytes_per_batch = 0
         self.sock, theirs = socket.socketpair()
         self.receiver = transport.Receiver(self.sock, self.slots.descriptors)
         _open_ends.add(self.sock)
@@ -277,13 +284,19 @@ class ProcessWorker:
     def pid(self) -> int | None:
         return self.process.pid
 
+    def may_begin(self) -> bool:
+        """Whether the worker is at most one epoch behind. What it makes for those that were left
+        early takes memory until it is read."""
+        return self.begun >= self.epoch - 1
+
     def begin(self, epoch: int, skipped: int) -> None:
         """Begins an epoch; answers to earlier tasks are dropped from now on."""
+        while not self.ended and self.poller.poll(0):
+            self.read()
         self.reader = ()
         while self.results:
             kind, content = self.results.popleft()
-            if kind == LARGE_DATA:
-                self.slots.load(content)  # and lets go of it, which frees the slot
+            self.discard(kind, content)
         self.epoch = epoch
         self._send(([], skipped))
 
@@ -335,7 +348,8 @@ class ProcessWorker:
             self.ended = True
             return
         for frame in self.parser.feed(data):
-            size = 0
+            self.begun = frame.epoch
+            size = in_slots = 0
             for kind, content in frame.records:
                 size += len(content)
                 if kind == SLOTS:
@@ -343,15 +357,24 @@ class ProcessWorker:
                 elif kind == FORGET:
                     self.slots.forget(pickle.loads(content))
                 elif frame.epoch != self.epoch:
-                    if kind == LARGE_DATA:
-                        self.slots.load(content)
+                    self.discard(kind, content)
                 else:
                     if kind == LARGE_DATA:
+                        in_slots += self.slots.form_bytes(content)
+                    elif kind == PICKLED_DATA:
                         size += _SLOT_BYTES
                     self.results.append((kind, content))
             if frame.batches:
                 self.seconds_per_batch = frame.seconds / frame.batches
                 self.bytes_per_batch = size // frame.batches
+                self.slot_bytes_per_batch = in_slots // frame.batches
+
+    def discard(self, kind: int, content: bytes) -> None:
+        """Frees the slots of a batch that nobody waits for."""
+        if kind == LARGE_DATA:
+            self.slots.discard_form(content)
+        elif kind == PICKLED_DATA:
+            self.slots.load(content)  # and lets go of it
 
     def has_result(self) -> bool:
         return bool(self.reader or self.results)
@@ -367,6 +390,8 @@ class ProcessWorker:
         if kind == DATA:
             return READY, pickle.loads(content)
         if kind == LARGE_DATA:
+            return READY, self.slots.load_form(content)
+        if kind == PICKLED_DATA:
             return READY, self.slots.load(content)
         if kind == ERROR:
             return ERROR, unpack_error(content)

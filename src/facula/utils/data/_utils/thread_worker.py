@@ -22,7 +22,7 @@ class ThreadWorker:
         number: which worker it is.
     """
 
-    bytes_per_batch = 0
+    bytes_per_batch = slot_bytes_per_batch = 0
     reader = ()
     seconds_per_batch: float | None = None
 
@@ -63,6 +63,9 @@ class ThreadWorker:
                     self._answers.put((epoch, time.perf_counter() - begin, answer))
 
     # ---- in the loader
+
+    def may_begin(self) -> bool:
+        return True
 
     def begin(self, epoch: int, skipped: int) -> None:
         self.epoch = epoch

@@ -135,7 +135,7 @@ class SlotWriter:
 
     def __init__(self) -> None:
         self.slots: dict[int, _Slot] = {}
-        self.free: set[int] = set()
+        self.free: dict[int, None] = {}  # those that were in use last come last
         self.away: set[int] = set()
         self.lent: dict[int, int] = {}  # address -> slot
         self.ended: deque[tuple[int, int]] = deque()  # of lent ones; finalizers append to it
@@ -185,26 +185,36 @@ class SlotWriter:
                     (places[i],) = self.place([memory[:size]])
             else:
                 self.away.add(number)
-                self.free.discard(number)
+                self.free.pop(number, None)
         return places
+
+    def send_form(self, form: bytes, places: list[tuple[int, int, int]]) -> bytes:
+        """Called when a batch is gone of which there is the short form, with (slot, bytes, where
+        the slot's number stands): what the loader reads by :meth:`SlotReader.load_form`."""
+        sent = self.send_off([Placed(slot, 0, size) for slot, size, _ in places])
+        numbers = [place.slot for place in sent]
+        for number, (slot, _, at) in zip(numbers, places, strict=True):
+            if number != slot:
+                form = form[:at] + number.to_bytes(8, "little") + form[at + 8 :]
+        return struct.pack(f"<I{len(numbers)}q", len(numbers), *numbers) + form
 
     def release(self, numbers: list[int]) -> None:
         """The loader is done with these."""
         self.away.difference_update(numbers)
-        self.free.update(numbers)
+        self.free.update(dict.fromkeys(numbers))
 
     def _settle(self) -> None:
         while self.ended:
             address, number = self.ended.popleft()
             del self.lent[address]
-            self.free.add(number)
+            self.free[number] = None
 
     def _take(self, size: int) -> int:
         self._settle()
-        fitting = [n for n in self.free if self.slots[n].size >= size]
-        if fitting:
+        fitting = [n for n in reversed(self.free) if self.slots[n].size >= size]
+        if fitting:  # the first of those: the cache may hold it still
             number = min(fitting, key=lambda n: self.slots[n].size)
-            self.free.remove(number)
+            del self.free[number]
             return number
         size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         descriptor = _C._make_shared_file(size)
@@ -225,12 +235,18 @@ class SlotWriter:
                 kept += 1
         for number in dropped:
             del self.slots[number]
-            self.free.remove(number)
+            del self.free[number]
         return dropped
 
     def take_fresh(self) -> list[tuple[int, int, int]]:
         fresh, self.fresh = self.fresh, []
         return fresh
+
+
+def _form_head(data: bytes) -> tuple[tuple[int, ...], int]:
+    """The slots of a batch in its short form, and where the form begins."""
+    (count,) = struct.unpack_from("<I", data)
+    return struct.unpack_from(f"<{count}q", data, 4), 4 + 8 * count
 
 
 class SlotReader:
@@ -256,10 +272,26 @@ class SlotReader:
         memory: dict[int, memoryview] = {}
         for number, _, _ in places:
             if number not in memory:
-                block = self.slots[number].block()
-                weakref.finalize(block, self.released.append, number).atexit = False
-                memory[number] = memoryview(block).cast("B")
+                memory[number] = memoryview(self.block(number)).cast("B")
         return pickle.loads(inner, buffers=[memory[i][b : b + n] for i, b, n in places])
+
+    def load_form(self, data: bytes) -> Any:
+        """The batch of a message that is its short form, with tensors in slots."""
+        return _C._unpack_batch(memoryview(data)[_form_head(data)[1] :], self.block)
+
+    def form_bytes(self, data: bytes) -> int:
+        """How much shared memory a batch takes."""
+        return sum(self.slots[number].size for number in _form_head(data)[0])
+
+    def discard_form(self, data: bytes) -> None:
+        """Frees the slots of a batch that nobody reads."""
+        self.released.extend(_form_head(data)[0])
+
+    def block(self, number: int) -> ctypes.Array[ctypes.c_char]:
+        """A slot's memory; the slot is free again when it is gone."""
+        block = self.slots[number].block()
+        weakref.finalize(block, self.released.append, number).atexit = False
+        return block
 
     def take_released(self) -> list[int]:
         released = []

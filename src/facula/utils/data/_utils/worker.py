@@ -86,7 +86,7 @@ def seed_process(base_seed: int, worker: int) -> None:
 
 
 # What a worker answers to a task.
-DATA, SMALL_DATA, LARGE_DATA, ERROR, END, FORGET, SLOTS, READY = range(8)
+DATA, SMALL_DATA, LARGE_DATA, PICKLED_DATA, ERROR, END, FORGET, SLOTS, READY = range(9)
 
 
 class Batches:
@@ -124,13 +124,15 @@ class Batches:
                 for _ in range(self.skipped):
                     self.fetch(index)
             return [READY, self.fetch(index)]
-        except StopIteration as error:
-            if self.job.iterable:
-                self.ended = True
-                return [END, None]
-            return [ERROR, error]
         except Exception as error:
-            return [ERROR, error]
+            return self.answer_to(error)
+
+    def answer_to(self, error: Exception) -> list[Any]:
+        """The answer where making a batch raised an exception."""
+        if self.job.iterable and isinstance(error, StopIteration):
+            self.ended = True
+            return [END, None]
+        return [ERROR, error]
 
 
 class _Verbatim(str):
