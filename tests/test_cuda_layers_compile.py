@@ -107,6 +107,20 @@ def test_convolution(dtype, kind):
     compiled("convolution.cuh", ITEM=dtype, COMPUTE=compute, KIND=kind)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
+def test_depthwise(dtype):
+    for down, across, step, rows in ((3, 3, 1, 8), (7, 5, 2, 4), (1, 3, 1, 1)):
+        compiled(
+            "depthwise.cuh",
+            ITEM=dtype,
+            COMPUTE=compute_of(dtype),
+            DOWN=down,
+            ACROSS=across,
+            STEP=step,
+            ROWS=rows,
+        )
+
+
 @pytest.mark.parametrize("width", [32, 64, 128, 256])
 @pytest.mark.parametrize("file", ["forward", "query_grad", "key_grad"])
 def test_attention(file, width):

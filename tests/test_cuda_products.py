@@ -64,6 +64,10 @@ CONVOLUTIONS = [
     dict(x=(2, 4, 7, 8), w=(6, 4, 3, 3), padding=1),
     dict(x=(2, 4, 7, 8), w=(6, 2, 3, 2), stride=(2, 1), padding=(1, 0), groups=2),
     dict(x=(2, 4, 7, 8), w=(4, 1, 3, 3), padding=1, groups=4),
+    dict(x=(2, 4, 19, 40), w=(4, 1, 5, 3), padding=(2, 3), groups=4),
+    dict(x=(2, 4, 19, 40), w=(4, 1, 7, 7), stride=2, padding=3, groups=4),
+    dict(x=(2, 4, 19, 40), w=(4, 1, 3, 3), dilation=2, groups=4),
+    dict(x=(3, 5, 70), w=(5, 1, 3), padding=1, groups=5),
     dict(x=(2, 4, 7, 8), w=(5, 4, 1, 1)),
     dict(x=(1, 2, 5, 6, 7), w=(3, 2, 2, 3, 3), padding=(0, 1, 1), stride=(1, 2, 1)),
 ]
@@ -91,6 +95,12 @@ def test_transposed_convolution(enabled):
             x, w, b, stride=2, padding=1, output_padding=1, groups=2
         )
         same_with_gradients(run, x, w, b, **slack(F.float32))
+        for stride in (1, 2):
+            x, w, b = random(2, 4, 11, 12), random(4, 1, 3, 5, seed=1), random(4, seed=2)
+            run = lambda x, w, b, s=stride: f.conv_transpose2d(  # noqa: E731
+                x, w, b, stride=s, padding=1, groups=4
+            )
+            same_with_gradients(run, x, w, b, **slack(F.float32))
         x, w = random(2, 3, 5), random(3, 2, 4, seed=1)
         run = lambda x, w: f.conv_transpose1d(x, w, stride=3, dilation=2)  # noqa: E731
         same_with_gradients(run, x, w, **slack(F.float32))

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/cudnn.h"
+#include "cuda/depthwise.h"
 #include "cuda/kernel_types.h"
 #include "cuda/translate.h"
 
@@ -75,6 +76,7 @@ void run(ConvolutionKind kind, const Conv& v, int dims, Device on) {
   const int device = on.index;
   CuStream stream = current_stream(device);
   use_device(device);
+  if (depthwise_convolution(kind, v, device, stream)) return;
   if (!cudnn_convolution(kind, v, dims, device, stream))
     return own_convolution(kind, v, device, stream);
   if (v.bias && kind != ConvolutionKind::WeightGradient)

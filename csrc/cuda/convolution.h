@@ -1,4 +1,5 @@
-// Convolutions on the device: cuDNN where it can, an own kernel elsewhere.
+// Convolutions on the device: an own kernel for single planes (depthwise.h), cuDNN for what it can
+// do, and another own kernel elsewhere.
 #pragma once
 
 namespace facula::cuda {
