@@ -6,6 +6,7 @@ namespace facula::python {
 
 extern PyGetSetDef tensor_properties[];
 extern PyMethodDef tensor_methods[];
+extern PyMethodDef tensor_conversions[];
 
 Scalar read_item(const Tensor& t);         // one element, from any device
 PyObject* convert_array(PyObject* array);  // an ndarray as a tensor object

@@ -505,6 +505,7 @@ void init_tensor_type(PyObject* module) {
   release_python_object = drop_python_object;
   add_operator_methods(tensor_type);
   add_methods(tensor_type, tensor_methods);
+  add_methods(tensor_type, tensor_conversions);
   check(PyModule_AddObjectRef(module, "Tensor", (PyObject*)tensor_type));
 }
 

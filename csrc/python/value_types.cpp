@@ -21,7 +21,6 @@ struct PyNamed {  // memory_format and layout: a value with a name
 PyTypeObject *dtype_type, *device_type, *format_type, *layout_type, *size_type;
 PyObject* dtypes[kDTypes];
 PyObject* formats[4];
-PyObject* g_size_numel;
 
 DType self_dtype(PyObject* o) {
   return reinterpret_cast<PyDType*>(o)->d;

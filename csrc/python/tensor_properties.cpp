@@ -1,0 +1,264 @@
+// Properties of Tensor.
+#include "core/sparse.h"
+#include "op/ops/copying.h"
+#include "op/ops/mathematics.h"
+#include "op/ops/views.h"
+#include "python/tensor_methods.h"
+
+namespace facula::python {
+namespace {
+
+// A subclass with its own __torch_function__ sees property reads as calls of the property's getter.
+PyObject* overridden_property(PyObject* o, const char* name) {
+  PyObject* descriptor = PyDict_GetItemString(tensor_base_type->tp_dict, name);
+  Ref getter(check(PyObject_GetAttrString(descriptor, "__get__")));
+  return call_override(getter.get(), &o, 1, nullptr, {o});
+}
+
+template <class F>
+PyObject* property(PyObject* o, const char* name, F&& f) {
+  return guarded([&]() -> PyObject* {
+    if (Py_TYPE(o) != tensor_type && torch_function_enabled() && has_override(o))
+      return overridden_property(o, name);
+    return f(unwrap(o));
+  });
+}
+#define PROPERTY(name, expression)                                                              \
+  PyObject* get_##name(PyObject* o, void*) {                                                    \
+    return property(o, #name,                                                                   \
+                    [&]([[maybe_unused]] const Tensor& t) -> PyObject* { return expression; }); \
+  }
+
+Tensor matrix_transpose(const Tensor& t, const char* name) {
+  if (t.dim() == 0) return t;  // as PyTorch still has it
+  if (t.dim() < 2)
+    runtime_error("tensor.", name, " is only supported on matrices or batches of matrices. Got ",
+                  t.dim(), "-D tensor.");
+  return op::transpose(t, -2, -1);
+}
+Tensor reverse_dims(const Tensor& t) {
+  Dims order;
+  for (int64_t d = t.dim(); d-- > 0;) order.push_back(d);
+  return op::permute(t, order);
+}
+Tensor hermitian(const Tensor& t) {
+  if (t.dim() != 2 && t.dim() != 0)
+    runtime_error("tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(),
+                  "-D tensor. For batches of matrices, consider using tensor.mH");
+  return t.dim() ? op::conj(op::transpose(t, 0, 1)) : op::conj(t);
+}
+
+NodeRef valid_grad_fn(const Tensor& t) {
+  if (t->flags & kNoGradView && t->base && t->base->keys & kKeyGrad && t->made_at != t.version())
+    runtime_error(
+        "A view was created in no_grad mode and its base or another view of its base has been "
+        "modified inplace "
+        "with grad mode enabled. The history of this view is not known; make the view outside of "
+        "the no_grad block.");
+  return grad_fn_of(t);
+}
+
+uint32_t tracked_version(const Tensor& t) {
+  if (t->flags & kInference) runtime_error("Inference tensors do not track version counter.");
+  return t->flags & kUntracked ? 0 : t.version();  // .data counts for itself
+}
+Tensor grad_of(const Tensor& t) {
+  if (t->autograd && t->autograd->grad.defined()) return t->autograd->grad;
+  if (t.needs_grad() && !is_leaf(t) && !t->autograd->retain_cell)
+    check(PyErr_WarnEx(PyExc_UserWarning,
+                       "The .grad attribute of a Tensor that is not a leaf Tensor is being "
+                       "accessed. Its .grad attribute won't be "
+                       "populated during autograd.backward(). If you indeed want the .grad field "
+                       "to be populated for a non-leaf "
+                       "Tensor, use .retain_grad() on the non-leaf Tensor.",
+                       1));
+  return Tensor();
+}
+
+PROPERTY(shape, make_size(t.sizes()))
+PROPERTY(dtype, to_python(t.dtype()))
+PROPERTY(device, to_python(t.device()))
+PROPERTY(layout,
+         check(PyObject_GetAttrString(PyImport_AddModule("facula._C"), layout_name(layout_of(t)))))
+PROPERTY(is_sparse, PyBool_FromLong(layout_of(t) == SparseLayout::Coo))
+PROPERTY(is_sparse_csr, PyBool_FromLong(layout_of(t) == SparseLayout::Csr))
+PROPERTY(ndim, PyLong_FromLongLong(t.dim()))
+PROPERTY(itemsize, PyLong_FromSize_t(t.item_size()))
+PROPERTY(nbytes, PyLong_FromLongLong(t.numel() * int64_t(t.item_size())))
+PROPERTY(T, wrap(reverse_dims(t)))
+PROPERTY(mT, wrap(matrix_transpose(t, "mT")))
+PROPERTY(H, wrap(hermitian(t)))
+PROPERTY(mH, wrap(op::conj(matrix_transpose(t, "mH"))))
+PROPERTY(is_cuda, PyBool_FromLong(t.is_cuda()))
+PROPERTY(is_cpu, PyBool_FromLong(t.is_cpu()))
+PROPERTY(is_meta, PyBool_FromLong(t.is_meta()))
+PROPERTY(is_leaf, PyBool_FromLong(is_leaf(t)))
+PROPERTY(requires_grad, PyBool_FromLong(requires_grad(t)))
+PROPERTY(_version, PyLong_FromUnsignedLong(tracked_version(t)))
+PROPERTY(_base, t->base ? wrap(Tensor::share(t->base)) : Py_NewRef(Py_None))
+PROPERTY(grad_fn, wrap_node(valid_grad_fn(t)))
+PROPERTY(grad, wrap_or_none(grad_of(t)))
+PROPERTY(output_nr, PyLong_FromUnsignedLong(t->autograd ? t->autograd->output_nr : 0))
+PROPERTY(retains_grad, PyBool_FromLong(t->autograd && t->autograd->retain_cell && !is_leaf(t)))
+PROPERTY(real, wrap(t.is_complex() ? op::real(t) : t))
+PROPERTY(imag, wrap(op::imag(t)))
+// The same for every tensor, so overrides are not asked.
+PyObject* get_never(PyObject*, void*) {
+  return Py_NewRef(Py_False);
+}
+
+PyObject* get_data(PyObject* o, void*) {
+  return guarded([&] {
+    Tensor d = detach_tensor(unwrap(o));
+    d->flags |= kUntracked;
+    if (Py_TYPE(o) != tensor_type && has_override(o)) return wrap_as(d, Py_TYPE(o));
+    return wrap(d);
+  });
+}
+
+// x.data = y: this tensor takes over y's memory, its history stays.
+int set_data(PyObject* o, PyObject* value, void*) {
+  return guarded(
+      [&]() -> int {
+        if (!value || !is_tensor(value))
+          type_error("Variable data has to be a tensor, but got ",
+                     value ? Py_TYPE(value)->tp_name : "nothing");
+        const Tensor& t = unwrap(o);
+        const Tensor& v = unwrap(value);
+        if (v.is(t)) return 0;
+        if (t.is_wrapped() || v.is_wrapped())
+          runtime_error(
+              "mutating directly with `.data` inside of a function transform (vmap, grad, jvp ...) "
+              "is not allowed. Use copy_() or make a new tensor.");
+        if (requires_grad(t) && !is_differentiable_dtype(v.dtype()))
+          runtime_error(
+              "data set to a tensor that requires gradients must be floating point or complex "
+              "dtype, got ",
+              v.dtype());
+        if (t.dtype() != v.dtype() || t.device() != v.device()) forget_accumulator(t);
+        v->storage->retain();
+        Storage* old = t->storage;
+        t->storage = v->storage;
+        t->dtype = v->dtype;
+        t->device = v->device;
+        constexpr uint8_t kMemoryKeys = kKeyCuda | kKeyMeta | kKeySparse;
+        t->keys = uint8_t((t->keys & ~kMemoryKeys) | (v->keys & kMemoryKeys));
+        t->offset = v->offset;
+        t->set_geometry(v.sizes(), v.strides());
+        old->unref();
+        return 0;
+      },
+      -1);
+}
+
+int set_grad(PyObject* o, PyObject* value, void*) {
+  return guarded(
+      [&]() -> int {
+        const Tensor& t = unwrap(o);
+        if (!value || value == Py_None) {
+          if (t->autograd) t->autograd->grad.reset();
+          return 0;
+        }
+        if (!is_tensor(value))
+          type_error("assigned grad expected to be a Tensor or None but got grad of type ",
+                     Py_TYPE(value)->tp_name);
+        const Tensor& g = unwrap(value);
+        if (g.is(t)) runtime_error("can't assign Variable as its own grad");
+        if (!same(g.sizes(), t.sizes()))
+          runtime_error("assigned grad has data of a different size: the tensor has shape ",
+                        t.sizes(), " and the gradient ", g.sizes());
+        if (g.dtype() != t.dtype())
+          runtime_error("assigned grad has data of a different type: the tensor is ", t.dtype(),
+                        " and the gradient ", g.dtype());
+        if (g.device() != t.device())
+          runtime_error("assigned grad has data located on a different device");
+        ensure_autograd(t).grad = g;
+        return 0;
+      },
+      -1);
+}
+
+int set_requires(PyObject* o, PyObject* value, void*) {
+  return guarded(
+      [&]() -> int {
+        if (!value || !PyBool_Check(value))
+          raise_python(PyExc_RuntimeError, "requires_grad must be a bool");
+        set_requires_grad(unwrap(o), value == Py_True);
+        return 0;
+      },
+      -1);
+}
+
+int set_part(PyObject* o, PyObject* value, bool real) {
+  return guarded(
+      [&]() -> int {
+        Tensor part =
+            real ? (unwrap(o).is_complex() ? op::real(unwrap(o)) : unwrap(o)) : op::imag(unwrap(o));
+        if (is_tensor(value)) op::copy_(part, unwrap(value));
+        else op::fill_(part, scalar_of(value));
+        return 0;
+      },
+      -1);
+}
+int set_real(PyObject* o, PyObject* v, void*) {
+  return set_part(o, v, true);
+}
+int set_imag(PyObject* o, PyObject* v, void*) {
+  return set_part(o, v, false);
+}
+
+}  // namespace
+
+#define GETTER(name, doc) {#name, get_##name, nullptr, doc, nullptr}
+PyGetSetDef tensor_properties[] = {
+    GETTER(shape, "The sizes of the dimensions."),
+    GETTER(dtype, "The type of the elements."),
+    GETTER(device, "Where the tensor lives."),
+    GETTER(layout, "How the elements lie in memory: facula.strided, facula.sparse_coo ..."),
+    GETTER(ndim, "How many dimensions."),
+    GETTER(itemsize, "Bytes of one element."),
+    GETTER(nbytes, "Bytes of all elements."),
+    GETTER(T, "All dimensions reversed."),
+    GETTER(mT, "The last two dimensions exchanged."),
+    GETTER(H, "The conjugate transposed matrix."),
+    GETTER(mH, "mT of the conjugate."),
+    GETTER(is_cuda, "True on a CUDA device."),
+    GETTER(is_cpu, "True in host memory."),
+    GETTER(is_meta, "True without memory."),
+    GETTER(is_leaf, "True when no operation made this tensor under autograd."),
+    {"requires_grad", get_requires_grad, set_requires, "True when gradients are wanted.", nullptr},
+    GETTER(_version, "How often the memory was written in place."),
+    GETTER(_base, "The tensor this one is a view of."),
+    GETTER(grad_fn, "The node that made this tensor."),
+    {"grad", get_grad, set_grad, "The gradient, or None.", nullptr},
+    {"_grad", get_grad, set_grad, nullptr, nullptr},
+    {"_grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
+    GETTER(output_nr, "Which output of grad_fn this is."),
+    GETTER(retains_grad, "True after retain_grad()."),
+    {"data", get_data, set_data, "The same memory without history.", nullptr},
+    {"real", get_real, set_real, "The real part.", nullptr},
+    {"imag", get_imag, set_imag, "The imaginary part.", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict,
+     "The attributes of this one object.", nullptr},
+    GETTER(is_sparse, "True in the layout facula.sparse_coo."),
+    GETTER(is_sparse_csr, "True in the layout facula.sparse_csr."),
+    {"is_quantized", get_never, nullptr, "True for tensors of quantized integers.", nullptr},
+    {"is_mps", get_never, nullptr,
+     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
+    {"is_nested", get_never, nullptr, "True for nested tensors, which are a subclass.", nullptr},
+    {"is_mkldnn", get_never, nullptr, "False: oneDNN's own layouts are not used.", nullptr},
+    {"is_xpu", get_never, nullptr,
+     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
+    {"is_vulkan", get_never, nullptr,
+     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
+    {"is_ipu", get_never, nullptr,
+     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
+    {"is_maia", get_never, nullptr,
+     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
+    {"is_xla", get_never, nullptr,
+     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
+    {"is_mtia", get_never, nullptr,
+     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
+    {}};
+
+}  // namespace facula::python
