@@ -1,59 +1,21 @@
 #include "cpu/blocked_matrix.h"
 
 #include <algorithm>
-#include <memory>
-#include <type_traits>
+#include <cmath>
+#include <limits>
 #include <utility>
+#include <vector>
 
-#include "core/thread_pool.h"
-#include "cpu/blas.h"
+#include "core/host_array.h"
+#include "cpu/column_products.h"
 #include "cpu/lapack.h"
 #include "cpu/matrix_panels.h"
 
 namespace facula {
 namespace {
 
-constexpr int kColumns = 64;  // columns that a thread takes at a time
-
 int panel_width(int size) {
   return size > 512 ? kWidestPanel : 32;
-}
-
-// f(begin, end) over pieces of the columns that do not depend on the number of threads: how a
-// product is cut decides how it is rounded.
-template <class F>
-void for_columns(int64_t columns, F&& f) {
-  parallel_for(0, (columns + kColumns - 1) / kColumns, 1, [&](int64_t b, int64_t e) {
-    for (; b < e; ++b) f(b * kColumns, std::min(columns, (b + 1) * kColumns));
-  });
-}
-
-template <class T>
-struct Operand {  // a column-major matrix, or the transpose of one
-  const T* data;
-  int64_t ld;
-  BlasTranspose transpose;
-};
-template <class T>
-Operand<T> plain(const T* data, int64_t ld) {
-  return {data, ld, BlasTranspose::No};
-}
-template <class T>
-Operand<T> transposed(const T* data, int64_t ld) {
-  return {data, ld, BlasTranspose::Yes};
-}
-
-// c = alpha * a @ b + beta * c; c is m x n, and b, like c, column-major. On one thread.
-template <class T>
-void multiply(int64_t m, int64_t n, int64_t k, T alpha, Operand<T> a, const T* b, int64_t ldb,
-              T beta, T* c, int64_t ldc) {
-  if (m == 0) return;
-  const auto product = [] {
-    if constexpr (std::is_same_v<T, float>) return blas().sgemm;
-    else return blas().dgemm;
-  }();
-  product(BlasOrder::ColumnMajor, a.transpose, BlasTranspose::No, int(m), int(n), int(k), alpha,
-          a.data, int(a.ld), b, int(ldb), beta, c, int(ldc));
 }
 
 // The exchanges of rows [from, to) in columns of a.
@@ -68,16 +30,13 @@ template <class T>
 class BlockReflector {
  public:
   BlockReflector(int64_t m, int64_t n, int64_t width)
-      : v_(new T[size_t(m * width)]),
-        t_(new T[size_t(width * width)]),
-        along_(new T[size_t(width * n)]),
-        scaled_(new T[size_t(width * n)]) {}
+      : v_(m * width), t_(panel_scratch<T>(width, width)), along_(width * n), scaled_(width * n) {}
 
   // From a panel of k columns that holds them below its diagonal.
   void read(int64_t m, int64_t k, const T* panel, int64_t lda, const T* tau) {
     m_ = m;
     k_ = k;
-    T *v = v_.get(), *t = t_.get(), *products = along_.get();
+    T *v = v_.data(), *products = along_.data();
     for (int64_t j = 0; j < k; ++j) {
       T* column = v + j * m;
       std::fill_n(column, j, T(0));
@@ -85,24 +44,19 @@ class BlockReflector {
       std::copy(panel + j * lda + j + 1, panel + j * lda + m, column + j + 1);
     }
     multiply<T>(k, k, m, 1, transposed(v, m), v, m, 0, products, k);  // V^T V
-    std::fill_n(t, k * k, T(0));
-    for (int64_t j = 0; j < k; ++j) {
-      for (int64_t l = 0; l < j; ++l)  // T V^T v, column by column of T
-        for (int64_t i = 0; i <= l; ++i) t[i + j * k] += t[i + l * k] * products[l + j * k];
-      for (int64_t i = 0; i < j; ++i) t[i + j * k] *= -tau[j];
-      t[j + j * k] = tau[j];
-    }
+    matrix_panels<T>().reflector_factor(int(k), products, tau, t_.data());
   }
 
   // c = (I - V T V^T) c, or with the transpose of T, which undoes it.
   void apply(bool transpose, int64_t n, T* c, int64_t ldc) const {
-    const T *v = v_.get(), *t = t_.get();
+    const T *v = v_.data(), *t = t_.data();
+    const int64_t ldt = panel_stride<T>(k_);
     for_columns(n, [&](int64_t begin, int64_t end) {
       const int64_t count = end - begin;
-      T *along = along_.get() + begin * k_, *scaled = scaled_.get() + begin * k_;
+      T *along = along_.data() + begin * k_, *scaled = scaled_.data() + begin * k_;
       T* columns = c + begin * ldc;
       multiply<T>(k_, count, m_, 1, transposed(v, m_), columns, ldc, 0, along, k_);
-      multiply<T>(k_, count, k_, 1, transpose ? transposed(t, k_) : plain(t, k_), along, k_, 0,
+      multiply<T>(k_, count, k_, 1, transpose ? transposed(t, ldt) : plain(t, ldt), along, k_, 0,
                   scaled, k_);
       multiply<T>(m_, count, k_, -1, plain(v, m_), scaled, k_, 1, columns, ldc);
     });
@@ -110,7 +64,7 @@ class BlockReflector {
 
  private:
   int64_t m_ = 0, k_ = 0;
-  std::unique_ptr<T[]> v_, t_, along_, scaled_;
+  HostArray<T> v_, t_, along_, scaled_;
 };
 
 }  // namespace
@@ -119,12 +73,12 @@ template <class T>
 int blocked_lu(int m, int n, T* a, int lda, int* pivots) {
   const int most = std::min(m, n), width = panel_width(most);
   const int64_t ld = lda;
-  const std::unique_ptr<T[]> scratch(new T[size_t(panel_scratch<T>(m, width))]);
+  const HostArray<T> scratch(panel_scratch<T>(m, width));
   int info = 0;
   for (int k = 0; k < most; k += width) {
     const int w = std::min(width, most - k), end = k + w, right = n - end;
     T* diagonal = a + k + k * ld;
-    const int failed = matrix_panels<T>().lu(m - k, w, diagonal, lda, pivots + k, scratch.get());
+    const int failed = matrix_panels<T>().lu(m - k, w, diagonal, lda, pivots + k, scratch.data());
     if (failed && !info) info = k + failed;
     for (int i = k; i < end; ++i) pivots[i] += k;
     for_columns(
@@ -141,10 +95,25 @@ int blocked_lu(int m, int n, T* a, int lda, int* pivots) {
   return info;
 }
 
+namespace {
+
+// Columns of x := a^-1 x with the upper triangle of a. On one thread.
+template <class T>
+void solve_upper(int n, int count, const T* a, int64_t lda, T* x, int64_t ldx) {
+  const int width = panel_width(n);
+  for (int k = (n - 1) / width * width; k >= 0; k -= width) {
+    const int w = std::min(width, n - k);
+    matrix_panels<T>().solve_upper(w, count, a + k + k * lda, int(lda), x + k, int(ldx));
+    multiply<T>(k, count, w, -1, plain(a + k * lda, lda), x + k, ldx, 1, x, ldx);
+  }
+}
+
+}  // namespace
+
 template <class T>
 void blocked_lu_solve(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b,
                       int ldb) {
-  const int width = panel_width(n), last = (n - 1) / width * width;
+  const int width = panel_width(n);
   const int64_t ld = lda;
   for_columns(nrhs, [&](int64_t begin, int64_t end) {
     T* x = b + begin * ldb;
@@ -160,24 +129,93 @@ void blocked_lu_solve(char trans, int n, int nrhs, const T* a, int lda, const in
       matrix_panels<T>().solve_unit_lower(w, count, diagonal, lda, x + k, ldb);
       multiply<T>(n - k - w, count, w, -1, plain(diagonal + w, ld), x + k, ldb, 1, x + k + w, ldb);
     }
-    for (int k = last; k >= 0; k -= width) {
-      const int w = std::min(width, n - k);
-      matrix_panels<T>().solve_upper(w, count, a + k + k * ld, lda, x + k, ldb);
-      multiply<T>(k, count, w, -1, plain(a + k * ld, ld), x + k, ldb, 1, x, ldb);
-    }
+    solve_upper(n, count, a, ld, x, ldb);
   });
+}
+
+template <class T>
+void blocked_solve_upper(int n, int nrhs, const T* a, int lda, T* b, int ldb) {
+  for_columns(nrhs, [&](int64_t begin, int64_t end) {
+    solve_upper(n, int(end - begin), a, lda, b + begin * ldb, ldb);
+  });
+}
+
+namespace {
+
+// In several sums, so that they do not wait for each other.
+template <class T>
+double sum_of_squares(int64_t n, const T* x) {
+  constexpr int64_t kSums = 8;
+  double sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums <= n; i += kSums)
+    for (int64_t k = 0; k < kSums; ++k) sums[k] += double(x[i + k]) * double(x[i + k]);
+  for (; i < n; ++i) sums[0] += double(x[i]) * double(x[i]);
+  for (int64_t k = 1; k < kSums; ++k) sums[0] += sums[k];
+  return sums[0];
+}
+
+// The Frobenius norm of the inverse of an upper triangle, piece by piece of its columns.
+template <class T>
+double inverse_norm(int n, const T* a, int64_t lda) {
+  std::vector<double> squares(size_t((n + kColumns - 1) / kColumns));
+  for_columns(n, [&](int64_t begin, int64_t end) {
+    const int64_t count = end - begin;
+    std::vector<T> x(size_t(count * end));
+    for (int64_t j = 0; j < count; ++j) x[size_t(j * end + begin + j)] = T(1);
+    solve_upper(int(end), int(count), a, lda, x.data(), end);
+    squares[size_t(begin / kColumns)] = sum_of_squares(count * end, x.data());
+  });
+  double sum = 0;
+  for (double piece : squares) sum += piece;
+  return std::sqrt(sum);
+}
+
+// An estimate from below of the largest singular value of an upper triangle: how much R^T R
+// stretches a vector in a few steps. It is short by the 2 steps'th root of the part of the vector
+// along that singular vector.
+template <class T>
+double estimate_norm(int n, const T* a, int lda) {
+  constexpr int kSteps = 6;
+  std::vector<T> x(static_cast<size_t>(n));
+  uint32_t state = 1;
+  for (T& value : x) {
+    state = state * 1664525u + 1013904223u;
+    value = T(double(state >> 8) / (1 << 23) - 1);
+  }
+  double growth = 0;
+  for (int k = 0; k < kSteps; ++k) {
+    const double before = std::sqrt(sum_of_squares(n, x.data()));
+    for (T& value : x) value = T(double(value) / before);
+    lapack::trmv('U', 'N', 'N', n, a, lda, x.data());
+    lapack::trmv('U', 'T', 'N', n, a, lda, x.data());
+    growth += std::log(std::sqrt(sum_of_squares(n, x.data())));
+  }
+  return std::exp(growth / (2 * kSteps));
+}
+
+}  // namespace
+
+template <class T>
+bool blocked_is_well_conditioned(int n, const T* a, int lda, double limit) {
+  const double inverse = inverse_norm(n, a, lda);
+  if (!std::isfinite(inverse)) return false;
+  double squares = 0;
+  for (int64_t j = 0; j < n; ++j) squares += sum_of_squares(j + 1, a + j * lda);
+  // The norm of all elements is up to sqrt(n) times too large.
+  return std::sqrt(squares) * inverse <= limit || 3 * estimate_norm(n, a, lda) * inverse <= limit;
 }
 
 template <class T>
 void blocked_qr(int m, int n, T* a, int lda, T* tau) {
   const int most = std::min(m, n), width = panel_width(most);
   const int64_t ld = lda;
-  const std::unique_ptr<T[]> scratch(new T[size_t(panel_scratch<T>(m, width))]);
+  const HostArray<T> scratch(panel_scratch<T>(m, width));
   BlockReflector<T> reflector(m, std::max(n, width), width);
   for (int k = 0; k < most; k += width) {
     const int w = std::min(width, most - k), end = k + w;
     T* diagonal = a + k + k * ld;
-    matrix_panels<T>().qr(m - k, w, diagonal, lda, tau + k, scratch.get());
+    matrix_panels<T>().qr(m - k, w, diagonal, lda, tau + k, scratch.data());
     if (end == n) break;
     reflector.read(m - k, w, diagonal, ld, tau + k);
     reflector.apply(true, n - end, a + k + end * ld, ld);
@@ -205,10 +243,27 @@ void blocked_q(int m, int n, int k, T* a, int lda, const T* tau) {
   }
 }
 
-#define INSTANTIATE(T)                                                                   \
-  template int blocked_lu<T>(int, int, T*, int, int*);                                   \
-  template void blocked_lu_solve<T>(char, int, int, const T*, int, const int*, T*, int); \
-  template void blocked_qr<T>(int, int, T*, int, T*);                                    \
+template <class T>
+void blocked_multiply_by_q(bool transpose, int m, int n, int k, const T* a, int lda, const T* tau,
+                           T* c, int ldc) {
+  const int width = panel_width(k);
+  const int64_t ld = lda;
+  BlockReflector<T> reflector(m, std::max(n, width), width);
+  const int panels = (k + width - 1) / width;
+  for (int i = 0; i < panels; ++i) {  // Q^T undoes the first reflectors first
+    const int first = (transpose ? i : panels - 1 - i) * width, w = std::min(width, k - first);
+    reflector.read(m - first, w, a + first + first * ld, ld, tau + first);
+    reflector.apply(transpose, n, c + first, ldc);
+  }
+}
+
+#define INSTANTIATE(T)                                                                           \
+  template int blocked_lu<T>(int, int, T*, int, int*);                                           \
+  template void blocked_lu_solve<T>(char, int, int, const T*, int, const int*, T*, int);         \
+  template void blocked_solve_upper<T>(int, int, const T*, int, T*, int);                        \
+  template bool blocked_is_well_conditioned<T>(int, const T*, int, double);                      \
+  template void blocked_multiply_by_q<T>(bool, int, int, int, const T*, int, const T*, T*, int); \
+  template void blocked_qr<T>(int, int, T*, int, T*);                                            \
   template void blocked_q<T>(int, int, int, T*, int, const T*);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -15,8 +15,17 @@ template <class T>
 void blocked_lu_solve(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b,
                       int ldb);
 template <class T>
+void blocked_solve_upper(int n, int nrhs, const T* a, int lda, T* b, int ldb);
+// Whether the condition number of an upper triangle in the 2-norm is at most `limit`, by bounds
+// that are larger than it; false when it is singular or not finite.
+template <class T>
+bool blocked_is_well_conditioned(int n, const T* a, int lda, double limit);
+template <class T>
 void blocked_qr(int m, int n, T* a, int lda, T* tau);
 template <class T>  // the first n columns of Q from k reflectors, k <= n <= m
 void blocked_q(int m, int n, int k, T* a, int lda, const T* tau);
+template <class T>  // c := Q c or Q^T c, where c is m x n and a holds k reflectors
+void blocked_multiply_by_q(bool transpose, int m, int n, int k, const T* a, int lda, const T* tau,
+                           T* c, int ldc);
 
 }  // namespace facula

@@ -46,6 +46,12 @@ void trsm(char side, char uplo, char trans, char diag, int m, int n, const T* a,
 }
 
 template <class T>
+void trmv(char uplo, char trans, char diag, int n, const T* a, int lda, T* x) {
+  const int step = 1;
+  invoke(ROUTINE("trmv"), &uplo, &trans, &diag, &n, a, &lda, x, &step, kOne, kOne, kOne);
+}
+
+template <class T>
 int potrf(char uplo, int n, T* a, int lda) {
   int info = 0;
   invoke(ROUTINE("potrf"), &uplo, &n, a, &lda, &info, kOne);
@@ -220,6 +226,60 @@ int syevd(char jobz, char uplo, int n, T* a, int lda, real_of_t<T>* w, T* work, 
 }
 
 template <class T>
+int sytrd(char uplo, int n, T* a, int lda, T* d, T* e, T* tau, T* work, int lwork) {
+  int info = 0;
+  invoke(ROUTINE("sytrd"), &uplo, &n, a, &lda, d, e, tau, work, &lwork, &info, kOne);
+  return info;
+}
+
+template <class T>
+int stedc(char compz, int n, T* d, T* e, T* z, int ldz, T* work, int lwork, int* iwork,
+          int liwork) {
+  int info = 0;
+  invoke(ROUTINE("stedc"), &compz, &n, d, e, z, &ldz, work, &lwork, iwork, &liwork, &info, kOne);
+  return info;
+}
+
+template <class T>
+int laed2(int* k, int n, int n1, T* d, T* q, int ldq, int* indxq, T* rho, T* z, T* dlamda, T* w,
+          T* q2, int* indx, int* indxc, int* indxp, int* coltyp) {
+  int info = 0;
+  invoke(ROUTINE("laed2"), k, &n, &n1, d, q, &ldq, indxq, rho, z, dlamda, w, q2, indx, indxc, indxp,
+         coltyp, &info);
+  return info;
+}
+
+template <class T>
+int laed4(int n, int i, const T* d, const T* z, T* delta, T rho, T* lambda) {
+  int info = 0;
+  invoke(ROUTINE("laed4"), &n, &i, d, z, delta, &rho, lambda, &info);
+  return info;
+}
+
+template <class T>
+void lamrg(int n1, int n2, const T* a, int step1, int step2, int* index) {
+  invoke(ROUTINE("lamrg"), &n1, &n2, a, &step1, &step2, index);
+}
+
+template <class T>
+int gebrd(int m, int n, T* a, int lda, T* d, T* e, T* tauq, T* taup, T* work, int lwork) {
+  int info = 0;
+  invoke(ROUTINE("gebrd"), &m, &n, a, &lda, d, e, tauq, taup, work, &lwork, &info);
+  return info;
+}
+
+template <class T>
+int bdsdc(char uplo, int n, T* d, T* e, T* u, int ldu, T* vt, int ldvt, T* work, int* iwork) {
+  int info = 0;
+  const char vectors = 'I';
+  T* const compact = nullptr;
+  int* const compact_index = nullptr;
+  invoke(ROUTINE("bdsdc"), &uplo, &vectors, &n, d, e, u, &ldu, vt, &ldvt, compact, compact_index,
+         work, iwork, &info, kOne, kOne);
+  return info;
+}
+
+template <class T>
 int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T* vr, int ldvr,
          T* work, int lwork, real_of_t<T>* rwork) {
   int info = 0;
@@ -259,8 +319,20 @@ int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T*
   template int syevd<T>(char, char, int, T*, int, real_of_t<T>*, T*, int, real_of_t<T>*, int,    \
                         int*, int);                                                              \
   template int geev<T>(char, char, int, T*, int, T*, T*, int, T*, int, T*, int, real_of_t<T>*);
+#define INSTANTIATE_REAL(T)                                                                      \
+  template void trmv<T>(char, char, char, int, const T*, int, T*);                               \
+  template int sytrd<T>(char, int, T*, int, T*, T*, T*, T*, int);                                \
+  template int stedc<T>(char, int, T*, T*, T*, int, T*, int, int*, int);                         \
+  template int laed2<T>(int*, int, int, T*, T*, int, int*, T*, T*, T*, T*, T*, int*, int*, int*, \
+                        int*);                                                                   \
+  template int laed4<T>(int, int, const T*, const T*, T*, T, T*);                                \
+  template void lamrg<T>(int, int, const T*, int, int, int*);                                    \
+  template int gebrd<T>(int, int, T*, int, T*, T*, T*, T*, T*, int);                             \
+  template int bdsdc<T>(char, int, T*, T*, T*, int, T*, int, T*, int*);
 INSTANTIATE(float)
 INSTANTIATE(double)
+INSTANTIATE_REAL(float)
+INSTANTIATE_REAL(double)
 INSTANTIATE(Complex<float>)
 INSTANTIATE(Complex<double>)
 

@@ -12,6 +12,8 @@ namespace facula::lapack {
 template <class T>  // B := op(A)^-1 B (side 'L') or B op(A)^-1 (side 'R'); B is m x n
 void trsm(char side, char uplo, char trans, char diag, int m, int n, const T* a, int lda, T* b,
           int ldb);
+template <class T>  // x := op(A) x
+void trmv(char uplo, char trans, char diag, int n, const T* a, int lda, T* x);
 template <class T>
 int potrf(char uplo, int n, T* a, int lda);
 template <class T>
@@ -66,6 +68,26 @@ int gesvd(char jobu, char jobvt, int m, int n, T* a, int lda, real_of_t<T>* s, T
 template <class T>  // syevd, heevd; lwork, lrwork and liwork are queried together
 int syevd(char jobz, char uplo, int n, T* a, int lda, real_of_t<T>* w, T* work, int lwork,
           real_of_t<T>* rwork, int lrwork, int* iwork, int liwork);
+// The parts of syevd and gesdd, for real types: the tridiagonal form with its eigenvectors, the
+// bidiagonal one with its singular vectors.
+template <class T>  // tau: n - 1
+int sytrd(char uplo, int n, T* a, int lda, T* d, T* e, T* tau, T* work, int lwork);
+template <class T>  // work: 1 + 4 n + n^2; iwork: 3 + 5 n
+int stedc(char compz, int n, T* d, T* e, T* z, int ldz, T* work, int lwork, int* iwork, int liwork);
+// How stedc joins two halves, the columns of q sorted in each by indxq (counted from 1): laed2
+// drops what is known already and leaves k roots of an equation, laed4 finds the i-th, lamrg merges
+// two sorted lists. coltyp and indxc say which of the columns in q2 have elements in which half.
+template <class T>
+int laed2(int* k, int n, int n1, T* d, T* q, int ldq, int* indxq, T* rho, T* z, T* dlamda, T* w,
+          T* q2, int* indx, int* indxc, int* indxp, int* coltyp);
+template <class T>
+int laed4(int n, int i, const T* d, const T* z, T* delta, T rho, T* lambda);
+template <class T>
+void lamrg(int n1, int n2, const T* a, int step1, int step2, int* index);
+template <class T>
+int gebrd(int m, int n, T* a, int lda, T* d, T* e, T* tauq, T* taup, T* work, int lwork);
+template <class T>  // with vectors; work: 3 n^2 + 4 n; iwork: 8 n
+int bdsdc(char uplo, int n, T* d, T* e, T* u, int ldu, T* vt, int ldvt, T* work, int* iwork);
 // w: n eigenvalues; in real types 2 n numbers, all real parts and then all imaginary parts.
 template <class T>  // rwork: 2 n
 int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T* vr, int ldvr,

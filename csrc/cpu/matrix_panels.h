@@ -24,7 +24,10 @@ template <class T>
 struct MatrixPanels {
   int (*lu)(int m, int n, T* a, int lda, int* pivots, T* scratch);
   void (*qr)(int m, int n, T* a, int lda, T* tau, T* scratch);
-  // b := a^-1 b with the unit lower, the upper, or the transposed triangle of a.
+  // t of I - V t V^T, the product of reflectors, from products = V^T V. The columns of t are
+  // panel_stride(n) apart, with zeros below the diagonal.
+  void (*reflector_factor)(int n, const T* products, const T* tau, T* t);
+  // b := a^-1 b with the unit lower or the upper triangle of a.
   void (*solve_unit_lower)(int n, int nrhs, const T* a, int lda, T* b, int ldb);
   void (*solve_upper)(int n, int nrhs, const T* a, int lda, T* b, int ldb);
 };

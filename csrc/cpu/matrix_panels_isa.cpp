@@ -355,9 +355,25 @@ void qr_panel(int m, int n, T* a, int lda, T* tau, T* scratch) {
   store_panel(m, n, scratch, ld, a, lda);
 }
 
+// Column j is tau times the unit vector less the columns before it, times what they have along v.
+template <class T>
+void reflector_factor(int n, const T* products, const T* tau, T* t) {
+  const int64_t ld = panel_stride<T>(n);
+  std::memset(static_cast<void*>(t), 0, size_t(ld * n) * sizeof(T));
+  for (int j = 0; j < n; ++j) {
+    T* column = t + j * ld;
+    for (int i = 0; i < j; i += kLanes<T>) {
+      Vector<T> sum{};
+      for (int l = i; l < j; ++l) sum += products[l + j * n] * load(t + l * ld + i);
+      store(column + i, -tau[j] * sum);
+    }
+    column[j] = tau[j];
+  }
+}
+
 template <class T>
 constexpr MatrixPanels<T> table() {
-  return {lu_panel<T>, qr_panel<T>, solve_unit_lower<T>, solve_upper<T>};
+  return {lu_panel<T>, qr_panel<T>, reflector_factor<T>, solve_unit_lower<T>, solve_upper<T>};
 }
 
 }  // namespace

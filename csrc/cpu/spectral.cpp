@@ -1,5 +1,10 @@
 #include "cpu/spectral.h"
 
+#include <cmath>
+#include <limits>
+
+#include "cpu/blocked_eigh.h"
+#include "cpu/blocked_svd.h"
 #include "cpu/small_spectral.h"
 #include "kernels/linalg_matrices.h"
 
@@ -16,6 +21,15 @@ bool is_finite(const T* a, int64_t n) {
     for (int64_t i = 0; i < n; ++i) sum += a[i] * 0;
   }
   return sum == 0;
+}
+
+// Whether squares of the elements neither overflow nor all vanish.
+template <class T>
+bool is_moderate(const T* a, int64_t n) {
+  T largest = 0;
+  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(a[i]));
+  const T least = std::sqrt(std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon());
+  return largest == 0 || (largest > least && largest < 1 / least);
 }
 
 // The size that a query left in work[0]; large ones were rounded to a floating-point number.
@@ -38,6 +52,28 @@ double cube(int64_t n) {
 
 // ---- singular values
 
+// to is columns x rows, from rows x columns.
+template <class T>
+void transpose(int rows, int columns, const T* from, T* to) {
+  copy_to_columns<T>(to, columns, from, rows, 1, columns, rows);
+}
+
+// The transpose of a wide matrix is tall and has the vectors of the other side.
+template <class T>
+int decompose_blocked(int m, int n, T* a, T* s, int columns, T* u, int rows, T* vh) {
+  if (m >= n) {
+    const HostArray<T> v(int64_t(n) * n);
+    const int info = blocked_svd(m, n, a, s, columns, u, v.data());
+    transpose(n, n, v.data(), vh);
+    return info;
+  }
+  const HostArray<T> turned(int64_t(m) * n), v(int64_t(n) * rows);
+  transpose(m, n, a, turned.data());
+  const int info = blocked_svd(n, m, turned.data(), s, rows, v.data(), u);
+  transpose(n, rows, v.data(), vh);
+  return info;
+}
+
 template <class T>
 void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, const Tensor& info) {
   using R = real_of_t<T>;
@@ -47,7 +83,8 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
                 rows = vh.defined() ? vh.size(-2) : 0;
   const char job = !u.defined() ? 'N' : columns == m && rows == n ? 'A' : 'S';
   T *const u_data = data_or_null<T>(u), *const vh_data = data_or_null<T>(vh);
-  for_matrices(in.count(), 20 * cube(k), [&](int64_t begin, int64_t end) {
+  const bool blocked = u_data && is_blocked<T>(m, n);
+  const auto decompose_all = [&](int64_t begin, int64_t end) {
     HostArray<T> matrix(int64_t(m) * n);
     HostArray<int> iwork(8 * k);
     HostArray<R> rwork(!is_complex_v<T> ? 0
@@ -77,10 +114,16 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
                        u_data ? u_data + i * m * columns : nullptr,
                        vh_data ? vh_data + i * rows * n : nullptr))
           continue;
+        if (blocked && is_moderate(matrix.data(), int64_t(m) * n)) {
+          result = decompose_blocked(m, n, matrix.data(), s.data_as<R>() + i * k, int(columns),
+                                     u_data + i * m * columns, int(rows), vh_data + i * rows * n);
+          continue;
+        }
       }
       result = decompose(i, work.data(), lwork);
     }
-  });
+  };
+  for_matrices(in.count(), 20 * cube(k), decompose_all, blocked);
 }
 
 // ---- Hermitian matrices
@@ -95,8 +138,9 @@ void eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vecto
   const char job = vectors.defined() ? 'V' : 'N', uplo = lower ? 'L' : 'U';
   T* const v = data_or_null<T>(vectors);
   R* const w = values.data_as<R>();
-  for_matrices(in.count(), 10 * cube(n), [&](int64_t begin, int64_t end) {
-    HostArray<T> copy(v ? 0 : size);
+  const bool blocked = v && is_blocked<T>(n, n);
+  const auto decompose = [&](int64_t begin, int64_t end) {
+    HostArray<T> copy(v ? 0 : size), own(blocked ? size : 0);
     T best{};
     R best_real{};
     int best_int = 0;
@@ -118,11 +162,18 @@ void eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vecto
       if constexpr (!is_complex_v<T>) {
         result = 0;
         if (jacobi_eigh(n, matrix, lower, w + i * n, v ? matrix : nullptr)) continue;
+        if (blocked && is_moderate(matrix, size)) {
+          copy_to_columns(own.data(), n, in.at<T>(i), lower ? in.row_stride : in.column_stride,
+                          lower ? in.column_stride : in.row_stride, n, n);
+          result = blocked_eigh(n, own.data(), w + i * n, matrix);
+          continue;
+        }
       }
       result = lapack::syevd<T>(job, uplo, n, matrix, n, w + i * n, work.data(), lwork,
                                 rwork.data(), lrwork, iwork.data(), liwork);
     }
-  });
+  };
+  for_matrices(in.count(), 10 * cube(n), decompose, blocked);
 }
 
 // ---- any square matrices

@@ -1,5 +1,7 @@
 // Least squares by LAPACK's four drivers.
+#include <cmath>
 #include <limits>
+#include <utility>
 
 #include "cpu/small_matrix.h"
 #include "kernels/linalg_expressions.h"
@@ -82,12 +84,52 @@ class Solver {
   };
   // a is destroyed, b holds the solution and s the singular values where the driver gives them.
   int run(T* a, T* b, R* s, Scratch& scratch) {
+    if constexpr (!is_complex_v<T>)
+      if (driver_ == Driver::Gelsy && m_ >= n_ && is_blocked<T>(m_, n_) && !std::isnan(rcond_) &&
+          is_moderate(a, int64_t(m_) * n_, true) && is_moderate(b, int64_t(ld_b_) * k_, false))
+        return run_unpivoted(a, b, s, scratch);
     return call(a, b, s, scratch.work.data(), work_size_, scratch.rwork.data(),
                 scratch.iwork.data());
   }
   int rank() const { return rank_; }
 
  private:
+  // Whether squares neither overflow nor vanish all.
+  static bool is_moderate(const T* x, int64_t n, bool with_least) {
+    R largest = 0;
+    bool finite = true;
+    for (int64_t i = 0; i < n; ++i) {
+      const R size = std::abs(x[i]);
+      largest = size > largest ? size : largest;
+      finite &= size == size;
+    }
+    const R least = std::sqrt(std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon());
+    return finite && largest < 1 / least && (largest > least || !with_least);
+  }
+
+  // Columns are exchanged for the sake of the rank. Gelsy judges it by estimates that lie between
+  // the singular values, so it finds full rank wherever rcond times the condition number is below
+  // 1; then R x = Q^T b has one solution, in whatever order of columns. Otherwise it decides about
+  // R, which has the singular values and the lengths of the columns of A.
+  int run_unpivoted(T* a, T* b, R* s, Scratch& scratch) {
+    HostArray<T> tau(n_);
+    blocked_qr(m_, n_, a, ld_a_, tau.data());
+    blocked_multiply_by_q(true, m_, k_, n_, a, ld_a_, tau.data(), b, ld_b_);
+    const double most =
+        rcond_ > 0 ? 0.25 / double(rcond_) : 0.25 / std::numeric_limits<R>::epsilon();
+    if (blocked_is_well_conditioned(n_, a, ld_a_, most)) {  // a quarter, for what was rounded
+      blocked_solve_upper(n_, k_, a, ld_a_, b, ld_b_);
+      rank_ = n_;
+      return 0;
+    }
+    for (int64_t j = 0; j < n_; ++j) std::fill(a + j * ld_a_ + j + 1, a + j * ld_a_ + n_, T(0));
+    const int equations = std::exchange(m_, n_);
+    const int info =
+        call(a, b, s, scratch.work.data(), work_size_, scratch.rwork.data(), scratch.iwork.data());
+    m_ = equations;
+    return info;
+  }
+
   int call(T* a, T* b, R* s, T* work, int lwork, R* rwork, int* iwork) {
     switch (driver_) {
       case Driver::Gels: return lapack::gels('N', m_, n_, k_, a, ld_a_, b, ld_b_, work, lwork);
@@ -168,7 +210,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _linalg_lstsq(const Tensor& A, const 
     R* norms = residuals.data_as<R>();
     R* singular = values.data_as<R>();
     const int64_t norm_count = residual_shape.back(), value_count = value_shape.back();
-    for_matrices(out.count(), 4.0 * m * n * (least + k), [&](int64_t begin, int64_t end) {
+    const auto solve = [&](int64_t begin, int64_t end) {
       Solver<T> solver(driver, rows, columns, sides, tolerance);
       typename Solver<T>::Scratch scratch(solver);
       HostArray<T> a(std::max<int64_t>(m * n, 1));
@@ -189,7 +231,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _linalg_lstsq(const Tensor& A, const 
         for (int64_t j = 0; j < norm_count; ++j)
           norms[i * norm_count + j] = sum_of_squares(b + j * ld + n, m - n);
       }
-    });
+    };
+    for_matrices(out.count(), 4.0 * m * n * (least + k), solve,
+                 driver == Driver::Gelsy && m >= n && is_blocked<T>(rows, columns));
   });
   check_info(info, driver == Driver::Gels ? not_full_rank : not_converged);
   // What lies below the solution is a residual only if all columns count.

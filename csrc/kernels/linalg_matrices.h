@@ -7,7 +7,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "core/host_allocator.h"
+#include "core/host_array.h"
 #include "core/tensor.h"
 #include "core/thread_pool.h"
 #include "cpu/blas.h"
@@ -106,23 +106,6 @@ void copy_to_columns(T* to, int64_t ld, const MatrixBatch& from, int64_t i) {
   copy_to_columns(to, ld, from.at<T>(i), from.row_stride, from.column_stride, from.rows,
                   from.columns);
 }
-
-// Elements for the length of a loop.
-template <class T>
-class HostArray {
- public:
-  explicit HostArray(int64_t n)
-      : bytes_(size_t(n) * sizeof(T)), data_(static_cast<T*>(host_allocate(bytes_))) {}
-  ~HostArray() { host_free(data_, bytes_); }
-  HostArray(const HostArray&) = delete;
-  HostArray& operator=(const HostArray&) = delete;
-  T* data() const { return data_; }
-  T& operator[](int64_t i) const { return data_[i]; }
-
- private:
-  size_t bytes_;
-  T* data_;
-};
 
 // The matrices of a batch where LAPACK can read them: in place, or copied one at a time.
 template <class T>

@@ -1,0 +1,14 @@
+// Eigenvectors of real symmetric matrices: LAPACK's way, by a tridiagonal form that is halved until
+// it is small, with the halves and the products shared by the thread pool. Results do not depend on
+// the number of threads. BLAS must be on one thread (no BlasThreads).
+#pragma once
+
+namespace facula {
+
+// By the lower triangle of a, which is destroyed; vectors are n x n, the eigenvalues ascend.
+// Returns LAPACK's info. Float and double; elements and their squares are finite and not all too
+// small.
+template <class T>
+int blocked_eigh(int n, T* a, T* values, T* vectors);
+
+}  // namespace facula
