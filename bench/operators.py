@@ -55,6 +55,10 @@ def positive_definite(*shape: int) -> Callable[[Any], tuple[Any, ...]]:
     return make
 
 
+def of_dtype(name: str, *shape: int) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda T: (T.randn(*shape).to(getattr(T, name)),)
+
+
 # ---- order
 add("sort_1m", numbers(1_000_000), lambda T, a: a.sort())
 add("sort_1m_int64", integers(1 << 40, 1_000_000), lambda T, a: a.sort())
@@ -90,6 +94,11 @@ add(
 # ---- scans
 add("cumsum_of_rows", numbers(1000, 1000), lambda T, a: a.cumsum(-1))
 add("cumsum_of_columns", numbers(1000, 1000), lambda T, a: a.cumsum(0))
+add("cumsum_int64", integers(1000, 1000, 1000), lambda T, a: a.cumsum(-1))
+add("cumsum_of_columns_int64", integers(1000, 1000, 1000), lambda T, a: a.cumsum(0))
+add("cumsum_of_middle", numbers(32, 128, 256), lambda T, a: a.cumsum(1))
+add("cumsum_of_bools", with_mask(1000, 1000), lambda T, a, m: m.cumsum(-1))
+add("diff", numbers(1000, 1000), lambda T, a: a.diff())
 add("cumsum_1m", numbers(1_000_000), lambda T, a: a.cumsum(0))
 add("cumprod_of_rows", numbers(1000, 1000), lambda T, a: a.cumprod(-1))
 add("cumprod_of_columns", numbers(1000, 1000), lambda T, a: a.cumprod(0))
@@ -133,6 +142,85 @@ add(
     "scatter_add_rows", with_index(1000, 1000), lambda T, a, i: T.zeros_like(a).scatter_add(1, i, a)
 )
 add("masked_select_1m", numbers(1_000_000), lambda T, a: a[a > 0])
+add("mask_of_rows", with_mask(10_000, 64), lambda T, a, m: a[m[:, 0]])
+add("fill_by_mask", with_mask(1000, 1000), lambda T, a, m: a.__setitem__(m, 0.0))
+add("masked_scatter", with_mask(1000, 1000), lambda T, a, m: a.masked_scatter(m, a))
+add("nonzero_1m", numbers(1_000_000), lambda T, a: (a > 1).nonzero())
+add("count_nonzero", with_mask(1000, 1000), lambda T, a, m: m.count_nonzero())
+for _name in ("bfloat16", "float32", "uint8"):
+    add(
+        f"embedding_rows_{_name}",
+        lambda T, d=_name: (T.randn(10_000, 64).to(getattr(T, d)), T.randint(0, 10_000, (20_000,))),
+        lambda T, a, i: a[i],
+    )
+add(
+    "pairs_of_indices",
+    lambda T: (T.randn(1000, 1000), *(T.randint(0, 1000, (200_000,)) for _ in range(2))),
+    lambda T, a, i, j: a[i, j],
+)
+add(
+    "int64_positions",
+    lambda T: tuple(T.randint(0, 1000, (1_000_000,)) for _ in range(2)),
+    lambda T, i, j: i * 1000 + j,
+)
+add("int64_divmod", integers(1 << 20, 1_000_000), lambda T, i: (i // 1000, i % 1000))
+
+# ---- large elementwise work and reductions
+for _name in ("clamp_min", "eq", "lt", "mul", "remainder"):
+    add(f"{_name}_number_1m", numbers(1_000_000), lambda T, a, n=_name: getattr(T, n)(a, 0.5))
+add("clamp_1m", numbers(1_000_000), lambda T, a: a.clamp(-0.5, 0.5))
+add("minimum_1m", numbers(2, 1_000_000), lambda T, a: T.minimum(a[0], a[1]))
+add("add_bfloat16", of_dtype("bfloat16", 2, 1_000_000), lambda T, a: a[0] + a[1])
+add("add_16m", numbers(2, 16_000_000), lambda T, a: a[0] + a[1])
+add("mul_16m_in_place", numbers(16_000_000), lambda T, a: a.mul_(1.0))
+add("add_row_4m", numbers(4096, 1024), lambda T, a: a + a[0])
+add("add_column_4m", numbers(4096, 1024), lambda T, a: a + a[:, :1])
+for _from, _to in (
+    ("uint8", "float32"),
+    ("float32", "bfloat16"),
+    ("bfloat16", "float32"),
+    ("float32", "float16"),
+    ("float32", "float64"),
+    ("float32", "int64"),
+    ("int64", "float32"),
+    ("bool", "float32"),
+    ("float32", "uint8"),
+):
+    add(
+        f"{_from}_to_{_to}",
+        of_dtype(_from, 4_000_000) if _to != "uint8" else lambda T: (T.rand(4_000_000) * 200,),
+        lambda T, a, d=_to: a.to(getattr(T, d)),
+    )
+for _dim in (0, 1):
+    for _name in ("argmax", "max", "amax", "mean", "var", "std", "prod", "logsumexp", "median"):
+        add(
+            f"{_name}_of_dim_{_dim}",
+            numbers(1000, 1000),
+            lambda T, a, n=_name, d=_dim: getattr(T, n)(a, d),
+        )
+    add(f"norm_of_dim_{_dim}", numbers(1000, 1000), lambda T, a, d=_dim: a.norm(dim=d))
+    add(f"any_of_dim_{_dim}", with_mask(1000, 1000), lambda T, a, m, d=_dim: m.any(d))
+    add(
+        f"sum_int64_of_dim_{_dim}",
+        integers(1000, 1000, 1000),
+        lambda T, a, d=_dim: a.sum(d),
+    )
+    add(
+        f"sum_bfloat16_of_dim_{_dim}",
+        of_dtype("bfloat16", 1000, 1000),
+        lambda T, a, d=_dim: a.sum(d),
+    )
+add("sum_of_middle", numbers(64, 128, 128), lambda T, a: a.sum(1))
+add("sum_of_bytes", integers(2, 4_000_000), lambda T, a: (a > 0).sum())
+add("sum_16m", numbers(16_000_000), lambda T, a: a.sum())
+add("sum_bfloat16", of_dtype("bfloat16", 4_000_000), lambda T, a: a.sum())
+add("var_1m", numbers(1_000_000), lambda T, a: a.var())
+add("softmax_of_middle", numbers(32, 128, 256), lambda T, a: a.softmax(1))
+add("softmax_bfloat16", of_dtype("bfloat16", 1000, 1000), lambda T, a: a.softmax(1))
+add("softmax_of_columns", numbers(1000, 1000), lambda T, a: a.softmax(0))
+add("log_softmax_of_rows", numbers(1000, 1000), lambda T, a: a.log_softmax(1))
+add("cdist", numbers(2, 1000, 64), lambda T, a: T.cdist(a[0], a[1]))
+add("cdist_1", numbers(2, 500, 64), lambda T, a: T.cdist(a[0], a[1], p=1.0))
 
 # ---- copies
 for _dim in (0, 1):
@@ -154,6 +242,29 @@ add("transpose_2000x2000", numbers(2000, 2000), lambda T, a: a.t().contiguous())
 add("channels_last", numbers(32, 64, 56, 56), lambda T, a: a.permute(0, 2, 3, 1).contiguous())
 add("channels_first", numbers(32, 56, 56, 64), lambda T, a: a.permute(0, 3, 1, 2).contiguous())
 add("heads_first", numbers(32, 128, 12, 64), lambda T, a: a.permute(0, 2, 1, 3).contiguous())
+add("reverse_3_dims", numbers(100, 110, 120), lambda T, a: a.permute(2, 1, 0).contiguous())
+add("windows_5_dims", numbers(8, 7, 7, 64, 64), lambda T, a: a.permute(0, 3, 1, 4, 2).contiguous())
+add("patches", numbers(16, 3, 224, 224), lambda T, a: a.unfold(2, 16, 16).unfold(3, 16, 16).clone())
+for _name in ("uint8", "bfloat16", "float64"):
+    add(f"transpose_{_name}", of_dtype(_name, 2000, 2000), lambda T, a: a.t().contiguous())
+    add(
+        f"channels_last_{_name}",
+        of_dtype(_name, 16, 3, 224, 224),
+        lambda T, a: a.permute(0, 2, 3, 1).contiguous(),
+    )
+add("cat_1000_rows", lambda T: (list(T.randn(1000, 1000)),), lambda T, a: T.cat(a))
+add("stack_1000_rows", lambda T: (list(T.randn(1000, 1000)),), lambda T, a: T.stack(a))
+add("stack_1000_columns", lambda T: (list(T.randn(1000, 1000)),), lambda T, a: T.stack(a, 1))
+add("stack_32_images", lambda T: (list(T.randn(32, 3, 224, 224)),), lambda T, a: T.stack(a))
+add("split_and_cat", numbers(1000, 1000), lambda T, a: T.cat(a.split(100, 1)[::-1], 1))
+add("tril", numbers(1000, 1000), lambda T, a: a.tril())
+add("triu", numbers(16, 256, 256), lambda T, a: a.triu(1))
+add("tile", numbers(500, 500), lambda T, a: a.repeat(2, 2))
+add("clone_4m", numbers(4_000_000), lambda T, a: a.clone())
+add("strided_clone", numbers(2000, 2000), lambda T, a: a[:, ::2].clone())
+add("zeros_1m", numbers(1), lambda T, a: T.zeros(1_000_000))
+add("full_16m", numbers(1), lambda T, a: T.full((16_000_000,), 2.0))
+add("arange_1m", numbers(1), lambda T, a: T.arange(1_000_000))
 
 # ---- linear algebra
 for _name, _shape in (

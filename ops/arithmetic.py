@@ -3,6 +3,12 @@
 from gen.reference import np
 from gen.rows import composite, elementwise, op
 
+
+def _by_float_division(name: str) -> dict[str, tuple[str, str]]:
+    """Quotients of floats serve floats and integers while they have few bits enough."""
+    return {types: ("quotient_in_range(a, b)", f"{name}_full_range(a, b)") for types in "if"}
+
+
 op("add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise(numbers="all"),
    f=dict(b="a | (alpha & b)", **{"": "a + alpha * b"}),
    grad=dict(self="grad", other="_scale_back(grad, alpha)"),
@@ -33,19 +39,19 @@ op("div.mode(Operand self, Operand other, *, str? rounding_mode) -> Tensor", com
    aliases=("divide",), inplace=True,
    doc="Divides and rounds: ``rounding_mode`` is None, 'trunc' (towards zero) or 'floor'.",
    example=">>> facula.div(facula.tensor([-7, 7]), 2, rounding_mode='floor')\ntensor([-4,  3])")
-op("floor_divide(Tensor self, Tensor other) -> Tensor", elementwise("if", numbers="all", check="divisor_not_zero", fallback={"f": ("quotient_in_range(a, b)", "floor_divide_full_range(a, b)")}), f="floor_divide(a, b)",
+op("floor_divide(Tensor self, Tensor other) -> Tensor", elementwise("if", numbers="all", check="divisor_not_zero", fallback=_by_float_division("floor_divide")), f="floor_divide(a, b)",
    ref=np.floor_divide, doc="Divides and rounds down.",
    example=">>> facula.floor_divide(facula.tensor([-7, 7]), 2)\ntensor([-4,  3])")
-op("_div_floor(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero", fallback={"f": ("quotient_in_range(a, b)", "floor_divide_full_range(a, b)")}),
+op("_div_floor(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero", fallback=_by_float_division("floor_divide")),
    f="floor_divide(a, b)", grad=dict(self="zeros_like(grad)", other="zeros_like(grad)"), node="DivBackward1")
 op("_div_trunc(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero"),
    f="trunc_divide(a, b)", grad=dict(self="zeros_like(grad)", other="zeros_like(grad)"), node="DivBackward1")
 op("_trunc_divide(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero"), f="trunc_divide(a, b)")
-op("remainder(Tensor self, Tensor other) -> Tensor", elementwise("if", numbers=True, check="divisor_not_zero", fallback={"f": ("quotient_in_range(a, b)", "remainder_full_range(a, b)")}), f="remainder(a, b)",
+op("remainder(Tensor self, Tensor other) -> Tensor", elementwise("if", numbers=True, check="divisor_not_zero", fallback=_by_float_division("remainder")), f="remainder(a, b)",
    grad=dict(self="grad", other="-grad * floor_divide(self, other)"), ref=np.remainder,
    doc="The remainder with the sign of the divisor, as Python's ``%``.",
    example=">>> facula.remainder(facula.tensor([-3, 3]), 2)\ntensor([1, 1])")
-op("fmod(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero", fallback={"f": ("quotient_in_range(a, b)", "fmod_full_range(a, b)")}), f="fmod(a, b)",
+op("fmod(Tensor self, Tensor other) -> Tensor", elementwise("if", check="divisor_not_zero", fallback=_by_float_division("fmod")), f="fmod(a, b)",
    grad=dict(self="grad", other="-grad * _trunc_divide(self, other)"), ref=np.fmod,
    doc="The remainder with the sign of the dividend, as C's ``fmod``.",
    example=">>> facula.fmod(facula.tensor([-3., 3.]), 2)\ntensor([-1.,  1.])")

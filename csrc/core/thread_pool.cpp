@@ -24,7 +24,7 @@ namespace facula {
 namespace {
 
 constexpr int kMaxThreads = 512;
-constexpr int kPiecesPerThread = 4;  // what a late thread has not begun, the others take over
+constexpr int kPiecesPerThread = 8;  // what a late thread has not begun, the others take over
 constexpr int kSpins = 1000;         // some 20 to 50 us, about the price of a sleep and a wake-up
 
 thread_local bool inside_region = false;

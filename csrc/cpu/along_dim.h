@@ -75,7 +75,16 @@ void for_each_bundle(const Tensor* const (&tensors)[N], int64_t dim, int64_t lin
       std::addressof(f));
 }
 
-// The same, line by line: f(byte offset of each of the N tensors' line).
+// Whether the lines of a bundle follow each other at a distance of one item in every tensor.
+template <int N, int W>
+bool are_neighbours(const int64_t (&at)[W][N], int count, const int64_t (&item)[N]) {
+  for (int w = 1; w < count; ++w)
+    for (int k = 0; k < N; ++k)
+      if (at[w][k] != at[0][k] + w * item[k]) return false;
+  return true;
+}
+
+// As for_each_bundle, line by line: f(byte offset of each of the N tensors' line).
 template <int N, class F>
 void for_each_line(const Tensor* const (&tensors)[N], int64_t dim, int64_t line_cost, F&& f) {
   for_each_bundle<N, 16>(

@@ -26,6 +26,17 @@ struct IndexLoops {
   void (*reverse_2)(char* to, const char* from, int64_t n);
   void (*reverse_4)(char* to, const char* from, int64_t n);
   void (*reverse_8)(char* to, const char* from, int64_t n);
+  // rank[i] = where element i stands in the order of the keys, equal ones in their own order, for
+  // up to kShortLine elements; there is room for as many keys.
+  static constexpr int64_t kShortLine = 32;
+  void (*rank_32)(uint32_t* keys, int64_t n, uint32_t* rank);
+  void (*rank_64)(uint64_t* keys, int64_t n, uint64_t* rank);
+  // x[i] = first + i * step
+  void (*count_up)(int64_t* x, int64_t n, int64_t first, int64_t step);
+  // Two to four rows of n items, `step` bytes apart, whose items alternate in one row: at `to`, or
+  // taken apart at `from`. By the logarithm of the item size, up to 8 bytes.
+  using Alternate = void (*)(char* to, const char* from, int64_t step, int64_t rows, int64_t n);
+  Alternate interleave[4], deinterleave[4];
 };
 
 const IndexLoops& index_loops();

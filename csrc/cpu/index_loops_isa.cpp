@@ -57,13 +57,74 @@ void reverse(char* to, const char* from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[n - 1 - i];
 }
 
+// Every key is compared with every other, without a branch.
+template <int N, class Key>
+void rank_all(const Key* keys, Key* rank) {
+  Key before[N] = {};
+  for (int j = 0; j < N; ++j)
+    for (int i = 0; i < N; ++i)
+      before[i] += Key(keys[j] < keys[i]) + Key((keys[j] == keys[i]) & (j < i));
+  for (int i = 0; i < N; ++i) rank[i] = before[i];
+}
+
+template <class Key>
+void rank_keys(Key* keys, int64_t n, Key* rank) {
+  constexpr int kMost = int(IndexLoops::kShortLine);
+  for (int64_t i = n; i < kMost; ++i) keys[i] = ~Key(0);  // behind all
+  if (n <= kMost / 2) rank_all<kMost / 2>(keys, rank);
+  else rank_all<kMost>(keys, rank);
+}
+
+void count_up(int64_t* x, int64_t n, int64_t first, int64_t step) {
+  for (int64_t i = 0; i < n; ++i) x[i] = first + i * step;
+}
+
+template <class Bits, int kRows, bool kApart>
+void alternate_rows(char* to, const char* from, int64_t step, int64_t n) {
+  using T [[gnu::may_alias]] = Bits;
+  const int64_t s = step / int64_t(sizeof(T));
+  T* __restrict y = reinterpret_cast<T*>(to);
+  const T* __restrict x = reinterpret_cast<const T*>(from);
+  for (int64_t i = 0; i < n; ++i)
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      if constexpr (kApart) y[r * s + i] = x[i * kRows + r];
+      else y[i * kRows + r] = x[r * s + i];
+    }
+}
+
+template <class Bits, bool kApart>
+void alternate(char* to, const char* from, int64_t step, int64_t rows, int64_t n) {
+  if (rows == 2) alternate_rows<Bits, 2, kApart>(to, from, step, n);
+  else if (rows == 3) alternate_rows<Bits, 3, kApart>(to, from, step, n);
+  else alternate_rows<Bits, 4, kApart>(to, from, step, n);
+}
+
 }  // namespace
 
 extern const IndexLoops index_loops;
 const IndexLoops index_loops = {
-    all_inside,       extremes,          changes<float>,    changes<double>,   changes<int32_t>,
-    changes<int64_t>, beyond<float>,     beyond<double>,    beyond<int32_t>,   beyond<int64_t>,
-    reverse<uint8_t>, reverse<uint16_t>, reverse<uint32_t>, reverse<uint64_t>,
+    all_inside,
+    extremes,
+    changes<float>,
+    changes<double>,
+    changes<int32_t>,
+    changes<int64_t>,
+    beyond<float>,
+    beyond<double>,
+    beyond<int32_t>,
+    beyond<int64_t>,
+    reverse<uint8_t>,
+    reverse<uint16_t>,
+    reverse<uint32_t>,
+    reverse<uint64_t>,
+    rank_keys<uint32_t>,
+    rank_keys<uint64_t>,
+    count_up,
+    {alternate<uint8_t, false>, alternate<uint16_t, false>, alternate<uint32_t, false>,
+     alternate<uint64_t, false>},
+    {alternate<uint8_t, true>, alternate<uint16_t, true>, alternate<uint32_t, true>,
+     alternate<uint64_t, true>},
 };
 
 }  // namespace facula::FACULA_ISA

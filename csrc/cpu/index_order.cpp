@@ -123,20 +123,37 @@ void sort_few_keys(const Line& line, KeyRange range, bool descending, const Sort
   for_parts([&](int64_t from, int64_t to, int64_t* own) {
     for_each_key(line, from, to, [=](int64_t, uint64_t key) { ++own[bucket(key)]; });
   });
-  int64_t sum = 0;
-  for (int64_t key = 0; key < kFewKeys; ++key)
+  int64_t sum = 0, starts[kFewKeys + 1];
+  for (int64_t key = 0; key < kFewKeys; ++key) {
+    starts[key] = sum;
     for (int64_t p = 0; p < parts; ++p)
       sum += std::exchange(places[size_t(p * kFewKeys + key)], sum);
+  }
+  starts[kFewKeys] = sum;
+  for_parts([&](int64_t from, int64_t to, int64_t* own) {
+    for_each_key(line, from, to, [=](int64_t i, uint64_t key) {
+      const int64_t place = own[bucket(key)]++;
+      *reinterpret_cast<int64_t*>(out.positions + place * out.position_step) = i;
+    });
+  });
+  // The values of a key are all the same and stand together.
   dispatch_dtype(line.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_integral_v<T>)
-      for_parts([&](int64_t from, int64_t to, int64_t* own) {
-        for_each_key(line, from, to, [=](int64_t i, uint64_t key) {
-          const int64_t place = own[bucket(key)]++;
-          *reinterpret_cast<int64_t*>(out.positions + place * out.position_step) = i;
-          *reinterpret_cast<T*>(out.values + place * out.value_step) = value_of_key<T>(key);
-        });
-      });
+      parallel_for(
+          0, kFewKeys, std::max<int64_t>(1, kFewKeys * kLongLine / n), [&](int64_t b, int64_t e) {
+            for (int64_t k = b; k < e; ++k) {
+              const T value =
+                  value_of_key<T>(descending ? range.high - uint64_t(k) : range.low + uint64_t(k));
+              char* to = out.values + starts[k] * out.value_step;
+              if (out.value_step == int64_t(sizeof(T))) {
+                std::fill_n(reinterpret_cast<T*>(to), starts[k + 1] - starts[k], value);
+                continue;
+              }
+              for (int64_t i = starts[k]; i < starts[k + 1]; ++i, to += out.value_step)
+                *reinterpret_cast<T*>(to) = value;
+            }
+          });
   });
 }
 

@@ -29,54 +29,73 @@ bool is_typed_row(const PointWork& w) {
   return w.wrap == 0 && w.scale == int64_t(sizeof(T)) && w.step == int64_t(sizeof(T));
 }
 
+// One element per point in each of some rows.
+template <class T, bool kRead, int kRows, class Mine>
+void move_typed_rows(const int64_t* points, char* tensor, char* values, int64_t ts, int64_t vs,
+                     int64_t from, int64_t to, Mine&& mine) {
+  mine(from, to, [&](int64_t i) {
+    const int64_t place = points[i] * int64_t(sizeof(T)), at = i * int64_t(sizeof(T));
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      T& t = *reinterpret_cast<T*>(tensor + r * ts + place);
+      T& v = *reinterpret_cast<T*>(values + r * vs + at);
+      if constexpr (kRead) v = t;
+      else t = v;
+    }
+  });
+}
+
 // Rows of neighbouring elements are copied whole, point by point; strided ones element by element
-// with the points inside, so that the row is walked once. Only points with mine(i) count.
+// with the points inside, so that the row is walked once. mine(from, to, f) calls f(i) for the
+// points that count.
 template <class T, bool kRead, class Mine>
 void move_run(const PointWork& w, char* tensor, char* values, int64_t ts, int64_t vs, int64_t n,
               int64_t from, int64_t to, Mine&& mine) {
   const bool dense = n > 1 && ts == int64_t(sizeof(T));
   if (dense && vs == ts) {
     const size_t bytes = size_t(n) * sizeof(T);
-    for (int64_t i = from; i < to; ++i) {
-      if (!mine(i)) continue;
+    mine(from, to, [&](int64_t i) {
       char* t = tensor + w.place(i);
       char* v = values + i * w.step;
       if constexpr (kRead) std::memcpy(v, t, bytes);
       else std::memcpy(t, v, bytes);
-    }
+    });
     return;
   }
   if (!kRead && dense && vs == 0) {
-    for (int64_t i = from; i < to; ++i) {
-      if (!mine(i)) continue;
+    mine(from, to, [&](int64_t i) {
       T* t = reinterpret_cast<T*>(tensor + w.place(i));
       std::fill(t, t + n, *reinterpret_cast<const T*>(values + i * w.step));
-    }
+    });
     return;
   }
   const bool typed = is_typed_row<T>(w);
-  for (int64_t j = 0; j < n; ++j, tensor += ts, values += vs) {
+  int64_t j = 0;
+  if (typed) {
+    constexpr int kTogether = 4;  // rows that one reading of the points serves
+    for (; j + kTogether <= n; j += kTogether) {
+      move_typed_rows<T, kRead, kTogether>(w.points, tensor, values, ts, vs, from, to, mine);
+      tensor += kTogether * ts;
+      values += kTogether * vs;
+    }
+  }
+  for (; j < n; ++j, tensor += ts, values += vs) {
     if (typed) {
-      T* t = reinterpret_cast<T*>(tensor);
-      T* v = reinterpret_cast<T*>(values);
-      for (int64_t i = from; i < to; ++i) {
-        if (!mine(i)) continue;
-        if constexpr (kRead) v[i] = t[w.points[i]];
-        else t[w.points[i]] = v[i];
-      }
+      move_typed_rows<T, kRead, 1>(w.points, tensor, values, ts, vs, from, to, mine);
       continue;
     }
-    for (int64_t i = from; i < to; ++i) {
-      if (!mine(i)) continue;
+    mine(from, to, [&](int64_t i) {
       T& t = *reinterpret_cast<T*>(tensor + w.place(i));
       T& v = *reinterpret_cast<T*>(values + i * w.step);
       if constexpr (kRead) v = t;
       else t = v;
-    }
+    });
   }
 }
 
-constexpr auto every = [](int64_t) { return true; };
+constexpr auto every = [](int64_t from, int64_t to, auto&& f) {
+  for (int64_t i = from; i < to; ++i) f(i);
+};
 
 template <class T>
 void add_elements(const PointWork& w, char* tensor, const char* values, T alpha) {
@@ -103,17 +122,63 @@ bool has_owners(const PointWork& w) {
          w.count >= 64 && w.count * w.rest.numel >= kGrain && num_threads() > 1;
 }
 
-// Calls f(mine), where mine(i) tells whether point i belongs to the caller. Places are spread by a
-// hash, since those used most often lie together.
+// Calls f(mine), where mine(from, to, g) calls g(i) for the points that belong to the caller.
+// Places are spread by a hash, since those used most often lie together. Points are listed first:
+// whose the next one is cannot be foretold.
 template <class F>
 void for_each_owner(const PointWork& w, F&& f) {
   const uint64_t owners = uint64_t(num_threads());
   parallel_for(0, int64_t(owners), 1, [&](int64_t b, int64_t e) {
-    f([&](int64_t i) {
-      const uint64_t hash = uint32_t(uint32_t(w.place(i) >> 8) * 0x9e3779b1u);
-      return (hash * owners >> 32) - uint64_t(b) < uint64_t(e - b);
+    f([&](int64_t from, int64_t to, auto&& g) {
+      constexpr int64_t kBlock = 512;
+      int64_t own[kBlock];
+      for (; from < to; from += kBlock) {
+        int64_t count = 0;
+        for (int64_t i = from; i < std::min(to, from + kBlock); ++i) {
+          const uint64_t hash = uint32_t(uint32_t(w.place(i) >> 8) * 0x9e3779b1u);
+          own[count] = i;
+          count += (hash * owners >> 32) - uint64_t(b) < uint64_t(e - b);
+        }
+        for (int64_t k = 0; k < count; ++k) g(own[k]);
+      }
     });
   });
+}
+
+// Many points over few places: the points are cut into parts with sums of their own. How many
+// depends on the sizes alone, so the result does not depend on the threads.
+template <class T>
+bool add_in_parts(const PointWork& w, int64_t places, T alpha) {
+  constexpr int64_t kMost = 8, kPointsPerPlace = 8;
+  if (w.rest.numel != 1 || places == 0 || w.count < 2 * kGrain) return false;
+  const int64_t parts = std::min(kMost, w.count / (kPointsPerPlace * places));
+  if (parts < 2) return false;
+  auto add = [](T& target, T value) {
+    if constexpr (std::is_same_v<T, bool>) target = target | value;
+    else target = T(target + value);
+  };
+  const Tensor sums = empty_tensor(Dims{parts, places}, DTypeOf<T>::value, Device{});
+  T* const all = sums.data_as<T>();
+  parallel_for(0, parts, 1, [&](int64_t b, int64_t e) {
+    for (int64_t k = b; k < e; ++k) {
+      T* own = all + k * places;
+      std::fill_n(own, places, T(0));
+      PointWork part = w;
+      part.points = w.points + w.count * k / parts;
+      part.count = w.count * (k + 1) / parts - w.count * k / parts;
+      part.scale = int64_t(sizeof(T));
+      part.wrap = w.wrap ? places * part.scale : 0;
+      add_elements<T>(part, reinterpret_cast<char*>(own),
+                      w.rest.data[1] + w.count * k / parts * w.step, alpha);
+    }
+  });
+  parallel_for(0, places, std::max<int64_t>(1, kGrain / parts), [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) {
+      T& target = *reinterpret_cast<T*>(w.rest.data[0] + i * w.scale);
+      for (int64_t k = 0; k < parts; ++k) add(target, all[k * places + i]);
+    }
+  });
+  return true;
 }
 
 // Equal places brought together, each group in the order of its points: a sum kept in float32 is
@@ -206,13 +271,13 @@ void cpu_add_points(const PointWork& given, DType dtype, const Scalar& alpha) {
       const Loop add = defs::add.elementwise->loops[isa_level()][int(dtype)];  // a + factor * b
       auto add_rows = [&](char* const* p, const int64_t* s, int64_t n, auto&& mine) {
         const int64_t steps[] = {s[0], s[0], s[1]};
-        for (int64_t i = 0; i < w.count; ++i) {
-          if (!mine(i)) continue;
+        mine(int64_t(0), w.count, [&](int64_t i) {
           char* row = p[0] + w.place(i);
           char* const q[] = {row, row, p[1] + i * w.step};
           add(q, steps, n, factor);
-        }
+        });
       };
+      if (add_in_parts<T>(w, given.places, *reinterpret_cast<const T*>(factor))) return;
       if (has_owners(w)) {
         const int64_t steps[] = {w.item, w.rest.strides[1][0]};
         for_each_owner(w, [&](auto&& mine) { add_rows(w.rest.data, steps, w.rest.numel, mine); });

@@ -5,17 +5,11 @@
 #include <limits>
 
 #include "cpu/along_dim.h"
+#include "cpu/line_loops.h"
 #include "cpu/math_complex.h"
 
 namespace facula {
 namespace {
-
-// The type in which a running value is kept: wider than the elements where rounding would add up.
-template <class T>
-using Running =
-    std::conditional_t<std::is_same_v<T, float>, double,
-                       std::conditional_t<std::is_same_v<T, Complex<float>>, Complex<double>,
-                                          std::conditional_t<is_small_float_v<T>, float, T>>>;
 
 int64_t byte_stride(const Tensor& t, int64_t dim) {
   return t.strides()[dim] * int64_t(t.item_size());
@@ -47,36 +41,12 @@ void scan_together(const int64_t (*at)[2], const char* in, char* out, int64_t in
   }
 }
 
-// Lines that lie beside each other, so that memory is walked along its rows.
-template <class T, int W, class Combine>
-void scan_columns(const char* from, char* to, int64_t is, int64_t os, int64_t n, int count,
-                  Combine&& combine) {
-  using R = Running<T>;
-  R so_far[W];
-  for (int64_t i = 0; i < n; ++i, from += is, to += os) {
-    const T* x = reinterpret_cast<const T*>(from);
-    T* y = reinterpret_cast<T*>(to);
-    if (i == 0)
-      for (int w = 0; w < count; ++w) so_far[w] = convert<R>(x[w]);
-    else
-      for (int w = 0; w < count; ++w) so_far[w] = R(combine(so_far[w], convert<R>(x[w])));
-    for (int w = 0; w < count; ++w) y[w] = i ? convert<T>(so_far[w]) : x[w];
-  }
-}
-
-// Whether the lines of a bundle follow each other at a distance of one item in every tensor.
-template <int N, int W>
-bool are_neighbours(const int64_t (&at)[W][N], int count, const int64_t (&item)[N]) {
-  for (int w = 1; w < count; ++w)
-    for (int k = 0; k < N; ++k)
-      if (at[w][k] != at[0][k] + w * item[k]) return false;
-  return true;
-}
-
-// out = running values of combine(so far, next); both have the same dtype.
+// out = running values of combine(so far, next); both have the same dtype. `columns`, if there is
+// one, takes lines that lie beside each other.
 template <class T, class Combine>
-void scan_lines(const Tensor& in, int64_t dim, const Tensor& out, Combine&& combine) {
-  constexpr int kBundle = 64, kRows = 4;
+void scan_lines(const Tensor& in, int64_t dim, const Tensor& out, Combine&& combine,
+                LineLoops::ScanColumns columns = nullptr) {
+  constexpr int kBundle = int(LineLoops::kColumns), kRows = 4;
   const int64_t n = in.sizes()[dim], is = byte_stride(in, dim), os = byte_stride(out, dim);
   const char* from = in.data();
   char* to = out.data();
@@ -91,8 +61,8 @@ void scan_lines(const Tensor& in, int64_t dim, const Tensor& out, Combine&& comb
       rows(std::true_type{}, at, count);
     });
   for_each_bundle<2, kBundle>({&in, &out}, dim, 2 * n, [&](const auto& at, int count) {
-    if (count > 1 && are_neighbours(at, count, {int64_t(sizeof(T)), int64_t(sizeof(T))}))
-      scan_columns<T, kBundle>(from + at[0][0], to + at[0][1], is, os, n, count, combine);
+    if (columns && count > 1 && are_neighbours(at, count, {int64_t(sizeof(T)), int64_t(sizeof(T))}))
+      columns(from + at[0][0], to + at[0][1], is, os, n, count);
     else rows(std::false_type{}, at, count);
   });
 }
@@ -161,7 +131,9 @@ void extreme_lines(const Tensor& in, int64_t dim, const Tensor& values, const Te
 
 template <class T>
 void scan_products(const Tensor& in, int64_t dim, const Tensor& out) {
-  scan_lines<T>(in, dim, out, [](auto a, auto b) { return a * b; });
+  scan_lines<T>(
+      in, dim, out, [](auto a, auto b) { return a * b; },
+      line_loops().running_product[int(out.dtype())]);
 }
 
 }  // namespace

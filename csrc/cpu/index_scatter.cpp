@@ -235,6 +235,22 @@ void cpu_scatter(const Tensor& out, int64_t dim, const Tensor& index, const Tens
                 dim);
   if (whole && combine == Combine::Assign) return cpu_write_points(slices);
   if (whole && combine == Combine::Add) return cpu_add_points(slices, out.dtype(), Scalar(1));
+  if (combine == Combine::Add && index.numel() == index.sizes()[dim] && index.strides()[dim] == 1) {
+    PointWork one_line;
+    one_line.points = index.data_as<int64_t>();
+    one_line.count = index.numel();
+    one_line.places = out.sizes()[dim];
+    one_line.scale = out.strides()[dim] * item;
+    one_line.step = src.strides()[dim] * item;
+    one_line.item = item;
+    one_line.rest.begin({});
+    one_line.rest.add(out.data(), {}, {}, item);
+    one_line.rest.add(src.data(), {}, {}, item);
+    one_line.rest.finish();
+    const int64_t bad = find_bad_index(one_line.points, one_line.count, one_line.places, false);
+    if (bad >= 0) bad_index(one_line.points[bad], dim, one_line.places);
+    return cpu_add_points(one_line, out.dtype(), Scalar(1));
+  }
   const Line line{index.sizes()[dim],        out.strides()[dim] * item, index.strides()[dim] * 8,
                   src.strides()[dim] * item, out.sizes()[dim],          dim};
   Dims shape = without(index.sizes(), dim);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cpu/along_dim.h"
+#include "cpu/index_entries.h"
 
 namespace facula {
 namespace {
@@ -37,12 +38,47 @@ std::vector<uint64_t> keys_of(const Tensor& matrix) {
   return keys;
 }
 
+// Lines of a few elements: each one's place is how many come before it.
+template <class T>
+void sort_short_lines(const Tensor& in, int64_t dim, bool descending, int64_t k,
+                      const Tensor& values, const Tensor& indices) {
+  using Key = decltype(order_key(T()));
+  constexpr int64_t kMost = IndexLoops::kShortLine;
+  const int64_t n = in.sizes()[dim], is = byte_stride(in, dim);
+  const int64_t vs = byte_stride(values, dim), xs = byte_stride(indices, dim);
+  const Key flip = descending ? ~Key(0) : Key(0);
+  const IndexLoops& loops = index_loops();
+  for_each_line<3>({&in, &values, &indices}, dim, 4 * n, [&](const int64_t* at) {
+    alignas(64) Key keys[kMost], rank[kMost];
+    const char* x = in.data() + at[0];
+    char* value = values.data() + at[1];
+    char* position = indices.data() + at[2];
+    for (int64_t i = 0; i < n; ++i)
+      keys[i] = order_key(*reinterpret_cast<const T*>(x + i * is)) ^ flip;
+    if constexpr (sizeof(Key) == 4) loops.rank_32(keys, n, rank);
+    else loops.rank_64(keys, n, rank);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t place = int64_t(rank[i]);
+      if (place >= k) continue;
+      *reinterpret_cast<T*>(value + place * vs) = *reinterpret_cast<const T*>(x + i * is);
+      *reinterpret_cast<int64_t*>(position + place * xs) = i;
+    }
+  });
+}
+
 }  // namespace
 
 void cpu_sort(const Tensor& in, int64_t dim, bool descending, int64_t k, const Tensor& values,
               const Tensor& indices) {
   const int64_t n = in.sizes()[dim], is = byte_stride(in, dim);
   const int64_t vs = byte_stride(values, dim), xs = byte_stride(indices, dim);
+  if (n <= IndexLoops::kShortLine) {
+    dispatch_dtype(in.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (!is_complex_v<T>) sort_short_lines<T>(in, dim, descending, k, values, indices);
+    });
+    return;
+  }
   for_each_line<3>({&in, &values, &indices}, dim, 8 * n, [&](const int64_t* at) {
     sort_line({in.dtype(), in.data() + at[0], is, n}, descending, k,
               {values.data() + at[1], vs, indices.data() + at[2], xs});

@@ -15,20 +15,28 @@ inline T param(const void* params, int i) {
   return *reinterpret_cast<const T*>(static_cast<const char*>(params) + 16 * i);
 }
 
-// Operands that are not dense pass through buffers of this many elements, so that a formula is
+// Operands that are not dense pass through buffers of this many bytes, so that a formula is
 // compiled once, as a loop over dense memory that the compiler vectorises, and not once for each
 // combination of strides.
-constexpr int64_t kStaged = 256;
+constexpr size_t kStagedBytes = 2048;
 // n elements of `item` bytes, a power of two up to 16; a stride of 0 repeats one of them.
 void gather_elements(char* to, const char* from, int64_t stride, int64_t n, size_t item);
 void scatter_elements(char* to, int64_t stride, const char* from, int64_t n, size_t item);
+
+// A bool is read as a byte: compilers do not vectorise loops that read bools.
+template <class A>
+FACULA_INLINE A element(const char* p, int64_t i) {
+  if constexpr (std::is_same_v<A, bool>) return reinterpret_cast<const uint8_t*>(p)[i] != 0;
+  else return reinterpret_cast<const A*>(p)[i];
+}
 
 template <class R, class... A, class F, size_t... I>
 inline void run_indexed(char* const* p, const int64_t* s, int64_t n, F f,
                         std::index_sequence<I...>) {
   constexpr int64_t item[] = {int64_t(sizeof(R)), int64_t(sizeof(A))...};
   constexpr size_t kOperands = sizeof...(A) + 1;
-  alignas(64) char staged[kOperands][kStaged * std::max({sizeof(R), sizeof(A)...})];
+  constexpr int64_t kStaged = int64_t(kStagedBytes / std::max({sizeof(R), sizeof(A)...}));
+  alignas(64) char staged[kOperands][kStagedBytes];
   char* q[kOperands];
   bool dense = true;
   for (size_t o = 0; o < kOperands; ++o) {
@@ -48,7 +56,7 @@ inline void run_indexed(char* const* p, const int64_t* s, int64_t n, F f,
     }
     R* out = reinterpret_cast<R*>(q[0]);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < m; ++i) out[i] = f(reinterpret_cast<const A*>(q[I + 1])[i]...);
+    for (int64_t i = 0; i < m; ++i) out[i] = f(element<A>(q[I + 1], i)...);
     if (s[0] != item[0]) scatter_elements(p[0] + done * s[0], s[0], q[0], m, item[0]);
   }
 }

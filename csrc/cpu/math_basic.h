@@ -214,36 +214,85 @@ FACULA_INLINE T replace_nonfinite(T x, T for_nan, T for_posinf, T for_neginf) {
 
 // Integer quotients: x / 0 is 0 here (the operator raises before it comes to that) and the most
 // negative number divided by -1 wraps; both would trap in hardware.
+//
+// Processors divide integers one at a time, but floats as vectors. A quotient of floats cannot
+// round to a whole number that the true one does not reach while the dividend has a bit less than
+// their mantissa: always for up to 32 bits; of 64 bits, a loop asks `quotient_in_range` for a block
+// of elements, and takes the functions of the full range when one has more.
+namespace detail {
+template <bool kFullRange, Integer T>
+FACULA_INLINE T plain_quotient(T a, T b) {
+  using F = std::conditional_t<(sizeof(T) > 2), double, float>;
+  if constexpr (kFullRange && sizeof(T) == 8) return T(a / b);
+  else return T(F(a) / F(b));
+}
 template <Integer T>
-FACULA_INLINE T trunc_divide(T a, T b) {
+FACULA_INLINE T safe_divisor(T b) {
+  if constexpr (std::is_signed_v<T>) return (b == 0) | (b == T(-1)) ? T(1) : b;
+  else return b == 0 ? T(1) : b;
+}
+template <bool kFullRange, Integer T>
+FACULA_INLINE T integer_quotient(T a, T b) {
+  const T q = plain_quotient<kFullRange>(a, safe_divisor(b));
   if constexpr (std::is_signed_v<T>) {
     using U = std::make_unsigned_t<T>;
-    const T safe = (b == 0) | (b == -1) ? T(1) : b;
-    const T q = T(a / safe);
-    return b == 0 ? T(0) : (b == -1 ? T(U(0) - U(a)) : q);
+    return b == 0 ? T(0) : (b == T(-1) ? T(U(0) - U(a)) : q);
   } else {
-    return b == 0 ? T(0) : T(a / (b == 0 ? T(1) : b));
+    return b == 0 ? T(0) : q;
   }
 }
-template <Integer T>
-FACULA_INLINE T fmod(T a, T b) {  // sign of the dividend
-  if constexpr (std::is_signed_v<T>) {
-    const T safe = (b == 0) | (b == -1) ? T(1) : b;
-    return T(a % safe);
-  } else {
-    return T(a % (b == 0 ? T(1) : b));
-  }
+template <bool kFullRange, Integer T>
+FACULA_INLINE T integer_rest(T a, T b) {  // sign of the dividend
+  const T safe = safe_divisor(b);
+  return T(a - T(plain_quotient<kFullRange>(a, safe) * safe));
 }
-template <Integer T>
-FACULA_INLINE T remainder(T a, T b) {  // sign of the divisor, as Python's %
-  const T r = fmod(a, b);
+template <bool kFullRange, Integer T>
+FACULA_INLINE T integer_remainder(T a, T b) {  // sign of the divisor, as Python's %
+  const T r = integer_rest<kFullRange>(a, b);
   return ((r != 0) & ((r < 0) != (b < 0))) ? T(r + b) : r;
+}
+template <bool kFullRange, Integer T>
+FACULA_INLINE T integer_floor_quotient(T a, T b) {
+  const T q = integer_quotient<kFullRange>(a, b), r = integer_rest<kFullRange>(a, b);
+  return ((r != 0) & ((r < 0) != (b < 0))) ? T(q - 1) : q;
+}
+}  // namespace detail
+
+template <Integer T>
+FACULA_INLINE bool quotient_in_range(T a, T b) {
+  constexpr uint64_t kBits52 = uint64_t(1) << 52;
+  if constexpr (sizeof(T) < 8) return true;
+  else if constexpr (std::is_signed_v<T>)
+    return (uint64_t(a) + kBits52 < 2 * kBits52) & (uint64_t(b) + kBits52 < 2 * kBits52);
+  else return (a < kBits52) & (b < kBits52);
+}
+template <Integer T>
+FACULA_INLINE T trunc_divide(T a, T b) {
+  return detail::integer_quotient<true>(a, b);
+}
+template <Integer T>
+FACULA_INLINE T fmod(T a, T b) {
+  return detail::integer_rest<false>(a, b);
+}
+template <Integer T>
+FACULA_INLINE T fmod_full_range(T a, T b) {
+  return detail::integer_rest<true>(a, b);
+}
+template <Integer T>
+FACULA_INLINE T remainder(T a, T b) {
+  return detail::integer_remainder<false>(a, b);
+}
+template <Integer T>
+FACULA_INLINE T remainder_full_range(T a, T b) {
+  return detail::integer_remainder<true>(a, b);
 }
 template <Integer T>
 FACULA_INLINE T floor_divide(T a, T b) {
-  const T q = trunc_divide(a, b);
-  const T r = fmod(a, b);
-  return ((r != 0) & ((r < 0) != (b < 0))) ? T(q - 1) : q;
+  return detail::integer_floor_quotient<false>(a, b);
+}
+template <Integer T>
+FACULA_INLINE T floor_divide_full_range(T a, T b) {
+  return detail::integer_floor_quotient<true>(a, b);
 }
 
 // The remainder in one step, exact and without branches, while the quotient has few bits enough:

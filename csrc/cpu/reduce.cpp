@@ -4,9 +4,11 @@
 #include <cstring>
 #include <vector>
 
+#include "core/host_allocator.h"
 #include "core/thread_pool.h"
 #include "cpu/cast.h"
 #include "cpu/iterate.h"
+#include "cpu/line_loops.h"
 
 namespace facula {
 namespace {
@@ -59,14 +61,32 @@ int64_t count(const Axis* axes, size_t n) {
   return c;
 }
 
-constexpr int64_t kChunk = 1024;  // elements converted at a time
+// Memory for intermediate results, from the pool of the tensors.
+class Room {
+ public:
+  explicit Room(int64_t bytes)
+      : bytes_(size_t(bytes)), data_(static_cast<char*>(host_allocate(bytes_))) {}
+  ~Room() { host_free(data_, bytes_); }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  char* at(int64_t offset) const { return data_ + offset; }
+
+ private:
+  size_t bytes_;
+  char* data_;
+};
+
+constexpr int64_t kChunkBytes = 16384;  // converted at a time: half of the first-level cache
 
 struct Reducer {
   const ReduceDef& def;
   ReduceLoop reduce;
   Loop fold;
   DType acc;
-  CastLoop cast_in;  // null when the input already has the accumulation type
+  CastLoop cast_in;   // null when the input already has the accumulation type
+  ReduceLoop narrow;  // of dense elements that it converts itself, or null; so does narrow_fold
+  Loop narrow_fold;
+  int64_t in_item;
   CastLoop cast_out;
   ReduceMap map;
   int64_t item;
@@ -90,10 +110,12 @@ struct Reducer {
 
   void run(char* a, const char* p, int64_t stride, int64_t n, bool first) const {
     if (reads_directly()) return reduce(a, p, stride, n, first);
-    alignas(64) char buffer[kChunk * 16];
+    if (narrow && stride == in_item && n) return narrow(a, p, stride, n, first);
+    alignas(64) char buffer[kChunkBytes];
     if (n == 0) return reduce(a, p, stride, 0, first);
-    for (int64_t i = 0; i < n; i += kChunk) {
-      int64_t m = std::min(kChunk, n - i);
+    const int64_t chunk = kChunkBytes / item;
+    for (int64_t i = 0; i < n; i += chunk) {
+      int64_t m = std::min(chunk, n - i);
       load(buffer, p + i * stride, stride, m);
       reduce(a, buffer, item, m, first && i == 0);
     }
@@ -151,7 +173,7 @@ struct Reducer {
       piece_rows = std::max<int64_t>(1, kGrain / std::max<int64_t>(length, 1));
       pieces = (rows + piece_rows - 1) / piece_rows;
     }
-    std::vector<char> partial(size_t(pieces) * 16);
+    const Room partial(pieces * 16);
     parallel_for(0, pieces, 1, [&](int64_t b, int64_t e) {
       for (int64_t k = b; k < e; ++k) {
         alignas(16) char a[16];
@@ -165,13 +187,13 @@ struct Reducer {
                      std::min(piece_length, length - at), true);
                });
         }
-        std::memcpy(&partial[size_t(k) * 16], a, 16);
+        std::memcpy(partial.at(k * 16), a, 16);
       }
     });
     for (int64_t step = 1; step < pieces; step *= 2)  // pairwise
       for (int64_t k = 0; k + step < pieces; k += 2 * step)
-        combine(&partial[size_t(k) * 16], &partial[size_t(k + step) * 16]);
-    store(o, partial.data());
+        combine(partial.at(k * 16), partial.at((k + step) * 16));
+    store(o, partial.at(0));
   }
 
   void store(char* o, const char* a) const {
@@ -193,12 +215,12 @@ struct Reducer {
                                ? 1
                                : std::clamp<int64_t>(work / kGrain, 1, std::min<int64_t>(16, rows));
     const int64_t piece_rows = (rows + pieces - 1) / pieces;
-    std::vector<char> partial(pieces > 1 ? size_t(outer_kept * blocks * pieces * block * item) : 0);
+    const Room partial(pieces > 1 ? outer_kept * blocks * pieces * block * item : 0);
     parallel_for(0, outer_kept * blocks * pieces,
                  std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work / pieces)),
                  [&](int64_t b, int64_t e) {
-                   std::vector<char> memory(size_t(block) * 16 * 3 + 64);
-                   char* total = memory.data();
+                   const Room memory(block * 16 * 3);
+                   char* total = memory.at(0);
                    char* part = total + block * 16;
                    char* row = part + block * 16;
                    for (int64_t k = b; k < e; ++k) {
@@ -206,7 +228,7 @@ struct Reducer {
                              m = std::min(block, columns.size - at);
                      walk(kept.data() + 1, kept.size() - 1, tile / blocks, tile / blocks + 1,
                           [&](int64_t i, int64_t o) {
-                            char* into = pieces > 1 ? &partial[size_t(k * block * item)] : total;
+                            char* into = pieces > 1 ? partial.at(k * block * item) : total;
                             fold_rows(into, part, row, in + i + at * columns.in, columns.in, m,
                                       piece * piece_rows, std::min(rows, (piece + 1) * piece_rows));
                             if (pieces == 1)
@@ -217,7 +239,7 @@ struct Reducer {
     if (pieces == 1) return;
     for (int64_t tile = 0; tile < outer_kept * blocks; ++tile) {
       int64_t at = tile % blocks * block, m = std::min(block, columns.size - at);
-      char* first = &partial[size_t(tile * pieces * block * item)];
+      char* first = partial.at(tile * pieces * block * item);
       fold_into(first, first + block * item, item, m, pieces - 1, block * item);
       walk(kept.data() + 1, kept.size() - 1, tile / blocks, tile / blocks + 1,
            [&](int64_t, int64_t o) {
@@ -234,8 +256,9 @@ struct Reducer {
     clear(total, m);
     clear(part, m);
     int64_t pending = 0;
+    const bool converts = narrow_fold && column_stride == in_item;
     auto add = [&](const char* source, int64_t stride, int64_t rows, int64_t row_stride) {
-      fold_into(part, source, stride, m, rows, row_stride);
+      fold_into(part, source, stride, m, rows, row_stride, converts ? narrow_fold : fold);
       if ((pending += rows) >= kLevel) {
         fold_into(total, part, item, m, 1, 0);
         clear(part, m);
@@ -247,7 +270,7 @@ struct Reducer {
       // A run of rows along the first reduced axis.
       int64_t in_run = std::min({fast.size - r % fast.size, to - r, kLevel});
       walk(reduced.data(), reduced.size(), r, r + 1, [&](int64_t offset, int64_t) {
-        if (reads_directly()) return add(base + offset, column_stride, in_run, fast.in);
+        if (reads_directly() || converts) return add(base + offset, column_stride, in_run, fast.in);
         for (int64_t j = 0; j < in_run; ++j) {
           load(row, base + offset + j * fast.in, column_stride, m);
           add(row, item, 1, 0);
@@ -260,9 +283,13 @@ struct Reducer {
 
   void fold_into(char* acc_row, const char* source, int64_t stride, int64_t m, int64_t rows,
                  int64_t row_stride) const {
+    fold_into(acc_row, source, stride, m, rows, row_stride, fold);
+  }
+  void fold_into(char* acc_row, const char* source, int64_t stride, int64_t m, int64_t rows,
+                 int64_t row_stride, Loop by) const {
     char* q[] = {acc_row, const_cast<char*>(source)};
     int64_t s[] = {item, stride, row_stride};
-    fold(q, s, m, &rows);
+    by(q, s, m, &rows);
   }
   void store_row(char* to, int64_t stride, const char* from, int64_t m) const {
     (cast_out ? cast_out : cast_loop(acc, acc))(to, stride, from, item, m);
@@ -278,11 +305,17 @@ struct Reducer {
 void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keepdim, DType acc,
                 const Tensor& out, ReduceMap map) {
   int isa = isa_level();
+  // Sums of narrow elements need no pass of conversion.
+  const DType wide = is_integral(in.dtype(), true) ? DType::Int64 : DType::Float32;
+  const bool sum = !map.loop && acc == wide && !std::strcmp(def.combine, "a + b");
   Reducer r{def,
             def.loops[isa][int(acc)],
             def.folds[isa][int(acc)],
             acc,
             in.dtype() == acc ? nullptr : cast_loop(in.dtype(), acc),
+            sum ? line_loops().sum[int(in.dtype())] : nullptr,
+            sum ? line_loops().fold_sum[int(in.dtype())] : nullptr,
+            int64_t(in.item_size()),
             out.dtype() == acc ? nullptr : cast_loop(acc, out.dtype()),
             map,
             int64_t(item_size(acc)),
@@ -290,7 +323,7 @@ void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keep
             {},
             in.data(),
             out.data()};
-  int64_t in_item = int64_t(in.item_size()), out_item = int64_t(out.item_size()), o = 0;
+  int64_t in_item = r.in_item, out_item = int64_t(out.item_size()), o = 0;
   for (int64_t d = 0; d < in.dim(); ++d) {
     bool gone = mask >> d & 1;
     if (gone) r.reduced.push_back({in.sizes()[d], in.strides()[d] * in_item, 0});

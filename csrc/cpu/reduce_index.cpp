@@ -2,6 +2,7 @@
 
 #include "cpu/along_dim.h"
 #include "cpu/cast.h"
+#include "cpu/line_loops.h"
 #include "op/ops/reductions.h"
 #include "op/reduce.h"
 #include "op/tensor_operators.h"
@@ -62,6 +63,25 @@ void cpu_reduce_index(const Tensor& in, int64_t dim, bool keepdim, bool largest,
   const int64_t n = in.dim() ? in.sizes()[dim] : 1;
   const int64_t stride = in.dim() ? in.strides()[dim] * int64_t(in.item_size()) : 0;
   CastLoop store = cast_loop(in.dtype(), values.dtype());
+  const int64_t item = int64_t(in.item_size());
+  constexpr int64_t kColumns = LineLoops::kColumns, kMostRows = int64_t(1) << 31;
+  if (stride >= 16 * item && n > 1 && n < kMostRows) {
+    // Columns go together, so that memory is read along its rows.
+    const auto find = (largest ? line_loops().largest : line_loops().smallest)[int(in.dtype())];
+    for_each_bundle<3, kColumns>({&in, &v, &x}, dim, n, [&](const auto& at, int count) {
+      int64_t where[kColumns];
+      if (are_neighbours<3>(at, count, {item, int64_t(v.item_size()), 8})) {
+        find(in.data() + at[0][0], stride, n, count, where);
+      } else {
+        for (int w = 0; w < count; ++w) find(in.data() + at[w][0], stride, n, 1, where + w);
+      }
+      for (int w = 0; w < count; ++w) {
+        store(v.data() + at[w][1], 0, in.data() + at[w][0] + where[w] * stride, 0, 1);
+        *reinterpret_cast<int64_t*>(x.data() + at[w][2]) = where[w];
+      }
+    });
+    return;
+  }
   dispatch_dtype(in.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, Complex<float>> && !std::is_same_v<T, Complex<double>>) {
@@ -89,33 +109,46 @@ void cpu_cumsum(const Tensor& in, int64_t dim, const Tensor& out) {
   const int64_t os = out.dim() ? out.strides()[dim] * int64_t(out.item_size()) : 0;
   dispatch_dtype(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    // Small floats and float32 are summed in a wider type and rounded as they are stored.
-    using Acc = std::conditional_t<
-        std::is_same_v<T, float>, double,
-        std::conditional_t<
-            std::is_same_v<T, Complex<float>>, Complex<double>,
-            std::conditional_t<std::is_arithmetic_v<T> || std::is_same_v<T, Complex<double>>, T,
-                               float>>>;
+    using Acc = Running<T>;
     const bool dense =
         in.dtype() == out.dtype() && in.dim() && in.is_contiguous() && out.is_contiguous();
     if (dense && dim < in.dim() - 1 && is >= int64_t(16 * sizeof(T))) {
       // Along memory: a block of neighbouring lines takes each step together.
-      constexpr int64_t kBlock = 256;
+      constexpr int64_t kBlock = LineLoops::kColumns;
       const int64_t inner = in.strides()[dim], blocks = (inner + kBlock - 1) / kBlock;
-      const T* x = in.data_as<T>();
-      T* y = out.data_as<T>();
-      parallel_for(0, in.numel() / (n * inner) * blocks, 1, [&](int64_t b, int64_t e) {
-        Acc sum[kBlock];
-        for (int64_t k = b; k < e; ++k) {
-          const int64_t first = k % blocks * kBlock, m = std::min(kBlock, inner - first);
-          int64_t at = k / blocks * n * inner + first;
-          std::fill_n(sum, m, Acc(0));
-          for (int64_t i = 0; i < n; ++i, at += inner)
-            for (int64_t j = 0; j < m; ++j)
-              y[at + j] = convert<T>(sum[j] = Acc(sum[j] + convert<Acc>(x[at + j])));
-        }
-      });
+      const auto sum = line_loops().running_sum[int(out.dtype())];
+      parallel_for(0, in.numel() / (n * inner) * blocks,
+                   std::max<int64_t>(1, kGrain / (n * kBlock)), [&](int64_t b, int64_t e) {
+                     for (int64_t k = b; k < e; ++k) {
+                       const int64_t first = k % blocks * kBlock,
+                                     at = (k / blocks * n * inner + first) * int64_t(sizeof(T));
+                       sum(in.data() + at, out.data() + at, is, os, n,
+                           std::min(kBlock, inner - first));
+                     }
+                   });
       return;
+    }
+    if constexpr (std::is_same_v<T, int64_t>) {
+      if (in.dim() && dim == in.dim() - 1 && in.is_contiguous() && out.is_contiguous()) {
+        const CastLoop load =
+            in.dtype() == DType::Int64 ? nullptr : cast_loop(in.dtype(), DType::Int64);
+        const int64_t item = int64_t(in.item_size());
+        constexpr int64_t kChunk = 1024;
+        parallel_for(
+            0, in.numel() / n, std::max<int64_t>(1, kGrain / n), [&](int64_t b, int64_t e) {
+              for (int64_t r = b; r < e; ++r) {
+                int64_t sum = 0;
+                for (int64_t i = r * n; i < r * n + n; i += kChunk) {
+                  const int64_t m = std::min(kChunk, r * n + n - i);
+                  int64_t* y = out.data_as<int64_t>() + i;
+                  if (load) load(reinterpret_cast<char*>(y), 8, in.data() + i * item, item, m);
+                  sum =
+                      line_loops().running_sum_i64(load ? y : in.data_as<int64_t>() + i, y, m, sum);
+                }
+              }
+            });
+        return;
+      }
     }
     if (dense && dim == in.dim() - 1) {
       // Dense rows, four at a time: each sum waits for itself, four do not wait for each other.

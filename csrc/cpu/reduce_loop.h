@@ -2,6 +2,7 @@
 // and far more accurate than one running sum.
 #pragma once
 #include <limits>
+#include <utility>
 
 #include "cpu/loop.h"
 #include "cpu/vector_math.h"
@@ -111,6 +112,22 @@ inline bool extreme_of_finite(const T* x, int64_t n, T& result) {
   return doubt == 0;
 }
 
+// For each lane, whether its number is at least `first`.
+template <class V, size_t... I>
+inline auto is_lane_from(int64_t first, V, std::index_sequence<I...>) {
+  using Mask = decltype(V{} == V{});
+  using Lane = std::remove_cvref_t<decltype(Mask{}[0])>;
+  return Mask{Lane(I)...} >= Lane(first) - Mask{};
+}
+
+// Folds the lanes of a vector with those `kWidth` to the right, then with half of that.
+template <class F, int kWidth, class V, size_t... I>
+inline V fold_lanes(V v, std::index_sequence<I...> lanes) {
+  v = F::combine(v, __builtin_shufflevector(v, v, ((I + kWidth) % sizeof...(I))...));
+  if constexpr (kWidth > 1) return fold_lanes<F, kWidth / 2>(v, lanes);
+  else return v;
+}
+
 template <class F, class T>
 inline T reduce_wide(const T* x, int64_t n) {
   using V = typename WideOf<T>::type;
@@ -130,12 +147,16 @@ inline T reduce_wide(const T* x, int64_t n) {
   }
   for (; i + L <= n; i += L) a = F::combine(a, load(i));
   a = F::combine(F::combine(a, b), F::combine(c, d));
-  T lane[L];
-  __builtin_memcpy(lane, &a, 64);
-  for (int j = 0; i + j < n; ++j) lane[j] = F::combine(lane[j], x[i + j]);
-  for (int width = L / 2; width > 0; width /= 2)
-    for (int j = 0; j < width; ++j) lane[j] = F::combine(lane[j], lane[j + width]);
-  return lane[0];
+  constexpr auto lanes = std::make_index_sequence<L>{};
+  if (i < n && n >= L) {  // the last vector, without the lanes that were folded already
+    const V none = F::template init<T>() - V{};
+    a = F::combine(a, is_lane_from(i - (n - L), none, lanes) ? load(n - L) : none);
+  } else if (i < n) {
+    T lane[L];
+    for (int j = 0; j < L; ++j) lane[j] = i + j < n ? x[i + j] : F::template init<T>();
+    a = F::combine(a, load_wide(lane));
+  }
+  return fold_lanes<F, L / 2>(a, lanes)[0];
 }
 
 template <class F, class T>
@@ -190,6 +211,40 @@ void reduce_run(char* accumulator, const char* in, int64_t stride, int64_t n, bo
   acc = first ? part : F::combine(acc, part);
 }
 
+// acc[i] with x0[i] to x3[i], vectors first: compilers do not see that folds with NaN have no
+// branches.
+template <class F, class T>
+inline void fold_four(T* acc, const T* x0, const T* x1, const T* x2, const T* x3, int64_t n) {
+  auto fold = [](auto a, auto b, auto c, auto d, auto e) {
+    return F::combine(F::combine(a, F::combine(b, c)), F::combine(d, e));
+  };
+  int64_t i = 0;
+  if constexpr (has_wide<T>) {
+    constexpr int L = 64 / sizeof(T);
+    for (; i + L <= n; i += L) {
+      const auto all = fold(load_wide(acc + i), load_wide(x0 + i), load_wide(x1 + i),
+                            load_wide(x2 + i), load_wide(x3 + i));
+      __builtin_memcpy(acc + i, &all, 64);
+    }
+  }
+#pragma GCC ivdep
+  for (; i < n; ++i) acc[i] = fold(acc[i], x0[i], x1[i], x2[i], x3[i]);
+}
+
+template <class F, class T>
+inline void fold_one(T* acc, const T* x, int64_t n) {
+  int64_t i = 0;
+  if constexpr (has_wide<T>) {
+    constexpr int L = 64 / sizeof(T);
+    for (; i + L <= n; i += L) {
+      const auto all = F::combine(load_wide(acc + i), load_wide(x + i));
+      __builtin_memcpy(acc + i, &all, 64);
+    }
+  }
+#pragma GCC ivdep
+  for (; i < n; ++i) acc[i] = F::combine(acc[i], x[i]);
+}
+
 // Folds `rows` rows of n values (p[1], rows s[2] bytes apart) into the row of accumulators p[0].
 template <class F, class T>
 void fold_run(char* const* p, const int64_t* s, int64_t n, const void* params) {
@@ -197,22 +252,11 @@ void fold_run(char* const* p, const int64_t* s, int64_t n, const void* params) {
   const int64_t rows = *static_cast<const int64_t*>(params);
   const char* row = p[1];
   int64_t r = 0;
+  auto at = [&](int64_t k) { return reinterpret_cast<const T*>(row + k * s[2]); };
   if (s[1] == int64_t(sizeof(T))) {
-    for (; r + 4 <= rows;
-         r += 4, row += 4 * s[2]) {  // four at a time: the accumulators are read less
-      const T* x0 = reinterpret_cast<const T*>(row);
-      const T* x1 = reinterpret_cast<const T*>(row + s[2]);
-      const T* x2 = reinterpret_cast<const T*>(row + 2 * s[2]);
-      const T* x3 = reinterpret_cast<const T*>(row + 3 * s[2]);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i)
-        acc[i] = F::combine(F::combine(acc[i], F::combine(x0[i], x1[i])), F::combine(x2[i], x3[i]));
-    }
-    for (; r < rows; ++r, row += s[2]) {
-      const T* x = reinterpret_cast<const T*>(row);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) acc[i] = F::combine(acc[i], x[i]);
-    }
+    for (; r + 4 <= rows; r += 4, row += 4 * s[2])  // the accumulators are read less
+      fold_four<F>(acc, at(0), at(1), at(2), at(3), n);
+    for (; r < rows; ++r, row += s[2]) fold_one<F>(acc, at(0), n);
     return;
   }
   for (; r < rows; ++r, row += s[2])

@@ -1,10 +1,12 @@
 #include "cpu/strided_copy.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "cpu/index_items.h"
 #include "cpu/index_loops.h"
+#include "cpu/stream.h"
 #include "cpu/turn_block.h"
 
 namespace facula {
@@ -39,7 +41,9 @@ void exchange_dims(Iteration& it, int a, int b) {
   for (int o = 0; o < it.operands; ++o) std::swap(it.strides[o][a], it.strides[o][b]);
 }
 
-constexpr int64_t kTileColumns = 16;
+// Columns of a tile: a line or two of the target.
+template <class T>
+constexpr int64_t kLineItems = sizeof(T) < 4 ? 64 / sizeof(T) : 16;
 
 // Asks for memory that is far from what was read before, which the processor does not foresee.
 void prefetch(const char* p, int64_t bytes) {
@@ -58,22 +62,45 @@ int transposed_dim(const Iteration& it, int64_t item) {
   return 0;
 }
 
+// One tile after the other is turned in a buffer and streamed: `rows` pieces of a line or two.
+template <class T>
+void stream_turned(char* to, int64_t to_bytes, const T* from, int64_t from_step, int64_t rows) {
+  constexpr int64_t kRows = 64, kColumns = kLineItems<T>;
+  alignas(64) T tile[kRows * kColumns];
+  for (int64_t i = 0; i < rows; i += kRows) {
+    const int64_t m = std::min(kRows, rows - i);
+    turn_matrix(tile, kColumns, from + i, from_step, m, kColumns);
+    for (int64_t r = 0; r < m; ++r)
+      stream_copy(to + (i + r) * to_bytes, reinterpret_cast<const char*>(tile + r * kColumns),
+                  kColumns * int64_t(sizeof(T)));
+  }
+}
+
 void copy_transposed(Iteration it, int dim, int64_t item) {
   exchange_dims(it, 1, dim);
+  // Whole lines of the target can be streamed where all its rows begin with one.
+  bool streamed =
+      exceeds_cache(2 * it.numel * item) && reinterpret_cast<uintptr_t>(it.data[0]) % 64 == 0;
+  for (int d = 1; d < it.ndim; ++d) streamed = streamed && it.strides[0][d] % 64 == 0;
   with_item_type(item, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    constexpr int64_t kColumns = kLineItems<T>;
     const int64_t to_step = it.strides[0][1] / item, from_step = it.strides[1][0] / item;
     // As many rows as let the target stay in the cache, so that the source is read in long runs.
     const int64_t block = std::clamp<int64_t>((1 << 16) / (it.sizes[0] * item), 64, 512);
     for_each_block(it, block, [&](char* to, const char* from, int64_t rows) {
-      for (int64_t j = 0; j < it.sizes[0]; j += kTileColumns) {
-        const int64_t next = std::min(it.sizes[0], j + 2 * kTileColumns);
-        for (int64_t k = j + kTileColumns; k < next; ++k)
+      for (int64_t j = 0; j < it.sizes[0]; j += kColumns) {
+        const int64_t next = std::min(it.sizes[0], j + 2 * kColumns);
+        for (int64_t k = j + kColumns; k < next; ++k)
           prefetch(from + k * it.strides[1][0], rows * item);
-        turn_matrix(reinterpret_cast<T*>(to) + j, to_step,
-                    reinterpret_cast<const T*>(from) + j * from_step, from_step, rows,
-                    std::min(kTileColumns, it.sizes[0] - j));
+        const T* source = reinterpret_cast<const T*>(from) + j * from_step;
+        if (streamed && j + kColumns <= it.sizes[0])
+          stream_turned(to + j * item, it.strides[0][1], source, from_step, rows);
+        else
+          turn_matrix(reinterpret_cast<T*>(to) + j, to_step, source, from_step, rows,
+                      std::min(kColumns, it.sizes[0] - j));
       }
+      if (streamed) finish_streams();
     });
   });
 }
@@ -89,6 +116,36 @@ void copy_runs(const Iteration& it, int64_t bytes) {
       std::memcpy(to, from, size_t(bytes));
     }
   });
+}
+
+// Two to four planes whose elements alternate in the target (images with channels last), or in the
+// source.
+void copy_alternating(const Iteration& it, int planes, int64_t item, bool in_target) {
+  constexpr int64_t kStretch = 4096;
+  const auto& loops = index_loops();
+  const auto alternate =
+      (in_target ? loops.interleave : loops.deinterleave)[std::countr_zero(uint64_t(item))];
+  const int pixels = 1 - planes, side = in_target ? 1 : 0;  // dimensions; the side with planes
+  Iteration by_pixels = it;
+  if (pixels == 0) exchange_dims(by_pixels, 0, 1);  // dimension 1 is split into stretches
+  for_each_block(by_pixels, kStretch, [&](char* to, const char* from, int64_t n) {
+    alternate(to, from, by_pixels.strides[side][0], by_pixels.sizes[0], n);
+  });
+}
+
+// The dimension of the planes, or -1 if elements do not alternate so.
+int alternating_planes(const Iteration& it, int64_t item, bool in_target) {
+  constexpr int64_t kFewest = 2, kMost = 4, kLong = 16;
+  const int mixed = in_target ? 0 : 1, apart = 1 - mixed;  // operands
+  if (it.ndim < 2 || item > 8) return -1;
+  for (int planes : {0, 1}) {
+    const int pixels = 1 - planes;
+    if (it.sizes[planes] >= kFewest && it.sizes[planes] <= kMost && it.sizes[pixels] >= kLong &&
+        it.strides[mixed][planes] == item && it.strides[mixed][pixels] == it.sizes[planes] * item &&
+        it.strides[apart][pixels] == item)
+      return planes;
+  }
+  return -1;
 }
 
 // A short innermost dimension goes outside of stretches of the next one.
@@ -114,13 +171,18 @@ Reverse reverse_loop(int64_t item) {
 
 }  // namespace
 
-void copy_strided_operands(const Iteration& it, CastLoop cast, int64_t item) {
+void copy_strided_operands(const Iteration& it, CastLoop cast, int64_t to_item, int64_t from_item,
+                           bool same_dtype) {
+  const int64_t item = same_dtype ? to_item : 0;
   constexpr int64_t kShort = 16, kLongRun = 2048;
   if (const int dim = item ? transposed_dim(it, item) : 0) return copy_transposed(it, dim, item);
   const int64_t bytes = it.ndim > 0 ? it.sizes[0] * item : 0;
   const bool runs = it.ndim > 0 && item && bytes >= kShort && it.strides[0][0] == item &&
                     it.strides[1][0] == item;
   if (runs && it.ndim > 1 && bytes <= kLongRun) return copy_runs(it, bytes);
+  for (const bool in_target : {true, false})
+    if (const int planes = item ? alternating_planes(it, item, in_target) : -1; planes >= 0)
+      return copy_alternating(it, planes, item, in_target);
   if (!runs && it.ndim > 1 && it.sizes[0] < kShort && it.sizes[1] > it.sizes[0])
     return copy_short_rows(it, cast);
   if (it.ndim > 0 && item && it.strides[0][0] == -item && it.strides[1][0] == item) {
@@ -129,8 +191,11 @@ void copy_strided_operands(const Iteration& it, CastLoop cast, int64_t item) {
         reverse(p[0] - (n - 1) * item, p[1], n);
       });
   }
-  it.run_parallel(
-      [&](char* const* p, const int64_t* s, int64_t n) { cast(p[0], s[0], p[1], s[1], n); });
+  auto body = [&](char* const* p, const int64_t* s, int64_t n) { cast(p[0], s[0], p[1], s[1], n); };
+  int64_t distinct = 1;  // elements of the source
+  for (int d = 0; d < it.ndim; ++d) distinct *= it.strides[1][d] ? it.sizes[d] : 1;
+  if (exceeds_cache(it.numel * to_item + distinct * from_item)) run_streamed(it, to_item, body);
+  else it.run_parallel(body);
 }
 
 }  // namespace facula

@@ -8,6 +8,7 @@
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/lazy.h"
+#include "op/ops/limits.h"
 #include "op/ops/mathematics.h"
 #include "op/records.h"
 #include "op/tensor_operators.h"
@@ -91,8 +92,8 @@ Tensor clamp(const Tensor& self, Value min, Value max) {
     runtime_error("torch.clamp: At least one of 'min' or 'max' must not be None");
   if (self.is_complex())
     fail(ErrorKind::NotImplemented, "clamp is not supported for complex types");
-  Tensor low = min.is_none() ? self : op::clamp_min(self, min);
-  return max.is_none() ? low : op::clamp_max(low, max);
+  if (max.is_none()) return op::clamp_min(self, min);
+  return min.is_none() ? op::clamp_max(self, max) : op::_clamp_between(self, min, max);
 }
 
 Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {

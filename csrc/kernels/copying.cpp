@@ -4,6 +4,7 @@
 #include "autograd/node.h"
 #include "cpu/cast.h"
 #include "cpu/iterate.h"
+#include "cpu/stream.h"
 #include "cpu/strided_copy.h"
 #include "kernels/make_view.h"
 #include "op/device_hooks.h"
@@ -22,8 +23,14 @@ void cpu_copy(const Tensor& to, const Tensor& from) {
   if (to.dtype() == from.dtype() && to.is_contiguous() && from.is_contiguous() &&
       same(to.sizes(), from.sizes())) {
     int64_t bytes = to.numel() * int64_t(to.item_size());
+    const bool streamed = exceeds_cache(2 * bytes);
     parallel_for(0, bytes, 4 * kGrain, [&](int64_t b, int64_t e) {
-      std::memcpy(to.data() + b, from.data() + b, size_t(e - b));
+      if (!streamed) {
+        std::memcpy(to.data() + b, from.data() + b, size_t(e - b));
+        return;
+      }
+      stream_copy(to.data() + b, from.data() + b, e - b);
+      finish_streams();
     });
     return;
   }
@@ -32,7 +39,8 @@ void cpu_copy(const Tensor& to, const Tensor& from) {
   it.add(to.data(), to.sizes(), to.strides(), int64_t(to.item_size()));
   it.add(from.data(), from.sizes(), from.strides(), int64_t(from.item_size()));
   it.finish();
-  copy_strided_operands(it, cast, to.dtype() == from.dtype() ? int64_t(to.item_size()) : 0);
+  copy_strided_operands(it, cast, int64_t(to.item_size()), int64_t(from.item_size()),
+                        to.dtype() == from.dtype());
 }
 
 void copy_strided(const Tensor& to, IntSpan strides, int64_t offset, const Tensor& from) {
@@ -44,7 +52,7 @@ void copy_strided(const Tensor& to, IntSpan strides, int64_t offset, const Tenso
   int64_t item = int64_t(to.item_size());
   it.add(static_cast<char*>(to->storage->data) + offset * item, to.sizes(), strides, item);
   it.add(from.data(), from.sizes(), from.strides(), int64_t(from.item_size()));
-  copy_strided_operands(it, cast, to.dtype() == from.dtype() ? item : 0);
+  copy_strided_operands(it, cast, item, int64_t(from.item_size()), to.dtype() == from.dtype());
 }
 
 namespace kernels {
@@ -139,7 +147,8 @@ void fill_(const Tensor& self, Value value, Rets&) {
 
 void zero_(const Tensor& self, Rets& rets) {
   if (self.is_cpu() && self.is_contiguous()) {
-    if (self.numel()) std::memset(self.data(), 0, size_t(self.numel()) * self.item_size());
+    parallel_for(0, self.numel() * int64_t(self.item_size()), 4 * kGrain,
+                 [&](int64_t b, int64_t e) { std::memset(self.data() + b, 0, size_t(e - b)); });
     return;
   }
   fill_(self, Value(0), rets);

@@ -2,6 +2,8 @@
 #include <cmath>
 
 #include "autograd/node.h"
+#include "cpu/index_loops.h"
+#include "cpu/iterate.h"
 #include "op/elementwise.h"
 #include "op/hooks/creation.h"
 #include "op/hooks/memory.h"
@@ -135,7 +137,9 @@ static Tensor sequence(IntSpan size, const Like& like, F f) {
   dispatch_dtype(like.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* p = t.data_as<T>();
-    for (int64_t i = 0; i < t.numel(); ++i) p[i] = convert<T>(V(f(i)));
+    parallel_for(0, t.numel(), kGrain, [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) p[i] = convert<T>(V(f(i)));
+    });
   });
   return like.device.is_cpu() ? t : op::_to_copy(t, DType::None, like.device);
 }
@@ -143,6 +147,14 @@ static Tensor sequence(IntSpan size, const Like& like, F f) {
 // first, first + step, ... on whatever device.
 template <class V>
 static Tensor progression(int64_t n, const Like& like, V first, V step) {
+  if (std::is_same_v<V, int64_t> && like.dtype == DType::Int64 && like.device.is_cpu()) {
+    Tensor t = empty_tensor(Dims{n}, like.dtype, like.device);
+    parallel_for(0, n, kGrain, [&](int64_t b, int64_t e) {
+      index_loops().count_up(t.data_as<int64_t>() + b, e - b, int64_t(first) + b * int64_t(step),
+                             int64_t(step));
+    });
+    return t;
+  }
   if (!like.device.is_cuda())
     return sequence<V>(Dims{n}, like, [=](int64_t i) { return first + V(i) * step; });
   Tensor t = empty_tensor(Dims{n}, like.dtype, like.device);

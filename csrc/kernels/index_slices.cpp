@@ -16,6 +16,7 @@ PointWork slice_work(const Tensor& tensor, int64_t dim, const Tensor& index, con
   w.item = int64_t(tensor.item_size());
   w.points = index.data_as<int64_t>();
   w.count = index.numel();
+  w.places = tensor.sizes()[dim];
   w.scale = tensor.strides()[dim] * w.item;
   w.wrap = tensor.sizes()[dim] * w.scale;
   w.step = values.strides()[dim] * w.item;

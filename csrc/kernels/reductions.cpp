@@ -268,7 +268,7 @@ Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
 }
 
 Tensor count_nonzero(const Tensor& self, std::optional<IntSpan> dim) {
-  return op::sum_dim(op::ne(self, 0), dim, false);
+  return op::sum_dim(self.dtype() == DType::Bool ? self : op::ne(self, 0), dim, false);
 }
 
 Tensor softmax(const Tensor& self, int64_t dim, DType dtype) {

@@ -7,6 +7,7 @@
 
 #include "cpu/cast.h"
 #include "cpu/iterate.h"
+#include "cpu/stream.h"
 #include "op/device_hooks.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
@@ -350,10 +351,21 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
       strides[i + 1] = operands[i].tensor ? int64_t(item_size(operands[i].dtype)) : 0;
     }
     if (numel <= kGrain) return loop(pointers, strides, numel, params);
+    const bool streamed =
+        exceeds_cache(numel * std::accumulate(strides, strides + n + 1, int64_t(0)));
     parallel_for(0, numel, kGrain, [&](int64_t b, int64_t e) {
       char* q[kMaxOperands];
-      for (int o = 0; o <= n; ++o) q[o] = pointers[o] + b * strides[o];
-      loop(q, strides, e - b, params);
+      if (!streamed) {
+        for (int o = 0; o <= n; ++o) q[o] = pointers[o] + b * strides[o];
+        return loop(q, strides, e - b, params);
+      }
+      stream_blocks(pointers[0] + b * strides[0], strides[0], e - b,
+                    [&](char* to, int64_t first, int64_t m) {
+                      for (int o = 1; o <= n; ++o) q[o] = pointers[o] + (b + first) * strides[o];
+                      q[0] = to;
+                      loop(q, strides, m, params);
+                    });
+      finish_streams();
     });
     return;
   }
@@ -368,8 +380,16 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     else it.add(o.data, {}, {}, 1);
   }
   it.finish();
+  const int64_t out_item = int64_t(out.item_size());
+  int64_t bytes = numel * out_item;
+  for (int i = 0; i < n; ++i)
+    if (operands[i].tensor)
+      bytes += operands[i].tensor->numel() * int64_t(operands[i].tensor->item_size());
+  const bool streamed = fresh && exceeds_cache(bytes);
   if (!casting) {
-    it.run_parallel([&](char* const* p, const int64_t* s, int64_t m) { loop(p, s, m, params); });
+    auto body = [&](char* const* p, const int64_t* s, int64_t m) { loop(p, s, m, params); };
+    if (streamed) run_streamed(it, out_item, body);
+    else it.run_parallel(body);
     return;
   }
   CastingLoop cl{loop, params, n + 1, {}, {}};
@@ -380,7 +400,8 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     cl.casts[i + 1] = operands[i].dtype == wanted ? nullptr : cast_loop(operands[i].dtype, wanted);
     cl.items[i + 1] = int64_t(item_size(wanted));
   }
-  it.run_parallel(cl);
+  if (streamed) run_streamed(it, out_item, cl);
+  else it.run_parallel(cl);
 }
 
 }  // namespace facula

@@ -1,0 +1,39 @@
+// Loops along lines and over neighbouring lines (columns) that reductions and scans share; built
+// once per ISA.
+#pragma once
+#include "op/loop_types.h"
+
+namespace facula {
+
+// The type in which a running value is kept: wider than the elements where rounding would add up.
+template <class T>
+using Running =
+    std::conditional_t<std::is_same_v<T, float>, double,
+                       std::conditional_t<std::is_same_v<T, Complex<float>>, Complex<double>,
+                                          std::conditional_t<std::is_arithmetic_v<T> ||
+                                                                 std::is_same_v<T, Complex<double>>,
+                                                             T, float>>>;
+
+struct LineLoops {
+  static constexpr int64_t kColumns = 128;  // at most as many go together
+
+  // Sums of dense elements of a narrow dtype, small floats in float32 and integers in int64, and
+  // rows of them folded into a row of sums (see ReduceDef). Null for other dtypes.
+  ReduceLoop sum[kDTypes];
+  Loop fold_sum[kDTypes];
+  // The row in which each of `count` columns has its first extremum, or its first NaN. Fewer than
+  // 2^31 rows. Null for complex dtypes.
+  using ExtremeRows = void (*)(const char* in, int64_t row_bytes, int64_t rows, int64_t count,
+                               int64_t* where);
+  ExtremeRows largest[kDTypes], smallest[kDTypes];
+  // Running sums and products of `count` columns of n elements.
+  using ScanColumns = void (*)(const char* in, char* out, int64_t in_bytes, int64_t out_bytes,
+                               int64_t n, int64_t count);
+  ScanColumns running_sum[kDTypes], running_product[kDTypes];
+  // Running sums of a row; returns the last one. y may be x.
+  int64_t (*running_sum_i64)(const int64_t* x, int64_t* y, int64_t n, int64_t before);
+};
+
+const LineLoops& line_loops();
+
+}  // namespace facula

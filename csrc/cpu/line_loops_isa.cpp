@@ -1,0 +1,305 @@
+#include "cpu/line_loops.h"
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+#include "cpu/reduce_loop.h"
+
+namespace facula::FACULA_ISA {
+namespace {
+
+// ---- sums of narrow elements
+
+// Float32 for small floats, int64 for integers; void for dtypes without a loop of their own here.
+template <class T>
+using SumType = std::conditional_t<
+    std::is_integral_v<T> && (sizeof(T) < 8), int64_t,
+    std::conditional_t<std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>, float, void>>;
+// Within a block, 8 and 16 bits add up in 32.
+template <class T>
+using BlockSum = std::conditional_t<std::is_integral_v<T> && (sizeof(T) < 4), int32_t, SumType<T>>;
+
+template <class T, int N>
+struct Few {
+  typedef T type __attribute__((vector_size(N * sizeof(T))));
+};
+
+// Integers are doubled in width until they have that of Acc: compilers take longer steps apart.
+template <class Acc, class T, int N>
+FACULA_INLINE typename Few<Acc, N>::type widen_by_steps(typename Few<T, N>::type v) {
+  using Twice = std::conditional_t<
+      sizeof(T) == 1, std::conditional_t<std::is_signed_v<T>, int16_t, uint16_t>,
+      std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
+                         int64_t>>;
+  if constexpr (2 * sizeof(T) == sizeof(Acc)) {
+    return __builtin_convertvector(v, typename Few<Acc, N>::type);
+  } else {
+    return widen_by_steps<Acc, Twice, N>(__builtin_convertvector(v, typename Few<Twice, N>::type));
+  }
+}
+
+// As many elements as a wide vector of Acc holds, converted.
+template <class Acc, class T>
+FACULA_INLINE typename WideOf<Acc>::type widen(const T* x) {
+  using V = typename WideOf<Acc>::type;
+  constexpr int L = 64 / sizeof(Acc);
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    typename Few<uint16_t, L>::type bits;
+    __builtin_memcpy(&bits, x, sizeof bits);
+    const auto wide = __builtin_convertvector(bits, typename WideOf<uint32_t>::type) << 16;
+    return V(wide);
+  } else if constexpr (std::is_same_v<T, Half>) {
+    V v;
+#if defined(__AVX512F__)
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+    const __m512 all = _mm512_maskz_cvtph_ps(0xffff, bits);
+    __builtin_memcpy(&v, &all, 64);
+#elif defined(__F16C__)
+    const __m128i* from = reinterpret_cast<const __m128i*>(x);
+    const __m256 both[] = {_mm256_cvtph_ps(_mm_loadu_si128(from)),
+                           _mm256_cvtph_ps(_mm_loadu_si128(from + 1))};
+    __builtin_memcpy(&v, both, 64);
+#else
+    float each[L];
+    for (int i = 0; i < L; ++i) each[i] = float(x[i]);
+    __builtin_memcpy(&v, each, 64);
+#endif
+    return v;
+  } else {
+    using Item = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    typename Few<Item, L>::type few;
+    __builtin_memcpy(&few, x, sizeof few);
+    return widen_by_steps<Acc, Item, L>(few);
+  }
+}
+
+struct Sum {
+  template <class V>
+  static FACULA_INLINE V combine(V a, V b) {
+    return a + b;
+  }
+};
+
+template <class T>
+inline SumType<T> sum_block(const T* x, int64_t n) {
+  using Acc = BlockSum<T>;
+  using V = typename WideOf<Acc>::type;
+  constexpr int L = 64 / sizeof(Acc);
+  constexpr auto lanes = std::make_index_sequence<L>{};
+  V a = V{}, b = a, c = a, d = a;
+  int64_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L) {
+    if constexpr (std::is_same_v<T, BFloat16>) {
+      // Pairs as words: one half is shifted up, the other stands where a float has it.
+      typename WideOf<uint32_t>::type pairs, more;
+      __builtin_memcpy(&pairs, x + i, 64);
+      __builtin_memcpy(&more, x + i + 2 * L, 64);
+      a += V(pairs << 16);
+      b += V(pairs & 0xffff0000u);
+      c += V(more << 16);
+      d += V(more & 0xffff0000u);
+    } else {
+      a += widen<Acc>(x + i);
+      b += widen<Acc>(x + i + L);
+      c += widen<Acc>(x + i + 2 * L);
+      d += widen<Acc>(x + i + 3 * L);
+    }
+  }
+  for (; i + L <= n; i += L) a += widen<Acc>(x + i);
+  a = (a + b) + (c + d);
+  if (i < n && n >= L) {  // the last vector, without the lanes that were added already
+    a += is_lane_from(i - (n - L), a, lanes) ? widen<Acc>(x + n - L) : V{};
+    i = n;
+  }
+  Acc sum = fold_lanes<Sum, L / 2>(a, lanes)[0];
+  for (; i < n; ++i) sum += Acc(x[i]);
+  return SumType<T>(sum);
+}
+
+template <class T>
+SumType<T> sum_pairwise(const T* x, int64_t n) {
+  if (n <= kReduceBlock) return sum_block(x, n);
+  int64_t half = (n / 2 + kReduceBlock - 1) / kReduceBlock * kReduceBlock;
+  if (half >= n) half = kReduceBlock;
+  const SumType<T> left = sum_pairwise(x, half);
+  return left + sum_pairwise(x + half, n - half);
+}
+
+template <class T>
+void sum_run(char* accumulator, const char* in, int64_t, int64_t n, bool first) {
+  SumType<T>& acc = *reinterpret_cast<SumType<T>*>(accumulator);
+  const SumType<T> part = sum_pairwise(reinterpret_cast<const T*>(in), n);
+  acc = first ? part : acc + part;
+}
+
+template <class T>
+void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* params) {
+  using Acc = SumType<T>;
+  constexpr int L = 64 / sizeof(Acc);
+  Acc* acc = reinterpret_cast<Acc*>(p[0]);
+  const int64_t rows = *static_cast<const int64_t*>(params);
+  const char* row = p[1];
+  auto at = [&](int64_t k) { return reinterpret_cast<const T*>(row + k * s[2]); };
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4, row += 4 * s[2]) {
+    const T *x0 = at(0), *x1 = at(1), *x2 = at(2), *x3 = at(3);
+    int64_t i = 0;
+    for (; i + L <= n; i += L) {
+      const auto all = load_wide(acc + i) + (widen<Acc>(x0 + i) + widen<Acc>(x1 + i)) +
+                       (widen<Acc>(x2 + i) + widen<Acc>(x3 + i));
+      __builtin_memcpy(acc + i, &all, 64);
+    }
+    for (; i < n; ++i) acc[i] = acc[i] + (Acc(x0[i]) + Acc(x1[i])) + (Acc(x2[i]) + Acc(x3[i]));
+  }
+  for (; r < rows; ++r, row += s[2]) {
+    const T* x = at(0);
+    int64_t i = 0;
+    for (; i + L <= n; i += L) {
+      const auto all = load_wide(acc + i) + widen<Acc>(x + i);
+      __builtin_memcpy(acc + i, &all, 64);
+    }
+    for (; i < n; ++i) acc[i] += Acc(x[i]);
+  }
+}
+
+// ---- columns
+
+constexpr int64_t kColumns = LineLoops::kColumns;
+
+// A number of columns that is known when compiling makes loops without remainders.
+template <class F>
+FACULA_INLINE void with_count(int64_t count, F&& f) {
+  if (count == kColumns) f(std::integral_constant<int64_t, kColumns>{});
+  else f(count);
+}
+
+template <class T, bool kLargest>
+void extreme_rows(const char* in, int64_t row_bytes, int64_t rows, int64_t count, int64_t* where) {
+  using C = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+  alignas(64) C best[kColumns];
+  alignas(64) int32_t at[kColumns];
+  const T* first = reinterpret_cast<const T*>(in);
+  for (int64_t w = 0; w < count; ++w) {
+    best[w] = convert<C>(first[w]);
+    at[w] = 0;
+  }
+  with_count(count, [&](auto known) {
+    const int64_t n = known;
+    for (int64_t r = 1; r < rows; ++r) {
+      const T* x = reinterpret_cast<const T*>(in + r * row_bytes);
+      const int32_t row = int32_t(r);
+#pragma GCC ivdep
+      for (int64_t w = 0; w < n; ++w) {
+        const C v = convert<C>(x[w]), b = best[w];
+        // Not below the best, or NaN, unless there was a NaN before.
+        const bool takes = !(kLargest ? v <= b : v >= b) & (b == b);
+        best[w] = takes ? v : b;
+        at[w] = takes ? row : at[w];
+      }
+    }
+  });
+  for (int64_t w = 0; w < count; ++w) where[w] = at[w];
+}
+
+struct Plus {
+  template <class R>
+  static FACULA_INLINE R run(R a, R b) {
+    if constexpr (std::is_same_v<R, bool>) return a | b;
+    else return R(a + b);
+  }
+};
+struct Times {
+  template <class R>
+  static FACULA_INLINE R run(R a, R b) {
+    if constexpr (std::is_same_v<R, bool>) return a & b;
+    else return R(a * b);
+  }
+};
+
+template <class Op, class T>
+void scan_columns(const char* in, char* out, int64_t in_bytes, int64_t out_bytes, int64_t n,
+                  int64_t count) {
+  using R = Running<T>;
+  alignas(64) R so_far[kColumns];
+  const T* first = reinterpret_cast<const T*>(in);
+  for (int64_t w = 0; w < count; ++w) {
+    so_far[w] = convert<R>(first[w]);
+    reinterpret_cast<T*>(out)[w] = first[w];
+  }
+  with_count(count, [&](auto known) {
+    const int64_t m = known;
+    for (int64_t i = 1; i < n; ++i) {
+      const T* x = reinterpret_cast<const T*>(in + i * in_bytes);
+      T* y = reinterpret_cast<T*>(out + i * out_bytes);
+#pragma GCC ivdep
+      for (int64_t w = 0; w < m; ++w) {
+        so_far[w] = Op::template run<R>(so_far[w], convert<R>(x[w]));
+        y[w] = convert<T>(so_far[w]);
+      }
+    }
+  });
+}
+
+int64_t running_sum_i64(const int64_t* x, int64_t* y, int64_t n, int64_t before) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  // Sums within a vector by shifts of one, two and four; its last one goes on to the next vector.
+  using V = typename WideOf<int64_t>::type;
+  V carry = before - V{};
+  for (; i + 8 <= n; i += 8) {
+    const V zero = V{};
+    V v = load_wide(x + i);
+    v += __builtin_shufflevector(zero, v, 0, 8, 9, 10, 11, 12, 13, 14);
+    v += __builtin_shufflevector(zero, v, 0, 1, 8, 9, 10, 11, 12, 13);
+    v += __builtin_shufflevector(zero, v, 0, 1, 2, 3, 8, 9, 10, 11);
+    const V last = __builtin_shufflevector(v, v, 7, 7, 7, 7, 7, 7, 7, 7);
+    v += carry;
+    carry += last;
+    __builtin_memcpy(y + i, &v, 64);
+  }
+  before = carry[0];
+#endif
+  for (; i < n; ++i) y[i] = before += x[i];
+  return before;
+}
+
+// ---- the table
+
+template <class T>
+constexpr ReduceLoop sum_of() {
+  if constexpr (std::is_void_v<SumType<T>>) return nullptr;
+  else return sum_run<T>;
+}
+template <class T>
+constexpr Loop fold_of() {
+  if constexpr (std::is_void_v<SumType<T>>) return nullptr;
+  else return fold_sum_run<T>;
+}
+template <class T, bool kLargest>
+constexpr LineLoops::ExtremeRows extreme_of() {
+  if constexpr (std::is_same_v<T, Complex<float>> || std::is_same_v<T, Complex<double>>)
+    return nullptr;
+  else return extreme_rows<T, kLargest>;
+}
+
+}  // namespace
+
+extern const LineLoops line_loops;
+#define X_SUM(e, t, n, c) sum_of<t>(),
+#define X_FOLD(e, t, n, c) fold_of<t>(),
+#define X_LARGEST(e, t, n, c) extreme_of<t, true>(),
+#define X_SMALLEST(e, t, n, c) extreme_of<t, false>(),
+#define X_PLUS(e, t, n, c) scan_columns<Plus, t>,
+#define X_TIMES(e, t, n, c) scan_columns<Times, t>,
+const LineLoops line_loops = {
+    {FACULA_DTYPES(X_SUM)},
+    {FACULA_DTYPES(X_FOLD)},
+    {FACULA_DTYPES(X_LARGEST)},
+    {FACULA_DTYPES(X_SMALLEST)},
+    {FACULA_DTYPES(X_PLUS)},
+    {FACULA_DTYPES(X_TIMES)},
+    running_sum_i64,
+};
+
+}  // namespace facula::FACULA_ISA
