@@ -249,9 +249,9 @@ bool is_large(const Gemm& g) {
 // Whether the product is bound by reading b: then register tiles and packed copies do not pay.
 bool suits_few_rows(const Gemm& g) {
   const bool dots = g.b_row == 1 && g.b_col != 1;
-  const bool tiles = (g.dtype == DType::BFloat16 && bf16_product_available()) ||
-                     (dots && is_large(g) && packed_product_available(g.dtype));
-  const int64_t most = tiles ? 4 : kFewRows;
+  int64_t most = kFewRows;
+  if (dots && is_large(g) && packed_product_available(g.dtype)) most = 4;
+  if (g.dtype == DType::BFloat16 && bf16_product_available()) most = 2;
   return g.m == 1 || (g.m <= most && g.m < g.n && (g.k * g.n >= 16384 || (dots && g.k >= 32)));
 }
 

@@ -36,13 +36,18 @@ constexpr int64_t kKeptBlocks = 4;
 constexpr int64_t kStripWords = (kBlockPairs + 1) * kLanes;
 constexpr int64_t kRightWords = kBlockColumns / kLanes * kStripWords;  // one block of b
 
-// Pair p of row i of a is at a + i * a_row + p * a_pair.
+constexpr int64_t kAhead = 8;  // rows of a block fetched before their use
+
+// Pair p of row i of a is at a + i * a_row + p * a_pair. The sums go on from those in c, or start
+// from zero; they end in c, or rounded in `result` where that is given.
 template <int R, int V>
 FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a_pair,
-                      const uint32_t* b, float* c, int64_t c_row, bool accumulate) {
+                      const uint32_t* b, float* c, int64_t c_row, bool accumulate, uint16_t* result,
+                      int64_t result_row) {
   __m512 sum[R][V];
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
+    if (result) __builtin_prefetch(result + i * result_row, 1);
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       sum[i][v] = accumulate ? _mm512_loadu_ps(c + i * c_row + v * kLanes) : _mm512_setzero_ps();
@@ -53,6 +58,7 @@ FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       row[v] = (__m512bh)_mm512_loadu_si512(b + v * kStripWords + p * kLanes);
+      __builtin_prefetch(b + v * kStripWords + (p + kAhead) * kLanes);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
@@ -64,6 +70,17 @@ FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a
     }
     a += a_pair;
   }
+  if (result) {
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(result + i * result_row + v * kLanes),
+                            (__m256i)_mm512_cvtneps_pbh(sum[i][v]));
+      }
+    }
+    return;
+  }
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 2
@@ -74,7 +91,7 @@ FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a
 }
 
 using Tile = void (*)(int64_t, const uint16_t*, int64_t, int64_t, const uint32_t*, float*, int64_t,
-                      bool);
+                      bool, uint16_t*, int64_t);
 struct Tiles {
   Tile of[2][kRows];  // by vectors - 1 and rows - 1
   constexpr Tiles() : of{} { fill<1>(); }
@@ -87,16 +104,15 @@ struct Tiles {
 };
 constexpr Tiles kTiles;
 
-constexpr int64_t kAhead = 8;  // rows of a block fetched before their use
-
 // Lanes are contiguous, elements of a lane `step` apart: interleaves two rows at a time, across all
-// strips, so that rows are read to their end.
+// strips of Width lanes, so that rows are read to their end.
+template <int Width>
 FACULA_BF16 void pack_interleaved(const uint16_t* from, int64_t step, int64_t k, int64_t lanes,
                                   uint32_t* to) {
   for (int64_t p = 0; p < k; p += 2, to += kLanes) {
     const uint16_t* row = from + p * step;
-    for (int64_t j = 0; j < lanes; j += kLanes) {
-      const __mmask16 mask = lanes - j < kLanes ? __mmask16((1u << (lanes - j)) - 1) : 0xffff;
+    for (int64_t j = 0; j < lanes; j += Width) {
+      const __mmask16 mask = __mmask16((1u << (lanes - j < Width ? lanes - j : Width)) - 1);
       // Every row starts anew elsewhere, which the hardware does not foresee.
       _mm_prefetch(reinterpret_cast<const char*>(row + kAhead * step + j), _MM_HINT_T0);
       _mm_prefetch(reinterpret_cast<const char*>(row + (kAhead + 1) * step + j), _MM_HINT_T0);
@@ -105,7 +121,7 @@ FACULA_BF16 void pack_interleaved(const uint16_t* from, int64_t step, int64_t k,
           p + 1 < k ? _mm256_maskz_loadu_epi16(mask, row + step + j) : _mm256_setzero_si256();
       const __m512i words = _mm512_or_si512(_mm512_cvtepu16_epi32(low),
                                             _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
-      _mm512_storeu_si512(to + j / kLanes * kStripWords, words);
+      _mm512_storeu_si512(to + j / Width * kStripWords, words);
     }
   }
 }
@@ -153,23 +169,22 @@ FACULA_BF16 void pack_transposed(const uint16_t* from, int64_t apart, int64_t k,
   }
 }
 
-// `lanes` rows of a or columns of b into strips of at most `width` lanes each.
+// `lanes` rows of a or columns of b into strips of at most Width lanes each.
+template <int Width>
 void pack(const uint16_t* from, int64_t step, int64_t apart, int64_t k, int64_t lanes,
-          int64_t width, uint32_t* to) {
-  if (apart == 1 && width == kLanes) return pack_interleaved(from, step, k, lanes, to);
-  for (int64_t j = 0; j < lanes; j += width, to += kStripWords, from += width * apart) {
-    const int64_t count = lanes - j < width ? lanes - j : width;
-    if (apart == 1) {
-      pack_interleaved(from, step, k, count, to);
-    } else if (step == 1) {
+          uint32_t* to) {
+  if (apart == 1) return pack_interleaved<Width>(from, step, k, lanes, to);
+  for (int64_t j = 0; j < lanes; j += Width, to += kStripWords, from += Width * apart) {
+    const int64_t count = lanes - j < Width ? lanes - j : Width;
+    if (step == 1) {
       pack_transposed(from, apart, k, count, to);
-    } else {
-      for (int64_t p = 0; p < k; p += 2) {
-        for (int64_t i = 0; i < kLanes; ++i) {
-          const uint16_t* x = from + p * step + i * apart;
-          uint32_t& word = to[p / 2 * kLanes + i];
-          word = i < count ? x[0] | (p + 1 < k ? uint32_t(x[step]) << 16 : 0) : 0;
-        }
+      continue;
+    }
+    for (int64_t p = 0; p < k; p += 2) {
+      for (int64_t i = 0; i < kLanes; ++i) {
+        const uint16_t* x = from + p * step + i * apart;
+        uint32_t& word = to[p / 2 * kLanes + i];
+        word = i < count ? x[0] | (p + 1 < k ? uint32_t(x[step]) << 16 : 0) : 0;
       }
     }
   }
@@ -189,15 +204,6 @@ FACULA_BF16 inline __m256i rounded(__m512 value) {
 FACULA_BF16 void finish(const Gemm& g, uint16_t* c, const float* sum, int64_t sum_row, int64_t rows,
                         int64_t columns) {
   const __m512 alpha = _mm512_set1_ps(float(g.alpha_re)), beta = _mm512_set1_ps(float(g.beta_re));
-  if (g.c_col == 1 && columns == 2 * kLanes && g.beta_re == 0) {
-    for (; rows > 0; --rows, c += g.c_row, sum += sum_row) {
-      const __m256i low = rounded(_mm512_mul_ps(alpha, _mm512_loadu_ps(sum)));
-      const __m256i high = rounded(_mm512_mul_ps(alpha, _mm512_loadu_ps(sum + kLanes)));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(c), low);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(c + kLanes), high);
-    }
-    return;
-  }
   for (; rows > 0; --rows, c += g.c_row, sum += sum_row) {
     for (int64_t j = 0; j < columns; j += kLanes) {
       const int64_t left = columns - j < kLanes ? columns - j : kLanes;
@@ -230,6 +236,7 @@ struct Buffers {
 void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, Buffers buffers) {
   constexpr int64_t columns = 2 * kLanes;
   const bool keep = g.k <= kKeptBlocks * kBlockK, in_place = readable_in_place(g);
+  const bool plain = g.alpha_re == 1 && g.beta_re == 0 && g.c_col == 1;
   for (int64_t j0 = 0; j0 < g.n; j0 += kBlockColumns) {
     const int64_t n = g.n - j0 < kBlockColumns ? g.n - j0 : kBlockColumns;
     for (int64_t i0 = 0; i0 < g.m; i0 += kBlockRows) {
@@ -238,11 +245,11 @@ void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, 
         const int64_t k = g.k - k0 < kBlockK ? g.k - k0 : kBlockK;
         uint32_t* const right = buffers.right + (keep ? k0 / kBlockK * kRightWords : 0);
         if (i0 == 0 || !keep) {
-          pack(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n, kLanes, right);
+          pack<kLanes>(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n, right);
         }
         const uint16_t* left = a + i0 * g.a_row + k0 * g.a_col;
         if (!in_place) {
-          pack(left, g.a_col, g.a_row, k, m, kRows, buffers.left);
+          pack<kRows>(left, g.a_col, g.a_row, k, m, buffers.left);
           left = reinterpret_cast<const uint16_t*>(buffers.left);
         }
         for (int64_t i = 0; i < m; i += kRows) {
@@ -251,13 +258,13 @@ void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, 
           for (int64_t j = 0; j < n; j += columns) {
             const int64_t width = n - j < columns ? n - j : columns;
             float* const sums = buffers.sums + i * kBlockColumns + j;
+            uint16_t* const out = c + (i0 + i) * g.c_row + (j0 + j) * g.c_col;
+            const bool last = k0 + k == g.k, direct = last && plain && width % kLanes == 0;
             kTiles.of[width > kLanes][rows - 1](
                 (k + 1) / 2, row, in_place ? g.a_row : 2, in_place ? 2 : 2 * kLanes,
-                right + j / kLanes * kStripWords, sums, kBlockColumns, k0 != 0);
-            if (k0 + k == g.k) {
-              finish(g, c + (i0 + i) * g.c_row + (j0 + j) * g.c_col, sums, kBlockColumns, rows,
-                     width);
-            }
+                right + j / kLanes * kStripWords, sums, kBlockColumns, k0 != 0,
+                direct ? out : nullptr, g.c_row);
+            if (last && !direct) finish(g, out, sums, kBlockColumns, rows, width);
           }
         }
       }
