@@ -28,6 +28,9 @@ SOURCES = [
     "csrc/cpu/gemm_bf16.cpp",
     "csrc/cpu/gemm_blas.cpp",
     "csrc/cpu/gemm_micro_isa.cpp",
+    "csrc/cpu/gemm_packed.cpp",
+    "csrc/cpu/gemm_panels_double_isa.cpp",
+    "csrc/cpu/gemm_panels_float_isa.cpp",
     "csrc/cpu/gemm_vector_isa.cpp",
 ]
 FLAGS = ["-std=c++20", "-O1", "-pthread", "-fno-math-errno", "-fno-trapping-math", "-fwrapv"]

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -30,6 +31,7 @@ constexpr double kSmallWork = 48 * 48 * 48;  // up to this, preparations cost mo
 constexpr int64_t kVectorPart = 1 << 15;     // matrix elements per part of a matrix-vector product
 constexpr int64_t kDotPart = 1 << 16;        // elements per partial dot; fixed, so sums never vary
 constexpr int kPartsPerThread = 4;           // lets the pool even out threads of different speed
+constexpr int64_t kPartSide = 256;           // rows and columns of a part worth its packing
 constexpr int64_t kBlasParts = 16;           // of a product by OpenBLAS, on any number of threads
 
 const GemmTable& products() {
@@ -68,6 +70,7 @@ Gemm part_of(const Gemm& g, int64_t first, int64_t count, int64_t row, int64_t r
   part.a = advance(g, g.a, first * g.a_batch + row * g.a_row);
   part.b = advance(g, g.b, first * g.b_batch + column * g.b_col);
   part.c = advance(g, g.c, first * g.c_batch + row * g.c_row + column * g.c_col);
+  if (g.bias) part.bias = advance(g, g.bias, column);
   return part;
 }
 
@@ -125,9 +128,10 @@ void scale(const Gemm& g) {
 }
 
 // Calls run(part) for parts that cover g, on several threads when there is enough to do: about
-// `wanted` parts. Tiles have multiples of 24 rows and 64 columns, which suits every register tile.
+// `wanted` parts, or `least` where more would become so small that packing them costs too much.
+// Tiles have multiples of 24 rows and 64 columns, which suits every register tile.
 template <class F>
-void for_each_part(const Gemm& g, int64_t wanted, F run) {
+void for_each_part(const Gemm& g, int64_t least, int64_t wanted, F run) {
   const double work = double(g.m) * double(g.n) * double(g.k);
   if (work * double(g.batch) < kParallelWork || wanted == 1) {
     run(g);
@@ -135,7 +139,8 @@ void for_each_part(const Gemm& g, int64_t wanted, F run) {
   }
   int64_t rows = g.m, columns = g.n, down = 1, across = 1;
   while (g.batch * down * across < wanted && work / double(down * across) > 2 * kPartWork) {
-    if (rows >= columns && rows > 24) {
+    if (g.batch * down * across >= least && rows <= kPartSide && columns <= kPartSide) break;
+    if ((rows > columns || columns <= 64) && rows > 24) {
       rows = (rows / 2 + 23) / 24 * 24;
     } else if (columns > 64) {
       columns = (columns / 2 + 63) / 64 * 64;
@@ -165,12 +170,12 @@ void for_each_part(const Gemm& g, int64_t wanted, F run) {
 template <class F>
 void for_each_part(const Gemm& g, F run) {
   const int threads = in_parallel_region() ? 1 : num_threads();
-  for_each_part(g, threads == 1 ? 1 : int64_t(threads) * kPartsPerThread, run);
+  for_each_part(g, threads, threads == 1 ? 1 : int64_t(threads) * kPartsPerThread, run);
 }
 
 // OpenBLAS rounds by the shape of a part, so that shape must not depend on the number of threads.
 void for_each_blas_part(const Gemm& g, GemmFunction run) {
-  for_each_part(g, kBlasParts, run);
+  for_each_part(g, kBlasParts, kBlasParts, run);
 }
 
 // A few long dot products: each is cut, and the sums of its parts are added in order.
@@ -249,10 +254,43 @@ bool is_large(const Gemm& g) {
 // Whether the product is bound by reading b: then register tiles and packed copies do not pay.
 bool suits_few_rows(const Gemm& g) {
   const bool dots = g.b_row == 1 && g.b_col != 1;
-  const bool tiles = (g.dtype == DType::BFloat16 && bf16_product_available()) ||
-                     (dots && is_large(g) && packed_product_available(g.dtype));
-  const int64_t most = tiles ? 4 : kFewRows;
+  int64_t most = kFewRows;
+  if (dots && is_large(g) && packed_product_available(g.dtype)) most = 4;
+  if (g.dtype == DType::BFloat16 && bf16_product_available()) most = 2;
   return g.m == 1 || (g.m <= most && g.m < g.n && (g.k * g.n >= 16384 || (dots && g.k >= 32)));
+}
+
+enum class Way { FewRows, FewColumns, Packed, Blas, BFloat16, Tiles };
+
+Way way_of(const Gemm& g) {
+  if (is_complex(g.dtype)) return Way::Blas;
+  if (suits_few_rows(g)) return Way::FewRows;
+  if (suits_few_rows(transposed(g))) return Way::FewColumns;
+  if (is_large(g)) {
+    if (packed_product_available(g.dtype)) return Way::Packed;
+    if (g.dtype == DType::Float32 || g.dtype == DType::Float64) return Way::Blas;
+  }
+  return g.dtype == DType::BFloat16 && bf16_product_available() ? Way::BFloat16 : Way::Tiles;
+}
+
+// The same sum, with the bias as what c holds.
+Gemm with_bias_in_c(Gemm g) {
+  const size_t item = item_size(g.dtype);
+  parallel_for(0, g.m, std::max<int64_t>(1, kVectorPart / g.n), [&](int64_t row, int64_t end) {
+    for (; row < end; ++row) {
+      char* c = static_cast<char*>(advance(g, g.c, row * g.c_row));
+      if (g.c_col == 1) {
+        std::memcpy(c, g.bias, size_t(g.n) * item);
+      } else {
+        for (int64_t j = 0; j < g.n; ++j) {
+          std::memcpy(c + j * g.c_col * int64_t(item), advance(g, g.bias, j), item);
+        }
+      }
+    }
+  });
+  g.bias = nullptr;
+  g.beta_re = 1;
+  return g;
 }
 
 }  // namespace
@@ -263,22 +301,19 @@ void gemm(const Gemm& problem) {
     throw std::invalid_argument(std::string("gemm: no product of dtype ") +
                                 dtype_name(problem.dtype));
   }
-  if (problem.k <= 0 || (problem.alpha_re == 0 && problem.alpha_im == 0)) return scale(problem);
-  const Gemm g = with_batch_merged(problem);
-  if (is_complex(g.dtype)) {
-    blas_product(g, for_each_blas_part);
-  } else if (suits_few_rows(g)) {
-    few_rows(g);
-  } else if (const Gemm t = transposed(g); suits_few_rows(t)) {
-    few_rows(t);
-  } else if (is_large(g) && packed_product_available(g.dtype)) {
-    packed_product(g);
-  } else if (is_large(g) && (g.dtype == DType::Float32 || g.dtype == DType::Float64)) {
-    blas_product(g, for_each_blas_part);
-  } else if (g.dtype == DType::BFloat16 && bf16_product_available()) {
-    for_each_part(g, bf16_product);
-  } else {
-    for_each_part(g, products().product[int(g.dtype)]);
+  const bool nothing =
+      problem.k <= 0 || (problem.alpha_re == 0 && problem.alpha_im == 0);  // to add to c
+  Gemm g = with_batch_merged(problem);
+  const Way way = nothing ? Way::Tiles : way_of(g);
+  if (g.bias && way != Way::Packed && way != Way::BFloat16) g = with_bias_in_c(g);
+  if (nothing) return scale(g);
+  switch (way) {
+    case Way::FewRows: return few_rows(g);
+    case Way::FewColumns: return few_rows(transposed(g));
+    case Way::Packed: return packed_product(g);
+    case Way::Blas: return blas_product(g, for_each_blas_part);
+    case Way::BFloat16: return for_each_part(g, bf16_product);
+    case Way::Tiles: return for_each_part(g, products().product[int(g.dtype)]);
   }
 }
 

@@ -21,6 +21,7 @@ struct Gemm {
   void* c;
   int64_t c_batch, c_row, c_col;
   double alpha_re = 1, alpha_im = 0, beta_re = 0, beta_im = 0;
+  const void* bias = nullptr;  // n contiguous elements to add to each row; batch is 1 and beta 0
 };
 void gemm(const Gemm& problem);
 

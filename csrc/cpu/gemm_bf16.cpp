@@ -36,13 +36,34 @@ constexpr int64_t kKeptBlocks = 4;
 constexpr int64_t kStripWords = (kBlockPairs + 1) * kLanes;
 constexpr int64_t kRightWords = kBlockColumns / kLanes * kStripWords;  // one block of b
 
-// Pair p of row i of a is at a + i * a_row + p * a_pair.
+// To nearest even; a NaN stays one.
+FACULA_BF16 inline __m256i rounded(__m512 value) {
+  const __m512i bits = _mm512_castps_si512(value);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+  const __m512i result = _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(0x400000));
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(result, 16));
+}
+
+FACULA_BF16 inline __m512 widened(const uint16_t* p) {
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+constexpr int64_t kAhead = 8;  // rows of a block fetched before their use
+
+// Pair p of row i of a is at a + i * a_row + p * a_pair. The sums go on from those in c, or start
+// from zero; they end in c, or rounded in `result` where that is given, plus the bias where that
+// is.
 template <int R, int V>
 FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a_pair,
-                      const uint32_t* b, float* c, int64_t c_row, bool accumulate) {
+                      const uint32_t* b, float* c, int64_t c_row, bool accumulate, uint16_t* result,
+                      int64_t result_row, const uint16_t* bias) {
   __m512 sum[R][V];
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
+    if (result) __builtin_prefetch(result + i * result_row, 1);
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       sum[i][v] = accumulate ? _mm512_loadu_ps(c + i * c_row + v * kLanes) : _mm512_setzero_ps();
@@ -53,6 +74,7 @@ FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       row[v] = (__m512bh)_mm512_loadu_si512(b + v * kStripWords + p * kLanes);
+      __builtin_prefetch(b + v * kStripWords + (p + kAhead) * kLanes);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
@@ -64,6 +86,24 @@ FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a
     }
     a += a_pair;
   }
+  if (result) {
+    __m512 start[V];
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      start[v] = bias ? widened(bias + v * kLanes) : _mm512_setzero_ps();
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) {
+        const __m256i value = bias ? rounded(_mm512_add_ps(sum[i][v], start[v]))
+                                   : (__m256i)_mm512_cvtneps_pbh(sum[i][v]);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(result + i * result_row + v * kLanes),
+                            value);
+      }
+    }
+    return;
+  }
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 2
@@ -74,7 +114,7 @@ FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a
 }
 
 using Tile = void (*)(int64_t, const uint16_t*, int64_t, int64_t, const uint32_t*, float*, int64_t,
-                      bool);
+                      bool, uint16_t*, int64_t, const uint16_t*);
 struct Tiles {
   Tile of[2][kRows];  // by vectors - 1 and rows - 1
   constexpr Tiles() : of{} { fill<1>(); }
@@ -87,16 +127,15 @@ struct Tiles {
 };
 constexpr Tiles kTiles;
 
-constexpr int64_t kAhead = 8;  // rows of a block fetched before their use
-
 // Lanes are contiguous, elements of a lane `step` apart: interleaves two rows at a time, across all
-// strips, so that rows are read to their end.
+// strips of Width lanes, so that rows are read to their end.
+template <int Width>
 FACULA_BF16 void pack_interleaved(const uint16_t* from, int64_t step, int64_t k, int64_t lanes,
                                   uint32_t* to) {
   for (int64_t p = 0; p < k; p += 2, to += kLanes) {
     const uint16_t* row = from + p * step;
-    for (int64_t j = 0; j < lanes; j += kLanes) {
-      const __mmask16 mask = lanes - j < kLanes ? __mmask16((1u << (lanes - j)) - 1) : 0xffff;
+    for (int64_t j = 0; j < lanes; j += Width) {
+      const __mmask16 mask = __mmask16((1u << (lanes - j < Width ? lanes - j : Width)) - 1);
       // Every row starts anew elsewhere, which the hardware does not foresee.
       _mm_prefetch(reinterpret_cast<const char*>(row + kAhead * step + j), _MM_HINT_T0);
       _mm_prefetch(reinterpret_cast<const char*>(row + (kAhead + 1) * step + j), _MM_HINT_T0);
@@ -105,7 +144,7 @@ FACULA_BF16 void pack_interleaved(const uint16_t* from, int64_t step, int64_t k,
           p + 1 < k ? _mm256_maskz_loadu_epi16(mask, row + step + j) : _mm256_setzero_si256();
       const __m512i words = _mm512_or_si512(_mm512_cvtepu16_epi32(low),
                                             _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
-      _mm512_storeu_si512(to + j / kLanes * kStripWords, words);
+      _mm512_storeu_si512(to + j / Width * kStripWords, words);
     }
   }
 }
@@ -153,65 +192,54 @@ FACULA_BF16 void pack_transposed(const uint16_t* from, int64_t apart, int64_t k,
   }
 }
 
-// `lanes` rows of a or columns of b into strips of at most `width` lanes each.
+// `lanes` rows of a or columns of b into strips of at most Width lanes each.
+template <int Width>
 void pack(const uint16_t* from, int64_t step, int64_t apart, int64_t k, int64_t lanes,
-          int64_t width, uint32_t* to) {
-  if (apart == 1 && width == kLanes) return pack_interleaved(from, step, k, lanes, to);
-  for (int64_t j = 0; j < lanes; j += width, to += kStripWords, from += width * apart) {
-    const int64_t count = lanes - j < width ? lanes - j : width;
-    if (apart == 1) {
-      pack_interleaved(from, step, k, count, to);
-    } else if (step == 1) {
+          uint32_t* to) {
+  if (apart == 1) return pack_interleaved<Width>(from, step, k, lanes, to);
+  for (int64_t j = 0; j < lanes; j += Width, to += kStripWords, from += Width * apart) {
+    const int64_t count = lanes - j < Width ? lanes - j : Width;
+    if (step == 1) {
       pack_transposed(from, apart, k, count, to);
-    } else {
-      for (int64_t p = 0; p < k; p += 2) {
-        for (int64_t i = 0; i < kLanes; ++i) {
-          const uint16_t* x = from + p * step + i * apart;
-          uint32_t& word = to[p / 2 * kLanes + i];
-          word = i < count ? x[0] | (p + 1 < k ? uint32_t(x[step]) << 16 : 0) : 0;
-        }
+      continue;
+    }
+    for (int64_t p = 0; p < k; p += 2) {
+      for (int64_t i = 0; i < kLanes; ++i) {
+        const uint16_t* x = from + p * step + i * apart;
+        uint32_t& word = to[p / 2 * kLanes + i];
+        word = i < count ? x[0] | (p + 1 < k ? uint32_t(x[step]) << 16 : 0) : 0;
       }
     }
   }
 }
 
-// To nearest even; a NaN stays one.
-FACULA_BF16 inline __m256i rounded(__m512 value) {
-  const __m512i bits = _mm512_castps_si512(value);
-  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-  const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
-  const __m512i result = _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(0x400000));
-  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(result, 16));
-}
-
-// c = alpha sum + beta c for one tile of up to 32 columns.
+// c = alpha sum + beta c, or + bias, for one tile of up to 32 columns.
 FACULA_BF16 void finish(const Gemm& g, uint16_t* c, const float* sum, int64_t sum_row, int64_t rows,
-                        int64_t columns) {
-  const __m512 alpha = _mm512_set1_ps(float(g.alpha_re)), beta = _mm512_set1_ps(float(g.beta_re));
-  if (g.c_col == 1 && columns == 2 * kLanes && g.beta_re == 0) {
-    for (; rows > 0; --rows, c += g.c_row, sum += sum_row) {
-      const __m256i low = rounded(_mm512_mul_ps(alpha, _mm512_loadu_ps(sum)));
-      const __m256i high = rounded(_mm512_mul_ps(alpha, _mm512_loadu_ps(sum + kLanes)));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(c), low);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(c + kLanes), high);
-    }
-    return;
-  }
+                        int64_t columns, const uint16_t* bias) {
+  const __m512 alpha = _mm512_set1_ps(float(g.alpha_re));
+  const __m512 beta = _mm512_set1_ps(bias ? 1.f : float(g.beta_re));
   for (; rows > 0; --rows, c += g.c_row, sum += sum_row) {
     for (int64_t j = 0; j < columns; j += kLanes) {
       const int64_t left = columns - j < kLanes ? columns - j : kLanes;
+      const __mmask16 mask = __mmask16((1u << left) - 1);
       uint16_t* out = c + j * g.c_col;
       alignas(32) uint16_t row[kLanes] = {};
       __m512 value = _mm512_mul_ps(alpha, _mm512_loadu_ps(sum + j));
-      if (g.beta_re != 0) {
-        for (int64_t q = 0; q < left; ++q) row[q] = out[q * g.c_col];
-        const __m256i old = _mm256_load_si256(reinterpret_cast<const __m256i*>(row));
-        value = _mm512_fmadd_ps(
-            beta, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(old), 16)), value);
+      if (bias || g.beta_re != 0) {
+        if (bias || g.c_col == 1) {
+          const __m256i old = _mm256_maskz_loadu_epi16(mask, bias ? bias + j : out);
+          _mm256_store_si256(reinterpret_cast<__m256i*>(row), old);
+        } else {
+          for (int64_t q = 0; q < left; ++q) row[q] = out[q * g.c_col];
+        }
+        value = _mm512_fmadd_ps(beta, widened(row), value);
       }
-      _mm256_store_si256(reinterpret_cast<__m256i*>(row), rounded(value));
-      for (int64_t q = 0; q < left; ++q) out[q * g.c_col] = row[q];
+      if (g.c_col == 1) {
+        _mm256_mask_storeu_epi16(out, mask, rounded(value));
+      } else {
+        _mm256_store_si256(reinterpret_cast<__m256i*>(row), rounded(value));
+        for (int64_t q = 0; q < left; ++q) out[q * g.c_col] = row[q];
+      }
     }
   }
 }
@@ -230,6 +258,8 @@ struct Buffers {
 void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, Buffers buffers) {
   constexpr int64_t columns = 2 * kLanes;
   const bool keep = g.k <= kKeptBlocks * kBlockK, in_place = readable_in_place(g);
+  const uint16_t* bias = static_cast<const uint16_t*>(g.bias);
+  const bool plain = g.alpha_re == 1 && g.beta_re == 0 && g.c_col == 1;
   for (int64_t j0 = 0; j0 < g.n; j0 += kBlockColumns) {
     const int64_t n = g.n - j0 < kBlockColumns ? g.n - j0 : kBlockColumns;
     for (int64_t i0 = 0; i0 < g.m; i0 += kBlockRows) {
@@ -238,11 +268,11 @@ void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, 
         const int64_t k = g.k - k0 < kBlockK ? g.k - k0 : kBlockK;
         uint32_t* const right = buffers.right + (keep ? k0 / kBlockK * kRightWords : 0);
         if (i0 == 0 || !keep) {
-          pack(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n, kLanes, right);
+          pack<kLanes>(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n, right);
         }
         const uint16_t* left = a + i0 * g.a_row + k0 * g.a_col;
         if (!in_place) {
-          pack(left, g.a_col, g.a_row, k, m, kRows, buffers.left);
+          pack<kRows>(left, g.a_col, g.a_row, k, m, buffers.left);
           left = reinterpret_cast<const uint16_t*>(buffers.left);
         }
         for (int64_t i = 0; i < m; i += kRows) {
@@ -251,12 +281,14 @@ void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, 
           for (int64_t j = 0; j < n; j += columns) {
             const int64_t width = n - j < columns ? n - j : columns;
             float* const sums = buffers.sums + i * kBlockColumns + j;
+            uint16_t* const out = c + (i0 + i) * g.c_row + (j0 + j) * g.c_col;
+            const bool last = k0 + k == g.k, direct = last && plain && width % kLanes == 0;
             kTiles.of[width > kLanes][rows - 1](
                 (k + 1) / 2, row, in_place ? g.a_row : 2, in_place ? 2 : 2 * kLanes,
-                right + j / kLanes * kStripWords, sums, kBlockColumns, k0 != 0);
-            if (k0 + k == g.k) {
-              finish(g, c + (i0 + i) * g.c_row + (j0 + j) * g.c_col, sums, kBlockColumns, rows,
-                     width);
+                right + j / kLanes * kStripWords, sums, kBlockColumns, k0 != 0,
+                direct ? out : nullptr, g.c_row, bias ? bias + j0 + j : nullptr);
+            if (last && !direct) {
+              finish(g, out, sums, kBlockColumns, rows, width, bias ? bias + j0 + j : nullptr);
             }
           }
         }

@@ -101,7 +101,13 @@ struct Cut {
 };
 
 template <class T>
-void multiply(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* c,
+struct Bias {
+  const T* data;
+  int64_t row, col;  // strides; one of them is 0
+};
+
+template <class T>
+void multiply(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* c, Bias<T> bias,
               PackedRight<T>& right, int64_t most_k, int64_t most_n) {
   for (int64_t j0 = 0; j0 < g.n; j0 += most_n) {
     const int64_t n = std::min(most_n, g.n - j0);
@@ -123,7 +129,13 @@ void multiply(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* 
             part.k = std::min(t.block_k, k - p);
             part.a = a + row * g.a_row + (k0 + p) * g.a_col;
             part.b = right.at(p, column);
-            part.beta = k0 + p == 0 ? T(g.beta_re) : T(1);
+            const bool first = k0 + p == 0;
+            part.start = part.c, part.start_row = g.c_row, part.start_col = g.c_col;
+            if (first && bias.data) {
+              part.start = bias.data + row * bias.row + (j0 + column) * bias.col;
+              part.start_row = bias.row, part.start_col = bias.col;
+            }
+            part.beta = first && !bias.data ? T(g.beta_re) : T(1);
             t.multiply(part);
           }
         }
@@ -146,6 +158,8 @@ Gemm with_few_columns(const Gemm& g) {
 template <class T>
 void product(const Gemm& problem) {
   const Gemm g = with_few_columns(problem);
+  const int64_t along = g.m == problem.m ? 0 : 1;
+  const Bias<T> bias{static_cast<const T*>(g.bias), along, 1 - along};
   const PanelTable<T>& t = *table<T>();
   const int64_t most_k = std::min(g.k, kBlocksOfK * t.block_k);
   const int64_t fitting = kPackedBytes / int64_t(sizeof(T)) / most_k / t.columns * t.columns;
@@ -155,7 +169,7 @@ void product(const Gemm& problem) {
     for (int64_t i = begin; i < end; ++i) {
       multiply(t, g, static_cast<const T*>(g.a) + i * g.a_batch,
                static_cast<const T*>(g.b) + i * g.b_batch, static_cast<T*>(g.c) + i * g.c_batch,
-               right, most_k, most_n);
+               bias, right, most_k, most_n);
     }
   };
   const double work = double(g.m) * double(g.n) * double(g.k);

@@ -155,11 +155,11 @@ FACULA_INLINE void store_half(A* p, HalfLanes<A> v) {
   *reinterpret_cast<typename HalfOf<A>::unaligned*>(p) = v;
 }
 
-// c = alpha * a @ b + beta * c for R rows and H halves of vectors. Packed: a is a panel of
+// c = alpha * a @ b + beta * start for R rows and H halves of vectors. Packed: a is a panel of
 // kPanelRows rows.
 template <class A, int R, int H, bool Packed>
 void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, A* c,
-                int64_t c_row, A alpha, A beta) {
+                int64_t c_row, const A* start, int64_t start_row, A alpha, A beta) {
   constexpr int lanes = kLanes<A>, V = H / 2;
   constexpr bool odd = H % 2 != 0;
   constexpr int64_t kAhead = 8;  // rows of b fetched before their use
@@ -200,20 +200,21 @@ void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b,
     for (int v = 0; v < V; ++v) {
       A* out = c + i * c_row + v * lanes;
       Vector<A> value = alpha * sum[i][v];
-      if (beta != A(0)) value += beta * load(out);
+      if (beta != A(0)) value += beta * load(start + i * start_row + v * lanes);
       store(out, value);
     }
     if constexpr (odd) {
       A* out = c + i * c_row + V * lanes;
       HalfLanes<A> value = alpha * half[i];
-      if (beta != A(0)) value += beta * load_half(out);
+      if (beta != A(0)) value += beta * load_half(start + i * start_row + V * lanes);
       store_half(out, value);
     }
   }
 }
 
 template <class A>
-using PanelTile = void (*)(int64_t, const A*, int64_t, int64_t, const A*, A*, int64_t, A, A);
+using PanelTile = void (*)(int64_t, const A*, int64_t, int64_t, const A*, A*, int64_t, const A*,
+                           int64_t, A, A);
 
 template <class A, bool Packed>
 struct PanelTiles {
@@ -232,23 +233,26 @@ struct PanelTiles {
 template <class A, bool Packed>
 constexpr PanelTiles<A, Packed> kPanelTiles;
 
-// c = alpha * sum + beta * c for a tile of sums, rows kPanelColumns apart.
+// Writes a part of g: c = alpha * sum + beta * start for sums whose rows are kPanelColumns apart.
 template <class A>
-void finish_tile(const A* sum, int64_t rows, int64_t columns, A* c, int64_t c_row, int64_t c_col,
-                 A alpha, A beta) {
+void finish_tile(const PanelProduct<A>& g, const A* sum, int64_t row, int64_t rows, int64_t column,
+                 int64_t columns) {
   constexpr int64_t wide = kPanelColumns<A>, lanes = kLanes<A>;
-  if (c_col == 1) {
-    for (int64_t i = 0; i < rows; ++i, sum += wide, c += c_row) {
+  A* c = g.c + row * g.c_row + column * g.c_col;
+  const A* start = g.start + row * g.start_row + column * g.start_col;
+  const bool adds = g.beta != A(0);
+  if (g.c_col == 1 && (!adds || g.start_col == 1)) {
+    for (int64_t i = 0; i < rows; ++i, sum += wide, c += g.c_row, start += g.start_row) {
       for (int64_t j = 0; j < columns; j += lanes) {
         const int64_t count = columns - j < lanes ? columns - j : lanes;
-        Vector<A> value = alpha * load(sum + j);
-        if (beta != A(0)) value += beta * load_part(c + j, count);
+        Vector<A> value = g.alpha * load(sum + j);
+        if (adds) value += g.beta * load_part(start + j, count);
         store_part(c + j, value, count);
       }
     }
     return;
   }
-  if (c_row == 1) {  // columns of c are contiguous: the tile is transposed in registers
+  if (g.c_row == 1 && (!adds || g.start_row == 1)) {  // transposed in registers
     for (int64_t j = 0; j < columns; j += lanes) {
       const int64_t width = columns - j < lanes ? columns - j : lanes;
       for (int64_t i = 0; i < rows; i += lanes) {
@@ -259,11 +263,10 @@ void finish_tile(const A* sum, int64_t rows, int64_t columns, A* c, int64_t c_ro
           x[r] = r < count ? load(sum + (i + r) * wide + j) : Vector<A>{};
         }
         turn(x);
-        for (int64_t q = 0; q < width; ++q) {
-          A* out = c + (j + q) * c_col + i;
-          Vector<A> value = alpha * x[q];
-          if (beta != A(0)) value += beta * load_part(out, count);
-          store_part(out, value, count);
+        for (int64_t q = j; q < j + width; ++q) {
+          Vector<A> value = g.alpha * x[q - j];
+          if (adds) value += g.beta * load_part(start + q * g.start_col + i, count);
+          store_part(c + q * g.c_col + i, value, count);
         }
       }
     }
@@ -271,9 +274,9 @@ void finish_tile(const A* sum, int64_t rows, int64_t columns, A* c, int64_t c_ro
   }
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
-      A& out = c[i * c_row + j * c_col];
-      const A value = alpha * sum[i * wide + j];
-      out = beta == A(0) ? value : value + beta * out;
+      A value = g.alpha * sum[i * wide + j];
+      if (adds) value += g.beta * start[i * g.start_row + j * g.start_col];
+      c[i * g.c_row + j * g.c_col] = value;
     }
   }
 }
@@ -314,19 +317,20 @@ void multiply(const PanelProduct<A>& g) {
     for (int64_t j = 0; j < g.n; j += wide) {
       const int64_t width = g.n - j < wide ? g.n - j : wide;
       const int64_t halves = (2 * width + lanes - 1) / lanes;
-      const bool direct = width % lanes == 0 && g.c_col == 1;
+      const bool direct =
+          width % lanes == 0 && g.c_col == 1 && (g.beta == A(0) || g.start_col == 1);
       const A* b = g.b + j * g.k;
       for (int64_t i = 0; i < m; i += tile_rows) {
         const int64_t rows = m - i < tile_rows ? m - i : tile_rows;
         const PanelTile<A> tile = packed ? kPanelTiles<A, true>.of[halves - 1][rows - 1]
                                          : kPanelTiles<A, false>.of[halves - 1][rows - 1];
         const A* a = packed ? left + i / tile_rows * g.k * kPanelRows : g.a + (i0 + i) * g.a_row;
-        A* c = g.c + (i0 + i) * g.c_row + j * g.c_col;
         if (direct) {
-          tile(g.k, a, g.a_row, g.a_col, b, c, g.c_row, g.alpha, g.beta);
+          tile(g.k, a, g.a_row, g.a_col, b, g.c + (i0 + i) * g.c_row + j, g.c_row,
+               g.start + (i0 + i) * g.start_row + j, g.start_row, g.alpha, g.beta);
         } else {
-          tile(g.k, a, g.a_row, g.a_col, b, sums, wide, A(1), A(0));
-          finish_tile(sums, rows, width, c, g.c_row, g.c_col, g.alpha, g.beta);
+          tile(g.k, a, g.a_row, g.a_col, b, sums, wide, sums, wide, A(1), A(0));
+          finish_tile(g, sums, i0 + i, rows, j, width);
         }
       }
     }

@@ -6,9 +6,9 @@
 
 namespace facula {
 
-// Part of a product: c = alpha * a @ b + beta * c, (m, n), k <= block_k. c and the k elements of
-// each row of a have any strides; b holds panels of `columns` columns, (panel, k, columns), with
-// zeros beyond its last column.
+// Part of a product: c = alpha * a @ b + beta * start, (m, n), k <= block_k. c, start and a have
+// any strides; b holds panels of `columns` columns, (panel, k, columns), with zeros beyond its last
+// column. start is c or apart from it, a bias with a stride of 0 too; beta == 0 does not read it.
 template <class T>
 struct PanelProduct {
   int64_t m, n, k;
@@ -17,6 +17,8 @@ struct PanelProduct {
   const T* b;
   T* c;
   int64_t c_row, c_col;
+  const T* start;
+  int64_t start_row, start_col;
   T alpha, beta;
 };
 

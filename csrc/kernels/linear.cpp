@@ -92,8 +92,12 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   g.b_row = weight.stride(-1), g.b_col = matrix ? weight.stride(0) : 0;
   g.c = out.data(), g.c_batch = 0, g.c_row = g.n, g.c_col = 1;
   if (bias.defined()) {
-    op::copy_(out, bias);
-    g.beta_re = 1;
+    if (bias.numel() == g.n && bias.is_contiguous()) {
+      g.bias = bias.data();
+    } else {
+      op::copy_(out, bias);
+      g.beta_re = 1;
+    }
   }
   gemm(g);
   return out;

@@ -15,19 +15,12 @@
 #include <thread>
 #include <vector>
 
+#include "check_gemm_cuts.h"
 #include "core/host_allocator.h"
 #include "core/thread_pool.h"
 #include "cpu/blas.h"
 #include "cpu/cast.h"
 #include "cpu/gemm.h"
-
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      std::printf("%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
-      std::exit(1);                                                             \
-    }                                                                           \
-  } while (0)
 
 // The library picks the instruction set once; here every one that the machine has takes its turn.
 static int current_isa = 0;
@@ -438,6 +431,9 @@ static void check_everything(bool with_fork) {
     check_products(11, 400, false);
     set_num_threads(2);
     check_products(12, 60, true);
+    check_bounds();
+    check_biases();
+    check_thread_counts();
   }
   current_isa = best_isa();
   check_special_cases();
