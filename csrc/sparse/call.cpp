@@ -56,6 +56,7 @@ const Table& table() {
       t[op].kernel = run_kernel;
     t[&defs::detach].kernel = detach_kernel;
     t[&defs::copy_].write = write_copy;
+    add_derived(t);
     add_elementwise(t);
     add_moves(t);
     add_products(t);

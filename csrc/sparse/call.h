@@ -25,6 +25,7 @@ struct Handler {
 };
 using Table = std::unordered_map<const OpDef*, Handler>;
 
+void add_derived(Table& table);
 void add_elementwise(Table& table);
 void add_moves(Table& table);
 void add_products(Table& table);
