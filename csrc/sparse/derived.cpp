@@ -82,7 +82,7 @@ void add_derived(Table& table) {
         &defs::flatten, &defs::inner, &defs::diff, &defs::detach_, &defs::float_power})
     table[op].kernel = run_kernel;
   table[&defs::ldexp].compute = ldexp;
-  table[&defs::unbind].kernel = unbind_kernel;
+  table[&defs::unbind] = {.kernel = unbind_kernel, .composite = true};
   table[&defs::transpose_].kernel = transpose_kernel;
   table[&defs::t_].kernel = t_kernel;
   table[&defs::conj_physical_].kernel = conj_kernel;
