@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import facula
 
 
@@ -61,3 +63,28 @@ def optimised(model: facula.nn.Module, x: facula.Tensor) -> float:
     scheduler.step()
     optimizer.zero_grad()
     return float(norm.item() + loss.item())
+
+
+def quantized(x: facula.Tensor) -> float:
+    q: facula.Tensor = facula.quantize_per_channel(
+        x, facula.ones(2), facula.zeros(2, dtype=facula.int64), 0, facula.qint8
+    )
+    integers: facula.Tensor = q.int_repr()
+    numbers: facula.Tensor = facula.dequantize(q)
+    kind: facula.dtype = facula.uint4
+    assert q.is_quantized and q.qscheme() is facula.per_channel_affine and kind.itemsize == 1
+    step: float = facula.quantize_per_tensor(numbers, 0.1, 3, facula.quint8).q_scale()
+    return step + integers.numel()
+
+
+def rarely_used(path: str) -> list[str]:
+    with facula.serialization.skip_data():
+        facula.save(facula.ones(2), path)
+    facula.serialization.set_crc32_options(True)
+    pure = facula.func.functionalize(lambda x: x.mul_(2), remove="mutations")
+    result: facula.Tensor = pure(facula.ones(2))
+    facula.monitor.log_event(
+        facula.monitor.Event("run", datetime.datetime.now(), {"size": result.numel()})
+    )
+    records: list[str] = facula.PyTorchFileReader(path).get_all_records()
+    return records

@@ -17,11 +17,12 @@ struct SparseParts {
   // Coo: indices (sparse_dim, nnz), values (nnz, *dense sizes).
   // Csr, Csc: where each row (column) begins (rows + 1), the columns (rows) of the elements (nnz),
   // values (nnz, *dense sizes). Bsr, Bsc: likewise for blocks, values (nnz, height, width, ...).
+  // Of a batch of matrices each of these has batch_dim dimensions more in front.
   Tensor indices, plain, values;
-  int64_t sparse_dim = 0, dense_dim = 0;
+  int64_t sparse_dim = 0, dense_dim = 0, batch_dim = 0;
   bool coalesced = false;  // Coo: positions are sorted and distinct
 
-  int64_t nnz() const { return layout == SparseLayout::Coo ? indices.size(1) : plain.size(0); }
+  int64_t nnz() const { return layout == SparseLayout::Coo ? indices.size(1) : plain.size(-1); }
   // Compressed by rows: the first dimension is the compressed one.
   bool by_rows() const { return layout == SparseLayout::Csr || layout == SparseLayout::Bsr; }
   bool in_blocks() const { return layout == SparseLayout::Bsr || layout == SparseLayout::Bsc; }

@@ -56,6 +56,7 @@ const Table& table() {
       t[op].kernel = run_kernel;
     t[&defs::detach].kernel = detach_kernel;
     t[&defs::copy_].write = write_copy;
+    add_derived(t);
     add_elementwise(t);
     add_moves(t);
     add_products(t);
@@ -65,7 +66,32 @@ const Table& table() {
   return all;
 }
 
+const Table& batched_table() {
+  static const Table all = [] {
+    Table t;
+    t[&defs::detach].kernel = detach_kernel;
+    t[&defs::copy_].write = write_copy;
+    add_batched(t);
+    return t;
+  }();
+  return all;
+}
+
+bool is_batch(const Tensor& t) {
+  return t.defined() && is_sparse(t) && sparse_parts(t).batch_dim;
+}
+bool has_batches(const OpDef& op, const Value* args, const Rets& rets) {
+  bool found = false;
+  for_each_tensor(op, args, [&](const Tensor& t) { found |= is_batch(t); });
+  if (rets.destination != Destination::New)
+    for (int i = 0; i < op.ret_count; ++i) found |= is_batch(rets.t[i]);
+  return found;
+}
+
 [[noreturn]] void refuse(const OpDef& op, const Value* args, const Rets& rets) {
+  if (has_batches(op, args, rets))
+    fail(ErrorKind::NotImplemented,
+         "not implemented for batches of compressed matrices; use .to_dense() on them");
   SparseLayout layout = SparseLayout::Coo;
   for_each_tensor(op, args, [&](const Tensor& t) {
     if (is_sparse(t)) layout = layout_of(t);
@@ -82,11 +108,12 @@ const Table& table() {
 
 void call_sparse(const OpDef& op, const Value* args, Rets& rets, bool taped) {
   using namespace sparse;
-  const auto found = table().find(&op);
-  if (found == table().end()) refuse(op, args, rets);
+  const Table& all = has_batches(op, args, rets) ? batched_table() : table();
+  const auto found = all.find(&op);
+  if (found == all.end()) refuse(op, args, rets);
   const Handler& handler = found->second;
   if (handler.kernel) {
-    if (taped && !(op.flags & (kOpComposite | kOpNoGrad)) && op.vjp)
+    if (taped && !handler.composite && !(op.flags & (kOpComposite | kOpNoGrad)) && op.vjp)
       tape_call(op, args, rets, 0, handler.kernel);
     else handler.kernel(op, args, rets);
     return;

@@ -22,10 +22,15 @@ struct Handler {
   // In the place of `compute`: the operator's own kernel takes sparse tensors, the tape is as
   // usual.
   Kernel kernel = nullptr;
+  // The kernel is made of operators, which record the tape.
+  bool composite = false;
 };
 using Table = std::unordered_map<const OpDef*, Handler>;
 
+void add_batched(Table& table);  // the whole table of batches of compressed matrices
+void add_derived(Table& table);
 void add_elementwise(Table& table);
+void add_valuewise(Table& table);  // the part of it that is done to the values alone
 void add_moves(Table& table);
 void add_products(Table& table);
 void add_reductions(Table& table);

@@ -35,8 +35,8 @@ Tensor from_compressed(SparseLayout layout, const Tensor& starts, const Tensor& 
 
 Tensor with_values(const Tensor& t, const Tensor& values) {
   const SparseParts& parts = sparse_parts(t);
-  Dims sizes(sparse_sizes(t));
-  for (int64_t d = parts.in_blocks() ? 3 : 1; d < values.dim(); ++d)
+  Dims sizes(t.sizes().first(size_t(parts.batch_dim + parts.sparse_dim)));
+  for (int64_t d = parts.batch_dim + (parts.in_blocks() ? 3 : 1); d < values.dim(); ++d)
     sizes.push_back(values.size(d));
   return op::_sparse_make(parts.indices, parts.plain, values, sizes, int64_t(parts.layout),
                           parts.coalesced);
@@ -225,8 +225,8 @@ Tensor _sparse_make(const Tensor& indices, const Tensor& plain, const Tensor& va
     return _sparse_make(indices, plain, op::clone(values), sizes, layout, sorted);
   const bool coo = SparseLayout(layout) == SparseLayout::Coo;
   if (layout < int64_t(SparseLayout::Coo) || layout > int64_t(SparseLayout::Bsc) ||
-      is_sparse(indices) || is_sparse(values) || indices.dim() != (coo ? 2 : 1) ||
-      plain.defined() == coo)
+      is_sparse(indices) || is_sparse(values) || indices.dim() < 1 || (coo && indices.dim() != 2) ||
+      plain.defined() == coo || (plain.defined() && plain.dim() != indices.dim()))
     runtime_error("the parts do not belong to a sparse tensor");
   SparseParts parts;
   parts.layout = SparseLayout(layout);
@@ -238,12 +238,19 @@ Tensor _sparse_make(const Tensor& indices, const Tensor& plain, const Tensor& va
     parts.indices = plain_indices(indices);
   } else {
     parts.sparse_dim = 2;
-    parts.dense_dim = values.dim() - (parts.in_blocks() ? 3 : 1);
+    parts.batch_dim = indices.dim() - 1;
+    parts.dense_dim = values.dim() - parts.batch_dim - (parts.in_blocks() ? 3 : 1);
     parts.indices = alias_tensor(indices);
     parts.plain = alias_tensor(plain);
   }
-  if (parts.dense_dim < 0 || parts.sparse_dim + parts.dense_dim != int64_t(sizes.size()) ||
-      parts.nnz() != values.size(0))
+  const int64_t batch = parts.batch_dim;
+  bool fits = parts.dense_dim >= 0 &&
+              batch + parts.sparse_dim + parts.dense_dim == int64_t(sizes.size()) &&
+              parts.nnz() == values.size(batch);
+  for (int64_t d = 0; fits && d < batch; ++d)
+    fits = indices.size(d) == sizes[size_t(d)] && plain.size(d) == sizes[size_t(d)] &&
+           values.size(d) == sizes[size_t(d)];
+  if (!fits)
     runtime_error("indices of shape ", indices.sizes(), " and values of shape ", values.sizes(),
                   " do not make a sparse tensor of size ", sizes);
   return make_sparse(sizes, std::move(parts));
@@ -343,6 +350,15 @@ Tensor _sparse_convert(const Tensor& self, int64_t to, int64_t sparse_dim, IntSp
     if (sparse_dim < (self.dim() ? 1 : 0) || sparse_dim > self.dim())
       runtime_error("sparse_dim argument must be in [", self.dim() ? 1 : 0, ", ", self.dim(),
                     "], but got ", sparse_dim);
+    if (!coo && sparse_dim > 2) {
+      if (self.size(0) == 0)
+        runtime_error("an empty batch of matrices cannot be brought into a compressed layout");
+      std::vector<Tensor> matrices;
+      for (int64_t i = 0; i < self.size(0); ++i)
+        matrices.push_back(
+            op::_sparse_convert(op::select(self, 0, i), to, sparse_dim - 1, blocksize));
+      return stacked_matrices(matrices);
+    }
     const Tensor found = from_dense(self, sparse_dim);
     if (coo) return found;
     const Tensor made = op::_sparse_convert(found, to, sparse_dim, blocksize);

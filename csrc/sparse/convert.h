@@ -26,6 +26,9 @@ Tensor coalesce(const Tensor& t);  // in Coo
 // size, as `t` is.
 Tensor in_layout_of(const Tensor& t, const Tensor& like);
 
+// Matrices of one compressed layout, with as many elements each, as a batch.
+Tensor stacked_matrices(const std::vector<Tensor>& matrices);
+
 // A matrix by rows.
 struct Csr {
   Tensor starts, columns, values;

@@ -249,7 +249,7 @@ Tensor nothing(const OpDef& op, const Value* args) {
 
 }  // namespace
 
-void add_elementwise(Table& table) {
+void add_valuewise(Table& table) {
   for (const OpDef* op : {&defs::sin,      &defs::tan,
                           &defs::asin,     &defs::atan,
                           &defs::sinh,     &defs::tanh,
@@ -272,15 +272,19 @@ void add_elementwise(Table& table) {
     table[op].compute = linear;
   for (const OpDef* op : {&defs::resolve_conj, &defs::resolve_neg}) table[op].compute = itself;
   table[&defs::pow].compute = power;
+  table[&defs::clone].compute = clone;
+  table[&defs::_to_copy].compute = to_copy;
+  table[&defs::alias].compute = alias;
+}
+
+void add_elementwise(Table& table) {
+  add_valuewise(table);
   table[&defs::add] = {add, write_add};
   table[&defs::sub] = {sub, write_sub};
   table[&defs::mul].compute = mul;
   table[&defs::div].compute = div;
   table[&defs::div_mode].compute = div;
   table[&defs::floor_divide].compute = div;
-  table[&defs::clone].compute = clone;
-  table[&defs::_to_copy].compute = to_copy;
-  table[&defs::alias].compute = alias;
   table[&defs::zeros_like].compute = nothing_like;
   table[&defs::empty_like].compute = nothing_like;
   table[&defs::zero_].compute = nothing;

@@ -79,8 +79,8 @@ Tensor sparse_times_sparse(const Tensor& a, const Tensor& b) {
                  m.columns.numel());
   const Tensor result =
       from_compressed(SparseLayout::Csr, m.starts, m.columns, values, Dims{x.rows, y.width}, true);
-  // Blocks of the factors are none of the product.
-  return sparse_parts(a).in_blocks() ? result : in_layout_of(result, a);
+  // Products of compressed matrices are compressed by rows, as in PyTorch.
+  return layout_of(a) == SparseLayout::Coo ? in_layout_of(result, a) : result;
 }
 
 Tensor times(const Tensor& a, const Tensor& b) {

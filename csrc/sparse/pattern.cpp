@@ -222,16 +222,32 @@ void check_coo(const Tensor& indices, const Tensor& values, IntSpan sizes) {
   }
 }
 
+// Every matrix of a batch by itself.
+static bool check_batch(SparseLayout layout, const Tensor& starts, const Tensor& plain,
+                        const Tensor& values, IntSpan sizes) {
+  const int64_t n = starts.size(0);
+  if (plain.dim() != starts.dim() || values.dim() < starts.dim() || sizes.size() < 3 ||
+      plain.size(0) != n || values.size(0) != n || sizes[0] != n)
+    runtime_error("the indices, the values and the size of a batch of matrices must have the same ",
+                  "batch dimensions in front, but got shapes ", starts.sizes(), ", ", plain.sizes(),
+                  " and ", values.sizes(), " for the size ", sizes);
+  bool sorted = true;
+  for (int64_t i = 0; i < n; ++i)
+    sorted &= check_compressed(layout, op::select(starts, 0, i), op::select(plain, 0, i),
+                               op::select(op::detach(values), 0, i), sizes.subspan(1));
+  return sorted;
+}
+
 bool check_compressed(SparseLayout layout, const Tensor& starts, const Tensor& plain,
                       const Tensor& values, IntSpan sizes) {
   SparseParts form;
   form.layout = layout;
   const char* start_name = form.by_rows() ? "crow_indices" : "ccol_indices";
   const char* plain_name = form.by_rows() ? "col_indices" : "row_indices";
+  if (starts.dim() > 1) return check_batch(layout, starts, plain, values, sizes);
   if (starts.dim() != 1 || plain.dim() != 1)
-    fail(ErrorKind::NotImplemented, start_name, " and ", plain_name,
-         " must be vectors (batches of compressed matrices are not supported), got shapes ",
-         starts.sizes(), " and ", plain.sizes());
+    runtime_error(start_name, " and ", plain_name, " must have as many dimensions, one or more, ",
+                  "got shapes ", starts.sizes(), " and ", plain.sizes());
   const int64_t blocks = form.in_blocks() ? 2 : 0;
   if (values.dim() < 1 + blocks)
     runtime_error("values must have at least ", 1 + blocks, " dimensions, got shape ",

@@ -136,7 +136,10 @@ def sparse_compressed_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """A matrix in a compressed layout (CSR, CSC, BSR, BSC).
+    """A matrix in a compressed layout (CSR, CSC, BSR, BSC), or a batch of them.
+
+    The indices and values of a batch have its dimensions in front, so its matrices have as many
+    elements each.
 
     Args:
         compressed_indices: where each row (column) begins, and the end.
@@ -165,12 +168,14 @@ def sparse_compressed_tensor(
         plain = plain.to(starts.dtype)
     found = _as_values(values, dtype, device)
     if size is None:
-        block = tuple(found.shape[1:3]) if number in (BSR, BSC) and found.dim() >= 3 else (1, 1)
-        outer = max(starts.numel() - 1, 0)
+        batch = max(starts.dim() - 1, 0)
+        blocks = number in (BSR, BSC) and found.dim() >= batch + 3
+        block = tuple(found.shape[batch + 1 : batch + 3]) if blocks else (1, 1)
+        outer = max(starts.shape[-1] - 1, 0) if starts.dim() else 0
         inner = int(plain.max()) + 1 if plain.numel() else 0
         rows, columns = (outer, inner) if by_rows else (inner, outer)
-        dense = tuple(found.shape[3:] if number in (BSR, BSC) else found.shape[1:])
-        shape = (rows * block[0], columns * block[1], *dense)
+        dense = tuple(found.shape[batch + (3 if number in (BSR, BSC) else 1) :])
+        shape = (*starts.shape[:batch], rows * block[0], columns * block[1], *dense)
     else:
         shape = tuple(size)
     is_sorted = _C._sparse_check(number, starts, plain, found, shape)

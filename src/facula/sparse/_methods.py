@@ -77,6 +77,11 @@ def to_sparse(self, *args, layout=None, blocksize=None, dense_dim=None, sparse_d
     return _convert(self, number, sparse_dim, dense_dim, blocksize)
 
 
+def _block(size: Any) -> Any:
+    """Height and width of blocks; one number stands for both."""
+    return (size, size) if isinstance(size, int) else size
+
+
 def _convert(t: Any, number: int, sparse_dim: Any, dense_dim: Any, blocksize: Any) -> Any:
     if dense_dim is not None:
         if not 0 <= dense_dim <= t.dim():
@@ -148,7 +153,7 @@ def to_sparse_bsr(self, blocksize, dense_dim=None):  # type: ignore[no-untyped-d
         >>> facula.eye(4).to_sparse_bsr((2, 2)).values().shape
         facula.Size([2, 2, 2])
     """
-    return _convert(self, BSR, None, dense_dim, blocksize)
+    return _convert(self, BSR, None, dense_dim, _block(blocksize))
 
 
 @_method
@@ -160,7 +165,7 @@ def to_sparse_bsc(self, blocksize, dense_dim=None):  # type: ignore[no-untyped-d
         >>> facula.eye(4).to_sparse_bsc((2, 2)).values().shape
         facula.Size([2, 2, 2])
     """
-    return _convert(self, BSC, None, dense_dim, blocksize)
+    return _convert(self, BSC, None, dense_dim, _block(blocksize))
 
 
 @_method
