@@ -182,7 +182,10 @@ Tensor embedding_bag_input(const Tensor& input, const Tensor& weight, const Tens
                            std::optional<int64_t> padding_idx) {
   check_table(weight);
   check_lookups(input, "input");
-  const int64_t kind = mode == "sum" ? kSum : mode == "mean" ? kMean : mode == "max" ? kMax : -1;
+  const int64_t kind = mode == "sum"    ? int64_t(kSum)
+                       : mode == "mean" ? int64_t(kMean)
+                       : mode == "max"  ? int64_t(kMax)
+                                        : -1;
   if (kind < 0) fail(ErrorKind::Value, "mode has to be one of sum, mean or max, got '", mode, "'");
   if (kind == kMax && scale_grad_by_freq)
     fail(ErrorKind::Value, "max mode does not support scaling the gradient by the frequency");

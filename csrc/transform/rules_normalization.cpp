@@ -189,7 +189,7 @@ void group_norm_grad(const OpDef&, const Value* args, Rets& rets, uint32_t level
                rstd = in_front(args[3].tensor(), level);
   const DType parameter = weight.defined() ? weight.dtype() : input.dtype();
   Tensor by_weight = nothing(x, level), by_bias = by_weight, by_input = by_weight;
-  const int64_t inner = n * channels ? input.numel() / (n * channels) : 0;
+  const int64_t inner = n * channels > 0 ? input.numel() / (n * channels) : 0;
   const double eps = args[6].to_double();
   const Dims whole{batch, n, channels, inner};
   auto summed = [&](const Tensor& t) {

@@ -39,7 +39,7 @@ void masked_scatter(const OpDef&, const Value* args, Rets& rets, uint32_t level)
 }
 
 // fill_diagonal_(self, value, wrap): the places are the same for all elements.
-void fill_diagonal(const OpDef&, const Value* args, Rets& rets, uint32_t level) {
+void fill_diagonal(const OpDef&, const Value* args, Rets& rets, uint32_t) {
   const Tensor value = rets.t[0]->wrapper->value;
   const Tensor places =
       op::_fill_diagonal(op::zeros(args[0].tensor().sizes(), DType::Bool, Value(), value.device()),
