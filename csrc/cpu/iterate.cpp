@@ -29,6 +29,7 @@ void Iteration::add(char* ptr, IntSpan s, IntSpan st, int64_t item) {
 }
 
 void Iteration::walk(int64_t from, int64_t to, Body body, const void* context) const {
+  if (from >= to) return;  // a size may be 0
   int64_t counter[kMaxDims];
   char* p[kMaxOperands];
   for (int o = 0; o < operands; ++o) p[o] = data[o];
