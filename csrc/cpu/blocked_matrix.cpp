@@ -176,7 +176,7 @@ double inverse_norm(int n, const T* a, int64_t lda) {
 // along that singular vector.
 template <class T>
 double estimate_norm(int n, const T* a, int lda) {
-  constexpr int kSteps = 6;
+  constexpr int kSteps = 10;
   std::vector<T> x(static_cast<size_t>(n));
   uint32_t state = 1;
   for (T& value : x) {
@@ -203,7 +203,7 @@ bool blocked_is_well_conditioned(int n, const T* a, int lda, double limit) {
   double squares = 0;
   for (int64_t j = 0; j < n; ++j) squares += sum_of_squares(j + 1, a + j * lda);
   // The norm of all elements is up to sqrt(n) times too large.
-  return std::sqrt(squares) * inverse <= limit || 3 * estimate_norm(n, a, lda) * inverse <= limit;
+  return std::sqrt(squares) * inverse <= limit || 2 * estimate_norm(n, a, lda) * inverse <= limit;
 }
 
 template <class T>

@@ -187,6 +187,34 @@ int gelss(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, real_of_t<T>* s,
 }
 
 template <class T>
+int geqp3(int m, int n, T* a, int lda, int* jpvt, T* tau, T* work, int lwork) {
+  int info = 0;
+  invoke(ROUTINE("geqp3"), &m, &n, a, &lda, jpvt, tau, work, &lwork, &info);
+  return info;
+}
+
+template <class T>
+void laic1(int job, int j, const T* x, T estimate, const T* w, T gamma, T* next, T* s, T* c) {
+  invoke(ROUTINE("laic1"), &job, &j, x, &estimate, w, &gamma, next, s, c);
+}
+
+template <class T>
+int tzrzf(int m, int n, T* a, int lda, T* tau, T* work, int lwork) {
+  int info = 0;
+  invoke(ROUTINE("tzrzf"), &m, &n, a, &lda, tau, work, &lwork, &info);
+  return info;
+}
+
+template <class T>
+int ormrz(char side, char trans, int m, int n, int k, int l, const T* a, int lda, const T* tau,
+          T* c, int ldc, T* work, int lwork) {
+  int info = 0;
+  invoke(ROUTINE("ormrz"), &side, &trans, &m, &n, &k, &l, a, &lda, tau, c, &ldc, work, &lwork,
+         &info, kOne, kOne);
+  return info;
+}
+
+template <class T>
 int gesdd(char jobz, int m, int n, T* a, int lda, real_of_t<T>* s, T* u, int ldu, T* vt, int ldvt,
           T* work, int lwork, real_of_t<T>* rwork, int* iwork) {
   int info = 0;
@@ -320,6 +348,11 @@ int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T*
                         int*, int);                                                              \
   template int geev<T>(char, char, int, T*, int, T*, T*, int, T*, int, T*, int, real_of_t<T>*);
 #define INSTANTIATE_REAL(T)                                                                      \
+  template int geqp3<T>(int, int, T*, int, int*, T*, T*, int);                                   \
+  template void laic1<T>(int, int, const T*, T, const T*, T, T*, T*, T*);                        \
+  template int tzrzf<T>(int, int, T*, int, T*, T*, int);                                         \
+  template int ormrz<T>(char, char, int, int, int, int, const T*, int, const T*, T*, int, T*,    \
+                        int);                                                                    \
   template void trmv<T>(char, char, char, int, const T*, int, T*);                               \
   template int sytrd<T>(char, int, T*, int, T*, T*, T*, T*, int);                                \
   template int stedc<T>(char, int, T*, T*, T*, int, T*, int, int*, int);                         \

@@ -58,6 +58,19 @@ template <class T>  // rwork: 5 min(m, n)
 int gelss(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, real_of_t<T>* s, real_of_t<T> rcond,
           int* rank, T* work, int lwork, real_of_t<T>* rwork);
 
+// The parts of gelsy, for real types: QR with exchanged columns (jpvt, counted from 1, all 0 on
+// entry), an estimate of the least (job 2) or largest (job 1) singular value of a triangle with one
+// more column, and the triangle of a trapezoid with the reflectors from the right that make it.
+template <class T>
+int geqp3(int m, int n, T* a, int lda, int* jpvt, T* tau, T* work, int lwork);
+template <class T>
+void laic1(int job, int j, const T* x, T estimate, const T* w, T gamma, T* next, T* s, T* c);
+template <class T>
+int tzrzf(int m, int n, T* a, int lda, T* tau, T* work, int lwork);
+template <class T>
+int ormrz(char side, char trans, int m, int n, int k, int l, const T* a, int lda, const T* tau,
+          T* c, int ldc, T* work, int lwork);
+
 // ---- singular values and eigenvalues
 template <class T>  // rwork as LAPACK's cgesdd has it; iwork: 8 min(m, n)
 int gesdd(char jobz, int m, int n, T* a, int lda, real_of_t<T>* s, T* u, int ldu, T* vt, int ldvt,

@@ -1,8 +1,8 @@
 // Least squares by LAPACK's four drivers.
 #include <cmath>
 #include <limits>
-#include <utility>
 
+#include "cpu/blocked_lstsq.h"
 #include "cpu/small_matrix.h"
 #include "kernels/linalg_expressions.h"
 #include "kernels/linalg_matrices.h"
@@ -84,10 +84,13 @@ class Solver {
   };
   // a is destroyed, b holds the solution and s the singular values where the driver gives them.
   int run(T* a, T* b, R* s, Scratch& scratch) {
-    if constexpr (!is_complex_v<T>)
+    if constexpr (!is_complex_v<T>) {
       if (driver_ == Driver::Gelsy && m_ >= n_ && is_blocked<T>(m_, n_) && !std::isnan(rcond_) &&
-          is_moderate(a, int64_t(m_) * n_, true) && is_moderate(b, int64_t(ld_b_) * k_, false))
-        return run_unpivoted(a, b, s, scratch);
+          is_moderate(a, int64_t(m_) * n_, true) && is_moderate(b, int64_t(ld_b_) * k_, false)) {
+        rank_ = blocked_lstsq(m_, n_, k_, a, b, ld_b_, rcond_);
+        return 0;
+      }
+    }
     return call(a, b, s, scratch.work.data(), work_size_, scratch.rwork.data(),
                 scratch.iwork.data());
   }
@@ -105,29 +108,6 @@ class Solver {
     }
     const R least = std::sqrt(std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon());
     return finite && largest < 1 / least && (largest > least || !with_least);
-  }
-
-  // Columns are exchanged for the sake of the rank. Gelsy judges it by estimates that lie between
-  // the singular values, so it finds full rank wherever rcond times the condition number is below
-  // 1; then R x = Q^T b has one solution, in whatever order of columns. Otherwise it decides about
-  // R, which has the singular values and the lengths of the columns of A.
-  int run_unpivoted(T* a, T* b, R* s, Scratch& scratch) {
-    HostArray<T> tau(n_);
-    blocked_qr(m_, n_, a, ld_a_, tau.data());
-    blocked_multiply_by_q(true, m_, k_, n_, a, ld_a_, tau.data(), b, ld_b_);
-    const double most =
-        rcond_ > 0 ? 0.25 / double(rcond_) : 0.25 / std::numeric_limits<R>::epsilon();
-    if (blocked_is_well_conditioned(n_, a, ld_a_, most)) {  // a quarter, for what was rounded
-      blocked_solve_upper(n_, k_, a, ld_a_, b, ld_b_);
-      rank_ = n_;
-      return 0;
-    }
-    for (int64_t j = 0; j < n_; ++j) std::fill(a + j * ld_a_ + j + 1, a + j * ld_a_ + n_, T(0));
-    const int equations = std::exchange(m_, n_);
-    const int info =
-        call(a, b, s, scratch.work.data(), work_size_, scratch.rwork.data(), scratch.iwork.data());
-    m_ = equations;
-    return info;
   }
 
   int call(T* a, T* b, R* s, T* work, int lwork, R* rwork, int* iwork) {
