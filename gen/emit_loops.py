@@ -77,7 +77,11 @@ def elementwise_loops(row: Row) -> str:
 
     for k, ((text, fallback), letters) in enumerate(formula_groups(row).items()):
         fn = f"{name}_{k}"
-        run = f"run<{result}, {types}>(pointers, strides, count, {function_of_operands(text, result)})"
+        driver = "run_with_numbers" if o.get("number_loops") else "run"
+        run = (
+            f"{driver}<{result}, {types}>(pointers, strides, count, "
+            f"{function_of_operands(text, result)})"
+        )
         if fallback:
             holds, other = (
                 function_of_operands(fallback[0], "bool"),

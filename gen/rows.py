@@ -35,6 +35,7 @@ def elementwise(
     numbers: True when Python may pass a number for ``self`` too, as in ``pow(2, x)``; "all" when
         every operand may be one, as in ``add(1, 2)``; False when none may. By default all but
         ``self`` may.
+    number_loops: True for formulas that meet numbers all the time: they get loops of their own.
     check: a function of ``csrc/op/operand_checks.h`` that refuses arguments.
     fallback: by dtype letter, a condition under which the formula holds and another formula
         for blocks of elements where it does not: ``{"f": ("angle_in_range(a)", "sin_full_range(a)")}``.

@@ -6,16 +6,16 @@ from gen.rows import composite, elementwise, op
 
 def _by_float_division(name: str) -> dict[str, tuple[str, str]]:
     """Quotients of floats serve floats and integers while they have few bits enough."""
-    return {types: ("quotient_in_range(a, b)", f"{name}_full_range(a, b)") for types in "if"}
+    return dict.fromkeys("if", ("quotient_in_range(a, b)", f"{name}_full_range(a, b)"))
 
 
-op("add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise(numbers="all"),
+op("add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise(numbers="all", number_loops=True),
    f=dict(b="a | (alpha & b)", **{"": "a + alpha * b"}),
    grad=dict(self="grad", other="_scale_back(grad, alpha)"),
    ref=lambda a, b: np.add(a, b),
    doc="Adds ``other``, scaled by ``alpha``, to ``self``, elementwise with broadcasting.",
    example=">>> facula.add(facula.tensor([1., 2.]), 10)\ntensor([11., 12.])")
-op("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc", numbers="all", check="no_bool_difference"),
+op("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc", numbers="all", number_loops=True, check="no_bool_difference"),
    f="a - alpha * b", grad=dict(self="grad", other="_scale_back(-grad, alpha)"), ref=np.subtract,
    aliases=("subtract",),
    doc="Subtracts ``other``, scaled by ``alpha``, from ``self``.",
@@ -25,12 +25,12 @@ op("rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("
    ref=lambda a, b: np.subtract(b, a),
    doc="Computes ``other - alpha * self``.",
    example=">>> facula.rsub(facula.tensor([1, 2]), 10)\ntensor([9, 8])", inplace=False)
-op("mul(Tensor self, Tensor other) -> Tensor", elementwise(numbers="all"),
+op("mul(Tensor self, Tensor other) -> Tensor", elementwise(numbers="all", number_loops=True),
    f=dict(b="a & b", **{"": "a * b"}),
    grad=dict(self="grad * conj(other)", other="grad * conj(self)"), ref=np.multiply,
    aliases=("multiply",),
    doc="Multiplies elementwise.", example=">>> facula.mul(facula.tensor([1, 2]), 3)\ntensor([3, 6])")
-op("div(Tensor self, Tensor other) -> Tensor", elementwise("fc", promote="Float", numbers="all"), f="a / b",
+op("div(Tensor self, Tensor other) -> Tensor", elementwise("fc", promote="Float", numbers="all", number_loops=True), f="a / b",
    grad=dict(self="grad / conj(other)", other="-grad * conj(self / other / other)"), ref=np.true_divide,
    aliases=("divide", "true_divide"),
    doc="Divides elementwise; integers give the default floating-point type.",
@@ -137,11 +137,11 @@ op("clamp(Tensor self, Operand? min=None, Operand? max=None) -> Tensor", composi
    aliases=("clip",), samples="clamp",
    doc="Limits each element to the range from ``min`` to ``max``; either may be left out.",
    example=">>> facula.clamp(facula.tensor([-2., 0., 3.]), -1, 1)\ntensor([-1.,  0.,  1.])")
-op("clamp_min(Tensor self, Tensor min) -> Tensor", elementwise("bif"), f="maximum(a, b)",
+op("clamp_min(Tensor self, Tensor min) -> Tensor", elementwise("bif", number_loops=True), f="maximum(a, b)",
    grad=dict(self="grad * ge(self, min)", min="grad * lt(self, min)"),
    ref=np.maximum, doc="Limits from below.",
    example=">>> facula.clamp_min(facula.tensor([-2., 3.]), 0)\ntensor([0., 3.])")
-op("clamp_max(Tensor self, Tensor max) -> Tensor", elementwise("bif"), f="minimum(a, b)",
+op("clamp_max(Tensor self, Tensor max) -> Tensor", elementwise("bif", number_loops=True), f="minimum(a, b)",
    grad=dict(self="grad * le(self, max)", max="grad * gt(self, max)"),
    ref=np.minimum, doc="Limits from above.",
    example=">>> facula.clamp_max(facula.tensor([-2., 3.]), 0)\ntensor([-2.,  0.])")

@@ -1,6 +1,10 @@
 // The conversion loops from some element types to all; each cast_*_isa.cpp instantiates a part, so
 // that no translation unit takes long.
 #pragma once
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
 #include "core/dtype.h"
 #include "cpu/cast.h"
 
@@ -21,16 +25,36 @@ __attribute__((optimize("no-tree-vectorize"))) void cast_strided(char* to, int64
         convert<To>(*reinterpret_cast<const From*>(from + i * fs));
 }
 
+#if defined(__F16C__)
+// The machine's own conversions; compilers do not find them in the arithmetic of bits.
+inline void cast_dense(Half* to, const float* from, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+  for (; i < n; ++i) to[i] = Half::from_bits(_cvtss_sh(from[i], _MM_FROUND_TO_NEAREST_INT));
+}
+inline void cast_dense(float* to, const Half* from, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(to + i,
+                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+  for (; i < n; ++i) to[i] = _cvtsh_ss(from[i].bits);
+}
+#endif
+template <class To, class From>
+inline void cast_dense(To* to, const From* from, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
+}
+
 template <class To, class From>
 void cast(char* to, int64_t ts, const char* from, int64_t fs, int64_t n) {
   constexpr bool rare = std::is_same_v<To, Float8E4M3> || std::is_same_v<To, Float8E5M2> ||
                         std::is_same_v<From, Float8E4M3> || std::is_same_v<From, Float8E5M2>;
   if constexpr (!rare) {
     if (ts == sizeof(To) && fs == sizeof(From)) {
-      To* o = reinterpret_cast<To*>(to);
-      const From* a = reinterpret_cast<const From*>(from);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) o[i] = convert<To>(a[i]);
+      cast_dense(reinterpret_cast<To*>(to), reinterpret_cast<const From*>(from), n);
       return;
     }
     if constexpr (std::is_same_v<To, From>) {

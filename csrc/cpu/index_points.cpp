@@ -9,6 +9,7 @@
 #include "cpu/cast.h"
 #include "cpu/index_items.h"
 #include "cpu/index_loops.h"
+#include "cpu/line_loops.h"
 #include "op/elementwise.h"
 #include "op/ops/arithmetic.h"
 #include "op/tensor_operators.h"
@@ -181,33 +182,60 @@ bool add_in_parts(const PointWork& w, int64_t places, T alpha) {
   return true;
 }
 
-// Equal places brought together, each group in the order of its points: a sum kept in float32 is
-// then rounded once.
-template <class T>
-void add_grouped(const PointWork& w, float alpha) {
+// The points in the order of their places, equal ones in their own; by counting where the places
+// are few enough.
+std::vector<int64_t> points_by_place(const PointWork& w, int64_t places) {
   std::vector<int64_t> order(static_cast<size_t>(w.count));
-  std::iota(order.begin(), order.end(), int64_t(0));
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return w.place(a) < w.place(b); });
-  auto body = [&](char* const* p, const int64_t* s, int64_t n) {
+  if (places == 0 || places > 4 * w.count) {
+    std::iota(order.begin(), order.end(), int64_t(0));
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return w.place(a) < w.place(b); });
+    return order;
+  }
+  auto number = [&](int64_t i) { return w.points[i] < 0 ? w.points[i] + places : w.points[i]; };
+  std::vector<int64_t> starts(static_cast<size_t>(places) + 1, 0);
+  for (int64_t i = 0; i < w.count; ++i) ++starts[size_t(number(i)) + 1];
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  for (int64_t i = 0; i < w.count; ++i) order[size_t(starts[size_t(number(i))]++)] = i;
+  return order;
+}
+
+// Equal places brought together: a sum kept in float32 is then rounded once.
+template <class T>
+void add_grouped(const PointWork& w, int64_t places, float alpha) {
+  const std::vector<int64_t> order = points_by_place(w, places);
+  std::vector<int64_t> groups;  // where in `order` each place begins, and the end
+  for (int64_t i = 0; i < w.count; ++i)
+    if (i == 0 || w.place(order[size_t(i)]) != w.place(order[size_t(i - 1)])) groups.push_back(i);
+  const int64_t count = int64_t(groups.size()), work = w.count * w.rest.numel;
+  groups.push_back(w.count);
+  const auto add_dense = line_loops().add_scaled[int(DTypeOf<T>::value)];
+  auto add_group = [&](int64_t first, int64_t end, char* const* p, const int64_t* s, int64_t n) {
     constexpr int64_t kChunk = 256;
     float sum[kChunk];
+    char* target = p[0] + w.place(order[size_t(first)]);
     for (int64_t j = 0; j < n; j += kChunk) {
       const int64_t m = std::min(kChunk, n - j);
-      for (int64_t i = 0; i < w.count;) {
-        const int64_t place = w.place(order[size_t(i)]);
-        char* t = p[0] + place + j * s[0];
-        for (int64_t k = 0; k < m; ++k) sum[k] = float(*reinterpret_cast<const T*>(t + k * s[0]));
-        for (; i < w.count && w.place(order[size_t(i)]) == place; ++i) {
-          const char* v = p[1] + order[size_t(i)] * w.step + j * s[1];
-          for (int64_t k = 0; k < m; ++k)
-            sum[k] += alpha * float(*reinterpret_cast<const T*>(v + k * s[1]));
+      char* t = target + j * s[0];
+      for (int64_t k = 0; k < m; ++k) sum[k] = float(*reinterpret_cast<const T*>(t + k * s[0]));
+      for (int64_t i = first; i < end; ++i) {
+        const char* v = p[1] + order[size_t(i)] * w.step + j * s[1];
+        if (add_dense && s[1] == int64_t(sizeof(T))) {
+          add_dense(sum, v, m, alpha);
+          continue;
         }
-        for (int64_t k = 0; k < m; ++k) *reinterpret_cast<T*>(t + k * s[0]) = T(sum[k]);
+        for (int64_t k = 0; k < m; ++k)
+          sum[k] += alpha * float(*reinterpret_cast<const T*>(v + k * s[1]));
       }
+      for (int64_t k = 0; k < m; ++k) *reinterpret_cast<T*>(t + k * s[0]) = T(sum[k]);
     }
   };
-  w.rest.run_parallel(body, std::max<int64_t>(16, kGrain / w.count));
+  parallel_for(0, count, std::max<int64_t>(1, kGrain * count / work), [&](int64_t b, int64_t e) {
+    for (int64_t g = b; g < e; ++g)
+      w.rest.run(0, w.rest.numel, [&](char* const* p, const int64_t* s, int64_t n) {
+        add_group(groups[size_t(g)], groups[size_t(g) + 1], p, s, n);
+      });
+  });
 }
 
 }  // namespace
@@ -264,7 +292,7 @@ void cpu_add_points(const PointWork& given, DType dtype, const Scalar& alpha) {
   dispatch_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (is_small_float_v<T>) {
-      add_grouped<T>(w, alpha.to<float>());
+      add_grouped<T>(w, given.places, alpha.to<float>());
     } else {
       alignas(16) char factor[16];
       alpha.store(dtype, factor);

@@ -1,6 +1,7 @@
 #include "cpu/index_scatter.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "cpu/index_items.h"
@@ -30,6 +31,14 @@ void check_range(const char* p, int64_t stride, int64_t n, int64_t size, int64_t
   for (int64_t i = 0; bad && i < n; ++i)
     if (int64_t at = read_index(p + i * stride); uint64_t(at) >= uint64_t(size))
       bad_index(at, dim, size);
+}
+
+// Asks for a line that is about to be read or written in no order, which the processor does not
+// foresee, where that touches most of it and it fits the cache.
+void prefetch_line(const char* p, int64_t bytes, int64_t touched) {
+  constexpr int64_t kMostBytes = 16384;
+  if (bytes > kMostBytes || touched < bytes / 64) return;
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
 }
 
 Dims without(IntSpan all, int64_t dim) {
@@ -114,6 +123,7 @@ FACULA_INLINE void scatter_run(char* out, int64_t out_step, int64_t out_scale, c
     T* to = reinterpret_cast<T*>(out);
     const int64_t* at = reinterpret_cast<const int64_t*>(index);
     const T* from = reinterpret_cast<const T*>(src);
+#pragma GCC unroll 4
     for (int64_t i = 0; i < n; ++i) Op::run(to[at[i]], from[i]);
     return;
   }
@@ -127,8 +137,11 @@ FACULA_INLINE void scatter_run(char* out, int64_t out_step, int64_t out_scale, c
 template <class Op, class T>
 void scatter_lines(const Line& line, char* const* p, const int64_t* s, int64_t n) {
   constexpr int64_t kBlock = 1024;  // index values that are checked and read while in the cache
-  if (n == 1 || line.index <= s[1]) {
-    for (int64_t i = 0; i < n; ++i)
+  constexpr int64_t kFew = 8;
+  if (n == 1 || (line.index <= s[1] && (line.count >= kFew || n <= line.count))) {
+    for (int64_t i = 0; i < n; ++i) {
+      if (line.out == int64_t(sizeof(T)))
+        prefetch_line(p[0] + i * s[0], line.size * line.out, line.count);
       for (int64_t k = 0; k < line.count; k += kBlock) {
         const char* index = p[1] + i * s[1] + k * line.index;
         const int64_t m = std::min(kBlock, line.count - k);
@@ -136,6 +149,7 @@ void scatter_lines(const Line& line, char* const* p, const int64_t* s, int64_t n
         scatter_run<Op, T>(p[0] + i * s[0], 0, line.out, index, line.index,
                            p[2] + i * s[2] + k * line.src, line.src, m);
       }
+    }
   } else {
     for (int64_t k = 0; k < line.count; ++k) {
       check_range(p[1] + k * line.index, s[1], n, line.size, line.dim);
@@ -189,14 +203,26 @@ void cpu_gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor
         const int64_t* at = reinterpret_cast<const int64_t*>(p[1]);
         const T* row = reinterpret_cast<const T*>(from);
         T* to = reinterpret_cast<T*>(p[0]);
+        prefetch_line(from, size * item, n);
         for (int64_t b = 0; b < n; b += kBlock) {
           const int64_t e = std::min(n, b + kBlock);
           check_range(p[1] + 8 * b, 8, e - b, size, dim);
+#pragma GCC unroll 8
           for (int64_t i = b; i < e; ++i) to[i] = row[at[i]];
         }
         return;
       }
-      check_range(p[1], s[1], n, size, dim);
+      check_range(p[1], s[1], s[1] ? n : 1, size, dim);
+      if (s[1] == 0) {  // one index for a run
+        from += read_index(p[1]) * step;
+        if (s[0] == item && s[2] == item) {
+          std::memcpy(p[0], from, size_t(n * item));
+          return;
+        }
+        for (int64_t i = 0; i < n; ++i, from += s[2])
+          *reinterpret_cast<T*>(p[0] + i * s[0]) = *reinterpret_cast<const T*>(from);
+        return;
+      }
       if (s[1] == 8 && s[0] == item) {  // a dense run of index and result
         const int64_t* at = reinterpret_cast<const int64_t*>(p[1]);
         T* to = reinterpret_cast<T*>(p[0]);

@@ -21,6 +21,9 @@ struct LineLoops {
   // rows of them folded into a row of sums (see ReduceDef). Null for other dtypes.
   ReduceLoop sum[kDTypes];
   Loop fold_sum[kDTypes];
+  // sum[i] += factor * x[i] for dense half types; null for other dtypes.
+  using AddScaled = void (*)(float* sum, const char* x, int64_t n, float factor);
+  AddScaled add_scaled[kDTypes];
   // The row in which each of `count` columns has its first extremum, or its first NaN. Fewer than
   // 2^31 rows. Null for complex dtypes.
   using ExtremeRows = void (*)(const char* in, int64_t row_bytes, int64_t rows, int64_t count,
@@ -32,6 +35,11 @@ struct LineLoops {
   ScanColumns running_sum[kDTypes], running_product[kDTypes];
   // Running sums of a row; returns the last one. y may be x.
   int64_t (*running_sum_i64)(const int64_t* x, int64_t* y, int64_t n, int64_t before);
+  // `count` items that lie `step` bytes apart, each `times` over, dense at `to`; by the logarithm
+  // of the item size.
+  using RepeatEach = void (*)(char* to, const char* from, int64_t step, int64_t count,
+                              int64_t times);
+  RepeatEach repeat_each[5];
 };
 
 const LineLoops& line_loops();

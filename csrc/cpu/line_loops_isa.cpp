@@ -133,6 +133,26 @@ void sum_run(char* accumulator, const char* in, int64_t, int64_t n, bool first) 
   acc = first ? part : acc + part;
 }
 
+// 32 sums of four rows. The elements of a pair are added apart and put beside each other at the
+// end.
+FACULA_INLINE void add_four_of_pairs(float* acc, const BFloat16* x0, const BFloat16* x1,
+                                     const BFloat16* x2, const BFloat16* x3) {
+  using V = typename WideOf<float>::type;
+  using Words = typename WideOf<uint32_t>::type;
+  Words p[4];
+  const BFloat16* const rows[] = {x0, x1, x2, x3};
+  for (int r = 0; r < 4; ++r) __builtin_memcpy(&p[r], rows[r], 64);
+  const V even = (V(p[0] << 16) + V(p[1] << 16)) + (V(p[2] << 16) + V(p[3] << 16));
+  constexpr uint32_t kUpper = 0xffff0000u;
+  const V odd = (V(p[0] & kUpper) + V(p[1] & kUpper)) + (V(p[2] & kUpper) + V(p[3] & kUpper));
+  const V low = load_wide(acc) + __builtin_shufflevector(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4,
+                                                         20, 5, 21, 6, 22, 7, 23),
+          high = load_wide(acc + 16) + __builtin_shufflevector(even, odd, 8, 24, 9, 25, 10, 26, 11,
+                                                               27, 12, 28, 13, 29, 14, 30, 15, 31);
+  __builtin_memcpy(acc, &low, 64);
+  __builtin_memcpy(acc + 16, &high, 64);
+}
+
 template <class T>
 void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* params) {
   using Acc = SumType<T>;
@@ -145,6 +165,8 @@ void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* param
   for (; r + 4 <= rows; r += 4, row += 4 * s[2]) {
     const T *x0 = at(0), *x1 = at(1), *x2 = at(2), *x3 = at(3);
     int64_t i = 0;
+    if constexpr (std::is_same_v<T, BFloat16>)
+      for (; i + 2 * L <= n; i += 2 * L) add_four_of_pairs(acc + i, x0 + i, x1 + i, x2 + i, x3 + i);
     for (; i + L <= n; i += L) {
       const auto all = load_wide(acc + i) + (widen<Acc>(x0 + i) + widen<Acc>(x1 + i)) +
                        (widen<Acc>(x2 + i) + widen<Acc>(x3 + i));
@@ -161,6 +183,18 @@ void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* param
     }
     for (; i < n; ++i) acc[i] += Acc(x[i]);
   }
+}
+
+template <class T>
+void add_scaled(float* sum, const char* from, int64_t n, float factor) {
+  constexpr int L = 16;
+  const T* x = reinterpret_cast<const T*>(from);
+  int64_t i = 0;
+  for (; i + L <= n; i += L) {
+    const auto all = load_wide(sum + i) + factor * widen<float>(x + i);
+    __builtin_memcpy(sum + i, &all, 64);
+  }
+  for (; i < n; ++i) sum[i] += factor * float(x[i]);
 }
 
 // ---- columns
@@ -264,6 +298,32 @@ int64_t running_sum_i64(const int64_t* x, int64_t* y, int64_t n, int64_t before)
   return before;
 }
 
+struct Item16 {
+  uint64_t words[2];
+};
+
+// Moved as bits. Runs shorter than a vector are written as one, and the next run over its rest.
+template <class Bits>
+void repeat_each(char* to, const char* from, int64_t step, int64_t count, int64_t times) {
+  constexpr int64_t L = 64 / int64_t(sizeof(Bits));
+  for (int64_t i = 0; i < count; ++i, from += step) {
+    Bits item, few[L];
+    __builtin_memcpy(&item, from, sizeof item);
+    for (int64_t k = 0; k < L; ++k) few[k] = item;
+    int64_t done = 0;
+    for (; done + L <= times; done += L)
+      __builtin_memcpy(to + done * int64_t(sizeof(Bits)), few, 64);
+    const int64_t room = ((count - i) * times - done) * int64_t(sizeof(Bits));
+    if (done < times && room >= 64) {
+      __builtin_memcpy(to + done * int64_t(sizeof(Bits)), few, 64);
+    } else {
+      for (; done < times; ++done)
+        __builtin_memcpy(to + done * int64_t(sizeof(Bits)), &item, sizeof item);
+    }
+    to += times * int64_t(sizeof(Bits));
+  }
+}
+
 // ---- the table
 
 template <class T>
@@ -275,6 +335,11 @@ template <class T>
 constexpr Loop fold_of() {
   if constexpr (std::is_void_v<SumType<T>>) return nullptr;
   else return fold_sum_run<T>;
+}
+template <class T>
+constexpr LineLoops::AddScaled add_scaled_of() {
+  if constexpr (std::is_same_v<SumType<T>, float>) return add_scaled<T>;
+  else return nullptr;
 }
 template <class T, bool kLargest>
 constexpr LineLoops::ExtremeRows extreme_of() {
@@ -288,6 +353,7 @@ constexpr LineLoops::ExtremeRows extreme_of() {
 extern const LineLoops line_loops;
 #define X_SUM(e, t, n, c) sum_of<t>(),
 #define X_FOLD(e, t, n, c) fold_of<t>(),
+#define X_SCALED(e, t, n, c) add_scaled_of<t>(),
 #define X_LARGEST(e, t, n, c) extreme_of<t, true>(),
 #define X_SMALLEST(e, t, n, c) extreme_of<t, false>(),
 #define X_PLUS(e, t, n, c) scan_columns<Plus, t>,
@@ -295,11 +361,14 @@ extern const LineLoops line_loops;
 const LineLoops line_loops = {
     {FACULA_DTYPES(X_SUM)},
     {FACULA_DTYPES(X_FOLD)},
+    {FACULA_DTYPES(X_SCALED)},
     {FACULA_DTYPES(X_LARGEST)},
     {FACULA_DTYPES(X_SMALLEST)},
     {FACULA_DTYPES(X_PLUS)},
     {FACULA_DTYPES(X_TIMES)},
     running_sum_i64,
+    {repeat_each<uint8_t>, repeat_each<uint16_t>, repeat_each<uint32_t>, repeat_each<uint64_t>,
+     repeat_each<Item16>},
 };
 
 }  // namespace facula::FACULA_ISA

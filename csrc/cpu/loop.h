@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <tuple>
 #include <utility>
 
 #include "core/numeric.h"
@@ -64,6 +65,37 @@ inline void run_indexed(char* const* p, const int64_t* s, int64_t n, F f,
 template <class R, class... A, class F>
 inline void run(char* const* p, const int64_t* s, int64_t n, F f) {
   run_indexed<R, A...>(p, s, n, f, std::index_sequence_for<A...>{});
+}
+
+// The same with loops of their own for a tensor that meets numbers, and for two operands also for a
+// number that meets a tensor.
+template <class R, class A, class... B, class F, size_t... I>
+inline void run_with_numbers(char* const* p, const int64_t* s, int64_t n, F f,
+                             std::index_sequence<I...>) {
+  const bool dense = s[0] == int64_t(sizeof(R)), numbers = ((s[I + 2] == 0) && ...);
+  R* out = reinterpret_cast<R*>(p[0]);
+  if (dense && numbers && s[1] == int64_t(sizeof(A))) {
+    const char* x = p[1];
+    const std::tuple<B...> others{element<B>(p[I + 2], 0)...};
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = f(element<A>(x, i), std::get<I>(others)...);
+    return;
+  }
+  if constexpr (sizeof...(B) == 1) {
+    using Other = std::tuple_element_t<0, std::tuple<B...>>;
+    if (dense && s[1] == 0 && s[2] == int64_t(sizeof(Other))) {
+      const char* y = p[2];
+      const A a = element<A>(p[1], 0);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) out[i] = f(a, element<Other>(y, i));
+      return;
+    }
+  }
+  run<R, A, B...>(p, s, n, f);
+}
+template <class R, class A, class... B, class F>
+inline void run_with_numbers(char* const* p, const int64_t* s, int64_t n, F f) {
+  run_with_numbers<R, A, B...>(p, s, n, f, std::index_sequence_for<B...>{});
 }
 
 // A formula that does not hold for all values: `f` for blocks of elements where it `holds`, the

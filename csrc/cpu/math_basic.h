@@ -95,13 +95,14 @@ FACULA_INLINE T rsqrt(T x) {
 
 // ---- larger and smaller ---------------------------------------------------------------------
 
+// A NaN wins. Choices within choices become vectors where an "or" of conditions becomes branches.
 template <class T>
-FACULA_INLINE T maximum(T a, T b) {  // a NaN wins
-  return ((a > b) | (a != a)) ? a : b;
+FACULA_INLINE T maximum(T a, T b) {
+  return !(a <= b) ? (b != b ? b : a) : b;
 }
 template <class T>
 FACULA_INLINE T minimum(T a, T b) {
-  return ((a < b) | (a != a)) ? a : b;
+  return !(a >= b) ? (b != b ? b : a) : b;
 }
 template <class T>
 FACULA_INLINE T fmax(T a, T b) {  // a NaN loses

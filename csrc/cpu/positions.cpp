@@ -28,6 +28,22 @@ std::vector<Run> runs_of(const std::vector<int64_t>& at) {
   return runs;
 }
 
+// A few vectors, without a call; the last one overlaps the one in front.
+void copy_stretch(char* to, const char* from, size_t bytes) {
+  constexpr size_t kVector = 16, kMost = 512;
+  if (bytes < kVector || bytes > kMost) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  char vector[kVector];
+  auto move = [&](size_t at) {
+    std::memcpy(vector, from + at, kVector);
+    std::memcpy(to + at, vector, kVector);
+  };
+  for (size_t i = 0; i + kVector <= bytes; i += kVector) move(i);
+  if (bytes % kVector) move(bytes - kVector);
+}
+
 int64_t grain_of(int64_t work) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work));
 }
@@ -45,8 +61,15 @@ void select_positions(DType dtype, int64_t outer, int64_t inner, const AxisPosit
     const T value = outside ? *static_cast<const T*>(outside) : T{};
     parallel_for(0, outer * d.out() * h.out(), grain_of(row), [&](int64_t b, int64_t e) {
       const T* before = nullptr;  // the input row of the result row in front
-      for (; b < e; ++b) {
-        const int64_t j = b % h.out(), k = b / h.out() % d.out(), image = b / (h.out() * d.out());
+      int64_t j = b % h.out(), k = b / h.out() % d.out(), image = b / (h.out() * d.out());
+      auto next_row = [&] {
+        if (++j < h.out()) return;
+        j = 0;
+        if (++k < d.out()) return;
+        k = 0;
+        ++image;
+      };
+      for (; b < e; ++b, next_row()) {
         T* to = static_cast<T*>(y) + b * row;
         if (d.at[size_t(k)] < 0 || h.at[size_t(j)] < 0) {
           std::fill(to, to + row, value);
@@ -62,9 +85,12 @@ void select_positions(DType dtype, int64_t outer, int64_t inner, const AxisPosit
             T* piece = to + r.to * inner;
             const int64_t n = r.n * inner;
             if (r.from < 0) std::fill(piece, piece + n, value);
-            else if (n <= 8)
+            else if (n <= 4)
               for (int64_t i = 0; i < n; ++i) piece[i] = from[r.from * inner + i];
-            else std::memcpy(piece, from + r.from * inner, size_t(n) * sizeof(T));
+            else
+              copy_stretch(reinterpret_cast<char*>(piece),
+                           reinterpret_cast<const char*>(from + r.from * inner),
+                           size_t(n) * sizeof(T));
           }
         } else {
           const int64_t* at = w.at.data();

@@ -211,9 +211,10 @@ struct Reducer {
     const int64_t block = std::min<int64_t>(columns.size, 2048);
     const int64_t blocks = (columns.size + block - 1) / block;
     const int64_t work = rows * block;
-    const int64_t pieces = outer_kept * blocks >= 16
-                               ? 1
-                               : std::clamp<int64_t>(work / kGrain, 1, std::min<int64_t>(16, rows));
+    // Their results are folded by one thread in the end.
+    const int64_t most = work < 128 * kGrain ? 8 : 16;
+    const int64_t pieces =
+        outer_kept * blocks >= 16 ? 1 : std::clamp<int64_t>(work / kGrain, 1, std::min(most, rows));
     const int64_t piece_rows = (rows + pieces - 1) / pieces;
     const Room partial(pieces > 1 ? outer_kept * blocks * pieces * block * item : 0);
     parallel_for(0, outer_kept * blocks * pieces,

@@ -34,20 +34,25 @@ void stream_blocks(char* out, int64_t item, int64_t n, F&& f) {
   }
 }
 
-// Runs body(pointers, inner byte strides, n) as Iteration::run_parallel does, for a result that is
-// too large for the cache.
+// body(pointers, byte strides, n) for a result that is streamed where it is dense.
+template <class F>
+auto streamed_body(int operands, int64_t item, F& body) {
+  constexpr int64_t kLeast = 2 * kStreamBlock;
+  return [operands, item, &body](char* const* p, const int64_t* s, int64_t n) {
+    if (s[0] != item || n * item < kLeast) return body(p, s, n);
+    stream_blocks(p[0], item, n, [&](char* to, int64_t first, int64_t m) {
+      char* q[kMaxOperands] = {to};
+      for (int o = 1; o < operands; ++o) q[o] = p[o] + first * s[o];
+      body(q, s, m);
+    });
+  };
+}
+
+// As Iteration::run_parallel, for a result that is too large for the cache.
 template <class F>
 void run_streamed(const Iteration& it, int64_t item, F&& body) {
-  constexpr int64_t kLeast = 2 * kStreamBlock;
   parallel_for(0, it.numel, kGrain, [&](int64_t b, int64_t e) {
-    it.run(b, e, [&](char* const* p, const int64_t* s, int64_t n) {
-      if (s[0] != item || n * item < kLeast) return body(p, s, n);
-      stream_blocks(p[0], item, n, [&](char* to, int64_t first, int64_t m) {
-        char* q[kMaxOperands] = {to};
-        for (int o = 1; o < it.operands; ++o) q[o] = p[o] + first * s[o];
-        body(q, s, m);
-      });
-    });
+    it.run(b, e, streamed_body(it.operands, item, body));
     finish_streams();
   });
 }

@@ -202,6 +202,7 @@ PointWork point_work(const Selection& s, const Tensor& tensor, const Tensor& val
   if (s.parts.size() == 1) {
     const DimIndex& p = s.parts[0];
     w.points = p.positions.data_as<int64_t>();
+    w.places = tensor.sizes()[p.dim];
     w.scale = tensor.strides()[p.dim] * item;
     w.wrap = tensor.sizes()[p.dim] * w.scale;
   } else {

@@ -1,6 +1,9 @@
 // Selection by masks: masked_select, masked_scatter, nonzero, and take_along_dim's broadcasting.
+#include <limits>
+
 #include "cpu/index_items.h"
 #include "cpu/index_mask.h"
+#include "cpu/index_points.h"
 #include "kernels/destination.h"
 #include "op/hooks/indexing.h"
 #include "op/kernels/indexing.h"
@@ -192,6 +195,13 @@ Tensor argwhere(const Tensor& self) {
   return op::nonzero(self);
 }
 
+// Whether there is nothing to wrap; where that cannot be seen, the answer is no.
+static bool none_negative(const Tensor& index) {
+  if (!index.is_cpu() || index.is_wrapped() || !index.is_contiguous()) return false;
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  return find_bad_index(index.data_as<int64_t>(), index.numel(), kAny, false) < 0;
+}
+
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   if (indices.dtype() != DType::Int64)
     runtime_error("dtype of indices should be Long but got ", legacy_dtype_name(indices.dtype()));
@@ -204,7 +214,7 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
   const int64_t d = wrap_dim(dim.value_or(0), x.dim());
   // Negative positions count from the end, unlike those of gather.
   const int64_t size = x.dim() ? x.sizes()[d] : 1;
-  i = op::where(op::lt(i, 0), i + size, i);
+  if (!none_negative(i)) i = op::where(op::lt(i, 0), i + size, i);
   if (x.dim() == 0) return op::gather(x, d, i);
   Dims x_shape(x.sizes()), i_shape(i.sizes()), common_x(x.sizes()), common_i(i.sizes());
   common_x[size_t(d)] = common_i[size_t(d)] = 1;

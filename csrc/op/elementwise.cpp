@@ -7,6 +7,7 @@
 
 #include "cpu/cast.h"
 #include "cpu/iterate.h"
+#include "cpu/join_rows.h"
 #include "cpu/stream.h"
 #include "op/device_hooks.h"
 #include "op/ops/copying.h"
@@ -351,8 +352,10 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
       strides[i + 1] = operands[i].tensor ? int64_t(item_size(operands[i].dtype)) : 0;
     }
     if (numel <= kGrain) return loop(pointers, strides, numel, params);
-    const bool streamed =
-        exceeds_cache(numel * std::accumulate(strides, strides + n + 1, int64_t(0)));
+    int64_t bytes = strides[0];  // for each element; what is given twice is read once
+    for (int i = 1; i <= n; ++i)
+      if (std::find(pointers + 1, pointers + i, pointers[i]) == pointers + i) bytes += strides[i];
+    const bool streamed = exceeds_cache(numel * bytes);
     parallel_for(0, numel, kGrain, [&](int64_t b, int64_t e) {
       char* q[kMaxOperands];
       if (!streamed) {
@@ -380,18 +383,23 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     else it.add(o.data, {}, {}, 1);
   }
   it.finish();
-  const int64_t out_item = int64_t(out.item_size());
-  int64_t bytes = numel * out_item;
-  for (int i = 0; i < n; ++i)
-    if (operands[i].tensor)
-      bytes += operands[i].tensor->numel() * int64_t(operands[i].tensor->item_size());
-  const bool streamed = fresh && exceeds_cache(bytes);
-  if (!casting) {
-    auto body = [&](char* const* p, const int64_t* s, int64_t m) { loop(p, s, m, params); };
-    if (streamed) run_streamed(it, out_item, body);
-    else it.run_parallel(body);
-    return;
+  int64_t items[kMaxOperands] = {int64_t(out.item_size())};
+  int64_t bytes = numel * items[0];
+  for (int i = 0; i < n; ++i) {
+    items[i + 1] = int64_t(item_size(operands[i].dtype));
+    if (operands[i].tensor) bytes += operands[i].tensor->numel() * items[i + 1];
   }
+  const bool streamed = fresh && exceeds_cache(bytes);
+  const JoinedRows joined(it, items);
+  auto run = [&](auto&& body) {
+    if (streamed && joined)
+      joined.run_parallel(streamed_body(it.operands, items[0], body), finish_streams);
+    else if (streamed) run_streamed(it, items[0], body);
+    else if (joined) joined.run_parallel(body, [] {});
+    else it.run_parallel(body);
+  };
+  if (!casting)
+    return run([&](char* const* p, const int64_t* s, int64_t m) { loop(p, s, m, params); });
   CastingLoop cl{loop, params, n + 1, {}, {}};
   cl.casts[0] = out.dtype() == loop_out ? nullptr : cast_loop(loop_out, out.dtype());
   cl.items[0] = int64_t(item_size(loop_out));
@@ -400,8 +408,7 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     cl.casts[i + 1] = operands[i].dtype == wanted ? nullptr : cast_loop(operands[i].dtype, wanted);
     cl.items[i + 1] = int64_t(item_size(wanted));
   }
-  if (streamed) run_streamed(it, out_item, cl);
-  else it.run_parallel(cl);
+  run(cl);
 }
 
 }  // namespace facula

@@ -1,0 +1,228 @@
+"""Sizes, strides and dtypes at which kernels take another path, against NumPy and against the
+plain path."""
+
+import numpy as np
+import pytest
+from package_under_test import F
+
+NARROW = ["bool", "uint8", "int8", "int16", "int32", "uint16", "uint32"]
+
+
+def numbers(*shape: int, scale: float = 50.0) -> np.ndarray:
+    return (np.random.default_rng(0).standard_normal(shape) * scale).astype(np.float32)
+
+
+@pytest.mark.parametrize("first", [0, 1, 5])
+def test_results_larger_than_the_cache_are_those_of_smaller_ones(first):
+    # 3 x 80 MB: written past the cache, from places that are not at the beginning of a line.
+    a, b = numbers(20_000_003), numbers(20_000_003, scale=3.0)
+    x, y = F.from_numpy(a)[first:], F.from_numpy(b)[first:]
+    np.testing.assert_array_equal((x + y).numpy(), a[first:] + b[first:])
+    np.testing.assert_array_equal((x * 2).numpy(), a[first:] * np.float32(2))
+    np.testing.assert_array_equal(x.clone().numpy(), a[first:])
+    np.testing.assert_array_equal(x.double().numpy(), a[first:].astype(np.float64))
+    np.testing.assert_array_equal((x > y).numpy(), a[first:] > b[first:])
+    np.testing.assert_array_equal(
+        F.where(x > 0, x, y).numpy(), np.where(a[first:] > 0, a[first:], b[first:])
+    )
+
+
+def test_large_rows_with_repeated_operands():
+    a = numbers(5000, 4000)
+    x = F.from_numpy(a)
+    np.testing.assert_array_equal((x + x[0]).numpy(), a + a[0])
+    np.testing.assert_array_equal((x + x[:, :1]).numpy(), a + a[:, :1])
+    np.testing.assert_array_equal((x.t() + 1).numpy(), a.T + np.float32(1))
+    np.testing.assert_array_equal(F.full((20_000_001,), 2.5).numpy(), np.float32(2.5))
+
+
+@pytest.mark.parametrize("shape", [(24, 64, 90, 96), (24, 67, 90, 91)])
+def test_large_tensors_are_transposed(shape):
+    a = numbers(*shape)
+    x = F.from_numpy(a)
+    last = x.permute(0, 2, 3, 1).contiguous()
+    np.testing.assert_array_equal(last.numpy(), a.transpose(0, 2, 3, 1))
+    np.testing.assert_array_equal(last.permute(0, 3, 1, 2).contiguous().numpy(), a)
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4, 5])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+def test_channels_alternate(channels, dtype):
+    a = np.arange(2 * channels * 37 * 41).reshape(2, channels, 37, 41).astype(dtype)
+    x = F.from_numpy(a)
+    last = x.permute(0, 2, 3, 1).contiguous()
+    np.testing.assert_array_equal(last.numpy(), a.transpose(0, 2, 3, 1))
+    np.testing.assert_array_equal(last.permute(0, 3, 1, 2).contiguous().numpy(), a)
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 31, 64, 300, 700, 2100])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_short_rows_meet_repeated_operands(width, dtype):
+    rows = 4000 // width + 3
+    a = np.round(numbers(3, rows, width)).astype(np.float64)
+    x = F.from_numpy(a).to(getattr(F, dtype))
+    row, column = np.arange(width) % 7.0, np.arange(rows).reshape(rows, 1) % 5.0
+    each = np.arange(3).reshape(3, 1, 1) + row
+    for b in (row, column, each, column[None] * np.ones((3, 1, 1))):
+        y = F.from_numpy(b.astype(np.float64)).to(x.dtype)
+        np.testing.assert_array_equal((x + y).double().numpy(), a + b)
+        np.testing.assert_array_equal((y - x).double().numpy(), b - a)
+        np.testing.assert_array_equal((x > y).numpy(), a > b)
+        z = x.clone()
+        z += y
+        np.testing.assert_array_equal(z.double().numpy(), a + b)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("shape", [(7,), (1001,), (70_001,), (33, 129), (129, 33)])
+def test_sums_of_narrow_integers_are_exact(dtype, shape):
+    a = np.random.default_rng(1).integers(-(1 << 31), 1 << 31, shape).astype(dtype)
+    x = F.from_numpy(a)
+    assert x.sum().item() == int(a.astype(object).sum())
+    for dim in range(a.ndim):
+        assert x.sum(dim).tolist() == np.asarray(a.astype(object).sum(dim)).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_half_types_are_as_exact_as_their_result(dtype):
+    for shape in [(5,), (1001,), (40_000,), (257, 131)]:
+        x = F.from_numpy(np.abs(numbers(*shape, scale=0.1))).to(getattr(F, dtype))
+        for dim in [None, *range(x.dim())]:
+            exact = np.asarray(x.double().numpy().sum(dim))
+            error = np.abs(x.sum(dim, dtype=F.float32).numpy() - exact) / exact
+            assert error.max() < 1e-5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("shape", [(40, 17), (40, 128), (5, 300, 129), (3, 2, 1000)])
+def test_extremes_of_columns(dtype, shape):
+    a = np.random.default_rng(2).integers(0, 90, shape).astype(np.float64)
+    if dtype == "bool":
+        a = a % 2
+    for with_nan in (False, True)[: 1 + dtype.startswith(("float", "bfloat"))]:
+        if with_nan:
+            a[a == 7] = np.nan
+        x = F.from_numpy(a).to(getattr(F, dtype))
+        for dim in range(len(shape)):
+            values, places = x.max(dim)
+            np.testing.assert_array_equal(places.numpy(), a.argmax(dim))
+            np.testing.assert_array_equal(values.double().numpy(), a.max(dim))
+            np.testing.assert_array_equal(x.min(dim)[1].numpy(), a.argmin(dim))
+            np.testing.assert_array_equal(x.amax(dim).double().numpy(), a.max(dim))
+            np.testing.assert_array_equal(x.amin(dim).double().numpy(), a.min(dim))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float64"])
+def test_running_sums_and_products_of_rows_and_columns(dtype):
+    for shape in [(1,), (7,), (1000,), (9, 2049), (300, 129), (4, 50, 200)]:
+        a = (np.random.default_rng(3).integers(0, 3, shape)).astype(dtype)
+        wide = a.astype(np.float64 if dtype == "float64" else np.int64)
+        x = F.from_numpy(a)
+        for dim in range(len(shape)):
+            np.testing.assert_array_equal(x.cumsum(dim).numpy(), wide.cumsum(dim))
+            np.testing.assert_array_equal(x.cumprod(dim).numpy(), wide.cumprod(dim))
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 15, 16, 17, 31, 32, 33])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "int16", "uint8"])
+def test_short_lines_are_sorted_stably(n, dtype):
+    a = np.random.default_rng(4).integers(0, 12, (50, n)).astype(np.float64)
+    if "float" in dtype:
+        a[a == 3] = np.nan
+        a[a == 0] = np.where(np.arange((a == 0).sum()) % 2, 0.0, -0.0)
+    for b, dim in ((a, 1), (a.T.copy(), 0)):
+        x = F.from_numpy(b).to(getattr(F, dtype))
+        order = np.argsort(b, dim, kind="stable")
+        values, places = F.sort(x, dim=dim, stable=True)
+        np.testing.assert_array_equal(places.numpy(), order)
+        np.testing.assert_array_equal(values.double().numpy(), np.take_along_axis(b, order, dim))
+        down = np.argsort(np.where(np.isnan(b), -np.inf, -b), dim, kind="stable")
+        values, places = F.sort(x, dim=dim, descending=True, stable=True)
+        np.testing.assert_array_equal(places.numpy(), down)
+        k = (n + 1) // 2
+        np.testing.assert_array_equal(
+            x.topk(k, dim)[0].double().numpy(),
+            np.take_along_axis(b, down, dim).take(range(k), dim),
+        )
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint64"])
+def test_integers_divide_as_in_python(dtype):
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    some = np.random.default_rng(5)
+    edges = [low, low + 1, high, high - 1, 0, 1, 2, 3, 7, 100]
+    edges += [s * (1 << b) + d for b in (31, 52, 53, 62) for s in (1, -1) for d in (-1, 0, 1)]
+    edges = [e for e in edges if low <= e <= high]
+    a = [x for x in edges for _ in edges] + some.integers(low, high, 4000, dtype).tolist()
+    b = [y for _ in edges for y in edges] + some.integers(low, high, 4000, dtype).tolist()
+    pairs = [(x, y) for x, y in zip(a, b, strict=True) if y != 0 and not (x == low and y == -1)]
+    x, y = (F.tensor(list(column), dtype=getattr(F, dtype)) for column in zip(*pairs, strict=True))
+    assert (x // y).tolist() == [p // q for p, q in pairs]
+    assert (x % y).tolist() == [p % q for p, q in pairs]
+    assert F.fmod(x, y).tolist() == [abs(p) % abs(q) * (-1 if p < 0 else 1) for p, q in pairs]
+    assert F.div(x, y, rounding_mode="trunc").tolist() == [
+        abs(p) // abs(q) * (1 if (p < 0) == (q < 0) else -1) for p, q in pairs
+    ]
+    for divisor in (1, 3, 10, 127):
+        assert (x // divisor).tolist() == [p // divisor for p, _ in pairs]
+        assert (x % divisor).tolist() == [p % divisor for p, _ in pairs]
+
+
+def test_many_points_on_few_places_do_not_depend_on_threads():
+    index = F.from_numpy(np.random.default_rng(6).integers(0, 500, 200_000))
+    values = F.from_numpy(numbers(200_000))
+    before, results = F.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            F.set_num_threads(threads)
+            results.append(F.zeros(500).scatter_add(0, index, values))
+            results.append(F.zeros(500).index_add(0, index, values))
+            results.append(F.zeros(500).index_put((index - 500,), values, accumulate=True))
+    finally:
+        F.set_num_threads(before)
+    exact = np.bincount(index.numpy(), values.double().numpy(), 500)
+    for result in results:
+        np.testing.assert_array_equal(result.numpy(), results[0].numpy())
+        np.testing.assert_allclose(result.numpy(), exact, rtol=1e-3, atol=1e-2)
+
+
+def test_a_bad_index_leaves_few_places_as_they_were():
+    index = F.zeros(100_000, dtype=F.int64)
+    index[-1] = 10
+    target = F.ones(10)
+    with pytest.raises((IndexError, RuntimeError), match="10"):
+        target.scatter_add_(0, index, F.ones(100_000))
+    with pytest.raises((IndexError, RuntimeError), match="10"):
+        target.index_add_(0, index, F.ones(100_000))
+    assert target.tolist() == [1.0] * 10
+
+
+def test_half_types_are_added_to_rows_in_float32():
+    index = F.from_numpy(np.random.default_rng(7).integers(0, 40, 3000))
+    values = F.from_numpy(np.abs(numbers(3000, 33, scale=0.01))).to(F.bfloat16)
+    result = F.zeros(40, 33, dtype=F.bfloat16).index_add(0, index, values)
+    exact = F.zeros(40, 33, dtype=F.float64).index_add(0, index, values.double())
+    np.testing.assert_allclose(result.double().numpy(), exact.numpy(), rtol=1 / 256)
+
+
+def test_slices_of_a_batch_are_gathered():
+    a = numbers(8, 50, 33)
+    index = np.random.default_rng(8).integers(0, 50, (8, 20, 1))
+    spread = F.from_numpy(index).expand(8, 20, 33)
+    expected = np.take_along_axis(a, np.broadcast_to(index, (8, 20, 33)), 1)
+    np.testing.assert_array_equal(F.from_numpy(a).gather(1, spread).numpy(), expected)
+    turned = F.from_numpy(a.transpose(0, 2, 1).copy()).transpose(1, 2)
+    np.testing.assert_array_equal(turned.gather(1, spread).numpy(), expected)
+
+
+def test_clamp_between_limits():
+    nan = float("nan")
+    a = np.array([1.0, nan, -3.0, 5.0, 0.0])
+    x = F.from_numpy(a)
+    for low, high in [(0, 2), (2, 0), (nan, 1), (0, nan), (-1, -1)]:
+        expected = np.minimum(np.maximum(a, low), high)
+        np.testing.assert_array_equal(x.clamp(low, high).numpy(), expected)
+    y = F.tensor([-2.0, 0.5, 3.0], requires_grad=True)
+    low, high = (F.tensor(v, requires_grad=True) for v in (-1.0, 1.0))
+    y.clamp(low, high).sum().backward()
+    assert y.grad.tolist() == [0, 1, 0] and low.grad.item() == 1 and high.grad.item() == 1
