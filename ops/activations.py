@@ -180,8 +180,9 @@ op("_softplus_grad(Tensor grad_out, Tensor input, float beta, float threshold) -
    f="a if b * beta > threshold else a * sigmoid(b * beta)",
    grad=dict(grad_out="_softplus_grad(grad, input, beta, threshold)",
              input="where(gt(input * beta, threshold), 0, _sigmoid_grad(grad * grad_out * beta, sigmoid(input * beta)))"))
-op("logsigmoid(Tensor input) -> Tensor", elementwise("f", numbers=False), python="nn.functional.logsigmoid", f="log_sigmoid(a)",
-   grad=dict(input="_logsigmoid_grad(grad, input)"), node="LogSigmoidBackward0", samples="in_order",
+op("_logsigmoid(Tensor input) -> Tensor", elementwise("f", numbers=False), f="log_sigmoid(a)",
+   grad=dict(input="_logsigmoid_grad(grad, input)"), node="LogSigmoidBackward0")
+op("logsigmoid(Tensor input) -> Tensor", composite(), python="nn.functional.logsigmoid", samples="in_order",
    doc="The logarithm of ``sigmoid``, computed without loss.", example=_at("logsigmoid", "-1.3133, -0.1269"))
 op("_logsigmoid_grad(Tensor grad_out, Tensor input) -> Tensor", elementwise("f"), f="a * sigmoid(-b)",
    grad=dict(grad_out="_logsigmoid_grad(grad, input)",

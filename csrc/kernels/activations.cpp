@@ -216,6 +216,11 @@ Tensor _mish_curvature(Value self) {
   return (1 - t * t) * s * (2 + self * (1 - s) - self * t * s * 2);
 }
 
+// The result is contiguous, whatever the input is, as in PyTorch.
+Tensor logsigmoid(const Tensor& input) {
+  return op::_logsigmoid(op::contiguous(input));
+}
+
 Tensor tanhshrink(const Tensor& input) {
   return input - op::tanh(input);
 }

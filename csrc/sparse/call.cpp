@@ -18,9 +18,13 @@ void copy_kernel(const OpDef& op, const Value* args, Rets& rets) {
   if (!same(self.sizes(), src.sizes()))
     runtime_error("a sparse tensor of size ", self.sizes(), " cannot take the elements of one of ",
                   src.sizes());
-  SparseParts parts = sparse_parts(in_layout_of(src, self));
-  parts.values = op::_to_copy(parts.values, self.dtype());
-  replace_parts(self, self.sizes(), std::move(parts));
+  if (src.is_meta() && !self.is_meta())
+    fail(ErrorKind::NotImplemented, "Cannot copy out of meta tensor; no data!");
+  if (src.device() == self.device()) {  // what is on meta has no elements to take over
+    SparseParts parts = sparse_parts(in_layout_of(src, self));
+    parts.values = op::_to_copy(parts.values, self.dtype());
+    replace_parts(self, self.sizes(), std::move(parts));
+  }
   rets.t[0] = self;
   self.bump_version(op.in_place_name);
 }
@@ -88,6 +92,17 @@ bool has_batches(const OpDef& op, const Value* args, const Rets& rets) {
   return found;
 }
 
+// Positions lie in host memory, so handlers read them; dense tensors elsewhere would not go along.
+void check_devices(const OpDef& op, const Value* args) {
+  Device device;
+  for_each_tensor(op, args, [&](const Tensor& t) {
+    if (is_sparse(t)) device = t.device();
+  });
+  for_each_tensor(op, args, [&](const Tensor& t) {
+    if (t.device() != device && t.dim() > 0 && t.numel() > 0) device_error(device, t.device());
+  });
+}
+
 [[noreturn]] void refuse(const OpDef& op, const Value* args, const Rets& rets) {
   if (has_batches(op, args, rets))
     fail(ErrorKind::NotImplemented,
@@ -108,6 +123,7 @@ bool has_batches(const OpDef& op, const Value* args, const Rets& rets) {
 
 void call_sparse(const OpDef& op, const Value* args, Rets& rets, bool taped) {
   using namespace sparse;
+  if (&op != &defs::copy_) check_devices(op, args);
   const Table& all = has_batches(op, args, rets) ? batched_table() : table();
   const auto found = all.find(&op);
   if (found == all.end()) refuse(op, args, rets);

@@ -88,9 +88,17 @@ Tensor to_coo(const Tensor& t) {
                    parts.layout == SparseLayout::Csr && parts.coalesced);
 }
 
+Tensor rows_at(const Tensor& values, const Tensor& index) {
+  return values.is_meta() ? op::slice(values, 0, 0, index.numel())
+                          : op::index_select(values, 0, index);
+}
+
 Tensor add_groups(const Tensor& values, const Tensor& member, int64_t groups) {
   Dims shape(values.sizes());
   shape[0] = groups;
+  if (values.is_meta())  // the sum is for the history
+    return op::add(op::zeros(shape, values.dtype(), std::nullopt, values.device()),
+                   op::sum_dim(values, Dims{0}, false, values.dtype()));
   // Sums of truth values are numbers.
   const bool truths = values.dtype() == DType::Bool;
   const Tensor addends = truths ? op::_to_copy(values, DType::Int64) : values;
@@ -105,7 +113,7 @@ Tensor coalesce(const Tensor& given) {
   const Groups groups = group_keys(element_keys(t));
   Tensor values = values_of(t);
   if (!groups.distinct) values = add_groups(values, groups.member, groups.keys.numel());
-  else if (groups.order.defined()) values = op::index_select(values, 0, groups.order);
+  else if (groups.order.defined()) values = rows_at(values, groups.order);
   return from_keys(groups.keys, values, t.sizes(), true);
 }
 
@@ -125,8 +133,7 @@ Csr csr_of(const Tensor& t) {
 
 Csr turned(const Csr& m) {
   const Turned pattern = turn_pattern(m.starts, m.columns, m.width);
-  return {pattern.starts, pattern.plain, op::index_select(m.values, 0, pattern.order), m.width,
-          m.rows};
+  return {pattern.starts, pattern.plain, rows_at(m.values, pattern.order), m.width, m.rows};
 }
 
 static void check_matrix(const Tensor& t, SparseLayout layout, int64_t sparse_dims) {
@@ -218,7 +225,8 @@ using namespace facula::sparse;
 
 Tensor _sparse_make(const Tensor& indices, const Tensor& plain, const Tensor& values, IntSpan sizes,
                     int64_t layout, bool sorted) {
-  if (!values.is_cpu() || !indices.is_cpu())
+  const bool meta = values.is_meta() && values.numel() == 0;
+  if (!(values.is_cpu() || meta) || !indices.is_cpu())
     fail(ErrorKind::NotImplemented,
          "sparse tensors live in host memory; use .cpu() on the indices and values");
   if (values.is_lazy())
@@ -268,14 +276,16 @@ Tensor _sparse_indices(const Tensor& self, int64_t part) {
   const SparseParts& parts = sparse_parts(self);
   if (part && !parts.plain.defined())
     runtime_error("a tensor of layout facula.", layout_name(parts.layout), " has no such indices");
-  return alias_tensor(part ? parts.plain : parts.indices);
+  const Tensor& found = part ? parts.plain : parts.indices;
+  if (self.is_meta()) return empty_tensor(found.sizes(), found.dtype(), self.device());
+  return alias_tensor(found);
 }
 
 // Values of sorted, distinct keys out of a sparse tensor; zero where it has none.
 static Tensor lookup(const Tensor& sparse, const Tensor& keys) {
   const Tensor sorted = coalesce(sparse);
   const Matches found = match_keys(keys, element_keys(sorted));
-  const Tensor values = op::index_select(values_of(sorted), 0, found.known);
+  const Tensor values = rows_at(values_of(sorted), found.known);
   return found.wanted.numel() == keys.numel() ? values
                                               : add_groups(values, found.wanted, keys.numel());
 }
@@ -295,11 +305,11 @@ Tensor _sparse_gather(const Tensor& self, const Tensor& pattern) {
   if (is_sparse(self)) {
     const Groups groups = group_keys(keys);
     found = lookup(self, groups.keys);
-    if (groups.member.defined()) found = op::index_select(found, 0, groups.member);
+    if (groups.member.defined()) found = rows_at(found, groups.member);
   } else {
     Dims flat{sparse_numel(pattern)};
     for (int64_t s : dense_sizes(pattern)) flat.push_back(s);
-    found = op::index_select(op::reshape(self, flat), 0, keys);
+    found = rows_at(op::reshape(self, flat), keys);
   }
   return parts.in_blocks() ? op::reshape(found, parts.values.sizes()) : found;
 }
@@ -323,7 +333,7 @@ Tensor _sparse_like(const Tensor& pattern, const Tensor& values) {
       Tensor first = empty_tensor(Dims{groups.keys.numel()}, DType::Int64, Device{});
       const int64_t* member = groups.member.data_as<int64_t>();
       for (int64_t i = keys.numel(); i-- > 0;) first.data_as<int64_t>()[member[i]] = i;
-      return from_keys(groups.keys, op::index_select(values, 0, first), pattern.sizes(), true);
+      return from_keys(groups.keys, rows_at(values, first), pattern.sizes(), true);
     }
   }
   return with_values(pattern, values);
@@ -334,14 +344,48 @@ Tensor _sparse_coalesce(const Tensor& self) {
 }
 
 Tensor _sparse_to_dense(const Tensor& self) {
+  if (self.is_meta())  // the sum is for the history
+    return op::add(op::zeros(self.sizes(), self.dtype(), std::nullopt, self.device()),
+                   op::sum(values_of(self), self.dtype()));
   return op::reshape(add_groups(element_values(self), element_keys(self), sparse_numel(self)),
                      self.sizes());
+}
+
+// What a tensor without memory becomes: sizes, and no elements.
+static Tensor nothing_on_meta(const Tensor& self, SparseLayout layout, int64_t sparse_dim,
+                              IntSpan block) {
+  if (sparse_dim < 0 || sparse_dim > self.dim())
+    runtime_error("sparse_dim argument must be in [0, ", self.dim(), "], but got ", sparse_dim);
+  Dims shape{0};
+  const bool coo = layout == SparseLayout::Coo;
+  SparseParts form;
+  form.layout = layout;
+  if (!coo && sparse_dim != 2)
+    fail(ErrorKind::NotImplemented, "on the meta device only matrices can be compressed, got ",
+         sparse_dim, " sparse dimensions");
+  int64_t height = 1, width = 1;
+  if (form.in_blocks()) {
+    if (block.size() != 2 || block[0] <= 0 || block[1] <= 0 || self.size(0) % block[0] ||
+        self.size(1) % block[1])
+      runtime_error("blocks of ", block, " do not go into a matrix of ", self.sizes());
+    height = block[0], width = block[1];
+    shape.push_back(height);
+    shape.push_back(width);
+  }
+  for (int64_t s : self.sizes().subspan(size_t(sparse_dim))) shape.push_back(s);
+  const Tensor values = op::zeros(shape, self.dtype(), std::nullopt, self.device());
+  if (coo)
+    return from_coo(op::zeros(Dims{sparse_dim, 0}, DType::Int64), values, self.sizes(), true);
+  const int64_t rows = form.by_rows() ? self.size(0) / height : self.size(1) / width;
+  return from_compressed(layout, op::zeros(Dims{rows + 1}, DType::Int64),
+                         op::zeros(Dims{0}, DType::Int64), values, self.sizes(), true);
 }
 
 Tensor _sparse_convert(const Tensor& self, int64_t to, int64_t sparse_dim, IntSpan blocksize) {
   const SparseLayout layout = SparseLayout(to);
   const bool coo = layout == SparseLayout::Coo;
   if (!is_sparse(self)) {
+    if (self.is_meta()) return nothing_on_meta(self, layout, sparse_dim, blocksize);
     if (!self.is_cpu())
       fail(ErrorKind::NotImplemented, "sparse tensors live in host memory; use .cpu() first");
     if (!coo && self.dim() < 2)

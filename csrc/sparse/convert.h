@@ -37,6 +37,8 @@ struct Csr {
 Csr csr_of(const Tensor& t);
 Csr turned(const Csr& m);
 
+// Values at places. On the meta device nothing is known of places, and tensors have no elements.
+Tensor rows_at(const Tensor& values, const Tensor& index);
 // The rows of (groups, ...) that entries belong to, added up.
 Tensor add_groups(const Tensor& values, const Tensor& member, int64_t groups);
 

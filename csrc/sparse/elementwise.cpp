@@ -86,7 +86,7 @@ Tensor scaled(const Tensor& t, const Scalar& alpha) {
 
 // Dense memory with the elements of a sparse tensor added to it.
 Tensor add_to_dense(const Tensor& dense, const Tensor& sparse, const Scalar& alpha) {
-  if (dense.dtype() != sparse.dtype() || dense.dtype() == DType::Bool ||
+  if (dense.dtype() != sparse.dtype() || dense.dtype() == DType::Bool || sparse.is_meta() ||
       !same(broadcast_shapes(dense.sizes(), sparse.sizes()), sparse.sizes()))
     return op::add(dense, op::_sparse_to_dense(sparse), alpha);
   Dims flat{sparse_numel(sparse)};
@@ -172,7 +172,7 @@ Tensor values_at(const Tensor& dense, const Tensor& sparse) {
   for (int64_t d = dims; d < rank; ++d) flat.push_back(padded[size_t(d)]);
   const Tensor table = op::reshape(dense, flat);
   if (rows.empty()) return table;  // one row for all elements
-  return op::index_select(table, 0, linear_keys(op::stack(rows, 0), sizes));
+  return rows_at(table, linear_keys(op::stack(rows, 0), sizes));
 }
 
 Tensor times_dense(const Tensor& sparse, const Tensor& dense) {
@@ -198,8 +198,7 @@ Tensor mul(const OpDef& op, const Value* args) {
   const Tensor x = coalesce(a), y = coalesce(b);
   const Tensor keys = element_keys(x);
   const Matches found = match_keys(keys, element_keys(y));
-  const Tensor values = op::index_select(values_of(x), 0, found.wanted) *
-                        op::index_select(values_of(y), 0, found.known);
+  const Tensor values = rows_at(values_of(x), found.wanted) * rows_at(values_of(y), found.known);
   return in_layout_of(from_keys(op::index_select(keys, 0, found.wanted), values, a.sizes(), true),
                       a);
 }
@@ -216,9 +215,30 @@ Tensor clone(const OpDef&, const Value* args) {
   return with_values(t, op::clone(values_of(t)));
 }
 
+// The sizes and layout of a tensor without elements.
+Tensor without_elements(const Tensor& t, DType dtype, Device device) {
+  const SparseParts& parts = sparse_parts(t);
+  if (parts.batch_dim)
+    fail(ErrorKind::NotImplemented,
+         "batches of compressed matrices have elements; use .to_dense()");
+  Dims shape(parts.values.sizes());
+  shape[0] = 0;
+  const Tensor values =
+      op::zeros(shape, dtype == DType::None ? t.dtype() : dtype, std::nullopt, device);
+  if (parts.layout == SparseLayout::Coo)
+    return from_coo(op::zeros(Dims{parts.sparse_dim, 0}, DType::Int64), values, t.sizes(), true);
+  return from_compressed(parts.layout, op::zeros_like(parts.indices),
+                         op::zeros(Dims{0}, parts.plain.dtype()), values, t.sizes(), true);
+}
+
 Tensor to_copy(const OpDef&, const Value* args) {
   const Tensor& t = args[0].tensor();
-  return with_values(t, op::_to_copy(values_of(t), args[1].dtype(), args[2].device()));
+  const Device device = args[2].device();
+  const bool to_meta = device.type == DeviceType::Meta;
+  if (t.is_meta() && device.type != DeviceType::None && !to_meta)
+    fail(ErrorKind::NotImplemented, "Cannot copy out of meta tensor; no data!");
+  if (to_meta && !t.is_meta()) return without_elements(t, args[1].dtype(), device);
+  return with_values(t, op::_to_copy(values_of(t), args[1].dtype(), device));
 }
 
 Tensor itself(const OpDef&, const Value* args) {
@@ -229,18 +249,9 @@ Tensor alias(const OpDef&, const Value* args) {
   return with_values(args[0].tensor(), values_of(args[0].tensor()));
 }
 
-// The sizes and layout of a tensor without elements.
 Tensor nothing_like(const OpDef&, const Value* args) {
   const Tensor& t = args[0].tensor();
-  const SparseParts& parts = sparse_parts(t);
-  Dims shape(parts.values.sizes());
-  shape[0] = 0;
-  const DType dtype = args[1].dtype() == DType::None ? t.dtype() : args[1].dtype();
-  const Tensor values = op::zeros(shape, dtype);
-  if (parts.layout == SparseLayout::Coo)
-    return from_coo(op::zeros(Dims{parts.sparse_dim, 0}, DType::Int64), values, t.sizes(), true);
-  return from_compressed(parts.layout, op::zeros_like(parts.indices),
-                         op::zeros(Dims{0}, parts.plain.dtype()), values, t.sizes(), true);
+  return without_elements(t, args[1].dtype(), t.device());
 }
 Tensor nothing(const OpDef& op, const Value* args) {
   const Value all[] = {args[0], Value()};

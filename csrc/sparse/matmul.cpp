@@ -75,8 +75,7 @@ Tensor sparse_times_sparse(const Tensor& a, const Tensor& b) {
   const Csr x = csr_of(a), y = csr_of(b);
   const Meetings m = meetings(x, y);
   const Tensor values =
-      add_groups(op::index_select(x.values, 0, m.a) * op::index_select(y.values, 0, m.b), m.slot,
-                 m.columns.numel());
+      add_groups(rows_at(x.values, m.a) * rows_at(y.values, m.b), m.slot, m.columns.numel());
   const Tensor result =
       from_compressed(SparseLayout::Csr, m.starts, m.columns, values, Dims{x.rows, y.width}, true);
   // Products of compressed matrices are compressed by rows, as in PyTorch.

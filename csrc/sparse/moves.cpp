@@ -165,8 +165,8 @@ Tensor cut(const Tensor& coo, int64_t dim, int64_t start, int64_t end, int64_t s
       at[i] = (at[i] - start) / step;
     }
   kept = op::slice(kept, 0, 0, count);
-  return from_coo(op::index_select(all.indices, 1, kept), op::index_select(values_of(coo), 0, kept),
-                  sizes, parts.coalesced);
+  return from_coo(op::index_select(all.indices, 1, kept), rows_at(values_of(coo), kept), sizes,
+                  parts.coalesced);
 }
 
 Tensor slice(const OpDef&, const Value* args) {
@@ -216,7 +216,9 @@ Tensor index_select(const OpDef&, const Value* args) {
   const int64_t dim = wrap_dim(args[1].to_int(), coo.dim()), size = coo.size(dim);
   if (args[2].tensor().dim() > 1)
     index_error("the index must be a vector, got shape ", args[2].tensor().sizes());
-  const Tensor index = plain_indices(op::reshape(args[2].tensor(), Dims{args[2].tensor().numel()}));
+  const Tensor given = op::reshape(args[2].tensor(), Dims{args[2].tensor().numel()});
+  if (given.device() != coo.device()) device_error(coo.device(), given.device());
+  const Tensor index = given.is_meta() ? given : plain_indices(given);
   const int64_t wanted = index.numel();
   Dims sizes(coo.sizes());
   sizes[size_t(dim)] = wanted;
@@ -224,6 +226,8 @@ Tensor index_select(const OpDef&, const Value* args) {
     return from_coo(parts.indices,
                     op::index_select(values_of(coo), dim - parts.sparse_dim + 1, index), sizes,
                     parts.coalesced);
+  if (coo.is_meta())
+    return in_layout_of(from_coo(parts.indices, values_of(coo), sizes, true), self);
   const int64_t* w = index.data_as<int64_t>();
   for (int64_t i = 0; i < wanted; ++i)
     if (w[i] < 0 || w[i] >= size) index_range_error(w[i], dim, size);
@@ -245,8 +249,7 @@ Tensor index_select(const OpDef&, const Value* args) {
   std::copy(from.begin(), from.end(), picks.data_as<int64_t>());
   const Positions moved{plain_indices(op::index_select(all.indices, 1, picks))};
   std::copy(to.begin(), to.end(), moved.row(dim));
-  return in_layout_of(
-      from_coo(moved.indices, op::index_select(values_of(coo), 0, picks), sizes, false), self);
+  return in_layout_of(from_coo(moved.indices, rows_at(values_of(coo), picks), sizes, false), self);
 }
 
 Tensor joined(TensorSpan tensors, int64_t given_dim) {

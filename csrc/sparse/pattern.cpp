@@ -194,7 +194,14 @@ Matches match_keys(const Tensor& wanted, const Tensor& known) {
   return {alias_tensor(a, Dims{count}, Dims{1}, 0), alias_tensor(b, Dims{count}, Dims{1}, 0)};
 }
 
+static void check_on_host(const Tensor& indices) {
+  if (!indices.is_cpu())
+    fail(ErrorKind::NotImplemented, "the positions of elements must be in host memory, but are on ",
+         indices.device());
+}
+
 void check_coo(const Tensor& indices, const Tensor& values, IntSpan sizes) {
+  check_on_host(indices);
   const int64_t dims = indices.size(0), n = indices.size(1);
   if (dims > int64_t(sizes.size()))
     runtime_error("number of dimensions must be sparse_dim (", dims, ") + dense_dim (",
@@ -244,6 +251,8 @@ bool check_compressed(SparseLayout layout, const Tensor& starts, const Tensor& p
   form.layout = layout;
   const char* start_name = form.by_rows() ? "crow_indices" : "ccol_indices";
   const char* plain_name = form.by_rows() ? "col_indices" : "row_indices";
+  check_on_host(starts);
+  check_on_host(plain);
   if (starts.dim() > 1) return check_batch(layout, starts, plain, values, sizes);
   if (starts.dim() != 1 || plain.dim() != 1)
     runtime_error(start_name, " and ", plain_name, " must have as many dimensions, one or more, ",

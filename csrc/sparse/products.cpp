@@ -63,6 +63,8 @@ Tensor _csr_mm(const Tensor& starts, const Tensor& columns, const Tensor& values
     return op::_to_copy(op::_csr_mm(starts, columns, op::_to_copy(values, DType::Float32),
                                     op::_to_copy(matrix, DType::Float32)),
                         values.dtype());
+  if (values.device() != matrix.device()) device_error(values.device(), matrix.device());
+  if (values.is_meta()) return empty_tensor(Dims{rows, width}, values.dtype(), values.device());
   const Tensor s = plain_indices(starts), c = plain_indices(columns), v = dense(values),
                m = dense(matrix);
   const SparseRowLoops loops = loops_for(v, m);
@@ -80,6 +82,8 @@ Tensor _csr_sampled(const Tensor& starts, const Tensor& columns, const Tensor& a
     return op::_to_copy(op::_csr_sampled(starts, columns, op::_to_copy(a, DType::Float32),
                                          op::_to_copy(b, DType::Float32)),
                         a.dtype());
+  if (a.device() != b.device()) device_error(a.device(), b.device());
+  if (a.is_meta()) return empty_tensor(Dims{columns.numel()}, a.dtype(), a.device());
   const Tensor s = plain_indices(starts), c = plain_indices(columns), x = dense(a), y = dense(b);
   const SparseRowLoops loops = loops_for(x, y);
   Tensor out = empty_tensor(Dims{columns.numel()}, a.dtype(), a.device());
@@ -93,8 +97,7 @@ Tensor _csr_sampled(const Tensor& starts, const Tensor& columns, const Tensor& a
 Tensor _csr_mm_turned(const Tensor& starts, const Tensor& columns, const Tensor& values,
                       const Tensor& matrix, IntSpan size) {
   const Turned pattern = turn_pattern(plain_indices(starts), plain_indices(columns), size[0]);
-  return op::_csr_mm(pattern.starts, pattern.plain, op::index_select(values, 0, pattern.order),
-                     matrix);
+  return op::_csr_mm(pattern.starts, pattern.plain, rows_at(values, pattern.order), matrix);
 }
 
 }  // namespace kernels

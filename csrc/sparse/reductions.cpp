@@ -130,6 +130,7 @@ Tensor _sparse_softmax(const Tensor& self, int64_t given_dim, bool logarithm) {
   const SparseParts& parts = sparse_parts(t);
   const int64_t dim = wrap_dim(given_dim, t.dim());
   const Tensor values = values_of(t);
+  if (t.is_meta()) return with_values(t, op::exp(values));
   if (dim >= parts.sparse_dim) {
     const int64_t d = dim - parts.sparse_dim + 1;
     return with_values(t, logarithm ? op::log_softmax(values, d) : op::softmax(values, d));
@@ -153,11 +154,11 @@ Tensor _sparse_softmax(const Tensor& self, int64_t given_dim, bool logarithm) {
   const Tensor lowest =
       op::full(shape, Scalar(-std::numeric_limits<double>::infinity()), values.dtype());
   const Tensor highest = op::index_reduce(lowest, 0, member, op::detach(values), "amax");
-  const Tensor shifted = values - op::index_select(highest, 0, member);
+  const Tensor shifted = values - rows_at(highest, member);
   const Tensor powers = op::exp(shifted);
   const Tensor sums = add_groups(powers, member, count);
-  return with_values(t, logarithm ? shifted - op::index_select(op::log(sums), 0, member)
-                                  : powers / op::index_select(sums, 0, member));
+  return with_values(
+      t, logarithm ? shifted - rows_at(op::log(sums), member) : powers / rows_at(sums, member));
 }
 
 }  // namespace facula::kernels

@@ -50,6 +50,13 @@ def _finish(t: Tensor, requires_grad: bool) -> Tensor:
     return t.detach().requires_grad_() if requires_grad else t
 
 
+def _known(caller: str, size: Sequence[int] | None) -> tuple[int, ...]:
+    """The size of a tensor on meta, which no positions tell; it has no elements."""
+    if size is None:
+        raise RuntimeError(f"{caller}(): a tensor on the meta device needs a size")
+    return tuple(size)
+
+
 def sparse_coo_tensor(
     indices: Any,
     values: Any = None,
@@ -85,7 +92,7 @@ def sparse_coo_tensor(
     if values is None:
         shape = tuple(indices) if size is None else tuple(size)
         at = _ops["zeros"](len(shape), 0, dtype=_C.int64)
-        found = _ops["zeros"](0, dtype=dtype)
+        found = _ops["zeros"](0, dtype=dtype, device=device)
         t = _ops["_sparse_make"](at, None, found, shape, COO, True)
         return _finish(t, requires_grad)
     at = _as_indices(indices, "indices", "sparse_coo_tensor")
@@ -99,6 +106,12 @@ def sparse_coo_tensor(
         )
     if found.dim() == 0:
         found = found.expand(at.shape[1])
+    if found.is_meta or at.is_meta:
+        shape = _known("sparse_coo_tensor", size)
+        at = _ops["zeros"](at.shape[0], 0, dtype=_C.int64)
+        return _finish(
+            _ops["_sparse_make"](at, None, found.to("meta")[:0], shape, COO, True), requires_grad
+        )
     if size is None:
         if at.shape[0] and at.shape[1] == 0:
             sizes = (0,) * at.shape[0]
@@ -167,6 +180,16 @@ def sparse_compressed_tensor(
     if starts.dtype is not plain.dtype:
         plain = plain.to(starts.dtype)
     found = _as_values(values, dtype, device)
+    if found.is_meta or starts.is_meta or plain.is_meta:
+        shape = _known(caller, size)
+        if starts.dim() != 1:
+            raise NotImplementedError(f"{caller}(): batches of matrices cannot be on meta")
+        starts = _ops["zeros"](starts.shape[0], dtype=_C.int64)
+        plain = _ops["zeros"](0, dtype=_C.int64)
+        found = found.to("meta")[:0]
+        return _finish(
+            _ops["_sparse_make"](starts, plain, found, shape, number, True), requires_grad
+        )
     if size is None:
         batch = max(starts.dim() - 1, 0)
         blocks = number in (BSR, BSC) and found.dim() >= batch + 3
