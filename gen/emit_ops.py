@@ -104,7 +104,9 @@ def shim(row: Row) -> str:
     head = f"static void {name}(const OpDef&, const Value* a, Rets& r) {{\n"
     if names_node(row):
         head += "  const uint64_t earlier = next_node();\n"
-        named = [f'  name_node(r.t[{i}], earlier, "{row.node}");\n' for i in range(len(row.schema.rets))]
+        named = [
+            f'  name_node(r.t[{i}], earlier, "{row.node}");\n' for i in range(len(row.schema.rets))
+        ]
     else:
         named = []
     end = "".join(named) + "}\n"
