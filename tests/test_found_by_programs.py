@@ -312,3 +312,31 @@ def test_lists_of_tensors_as_one():
     flat = lists._flatten_dense_tensors(tensors)
     assert flat.tolist() == [1.0] * 4 + [0.0] * 3
     assert [t.shape for t in lists._unflatten_dense_tensors(flat, tensors)] == [(2, 2), (3,)]
+
+
+def test_sparse_tensor_of_a_size_by_name():
+    empty = F.sparse_coo_tensor(size=(2, 3))
+    assert empty.shape == (2, 3) and empty._nnz() == 0
+    with pytest.raises(TypeError):
+        F.sparse_coo_tensor()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_means_of_half_precision_are_in_range_where_their_sums_are_not(dtype):
+    x = F.full((300, 400), 100.0, dtype=getattr(F, dtype))
+    assert x.mean().item() == 100 and x.mean((0, 1), keepdim=True).item() == 100
+    assert F.mean(x * 300 if dtype == "float16" else x, 1)[0].item() in (100, 30000)
+    assert F.nn.functional.mse_loss(x, x * 0).item() == pytest.approx(1e4, rel=1e-2)
+    assert F.nn.functional.l1_loss(x, x * 0).item() == 100
+    out = F.empty((), dtype=x.dtype)
+    assert F.mean(x, (0, 1), out=out) is out and out.item() == 100
+    wide = F.empty(())
+    assert F.mean(x, (0, 1), dtype=F.float32, out=wide).item() == 100
+    x.requires_grad_().mean().backward()
+    assert x.grad.dtype == x.dtype and x.grad[0, 0].item() == pytest.approx(1 / 120000, rel=1e-2)
+
+
+def test_mean_of_half_precision_is_rounded_once():
+    values = np.random.default_rng(0).standard_normal(1000).astype(np.float32)
+    x = F.from_numpy(values).bfloat16()
+    assert x.mean() == x.double().mean().bfloat16()
