@@ -91,20 +91,33 @@ def kernel_declaration(row: Row) -> str:
     return f"{return_type(row)} {kernel_name(row)}({params});"
 
 
+def names_node(row: Row) -> bool:
+    """Whether it is a composite after which the last node of its result is called."""
+    return row.family.name == "composite" and bool(row.node)
+
+
 def shim(row: Row) -> str:
     """Boxed to typed, for kernels written by hand."""
     unboxed = ", ".join(a.unbox(f"a[{i}]") for i, a in enumerate(row.schema.args))
     name = f"kernel_{row.schema.cpp_name}"
     k = f"kernels::{kernel_name(row)}"
     head = f"static void {name}(const OpDef&, const Value* a, Rets& r) {{\n"
+    if names_node(row):
+        head += "  const uint64_t earlier = next_node();\n"
+        named = [
+            f'  name_node(r.t[{i}], earlier, "{row.node}");\n' for i in range(len(row.schema.rets))
+        ]
+    else:
+        named = []
+    end = "".join(named) + "}\n"
     if row.family.options.get("own_out") or row.mutates:
         return f"{head}  {k}({unboxed}, r);\n}}\n"
     if row.schema.returns_list:
         return f"{head}  *r.list = {k}({unboxed});\n}}\n"
     if len(row.schema.rets) == 1:
-        return f"{head}  r.t[0] = {k}({unboxed});\n}}\n"
+        return f"{head}  r.t[0] = {k}({unboxed});\n{end}"
     ties = ", ".join(f"r.t[{i}]" for i in range(len(row.schema.rets)))
-    return f"{head}  std::tie({ties}) = {k}({unboxed});\n}}\n"
+    return f"{head}  std::tie({ties}) = {k}({unboxed});\n{end}"
 
 
 class _Shapes(ast.NodeTransformer):
@@ -580,6 +593,7 @@ def emit_module(module: str, rows: list[Row], all_rows: list[Row]) -> str:
     includes = "".join(f'#include "op/ops/{m}.h"\n' for m in sorted(used | {module}))
     parts = [
         HEADER.format(source=module + ".py"),
+        '#include "autograd/node_names.h"\n' if any(map(names_node, rows)) else "",
         f'{includes}#include "op/kernels/{module}.h"\n#include "op/records.h"\n'
         '#include "op/tensor_operators.h"\n\nnamespace facula {\n',
     ]

@@ -147,6 +147,7 @@ def op(
        bit i of ``wanted`` says that the i-th of them is asked for.
     python: public dotted name ("" hides the row); method/function/inplace/out: which variants exist.
     aliases: further public names; one with a dot is a function of that namespace.
+    node: the name of the tape's node; of a composite, that of the last node which it made.
     samples: name of a sample generator in tests/samples.py when the family's own does not fit.
     jvp: forward mode. "linear": the operator is linear in its differentiable arguments taken together
        (it is applied to the tangents); "each": linear in each of them (one tangent at a time, summed);

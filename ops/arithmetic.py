@@ -136,7 +136,7 @@ op("_half_ties(Tensor grad, Operand self, Operand other) -> Tensor", composite()
 op("clamp(Tensor self, Operand? min=None, Operand? max=None) -> Tensor", composite(), inplace=True,
    aliases=("clip",), samples="clamp",
    doc="Limits each element to the range from ``min`` to ``max``; either may be left out.",
-   example=">>> facula.clamp(facula.tensor([-2., 0., 3.]), -1, 1)\ntensor([-1.,  0.,  1.])")
+   example=">>> facula.clamp(facula.tensor([-2., 0., 3.]), -1, 1)\ntensor([-1.,  0.,  1.])", node="ClampBackward1")
 op("clamp_min(Tensor self, Tensor min) -> Tensor", elementwise("bif", number_loops=True), f="maximum(a, b)",
    grad=dict(self="grad * ge(self, min)", min="grad * lt(self, min)"),
    ref=np.maximum, doc="Limits from below.",

@@ -27,7 +27,7 @@ op("native_channel_shuffle(Tensor self, int groups) -> Tensor", composite(), ali
 
 op("_im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", kernel(),
    batch="leading", jvp="linear", samples="none",
-   grad="_col2im(grad, self.sizes(), kernel_size, dilation, padding, stride)")
+   grad="_col2im(grad, self.sizes(), kernel_size, dilation, padding, stride)", node="Im2ColBackward0")
 op("_col2im(Tensor self, int[] size, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", kernel(),
    batch="dims", jvp="linear", samples="none",
    grad="_im2col(grad, kernel_size, dilation, padding, stride)")
@@ -35,12 +35,12 @@ op("im2col(Tensor input, int[2] kernel_size, int[2] dilation=[1, 1], int[2] padd
    composite(), python="nn.functional.unfold", method=False, out=False, samples="im2col",
    doc="Every patch of (N, C, H, W) as a column: (N, C * kH * kW, patches). What lies in the padding is zero.",
    example=">>> facula.nn.functional.unfold(facula.arange(6.).reshape(1, 1, 2, 3), 2)\n"
-           "tensor([[[0., 1.],\n         [1., 2.],\n         [3., 4.],\n         [4., 5.]]])")
+           "tensor([[[0., 1.],\n         [1., 2.],\n         [3., 4.],\n         [4., 5.]]])", node="Im2ColBackward0")
 op("col2im(Tensor input, int[2] output_size, int[2] kernel_size, int[2] dilation=[1, 1], int[2] padding=[0, 0], int[2] stride=[1, 1]) -> Tensor",
    composite(), python="nn.functional.fold", method=False, out=False, samples="col2im",
    doc="Adds columns up to an image (N, C, *output_size): the transpose of ``unfold``. Patches that overlap are summed.",
    example=">>> columns = facula.ones(1, 2, 2)\n"
-           ">>> facula.nn.functional.fold(columns, (1, 3), (1, 2))\ntensor([[[[1., 2., 1.]]]])")
+           ">>> facula.nn.functional.fold(columns, (1, 3), (1, 2))\ntensor([[[[1., 2., 1.]]]])", node="Col2ImBackward0")
 
 # ---- values at arbitrary points
 

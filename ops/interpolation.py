@@ -14,7 +14,7 @@ op("_interpolate_grad(Tensor grad_output, int[] size, int[] output_size, str mod
    grad=dict(grad_output="_interpolate(grad, output_size, mode, align_corners, scales)"))
 op("_nearest(Tensor self, int[] output_size, bool exact, float[] scales) -> Tensor",
    kernel(), python="_nearest", function=True, method=False, batch="leading", jvp="linear", samples="nearest", out=False,
-   grad="_nearest_grad(grad, self.sizes(), output_size, exact, scales)")
+   grad="_nearest_grad(grad, self.sizes(), output_size, exact, scales)", node="UpsampleNearest2DBackward0")
 op("_nearest_grad(Tensor grad_output, int[] size, int[] output_size, bool exact, float[] scales) -> Tensor",
    kernel(), batch="dims", jvp="linear", samples="none",
    grad=dict(grad_output="_nearest(grad, output_size, exact, scales)"))

@@ -14,9 +14,9 @@ op("flip(Tensor self, int[] dims) -> Tensor", kernel(), batch="dims", jvp="linea
    doc="Reverses the order along dimensions.", example=">>> facula.flip(facula.tensor([1, 2, 3]), (0,))\ntensor([3, 2, 1])")
 op("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor", composite(), samples="roll", ref=np.roll, out=False,
    doc="Shifts elements along dimensions; what leaves one end enters the other.",
-   example=">>> facula.roll(facula.tensor([1, 2, 3]), 1)\ntensor([3, 1, 2])")
+   example=">>> facula.roll(facula.tensor([1, 2, 3]), 1)\ntensor([3, 1, 2])", node="RollBackward0")
 op("repeat(Tensor self, int[] repeats) -> Tensor", composite(), function=False, out=False, samples="repeat",
-   doc="Repeats the tensor along each dimension.", example=">>> facula.tensor([1, 2]).repeat(2)\ntensor([1, 2, 1, 2])")
+   doc="Repeats the tensor along each dimension.", example=">>> facula.tensor([1, 2]).repeat(2)\ntensor([1, 2, 1, 2])", node="RepeatBackward0")
 op("tile(Tensor self, int[] dims) -> Tensor", composite(), out=False, samples="repeat", ref=np.tile,
    doc="Repeats the tensor as NumPy's ``tile`` does.", example=">>> facula.tile(facula.tensor([1, 2]), (2,))\ntensor([1, 2, 1, 2])")
 op("repeat_interleave(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor", composite(),

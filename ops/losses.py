@@ -22,7 +22,7 @@ _XY = ">>> x, y = facula.tensor([1., 2.]), facula.tensor([1., 4.])\n"
 # ---- distances
 
 _loss(f"mse_loss(Tensor input, Tensor target, {_LEGACY}, Tensor? weight=None)",
-      "The mean of the squared differences.", "x, y", "tensor(2.)", "pair_weight", _XY)
+      "The mean of the squared differences.", "x, y", "tensor(2.)", "pair_weight", _XY, node="MseLossBackward0")
 op("_mse(Tensor self, Tensor target) -> Tensor", elementwise("f"), f="square(a - b)",
    grad=dict(self="_mse_grad(grad, self, target)", target="_mse_grad(grad, target, self)"), node="MseLossBackward0")
 op("_mse_grad(Tensor grad_out, Tensor self, Tensor target) -> Tensor", elementwise("f"), f="a * (b - c) * 2",
@@ -35,7 +35,7 @@ op("_l1_grad(Tensor grad_out, Tensor self, Tensor target) -> Tensor", elementwis
    grad=dict(grad_out="_l1_grad(grad, self, target)"))
 _loss(f"smooth_l1_loss(Tensor input, Tensor target, {_LEGACY}, float beta=1.0)",
       "``0.5 * d**2 / beta`` for differences d below ``beta``, else ``abs(d) - 0.5 * beta``.", "x, y", "tensor(0.7500)",
-      "smooth_l1_loss", _XY)
+      "smooth_l1_loss", _XY, node="SmoothL1LossBackward0")
 op("_smooth_l1(Tensor self, Tensor target, float beta) -> Tensor", elementwise("f"), f="smooth_l1(a - b, beta)",
    grad=dict(self="_smooth_l1_grad(grad, self, target, beta)", target="_smooth_l1_grad(grad, target, self, beta)"),
    node="SmoothL1LossBackward0")
@@ -46,7 +46,7 @@ op("_smooth_l1_grad(Tensor grad_out, Tensor self, Tensor target, float beta) -> 
              target="where(lt(abs(self - target), beta), -(grad * grad_out) / beta, 0)"))
 _loss("huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None)",
       "``0.5 * d**2`` for differences d up to ``delta``, else ``delta * (abs(d) - 0.5 * delta)``.", "x, y", "tensor(0.7500)",
-      "huber_loss", _XY)
+      "huber_loss", _XY, node="HuberLossBackward0")
 op("_huber(Tensor self, Tensor target, float delta) -> Tensor", elementwise("f"), f="huber(a - b, delta)",
    grad=dict(self="_huber_grad(grad, self, target, delta)", target="_huber_grad(grad, target, self, delta)"),
    node="HuberLossBackward0")
@@ -60,7 +60,7 @@ op("_huber_grad(Tensor grad_out, Tensor self, Tensor target, float delta) -> Ten
 
 _loss(f"binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, {_LEGACY})",
       "``-(t * log(p) + (1 - t) * log(1 - p))`` for probabilities p, with logarithms of no less than -100.",
-      "facula.tensor([0.5]), facula.tensor([1.])", "tensor(0.6931)", "binary_cross_entropy")
+      "facula.tensor([0.5]), facula.tensor([1.])", "tensor(0.6931)", "binary_cross_entropy", node="BinaryCrossEntropyBackward0")
 op("_binary_cross_entropy(Tensor self, Tensor target) -> Tensor", elementwise("f", check="probabilities"),
    f="binary_cross_entropy(a, b)", grad=dict(self="_binary_cross_entropy_grad(grad, self, target)", target="-(grad * logit(self))"),
    node="BinaryCrossEntropyBackward0")
@@ -73,9 +73,10 @@ _WITH_LOGITS = ("``binary_cross_entropy(sigmoid(x), t)`` without loss of digits;
                 "``pos_weight``.")
 op("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
    composite(), method=False, out=False, samples="none", doc=_WITH_LOGITS,
-   example=">>> facula.binary_cross_entropy_with_logits(facula.zeros(1), facula.ones(1))\ntensor(0.6931)")
+   example=">>> facula.binary_cross_entropy_with_logits(facula.zeros(1), facula.ones(1))\ntensor(0.6931)", node="BinaryCrossEntropyWithLogitsBackward0")
 _loss(f"binary_cross_entropy_with_logits.functional(Tensor input, Tensor target, Tensor? weight=None, {_LEGACY}, Tensor? pos_weight=None)",
-      _WITH_LOGITS, "facula.zeros(1), facula.ones(1)", "tensor(0.6931)", "binary_cross_entropy_with_logits")
+      _WITH_LOGITS, "facula.zeros(1), facula.ones(1)", "tensor(0.6931)", "binary_cross_entropy_with_logits",
+      node="BinaryCrossEntropyWithLogitsBackward0")
 op("_logit_cross_entropy(Tensor self, Tensor target) -> Tensor", elementwise("f"), f="(1 - b) * a + softplus(-a)",
    grad=dict(self="_logit_cross_entropy_grad(grad, self, target)", target="-(grad * self)"),
    node="BinaryCrossEntropyWithLogitsBackward0")
@@ -89,7 +90,7 @@ _loss("cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? siz
       "The negative logarithm of the softmax over dimension 1 at the classes in ``target``; or, with probabilities in\n"
       "``target``, its mean under them. ``weight`` has one number for each class; 'mean' divides by the weights that\n"
       "were used. Targets of ``ignore_index`` do not count. ``label_smoothing`` mixes the uniform distribution in.",
-      "facula.zeros(1, 4), facula.tensor([2])", "tensor(1.3863)", "cross_entropy")
+      "facula.zeros(1, 4), facula.tensor([2])", "tensor(1.3863)", "cross_entropy", node="NllLossBackward0")
 # The loss of every sample before the reduction, (largest logit, logarithm of the sum of exponentials above it), and the sum of
 # the weights.
 op("_cross_entropy(Tensor self, Tensor target, Tensor? weight, int ignore_index, float label_smoothing) -> (Tensor loss, Tensor sums, Tensor total_weight)",
@@ -103,7 +104,7 @@ op("_cross_entropy_grad_grad(Tensor grad, Tensor grad_out, Tensor self, Tensor t
 _loss("nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, bool? reduce=None, str reduction='mean')",
       "The negative of ``input``, logarithms of probabilities, at the classes (dimension 1) in ``target``. ``weight`` has one\n"
       "number for each class; 'mean' divides by the weights that were used. Targets of ``ignore_index`` do not count.",
-      "facula.tensor([[-1., -2.]]), facula.tensor([1])", "tensor(2.)", "nll_loss")
+      "facula.tensor([[-1., -2.]]), facula.tensor([1])", "tensor(2.)", "nll_loss", node="NllLossBackward0")
 op("_nll_loss(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> (Tensor loss, Tensor total_weight)", kernel(),
    grad=dict(self="_nll_loss_grad(grad_loss, self.sizes(), target, weight, ignore_index)"), nondifferentiable=("total_weight",),
    batch="nll_loss", samples="none", node="NllLossBackward0")
@@ -167,7 +168,7 @@ op("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margi
 _loss(f"margin_ranking_loss.functional(Tensor input1, Tensor input2, Tensor target, float margin=0, {_LEGACY})", _RANKING,
       "facula.zeros(1), facula.ones(1), facula.ones(1)", "tensor(1.)", "margin_ranking_loss")
 _loss(f"soft_margin_loss(Tensor input, Tensor target, {_LEGACY})", "``log(1 + exp(-t * x))`` for targets 1 and -1.",
-      "facula.zeros(1), facula.ones(1)", "tensor(0.6931)", "pair")
+      "facula.zeros(1), facula.ones(1)", "tensor(0.6931)", "pair", node="SoftMarginLossBackward0")
 _TRIPLET = ("``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the distance of order ``p``; with ``swap`` the\n"
             "negative may be compared with the positive instead, where that is nearer.")
 op("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",

@@ -64,40 +64,40 @@ op("sum_to_size(Tensor self, int[] size) -> Tensor", composite(), function=False
 op("var(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
    composite(), samples="floating_dim",
    doc="The variance; divides by ``n - correction`` (1 by default).",
-   example=">>> facula.var(facula.tensor([1., 2., 3.]))\ntensor(1.)")
+   example=">>> facula.var(facula.tensor([1., 2., 3.]))\ntensor(1.)", node="VarBackward0")
 op("var.unbiased(Tensor self, bool unbiased) -> Tensor", composite(), out=False, samples="none",
    doc="With ``unbiased=False``, divides by n.",
-   example=">>> facula.var(facula.tensor([1., 2., 3.]), False)\ntensor(0.6667)")
+   example=">>> facula.var(facula.tensor([1., 2., 3.]), False)\ntensor(0.6667)", node="VarBackward0")
 op("var.unbiased_dim(Tensor self, int[1]? dim, bool unbiased, bool keepdim=False) -> Tensor", composite(), samples="none",
    doc="Over the given dimensions.",
-   example=">>> facula.var(facula.tensor([[1., 2., 3.]]), 1, False)\ntensor([0.6667])")
+   example=">>> facula.var(facula.tensor([[1., 2., 3.]]), 1, False)\ntensor([0.6667])", node="VarBackward0")
 op("std(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
    composite(), samples="floating_dim", doc="The standard deviation: the square root of ``var``.",
-   example=">>> facula.std(facula.tensor([1., 2., 3.]))\ntensor(1.)")
+   example=">>> facula.std(facula.tensor([1., 2., 3.]))\ntensor(1.)", node="StdBackward0")
 op("std.unbiased(Tensor self, bool unbiased) -> Tensor", composite(), out=False, samples="none",
    doc="With ``unbiased=False``, divides by n.",
-   example=">>> facula.std(facula.tensor([1., 2., 3.]), False)\ntensor(0.8165)")
+   example=">>> facula.std(facula.tensor([1., 2., 3.]), False)\ntensor(0.8165)", node="StdBackward0")
 op("std.unbiased_dim(Tensor self, int[1]? dim, bool unbiased, bool keepdim=False) -> Tensor", composite(), samples="none",
    doc="Over the given dimensions.",
-   example=">>> facula.std(facula.tensor([[1., 2., 3.]]), 1, False)\ntensor([0.8165])")
+   example=">>> facula.std(facula.tensor([[1., 2., 3.]]), 1, False)\ntensor([0.8165])", node="StdBackward0")
 
 op("max(Tensor self) -> Tensor", reduction("bif", combine="maximum(a, b)", init="lowest", empty=False),
    grad="_share_ties(grad, self, result, [], False)", ref=np.max,
-   doc="The largest element.", example=">>> facula.max(facula.tensor([1, 3, 2]))\ntensor(3)")
+   doc="The largest element.", example=">>> facula.max(facula.tensor([1, 3, 2]))\ntensor(3)", node="MaxBackward1")
 op("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", kernel(own_out=True), batch="dims",
    grad="_put_along(grad_values, indices, dim, keepdim, self.sizes())", nondifferentiable=("indices",),
    samples="one_dim", doc="The largest values along a dimension and where they are.",
-   example=">>> facula.max(facula.tensor([[1, 3], [5, 4]]), 1).indices\ntensor([1, 0])")
+   example=">>> facula.max(facula.tensor([[1, 3], [5, 4]]), 1).indices\ntensor([1, 0])", node="MaxBackward0")
 op("max.other(Tensor self, Tensor other) -> Tensor", composite(), samples="none",
    doc="The same as ``maximum``.",
    example=">>> facula.max(facula.tensor([1, 5]), facula.tensor([3, 2]))\ntensor([3, 5])")
 op("min(Tensor self) -> Tensor", reduction("bif", combine="minimum(a, b)", init="highest", empty=False),
    grad="_share_ties(grad, self, result, [], False)", ref=np.min,
-   doc="The smallest element.", example=">>> facula.min(facula.tensor([1, 3, 2]))\ntensor(1)")
+   doc="The smallest element.", example=">>> facula.min(facula.tensor([1, 3, 2]))\ntensor(1)", node="MinBackward1")
 op("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", kernel(own_out=True), batch="dims",
    grad="_put_along(grad_values, indices, dim, keepdim, self.sizes())", nondifferentiable=("indices",),
    samples="one_dim", doc="The smallest values along a dimension and where they are.",
-   example=">>> facula.min(facula.tensor([[1, 3], [5, 4]]), 1).indices\ntensor([0, 1])")
+   example=">>> facula.min(facula.tensor([[1, 3], [5, 4]]), 1).indices\ntensor([0, 1])", node="MinBackward0")
 op("min.other(Tensor self, Tensor other) -> Tensor", composite(), samples="none",
    doc="The same as ``minimum``.",
    example=">>> facula.min(facula.tensor([1, 5]), facula.tensor([3, 2]))\ntensor([1, 2])")
@@ -115,7 +115,7 @@ op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel(o
 op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", composite(),
    samples="floating_dims", aliases=("special.logsumexp",),
    doc="``log(sum(exp(self)))`` without overflow.",
-   example=">>> facula.logsumexp(facula.tensor([100., 100.]), 0)\ntensor(100.6931)")
+   example=">>> facula.logsumexp(facula.tensor([100., 100.]), 0)\ntensor(100.6931)", node="LogsumexpBackward0")
 op("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", composite(), out=False, samples="floating_dim_only",
    doc="How many elements are not zero.",
    example=">>> facula.count_nonzero(facula.tensor([0, 1, 2]))\ntensor(2)")

@@ -12,17 +12,18 @@ from gen.rows import composite, elementwise, kernel, op
 def _with_mean(name, words, shown):
     """name: std or var; shown: its value for 1, 2, 3 with and without the correction."""
     values, of = "facula.tensor([1., 2., 3.])", f"The {words} and the mean"
+    node = f"{name.capitalize()}MeanBackward0"
     op(f"{name}_mean(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
        "bool keepdim=False) -> (Tensor, Tensor)", composite(), method=False, out=False,
        samples="floating_dim", doc=f"{of}; divides by ``n - correction`` (1 by default).",
-       example=f">>> facula.{name}_mean({values})\n(tensor({shown[0]}), tensor(2.))")
+       example=f">>> facula.{name}_mean({values})\n(tensor({shown[0]}), tensor(2.))", node=node)
     op(f"{name}_mean.unbiased(Tensor self, bool unbiased) -> (Tensor, Tensor)", composite(),
        method=False, out=False, samples="none", doc=f"{of}; with ``unbiased=False``, divides by n.",
-       example=f">>> facula.{name}_mean({values}, False)[0]\ntensor({shown[1]})")
+       example=f">>> facula.{name}_mean({values}, False)[0]\ntensor({shown[1]})", node=node)
     op(f"{name}_mean.unbiased_dim(Tensor self, int[1]? dim, bool unbiased, bool keepdim=False) "
        "-> (Tensor, Tensor)", composite(), method=False, out=False, samples="none",
        doc=f"{of} over the given dimensions.",
-       example=f">>> facula.{name}_mean({values}, 0, False)[0]\ntensor({shown[1]})")
+       example=f">>> facula.{name}_mean({values}, 0, False)[0]\ntensor({shown[1]})", node=node)
 
 
 _with_mean("var", "variance", ("1.", "0.6667"))

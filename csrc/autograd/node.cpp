@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "autograd/node_names.h"
 #include "autograd/used_grads.h"
 #include "core/host_allocator.h"
 #include "core/sparse.h"
@@ -160,6 +161,16 @@ Node::Node(const char* n, Vjp f)
 
 Node* Node::make(const char* name, Vjp apply) {
   return new (host_allocate(sizeof(Node))) Node(name, apply);
+}
+
+uint64_t next_node() {
+  return g_sequence.load(std::memory_order_relaxed);
+}
+
+void name_node(const Tensor& result, uint64_t since, const char* name) {
+  if (!result.defined() || !result->autograd) return;
+  Node* n = result->autograd->grad_fn.get();
+  if (n && n->sequence >= since && n->sequence != UINT64_MAX) n->name = name;
 }
 
 std::atomic<int64_t> finished_roots{0};

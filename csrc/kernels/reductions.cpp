@@ -51,6 +51,22 @@ static void mean_into(const Tensor& self, std::optional<IntSpan> dim, bool keepd
     cast_error(dtype == DType::None ? self.dtype() : dtype,
                rets.t[0].dtype());  // before the sum is written
   double n = double(reduced_count(self.sizes(), dim));
+  const bool into = rets.destination == Destination::Out;
+  const DType result = into ? rets.t[0].dtype() : dtype == DType::None ? self.dtype() : dtype;
+  if (is_reduced_float(result)) {
+    // A sum may be out of range, or lose digits, where the mean does not.
+    Value args[] = {Value(self), Value(dim), Value(keepdim), Value(DType::Float32)};
+    Rets wide;
+    reduce_kernel(defs::sum_dim, args, wide);
+    op::div_(wide.t[0], n);
+    if (!into) {
+      rets.t[0] = op::_to_copy(wide.t[0], result);
+      return;
+    }
+    prepare_result(rets, 0, wide.t[0].sizes(), result, self.device());
+    op::copy_(rets.t[0], wide.t[0]);
+    return;
+  }
   Value args[] = {Value(self), Value(dim), Value(keepdim), Value(dtype)};
   reduce_kernel(defs::sum_dim, args, rets);
   Tensor& out = rets.t[0];

@@ -140,7 +140,9 @@ static void call_uncast(const OpDef& op, const Value* args, Rets& rets) {
     if (op.flags & kOpView) mark_views(op, args, rets);
     if (thread_state.inference) mark_inference(op, rets);
   } catch (Error& e) {
-    e.name_operator(rets.destination == Destination::InPlace ? op.in_place_name : op.name);
+    // Hidden operators are part of something that has a name, or speak for themselves.
+    if (op.name[0] != '_')
+      e.name_operator(rets.destination == Destination::InPlace ? op.in_place_name : op.name);
     throw;
   }
 }

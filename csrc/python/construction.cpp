@@ -72,8 +72,11 @@ void find_dtype(PyObject* o, DType& d, int depth) {
                          : s.is_float() ? default_dtype()
                                         : DType::Int64);
   } else {
-    type_error("new(): invalid data type '", Py_TYPE(o)->tp_name,
-               "': numbers, sequences of numbers, arrays and tensors can become a tensor");
+    constexpr const char* accepted =
+        ": numbers, sequences of numbers, arrays and tensors can become a tensor";
+    if (PyUnicode_Check(o) || PyBytes_Check(o))
+      type_error("new(): invalid data type '", Py_TYPE(o)->tp_name, "'", accepted);
+    runtime_error("Could not infer dtype of ", Py_TYPE(o)->tp_name, accepted);
   }
 }
 

@@ -52,7 +52,7 @@ NB_MODULE(_C, m) {
   m.def(
       "set_num_threads",
       [](int n) {
-        if (n < 1) throw nb::value_error("set_num_threads expects a positive integer");
+        if (n < 1) facula::runtime_error("set_num_threads expects a positive integer, got ", n);
         facula::set_num_threads(n);
       },
       nb::arg("n"), "Sets how many threads share parallel work.");

@@ -46,6 +46,20 @@ void run(const OpDef& op, const Value* args, Rets& rets) {
 }
 
 // ---- named results: facula.return_types.max(values=..., indices=...)
+PyObject* named_result_repr(PyObject* self) {
+  return guarded([&] {
+    std::string text = std::string(Py_TYPE(self)->tp_name) + "(\n";
+    const PyMemberDef* field = Py_TYPE(self)->tp_members;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+      Ref part(check(PyObject_Repr(PyTuple_GET_ITEM(self, i))));
+      const char* shown = PyUnicode_AsUTF8(part.get());
+      if (!shown) throw PythonError{};
+      text += std::string(i ? ",\n" : "") + field[i].name + "=" + shown;
+    }
+    return check(PyUnicode_FromString((text + ")").c_str()));
+  });
+}
+
 PyTypeObject* result_type_of(const OpDef& op) {
   static std::map<const OpDef*, PyTypeObject*> types;
   auto& t = types[&op];
@@ -56,6 +70,7 @@ PyTypeObject* result_type_of(const OpDef& op) {
     PyStructSequence_Desc desc{name->c_str(), nullptr, fields, op.ret_count};
     t = PyStructSequence_NewType(&desc);
     if (!t) throw PythonError{};
+    t->tp_repr = named_result_repr;  // each on lines of its own: tensors take several
   }
   return t;
 }

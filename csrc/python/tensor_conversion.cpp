@@ -1,5 +1,6 @@
 // Methods of Tensor that change dtype, device or memory format.
 #include <cstring>
+#include <utility>
 
 #include "kernels/spatial.h"
 #include "op/hooks/memory.h"
@@ -21,6 +22,14 @@ Tensor converted(const Tensor& t, DType dtype, Device device, bool copy, MemoryF
       (format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d))
     same_format = suggests_channels_last(t);
   if (same_dtype && same_device && same_format && !copy) return t;
+  if (t.is_complex() && dtype != DType::None && !is_complex(dtype) && dtype != DType::Bool) {
+    static bool shown = false;
+    if (!std::exchange(shown, true))
+      check(PyErr_WarnEx(PyExc_UserWarning,
+                         "Casting complex values to real discards the imaginary part. Tensor.real "
+                         "says so. This warning is shown once in a program.",
+                         1));
+  }
   return op::_to_copy(t, dtype, device, format);
 }
 

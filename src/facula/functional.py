@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from facula import _C
+from facula._contractions import block_diag, chain_matmul, einsum, tensordot
 from facula._grids import cartesian_prod, histogramdd, meshgrid, unravel_index
 
 __all__ = [
@@ -13,9 +14,12 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "block_diag",
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
+    "chain_matmul",
+    "einsum",
     "equal",
     "histogramdd",
     "lu",
@@ -23,6 +27,7 @@ __all__ = [
     "norm",
     "resize_as_",
     "split",
+    "tensordot",
     "unique",
     "unique_consecutive",
     "unravel_index",

@@ -236,9 +236,9 @@ class profile:
     def step(self) -> None:
         """Says that a step of the program is over."""
         self._end_step()
+        self.step_num += 1  # a handler of the trace sees the steps that are done
         if self.current_action is ProfilerAction.RECORD_AND_SAVE:
             self._finish_trace()
-        self.step_num += 1
         self.current_action = self.schedule(self.step_num)
         if self._recorder is not None and self.current_action not in _RECORDING:
             self._finish_trace()

@@ -154,6 +154,7 @@ def device_count() -> int:
 
 def current_device() -> int:
     """The index of the device that ``'cuda'`` means in this thread."""
+    init()
     return _C._cuda_current_device()
 
 

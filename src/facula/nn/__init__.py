@@ -17,4 +17,6 @@ from facula.nn.parameter import UninitializedParameter as UninitializedParameter
 from facula.nn.parameter import factory_kwargs as factory_kwargs  # isort: skip
 from facula.nn import utils as utils  # isort: skip  (it needs the classes above)
 from facula.nn import parallel as parallel  # isort: skip
+from facula.nn import grad as grad  # isort: skip
+from facula.nn import common_types as common_types  # isort: skip
 from facula.nn.parallel import DataParallel as DataParallel  # isort: skip

@@ -58,7 +58,7 @@ def _known(caller: str, size: Sequence[int] | None) -> tuple[int, ...]:
 
 
 def sparse_coo_tensor(
-    indices: Any,
+    indices: Any = None,
     values: Any = None,
     size: Sequence[int] | None = None,
     *,
@@ -89,6 +89,10 @@ def sparse_coo_tensor(
         tensor([[0., 0., 3.],
                 [4., 0., 0.]])
     """
+    if indices is None:
+        if size is None or values is not None:
+            raise TypeError("sparse_coo_tensor() takes indices and values, or a size alone")
+        indices = size
     if values is None:
         shape = tuple(indices) if size is None else tuple(size)
         at = _ops["zeros"](len(shape), 0, dtype=_C.int64)

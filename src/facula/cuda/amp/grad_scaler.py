@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 
 from facula.amp import grad_scaler
+from facula.amp.grad_scaler import OptState as OptState
 
-__all__ = ["GradScaler"]
+__all__ = ["GradScaler", "OptState"]
 
 
 class GradScaler(grad_scaler.GradScaler):

@@ -8,6 +8,7 @@ from typing import Any
 import facula
 from facula import Tensor
 from facula.nn import functional
+from facula.nn.modules.attention import MultiheadAttention as MultiheadAttention
 from facula.nn.modules.module import Module
 from facula.nn.parameter import Parameter
 

@@ -48,7 +48,7 @@ def _steps(x: Tensor, batch_first: bool) -> int | None:
     return x.shape[1 if batch_first and x.dim() == 3 else 0] if x.dim() in (2, 3) else None
 
 
-def _activation(activation: Activation) -> Callable[[Tensor], Tensor]:
+def _get_activation_fn(activation: Activation) -> Callable[[Tensor], Tensor]:
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
@@ -56,7 +56,7 @@ def _activation(activation: Activation) -> Callable[[Tensor], Tensor]:
     return getattr(functional, activation)
 
 
-def _copies(module: Module, count: int) -> ModuleList:
+def _get_clones(module: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
@@ -133,7 +133,7 @@ class TransformerEncoderLayer(_Layer):
         self.norm_first = norm_first
         self._make_norms(2, d_model, layer_norm_eps, **made)
         self._make_dropouts(2, dropout)
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def forward(
         self,
@@ -205,7 +205,7 @@ class TransformerDecoderLayer(_Layer):
         self.norm_first = norm_first
         self._make_norms(3, d_model, layer_norm_eps, **made)
         self._make_dropouts(3, dropout)
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def forward(
         self,
@@ -294,7 +294,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -335,7 +335,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 

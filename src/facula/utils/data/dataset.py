@@ -24,10 +24,10 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
-_T_co = TypeVar("_T_co", covariant=True)
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Dataset(Generic[_T_co]):
+class Dataset(Generic[T_co]):
     """Samples by index: a subclass has ``__getitem__``, and ``__len__`` for most samplers.
 
     A ``__getitems__(indices)`` that returns a list of samples is used to load a batch at once.
@@ -43,14 +43,14 @@ class Dataset(Generic[_T_co]):
         4
     """
 
-    def __getitem__(self, index: Any) -> _T_co:
+    def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __add__(self, other: Dataset[_T_co]) -> ConcatDataset[_T_co]:
+    def __add__(self, other: Dataset[T_co]) -> ConcatDataset[T_co]:
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
+class IterableDataset(Dataset[T_co], Iterable[T_co]):
     """Samples in a row: a subclass has ``__iter__``.
 
     Each worker of a loader has a copy and iterates over all of it; use
@@ -65,10 +65,10 @@ class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
         [tensor([0, 1]), tensor([2])]
     """
 
-    def __add__(self, other: Dataset[_T_co]) -> ChainDataset:  # type: ignore[override]
+    def __add__(self, other: Dataset[T_co]) -> ChainDataset:  # type: ignore[override]
         return ChainDataset([self, other])
 
-    def __iter__(self) -> Iterator[_T_co]:
+    def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
 
@@ -149,7 +149,7 @@ def _items(dataset: Any, indices: list[Any]) -> list[Any]:
     return found
 
 
-class ConcatDataset(Dataset[_T_co]):
+class ConcatDataset(Dataset[T_co]):
     """The samples of several datasets, one after the other.
 
     Example::
@@ -158,7 +158,7 @@ class ConcatDataset(Dataset[_T_co]):
         3
     """
 
-    datasets: list[Dataset[_T_co]]
+    datasets: list[Dataset[T_co]]
     cumulative_sizes: list[int]
 
     @staticmethod
@@ -166,7 +166,7 @@ class ConcatDataset(Dataset[_T_co]):
         """How many samples there are up to the end of each dataset."""
         return list(itertools.accumulate(map(len, sequence)))
 
-    def __init__(self, datasets: Iterable[Dataset[_T_co]]) -> None:
+    def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
@@ -177,7 +177,7 @@ class ConcatDataset(Dataset[_T_co]):
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
-    def __getitem__(self, index: int) -> _T_co:
+    def __getitem__(self, index: int) -> T_co:
         if index < 0:
             if -index > len(self):
                 raise ValueError("absolute value of index should not exceed dataset length")
@@ -226,7 +226,7 @@ class ChainDataset(IterableDataset[Any]):
         return sum(map(len, self._checked()))
 
 
-class Subset(Dataset[_T_co]):
+class Subset(Dataset[T_co]):
     """The samples of a dataset at some indices.
 
     Example::
@@ -235,10 +235,10 @@ class Subset(Dataset[_T_co]):
         30
     """
 
-    dataset: Dataset[_T_co]
+    dataset: Dataset[T_co]
     indices: Sequence[int]
 
-    def __init__(self, dataset: Dataset[_T_co], indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
 
@@ -247,7 +247,7 @@ class Subset(Dataset[_T_co]):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
 
-    def __getitems__(self, indices: list[int]) -> list[_T_co]:
+    def __getitems__(self, indices: list[int]) -> list[T_co]:
         chosen = [self.indices[i] for i in indices]
         many = getattr(self.dataset, "__getitems__", None)
         return many(chosen) if callable(many) else [self.dataset[i] for i in chosen]

@@ -15,8 +15,8 @@ import facula
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
-_STRUCTURED = re.compile("[SaUO]")
-_ERROR = (
+np_str_obj_array_pattern = re.compile("[SaUO]")  # kinds of arrays that are no numbers
+default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 )
 
@@ -24,7 +24,7 @@ CollateFunctions = dict[Any, Callable[..., Any]]
 
 
 def _has_convertible_dtype(array: Any) -> bool:
-    return _STRUCTURED.search(array.dtype.str) is None
+    return np_str_obj_array_pattern.search(array.dtype.str) is None
 
 
 def _rebuilt(original: Any, items: Any, mutable: type) -> Any:
@@ -122,7 +122,7 @@ def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> An
         if isinstance(first, tuple):
             return kind(*parts) if hasattr(first, "_fields") else parts
         return _rebuilt(first, parts, MutableSequence)
-    raise TypeError(_ERROR.format(kind))
+    raise TypeError(default_collate_err_msg_format.format(kind))
 
 
 _here = threading.local()  # ``_here.make`` in worker processes
@@ -174,7 +174,7 @@ def collate_tensor_fn(
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:
     """Arrays of one shape stacked into a tensor."""
     if not _has_convertible_dtype(batch[0]):
-        raise TypeError(_ERROR.format(batch[0].dtype))
+        raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate([facula.as_tensor(b) for b in batch], collate_fn_map=collate_fn_map)
 
 
