@@ -24,17 +24,16 @@ namespace {
 constexpr int kRows = 12;  // of a register tile; it has two vectors of 16 columns
 constexpr int kLanes = 16;
 constexpr int64_t kBlockK = 1024;
-constexpr int64_t kBlockRows = 192;
-constexpr int64_t kBlockColumns = 256;
-constexpr int64_t kBlockPairs = kBlockK / 2;
-// Blocks of b along k that are packed once for all rows of a; when there are more, each is
-// repacked.
-constexpr int64_t kKeptBlocks = 4;
+constexpr int64_t kBlockRows = 384;
+// Elements of b that are packed once for all rows of a, and the least and most columns of them.
+constexpr int64_t kKept = 1 << 20;
+constexpr int64_t kLeastColumns = 256, kMostColumns = 2048;
 
 // A strip holds 16 rows of a (12 of them in use) or 16 columns of b: word [p][lane] has elements
 // 2p and 2p + 1 of that lane. The extra line keeps strips from meeting in one set of a cache.
-constexpr int64_t kStripWords = (kBlockPairs + 1) * kLanes;
-constexpr int64_t kRightWords = kBlockColumns / kLanes * kStripWords;  // one block of b
+int64_t strip_words(int64_t k) {
+  return (((k < kBlockK ? k : kBlockK) + 1) / 2 + 1) * kLanes;
+}
 
 // To nearest even; a NaN stays one.
 FACULA_BF16 inline __m256i rounded(__m512 value) {
@@ -58,8 +57,8 @@ constexpr int64_t kAhead = 8;  // rows of a block fetched before their use
 // is.
 template <int R, int V>
 FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a_pair,
-                      const uint32_t* b, float* c, int64_t c_row, bool accumulate, uint16_t* result,
-                      int64_t result_row, const uint16_t* bias) {
+                      const uint32_t* b, int64_t strip, float* c, int64_t c_row, bool accumulate,
+                      uint16_t* result, int64_t result_row, const uint16_t* bias) {
   __m512 sum[R][V];
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
@@ -73,8 +72,8 @@ FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a
     __m512bh row[V];
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      row[v] = (__m512bh)_mm512_loadu_si512(b + v * kStripWords + p * kLanes);
-      __builtin_prefetch(b + v * kStripWords + (p + kAhead) * kLanes);
+      row[v] = (__m512bh)_mm512_loadu_si512(b + v * strip + p * kLanes);
+      __builtin_prefetch(b + v * strip + (p + kAhead) * kLanes);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
@@ -113,8 +112,8 @@ FACULA_BF16 void tile(int64_t pairs, const uint16_t* a, int64_t a_row, int64_t a
   }
 }
 
-using Tile = void (*)(int64_t, const uint16_t*, int64_t, int64_t, const uint32_t*, float*, int64_t,
-                      bool, uint16_t*, int64_t, const uint16_t*);
+using Tile = void (*)(int64_t, const uint16_t*, int64_t, int64_t, const uint32_t*, int64_t, float*,
+                      int64_t, bool, uint16_t*, int64_t, const uint16_t*);
 struct Tiles {
   Tile of[2][kRows];  // by vectors - 1 and rows - 1
   constexpr Tiles() : of{} { fill<1>(); }
@@ -131,7 +130,7 @@ constexpr Tiles kTiles;
 // strips of Width lanes, so that rows are read to their end.
 template <int Width>
 FACULA_BF16 void pack_interleaved(const uint16_t* from, int64_t step, int64_t k, int64_t lanes,
-                                  uint32_t* to) {
+                                  uint32_t* to, int64_t strip) {
   for (int64_t p = 0; p < k; p += 2, to += kLanes) {
     const uint16_t* row = from + p * step;
     for (int64_t j = 0; j < lanes; j += Width) {
@@ -144,7 +143,7 @@ FACULA_BF16 void pack_interleaved(const uint16_t* from, int64_t step, int64_t k,
           p + 1 < k ? _mm256_maskz_loadu_epi16(mask, row + step + j) : _mm256_setzero_si256();
       const __m512i words = _mm512_or_si512(_mm512_cvtepu16_epi32(low),
                                             _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
-      _mm512_storeu_si512(to + j / Width * kStripWords, words);
+      _mm512_storeu_si512(to + j / Width * strip, words);
     }
   }
 }
@@ -194,10 +193,10 @@ FACULA_BF16 void pack_transposed(const uint16_t* from, int64_t apart, int64_t k,
 
 // `lanes` rows of a or columns of b into strips of at most Width lanes each.
 template <int Width>
-void pack(const uint16_t* from, int64_t step, int64_t apart, int64_t k, int64_t lanes,
-          uint32_t* to) {
-  if (apart == 1) return pack_interleaved<Width>(from, step, k, lanes, to);
-  for (int64_t j = 0; j < lanes; j += Width, to += kStripWords, from += Width * apart) {
+void pack(const uint16_t* from, int64_t step, int64_t apart, int64_t k, int64_t lanes, uint32_t* to,
+          int64_t strip) {
+  if (apart == 1) return pack_interleaved<Width>(from, step, k, lanes, to, strip);
+  for (int64_t j = 0; j < lanes; j += Width, to += strip, from += Width * apart) {
     const int64_t count = lanes - j < Width ? lanes - j : Width;
     if (step == 1) {
       pack_transposed(from, apart, k, count, to);
@@ -250,46 +249,56 @@ bool readable_in_place(const Gemm& g) {
   return g.a_col == 1 && g.k % 2 == 0 && (g.m <= 8 || g.a_row * 2 % 4096 != 0);
 }
 
+// Whether b's columns, kLeastColumns of them, are packed whole and once; else block by block of k,
+// again for each block of rows.
+bool keeps_all(const Gemm& g) {
+  return g.k <= kKept / kLeastColumns;
+}
+
 struct Buffers {
   uint32_t *left, *right;
   float* sums;
+  int64_t rows, columns;  // of c, taken at a time
 };
 
 void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, Buffers buffers) {
   constexpr int64_t columns = 2 * kLanes;
-  const bool keep = g.k <= kKeptBlocks * kBlockK, in_place = readable_in_place(g);
+  const int64_t strip = strip_words(g.k), wide = buffers.columns;
+  const int64_t right_words = wide / kLanes * strip;  // of one block of k
+  const bool keep = keeps_all(g), in_place = readable_in_place(g);
+  const bool single = g.k <= kBlockK;  // sums need not be kept between blocks
+  const int64_t sum_row = single ? columns : wide;
   const uint16_t* bias = static_cast<const uint16_t*>(g.bias);
   const bool plain = g.alpha_re == 1 && g.beta_re == 0 && g.c_col == 1;
-  for (int64_t j0 = 0; j0 < g.n; j0 += kBlockColumns) {
-    const int64_t n = g.n - j0 < kBlockColumns ? g.n - j0 : kBlockColumns;
-    for (int64_t i0 = 0; i0 < g.m; i0 += kBlockRows) {
-      const int64_t m = g.m - i0 < kBlockRows ? g.m - i0 : kBlockRows;
+  for (int64_t j0 = 0; j0 < g.n; j0 += wide) {
+    const int64_t n = g.n - j0 < wide ? g.n - j0 : wide;
+    for (int64_t i0 = 0; i0 < g.m; i0 += buffers.rows) {
+      const int64_t m = g.m - i0 < buffers.rows ? g.m - i0 : buffers.rows;
       for (int64_t k0 = 0; k0 < g.k; k0 += kBlockK) {
         const int64_t k = g.k - k0 < kBlockK ? g.k - k0 : kBlockK;
-        uint32_t* const right = buffers.right + (keep ? k0 / kBlockK * kRightWords : 0);
+        uint32_t* const right = buffers.right + (keep ? k0 / kBlockK * right_words : 0);
         if (i0 == 0 || !keep) {
-          pack<kLanes>(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n, right);
+          pack<kLanes>(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n, right, strip);
         }
         const uint16_t* left = a + i0 * g.a_row + k0 * g.a_col;
         if (!in_place) {
-          pack<kRows>(left, g.a_col, g.a_row, k, m, buffers.left);
+          pack<kRows>(left, g.a_col, g.a_row, k, m, buffers.left, strip);
           left = reinterpret_cast<const uint16_t*>(buffers.left);
         }
         for (int64_t i = 0; i < m; i += kRows) {
           const int64_t rows = m - i < kRows ? m - i : kRows;
-          const uint16_t* row = left + (in_place ? i * g.a_row : i / kRows * kStripWords * 2);
+          const uint16_t* row = left + (in_place ? i * g.a_row : i / kRows * strip * 2);
           for (int64_t j = 0; j < n; j += columns) {
             const int64_t width = n - j < columns ? n - j : columns;
-            float* const sums = buffers.sums + i * kBlockColumns + j;
+            float* const sums = buffers.sums + (single ? 0 : i * wide + j);
             uint16_t* const out = c + (i0 + i) * g.c_row + (j0 + j) * g.c_col;
+            const uint16_t* const added = bias ? bias + j0 + j : nullptr;
             const bool last = k0 + k == g.k, direct = last && plain && width % kLanes == 0;
-            kTiles.of[width > kLanes][rows - 1](
-                (k + 1) / 2, row, in_place ? g.a_row : 2, in_place ? 2 : 2 * kLanes,
-                right + j / kLanes * kStripWords, sums, kBlockColumns, k0 != 0,
-                direct ? out : nullptr, g.c_row, bias ? bias + j0 + j : nullptr);
-            if (last && !direct) {
-              finish(g, out, sums, kBlockColumns, rows, width, bias ? bias + j0 + j : nullptr);
-            }
+            kTiles.of[width > kLanes][rows - 1]((k + 1) / 2, row, in_place ? g.a_row : 2,
+                                                in_place ? 2 : 2 * kLanes,
+                                                right + j / kLanes * strip, strip, sums, sum_row,
+                                                k0 != 0, direct ? out : nullptr, g.c_row, added);
+            if (last && !direct) finish(g, out, sums, sum_row, rows, width, added);
           }
         }
       }
@@ -307,12 +316,21 @@ bool bf16_product_available() {
 }
 
 void bf16_product(const Gemm& g) {
-  constexpr size_t left = kBlockRows / kRows * kStripWords;
-  const size_t blocks = g.k <= kKeptBlocks * kBlockK ? (g.k + kBlockK - 1) / kBlockK : 1;
-  const size_t right = blocks * kRightWords;
-  const size_t bytes = (left + right + kBlockRows * kBlockColumns) * 4;
+  const int64_t strip = strip_words(g.k);
+  int64_t columns = kKept / g.k / (2 * kLanes) * (2 * kLanes);
+  if (columns > kMostColumns) columns = kMostColumns;
+  if (columns < kLeastColumns) columns = kLeastColumns;
+  if (columns > g.n) columns = (g.n + 2 * kLanes - 1) / (2 * kLanes) * (2 * kLanes);
+  // Sums that are kept between blocks of k should stay near, unless b would be packed more often.
+  int64_t rows = g.k > kBlockK && keeps_all(g) ? kBlockRows / 2 : kBlockRows;
+  if (rows > g.m) rows = (g.m + kRows - 1) / kRows * kRows;
+  const int64_t blocks = keeps_all(g) ? (g.k + kBlockK - 1) / kBlockK : 1;
+  const int64_t left = rows / kRows * strip, right = blocks * (columns / kLanes) * strip;
+  const int64_t sums = g.k <= kBlockK ? kRows * 2 * kLanes : rows * columns;
+  const size_t bytes = size_t(left + right + sums) * 4;
   uint32_t* scratch = static_cast<uint32_t*>(host_allocate(bytes));
-  const Buffers buffers{scratch, scratch + left, reinterpret_cast<float*>(scratch + left + right)};
+  const Buffers buffers{scratch, scratch + left, reinterpret_cast<float*>(scratch + left + right),
+                        rows, columns};
   for (int64_t i = 0; i < g.batch; ++i) {
     multiply(g, static_cast<const uint16_t*>(g.a) + i * g.a_batch,
              static_cast<const uint16_t*>(g.b) + i * g.b_batch,
