@@ -59,7 +59,7 @@ Pair<T> two_sums(int64_t n, F&& term) {
 
 template <class T>
 Wide<T> read(const T* x, int64_t i, AsWide) {
-  return load_wide(x + i);
+  return wide_at(x + i);
 }
 template <class T>
 T read(const T* x, int64_t i, AsSingle) {

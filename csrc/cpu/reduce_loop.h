@@ -72,7 +72,7 @@ namespace facula::FACULA_ISA {
 enum class Extreme : uint8_t { None, Largest, Smallest };
 
 template <class T>
-inline typename WideOf<T>::type load_wide(const T* x) {
+inline typename WideOf<T>::type wide_at(const T* x) {
   typename WideOf<T>::type v;
   __builtin_memcpy(&v, x, 64);
   return v;
@@ -86,12 +86,12 @@ inline bool extreme_of_finite(const T* x, int64_t n, T& result) {
   constexpr int L = 64 / sizeof(T);
   if (n < 4 * L) return false;
   auto pick = [](V a, V b) { return E == Extreme::Largest ? (a > b ? a : b) : (a < b ? a : b); };
-  V a = load_wide(x), b = load_wide(x + L), c = load_wide(x + 2 * L), d = load_wide(x + 3 * L);
+  V a = wide_at(x), b = wide_at(x + L), c = wide_at(x + 2 * L), d = wide_at(x + 3 * L);
   V s = a - b, t = c - d;
   int64_t i = 4 * L;
   auto step = [&](int64_t at) {
-    const V p = load_wide(x + at), q = load_wide(x + at + L), r = load_wide(x + at + 2 * L),
-            u = load_wide(x + at + 3 * L);
+    const V p = wide_at(x + at), q = wide_at(x + at + L), r = wide_at(x + at + 2 * L),
+            u = wide_at(x + at + 3 * L);
     a = pick(a, p), b = pick(b, q), c = pick(c, r), d = pick(d, u);
     s += p - q, t += r - u;
   };
@@ -136,7 +136,7 @@ inline T reduce_wide(const T* x, int64_t n) {
     T result;
     if (extreme_of_finite<F::extreme>(x, n, result)) return result;
   }
-  auto load = [&](int64_t i) { return load_wide(x + i); };
+  auto load = [&](int64_t i) { return wide_at(x + i); };
   V a = F::template init<T>() - V{}, b = a, c = a, d = a;
   int64_t i = 0;
   for (; i + 4 * L <= n; i += 4 * L) {
