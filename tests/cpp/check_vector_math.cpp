@@ -152,10 +152,21 @@ struct RealTable {
 
 template <class T>
 struct IntegerTable {
-  static constexpr Function<T> functions[] = {
-      UNARY(abs),   UNARY(sign),       UNARY(square),        BINARY(pow),
-      BINARY(gcd),  BINARY(lcm),       BINARY(maximum),      BINARY(minimum),
-      BINARY(fmod), BINARY(remainder), BINARY(floor_divide), BINARY(trunc_divide)};
+  static constexpr Function<T> functions[] = {UNARY(abs),
+                                              UNARY(sign),
+                                              UNARY(square),
+                                              BINARY(pow),
+                                              BINARY(gcd),
+                                              BINARY(lcm),
+                                              BINARY(maximum),
+                                              BINARY(minimum),
+                                              BINARY(fmod),
+                                              BINARY(remainder),
+                                              BINARY(floor_divide),
+                                              BINARY(trunc_divide),
+                                              BINARY(fmod_full_range),
+                                              BINARY(remainder_full_range),
+                                              BINARY(floor_divide_full_range)};
 };
 
 template <class T>
