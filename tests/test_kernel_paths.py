@@ -1,6 +1,8 @@
 """Sizes, strides and dtypes at which kernels take another path, against NumPy and against the
 plain path."""
 
+import math
+
 import numpy as np
 import pytest
 from package_under_test import F
@@ -166,6 +168,17 @@ def test_integers_divide_as_in_python(dtype):
     for divisor in (1, 3, 10, 127):
         assert (x // divisor).tolist() == [p // divisor for p, _ in pairs]
         assert (x % divisor).tolist() == [p % divisor for p, _ in pairs]
+
+
+def test_common_divisors_of_large_integers():
+    pairs = [
+        (1 << 62, 3 << 55),
+        ((1 << 62) + 1, 7),
+        (-(1 << 61), 6),
+        ((1 << 53) + 1, (1 << 54) + 2),
+    ]
+    x, y = (F.tensor(list(column)) for column in zip(*pairs, strict=True))
+    assert F.gcd(x, y).tolist() == [math.gcd(p, q) for p, q in pairs]
 
 
 def test_many_points_on_few_places_do_not_depend_on_threads():

@@ -397,7 +397,7 @@ static inline T gcd(T a, T b) {
   a = abs(a);
   b = abs(b);
   while (b != 0) {
-    const T r = fmod(a, b);
+    const T r = fmod_full_range(a, b);
     a = b;
     b = r;
   }
