@@ -40,7 +40,7 @@ template <class T>
 struct PivotSearch {
   using Index = Vector<IndexOf<T>>;
   Vector<T> best = Vector<T>{} - 1;
-  Index at{}, here;
+  Index at{}, here{};
 
   PivotSearch() {
     for (int l = 0; l < kLanes<T>; ++l) here[l] = IndexOf<T>(l);

@@ -13,9 +13,6 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-template <class T>
-using IndexOf = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-
 template <int By, class V, size_t... I>
 FACULA_INLINE V rotated(V v, std::index_sequence<I...>) {
   return __builtin_shufflevector(v, v, int((I + By) % sizeof...(I))...);
@@ -32,11 +29,12 @@ FACULA_INLINE V largest_lane(V v) {
   return v;
 }
 
-template <class T, int V>  // V vectors each
+template <int V>  // V vectors each
 struct Columns {
+  using T = float;
   static constexpr int W = kLanes<T>, kRows = V * W;
   using Number = Vector<T>;
-  using Integer = Vector<IndexOf<T>>;
+  using Integer = Vector<int32_t>;
 
   alignas(64) T column[kSmallMatrix][kRows];
   Integer place[V];    // where a row stands by now
@@ -46,7 +44,7 @@ struct Columns {
 
   FACULA_INLINE static Integer lane_numbers(int v) {
     Integer numbers;
-    for (int l = 0; l < W; ++l) numbers[l] = IndexOf<T>(v * W + l);
+    for (int l = 0; l < W; ++l) numbers[l] = v * W + l;
     return numbers;
   }
 
@@ -117,10 +115,10 @@ struct Columns {
   }
 };
 
-template <int V, class T>
-void factor_columns(int n, int count, const typename MatrixLanes<T>::Source& from, T* lu,
+template <int V>
+void factor_columns(int n, int count, const MatrixLanes<float>::Source& from, float* lu,
                     int* pivots, int* info) {
-  Columns<T, V> a, b;
+  Columns<V> a, b;
   const int64_t size = int64_t(n) * n;
   for (int l = 0; l < count; l += 2) {
     const bool both = l + 1 < count;
@@ -138,19 +136,17 @@ void factor_columns(int n, int count, const typename MatrixLanes<T>::Source& fro
   }
 }
 
-template <class T>
-void factor(int n, int count, const typename MatrixLanes<T>::Source& from, T* lu, int* pivots,
+void factor(int n, int count, const MatrixLanes<float>::Source& from, float* lu, int* pivots,
             int* info) {
-  constexpr int most = kSmallMatrix / kLanes<T>;
-  if (n <= kLanes<T>) return factor_columns<1, T>(n, count, from, lu, pivots, info);
+  constexpr int lanes = kLanes<float>, most = kSmallMatrix / lanes;
+  if (n <= lanes) return factor_columns<1>(n, count, from, lu, pivots, info);
   if constexpr (most > 2)
-    if (n <= 2 * kLanes<T>) return factor_columns<2, T>(n, count, from, lu, pivots, info);
-  factor_columns<most, T>(n, count, from, lu, pivots, info);
+    if (n <= 2 * lanes) return factor_columns<2>(n, count, from, lu, pivots, info);
+  factor_columns<most>(n, count, from, lu, pivots, info);
 }
 
 }  // namespace
 
-const SmallLu<float> small_lu_float = factor<float>;
-const SmallLu<double> small_lu_double = factor<double>;
+const SmallLu small_lu_float = factor;
 
 }  // namespace facula::FACULA_ISA

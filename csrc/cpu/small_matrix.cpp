@@ -22,11 +22,14 @@ FACULA_CHOOSE(SmallMatrix, Complex<float>, small_matrix, small_complex64)
 FACULA_CHOOSE(SmallMatrix, Complex<double>, small_matrix, small_complex128)
 FACULA_CHOOSE(MatrixLanes, float, matrix_lanes, lanes_float)
 FACULA_CHOOSE(MatrixLanes, double, matrix_lanes, lanes_double)
-FACULA_CHOOSE(SmallLu, float, small_lu, small_lu_float)
-FACULA_CHOOSE(SmallLu, double, small_lu, small_lu_double)
 FACULA_CHOOSE(MatrixPanels, float, matrix_panels, panels_float)
 FACULA_CHOOSE(MatrixPanels, double, matrix_panels, panels_double)
 #undef FACULA_CHOOSE
+
+SmallLu small_lu() {
+  static const SmallLu* const by_level[] = FACULA_BY_LEVEL(small_lu_float);
+  return *by_level[isa_level()];
+}
 #undef FACULA_BY_LEVEL
 
 }  // namespace facula

@@ -41,11 +41,9 @@ struct MatrixLanes {
                 const Source& b, T* x);
 };
 
-// Factors up to MatrixLanes::kMost matrices with n <= kSmallMatrix, in any place; for float and
-// double, and fast where a column is at most 64 bytes. Results are dense, column-major and follow
-// each other.
-template <class T>
-using SmallLu = void (*)(int n, int count, const typename MatrixLanes<T>::Source& from, T* lu,
+// Factors up to MatrixLanes::kMost matrices with n <= kSmallMatrix, in any place. Results are
+// dense, column-major and follow each other.
+using SmallLu = void (*)(int n, int count, const MatrixLanes<float>::Source& from, float* lu,
                          int* pivots, int* info);
 
 // For the instruction set of this machine.
@@ -53,8 +51,7 @@ template <class T>
 const SmallMatrix<T>& small_matrix();
 template <class T>  // float and double
 const MatrixLanes<T>& matrix_lanes();
-template <class T>  // float and double
-const SmallLu<T>& small_lu();
+SmallLu small_lu();
 
 template <class T>
 bool is_blocked(int m, int n) {
@@ -65,13 +62,13 @@ template <class T>
 int factor_lu(int m, int n, T* a, int lda, int* pivots) {
   if (m == 0 || n == 0) return 0;
   if (std::max(m, n) <= kSmallMatrix) return small_matrix<T>().getrf(m, n, a, lda, pivots);
-  if constexpr (!is_complex_v<T>)
-    if (n < kBlockedMatrix && m >= n) {
+  if constexpr (!is_complex_v<T>) {
+    if (is_blocked<T>(m, n)) return blocked_lu(m, n, a, lda, pivots);
+    if (m >= n) {
       const HostArray<T> scratch(panel_scratch<T>(m, n));
       return matrix_panels<T>().lu(m, n, a, lda, pivots, scratch.data());
-    } else if (is_blocked<T>(m, n)) {
-      return blocked_lu(m, n, a, lda, pivots);
     }
+  }
   return lapack::getrf(m, n, a, lda, pivots);
 }
 

@@ -13,8 +13,7 @@ namespace facula {
   extern const SmallMatrix<Complex<double>> small_complex128; \
   extern const MatrixLanes<float> lanes_float;                \
   extern const MatrixLanes<double> lanes_double;              \
-  extern const SmallLu<float> small_lu_float;                 \
-  extern const SmallLu<double> small_lu_double;               \
+  extern const SmallLu small_lu_float;                        \
   extern const MatrixPanels<float> panels_float;              \
   extern const MatrixPanels<double> panels_double;            \
   }

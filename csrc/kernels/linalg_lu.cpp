@@ -41,15 +41,18 @@ LuFactors factor_matrices(const Tensor& a) {
                                    f.lu.data_as<T>() + first * n * n, pivots + first * n,
                                    info + first);
         });
-      if (m == n && n > kTinyMatrix && n * int64_t(sizeof(T)) <= 64)
-        return for_matrices(
-            in.count(), double(n) * double(n) * double(n), [&](int64_t begin, int64_t end) {
-              for (int64_t i = begin; i < end; i += MatrixLanes<T>::kMost) {
-                const int count = int(std::min<int64_t>(MatrixLanes<T>::kMost, end - i));
-                small_lu<T>()(columns, count, lanes_of<T>(in, i, count),
-                              f.lu.data_as<T>() + i * n * n, pivots + i * n, info + i);
-              }
-            });
+    }
+    if constexpr (std::is_same_v<T, float>) {
+      if (m == n && n >= 1 && n <= kSmallMatrix)
+        return for_matrices(in.count(), double(n) * double(n) * double(n),
+                            [&](int64_t begin, int64_t end) {
+                              constexpr int64_t most = MatrixLanes<T>::kMost;
+                              for (int64_t i = begin; i < end; i += most) {
+                                const int count = int(std::min(most, end - i));
+                                small_lu()(columns, count, lanes_of<T>(in, i, count),
+                                           f.lu.data_as<T>() + i * n * n, pivots + i * n, info + i);
+                              }
+                            });
     }
     for_matrices(
         in.count(), double(m) * double(n) * double(k),
