@@ -25,8 +25,6 @@ class PyTorchFileReader:
         (True, 8)
     """
 
-    __module__ = "facula"
-
     def __init__(self, file: Any) -> None:
         self._own: Any = None  # a file that this object has to close
         if isinstance(file, (str, os.PathLike)):

@@ -23,8 +23,6 @@ class StoredDType(_C.dtype):  # type: ignore[misc]
         facula.uint4
     """
 
-    __module__ = "facula"
-
     name: str
     raw: Any  # the dtype of the core that holds the bytes
     per_byte: int  # elements in a byte, for quantized ones that are packed
@@ -42,6 +40,7 @@ class StoredDType(_C.dtype):  # type: ignore[misc]
         quantized: bool = False,
         per_byte: int = 1,
     ) -> None:
+        self.__module__ = "facula"  # where pickles find it by its name
         self.name, self.title, self.raw, self.per_byte = name, title, raw, per_byte
         self._floating, self._signed, self.is_quantized = floating, signed, quantized
 

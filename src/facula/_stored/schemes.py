@@ -13,9 +13,8 @@ class qscheme:
         True
     """
 
-    __module__ = "facula"
-
     def __init__(self, name: str) -> None:
+        self.__module__ = "facula"  # where pickles find it by its name
         self._name = name
 
     def __repr__(self) -> str:
