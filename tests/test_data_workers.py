@@ -513,3 +513,23 @@ def test_slots_of_batches_that_nobody_took_are_used_again():
     assert len(list(loader)) == 20
     for worker in loader._iterator._workers:
         assert len(worker.slots.slots) <= 64  # of hundreds of batches
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+@pytest.mark.parametrize("same", [True, False])
+def test_state_goes_on_with_persistent_workers_that_are_there_and_with_new_ones(epoch, same):
+    def make():
+        return data.DataLoader(Squares(30), 2, True, num_workers=2, persistent_workers=True)
+
+    facula.manual_seed(5)
+    loader = make()
+    for _ in range(epoch):
+        list(loader)
+    iterator = iter(loader)
+    for _ in range(4):
+        next(iterator)
+    state = loader.state_dict()
+    rest = values(iterator)
+    resumed = loader if same else make()
+    resumed.load_state_dict(state)
+    assert values(resumed) == rest

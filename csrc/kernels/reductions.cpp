@@ -22,18 +22,17 @@
 
 namespace facula::kernels {
 
-static void require_floating(const Tensor& self, DType dtype, const char* what) {
+static void require_floating(const Tensor& self, DType dtype) {
   if (dtype == DType::None && category(self.dtype()) < Category::Floating)
-    runtime_error(what,
-                  "(): could not infer output dtype. Input dtype must be either a floating point "
-                  "or complex dtype. Got: ",
-                  legacy_dtype_name(self.dtype()),
-                  ". Pass dtype=facula.float32, or convert the input.");
+    runtime_error(
+        "could not infer output dtype. Input dtype must be either a floating point "
+        "or complex dtype. Got: ",
+        legacy_dtype_name(self.dtype()), ". Pass dtype=facula.float32, or convert the input.");
   if (dtype != DType::None && category(dtype) < Category::Floating)
-    runtime_error(what,
-                  "(): could not infer output dtype. Optional dtype must be either a floating "
-                  "point or complex dtype. Got: ",
-                  legacy_dtype_name(dtype));
+    runtime_error(
+        "could not infer output dtype. Optional dtype must be either a floating "
+        "point or complex dtype. Got: ",
+        legacy_dtype_name(dtype));
 }
 
 static int64_t reduced_count(IntSpan sizes, std::optional<IntSpan> dim) {
@@ -46,7 +45,7 @@ static int64_t reduced_count(IntSpan sizes, std::optional<IntSpan> dim) {
 
 static void mean_into(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType dtype,
                       Rets& rets) {
-  require_floating(self, dtype, "mean");
+  require_floating(self, dtype);
   if (rets.destination == Destination::Out && category(rets.t[0].dtype()) < Category::Floating)
     cast_error(dtype == DType::None ? self.dtype() : dtype,
                rets.t[0].dtype());  // before the sum is written

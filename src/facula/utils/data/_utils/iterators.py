@@ -91,9 +91,13 @@ class BaseIterator:
         self._generator_state = generator.get_state()
         try:
             self._indices: Iterator[Any] = _indices_of(self._index_sampler)
-            if new_seed:
-                seed = facula.empty((), dtype=facula.int64)
-                self._base_seed: int = seed.random_(generator=own).item()
+            # The sampler's order follows from what is drawn after this, so it is drawn again when
+            # that epoch is gone on with, by whatever iterator.
+            self._drew_seed = new_seed if resumed is None else resumed.get("drew_seed", new_seed)
+            if self._drew_seed:
+                seed = facula.empty((), dtype=facula.int64).random_(generator=own).item()
+                if new_seed:
+                    self._base_seed: int = seed
             self._num_yielded = resumed["num_yielded"] if resumed is not None else 0
             if resumed is not None:
                 if new_seed:
@@ -122,6 +126,7 @@ class BaseIterator:
             "num_yielded": self._num_yielded,
             "generator": self._generator_state,
             "base_seed": self._base_seed,
+            "drew_seed": self._drew_seed,
             "num_workers": 0,
         }
 
