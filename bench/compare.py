@@ -135,6 +135,18 @@ def matmul_1024_bfloat16(T: Any) -> Work:
 
 
 @work
+def matmul_of_16_rows_with_weight(T: Any) -> Work:
+    x, w = T.randn(16, 1024), T.randn(1024, 1024)
+    return lambda: x @ w.t()
+
+
+@work
+def matmul_for_gradient_of_weight(T: Any) -> Work:
+    g, x = T.randn(2048, 768), T.randn(2048, 512)
+    return lambda: g.t() @ x
+
+
+@work
 def matmul_512_of_32(T: Any) -> Work:
     a = T.randn(512, 32, 32)
     return lambda: T.bmm(a, a)

@@ -1,0 +1,96 @@
+"""Matrix products against float64, in every transposition, and with any number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import facula
+
+EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52}
+SHAPES = [  # (m, n, k): a size for each way of computing, none a multiple of a register tile
+    (63, 65, 129),
+    (511, 77, 390),
+    (17, 333, 1000),
+    (5, 700, 260),
+    (700, 9, 513),
+    (1, 1000, 777),
+    (1001, 3, 100),
+]
+
+
+@pytest.fixture(autouse=True)
+def threads_as_before() -> Iterator[None]:
+    before = facula.get_num_threads()
+    yield
+    facula.set_num_threads(before)
+
+
+def stored(matrix: np.ndarray, transposed: bool) -> facula.Tensor:
+    if not transposed:
+        return facula.tensor(matrix)
+    return facula.tensor(np.ascontiguousarray(matrix.T)).t()
+
+
+@pytest.mark.parametrize("right", [False, True], ids=["b", "bT"])
+@pytest.mark.parametrize("left", [False, True], ids=["a", "aT"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_product_is_near_the_one_in_double_precision(dtype: str, left: bool, right: bool) -> None:
+    random = np.random.RandomState(0)
+    for m, n, k in SHAPES:
+        a, b = random.randn(m, k).astype(dtype), random.randn(k, n).astype(dtype)
+        result = facula.mm(stored(a, left), stored(b, right)).numpy()
+        a, b = a.astype(np.longdouble), b.astype(np.longdouble)
+        bound = (4 + np.sqrt(k)) * EPSILON[dtype] * (np.abs(a) @ np.abs(b))
+        assert (np.abs(result - a @ b) <= bound).all(), (m, n, k)
+
+
+@pytest.mark.parametrize("right", [False, True], ids=["b", "bT"])
+@pytest.mark.parametrize("left", [False, True], ids=["a", "aT"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "complex64"])
+def test_product_has_the_same_bits_with_any_number_of_threads(
+    dtype: str, left: bool, right: bool
+) -> None:
+    random = np.random.RandomState(1)
+    for m, n, k in SHAPES:
+        kind = getattr(facula, dtype)
+        a = stored(random.randn(m, k).astype("f4"), left).to(kind)
+        b = stored(random.randn(k, n).astype("f4"), right).to(kind)
+        results = []
+        for threads in (1, 2, 3):
+            facula.set_num_threads(threads)
+            results.append(facula.mm(a, b))
+        assert facula.equal(results[0], results[1]), (m, n, k)
+        assert facula.equal(results[0], results[2]), (m, n, k)
+
+
+def test_linear_with_bias_is_the_product_plus_bias() -> None:
+    random = np.random.RandomState(2)
+    for dtype in (facula.float32, facula.float64, facula.bfloat16):
+        for rows, features, inputs in [(1, 700, 300), (12, 129, 400), (300, 77, 200), (4, 3, 2)]:
+            x = facula.tensor(random.randn(rows, inputs)).to(dtype)
+            w = facula.tensor(random.randn(features, inputs)).to(dtype)
+            bias = facula.tensor(random.randn(features)).to(dtype)
+            with_bias = facula.nn.functional.linear(x, w, bias)
+            start = bias.expand(rows, features).contiguous()
+            assert facula.equal(with_bias, facula.addmm(start, x, w.t()))
+
+
+def test_not_a_number_stays_in_its_row_and_column() -> None:
+    a = facula.ones(200, 300)
+    b = facula.ones(300, 150)
+    a[13, 7] = float("nan")
+    b[5, 40] = float("inf")
+    result = facula.mm(a, b).numpy()
+    assert np.isnan(result[13]).all()
+    rest = np.delete(result, 13, axis=0)
+    assert np.isposinf(rest[:, 40]).all()
+    assert (np.delete(rest, 40, axis=1) == 300).all()
+
+
+def test_result_ignores_what_the_memory_held_before() -> None:
+    out = facula.full((130, 140), float("nan"))
+    facula.mm(facula.ones(130, 150), facula.ones(150, 140), out=out)
+    assert (out.numpy() == 150).all()
