@@ -518,7 +518,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
         >>> loss = facula.nn.LinearCrossEntropyLoss(3, 4)
         >>> loss(facula.zeros(1, 3), facula.tensor([2]))
-        tensor(1.3863, grad_fn=<DivBackward0>)
+        tensor(1.3863, grad_fn=<NllLossBackward0>)
     """
 
     __constants__ = [
