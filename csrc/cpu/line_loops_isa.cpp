@@ -145,10 +145,10 @@ FACULA_INLINE void add_four_of_pairs(float* acc, const BFloat16* x0, const BFloa
   const V even = (V(p[0] << 16) + V(p[1] << 16)) + (V(p[2] << 16) + V(p[3] << 16));
   constexpr uint32_t kUpper = 0xffff0000u;
   const V odd = (V(p[0] & kUpper) + V(p[1] & kUpper)) + (V(p[2] & kUpper) + V(p[3] & kUpper));
-  const V low = load_wide(acc) + __builtin_shufflevector(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4,
-                                                         20, 5, 21, 6, 22, 7, 23),
-          high = load_wide(acc + 16) + __builtin_shufflevector(even, odd, 8, 24, 9, 25, 10, 26, 11,
-                                                               27, 12, 28, 13, 29, 14, 30, 15, 31);
+  const V low = wide_at(acc) + __builtin_shufflevector(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20,
+                                                       5, 21, 6, 22, 7, 23),
+          high = wide_at(acc + 16) + __builtin_shufflevector(even, odd, 8, 24, 9, 25, 10, 26, 11,
+                                                             27, 12, 28, 13, 29, 14, 30, 15, 31);
   __builtin_memcpy(acc, &low, 64);
   __builtin_memcpy(acc + 16, &high, 64);
 }
@@ -168,7 +168,7 @@ void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* param
     if constexpr (std::is_same_v<T, BFloat16>)
       for (; i + 2 * L <= n; i += 2 * L) add_four_of_pairs(acc + i, x0 + i, x1 + i, x2 + i, x3 + i);
     for (; i + L <= n; i += L) {
-      const auto all = load_wide(acc + i) + (widen<Acc>(x0 + i) + widen<Acc>(x1 + i)) +
+      const auto all = wide_at(acc + i) + (widen<Acc>(x0 + i) + widen<Acc>(x1 + i)) +
                        (widen<Acc>(x2 + i) + widen<Acc>(x3 + i));
       __builtin_memcpy(acc + i, &all, 64);
     }
@@ -178,7 +178,7 @@ void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* param
     const T* x = at(0);
     int64_t i = 0;
     for (; i + L <= n; i += L) {
-      const auto all = load_wide(acc + i) + widen<Acc>(x + i);
+      const auto all = wide_at(acc + i) + widen<Acc>(x + i);
       __builtin_memcpy(acc + i, &all, 64);
     }
     for (; i < n; ++i) acc[i] += Acc(x[i]);
@@ -191,7 +191,7 @@ void add_scaled(float* sum, const char* from, int64_t n, float factor) {
   const T* x = reinterpret_cast<const T*>(from);
   int64_t i = 0;
   for (; i + L <= n; i += L) {
-    const auto all = load_wide(sum + i) + factor * widen<float>(x + i);
+    const auto all = wide_at(sum + i) + factor * widen<float>(x + i);
     __builtin_memcpy(sum + i, &all, 64);
   }
   for (; i < n; ++i) sum[i] += factor * float(x[i]);
@@ -283,7 +283,7 @@ int64_t running_sum_i64(const int64_t* x, int64_t* y, int64_t n, int64_t before)
   V carry = before - V{};
   for (; i + 8 <= n; i += 8) {
     const V zero = V{};
-    V v = load_wide(x + i);
+    V v = wide_at(x + i);
     v += __builtin_shufflevector(zero, v, 0, 8, 9, 10, 11, 12, 13, 14);
     v += __builtin_shufflevector(zero, v, 0, 1, 8, 9, 10, 11, 12, 13);
     v += __builtin_shufflevector(zero, v, 0, 1, 2, 3, 8, 9, 10, 11);

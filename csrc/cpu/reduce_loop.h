@@ -154,7 +154,7 @@ inline T reduce_wide(const T* x, int64_t n) {
   } else if (i < n) {
     T lane[L];
     for (int j = 0; j < L; ++j) lane[j] = i + j < n ? x[i + j] : F::template init<T>();
-    a = F::combine(a, load_wide(lane));
+    a = F::combine(a, wide_at(lane));
   }
   return fold_lanes<F, L / 2>(a, lanes)[0];
 }
@@ -222,8 +222,8 @@ inline void fold_four(T* acc, const T* x0, const T* x1, const T* x2, const T* x3
   if constexpr (has_wide<T>) {
     constexpr int L = 64 / sizeof(T);
     for (; i + L <= n; i += L) {
-      const auto all = fold(load_wide(acc + i), load_wide(x0 + i), load_wide(x1 + i),
-                            load_wide(x2 + i), load_wide(x3 + i));
+      const auto all = fold(wide_at(acc + i), wide_at(x0 + i), wide_at(x1 + i), wide_at(x2 + i),
+                            wide_at(x3 + i));
       __builtin_memcpy(acc + i, &all, 64);
     }
   }
@@ -237,7 +237,7 @@ inline void fold_one(T* acc, const T* x, int64_t n) {
   if constexpr (has_wide<T>) {
     constexpr int L = 64 / sizeof(T);
     for (; i + L <= n; i += L) {
-      const auto all = F::combine(load_wide(acc + i), load_wide(x + i));
+      const auto all = F::combine(wide_at(acc + i), wide_at(x + i));
       __builtin_memcpy(acc + i, &all, 64);
     }
   }
