@@ -129,7 +129,7 @@ void scale(const Gemm& g) {
 
 // Calls run(part) for parts that cover g, on several threads when there is enough to do: about
 // `wanted` parts, or `least` where more would become so small that packing them costs too much.
-// Tiles have multiples of 24 rows and 64 columns, which suits every register tile.
+// Tiles have multiples of 12 rows and 64 columns, as register tiles have.
 template <class F>
 void for_each_part(const Gemm& g, int64_t least, int64_t wanted, F run) {
   const double work = double(g.m) * double(g.n) * double(g.k);
@@ -140,13 +140,11 @@ void for_each_part(const Gemm& g, int64_t least, int64_t wanted, F run) {
   int64_t rows = g.m, columns = g.n, down = 1, across = 1;
   while (g.batch * down * across < wanted && work / double(down * across) > 2 * kPartWork) {
     if (g.batch * down * across >= least && rows <= kPartSide && columns <= kPartSide) break;
-    if ((rows > columns || columns <= 64) && rows > 24) {
-      rows = (rows / 2 + 23) / 24 * 24;
-    } else if (columns > 64) {
-      columns = (columns / 2 + 63) / 64 * 64;
-    } else {
-      break;
-    }
+    // Columns divide more evenly than rows.
+    const bool by_rows = columns <= 64 || (columns < 2 * kPartSide && rows > columns);
+    if (by_rows && rows <= 12) break;
+    if (by_rows) rows = (rows / 2 + 11) / 12 * 12;
+    else columns = (columns / 2 + 63) / 64 * 64;
     down = (g.m + rows - 1) / rows;
     across = (g.n + columns - 1) / columns;
   }
