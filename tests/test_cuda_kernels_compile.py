@@ -98,8 +98,7 @@ def compile_kernel(
     library = nvrtc()
     assert library is not None
     definitions = "".join(f"#define {name} {value}\n" for name, value in macros.items())
-    # The host defines it for formulas that need the texts behind it; here it must hold for all.
-    source = f'#define FACULA_SPECIAL\n{definitions}#include "{file}"\n'
+    source = f'{definitions}#include "{file}"\n'
     program = ctypes.c_void_p()
     created = library.nvrtcCreateProgram(
         ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None

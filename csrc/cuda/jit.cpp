@@ -11,6 +11,7 @@
 #include "cuda/kernel_cache.h"
 #include "cuda/libraries.h"
 #include "cuda/nvrtc.h"
+#include "cuda/template_text.h"
 
 namespace facula::cuda {
 namespace {
@@ -18,16 +19,17 @@ namespace {
 // Part of every cache key; to be raised when images of the same text must not be used any more.
 constexpr const char* kCacheFormat = "facula-kernels-1";
 
-const std::vector<std::string>& compile_options() {
-  static const auto* options =
-      new std::vector<std::string>{"--std=c++17", "--device-as-default-execution-space"};
-  return *options;
+std::vector<std::string> compile_options(NvrtcVersion version) {
+  std::vector<std::string> options = {"--std=c++17", "--device-as-default-execution-space"};
+  // Without the declarations of textures, of the run-time library and the like.
+  if (version.major * 100 + version.minor >= 1204) options.push_back("--minimal");
+  return options;
 }
 
 struct Templates {
   std::mutex mutex;
   std::string directory;
-  std::map<std::string, std::string> expanded;  // template name -> text without includes
+  std::map<std::string, TemplateText> read;  // by name, with what they include
 };
 
 Templates& templates() {
@@ -73,16 +75,16 @@ void expand(const std::string& directory, const std::string& name, std::set<std:
   }
 }
 
-const std::string& template_text(const std::string& name) {
+const TemplateText& template_text(const std::string& name) {
   Templates& t = templates();
   std::lock_guard lock(t.mutex);
   if (t.directory.empty()) t.directory = default_directory();
-  auto found = t.expanded.find(name);
-  if (found != t.expanded.end()) return found->second;
+  auto found = t.read.find(name);
+  if (found != t.read.end()) return found->second;
   std::set<std::string> seen;
   std::string text;
   expand(t.directory, name, seen, text);
-  return t.expanded.emplace(name, std::move(text)).first->second;  // map nodes do not move
+  return t.read.try_emplace(name, text).first->second;  // map nodes do not move
 }
 
 CuModule load_module(const std::string& image, const std::string& name) {
@@ -103,19 +105,6 @@ CuModule load_module(const std::string& image, const std::string& name) {
   return module;
 }
 
-// Whether the macros call something of the long texts that special.cuh includes on demand: reading
-// them takes as long as a quarter of all else.
-bool uses_special_functions(const KernelText& text) {
-  constexpr const char* kNames[] = {"bessel", "gamma", "polynomial",      "zeta",
-                                    "airy",   "i0",    "sinc_derivative", "i1"};
-  for (const auto& define : text.defines) {
-    for (const char* name : kNames) {
-      if (define.second.find(name) != std::string::npos) return true;
-    }
-  }
-  return false;
-}
-
 bool is_identifier(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
@@ -125,18 +114,19 @@ bool is_identifier(char c) {
 void set_kernel_directory(const std::string& directory) {
   std::lock_guard lock(templates().mutex);
   templates().directory = directory;
-  templates().expanded.clear();
+  templates().read.clear();
 }
 
 std::string assemble(const KernelText& text) {
   std::string source = "#define FACULA_NAME " + text.entry + "\n";
-  if (uses_special_functions(text)) source += "#define FACULA_SPECIAL\n";
+  std::vector<std::string_view> values;
   for (const auto& [name, value] : text.defines) {
+    values.push_back(value);
     source += "#define " + name + " ";
     for (char c : value) source += c == '\n' ? ' ' : c;  // a macro ends with its line
     source += '\n';
   }
-  return source + template_text(text.file);
+  return source + template_text(text.file).needed_by(values);
 }
 
 std::string kernel_name(const char* operator_name) {
@@ -185,11 +175,12 @@ std::string compile_kernel(const KernelText& text, const std::string& target, bo
   const NvrtcVersion version = nvrtc_version();
   std::string everything = std::string(kCacheFormat) + "\nNVRTC " + std::to_string(version.major) +
                            "." + std::to_string(version.minor) + " " + target + "\n";
-  for (const std::string& option : compile_options()) everything += option + "\n";
+  const std::vector<std::string> options = compile_options(version);
+  for (const std::string& option : options) everything += option + "\n";
   const std::string key = kernel_cache_key(everything + source);
   std::string image;
   if (use_cache && read_cached_kernel(key, &image)) return image;
-  image = nvrtc_compile(text.entry, source, target, compile_options());
+  image = nvrtc_compile(text.entry, source, target, options);
   write_cached_kernel(key, image);
   return image;
 }

@@ -27,8 +27,8 @@ struct KernelText {
 // Where the templates lie. Default: $FACULA_KERNEL_DIR, or _kernels beside the binary.
 void set_kernel_directory(const std::string& directory);
 
-// The complete source for NVRTC: one #define line per macro, then the template with its
-// #include "..." lines replaced by the files' text.
+// The complete source for NVRTC: one #define line per macro, then what the kernel needs of the
+// template and the files that it includes.
 std::string assemble(const KernelText& text);
 
 // A C identifier for profilers and error texts, e.g. "facula_logaddexp".

@@ -1,15 +1,12 @@
 // Functions made of others: activations, logarithmic sums, and some special functions. The longer
-// ones stand in texts that the CPU shares (*.h), which are read where FACULA_SPECIAL says that a
-// formula calls one of them.
+// ones stand in texts that the CPU shares (*.h).
 #pragma once
 #include "shared.cuh"
 
-#ifdef FACULA_SPECIAL
 #include "bessel.h"
 #include "gamma.h"
 #include "orthogonal_polynomials.h"
 #include "sinc_derivative.h"
-#endif
 
 namespace facula {
 namespace math {
