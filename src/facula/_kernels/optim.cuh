@@ -76,6 +76,7 @@ __device__ __forceinline__ void update_piece(const Piece& piece, const Set& set,
     }
     rest += vectors * V;
   }
+#pragma unroll 1
   for (int64 i = rest + threadIdx.x; i < piece.last; i += blockDim.x) update<1, F>(set, i, k);
 }
 

@@ -208,6 +208,7 @@ __device__ __forceinline__ void gather(const Reduction& reduction, const Argumen
       }
     }
   }
+#pragma unroll 1  // at most kUnroll - 1 times
   for (; r < end; r += step) {
     Loaded loaded;
     loaded.read(in + arguments.reduced_offset(r));
@@ -265,6 +266,7 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arg
     }
     __syncthreads();
     shared[me] = total;
+#pragma unroll 1
     for (int half = blockDim.y / 2; half > 0; half /= 2) {
       __syncthreads();
       if (threadIdx.y < half) {
@@ -283,6 +285,7 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arg
     gather(reduction, arguments, in, begin + threadIdx.x, end, lanes, acc);
 #if FACULA_STAGE != 2 && FACULA_VECTOR > 1
     if (blockIdx.y == gridDim.y - 1) {
+#pragma unroll 1
       for (int64 i = threadIdx.x; i < arguments.rest; i += lanes) {
         const int64 index = arguments.reduced * V + i;
         const stored<FACULA_IN0> element = reinterpret_cast<const stored<FACULA_IN0>*>(in)[index];
@@ -295,6 +298,7 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arg
   Acc total = acc[0];
 #pragma unroll
   for (int v = 1; v < V; ++v) total = reduction.combine(total, acc[v]);
+#pragma unroll 1
   for (int distance = (lanes < 32 ? lanes : 32) / 2; distance > 0; distance /= 2) {
     total = reduction.combine(total, from_lane(total, distance));
   }
@@ -305,6 +309,7 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arg
     __syncthreads();
     if (threadIdx.x < 32) {
       total = threadIdx.x < lanes / 32 ? shared[threadIdx.x] : reduction.init();
+#pragma unroll 1
       for (int distance = 16; distance > 0; distance /= 2) {
         total = reduction.combine(total, from_lane(total, distance));
       }
