@@ -1,24 +1,37 @@
 #include "cuda/attention.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "cpu/attention.h"
 #include "cuda/allocator.h"
+#include "cuda/copy.h"
 #include "cuda/kernel_types.h"
 #include "cuda/nvrtc.h"
 #include "cuda/translate.h"
 #include "op/hooks/attention.h"
+#include "op/settings.h"
 
 namespace facula::cuda {
 namespace {
 
-enum class Pass { Forward, QueryGradient, KeyGradient };
+// The first three serve all devices, the others (see attention_groups.cuh) compute capability 9.0.
+enum class Pass {
+  Forward,
+  QueryGradient,
+  KeyGradient,
+  ForwardByGroups,
+  GradientBegin,
+  GradientByGroups,
+  GradientEnd
+};
 
-// Whether all matrices that the kernels read can be copied 16 bytes at a time.
+// Whether all matrices can be copied 16 bytes at a time.
 bool aligned(const Attention& a) {
   const int64_t piece = 16 / int64_t(item_size(a.dtype));
   if (a.width % piece != 0 || a.value_width % piece != 0) return false;
-  for (const HeadMatrix* m : {&a.q, &a.k, &a.v, &a.out, &a.grad_out}) {
+  for (const HeadMatrix* m :
+       {&a.q, &a.k, &a.v, &a.out, &a.grad_out, &a.grad_q, &a.grad_k, &a.grad_v}) {
     if (reinterpret_cast<uintptr_t>(m->data) % 16 != 0 || m->batch % piece != 0 ||
         m->head % piece != 0 || m->row % piece != 0)
       return false;
@@ -38,30 +51,50 @@ bool by_groups(const Attention& a, int device) {
 // How a pass is cut into tiles: registers hold the accumulators of M row tiles for each warp, or
 // those of 64 rows for each group of warps.
 struct Tiling {
+  Pass pass;
   int64_t item;  // bytes
-  int width, tiles, step, split, groups;
+  int width, tiles = 1, step, split = 1, groups = 0, stages = 0;
 
-  Tiling(Pass pass, DType dtype, int64_t widest, bool by_groups)
-      : item(int64_t(item_size(dtype))), groups(by_groups ? 2 : 0) {
-    const bool forward = pass == Pass::Forward;
+  Tiling(Pass of, DType dtype, int64_t widest, bool masked) : pass(of), item(item_size(dtype)) {
     width = widest <= 32 ? 32 : widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
-    split = pass == Pass::KeyGradient && width == 256 ? 2 : 1;
-    const int most_for_two = item == 4 ? 0 : pass == Pass::KeyGradient ? 64 : 128;
-    tiles = !groups && width <= most_for_two ? 2 : 1;
-    step = groups || (forward && width <= 128) ? 64 : 32;
-  }
-  int64_t rows() const { return 64 * (groups ? groups : tiles); }
-  unsigned threads() const { return 128u * unsigned(groups ? groups : split); }
-  int64_t shared_memory(Pass pass) const {
-    const int64_t own = pass == Pass::Forward ? 1 : 2;  // matrices of which a block keeps its rows
-    if (groups) {
-      constexpr int64_t kStages = 4, kAlignment = 1024;
-      const int64_t numbers = pass == Pass::KeyGradient ? 2 * step * int64_t(sizeof(float)) : 0;
-      return kAlignment + own * rows() * width * item +
-             kStages * (2 * step * width * item + numbers);
+    if (pass == Pass::ForwardByGroups) {
+      width = std::max(width, 64);
+      // As far as registers and shared memory go; masks take many instructions.
+      step = masked ? 64 : 128;
+      groups = masked || width > 64 ? 2 : 3;
+      stages = masked || width <= 64 ? 4 : 2;
+    } else if (pass >= Pass::GradientBegin) {
+      width = std::max(width, 64);
+      step = 64 * 128 / width, groups = 2, stages = 3;
+    } else {
+      split = pass == Pass::KeyGradient && width == 256 ? 2 : 1;
+      const int most_for_two = item == 4 ? 0 : pass == Pass::KeyGradient ? 64 : 128;
+      tiles = width <= most_for_two ? 2 : 1;
+      step = pass == Pass::Forward && width <= 128 ? 64 : 32;
     }
+  }
+  bool by_keys() const { return pass == Pass::KeyGradient || pass == Pass::GradientByGroups; }
+  int64_t rows() const {  // of a block
+    if (pass == Pass::GradientBegin) return 64;
+    if (pass == Pass::GradientEnd) return step;
+    return 64 * (groups ? groups : tiles);
+  }
+  unsigned threads() const {
+    if (pass == Pass::GradientBegin || pass == Pass::GradientEnd) return 256;
+    return 128u * unsigned(groups ? groups + 1 : split);
+  }
+  int64_t shared_memory() const {
+    constexpr int64_t kAlignment = 1024, kFloat = sizeof(float);
+    if (pass == Pass::GradientBegin || pass == Pass::GradientEnd) return 0;
+    if (pass == Pass::ForwardByGroups)
+      return kAlignment + 2 * (rows() + stages * step) * width * item;
+    if (pass == Pass::GradientByGroups) {
+      return kAlignment + 2 * (rows() + stages * step) * width * item + stages * 2 * step * kFloat +
+             2 * rows() * step * item;
+    }
+    const int64_t own = pass == Pass::Forward ? 1 : 2;  // matrices of which a block keeps its rows
     const int64_t pitch = width + 16 / item, tile_rows = own * rows() + own * 2 * step;
-    const int64_t numbers = pass == Pass::KeyGradient ? 4 * step * int64_t(sizeof(float)) : 0;
+    const int64_t numbers = pass == Pass::KeyGradient ? 4 * step * kFloat : 0;
     return tile_rows * pitch * item + numbers;
   }
 };
@@ -77,12 +110,20 @@ bool supports(const Tensor& query, int64_t value_width) {
   if (properties.major < 8 || widest > (half ? 256 : 128)) return false;
   for (Pass pass : {Pass::Forward, Pass::QueryGradient, Pass::KeyGradient}) {
     const Tiling tiling(pass, dtype, widest, false);
-    if (size_t(tiling.shared_memory(pass)) > properties.shared_memory_per_block_optin) return false;
+    if (size_t(tiling.shared_memory()) > properties.shared_memory_per_block_optin) return false;
   }
   return true;
 }
 
-void write_problem(const Attention& a, float* delta, ArgumentWriter& out) {
+// Memory that lives as long as a pass.
+struct Workspace {
+  float* delta = nullptr;  // a number for each query, or two
+  float* grad_q_sums = nullptr;
+  void* counter = nullptr;
+};
+
+void write_problem(const Attention& a, const Workspace& workspace, int64_t blocks,
+                   ArgumentWriter& out) {
   for (const HeadMatrix* m :
        {&a.q, &a.k, &a.v, &a.out, &a.grad_out, &a.grad_q, &a.grad_k, &a.grad_v}) {
     out.put(m->data);
@@ -91,35 +132,47 @@ void write_problem(const Attention& a, float* delta, ArgumentWriter& out) {
   out.put(a.mask);
   for (int64_t n : {a.mask_batch, a.mask_head, a.mask_row, a.mask_column}) out.put(n);
   out.put(a.logsumexp);
-  out.put<void*>(delta);
-  for (int64_t n : {a.heads, a.key_heads, a.queries, a.keys, a.width, a.value_width}) out.put(n);
+  out.put(workspace.delta);
+  out.put(workspace.grad_q_sums);
+  out.put(workspace.counter);
+  for (int64_t n : {blocks, a.heads, a.key_heads, a.queries, a.keys, a.width, a.value_width})
+    out.put(n);
   out.put(float(a.scale));
 }
 
-void run(Pass pass, const Attention& a, float* delta, int device) {
+// Tiles of rows in all heads.
+int64_t count_blocks(const Attention& a, const Tiling& tiling) {
+  const int64_t rows = tiling.by_keys() ? a.keys : a.queries,
+                heads = a.batch * (tiling.by_keys() ? a.key_heads : a.heads);
+  return (rows + tiling.rows() - 1) / tiling.rows() * heads;
+}
+
+void run(const Tiling& tiling, const Attention& a, const Workspace& workspace, int64_t most_blocks,
+         int device) {
   struct Template {
-    const char *file, *file_for_groups, *name;
+    const char *file, *name;
   };
   static constexpr Template kTemplates[] = {
-      {"attention_forward.cuh", "attention_forward_groups.cuh", "facula_attention"},
-      {"attention_query_grad.cuh", "attention_query_grad_groups.cuh",
-       "facula_attention_query_grad"},
-      {"attention_key_grad.cuh", "attention_key_grad_groups.cuh", "facula_attention_key_grad"},
+      {"attention_forward.cuh", "facula_attention"},
+      {"attention_query_grad.cuh", "facula_attention_query_grad"},
+      {"attention_key_grad.cuh", "facula_attention_key_grad"},
+      {"attention_forward_groups.cuh", "facula_attention"},
+      {"attention_grad_begin.cuh", "facula_attention_grad_begin"},
+      {"attention_grad_groups.cuh", "facula_attention_grad"},
+      {"attention_grad_end.cuh", "facula_attention_grad_end"},
   };
   static auto* kernels = new KernelTable;
-  const bool groups = by_groups(a, device);
-  const Tiling tiling(pass, a.dtype, std::max(a.width, a.value_width), groups);
-  const Template& chosen = kTemplates[int(pass)];
-  const char* file = groups ? chosen.file_for_groups : chosen.file;
-  const bool whole = aligned(a);
-  const int mask = !a.mask ? 0 : a.mask_is_bool ? 1 : 2;
+  const Template& chosen = kTemplates[int(tiling.pass)];
+  const bool of_queries = tiling.pass == Pass::GradientBegin || tiling.pass == Pass::GradientEnd;
+  const bool whole = aligned(a), causal = a.causal && !of_queries;
+  const int mask = !a.mask || of_queries ? 0 : a.mask_is_bool ? 1 : 2;
   KernelKey key;
-  key.text[0] = file;
-  key.bits[0] = uint64_t(a.dtype) | uint64_t(tiling.width) << 8 | uint64_t(a.causal) << 20 |
+  key.text[0] = chosen.file;
+  key.bits[0] = uint64_t(a.dtype) | uint64_t(tiling.width) << 8 | uint64_t(causal) << 20 |
                 uint64_t(mask) << 21 | uint64_t(whole) << 23;
-  const auto memory = unsigned(tiling.shared_memory(pass));
+  const auto memory = unsigned(tiling.shared_memory());
   CuFunction function = kernels->find(key).on(device, [&] {
-    KernelText text{file, chosen.name, {}, groups};
+    KernelText text{chosen.file, chosen.name, {}, tiling.groups != 0};
     text.define("FACULA_ITEM", device_type(a.dtype));
     text.define("FACULA_SINGLE", tiling.item == 4 ? "1" : "0");
     text.define("FACULA_WIDTH", std::to_string(tiling.width));
@@ -127,36 +180,59 @@ void run(Pass pass, const Attention& a, float* delta, int device) {
     text.define("FACULA_STEP", std::to_string(tiling.step));
     text.define("FACULA_SPLIT", std::to_string(tiling.split));
     text.define("FACULA_GROUPS", std::to_string(tiling.groups));
-    text.define("FACULA_CAUSAL", a.causal ? "1" : "0");
+    text.define("FACULA_STAGES", std::to_string(tiling.stages));
+    text.define("FACULA_CAUSAL", causal ? "1" : "0");
     text.define("FACULA_MASK", std::to_string(mask));
     text.define("FACULA_ALIGNED", whole ? "1" : "0");
     return text;
   });
   if (memory > 48u << 10) allow_shared_memory(function, memory);
+  const int64_t blocks = count_blocks(a, tiling);
   ArgumentWriter arguments;
-  write_problem(a, delta, arguments);
-  const bool by_keys = pass == Pass::KeyGradient;
-  const int64_t rows = by_keys ? a.keys : a.queries,
-                heads = a.batch * (by_keys ? a.key_heads : a.heads);
-  const int64_t blocks = (rows + tiling.rows() - 1) / tiling.rows() * heads;
+  write_problem(a, workspace, blocks, arguments);
   launch_kernel(function,
-                {.grid_x = unsigned(blocks), .block_x = tiling.threads(), .shared_memory = memory},
+                {.grid_x = unsigned(std::min(blocks, most_blocks)),
+                 .block_x = tiling.threads(),
+                 .shared_memory = memory},
                 current_stream(device), arguments.data());
+}
+
+Tiling tiling_of(Pass pass, const Attention& a) {
+  return {pass, a.dtype, std::max(a.width, a.value_width), a.mask != nullptr};
 }
 
 void forward(const Attention& a, Device on) {
   use_device(on.index);
-  run(Pass::Forward, a, nullptr, on.index);
+  if (!by_groups(a, on.index)) return run(tiling_of(Pass::Forward, a), a, {}, INT64_MAX, on.index);
+  // Blocks stay where they are and take one tile after the other: a counter tells which ones.
+  const Tiling tiling = tiling_of(Pass::ForwardByGroups, a);
+  const int64_t places = device_properties(on.index).multiprocessors;
+  if (count_blocks(a, tiling) <= places) return run(tiling, a, {}, places, on.index);
+  CuStream stream = current_stream(on.index);
+  Scratch counter(sizeof(uint32_t), on.index, stream);
+  set_bytes(counter.get(), 0, sizeof(uint32_t), on.index, stream);
+  run(tiling, a, {.counter = counter.get()}, places, on.index);
 }
 
 void backward(const Attention& a, Device on) {
   use_device(on.index);
-  // Two numbers for each query, or one.
-  Scratch delta(size_t(a.batch * a.heads * a.queries) * 2 * sizeof(float), on.index,
-                current_stream(on.index));
-  auto* sums = static_cast<float*>(delta.get());
-  run(Pass::QueryGradient, a, sums, on.index);
-  run(Pass::KeyGradient, a, sums, on.index);
+  CuStream stream = current_stream(on.index);
+  const int64_t rows = a.batch * a.heads * a.queries;
+  Scratch delta(size_t(rows) * 2 * sizeof(float), on.index, stream);
+  Workspace workspace{.delta = static_cast<float*>(delta.get())};
+  // The sums of groups come in no certain order.
+  if (settings.deterministic || !by_groups(a, on.index)) {
+    for (Pass pass : {Pass::QueryGradient, Pass::KeyGradient})
+      run(tiling_of(pass, a), a, workspace, INT64_MAX, on.index);
+    return;
+  }
+  const Tiling tiling = tiling_of(Pass::GradientByGroups, a);
+  const int64_t steps = (a.queries + tiling.step - 1) / tiling.step;
+  const int64_t sums = a.batch * a.heads * steps * tiling.step * tiling.width;
+  Scratch grad_q_sums(size_t(sums) * sizeof(float), on.index, stream);
+  workspace.grad_q_sums = static_cast<float*>(grad_q_sums.get());
+  for (Pass pass : {Pass::GradientBegin, Pass::GradientByGroups, Pass::GradientEnd})
+    run(tiling_of(pass, a), a, workspace, INT64_MAX, on.index);
 }
 
 }  // namespace

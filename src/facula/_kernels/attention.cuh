@@ -37,8 +37,12 @@ struct Arguments {
   HeadMatrix q, k, v, out, grad_out, grad_q, grad_k, grad_v;
   const char* mask;
   int64 mask_batch, mask_head, mask_row, mask_column;  // elements
-  float* logsumexp;  // (batch, heads, queries)
-  float* delta;      // likewise: the sums of grad_out times out
+  float* logsumexp;                                    // (batch, heads, queries)
+  float* delta;                                        // likewise: the sums of grad_out times out
+  float* grad_q_sums;                                  // see attention_grad_groups.cuh
+  uint32* counter;  // of attention_forward_groups.cuh, 0 at first: tiles that blocks have taken
+                    // behind their first one
+  int64 tiles;      // of all heads
   int64 heads, key_heads, queries, keys, width, value_width;
   float scale;
 };
@@ -62,8 +66,7 @@ __device__ __forceinline__ void load_tile(Item* to, const Item* from, int64 stri
     else *reinterpret_cast<Words4*>(at) = Words4{0, 0, 0, 0};
 #else
 #pragma unroll
-    for (int e = 0; e < kPiece; ++e)
-      at[e] = exists && column + e < width ? source[e] : Item{0};
+    for (int e = 0; e < kPiece; ++e) at[e] = exists && column + e < width ? source[e] : Item{0};
 #endif
   }
 }
@@ -83,7 +86,10 @@ struct Scores {
   float scale;
 
   __device__ __forceinline__ Scores(const Arguments& a, int64 batch, int64 head)
-      : row(a.mask_row), column(a.mask_column), queries(a.queries), keys(a.keys),
+      : row(a.mask_row),
+        column(a.mask_column),
+        queries(a.queries),
+        keys(a.keys),
         scale(a.scale * kLog2e) {
     const int64 first = batch * a.mask_batch + head * a.mask_head;
     mask = a.mask + first * (FACULA_MASK == 1 ? 1 : int64(sizeof(Item)));
@@ -99,8 +105,7 @@ struct Scores {
     if (seen) seen = reinterpret_cast<const uint8*>(mask)[query * row + key * column] != 0;
 #elif FACULA_MASK == 2
     if (seen) {
-      score += kLog2e *
-               decode(reinterpret_cast<const Item*>(mask)[query * row + key * column]);
+      score += kLog2e * decode(reinterpret_cast<const Item*>(mask)[query * row + key * column]);
     }
 #endif
     return seen ? score : -kInfinity;

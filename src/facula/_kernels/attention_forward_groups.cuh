@@ -1,132 +1,260 @@
-// attention_forward.cuh for compute capability 9.0: see attention_groups.cuh. The host defines
-// FACULA_NAME and what that file wants.
+// attention_forward.cuh for compute capability 9.0: see attention_groups.cuh. While the matrix
+// units multiply weights and values of one step, the weights of the next are computed. Blocks stay
+// until all tiles of queries are done: one more group loads the next tile while the others finish
+// theirs. The host defines FACULA_NAME and what attention_groups.cuh wants.
 #pragma once
 #include "attention_groups.cuh"
 
-extern "C" __global__ void __launch_bounds__(128 * FACULA_GROUPS, FACULA_WIDTH == 64 ? 2 : 1)
+extern "C" __global__ void __launch_bounds__(128 * (FACULA_GROUPS + 1), 1)
     FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
   using namespace facula;
+  // Registers of a thread that loads and of one that computes: three or four groups share them.
+  constexpr int kLoader = kGroups == 2 ? 40 : 32, kWorker = kGroups == 2 ? 232 : 160;
+  // Two groups take turns: one issues products while the other computes weights.
+  constexpr bool kTurns = kGroups == 2;
   extern __shared__ Words4 memory[];
-  char* const queries = aligned_memory(memory);
-  char* const stages = queries + kRows * D * 2;  // of keys and values
+  __shared__ uint64 barriers[4 * kStages + 2];
+  __shared__ uint32 work_here, work_next[2];
+  char* const queries = aligned_memory(memory);      // kGroups tiles
+  char* const keys = queries + kRows * D * 2;        // kStages tiles
+  char* const values = keys + kStages * kStepBytes;  // likewise
+  char* const outs = values + kStages * kStepBytes;  // like the queries
+  // For each stage: keys are there; values are there; all have done with the keys, with the values.
+  // Then: queries are there; all have done with them.
+  const uint32 barrier = shared_address(barriers);
+  constexpr uint32 kValues = kStages * 8, kEmpty = 2 * kStages * 8, kQueries = 4 * kStages * 8;
 
   const Arguments& a = arguments;
-  const int64 tiles = (a.queries + kRows - 1) / kRows;
-  // Late tiles have the most keys to see when attention is causal: they go first.
-  const int64 tile = tiles - 1 - blockIdx.x % tiles, head_number = blockIdx.x / tiles;
-  const int64 batch = head_number / a.heads, head = head_number % a.heads;
-  const int64 key_head = head / (a.heads / a.key_heads);
-  const int64 first = tile * kRows;
-  const int warp = warp_number(), lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int64 mine = first + warp * 16, group_first = first + warp / 4 * 64;
-  const Item* k = a.k.of(batch, key_head);
-  const Item* v = a.v.of(batch, key_head);
-  const Scores scores(a, batch, head);
-  const float factor = kScaled ? 1.0f : scores.scale;
-
-  int64 end = a.keys;
-  if (FACULA_CAUSAL && first + kRows < end) end = first + kRows;
-  const int64 group_end = group_first >= a.queries ? 0 : FACULA_CAUSAL ? group_first + 64 : end;
-  auto load_keys = [&](int64 at, int stage) {
-    if (at < end) {
-      char* to = stages + stage * (2 * kStepBytes);
-      load_panels<kStep>(to, k, a.k.row, at, a.keys, a.width);
-      load_panels<kStep>(to + kStepBytes, v, a.v.row, at, a.keys, a.value_width);
-    }
-    commit_copies();
+  const uint32 tiles = uint32((a.queries + kRows - 1) / kRows), heads = uint32(a.heads);
+  const int warp = warp_number(), group = warp / 4;
+  struct Work {
+    uint32 batch, head, key_head;
+    int64 first;
+    int steps;
   };
-  load_panels<kRows>(queries, a.q.of(batch, head), a.q.row, first, a.queries, a.width);
-  load_keys(0, 0);
-  load_keys(kStep, 1);
-  // Left factors that stay the same lie in shared memory: in registers, ptxas 12.9 gave their place
-  // to others while products were under way (heads of 64 columns, from the second tile of keys on).
-  const uint64 my_queries = tile_descriptor(queries + warp / 4 * (64 * 128));
-  float out[1][D / 8][4] = {}, top[2] = {-kInfinity, -kInfinity}, sum[2] = {};
-  uint32 left[4][4] = {};
-  int stage = 0;
-  for (int64 at = 0; at < end; at += kStep, stage = (stage + 1) % kStages) {
-    wait_copies<1>();
-    publish_writes();
-    __syncthreads();  // this stage is there; all have done with the one before the last
-    load_keys(at + 2 * kStep, (stage + 2) % kStages);
-    if (at >= group_end) {  // the same for the group
-      wait_products<0>();   // whose stage is loaded again soon
-      continue;
-    }
+  // Late tiles have the most keys to see when attention is causal: they go first.
+  auto work_at = [&](uint32 number) {
+    const uint32 head_number = number / tiles, head = head_number % heads;
+    const int64 first = int64(tiles - 1 - number % tiles) * kRows;
+    int64 end = a.keys;
+    if (FACULA_CAUSAL && first + kRows < end) end = first + kRows;
+    return Work{head_number / heads, head, head / (heads / uint32(a.key_heads)), first,
+                int((end + kStep - 1) / kStep)};
+  };
 
-    const uint64 keys = tile_descriptor(stages + stage * (2 * kStepBytes));
-    const uint64 values = keys + kStepBytes / 16;
-    float weight[8][4];
-    begin_products();
-    multiply_rows<kRows>(weight, my_queries, keys);
-    commit_products();
-    wait_products<0>();
-    settle(weight);
-    settle(out[0]);
-    release(left);
-    if (scores.edge(mine, at, at + kStep)) hide_keys(weight, scores, mine + g, at);
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      float largest = top[h];
-#pragma unroll
-      for (int n = 0; n < 8; ++n) {
-        largest = ::fmaxf(largest, ::fmaxf(weight[n][h * 2], weight[n][h * 2 + 1]));
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2 * kStages; ++i) {
+      begin_barrier(barrier + i * 8, 128);
+      begin_barrier(barrier + kEmpty + i * 8, 4 * kGroups);
+    }
+    begin_barrier(barrier + kQueries, 129);
+    begin_barrier(barrier + kQueries + 8, 4 * kGroups);
+  }
+  __syncthreads();
+
+  if (group == kGroups) {
+    give_registers<kLoader>();
+    const bool leads = threadIdx.x % 128 == 0;
+    int stage = 0;
+    uint32 phase = 1, number = blockIdx.x;  // the first round waits for nobody
+    for (uint32 round = 0;; ++round) {
+      wait(barrier + kQueries + 8, round + 1);
+      if (leads) {
+        work_here = number;
+        arrive(barrier + kQueries);
       }
-      largest = ::fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
-      largest = ::fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
-      const float from = largest == -kInfinity ? 0.0f : largest * factor;
-      const float change = power_of_two(top[h] * factor - from);
-      top[h] = largest;
-      float added = 0.0f;
-#pragma unroll
-      for (int n = 0; n < 8; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& score = weight[n][h * 2 + e];
-          score = power_of_two(score * factor - from);
-          added += score;
+      if (number >= a.tiles) {
+        arrive(barrier + kQueries);
+        break;
+      }
+      const Work work = work_at(number);
+      if (leads) {
+        // Blocks that have one tile each do not count.
+        work_next[round % 2] =
+            gridDim.x < a.tiles ? gridDim.x + atomicAdd(a.counter, 1u) : uint32(a.tiles);
+      }
+#pragma unroll 1
+      for (int i = 0; i < kGroups; ++i) {
+        load_panels<64>(queries + i * (64 * D * 2), a.q.of(work.batch, work.head), a.q.row,
+                        work.first + i * 64, a.queries, a.width);
+      }
+      arrive_with_copies(barrier + kQueries);
+      const Item* k = a.k.of(work.batch, work.key_head);
+      const Item* v = a.v.of(work.batch, work.key_head);
+      for (int step = work.steps - 1; step >= 0; --step) {
+        const int64 at = int64(step) * kStep;
+        const uint32 here = barrier + stage * 8;
+        wait(here + kEmpty, phase);
+        load_panels<kStep>(keys + stage * kStepBytes, k, a.k.row, at, a.keys, a.width);
+        arrive_with_copies(here);
+        wait(here + kEmpty + kValues, phase);
+        load_panels<kStep>(values + stage * kStepBytes, v, a.v.row, at, a.keys, a.value_width);
+        arrive_with_copies(here + kValues);
+        if (++stage == kStages) stage = 0, phase ^= 1;
+      }
+      wait_for_threads(1, 128);
+      number = work_next[round % 2];
+    }
+    wait_copies<0>();
+  } else {
+    take_registers<kWorker>();
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    // Left factors that stay the same lie in shared memory: in registers, ptxas 12.9 gave their
+    // place to others while products were under way.
+    const uint64 my_queries = tile_descriptor(queries + group * (64 * D * 2));
+    const uint64 all_keys = tile_descriptor(keys),
+                 all_values = tile_descriptor(values, kStep * 128);
+    constexpr int kTurn = 2;  // and so on: barriers by which groups take turns
+    if (kTurns && group == kGroups - 1) come_by(kTurn, 256);
+    auto leave = [&](uint32 empty) {
+      if (lane == 0) arrive(empty);
+    };
+    int stage = 0;
+    uint32 phase = 0;
+    for (uint32 round = 0;; ++round) {
+      wait(barrier + kQueries, round);
+      const uint32 number = *static_cast<volatile uint32*>(&work_here);
+      if (number >= a.tiles) break;
+      const Work work = work_at(number);
+      const int64 mine = work.first + warp * 16;
+      int steps = work.steps;
+      if (!kTurns) {  // what no row of the group sees is left out
+        const int64 begin = work.first + group * 64, end = FACULA_CAUSAL ? begin + 64 : a.keys;
+        const int seen = begin < a.queries ? int((end + kStep - 1) / kStep) : 0;
+        for (; steps > seen; --steps) {
+          const uint32 here = barrier + stage * 8;
+          wait(here, phase);
+          leave(here + kEmpty);
+          wait(here + kValues, phase);
+          leave(here + kEmpty + kValues);
+          if (++stage == kStages) stage = 0, phase ^= 1;
+        }
+        if (steps == 0) {
+          leave(barrier + kQueries + 8);
+          continue;
         }
       }
-      sum[h] = sum[h] * change + added;
+      const Scores scores(a, work.batch, work.head);
+      const float factor = kScaled ? 1.0f : scores.scale;
+
+      float out[D / 8][4] = {}, weight[kStep / 8][4];
+      float top[2] = {-kInfinity, -kInfinity}, sum[2] = {}, change[2];
+      uint32 left[kStep / 16][4];
+      auto hide = [&](int step) {
+        const int64 at = int64(step) * kStep;
+        if (scores.edge(mine, at, at + kStep)) hide_keys(weight, scores, mine + g, at);
+      };
+      auto weigh = [&] {
+        float largest[2], from[2];
 #pragma unroll
-      for (int n = 0; n < D / 8; ++n) {
-        out[0][n][h * 2] *= change;
-        out[0][n][h * 2 + 1] *= change;
-      }
-    }
-    as_left(left, weight);
-    settle(out[0]);
-    begin_products();
-    multiply_columns(out, left, values);
-    commit_products();
-    if (FACULA_MASK) {  // whose branches the compiler does not place beside products under way
+        for (int h = 0; h < 2; ++h) {
+          float chains[2] = {top[h], -kInfinity};
+#pragma unroll
+          for (int n = 0; n < kStep / 8; ++n) {
+            chains[n % 2] = ::fmaxf(chains[n % 2], ::fmaxf(weight[n][h * 2], weight[n][h * 2 + 1]));
+          }
+          largest[h] = ::fmaxf(chains[0], chains[1]);
+        }
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          largest[h] = ::fmaxf(largest[h], __shfl_xor_sync(0xffffffffu, largest[h], 1));
+          largest[h] = ::fmaxf(largest[h], __shfl_xor_sync(0xffffffffu, largest[h], 2));
+          from[h] = largest[h] == -kInfinity ? 0.0f : largest[h] * factor;
+          change[h] = power_of_two(top[h] * factor - from[h]);
+          top[h] = largest[h];
+          float added[2] = {};
+#pragma unroll
+          for (int n = 0; n < kStep / 8; ++n) {
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+              float& score = weight[n][h * 2 + e];
+              score = power_of_two(score * factor - from[h]);
+              added[e] += score;
+            }
+          }
+          sum[h] = sum[h] * change[h] + (added[0] + added[1]);
+        }
+      };
+
+      wait(barrier + stage * 8, phase);
+      publish_writes();
+      begin_products();
+      multiply_rows<64, kStep>(weight, my_queries, all_keys + stage * (kStepBytes / 16));
+      commit_products();
       wait_products<0>();
-      settle(out[0]);
-    }
-  }
-  wait_products<0>();
-  settle(out[0]);
-  release(left);
+      settle(weight);
+      leave(barrier + kEmpty + stage * 8);
+      hide(steps - 1);
+      weigh();
+      as_left(left, weight);
+
+      for (int step = steps - 2; step >= 0; --step) {
+        const uint32 before = barrier + kValues + stage * 8;
+        const uint64 before_values = all_values + stage * (kStepBytes / 16);
+        const uint32 before_phase = phase;
+        wait(before, before_phase);
+        if (++stage == kStages) stage = 0, phase ^= 1;
+        wait(barrier + stage * 8, phase);
+        publish_writes();
+        if (kTurns) wait_for_threads(kTurn + group, 256);
+        begin_products();
+        multiply_rows<64, kStep>(weight, my_queries, all_keys + stage * (kStepBytes / 16));
+        commit_products();
+        multiply_columns(out, left, before_values);
+        commit_products();
+        if (kTurns) come_by(kTurn + (group + 1) % kGroups, 256);
+        wait_products<1>();
+        settle(weight);
+        leave(barrier + kEmpty + stage * 8);
+        hide(step);
+        weigh();
+        settle(weight);
+        // Already over. The compiler moves the next wait up to the last branch before it: to here.
+        wait(before, before_phase);
+        wait_products<0>();
+        settle(out);
+        release(left);
+        leave(before + kEmpty);
+#pragma unroll
+        for (int n = 0; n < D / 8; ++n) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) out[n][e] *= change[e / 2];
+        }
+        as_left(left, weight);
+      }
+      leave(barrier + kQueries + 8);
+      wait(barrier + kValues + stage * 8, phase);
+      publish_writes();
+      begin_products();
+      multiply_columns(out, left, all_values + stage * (kStepBytes / 16));
+      commit_products();
+      wait_products<0>();
+      settle(out);
+      release(left);
+      leave(barrier + kEmpty + kValues + stage * 8);
+      if (++stage == kStages) stage = 0, phase ^= 1;
 
 #pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    float total = sum[h];
-    total += __shfl_xor_sync(0xffffffffu, total, 1);
-    total += __shfl_xor_sync(0xffffffffu, total, 2);
-    const float inverse = total > 0.0f ? 1.0f / total : 0.0f;
+      for (int h = 0; h < 2; ++h) {
+        float total = sum[h];
+        total += __shfl_xor_sync(0xffffffffu, total, 1);
+        total += __shfl_xor_sync(0xffffffffu, total, 2);
+        const float inverse = total > 0.0f ? 1.0f / total : 0.0f;
 #pragma unroll
-    for (int n = 0; n < D / 8; ++n) {
-      out[0][n][h * 2] *= inverse;
-      out[0][n][h * 2 + 1] *= inverse;
-    }
-    const int64 row = mine + h * 8 + g;
-    if (t == 0 && row < a.queries) {
-      // Queries that see no key have +infinity, so that their weights are 0.
-      a.logsumexp[head_number * a.queries + row] = total > 0.0f
-                                                       ? top[h] * factor * kLn2 + ::logf(total)
-                                                       : (total != total ? total : kInfinity);
+        for (int n = 0; n < D / 8; ++n) {
+          out[n][h * 2] *= inverse;
+          out[n][h * 2 + 1] *= inverse;
+        }
+        const int64 row = mine + h * 8 + g;
+        if (t == 0 && row < a.queries) {
+          // Queries that see no key have +infinity, so that their weights are 0.
+          a.logsumexp[(work.batch * a.heads + work.head) * a.queries + row] =
+              total > 0.0f ? top[h] * factor * kLn2 + ::logf(total)
+                           : (total != total ? total : kInfinity);
+        }
+      }
+      store_tile(outs + group * (64 * D * 2), out, a.out.of(work.batch, work.head), a.out.row, mine,
+                 a.queries, a.value_width);
     }
   }
-  wait_copies<0>();
-  store_rows<D>(out, a.out.of(batch, head), a.out.row, mine, a.queries, 0, a.value_width);
 }

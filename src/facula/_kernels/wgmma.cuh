@@ -9,11 +9,12 @@
 
 namespace facula {
 
-// How the matrix units find a tile: eight rows, 1024 bytes, follow one another.
-__device__ __forceinline__ uint64 tile_descriptor(const void* tile) {
+// How the matrix units find a tile: eight rows, 1024 bytes, follow one another. Right factors whose
+// inner dimension are the rows may have 128 columns: the others lie `across` bytes further on.
+__device__ __forceinline__ uint64 tile_descriptor(const void* tile, int across = 1024) {
   constexpr uint64 kEightRows = 1024 / 16;
-  return uint64((shared_address(tile) & 0x3ffffu) >> 4) | kEightRows << 16 | kEightRows << 32 |
-         uint64(1) << 62;
+  return uint64((shared_address(tile) & 0x3ffffu) >> 4) | uint64(across / 16) << 16 |
+         kEightRows << 32 | uint64(1) << 62;
 }
 
 // Ordinary writes to shared memory by this thread come before what the matrix units read.
@@ -57,60 +58,134 @@ __device__ __forceinline__ void release(const uint32 (&left)[N][4]) {
   }
 }
 
-#define FACULA_SUMS4(s) "+f"((s)[0]), "+f"((s)[1]), "+f"((s)[2]), "+f"((s)[3])
-#define FACULA_SUMS32(s)                                                          \
-  FACULA_SUMS4(s[0]), FACULA_SUMS4(s[1]), FACULA_SUMS4(s[2]), FACULA_SUMS4(s[3]), \
-      FACULA_SUMS4(s[4]), FACULA_SUMS4(s[5]), FACULA_SUMS4(s[6]), FACULA_SUMS4(s[7])
-#define FACULA_REGISTERS32                                                  \
-  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+#define FACULA_SUMS4(io, s) io((s)[0]), io((s)[1]), io((s)[2]), io((s)[3])
+#define FACULA_SUMS32(io, s)                                                        \
+  FACULA_SUMS4(io, (s)[0]), FACULA_SUMS4(io, (s)[1]), FACULA_SUMS4(io, (s)[2]),     \
+      FACULA_SUMS4(io, (s)[3]), FACULA_SUMS4(io, (s)[4]), FACULA_SUMS4(io, (s)[5]), \
+      FACULA_SUMS4(io, (s)[6]), FACULA_SUMS4(io, (s)[7])
+#define FACULA_SUMS64(io, s) FACULA_SUMS32(io, s), FACULA_SUMS32(io, (s) + 8)
+#define FACULA_REGISTERS32                                                 \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define FACULA_REGISTERS64                                                             \
+  FACULA_REGISTERS32                                                                   \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-// 64 x 64 sums, 16 rows to each warp in the layout of mma.cuh: plus a 64 x 16 left factor, in
-// registers or in shared memory (rows times columns), times a right one of 16 x 64 in shared
-// memory: the transpose of 64 rows, or with Columns 16 rows. Without `add` the sums begin here.
-#define FACULA_PRODUCTS(Type, name)                                                            \
-  template <bool Columns>                                                                      \
-  __device__ __forceinline__ void multiply_group(Type, float (*s)[4], const uint32(&a)[4],     \
-                                                 uint64 b, bool add) {                         \
-    asm volatile(                                                                              \
-        "{ .reg .pred p; setp.ne.b32 p, %37, 0; "                                              \
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32." name "." name " " FACULA_REGISTERS32     \
-        "{%32, %33, %34, %35}, %36, p, 1, 1, %38; }"                                           \
-        : FACULA_SUMS32(s)                                                                     \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int(add)), "n"(int(Columns)) \
-        : "memory");                                                                           \
-  }                                                                                            \
-  template <bool Columns>                                                                      \
-  __device__ __forceinline__ void multiply_group(Type, float (*s)[4], uint64 a, uint64 b,      \
-                                                 bool add) {                                   \
-    asm volatile(                                                                              \
-        "{ .reg .pred p; setp.ne.b32 p, %34, 0; "                                              \
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32." name "." name " " FACULA_REGISTERS32     \
-        "%32, %33, p, 1, 1, 0, %35; }"                                                         \
-        : FACULA_SUMS32(s)                                                                     \
-        : "l"(a), "l"(b), "r"(int(add)), "n"(int(Columns))                                     \
-        : "memory");                                                                           \
+// 64 x N sums, 16 rows to each warp in the layout of mma.cuh: plus (`multiply`) or anew (`begin`) a
+// 64 x 16 left factor, in registers or in shared memory (rows times columns), times a right one of
+// 16 x N in shared memory: the transpose of N rows, or with Columns 16 rows. `begin` only writes
+// its sums, so that they take no registers before. r0 to r5: the operands behind the N / 2 sums.
+#define FACULA_PRODUCTS(Type, name, N, Half, r0, r1, r2, r3, r4, r5)                               \
+  template <bool Columns>                                                                          \
+  __device__ __forceinline__ void multiply_group(Type, float (&s)[N / 8][4], const uint32(&a)[4],  \
+                                                 uint64 b) {                                       \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." name "." name                   \
+                 " {" FACULA_REGISTERS##Half "}, {" r0 ", " r1 ", " r2 ", " r3 "}, " r4            \
+                                             ", 1, 1, 1, " r5 ";"                                  \
+                 : FACULA_SUMS##Half("+f", s)                                                      \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int(Columns))           \
+                 : "memory");                                                                      \
+  }                                                                                                \
+  template <bool Columns>                                                                          \
+  __device__ __forceinline__ void multiply_group(Type, float (&s)[N / 8][4], uint64 a, uint64 b) { \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." name "." name                   \
+                 " {" FACULA_REGISTERS##Half "}, " r0 ", " r1 ", 1, 1, 1, 0, " r2 ";"              \
+                 : FACULA_SUMS##Half("+f", s)                                                      \
+                 : "l"(a), "l"(b), "n"(int(Columns))                                               \
+                 : "memory");                                                                      \
+  }                                                                                                \
+  template <bool Columns>                                                                          \
+  __device__ __forceinline__ void begin_group(Type, float (&s)[N / 8][4], uint64 a, uint64 b) {    \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." name "." name                   \
+                 " {" FACULA_REGISTERS##Half "}, " r0 ", " r1 ", 0, 1, 1, 0, " r2 ";"              \
+                 : FACULA_SUMS##Half("=f", s)                                                      \
+                 : "l"(a), "l"(b), "n"(int(Columns))                                               \
+                 : "memory");                                                                      \
   }
-FACULA_PRODUCTS(float16, "f16")
-FACULA_PRODUCTS(bfloat16, "bf16")
+#define FACULA_PRODUCTS_OF(Type, name)                                          \
+  FACULA_PRODUCTS(Type, name, 64, 32, "%32", "%33", "%34", "%35", "%36", "%37") \
+  FACULA_PRODUCTS(Type, name, 128, 64, "%64", "%65", "%66", "%67", "%68", "%69")
+FACULA_PRODUCTS_OF(float16, "f16")
+FACULA_PRODUCTS_OF(bfloat16, "bf16")
+#undef FACULA_PRODUCTS_OF
 #undef FACULA_PRODUCTS
+#undef FACULA_REGISTERS64
 #undef FACULA_REGISTERS32
+#undef FACULA_SUMS64
 #undef FACULA_SUMS32
 #undef FACULA_SUMS4
 
 // 16 bytes from global to shared memory, or zeros.
-__device__ __forceinline__ void copy_async_or_zero(void* shared, const void* global, bool exists) {
+__device__ __forceinline__ void copy_async_or_zero(uint32 shared, const void* global, bool exists) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
                :
-               : "r"(shared_address(shared)), "l"(global), "r"(exists ? 16 : 0)
+               : "r"(shared), "l"(global), "r"(exists ? 16 : 0)
                : "memory");
 }
-// Likewise 8 bytes.
-__device__ __forceinline__ void copy_pair_or_zero(void* shared, const void* global, bool exists) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+// Likewise 4 bytes.
+__device__ __forceinline__ void copy_word_or_zero(uint32 shared, const void* global, bool exists) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                :
-               : "r"(shared_address(shared)), "l"(global), "r"(exists ? 8 : 0)
+               : "r"(shared), "l"(global), "r"(exists ? 4 : 0)
                : "memory");
+}
+
+// The transposes of four 8 x 8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
+__device__ __forceinline__ void store_transposed(uint32 row, const uint32 (&matrices)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(row), "r"(matrices[0]), "r"(matrices[1]), "r"(matrices[2]), "r"(matrices[3])
+               : "memory");
+}
+// Four neighbours in global memory += values, in no certain order with others.
+__device__ __forceinline__ void add_to_global(float* sums, const float (&values)[4]) {
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
+               :
+               : "l"(sums), "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3])
+               : "memory");
+}
+
+// Barriers in shared memory: a phase ends when all have arrived. Phase n is over when one waits for
+// n % 2 and the phase under way is not n.
+__device__ __forceinline__ void begin_barrier(uint32 barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+               :
+               : "r"(barrier), "r"(arrivals)
+               : "memory");
+}
+__device__ __forceinline__ void arrive(uint32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
+}
+// When this thread's asynchronous copies so far are there.
+__device__ __forceinline__ void arrive_with_copies(uint32 barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" : : "r"(barrier) : "memory");
+}
+__device__ __forceinline__ void wait(uint32 barrier, uint32 phase) {
+  asm volatile(
+      "{ .reg .pred over; again: mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1; "
+      "@over bra done; bra again; done: }"
+      :
+      : "r"(barrier), "r"(phase % 2)
+      : "memory");
+}
+
+// Barriers by number, for `threads` threads: those that wait and those that only come by.
+__device__ __forceinline__ void wait_for_threads(int number, int threads) {
+  asm volatile("bar.sync %0, %1;" : : "r"(number), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void come_by(int number, int threads) {
+  asm volatile("bar.arrive %0, %1;" : : "r"(number), "r"(threads) : "memory");
+}
+
+// Registers of each thread of this group of four warps: groups give what others take.
+template <int N>
+__device__ __forceinline__ void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(N));
+}
+template <int N>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(N));
 }
 
 }  // namespace facula
