@@ -58,40 +58,48 @@ extern "C" __global__ void __launch_bounds__(128 * (FACULA_GROUPS + 1), 1)
     int stage = 0;
     uint32 phase = 1, number = blockIdx.x;  // the first round waits for nobody
     for (uint32 round = 0;; ++round) {
-      wait(barrier + kQueries + 8, round + 1);
-      if (leads) {
-        work_here = number;
-        arrive(barrier + kQueries);
-      }
-      if (number >= a.tiles) {
-        arrive(barrier + kQueries);
-        break;
-      }
-      const Work work = work_at(number);
-      if (leads) {
-        // Blocks that have one tile each do not count.
-        work_next[round % 2] =
-            gridDim.x < a.tiles ? gridDim.x + atomicAdd(a.counter, 1u) : uint32(a.tiles);
-      }
-#pragma unroll 1
-      for (int i = 0; i < kGroups; ++i) {
-        load_panels<64>(queries + i * (64 * D * 2), a.q.of(work.batch, work.head), a.q.row,
-                        work.first + i * 64, a.queries, a.width);
-      }
-      arrive_with_copies(barrier + kQueries);
+      const Work work = number < a.tiles ? work_at(number) : Work{};
       const Item* k = a.k.of(work.batch, work.key_head);
       const Item* v = a.v.of(work.batch, work.key_head);
-      for (int step = work.steps - 1; step >= 0; --step) {
-        const int64 at = int64(step) * kStep;
-        const uint32 here = barrier + stage * 8;
-        wait(here + kEmpty, phase);
-        load_panels<kStep>(keys + stage * kStepBytes, k, a.k.row, at, a.keys, a.width);
-        arrive_with_copies(here);
-        wait(here + kEmpty + kValues, phase);
-        load_panels<kStep>(values + stage * kStepBytes, v, a.v.row, at, a.keys, a.value_width);
-        arrive_with_copies(here + kValues);
-        if (++stage == kStages) stage = 0, phase ^= 1;
+      int before = 0;
+      uint32 before_phase = 0;
+      // Keys are one step ahead of values, and those of the first step come before the queries,
+      // whose place the other groups need for longer.
+      for (int i = 0; i <= work.steps; ++i) {
+        if (i < work.steps) {
+          const uint32 here = barrier + stage * 8;
+          wait(here + kEmpty, phase);
+          load_panels<kStep>(keys + stage * kStepBytes, k, a.k.row,
+                             int64(work.steps - 1 - i) * kStep, a.keys, a.width);
+          arrive_with_copies(here);
+        }
+        if (i == 0) {
+          wait(barrier + kQueries + 8, round + 1);
+          if (leads) {
+            work_here = number;
+            // Blocks that have one tile each do not count.
+            work_next[round % 2] =
+                gridDim.x < a.tiles ? gridDim.x + atomicAdd(a.counter, 1u) : uint32(a.tiles);
+            arrive(barrier + kQueries);
+          }
+#pragma unroll 1
+          for (int j = 0; j < kGroups; ++j) {
+            load_panels<64>(queries + j * (64 * D * 2), a.q.of(work.batch, work.head), a.q.row,
+                            work.first + j * 64, work.steps > 0 ? a.queries : 0, a.width);
+          }
+          arrive_with_copies(barrier + kQueries);
+        } else {
+          const uint32 here = barrier + kValues + before * 8;
+          wait(here + kEmpty, before_phase);
+          load_panels<kStep>(values + before * kStepBytes, v, a.v.row,
+                             int64(work.steps - i) * kStep, a.keys, a.value_width);
+          arrive_with_copies(here);
+        }
+        before = stage;
+        before_phase = phase;
+        if (i < work.steps && ++stage == kStages) stage = 0, phase ^= 1;
       }
+      if (number >= a.tiles) break;
       wait_for_threads(1, 128);
       number = work_next[round % 2];
     }
