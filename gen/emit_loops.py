@@ -20,7 +20,7 @@ CPP_TYPES = {
     "Complex64": "Complex<float>",
     "Complex128": "Complex<double>",
 }
-PIECES_PER_FILE = 6
+PIECES_PER_FILE = 9
 
 
 def formula_groups(row: Row) -> dict[tuple[str, tuple[str, str] | None], str]:
