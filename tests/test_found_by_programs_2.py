@@ -2,6 +2,7 @@
 
 import copy
 import operator
+import pickle
 
 import pytest
 from package_under_test import F
@@ -40,9 +41,34 @@ class Recording(F.Tensor):
 
 @pytest.mark.parametrize(
     "name",
-    """shape dtype device layout ndim grad grad_fn requires_grad is_leaf data T mT real is_cuda is_cpu
-    is_meta is_sparse is_quantized is_nested itemsize nbytes output_nr retains_grad _version _base
-    is_mps""".split(),
+    [
+        "shape",
+        "dtype",
+        "device",
+        "layout",
+        "ndim",
+        "grad",
+        "grad_fn",
+        "requires_grad",
+        "is_leaf",
+        "data",
+        "T",
+        "mT",
+        "real",
+        "is_cuda",
+        "is_cpu",
+        "is_meta",
+        "is_sparse",
+        "is_quantized",
+        "is_nested",
+        "itemsize",
+        "nbytes",
+        "output_nr",
+        "retains_grad",
+        "_version",
+        "_base",
+        "is_mps",
+    ],
 )
 def test_modes_see_reads_of_properties(name):
     x = F.ones(2, 2)
@@ -126,7 +152,7 @@ def test_a_mode_that_fails_fails_the_protocol():
 @pytest.mark.parametrize("dtype", ["int64", "bool", "float64", "float16"])
 def test_binary_cross_entropy_wants_targets_of_the_inputs_dtype(dtype):
     p, t = F.tensor([0.3, 0.6]), F.tensor([0, 1])
-    with pytest.raises(RuntimeError, match="Found dtype .* but expected Float"):
+    with pytest.raises(RuntimeError, match=r"Found dtype .* but expected Float"):
         functional.binary_cross_entropy(p, t.to(getattr(F, dtype)))
 
 
@@ -191,3 +217,94 @@ def test_errors_about_arguments_of_layers_name_the_path(case):
     layer, args, kind, text = case
     with pytest.raises(kind, match=rf"^body\.layer: {type(layer).__name__}\(.*{text}"):
         Net(layer)(*args)
+
+
+@pytest.mark.parametrize("method", ["size", "stride"])
+def test_dims_that_are_no_numbers_raise(method):
+    x = F.ones(3, 2, 2)
+    for bad in (F.ones(2, 0), F.zeros(0, dtype=F.int64), F.tensor([1, 2]), F.tensor(1.0)):
+        with pytest.raises(TypeError, match="single element"):
+            getattr(x, method)(bad)
+    with pytest.raises(TypeError, match="at most 1 argument"):
+        getattr(x, method)(0, 1)
+    with pytest.raises(TypeError, match="keyword argument 'axis'"):
+        getattr(x, method)(axis=0)
+    assert x.size(F.tensor(1)) == x.size(dim=1) == 2 and x.stride(dim=-1) == 1
+
+
+OLDER = {
+    "add": ((2, "y"), "x + 2 * y"),
+    "add_": ((-0.5, "y"), "x - 0.5 * y"),
+    "sub": ((2, "y"), "x - 2 * y"),
+    "addcmul": ((0.5, "y", "y"), "x + 0.5 * y * y"),
+    "addcdiv_": ((0.5, "x", "y"), "x + 0.5 * x / y"),
+    "addmm": ((2, 3, "y", "y"), "2 * x + 3 * (y @ y)"),
+    "addmm_": ((2, "y", "y"), "2 * x + y @ y"),
+}
+
+
+@pytest.mark.parametrize(("name", "case"), OLDER.items(), ids=OLDER)
+def test_numbers_before_tensors_are_an_older_order(name, case):
+    x, y = F.tensor([[1.0, 2.0], [3.0, 4.0]]), F.full((2, 2), 3.0)
+    args, formula = case
+    args = [{"x": x, "y": y}.get(a, a) if isinstance(a, str) else a for a in args]
+    wanted = eval(formula, {"x": x, "y": y})
+    with pytest.warns(UserWarning, match=f"This overload of {name} is deprecated"):
+        got = getattr(x.clone(), name)(*args)
+    F.testing.assert_close(got, wanted)
+    if name in ("add", "sub", "addcmul"):
+        with pytest.warns(UserWarning, match="deprecated"):
+            F.testing.assert_close(getattr(F, name)(x, *args), wanted)
+    with pytest.raises(TypeError):
+        x.add(2, y, y)
+
+
+def test_tensors_know_one_cpu():
+    plain = F.device("cpu")
+    assert F.device("cpu:0") != plain
+    for t in (F.zeros(2, device="cpu:0"), F.tensor([1], device="cpu:0"), F.ones(1).to("cpu:0")):
+        assert t.device == plain and str(t.device) == "cpu"
+
+
+def test_truth_values_are_numbers():
+    x = F.tensor([-1.0, 2.0])
+    assert functional.leaky_relu(x, True).tolist() == [-1.0, 2.0]
+    assert functional.dropout(x, False).tolist() == [-1.0, 2.0]
+
+
+def test_wrong_kinds_of_arguments_are_type_errors():
+    x = F.zeros(2)
+    for call in (
+        lambda: F.atleast_2d(x, 3),
+        lambda: F.broadcast_tensors(x, "a"),
+        lambda: x["a"],
+        lambda: x.is_same_size((2,)),
+    ):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_pickled_results_become_leaves():
+    y = F.ones(3, requires_grad=True) * 2
+    z = pickle.loads(pickle.dumps(y))
+    assert z.is_leaf and z.requires_grad and F.equal(z, y)
+
+
+def test_functions_may_be_instantiated_but_not_called():
+    class Double(F.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return "no tensor"
+
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        made = Double()
+    x = F.ones(1, requires_grad=True)
+    assert made.apply(x).item() == 2
+    with pytest.raises(RuntimeError, match="apply"):
+        made(x)
+    with pytest.raises(RuntimeError, match="position 0 that is no Tensor but str"):
+        Double.apply(x).backward()

@@ -85,7 +85,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Device device = default_device();
     if (kwargs) {
       PyObject* d = PyDict_GetItemString(kwargs, "device");
-      if (d && d != Py_None) device = device_of(d);
+      if (d && d != Py_None) device = tensor_device_of(d);
     }
     Py_ssize_t n = PyTuple_GET_SIZE(args);
     Tensor t;
@@ -487,7 +487,16 @@ void drop_python_object(void* object) {
 
 }  // namespace
 
+Device tensor_device_of(PyObject* o) {
+  Device d = device_of(o);
+  if (d.type == DeviceType::CPU) d.index = -1;
+  return d;
+}
+
 Scalar read_item(const Tensor& given) {
+  if (given.numel() != 1)
+    value_error("only one element tensors can be converted to Python scalars, got shape ",
+                given.sizes());
   Tensor t = given.is_wrapped() || given.is_lazy() ? readable(given, ".item()") : given;
   if (is_sparse(t)) t = op::_sparse_to_dense(detach_tensor(t));
   if (t.is_cpu()) return item_of(t);

@@ -407,6 +407,8 @@ def storage_type(self):  # type: ignore[no-untyped-def]
 @_method
 def is_same_size(self, other):  # type: ignore[no-untyped-def]
     """True when the shapes are equal."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"is_same_size(): other must be Tensor, not {type(other).__name__}")
     return self.shape == other.shape
 
 
@@ -587,10 +589,6 @@ def _reduce_ex(self: Any, protocol: int) -> Any:
             tuple(self.shape),
             self.stride(),
             self.requires_grad,
-        )
-    if self.grad_fn is not None:
-        raise RuntimeError(
-            "Only leaf tensors (created explicitly by the user) can be pickled; use .detach() first"
         )
     state = dict(self.__dict__) or None
     if self.layout is not _C.strided:
