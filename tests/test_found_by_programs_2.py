@@ -39,37 +39,14 @@ class Recording(F.Tensor):
         return super().__torch_function__(func, types, args, kwargs or {})
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "shape",
-        "dtype",
-        "device",
-        "layout",
-        "ndim",
-        "grad",
-        "grad_fn",
-        "requires_grad",
-        "is_leaf",
-        "data",
-        "T",
-        "mT",
-        "real",
-        "is_cuda",
-        "is_cpu",
-        "is_meta",
-        "is_sparse",
-        "is_quantized",
-        "is_nested",
-        "itemsize",
-        "nbytes",
-        "output_nr",
-        "retains_grad",
-        "_version",
-        "_base",
-        "is_mps",
-    ],
-)
+PROPERTIES = """
+shape dtype device layout ndim grad grad_fn requires_grad is_leaf data T mT real is_cuda is_cpu
+is_meta is_sparse is_quantized is_nested itemsize nbytes output_nr retains_grad _version _base
+is_mps
+"""
+
+
+@pytest.mark.parametrize("name", PROPERTIES.split())
 def test_modes_see_reads_of_properties(name):
     x = F.ones(2, 2)
     with Recorder() as mode:
@@ -308,3 +285,11 @@ def test_functions_may_be_instantiated_but_not_called():
         made(x)
     with pytest.raises(RuntimeError, match="position 0 that is no Tensor but str"):
         Double.apply(x).backward()
+
+
+def test_absurd_numbers_of_pieces_are_refused():
+    empty = F.zeros(0)
+    for cut in (empty.hsplit, empty.tensor_split, empty.chunk, F.zeros(3).tensor_split):
+        with pytest.raises(RuntimeError, match=r"not enough memory for .* pieces"):
+            cut(2**62)
+    assert len(F.zeros(3).chunk(2**63 - 1)) == 3
