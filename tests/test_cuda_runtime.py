@@ -254,9 +254,10 @@ def test_storages_grow_on_the_device():
 
 def test_a_bad_index_is_an_exception_and_the_device_stays_usable():
     x = F.arange(6.0).reshape(2, 3).cuda()
-    with pytest.raises(IndexError, match="index 7 is out of bounds"):
+    with pytest.raises(IndexError, match="index 7 is out of bounds") as caught:
         F.gather(x, 1, F.tensor([[0, 7, 1]]).cuda())
         cuda.synchronize()
+    assert isinstance(caught.value, F.AcceleratorError)  # as in PyTorch
     assert (x + 1).sum().item() == 21
 
 

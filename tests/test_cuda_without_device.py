@@ -410,3 +410,15 @@ def test_settings_that_mean_nothing_are_refused():
         F.cuda.memory._set_allocator_settings("nonsense:1")
     with pytest.raises(ValueError, match="more than 20"):
         F.cuda.memory._set_allocator_settings("max_split_size_mb:1")
+
+
+def test_what_the_driver_refuses_is_an_accelerator_error(run):
+    run("""
+        assert cuda.AcceleratorError is F.AcceleratorError
+        try:
+            F.zeros(1, device="cuda:5")
+        except F.AcceleratorError as error:
+            assert error.error_code == 101 and "device 5 does not exist" in str(error)
+        else:
+            raise AssertionError
+    """)

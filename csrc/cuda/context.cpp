@@ -65,8 +65,9 @@ void check_device(int device) {
   if (device >= 0 && device < count && device < kMaxDevices) [[likely]]
     return;
   driver();  // throws with the reason where there is no device at all
-  throw NoDevice("CUDA device " + std::to_string(device) + " does not exist; this machine has " +
-                 std::to_string(count) + (count == 1 ? " (device 0)" : " (numbered from 0)"));
+  throw DriverError("CUDA device " + std::to_string(device) + " does not exist; this machine has " +
+                        std::to_string(count) + (count == 1 ? " (device 0)" : " (numbered from 0)"),
+                    kCuInvalidDevice);
 }
 
 const DeviceProperties& device_properties(int device) {

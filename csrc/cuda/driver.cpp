@@ -113,7 +113,7 @@ void throw_driver_error(CuResult result, const char* function) {
     // Launch failures are reported by whichever call comes next.
     what += ". The error comes from an earlier kernel; set CUDA_LAUNCH_BLOCKING=1 to find it";
   }
-  throw CudaError(what, result);
+  throw DriverError(what, result);
 }
 
 }  // namespace facula::cuda

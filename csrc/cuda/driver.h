@@ -43,8 +43,10 @@ enum : CuResult {
   kCuDeinitialized = 4,
   kCuStubLibrary = 34,
   kCuNoDevice = 100,
+  kCuInvalidDevice = 101,
   kCuUnsupportedPtxVersion = 222,
   kCuNotReady = 600,
+  kCuAssert = 710,
 };
 
 enum CuDeviceAttribute : int {
@@ -154,7 +156,7 @@ const char* unavailable_reason();
 // As cuDriverGetVersion gives it, e.g. 13000; 0 without a driver.
 int driver_version();
 
-// Throws CudaError (OutOfMemory is left to the allocator) with function, error name and text.
+// Throws DriverError (OutOfMemory is left to the allocator) with function, error name and text.
 [[noreturn]] void throw_driver_error(CuResult result, const char* function);
 
 inline void check_driver(CuResult result, const char* function) {

@@ -18,13 +18,19 @@ class CudaError : public std::runtime_error {
   int code_;
 };
 
+// What the driver answered: the device or the work given to it is at fault.
+class DriverError : public CudaError {
+ public:
+  using CudaError::CudaError;
+};
+
 // A shared library that could not be found; the text names it and the pip line that brings it.
 class MissingLibrary : public CudaError {
  public:
   using CudaError::CudaError;
 };
 
-// No GPU, no driver, or a device number out of range.
+// No GPU or no driver.
 class NoDevice : public CudaError {
  public:
   using CudaError::CudaError;

@@ -37,15 +37,17 @@ void check_faults(int device) {
   const std::string value = std::to_string(found.value), limit = std::to_string(found.limit);
   std::string what = std::string(found.name) + "(): ";
   if (found.dim == kParameters)
-    throw CudaError(what + "the distribution has no samples for the parameter at element " +
-                    std::to_string(found.position) +
-                    " (found on the device, when the program waited for it)");
+    throw DriverError(what + "the distribution has no samples for the parameter at element " +
+                          std::to_string(found.position) +
+                          " (found on the device, when the program waited for it)",
+                      kCuAssert);
   what += found.dim == kLabels
               ? "label " + value + " is out of bounds: there are " + limit + " classes"
               : "index " + value + " is out of bounds for dimension " + std::to_string(found.dim) +
                     " with size " + limit;
   throw BadIndex(what + " (element " + std::to_string(found.position) +
-                 " of the indices, on the device; found when the program waited for it)");
+                     " of the indices, on the device; found when the program waited for it)",
+                 kCuAssert);
 }
 
 }  // namespace facula::cuda

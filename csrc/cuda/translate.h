@@ -1,6 +1,6 @@
 // Errors of the CUDA layer in the words and types of the core.
 #pragma once
-#include "core/error.h"
+#include "core/device_error.h"
 #include "cuda/fault.h"
 
 namespace facula::cuda {
@@ -12,7 +12,9 @@ auto translated(F&& f) {
   } catch (const OutOfMemory& e) {
     fail(ErrorKind::OutOfMemory, e.what());
   } catch (const BadIndex& e) {
-    fail(ErrorKind::Index, e.what());
+    throw DeviceError(ErrorKind::Index, e.what(), e.code());
+  } catch (const DriverError& e) {
+    throw DeviceError(ErrorKind::Runtime, e.what(), e.code());
   } catch (const CudaError& e) {
     fail(ErrorKind::Runtime, e.what());
   }

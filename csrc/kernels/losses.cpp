@@ -93,6 +93,10 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
   if (!same(input.sizes(), target.sizes()))
     value_error("Using a target size (", target.sizes(), ") that is different to the input size (",
                 input.sizes(), ") is deprecated. Please ensure they have the same size.");
+  if (target.dtype() != input.dtype())
+    runtime_error("Found dtype ", legacy_dtype_name(target.dtype()), " but expected ",
+                  legacy_dtype_name(input.dtype()),
+                  ": target must have the dtype of the input; use target.to(input.dtype)");
   Tensor loss = op::_binary_cross_entropy(input, target);
   if (weight.defined()) loss = loss * weight;
   return reduced(loss, reduction_of(size_average, reduce, reduction));
@@ -100,6 +104,9 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
 
 static Tensor with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
                           const Tensor& pos_weight, Reduction reduction) {
+  if (is_integral(target.dtype(), true))
+    runtime_error("target must be floating point, got dtype ", target.dtype(),
+                  "; use target.to(input.dtype)");
   Tensor loss;
   if (pos_weight.defined())
     loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * op::logsigmoid(input);
@@ -185,6 +192,10 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, co
 
 static Tensor divergence(const Tensor& input, const Tensor& target, bool log_target,
                          Reduction reduction) {
+  for (const Tensor* t : {&input, &target})
+    if (is_integral(t->dtype(), true))
+      runtime_error("Integral inputs not supported: ", t == &input ? "input" : "target",
+                    " has dtype ", t->dtype());
   const Tensor loss =
       log_target ? op::exp(target) * (target - input) : op::xlogy(target, target) - target * input;
   if (reduction == Reduction::BatchMean) return op::sum(loss) / (input.dim() ? input.size(0) : 1);

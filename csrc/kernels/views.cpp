@@ -567,11 +567,23 @@ std::vector<Tensor> _split(const Tensor& self, int64_t split_size, int64_t dim) 
   return out;
 }
 
+// Empty dimensions can be cut into any number of pieces: absurd ones are refused at once.
+static std::vector<Tensor> room_for(int64_t pieces) {
+  std::vector<Tensor> out;
+  try {
+    out.reserve(size_t(pieces));
+  } catch (const std::exception&) {
+    runtime_error("there is not enough memory for ", pieces, " pieces");
+  }
+  return out;
+}
+
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   if (self.dim() == 0) runtime_error("chunk expects at least a 1-dimensional tensor");
   if (chunks <= 0) runtime_error("chunk expects `chunks` to be greater than 0, got: ", chunks);
-  int64_t n = self.size(dim), size = (n + chunks - 1) / chunks;
+  int64_t n = self.size(dim), size = n / chunks + (n % chunks != 0);
   if (size == 0) {  // zero-size dimension: as many empty pieces as were asked for
+    room_for(chunks);
     Dims zeros(chunks, 0);
     return op::split_with_sizes(self, zeros, dim);
   }
@@ -584,7 +596,7 @@ std::vector<Tensor> tensor_split_sections(const Tensor& self, int64_t sections, 
         "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
   if (sections <= 0) runtime_error("number of sections must be larger than 0, got ", sections);
   int64_t n = self.size(dim), small = n / sections, big = n % sections, at = 0;
-  std::vector<Tensor> out;
+  std::vector<Tensor> out = room_for(sections);
   for (int64_t i = 0; i < sections; ++i) {
     int64_t s = small + (i < big);
     out.push_back(op::slice(self, dim, at, at + s, 1));

@@ -163,9 +163,8 @@ static const T* outside_unit(char* const* p, const int64_t* s, int64_t n) {
   return nullptr;
 }
 
-void probabilities(const Value* args, DType compute) {
-  Tensor t = args[0].tensor();
-  if (!t.is_cpu() || t.numel() == 0 || !is_floating(compute)) return;
+static void check_probabilities(Tensor t, DType compute, const char* name, const char* advice) {
+  if (!t.is_cpu() || t.numel() == 0) return;
   if (t.dtype() != compute) {
     GradGuard off(false);
     t = op::_to_copy(t, compute);
@@ -182,9 +181,15 @@ void probabilities(const Value* args, DType compute) {
       bad = *x;
     }
     if (bad != 0.5)
-      runtime_error("all elements of input should be between 0 and 1, but one is ", bad,
-                    ". Apply sigmoid() first, or use binary_cross_entropy_with_logits()");
+      runtime_error("all elements of ", name, " should be between 0 and 1, but one is ", bad,
+                    advice);
   });
+}
+void probabilities(const Value* args, DType compute) {
+  if (!is_floating(compute)) return;
+  check_probabilities(args[0].tensor(), compute, "input",
+                      ". Apply sigmoid() first, or use binary_cross_entropy_with_logits()");
+  check_probabilities(args[1].tensor(), compute, "target", "");
 }
 
 }  // namespace facula::checks

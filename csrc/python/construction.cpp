@@ -157,7 +157,7 @@ DataArguments parse(const char* format, PyObject* args, PyObject* kwargs) {
                                    &device, &a.requires_grad, &pin))
     throw PythonError{};
   if (dtype && dtype != Py_None) a.dtype = dtype_of(dtype);
-  if (device && device != Py_None) a.device = device_of(device);
+  if (device && device != Py_None) a.device = tensor_device_of(device);
   a.pin_memory = pin && check(PyObject_IsTrue(pin));
   return a;
 }

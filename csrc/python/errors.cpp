@@ -2,6 +2,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/device_error.h"
 #include "python/py.h"
 
 namespace facula::python {
@@ -25,18 +26,32 @@ static PyObject* exception_type(ErrorKind kind) {
   }
 }
 
+static void set_operator_error(PyObject* type, const char* text, const int* code = nullptr) {
+  Ref value(PyObject_CallFunction(type, "s", text));
+  if (!value) return;
+  // Modules put their names before errors of operators, and leave those of programs alone.
+  if (PyObject_SetAttrString(value.get(), "_from_operator", Py_True) < 0) PyErr_Clear();
+  if (code) {
+    Ref number(PyLong_FromLong(*code));
+    if (!number || PyObject_SetAttrString(value.get(), "error_code", number.get()) < 0)
+      PyErr_Clear();
+  }
+  PyErr_SetObject(type, value.get());
+}
+
 void set_python_error() noexcept {
   try {
     throw;
   } catch (const PythonError&) {
     // already set
+  } catch (const DeviceError& e) {
+    static PyObject* failed = import_attribute("facula._errors", "AcceleratorError");
+    static PyObject* index = import_attribute("facula._errors", "DeviceIndexError");
+    PyObject* type = e.kind() == ErrorKind::Index ? index : failed;
+    int code = e.code();
+    set_operator_error(type ? type : PyExc_RuntimeError, e.what(), &code);
   } catch (const Error& e) {
-    PyObject* type = exception_type(e.kind());
-    Ref value(PyObject_CallFunction(type, "s", e.what()));
-    if (!value) return;
-    // Modules put their names before errors of operators, and leave those of programs alone.
-    if (PyObject_SetAttrString(value.get(), "_from_operator", Py_True) < 0) PyErr_Clear();
-    PyErr_SetObject(type, value.get());
+    set_operator_error(exception_type(e.kind()), e.what());
   } catch (const std::bad_alloc&) {
     PyErr_SetString(PyExc_MemoryError, "not enough memory");
   } catch (const std::exception& e) {

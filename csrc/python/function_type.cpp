@@ -58,8 +58,8 @@ void function_vjp(Node& n, Tensor* grads, Tensor* out, uint64_t needs) {
     PyObject* o = PyTuple_GET_ITEM(tuple.get(), i);
     if (o == Py_None) continue;
     if (!is_tensor(o))
-      type_error("function ", n.name, " returned a gradient at position ", i,
-                 " that is no Tensor but ", Py_TYPE(o)->tp_name);
+      runtime_error("function ", n.name, " returned a gradient at position ", i,
+                    " that is no Tensor but ", Py_TYPE(o)->tp_name);
     if (!n.edges[uint32_t(i)].node) {
       Ref flags(attribute(ctx, "needs_input_grad"));
       Ref tensor_inputs(attribute(ctx, "_tensor_inputs"));

@@ -155,7 +155,7 @@ Plan make_plan(const Tensor& self, PyObject* index) {
     } else if (is_tensor(o) || is_array(o) || PyList_Check(o) || PyTuple_Check(o) ||
                PySequence_Check(o)) {
       if (PyUnicode_Check(o))
-        index_error(
+        type_error(
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
             "valid indices (got str)");
       Tensor t = index_tensor(o, self.device());

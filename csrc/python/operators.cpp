@@ -128,6 +128,44 @@ bool any_tensor(const OpDef& op, const Value* args) {
   raise_python(PyExc_TypeError, message);
 }
 
+PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
+
+// PyTorch's older order, numbers before tensors: x.add_(-lr, g) for x.add_(g, alpha=-lr),
+// x.addmm(beta, alpha, a, b) for x.addmm(a, b, beta=beta, alpha=alpha). Null when it is not that.
+PyObject* invoke_in_older_order(PyOperator* self, PyObject* const* args, Py_ssize_t count,
+                                PyObject* names) {
+  if ((names && PyTuple_GET_SIZE(names)) || count < 3 || !is_tensor(args[0])) return nullptr;
+  Py_ssize_t numbers = 0;
+  while (1 + numbers < count && is_number(args[1 + numbers])) ++numbers;
+  if (numbers == 0 || 1 + numbers == count) return nullptr;
+  for (Py_ssize_t i = 1 + numbers; i < count; ++i)
+    if (!is_tensor(args[i])) return nullptr;
+  for (int k = 0; k < self->count; ++k) {
+    const OpDef& op = *self->overloads[k].op;
+    std::vector<const char*> factors;  // alpha, value, or beta and alpha
+    Py_ssize_t positional = 0;
+    for (int i = 0; i < op.arg_count; ++i) {
+      if (!op.args[i].keyword_only) ++positional;
+      else if (op.args[i].type == ArgType::Scalar) factors.push_back(op.args[i].name);
+    }
+    if (positional != count - numbers || numbers > Py_ssize_t(factors.size())) continue;
+    if (!self->method && factors.size() > 1) continue;  // torch.addmm(beta, input, alpha, ...)
+    std::vector<PyObject*> ordered{args[0]};
+    ordered.insert(ordered.end(), args + 1 + numbers, args + count);
+    ordered.insert(ordered.end(), args + 1, args + 1 + numbers);
+    Ref factor_names(check(PyTuple_New(numbers)));
+    for (Py_ssize_t i = 0; i < numbers; ++i)
+      PyTuple_SET_ITEM(factor_names.get(), i, check(PyUnicode_FromString(factors[size_t(i)])));
+    const std::string text =
+        std::string("This overload of ") + self->name +
+        " is deprecated: numbers come after the tensors, by name: " + self->name +
+        signature_text(op);
+    check(PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1));
+    return invoke(self, ordered.data(), count - numbers, factor_names.get());
+  }
+  return nullptr;
+}
+
 PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   ParseArena arena;
   Parsed parsed;
@@ -148,7 +186,10 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
     e.name_operator(self->name);
     throw;
   }
-  if (!chosen) raise_misfit(self, args, count, names);
+  if (!chosen) {
+    if (PyObject* r = invoke_in_older_order(self, args, count, names)) return r;
+    raise_misfit(self, args, count, names);
+  }
   const OpDef& op = *chosen->op;
   Tensor first;  // of a call with numbers alone: one of them becomes a tensor of its usual dtype
   if ((op.elementwise || op.flags & kOpNumbers) && !parsed.args[0].is_tensor() &&

@@ -16,10 +16,10 @@ bool is_int_argument(PyObject* o) {
 }
 
 bool is_float_argument(PyObject* o) {
-  if (PyFloat_Check(o) || is_plain_int(o)) return true;
+  if (PyFloat_Check(o) || PyLong_Check(o)) return true;
   if (is_tensor(o))
     return unwrap(o).numel() == 1 && unwrap(o).dim() == 0 && !unwrap(o).is_complex();
-  return is_number(o) && !PyComplex_Check(o) && !PyBool_Check(o);
+  return is_number(o) && !PyComplex_Check(o);
 }
 
 bool int_list(PyObject* const* items, Py_ssize_t n, ParseArena& arena, Value& out) {
@@ -128,7 +128,7 @@ bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
       return true;
     case ArgType::Device:
       if (!is_device(o) && !PyUnicode_Check(o) && !is_plain_int(o)) return false;
-      out = Value(device_of(o));
+      out = Value(tensor_device_of(o));
       return true;
     case ArgType::Format:
       if (!is_memory_format(o)) return false;

@@ -48,7 +48,8 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
       } else if (accepts_dtype(a)) dtype = dtype_of(a);
       else if (PyBool_Check(a)) {
         (flags++ == 1 ? copy : non_blocking) = a == Py_True;  // non_blocking, then copy
-      } else if (is_device(a) || PyUnicode_Check(a) || PyLong_Check(a)) device = device_of(a);
+      } else if (is_device(a) || PyUnicode_Check(a) || PyLong_Check(a))
+        device = tensor_device_of(a);
       else if (is_memory_format(a)) format = memory_format_of(a);
       else type_error("to(): expected a dtype, a device or a tensor, got ", Py_TYPE(a)->tp_name);
     };

@@ -9,12 +9,23 @@
 namespace facula::python {
 namespace {
 
+// The one argument `dim` of a method that has no other; null when it is not given.
+PyObject* only_dim(const char* method, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+  if (n + named > 1)
+    type_error(method, "() takes at most 1 argument, dim, but ", n + named, " were given");
+  if (named && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "dim") != 0)
+    type_error(method, "() got an unexpected keyword argument '",
+               PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, 0)), "'; it takes dim");
+  return n + named == 0 || args[0] == Py_None ? nullptr : args[0];
+}
+
 PyObject* size(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = unwrap(o);
-    Py_ssize_t total = n + (names ? PyTuple_GET_SIZE(names) : 0);
-    if (total == 0 || args[0] == Py_None) return make_size(t.sizes());
-    int64_t d = index_of(args[0]);
+    PyObject* given = only_dim("size", args, n, names);
+    if (!given) return make_size(t.sizes());
+    int64_t d = index_of(given);
     if (t.dim() == 0) dim_error(d, 0);
     return PyLong_FromLongLong(t.size(d));
   });
@@ -23,10 +34,11 @@ PyObject* stride(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* nam
   return guarded([&]() -> PyObject* {
     const Tensor& t = unwrap(o);
     if (is_sparse(t)) runtime_error("Sparse tensors do not have strides");
-    Py_ssize_t total = n + (names ? PyTuple_GET_SIZE(names) : 0);
-    if (total == 0 || args[0] == Py_None) return make_tuple(t.strides());
-    if (t.dim() == 0) dim_error(index_of(args[0]), 0);
-    return PyLong_FromLongLong(t.stride(index_of(args[0])));
+    PyObject* given = only_dim("stride", args, n, names);
+    if (!given) return make_tuple(t.strides());
+    const int64_t d = index_of(given);
+    if (t.dim() == 0) dim_error(d, 0);
+    return PyLong_FromLongLong(t.stride(d));
   });
 }
 PyObject* dim(PyObject* o, PyObject*) {

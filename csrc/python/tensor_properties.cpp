@@ -3,25 +3,41 @@
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/views.h"
-#include "python/tensor_methods.h"
+#include "python/method_override.h"
 
 namespace facula::python {
 namespace {
 
-// A subclass with its own __torch_function__ sees property reads as calls of the property's getter.
-PyObject* overridden_property(PyObject* o, const char* name) {
+// A subclass with its own __torch_function__, or a mode, sees reads, writes and deletions of a
+// property as calls of its __get__, __set__ and __delete__. Null when nobody wants to.
+PyObject* overridden_property(PyObject* o, const char* name, const char* action = "__get__",
+                              PyObject* value = nullptr) {
+  if (!may_be_overridden(o)) return nullptr;
+  std::vector<PyObject*> found;
+  collect_overloaded(o, found);
+  if (found.empty() && !override_active()) return nullptr;
   PyObject* descriptor = PyDict_GetItemString(tensor_base_type->tp_dict, name);
-  Ref getter(check(PyObject_GetAttrString(descriptor, "__get__")));
-  return call_override(getter.get(), &o, 1, nullptr, {o});
+  Ref function(check(PyObject_GetAttrString(descriptor, action)));
+  PyObject* args[] = {o, value};
+  return call_override(function.get(), args, value ? 2 : 1, nullptr, found);
 }
 
 template <class F>
 PyObject* property(PyObject* o, const char* name, F&& f) {
   return guarded([&]() -> PyObject* {
-    if (Py_TYPE(o) != tensor_type && torch_function_enabled() && has_override(o))
-      return overridden_property(o, name);
+    if (PyObject* r = overridden_property(o, name)) return r;
     return f(unwrap(o));
   });
+}
+// f writes `value`, or deletes where it is null.
+template <class F>
+int write_property(PyObject* o, const char* name, PyObject* value, F&& f) {
+  return guarded(
+      [&]() -> int {
+        Ref r(overridden_property(o, name, value ? "__set__" : "__delete__", value));
+        return r ? 0 : f();
+      },
+      -1);
 }
 #define PROPERTY(name, expression)                                                              \
   PyObject* get_##name(PyObject* o, void*) {                                                    \
@@ -102,103 +118,95 @@ PROPERTY(output_nr, PyLong_FromUnsignedLong(t->autograd ? t->autograd->output_nr
 PROPERTY(retains_grad, PyBool_FromLong(t->autograd && t->autograd->retain_cell && !is_leaf(t)))
 PROPERTY(real, wrap(t.is_complex() ? op::real(t) : t))
 PROPERTY(imag, wrap(op::imag(t)))
-// The same for every tensor, so overrides are not asked.
-PyObject* get_never(PyObject*, void*) {
-  return Py_NewRef(Py_False);
+// The same for every tensor; `name` is the property's.
+PyObject* get_never(PyObject* o, void* name) {
+  return property(o, static_cast<const char*>(name),
+                  [](const Tensor&) { return Py_NewRef(Py_False); });
 }
 
-PyObject* get_data(PyObject* o, void*) {
-  return guarded([&] {
-    Tensor d = detach_tensor(unwrap(o));
-    d->flags |= kUntracked;
-    if (Py_TYPE(o) != tensor_type && has_override(o)) return wrap_as(d, Py_TYPE(o));
-    return wrap(d);
-  });
+Tensor untracked(const Tensor& t) {
+  Tensor d = detach_tensor(t);
+  d->flags |= kUntracked;
+  return d;
 }
+PROPERTY(data, wrap(untracked(t)))
 
 // x.data = y: this tensor takes over y's memory, its history stays.
 int set_data(PyObject* o, PyObject* value, void*) {
-  return guarded(
-      [&]() -> int {
-        if (!value || !is_tensor(value))
-          type_error("Variable data has to be a tensor, but got ",
-                     value ? Py_TYPE(value)->tp_name : "nothing");
-        const Tensor& t = unwrap(o);
-        const Tensor& v = unwrap(value);
-        if (v.is(t)) return 0;
-        if (t.is_wrapped() || v.is_wrapped())
-          runtime_error(
-              "mutating directly with `.data` inside of a function transform (vmap, grad, jvp ...) "
-              "is not allowed. Use copy_() or make a new tensor.");
-        if (requires_grad(t) && !is_differentiable_dtype(v.dtype()))
-          runtime_error(
-              "data set to a tensor that requires gradients must be floating point or complex "
-              "dtype, got ",
-              v.dtype());
-        if (t.dtype() != v.dtype() || t.device() != v.device()) forget_accumulator(t);
-        v->storage->retain();
-        Storage* old = t->storage;
-        t->storage = v->storage;
-        t->dtype = v->dtype;
-        t->device = v->device;
-        constexpr uint8_t kMemoryKeys = kKeyCuda | kKeyMeta | kKeySparse;
-        t->keys = uint8_t((t->keys & ~kMemoryKeys) | (v->keys & kMemoryKeys));
-        t->offset = v->offset;
-        t->set_geometry(v.sizes(), v.strides());
-        old->unref();
-        return 0;
-      },
-      -1);
+  return write_property(o, "data", value, [&]() -> int {
+    if (!value || !is_tensor(value))
+      type_error("Variable data has to be a tensor, but got ",
+                 value ? Py_TYPE(value)->tp_name : "nothing");
+    const Tensor& t = unwrap(o);
+    const Tensor& v = unwrap(value);
+    if (v.is(t)) return 0;
+    if (t.is_wrapped() || v.is_wrapped())
+      runtime_error(
+          "mutating directly with `.data` inside of a function transform (vmap, grad, jvp ...) "
+          "is not allowed. Use copy_() or make a new tensor.");
+    if (requires_grad(t) && !is_differentiable_dtype(v.dtype()))
+      runtime_error(
+          "data set to a tensor that requires gradients must be floating point or complex "
+          "dtype, got ",
+          v.dtype());
+    if (t.dtype() != v.dtype() || t.device() != v.device()) forget_accumulator(t);
+    v->storage->retain();
+    Storage* old = t->storage;
+    t->storage = v->storage;
+    t->dtype = v->dtype;
+    t->device = v->device;
+    constexpr uint8_t kMemoryKeys = kKeyCuda | kKeyMeta | kKeySparse;
+    t->keys = uint8_t((t->keys & ~kMemoryKeys) | (v->keys & kMemoryKeys));
+    t->offset = v->offset;
+    t->set_geometry(v.sizes(), v.strides());
+    old->unref();
+    return 0;
+  });
 }
 
 int set_grad(PyObject* o, PyObject* value, void*) {
-  return guarded(
-      [&]() -> int {
-        const Tensor& t = unwrap(o);
-        if (!value || value == Py_None) {
-          if (t->autograd) t->autograd->grad.reset();
-          return 0;
-        }
-        if (!is_tensor(value))
-          type_error("assigned grad expected to be a Tensor or None but got grad of type ",
-                     Py_TYPE(value)->tp_name);
-        const Tensor& g = unwrap(value);
-        if (g.is(t)) runtime_error("can't assign Variable as its own grad");
-        if (!same(g.sizes(), t.sizes()))
-          runtime_error("assigned grad has data of a different size: the tensor has shape ",
-                        t.sizes(), " and the gradient ", g.sizes());
-        if (g.dtype() != t.dtype())
-          runtime_error("assigned grad has data of a different type: the tensor is ", t.dtype(),
-                        " and the gradient ", g.dtype());
-        if (g.device() != t.device())
-          runtime_error("assigned grad has data located on a different device");
-        ensure_autograd(t).grad = g;
-        return 0;
-      },
-      -1);
+  return write_property(o, "grad", value, [&]() -> int {
+    const Tensor& t = unwrap(o);
+    if (!value || value == Py_None) {
+      if (t->autograd) t->autograd->grad.reset();
+      return 0;
+    }
+    if (!is_tensor(value))
+      type_error("assigned grad expected to be a Tensor or None but got grad of type ",
+                 Py_TYPE(value)->tp_name);
+    const Tensor& g = unwrap(value);
+    if (g.is(t)) runtime_error("can't assign Variable as its own grad");
+    if (!same(g.sizes(), t.sizes()))
+      runtime_error("assigned grad has data of a different size: the tensor has shape ", t.sizes(),
+                    " and the gradient ", g.sizes());
+    if (g.dtype() != t.dtype())
+      runtime_error("assigned grad has data of a different type: the tensor is ", t.dtype(),
+                    " and the gradient ", g.dtype());
+    if (g.device() != t.device())
+      runtime_error("assigned grad has data located on a different device");
+    ensure_autograd(t).grad = g;
+    return 0;
+  });
 }
 
 int set_requires(PyObject* o, PyObject* value, void*) {
-  return guarded(
-      [&]() -> int {
-        if (!value || !PyBool_Check(value))
-          raise_python(PyExc_RuntimeError, "requires_grad must be a bool");
-        set_requires_grad(unwrap(o), value == Py_True);
-        return 0;
-      },
-      -1);
+  return write_property(o, "requires_grad", value, [&]() -> int {
+    if (!value || !PyBool_Check(value))
+      raise_python(PyExc_RuntimeError, "requires_grad must be a bool");
+    set_requires_grad(unwrap(o), value == Py_True);
+    return 0;
+  });
 }
 
 int set_part(PyObject* o, PyObject* value, bool real) {
-  return guarded(
-      [&]() -> int {
-        Tensor part =
-            real ? (unwrap(o).is_complex() ? op::real(unwrap(o)) : unwrap(o)) : op::imag(unwrap(o));
-        if (is_tensor(value)) op::copy_(part, unwrap(value));
-        else op::fill_(part, scalar_of(value));
-        return 0;
-      },
-      -1);
+  return write_property(o, real ? "real" : "imag", value, [&]() -> int {
+    if (!value) type_error("the ", real ? "real" : "imaginary", " part cannot be deleted");
+    Tensor part =
+        real ? (unwrap(o).is_complex() ? op::real(unwrap(o)) : unwrap(o)) : op::imag(unwrap(o));
+    if (is_tensor(value)) op::copy_(part, unwrap(value));
+    else op::fill_(part, scalar_of(value));
+    return 0;
+  });
 }
 int set_real(PyObject* o, PyObject* v, void*) {
   return set_part(o, v, true);
@@ -210,6 +218,9 @@ int set_imag(PyObject* o, PyObject* v, void*) {
 }  // namespace
 
 #define GETTER(name, doc) {#name, get_##name, nullptr, doc, nullptr}
+#define NEVER(name, doc) {#name, get_never, nullptr, doc, (void*)#name}
+static constexpr const char* kOtherDevice =
+    "False: tensors live on the CPU, on CUDA devices or on the meta device.";
 PyGetSetDef tensor_properties[] = {
     GETTER(shape, "The sizes of the dimensions."),
     GETTER(dtype, "The type of the elements."),
@@ -242,23 +253,16 @@ PyGetSetDef tensor_properties[] = {
      "The attributes of this one object.", nullptr},
     GETTER(is_sparse, "True in the layout facula.sparse_coo."),
     GETTER(is_sparse_csr, "True in the layout facula.sparse_csr."),
-    {"is_quantized", get_never, nullptr, "True for tensors of quantized integers.", nullptr},
-    {"is_mps", get_never, nullptr,
-     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
-    {"is_nested", get_never, nullptr, "True for nested tensors, which are a subclass.", nullptr},
-    {"is_mkldnn", get_never, nullptr, "False: oneDNN's own layouts are not used.", nullptr},
-    {"is_xpu", get_never, nullptr,
-     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
-    {"is_vulkan", get_never, nullptr,
-     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
-    {"is_ipu", get_never, nullptr,
-     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
-    {"is_maia", get_never, nullptr,
-     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
-    {"is_xla", get_never, nullptr,
-     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
-    {"is_mtia", get_never, nullptr,
-     "False: tensors live on the CPU, on CUDA devices or on the meta device.", nullptr},
+    NEVER(is_quantized, "True for tensors of quantized integers."),
+    NEVER(is_nested, "True for nested tensors, which are a subclass."),
+    NEVER(is_mkldnn, "False: oneDNN's own layouts are not used."),
+    NEVER(is_mps, kOtherDevice),
+    NEVER(is_xpu, kOtherDevice),
+    NEVER(is_vulkan, kOtherDevice),
+    NEVER(is_ipu, kOtherDevice),
+    NEVER(is_maia, kOtherDevice),
+    NEVER(is_xla, kOtherDevice),
+    NEVER(is_mtia, kOtherDevice),
     {}};
 
 }  // namespace facula::python

@@ -14,6 +14,7 @@
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
+#include "python/method_override.h"
 #include "python/tensor_methods.h"
 #include "transform/wrapper.h"
 
@@ -84,7 +85,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Device device = default_device();
     if (kwargs) {
       PyObject* d = PyDict_GetItemString(kwargs, "device");
-      if (d && d != Py_None) device = device_of(d);
+      if (d && d != Py_None) device = tensor_device_of(d);
     }
     Py_ssize_t n = PyTuple_GET_SIZE(args);
     Tensor t;
@@ -130,10 +131,25 @@ int tensor_init(PyObject*, PyObject*, PyObject*) {
   return 0;
 }
 
+// What a subclass or a mode makes of len(), float() and other protocols; null when nobody does.
+PyObject* overridden_slot(PyObject* o, const char* name, PyObject* other = nullptr) {
+  if (!may_be_overridden(o)) return nullptr;
+  return overridden_method(o, name, &other, other ? 1 : 0, nullptr);
+}
+template <class F>
+PyObject* slot(PyObject* o, const char* name, F&& f) {
+  return guarded([&]() -> PyObject* {
+    if (PyObject* r = overridden_slot(o, name)) return r;
+    return check(f());
+  });
+}
+
 PyObject* tensor_repr(PyObject* o) {
-  static PyObject* text = import_attribute("facula._tensor_str", "_str");
-  if (!text) return PyUnicode_FromString("<facula.Tensor>");
-  return PyObject_CallOneArg(text, o);
+  return slot(o, "__repr__", [&] {
+    static PyObject* text = import_attribute("facula._tensor_str", "_str");
+    if (!text) return PyUnicode_FromString("<facula.Tensor>");
+    return PyObject_CallOneArg(text, o);
+  });
 }
 
 Py_hash_t tensor_hash(PyObject* o) {
@@ -141,12 +157,18 @@ Py_hash_t tensor_hash(PyObject* o) {
 }
 
 Py_ssize_t tensor_length(PyObject* o) {
-  const Tensor& t = unwrap(o);
-  if (t.dim() == 0) {
-    PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
-    return -1;
-  }
-  return Py_ssize_t(t.sizes()[0]);
+  return guarded(
+      [&]() -> Py_ssize_t {
+        if (Ref r(overridden_slot(o, "__len__")); r) {
+          Py_ssize_t n = PyNumber_AsSsize_t(r.get(), PyExc_OverflowError);
+          if (n == -1 && PyErr_Occurred()) throw PythonError{};
+          return n;
+        }
+        const Tensor& t = unwrap(o);
+        if (t.dim() == 0) raise_python(PyExc_TypeError, "len() of a 0-d tensor");
+        return Py_ssize_t(t.sizes()[0]);
+      },
+      Py_ssize_t(-1));
 }
 
 PyObject* tensor_item_at(PyObject* o, Py_ssize_t i) {
@@ -157,16 +179,22 @@ PyObject* tensor_iter(PyObject* o) {
   return guarded([&] {
     const Tensor& t = unwrap(o);
     if (t.dim() == 0) type_error("iteration over a 0-d tensor");
-    Ref list(has_override(o) && torch_function_enabled()
-                 ? check(PyObject_CallMethod(o, "unbind", nullptr))
-                 : wrap_list(op::unbind(t, 0)));
+    Ref list(may_be_overridden(o) ? check(PyObject_CallMethod(o, "unbind", nullptr))
+                                  : wrap_list(op::unbind(t, 0)));
     return check(PyObject_GetIter(list.get()));
   });
+}
+
+int truth(PyObject* o) {
+  int value = PyObject_IsTrue(o);
+  if (value < 0) throw PythonError{};
+  return value;
 }
 
 int tensor_bool(PyObject* o) {
   return guarded(
       [&]() -> int {
+        if (Ref r(overridden_slot(o, "__bool__")); r) return truth(r.get());
         const Tensor& t = unwrap(o);
         if (t.numel() != 1)
           runtime_error("Boolean value of Tensor with ",
@@ -180,6 +208,7 @@ int tensor_bool(PyObject* o) {
 int tensor_contains(PyObject* o, PyObject* value) {
   return guarded(
       [&]() -> int {
+        if (Ref r(overridden_slot(o, "__contains__", value)); r) return truth(r.get());
         if (!is_tensor(value) && !is_number(value))
           runtime_error("Tensor.__contains__ only supports Tensor or scalar, but you passed in a ",
                         Py_TYPE(value)->tp_name, ".");
@@ -205,26 +234,26 @@ PyObject* real_item(PyObject* o, const char* what, DType d) {
   return PyFloat_FromDouble(s.to_complex().re);
 }
 PyObject* tensor_int(PyObject* o) {
-  return guarded([&] {
+  return slot(o, "__int__", [&] {
     Ref number(real_item(o, "int()", DType::Int64));
-    return check(PyNumber_Long(number.get()));
+    return PyNumber_Long(number.get());
   });
 }
 PyObject* tensor_float(PyObject* o) {
-  return guarded([&] {
+  return slot(o, "__float__", [&] {
     Ref number(real_item(o, "float()", DType::Float64));
-    return check(PyNumber_Float(number.get()));
+    return PyNumber_Float(number.get());
   });
 }
 PyObject* tensor_index(PyObject* o) {
-  return guarded([&] {
+  return slot(o, "__index__", [&] {
     const Tensor& t = unwrap(o);
     if (t.numel() != 1 || !is_integral(t.dtype(), true))
       type_error(
           "only integer tensors of a single element can be converted to an index, got dtype ",
           t.dtype(), " and shape ", t.sizes());
     Ref number(to_python(read_item(t)));
-    return check(PyNumber_Long(number.get()));
+    return PyNumber_Long(number.get());
   });
 }
 
@@ -303,15 +332,15 @@ PyObject* in_place(const OpDef& op, const char* method, PyObject* a, PyObject* b
   PyObject* slot(PyObject* a, PyObject* b) { \
     return in_place(defs::op, method, a, b); \
   }
-BINARY(nb_add, add, "add", "__radd__")
+BINARY(nb_add, add, "add", "add")
 BINARY(nb_subtract, sub, "sub", "__rsub__")
-BINARY(nb_multiply, mul, "mul", "__rmul__")
+BINARY(nb_multiply, mul, "mul", "mul")
 BINARY(nb_true_divide, div, "div", "__rtruediv__")
 BINARY(nb_floor_divide, floor_divide, "floor_divide", "__rfloordiv__")
 BINARY(nb_remainder, remainder, "remainder", "__rmod__")
-BINARY(nb_and, bitwise_and, "__and__", "__rand__")
-BINARY(nb_or, bitwise_or, "__or__", "__ror__")
-BINARY(nb_xor, bitwise_xor, "__xor__", "__rxor__")
+BINARY(nb_and, bitwise_and, "__and__", "bitwise_and")
+BINARY(nb_or, bitwise_or, "__or__", "bitwise_or")
+BINARY(nb_xor, bitwise_xor, "__xor__", "bitwise_xor")
 BINARY(nb_lshift, bitwise_left_shift, "__lshift__", "__rlshift__")
 BINARY(nb_rshift, bitwise_right_shift, "__rshift__", "__rrshift__")
 IN_PLACE(nb_inplace_add, add, "add_")
@@ -364,7 +393,8 @@ PyObject* nb_invert(PyObject* o) {
   return unary(defs::bitwise_not, "bitwise_not", o);
 }
 PyObject* nb_positive(PyObject* o) {
-  return Py_NewRef(o);
+  if (!may_be_overridden(o)) return Py_NewRef(o);
+  return PyObject_CallMethod(o, "positive", nullptr);
 }
 
 PyObject* tensor_compare(PyObject* a, PyObject* b, int op) {
@@ -457,7 +487,16 @@ void drop_python_object(void* object) {
 
 }  // namespace
 
+Device tensor_device_of(PyObject* o) {
+  Device d = device_of(o);
+  if (d.type == DeviceType::CPU) d.index = -1;
+  return d;
+}
+
 Scalar read_item(const Tensor& given) {
+  if (given.numel() != 1)
+    value_error("only one element tensors can be converted to Python scalars, got shape ",
+                given.sizes());
   Tensor t = given.is_wrapped() || given.is_lazy() ? readable(given, ".item()") : given;
   if (is_sparse(t)) t = op::_sparse_to_dense(detach_tensor(t));
   if (t.is_cpu()) return item_of(t);

@@ -411,7 +411,14 @@ bool is_index(PyObject* o) {
 }
 
 int64_t index_of(PyObject* o) {
-  if (is_tensor(o)) return read_item(unwrap(o)).to_int();
+  if (is_tensor(o)) {
+    const Tensor& t = unwrap(o);
+    if (t.numel() != 1 || !is_integral(t.dtype(), true))
+      type_error(
+          "only integer tensors of a single element can be converted to an index, got dtype ",
+          t.dtype(), " and shape ", t.sizes());
+    return read_item(t).to_int();
+  }
   Ref i(PyNumber_Index(o));
   check(i.get());
   int64_t v = PyLong_AsLongLong(i.get());

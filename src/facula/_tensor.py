@@ -21,7 +21,7 @@ def _method(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
 
     @wraps(function)
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(self) is not Tensor and _C._has_torch_function((self,)):
+        if _C._has_torch_function((self,)):
             return _C._handle_torch_function(checked, (self,), (self, *args), kwargs)
         return function(self, *args, **kwargs)
 
@@ -407,6 +407,8 @@ def storage_type(self):  # type: ignore[no-untyped-def]
 @_method
 def is_same_size(self, other):  # type: ignore[no-untyped-def]
     """True when the shapes are equal."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"is_same_size(): other must be Tensor, not {type(other).__name__}")
     return self.shape == other.shape
 
 
@@ -588,10 +590,6 @@ def _reduce_ex(self: Any, protocol: int) -> Any:
             self.stride(),
             self.requires_grad,
         )
-    if self.grad_fn is not None:
-        raise RuntimeError(
-            "Only leaf tensors (created explicitly by the user) can be pickled; use .detach() first"
-        )
     state = dict(self.__dict__) or None
     if self.layout is not _C.strided:
         from facula.sparse._methods import parts_of
@@ -619,9 +617,9 @@ def _reduce_ex(self: Any, protocol: int) -> Any:
     )
 
 
-def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
-    if type(self) is not Tensor and _C._has_torch_function((self,)):
-        return _C._handle_torch_function(Tensor.__deepcopy__, (self,), (self, memo), {})
+@_method
+def __deepcopy__(self, memo):  # type: ignore[no-untyped-def]
+    """A copy with memory of its own, for ``copy.deepcopy``."""
     if id(self) in memo:
         return memo[id(self)]
     if self.grad_fn is not None:
@@ -704,22 +702,23 @@ def _keeps_type() -> set[Any]:
     return _plain
 
 
-def _format(self: Any, spec: str) -> str:
+@_method
+def __format__(self, format_spec):  # type: ignore[no-untyped-def]
+    """The number in a tensor of no dimensions, formatted; the text of other tensors."""
     if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
-        return self.item().__format__(spec)
-    return object.__format__(self, spec)
+        return self.item().__format__(format_spec)
+    return object.__format__(self, format_spec)
 
 
-def _dir(self: Any) -> list[str]:
+@_method
+def __dir__(self):  # type: ignore[no-untyped-def]
+    """The names of the attributes."""
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
 
 def _install() -> None:
     Tensor.__reduce_ex__ = _reduce_ex
-    Tensor.__deepcopy__ = _deepcopy
     Tensor.__torch_function__ = classmethod(_torch_function)
-    Tensor.__format__ = _format
-    Tensor.__dir__ = _dir
     Tensor.__array_priority__ = 1000
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from facula import _C
 from facula._contractions import block_diag, chain_matmul, einsum, tensordot
 from facula._grids import cartesian_prod, histogramdd, meshgrid, unravel_index
+from facula.overrides import is_tensor_like
 
 __all__ = [
     "allclose",
@@ -214,13 +215,24 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
         >>> a.shape == b.shape
         True
     """
-    items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    items = _tensors_of(tensors)
     shape = broadcast_shapes(*(t.shape for t in items))
     return tuple(t if t.shape == shape else t.expand(shape) for t in items)
 
 
-def _at_least(rank: int, tensors: tuple[Any, ...]) -> Any:
+def _tensors_of(tensors: tuple[Any, ...]) -> Any:
+    """The arguments of a function that takes tensors one by one or as one sequence."""
     items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    for i, item in enumerate(items):
+        if not is_tensor_like(item):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument 0, but got {type(item).__name__}"
+            )
+    return items
+
+
+def _at_least(rank: int, tensors: tuple[Any, ...]) -> Any:
+    items = _tensors_of(tensors)
 
     def raise_rank(t: Any) -> Any:
         if rank == 3 and t.dim() == 2:

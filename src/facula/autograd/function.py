@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from typing import Any
 
 from facula import _C
@@ -107,9 +108,17 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     _positional_count: int | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(
+        warnings.warn(
             f"{type(self).__name__} should not be instantiated. Methods on autograd functions are "
-            "all static, so you should invoke them on the class itself: use .apply(...)."
+            "all static, so you should invoke them on the class itself: use .apply(...).",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"Legacy autograd function with non-static forward method is deprecated: use "
+            f"{type(self).__name__}.apply(...), with static forward and backward."
         )
 
     @staticmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from facula import _C
-from facula._errors import OutOfMemoryError
+from facula._errors import AcceleratorError, OutOfMemoryError
 from facula.cuda import memory, nvtx, streams
 from facula.cuda._devices import index_of as _index
 from facula.cuda.memory import (
@@ -121,8 +121,6 @@ __all__ = [
     "synchronize",
     "unavailable_reason",
 ]
-
-AcceleratorError = RuntimeError  # what a failed call of CUDA raises
 
 
 def is_available() -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import facula
 from facula import Tensor
+from facula._errors import in_layer
 
 __all__ = ["multi_head_attention_forward"]
 
@@ -19,8 +20,9 @@ def canonical_mask(
     if mask is None:
         return None
     if mask.dtype != facula.bool and not mask.is_floating_point():
-        raise AssertionError(
-            f"only bool and floating types of {name} are supported, got {mask.dtype}"
+        raise in_layer(
+            AssertionError,
+            f"only bool and floating types of {name} are supported, got {mask.dtype}",
         )
     if other is not None and other.dtype != mask.dtype:
         warnings.warn(
@@ -39,24 +41,28 @@ def _check_ranks(
     """Whether the inputs are batches."""
     rank = query.dim()
     if rank not in (2, 3):
-        raise AssertionError(
-            f"query should be unbatched 2D or batched 3D tensor but received {rank}-D query tensor"
+        raise in_layer(
+            AssertionError,
+            f"query should be unbatched 2D or batched 3D tensor but received {rank}-D query tensor",
         )
     kind = "batched (3-D)" if rank == 3 else "unbatched (2-D)"
     if key.dim() != rank or value.dim() != rank:
-        raise AssertionError(
+        raise in_layer(
+            AssertionError,
             f"For {kind} `query`, expected `key` and `value` to be {rank}-D but found "
-            f"{key.dim()}-D and {value.dim()}-D tensors respectively"
+            f"{key.dim()}-D and {value.dim()}-D tensors respectively",
         )
     if padding is not None and padding.dim() != rank - 1:
-        raise AssertionError(
+        raise in_layer(
+            AssertionError,
             f"For {kind} `query`, expected `key_padding_mask` to be `None` or {rank - 1}-D but "
-            f"found {padding.dim()}-D tensor instead"
+            f"found {padding.dim()}-D tensor instead",
         )
     if mask is not None and mask.dim() not in (2, 3):
-        raise AssertionError(
+        raise in_layer(
+            AssertionError,
             f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
-            f"{mask.dim()}-D tensor instead"
+            f"{mask.dim()}-D tensor instead",
         )
     return rank == 3
 
@@ -86,11 +92,13 @@ def _into_heads(rows: Tensor, heads: int) -> Tensor:
 
 def _static(given: Tensor, name: str, batch: int, heads: int, size: int) -> Tensor:
     if given.shape[0] != batch * heads:
-        raise AssertionError(
-            f"expecting {name}.size(0) of {batch * heads}, but got {given.shape[0]}"
+        raise in_layer(
+            AssertionError, f"expecting {name}.size(0) of {batch * heads}, but got {given.shape[0]}"
         )
     if given.shape[2] != size:
-        raise AssertionError(f"expecting {name}.size(2) of {size}, but got {given.shape[2]}")
+        raise in_layer(
+            AssertionError, f"expecting {name}.size(2) of {size}, but got {given.shape[2]}"
+        )
     return given.reshape(batch, heads, given.shape[1], size)
 
 
@@ -155,15 +163,19 @@ def multi_head_attention_forward(
     steps, batch, features = query.shape
     keys = key.shape[0]
     if features != embed_dim_to_check:
-        raise AssertionError(
-            f"was expecting embedding dimension of {embed_dim_to_check}, but got {features}"
+        raise in_layer(
+            AssertionError,
+            f"was expecting embedding dimension of {embed_dim_to_check}, but got {features}",
         )
     if features % num_heads != 0:
-        raise AssertionError(f"embed_dim {features} not divisible by num_heads {num_heads}")
+        raise in_layer(
+            AssertionError, f"embed_dim {features} not divisible by num_heads {num_heads}"
+        )
     if is_causal and attn_mask is None:
-        raise RuntimeError(
+        raise in_layer(
+            RuntimeError,
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module "
-            "method `generate_square_subsequent_mask` to create this mask."
+            "method `generate_square_subsequent_mask` to create this mask.",
         )
     size = features // num_heads
     padding = canonical_mask(key_padding_mask, "key_padding_mask", attn_mask, query.dtype)
@@ -175,9 +187,10 @@ def multi_head_attention_forward(
 
     if use_separate_proj_weight:
         if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(
+            raise in_layer(
+                AssertionError,
                 f"key's sequence and batch dims {key.shape[:2]} do not match value's "
-                f"{value.shape[:2]}"
+                f"{value.shape[:2]}",
             )
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
         q = functional.linear(query, q_proj_weight, biases[0])
@@ -185,26 +198,31 @@ def multi_head_attention_forward(
         v = functional.linear(value, v_proj_weight, biases[2])
     else:
         if key.shape != value.shape:
-            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+            raise in_layer(
+                AssertionError, f"key shape {key.shape} does not match value shape {value.shape}"
+            )
         if in_proj_weight is None:
-            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+            raise in_layer(
+                AssertionError, "use_separate_proj_weight is False but in_proj_weight is None"
+            )
         q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias)
 
     mask = _shaped_mask(mask, batch, num_heads, steps, keys)
     if padding is not None:
         if padding.shape[0] != batch or padding.shape[1] != keys:
-            raise AssertionError(
+            raise in_layer(
+                AssertionError,
                 f"Expected key_padded_mask.shape to be {(batch, keys)}, but got "
-                f"{tuple(padding.shape)}"
+                f"{tuple(padding.shape)}",
             )
         padding = padding.reshape(batch, 1, 1, keys)
         mask = padding if mask is None else mask + padding
 
     if (bias_k is None) != (bias_v is None):
-        raise AssertionError("bias_k and bias_v must both be given or both be None")
+        raise in_layer(AssertionError, "bias_k and bias_v must both be given or both be None")
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
-            raise AssertionError("bias cannot be added to static key or value.")
+            raise in_layer(AssertionError, "bias cannot be added to static key or value.")
         k = facula.cat([k, bias_k.repeat(1, batch, 1)])
         v = facula.cat([v, bias_v.repeat(1, batch, 1)])
     q = _into_heads(q, num_heads)
@@ -255,8 +273,9 @@ def _shaped_mask(
         return None
     expected = (steps, keys) if mask.dim() == 2 else (batch * heads, steps, keys)
     if tuple(mask.shape) != expected:
-        raise RuntimeError(
-            f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {expected}."
+        raise in_layer(
+            RuntimeError,
+            f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {expected}.",
         )
     if mask.dim() == 2:
         return mask.reshape(1, 1, steps, keys)

@@ -9,6 +9,7 @@ from typing import Any
 
 import facula
 from facula import Tensor
+from facula._errors import in_layer
 from facula.nn import init
 from facula.nn.modules.module import Module
 from facula.nn.parameter import Parameter
@@ -175,14 +176,27 @@ class RNNBase(Module):
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         if not facula.is_floating_point(input):
-            raise ValueError(f"RNN input dtype should be floating point. Got {input.dtype}")
+            raise in_layer(
+                ValueError, f"RNN input dtype should be floating point. Got {input.dtype}"
+            )
+        weight = self._flat_weights[0]
+        if input.dtype != weight.dtype and not facula._C._autocast_active():
+            raise in_layer(
+                ValueError,
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). "
+                f"Convert input: input.to({weight.dtype}), or convert model: "
+                f"model.to({input.dtype})",
+            )
         expected = 2 if batch_sizes is not None else 3
         if input.dim() != expected:
-            raise RuntimeError(f"input must have {expected} dimensions, got {input.dim()}")
+            raise in_layer(
+                RuntimeError, f"input must have {expected} dimensions, got {input.dim()}"
+            )
         if input.size(-1) != self.input_size:
-            raise RuntimeError(
+            raise in_layer(
+                RuntimeError,
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
-                f"{input.size(-1)}"
+                f"{input.size(-1)}",
             )
 
     def get_expected_hidden_size(
@@ -210,7 +224,7 @@ class RNNBase(Module):
         msg: str = "Expected hidden size {}, got {}",
     ) -> None:
         if tuple(hx.shape) != tuple(expected_hidden_size):
-            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
+            raise in_layer(RuntimeError, msg.format(expected_hidden_size, list(hx.shape)))
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
         self.check_input(input, batch_sizes)
@@ -225,9 +239,10 @@ class RNNBase(Module):
     def _check_state_rank(self, hx: Any, batched: bool) -> None:
         rank = 3 if batched else 2
         if hx.dim() != rank:
-            raise RuntimeError(
+            raise in_layer(
+                RuntimeError,
                 f"For {'batched' if batched else 'unbatched'} {rank}-D input, hx should also be "
-                f"{rank}-D but got {hx.dim()}-D tensor"
+                f"{rank}-D but got {hx.dim()}-D tensor",
             )
 
     def _zero_state(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
@@ -254,8 +269,9 @@ class RNNBase(Module):
             packed = PackedSequence(output, batch_sizes, order, back)
             return packed, self.permute_hidden(last, back)
         if input.dim() not in (2, 3):
-            raise ValueError(
-                f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D instead"
+            raise in_layer(
+                ValueError,
+                f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D instead",
             )
         batched = input.dim() == 3
         steps_at = 0 if not self.batch_first else 1
@@ -446,9 +462,10 @@ class LSTM(RNNBase):
     def _check_state_rank(self, hx: Any, batched: bool) -> None:
         rank = 3 if batched else 2
         if hx[0].dim() != rank or hx[1].dim() != rank:
-            raise RuntimeError(
+            raise in_layer(
+                RuntimeError,
                 f"For {'batched' if batched else 'unbatched'} {rank}-D input, hx and cx should "
-                f"also be {rank}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
+                f"also be {rank}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors",
             )
 
     def _zero_state(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
@@ -512,25 +529,29 @@ class RNNCellBase(Module):
     def _check(self, input: Tensor, state: Tensor | None, name: str) -> None:
         for tensor, what in ((input, "input"), (state, name)):
             if tensor is not None and tensor.dim() not in (1, 2):
-                raise ValueError(
+                raise in_layer(
+                    ValueError,
                     f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D "
-                    "instead"
+                    "instead",
                 )
         if input.size(-1) != self.input_size:
-            raise RuntimeError(
+            raise in_layer(
+                RuntimeError,
                 f"input has inconsistent input_size: got {input.size(-1)} expected "
-                f"{self.input_size}"
+                f"{self.input_size}",
             )
         if state is None:
             return
         if state.size(-1) != self.hidden_size:
-            raise RuntimeError(
+            raise in_layer(
+                RuntimeError,
                 f"{name} has inconsistent hidden_size: got {state.size(-1)}, expected "
-                f"{self.hidden_size}"
+                f"{self.hidden_size}",
             )
         if input.dim() == state.dim() == 2 and input.size(0) != state.size(0):
-            raise RuntimeError(
-                f"Input batch size {input.size(0)} doesn't match {name} batch size {state.size(0)}"
+            raise in_layer(
+                RuntimeError,
+                f"Input batch size {input.size(0)} doesn't match {name} batch size {state.size(0)}",
             )
 
     def _batch_of(self, input: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:

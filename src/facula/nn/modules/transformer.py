@@ -8,6 +8,7 @@ from typing import Any
 
 import facula
 from facula import Tensor
+from facula._errors import in_layer
 from facula.nn import functional, init
 from facula.nn._functions.attention import canonical_mask
 from facula.nn.modules.attention import MultiheadAttention
@@ -454,14 +455,16 @@ class Transformer(Module):
         if src.dim() == 3 and tgt.dim() == 3:
             batch = 0 if self.batch_first else 1
             if src.size(batch) != tgt.size(batch):
-                raise RuntimeError(
+                raise in_layer(
+                    RuntimeError,
                     "the batch number of src and tgt must be equal, got shapes "
-                    f"{tuple(src.shape)} and {tuple(tgt.shape)}"
+                    f"{tuple(src.shape)} and {tuple(tgt.shape)}",
                 )
         if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
-            raise RuntimeError(
+            raise in_layer(
+                RuntimeError,
                 "the feature number of src and tgt must be equal to d_model, "
-                f"{self.d_model}, got shapes {tuple(src.shape)} and {tuple(tgt.shape)}"
+                f"{self.d_model}, got shapes {tuple(src.shape)} and {tuple(tgt.shape)}",
             )
         memory = self.encoder(
             src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
