@@ -75,8 +75,33 @@ for _n, _shape in (("small", (8, 16, 8, 8)), ("large", (32, 64, 56, 56))):
         f"batch_norm_eval_{_n}", lambda T, s=_shape: (T.nn.BatchNorm2d(s[1]).eval(), T.randn(*s))
     )
 
+for _d in ("bfloat16", "float16"):
+    both(
+        f"layer_norm_{_d}",
+        lambda T, d=_d: (
+            T.nn.LayerNorm(768).to(getattr(T, d)),
+            T.randn(32, 128, 768).to(getattr(T, d)),
+        ),
+    )
+    both(
+        f"embedding_{_d}",
+        lambda T, d=_d: (
+            T.nn.Embedding(10_000, 64).to(getattr(T, d)),
+            T.randint(0, 10_000, (20_000,)),
+        ),
+    )
+
 # ---- products
 both("linear_64x784x512", lambda T: (T.nn.Linear(784, 512), T.randn(64, 784)))
+
+
+def _encoder(T: Any) -> tuple[Any, ...]:
+    layer = T.nn.TransformerEncoderLayer(128, 4, 512, 0.0, batch_first=True)
+    padding = T.arange(64).expand(4, 64) >= 48
+    return (lambda x: layer(x, src_key_padding_mask=padding)), T.randn(4, 64, 128)
+
+
+both("encoder_with_padding", _encoder)
 for _b in (1, 32):
     for _f in ("LSTM", "GRU"):
         both(

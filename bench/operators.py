@@ -170,7 +170,27 @@ for _name in ("clamp_min", "eq", "lt", "mul", "remainder"):
     add(f"{_name}_number_1m", numbers(1_000_000), lambda T, a, n=_name: getattr(T, n)(a, 0.5))
 add("clamp_1m", numbers(1_000_000), lambda T, a: a.clamp(-0.5, 0.5))
 add("minimum_1m", numbers(2, 1_000_000), lambda T, a: T.minimum(a[0], a[1]))
-add("add_bfloat16", of_dtype("bfloat16", 2, 1_000_000), lambda T, a: a[0] + a[1])
+add("logical_and_of_masks", with_mask(1000, 1000), lambda T, a, m: T.logical_and(m, m))
+for _name in ("bfloat16", "float16"):
+    for _f in ("add", "mul", "div", "maximum"):
+        add(
+            f"{_f}_{_name}",
+            of_dtype(_name, 2, 1_000_000),
+            lambda T, a, f=_f: getattr(T, f)(a[0], a[1]),
+        )
+    add(f"neg_{_name}", of_dtype(_name, 1_000_000), lambda T, a: -a)
+for _name, _text in (
+    ("attention", "bqhd,bkhd->bhqk"),
+    ("attention_of_values", "bhqk,bkhd->bqhd"),
+):
+    add(
+        f"einsum_{_name}",
+        lambda T, t=_text: (
+            (T.randn(4, 64, 8, 32) if t[1] == "q" else T.randn(4, 8, 64, 64),)
+            + (T.randn(4, 64, 8, 32),)
+        ),
+        lambda T, a, b, t=_text: T.einsum(t, a, b),
+    )
 add("add_16m", numbers(2, 16_000_000), lambda T, a: a[0] + a[1])
 add("mul_16m_in_place", numbers(16_000_000), lambda T, a: a.mul_(1.0))
 add("add_row_4m", numbers(4096, 1024), lambda T, a: a + a[0])
@@ -210,6 +230,9 @@ for _dim in (0, 1):
         of_dtype("bfloat16", 1000, 1000),
         lambda T, a, d=_dim: a.sum(d),
     )
+for _name in ("sum", "amax", "norm"):
+    add(f"{_name}_of_rows_of_8", numbers(100_000, 8), lambda T, a, n=_name: getattr(T, n)(a, dim=1))
+    add(f"{_name}_of_8_columns", numbers(100_000, 8), lambda T, a, n=_name: getattr(T, n)(a, dim=0))
 add("sum_of_middle", numbers(64, 128, 128), lambda T, a: a.sum(1))
 add("sum_of_bytes", integers(2, 4_000_000), lambda T, a: (a > 0).sum())
 add("sum_16m", numbers(16_000_000), lambda T, a: a.sum())
@@ -220,6 +243,7 @@ add("softmax_bfloat16", of_dtype("bfloat16", 1000, 1000), lambda T, a: a.softmax
 add("softmax_of_columns", numbers(1000, 1000), lambda T, a: a.softmax(0))
 add("log_softmax_of_rows", numbers(1000, 1000), lambda T, a: a.log_softmax(1))
 add("cdist", numbers(2, 1000, 64), lambda T, a: T.cdist(a[0], a[1]))
+add("cdist_inf", numbers(2, 300, 64), lambda T, a: T.cdist(a[0], a[1], p=float("inf")))
 add("cdist_1", numbers(2, 500, 64), lambda T, a: T.cdist(a[0], a[1], p=1.0))
 
 # ---- copies

@@ -20,6 +20,7 @@ CPP_TYPES = {
     "Complex64": "Complex<float>",
     "Complex128": "Complex<double>",
 }
+HALF_TYPES = {"Float16": "Half", "BFloat16": "BFloat16"}
 PIECES_PER_FILE = 9
 
 
@@ -99,7 +100,33 @@ def elementwise_loops(row: Row) -> str:
         for letter in letters:
             for d in DTYPE_GROUPS[letter]:
                 table[d] = f"{fn}<{CPP_TYPES[d]}>"
+        if o.get("halves") and "f" in letters:
+            out.append(_half_loops(row, fn, text, reads.replace("<T>", "<float>")))
+            table |= {d: f"{fn}_of_halves<{t}>" for d, t in HALF_TYPES.items()}
     return "".join(out) + _table(f"loops_{name}", "Loop", table)
+
+
+def _half_loops(row: Row, fn: str, text: str, reads: str) -> str:
+    """A loop that reads and writes half precision: of bits, or in vectors of float32."""
+    if row.family.options["halves"] is not True:
+        bits = to_cpp(parse_expression(row.family.options["halves"], f"halves of {row.name}"))
+        return (
+            f"template <class H>\nstatic void {fn}_of_halves(char* const* pointers, "
+            f"const int64_t* strides, int64_t count, const void*) {{\n"
+            f"  run<uint16_t, uint16_t>(pointers, strides, count, "
+            f"[](uint16_t a) {{ return uint16_t({bits}); }});\n}}\n"
+        )
+    count = sum(a.operand for a in row.schema.args)
+    operands = [f"Floats {name}" for name in "abcde"[:count]]
+    cpp = to_cpp(parse_expression(text, f"formula of {row.name}"), call_prefix="math::")
+    return (
+        f"template <class H>\nstatic void {fn}_of_halves(char* const* pointers, "
+        f"const int64_t* strides, int64_t count, [[maybe_unused]] const void* params) {{\n"
+        f"{reads.replace('const T ', 'const float ')}"
+        f"  run_halves<H>(pointers, strides, count, [=]({', '.join(operands)}) "
+        f"__attribute__((always_inline)) -> Floats {{ return {cpp}; }},\n"
+        f"      std::make_index_sequence<{count}>{{}});\n}}\n"
+    )
 
 
 def _table(name: str, kind: str, table: dict[str, str]) -> str:
@@ -174,7 +201,8 @@ def emit_loops(module: str, rows: list[Row]) -> dict[str, str]:
     return {
         f"loops_{module}_{k}_isa.cpp": (
             f"// Generated from ops/{module}.py by gen. Do not edit.\n"
-            '#include "cpu/loop.h"\n#include "cpu/reduce_loop.h"\n#include "cpu/vector_math.h"\n'
+            + ('#include "cpu/half_lanes.h"\n' if "run_halves" in body else "")
+            + '#include "cpu/loop.h"\n#include "cpu/reduce_loop.h"\n#include "cpu/vector_math.h"\n'
             '#include "op/loop_types.h"\n\n'
             f"namespace facula::FACULA_ISA {{\n\n{body}}}  // namespace facula::FACULA_ISA\n"
         )

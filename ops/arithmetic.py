@@ -9,13 +9,13 @@ def _by_float_division(name: str) -> dict[str, tuple[str, str]]:
     return dict.fromkeys("if", ("quotient_in_range(a, b)", f"{name}_full_range(a, b)"))
 
 
-op("add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise(numbers="all", number_loops=True),
+op("add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise(numbers="all", number_loops=True, halves=True),
    f=dict(b="a | (alpha & b)", **{"": "a + alpha * b"}),
    grad=dict(self="grad", other="_scale_back(grad, alpha)"),
    ref=lambda a, b: np.add(a, b),
    doc="Adds ``other``, scaled by ``alpha``, to ``self``, elementwise with broadcasting.",
    example=">>> facula.add(facula.tensor([1., 2.]), 10)\ntensor([11., 12.])")
-op("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc", numbers="all", number_loops=True, check="no_bool_difference"),
+op("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("ifc", numbers="all", number_loops=True, check="no_bool_difference", halves=True),
    f="a - alpha * b", grad=dict(self="grad", other="_scale_back(-grad, alpha)"), ref=np.subtract,
    aliases=("subtract",),
    doc="Subtracts ``other``, scaled by ``alpha``, from ``self``.",
@@ -25,12 +25,12 @@ op("rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", elementwise("
    ref=lambda a, b: np.subtract(b, a),
    doc="Computes ``other - alpha * self``.",
    example=">>> facula.rsub(facula.tensor([1, 2]), 10)\ntensor([9, 8])", inplace=False)
-op("mul(Tensor self, Tensor other) -> Tensor", elementwise(numbers="all", number_loops=True),
+op("mul(Tensor self, Tensor other) -> Tensor", elementwise(numbers="all", number_loops=True, halves=True),
    f=dict(b="a & b", **{"": "a * b"}),
    grad=dict(self="grad * conj(other)", other="grad * conj(self)"), ref=np.multiply,
    aliases=("multiply",),
    doc="Multiplies elementwise.", example=">>> facula.mul(facula.tensor([1, 2]), 3)\ntensor([3, 6])")
-op("div(Tensor self, Tensor other) -> Tensor", elementwise("fc", promote="Float", numbers="all", number_loops=True), f="a / b",
+op("div(Tensor self, Tensor other) -> Tensor", elementwise("fc", promote="Float", numbers="all", number_loops=True, halves=True), f="a / b",
    grad=dict(self="grad / conj(other)", other="-grad * conj(self / other / other)"), ref=np.true_divide,
    aliases=("divide", "true_divide"),
    doc="Divides elementwise; integers give the default floating-point type.",
@@ -69,9 +69,9 @@ op("_pow_grad_self(Tensor grad, Operand self, Operand exponent) -> Tensor", comp
 op("_pow_grad_exponent(Tensor grad, Operand self, Operand exponent, Tensor result) -> Tensor", composite())
 op("_scale(Operand self, Scalar factor) -> Tensor", composite())
 op("_scale_back(Tensor grad, Scalar factor) -> Tensor", composite())
-op("neg(Tensor self) -> Tensor", elementwise("ifc", check="no_bool_negation"), f="-a", grad="-grad", ref=np.negative,
+op("neg(Tensor self) -> Tensor", elementwise("ifc", check="no_bool_negation", halves="a ^ 32768"), f="-a", grad="-grad", ref=np.negative,
    aliases=("negative",), doc="Changes the sign.", example=">>> facula.neg(facula.tensor([1, -2]))\ntensor([-1,  2])")
-op("abs(Tensor self) -> Tensor", elementwise("bifc", out="Real"),
+op("abs(Tensor self) -> Tensor", elementwise("bifc", out="Real", halves="a & 32767"),
    f=dict(b="a", **{"": "abs(a)"}), grad="grad * sgn(self)", ref=np.abs,
    aliases=("absolute",), doc="The absolute value; the modulus of complex numbers.",
    example=">>> facula.abs(facula.tensor([-1, 2]))\ntensor([1, 2])")
@@ -108,13 +108,13 @@ op("lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", elementwise("fc"),
    ref=lambda a, b, w: a + w * (b - a),
    doc="Linear interpolation from ``self`` (weight 0) to ``end`` (weight 1).",
    example=">>> facula.lerp(facula.tensor([0., 10.]), facula.tensor([10., 20.]), 0.5)\ntensor([ 5., 15.])")
-op("maximum(Tensor self, Tensor other) -> Tensor", elementwise("bif", numbers=False),
+op("maximum(Tensor self, Tensor other) -> Tensor", elementwise("bif", numbers=False, halves=True),
    f=dict(b="a | b", **{"": "maximum(a, b)"}),
    grad=dict(self="_half_ties(grad, self, other)", other="_half_ties(grad, other, self)"),
    inplace=False, ref=np.maximum,
    doc="The larger of two, elementwise; NaN wins.",
    example=">>> facula.maximum(facula.tensor([1, 5]), facula.tensor([3, 2]))\ntensor([3, 5])")
-op("minimum(Tensor self, Tensor other) -> Tensor", elementwise("bif", numbers=False),
+op("minimum(Tensor self, Tensor other) -> Tensor", elementwise("bif", numbers=False, halves=True),
    f=dict(b="a & b", **{"": "minimum(a, b)"}),
    grad=dict(self="_half_ties(grad, other, self)", other="_half_ties(grad, self, other)"),
    inplace=False, ref=np.minimum,
@@ -137,11 +137,11 @@ op("clamp(Tensor self, Operand? min=None, Operand? max=None) -> Tensor", composi
    aliases=("clip",), samples="clamp",
    doc="Limits each element to the range from ``min`` to ``max``; either may be left out.",
    example=">>> facula.clamp(facula.tensor([-2., 0., 3.]), -1, 1)\ntensor([-1.,  0.,  1.])", node="ClampBackward1")
-op("clamp_min(Tensor self, Tensor min) -> Tensor", elementwise("bif", number_loops=True), f="maximum(a, b)",
+op("clamp_min(Tensor self, Tensor min) -> Tensor", elementwise("bif", number_loops=True, halves=True), f="maximum(a, b)",
    grad=dict(self="grad * ge(self, min)", min="grad * lt(self, min)"),
    ref=np.maximum, doc="Limits from below.",
    example=">>> facula.clamp_min(facula.tensor([-2., 3.]), 0)\ntensor([0., 3.])")
-op("clamp_max(Tensor self, Tensor max) -> Tensor", elementwise("bif", number_loops=True), f="minimum(a, b)",
+op("clamp_max(Tensor self, Tensor max) -> Tensor", elementwise("bif", number_loops=True, halves=True), f="minimum(a, b)",
    grad=dict(self="grad * le(self, max)", max="grad * gt(self, max)"),
    ref=np.minimum, doc="Limits from above.",
    example=">>> facula.clamp_max(facula.tensor([-2., 3.]), 0)\ntensor([-2.,  0.])")

@@ -22,10 +22,10 @@ _compare("le", "<=", np.less_equal, "bif", "less than or equal to", "less_equal"
 _compare("gt", ">", np.greater, "bif", "greater than", "greater")
 _compare("ge", ">=", np.greater_equal, "bif", "greater than or equal to", "greater_equal")
 
-op("logical_and(Tensor self, Tensor other) -> Tensor", elementwise(out="Bool", numbers=False), f="(a != 0) and (b != 0)",
+op("logical_and(Tensor self, Tensor other) -> Tensor", elementwise(out="Bool", numbers=False), f="(a != 0) & (b != 0)",
    ref=np.logical_and, doc="Elementwise *and* of truth values.",
    example=">>> facula.logical_and(facula.tensor([0, 1]), facula.tensor([1, 2]))\ntensor([False,  True])")
-op("logical_or(Tensor self, Tensor other) -> Tensor", elementwise(out="Bool", numbers=False), f="(a != 0) or (b != 0)",
+op("logical_or(Tensor self, Tensor other) -> Tensor", elementwise(out="Bool", numbers=False), f="(a != 0) | (b != 0)",
    ref=np.logical_or, doc="Elementwise *or* of truth values.",
    example=">>> facula.logical_or(facula.tensor([0, 0]), facula.tensor([0, 2]))\ntensor([False,  True])")
 op("logical_xor(Tensor self, Tensor other) -> Tensor", elementwise(out="Bool", numbers=False), f="(a != 0) != (b != 0)",

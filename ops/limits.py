@@ -2,7 +2,7 @@
 
 from gen.rows import elementwise, op
 
-op("_clamp_between(Tensor self, Tensor min, Tensor max) -> Tensor", elementwise("bif", number_loops=True),
+op("_clamp_between(Tensor self, Tensor min, Tensor max) -> Tensor", elementwise("bif", number_loops=True, halves=True),
    f="minimum(maximum(a, b), c)", inplace=False, out=False, samples="none",
    grad=dict(self="grad * logical_and(ge(self, min), le(self, max))",
              min="grad * logical_and(lt(self, min), le(min, max))",

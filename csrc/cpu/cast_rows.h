@@ -1,12 +1,9 @@
 // The conversion loops from some element types to all; each cast_*_isa.cpp instantiates a part, so
 // that no translation unit takes long.
 #pragma once
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
-
 #include "core/dtype.h"
 #include "cpu/cast.h"
+#include "cpu/half_lanes.h"
 
 namespace facula::FACULA_ISA {
 
@@ -25,20 +22,26 @@ __attribute__((optimize("no-tree-vectorize"))) void cast_strided(char* to, int64
         convert<To>(*reinterpret_cast<const From*>(from + i * fs));
 }
 
+#if defined(__AVX512BW__)
+inline void cast_dense(BFloat16* to, const float* from, int64_t n) {
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) write_halves(to + i, wide_at(from + i), wide_at(from + i + 16));
+  for (; i < n; ++i) to[i] = from[i];
+}
+#endif
 #if defined(__F16C__)
 // The machine's own conversions; compilers do not find them in the arithmetic of bits.
 inline void cast_dense(Half* to, const float* from, int64_t n) {
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+  for (; i + 16 <= n; i += 16) write_halves(to + i, wide_at(from + i));
   for (; i < n; ++i) to[i] = Half::from_bits(_cvtss_sh(from[i], _MM_FROUND_TO_NEAREST_INT));
 }
 inline void cast_dense(float* to, const Half* from, int64_t n) {
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(to + i,
-                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+  for (; i + 16 <= n; i += 16) {
+    const Floats v = read_halves(from + i);
+    __builtin_memcpy(to + i, &v, sizeof v);
+  }
   for (; i < n; ++i) to[i] = _cvtsh_ss(from[i].bits);
 }
 #endif

@@ -1,6 +1,7 @@
 // Distances of rows and their derivatives; built once per ISA. Each norm is a struct with what is
 // added up, what the total becomes and the derivative by one difference.
 #include "cpu/distances.h"
+#include "cpu/reduce_loop.h"
 #include "cpu/vector_math.h"
 
 namespace facula::FACULA_ISA {
@@ -51,21 +52,36 @@ struct Power {
   }
 };
 
+template <class T>
+constexpr auto kWithoutSign =
+    std::numeric_limits<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>::max();
+
 // Independent lanes, so that the sum is a vector's; folded at the end.
 template <class T, class Norm>
 T distance(const T* a, const T* b, int64_t width, Norm norm) {
   constexpr int kLanes = 64 / sizeof(T);
   T lane[kLanes] = {};
   int64_t m = 0;
+  if constexpr (std::is_same_v<Norm, Largest<T>>) {
+    // Without the sign, numbers are in the order of their bits, and NaN comes last.
+    using Bits = typename WideOf<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>::type;
+    Bits most{};
+    for (; m + kLanes <= width; m += kLanes) {
+      const Bits size = Bits(wide_at(a + m) - wide_at(b + m)) & kWithoutSign<T>;
+      most = size > most ? size : most;
+    }
+    __builtin_memcpy(lane, &most, sizeof lane);
+  }
   for (; m + kLanes <= width; m += kLanes)
     for (int k = 0; k < kLanes; ++k) lane[k] = norm.add(lane[k], a[m + k] - b[m + k]);
   for (int k = 0; m + k < width; ++k) lane[k] = norm.add(lane[k], a[m + k] - b[m + k]);
-  T total = lane[0];
-  for (int k = 1; k < kLanes; ++k) {
-    // Totals are combined by the same rule that combines differences.
-    if constexpr (std::is_same_v<Norm, Largest<T>>) total = math::maximum(total, lane[k]);
-    else total += lane[k];
+  if constexpr (std::is_same_v<Norm, Largest<T>>) {
+    auto most = math::bits_of(lane[0]);
+    for (int k = 1; k < kLanes; ++k) most = std::max(most, math::bits_of(lane[k]));
+    return std::bit_cast<T>(most);
   }
+  T total = lane[0];
+  for (int k = 1; k < kLanes; ++k) total += lane[k];
   return norm.finish(total);
 }
 

@@ -1,10 +1,6 @@
 #include "cpu/line_loops.h"
 
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
-
-#include "cpu/reduce_loop.h"
+#include "cpu/half_lanes.h"
 
 namespace facula::FACULA_ISA {
 namespace {
@@ -42,30 +38,9 @@ FACULA_INLINE typename Few<Acc, N>::type widen_by_steps(typename Few<T, N>::type
 // As many elements as a wide vector of Acc holds, converted.
 template <class Acc, class T>
 FACULA_INLINE typename WideOf<Acc>::type widen(const T* x) {
-  using V = typename WideOf<Acc>::type;
   constexpr int L = 64 / sizeof(Acc);
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    typename Few<uint16_t, L>::type bits;
-    __builtin_memcpy(&bits, x, sizeof bits);
-    const auto wide = __builtin_convertvector(bits, typename WideOf<uint32_t>::type) << 16;
-    return V(wide);
-  } else if constexpr (std::is_same_v<T, Half>) {
-    V v;
-#if defined(__AVX512F__)
-    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
-    const __m512 all = _mm512_maskz_cvtph_ps(0xffff, bits);
-    __builtin_memcpy(&v, &all, 64);
-#elif defined(__F16C__)
-    const __m128i* from = reinterpret_cast<const __m128i*>(x);
-    const __m256 both[] = {_mm256_cvtph_ps(_mm_loadu_si128(from)),
-                           _mm256_cvtph_ps(_mm_loadu_si128(from + 1))};
-    __builtin_memcpy(&v, both, 64);
-#else
-    float each[L];
-    for (int i = 0; i < L; ++i) each[i] = float(x[i]);
-    __builtin_memcpy(&v, each, 64);
-#endif
-    return v;
+  if constexpr (std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>) {
+    return read_halves(x);
   } else {
     using Item = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
     typename Few<Item, L>::type few;
@@ -138,7 +113,6 @@ void sum_run(char* accumulator, const char* in, int64_t, int64_t n, bool first) 
 FACULA_INLINE void add_four_of_pairs(float* acc, const BFloat16* x0, const BFloat16* x1,
                                      const BFloat16* x2, const BFloat16* x3) {
   using V = typename WideOf<float>::type;
-  using Words = typename WideOf<uint32_t>::type;
   Words p[4];
   const BFloat16* const rows[] = {x0, x1, x2, x3};
   for (int r = 0; r < 4; ++r) __builtin_memcpy(&p[r], rows[r], 64);

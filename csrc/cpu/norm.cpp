@@ -76,17 +76,17 @@ void cpu_normalize_rows(const RowNorm<T>& norm, const T* bias, double eps, T* ou
   });
 }
 
-template <class T>
-void cpu_normalize_rows_backward(const RowNorm<T>& norm, const T* grad, T* input_grad,
-                                 T* weight_grad, T* bias_grad) {
+namespace {
+
+// The gradients of the rows by parts: part(first row, last row, sums for weight_grad, for
+// bias_grad).
+template <class T, class F>
+void rows_backward(const RowNorm<T>& norm, T* weight_grad, T* bias_grad, F&& part) {
   const int64_t n = norm.n, parts = parts_of(norm.rows, n);
   std::vector<T> sums(size_t(2 * parts * n));
   for_each_part(parts, norm.rows, [&](int64_t p, int64_t b, int64_t e) {
-    T* of_weight = weight_grad ? sums.data() + 2 * p * n : nullptr;
-    T* of_bias = bias_grad ? sums.data() + (2 * p + 1) * n : nullptr;
-    loops<T>().rows_backward(
-        grad + b * n, norm.input + b * n, norm.weight, norm.mean ? norm.mean + b : nullptr,
-        norm.rstd + b, input_grad ? input_grad + b * n : nullptr, of_weight, of_bias, e - b, n);
+    part(b, e, weight_grad ? sums.data() + 2 * p * n : nullptr,
+         bias_grad ? sums.data() + (2 * p + 1) * n : nullptr);
   });
   auto add_up = [&](T* to, int64_t which) {
     if (!to) return;
@@ -98,6 +98,74 @@ void cpu_normalize_rows_backward(const RowNorm<T>& norm, const T* grad, T* input
   };
   add_up(weight_grad, 0);
   add_up(bias_grad, 1);
+}
+
+// Values of half precision, read and written as float32 in pieces that stay in the cache.
+struct Halves {
+  static constexpr int64_t kPiece = 4096;
+  CastLoop widen, narrow;
+  int64_t item;
+
+  explicit Halves(DType half)
+      : widen(cast_loop(half, DType::Float32)),
+        narrow(cast_loop(DType::Float32, half)),
+        item(int64_t(item_size(half))) {}
+  void read(float* to, const char* from, int64_t first, int64_t n) const {
+    widen(reinterpret_cast<char*>(to), 4, from + item * first, item, n);
+  }
+  void write(char* to, int64_t first, const float* from, int64_t n) const {
+    narrow(to + item * first, item, reinterpret_cast<const char*>(from), 4, n);
+  }
+  static int64_t rows(int64_t n) { return std::max<int64_t>(1, kPiece / std::max<int64_t>(n, 1)); }
+};
+
+}  // namespace
+
+template <class T>
+void cpu_normalize_rows_backward(const RowNorm<T>& norm, const T* grad, T* input_grad,
+                                 T* weight_grad, T* bias_grad) {
+  const int64_t n = norm.n;
+  rows_backward(norm, weight_grad, bias_grad, [&](int64_t b, int64_t e, T* of_weight, T* of_bias) {
+    loops<T>().rows_backward(
+        grad + b * n, norm.input + b * n, norm.weight, norm.mean ? norm.mean + b : nullptr,
+        norm.rstd + b, input_grad ? input_grad + b * n : nullptr, of_weight, of_bias, e - b, n);
+  });
+}
+
+void cpu_normalize_rows_of_halves(const RowNorm<float>& norm, DType half, const char* input,
+                                  const float* bias, double eps, char* output) {
+  const Halves halves(half);
+  const int64_t n = norm.n, some = Halves::rows(n);
+  parallel_for(0, norm.rows, rows_at_once(n), [&](int64_t b, int64_t e) {
+    std::vector<float> x(size_t(some * n)), y(x.size());
+    for (int64_t r = b; r < e; r += some) {
+      const int64_t m = std::min(some, e - r);
+      halves.read(x.data(), input, r * n, m * n);
+      loops<float>().rows(x.data(), norm.weight, bias, y.data(),
+                          norm.mean ? norm.mean + r : nullptr, norm.rstd + r, m, n, eps);
+      halves.write(output, r * n, y.data(), m * n);
+    }
+  });
+}
+
+void cpu_normalize_rows_backward_of_halves(const RowNorm<float>& norm, DType half,
+                                           const char* input, const char* grad, char* input_grad,
+                                           float* weight_grad, float* bias_grad) {
+  const Halves halves(half);
+  const int64_t n = norm.n, some = Halves::rows(n);
+  rows_backward(
+      norm, weight_grad, bias_grad, [&](int64_t b, int64_t e, float* of_weight, float* of_bias) {
+        std::vector<float> x(size_t(some * n)), g(x.size()), dx(x.size());
+        for (int64_t r = b; r < e; r += some) {
+          const int64_t m = std::min(some, e - r);
+          halves.read(x.data(), input, r * n, m * n);
+          halves.read(g.data(), grad, r * n, m * n);
+          loops<float>().rows_backward(g.data(), x.data(), norm.weight,
+                                       norm.mean ? norm.mean + r : nullptr, norm.rstd + r,
+                                       input_grad ? dx.data() : nullptr, of_weight, of_bias, m, n);
+          if (input_grad) halves.write(input_grad, r * n, dx.data(), m * n);
+        }
+      });
 }
 
 // ---- channels as runs
@@ -342,6 +410,35 @@ void cpu_scale_channels(const ChannelShape& s, const T* input, const T* scale, c
   parallel_for(0, s.count(), rows_at_once(n), [&](int64_t b, int64_t e) {
     l.scale_columns(input + b * n, output + b * n, e - b, n, zeros.data(), scale,
                     shift ? shift : zeros.data());
+  });
+}
+
+void cpu_scale_channels_of_halves(const ChannelShape& s, DType half, const char* input,
+                                  const float* scale, const float* shift, char* output) {
+  const Halves halves(half);
+  const NormLoops<float>& l = loops<float>();
+  if (!s.channels_last) {
+    for_each_piece(s, [&](int64_t c, int64_t at, int64_t n, int64_t) {
+      float x[Halves::kPiece];
+      for (int64_t end = at + n; at < end; at += Halves::kPiece) {
+        const int64_t m = std::min(Halves::kPiece, end - at);
+        halves.read(x, input, at, m);
+        l.scale(x, x, m, 0.0f, scale[c], shift ? shift[c] : 0.0f);
+        halves.write(output, at, x, m);
+      }
+    });
+    return;
+  }
+  const int64_t n = s.channels, some = Halves::rows(n);
+  const std::vector<float> zeros(size_t(n), 0.0f);
+  parallel_for(0, s.count(), rows_at_once(n), [&](int64_t b, int64_t e) {
+    std::vector<float> x(size_t(some * n));
+    for (int64_t r = b; r < e; r += some) {
+      const int64_t m = std::min(some, e - r);
+      halves.read(x.data(), input, r * n, m * n);
+      l.scale_columns(x.data(), x.data(), m, n, zeros.data(), scale, shift ? shift : zeros.data());
+      halves.write(output, r * n, x.data(), m * n);
+    }
   });
 }
 

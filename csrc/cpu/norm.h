@@ -6,6 +6,8 @@
 #pragma once
 #include <cstdint>
 
+#include "core/dtype.h"
+
 namespace facula {
 
 template <class T>
@@ -22,6 +24,14 @@ void cpu_normalize_rows(const RowNorm<T>& norm, const T* bias, double eps, T* ou
 template <class T>
 void cpu_normalize_rows_backward(const RowNorm<T>& norm, const T* grad, T* input_grad,
                                  T* weight_grad, T* bias_grad);
+
+// The same for input, output and gradients of half precision, of which some rows at a time are
+// converted; norm.input is not read.
+void cpu_normalize_rows_of_halves(const RowNorm<float>& norm, DType half, const char* input,
+                                  const float* bias, double eps, char* output);
+void cpu_normalize_rows_backward_of_halves(const RowNorm<float>& norm, DType half,
+                                           const char* input, const char* grad, char* input_grad,
+                                           float* weight_grad, float* bias_grad);
 
 // Batches of channels of `inner` values each: (batch, channels, inner), or (batch, inner, channels)
 // when the channels are last.
@@ -47,6 +57,8 @@ void cpu_batch_norm_backward(const ChannelNorm<T>& norm, const T* grad, T* input
 template <class T>
 void cpu_scale_channels(const ChannelShape& shape, const T* input, const T* scale, const T* shift,
                         T* output);
+void cpu_scale_channels_of_halves(const ChannelShape& shape, DType half, const char* input,
+                                  const float* scale, const float* shift, char* output);
 
 // The channels come in `groups` with moments of their own for each element of the batch; mean and
 // rstd are (batch, groups). Never channels last.

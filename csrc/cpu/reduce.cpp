@@ -9,6 +9,7 @@
 #include "cpu/cast.h"
 #include "cpu/iterate.h"
 #include "cpu/line_loops.h"
+#include "cpu/turn_block.h"
 
 namespace facula {
 namespace {
@@ -144,6 +145,7 @@ struct Reducer {
       return;
     }
     int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * length));
+    if (has_short_rows()) return turned(outputs, grain);
     if (reduced.size() == 1 && kept.size() == 1 && reads_directly() && !cast_out) {
       // Plain rows: the loop folds straight into the result.
       const Axis k = kept[0], r = reduced[0];
@@ -158,6 +160,39 @@ struct Reducer {
         one(a, in + i, 0, rows);
         store(out + o, a);
       });
+    });
+  }
+
+  static constexpr int64_t kTurnedRows = 64, kShort = 32;
+  bool has_short_rows() const {
+    return reduced.size() == 1 && kept.size() == 1 && reduced[0].size <= kShort &&
+           reduced[0].in == in_item && kept[0].in == reduced[0].size * in_item &&
+           kept[0].size >= kTurnedRows && (item == 4 || item == 8);
+  }
+  // Dense rows that are shorter than a vector or two: some at a time are turned, and folded as
+  // columns are.
+  void turned(int64_t outputs, int64_t grain) const {
+    const int64_t length = reduced[0].size, step = kTurnedRows * item;
+    const bool direct = !cast_out && kept[0].out == item;
+    parallel_for(0, outputs, grain, [&](int64_t b, int64_t e) {
+      alignas(64) char loaded[kTurnedRows * kShort * 8], columns[kTurnedRows * kShort * 8];
+      for (int64_t i = b; i < e; i += kTurnedRows) {
+        const int64_t m = std::min(kTurnedRows, e - i);
+        const char* rows = in + i * kept[0].in;
+        if (!reads_directly()) {
+          load(loaded, rows, in_item, m * length);
+          rows = loaded;
+        }
+        auto turn = [&]<class T>(T) {
+          turn_matrix(reinterpret_cast<T*>(columns), kTurnedRows, reinterpret_cast<const T*>(rows),
+                      length, length, m);
+        };
+        if (item == 4) turn(uint32_t{});
+        else turn(uint64_t{});
+        fold_into(columns, columns + step, item, m, length - 1, step);
+        if (direct) std::memcpy(out + i * item, columns, size_t(m * item));
+        else store_row(out + i * kept[0].out, kept[0].out, columns, m);
+      }
     });
   }
 
@@ -220,20 +255,21 @@ struct Reducer {
     parallel_for(0, outer_kept * blocks * pieces,
                  std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work / pieces)),
                  [&](int64_t b, int64_t e) {
-                   const Room memory(block * 16 * 3);
+                   const int64_t width = std::max(block, kWidened);
+                   const Room memory(width * 16 * 3);
                    char* total = memory.at(0);
-                   char* part = total + block * 16;
-                   char* row = part + block * 16;
+                   char* part = total + width * 16;
+                   char* row = part + width * 16;
                    for (int64_t k = b; k < e; ++k) {
                      int64_t tile = k / pieces, piece = k % pieces, at = tile % blocks * block,
                              m = std::min(block, columns.size - at);
                      walk(kept.data() + 1, kept.size() - 1, tile / blocks, tile / blocks + 1,
                           [&](int64_t i, int64_t o) {
-                            char* into = pieces > 1 ? partial.at(k * block * item) : total;
-                            fold_rows(into, part, row, in + i + at * columns.in, columns.in, m,
+                            fold_rows(total, part, row, in + i + at * columns.in, columns.in, m,
                                       piece * piece_rows, std::min(rows, (piece + 1) * piece_rows));
                             if (pieces == 1)
                               store_row(out + o + at * columns.out, columns.out, total, m);
+                            else std::memcpy(partial.at(k * block * item), total, size_t(m * item));
                           });
                    }
                  });
@@ -249,10 +285,30 @@ struct Reducer {
     }
   }
 
-  // Rows [from, to) of the reduced axes into `total`, in two levels, which keeps float sums
-  // accurate.
+  // Rows [from, to) of the reduced axes into `total`. Of narrow dense rows, some at a time count
+  // as one, whose parts are folded in the end.
+  static constexpr int64_t kWidened = 128;
   void fold_rows(char* total, char* part, char* row, const char* base, int64_t column_stride,
                  int64_t m, int64_t from, int64_t to) const {
+    const Axis fast = reduced[0];
+    const int64_t together = kWidened / m;
+    if (m > kWidened / 2 || reduced.size() != 1 || column_stride != in_item ||
+        fast.in != m * in_item || to - from < 4 * together)
+      return fold_rows(total, part, row, base, column_stride, m, from, to, reduced);
+    base += from * fast.in;
+    const int64_t many = (to - from) / together, rest = to - from - many * together;
+    const std::vector<Axis> wide{{many, fast.in * together, 0}}, single{{rest, fast.in, 0}};
+    fold_rows(total, part, row, base, column_stride, m * together, 0, many, wide);
+    fold_into(total, total + m * item, item, m, together - 1, m * item);
+    if (rest == 0) return;
+    char* last = total + m * item;
+    fold_rows(last, part, row, base + many * together * fast.in, column_stride, m, 0, rest, single);
+    fold_into(total, last, item, m, 1, 0);
+  }
+
+  // In two levels, which keeps float sums accurate.
+  void fold_rows(char* total, char* part, char* row, const char* base, int64_t column_stride,
+                 int64_t m, int64_t from, int64_t to, const std::vector<Axis>& over) const {
     constexpr int64_t kLevel = 128;
     clear(total, m);
     clear(part, m);
@@ -266,11 +322,11 @@ struct Reducer {
         pending = 0;
       }
     };
-    const Axis fast = reduced[0];
+    const Axis fast = over[0];
     for (int64_t r = from; r < to;) {
       // A run of rows along the first reduced axis.
       int64_t in_run = std::min({fast.size - r % fast.size, to - r, kLevel});
-      walk(reduced.data(), reduced.size(), r, r + 1, [&](int64_t offset, int64_t) {
+      walk(over.data(), over.size(), r, r + 1, [&](int64_t offset, int64_t) {
         if (reads_directly() || converts) return add(base + offset, column_stride, in_run, fast.in);
         for (int64_t j = 0; j < in_run; ++j) {
           load(row, base + offset + j * fast.in, column_stride, m);

@@ -6,6 +6,9 @@
 
 #include "core/sparse.h"
 #include "core/thread_pool.h"
+#include "cpu/cast.h"
+#include "cpu/index_points.h"
+#include "cpu/line_loops.h"
 #include "kernels/destination.h"
 #include "kernels/embedding.h"
 #include "op/elementwise.h"
@@ -40,10 +43,10 @@ Tensor checked_lookups(const Tensor& indices, int64_t rows) {
   const Tensor dense_indices = dense_int64(indices);
   if (indices.is_cuda()) return dense_indices;  // the kernels look at them
   const int64_t* at = dense_indices.data_as<int64_t>();
-  for (int64_t i = 0, n = dense_indices.numel(); i < n; ++i)
-    if (uint64_t(at[i]) >= uint64_t(rows))
-      index_error("index out of range in self: element ", i, " of the indices is ", at[i],
-                  ", but the table has ", rows, " rows (0 to ", rows - 1, " are accepted)");
+  const int64_t bad = find_bad_index(at, dense_indices.numel(), rows, false);
+  if (bad >= 0)
+    index_error("index out of range in self: element ", bad, " of the indices is ", at[bad],
+                ", but the table has ", rows, " rows (0 to ", rows - 1, " are accepted)");
   return dense_indices;
 }
 
@@ -69,10 +72,10 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, boo
   shape.push_back(weight.size(1));
   if (weight.is_meta()) return empty_tensor(shape, weight.dtype(), weight.device());
   const Tensor lookups = checked_lookups(indices, weight.size(0));
-  Tensor out = empty_tensor(shape, weight.dtype(), weight.device());
-  if (out.numel() == 0) return out;
+  if (checked_numel(shape) == 0) return empty_tensor(shape, weight.dtype(), weight.device());
   const Tensor table = dense_rows(weight);
-  if (out.is_cuda()) {
+  if (weight.is_cuda()) {
+    Tensor out = empty_tensor(shape, weight.dtype(), weight.device());
     auto flat = [](const Tensor& t, Dims sizes, Dims strides) {
       return alias_tensor(t, sizes, strides, t.offset());
     };
@@ -82,13 +85,8 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, boo
         flat(out, Dims{n, width}, Dims{width, 1}));
     return out;
   }
-  const int64_t bytes = weight.size(1) * int64_t(weight.item_size()),
-                apart = table.stride(0) * int64_t(weight.item_size());
-  const int64_t* at = lookups.data_as<int64_t>();
-  parallel_for(0, lookups.numel(), row_grain(bytes), [&](int64_t b, int64_t e) {
-    for (; b < e; ++b)
-      std::memcpy(out.data() + b * bytes, table.data() + at[b] * apart, size_t(bytes));
-  });
+  Tensor out = op::index_select(table, 0, op::reshape(lookups, Dims{lookups.numel()}));
+  out->set_geometry(shape, contiguous_strides(shape));
   return out;
 }
 
@@ -141,14 +139,19 @@ void sum_rows(const T* __restrict grad, T* __restrict out, int64_t width, int64_
       if (by_frequency && count > 1)
         for (int64_t j = 0; j < width; ++j) to[j] = T(to[j] / T(float(count)));
     } else {
-      for (int64_t j = 0; j < width; ++j) wide[size_t(j)] = A(from[j]);
-      while ((lookup = chains.next(lookup)) >= 0) {
+      constexpr DType half = DTypeOf<T>::value;
+      const auto add_dense = line_loops().add_scaled[int(half)];
+      std::fill(wide.begin(), wide.end(), A(0));
+      for (count = 0; lookup >= 0; lookup = chains.next(lookup), ++count) {
         from = grad + lookup * width;
-        for (int64_t j = 0; j < width; ++j) wide[size_t(j)] += A(from[j]);
-        ++count;
+        if (add_dense) add_dense(wide.data(), reinterpret_cast<const char*>(from), width, 1.0f);
+        else
+          for (int64_t j = 0; j < width; ++j) wide[size_t(j)] += A(from[j]);
       }
-      const A scale = by_frequency ? A(1) / A(count) : A(1);
-      for (int64_t j = 0; j < width; ++j) to[j] = T(wide[size_t(j)] * scale);
+      if (by_frequency)
+        for (A& sum : wide) sum *= A(1) / A(count);
+      cast_loop(DType::Float32, half)(reinterpret_cast<char*>(to), sizeof(T),
+                                      reinterpret_cast<const char*>(wide.data()), sizeof(A), width);
     }
   }
 }

@@ -98,8 +98,7 @@ Three normalized_rows(const Tensor& input, IntSpan normalized, const Tensor& wei
   const DType compute = compute_dtype(input.dtype());
   Tensor mean = empty_tensor(shape.moments, compute, input.device());
   Tensor rstd = empty_tensor(shape.moments, compute, input.device());
-  Tensor out =
-      empty_tensor(input.sizes(), input.is_cuda() ? input.dtype() : compute, input.device());
+  Tensor out = empty_tensor(input.sizes(), input.dtype(), input.device());
   if (!input.is_meta() && out.numel() == 0) {
     op::zero_(mean);
     op::zero_(rstd);
@@ -108,16 +107,21 @@ Three normalized_rows(const Tensor& input, IntSpan normalized, const Tensor& wei
     device_normalization.rows({.rows = shape.rows, .n = shape.n, .centred = centred}, dense(input),
                               on_device(weight), on_device(bias), eps, mean, rstd, out);
   } else if (!input.is_meta()) {
-    const Tensor x = as_computed(input, compute), w = as_computed(weight, compute),
-                 b = as_computed(bias, compute);
+    const Tensor x = dense(input), w = as_computed(weight, compute), b = as_computed(bias, compute);
     with_type(compute, [&](auto tag) {
       using T = decltype(tag);
-      cpu_normalize_rows<T>({shape.rows, shape.n, x.data_as<T>(), pointer<T>(w),
-                             centred ? mean.data_as<T>() : nullptr, rstd.data_as<T>()},
-                            pointer<T>(b), eps, out.data_as<T>());
+      RowNorm<T> norm{
+          shape.rows,       shape.n, nullptr, pointer<T>(w), centred ? mean.data_as<T>() : nullptr,
+          rstd.data_as<T>()};
+      if constexpr (sizeof(T) == 4)
+        if (input.dtype() != compute)
+          return cpu_normalize_rows_of_halves(norm, input.dtype(), x.data(), pointer<T>(b), eps,
+                                              out.data());
+      norm.input = x.data_as<T>();
+      cpu_normalize_rows<T>(norm, pointer<T>(b), eps, out.data_as<T>());
     });
   }
-  return {finished(out, input.dtype()), mean, rstd};
+  return {out, mean, rstd};
 }
 
 }  // namespace
@@ -144,8 +148,8 @@ Three _layer_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
   };
   Tensor dx = make(0, input.sizes()), dw = make(1, normalized_shape),
          db = make(2, normalized_shape);
+  if (dx.defined()) dx = empty_tensor(input.sizes(), input.dtype(), input.device());
   if (input.is_cuda()) {
-    if (dx.defined()) dx = empty_tensor(input.sizes(), input.dtype(), input.device());
     const NormalizedRows rows{.rows = shape.rows, .n = shape.n, .centred = mean.defined()};
     if (input.numel() != 0) {
       device_normalization.rows_grad(rows, dense(grad_output), dense(input),
@@ -156,14 +160,20 @@ Three _layer_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
         if (t->defined()) op::zero_(*t);
     }
   } else if (!input.is_meta()) {
-    const Tensor x = as_computed(input, compute), w = as_computed(weight, compute),
-                 g = as_computed(grad_output, compute), m = as_computed(mean, compute),
+    const Tensor x = dense(input), w = as_computed(weight, compute),
+                 g = as_computed(grad_output, input.dtype()), m = as_computed(mean, compute),
                  s = as_computed(rstd, compute);
     with_type(compute, [&](auto tag) {
       using T = decltype(tag);
-      cpu_normalize_rows_backward<T>(
-          {shape.rows, shape.n, x.data_as<T>(), pointer<T>(w), pointer<T>(m), s.data_as<T>()},
-          g.data_as<T>(), pointer<T>(dx), pointer<T>(dw), pointer<T>(db));
+      RowNorm<T> norm{shape.rows, shape.n, nullptr, pointer<T>(w), pointer<T>(m), s.data_as<T>()};
+      if constexpr (sizeof(T) == 4)
+        if (input.dtype() != compute)
+          return cpu_normalize_rows_backward_of_halves(norm, input.dtype(), x.data(), g.data(),
+                                                       dx.defined() ? dx.data() : nullptr,
+                                                       pointer<T>(dw), pointer<T>(db));
+      norm.input = x.data_as<T>();
+      cpu_normalize_rows_backward<T>(norm, g.data_as<T>(), pointer<T>(dx), pointer<T>(dw),
+                                     pointer<T>(db));
     });
   }
   const DType parameter = weight.defined() ? weight.dtype() : input.dtype();
@@ -290,21 +300,25 @@ Tensor _scale_channels(const Tensor& input, const Tensor& scale, const Tensor& s
   const ChannelShape s = channel_shape(input);
   const DType compute = compute_dtype(input.dtype());
   const MemoryFormat format = format_of(input, s);
-  Tensor out = empty_like_input(input, input.is_cuda() ? input.dtype() : compute, format);
+  Tensor out = empty_like_input(input, input.dtype(), format);
   if (input.is_cuda()) {
     if (out.numel() != 0)
       device_normalization.scale_channels(on_device(s), in_format(input, input.dtype(), format),
                                           as_computed(scale, compute), as_computed(shift, compute),
                                           out);
   } else if (!input.is_meta() && out.numel() != 0) {
-    const Tensor x = in_format(input, compute, format), a = as_computed(scale, compute),
+    const Tensor x = in_format(input, input.dtype(), format), a = as_computed(scale, compute),
                  b = as_computed(shift, compute);
     with_type(compute, [&](auto tag) {
       using T = decltype(tag);
+      if constexpr (sizeof(T) == 4)
+        if (input.dtype() != compute)
+          return cpu_scale_channels_of_halves(s, input.dtype(), x.data(), a.data_as<T>(),
+                                              pointer<T>(b), out.data());
       cpu_scale_channels<T>(s, x.data_as<T>(), a.data_as<T>(), pointer<T>(b), out.data_as<T>());
     });
   }
-  return finished(out, input.dtype());
+  return out;
 }
 
 // ---- groups

@@ -313,7 +313,9 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
   }
   if (quick) n = quick->inputs;
   Loop loop = (quick ? quick : &d)->loops[isa_level()][int(compute)];
+  const Loop of_halves = (quick ? quick : &d)->loops[isa_level()][int(result)];
   Operand operands[kMaxInputs];
+  bool equal_halves = is_reduced_float(result) && out.dtype() == result && of_halves;
   bool casting = out.dtype() != loop_out, all_dense = fresh && same_shape && out.is_contiguous();
   for (int i = 0; i < n; ++i) {
     const Value& v = args[d.operands[i]];
@@ -338,15 +340,20 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
       continue;
     }
     casting |= t.dtype() != wanted;
+    equal_halves = equal_halves && t.dtype() == result;
     all_dense = all_dense && t.is_contiguous();
   }
 
   const int64_t numel = out.numel();
+  if (all_dense && equal_halves) {
+    loop = of_halves;
+    casting = false;
+  }
   if (all_dense && !casting) {
     int64_t strides[kMaxOperands];
     char* pointers[kMaxOperands];
     pointers[0] = out.data();
-    strides[0] = int64_t(item_size(loop_out));
+    strides[0] = int64_t(out.item_size());
     for (int i = 0; i < n; ++i) {
       pointers[i + 1] = operands[i].data;
       strides[i + 1] = operands[i].tensor ? int64_t(item_size(operands[i].dtype)) : 0;

@@ -28,8 +28,9 @@ FACULA_FUNCTION T gelu_tanh_derivative(T x) {
 template <class T>
 FACULA_FUNCTION T silu_derivative(T x) {
   const T y = x > T(745) ? T(745) : (x < T(-745) ? T(-745) : x);
-  const T s = sigmoid(y);
-  return s * (T(1) + y * (T(1) - s));
+  // With e = exp(-|x|), the sigmoid is 1 / (1 + e) or e / (1 + e), and its derivative e / (1 + e)^2.
+  const T e = exp(-abs(y)), inverse = T(1) / (T(1) + e), rest = e * inverse;
+  return y * (rest * inverse) + (y < T(0) ? rest : inverse);
 }
 
 // tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2); 1 in all digits from 40 on.

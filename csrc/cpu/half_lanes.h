@@ -1,0 +1,116 @@
+// Sixteen elements of half precision as a vector of float32, and back.
+#pragma once
+#if defined(__F16C__) || defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#include "cpu/reduce_loop.h"
+
+namespace facula::FACULA_ISA {
+
+using Floats = WideOf<float>::type;
+using Words = WideOf<uint32_t>::type;
+typedef uint16_t Halves __attribute__((vector_size(32)));
+
+FACULA_INLINE Floats read_halves(const BFloat16* x) {
+  Halves bits;
+  __builtin_memcpy(&bits, x, sizeof bits);
+  return Floats(__builtin_convertvector(bits, Words) << 16);
+}
+FACULA_INLINE Floats read_halves(const Half* x) {
+  Floats v;
+#if defined(__AVX512F__)
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+  const __m512 all = _mm512_maskz_cvtph_ps(0xffff, bits);
+  __builtin_memcpy(&v, &all, 64);
+#elif defined(__F16C__)
+  const __m128i* from = reinterpret_cast<const __m128i*>(x);
+  const __m256 both[] = {_mm256_cvtph_ps(_mm_loadu_si128(from)),
+                         _mm256_cvtph_ps(_mm_loadu_si128(from + 1))};
+  __builtin_memcpy(&v, both, 64);
+#else
+  float each[16];
+  for (int i = 0; i < 16; ++i) each[i] = float(x[i]);
+  __builtin_memcpy(&v, each, 64);
+#endif
+  return v;
+}
+
+#if defined(__AVX512BW__)
+// Words rounded to even, of which the upper halves are the result.
+FACULA_INLINE __m512i rounded_to_bfloat16(Floats v) {
+  const __m512i words = __m512i(v), up = _mm512_add_epi32(words, _mm512_set1_epi32(0x7fff));
+  const __mmask16 odd = _mm512_test_epi32_mask(words, _mm512_set1_epi32(0x10000));
+  const __mmask16 nan = _mm512_cmp_ps_mask(__m512(v), __m512(v), _CMP_UNORD_Q);
+  const __m512i even = _mm512_mask_add_epi32(up, odd, up, _mm512_set1_epi32(1));
+  return _mm512_mask_or_epi32(even, nan, words, _mm512_set1_epi32(0x400000));
+}
+#endif
+FACULA_INLINE void write_halves(BFloat16* x, Floats v) {
+#if defined(__AVX512BW__)
+  _mm256_storeu_si256(
+      reinterpret_cast<__m256i*>(x),
+      _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_srli_epi32(rounded_to_bfloat16(v), 16)));
+#else
+  const Words b = Words(v), rounded = b + 0x7fffu + ((b >> 16) & 1u);
+  const Halves bits = __builtin_convertvector((v != v ? b | 0x400000u : rounded) >> 16, Halves);
+  __builtin_memcpy(static_cast<void*>(x), &bits, sizeof bits);
+#endif
+}
+FACULA_INLINE void write_halves(Half* x, Floats v) {
+#if defined(__AVX512F__)
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(x),
+                      _mm512_maskz_cvtps_ph(0xffff, __m512(v), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+  __m256 both[2];
+  __builtin_memcpy(both, &v, 64);
+  for (int i = 0; i < 2; ++i)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(x) + i,
+                     _mm256_cvtps_ph(both[i], _MM_FROUND_TO_NEAREST_INT));
+#else
+  float each[16];
+  __builtin_memcpy(each, &v, 64);
+  for (int i = 0; i < 16; ++i) x[i] = each[i];
+#endif
+}
+
+// Two vectors, which costs less than one and one.
+template <class H>
+FACULA_INLINE void write_halves(H* x, Floats v, Floats w) {
+#if defined(__AVX512BW__)
+  if constexpr (std::is_same_v<H, BFloat16>) {
+    typedef uint16_t Indices __attribute__((vector_size(64)));
+    constexpr Indices odd = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                             33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+    _mm512_storeu_si512(
+        x, _mm512_permutex2var_epi16(rounded_to_bfloat16(v), __m512i(odd), rounded_to_bfloat16(w)));
+    return;
+  }
+#endif
+  write_halves(x, v);
+  write_halves(x + 16, w);
+}
+
+// out[i] = f(a[i], b[i] ...) over vectors of float32, for dense H; an operand with stride 0 is one
+// float32.
+template <class H, class F, size_t... I>
+inline void run_halves(char* const* p, const int64_t* s, int64_t n, F f,
+                       std::index_sequence<I...>) {
+  auto vector_of = [&](size_t o, const char* from) {
+    return s[o] == 0 ? *reinterpret_cast<const float*>(p[o]) - Floats{}
+                     : read_halves(reinterpret_cast<const H*>(from));
+  };
+  H* out = reinterpret_cast<H*>(p[0]);
+  int64_t i = 0;
+  auto at = [&](int64_t k) { return f(vector_of(I + 1, p[I + 1] + k * s[I + 1])...); };
+  for (; i + 32 <= n; i += 32) write_halves(out + i, at(i), at(i + 16));
+  for (; i + 16 <= n; i += 16) write_halves(out + i, at(i));
+  if (i == n) return;
+  alignas(64) H rest[sizeof...(I) + 1][16] = {};
+  for (size_t o = 1; o <= sizeof...(I); ++o)
+    if (s[o]) __builtin_memcpy(static_cast<void*>(rest[o]), p[o] + i * s[o], size_t(n - i) * 2);
+  write_halves(rest[0], f(vector_of(I + 1, reinterpret_cast<const char*>(rest[I + 1]))...));
+  __builtin_memcpy(static_cast<void*>(out + i), rest[0], size_t(n - i) * 2);
+}
+
+}  // namespace facula::FACULA_ISA
