@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 
 import facula
+from facula import _C
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
@@ -209,6 +210,11 @@ default_collate_fn_map: CollateFunctions = {
 }
 
 _DEFAULT_ENTRIES = len(default_collate_fn_map)  # programs may add to the table
+_OWN_FUNCTIONS = dict(default_collate_fn_map)
+
+
+def _collate_by_table(batch: Any) -> Any:
+    return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
 def default_collate(batch: Any) -> Any:
@@ -222,4 +228,4 @@ def default_collate(batch: Any) -> Any:
         >>> facula.utils.data.default_collate([{"x": 0.5}, {"x": 1.5}])
         {'x': tensor([0.5000, 1.5000], dtype=facula.float64)}
     """
-    return collate(batch, collate_fn_map=default_collate_fn_map)
+    return _C._collate(batch, default_collate_fn_map, _OWN_FUNCTIONS, _collate_by_table)

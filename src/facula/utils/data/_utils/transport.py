@@ -30,6 +30,7 @@ from facula import _C
 
 Tensor = _C.Tensor
 INLINE_BYTES = 1 << 16  # below, copying through the socket is as fast as a slot
+MESSAGE_BYTES = 1 << 19  # of a slot for batches in their short form
 _ALIGNMENT = 64
 _KEPT_SLOTS, _KEPT_BYTES = 4, 1 << 26  # free ones that are not given back to the system
 _MOST_LENT = 32
@@ -152,6 +153,11 @@ class SlotWriter:
         self.lent[address] = number
         weakref.finalize(block, self.ended.append, (address, number)).atexit = False
         return _C._tensor_in_buffer(memoryview(block).cast("B"), dtype, shape, None)
+
+    def message(self) -> tuple[int, mmap.mmap]:
+        """A slot to write batches to, and its memory."""
+        number = self._take(MESSAGE_BYTES)
+        return number, self.slots[number].mapping
 
     def place(self, buffers: list[memoryview | Placed]) -> list[Placed]:
         """Copies those buffers into a slot that lie in none."""
