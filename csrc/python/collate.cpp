@@ -1,6 +1,7 @@
 // default_collate for what nearly every dataset gives: tuples, lists and dicts of tensors, numbers
 // and texts. In Python, the walk through a sample takes longer than all that is done there.
 #include <cstring>
+#include <utility>
 
 #include "op/kernel_hook.h"
 #include "op/profiler.h"
@@ -163,6 +164,123 @@ PyObject* collate(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
+// ---- a batch from a dataset
+
+// _Fetch(getitem, samples, collate, tables, drop_last): makes batches of the samples that
+// `getitem` gives for indices, or of the next ones of the iterator `samples`. `tables` are the
+// arguments of _collate() after the first, or None where `collate` is called instead.
+struct Fetch {
+  PyObject_HEAD PyObject *getitem, *samples, *collate, *tables;
+  bool drop_last;
+  vectorcallfunc call;
+};
+
+Fetch* fetch_of(PyObject* o) {
+  return reinterpret_cast<Fetch*>(o);
+}
+
+Ref samples_at(PyObject* getitem, PyObject* indices) {
+  Ref at(
+      check(PySequence_Fast(indices, "expected a batch of indices, which can be iterated over")));
+  Ref list(check(PyList_New(0)));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(at.get()); ++i) {
+    Ref index = Ref::borrow(PySequence_Fast_GET_ITEM(at.get(), i));
+    Ref sample(check(PyObject_CallOneArg(getitem, index.get())));
+    check(PyList_Append(list.get(), sample.get()));
+  }
+  return list;
+}
+
+Ref next_samples(PyObject* samples, Py_ssize_t count, bool drop_last) {
+  Ref list(check(PyList_New(0)));
+  while (PyList_GET_SIZE(list.get()) < count) {
+    Ref sample(PyIter_Next(samples));
+    if (!sample && PyErr_Occurred()) throw PythonError{};
+    if (!sample) break;
+    check(PyList_Append(list.get(), sample.get()));
+  }
+  const Py_ssize_t found = PyList_GET_SIZE(list.get());
+  if (found == 0 || (drop_last && found < count)) {
+    PyErr_SetNone(PyExc_StopIteration);
+    throw PythonError{};
+  }
+  return list;
+}
+
+PyObject* call_fetch(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    if (PyVectorcall_NARGS(flags) != 1 || names) type_error("a fetcher takes one batch of indices");
+    Fetch& f = *fetch_of(self);
+    Ref list = f.getitem == Py_None
+                   ? next_samples(f.samples, check(int(PyObject_Size(args[0]))), f.drop_last)
+                   : samples_at(f.getitem, args[0]);
+    if (f.tables == Py_None) return check(PyObject_CallOneArg(f.collate, list.get()));
+    PyObject** t = PySequence_Fast_ITEMS(f.tables);
+    return Collator(t[0], t[1], t[2]).collate(list.get());
+  });
+}
+
+PyObject* new_fetch(PyTypeObject* type, PyObject* args, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    PyObject *getitem, *samples, *collate_fn, *tables;
+    int drop_last;
+    if (!PyArg_ParseTuple(args, "OOOOp:_Fetch", &getitem, &samples, &collate_fn, &tables,
+                          &drop_last))
+      throw PythonError{};
+    if (tables != Py_None && !(PyTuple_CheckExact(tables) && PyTuple_GET_SIZE(tables) == 3 &&
+                               PyDict_CheckExact(PyTuple_GET_ITEM(tables, 0)) &&
+                               PyDict_CheckExact(PyTuple_GET_ITEM(tables, 1))))
+      type_error("_Fetch(): expected two tables and a function, or None");
+    if (getitem == Py_None && !PyIter_Check(samples))
+      type_error("_Fetch(): expected an iterator, got ", type_name(samples));
+    PyObject* self = check(type->tp_alloc(type, 0));
+    Fetch& f = *fetch_of(self);
+    f.getitem = Py_NewRef(getitem);
+    f.samples = Py_NewRef(samples);
+    f.collate = Py_NewRef(collate_fn);
+    f.tables = Py_NewRef(tables);
+    f.drop_last = drop_last;
+    f.call = call_fetch;
+    return self;
+  });
+}
+
+int traverse_fetch(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Fetch& f = *fetch_of(self);
+  for (PyObject* o : {f.getitem, f.samples, f.collate, f.tables}) Py_VISIT(o);
+  return 0;
+}
+
+int clear_fetch(PyObject* self) {
+  Fetch& f = *fetch_of(self);
+  for (PyObject** o : {&f.getitem, &f.samples, &f.collate, &f.tables})
+    Py_XDECREF(std::exchange(*o, Py_NewRef(Py_None)));
+  return 0;
+}
+
+void free_fetch(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  Fetch& f = *fetch_of(self);
+  for (PyObject* o : {f.getitem, f.samples, f.collate, f.tables}) Py_XDECREF(o);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMemberDef fetch_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Fetch, call), READONLY, nullptr}, {}};
+PyType_Slot fetch_slots[] = {{Py_tp_new, (void*)new_fetch},
+                             {Py_tp_dealloc, (void*)free_fetch},
+                             {Py_tp_traverse, (void*)traverse_fetch},
+                             {Py_tp_clear, (void*)clear_fetch},
+                             {Py_tp_call, (void*)PyVectorcall_Call},
+                             {Py_tp_members, fetch_members},
+                             {0, nullptr}};
+PyType_Spec fetch_spec = {"facula._C._Fetch", sizeof(Fetch), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+                          fetch_slots};
+
 PyMethodDef functions[] = {
     {"_collate", (PyCFunction)(void*)collate, METH_FASTCALL,
      "_collate(samples, table, own, otherwise): a batch; columns for which `table` is not as in "
@@ -173,6 +291,8 @@ PyMethodDef functions[] = {
 
 void init_collate(PyObject* module) {
   add_functions(module, functions);
+  Ref fetch(check(PyType_FromSpec(&fetch_spec)));
+  check(PyModule_AddObjectRef(module, "_Fetch", fetch.get()));
 }
 
 }  // namespace facula::python

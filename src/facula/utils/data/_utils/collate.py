@@ -210,11 +210,14 @@ default_collate_fn_map: CollateFunctions = {
 }
 
 _DEFAULT_ENTRIES = len(default_collate_fn_map)  # programs may add to the table
-_OWN_FUNCTIONS = dict(default_collate_fn_map)
 
 
 def _collate_by_table(batch: Any) -> Any:
     return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+# What default_collate tells _C._collate: the table, what it was at first, and what does the rest.
+DEFAULT_TABLES = (default_collate_fn_map, dict(default_collate_fn_map), _collate_by_table)
 
 
 def default_collate(batch: Any) -> Any:
@@ -228,4 +231,4 @@ def default_collate(batch: Any) -> Any:
         >>> facula.utils.data.default_collate([{"x": 0.5}, {"x": 1.5}])
         {'x': tensor([0.5000, 1.5000], dtype=facula.float64)}
     """
-    return _C._collate(batch, default_collate_fn_map, _OWN_FUNCTIONS, _collate_by_table)
+    return _C._collate(batch, *DEFAULT_TABLES)
