@@ -56,38 +56,6 @@ PyObject* read_batches(PyObject*, PyObject* args) {
   });
 }
 
-// _split_indices(data, size): lists of so many of the packed int64, the last may be shorter; with
-// size 0 each by itself.
-PyObject* split_indices(PyObject*, PyObject* args) {
-  return guarded([&]() -> PyObject* {
-    const char* data;
-    Py_ssize_t bytes, size;
-    if (!PyArg_ParseTuple(args, "y#n:_split_indices", &data, &bytes, &size)) throw PythonError{};
-    if (size < 0) value_error("_split_indices(): the size is ", size);
-    auto take = [&] {
-      int64_t v;
-      std::memcpy(&v, data, sizeof v);
-      data += sizeof v;
-      return check(PyLong_FromLongLong(v));
-    };
-    Py_ssize_t left = bytes / Py_ssize_t(sizeof(int64_t));
-    const Py_ssize_t each = size ? size : 1;
-    Ref list(check(PyList_New(left / each + (left % each != 0))));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
-      if (!size) {
-        PyList_SET_ITEM(list.get(), i, take());
-        continue;
-      }
-      const Py_ssize_t n = std::min(size, left);
-      Ref batch(check(PyList_New(n)));
-      for (Py_ssize_t j = 0; j < n; ++j) PyList_SET_ITEM(batch.get(), j, take());
-      PyList_SET_ITEM(list.get(), i, batch.release());
-      left -= n;
-    }
-    return list.release();
-  });
-}
-
 PyObject* next_in_reader(PyObject* self) {
   auto* reader = reinterpret_cast<BatchReader*>(self);
   if (reader->left <= 0) return nullptr;
@@ -132,8 +100,6 @@ PyMethodDef functions[] = {
     {"_read_batches", read_batches, METH_VARARGS,
      "_read_batches(data, count, begin, end): an iterator over batches whose short forms stand in "
      "a row between these places of a buffer."},
-    {"_split_indices", split_indices, METH_VARARGS,
-     "_split_indices(data, size): lists of so many of the int64 that make `data`; ints for 0."},
     {}};
 
 }  // namespace

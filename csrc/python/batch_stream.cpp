@@ -22,6 +22,124 @@ double now() {
 
 // ---- in the worker
 
+// What is to be done: indices of batches, one by one or packed, and markers among them. A batch of
+// packed ones becomes a list when its turn comes: thousands of lists would keep the garbage
+// collector busy.
+struct Tasks {
+  struct Entry {
+    Ref object;                    // the task, or bytes with int64 numbers
+    Py_ssize_t at = -1, size = 0;  // in those: the next number, and numbers in a batch, 0 for none
+  };
+  std::deque<Entry> entries;
+  Py_ssize_t count = 0;
+
+  // There must be one.
+  PyObject* pop() {
+    Entry& e = entries.front();
+    if (e.at < 0) {
+      PyObject* task = e.object.release();
+      entries.pop_front();
+      --count;
+      return task;
+    }
+    const auto total = PyBytes_GET_SIZE(e.object.get()) / Py_ssize_t(sizeof(int64_t));
+    const char* data = PyBytes_AS_STRING(e.object.get());
+    auto take = [&] {
+      int64_t v;
+      std::memcpy(&v, data + e.at++ * Py_ssize_t(sizeof v), sizeof v);
+      return check(PyLong_FromLongLong(v));
+    };
+    Ref task;
+    if (e.size == 0) {
+      task = Ref(take());
+    } else {
+      const Py_ssize_t n = std::min(e.size, total - e.at);
+      task = Ref(check(PyList_New(n)));
+      for (Py_ssize_t i = 0; i < n; ++i) PyList_SET_ITEM(task.get(), i, take());
+    }
+    --count;
+    if (e.at >= total) entries.pop_front();
+    return task.release();
+  }
+};
+
+struct PyTasks {
+  PyObject_HEAD Tasks t;
+};
+Tasks& tasks_of(PyObject* o) {
+  return reinterpret_cast<PyTasks*>(o)->t;
+}
+
+PyObject* new_tasks(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (self) new (&tasks_of(self)) Tasks;
+  return self;
+}
+
+void free_tasks(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  tasks_of(self).~Tasks();
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* append_task(PyObject* self, PyObject* task) {
+  return guarded([&] {
+    Tasks& t = tasks_of(self);
+    t.entries.push_back({Ref::borrow(task)});
+    ++t.count;
+    return Py_NewRef(Py_None);
+  });
+}
+
+// append_packed(data, size): a task for each `size` of the int64 in bytes, the last may have fewer;
+// with size 0 each number is one.
+PyObject* append_packed(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* data;
+    Py_ssize_t size;
+    if (!PyArg_ParseTuple(args, "Sn:append_packed", &data, &size)) throw PythonError{};
+    if (size < 0) value_error("append_packed(): the size is ", size);
+    const auto numbers = PyBytes_GET_SIZE(data) / Py_ssize_t(sizeof(int64_t));
+    const Py_ssize_t width = size ? size : 1;
+    Tasks& t = tasks_of(self);
+    if (numbers) t.entries.push_back({Ref::borrow(data), 0, size});
+    t.count += numbers / width + (numbers % width != 0);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* pop_task(PyObject* self, PyObject*) {
+  return guarded([&] {
+    if (tasks_of(self).entries.empty()) index_error("there are no tasks");
+    return tasks_of(self).pop();
+  });
+}
+
+// first(): the first task if it stands there by itself, else None.
+PyObject* first_task(PyObject* self, PyObject*) {
+  const auto& entries = tasks_of(self).entries;
+  return Py_NewRef(entries.empty() || entries.front().at >= 0 ? Py_None
+                                                              : entries.front().object.get());
+}
+
+Py_ssize_t count_tasks(PyObject* self) {
+  return tasks_of(self).count;
+}
+
+PyMethodDef tasks_methods[] = {{"append", append_task, METH_O, nullptr},
+                               {"append_packed", append_packed, METH_VARARGS, nullptr},
+                               {"popleft", pop_task, METH_NOARGS, nullptr},
+                               {"first", first_task, METH_NOARGS, nullptr},
+                               {}};
+PyType_Slot tasks_slots[] = {{Py_tp_new, (void*)new_tasks},
+                             {Py_tp_dealloc, (void*)free_tasks},
+                             {Py_tp_methods, tasks_methods},
+                             {Py_sq_length, (void*)count_tasks},
+                             {0, nullptr}};
+PyType_Spec tasks_spec = {"facula._C._Tasks", sizeof(PyTasks), 0, Py_TPFLAGS_DEFAULT, tasks_slots};
+PyTypeObject* tasks_type = nullptr;
+
 struct Piece {
   int64_t kind;
   int64_t batches;
@@ -136,28 +254,25 @@ PyObject* places_of(const std::vector<BatchEncoder::Placed>& placed) {
   return list.release();
 }
 
-// make(tasks, fetch, lent, quick, patience, bytes): does tasks of a deque one after the other.
-// None when it is time to send, when a marker comes, or when there are no more; else what is left
-// to the caller: an exception, a batch without a short form (in a list), or one that lies in slots.
+// make(tasks, fetch, lent, quick, patience, bytes): does tasks one after the other. None when it is
+// time to send, when a marker comes, or when there are no more; else what is left to the caller: an
+// exception, a batch without a short form (in a list), or one that lies in slots.
 PyObject* make(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    static PyObject* popleft = PyUnicode_InternFromString("popleft");
-    static PyObject* appendleft = PyUnicode_InternFromString("appendleft");
-    PyObject *tasks, *fetch, *lent;
+    PyObject *tasks_object, *fetch, *lent;
     double quick, patience;
     Py_ssize_t most;
-    if (!PyArg_ParseTuple(args, "OOO!ddn:make", &tasks, &fetch, &PyDict_Type, &lent, &quick,
-                          &patience, &most))
+    if (!PyArg_ParseTuple(args, "O!OO!ddn:make", tasks_type, &tasks_object, &fetch, &PyDict_Type,
+                          &lent, &quick, &patience, &most))
       throw PythonError{};
     Writer& w = writer_of(self);
+    Tasks& tasks = tasks_of(tasks_object);
     double began = now();
-    while (w.last <= quick && w.seconds <= patience && w.bytes <= size_t(most) &&
-           check(int(PyObject_IsTrue(tasks)))) {
-      Ref task(check(PyObject_CallMethodNoArgs(tasks, popleft)));
-      if (PyObject* marker = w.marker.get(); (PyObject*)Py_TYPE(task.get()) == marker) {
-        Ref(check(PyObject_CallMethodOneArg(tasks, appendleft, task.get())));
+    while (w.last <= quick && w.seconds <= patience && w.bytes <= size_t(most) && tasks.count) {
+      if (const auto& first = tasks.entries.front();
+          first.at < 0 && (PyObject*)Py_TYPE(first.object.get()) == w.marker.get())
         break;
-      }
+      Ref task(tasks.pop());
       Ref batch(PyObject_CallOneArg(fetch, task.get()));
       if (!batch) return caught();
       // Another thread may have taken the pieces, and the memory, meanwhile.
@@ -429,14 +544,17 @@ PyType_Slot stream_slots[] = {
 PyType_Spec stream_spec = {"facula._C._BatchStream", sizeof(PyStream), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, stream_slots};
 
-void add_type(PyObject* module, PyType_Spec& spec, const char* name) {
+// The module keeps it.
+PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, const char* name) {
   Ref type(check(PyType_FromSpec(&spec)));
   check(PyModule_AddObjectRef(module, name, type.get()));
+  return reinterpret_cast<PyTypeObject*>(type.get());
 }
 
 }  // namespace
 
 void init_batch_stream(PyObject* module) {
+  tasks_type = add_type(module, tasks_spec, "_Tasks");
   add_type(module, writer_spec, "_BatchWriter");
   add_type(module, stream_spec, "_BatchStream");
 }

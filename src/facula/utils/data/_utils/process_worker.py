@@ -72,7 +72,7 @@ class _Server:
         self.parser = transport.FrameParser()
         self.slots = transport.SlotWriter()
         self.batches = Batches(job, worker)
-        self.tasks: deque[Any] = deque()
+        self.tasks = _C._Tasks()
         # What is made and not sent; two threads take from it.
         self.writer = _C._BatchWriter(transport.INLINE_BYTES, SMALL_DATA, _Epoch)
         self.slot: int | None = None  # that the writer writes to
@@ -90,7 +90,7 @@ class _Server:
         """Does the tasks that are there."""
         tasks, batches = self.tasks, self.batches
         while tasks:
-            if type(tasks[0]) is _Epoch:
+            if type(tasks.first()) is _Epoch:
                 epoch = tasks.popleft()
                 self.flush(epoch.number)
                 batches.begin(epoch.skipped)
@@ -170,12 +170,14 @@ class _Server:
 
     def take(self, message: tuple[int, Any, list[int], int | None]) -> None:
         epoch, indices, released, skipped = message
-        if type(indices) is tuple:
-            indices = _C._split_indices(*indices)
         self.slots.release(released)
         if skipped is not None:
             self.tasks.append(_Epoch(epoch, skipped))
-        self.tasks.extend(indices)
+        if type(indices) is tuple:
+            self.tasks.append_packed(*indices)
+        else:
+            for index in indices:
+                self.tasks.append(index)
 
     def pack(self, answer: list[Any]) -> tuple[int, bytes]:
         """The form of ``answer[1]``, which is taken away: it must be gone when it is sent."""
