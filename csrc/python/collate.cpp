@@ -10,7 +10,7 @@
 namespace facula::python {
 namespace {
 
-constexpr size_t kLarge = 1 << 16;  // bytes: from here on, stack() copies with all threads
+constexpr size_t kLarge = 1 << 18;  // bytes: from here on, stack() copies with all threads
 
 // Whether new tensors are plain ones of the host, which nobody watches being made.
 bool nothing_special() {

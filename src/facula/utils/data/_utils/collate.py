@@ -127,7 +127,7 @@ def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> An
 
 
 _here = threading.local()  # ``_here.make`` in worker processes
-_LARGE = 1 << 16  # bytes
+_LARGE = 1 << 18  # bytes
 
 
 @contextlib.contextmanager

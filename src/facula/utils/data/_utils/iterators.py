@@ -37,7 +37,8 @@ _GROUP_SECONDS = 0.001  # of work in one message to a worker
 _GROUP_BATCHES = 1024
 _PACKED_BATCHES = 8  # that many are drawn faster as an array
 _GROUPS_AHEAD = 5  # a few milliseconds: nobody waits for a processor that is busy elsewhere
-_GROUP_BYTES = 1 << 19
+_GROUP_BYTES = 1 << 20
+_SMALL_GROUP_BYTES = 1 << 18
 _GROUP_SLOT_BYTES = 1 << 21
 _IN_PLACE_BYTES = 1 << 24  # of a batch of rows: copied in a millisecond
 _DRAWN_AT_ONCE = (RandomSampler, SequentialSampler, SubsetRandomSampler)
@@ -385,11 +386,13 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             _GROUP_BYTES // max(worker.bytes_per_batch, 1),
             _GROUP_BATCHES,
         )
-        self._groups_ahead = _GROUPS_AHEAD
-        if worker.slot_bytes_per_batch:  # a batch more is memory that is not in the cache
+        if worker.slot_bytes_per_batch:
             fitting = min(fitting, _GROUP_SLOT_BYTES // worker.slot_bytes_per_batch)
-            self._groups_ahead = 2
         self._group = max(1, fitting)
+        size = worker.slot_bytes_per_batch + worker.bytes_per_batch
+        small = self._group * size <= _SMALL_GROUP_BYTES
+        # Of larger ones, a batch more is memory that is not in the cache.
+        self._groups_ahead = _GROUPS_AHEAD if small else 2
 
     # ---- answers
 

@@ -40,7 +40,7 @@ from facula.utils.data._utils.worker import (
 
 # Finished batches wait for others no longer than this; the shorter time holds when a worker begins.
 _FIRST_FLUSH_SECONDS, _FLUSH_SECONDS = 0.0001, 0.0005
-_FLUSH_BYTES = 1 << 18
+_FLUSH_BYTES = 1 << 19
 _COPIED_BYTES = 1 << 12  # of a message: less is sent through the socket, more lies in a slot
 _SLOT_BYTES = 1 << 18  # of a group's bytes, for a batch that is copied into shared memory
 _QUICK_SECONDS = 0.0005  # what takes longer is sent at once
@@ -126,7 +126,7 @@ class _Server:
             self.finish([READY, *outcome], began, outcome)
         else:
             self.finish(self.batches.answer_to(outcome), began)
-        if not tasks:
+        if not tasks or self.batches.ended:
             self.flush()
 
     def finish(self, answer: list[Any], began: float, batch: list[Any] | None = None) -> None:

@@ -29,8 +29,8 @@ import numpy
 from facula import _C
 
 Tensor = _C.Tensor
-INLINE_BYTES = 1 << 16  # below, copying through the socket is as fast as a slot
-MESSAGE_BYTES = 1 << 19  # of a slot for batches in their short form
+INLINE_BYTES = 1 << 18  # below, copying takes less time than to hand over a slot
+MESSAGE_BYTES = 17 << 16  # of a slot for batches in their short form
 _ALIGNMENT = 64
 _KEPT_SLOTS, _KEPT_BYTES = 4, 1 << 26  # free ones that are not given back to the system
 _MOST_LENT = 32
