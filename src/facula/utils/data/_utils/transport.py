@@ -30,6 +30,7 @@ from facula import _C
 
 Tensor = _C.Tensor
 INLINE_BYTES = 1 << 18  # below, copying takes less time than to hand over a slot
+_PICKLED_BYTES = 1 << 16  # the same for a buffer of a pickle, which goes through the socket
 MESSAGE_BYTES = 17 << 16  # of a slot for batches in their short form
 _ALIGNMENT = 64
 _KEPT_SLOTS, _KEPT_BYTES = 4, 1 << 26  # free ones that are not given back to the system
@@ -91,7 +92,7 @@ def pack(obj: Any, lent: dict[int, int]) -> tuple[bytes, list[memoryview | Place
 
     def keep_inside(buffer: pickle.PickleBuffer) -> bool:
         raw = buffer.raw()
-        if raw.nbytes < INLINE_BYTES:
+        if raw.nbytes < _PICKLED_BYTES:
             return True
         number = lent.get(numpy.frombuffer(raw, numpy.uint8).ctypes.data) if lent else None
         if number is None or number in taken:
