@@ -1,80 +1,130 @@
 #!/usr/bin/env python3
-"""What loading costs: microseconds of a batch without workers, with two of them, with two threads.
+"""What loading costs: microseconds of a batch without workers and with processes, against PyTorch.
 
-``python bench/loader.py [facula|torch]`` goes over a dataset of two numbers a sample, with batches
-of 1 to 256, and over one of small pictures; then over datasets of classes of its own, whose samples
-are made one by one. Workers are started before the clock.
+``python bench/loader.py [--only TEXT] [--workers 0,1,2] [--rounds N] [--threads]`` goes over tiny
+samples (rows of a TensorDataset, tuples in a list, classes of one's own that give tuples or dicts,
+an iterable) and over pictures. Packages and numbers of workers take turns, the best round counts,
+and workers are there before the clock starts. "x" is PyTorch's time over ours; the figure in
+brackets is the processor time that the loader's own process spends.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.util
-import sys
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
+SAMPLES = {"facula": 16384, "torch": 512}  # tiny ones: about as many as a second is enough for
 
-def own_datasets(data: Any, pictures: Any) -> tuple[Any, Any]:
-    class Numbers(data.Dataset):
+
+def datasets(package: Any, data: Any) -> dict[str, tuple[Callable[[], Any], tuple[int, ...]]]:
+    """By name: how to make a dataset, and sizes of batches."""
+    tiny = SAMPLES[package.__name__]
+
+    class Tuples(data.Dataset):
         def __len__(self) -> int:
-            return 20000
+            return tiny
 
         def __getitem__(self, index: int) -> tuple[float, int]:
             return float(index), index
 
+    class Dicts(Tuples):
+        rows = package.rand(tiny, 4)
+
+        def __getitem__(self, index: int) -> Any:
+            return {"row": self.rows[index], "label": index}
+
+    class Count(data.IterableDataset):
+        def __iter__(self) -> Any:
+            info = data.get_worker_info()
+            return iter(range(info.id, tiny, info.num_workers) if info else range(tiny))
+
     class Pictures(data.Dataset):
+        def __init__(self, count: int, side: int, channels: int, whole: bool) -> None:
+            pictures = package.rand(count, channels, side, side)
+            self.pictures = (255 * pictures).to(package.uint8) if whole else pictures
+
         def __len__(self) -> int:
-            return len(pictures)
+            return len(self.pictures)
 
         def __getitem__(self, index: int) -> tuple[Any, int]:
-            return pictures[index], index
+            return self.pictures[index], index
 
-    return Numbers(), Pictures()
+    sizes = (1, 8, 64)
+    return {
+        "rows": (lambda: data.TensorDataset(package.rand(tiny), package.arange(tiny)), sizes),
+        "list": (lambda: [(float(i), i) for i in range(tiny)], sizes),
+        "tuples": (Tuples, sizes),
+        "dicts": (Dicts, sizes),
+        "iterable": (Count, sizes),
+        "28 x 28": (lambda: Pictures(2048, 28, 1, False), sizes),
+        "64 x 64 x 3 uint8": (lambda: Pictures(1024, 64, 3, True), sizes),
+        "64 x 64 x 3": (lambda: Pictures(512, 64, 3, False), sizes),
+        "224 x 224 x 3": (lambda: Pictures(128, 224, 3, False), (1, 8, 32)),
+    }
 
 
-def microseconds(loader: Any, batches: int) -> float:
-    """Of one batch; the best of three passes, in which the workers are there already."""
-    best = float("inf")
-    for _ in range(4):
-        start = time.perf_counter()
-        for _ in loader:
-            pass
-        best = min(best, time.perf_counter() - start)
-    return best / batches * 1e6
+def measure(loader: Any) -> tuple[float, float]:
+    """Seconds of a batch, and those that this process was busy for."""
+    count = 0
+    clock, busy = time.perf_counter(), time.process_time()
+    for _ in loader:
+        count += 1
+    return (time.perf_counter() - clock) / count, (time.process_time() - busy) / count
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description="Time loaders with and without workers.")
+    parser.add_argument("--only", default="", help="datasets whose names contain this")
+    parser.add_argument("--workers", default="0,1,2", help="numbers of worker processes")
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--threads", action="store_true", help="two worker threads as well")
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
-    chosen = sys.argv[1:] or [p for p in ("torch", "facula") if importlib.util.find_spec(p)]
-    kinds: dict[str, dict[str, Any]] = {
-        "none": {},
-        "2 processes": {"num_workers": 2, "persistent_workers": True},
-        "2 threads": {"num_workers": 2, "persistent_workers": True, "worker_type": "thread"},
-    }
-    for name in chosen:
-        package = importlib.import_module(name)
+    packages = [p for p in ("facula", "torch") if importlib.util.find_spec(p)]
+    kinds: dict[str, dict[str, Any]] = {}
+    for count in map(int, options.workers.split(",")):
+        kinds[f"{count} workers"] = {"num_workers": count, "persistent_workers": count > 0}
+    if options.threads:
+        kinds["2 threads"] = {
+            "num_workers": 2,
+            "persistent_workers": True,
+            "worker_type": "thread",
+        }
+    tables = {}
+    for name in packages:
         data = importlib.import_module(f"{name}.utils.data")
-        numbers = data.TensorDataset(package.arange(20000.0), package.arange(20000))
-        pictures = data.TensorDataset(package.rand(1024, 3, 64, 64), package.arange(1024))
-        own_numbers, own_pictures = own_datasets(data, pictures.tensors[0])
-        print(f"{name:20}" + "".join(f"{kind:>14}" for kind in kinds))
-        for title, dataset, size in (
-            *((f"numbers, {n} a batch", numbers, n) for n in (1, 4, 32, 256)),
-            ("pictures, 32 a batch", pictures, 32),
-            *((f"own numbers, {n}", own_numbers, n) for n in (1, 32)),
-            ("own pictures, 32", own_pictures, 32),
-        ):
-            batches = -(-len(dataset) // size)
+        tables[name] = data, datasets(importlib.import_module(name), data)
+    print(f"{'microseconds a batch':24}" + "".join(f"{kind:>30}" for kind in kinds))
+    for title, (_, sizes) in tables["facula"][1].items():
+        if options.only not in title:
+            continue
+        made = {name: table[title][0]() for name, (_, table) in tables.items()}
+        for size in sizes:
+            loaders = {}
+            for name, dataset in made.items():
+                for kind, chosen in kinds.items():
+                    if name == "facula" or "worker_type" not in chosen:
+                        order = {} if title == "iterable" else {"shuffle": True}
+                        loader = tables[name][0].DataLoader(dataset, size, **order, **chosen)
+                        loaders[name, kind] = loader
+                        measure(loader)
+            best = dict.fromkeys(loaders, (float("inf"), float("inf")))
+            for _ in range(options.rounds):
+                for key, loader in loaders.items():
+                    best[key] = tuple(map(min, best[key], measure(loader)))
             cells = []
-            for options in kinds.values():
-                if name == "torch" and "worker_type" in options:
-                    cells.append("-")
-                    continue
-                loader = data.DataLoader(dataset, batch_size=size, shuffle=True, **options)
-                cells.append(f"{microseconds(loader, batches):.1f} us")
-            print(f"{title:20}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
+            for kind in kinds:
+                wall, busy = best["facula", kind]
+                ratio = ""
+                if ("torch", kind) in best:
+                    ratio = f" x{best['torch', kind][0] / wall:.1f}"
+                cells.append(f"{1e6 * wall:.2f} ({1e6 * busy:.2f}){ratio}")
+            print(f"{title + ', ' + str(size):24}" + "".join(f"{c:>30}" for c in cells), flush=True)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,9 @@ class GPT(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, characters, bias=False)
         self.head.weight = self.character.weight  # one table for reading and for writing
+        # Alike, so that positions do not drown what stands there.
         nn.init.normal_(self.character.weight, std=0.02)
+        nn.init.normal_(self.position.weight, std=0.02)
 
     def forward(self, tokens: Tensor) -> Tensor:  # (B, T) -> (B, T, characters)
         x = self.character(tokens) + self.position(facula.arange(tokens.shape[1]))

@@ -1,6 +1,8 @@
 // Batches in their short form, for Python.
 #include "python/batch_codec.h"
 
+#include <memory>
+
 #include "core/crc32c.h"
 
 namespace facula::python {
@@ -9,9 +11,11 @@ namespace {
 PyObject* pack_batch(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     if (count != 2) type_error("_pack_batch() takes a batch and a size, got ", count, " arguments");
-    std::string out;
-    if (!BatchEncoder(out, size_t(index_of(args[1]))).write(args[0])) return Py_NewRef(Py_None);
-    return check(PyBytes_FromStringAndSize(out.data(), Py_ssize_t(out.size())));
+    const auto limit = size_t(std::clamp<int64_t>(index_of(args[1]), 0, 1 << 30));
+    std::unique_ptr<char[]> out(new char[BatchEncoder::room(limit)]);
+    BatchEncoder encoder(out.get(), limit);
+    if (!encoder.write(args[0])) return Py_NewRef(Py_None);
+    return check(PyBytes_FromStringAndSize(out.get(), Py_ssize_t(encoder.size())));
   });
 }
 
@@ -34,16 +38,21 @@ PyObject* unpack_batch(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyTypeObject* reader_type = nullptr;
 
-PyObject* read_batches(PyObject*, PyObject* const* args, Py_ssize_t count) {
+// _read_batches(data, count, begin, end)
+PyObject* read_batches(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    if (count != 2 || !PyBytes_CheckExact(args[0]))
-      type_error("_read_batches() takes bytes and the number of batches");
-    const int64_t left = index_of(args[1]);
-    auto* reader = reinterpret_cast<BatchReader*>(check(reader_type->tp_alloc(reader_type, 0)));
-    reader->data = Py_NewRef(args[0]);
-    reader->at = 0;
-    reader->left = Py_ssize_t(left);
-    return reinterpret_cast<PyObject*>(reader);
+    PyObject* data;
+    Py_ssize_t count, begin, end;
+    if (!PyArg_ParseTuple(args, "Onnn:_read_batches", &data, &count, &begin, &end))
+      throw PythonError{};
+    Ref self(check(reader_type->tp_alloc(reader_type, 0)));
+    auto* reader = reinterpret_cast<BatchReader*>(self.get());
+    check(PyObject_GetBuffer(data, &reader->data, PyBUF_SIMPLE));
+    if (begin < 0 || begin > end || end > reader->data.len) BatchDecoder::broken();
+    reader->at = size_t(begin);
+    reader->end = size_t(end);
+    reader->left = count;
+    return self.release();
   });
 }
 
@@ -59,7 +68,7 @@ Py_ssize_t batches_left(PyObject* self) {
 
 void free_reader(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  Py_XDECREF(reinterpret_cast<BatchReader*>(self)->data);
+  PyBuffer_Release(&reinterpret_cast<BatchReader*>(self)->data);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -88,8 +97,9 @@ PyMethodDef functions[] = {
      "_pack_batch(batch, limit): bytes, or None when it is too long or has no short form."},
     {"_unpack_batch", (PyCFunction)(void*)unpack_batch, METH_FASTCALL,
      "_unpack_batch(data, place=None): the batch of which _pack_batch made bytes."},
-    {"_read_batches", (PyCFunction)(void*)read_batches, METH_FASTCALL,
-     "_read_batches(data, count): an iterator over batches whose short forms stand in a row."},
+    {"_read_batches", read_batches, METH_VARARGS,
+     "_read_batches(data, count, begin, end): an iterator over batches whose short forms stand in "
+     "a row between these places of a buffer."},
     {}};
 
 }  // namespace
@@ -99,12 +109,12 @@ bool is_batch_reader(PyObject* o) {
 }
 
 PyObject* next_batch(BatchReader* reader) {
-  const size_t size = size_t(PyBytes_GET_SIZE(reader->data));
-  BatchDecoder decoder(PyBytes_AS_STRING(reader->data) + reader->at, size - reader->at);
-  PyObject* batch = decoder.decode();
-  reader->at = size - decoder.rest();
-  --reader->left;
-  return batch;
+  const auto* data = static_cast<const char*>(reader->data.buf);
+  BatchDecoder decoder(data + reader->at, reader->end - reader->at);
+  Ref batch(decoder.decode());
+  reader->at = reader->end - decoder.rest();
+  if (--reader->left <= 0) PyBuffer_Release(&reader->data);
+  return batch.release();
 }
 
 void init_batch_codec(PyObject* module) {

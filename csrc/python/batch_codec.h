@@ -28,9 +28,13 @@ enum BatchTag : char {
   kPlaced = 'P',  // a tensor whose elements lie in shared memory
 };
 
-// Writes a batch at the end of a string.
+// Writes a batch to memory of at least `room(limit)` bytes.
 class BatchEncoder {
  public:
+  // What may be written before it turns out that a batch is too long: an item of almost `limit`
+  // after almost `limit` bytes of others, with its sizes.
+  static constexpr size_t room(size_t limit) { return 2 * limit + 1024; }
+
   // A tensor that lies in shared memory already.
   struct Placed {
     int64_t slot;
@@ -39,20 +43,12 @@ class BatchEncoder {
   std::vector<Placed> placed;
 
   // `lent`, a dict or null: address -> slot, where large tensors may lie.
-  BatchEncoder(std::string& out, size_t limit, PyObject* lent = nullptr)
-      : out_(out), start_(out.size()), limit_(limit), lent_(lent) {}
+  BatchEncoder(char* out, size_t limit, PyObject* lent = nullptr)
+      : out_(out), limit_(limit), lent_(lent) {}
 
-  // Leaves nothing behind of what has no short form, and says false.
-  bool write(PyObject* batch) {
-    try {
-      if (encode(batch, 0)) return true;
-    } catch (...) {
-      out_.resize(start_);
-      throw;
-    }
-    out_.resize(start_);
-    return false;
-  }
+  // False for what has no short form.
+  bool write(PyObject* batch) { return encode(batch, 0); }
+  size_t size() const { return size_; }
 
  private:
   bool encode(PyObject* o, int depth) {
@@ -85,20 +81,24 @@ class BatchEncoder {
     return true;
   }
 
-  bool within_limit() const { return out_.size() - start_ < limit_; }
   bool tag(BatchTag t) {
-    out_.push_back(t);
-    return within_limit();
+    if (size_ >= limit_) return false;
+    out_[size_++] = t;
+    return true;
+  }
+  void append(const char* data, size_t n) {
+    std::memcpy(out_ + size_, data, n);
+    size_ += n;
   }
   template <class T>
   bool put(T v) {
-    out_.append(reinterpret_cast<const char*>(&v), sizeof v);
+    append(reinterpret_cast<const char*>(&v), sizeof v);
     return true;
   }
   bool bytes(const char* data, size_t n) {
     if (n >= limit_) return false;
     put(uint64_t(n));
-    out_.append(data, n);
+    append(data, n);
     return true;
   }
   // What stands in two places is one object on the other side, too: a pickle says so.
@@ -128,17 +128,17 @@ class BatchEncoder {
     if (t->keys || !t.is_contiguous() || (dict && PyDict_GET_SIZE(dict))) return false;
     const int64_t slot = size < limit_ ? -1 : slot_at(t.data());
     if (size >= limit_ && slot < 0) return false;
-    tag(slot < 0 ? kTensor : kPlaced);
+    if (!tag(slot < 0 ? kTensor : kPlaced)) return false;
     put(uint8_t(t.dtype()));
     put(uint8_t(t.dim()));
     for (int64_t s : t.sizes()) put(s);
     if (slot < 0) {
-      out_.append(size ? t.data() : "", size);
+      if (size) append(t.data(), size);
     } else {
-      placed.push_back({slot, size, out_.size() - start_});
+      placed.push_back({slot, size, size_});
       put(slot);
     }
-    return within_limit();
+    return true;
   }
   // The slot that begins at an address, unless a tensor of this batch is known to lie there.
   int64_t slot_at(const void* address) const {
@@ -155,8 +155,8 @@ class BatchEncoder {
     return number;
   }
 
-  std::string& out_;
-  size_t start_, limit_;
+  char* out_;
+  size_t size_ = 0, limit_;
   PyObject* lent_;
   std::vector<PyObject*> seen_;
 };
@@ -264,8 +264,8 @@ class BatchDecoder {
 // The batches of one message. Each is read when it is asked for: tensors that are made and die one
 // after the other use the same memory again, which a message's worth of them would not.
 struct BatchReader {
-  PyObject_HEAD PyObject* data;  // bytes
-  size_t at;
+  PyObject_HEAD Py_buffer data;  // let go of after the last batch
+  size_t at, end;
   Py_ssize_t left;
 };
 bool is_batch_reader(PyObject* o);

@@ -427,6 +427,7 @@ void init_interop(PyObject* module) {
   init_dlpack(module);
   init_shared_memory(module);
   init_batch_codec(module);
+  init_collate(module);
   init_kernel_hook(module);
 }
 

@@ -70,6 +70,7 @@ void init_numpy(PyObject* module);
 void init_dlpack(PyObject* module);
 void init_shared_memory(PyObject* module);
 void init_batch_codec(PyObject* module);
+void init_collate(PyObject* module);
 void init_kernel_hook(PyObject* module);
 
 }  // namespace facula::python

@@ -114,6 +114,9 @@ class RandomSampler(Sampler[int]):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
+        return itertools.chain.from_iterable(self._runs())
+
+    def _runs(self) -> Iterator[list[int]]:
         n, left = len(self.data_source), self.num_samples
         generator = self.generator
         if generator is None:
@@ -122,14 +125,14 @@ class RandomSampler(Sampler[int]):
         # The last draw is made even when nothing is left: it moves a shared generator on.
         if self.replacement:
             while left >= 32:
-                yield from facula.randint(n, (32,), generator=generator).tolist()
+                yield facula.randint(n, (32,), generator=generator).tolist()
                 left -= 32
-            yield from facula.randint(n, (left,), generator=generator).tolist()
+            yield facula.randint(n, (left,), generator=generator).tolist()
         else:
             while left >= n:
-                yield from facula.randperm(n, generator=generator).tolist()
+                yield facula.randperm(n, generator=generator).tolist()
                 left -= n
-            yield from facula.randperm(n, generator=generator).tolist()[:left]
+            yield facula.randperm(n, generator=generator).tolist()[:left]
 
     def __len__(self) -> int:
         return self.num_samples

@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 
 import facula
+from facula import _C
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
@@ -126,7 +127,7 @@ def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> An
 
 
 _here = threading.local()  # ``_here.make`` in worker processes
-_LARGE = 1 << 16  # bytes
+_LARGE = 1 << 18  # bytes
 
 
 @contextlib.contextmanager
@@ -211,6 +212,14 @@ default_collate_fn_map: CollateFunctions = {
 _DEFAULT_ENTRIES = len(default_collate_fn_map)  # programs may add to the table
 
 
+def _collate_by_table(batch: Any) -> Any:
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+# What default_collate tells _C._collate: the table, what it was at first, and what does the rest.
+DEFAULT_TABLES = (default_collate_fn_map, dict(default_collate_fn_map), _collate_by_table)
+
+
 def default_collate(batch: Any) -> Any:
     """A batch of a list of samples: numbers, arrays and tensors become tensors with a new first
     dimension, texts stay as they are, and containers of them become containers of batches.
@@ -222,4 +231,4 @@ def default_collate(batch: Any) -> Any:
         >>> facula.utils.data.default_collate([{"x": 0.5}, {"x": 1.5}])
         {'x': tensor([0.5000, 1.5000], dtype=facula.float64)}
     """
-    return collate(batch, collate_fn_map=default_collate_fn_map)
+    return _C._collate(batch, *DEFAULT_TABLES)

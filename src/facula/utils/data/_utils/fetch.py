@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+import functools
+import inspect
+import operator
+import types
+from collections.abc import Callable
 from typing import Any
 
 import facula
+from facula import _C
 from facula.utils.data._utils.collate import (
+    DEFAULT_TABLES,
     collate_tensor_fn,
     default_collate,
     default_collate_fn_map,
@@ -46,39 +51,30 @@ def _rows_fetcher(tensors: tuple[facula.Tensor, ...], plain: Any) -> Callable[[A
     return fetch
 
 
+def _getitem_of(dataset: Any) -> Callable[[Any], Any]:
+    """What ``dataset[index]`` calls."""
+    function = inspect.getattr_static(type(dataset), "__getitem__", None)
+    if isinstance(function, types.FunctionType):
+        return types.MethodType(function, dataset)
+    return functools.partial(operator.getitem, dataset)
+
+
 def make_fetcher(
     iterable: bool, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool
 ) -> Callable[[Any], Any]:
-    """A function of an index, or of a batch's indices, that returns what the loader yields."""
-    if iterable:
-        return IterableFetcher(iter(dataset), auto_collation, collate_fn, drop_last)
+    """A function of an index, or of a batch's indices, that returns what the loader yields. At the
+    end of an iterable dataset it raises StopIteration."""
     if not auto_collation:
+        if iterable:
+            samples = iter(dataset)
+            return lambda index: collate_fn(next(samples))
         return lambda index: collate_fn(dataset[index])
+    tables = DEFAULT_TABLES if collate_fn is default_collate else None
+    if iterable:
+        return _C._Fetch(None, iter(dataset), collate_fn, tables, drop_last)
     many = getattr(dataset, "__getitems__", None)
     if many:
         return lambda indices: collate_fn(many(indices))
-
-    def fetch(indices: Any) -> Any:
-        return collate_fn([dataset[i] for i in indices])
-
+    fetch = _C._Fetch(_getitem_of(dataset), None, collate_fn, tables, False)
     rows = rows_of_memory(dataset, collate_fn)
     return fetch if rows is None else _rows_fetcher(rows, fetch)
-
-
-class IterableFetcher:
-    """Takes the next samples of an iterator; raises StopIteration at its end."""
-
-    def __init__(
-        self, samples: Iterator[Any], auto_collation: bool, collate_fn: Any, drop_last: bool
-    ) -> None:
-        self.samples, self.collate_fn, self.drop_last = samples, collate_fn, drop_last
-        self.auto_collation = auto_collation
-
-    def __call__(self, indices: Any) -> Any:
-        if not self.auto_collation:
-            return self.collate_fn(next(self.samples))
-        wanted = len(indices)
-        batch = list(itertools.islice(self.samples, wanted))
-        if not batch or (self.drop_last and len(batch) < wanted):
-            raise StopIteration
-        return self.collate_fn(batch)

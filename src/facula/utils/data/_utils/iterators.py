@@ -7,7 +7,6 @@ import itertools
 import multiprocessing
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +14,12 @@ import facula
 from facula import _C
 from facula.random import default_generator
 from facula.utils.data._utils.fetch import rows_of_memory
+from facula.utils.data._utils.indices import (
+    IndexBatches,
+    indices_of,
+    packed_indices_of,
+    with_first_drawn,
+)
 from facula.utils.data._utils.pin_memory import pin_memory
 from facula.utils.data._utils.process_worker import ProcessWorker
 from facula.utils.data._utils.thread_worker import ThreadWorker
@@ -29,9 +34,11 @@ from facula.utils.data.sampler import (
 )
 
 _GROUP_SECONDS = 0.001  # of work in one message to a worker
-_GROUP_BATCHES = 256
+_GROUP_BATCHES = 1024
+_PACKED_BATCHES = 8  # that many are drawn faster as an array
 _GROUPS_AHEAD = 5  # a few milliseconds: nobody waits for a processor that is busy elsewhere
-_GROUP_BYTES = 1 << 19
+_GROUP_BYTES = 1 << 20
+_SMALL_GROUP_BYTES = 1 << 18
 _GROUP_SLOT_BYTES = 1 << 21
 _IN_PLACE_BYTES = 1 << 24  # of a batch of rows: copied in a millisecond
 _DRAWN_AT_ONCE = (RandomSampler, SequentialSampler, SubsetRandomSampler)
@@ -42,12 +49,6 @@ _OWN_SAMPLERS = (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
-
-
-def _indices_of(sampler: Any) -> Iterator[Any]:
-    if type(sampler) is BatchSampler and type(sampler.sampler) is InfiniteConstantSampler:
-        return itertools.repeat([None] * sampler.batch_size)  # of which only the length is read
-    return iter(sampler)
 
 
 class BaseIterator:
@@ -90,7 +91,7 @@ class BaseIterator:
             generator.set_state(resumed["generator"])
         self._generator_state = generator.get_state()
         try:
-            self._indices: Iterator[Any] = _indices_of(self._index_sampler)
+            self._indices: Iterator[Any] = self._new_indices(loader)
             # The sampler's order follows from what is drawn after this, so it is drawn again when
             # that epoch is gone on with, by whatever iterator.
             self._drew_seed = new_seed if resumed is None else resumed.get("drew_seed", new_seed)
@@ -108,6 +109,9 @@ class BaseIterator:
             if resumed is not None and own is None:
                 generator.set_state(before)
 
+    def _new_indices(self, loader: Any) -> Iterator[Any]:
+        return indices_of(self._index_sampler)
+
     def _skip(self, resumed: dict[str, Any]) -> None:
         if self._iterable:
             return
@@ -116,8 +120,7 @@ class BaseIterator:
                 raise RuntimeError(
                     f"the state has {self._num_yielded} batches, but the sampler gives only {done}"
                 )
-        # Samplers draw when they are first asked: that must be while the generator is set back.
-        self._indices = itertools.chain(list(itertools.islice(self._indices, 1)), self._indices)
+        self._indices = with_first_drawn(self._indices)  # while the generator is set back
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -192,15 +195,15 @@ class MemoryIterator(SingleProcessIterator):
         self._fetch = _job(loader, 0, 0).fetcher()
         self._num_workers = loader.num_workers
         self._workers: list[Any] = []
-        self._draw_first()
+        self._begin_where_workers_would()
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._begin(loader, new_seed=False)
-        self._draw_first()
+        self._begin_where_workers_would()
 
-    def _draw_first(self) -> None:
-        """Workers would have been given indices by now, and the generator moved on."""
-        self._indices = itertools.chain(list(itertools.islice(self._indices, 1)), self._indices)
+    def _begin_where_workers_would(self) -> None:
+        """They would have been given indices by now, and the generator moved on."""
+        self._indices = with_first_drawn(self._indices)
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "num_workers": self._num_workers}
@@ -296,14 +299,13 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._epoch += 1
         self._given = [0] * count  # batches that came from each worker
         self._exhausted = [False] * count
-        self._order: deque[int] = deque()  # which worker makes the batches to come
+        self._forget_plan()
         self._next_worker = self._num_yielded % count
         resumed, self._resumed = self._resumed, None
         if resumed is not None and self._iterable:
             self._given = list(resumed["given"])
             self._exhausted = list(resumed["exhausted"])
             self._next_worker = resumed["next_worker"]
-        self._set_turns([], [])
         self._no_more_indices = False
         self._refill_at = 0
         self._open = [0] * count  # tasks of each worker that wait for an answer
@@ -319,8 +321,20 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             "num_workers": len(self._workers),
             "given": list(self._given),
             "exhausted": list(self._exhausted),
-            "next_worker": self._order[0] if self._order else self._next_worker,
+            "next_worker": self._first_planned() if self._planned() else self._next_worker,
         }
+
+    def _new_indices(self, loader: Any) -> Iterator[Any]:
+        packed = None
+        if loader.worker_type == "process" and _may_run_ahead(loader):
+            packed = packed_indices_of(self._index_sampler)
+        return packed or super()._new_indices(loader)
+
+    def _forget_plan(self) -> None:
+        for number in range(len(self._workers)):
+            self._unplan(number, True)
+        self._turns_taken()
+        self._allow([], 0)
 
     # ---- tasks
 
@@ -332,20 +346,25 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         ahead = self._prefetch
         if self._group > 1:
             ahead = max(ahead, self._groups_ahead * self._group)
-        room = ahead * active - len(self._order)
+        room = ahead * active - self._planned()
         least = self._group * active if self._group > 1 else 1
         self._refill_at = ahead * active - least
         if room < least:
             return
-        drawn = list(itertools.islice(self._indices, room))
-        self._no_more_indices = len(drawn) < room
-        takers = self._takers(len(drawn))
-        self._order.extend(itertools.islice(itertools.cycle(takers), len(drawn)))
-        for i, worker in enumerate(takers):
-            tasks = drawn[i :: len(takers)]
-            if tasks:
-                self._open[worker] += len(tasks)
-                self._workers[worker].send(tasks)
+        drawn: Any
+        packed = room >= _PACKED_BATCHES and isinstance(self._indices, IndexBatches)
+        if packed:
+            drawn = self._indices.draw(room)  # type: ignore[attr-defined]
+        else:
+            drawn = list(itertools.islice(self._indices, room))
+        count = len(drawn)
+        self._no_more_indices = count < room
+        takers = self._takers(count)
+        self._plan(takers, count)
+        step = len(takers)
+        for i, worker in enumerate(takers[:count]):
+            self._open[worker] += len(range(i, count, step))
+            self._workers[worker].send(drawn.share(i, step) if packed else drawn[i::step])
 
     def _takers(self, count: int) -> list[int]:
         """The workers that take the next tasks, in turn."""
@@ -367,11 +386,13 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             _GROUP_BYTES // max(worker.bytes_per_batch, 1),
             _GROUP_BATCHES,
         )
-        self._groups_ahead = _GROUPS_AHEAD
-        if worker.slot_bytes_per_batch:  # a batch more is memory that is not in the cache
+        if worker.slot_bytes_per_batch:
             fitting = min(fitting, _GROUP_SLOT_BYTES // worker.slot_bytes_per_batch)
-            self._groups_ahead = 2
         self._group = max(1, fitting)
+        size = worker.slot_bytes_per_batch + worker.bytes_per_batch
+        small = self._group * size <= _SMALL_GROUP_BYTES
+        # Of larger ones, a batch more is memory that is not in the cache.
+        self._groups_ahead = _GROUPS_AHEAD if small else 2
 
     # ---- answers
 
@@ -380,11 +401,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._settle()
         data = BaseIterator.__next__(self)
         if self._group > 1 and self._in_order and not self._pin_memory and not self._loader_length:
-            order = self._order
-            count = len(order) if self._no_more_indices else len(order) - self._refill_at
+            count = self._planned() - (0 if self._no_more_indices else self._refill_at)
             if count > 0:
-                readers = [worker.reader for worker in self._workers]
-                self._set_turns(readers, list(itertools.islice(order, count)))
+                self._allow([worker.reader for worker in self._workers], count)
         return data
 
     def _settle(self) -> None:
@@ -393,20 +412,18 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             self._open[number] -= came
             self._given[number] += came
             self._num_yielded += came
-            for _ in range(came):
-                self._order.popleft()
-        self._set_turns([], [])
+        self._allow([()] * len(self._workers), 0)
 
     def _next_data(self) -> Any:
         while True:
-            if self.is_shut_down or not self._order:
+            if self.is_shut_down or not self._planned():
                 if self._persistent and not self.is_shut_down:
                     raise StopIteration
                 self._shutdown_workers()
                 raise StopIteration
-            number = self._order[0] if self._in_order else self._wait_for_any()
+            number = self._first_planned() if self._in_order else self._wait_for_any()
             if self._exhausted[number]:  # the task came too late for an iterable dataset
-                self._order.remove(number)
+                self._unplan(number, False)
                 continue
             worker = self._workers[number]
             if not worker.has_result():
@@ -417,14 +434,11 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             except BaseException:
                 self._shutdown_workers()
                 raise
-            if self._in_order:
-                self._order.popleft()
-            else:
-                self._order.remove(number)
+            self._unplan(number, False)
             self._open[number] -= 1
             if kind == END:
                 self._exhausted[number] = True
-                self._order = deque(n for n in self._order if n != number)
+                self._unplan(number, True)
                 if not self._persistent:
                     worker.close()
                 self._hand_out()
@@ -455,12 +469,13 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _wait_for_any(self) -> int:
         deadline = time.monotonic() + self._timeout if self._timeout else None
-        waiting = sorted({*self._order}, key=lambda i: not self._workers[i].has_result())
+        waiting = [i for i, tasks in enumerate(self._open) if tasks and not self._exhausted[i]]
+        waiting.sort(key=lambda i: not self._workers[i].has_result())
         pause = 0.0
         while True:
             for number in waiting:
                 worker = self._workers[number]
-                if worker.has_result() or self._exhausted[number]:
+                if worker.has_result():
                     return number
                 if worker.ended:
                     self._fail(worker.death())
@@ -469,7 +484,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _fail(self, message: str) -> None:
         self._shutdown_workers(at_once=True)
-        self._order.clear()
+        self._forget_plan()
         raise RuntimeError(message)
 
     # ---- the end

@@ -9,6 +9,7 @@ import pickle
 import select
 import signal
 import socket
+import struct
 import threading
 import time
 import weakref
@@ -26,6 +27,7 @@ from facula.utils.data._utils.worker import (
     LARGE_DATA,
     PICKLED_DATA,
     READY,
+    SHARED_DATA,
     SLOTS,
     SMALL_DATA,
     Batches,
@@ -38,7 +40,8 @@ from facula.utils.data._utils.worker import (
 
 # Finished batches wait for others no longer than this; the shorter time holds when a worker begins.
 _FIRST_FLUSH_SECONDS, _FLUSH_SECONDS = 0.0001, 0.0005
-_FLUSH_BYTES = 1 << 18
+_FLUSH_BYTES = 1 << 19
+_COPIED_BYTES = 1 << 12  # of a message: less is sent through the socket, more lies in a slot
 _SLOT_BYTES = 1 << 18  # of a group's bytes, for a batch that is copied into shared memory
 _QUICK_SECONDS = 0.0005  # what takes longer is sent at once
 _LONGEST_WAIT = 0.006  # of a finished batch for one that turns out slow
@@ -57,6 +60,9 @@ class _Epoch(NamedTuple):
     skipped: int
 
 
+_SHARED = struct.Struct("<qIQQ")  # slot, batches, where they begin and end
+
+
 class _Server:
     """Makes batches and sends them. Those that are made quickly are sent together."""
 
@@ -66,13 +72,13 @@ class _Server:
         self.parser = transport.FrameParser()
         self.slots = transport.SlotWriter()
         self.batches = Batches(job, worker)
-        self.tasks: deque[Any] = deque()
+        self.tasks = _C._Tasks()
         # What is made and not sent; two threads take from it.
         self.writer = _C._BatchWriter(transport.INLINE_BYTES, SMALL_DATA, _Epoch)
-        self.epoch = self.flushes = 0
+        self.slot: int | None = None  # that the writer writes to
+        self.epoch = 0
         self.patience = _FIRST_FLUSH_SECONDS
         self.lock = threading.Lock()  # of the socket's sending side
-        self.waiting = threading.Event()
         self.flusher: threading.Thread | None = None
 
     def run(self) -> None:
@@ -84,7 +90,7 @@ class _Server:
         """Does the tasks that are there."""
         tasks, batches = self.tasks, self.batches
         while tasks:
-            if type(tasks[0]) is _Epoch:
+            if type(tasks.first()) is _Epoch:
                 epoch = tasks.popleft()
                 self.flush(epoch.number)
                 batches.begin(epoch.skipped)
@@ -99,8 +105,12 @@ class _Server:
 
     def make_several(self) -> None:
         tasks = self.tasks
-        if len(tasks) > 1 and not self.waiting.is_set():
-            self.wake_flusher()
+        if len(tasks) > 1 and self.flusher is None:
+            self.flusher = threading.Thread(target=self.flush_what_waits, daemon=True)
+            self.flusher.start()
+        if self.slot is None:
+            self.slot, memory = self.slots.message()
+            self.writer.set_memory(memory)
         outcome = self.writer.make(
             tasks, self.batches.fetch, self.slots.lent, _QUICK_SECONDS, self.patience, _FLUSH_BYTES
         )
@@ -116,7 +126,7 @@ class _Server:
             self.finish([READY, *outcome], began, outcome)
         else:
             self.finish(self.batches.answer_to(outcome), began)
-        if not tasks:
+        if not tasks or self.batches.ended:
             self.flush()
 
     def finish(self, answer: list[Any], began: float, batch: list[Any] | None = None) -> None:
@@ -130,23 +140,13 @@ class _Server:
             content = pack_error(answer[1], self.worker) if kind == ERROR else b""
         self.writer.add(kind, content, 1, time.perf_counter() - began)
 
-    def wake_flusher(self) -> None:
-        if self.flusher is None:
-            self.flusher = threading.Thread(target=self.flush_what_waits, daemon=True)
-            self.flusher.start()
-        self.waiting.set()
-
     def flush_what_waits(self) -> None:
         """In a thread of its own: finished batches do not wait for one that turns out slow."""
         with contextlib.suppress(OSError):
-            while self.waiting.wait():
-                seen = self.flushes
-                time.sleep(_LONGEST_WAIT)
+            while True:
+                self.writer.watch(_LONGEST_WAIT)
                 with self.lock:
-                    if self.flushes == seen:
-                        self.send_answers()
-                if not self.writer:
-                    self.waiting.clear()
+                    self.send_answers()
 
     def receive(self) -> bool:
         """Waits for tasks. False when the loader is gone."""
@@ -168,12 +168,16 @@ class _Server:
             if frames:
                 return True
 
-    def take(self, message: tuple[int, list[Any], list[int], int | None]) -> None:
+    def take(self, message: tuple[int, Any, list[int], int | None]) -> None:
         epoch, indices, released, skipped = message
         self.slots.release(released)
         if skipped is not None:
             self.tasks.append(_Epoch(epoch, skipped))
-        self.tasks.extend(indices)
+        if type(indices) is tuple:
+            self.tasks.append_packed(*indices)
+        else:
+            for index in indices:
+                self.tasks.append(index)
 
     def pack(self, answer: list[Any]) -> tuple[int, bytes]:
         """The form of ``answer[1]``, which is taken away: it must be gone when it is sent."""
@@ -203,16 +207,21 @@ class _Server:
                 self.sock.sendall(transport.make_frame(transport.Frame([], next_epoch)))
 
     def send_answers(self) -> None:
-        answers, made, seconds = self.writer.take()
+        answers, made, seconds, with_slot = self.writer.take(_COPIED_BYTES)
         if not answers:
             return
-        self.flushes += 1
+        slot = -1
+        if with_slot:
+            slot, self.slot = self.slot, None
+            self.slots.away.add(slot)
         records = []
         fresh = self.slots.take_fresh()
         if fresh:
             records.append((SLOTS, pickle.dumps([made[:2] for made in fresh])))
         for kind, count, data in answers:
-            if kind == SMALL_DATA:
+            if type(data) is tuple:
+                kind, data = SHARED_DATA, _SHARED.pack(slot, count, *data)
+            elif kind == SMALL_DATA:
                 data = count.to_bytes(4, "little") + data
             records.append((kind, data))
         frame = transport.make_frame(transport.Frame(records, self.epoch, made, seconds))
@@ -300,11 +309,11 @@ class ProcessWorker:
         self.epoch = epoch
         self._send(([], skipped))
 
-    def send(self, indices: list[Any]) -> None:
-        """Gives the worker tasks, one for each index or batch of indices."""
+    def send(self, indices: Any) -> None:
+        """Gives the worker tasks, one for each index or batch of indices, which may be packed."""
         self._send((indices, None))
 
-    def _send(self, what: tuple[list[Any], int | None]) -> None:
+    def _send(self, what: tuple[Any, int | None]) -> None:
         indices, skipped = what
         message = (self.epoch, indices, self.slots.take_released(), skipped)
         record = [(DATA, pickle.dumps(message, 5))]
@@ -350,12 +359,20 @@ class ProcessWorker:
         for frame in self.parser.feed(data):
             self.begun = frame.epoch
             size = in_slots = 0
+            block = None
             for kind, content in frame.records:
                 size += len(content)
                 if kind == SLOTS:
                     self.slots.open(pickle.loads(content))
                 elif kind == FORGET:
                     self.slots.forget(pickle.loads(content))
+                elif kind == SHARED_DATA:
+                    slot, count, begin, end = _SHARED.unpack(content)
+                    if block is None:  # of which there is one in a message
+                        block = self.slots.block(slot)
+                    size += end - begin
+                    if frame.epoch == self.epoch:
+                        self.results.append((kind, (block, count, begin, end)))
                 elif frame.epoch != self.epoch:
                     self.discard(kind, content)
                 else:
@@ -369,7 +386,7 @@ class ProcessWorker:
                 self.bytes_per_batch = size // frame.batches
                 self.slot_bytes_per_batch = in_slots // frame.batches
 
-    def discard(self, kind: int, content: bytes) -> None:
+    def discard(self, kind: int, content: Any) -> None:
         """Frees the slots of a batch that nobody waits for."""
         if kind == LARGE_DATA:
             self.slots.discard_form(content)
@@ -385,7 +402,11 @@ class ProcessWorker:
             return READY, next(self.reader)
         kind, content = self.results.popleft()
         if kind == SMALL_DATA:
-            self.reader = _C._read_batches(content[4:], int.from_bytes(content[:4], "little"))
+            count = int.from_bytes(content[:4], "little")
+            self.reader = _C._read_batches(content, count, 4, len(content))
+            return READY, next(self.reader)
+        if kind == SHARED_DATA:
+            self.reader = _C._read_batches(*content)
             return READY, next(self.reader)
         if kind == DATA:
             return READY, pickle.loads(content)

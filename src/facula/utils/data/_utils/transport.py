@@ -29,7 +29,9 @@ import numpy
 from facula import _C
 
 Tensor = _C.Tensor
-INLINE_BYTES = 1 << 16  # below, copying through the socket is as fast as a slot
+INLINE_BYTES = 1 << 18  # below, copying takes less time than to hand over a slot
+_PICKLED_BYTES = 1 << 16  # the same for a buffer of a pickle, which goes through the socket
+MESSAGE_BYTES = 17 << 16  # of a slot for batches in their short form
 _ALIGNMENT = 64
 _KEPT_SLOTS, _KEPT_BYTES = 4, 1 << 26  # free ones that are not given back to the system
 _MOST_LENT = 32
@@ -90,7 +92,7 @@ def pack(obj: Any, lent: dict[int, int]) -> tuple[bytes, list[memoryview | Place
 
     def keep_inside(buffer: pickle.PickleBuffer) -> bool:
         raw = buffer.raw()
-        if raw.nbytes < INLINE_BYTES:
+        if raw.nbytes < _PICKLED_BYTES:
             return True
         number = lent.get(numpy.frombuffer(raw, numpy.uint8).ctypes.data) if lent else None
         if number is None or number in taken:
@@ -152,6 +154,11 @@ class SlotWriter:
         self.lent[address] = number
         weakref.finalize(block, self.ended.append, (address, number)).atexit = False
         return _C._tensor_in_buffer(memoryview(block).cast("B"), dtype, shape, None)
+
+    def message(self) -> tuple[int, mmap.mmap]:
+        """A slot to write batches to, and its memory."""
+        number = self._take(MESSAGE_BYTES)
+        return number, self.slots[number].mapping
 
     def place(self, buffers: list[memoryview | Placed]) -> list[Placed]:
         """Copies those buffers into a slot that lie in none."""

@@ -86,7 +86,8 @@ def seed_process(base_seed: int, worker: int) -> None:
 
 
 # What a worker answers to a task.
-DATA, SMALL_DATA, LARGE_DATA, PICKLED_DATA, ERROR, END, FORGET, SLOTS, READY = range(9)
+DATA, SMALL_DATA, SHARED_DATA, LARGE_DATA, PICKLED_DATA = range(5)
+ERROR, END, FORGET, SLOTS, READY = range(5, 10)
 
 
 class Batches:

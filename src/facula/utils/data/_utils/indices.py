@@ -1,0 +1,101 @@
+"""Which samples make which batch: many batches drawn from a sampler at once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from facula.utils.data.sampler import (
+    BatchSampler,
+    InfiniteConstantSampler,
+    RandomSampler,
+    SequentialSampler,
+    WeightedRandomSampler,
+)
+
+_SAMPLERS_OF_INTS = (RandomSampler, SequentialSampler, WeightedRandomSampler)
+
+
+class PackedBatches:
+    """Batches of indices as an array of numbers, which goes to a worker as it lies in memory.
+
+    Args:
+        numbers: the indices of all batches, one after the other.
+        size: how many make a batch; the last may be shorter. 0 where each is a task by itself.
+    """
+
+    def __init__(self, numbers: numpy.ndarray[Any, Any], size: int) -> None:
+        self.numbers, self.size = numbers, size
+
+    def __len__(self) -> int:
+        return -(-len(self.numbers) // (self.size or 1))
+
+    def share(self, first: int, step: int) -> tuple[bytes, int]:
+        """Every ``step``-th batch from ``first`` on, and their size."""
+        width = self.size or 1
+        whole, rest = divmod(len(self.numbers), width)
+        split = whole * width
+        data = self.numbers[:split].reshape(whole, width)[first::step].tobytes()
+        if rest and whole % step == first:
+            data += self.numbers[split:].tobytes()
+        return data, self.size
+
+
+class IndexBatches:
+    """Goes over the batches of a sampler whose indices are ints.
+
+    Args:
+        numbers: the indices.
+        size: how many make a batch, 0 for indices by themselves.
+        drop_last: whether a last batch that is not full is left out.
+    """
+
+    def __init__(self, numbers: Iterator[int], size: int, drop_last: bool) -> None:
+        self.numbers, self.size, self.drop_last = numbers, size, drop_last
+
+    def __iter__(self) -> IndexBatches:
+        return self
+
+    def __next__(self) -> Any:
+        if not self.size:
+            return next(self.numbers)
+        batch = list(itertools.islice(self.numbers, self.size))
+        if len(batch) < (self.size if self.drop_last else 1):
+            raise StopIteration
+        return batch
+
+    def draw(self, count: int) -> PackedBatches:
+        """The next batches, at most so many."""
+        width = self.size or 1
+        numbers = numpy.fromiter(itertools.islice(self.numbers, count * width), numpy.int64)
+        if self.drop_last:
+            numbers = numbers[: len(numbers) // width * width]
+        return PackedBatches(numbers, self.size)
+
+
+def packed_indices_of(sampler: Any) -> IndexBatches | None:
+    """The same as iterating over a sampler, for those that give ints."""
+    if type(sampler) in _SAMPLERS_OF_INTS:
+        return IndexBatches(iter(sampler), 0, False)
+    if type(sampler) is BatchSampler and type(sampler.sampler) in _SAMPLERS_OF_INTS:
+        return IndexBatches(iter(sampler.sampler), sampler.batch_size, sampler.drop_last)
+    return None
+
+
+def indices_of(sampler: Any) -> Iterator[Any]:
+    """An iterator over what a sampler gives."""
+    if type(sampler) is BatchSampler and type(sampler.sampler) is InfiniteConstantSampler:
+        return itertools.repeat([None] * sampler.batch_size)  # of which only the length is read
+    return iter(sampler)
+
+
+def with_first_drawn(indices: Iterator[Any]) -> Iterator[Any]:
+    """The same indices; the first of them is there already. Samplers draw random numbers when they
+    are first asked."""
+    if isinstance(indices, IndexBatches):
+        indices.numbers = with_first_drawn(indices.numbers)
+        return indices
+    return itertools.chain(list(itertools.islice(indices, 1)), indices)
