@@ -60,5 +60,6 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arg
     }
     rest += vectors * V;
   }
+#pragma unroll 1
   for (int64 i = rest + threadIdx.x; i < piece.last; i += blockDim.x) compute<1>(set, i, p);
 }

@@ -24,7 +24,7 @@ __device__ __forceinline__ void multiply_tile(int64 depth, A fetch_a, B fetch_b,
       b[i / kTile][i % kTile] = fetch_b(k0 + i / kTile, i % kTile);
     }
     __syncthreads();
-#pragma unroll
+#pragma unroll 4
     for (int k = 0; k < kDepth; ++k) {
       T left[4], right[4];
 #pragma unroll

@@ -94,6 +94,7 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int j1 = 0; j1 < a.axis[1].taps; ++j1) {
       const int64 y = place.at[1] + a.axis[1].pad - j1 * a.axis[1].spread, t1 = y / a.axis[1].step;
       if (y < 0 || t1 * a.axis[1].step != y || t1 >= a.out.size[1]) continue;
+#pragma unroll 1
       for (int j2 = 0; j2 < a.axis[2].taps; ++j2) {
         const int64 x = place.at[2] + a.axis[2].pad - j2 * a.axis[2].spread,
                     t2 = x / a.axis[2].step;

@@ -43,6 +43,7 @@ extern "C" __global__ void __launch_bounds__(128)
   Row row{a.in + blockIdx.x * a.classes, a.labels + blockIdx.x * a.classes, a.classes, 0};
   while (row.count < a.classes && row.labels[row.count] >= 0) ++row.count;
   if (threadIdx.x == 0) {
+#pragma unroll 1
     for (int64 k = 0; k < a.classes; ++k) {
       int64 label = row.labels[k];
       if (label != -1) good_index(a.site, label, blockIdx.x * a.classes + k);
@@ -62,6 +63,7 @@ extern "C" __global__ void __launch_bounds__(128)
   parts[threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.x != 0) return;
+#pragma unroll 4
   for (int i = 1; i < kThreads; ++i) sum += parts[i];
   a.loss[blockIdx.x] = sum / T(a.classes);
 #else

@@ -43,6 +43,7 @@ extern "C" __global__ void __launch_bounds__(256)
   for (int64 j0 = 0; j0 < h.taps; ++j0) {
     const int64 from0 = y + h.pad - j0 * h.spread, t0 = from0 / h.step;
     if (from0 < 0 || t0 * h.step != from0 || t0 >= h.out) continue;
+#pragma unroll 1
     for (int64 j1 = 0; j1 < w.taps; ++j1) {
       const int64 from1 = x + w.pad - j1 * w.spread, t1 = from1 / w.step;
       if (from1 < 0 || t1 * w.step != from1 || t1 >= w.out) continue;

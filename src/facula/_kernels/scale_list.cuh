@@ -57,6 +57,7 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
     }
     rest += vectors * V;
   }
+#pragma unroll 1
   for (int64 i = rest + threadIdx.x; i < piece.last; i += blockDim.x) {
     finite = scale<1>(set.pointer[0] + i * kItem, factor) && finite;
   }

@@ -2,8 +2,9 @@
 #pragma once
 #include "math.cuh"
 
-// Branches and loops, or so long that the compiler may decide where to inline it.
-#define FACULA_LARGE_FUNCTION inline __device__
+// Branches and loops, or so long that one copy serves all elements of a thread: calling it takes
+// little of its time, and compiling a copy for each would take seconds.
+#define FACULA_LARGE_FUNCTION inline __device__ __noinline__
 
 namespace facula {
 namespace math {

@@ -1,0 +1,102 @@
+"""Kernels as the package writes them, compiled by NVRTC on a driver that is not one.
+
+The package hands the compiler only those declarations of a template that a kernel needs, which the
+other tests of compilation do not go through.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_cuda_kernels_compile import needs_nvrtc, nvrtc
+
+SOURCES = Path(__file__).parent / "cpp"
+COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
+
+pytestmark = [
+    needs_nvrtc,
+    pytest.mark.skipif(
+        not COMPILER or not sys.platform.startswith("linux"), reason="needs a C++ compiler"
+    ),
+]
+
+WORK = """
+import facula as F
+from facula.nn import functional as nn
+x = F.rand(64, 48).cuda().requires_grad_()
+y = F.rand(64, 48).cuda()
+c = F.rand(8, 8).to(F.complex64).cuda()
+i = F.randint(0, 40, (64, 48)).cuda()
+labels = F.randint(0, 48, (64,)).cuda()
+image = F.rand(2, 4, 8, 8).cuda().requires_grad_()
+w, b = F.rand(48).cuda().requires_grad_(), F.rand(48).cuda()
+outputs = [
+    x + y, x * 2, x.T.exp(), nn.gelu(x), x**y, F.sigmoid(x), F.logaddexp(x, y), x.to(F.bfloat16),
+    nn.softplus(x), F.lerp(x, y, 0.3), x.digamma(), F.special.i0e(x.to(F.float64)),
+    F.special.chebyshev_polynomial_t(y, i), F.special.zeta(y + 2, y), c * c, c.exp(), c**c, i // 7,
+    F.gcd(i, i), F.where(x > y, x, y), F.nextafter(y, x.detach()), y.to(F.float16).frexp()[0],
+    x.sum(), x.var(0), y.argmax(1), x.amax(0), c.sum(0), i.sum(), F.rand(1 << 20).cuda().sum(),
+    F.softmax(x, 1), F.log_softmax(x, 0), nn.cross_entropy(x, labels, label_smoothing=0.1),
+    nn.layer_norm(x, (48,), w, b), nn.batch_norm(image, None, None, training=True),
+    x[labels % 64], x.gather(1, i), x.index_add(0, labels, y), F.cat([x, y], 1), x.sort(1)[0],
+    F.rand(9000).cuda().sort()[0], x.topk(3, 1)[0], x.cumsum(1), y.cummax(1)[0],
+    x.logcumsumexp(0), F.rand(9, device="cuda"), F.randn(9, device="cuda"), nn.dropout(x, 0.5),
+    F.poisson(y), nn.max_pool2d(image, 2), nn.interpolate(image, scale_factor=2, mode="bicubic"),
+    nn.unfold(image, 3), F.cdist(x, y, p=1.0), i @ i.T,
+]
+for out in outputs:
+    if out.requires_grad:
+        F.autograd.grad(out, [x, image], F.empty_like(out),
+                        allow_unused=True, retain_graph=True)
+x.grad = y
+for name in ("SGD", "AdamW", "Rprop"):
+    getattr(F.optim, name)([x]).step()
+F.nn.utils.clip_grad_norm_([x], 1.0)
+"""
+
+# A byte has one digit: the kernels for further digits are being compiled when the process ends.
+SHORT_WORK = """
+import facula as F
+F.zeros(9000, dtype=F.uint8).cuda().sort()
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("driver")
+    command = [COMPILER, "-std=c++20", "-O1", "-shared", "-fPIC", "-o", folder / "libcuda.so.1"]
+    subprocess.run([*command, SOURCES / "fake_cuda_driver.cpp"], check=True)
+    return folder
+
+
+def run(work: str, driver: Path, cache: Path) -> set[str]:
+    """The names of the kernels that are on disk afterwards."""
+    from package_under_test import F
+
+    path = os.pathsep.join([str(Path(F.__file__).parents[1]), *sys.path])
+    env = {
+        **os.environ,
+        "FACULA_CUDA_PATH": str(driver),
+        "FACULA_CACHE_DIR": str(cache),
+        "PYTHONPATH": path,
+    }
+    command = [sys.executable, "-c", work]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-5000:]
+    return {path.name for path in (cache / "kernels").iterdir()}
+
+
+def test_kernels_compile_once_on_a_machine(driver, tmp_path):
+    assert nvrtc() is not None
+    kernels = run(WORK, driver, tmp_path)
+    assert len(kernels) > 100
+    assert run(WORK, driver, tmp_path) == kernels
+
+
+def test_a_process_may_end_while_kernels_are_compiled(driver, tmp_path):
+    assert run(SHORT_WORK, driver, tmp_path)
