@@ -4,10 +4,8 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
-#include <future>
 #include <map>
 #include <set>
-#include <thread>
 #include <unordered_set>
 
 #include "cuda/kernel_cache.h"
@@ -87,55 +85,6 @@ const TemplateText& template_text(const std::string& name) {
   std::string text;
   expand(t.directory, name, seen, text);
   return t.read.try_emplace(name, text).first->second;  // map nodes do not move
-}
-
-// Kernels that other threads compile, by their keys in the cache, until they are asked for.
-struct Pending {
-  std::mutex mutex;
-  std::map<std::string, std::shared_future<std::string>> images;
-
-  std::shared_future<std::string> take(const std::string& key) {
-    std::lock_guard lock(mutex);
-    auto found = images.extract(key);
-    return found ? found.mapped() : std::shared_future<std::string>();
-  }
-  // The compiler must not be torn down under the threads that use it.
-  void wait() {
-    std::lock_guard lock(mutex);
-    for (auto& image : images) image.second.wait();
-  }
-};
-
-Pending& pending() {
-  static Pending* instance = new Pending;
-  return *instance;
-}
-
-struct CompileJob {
-  std::string name, source, target, key;
-  std::vector<std::string> options;
-
-  CompileJob(const KernelText& text, const std::string& target_)
-      : name(text.entry), source(assemble(text)), target(target_) {
-    const NvrtcVersion version = nvrtc_version();
-    options = compile_options(version);
-    std::string everything = std::string(kCacheFormat) + "\nNVRTC " +
-                             std::to_string(version.major) + "." + std::to_string(version.minor) +
-                             " " + target + "\n";
-    for (const std::string& option : options) everything += option + "\n";
-    key = kernel_cache_key(everything + source);
-  }
-
-  std::string run() const {
-    std::string image = nvrtc_compile(name, source, target, options);
-    write_cached_kernel(key, image);
-    return image;
-  }
-};
-
-std::string target_of(const KernelText& text, int device) {
-  const DeviceProperties& properties = device_properties(device);
-  return nvrtc_target(properties.major * 10 + properties.minor) + (text.specific ? "a" : "");
 }
 
 CuModule load_module(const std::string& image, const std::string& name) {
@@ -222,27 +171,18 @@ std::string formula_body(const std::string& expression) {
 }
 
 std::string compile_kernel(const KernelText& text, const std::string& target, bool use_cache) {
-  const CompileJob job(text, target);
+  const std::string source = assemble(text);
+  const NvrtcVersion version = nvrtc_version();
+  std::string everything = std::string(kCacheFormat) + "\nNVRTC " + std::to_string(version.major) +
+                           "." + std::to_string(version.minor) + " " + target + "\n";
+  const std::vector<std::string> options = compile_options(version);
+  for (const std::string& option : options) everything += option + "\n";
+  const std::string key = kernel_cache_key(everything + source);
   std::string image;
-  if (auto elsewhere = pending().take(job.key); elsewhere.valid()) return elsewhere.get();
-  if (use_cache && read_cached_kernel(job.key, &image)) return image;
-  return job.run();
-}
-
-void compile_ahead(const KernelText& text, int device) noexcept {
-  try {
-    auto job = std::make_shared<CompileJob>(text, target_of(text, device));
-    if (has_cached_kernel(job->key)) return;
-    // NVRTC is open by now, so that this runs before its own clearing up.
-    static const bool registered = std::atexit([] { pending().wait(); }) == 0;
-    auto task = std::make_shared<std::packaged_task<std::string()>>([job] { return job->run(); });
-    std::lock_guard lock(pending().mutex);
-    if (!registered || pending().images.count(job->key)) return;
-    std::thread([task] { (*task)(); }).detach();
-    pending().images.emplace(job->key, task->get_future().share());
-  } catch (const std::exception&) {
-    // Whoever needs the kernel compiles it, or meets the same error.
-  }
+  if (use_cache && read_cached_kernel(key, &image)) return image;
+  image = nvrtc_compile(text.entry, source, target, options);
+  write_cached_kernel(key, image);
+  return image;
 }
 
 CuFunction Kernel::load(int device, const KernelText& text) {
@@ -250,7 +190,9 @@ CuFunction Kernel::load(int device, const KernelText& text) {
   if (CuFunction ready = functions_[device].load(std::memory_order_acquire)) return ready;
   use_device(device);
   RelaxedCapture relaxed;  // loading is no work of a stream
-  const std::string target = target_of(text, device);
+  const DeviceProperties& properties = device_properties(device);
+  const std::string target =
+      nvrtc_target(properties.major * 10 + properties.minor) + (text.specific ? "a" : "");
   CuModule module;
   try {
     module = load_module(compile_kernel(text, target), text.entry);

@@ -43,22 +43,9 @@ std::string formula_body(const std::string& expression);
 std::string compile_kernel(const KernelText& text, const std::string& target,
                            bool use_cache = true);
 
-// Starts compiling a kernel that will soon be needed on the device, on a thread of its own, unless
-// it lies in the cache on disk; compile_kernel waits for it. Errors are left to compile_kernel.
-void compile_ahead(const KernelText& text, int device) noexcept;
-
 // One kernel: a caller-held slot whose look-up is one load.
 class Kernel {
  public:
-  bool ready(int device) const {
-    return functions_[device].load(std::memory_order_relaxed) != nullptr;
-  }
-  // For operators that need several kernels: compiled together, they take the time of one.
-  template <class Build>
-  void prepare(int device, Build&& build) {
-    if (!ready(device)) compile_ahead(build(), device);
-  }
-
   // `build` returns the KernelText and is called once per device.
   template <class Build>
   CuFunction on(int device, Build&& build) {

@@ -77,11 +77,6 @@ bool read_cached_kernel(const std::string& key, std::string* image) {
   return true;
 }
 
-bool has_cached_kernel(const std::string& key) {
-  std::string directory = kernel_cache_directory();
-  return !directory.empty() && access((directory + "/" + key).c_str(), R_OK) == 0;
-}
-
 void write_cached_kernel(const std::string& key, const std::string& image) {
   std::string directory = kernel_cache_directory();
   if (directory.empty()) return;

@@ -14,7 +14,6 @@ std::string kernel_cache_key(const std::string& everything);
 
 // True, and the image, if the cache holds a complete one under this key.
 bool read_cached_kernel(const std::string& key, std::string* image);
-bool has_cached_kernel(const std::string& key);  // complete or not
 void write_cached_kernel(const std::string& key, const std::string& image);
 
 }  // namespace facula::cuda

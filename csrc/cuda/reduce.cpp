@@ -262,15 +262,10 @@ void write_arguments(const ReduceLaunch& launch, const Pass& pass, ArgumentWrite
   write_sizes(pass.reduced, pass.reduced_class, pass.wide, out);
 }
 
-// `next` is a pass that will follow.
-void run_pass(const ReduceLaunch& launch, const Pass& pass, int device, CuStream stream,
-              const Pass* next = nullptr) {
+void run_pass(const ReduceLaunch& launch, const Pass& pass, int device, CuStream stream) {
   static auto* kernels = new KernelTable;
-  Kernel& kernel = kernels->find(key_of(launch, pass));
-  if (next && !kernel.ready(device)) {
-    kernels->find(key_of(launch, *next)).prepare(device, [&] { return text_of(launch, *next); });
-  }
-  CuFunction function = kernel.on(device, [&] { return text_of(launch, pass); });
+  CuFunction function =
+      kernels->find(key_of(launch, pass)).on(device, [&] { return text_of(launch, pass); });
   ArgumentWriter arguments;
   write_arguments(launch, pass, arguments);
   launch_kernel(function,
@@ -299,7 +294,7 @@ void launch_reduce(const ReduceLaunch& launch, int device, CuStream stream) {
   first.stage = 1;
   first.out = partial.get();
   second.in = partial.get();
-  run_pass(launch, first, device, stream, &second);
+  run_pass(launch, first, device, stream);
   run_pass(launch, second, device, stream);
 }
 

@@ -65,33 +65,26 @@ void scan(const Lines& s) {
   chunks = (n + chunk - 1) / chunk;
   const size_t acc = s.kind >= 3 ? 16 : item_size(compute);
   Scratch totals(chunks > 1 ? size_t(lines * chunks) * acc : 0, device, stream);
-  auto kernel_of = [&](int stage) -> Kernel& {
+  for (int stage = chunks > 1 ? 1 : 0; stage < (chunks > 1 ? 3 : 1); ++stage) {
     KernelKey key;
     key.bits[0] = walk.bits() | uint64_t(s.in.dtype()) << 6 | uint64_t(s.out.dtype()) << 11 |
                   uint64_t(s.kind) << 16 | uint64_t(lanes) << 20 | uint64_t(stage) << 30 |
                   uint64_t(vector) << 32;
-    return kernels->find(key);
-  };
-  auto text_of = [&](int stage) {
-    static constexpr const char* kNames[] = {
-        "facula_cumsum", "facula_cumprod", "facula_logcumsumexp", "facula_cummax", "facula_cummin"};
-    KernelText text{"scan.cuh", kNames[s.kind], {}};
-    walk.define(text);
-    text.define("FACULA_IN", device_type(s.in.dtype()));
-    text.define("FACULA_OUT", device_type(s.out.dtype()));
-    text.define("FACULA_COMPUTE", device_type(compute));
-    text.define("FACULA_SCAN", std::to_string(s.kind));
-    text.define("FACULA_LANES", std::to_string(lanes));
-    text.define("FACULA_STAGE", std::to_string(stage));
-    text.define("FACULA_VECTOR", vector ? "1" : "0");
-    return text;
-  };
-  for (int stage = chunks > 1 ? 1 : 0; stage < (chunks > 1 ? 3 : 1); ++stage) {
-    Kernel& kernel = kernel_of(stage);
-    if (stage == 1 && !kernel.ready(device)) {
-      kernel_of(2).prepare(device, [&] { return text_of(2); });
-    }
-    CuFunction function = kernel.on(device, [&] { return text_of(stage); });
+    CuFunction function = kernels->find(key).on(device, [&] {
+      static constexpr const char* kNames[] = {"facula_cumsum", "facula_cumprod",
+                                               "facula_logcumsumexp", "facula_cummax",
+                                               "facula_cummin"};
+      KernelText text{"scan.cuh", kNames[s.kind], {}};
+      walk.define(text);
+      text.define("FACULA_IN", device_type(s.in.dtype()));
+      text.define("FACULA_OUT", device_type(s.out.dtype()));
+      text.define("FACULA_COMPUTE", device_type(compute));
+      text.define("FACULA_SCAN", std::to_string(s.kind));
+      text.define("FACULA_LANES", std::to_string(lanes));
+      text.define("FACULA_STAGE", std::to_string(stage));
+      text.define("FACULA_VECTOR", vector ? "1" : "0");
+      return text;
+    });
     ArgumentWriter arguments;
     for (int64_t value : {lines, n, chunk, chunks}) arguments.put(value);
     arguments.put<const void*>(s.in.data());

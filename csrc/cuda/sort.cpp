@@ -166,35 +166,19 @@ class Radix {
   int64_t tile_size() const { return int64_t(kThreads) * (item_size(dtype_) == 8 ? 8 : 16); }
 
   CuFunction kernel(int stage, bool first) const {
-    Kernel& found = kernel_slot(stage, first);
-    if (!found.ready(device_)) {
-      for (int other = 0; other < 3; ++other) {
-        for (bool of_first : {true, false}) {
-          if (other == stage && of_first == first) continue;
-          kernel_slot(other, of_first).prepare(device_, [&] { return text(other, of_first); });
-        }
-      }
-    }
-    return found.on(device_, [&] { return text(stage, first); });
-  }
-
-  DType type(bool first) const { return first ? dtype_ : mover_type(dtype_); }
-
-  Kernel& kernel_slot(int stage, bool first) const {
     static auto* kernels = new KernelTable;
-    KernelKey key;
-    key.bits[0] = uint64_t(type(first)) | uint64_t(first) << 5 | uint64_t(stage) << 6;
-    return kernels->find(key);
-  }
-
-  KernelText text(int stage, bool first) const {
     static constexpr const char* kNames[] = {"facula_radix_count", "facula_radix_sum",
                                              "facula_radix_move"};
-    KernelText text{"radix.cuh", kNames[stage], {}};
-    text.define("FACULA_TYPE", device_type(type(first)));
-    text.define("FACULA_FIRST", first ? "1" : "0");
-    text.define("FACULA_STAGE", std::to_string(stage));
-    return text;
+    const DType type = first ? dtype_ : mover_type(dtype_);
+    KernelKey key;
+    key.bits[0] = uint64_t(type) | uint64_t(first) << 5 | uint64_t(stage) << 6;
+    return kernels->find(key).on(device_, [&] {
+      KernelText text{"radix.cuh", kNames[stage], {}};
+      text.define("FACULA_TYPE", device_type(type));
+      text.define("FACULA_FIRST", first ? "1" : "0");
+      text.define("FACULA_STAGE", std::to_string(stage));
+      return text;
+    });
   }
 
   DType dtype_;
