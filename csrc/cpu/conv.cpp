@@ -136,14 +136,11 @@ bool suits_winograd(const Conv& v, bool gradient) {
 }
 
 // Whether pixels should be read where they lie: for kernels that see many pixels of a row at once,
-// with enough channels to fill vectors. Images of one step have products of their own.
+// with enough channels to fill vectors.
 bool suits_direct(const Conv& v) {
   if (v.dtype == DType::Float64 || !is_floating(v.dtype) || v.in < 8 || v.taps() == 1) return false;
-  const ConvAxis* a = v.axis;
-  const bool image = a[0].taps == 1 && a[0].out == 1 && a[1].taps > 1;
-  const int64_t columns = v.transposed ? a[2].in / a[2].step : a[2].out;
-  return (v.transposed || !image) && columns >= 4 && v.batch * v.pixels() >= 64 &&
-         4 * v.out >= 3 * ((v.out + 15) / 16 * 16);
+  const int64_t columns = v.transposed ? v.axis[2].in / v.axis[2].step : v.axis[2].out;
+  return columns >= 4 && v.batch * v.pixels() >= 64 && 4 * v.out >= 3 * ((v.out + 15) / 16 * 16);
 }
 
 // The weight gradient of a single tap is a product of x and y, in which either may come first.
@@ -287,6 +284,8 @@ void conv_weight_gradient(const Conv& v) {
   if (const ConvFunction* f = depthwise(v, by_pixels, true)) return execute(*f, v);
   if (suits_winograd(v, true))
     return execute(FACULA_CONV_TABLE(conv_winograd_weight_table).of[int(v.dtype)], v);
+  if (suits_direct(v))
+    return execute(FACULA_CONV_TABLE(conv_direct_weight_table).of[int(v.dtype)], v);
   // Of images by planes, the side with fewer channels gets turned; by pixels, it is copied more.
   const bool swap = v.taps() == 1 && (by_pixels ? v.in > v.out : v.out > v.in);
   execute(FACULA_CONV_TABLE(conv_weight_table).of[int(v.dtype)], swap ? with_sides_swapped(v) : v);
