@@ -102,8 +102,9 @@ inline int64_t box_floats(const OutputAxes& a, const ConvPlan& p) {
          smaller(a.d.x_size, a.d.most_inputs(p.tap_block));
 }
 
-inline void halve(const OutputAxis& a, int64_t& blocks, int64_t& block) {
-  blocks = cut(a.y_size, divide_up(block, 2), a.every, block);
+// Columns of a block begin with the first remainder, so that its size is a multiple of `unit`.
+inline void halve(const OutputAxis& a, int64_t unit, int64_t& blocks, int64_t& block) {
+  blocks = cut(a.y_size, divide_up(block, 2), unit, block);
 }
 
 // Chooses blocks that are as large as fits() allows.
@@ -112,7 +113,7 @@ void plan_blocks(const OutputAxes& a, ConvPlan& p, F fits) {
   p.row_block = p.tap_block = 1;
   p.column_blocks = cut(a.w.y_size, kColumns, a.w.every, p.column_block);
   while (!fits() && p.column_block > 2 * kTileRows * a.w.every) {
-    halve(a.w, p.column_blocks, p.column_block);
+    halve(a.w, a.w.every, p.column_blocks, p.column_block);
   }
   auto grow = [&](const OutputAxis& axis, int64_t& blocks, int64_t& block) {
     int64_t most = 1;

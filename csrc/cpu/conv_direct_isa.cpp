@@ -84,10 +84,10 @@ void plan_direct(const Conv& v, int threads, ConvPlan& p) {
   const int64_t images = v.batch * v.groups, wanted = wanted_tasks(v, threads);
   auto tasks = [&] { return images * p.tap_blocks * p.row_blocks * p.column_blocks; };
   while (tasks() < wanted) {
-    if (p.tap_block > 1) halve(a.d, p.tap_blocks, p.tap_block);
-    else if (p.row_block > 1) halve(a.h, p.row_blocks, p.row_block);
+    if (p.tap_block > 1) halve(a.d, 1, p.tap_blocks, p.tap_block);
+    else if (p.row_block > 1) halve(a.h, 1, p.row_blocks, p.row_block);
     else if (p.column_block > 4 * kTileRows * a.w.every)
-      halve(a.w, p.column_blocks, p.column_block);
+      halve(a.w, a.w.every, p.column_blocks, p.column_block);
     else break;
   }
   set_tasks(v, tasks(), p);
