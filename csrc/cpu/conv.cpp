@@ -2,6 +2,7 @@
 //   few input channels per group -> taps applied to vectors of pixels (conv_depthwise_isa.cpp) or
 //                                   of channels (conv_channelwise_isa.cpp)
 //   3x3 kernels with step 1      -> Winograd's algorithm where it pays (conv_winograd_isa.cpp)
+//   rows of pixels with channels -> read where they lie (conv_direct_isa.cpp), see suits_direct
 //   results that lie by channels -> a product with channels as rows (conv_channel_rows_isa.cpp)
 //   results that lie by pixels   -> a product with pixels as rows (conv_pixel_rows_isa.cpp)
 // The gradient by the input is a convolution again, one for each remainder of the stride. That by
@@ -134,6 +135,14 @@ bool suits_winograd(const Conv& v, bool gradient) {
   return products + transforms < 0.9 * direct;
 }
 
+// Whether pixels should be read where they lie: for kernels that see many pixels of a row at once,
+// with enough channels to fill vectors.
+bool suits_direct(const Conv& v) {
+  if (v.dtype == DType::Float64 || !is_floating(v.dtype) || v.in < 8 || v.taps() == 1) return false;
+  const int64_t columns = v.transposed ? v.axis[2].in / v.axis[2].step : v.axis[2].out;
+  return columns >= 4 && v.batch * v.pixels() >= 64 && 4 * v.out >= 3 * ((v.out + 15) / 16 * 16);
+}
+
 // The weight gradient of a single tap is a product of x and y, in which either may come first.
 Conv with_sides_swapped(const Conv& v) {
   for (const ConvAxis& a : v.axis)  // y has no padding
@@ -193,6 +202,7 @@ void conv_forward(const Conv& problem) {
   v = with_axes_merged(v);
   const bool by_pixels = v.y_channel == 1 && (v.axis[2].y_stride != 1 || v.pixels() == 1);
   if (const ConvFunction* f = depthwise(v, by_pixels, false)) return execute(*f, v);
+  if (suits_direct(v)) return execute(FACULA_CONV_TABLE(conv_direct_table).of[int(v.dtype)], v);
   execute((by_pixels ? FACULA_CONV_TABLE(conv_pixel_rows_table)
                      : FACULA_CONV_TABLE(conv_channel_rows_table))
               .of[int(v.dtype)],
@@ -240,6 +250,12 @@ void for_each_remainder(const Conv& forward, F f) {
 
 void conv_transposed(const Conv& forward) {
   const bool strided = forward.axis[1].step * forward.axis[2].step * forward.axis[0].step > 1;
+  if (strided && !is_empty(forward)) {
+    Conv whole = forward;
+    whole.transposed = true;
+    if (suits_direct(whole))
+      return execute(FACULA_CONV_TABLE(conv_direct_table).of[int(whole.dtype)], whole);
+  }
   if (!strided || forward.in > kFewChannels || forward.groups == 1 || is_empty(forward))
     return for_each_remainder(forward, conv_forward);
   // With little to multiply, all remainders of an image are computed while it is in the cache.
@@ -268,6 +284,8 @@ void conv_weight_gradient(const Conv& v) {
   if (const ConvFunction* f = depthwise(v, by_pixels, true)) return execute(*f, v);
   if (suits_winograd(v, true))
     return execute(FACULA_CONV_TABLE(conv_winograd_weight_table).of[int(v.dtype)], v);
+  if (suits_direct(v))
+    return execute(FACULA_CONV_TABLE(conv_direct_weight_table).of[int(v.dtype)], v);
   // Of images by planes, the side with fewer channels gets turned; by pixels, it is copied more.
   const bool swap = v.taps() == 1 && (by_pixels ? v.in > v.out : v.out > v.in);
   execute(FACULA_CONV_TABLE(conv_weight_table).of[int(v.dtype)], swap ? with_sides_swapped(v) : v);

@@ -29,6 +29,7 @@ struct Conv {
   const void* bias;  // contiguous, groups * out elements; may be null
   void* y;
   int64_t y_batch, y_channel;
+  bool transposed = false;  // set by conv_transposed where all remainders are computed at once
 
   FACULA_INLINE int64_t taps() const { return axis[0].taps * axis[1].taps * axis[2].taps; }
   FACULA_INLINE int64_t pixels() const {  // of one output

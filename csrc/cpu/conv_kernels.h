@@ -36,9 +36,11 @@ struct ConvTable {
   extern const ConvTable* const conv_channel_rows_table; /* NCHW, as a matrix product */      \
   extern const ConvTable* const conv_pixel_rows_table;   /* NHWC, as a matrix product */      \
   extern const ConvTable* const conv_winograd_table;     /* 3x3, step and spread 1 */         \
+  extern const ConvTable* const conv_direct_table;       /* pixels read where they lie */     \
   extern const ConvTable* const conv_depthwise_table;    /* few input channels per group */   \
   extern const ConvTable* const conv_channelwise_table;  /* NHWC, one in and out per group */ \
   extern const ConvTable* const conv_weight_table;       /* the same for weight gradients */  \
+  extern const ConvTable* const conv_direct_weight_table;                                     \
   extern const ConvTable* const conv_winograd_weight_table;                                   \
   extern const ConvTable* const conv_depthwise_weight_table; /* one input channel */          \
   extern const ConvTable* const conv_channelwise_weight_table;                                \

@@ -476,11 +476,19 @@ template <class S, class A>
 void store_turned(const A* from, int64_t pitch, int64_t rows, int64_t columns, S* to,
                   int64_t apart) {
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  if constexpr (std::is_same_v<S, float>) {
+  if constexpr (std::is_same_v<A, float>) {
     for (int64_t j = 0; j < columns; j += 16) {
       for (int64_t i = 0; i < rows; i += 16) {
-        transpose_16<true>(from + i * pitch + j, pitch, smaller(16, rows - i),
-                           smaller(16, columns - j), to + j * apart + i, apart);
+        const int64_t height = smaller(16, rows - i), width = smaller(16, columns - j);
+        if constexpr (std::is_same_v<S, float>) {
+          transpose_16<true>(from + i * pitch + j, pitch, height, width, to + j * apart + i, apart);
+        } else {
+          alignas(64) float turned[16 * 16];
+          transpose_16(from + i * pitch + j, pitch, height, width, turned, 16);
+          for (int64_t k = 0; k < width; ++k) {
+            store_row(turned + k * 16, height, to + (j + k) * apart + i, 1);
+          }
+        }
       }
     }
     return;

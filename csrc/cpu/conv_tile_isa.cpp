@@ -4,7 +4,8 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-// Rounding errors grow with the length of a sum: partial sums of so many products are added up.
+// Rounding errors grow with the length of a sum: partial sums of so many products are added up, and
+// to `start`, in the same way wherever the result goes.
 constexpr int64_t kChain = 96;
 
 template <class A, int R, int V>
@@ -17,15 +18,7 @@ void tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, int64
   for (int i = 0; i < groups; ++i) four[i] = a + 4 * i * a_row;
   do {
     const int64_t piece = k < kChain + kChain / 2 ? k : kChain;  // no short rest
-    const bool first = start != c;  // the first piece goes on from `start`, others are added
     Vector<A> sum[R][V] = {};
-    if (first && start) {
-#pragma GCC unroll 16
-      for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-        for (int v = 0; v < V; ++v) sum[i][v] = load(start + i * start_row + v * kLanes<A>);
-      }
-    }
     for (int64_t p = 0; p < piece; ++p) {
       Vector<A> row[V];
 #pragma GCC unroll 4
@@ -44,11 +37,12 @@ void tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, int64
     for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
-        if (!first) sum[i][v] += load(c + i * c_row + v * kLanes<A>);
+        if (start) sum[i][v] += load(start + i * start_row + v * kLanes<A>);
         store(c + i * c_row + v * kLanes<A>, sum[i][v]);
       }
     }
     start = c;
+    start_row = c_row;
     k -= piece;
   } while (k > 0);
 }

@@ -1,0 +1,92 @@
+"""Convolutions that read pixels where they lie: transposed ones with steps, volumes, sequences.
+
+Sizes go past blocks of channels, columns, rows and slabs, against NumPy.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from package_under_test import IS_FACULA, F
+from test_convolution import LAYOUTS, run, tensor
+
+
+def problem(shape, weight, stride=1, padding=0, dilation=1, transposed=False, extra=0, groups=1):
+    dims = len(shape) - 2
+    values = ([v] * dims if isinstance(v, int) else v for v in (stride, padding, dilation))
+    return shape, weight, (*values, transposed, [extra] * dims, groups)
+
+
+CASES = {
+    "channels in several blocks": problem((2, 290, 9, 9), (20, 290, 3, 3), 2, 1),
+    "transposed channels in several blocks": problem(
+        (1, 310, 9, 8), (310, 33, 4, 4), 2, 1, transposed=True
+    ),
+    "long rows": problem((1, 9, 1500), (16, 9, 5), 1, 2),
+    "long rows, transposed": problem((2, 16, 700), (16, 32, 5), 3, 2, transposed=True, extra=1),
+    "long rows, dilated": problem((2, 16, 1300), (16, 16, 3), 1, 40, 40),
+    "step beyond the kernel": problem((2, 16, 9, 9), (16, 16, 2, 3), (4, 5), 0, 1, True, 2),
+    "step and dilation share a factor": problem((2, 8, 9, 9), (8, 16, 3, 3), 4, 2, 2, True, 1),
+    "volume": problem((2, 16, 9, 10, 11), (32, 16, 3, 3, 3), 1, 1),
+    "volume with steps": problem((2, 12, 9, 10, 17), (30, 12, 3, 2, 3), (2, 1, 2), 1),
+    "volume, transposed": problem((1, 24, 5, 6, 7), (24, 16, 2, 3, 4), (2, 3, 2), 1, 1, True, 1),
+    "groups": problem((2, 32, 12, 12), (32, 16, 4, 4), 2, 1, transposed=True, groups=2),
+    "groups of volumes": problem((2, 16, 6, 7, 8), (32, 8, 3, 3, 3), 1, 1, groups=2),
+    "padding wider than the image": problem((3, 8, 5, 5), (16, 8, 3, 3), 2, 9),
+    "one tap, wide steps": problem((2, 16, 8, 8), (16, 16, 1, 2), (3, 2), 0, 1, True, 1),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_blocks(name, layout, dtype):
+    run(CASES[name], dtype, (layout, layout), 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([8, 12, 16, 40]),
+    st.sampled_from([12, 16, 30, 48, 64]),
+    st.lists(
+        st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(0, 2)), min_size=2, max_size=3
+    ),
+    st.integers(4, 20),
+    st.booleans(),
+    st.tuples(LAYOUTS, LAYOUTS),
+    st.integers(0, 9),
+)
+def test_kernels_and_steps(inside, outside, axes, width, transposed, layouts, seed):
+    kernel, stride, padding = ([a[i] for a in axes] for i in range(3))
+    sizes = [6] * (len(axes) - 1) + [width]
+    if transposed:
+        padding = [min(p, k // 2) for p, k in zip(padding, kernel, strict=True)]
+    weight = (inside, outside) if transposed else (outside, inside)
+    run(
+        problem((2, inside, *sizes), (*weight, *kernel), stride, padding, 1, transposed),
+        "float32",
+        layouts,
+        seed,
+    )
+
+
+@pytest.mark.skipif(not IS_FACULA, reason="a property of Facula")
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+def test_results_do_not_depend_on_the_number_of_threads(name, layout):
+    shape, weight, arguments = CASES[name]
+    random = np.random.default_rng(0)
+    x, w = (tensor(random.standard_normal(s), layout=layout) for s in (shape, weight))
+    x.requires_grad_(), w.requires_grad_()
+    threads = F.get_num_threads()
+    found = []
+    try:
+        for count in (1, 2, 3):
+            F.set_num_threads(count)
+            y = F.convolution(x, w, None, *arguments)
+            found.append([y, *F.autograd.grad(y, (x, w), y.detach())])
+    finally:
+        F.set_num_threads(threads)
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            assert (one == other).all()
