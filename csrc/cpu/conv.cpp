@@ -163,13 +163,14 @@ bool is_empty(const Conv& v) {
 
 // The functions for few input channels per group; null where a matrix product does better.
 const ConvFunction* depthwise(const Conv& v, bool by_pixels, bool gradient) {
-  if (v.in < 1 || v.in > (gradient ? 1 : kFewChannels) || v.groups == 1 || !is_floating(v.dtype))
-    return nullptr;
+  if (v.in < 1 || v.in > kFewChannels || v.groups == 1 || !is_floating(v.dtype)) return nullptr;
   const ConvTable& along = gradient ? FACULA_CONV_TABLE(conv_channelwise_weight_table)
                                     : FACULA_CONV_TABLE(conv_channelwise_table);
   const int dtype = int(v.dtype);
-  const int64_t least = along.least_groups[dtype];
-  if (by_pixels && v.in == 1 && v.out == 1 && least && v.groups >= least) return &along.of[dtype];
+  const int64_t lanes = along.lanes[dtype];
+  const bool whole = lanes && lanes % v.in == 0 && (v.in & (v.in - 1)) == 0;  // groups of a vector
+  if (by_pixels && v.in == v.out && whole && v.groups * v.in >= lanes) return &along.of[dtype];
+  if (gradient && v.in > 1) return nullptr;
   return &(gradient ? FACULA_CONV_TABLE(conv_depthwise_weight_table)
                     : FACULA_CONV_TABLE(conv_depthwise_table))
               .of[dtype];
