@@ -1,6 +1,7 @@
 // Chooses how a convolution is computed and shares it over the thread pool.
 //   few input channels per group -> taps applied to vectors of pixels (conv_depthwise_isa.cpp) or
 //                                   of channels (conv_channelwise_isa.cpp)
+//   images of few channels by pixels -> products with rows of taps (conv_few_channels_isa.cpp)
 //   3x3 kernels with step 1      -> Winograd's algorithm where it pays (conv_winograd_isa.cpp)
 //   results that lie by channels -> a product with channels as rows (conv_channel_rows_isa.cpp)
 //   results that lie by pixels   -> a product with pixels as rows (conv_pixel_rows_isa.cpp)
@@ -63,6 +64,7 @@ void execute(const ConvFunction& f, const Conv& v) {
 }
 
 constexpr int64_t kImageElements = 64 << 10;
+constexpr int64_t kFewOutputs = 4;
 constexpr int64_t kFewChannels = 8;  // of a group, for which taps are applied without a product
 
 bool is_trivial(const ConvAxis& a) {
@@ -161,6 +163,19 @@ bool is_empty(const Conv& v) {
   return v.batch == 0 || v.groups == 0 || v.out == 0 || v.pixels() == 0;
 }
 
+// Images, one group, with rows of taps that are contiguous in the side of `few` channels. Both
+// sides lie by pixels, and the other has enough channels for a vector to be worth it.
+bool has_few_channels(const Conv& v, int64_t few, int64_t few_channel, int64_t few_stride,
+                      int64_t many, int64_t many_channel) {
+  return v.groups == 1 && few >= 1 && few <= kFewChannels && many >= 4 && many_channel == 1 &&
+         (few_channel == 1 || few == 1) && few_stride == few && v.axis[0].in == 1 &&
+         v.axis[0].out == 1 && v.axis[0].taps == 1 && v.axis[0].start == 0 && v.taps() > 1 &&
+         v.axis[1].spread > 0 && v.axis[2].spread == 1 && is_floating(v.dtype);
+}
+bool has_few_inputs(const Conv& v) {
+  return has_few_channels(v, v.in, v.x_channel, v.axis[2].x_stride, v.out, v.y_channel);
+}
+
 // The functions for few input channels per group; null where a matrix product does better.
 const ConvFunction* depthwise(const Conv& v, bool by_pixels, bool gradient) {
   if (v.in < 1 || v.in > kFewChannels || v.groups == 1 || !is_floating(v.dtype)) return nullptr;
@@ -191,6 +206,8 @@ void conv_forward(const Conv& problem) {
     v.w = advance(v, v.w, w_offset);
     return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], v);
   }
+  if (has_few_inputs(v))
+    return execute(FACULA_CONV_TABLE(conv_few_channels_table).of[int(v.dtype)], v);
   v = with_axes_merged(v);
   const bool by_pixels = v.y_channel == 1 && (v.axis[2].y_stride != 1 || v.pixels() == 1);
   if (const ConvFunction* f = depthwise(v, by_pixels, false)) return execute(*f, v);
@@ -240,6 +257,11 @@ void for_each_remainder(const Conv& forward, F f) {
 }  // namespace
 
 void conv_transposed(const Conv& forward) {
+  if (forward.out <= kFewOutputs && !is_empty(forward) &&
+      has_few_channels(forward, forward.out, forward.y_channel, forward.axis[2].y_stride,
+                       forward.in, forward.x_channel))
+    return execute(FACULA_CONV_TABLE(conv_few_channels_input_table).of[int(forward.dtype)],
+                   forward);
   const bool strided = forward.axis[1].step * forward.axis[2].step * forward.axis[0].step > 1;
   if (!strided || forward.in > kFewChannels || forward.groups == 1 || is_empty(forward))
     return for_each_remainder(forward, conv_forward);
@@ -269,6 +291,8 @@ void conv_weight_gradient(const Conv& v) {
   if (const ConvFunction* f = depthwise(v, by_pixels, true)) return execute(*f, v);
   if (suits_winograd(v, true))
     return execute(FACULA_CONV_TABLE(conv_winograd_weight_table).of[int(v.dtype)], v);
+  if (has_few_inputs(v) && v.pixels() > 0)
+    return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], v);
   // Of images by planes, the side with fewer channels gets turned; by pixels, it is copied more.
   const bool swap = v.taps() == 1 && (by_pixels ? v.in > v.out : v.out > v.in);
   execute(FACULA_CONV_TABLE(conv_weight_table).of[int(v.dtype)], swap ? with_sides_swapped(v) : v);

@@ -42,6 +42,9 @@ struct ConvTable {
   extern const ConvTable* const conv_winograd_weight_table;                                   \
   extern const ConvTable* const conv_depthwise_weight_table; /* one input channel */          \
   extern const ConvTable* const conv_channelwise_weight_table;                                \
+  extern const ConvTable* const conv_few_channels_table; /* NHWC, few channels, one group */  \
+  extern const ConvTable* const conv_few_channels_weight_table;                               \
+  extern const ConvTable* const conv_few_channels_input_table;                                \
   }
 FACULA_CONV_TABLES(baseline)
 #ifdef FACULA_X86
