@@ -64,7 +64,7 @@ void execute(const ConvFunction& f, const Conv& v) {
 }
 
 constexpr int64_t kImageElements = 64 << 10;
-constexpr int64_t kFewOutputs = 4;
+constexpr int64_t kFewOutputs = 4, kFewTaps = 16;
 constexpr int64_t kFewChannels = 8;  // of a group, for which taps are applied without a product
 
 bool is_trivial(const ConvAxis& a) {
@@ -178,7 +178,10 @@ bool has_few_inputs(const Conv& v) {
 
 // The functions for few input channels per group; null where a matrix product does better.
 const ConvFunction* depthwise(const Conv& v, bool by_pixels, bool gradient) {
-  if (v.in < 1 || v.in > kFewChannels || v.groups == 1 || !is_floating(v.dtype)) return nullptr;
+  if (v.in < 1 || v.in > kFewChannels || !is_floating(v.dtype)) return nullptr;
+  // One plane with few taps, too, has too little to multiply.
+  const bool one_plane = v.in == 1 && v.out >= 4 && v.taps() > 1 && v.taps() <= kFewTaps;
+  if (v.groups == 1 && (by_pixels || gradient || !one_plane)) return nullptr;
   const ConvTable& along = gradient ? FACULA_CONV_TABLE(conv_channelwise_weight_table)
                                     : FACULA_CONV_TABLE(conv_channelwise_table);
   const int dtype = int(v.dtype);
@@ -221,11 +224,12 @@ namespace {
 
 // Pixel i of the result is met by pixel o of x through tap j when i = o * step + j * spread +
 // start. Pixels with the same i % step see the same taps, so each remainder is a convolution with
-// step 1.
+// step 1. With `spaced`, zeros between the pixels of x take the place of the width's remainders.
 template <class F>
-void for_each_remainder(const Conv& forward, F f) {
+void for_each_remainder(const Conv& forward, bool spaced, F f) {
   int64_t remainders[3];
   for (int i = 0; i < 3; ++i) remainders[i] = std::min(forward.axis[i].step, forward.axis[i].in);
+  if (spaced) remainders[2] = 1;
   for (int64_t task = 0; task < remainders[0] * remainders[1] * remainders[2]; ++task) {
     const int64_t remainder[3] = {task / (remainders[1] * remainders[2]),
                                   task / remainders[2] % remainders[1], task % remainders[2]};
@@ -235,6 +239,15 @@ void for_each_remainder(const Conv& forward, F f) {
       const ConvAxis& a = forward.axis[i];
       const int64_t r = remainder[i], common = std::gcd(a.step, a.spread), every = a.step / common;
       ConvAxis& back = v.axis[i];
+      if (i == 2 && spaced) {
+        back.out = a.in;
+        back.in = (a.out - 1) * a.step + 1;
+        back.gap = a.step;
+        back.step = 1;
+        back.spread = -a.spread;
+        back.start = -a.start;
+        continue;
+      }
       back.out = r < a.in ? (a.in - r - 1) / a.step + 1 : 0;
       back.in = a.out;
       back.step = 1;
@@ -243,8 +256,9 @@ void for_each_remainder(const Conv& forward, F f) {
       back.y_stride = a.y_stride * a.step;
       y_offset += r * a.y_stride;
       int64_t first = 0;  // the first tap whose distance is a multiple of step
-      while (first < every && (r - a.start - first * a.spread) % a.step != 0) ++first;
-      back.taps = first < every && first < a.taps ? (a.taps - first - 1) / every + 1 : 0;
+      const int64_t last = std::min(every, a.taps);
+      while (first < last && (r - a.start - first * a.spread) % a.step != 0) ++first;
+      back.taps = first < last ? (a.taps - first - 1) / every + 1 : 0;
       back.start = back.taps ? (r - a.start - first * a.spread) / a.step : 0;
       w_offset += back.taps ? first * a.w_stride : 0;
     }
@@ -264,23 +278,40 @@ void conv_transposed(const Conv& forward) {
                    forward);
   const bool strided = forward.axis[1].step * forward.axis[2].step * forward.axis[0].step > 1;
   if (!strided || forward.in > kFewChannels || forward.groups == 1 || is_empty(forward))
-    return for_each_remainder(forward, conv_forward);
-  // With little to multiply, all remainders of an image are computed while it is in the cache.
+    return for_each_remainder(forward, false, conv_forward);
+  // With little to multiply, all remainders of a part are computed while it is in the cache: of
+  // some rows where channels are contiguous, of some channels where rows are.
   const ConvAxis* a = forward.axis;
-  const int64_t image = forward.out * a[0].in * a[1].in * a[2].in;
-  const int64_t groups = std::min(forward.groups, std::max<int64_t>(kImageElements / image, 16));
-  const int64_t blocks = (forward.groups + groups - 1) / groups;
+  const bool by_pixels = forward.y_channel == 1 && a[2].y_stride != 1;
+  const int64_t row = forward.out * a[0].in * a[2].in;
+  int64_t rows = a[1].in, groups = forward.groups;
+  if (by_pixels)
+    rows = std::max<int64_t>(kImageElements / (row * groups) / a[1].step, 1) * a[1].step;
+  else groups = std::min(groups, std::max<int64_t>(kImageElements / (row * rows), 16));
+  const int64_t row_blocks = (a[1].in + rows - 1) / rows;
+  const int64_t blocks = (forward.groups + groups - 1) / groups * row_blocks;
+  const bool spaced =
+      a[2].y_stride == 1 && a[2].step == 2 && a[2].taps > 1 && is_floating(forward.dtype);
+  const ConvFunction& planes = FACULA_CONV_TABLE(conv_depthwise_table).of[int(forward.dtype)];
   parallel_for(0, forward.batch * blocks, 1, [&](int64_t begin, int64_t end) {
     for (; begin < end; ++begin) {
-      const int64_t n = begin / blocks, group = begin % blocks * groups;
+      const int64_t n = begin / blocks, first = begin % row_blocks * rows;
+      const int64_t group = begin % blocks / row_blocks * groups;
       Conv part = forward;
       part.batch = 1;
       part.groups = std::min(groups, forward.groups - group);
+      part.axis[1].in = std::min(rows, a[1].in - first);
+      part.axis[1].start -= first;
       part.x = advance(part, part.x, n * part.x_batch + group * part.in * part.x_channel);
-      part.y = advance(part, part.y, n * part.y_batch + group * part.out * part.y_channel);
+      part.y =
+          advance(part, part.y,
+                  n * part.y_batch + group * part.out * part.y_channel + first * a[1].y_stride);
       part.w = advance(part, part.w, group * part.w_group);
       if (part.bias) part.bias = advance(part, part.bias, group * part.out);
-      for_each_remainder(part, conv_forward);
+      for_each_remainder(part, spaced, [&](const Conv& v) {
+        if (spaced && v.in > 0 && v.taps() > 0 && !is_empty(v)) execute(planes, v);
+        else conv_forward(v);
+      });
     }
   });
 }

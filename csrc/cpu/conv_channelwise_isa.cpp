@@ -106,24 +106,24 @@ void apply_taps(const Conv& v, const S* x, const TapRow* rows, int64_t row_count
   const int64_t pixel = a.step * a.x_stride, tap = a.spread * a.x_stride;
   const int64_t channels = channels_of(v);
   Vector<A> sum[P];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int i = 0; i < P; ++i) sum[i] = bias;
   for (int64_t r = 0; r < row_count; ++r) {
     const S* from = x + rows[r].offset;
     const A* weights = w + (rows[r].tap + taps.low) * G * channels;
     for (int64_t k = taps.low; k < taps.high; ++k) {
       Vector<A> seen[P];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int i = 0; i < P; ++i) seen[i] = load_wide(from + k * tap + i * pixel);
       for_each_channel(std::make_integer_sequence<int, G>(), [&]<int C>() {
         const Vector<A> weight = load(weights);
         weights += channels;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int i = 0; i < P; ++i) sum[i] += weight * spread<G, C, A>(seen[i]);
       });
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int i = 0; i < P; ++i) {
     if constexpr (kInPlace<S>) {
       store(reinterpret_cast<A*>(y + i * a.y_stride), sum[i]);
@@ -166,7 +166,9 @@ void pack_weights(const Conv& v, A* to) {
 template <class S, int G>
 void run_forward_of(const Conv& v, const ConvPlan& p, int64_t task, void* memory) {
   using A = Accumulator<S>;
-  constexpr int pixels = 4;
+  constexpr int wide = G == 1 ? 8 : 4;
+  const int64_t most =
+      v.taps() <= 4 ? wide : 4;  // pixels at once: more where there is little to do
   const int64_t channels = channels_of(v);
   const ConvAxis& a = v.axis[2];
   Scratch scratch(memory);
@@ -190,16 +192,19 @@ void run_forward_of(const Conv& v, const ConvPlan& p, int64_t task, void* memory
            row * v.axis[1].y_stride;
     // Channels are the inner loop: memory is read in its order.
     for (int64_t column = 0; column < a.out;) {
-      const bool four = column >= inner.low && column + pixels <= inner.high;
-      const Range taps = four ? Range{0, a.taps} : seen_taps(a, column);
+      const int64_t run = column >= inner.low ? inner.high - column : 0;
+      const int64_t pixels = run >= most ? most : run >= 4 ? 4 : 1;
+      const auto apply = pixels == 1   ? apply_taps<S, 1, G>
+                         : pixels == 4 ? apply_taps<S, 4, G>
+                                       : apply_taps<S, wide, G>;
+      const Range taps = pixels > 1 ? Range{0, a.taps} : seen_taps(a, column);
       for (int64_t k = 0; k < vectors; ++k) {
         const int64_t c = vector_start<A>(channels, k);
         const S* from = x + column * a.step * a.x_stride + c;
-        (four ? apply_taps<S, pixels, G> : apply_taps<S, 1, G>)(v, from, tap_rows, row_count, taps,
-                                                                w + c, load(bias + c),
-                                                                y + column * a.y_stride + c);
+        apply(v, from, tap_rows, row_count, taps, w + c, load(bias + c),
+              y + column * a.y_stride + c);
       }
-      column += four ? pixels : 1;
+      column += pixels;
     }
   }
 }
