@@ -1,6 +1,7 @@
 // Chooses how a convolution is computed and shares it over the thread pool.
 //   few input channels per group -> taps applied to vectors of pixels (conv_depthwise_isa.cpp) or
 //                                   of channels (conv_channelwise_isa.cpp)
+//   images of few channels by pixels -> products with rows of taps (conv_few_channels_isa.cpp)
 //   3x3 kernels with step 1      -> Winograd's algorithm where it pays (conv_winograd_isa.cpp)
 //   rows of pixels with channels -> read where they lie (conv_direct_isa.cpp), see suits_direct
 //   results that lie by channels -> a product with channels as rows (conv_channel_rows_isa.cpp)
@@ -64,6 +65,7 @@ void execute(const ConvFunction& f, const Conv& v) {
 }
 
 constexpr int64_t kImageElements = 64 << 10;
+constexpr int64_t kFewOutputs = 4, kFewTaps = 16;
 constexpr int64_t kFewChannels = 8;  // of a group, for which taps are applied without a product
 
 bool is_trivial(const ConvAxis& a) {
@@ -170,15 +172,32 @@ bool is_empty(const Conv& v) {
   return v.batch == 0 || v.groups == 0 || v.out == 0 || v.pixels() == 0;
 }
 
+// Images, one group, with rows of taps that are contiguous in the side of `few` channels. Both
+// sides lie by pixels, and the other has enough channels for a vector to be worth it.
+bool has_few_channels(const Conv& v, int64_t few, int64_t few_channel, int64_t few_stride,
+                      int64_t many, int64_t many_channel) {
+  return v.groups == 1 && few >= 1 && few <= kFewChannels && many >= 4 && many_channel == 1 &&
+         (few_channel == 1 || few == 1) && few_stride == few && v.axis[0].in == 1 &&
+         v.axis[0].out == 1 && v.axis[0].taps == 1 && v.axis[0].start == 0 && v.taps() > 1 &&
+         v.axis[1].spread > 0 && v.axis[2].spread == 1 && is_floating(v.dtype);
+}
+bool has_few_inputs(const Conv& v) {
+  return has_few_channels(v, v.in, v.x_channel, v.axis[2].x_stride, v.out, v.y_channel);
+}
+
 // The functions for few input channels per group; null where a matrix product does better.
 const ConvFunction* depthwise(const Conv& v, bool by_pixels, bool gradient) {
-  if (v.in < 1 || v.in > (gradient ? 1 : kFewChannels) || v.groups == 1 || !is_floating(v.dtype))
-    return nullptr;
+  if (v.in < 1 || v.in > kFewChannels || !is_floating(v.dtype)) return nullptr;
+  // One plane with few taps, too, has too little to multiply.
+  const bool one_plane = v.in == 1 && v.out >= 4 && v.taps() > 1 && v.taps() <= kFewTaps;
+  if (v.groups == 1 && (by_pixels || gradient || !one_plane)) return nullptr;
   const ConvTable& along = gradient ? FACULA_CONV_TABLE(conv_channelwise_weight_table)
                                     : FACULA_CONV_TABLE(conv_channelwise_table);
   const int dtype = int(v.dtype);
-  const int64_t least = along.least_groups[dtype];
-  if (by_pixels && v.in == 1 && v.out == 1 && least && v.groups >= least) return &along.of[dtype];
+  const int64_t lanes = along.lanes[dtype];
+  const bool whole = lanes && lanes % v.in == 0 && (v.in & (v.in - 1)) == 0;  // groups of a vector
+  if (by_pixels && v.in == v.out && whole && v.groups * v.in >= lanes) return &along.of[dtype];
+  if (gradient && v.in > 1) return nullptr;
   return &(gradient ? FACULA_CONV_TABLE(conv_depthwise_weight_table)
                     : FACULA_CONV_TABLE(conv_depthwise_table))
               .of[dtype];
@@ -199,6 +218,8 @@ void conv_forward(const Conv& problem) {
     v.w = advance(v, v.w, w_offset);
     return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], v);
   }
+  if (has_few_inputs(v))
+    return execute(FACULA_CONV_TABLE(conv_few_channels_table).of[int(v.dtype)], v);
   v = with_axes_merged(v);
   const bool by_pixels = v.y_channel == 1 && (v.axis[2].y_stride != 1 || v.pixels() == 1);
   if (const ConvFunction* f = depthwise(v, by_pixels, false)) return execute(*f, v);
@@ -213,11 +234,12 @@ namespace {
 
 // Pixel i of the result is met by pixel o of x through tap j when i = o * step + j * spread +
 // start. Pixels with the same i % step see the same taps, so each remainder is a convolution with
-// step 1.
+// step 1. With `spaced`, zeros between the pixels of x take the place of the width's remainders.
 template <class F>
-void for_each_remainder(const Conv& forward, F f) {
+void for_each_remainder(const Conv& forward, bool spaced, F f) {
   int64_t remainders[3];
   for (int i = 0; i < 3; ++i) remainders[i] = std::min(forward.axis[i].step, forward.axis[i].in);
+  if (spaced) remainders[2] = 1;
   for (int64_t task = 0; task < remainders[0] * remainders[1] * remainders[2]; ++task) {
     const int64_t remainder[3] = {task / (remainders[1] * remainders[2]),
                                   task / remainders[2] % remainders[1], task % remainders[2]};
@@ -227,6 +249,15 @@ void for_each_remainder(const Conv& forward, F f) {
       const ConvAxis& a = forward.axis[i];
       const int64_t r = remainder[i], common = std::gcd(a.step, a.spread), every = a.step / common;
       ConvAxis& back = v.axis[i];
+      if (i == 2 && spaced) {
+        back.out = a.in;
+        back.in = (a.out - 1) * a.step + 1;
+        back.gap = a.step;
+        back.step = 1;
+        back.spread = -a.spread;
+        back.start = -a.start;
+        continue;
+      }
       back.out = r < a.in ? (a.in - r - 1) / a.step + 1 : 0;
       back.in = a.out;
       back.step = 1;
@@ -235,8 +266,9 @@ void for_each_remainder(const Conv& forward, F f) {
       back.y_stride = a.y_stride * a.step;
       y_offset += r * a.y_stride;
       int64_t first = 0;  // the first tap whose distance is a multiple of step
-      while (first < every && (r - a.start - first * a.spread) % a.step != 0) ++first;
-      back.taps = first < every && first < a.taps ? (a.taps - first - 1) / every + 1 : 0;
+      const int64_t last = std::min(every, a.taps);
+      while (first < last && (r - a.start - first * a.spread) % a.step != 0) ++first;
+      back.taps = first < last ? (a.taps - first - 1) / every + 1 : 0;
       back.start = back.taps ? (r - a.start - first * a.spread) / a.step : 0;
       w_offset += back.taps ? first * a.w_stride : 0;
     }
@@ -249,6 +281,11 @@ void for_each_remainder(const Conv& forward, F f) {
 }  // namespace
 
 void conv_transposed(const Conv& forward) {
+  if (forward.out <= kFewOutputs && !is_empty(forward) &&
+      has_few_channels(forward, forward.out, forward.y_channel, forward.axis[2].y_stride,
+                       forward.in, forward.x_channel))
+    return execute(FACULA_CONV_TABLE(conv_few_channels_input_table).of[int(forward.dtype)],
+                   forward);
   const bool strided = forward.axis[1].step * forward.axis[2].step * forward.axis[0].step > 1;
   if (strided && !is_empty(forward)) {
     Conv whole = forward;
@@ -257,23 +294,40 @@ void conv_transposed(const Conv& forward) {
       return execute(FACULA_CONV_TABLE(conv_direct_table).of[int(whole.dtype)], whole);
   }
   if (!strided || forward.in > kFewChannels || forward.groups == 1 || is_empty(forward))
-    return for_each_remainder(forward, conv_forward);
-  // With little to multiply, all remainders of an image are computed while it is in the cache.
+    return for_each_remainder(forward, false, conv_forward);
+  // With little to multiply, all remainders of a part are computed while it is in the cache: of
+  // some rows where channels are contiguous, of some channels where rows are.
   const ConvAxis* a = forward.axis;
-  const int64_t image = forward.out * a[0].in * a[1].in * a[2].in;
-  const int64_t groups = std::min(forward.groups, std::max<int64_t>(kImageElements / image, 16));
-  const int64_t blocks = (forward.groups + groups - 1) / groups;
+  const bool by_pixels = forward.y_channel == 1 && a[2].y_stride != 1;
+  const int64_t row = forward.out * a[0].in * a[2].in;
+  int64_t rows = a[1].in, groups = forward.groups;
+  if (by_pixels)
+    rows = std::max<int64_t>(kImageElements / (row * groups) / a[1].step, 1) * a[1].step;
+  else groups = std::min(groups, std::max<int64_t>(kImageElements / (row * rows), 16));
+  const int64_t row_blocks = (a[1].in + rows - 1) / rows;
+  const int64_t blocks = (forward.groups + groups - 1) / groups * row_blocks;
+  const bool spaced =
+      a[2].y_stride == 1 && a[2].step == 2 && a[2].taps > 1 && is_floating(forward.dtype);
+  const ConvFunction& planes = FACULA_CONV_TABLE(conv_depthwise_table).of[int(forward.dtype)];
   parallel_for(0, forward.batch * blocks, 1, [&](int64_t begin, int64_t end) {
     for (; begin < end; ++begin) {
-      const int64_t n = begin / blocks, group = begin % blocks * groups;
+      const int64_t n = begin / blocks, first = begin % row_blocks * rows;
+      const int64_t group = begin % blocks / row_blocks * groups;
       Conv part = forward;
       part.batch = 1;
       part.groups = std::min(groups, forward.groups - group);
+      part.axis[1].in = std::min(rows, a[1].in - first);
+      part.axis[1].start -= first;
       part.x = advance(part, part.x, n * part.x_batch + group * part.in * part.x_channel);
-      part.y = advance(part, part.y, n * part.y_batch + group * part.out * part.y_channel);
+      part.y =
+          advance(part, part.y,
+                  n * part.y_batch + group * part.out * part.y_channel + first * a[1].y_stride);
       part.w = advance(part, part.w, group * part.w_group);
       if (part.bias) part.bias = advance(part, part.bias, group * part.out);
-      for_each_remainder(part, conv_forward);
+      for_each_remainder(part, spaced, [&](const Conv& v) {
+        if (spaced && v.in > 0 && v.taps() > 0 && !is_empty(v)) execute(planes, v);
+        else conv_forward(v);
+      });
     }
   });
 }
@@ -284,6 +338,8 @@ void conv_weight_gradient(const Conv& v) {
   if (const ConvFunction* f = depthwise(v, by_pixels, true)) return execute(*f, v);
   if (suits_winograd(v, true))
     return execute(FACULA_CONV_TABLE(conv_winograd_weight_table).of[int(v.dtype)], v);
+  if (has_few_inputs(v) && v.pixels() > 0)
+    return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], v);
   if (suits_direct(v))
     return execute(FACULA_CONV_TABLE(conv_direct_weight_table).of[int(v.dtype)], v);
   // Of images by planes, the side with fewer channels gets turned; by pixels, it is copied more.

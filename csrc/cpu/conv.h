@@ -14,6 +14,8 @@ struct ConvAxis {
   int64_t out = 1, in = 1, taps = 1;
   int64_t step = 1, spread = 1, start = 0;
   int64_t x_stride = 0, w_stride = 0, y_stride = 0;  // of input, weight and output, in elements
+  // Only inside conv.cpp: all but every gap-th of the `in` inputs are zeros that x does not have.
+  int64_t gap = 1;
 };
 
 // y[n, o, t] = bias[o] + sum over channels c and taps j of w[o, c, j] * x[n, c, input(t, j)],

@@ -43,10 +43,36 @@ struct Band {
   int64_t elements(const Conv& v) const { return v.axis[0].taps * in_rows * pitch; }
 };
 
+// Copies a row of inputs that are `gap` apart, with zeros between them.
+template <class S, class A>
+void copy_spaced(const ConvAxis& w, const S* from, int64_t first, int64_t count, A* to) {
+  const int64_t inputs = from ? (w.in - 1) / w.gap + 1 : 0;
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+  if constexpr (std::is_same_v<S, float>) {
+    if (w.gap == 2 && w.x_stride == 1) {
+      for (int64_t i = 0; i < count; i += 16) {
+        const int64_t at = first + i, begin = (at + 1) >> 1;
+        const uint32_t seen = first_bits(larger(smaller(inputs - begin, 8), 0)) &
+                              ~first_bits(larger(smaller(-begin, 8), 0));
+        const __m512 eight = (__m512)load_some(seen, from + begin);
+        store(to + i, (Vector<float>)_mm512_maskz_expand_ps(at & 1 ? 0xaaaa : 0x5555, eight));
+      }
+      return;
+    }
+  }
+#endif
+  for (int64_t i = 0; i < count; ++i) to[i] = A(0);
+  const int64_t begin = first < 0 ? 0 : (first + w.gap - 1) / w.gap;
+  for (int64_t i = begin; i < inputs && i * w.gap < first + count; ++i) {
+    to[i * w.gap - first] = widen<A>(from[i * w.x_stride]);
+  }
+}
+
 // Copies an input row from column `first` on; null stands for a row of zeros.
 template <class S, class A>
 void copy_row(const Conv& v, const Band& band, const S* from, int64_t first, A* to) {
   const ConvAxis& w = v.axis[2];
+  if (w.gap > 1) return copy_spaced(w, from, first, band.phase, to);  // the step is 1
   for (int64_t p = 0; p < w.step; ++p, to += band.phase) {
     const int64_t at = first + p;  // the input column of element 0
     int64_t low = at < 0 ? (-at + w.step - 1) / w.step : 0;

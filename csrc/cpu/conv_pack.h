@@ -377,6 +377,28 @@ void transpose_panel(const S* from, int64_t step, int64_t apart, int64_t count, 
   }
 }
 
+// Columns [0, count) of the weights as a panel, rows k0 .. k0 + depth in the order of taps, then
+// channels.
+template <class S, class A>
+void pack_weight_panel(const Conv& v, const S* w, int64_t k0, int64_t depth, int64_t count, A* to) {
+  int64_t tap = k0 / larger(v.in, 1), channel = k0 - tap * v.in;
+  for (int64_t k = 0; k < depth; ++tap, channel = 0) {
+    const TapPlace at(v, tap);
+    const S* from = w + at.d * v.axis[0].w_stride + at.h * v.axis[1].w_stride +
+                    at.w * v.axis[2].w_stride + channel * v.w_in;
+    const int64_t end = smaller(v.in - channel, depth - k);
+    A* const panel = to + k * kTileColumns<A>;
+    if (v.w_out == 1 && end > 1) {
+      for (int64_t i = 0; i < end; ++i) {
+        copy_span(from + i * v.w_in, 1, 0, count, kTileColumns<A>, panel + i * kTileColumns<A>);
+      }
+    } else {
+      transpose_panel(from, v.w_in, v.w_out, end, count, panel);
+    }
+    k += end;
+  }
+}
+
 // `count` neighbours, the other lanes zero.
 template <class S>
 FACULA_INLINE Vector<Accumulator<S>> load_first(const S* from, int64_t count) {

@@ -9,13 +9,18 @@ namespace {
 constexpr int64_t kRows = 1536;  // pixels of a task
 constexpr int64_t kSumBytes = 2 << 20;
 
+// Weights of one depth block and all columns of a task.
+template <class A>
+size_t packed_bytes(const ConvPlan& p) {
+  return Scratch::bytes<A>(p.column_block * p.depth_block);
+}
+
 template <class S>
 void plan_pixel_rows(const Conv& v, int threads, ConvPlan& p) {
   using A = Accumulator<S>;
   constexpr int64_t width = kTileColumns<A>;
   const int64_t pixels = v.batch * v.pixels(), wanted = wanted_tasks(v, threads);
   p.depth_chunks = cut(v.in * v.taps(), kDepth, 1, p.depth_block);
-  // The weights of one depth block and all columns of a task are packed at once.
   p.column_blocks = cut(v.out, kPanels * width, width, p.column_block);
   const int64_t most = larger(kTileRows, kSumBytes / int64_t(sizeof(A)) / p.column_block);
   p.row_blocks = cut(pixels, smaller(kRows, most), 1, p.row_block);
@@ -31,25 +36,16 @@ void plan_pixel_rows(const Conv& v, int threads, ConvPlan& p) {
     }
   }
   set_tasks(v, v.groups * p.row_blocks * p.column_blocks, p);
-  p.scratch_bytes = Scratch::bytes<A>(p.column_block * p.depth_block) +
+  // Weights that several tasks need are packed once.
+  if (p.row_blocks > 1) {
+    p.prepare_tasks = v.groups * p.column_blocks * p.depth_chunks;
+    p.shared_bytes = size_t(p.prepare_tasks) * packed_bytes<A>(p);
+  }
+  p.scratch_bytes = (p.row_blocks > 1 ? 0 : packed_bytes<A>(p)) +
                     Scratch::bytes<A>(kTileRows * (p.depth_block + 16)) +
                     Scratch::bytes<A>((p.depth_chunks > 1 ? p.row_block + kTileRows : kTileRows) *
                                       p.column_block) +
-                    Scratch::bytes<A>(p.column_block) + Scratch::bytes<int64_t>(v.taps()) +
-                    Scratch::bytes<PixelRun>(kTileRows);
-}
-
-// Columns [0, count) of the weights, rows k0 .. k0 + depth in the order of taps, then channels.
-template <class S, class A>
-void pack_weight_panel(const Conv& v, const S* w, const int64_t* offsets, int64_t k0, int64_t depth,
-                       int64_t count, A* to) {
-  int64_t tap = k0 / larger(v.in, 1), channel = k0 - tap * v.in;
-  for (int64_t k = 0; k < depth; ++tap, channel = 0) {
-    const int64_t end = smaller(v.in - channel, depth - k);
-    transpose_panel(w + offsets[tap] + channel * v.w_in, v.w_in, v.w_out, end, count,
-                    to + k * kTileColumns<A>);
-    k += end;
-  }
+                    Scratch::bytes<A>(p.column_block) + Scratch::bytes<PixelRun>(kTileRows);
 }
 
 // What the pixels of a run see, in the order of taps, then channels: elements [k0, k0 + depth) of
@@ -94,18 +90,42 @@ void pack_pixels(const Conv& v, const S* x, const PixelRun& run, int64_t k0, int
   }
 }
 
+template <class S, class A>
+void pack_weights(const Conv& v, const ConvPlan& p, int64_t group, int64_t column0, int64_t chunk,
+                  A* to) {
+  const int64_t k0 = chunk * p.depth_block, depth = smaller(p.depth_block, v.in * v.taps() - k0);
+  const int64_t columns = smaller(p.column_block, v.out - column0);
+  const S* w = static_cast<const S*>(v.w) + group * v.w_group + column0 * v.w_out;
+  for (int64_t j = 0; j < columns; j += kTileColumns<A>) {
+    pack_weight_panel(v, w + j * v.w_out, k0, depth, smaller(kTileColumns<A>, columns - j),
+                      to + j * depth);
+  }
+}
+
+template <class A>
+A* shared_weights(const ConvPlan& p, int64_t task, void* shared) {
+  return reinterpret_cast<A*>(static_cast<char*>(shared) + size_t(task) * packed_bytes<A>(p));
+}
+
 template <class S>
-void run_pixel_rows(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void*) {
+void prepare_pixel_rows(const Conv& v, const ConvPlan& p, int64_t task, void* shared) {
+  using A = Accumulator<S>;
+  const int64_t block = task / p.depth_chunks;
+  pack_weights<S>(v, p, block / p.column_blocks, block % p.column_blocks * p.column_block,
+                  task % p.depth_chunks, shared_weights<A>(p, task, shared));
+}
+
+template <class S>
+void run_pixel_rows(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void* shared) {
   using A = Accumulator<S>;
   constexpr int64_t width = kTileColumns<A>, lanes = kLanes<A>;
   const int64_t taps = v.taps(), pitch = p.depth_block + 16;
   Scratch scratch(memory);
-  A* const right = scratch.take<A>(p.column_block * p.depth_block);
+  A* const own = p.row_blocks > 1 ? nullptr : scratch.take<A>(p.column_block * p.depth_block);
   A* const left = scratch.take<A>(kTileRows * pitch);
   A* const sums =
       scratch.take<A>((p.depth_chunks > 1 ? p.row_block + kTileRows : kTileRows) * p.column_block);
   A* const bias = scratch.take<A>(p.column_block);
-  int64_t* const offsets = scratch.take<int64_t>(taps);
   PixelRun* const runs = scratch.take<PixelRun>(kTileRows);
 
   const int64_t column0 = task % p.column_blocks * p.column_block;
@@ -114,9 +134,7 @@ void run_pixel_rows(const Conv& v, const ConvPlan& p, int64_t task, void* memory
   const int64_t rows = smaller(p.row_block, v.batch * v.pixels() - row0);
   const int64_t columns = smaller(p.column_block, v.out - column0);
   const S* x = static_cast<const S*>(v.x) + group * v.in * v.x_channel;
-  const S* w = static_cast<const S*>(v.w) + group * v.w_group + column0 * v.w_out;
   S* y = static_cast<S*>(v.y) + (group * v.out + column0) * v.y_channel;
-  weight_offsets(v, offsets);
   for (int64_t j = 0; v.bias && j < columns; ++j) {
     bias[j] = widen<A>(static_cast<const S*>(v.bias)[group * v.out + column0 + j]);
   }
@@ -132,10 +150,9 @@ void run_pixel_rows(const Conv& v, const ConvPlan& p, int64_t task, void* memory
     const int64_t k0 = chunk * p.depth_block;
     const int64_t depth = smaller(p.depth_block, v.in * taps - k0);
     const bool first = chunk == 0, last = chunk + 1 == p.depth_chunks;
-    for (int64_t j = 0; j < columns; j += width) {
-      pack_weight_panel(v, w + j * v.w_out, offsets, k0, depth, smaller(width, columns - j),
-                        right + j * depth);
-    }
+    if (own) pack_weights<S>(v, p, group, column0, chunk, own);
+    const int64_t block = group * p.column_blocks + task % p.column_blocks;
+    const A* const right = own ? own : shared_weights<A>(p, block * p.depth_chunks + chunk, shared);
     for (int64_t i = 0; i < rows; i += kTileRows) {
       const int64_t height = smaller(kTileRows, rows - i);
       int64_t run_count = 0;
@@ -186,9 +203,10 @@ void run_pixel_rows(const Conv& v, const ConvPlan& p, int64_t task, void* memory
 
 struct Table : ConvTable {
   constexpr Table() : ConvTable{} {
-#define X(e, t, name, c)                                                           \
-  if constexpr (c == 1 || (c == 2 && sizeof(t) > 1)) {                             \
-    of[int(DType::e)] = {plan_pixel_rows<Storage<t>>, run_pixel_rows<Storage<t>>}; \
+#define X(e, t, name, c)                                                                   \
+  if constexpr (c == 1 || (c == 2 && sizeof(t) > 1)) {                                     \
+    of[int(DType::e)] = {plan_pixel_rows<Storage<t>>, run_pixel_rows<Storage<t>>, nullptr, \
+                         prepare_pixel_rows<Storage<t>>};                                  \
   }
     FACULA_DTYPES(X)
 #undef X

@@ -10,10 +10,19 @@ constexpr int kTileVectors = 2;
 template <class A>
 constexpr int kTileColumns = kTileVectors * kLanes<A>;
 
+// What is summed over: `spans` times `span` steps, of which each starts a_span behind the one
+// before it in a and b_span in b.
+struct TileDepth {
+  TileDepth(int64_t k) : span(k) {}  // NOLINT: a plain number is one span
+  TileDepth(int64_t steps, int64_t count, int64_t a, int64_t b)
+      : span(steps), spans(count), a_span(a), b_span(b) {}
+  int64_t span, spans = 1, a_span = 0, b_span = 0;
+};
+
 // c[i][j] = start[i][j] + sum over p < k of a[i * a_row + p * a_col] * b[p * b_row + j]; a null
-// start is zero. Columns are contiguous in b, c and start.
+// start is zero. Columns are contiguous in b, c and start; start may be c.
 template <class A>
-using ConvTile = void (*)(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b,
+using ConvTile = void (*)(TileDepth k, const A* a, int64_t a_row, int64_t a_col, const A* b,
                           int64_t b_row, A* c, int64_t c_row, const A* start, int64_t start_row);
 
 template <class A>
