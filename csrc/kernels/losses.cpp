@@ -323,7 +323,9 @@ Tensor margin_ranking_loss_functional(const Tensor& input1, const Tensor& input2
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Flag size_average, Flag reduce,
                         std::string_view reduction) {
-  return reduced(-op::logsigmoid(target * input), reduction_of(size_average, reduce, reduction));
+  // logsigmoid would not keep the layout of the input.
+  const Tensor loss = op::logaddexp(-(input * target), weak_number_tensor(Scalar(0.0)));
+  return reduced(loss, reduction_of(size_average, reduce, reduction));
 }
 
 static Tensor triplet(const Tensor& anchor, const Tensor& positive, const Tensor& negative,

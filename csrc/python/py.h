@@ -1,6 +1,5 @@
 // What the files of the Python layer share: object types, wrapping, conversion, errors.
 #pragma once
-#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
 
