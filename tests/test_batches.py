@@ -1,12 +1,14 @@
 """Files that are compiled together must not see each other's names."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from gen.batches import batches, leaves_macros, own_names
-
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from gen.batches import batches, leaves_macros, own_names  # noqa: E402
 
 
 @pytest.fixture
