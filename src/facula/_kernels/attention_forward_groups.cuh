@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(128 * (FACULA_GROUPS + 1), 1)
       begin_barrier(barrier + kEmpty + i * 8, 4 * kGroups);
     }
     begin_barrier(barrier + kQueries, 129);
-    begin_barrier(barrier + kQueries + 8, 4 * kGroups);
+    begin_barrier(barrier + kQueries + 8, 128 * kGroups);  // each thread reads work_here
   }
   __syncthreads();
 
@@ -138,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(128 * (FACULA_GROUPS + 1), 1)
           if (++stage == kStages) stage = 0, phase ^= 1;
         }
         if (steps == 0) {
-          leave(barrier + kQueries + 8);
+          arrive(barrier + kQueries + 8);
           continue;
         }
       }
@@ -230,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(128 * (FACULA_GROUPS + 1), 1)
         }
         as_left(left, weight);
       }
-      leave(barrier + kQueries + 8);
+      arrive(barrier + kQueries + 8);
       wait(barrier + kValues + stage * 8, phase);
       publish_writes();
       begin_products();

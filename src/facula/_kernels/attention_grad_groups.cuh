@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(128 * (FACULA_GROUPS + 1), 1)
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
       begin_barrier(barrier + i * 8, 128);
-      begin_barrier(barrier + kEmpty + i * 8, 4 * kGroups);
+      begin_barrier(barrier + kEmpty + i * 8, 128 * kGroups);
     }
     begin_barrier(barrier + kOwn, 128);
   }
@@ -179,8 +179,7 @@ extern "C" __global__ void __launch_bounds__(128 * (FACULA_GROUPS + 1), 1)
         wait_products<0>();
         settle(grad_k);
         release(slopes_left);
-        __syncwarp();
-        if (lane == 0) arrive(here + kEmpty);
+        arrive(here + kEmpty);
       }
     }
     wait_for_threads(1, 256);  // all have done with keys and values

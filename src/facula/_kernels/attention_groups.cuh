@@ -144,6 +144,7 @@ __device__ __forceinline__ void store_tile(char* tile, const float (&sums)[D / 8
                                            int64 stride, int64 first, int64 rows, int64 width) {
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   tile += threadIdx.x / 32 % 4 * (16 * 128);
+  __syncwarp();  // all lanes have read what was there
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
 #pragma unroll
