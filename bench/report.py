@@ -36,6 +36,7 @@ GROUPS = {
     "operators": "order, scans, indexing, linear algebra",
     "layers": "layers, forward and backward",
     "convolution": "convolutions",
+    "networks": "networks of transposed, dilated and 3-d convolutions",
     "fft": "Fourier transforms",
     "optim": "steps of optimisers",
     "transforms": "function transforms",
