@@ -4,6 +4,7 @@
 
 #include "cpu/index_scatter.h"
 #include "op/device_hook.h"
+#include "op/value.h"
 
 namespace facula {
 
