@@ -49,7 +49,7 @@ void copy_spaced(const ConvAxis& w, const S* from, int64_t first, int64_t count,
   const int64_t inputs = from ? (w.in - 1) / w.gap + 1 : 0;
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
   if constexpr (std::is_same_v<S, float>) {
-    if (w.gap == 2 && w.x_stride == 1) {
+    if (from && w.gap == 2 && w.x_stride == 1) {
       for (int64_t i = 0; i < count; i += 16) {
         const int64_t at = first + i, begin = (at + 1) >> 1;
         const uint32_t seen = first_bits(larger(smaller(inputs - begin, 8), 0)) &
