@@ -6,9 +6,12 @@ namespace facula {
 namespace math {
 
 #define FACULA_FUNCTION __device__ __forceinline__
+// Branches and loops, or so long that one copy serves all elements of a thread: calling it takes
+// little of its time, and compiling a copy for each would take up to seconds.
+#define FACULA_LARGE_FUNCTION inline __device__ __noinline__
 #define FACULA_COMPLEX \
   template <class R>   \
-  FACULA_FUNCTION Complex<R>
+  FACULA_LARGE_FUNCTION Complex<R>
 
 // The real functions, by precision.
 FACULA_FUNCTION float real_exp(float x) { return ::expf(x); }

@@ -110,12 +110,15 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arg
     const int64 i = first + u * blockDim.x;
     if (i < vectors) inputs[u].read(arguments, Offsets(arguments, i));
   }
-#pragma unroll
-  for (int u = 0; u < kUnroll; ++u) {
-    const int64 i = first + u * blockDim.x;
+  // The next inputs move up instead of being addressed, so that the loop stays a loop: the formula
+  // is compiled once for all vectors of a thread.
+#pragma unroll 1
+  for (int64 i = first, end = first + kUnroll * blockDim.x; i < end; i += blockDim.x) {
     if (i < vectors) {
-      write(formula, inputs[u], i * V, arguments.pointer[0] + Offsets(arguments, i).at[0]);
+      write(formula, inputs[0], i * V, arguments.pointer[0] + Offsets(arguments, i).at[0]);
     }
+#pragma unroll
+    for (int u = 1; u < kUnroll; ++u) inputs[u - 1] = inputs[u];
   }
 
 #if FACULA_NDIM == 0 && FACULA_VECTOR > 1

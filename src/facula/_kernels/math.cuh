@@ -14,39 +14,48 @@ using float_of = choose<is_real_float<T>, T, choose<is_complex<T>, T, double>>;
 template <class A, class B>
 using common = decltype(true ? A() : B());
 
-#define FACULA_UNARY(name, single, twice)                                    \
-  FACULA_FUNCTION float name(float x) { return single; }                     \
-  FACULA_FUNCTION double name(double x) { return twice; }                    \
-  template <class T>                                                         \
+#define FACULA_UNARY_AS(kind, kind_of_double, name, single, twice)     \
+  kind float name(float x) { return single; }                        \
+  kind_of_double double name(double x) { return twice; }             \
+  template <class T>                                                 \
   FACULA_FUNCTION double name(T n) { return name(double(n)); }
+#define FACULA_UNARY(name, single, twice) \
+  FACULA_UNARY_AS(FACULA_FUNCTION, FACULA_FUNCTION, name, single, twice)
+#define FACULA_LARGE_DOUBLE(name, single, twice) \
+  FACULA_UNARY_AS(FACULA_FUNCTION, FACULA_LARGE_FUNCTION, name, single, twice)
+#define FACULA_LARGE_UNARY(name, single, twice) \
+  FACULA_UNARY_AS(FACULA_LARGE_FUNCTION, FACULA_LARGE_FUNCTION, name, single, twice)
 
 FACULA_UNARY(exp, ::expf(x), ::exp(x))
 FACULA_UNARY(exp2, ::exp2f(x), ::exp2(x))
-FACULA_UNARY(expm1, ::expm1f(x), ::expm1(x))
+FACULA_LARGE_DOUBLE(expm1, ::expm1f(x), ::expm1(x))
 FACULA_UNARY(log, ::logf(x), ::log(x))
-FACULA_UNARY(log1p, ::log1pf(x), ::log1p(x))
+FACULA_LARGE_DOUBLE(log1p, ::log1pf(x), ::log1p(x))
 FACULA_UNARY(log2, ::log2f(x), ::log2(x))
 FACULA_UNARY(log10, ::log10f(x), ::log10(x))
 FACULA_UNARY(sqrt, ::sqrtf(x), ::sqrt(x))
 FACULA_UNARY(rsqrt, ::rsqrtf(x), ::rsqrt(x))
-FACULA_UNARY(cbrt, ::cbrtf(x), ::cbrt(x))
-FACULA_UNARY(sin, ::sinf(x), ::sin(x))
-FACULA_UNARY(cos, ::cosf(x), ::cos(x))
-FACULA_UNARY(tan, ::tanf(x), ::tan(x))
-FACULA_UNARY(asin, ::asinf(x), ::asin(x))
-FACULA_UNARY(acos, ::acosf(x), ::acos(x))
-FACULA_UNARY(atan, ::atanf(x), ::atan(x))
-FACULA_UNARY(sinh, ::sinhf(x), ::sinh(x))
-FACULA_UNARY(cosh, ::coshf(x), ::cosh(x))
-FACULA_UNARY(tanh, ::tanhf(x), ::tanh(x))
-FACULA_UNARY(asinh, ::asinhf(x), ::asinh(x))
-FACULA_UNARY(acosh, ::acoshf(x), ::acosh(x))
-FACULA_UNARY(atanh, ::atanhf(x), ::atanh(x))
-FACULA_UNARY(erf, ::erff(x), ::erf(x))
-FACULA_UNARY(erfc, ::erfcf(x), ::erfc(x))
-FACULA_UNARY(erfinv, ::erfinvf(x), ::erfinv(x))
-FACULA_UNARY(lgamma, ::lgammaf(x), ::lgamma(x))
+FACULA_LARGE_DOUBLE(cbrt, ::cbrtf(x), ::cbrt(x))
+FACULA_LARGE_UNARY(sin, ::sinf(x), ::sin(x))
+FACULA_LARGE_UNARY(cos, ::cosf(x), ::cos(x))
+FACULA_LARGE_UNARY(tan, ::tanf(x), ::tan(x))
+FACULA_LARGE_DOUBLE(asin, ::asinf(x), ::asin(x))
+FACULA_LARGE_DOUBLE(acos, ::acosf(x), ::acos(x))
+FACULA_LARGE_DOUBLE(atan, ::atanf(x), ::atan(x))
+FACULA_LARGE_DOUBLE(sinh, ::sinhf(x), ::sinh(x))
+FACULA_LARGE_DOUBLE(cosh, ::coshf(x), ::cosh(x))
+FACULA_LARGE_DOUBLE(tanh, ::tanhf(x), ::tanh(x))
+FACULA_LARGE_UNARY(asinh, ::asinhf(x), ::asinh(x))
+FACULA_LARGE_UNARY(acosh, ::acoshf(x), ::acosh(x))
+FACULA_LARGE_UNARY(atanh, ::atanhf(x), ::atanh(x))
+FACULA_LARGE_DOUBLE(erf, ::erff(x), ::erf(x))
+FACULA_LARGE_DOUBLE(erfc, ::erfcf(x), ::erfc(x))
+FACULA_LARGE_UNARY(erfinv, ::erfinvf(x), ::erfinv(x))
+FACULA_LARGE_UNARY(lgamma, ::lgammaf(x), ::lgamma(x))
+#undef FACULA_LARGE_UNARY
+#undef FACULA_LARGE_DOUBLE
 #undef FACULA_UNARY
+#undef FACULA_UNARY_AS
 
 // Rounding leaves integers alone; round goes to the even neighbour, as in Python.
 #define FACULA_ROUNDING(name, single, twice)                       \
@@ -172,21 +181,27 @@ FACULA_FUNCTION common<A, B> heaviside(A x, B at_zero) {
 }
 
 #define FACULA_BINARY(name, single, twice)                                              \
-  FACULA_FUNCTION float name(float x, float y) { return single; }                       \
-  FACULA_FUNCTION double name(double x, double y) { return twice; }                     \
+  FACULA_LARGE_FUNCTION float name(float x, float y) { return single; }                 \
+  FACULA_LARGE_FUNCTION double name(double x, double y) { return twice; }               \
   template <class A, class B>                                                           \
   FACULA_FUNCTION float_of<common<A, B>> name(A x, B y) {                               \
     return name(float_of<common<A, B>>(x), float_of<common<A, B>>(y));                  \
   }
 FACULA_BINARY(atan2, ::atan2f(x, y), ::atan2(x, y))
 FACULA_BINARY(hypot, ::hypotf(x, y), ::hypot(x, y))
-FACULA_BINARY(copysign, ::copysignf(x, y), ::copysign(x, y))
 FACULA_BINARY(nextafter, ::nextafterf(x, y), ::nextafter(x, y))
 #undef FACULA_BINARY
 
+template <class A, class B>
+FACULA_FUNCTION float_of<common<A, B>> copysign(A x, B y) {
+  using T = float_of<common<A, B>>;
+  if constexpr (same<T, float>) return ::copysignf(x, y);
+  else return ::copysign(T(x), T(y));
+}
+
 // Powers of integers are exact modulo 2^n; negative exponents give 0 except for bases 1 and -1.
 template <class T>
-FACULA_FUNCTION T integer_power(T base, T exponent) {
+FACULA_LARGE_FUNCTION T integer_power(T base, T exponent) {
   if (exponent < T(0)) {
     if (base == T(1)) return T(1);
     return base == T(-1) && base < T(0) ? T(exponent & 1 ? -1 : 1) : T(0);
@@ -200,7 +215,7 @@ FACULA_FUNCTION T integer_power(T base, T exponent) {
   return result;
 }
 template <class A, class B>
-FACULA_FUNCTION common<A, B> pow(A x, B y) {
+FACULA_LARGE_FUNCTION common<A, B> pow(A x, B y) {
   using T = common<A, B>;
   if constexpr (is_complex<T>) return power(T(x), T(y));
   else if constexpr (same<T, float>) return ::powf(x, y);
@@ -210,7 +225,7 @@ FACULA_FUNCTION common<A, B> pow(A x, B y) {
 
 // The remainder of C, with the sign of the dividend.
 template <class A, class B>
-FACULA_FUNCTION common<A, B> fmod(A x, B y) {
+FACULA_LARGE_FUNCTION common<A, B> fmod(A x, B y) {
   using T = common<A, B>;
   if constexpr (same<T, float>) return ::fmodf(x, y);
   else if constexpr (same<T, double>) return ::fmod(double(x), double(y));
@@ -226,7 +241,7 @@ FACULA_FUNCTION common<A, B> remainder(A x, B y) {
 // Division rounded down. For floats: what is left after the exact remainder, so that
 // floor_divide(a, b) * b + remainder(a, b) gives a.
 template <class A, class B>
-FACULA_FUNCTION common<A, B> floor_divide(A x, B y) {
+FACULA_LARGE_FUNCTION common<A, B> floor_divide(A x, B y) {
   using T = common<A, B>;
   const T a = T(x), b = T(y);
   if constexpr (is_real_float<T>) {
@@ -268,7 +283,7 @@ FACULA_FUNCTION T right_shift(T x, T count) {
   return possible ? T(x >> count) : T(x < T(0) ? -1 : 0);
 }
 template <class T>
-FACULA_FUNCTION T gcd(T a, T b) {
+FACULA_LARGE_FUNCTION T gcd(T a, T b) {
   a = abs(a);
   b = abs(b);
   while (b != T(0)) {
@@ -286,7 +301,7 @@ FACULA_FUNCTION T lcm(T a, T b) {
 
 // x 2^n for any n, whole or not; a whole n only moves the exponent.
 template <class T>
-FACULA_FUNCTION T ldexp(T x, T n) {
+FACULA_LARGE_FUNCTION T ldexp(T x, T n) {
   if constexpr (is_complex<T>) {
     return x * exp2(n);
   } else {
@@ -313,7 +328,7 @@ FACULA_FUNCTION T frexp_exponent(T x) {
 // The neighbour of x towards y among the floats with `digits` mantissa bits and no exponent below
 // `lowest`: those that a half-precision type holds.
 template <class T>
-FACULA_FUNCTION T nextafter_coarse(T x, T y, int64 digits, int64 lowest) {
+FACULA_LARGE_FUNCTION T nextafter_coarse(T x, T y, int64 digits, int64 lowest) {
   if (x != x || y != y) return x + y;
   if (x == y) return y;
   const double a = ::fabs(double(x));

@@ -193,29 +193,24 @@ __device__ __forceinline__ void gather(const Reduction& reduction, const Argumen
                                        const char* in, int64 r, int64 end, int64 step,
                                        Acc (&acc)[V]) {
   constexpr int per_load = FACULA_OUTER ? 1 : V;  // positions along the reduction
-  for (; r + (kUnroll - 1) * step < end; r += kUnroll * step) {
+  for (; r < end; r += kUnroll * step) {
     Loaded loaded[kUnroll];
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
-      loaded[u].read(in + arguments.reduced_offset(r + u * step));
+      if (r + u * step < end) loaded[u].read(in + arguments.reduced_offset(r + u * step));
     }
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
+    // The next loads move up instead of being addressed, so that the loop stays a loop: a reduction
+    // of long formulas would take long to compile.
+    const int64 last = r + kUnroll * step < end ? r + kUnroll * step : end;
+#pragma unroll 1
+    for (int64 at = r; at < last; at += step) {
 #pragma unroll
       for (int v = 0; v < V; ++v) {
-        const int64 index = (r + u * step) * per_load + (FACULA_OUTER ? 0 : v);
-        acc[v] = reduction.combine(acc[v], loaded[u].map(reduction, v, index));
+        const int64 index = at * per_load + (FACULA_OUTER ? 0 : v);
+        acc[v] = reduction.combine(acc[v], loaded[0].map(reduction, v, index));
       }
-    }
-  }
-#pragma unroll 1  // at most kUnroll - 1 times
-  for (; r < end; r += step) {
-    Loaded loaded;
-    loaded.read(in + arguments.reduced_offset(r));
 #pragma unroll
-    for (int v = 0; v < V; ++v) {
-      const int64 index = r * per_load + (FACULA_OUTER ? 0 : v);
-      acc[v] = reduction.combine(acc[v], loaded.map(reduction, v, index));
+      for (int u = 1; u < kUnroll; ++u) loaded[u - 1] = loaded[u];
     }
   }
 }

@@ -2,10 +2,6 @@
 #pragma once
 #include "math.cuh"
 
-// Branches and loops, or so long that one copy serves all elements of a thread: calling it takes
-// little of its time, and compiling a copy for each would take seconds.
-#define FACULA_LARGE_FUNCTION inline __device__ __noinline__
-
 namespace facula {
 namespace math {
 

@@ -3,10 +3,15 @@
 #pragma once
 #include "shared.cuh"
 
+// All of them are long. The CPU inlines what it can compute in vectors.
+#undef FACULA_FUNCTION
+#define FACULA_FUNCTION FACULA_LARGE_FUNCTION
 #include "bessel.h"
 #include "gamma.h"
 #include "orthogonal_polynomials.h"
 #include "sinc_derivative.h"
+#undef FACULA_FUNCTION
+#define FACULA_FUNCTION __device__ __forceinline__
 
 namespace facula {
 namespace math {
@@ -82,7 +87,7 @@ FACULA_FUNCTION T entr(T x) {
 }
 // sin(pi x) / (pi x), by the distance to the nearest integer.
 template <class T>
-FACULA_FUNCTION T sinc(T x) {
+FACULA_LARGE_FUNCTION T sinc(T x) {
   using R = real_of<T>;
   const R pi = R(3.14159265358979323846), whole = round(real(x));
   const T s = sin((x - whole) * pi);
@@ -96,15 +101,15 @@ FACULA_FUNCTION T lerp(T from, T to, T weight) {
                               : to - (to - from) * (R(1) - weight);
 }
 
-#define FACULA_UNARY(name, single, twice)                 \
-  FACULA_FUNCTION float name(float x) { return single; }  \
-  FACULA_FUNCTION double name(double x) { return twice; }
+#define FACULA_UNARY(name, single, twice)                       \
+  FACULA_LARGE_FUNCTION float name(float x) { return single; }  \
+  FACULA_LARGE_FUNCTION double name(double x) { return twice; }
 FACULA_UNARY(erfcx, ::erfcxf(x), ::erfcx(x))
 FACULA_UNARY(ndtri, ::normcdfinvf(x), ::normcdfinv(x))
 #undef FACULA_UNARY
 // In single precision CUDA's own, which need no double arithmetic.
 #define FACULA_SINGLE(name, function) \
-  FACULA_FUNCTION float name(float x) { return ::function(x); }
+  FACULA_LARGE_FUNCTION float name(float x) { return ::function(x); }
 FACULA_SINGLE(i0, cyl_bessel_i0f)
 FACULA_SINGLE(i1, cyl_bessel_i1f)
 FACULA_SINGLE(bessel_j0, j0f)
@@ -112,18 +117,18 @@ FACULA_SINGLE(bessel_j1, j1f)
 FACULA_SINGLE(bessel_y0, y0f)
 FACULA_SINGLE(bessel_y1, y1f)
 #undef FACULA_SINGLE
-FACULA_FUNCTION float spherical_bessel_j0(float x) {
+FACULA_LARGE_FUNCTION float spherical_bessel_j0(float x) {
   return isinf(x) ? 0.0f : (x == 0.0f ? 1.0f : ::sinf(x) / x);
 }
 
 template <class T>
-FACULA_FUNCTION T log_ndtr(T x) {
+FACULA_LARGE_FUNCTION T log_ndtr(T x) {
   const T y = x * T(0.70710678118654752440);
   return x < T(-1) ? log(T(0.5) * erfcx(-y)) - T(0.5) * x * x : log1p(T(-0.5) * erfc(y));
 }
 // With `eps` not negative, x is first limited to [eps, 1 - eps].
 template <class T>
-FACULA_FUNCTION T logit(T x, T eps) {
+FACULA_LARGE_FUNCTION T logit(T x, T eps) {
   const T high = T(1) - eps, limited = x < eps ? eps : (x > high ? high : x);
   const T y = eps >= T(0) ? limited : x;
   const bool near = abs(y - T(0.5)) < T(0.25);

@@ -180,9 +180,15 @@ __device__ __forceinline__ float16 encode<float16>(float x) {
 }
 template <>
 __device__ __forceinline__ bfloat16 encode<bfloat16>(float x) {
+#if __CUDA_ARCH__ >= 800
+  bfloat16 half;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(half.bits) : "f"(x));
+  return half;
+#else
   const uint32 bits = __float_as_uint(x);
   const uint32 rounded = bits + 0x7fffu + ((bits >> 16) & 1);
   return {uint16((x != x ? bits | 0x400000u : rounded) >> 16)};
+#endif
 }
 template <>
 __device__ __forceinline__ float8_e4m3fn encode<float8_e4m3fn>(float x) {
