@@ -67,6 +67,7 @@ def test_without_running_moments_evaluation_uses_the_batch():
 def test_channels_last_is_kept_and_gives_the_same(shape):
     x = values(*shape)
     layer = nn.BatchNorm2d(shape[1])
+    F.manual_seed(0)
     nn.init.uniform_(layer.weight), nn.init.uniform_(layer.bias)
     results = []
     for memory_format in (F.contiguous_format, F.channels_last):
@@ -77,7 +78,7 @@ def test_channels_last_is_kept_and_gives_the_same(shape):
         results.append([y, *grads])
     for a, b in zip(*results, strict=True):
         scale = float(a.detach().abs().max())
-        close(a / scale, (b / scale).detach().numpy())
+        close(a / scale, (b / scale).detach().numpy(), 5e-5)  # sums of 4,200 in two orders
 
 
 def test_large_means_do_not_cost_the_variance():

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from example_output import AnyZero
 from package_under_test import IS_FACULA, F
 
 pytestmark = pytest.mark.skipif(not IS_FACULA, reason="the reference is Facula's")
@@ -42,7 +43,7 @@ def failures(name, text, home):
     names = {**around, "facula": F, "__name__": "reference"}
     parsed = doctest.DocTestParser().get_doctest(text, names, name, None, None)
     output = []
-    doctest.DocTestRunner(verbose=False).run(parsed, out=output.append)
+    doctest.DocTestRunner(AnyZero(), verbose=False).run(parsed, out=output.append)
     return output
 
 
