@@ -33,7 +33,7 @@ template <class T>
 void line_in_one_lane(const T* in, T* out, int64_t n, bool inverse, T scale) {
   const auto plan = fft_plan<LanePlan<T>>(n);
   const FftLoops<T>& loops = fft_loops(T());
-  Scratch<T> rows((n + 1) * 2 * loops.lanes);
+  Scratch<T> rows((n + 1 + plan->schedule.spare) * 2 * loops.lanes);
   const T* from[kMaxFftLanes];
   std::fill_n(from, kMaxFftLanes, in);
   FftBlock<T> block{};
@@ -202,7 +202,7 @@ void run_in_lanes(const Work<T>& work) {
   const int64_t blocks = (total + lanes - 1) / lanes;
   parallel_for(0, blocks, std::max<int64_t>(1, kNumbersPerThread / (inner * lanes)),
                [&](int64_t begin, int64_t end) {
-                 Scratch<T> rows((inner + 1) * 2 * lanes);
+                 Scratch<T> rows((inner + 1 + plan->schedule.spare) * 2 * lanes);
                  const T* in[kMaxFftLanes];
                  T* out[kMaxFftLanes];
                  FftBlock<T> block{};
@@ -293,8 +293,7 @@ void run(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, bool inver
                out.sizes()[dim]};
   const auto plan = fft_plan<LengthPlan<T>>(work.inner());
   const int64_t lanes = fft_loops(T()).lanes, blocks = (work.starts.count + lanes - 1) / lanes;
-  if (plan->smooth &&
-      double(blocks) * plan->block_cost <= double(work.starts.count) * plan->line_cost)
+  if (double(blocks) * plan->block_cost <= double(work.starts.count) * plan->line_cost)
     run_in_lanes(work);
   else run_line_by_line(work);
 }
@@ -336,9 +335,9 @@ void mirror(const Tensor& out, IntSpan dims) {
 template <class T>
 void fft_line(const T* in, T* out, int64_t n, bool inverse, T scale) {
   const auto plan = fft_plan<LengthPlan<T>>(n);
-  if (!plan->smooth) line_by_chirp(in, out, n, inverse, scale);
-  else if (plan->block_cost <= plan->line_cost) line_in_one_lane(in, out, n, inverse, scale);
-  else line_in_two_steps(in, out, n, inverse, scale);
+  if (plan->block_cost <= plan->line_cost) line_in_one_lane(in, out, n, inverse, scale);
+  else if (plan->smooth) line_in_two_steps(in, out, n, inverse, scale);
+  else line_by_chirp(in, out, n, inverse, scale);
 }
 template void fft_line(const float*, float*, int64_t, bool, float);
 template void fft_line(const double*, double*, int64_t, bool, double);

@@ -154,6 +154,55 @@ void pass_odd(T* rows, int64_t blocks, const FftPass<T>& pass, int64_t begin, in
   }
 }
 
+template <class T>
+void run_passes(const FftSchedule<T>& schedule, int level, T* rows, T* spare);
+
+// A large prime radix: the rows of a butterfly are brought to the spare rows, convolved there and
+// brought back.
+template <class T>
+void pass_convolved(T* rows, int64_t blocks, const FftPass<T>& pass, int64_t begin, int64_t end,
+                    T* spare) {
+  const FftConvolution<T>& convolution = *pass.convolution;
+  const FftSchedule<T>& schedule = *convolution.schedule;
+  const T *chirp = convolution.chirp, *kernel = convolution.kernel;
+  const int64_t R = pass.radix, length = schedule.length, apart = pass.span * kFftRow<T>;
+  T* product = spare + length * kFftRow<T>;
+  const auto spare_row = [&](int64_t m) { return spare + m * kFftRow<T>; };
+  for (int64_t b = 0; b < blocks; ++b, rows += R * apart) {
+    for (int64_t p = begin; p < end; ++p) {
+      T* row = rows + p * kFftRow<T>;
+      const Lanes<T> first = Lanes<T>::load(row);
+      if (chirp) {
+        for (int64_t j = 0; j < R; ++j)
+          Lanes<T>::load(row + j * apart).times(chirp[2 * j], chirp[2 * j + 1]).store(spare_row(j));
+        std::memset(spare_row(R), 0, size_t((length - R) * kFftRow<T>) * sizeof(T));
+      } else {
+        for (int64_t m = 0; m < length; ++m)
+          Lanes<T>::load(row + convolution.source[m] * apart).store(spare_row(m));
+      }
+      run_passes<T>(schedule, 0, spare, nullptr);
+      for (int64_t m = 0; m < length; ++m)
+        Lanes<T>::load(spare_row(schedule.order[m]))
+            .times(kernel[2 * m], kernel[2 * m + 1])
+            .store(product + m * kFftRow<T>);
+      if (!chirp) {  // the first number stays apart: it is part of every result
+        (first + Lanes<T>::load(spare_row(schedule.order[0]))).store(row);
+        (first + Lanes<T>::load(product)).store(product);
+      }
+      run_passes<T>(schedule, 0, product, nullptr);
+      for (int64_t k = chirp ? 0 : 1; k < R; ++k) {
+        Lanes<T> x = Lanes<T>::load(product + convolution.result[k] * kFftRow<T>);
+        if (chirp) x = x.times(chirp[2 * k], chirp[2 * k + 1]);
+        if (pass.twiddles && k) {
+          const T* w = pass.twiddles + 2 * (p * (R - 1) + k - 1);
+          x = x.times(w[0], w[1]);
+        }
+        x.store(row + k * apart);
+      }
+    }
+  }
+}
+
 template <class T, int R>
 inline void pass_fixed(T* rows, int64_t blocks, const FftPass<T>& pass, int64_t begin,
                        int64_t end) {
@@ -162,7 +211,8 @@ inline void pass_fixed(T* rows, int64_t blocks, const FftPass<T>& pass, int64_t 
 }
 
 template <class T>
-void run_pass(T* rows, int64_t blocks, const FftPass<T>& pass, int64_t begin, int64_t end) {
+void run_pass(T* rows, int64_t blocks, const FftPass<T>& pass, int64_t begin, int64_t end,
+              T* spare) {
   switch (pass.radix) {
     case 2: return pass_fixed<T, 2>(rows, blocks, pass, begin, end);
     case 3: return pass_fixed<T, 3>(rows, blocks, pass, begin, end);
@@ -170,27 +220,29 @@ void run_pass(T* rows, int64_t blocks, const FftPass<T>& pass, int64_t begin, in
     case 5: return pass_fixed<T, 5>(rows, blocks, pass, begin, end);
     case 7: return pass_fixed<T, 7>(rows, blocks, pass, begin, end);
     case 8: return pass_fixed<T, 8>(rows, blocks, pass, begin, end);
-    default: return pass_odd(rows, blocks, pass, begin, end);
+    default:
+      return pass.convolution ? pass_convolved(rows, blocks, pass, begin, end, spare)
+                              : pass_odd(rows, blocks, pass, begin, end);
   }
 }
 
 // Passes from `level` on over one block of them. As soon as it fits the first-level cache it is
 // done pass by pass, before that block by block.
 template <class T>
-void run_passes(const FftSchedule<T>& schedule, int level, T* rows) {
+void run_passes(const FftSchedule<T>& schedule, int level, T* rows, T* spare) {
   constexpr int64_t kNearRows = 16384 / (kFftRow<T> * int64_t(sizeof(T)));
   if (level == schedule.passes) return;
   const FftPass<T>& pass = schedule.pass[level];
   if (pass.radix * pass.span > kNearRows && pass.span > 1) {
-    run_pass(rows, 1, pass, 0, pass.span);
+    run_pass(rows, 1, pass, 0, pass.span, spare);
     for (int k = 0; k < pass.radix; ++k)
-      run_passes(schedule, level + 1, rows + k * pass.span * kFftRow<T>);
+      run_passes(schedule, level + 1, rows + k * pass.span * kFftRow<T>, spare);
     return;
   }
   int64_t blocks = 1;
   for (; level < schedule.passes; ++level) {
     const FftPass<T>& next = schedule.pass[level];
-    run_pass(rows, blocks, next, 0, next.span);
+    run_pass(rows, blocks, next, 0, next.span, spare);
     blocks *= next.radix;
   }
 }

@@ -145,6 +145,11 @@ void write_rows(const FftBlock<T>& block, int64_t total, const int32_t* order, b
   }
 }
 
+template <class T>
+T* spare_rows(const FftBlock<T>& block) {
+  return block.rows + (block.schedule->length + 1) * kFftRow<T>;
+}
+
 // Reads the block and runs its passes; the first one works on what has just been read.
 template <class T>
 void read_and_transform(const FftBlock<T>& block, bool swap) {
@@ -152,17 +157,17 @@ void read_and_transform(const FftBlock<T>& block, bool swap) {
   const RowReader<T> reader(block, schedule.length, swap);
   if (schedule.passes < 2) {
     reader.read(0, schedule.length);
-    return run_passes(schedule, 0, block.rows);
+    return run_passes(schedule, 0, block.rows, spare_rows(block));
   }
   const FftPass<T>& first = schedule.pass[0];
   constexpr int64_t kStep = kFftLanes<T> / 2;
   for (int64_t p = 0; p < first.span; p += kStep) {
     const int64_t end = p + kStep < first.span ? p + kStep : first.span;
     for (int k = 0; k < first.radix; ++k) reader.read(p + k * first.span, end + k * first.span);
-    run_pass(block.rows, 1, first, p, end);
+    run_pass(block.rows, 1, first, p, end, spare_rows(block));
   }
   for (int k = 0; k < first.radix; ++k)
-    run_passes(schedule, 1, block.rows + k * first.span * kFftRow<T>);
+    run_passes(schedule, 1, block.rows + k * first.span * kFftRow<T>, spare_rows(block));
 }
 
 template <class T>
@@ -229,7 +234,7 @@ void hermitian_block_even(const FftBlock<T>& block) {
     low.swapped(true).store(at(k));
     high.swapped(true).store(at(half - k));
   }
-  run_passes(*block.schedule, 0, block.rows);
+  run_passes(*block.schedule, 0, block.rows, spare_rows(block));
   write_rows(block, half, block.schedule->order, true);
 }
 
@@ -243,7 +248,7 @@ void hermitian_block_odd(const FftBlock<T>& block) {
     const Lanes<T> x = Lanes<T>::load(block.rows + k * kFftRow<T>);
     Lanes<T>{-x.re, x.im}.store(block.rows + (n - k) * kFftRow<T>);
   }
-  run_passes(*block.schedule, 0, block.rows);
+  run_passes(*block.schedule, 0, block.rows, spare_rows(block));
   write_rows(block, n, block.schedule->order, true);
 }
 
@@ -303,7 +308,7 @@ void long_rows(const FftLong<T>& plan, T* between, T* out, int64_t block, int64_
     job.out_step = 2 * n1;
     job.out_imag = 1;
     job.scale = scale;
-    run_passes(plan.second, 0, job.rows);
+    run_passes<T>(plan.second, 0, job.rows, nullptr);
     write_rows(job, n2, plan.second.order, inverse);
   }
 }

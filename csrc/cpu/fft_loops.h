@@ -13,7 +13,22 @@ namespace facula {
 constexpr int kMaxFftLanes = 16;
 constexpr int kMaxFftPasses = 40;
 constexpr int64_t kLoneReal = -1;
-constexpr int kLargestFftRadix = 31;  // lengths with a larger prime factor go through Bluestein
+constexpr int kLargestFftRadix = 31;  // larger prime factors are convolutions
+
+template <class T>
+struct FftSchedule;
+
+// A prime number of points as a cyclic convolution: Rader's, with the numbers in the order of the
+// powers of a generator, or Bluestein's, with a chirp.
+template <class T>
+struct FftConvolution {
+  const FftSchedule<T>* schedule;  // of the convolution's length, without convolutions in it
+  const int32_t* source;           // Rader: which number is m-th; null for Bluestein
+  const T* chirp;                  // Bluestein: exp(-pi i j**2 / radix), (re, im); null for Rader
+  const T* kernel;                 // the transform of what the numbers are convolved with, over its
+                                   // length, (re, im) for each frequency
+  const int32_t* result;           // the row of frequency k after the second transform
+};
 
 // One step of decimation in frequency: blocks of radix * span rows. Butterfly p of a block takes
 // the rows p + k * span and multiplies result k by exp(-2 pi i p k / (radix * span)).
@@ -23,6 +38,7 @@ struct FftPass {
   int64_t span;
   const T* twiddles;  // (re, im) for k = 1 .. radix - 1, for each p; null when span is 1
   const T* roots;     // (cos, -sin)(2 pi j / radix) for radices without code of their own
+  const FftConvolution<T>* convolution;  // for radices above kLargestFftRadix
 };
 
 template <class T>
@@ -31,6 +47,7 @@ struct FftSchedule {
   int passes;
   FftPass<T> pass[kMaxFftPasses];
   const int32_t* order;  // the row of frequency k after the passes; order[length] == length
+  int64_t spare;         // rows that convolutions need besides
 };
 
 // Up to V transforms, wherever they lie. Distances are in units of T.
@@ -38,7 +55,7 @@ template <class T>
 struct FftBlock {
   const FftSchedule<T>* schedule;
   const T* roots;      // real transforms of even length n: exp(-2 pi i k / n), k = 0 .. n / 4
-  T* rows;             // room for length + 1 rows
+  T* rows;             // room for length + 1 rows and the schedule's spare ones behind them
   const T* const* in;  // V pointers, all of them readable
   T* const* out;       // the first `count` are written
   int count;

@@ -86,12 +86,72 @@ Radices::Radices(int64_t n) {
     list.push_back(1 << power);
     twos -= power;
   }
-  std::vector<int> odd;
-  for (int p = 3; p <= kLargestFftRadix; p += 2)
+  std::vector<int64_t> odd;
+  for (int64_t p = 3; p <= kLargestFftRadix; p += 2)
     for (; n % p == 0; n /= p) odd.push_back(p);
   list.insert(list.end(), odd.rbegin(), odd.rend());
-  complete = n == 1;
+  smooth = n == 1;
+  for (int64_t p = kLargestFftRadix; n > 1; p += 2) {
+    if (p > n / p) p = n;
+    for (; n % p == 0; n /= p) list.push_back(p);
+  }
 }
+
+// ---- costs, in rows that pass through the registers
+
+// Rows beyond the second-level cache come and go more slowly.
+template <class T>
+static double cost_of_memory(int64_t rows) {
+  const double bytes = double(rows) * 2 * fft_loops(T()).lanes * sizeof(T);
+  return bytes <= 400e3 ? 1.0 : bytes <= 1e6 ? 1.4 : 2.2;
+}
+
+namespace {
+
+struct Convolution {
+  int64_t length;
+  double cost;
+  bool chirped;
+};
+
+template <class T>
+Convolution cheapest_convolution(int64_t prime);
+
+}  // namespace
+
+// The passes of a length and some `steps` more over all rows.
+template <class T>
+static double rows_cost(int64_t n, int steps) {
+  double cost = double(n) * steps;
+  for (int64_t radix : Radices(n).list)
+    cost += radix <= 8                  ? double(n)
+            : radix <= kLargestFftRadix ? double(n) * double(radix) / 8
+                                        : double(n / radix) * cheapest_convolution<T>(radix).cost;
+  return cost * cost_of_memory<T>(n);
+}
+
+namespace {
+
+template <class T>
+Convolution cheapest_convolution(int64_t prime) {
+  Convolution best{0, std::numeric_limits<double>::infinity(), false};
+  const auto consider = [&](int64_t length, bool chirped) {
+    const double cost = (2 * rows_cost<T>(length, 1) + 2 * double(prime)) *
+                        cost_of_memory<T>(2 * length + prime) / cost_of_memory<T>(length);
+    if (cost < best.cost) best = {length, cost, chirped};
+  };
+  if (Radices(prime - 1).smooth) consider(prime - 1, false);
+  // Bluestein's convolution may have any length from 2 prime - 1 on.
+  const int64_t least = 2 * prime - 1;
+  for (int64_t odd : {1, 3, 5, 7, 9, 15, 21, 25, 27, 35, 45, 49, 63}) {
+    int64_t length = odd;
+    while (length < least) length *= 2;
+    if (length < 3 * prime) consider(length, true);
+  }
+  return best;
+}
+
+}  // namespace
 
 // ---- plans
 
@@ -101,11 +161,11 @@ LanePlan<T>::LanePlan(int64_t n) {
   const RootsOfUnity roots(n);
   schedule.length = n;
   int64_t span = n;
-  for (int radix : radices.list) {
+  for (int64_t radix : radices.list) {
     const int64_t size = span;
     span /= radix;
     FftPass<T>& pass = schedule.pass[schedule.passes++];
-    pass.radix = radix;
+    pass.radix = int(radix);
     pass.span = span;
     if (span > 1) {
       std::vector<T>& table = tables_.emplace_back();
@@ -118,7 +178,11 @@ LanePlan<T>::LanePlan(int64_t n) {
         }
       pass.twiddles = table.data();
     }
-    if (radix > 8) {
+    if (radix > kLargestFftRadix) {
+      const auto& plan = convolutions_.emplace_back(fft_plan<ConvolutionPlan<T>>(radix));
+      pass.convolution = &plan->tables;
+      schedule.spare = std::max(schedule.spare, 2 * plan->tables.schedule->length);
+    } else if (radix > 8) {
       std::vector<T>& table = tables_.emplace_back();
       for (int64_t j = 0; j < radix; ++j) {
         const Root w = roots(j * (n / radix));
@@ -148,30 +212,101 @@ size_t LanePlan<T>::bytes() const {
   return total;
 }
 
-// Rows beyond the second-level cache come and go more slowly.
+// The least generator of the numbers modulo a prime.
+static int64_t generator_of(int64_t prime) {
+  const auto power = [&](int64_t base, int64_t exponent) {
+    int64_t result = 1;
+    for (; exponent; exponent /= 2, base = base * base % prime)
+      if (exponent % 2) result = result * base % prime;
+    return result;
+  };
+  const std::vector<int64_t> factors = Radices(prime - 1).list;
+  for (int64_t g = 2;; ++g)
+    if (std::all_of(factors.begin(), factors.end(), [&](int64_t radix) {
+          return power(g, (prime - 1) / (radix % 2 ? radix : 2)) != 1;
+        }))
+      return g;
+}
+
 template <class T>
-static double rows_cost(int64_t n, int passes, int steps) {
-  const double bytes = double(n) * 2 * fft_loops(T()).lanes * sizeof(T);
-  return double(n) * (passes + steps) * (bytes <= 400e3 ? 1.0 : bytes <= 1e6 ? 1.4 : 2.2);
+ConvolutionPlan<T>::ConvolutionPlan(int64_t prime)
+    : lanes_(cheapest_convolution<T>(prime).length), result_(size_t(prime)) {
+  const int64_t length = lanes_.schedule.length;
+  const int32_t* order = lanes_.schedule.order;
+  std::vector<double> kernel(size_t(2 * length), 0.0);
+  const auto set_kernel = [&](int64_t at, Root w) {
+    kernel[size_t(2 * at)] = double(w.re);
+    kernel[size_t(2 * at + 1)] = double(w.im);
+  };
+  // A second transform in place of the inverse one gives the results backwards.
+  if (cheapest_convolution<T>(prime).chirped) {
+    const RootsOfUnity roots(2 * prime);
+    for (int64_t j = 0; j < prime; ++j) {
+      const Root w = roots(j * j);
+      chirp_.push_back(T(w.re));
+      chirp_.push_back(T(w.im));
+      set_kernel(j, {w.re, -w.im});
+      set_kernel((length - j) % length, {w.re, -w.im});
+      result_[size_t(j)] = order[(length - j) % length];
+    }
+  } else {
+    const RootsOfUnity roots(prime);
+    const int64_t generator = generator_of(prime);
+    source_.resize(size_t(length));
+    for (int64_t m = 0, power = 1; m < length; ++m, power = power * generator % prime) {
+      source_[size_t(m)] = int32_t(power);
+      set_kernel((length - m) % length, roots(power));
+      result_[size_t(power)] = order[m];
+    }
+  }
+  fft_line(kernel.data(), kernel.data(), length, false, 1.0 / double(length));
+  kernel_.assign(kernel.begin(), kernel.end());
+  tables = {&lanes_.schedule, source_.empty() ? nullptr : source_.data(),
+            chirp_.empty() ? nullptr : chirp_.data(), kernel_.data(), result_.data()};
+}
+
+template <class T>
+size_t ConvolutionPlan<T>::bytes() const {
+  return sizeof *this + lanes_.bytes() + (source_.size() + result_.size()) * sizeof(int32_t) +
+         (chirp_.size() + kernel_.size()) * sizeof(T);
+}
+
+// The cheapest length from `least` on among those that split well.
+template <class T>
+static int64_t smooth_length(int64_t least) {
+  int64_t best = 1;
+  while (best < least) best *= 2;
+  const int64_t power = best;
+  for (int64_t odd : {3, 5, 9, 15}) {
+    int64_t n = odd;
+    while (n < least) n *= 2;
+    if (n < best && n % 16 == 0) best = n;
+  }
+  return best < power * 9 / 10 ? best : power;
 }
 
 template <class T>
 LengthPlan<T>::LengthPlan(int64_t n)
-    : smooth(Radices(n).complete),
-      block_cost(rows_cost<T>(n, int(Radices(n).list.size()), 2)),
+    : smooth(Radices(n).smooth),
+      block_cost(rows_cost<T>(n, 2)),
       line_cost(std::numeric_limits<double>::infinity()),
       n1(0),
       n2(0) {
-  if (!smooth) return;
   const int64_t lanes = fft_loops(T()).lanes;
+  if (!smooth) {
+    constexpr double kOverhead = 200;
+    const int64_t padded = smooth_length<T>(2 * n - 1);
+    const auto plan = fft_plan<LengthPlan<T>>(padded);
+    line_cost =
+        2 * std::min(plan->block_cost, plan->line_cost) + double(3 * padded / lanes) + kOverhead;
+    return;
+  }
   for (int64_t a = 2; a <= n / a; ++a) {
     if (n % a) continue;
     for (int64_t first : {a, n / a}) {
       const int64_t second = n / first;
-      const double cost = double((second + lanes - 1) / lanes) *
-                              rows_cost<T>(first, int(Radices(first).list.size()), 3) +
-                          double((first + lanes - 1) / lanes) *
-                              rows_cost<T>(second, int(Radices(second).list.size()), 2);
+      const double cost = double((second + lanes - 1) / lanes) * rows_cost<T>(first, 3) +
+                          double((first + lanes - 1) / lanes) * rows_cost<T>(second, 2);
       if (cost < line_cost) {
         line_cost = cost;
         n1 = first;
@@ -237,20 +372,6 @@ RealLinePlan<T>::RealLinePlan(int64_t n) {
     block_roots.push_back(T(w.re));
     block_roots.push_back(T(w.im));
   }
-}
-
-// The cheapest length from `least` on among those that split well.
-template <class T>
-static int64_t smooth_length(int64_t least) {
-  int64_t best = 1;
-  while (best < least) best *= 2;
-  const int64_t power = best;
-  for (int64_t odd : {3, 5, 9, 15}) {
-    int64_t n = odd;
-    while (n < least) n *= 2;
-    if (n < best && n % 16 == 0) best = n;
-  }
-  return best < power * 9 / 10 ? best : power;
 }
 
 template <class T>
@@ -341,12 +462,13 @@ std::shared_ptr<const Plan> fft_plan(int64_t n) {
   return std::static_pointer_cast<const Plan>(found);
 }
 
-#define FACULA_FFT_PLANS(T)                                                             \
-  template std::shared_ptr<const LanePlan<T>> fft_plan<LanePlan<T>>(int64_t);           \
-  template std::shared_ptr<const LengthPlan<T>> fft_plan<LengthPlan<T>>(int64_t);       \
-  template std::shared_ptr<const LongPlan<T>> fft_plan<LongPlan<T>>(int64_t);           \
-  template std::shared_ptr<const RealBlockPlan<T>> fft_plan<RealBlockPlan<T>>(int64_t); \
-  template std::shared_ptr<const RealLinePlan<T>> fft_plan<RealLinePlan<T>>(int64_t);   \
+#define FACULA_FFT_PLANS(T)                                                                 \
+  template std::shared_ptr<const LanePlan<T>> fft_plan<LanePlan<T>>(int64_t);               \
+  template std::shared_ptr<const ConvolutionPlan<T>> fft_plan<ConvolutionPlan<T>>(int64_t); \
+  template std::shared_ptr<const LengthPlan<T>> fft_plan<LengthPlan<T>>(int64_t);           \
+  template std::shared_ptr<const LongPlan<T>> fft_plan<LongPlan<T>>(int64_t);               \
+  template std::shared_ptr<const RealBlockPlan<T>> fft_plan<RealBlockPlan<T>>(int64_t);     \
+  template std::shared_ptr<const RealLinePlan<T>> fft_plan<RealLinePlan<T>>(int64_t);       \
   template std::shared_ptr<const ChirpPlan<T>> fft_plan<ChirpPlan<T>>(int64_t);
 FACULA_FFT_PLANS(float)
 FACULA_FFT_PLANS(double)

@@ -24,13 +24,16 @@ class RootsOfUnity {
   std::vector<Root> low_, high_;
 };
 
-// The radices of a length, largest powers of two first; empty for 1. A prime factor above
-// kLargestFftRadix has no pass: `complete` is then false.
+// The radices of a length, largest powers of two first; empty for 1. Prime factors above
+// kLargestFftRadix come last: a length without them is smooth.
 struct Radices {
   explicit Radices(int64_t n);
-  std::vector<int> list;
-  bool complete = true;
+  std::vector<int64_t> list;
+  bool smooth = true;
 };
+
+template <class T>
+struct ConvolutionPlan;
 
 // Transforms side by side in lanes.
 template <class T>
@@ -43,7 +46,22 @@ struct LanePlan {
 
  private:
   std::vector<std::vector<T>> tables_;
+  std::vector<std::shared_ptr<const ConvolutionPlan<T>>> convolutions_;
   std::vector<int32_t> order_;
+};
+
+// A radix that is a large prime.
+template <class T>
+struct ConvolutionPlan {
+  explicit ConvolutionPlan(int64_t prime);
+  size_t bytes() const;
+
+  FftConvolution<T> tables{};
+
+ private:
+  LanePlan<T> lanes_;
+  std::vector<int32_t> source_, result_;
+  std::vector<T> chirp_, kernel_;
 };
 
 // How one length is best transformed: costs are in rows that pass through the registers.
@@ -52,9 +70,10 @@ struct LengthPlan {
   explicit LengthPlan(int64_t n);
   size_t bytes() const { return sizeof *this; }
 
-  bool smooth;        // no prime factor is too large
+  bool smooth;
   double block_cost;  // V transforms in lanes
-  double line_cost;   // one transform in two steps; infinite where the length cannot be split
+  double line_cost;   // one transform: of a smooth length in two steps, infinite where it cannot be
+                      // split; of others by the chirp
   int64_t n1, n2;
 };
 
