@@ -6,12 +6,12 @@ _KEPT = "elements are set to 0 with probability ``p``, the others divided by ``1
 _SEED = ">>> _ = facula.manual_seed(0)\n"
 # What is kept, times `scale`; 0 times the rest, so that infinities show.
 op("_keep_scaled(Tensor self, Tensor mask, float scale) -> Tensor", elementwise("fc", masks=("mask",)), inplace=True,
-   f="a * select(b, scale, scale * 0)", grad="_keep_scaled(grad, mask, scale)", node="DropoutBackward0")
+   f="a * select(b, scale, scale * 0)", grad="_keep_scaled(grad, mask, scale)", node="MulBackward0")
 
 # Mask and result in one pass, for devices. scale is 1 / (1 - p) as the dtype has it.
 op("_masked_dropout(Tensor self, float p, float scale, *, Generator? generator=None) -> (Tensor output, Tensor mask)",
    kernel(), out=False, samples="none", nondifferentiable=("mask",), grad="_keep_scaled(grad_output, mask, scale)",
-   node="DropoutBackward0")
+   node="MulBackward0")
 
 for _name, _words, _flat in (
     ("dropout", f"While training, {_KEPT}.", True),

@@ -46,9 +46,9 @@ op("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", composite(), met
 
 op("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", composite(), out=False, samples="dist",
    doc="The p-norm of the difference.",
-   example=">>> facula.dist(facula.tensor([1., 5.]), facula.tensor([4., 1.]))\ntensor(5.)")
+   example=">>> facula.dist(facula.tensor([1., 5.]), facula.tensor([4., 1.]))\ntensor(5.)", node="DistBackward0")
 op("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", composite(), inplace=True, samples="renorm", doc="Slices along ``dim`` whose p-norm is larger than ``maxnorm`` are scaled down to it.",
-   example=">>> facula.renorm(facula.tensor([[3., 4.], [0.3000, 0.4000]]), 2, 0, 1)\ntensor([[0.6000, 0.8000],\n        [0.3000, 0.4000]])")
+   example=">>> facula.renorm(facula.tensor([[3., 4.], [0.3000, 0.4000]]), 2, 0, 1)\ntensor([[0.6000, 0.8000],\n        [0.3000, 0.4000]])", node="RenormBackward0")
 op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", composite(), method=False, aliases=("nn.functional.cosine_similarity",),
    out=False, samples="cosine_similarity", doc="The cosine of the angle between vectors along a dimension.",
    example=">>> facula.cosine_similarity(facula.tensor([[1., 0.]]), facula.tensor([[1., 1.]]))\ntensor([0.7071])")
@@ -74,4 +74,4 @@ op("_cdist_grad_by_x1(Tensor grad, Tensor grad_out, Tensor x1, Tensor x2, float 
 op("_cdist_grad_by_x2(Tensor grad, Tensor grad_out, Tensor x1, Tensor x2, float p) -> Tensor", composite())
 op("pdist(Tensor self, float p=2) -> Tensor", composite(), method=False, out=False, samples="pdist", aliases=("nn.functional.pdist",),
    doc="The p-norm distances between all pairs of rows, those of the first row first.",
-   example=">>> facula.pdist(facula.tensor([[0., 0.], [3., 4.], [0., 1.]]))\ntensor([5.0000, 1.0000, 4.2426])")
+   example=">>> facula.pdist(facula.tensor([[0., 0.], [3., 4.], [0., 1.]]))\ntensor([5.0000, 1.0000, 4.2426])", node="PdistBackward0")

@@ -14,7 +14,7 @@ op("inner(Tensor self, Tensor other) -> Tensor", composite(), samples="inner", r
    example=">>> facula.inner(facula.tensor([1, 2, 3]), facula.tensor([0, 2, 1]))\ntensor(7)")
 op("vdot(Tensor self, Tensor other) -> Tensor", composite(), samples="dot", ref=np.vdot,
    doc="The inner product of two vectors, the first one conjugated.",
-   example=">>> facula.vdot(facula.tensor([1j, 2]), facula.tensor([1j, 1]))\ntensor(3.+0.j)")
+   example=">>> facula.vdot(facula.tensor([1j, 2]), facula.tensor([1j, 1]))\ntensor(3.+0.j)", node="VdotBackward0")
 op("kron(Tensor self, Tensor other) -> Tensor", composite(), samples="kron", ref=np.kron,
    doc="The Kronecker product: every element of ``self`` times all of ``other``.",
    example=">>> facula.kron(facula.eye(2), facula.tensor([[1., 2.]]))\ntensor([[1., 2., 0., 0.],\n        [0., 0., 1., 2.]])")
@@ -27,7 +27,7 @@ op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar a
    example=">>> facula.addbmm(facula.ones(1, 1), facula.ones(2, 1, 3), facula.ones(2, 3, 1))\ntensor([[7.]])")
 op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", composite(),
    inplace=True, samples="addr", doc="``beta * self + alpha * outer(vec1, vec2)``.",
-   example=">>> facula.addr(facula.ones(1, 2), facula.ones(1), facula.tensor([1., 2.]))\ntensor([[2., 3.]])")
+   example=">>> facula.addr(facula.ones(1, 2), facula.ones(1), facula.tensor([1., 2.]))\ntensor([[2., 3.]])", node="AddrBackward0")
 op("chain_matmul(Tensor[] matrices) -> Tensor", composite(), python="_chain_matmul", function=True, method=False,
    samples="chain", doc="The product of several matrices.")
 op("linalg_multi_dot(Tensor[] tensors) -> Tensor", composite(), python="linalg.multi_dot", samples="multi_dot",
@@ -45,9 +45,9 @@ op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", composite
    example=">>> facula.linalg.cross(facula.tensor([1., 0., 0.]), facula.tensor([0., 1., 0.]))\ntensor([0., 0., 1.])")
 op("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", composite(), samples="cross",
    doc="Cross products along ``dim``, by default the first dimension of size 3.",
-   example=">>> facula.cross(facula.tensor([1., 0., 0.]), facula.tensor([0., 1., 0.]), dim=0)\ntensor([0., 0., 1.])")
+   example=">>> facula.cross(facula.tensor([1., 0., 0.]), facula.tensor([0., 1., 0.]), dim=0)\ntensor([0., 0., 1.])", node="LinalgCrossBackward0")
 op("block_diag(Tensor[] tensors) -> Tensor", composite(), python="_block_diag", function=True, method=False,
-   out=False, samples="block_diag", doc="A matrix with the given ones along its diagonal.")
+   out=False, samples="block_diag", doc="A matrix with the given ones along its diagonal.", node="BlockDiagBackward0")
 op("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", composite(),
    python="linalg.diagonal", method=False, out=False, samples="linalg_diagonal",
    doc="A view of the diagonals, of the last two dimensions by default.",

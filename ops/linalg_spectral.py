@@ -97,7 +97,7 @@ op("linalg_cond.name(Tensor self, str p) -> Tensor", composite(), python="linalg
 
 op("matrix_exp(Tensor self) -> Tensor", kernel(), samples="matrix_exp", out=False, batch="leading",
    grad="_matrix_exp_grad(grad, self)", doc="The exponential of square matrices: the sum of ``self**k / k!`` over all k.",
-   example=">>> facula.matrix_exp(facula.zeros(2, 2))\ntensor([[1., 0.],\n        [0., 1.]])")
+   example=">>> facula.matrix_exp(facula.zeros(2, 2))\ntensor([[1., 0.],\n        [0., 1.]])", node="LinalgMatrixExpBackward0")
 op("_matrix_exp_grad(Tensor grad, Tensor self) -> Tensor", composite())
 op("linalg_matrix_exp(Tensor self) -> Tensor", composite(), python="linalg.matrix_exp", method=False,
    samples="matrix_exp", doc="The same as ``matrix_exp``.", out=False,

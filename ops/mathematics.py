@@ -4,10 +4,10 @@ from gen.reference import np
 from gen.rows import composite, elementwise, kernel, op, view
 
 
-def _unary(name, grad, ref, words, *, types="fc", f=None, shown, aliases=(), domain="real", **options):
+def _unary(name, grad, ref, words, *, types="fc", f=None, shown, aliases=(), domain="real", node="", **options):
     op(f"{name}(Tensor self) -> Tensor", elementwise(types, promote="Float", **options), f=f or f"{name}(a)",
        grad=grad, ref=ref, aliases=aliases, samples=None if domain == "real" else domain,
-       doc=words, example=f">>> facula.{name}(facula.tensor([0.5000, 0.2500]))\n{shown}")
+       doc=words, example=f">>> facula.{name}(facula.tensor([0.5000, 0.2500]))\n{shown}", node=node)
 
 
 _unary("exp", "grad * conj(result)", np.exp, "e raised to each element.", shown="tensor([1.6487, 1.2840])")
@@ -22,7 +22,7 @@ _unary("log2", "grad / conj(self * 0.6931471805599453)", np.log2, "The logarithm
 _unary("log10", "grad / conj(self * 2.302585092994046)", np.log10, "The logarithm to base 10.",
        domain="positive", shown="tensor([-0.3010, -0.6021])")
 _unary("log1p", "grad / conj(self + 1)", np.log1p, "``log(1 + x)``, precise near 0.", domain="positive",
-       aliases=("special.log1p",), shown="tensor([0.4055, 0.2231])")
+       aliases=("special.log1p",), node="Log1PBackward0", shown="tensor([0.4055, 0.2231])")
 _unary("sqrt", "grad / conj(result * 2)", np.sqrt, "The square root.", domain="positive",
        shown="tensor([0.7071, 0.5000])")
 _unary("rsqrt", "grad * conj(result * result * result * -0.5)", lambda x: 1 / np.sqrt(x),
@@ -138,9 +138,9 @@ op("conj(Operand self) -> Tensor", composite(), out=False,
    doc="The complex conjugate; real tensors are returned as they are.",
    example=">>> facula.conj(facula.tensor([1 + 2j]))\ntensor([1.-2.j])")
 op("real(Tensor(a) self) -> Tensor(a)", view(), batch="leading", jvp="linear", grad="_from_real(grad)", ref=np.real, method=False, samples="complex_or_real",
-   doc="The real part, as a view.", example=">>> facula.real(facula.tensor([1 + 2j]))\ntensor([1.])")
+   doc="The real part, as a view.", example=">>> facula.real(facula.tensor([1 + 2j]))\ntensor([1.])", node="SelectBackward0")
 op("imag(Tensor(a) self) -> Tensor(a)", view(), batch="leading", jvp="linear", grad="_from_imag(grad)", ref=np.imag, method=False, samples="complex",
-   doc="The imaginary part, as a view.", example=">>> facula.imag(facula.tensor([1 + 2j]))\ntensor([2.])")
+   doc="The imaginary part, as a view.", example=">>> facula.imag(facula.tensor([1 + 2j]))\ntensor([2.])", node="SelectBackward0")
 op("_from_real(Tensor grad) -> Tensor", composite())
 op("_from_imag(Tensor grad) -> Tensor", composite())
 op("complex(Tensor real, Tensor imag) -> Tensor", kernel(own_out=True), batch="leading", jvp="linear", grad=dict(real="real(grad)", imag="imag(grad)"),

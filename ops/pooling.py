@@ -46,7 +46,7 @@ for _n, _example in (
 
 op("_adaptive_max_pool(Tensor self, int[] output_size) -> (Tensor values, Tensor indices)",
    kernel(), nondifferentiable=("indices",), batch="dims", samples="none",
-   grad="_max_positions_grad(grad_values, indices, self.sizes(), output_size)")
+   grad="_max_positions_grad(grad_values, indices, self.sizes(), output_size)", node="AdaptiveMaxPool2DBackward0")
 # Sums of gradients by positions in flattened planes, which have as many dimensions as output_size.
 op("_max_positions_grad(Tensor grad_output, Tensor indices, int[] size, int[] output_size) -> Tensor",
    kernel(), batch="dims", jvp="linear", samples="none",

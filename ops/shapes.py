@@ -7,7 +7,7 @@ from gen.rows import composite, kernel, op
 op("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", composite(), out=False,
    samples="rot90", ref=np.rot90,
    doc="Turned by ``k`` times 90 degrees, from the first of ``dims`` towards the second.",
-   example=">>> facula.rot90(facula.tensor([[1, 2], [3, 4]]))\ntensor([[2, 4],\n        [1, 3]])")
+   example=">>> facula.rot90(facula.tensor([[1, 2], [3, 4]]))\ntensor([[2, 4],\n        [1, 3]])", node="Rot90Backward0")
 op("fliplr(Tensor self) -> Tensor", composite(), out=False, samples="at_least_matrix", ref=np.fliplr,
    doc="Columns in reverse order.",
    example=">>> facula.fliplr(facula.tensor([[1, 2], [3, 4]]))\ntensor([[2, 1],\n        [4, 3]])")

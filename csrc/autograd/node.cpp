@@ -173,6 +173,14 @@ void name_node(const Tensor& result, uint64_t since, const char* name) {
   if (n && n->sequence >= since && n->sequence != UINT64_MAX) n->name = name;
 }
 
+Tensor unsafe_view(const Tensor& temporary, IntSpan size) {
+  const uint64_t earlier = next_node();
+  Tensor out = op::view(temporary, size);
+  name_node(out, earlier, "UnsafeViewBackward0");
+  if (!out.is_wrapped() && out->base) Tensor::adopt(std::exchange(out->base, nullptr));
+  return out;
+}
+
 std::atomic<int64_t> finished_roots{0};
 
 Node::~Node() {
@@ -399,6 +407,16 @@ Tensor detach_tensor(const Tensor& t) {
 
 // ---- leaves
 
+// A gradient has the layout of its leaf where that fills its memory, otherwise it is contiguous.
+static Tensor laid_out_like(const Tensor& variable, const Tensor& grad) {
+  if (is_sparse(grad) || grad.is_wrapped() || same(grad.strides(), variable.strides()))
+    return op::clone(grad);
+  if (variable.is_contiguous() || !non_overlapping_and_dense(variable.sizes(), variable.strides()))
+    return op::clone(grad, MemoryFormat::Contiguous);
+  return op::copy_(empty_tensor(grad.sizes(), variable.strides(), grad.dtype(), grad.device()),
+                   grad);
+}
+
 static void accumulate_vjp(Node& node, Tensor* grads, Tensor*, uint64_t) {
   Tensor variable = Tensor::share(static_cast<TensorImpl*>(node.extra));
   if (!grads[0].defined()) return;
@@ -411,8 +429,7 @@ static void accumulate_vjp(Node& node, Tensor* grads, Tensor*, uint64_t) {
                  (same(grad.strides(), variable.strides()) ||
                   (grad.is_contiguous() && variable.is_contiguous()));
     if (steal) m.grad = std::move(grad);
-    else if (grad_enabled()) m.grad = op::clone(grad);
-    else m.grad = op::clone(detach_tensor(grad));
+    else m.grad = laid_out_like(variable, grad_enabled() ? grad : detach_tensor(grad));
   } else if (grad_enabled() || is_sparse(m.grad)) {
     m.grad = m.grad + (grad_enabled() ? grad : detach_tensor(grad));
   } else {

@@ -80,6 +80,7 @@ static Tensor filled(Tensor t, const Scalar& value) {
   GradGuard off(false);
   if (value.equals(0) && !std::signbit(value.to_double())) op::zero_(t);
   else op::fill_(t, value);
+  t->storage->version = 0;  // filling new memory is no write that anybody could have missed
   return t;
 }
 

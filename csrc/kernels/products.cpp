@@ -1,5 +1,6 @@
 // Matrix products: shapes and promotion here, arithmetic in cpu/gemm.
 #include "op/kernels/products.h"
+#include "autograd/node_names.h"
 #include "cpu/gemm.h"
 #include "op/elementwise.h"
 #include "op/hooks/products.h"
@@ -225,7 +226,7 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
     Tensor right = b == 1 ? op::unsqueeze(other, 1) : other;
     result = batch;
     if (b == 2) result.push_back(columns);
-    return op::view(op::mm(folded, right), result);
+    return unsafe_view(op::mm(folded, right), result);
   }
   Tensor left = a == 1 ? op::unsqueeze(self, 0) : self,
          right = b == 1 ? op::unsqueeze(other, 1) : other;
@@ -247,7 +248,7 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   result = batch;
   if (a != 1) result.push_back(rows);
   if (b != 1) result.push_back(columns);
-  return op::view(out, result);
+  return unsafe_view(out, result);
 }
 
 }  // namespace facula::kernels

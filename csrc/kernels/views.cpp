@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "autograd/node.h"
+#include "autograd/node_names.h"
 #include "kernels/make_view.h"
 #include "op/kernels/creation.h"
 #include "op/kernels/views.h"
@@ -191,7 +192,7 @@ Tensor reshape(const Tensor& self, IntSpan shape) {
   Dims sizes = infer_size(shape, self.sizes());
   Dims strides;
   if (view_strides(self.sizes(), self.strides(), sizes, strides)) return op::view(self, sizes);
-  return op::view(op::clone(self, MemoryFormat::Contiguous), sizes);
+  return unsafe_view(op::clone(self, MemoryFormat::Contiguous), sizes);
 }
 
 Tensor reshape_as(const Tensor& self, const Tensor& other) {

@@ -17,16 +17,15 @@ bool is_sequence(PyObject* o) {
 }
 
 // The shape, read along the first elements; depth is limited, so a list that contains itself ends.
+// A tensor in a list counts as a number.
 void find_shape(PyObject* o, Dims& shape) {
   Ref at = Ref::borrow(o);
   while (true) {
-    if (is_tensor(at.get())) {
-      for (int64_t s : unwrap(at.get()).sizes()) shape.push_back(s);
-      return;
-    }
     if (!is_sequence(at.get())) {
-      if (PyUnicode_Check(at.get())) type_error("new(): invalid data type 'str'");
-      return;
+      if (!PyUnicode_Check(at.get())) return;
+      if (shape.size() == 0) type_error("new(): invalid data type 'str'");
+      value_error("too many dimensions 'str': expected a number at dim ", shape.size(),
+                  ", got a string");
     }
     Py_ssize_t n = PySequence_Size(at.get());
     if (n < 0) throw PythonError{};
@@ -47,8 +46,11 @@ void find_dtype(PyObject* o, DType& d, int depth) {
     d = promote_types(d, unwrap(o).dtype());
   } else if (is_sequence(o)) {
     Ref fast(check(PySequence_Fast(o, "expected a sequence")));
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i)
-      find_dtype(PySequence_Fast_GET_ITEM(fast.get(), i), d, depth + 1);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(fast.get(), i);
+      if (item == o) type_error("new(): self-referential lists are incompatible");
+      find_dtype(item, d, depth + 1);
+    }
   } else if (PyFloat_CheckExact(o)) {
     d = promote_types(d, default_dtype());
   } else if (PyLong_CheckExact(o)) {
@@ -83,11 +85,29 @@ void find_dtype(PyObject* o, DType& d, int depth) {
 void store_number(DType d, PyObject* o, char* p) {
   if (is_tensor(o)) {
     const Tensor& t = unwrap(o);
-    if (t.numel() != 1) value_error("only one element tensors can be converted to Python scalars");
+    if (t.numel() != 1 && is_integral(d))
+      type_error(
+          "only integer tensors of a single element can be converted to an index, got shape ",
+          t.sizes(), "; join tensors with stack()");
+    if (t.numel() != 1)
+      value_error("only one element tensors can be converted to Python scalars, got shape ",
+                  t.sizes(), "; join tensors with stack()");
     read_item(t).store(d, p);
     return;
   }
   if (!is_number(o)) type_error("must be real number, not ", Py_TYPE(o)->tp_name);
+  if (PyLong_CheckExact(o)) {  // may be larger than any integer dtype
+    int overflow = 0;
+    PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow && d == DType::Bool) return Scalar(true).store(d, p);
+    if (overflow && !is_integral(d)) {
+      const double v = PyLong_AsDouble(o);
+      if (v == -1 && PyErr_Occurred()) throw PythonError{};
+      return Scalar(v).store(d, p);
+    }
+    if (overflow && d != DType::UInt64)
+      value_error("Overflow when unpacking long long: the integer does not fit into ", d);
+  }
   Scalar s = scalar_of(o);
   if (s.is_complex() && !is_complex(d)) type_error("can't convert complex to ", dtype_name(d));
   if (is_integral(d)) s.check_fits(d);
@@ -98,8 +118,8 @@ void fill(PyObject* o, IntSpan shape, size_t depth, DType d, char*& p) {
   size_t item = item_size(d);
   if (depth == shape.size()) {
     if (is_sequence(o))
-      value_error("expected a number at dim ", depth,
-                  ", got a sequence: the nested lists are ragged");
+      type_error("'", Py_TYPE(o)->tp_name, "' object cannot be interpreted as a number: at dim ",
+                 depth, " some elements are sequences and others are not");
     store_number(d, o, p);
     p += item;
     return;

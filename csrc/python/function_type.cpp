@@ -93,11 +93,6 @@ bool concerns_transforms(PyObject* args) {
   return false;
 }
 
-std::string function_name(PyObject* ctx) {
-  std::string_view node = Py_TYPE(ctx)->tp_name;  // the name with "Backward" behind it
-  return std::string(node.substr(0, node.rfind("Backward")));
-}
-
 // (cls, ctx, has_setup_context, args); in place of cls any object with a forward and a
 // setup_context may stand, for tensors of a level.
 PyObject* function_apply(PyObject*, PyObject* call) {
@@ -177,10 +172,6 @@ PyObject* function_apply(PyObject*, PyObject* call) {
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* o = PyTuple_GET_ITEM(outputs.get(), i);
       if (!is_tensor(o)) {
-        if (!tuple)
-          type_error(function_name(ctx),
-                     ".forward: expected to return None or Tensor objects, got ",
-                     Py_TYPE(o)->tp_name);
         node->outputs[uint32_t(i)].dtype = DType::None;  // no tensor: its gradient is always None
         PyTuple_SET_ITEM(wrapped.get(), i, Py_NewRef(o));
         continue;
@@ -241,7 +232,8 @@ PyObject* function_apply(PyObject*, PyObject* call) {
       }
     }
     if (to_save) check(PyObject_SetAttrString(ctx, "to_save", Py_None));
-    return tuple ? wrapped.release() : Py_NewRef(PyTuple_GET_ITEM(wrapped.get(), 0));
+    if (!tuple) return Py_NewRef(PyTuple_GET_ITEM(wrapped.get(), 0));
+    return PyList_Check(output.get()) ? check(PySequence_List(wrapped.get())) : wrapped.release();
   });
 }
 

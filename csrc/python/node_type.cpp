@@ -2,6 +2,7 @@
 #include <cstring>
 #include <map>
 
+#include "autograd/engine.h"
 #include "op/tensor_operators.h"
 #include "python/hooks.h"
 #include "python/node_type.h"
@@ -45,8 +46,49 @@ int node_clear(PyObject* o) {
   return 0;
 }
 
+// As PyTorch calls it, where one operator of ours does what several of PyTorch's do.
+const char* shown_name(const Node& n) {
+  if (std::strcmp(n.name, "LinearBackward0")) return n.name;
+  const size_t dims = n.outputs[0].sizes.size();
+  const bool bias = n.edges[2].node;
+  if (dims == 2) return bias ? "AddmmBackward0" : "MmBackward0";
+  return bias ? "ViewBackward0" : dims == 1 ? "SqueezeBackward4" : "UnsafeViewBackward0";
+}
+
 PyObject* node_name(PyObject* o, PyObject*) {
-  return guarded([&] { return PyUnicode_FromString(node_of(o)->name); });
+  return guarded([&] { return PyUnicode_FromString(shown_name(*node_of(o))); });
+}
+
+// node(grad, ...): the gradients of its inputs, without hooks and without going further.
+PyObject* node_call(PyObject* o, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    NodeRef n = NodeRef::share(node_of(o));
+    const Py_ssize_t given = PyTuple_GET_SIZE(args);
+    if (kwargs && PyDict_GET_SIZE(kwargs)) type_error(n->name, "() takes no keyword arguments");
+    if (given != n->outputs.size())
+      type_error(n->name, "() takes ", n->outputs.size(),
+                 " gradients, one for each output of the operator, got ", given);
+    std::vector<Tensor> grads(n->outputs.size()), out(n->edges.size());
+    for (Py_ssize_t i = 0; i < given; ++i) {
+      PyObject* g = PyTuple_GET_ITEM(args, i);
+      if (g != Py_None && !is_tensor(g))
+        type_error(n->name, "(): expected a Tensor or None at position ", i, ", got ",
+                   Py_TYPE(g)->tp_name);
+      if (g != Py_None) grads[size_t(i)] = unwrap(g);
+    }
+    uint64_t needs = 0;
+    for (uint32_t i = 0; i < n->edges.size(); ++i)
+      if (n->edges[i].node) needs |= uint64_t(1) << std::min(i, 63u);
+    n->apply(*n.get(), grads.data(), out.data(), needs);
+    Ref results(check(PyTuple_New(Py_ssize_t(out.size()))));
+    for (uint32_t i = 0; i < out.size(); ++i) {
+      if (out[i].defined() && n->edges[i].node)
+        out[i] = validate_gradient(n->edges[i].node->outputs[n->edges[i].input_nr],
+                                   std::move(out[i]), n->name, i);
+      PyTuple_SET_ITEM(results.get(), i, wrap_or_none(out[i]));
+    }
+    return out.size() == 1 ? Py_NewRef(PyTuple_GET_ITEM(results.get(), 0)) : results.release();
+  });
 }
 PyObject* node_sequence(PyObject* o, PyObject*) {
   return guarded([&] { return PyLong_FromUnsignedLongLong(node_of(o)->sequence); });
@@ -63,6 +105,16 @@ PyObject* node_repr(PyObject* o) {
 PyObject* next_functions(PyObject* o, void*) {
   return guarded([&] {
     Node* n = node_of(o);
+    if (PyObject* ctx = function_context(n)) {  // arguments of a Function that are no tensors
+      Ref all(check(PyList_New(0))), tensors(check(PyObject_GetAttrString(ctx, "_tensor_inputs")));
+      for (Py_ssize_t k = 0; k < PyList_GET_SIZE(tensors.get()); ++k) {
+        const Edge& e = n->edges[uint32_t(PyLong_AsLong(PyList_GET_ITEM(tensors.get(), k)))];
+        Ref child(e.node ? wrap_node(NodeRef::share(e.node)) : Py_NewRef(Py_None));
+        Ref pair(check(Py_BuildValue("(OI)", child.get(), e.input_nr)));
+        check(PyList_Append(all.get(), pair.get()));
+      }
+      return check(PySequence_Tuple(all.get()));
+    }
     Ref t(check(PyTuple_New(n->edges.size())));
     for (uint32_t i = 0; i < n->edges.size(); ++i) {
       Ref child(n->edges[i].node ? wrap_node(NodeRef::share(n->edges[i].node))
@@ -194,6 +246,7 @@ PyType_Slot slots[] = {{Py_tp_new, (void*)node_new},
                        {Py_tp_getset, getset},
                        {Py_tp_members, members},
                        {Py_tp_getattro, (void*)node_getattro},
+                       {Py_tp_call, (void*)node_call},
                        {Py_tp_doc, (void*)"A node of the autograd graph."},
                        {}};
 PyType_Spec spec = {"facula.autograd.graph.Node", sizeof(PyNode), 0,
@@ -228,7 +281,7 @@ PyObject* wrap_node(const NodeRef& node) {
   if (!n) return Py_NewRef(Py_None);
   if (PyObject* ctx = function_context(n)) return Py_NewRef(ctx);
   if (n->python) return Py_NewRef(static_cast<PyObject*>(n->python));
-  PyTypeObject* t = type_named(n->name);
+  PyTypeObject* t = type_named(shown_name(*n));
   PyObject* o = check(t->tp_alloc(t, 0));
   n->retain();
   cast(o)->node = n;

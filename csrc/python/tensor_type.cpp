@@ -3,6 +3,7 @@
 // C++ (a graph, another tensor's .grad) still holds the tensor.
 #include <cstring>
 
+#include "autograd/node_names.h"
 #include "core/sparse.h"
 #include "op/elementwise.h"
 #include "op/ops/arithmetic.h"
@@ -85,6 +86,10 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Device device = default_device();
     if (kwargs) {
       PyObject* d = PyDict_GetItemString(kwargs, "device");
+      if (type == tensor_type && PyDict_GET_SIZE(kwargs) > (d ? 1 : 0))
+        type_error(
+            "new() received an invalid combination of arguments: Tensor(...) takes no keyword but "
+            "device; facula.tensor(data, dtype=...) chooses a dtype");
       if (d && d != Py_None) device = tensor_device_of(d);
     }
     Py_ssize_t n = PyTuple_GET_SIZE(args);
@@ -324,6 +329,17 @@ PyObject* in_place(const OpDef& op, const char* method, PyObject* a, PyObject* b
   });
 }
 
+// As PyTorch calls the nodes of operators whose left operand is a number, or both are tensors.
+PyObject* binary_named(const OpDef& op, const char* method, const char* reflected, PyObject* a,
+                       PyObject* b, const char* number_first, const char* both_tensors) {
+  const char* name =
+      is_tensor(a) ? (both_tensors && is_tensor(b) ? both_tensors : nullptr) : number_first;
+  const uint64_t earlier = name ? next_node() : 0;
+  PyObject* result = binary(op, method, reflected, a, b);
+  if (name && result && is_tensor(result)) name_node(unwrap(result), earlier, name);
+  return result;
+}
+
 #define BINARY(slot, op, method, reflected)           \
   PyObject* slot(PyObject* a, PyObject* b) {          \
     return binary(defs::op, method, reflected, a, b); \
@@ -333,9 +349,13 @@ PyObject* in_place(const OpDef& op, const char* method, PyObject* a, PyObject* b
     return in_place(defs::op, method, a, b); \
   }
 BINARY(nb_add, add, "add", "add")
-BINARY(nb_subtract, sub, "sub", "__rsub__")
+PyObject* nb_subtract(PyObject* a, PyObject* b) {
+  return binary_named(defs::sub, "sub", "__rsub__", a, b, "RsubBackward1", nullptr);
+}
 BINARY(nb_multiply, mul, "mul", "mul")
-BINARY(nb_true_divide, div, "div", "__rtruediv__")
+PyObject* nb_true_divide(PyObject* a, PyObject* b) {
+  return binary_named(defs::div, "div", "__rtruediv__", a, b, "MulBackward0", nullptr);
+}
 BINARY(nb_floor_divide, floor_divide, "floor_divide", "__rfloordiv__")
 BINARY(nb_remainder, remainder, "remainder", "__rmod__")
 BINARY(nb_and, bitwise_and, "__and__", "bitwise_and")
@@ -356,7 +376,7 @@ IN_PLACE(nb_inplace_lshift, bitwise_left_shift, "bitwise_left_shift_")
 IN_PLACE(nb_inplace_rshift, bitwise_right_shift, "bitwise_right_shift_")
 
 PyObject* nb_power(PyObject* a, PyObject* b, PyObject*) {
-  return binary(defs::pow, "pow", "__rpow__", a, b);
+  return binary_named(defs::pow, "pow", "__rpow__", a, b, "PowBackward2", "PowBackward1");
 }
 PyObject* nb_inplace_power(PyObject* a, PyObject* b, PyObject*) {
   return in_place(defs::pow, "pow_", a, b);

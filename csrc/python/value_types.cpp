@@ -452,7 +452,7 @@ Scalar scalar_of(PyObject* o) {
       if (!PyErr_Occurred()) return Scalar(u);
       PyErr_Clear();
     }
-    runtime_error("Overflow when unpacking long: the integer does not fit into 64 bits");
+    raise_python(PyExc_OverflowError, "int too big to convert: it does not fit into 64 bits");
   }
   if (PyComplex_Check(o)) {
     Py_complex c = PyComplex_AsCComplex(o);

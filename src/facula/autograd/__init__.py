@@ -58,6 +58,11 @@ def _tuple(x: Any) -> tuple[Any, ...]:
 
 
 def _with_new_graph(grads: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    for grad in grads:
+        if grad is not None and not isinstance(grad, _C.Tensor):
+            raise TypeError(
+                f"gradients can be either Tensors or None, but got {type(grad).__name__}"
+            )
     if len(grads) != len(outputs):
         raise RuntimeError(
             f"got {len(outputs)} tensors and {len(grads)} gradients; "

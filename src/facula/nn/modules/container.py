@@ -350,12 +350,13 @@ def _as_parameter(value: Any) -> Any:
     )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, legacy: bool = False) -> str:
     if isinstance(value, Tensor):
         size = "x".join(str(s) for s in value.size())
         place = "" if not value.is_cuda else f" (GPU {value.get_device()})"
         kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-        return f"{kind} containing: [{value.dtype} of size {size}{place}]"
+        dtype = value.type() if legacy else value.dtype
+        return f"{kind} containing: [{dtype} of size {size}{place}]"
     return f"Object of type: {type(value).__name__}"
 
 
@@ -521,7 +522,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(f"  ({k}): {_shown(p)}" for k, p in self.items())
+        return "\n".join(f"  ({k}): {_shown(p, legacy=True)}" for k, p in self.items())
 
     def __call__(self, input: Any) -> Any:  # type: ignore[override]
         raise RuntimeError("ParameterDict should not be called.")

@@ -268,6 +268,22 @@ class TransformerDecoderLayer(_Layer):
         return self.dropout3(self._feed_forward(x))
 
 
+def _has_fast_path(layer: Any) -> bool:
+    return (
+        isinstance(layer, TransformerEncoderLayer)
+        and not layer.norm_first
+        and layer.self_attn.batch_first
+        and layer.self_attn._qkv_same_embed_dim
+        and layer.self_attn.in_proj_bias is not None
+        and (
+            layer.activation in (functional.relu, functional.gelu)
+            or isinstance(layer.activation, (facula.nn.ReLU, facula.nn.GELU))
+        )
+        and layer.norm1.eps == layer.norm2.eps
+        and layer.self_attn.num_heads % 2 == 0
+    )
+
+
 class TransformerEncoder(Module):
     """``num_layers`` copies of an encoder layer, one after the other.
 
@@ -275,7 +291,8 @@ class TransformerEncoder(Module):
         encoder_layer: a :class:`TransformerEncoderLayer`; the copies start with its weights.
         num_layers: copies.
         norm: a normalisation at the end.
-        enable_nested_tensor, mask_check: accepted; padding is always masked.
+        enable_nested_tensor, mask_check: as in PyTorch, results at padded positions at the end of
+            sequences are 0 before ``norm``, in evaluation without gradients; False keeps them.
 
     Example::
 
@@ -299,7 +316,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = False
+        self.use_nested_tensor = enable_nested_tensor and _has_fast_path(encoder_layer)
         self.mask_check = mask_check
 
     def forward(
@@ -318,7 +335,22 @@ class TransformerEncoder(Module):
         output = src
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
+        if padding is not None and mask is None and self._leaves_padding_out(src, padding):
+            output = output.masked_fill((padding != 0).unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
+
+    def _leaves_padding_out(self, src: Tensor, padding: Tensor) -> bool:
+        """Whether PyTorch would compute without the padding, which it then fills with 0."""
+        first = self.layers[0]
+        if not self.use_nested_tensor or first.training or src.dim() != 3:
+            return False
+        if facula.is_autocast_enabled(src.device.type) or (
+            facula.is_grad_enabled()
+            and (src.requires_grad or any(p.requires_grad for p in first.parameters()))
+        ):
+            return False
+        padded = padding != 0
+        return not self.mask_check or not bool((padded[:, :-1] & ~padded[:, 1:]).any())
 
 
 class TransformerDecoder(Module):
