@@ -204,7 +204,6 @@ class _Server:
             self.send_answers()
             if next_epoch is not None:
                 self.epoch = next_epoch
-                self.sock.sendall(transport.make_frame(transport.Frame([], next_epoch)))
 
     def send_answers(self) -> None:
         answers, made, seconds, with_slot = self.writer.take(_COPIED_BYTES)
@@ -267,6 +266,8 @@ class ProcessWorker:
         self.slots = transport.SlotReader()
         self.parser = transport.FrameParser()
         self.epoch = self.begun = 0  # the one whose answers count, the one that the worker is in
+        self.told = self.told_before = 0  # the last two that the worker was given tasks of
+        self.skipped = 0  # batches at the begin of the epoch
         self.ended = False  # the stream of answers is over
         self.seconds_per_batch: float | None = None
         self.bytes_per_batch = self.slot_bytes_per_batch = 0
@@ -296,25 +297,25 @@ class ProcessWorker:
     def may_begin(self) -> bool:
         """Whether the worker is at most one epoch behind. What it makes for those that were left
         early takes memory until it is read."""
-        return self.begun >= self.epoch - 1
+        return self.begun >= self.told_before
 
     def begin(self, epoch: int, skipped: int) -> None:
-        """Begins an epoch; answers to earlier tasks are dropped from now on."""
+        """Begins an epoch; answers to earlier tasks are dropped from now on. The worker hears of
+        it with its first tasks."""
         while not self.ended and self.poller.poll(0):
             self.read()
         self.reader = ()
         while self.results:
             kind, content = self.results.popleft()
             self.discard(kind, content)
-        self.epoch = epoch
-        self._send(([], skipped))
+        self.epoch, self.skipped = epoch, skipped
 
     def send(self, indices: Any) -> None:
         """Gives the worker tasks, one for each index or batch of indices, which may be packed."""
-        self._send((indices, None))
-
-    def _send(self, what: tuple[Any, int | None]) -> None:
-        indices, skipped = what
+        skipped = None
+        if self.told != self.epoch:
+            skipped = self.skipped
+            self.told_before, self.told = self.told, self.epoch
         message = (self.epoch, indices, self.slots.take_released(), skipped)
         record = [(DATA, pickle.dumps(message, 5))]
         data = memoryview(transport.make_frame(transport.Frame(record)))
