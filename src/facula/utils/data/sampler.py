@@ -219,9 +219,10 @@ class WeightedRandomSampler(Sampler[int]):
         return itertools.chain.from_iterable(run.tolist() for run in self._runs())
 
     def _runs(self) -> Iterator[Run]:
-        yield facula.multinomial(
+        drawn = facula.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
-        ).cpu().numpy()
+        )
+        yield drawn.cpu().numpy()
 
     def __len__(self) -> int:
         return self.num_samples

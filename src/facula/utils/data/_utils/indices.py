@@ -28,20 +28,22 @@ class PackedBatches:
     """
 
     def __init__(self, numbers: numpy.ndarray[Any, Any], size: int) -> None:
+        if len(numbers) and numbers.max() < 1 << 31:
+            numbers = numbers.astype(numpy.int32)  # half as much to send
         self.numbers, self.size = numbers, size
 
     def __len__(self) -> int:
         return -(-len(self.numbers) // (self.size or 1))
 
-    def share(self, first: int, step: int) -> tuple[bytes, int]:
-        """Every ``step``-th batch from ``first`` on, and their size."""
+    def share(self, first: int, step: int) -> tuple[bytes, int, int]:
+        """Every ``step``-th batch from ``first`` on, their size, and bytes of a number."""
         width = self.size or 1
         whole, rest = divmod(len(self.numbers), width)
         split = whole * width
         data = self.numbers[:split].reshape(whole, width)[first::step].tobytes()
         if rest and whole % step == first:
             data += self.numbers[split:].tobytes()
-        return data, self.size
+        return data, self.size, self.numbers.itemsize
 
 
 class IndexBatches:
@@ -53,9 +55,7 @@ class IndexBatches:
         drop_last: whether a last batch that is not full is left out.
     """
 
-    def __init__(
-        self, runs: Iterator[numpy.ndarray[Any, Any]], size: int, drop_last: bool
-    ) -> None:
+    def __init__(self, runs: Iterator[numpy.ndarray[Any, Any]], size: int, drop_last: bool) -> None:
         self.runs, self.size, self.drop_last = runs, size, drop_last
         self.left = numpy.empty(0, numpy.int64)  # of what was drawn from the sampler
 
