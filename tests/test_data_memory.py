@@ -1,10 +1,16 @@
 """Where batches lie: rows of memory that need no worker, and the slots of workers."""
 
+import os
+import pickle
+import threading
+
 import numpy
 import pytest
 
 import facula
+from facula import _C
 from facula.utils import data
+from facula.utils.data._utils import collate as collating
 from facula.utils.data._utils import transport
 from facula.utils.data._utils.iterators import MemoryIterator, MultipleWorkersIterator
 
@@ -170,16 +176,93 @@ def test_views_of_a_stacked_batch_arrive():
 
 
 def test_a_slot_is_used_again_when_both_sides_are_done_with_it():
-    writer = transport.SlotWriter()
-    x = writer.tensor((5, 5000), facula.float32)
-    assert writer.lent and not writer.free
-    places = writer.place(transport.pack(x, writer.lent)[1])
-    assert places == [(0, 0, 100000)]
+    writer = _C._SlotWriter()
+    with collating.results_in(writer):
+        x = _C._slot_tensor((5, 5000), facula.float32)
+        assert writer.lent == 1 and writer.free == 0
+        places = transport.place(transport.pack(x, writer)[1], writer)
+        assert places == [(0, 0, 100000)]
+        del x
+        assert writer.sent(0, 100000) == 0 and writer.lent == 0 and writer.free == 0
+        assert _C._slot_tensor((5, 5000), facula.float32) is not None and len(writer) == 2
+        writer.release([0])
+        assert writer.free == 2
+        kept = [_C._slot_tensor((5, 5000), facula.float32) for _ in range(2)]
+        assert len(writer) == 2 and all(t is not None for t in kept)
+    assert _C._slot_tensor((5, 5000), facula.float32) is None  # outside of a worker
+
+
+def test_a_slot_whose_tensor_is_held_is_copied_before_it_is_sent():
+    writer = _C._SlotWriter()
+    with collating.results_in(writer):
+        x = _C._slot_tensor((50000,), facula.float32).fill_(1)
+    (place,) = transport.place(transport.pack(x, writer)[1], writer)
+    assert place.slot == 0 and writer.sent(0, place.size) == 1
+    assert writer.lent == 1
     del x
-    assert writer.send_off(places) == [(0, 0, 100000)] and not writer.lent
-    assert writer.tensor((5, 5000), facula.float32) is not None and len(writer.slots) == 2
-    writer.release([0])
-    assert writer._take(100000) in (0, 1) and len(writer.slots) == 2
+    assert writer.lent == 0 and writer.free == 1
+
+
+def test_a_slot_is_kept_when_pickling_fails():
+    writer = _C._SlotWriter()
+    with collating.results_in(writer):
+        x = _C._slot_tensor((50000,), facula.float32)
+    with pytest.raises((TypeError, AttributeError, pickle.PicklingError)):
+        transport.pack([x, lambda: 0], writer)
+    del x
+    assert writer.free == 1
+
+
+def test_slots_are_returned_by_any_thread_and_outlive_their_reader():
+    writer, reader = _C._SlotWriter(), _C._SlotReader()
+    number, begins = writer.place([bytes(range(100)) * 1000, b"x" * 70])
+    assert begins == [0, 100032]
+    ((slot, size, descriptor),) = writer.take_fresh()
+    assert slot == number and size >= 100102
+    reader.open(slot, size, descriptor)
+    os.close(descriptor)
+    block = reader.block(slot)
+    assert bytes(memoryview(block)[100032:100102]) == b"x" * 70
+    held = [block]
+    del block
+    thread = threading.Thread(target=held.clear)
+    thread.start()
+    thread.join()
+    assert reader.take_released() == [slot] and reader.take_released() == []
+    last = memoryview(reader.block(slot))
+    reader.forget([slot])
+    assert len(reader) == 0
+    with pytest.raises(ValueError, match="no slot"):
+        reader.block(slot)
+    del reader
+    assert bytes(last[:3]) == bytes(range(3))
+
+
+def test_free_slots_beyond_some_memory_are_dropped():
+    writer = _C._SlotWriter()
+    sizes = [20 << 20] * 6
+    numbers = [writer.place([bytes(size)])[0] for size in sizes]
+    writer.release(numbers)
+    assert writer.free == 6
+    assert len(writer.surplus()) == 2 and writer.free == len(writer) == 4
+    assert writer.surplus() == []
+    for _, _, descriptor in writer.take_fresh():
+        os.close(descriptor)
+
+
+def test_small_tensors_do_not_take_more_slots_than_there_may_be():
+    class Kept(data.Dataset):
+        def __len__(self):
+            return 600
+
+        def __getitem__(self, index):
+            return facula.full((10000,), index, dtype=facula.float32)
+
+    loader = data.DataLoader(Kept(), num_workers=1, persistent_workers=True)
+    for _ in range(2):
+        held = [batch for (batch,) in loader]
+        assert [x[77].item() for x in held] == list(range(600))
+        assert len(loader._iterator._workers[0].slots) < 400
 
 
 def mixed(index):

@@ -176,7 +176,7 @@ def test_messages_in_shared_memory_are_used_again_and_batches_stay_as_they_were(
         for pictures, indices in kept:
             assert (pictures == (indices % 100).view(-1, 1, 1)).all()
     for worker in loader._iterator._workers:
-        assert len(worker.slots.slots) < 60
+        assert len(worker.slots) < 60
 
 
 class Count(data.IterableDataset):

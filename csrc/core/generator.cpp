@@ -1,5 +1,7 @@
 #include "core/generator.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -236,7 +238,13 @@ void seed_device_generators(uint64_t seed) {
 }
 
 Generator& default_generator() {
-  static Generator& generator = *new Generator({}, entropy());  // outlives every static
+  static Generator& generator = []() -> Generator& {
+    // A process that is forked while another thread draws numbers could never draw any.
+    pthread_atfork([] { default_generator().mutex.lock(); },
+                   [] { default_generator().mutex.unlock(); },
+                   [] { default_generator().mutex.unlock(); });
+    return *new Generator({}, entropy());  // outlives every static
+  }();
   return generator;
 }
 

@@ -21,15 +21,14 @@ PyObject* pack_batch(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* unpack_batch(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
-    if (count != 1 && count != 2) type_error("_unpack_batch() takes bytes, and how to find slots");
+    if (count != 1) type_error("_unpack_batch() takes bytes, got ", count, " arguments");
     Py_buffer buffer;
     if (PyObject_GetBuffer(args[0], &buffer, PyBUF_SIMPLE) < 0) throw PythonError{};
     struct Release {
       Py_buffer& buffer;
       ~Release() { PyBuffer_Release(&buffer); }
     } release{buffer};
-    BatchDecoder decoder(static_cast<const char*>(buffer.buf), size_t(buffer.len),
-                         count == 2 ? args[1] : nullptr);
+    BatchDecoder decoder(static_cast<const char*>(buffer.buf), size_t(buffer.len));
     Ref result(decoder.decode());
     if (!decoder.done()) BatchDecoder::broken();
     return result.release();
@@ -38,13 +37,14 @@ PyObject* unpack_batch(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyTypeObject* reader_type = nullptr;
 
-// _read_batches(data, count, begin, end)
+// _read_batches(data, count, begin, end, slots)
 PyObject* read_batches(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    PyObject* data;
+    PyObject *data, *slots;
     Py_ssize_t count, begin, end;
-    if (!PyArg_ParseTuple(args, "Onnn:_read_batches", &data, &count, &begin, &end))
+    if (!PyArg_ParseTuple(args, "OnnnO:_read_batches", &data, &count, &begin, &end, &slots))
       throw PythonError{};
+    slot_reader(slots);
     Ref self(check(reader_type->tp_alloc(reader_type, 0)));
     auto* reader = reinterpret_cast<BatchReader*>(self.get());
     check(PyObject_GetBuffer(data, &reader->data, PyBUF_SIMPLE));
@@ -52,6 +52,7 @@ PyObject* read_batches(PyObject*, PyObject* args) {
     reader->at = size_t(begin);
     reader->end = size_t(end);
     reader->left = count;
+    reader->slots = Py_NewRef(slots);
     return self.release();
   });
 }
@@ -68,7 +69,9 @@ Py_ssize_t batches_left(PyObject* self) {
 
 void free_reader(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  PyBuffer_Release(&reinterpret_cast<BatchReader*>(self)->data);
+  auto* reader = reinterpret_cast<BatchReader*>(self);
+  PyBuffer_Release(&reader->data);
+  Py_XDECREF(reader->slots);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -96,10 +99,10 @@ PyMethodDef functions[] = {
     {"_pack_batch", (PyCFunction)(void*)pack_batch, METH_FASTCALL,
      "_pack_batch(batch, limit): bytes, or None when it is too long or has no short form."},
     {"_unpack_batch", (PyCFunction)(void*)unpack_batch, METH_FASTCALL,
-     "_unpack_batch(data, place=None): the batch of which _pack_batch made bytes."},
+     "_unpack_batch(data): the batch of which _pack_batch made bytes."},
     {"_read_batches", read_batches, METH_VARARGS,
-     "_read_batches(data, count, begin, end): an iterator over batches whose short forms stand in "
-     "a row between these places of a buffer."},
+     "_read_batches(data, count, begin, end, slots): an iterator over batches whose short forms "
+     "stand in a row between these places of a buffer."},
     {}};
 
 }  // namespace
@@ -110,7 +113,7 @@ bool is_batch_reader(PyObject* o) {
 
 PyObject* next_batch(BatchReader* reader) {
   const auto* data = static_cast<const char*>(reader->data.buf);
-  BatchDecoder decoder(data + reader->at, reader->end - reader->at);
+  BatchDecoder decoder(data + reader->at, reader->end - reader->at, &slot_reader(reader->slots));
   Ref batch(decoder.decode());
   reader->at = reader->end - decoder.rest();
   if (--reader->left <= 0) PyBuffer_Release(&reader->data);
@@ -120,6 +123,7 @@ PyObject* next_batch(BatchReader* reader) {
 void init_batch_codec(PyObject* module) {
   reader_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&reader_spec)));
   add_functions(module, functions);
+  init_batch_slots(module);
   init_batch_stream(module);
 }
 

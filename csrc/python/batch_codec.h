@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "python/interop.h"
+#include "cpu/stream.h"
+#include "python/batch_slots.h"
 
 namespace facula::python {
 
@@ -35,19 +36,23 @@ class BatchEncoder {
   // after almost `limit` bytes of others, with its sizes.
   static constexpr size_t room(size_t limit) { return 2 * limit + 1024; }
 
-  // A tensor that lies in shared memory already.
+  // A tensor in shared memory.
   struct Placed {
     int64_t slot;
     size_t bytes, at;  // `at`: where the number of the slot stands, from the begin of the batch
   };
   std::vector<Placed> placed;
 
-  // `lent`, a dict or null: address -> slot, where large tensors may lie.
-  BatchEncoder(char* out, size_t limit, PyObject* lent = nullptr)
-      : out_(out), limit_(limit), lent_(lent) {}
+  // `slots`, or null: where large tensors lie, or are copied to.
+  BatchEncoder(char* out, size_t limit, SlotWriter* slots = nullptr)
+      : out_(out), limit_(limit), slots_(slots) {}
 
   // False for what has no short form.
-  bool write(PyObject* batch) { return encode(batch, 0); }
+  bool write(PyObject* batch) {
+    if (encode(batch, 0)) return true;
+    for (const Placed& p : placed) slots_->cancel(p.slot);
+    return false;
+  }
   size_t size() const { return size_; }
 
  private:
@@ -126,8 +131,9 @@ class BatchEncoder {
     PyObject* dict = reinterpret_cast<PyTensor*>(o)->dict;
     const size_t size = size_t(t.numel()) * item_size(t.dtype());
     if (t->keys || !t.is_contiguous() || (dict && PyDict_GET_SIZE(dict))) return false;
-    const int64_t slot = size < limit_ ? -1 : slot_at(t.data());
+    const int64_t slot = slots_ && size >= kSharedBytes ? slot_of(t, size) : -1;
     if (size >= limit_ && slot < 0) return false;
+    if (slot >= 0) placed.push_back({slot, size, 0});
     if (!tag(slot < 0 ? kTensor : kPlaced)) return false;
     put(uint8_t(t.dtype()));
     put(uint8_t(t.dim()));
@@ -135,37 +141,34 @@ class BatchEncoder {
     if (slot < 0) {
       if (size) append(t.data(), size);
     } else {
-      placed.push_back({slot, size, size_});
+      placed.back().at = size_;
       put(slot);
     }
     return true;
   }
-  // The slot that begins at an address, unless a tensor of this batch is known to lie there.
-  int64_t slot_at(const void* address) const {
-    if (!lent_ || !PyDict_GET_SIZE(lent_)) return -1;
-    Ref key(check(PyLong_FromVoidPtr(const_cast<void*>(address))));
-    PyObject* slot = PyDict_GetItemWithError(lent_, key.get());
-    if (!slot) {
-      if (PyErr_Occurred()) throw PythonError{};
-      return -1;
+  // Where the tensor lies, or now lies; -1 when there are too many slots already.
+  int64_t slot_of(const Tensor& t, size_t size) {
+    int64_t slot = slots_->send(t.data());
+    if (slot >= 0) return slot;
+    slot = slots_->take(size, slots_->may_make(size));
+    if (slot >= 0) {
+      copy_to_slot(slots_->data(slot), t.data(), size, size);
+      finish_streams();
     }
-    const int64_t number = index_of(slot);
-    for (const Placed& p : placed)
-      if (p.slot == number) return -1;
-    return number;
+    return slot;
   }
 
   char* out_;
   size_t size_ = 0, limit_;
-  PyObject* lent_;
+  SlotWriter* slots_;
   std::vector<PyObject*> seen_;
 };
 
-// Reads a batch. `place`, a callable or null, gives the memory of a slot as a buffer.
+// Reads a batch. `slots`, or null, are those of the worker.
 class BatchDecoder {
  public:
-  BatchDecoder(const char* begin, size_t size, PyObject* place = nullptr)
-      : at_(begin), end_(begin + size), place_(place) {}
+  BatchDecoder(const char* begin, size_t size, SlotReader* slots = nullptr)
+      : at_(begin), end_(begin + size), slots_(slots) {}
 
   PyObject* decode(int depth = 0) {
     if (depth > kDeepest) broken();
@@ -250,21 +253,23 @@ class BatchDecoder {
   Tensor placed_tensor() {
     Dims sizes;
     const DType dtype = geometry(sizes);
-    Ref slot(check(PyLong_FromLongLong(take<int64_t>())));
-    if (!place_) broken();
-    Ref memory(check(PyObject_CallOneArg(place_, slot.get())));
-    return tensor_over_buffer(memory.get(), dtype, sizes, contiguous_strides(sizes));
+    const auto slot = take<int64_t>();
+    if (!slots_) broken();
+    Dims strides = contiguous_strides(sizes);
+    const size_t size = checked_extent(sizes, strides, dtype);
+    return tensor_on_storage(slots_->storage(slot, size), sizes, strides, 0, dtype);
   }
 
   const char* at_;
   const char* end_;
-  PyObject* place_;
+  SlotReader* slots_;
 };
 
 // The batches of one message. Each is read when it is asked for: tensors that are made and die one
 // after the other use the same memory again, which a message's worth of them would not.
 struct BatchReader {
   PyObject_HEAD Py_buffer data;  // let go of after the last batch
+  PyObject* slots;               // of the worker
   size_t at, end;
   Py_ssize_t left;
 };

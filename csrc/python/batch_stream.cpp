@@ -1,6 +1,7 @@
 // The two ends of a worker's stream of batches, as far as every batch passes them: making batches
 // and writing them down in the worker, reading them in turn in the loader. Small batches are made
 // in a microsecond, of which Python would take the most if it stood in between.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -27,38 +28,43 @@ double now() {
 // collector busy.
 struct Tasks {
   struct Entry {
-    Ref object;                    // the task, or bytes with int64 numbers
+    Ref object;                    // the task, or bytes with numbers
     Py_ssize_t at = -1, size = 0;  // in those: the next number, and numbers in a batch, 0 for none
+    Py_ssize_t item = 0;           // bytes of a number: 4 or 8
   };
   std::deque<Entry> entries;
   Py_ssize_t count = 0;
 
-  // There must be one.
-  PyObject* pop() {
+  // The next task, of which there must be one.
+  PyObject* first() {
     Entry& e = entries.front();
-    if (e.at < 0) {
-      PyObject* task = e.object.release();
-      entries.pop_front();
-      --count;
-      return task;
-    }
-    const auto total = PyBytes_GET_SIZE(e.object.get()) / Py_ssize_t(sizeof(int64_t));
+    if (e.at < 0) return Py_NewRef(e.object.get());
+    const auto total = PyBytes_GET_SIZE(e.object.get()) / e.item;
     const char* data = PyBytes_AS_STRING(e.object.get());
-    auto take = [&] {
-      int64_t v;
-      std::memcpy(&v, data + e.at++ * Py_ssize_t(sizeof v), sizeof v);
-      return check(PyLong_FromLongLong(v));
+    auto number = [&](Py_ssize_t i) {
+      const char* from = data + (e.at + i) * e.item;
+      int32_t narrow;
+      int64_t wide;
+      if (e.item == 8) std::memcpy(&wide, from, sizeof wide);
+      else wide = (std::memcpy(&narrow, from, sizeof narrow), narrow);
+      return check(PyLong_FromLongLong(wide));
     };
     Ref task;
     if (e.size == 0) {
-      task = Ref(take());
+      task = Ref(number(0));
     } else {
       const Py_ssize_t n = std::min(e.size, total - e.at);
       task = Ref(check(PyList_New(n)));
-      for (Py_ssize_t i = 0; i < n; ++i) PyList_SET_ITEM(task.get(), i, take());
+      for (Py_ssize_t i = 0; i < n; ++i) PyList_SET_ITEM(task.get(), i, number(i));
     }
+    return task.release();
+  }
+  PyObject* pop() {
+    Entry& e = entries.front();
+    Ref task(first());
     --count;
-    if (e.at >= total) entries.pop_front();
+    e.at += std::max<Py_ssize_t>(e.size, 1);
+    if (e.item == 0 || e.at * e.item >= PyBytes_GET_SIZE(e.object.get())) entries.pop_front();
     return task.release();
   }
 };
@@ -92,18 +98,19 @@ PyObject* append_task(PyObject* self, PyObject* task) {
   });
 }
 
-// append_packed(data, size): a task for each `size` of the int64 in bytes, the last may have fewer;
-// with size 0 each number is one.
+// append_packed(data, size, item): a task for each `size` of the numbers in bytes, which take
+// `item` bytes each; the last task may have fewer. With size 0 each number is one.
 PyObject* append_packed(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject* data;
-    Py_ssize_t size;
-    if (!PyArg_ParseTuple(args, "Sn:append_packed", &data, &size)) throw PythonError{};
+    Py_ssize_t size, item;
+    if (!PyArg_ParseTuple(args, "Snn:append_packed", &data, &size, &item)) throw PythonError{};
     if (size < 0) value_error("append_packed(): the size is ", size);
-    const auto numbers = PyBytes_GET_SIZE(data) / Py_ssize_t(sizeof(int64_t));
+    if (item != 4 && item != 8) value_error("append_packed(): numbers have ", item, " bytes");
+    const auto numbers = PyBytes_GET_SIZE(data) / item;
     const Py_ssize_t width = size ? size : 1;
     Tasks& t = tasks_of(self);
-    if (numbers) t.entries.push_back({Ref::borrow(data), 0, size});
+    if (numbers) t.entries.push_back({Ref::borrow(data), 0, size, item});
     t.count += numbers / width + (numbers % width != 0);
     return Py_NewRef(Py_None);
   });
@@ -123,6 +130,14 @@ PyObject* first_task(PyObject* self, PyObject*) {
                                                               : entries.front().object.get());
 }
 
+// first_index(): the first task, whichever way it stands there.
+PyObject* first_index(PyObject* self, PyObject*) {
+  return guarded([&] {
+    if (tasks_of(self).entries.empty()) index_error("there are no tasks");
+    return tasks_of(self).first();
+  });
+}
+
 Py_ssize_t count_tasks(PyObject* self) {
   return tasks_of(self).count;
 }
@@ -131,6 +146,7 @@ PyMethodDef tasks_methods[] = {{"append", append_task, METH_O, nullptr},
                                {"append_packed", append_packed, METH_VARARGS, nullptr},
                                {"popleft", pop_task, METH_NOARGS, nullptr},
                                {"first", first_task, METH_NOARGS, nullptr},
+                               {"first_index", first_index, METH_NOARGS, nullptr},
                                {}};
 PyType_Slot tasks_slots[] = {{Py_tp_new, (void*)new_tasks},
                              {Py_tp_dealloc, (void*)free_tasks},
@@ -148,6 +164,9 @@ struct Piece {
   std::string data;
 };
 
+constexpr size_t kMessageBytes = 17 << 16;  // of a slot for batches in their short form
+constexpr size_t kFreshSlots = 32;          // that are made known with one message
+
 // What has been made and not sent so far. Another thread may take it at any time, between batches
 // or while one of them is being made; the GIL keeps them apart. Short forms are written to memory
 // that the loader reads them from, as far as there is some.
@@ -155,11 +174,14 @@ struct Writer {
   size_t limit = 0;        // bytes of a batch in its short form
   int64_t small_kind = 0;  // of pieces that are such batches
   Ref marker;              // the type of what stands among the tasks and is none
-  Py_buffer memory{};
+  Ref slots_object;
+  SlotWriter* slots = nullptr;
+  int64_t slot = -1;              // the memory: one of the slots
   size_t used = 0;                // of the memory
   std::unique_ptr<char[]> spare;  // for a batch when there is no memory
   std::vector<Piece> pieces;
   size_t bytes = 0;
+  size_t placed = 0;   // bytes in slots besides those
   double seconds = 0;  // spent on what is here
   double last = 0;     // spent on the last batch
 
@@ -170,13 +192,10 @@ struct Writer {
   std::mutex mutex;
   std::condition_variable wake;
 
-  ~Writer() { PyBuffer_Release(&memory); }
-
-  bool has_room() const {
-    return memory.obj && used + BatchEncoder::room(limit) <= size_t(memory.len);
-  }
+  bool has_room() const { return slot >= 0 && used + BatchEncoder::room(limit) <= kMessageBytes; }
   char* place() {
-    if (has_room()) return static_cast<char*>(memory.buf) + used;
+    if (slot < 0) slot = slots->take(kMessageBytes);
+    if (has_room()) return slots->data(slot) + used;
     if (!spare) spare.reset(new char[BatchEncoder::room(limit)]);
     return spare.get();
   }
@@ -214,13 +233,19 @@ PyObject* new_writer(PyTypeObject* type, PyObject* args, PyObject*) {
   return guarded([&]() -> PyObject* {
     Py_ssize_t limit;
     long long kind;
-    PyObject* marker;
-    if (!PyArg_ParseTuple(args, "nLO:_BatchWriter", &limit, &kind, &marker)) throw PythonError{};
+    PyObject *marker, *slots;
+    if (!PyArg_ParseTuple(args, "nLOO:_BatchWriter", &limit, &kind, &marker, &slots))
+      throw PythonError{};
+    SlotWriter& found = slot_writer(slots);
+    if (BatchEncoder::room(size_t(limit)) > kMessageBytes)
+      value_error("_BatchWriter(): a batch of ", limit, " bytes does not fit into a message");
     PyObject* self = check(type->tp_alloc(type, 0));
     Writer& w = *new (&writer_of(self)) Writer;
     w.limit = size_t(limit);
     w.small_kind = kind;
     w.marker = Ref::borrow(marker);
+    w.slots_object = Ref::borrow(slots);
+    w.slots = &found;
     return self;
   });
 }
@@ -244,31 +269,36 @@ PyObject* caught() {
   return value;
 }
 
-PyObject* places_of(const std::vector<BatchEncoder::Placed>& placed) {
-  Ref list(check(PyList_New(0)));
-  for (const auto& p : placed) {
-    Ref place(
-        check(Py_BuildValue("(Lnn)", (long long)p.slot, Py_ssize_t(p.bytes), Py_ssize_t(p.at))));
-    check(PyList_Append(list.get(), place.get()));
+// Sends off the tensors of a batch that lie in slots. The batch must be gone by then, whose end may
+// run other threads, so its form is written to the memory after that.
+size_t finish_placed(Writer& w, const BatchEncoder& encoder, const char* form, Ref batch) {
+  std::string copied(form, encoder.size());
+  batch = Ref();
+  for (const auto& p : encoder.placed) {
+    const int64_t slot = w.slots->sent(p.slot, p.bytes);
+    std::memcpy(copied.data() + p.at, &slot, sizeof slot);
+    w.placed += p.bytes;
   }
-  return list.release();
+  std::memcpy(w.place(), copied.data(), copied.size());
+  return copied.size();
 }
 
-// make(tasks, fetch, lent, quick, patience, bytes): does tasks one after the other. None when it is
-// time to send, when a marker comes, or when there are no more; else what is left to the caller: an
-// exception, a batch without a short form (in a list), or one that lies in slots.
+// make(tasks, fetch, quick, patience, bytes): does tasks one after the other. None when it is time
+// to send, when a marker comes, or when there are no more; else what is left to the caller: an
+// exception, or a batch without a short form (in a list).
 PyObject* make(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    PyObject *tasks_object, *fetch, *lent;
+    PyObject *tasks_object, *fetch;
     double quick, patience;
     Py_ssize_t most;
-    if (!PyArg_ParseTuple(args, "O!OO!ddn:make", tasks_type, &tasks_object, &fetch, &PyDict_Type,
-                          &lent, &quick, &patience, &most))
+    if (!PyArg_ParseTuple(args, "O!Oddn:make", tasks_type, &tasks_object, &fetch, &quick, &patience,
+                          &most))
       throw PythonError{};
     Writer& w = writer_of(self);
     Tasks& tasks = tasks_of(tasks_object);
     double began = now();
-    while (w.last <= quick && w.seconds <= patience && w.bytes <= size_t(most) && tasks.count) {
+    while (w.last <= quick && w.seconds <= patience && w.bytes <= size_t(most) &&
+           w.slots->fresh.size() < kFreshSlots && tasks.count) {
       if (const auto& first = tasks.entries.front();
           first.at < 0 && (PyObject*)Py_TYPE(first.object.get()) == w.marker.get())
         break;
@@ -277,27 +307,69 @@ PyObject* make(PyObject* self, PyObject* args) {
       if (!batch) return caught();
       // Another thread may have taken the pieces, and the memory, meanwhile.
       char* const form = w.place();
-      BatchEncoder encoder(form, w.limit, lent);
+      BatchEncoder encoder(form, w.limit, w.slots);
       const bool written = encoder.write(batch.get());
+      size_t size = encoder.size();
+      if (!encoder.placed.empty() && written) {
+        task = Ref();
+        size = finish_placed(w, encoder, form, std::move(batch));
+      }
       const double ended = now();
       const double spent = ended - began;
       began = ended;
       w.last = spent;
-      if (!written || !encoder.placed.empty()) {
+      if (!written) {
         w.seconds += spent;
-        if (!written) {
-          Ref list(check(PyList_New(1)));
-          PyList_SET_ITEM(list.get(), 0, batch.release());
-          return list.release();
-        }
-        Ref bytes(check(PyBytes_FromStringAndSize(form, Py_ssize_t(encoder.size()))));
-        Ref places(places_of(encoder.placed));
-        return check(PyTuple_Pack(2, bytes.get(), places.get()));
+        Ref list(check(PyList_New(1)));
+        PyList_SET_ITEM(list.get(), 0, batch.release());
+        return list.release();
       }
-      w.keep(encoder.size());
-      w.count(encoder.size(), spent, 1);
+      w.keep(size);
+      w.count(size, spent, 1);
     }
     return Py_NewRef(Py_None);
+  });
+}
+
+// _make_batches(tasks, fetch, made, hungry, quick, patience): does tasks one after the other and
+// appends to the list `made`, which another thread may take from meanwhile, until a batch took
+// longer than `quick`, all of them longer than `patience`, or the bytearray `hungry` holds 1.
+// (None or an exception, how many, seconds of most of them)
+PyObject* make_batches(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *tasks_object, *fetch, *made, *hungry;
+    double quick, patience;
+    if (!PyArg_ParseTuple(args, "O!OO!O!dd:_make_batches", tasks_type, &tasks_object, &fetch,
+                          &PyList_Type, &made, &PyByteArray_Type, &hungry, &quick, &patience))
+      throw PythonError{};
+    if (PyByteArray_GET_SIZE(hungry) != 1) value_error("_make_batches(): expected one flag");
+    Tasks& tasks = tasks_of(tasks_object);
+    std::vector<double> times;
+    const double begin = now();
+    double last = begin;
+    Ref error;
+    while (tasks.count && (times.empty() || (times.back() <= quick && last - begin <= patience &&
+                                             !*PyByteArray_AS_STRING(hungry)))) {
+      Ref task(tasks.pop());
+      Ref batch(PyObject_CallOneArg(fetch, task.get()));
+      if (!batch) {
+        error = Ref(caught());
+        break;
+      }
+      check(PyList_Append(made, batch.get()));
+      const double ended = now();
+      times.push_back(ended - last);
+      last = ended;
+    }
+    // Some batches took longer because another thread held the GIL.
+    double typical = 0;
+    if (!times.empty()) {
+      const auto middle = times.begin() + ptrdiff_t(times.size() / 2);
+      std::nth_element(times.begin(), middle, times.end());
+      typical = *middle;
+    }
+    return check(
+        Py_BuildValue("(Ond)", error ? error.get() : Py_None, Py_ssize_t(times.size()), typical));
   });
 }
 
@@ -318,31 +390,22 @@ PyObject* add(PyObject* self, PyObject* args) {
   });
 }
 
-// set_memory(buffer): where short forms go from now on.
-PyObject* set_memory(PyObject* self, PyObject* buffer) {
-  return guarded([&] {
-    Writer& w = writer_of(self);
-    if (w.used) runtime_error("set_memory(): batches stand in the memory that there is");
-    PyBuffer_Release(&w.memory);
-    check(PyObject_GetBuffer(buffer, &w.memory, PyBUF_WRITABLE));
-    return Py_NewRef(Py_None);
-  });
-}
-
-// take(copied): ([(kind, batches, data), ...], batches, seconds, whether the memory goes along);
-// nothing is left. The memory goes along when more than `copied` bytes stand there, and data then
-// is a pair of places in it; else it is used again.
+// take(copied): ([(kind, batches, data), ...], batches, seconds, bytes in slots, slot); nothing is
+// left. The slot with the short forms goes along when more than `copied` bytes stand there, and
+// data then is a pair of places in it; else it is used again, and -1 returned.
 PyObject* take(PyObject* self, PyObject* most_copied) {
   return guarded([&]() -> PyObject* {
     Writer& w = writer_of(self);
     const bool away = w.used > size_t(index_of(most_copied));
-    const auto* memory = static_cast<const char*>(w.memory.buf);
+    const char* memory = w.used ? w.slots->data(w.slot) : nullptr;
     std::vector<Piece> pieces;
     pieces.swap(w.pieces);
     const int64_t batches = w.batches.exchange(0);
     const double seconds = w.seconds;
+    const size_t placed = w.placed;
+    const int64_t slot = away ? std::exchange(w.slot, -1) : -1;
     ++w.taken;
-    w.bytes = w.used = 0;
+    w.bytes = w.used = w.placed = 0;
     w.seconds = w.last = 0;
     Ref list(check(PyList_New(0)));
     for (const Piece& p : pieces) {
@@ -355,9 +418,8 @@ PyObject* take(PyObject* self, PyObject* most_copied) {
           check(Py_BuildValue("(LLO)", (long long)p.kind, (long long)p.batches, content.get())));
       check(PyList_Append(list.get(), piece.get()));
     }
-    if (away) PyBuffer_Release(&w.memory);
-    return check(Py_BuildValue("(OLdO)", list.get(), (long long)batches, seconds,
-                               away ? Py_True : Py_False));
+    return check(Py_BuildValue("(OLdnL)", list.get(), (long long)batches, seconds,
+                               Py_ssize_t(placed), (long long)slot));
   });
 }
 
@@ -393,10 +455,11 @@ int holds_any(PyObject* self) {
   return writer_of(self).batches > 0;
 }
 
-PyMethodDef writer_methods[] = {
-    {"make", make, METH_VARARGS, nullptr},       {"add", add, METH_VARARGS, nullptr},
-    {"set_memory", set_memory, METH_O, nullptr}, {"take", take, METH_O, nullptr},
-    {"watch", watch, METH_VARARGS, nullptr},     {}};
+PyMethodDef writer_methods[] = {{"make", make, METH_VARARGS, nullptr},
+                                {"add", add, METH_VARARGS, nullptr},
+                                {"take", take, METH_O, nullptr},
+                                {"watch", watch, METH_VARARGS, nullptr},
+                                {}};
 PyType_Slot writer_slots[] = {{Py_tp_new, (void*)new_writer},
                               {Py_tp_dealloc, (void*)free_writer},
                               {Py_tp_methods, writer_methods},
@@ -436,15 +499,28 @@ void free_stream(PyObject* self) {
   Py_DECREF(type);
 }
 
+// The next batch of a worker; null when it must be waited for. A reader is null, one of messages,
+// or a list whose last item is the next batch.
+PyObject* next_of(PyObject* reader) {
+  if (!reader) return nullptr;
+  if (!PyList_CheckExact(reader)) {
+    auto* r = reinterpret_cast<BatchReader*>(reader);
+    return r->left > 0 ? next_batch(r) : nullptr;
+  }
+  const Py_ssize_t n = PyList_GET_SIZE(reader);
+  if (!n) return nullptr;
+  PyObject* batch = Py_NewRef(PyList_GET_ITEM(reader, n - 1));
+  check(PyList_SetSlice(reader, n - 1, n, nullptr));
+  return batch;
+}
+
 PyObject* next_in_turn(PyObject* self) {
   return guarded([&]() -> PyObject* {
     static PyObject* otherwise = PyUnicode_InternFromString("_next_after_turns");
     Turns& t = turns_of(self);
     if (t.allowed > 0 && !t.order.empty()) {
       const uint32_t number = t.order.front();
-      auto* reader = reinterpret_cast<BatchReader*>(t.readers[number].get());
-      if (reader && reader->left > 0) {
-        PyObject* batch = next_batch(reader);
+      if (PyObject* batch = next_of(t.readers[number].get())) {
         t.order.pop_front();
         --t.allowed;
         ++t.came[number];
@@ -464,7 +540,8 @@ PyObject* allow(PyObject* self, PyObject* args) {
     std::vector<Ref> found;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(readers); ++i) {
       PyObject* reader = PyList_GET_ITEM(readers, i);
-      found.push_back(is_batch_reader(reader) ? Ref::borrow(reader) : Ref());
+      const bool known = is_batch_reader(reader) || PyList_CheckExact(reader);
+      found.push_back(known ? Ref::borrow(reader) : Ref());
     }
     Turns& t = turns_of(self);
     for (uint32_t number : t.order)
@@ -554,6 +631,11 @@ PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, const char* name) {
 }  // namespace
 
 void init_batch_stream(PyObject* module) {
+  static PyMethodDef functions[] = {
+      {"_make_batches", make_batches, METH_VARARGS,
+       "_make_batches(tasks, fetch, made, hungry, quick, patience): makes batches in a thread."},
+      {}};
+  add_functions(module, functions);
   tasks_type = add_type(module, tasks_spec, "_Tasks");
   add_type(module, writer_spec, "_BatchWriter");
   add_type(module, stream_spec, "_BatchStream");

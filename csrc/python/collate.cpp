@@ -3,9 +3,10 @@
 #include <cstring>
 #include <utility>
 
+#include "cpu/stream.h"
 #include "op/kernel_hook.h"
 #include "op/profiler.h"
-#include "python/interop.h"
+#include "python/batch_slots.h"
 
 namespace facula::python {
 namespace {
@@ -107,7 +108,8 @@ class Collator {
     PyObject** items = PySequence_Fast_ITEMS(column);
     const Tensor& first = unwrap(items[0]);
     const size_t row = size_t(first.numel()) * item_size(first.dtype());
-    if (row * size_t(n) >= kLarge) return nullptr;
+    SlotWriter* slots = row * size_t(n) >= kSharedBytes ? slots_here() : nullptr;
+    if (!slots && row * size_t(n) >= kLarge) return nullptr;
     for (Py_ssize_t i = 0; i < n; ++i) {
       if (Py_TYPE(items[i]) != tensor_type) return nullptr;
       const Tensor& t = unwrap(items[i]);
@@ -118,10 +120,14 @@ class Collator {
     Dims sizes;
     sizes.push_back(n);
     for (int64_t s : first.sizes()) sizes.push_back(s);
-    Tensor out = empty_tensor(sizes, first.dtype(), Device{});
+    Tensor out;
+    if (slots) out = slots->tensor(sizes, first.dtype());
+    if (!out.defined()) out = empty_tensor(sizes, first.dtype(), Device{});
     if (row) {
       char* to = out.data();
-      for (Py_ssize_t i = 0; i < n; ++i, to += row) std::memcpy(to, unwrap(items[i]).data(), row);
+      for (Py_ssize_t i = 0; i < n; ++i, to += row)
+        copy_to_slot(to, unwrap(items[i]).data(), row, row * size_t(n));
+      finish_streams();
     }
     return wrap(std::move(out));
   }

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
+import numpy
+
 import facula
 from facula import Generator
 
@@ -19,6 +21,8 @@ __all__ = [
 ]
 
 _T_co = TypeVar("_T_co", covariant=True)
+_RUN = 1 << 15  # numbers that are counted at a time
+Run = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
 
 
 class Sampler(Generic[_T_co]):
@@ -57,6 +61,12 @@ class SequentialSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(len(self.data_source)))
+
+    def _runs(self) -> Iterator[Run]:
+        """The same indices, many at a time."""
+        count = len(self.data_source)
+        for begin in range(0, count, _RUN):
+            yield numpy.arange(begin, min(begin + _RUN, count))
 
     def __len__(self) -> int:
         return len(self.data_source)
@@ -114,25 +124,25 @@ class RandomSampler(Sampler[int]):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        return itertools.chain.from_iterable(self._runs())
+        return itertools.chain.from_iterable(run.tolist() for run in self._runs())
 
-    def _runs(self) -> Iterator[list[int]]:
+    def _runs(self) -> Iterator[Run]:
         n, left = len(self.data_source), self.num_samples
         generator = self.generator
         if generator is None:
             generator = Generator()
             generator.manual_seed(facula.empty((), dtype=facula.int64).random_().item())
-        # The last draw is made even when nothing is left: it moves a shared generator on.
+        size = 32 if self.replacement else n
+        while left >= size:
+            yield self._drawn(n, size, generator)
+            left -= size
+        if left or self.generator is not None:  # a shared generator moves on even for nothing
+            yield self._drawn(n, left, generator)
+
+    def _drawn(self, n: int, count: int, generator: Generator) -> Run:
         if self.replacement:
-            while left >= 32:
-                yield facula.randint(n, (32,), generator=generator).tolist()
-                left -= 32
-            yield facula.randint(n, (left,), generator=generator).tolist()
-        else:
-            while left >= n:
-                yield facula.randperm(n, generator=generator).tolist()
-                left -= n
-            yield facula.randperm(n, generator=generator).tolist()[:left]
+            return facula.randint(n, (count,), generator=generator).cpu().numpy()
+        return facula.randperm(n, generator=generator)[:count].cpu().numpy()
 
     def __len__(self) -> int:
         return self.num_samples
@@ -206,9 +216,13 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        yield from facula.multinomial(
+        return itertools.chain.from_iterable(run.tolist() for run in self._runs())
+
+    def _runs(self) -> Iterator[Run]:
+        drawn = facula.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
-        ).tolist()
+        )
+        yield drawn.cpu().numpy()
 
     def __len__(self) -> int:
         return self.num_samples

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -126,31 +125,28 @@ def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> An
     raise TypeError(default_collate_err_msg_format.format(kind))
 
 
-_here = threading.local()  # ``_here.make`` in worker processes
-_LARGE = 1 << 18  # bytes
+_LARGE = 1 << 15  # bytes: batches from here on are stacked in shared memory
 
 
 @contextlib.contextmanager
-def results_in(make: Callable[[tuple[int, ...], facula.dtype], Any]) -> Iterator[None]:
-    """While it lasts, large batches of this thread are stacked in what ``make(shape, dtype)``
-    gives, unless that is None."""
-    _here.make = make
+def results_in(slots: Any) -> Iterator[None]:
+    """While it lasts, large batches of this thread are stacked in a worker's slots."""
+    slots.lend_here(True)
     try:
         yield
     finally:
-        del _here.make
+        slots.lend_here(False)
 
 
 def gathered(tensor: facula.Tensor, where: facula.Tensor) -> facula.Tensor:
     """Rows of a tensor of the host, by a tensor of indices."""
-    make = getattr(_here, "make", None)
     out = None
-    if make is not None and len(where) * tensor.nbytes >= _LARGE * len(tensor):
-        out = make((len(where), *tensor.shape[1:]), tensor.dtype)
+    if len(where) * tensor.nbytes >= _LARGE * len(tensor):
+        out = _C._slot_tensor((len(where), *tensor.shape[1:]), tensor.dtype)
     return facula.index_select(tensor, 0, where, out=out)
 
 
-def _destination(batch: Sequence[facula.Tensor], make: Any) -> Any:
+def _destination(batch: Sequence[facula.Tensor]) -> Any:
     first = batch[0]
     shape, dtype = first.shape, first.dtype
     if len(batch) * first.nbytes < _LARGE or first.device.type != "cpu":
@@ -159,17 +155,14 @@ def _destination(batch: Sequence[facula.Tensor], make: Any) -> Any:
         plain = type(t) is facula.Tensor and t.dtype is dtype and t.shape == shape
         if not plain or t.requires_grad:
             return None
-    return make((len(batch), *shape), dtype)
+    return _C._slot_tensor((len(batch), *shape), dtype)
 
 
 def collate_tensor_fn(
     batch: Sequence[facula.Tensor], *, collate_fn_map: CollateFunctions | None = None
 ) -> facula.Tensor:
     """Tensors of one shape stacked."""
-    make = getattr(_here, "make", None)
-    if make is not None and (out := _destination(batch, make)) is not None:
-        return facula.stack(batch, 0, out=out)
-    return facula.stack(batch, 0)
+    return facula.stack(batch, 0, out=_destination(batch))
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> Any:

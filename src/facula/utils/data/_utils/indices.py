@@ -28,60 +28,74 @@ class PackedBatches:
     """
 
     def __init__(self, numbers: numpy.ndarray[Any, Any], size: int) -> None:
+        if len(numbers) and numbers.max() < 1 << 31:
+            numbers = numbers.astype(numpy.int32)  # half as much to send
         self.numbers, self.size = numbers, size
 
     def __len__(self) -> int:
         return -(-len(self.numbers) // (self.size or 1))
 
-    def share(self, first: int, step: int) -> tuple[bytes, int]:
-        """Every ``step``-th batch from ``first`` on, and their size."""
+    def share(self, first: int, step: int) -> tuple[bytes, int, int]:
+        """Every ``step``-th batch from ``first`` on, their size, and bytes of a number."""
         width = self.size or 1
         whole, rest = divmod(len(self.numbers), width)
         split = whole * width
         data = self.numbers[:split].reshape(whole, width)[first::step].tobytes()
         if rest and whole % step == first:
             data += self.numbers[split:].tobytes()
-        return data, self.size
+        return data, self.size, self.numbers.itemsize
 
 
 class IndexBatches:
     """Goes over the batches of a sampler whose indices are ints.
 
     Args:
-        numbers: the indices.
+        runs: the indices, many at a time.
         size: how many make a batch, 0 for indices by themselves.
         drop_last: whether a last batch that is not full is left out.
     """
 
-    def __init__(self, numbers: Iterator[int], size: int, drop_last: bool) -> None:
-        self.numbers, self.size, self.drop_last = numbers, size, drop_last
+    def __init__(self, runs: Iterator[numpy.ndarray[Any, Any]], size: int, drop_last: bool) -> None:
+        self.runs, self.size, self.drop_last = runs, size, drop_last
+        self.left = numpy.empty(0, numpy.int64)  # of what was drawn from the sampler
 
     def __iter__(self) -> IndexBatches:
         return self
 
     def __next__(self) -> Any:
-        if not self.size:
-            return next(self.numbers)
-        batch = list(itertools.islice(self.numbers, self.size))
-        if len(batch) < (self.size if self.drop_last else 1):
+        drawn = self.draw(1).numbers.tolist()
+        if not drawn:
             raise StopIteration
-        return batch
+        return drawn if self.size else drawn[0]
 
     def draw(self, count: int) -> PackedBatches:
         """The next batches, at most so many."""
         width = self.size or 1
-        numbers = numpy.fromiter(itertools.islice(self.numbers, count * width), numpy.int64)
+        want = count * width
+        parts = [self.left[:want]]
+        self.left = self.left[want:]
+        want -= len(parts[0])
+        while want and (run := next(self.runs, None)) is not None:
+            parts.append(run[:want])
+            self.left = run[want:]
+            want -= len(parts[-1])
+        numbers = parts[0] if len(parts) == 1 else numpy.concatenate(parts)
         if self.drop_last:
             numbers = numbers[: len(numbers) // width * width]
         return PackedBatches(numbers, self.size)
+
+    def draw_first(self) -> None:
+        """Asks the sampler for what it gives first."""
+        if not len(self.left):
+            self.left = next(self.runs, self.left)
 
 
 def packed_indices_of(sampler: Any) -> IndexBatches | None:
     """The same as iterating over a sampler, for those that give ints."""
     if type(sampler) in _SAMPLERS_OF_INTS:
-        return IndexBatches(iter(sampler), 0, False)
+        return IndexBatches(sampler._runs(), 0, False)
     if type(sampler) is BatchSampler and type(sampler.sampler) in _SAMPLERS_OF_INTS:
-        return IndexBatches(iter(sampler.sampler), sampler.batch_size, sampler.drop_last)
+        return IndexBatches(sampler.sampler._runs(), sampler.batch_size, sampler.drop_last)
     return None
 
 
@@ -96,6 +110,6 @@ def with_first_drawn(indices: Iterator[Any]) -> Iterator[Any]:
     """The same indices; the first of them is there already. Samplers draw random numbers when they
     are first asked."""
     if isinstance(indices, IndexBatches):
-        indices.numbers = with_first_drawn(indices.numbers)
+        indices.draw_first()
         return indices
     return itertools.chain(list(itertools.islice(indices, 1)), indices)

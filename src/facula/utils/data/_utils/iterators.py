@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import multiprocessing
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -35,7 +36,8 @@ from facula.utils.data.sampler import (
 
 _GROUP_SECONDS = 0.001  # of work in one message to a worker
 _GROUP_BATCHES = 1024
-_PACKED_BATCHES = 8  # that many are drawn faster as an array
+_PACKED_BATCHES = 2  # that many are drawn faster as an array
+_FIRST_BATCHES = 4  # that each worker hears of at once
 _GROUPS_AHEAD = 5  # a few milliseconds: nobody waits for a processor that is busy elsewhere
 _GROUP_BYTES = 1 << 20
 _SMALL_GROUP_BYTES = 1 << 18
@@ -269,6 +271,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if loader.num_workers <= 0 or loader.prefetch_factor <= 0:
             raise AssertionError("workers need num_workers > 0 and prefetch_factor > 0")
         self._workers: list[Any] = []
+        self._process = os.getpid()
         super().__init__(loader)
         self._timeout = loader.timeout
         self._prefetch = loader.prefetch_factor
@@ -325,9 +328,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         }
 
     def _new_indices(self, loader: Any) -> Iterator[Any]:
-        packed = None
-        if loader.worker_type == "process" and _may_run_ahead(loader):
-            packed = packed_indices_of(self._index_sampler)
+        packed = packed_indices_of(self._index_sampler) if _may_run_ahead(loader) else None
         return packed or super()._new_indices(loader)
 
     def _forget_plan(self) -> None:
@@ -351,6 +352,15 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._refill_at = ahead * active - least
         if room < least:
             return
+        if not self._planned():  # workers begin while the rest is drawn and sent
+            first = min(room, _FIRST_BATCHES * active)
+            self._give(first)
+            room -= first
+        if room and not self._no_more_indices:
+            self._give(room)
+
+    def _give(self, room: int) -> None:
+        """Gives workers tasks for so many batches."""
         drawn: Any
         packed = room >= _PACKED_BATCHES and isinstance(self._indices, IndexBatches)
         if packed:
@@ -392,7 +402,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         size = worker.slot_bytes_per_batch + worker.bytes_per_batch
         small = self._group * size <= _SMALL_GROUP_BYTES
         # Of larger ones, a batch more is memory that is not in the cache.
-        self._groups_ahead = _GROUPS_AHEAD if small else 2
+        self._groups_ahead = _GROUPS_AHEAD if small else 3
 
     # ---- answers
 
@@ -493,6 +503,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if self.is_shut_down:
             return
         self.is_shut_down = True
+        if os.getpid() != self._process:  # a copy in a forked process: the workers are not its own
+            return
         for worker in self._workers:
             worker.close()
         if at_once:

@@ -24,7 +24,6 @@ from facula.utils.data._utils.worker import (
     DATA,
     ERROR,
     FORGET,
-    LARGE_DATA,
     PICKLED_DATA,
     READY,
     SHARED_DATA,
@@ -70,12 +69,11 @@ class _Server:
         self.sock, self.worker = sock, worker
         self.parent = os.getppid()
         self.parser = transport.FrameParser()
-        self.slots = transport.SlotWriter()
+        self.slots = _C._SlotWriter()
         self.batches = Batches(job, worker)
         self.tasks = _C._Tasks()
         # What is made and not sent; two threads take from it.
-        self.writer = _C._BatchWriter(transport.INLINE_BYTES, SMALL_DATA, _Epoch)
-        self.slot: int | None = None  # that the writer writes to
+        self.writer = _C._BatchWriter(transport.INLINE_BYTES, SMALL_DATA, _Epoch, self.slots)
         self.epoch = 0
         self.patience = _FIRST_FLUSH_SECONDS
         self.lock = threading.Lock()  # of the socket's sending side
@@ -96,33 +94,35 @@ class _Server:
                 batches.begin(epoch.skipped)
             elif batches.ended:
                 tasks.popleft()
-            elif batches.fetch is None:  # the first batch, or something has gone wrong
-                began = time.perf_counter()
-                self.finish(batches.make(tasks.popleft()), began)
-                self.flush()
-            else:
+            elif batches.fetch is not None or self.prepare():
                 self.make_several()
+
+    def prepare(self) -> bool:
+        """Called before an epoch's first batch. False when that is answered by an error."""
+        began = time.perf_counter()
+        try:
+            self.batches.prepare(self.tasks.first_index())
+            return True
+        except Exception as error:
+            self.tasks.popleft()
+            self.finish(self.batches.answer_to(error), began)
+            self.flush()
+            return False
 
     def make_several(self) -> None:
         tasks = self.tasks
         if len(tasks) > 1 and self.flusher is None:
             self.flusher = threading.Thread(target=self.flush_what_waits, daemon=True)
             self.flusher.start()
-        if self.slot is None:
-            self.slot, memory = self.slots.message()
-            self.writer.set_memory(memory)
         outcome = self.writer.make(
-            tasks, self.batches.fetch, self.slots.lent, _QUICK_SECONDS, self.patience, _FLUSH_BYTES
+            tasks, self.batches.fetch, _QUICK_SECONDS, self.patience, _FLUSH_BYTES
         )
         if outcome is None:
             self.flush()
             self.patience = min(2 * self.patience, _FLUSH_SECONDS)
             return
         began = time.perf_counter()
-        if type(outcome) is tuple:  # all that is large lies in slots
-            form, places = outcome
-            self.writer.add(LARGE_DATA, self.slots.send_form(form, places), 1, 0.0)
-        elif type(outcome) is list:
+        if type(outcome) is list:
             self.finish([READY, *outcome], began, outcome)
         else:
             self.finish(self.batches.answer_to(outcome), began)
@@ -142,11 +142,17 @@ class _Server:
 
     def flush_what_waits(self) -> None:
         """In a thread of its own: finished batches do not wait for one that turns out slow."""
-        with contextlib.suppress(OSError):
+        try:
             while True:
                 self.writer.watch(_LONGEST_WAIT)
                 with self.lock:
                     self.send_answers()
+        except BaseException as error:
+            # What was taken is lost, and the loader would wait for it: it must hear of an end.
+            with contextlib.suppress(OSError):
+                self.sock.shutdown(socket.SHUT_RDWR)
+            if not isinstance(error, (BrokenPipeError, ConnectionResetError)):
+                raise
 
     def receive(self) -> bool:
         """Waits for tasks. False when the loader is gone."""
@@ -182,16 +188,13 @@ class _Server:
     def pack(self, answer: list[Any]) -> tuple[int, bytes]:
         """The form of ``answer[1]``, which is taken away: it must be gone when it is sent."""
         try:
-            short = _C._pack_batch(answer[1], transport.INLINE_BYTES)
-            if short is not None:
-                return SMALL_DATA, short
-            data, large = transport.pack(answer[1], self.slots.lent)
+            data, large = transport.pack(answer[1], self.slots)
             if not large:
                 return DATA, data
-            places = self.slots.place(large)
+            places = transport.place(large, self.slots)
             del large[:], answer[1:]
-            places = self.slots.send_off(places)
-            return PICKLED_DATA, pickle.dumps((places, data), 5)
+            sent = [(self.slots.sent(slot, size), begin, size) for slot, begin, size in places]
+            return PICKLED_DATA, pickle.dumps((sent, data), 5)
         except Exception as error:
             return ERROR, pack_error(error, self.worker)
 
@@ -204,16 +207,11 @@ class _Server:
             self.send_answers()
             if next_epoch is not None:
                 self.epoch = next_epoch
-                self.sock.sendall(transport.make_frame(transport.Frame([], next_epoch)))
 
     def send_answers(self) -> None:
-        answers, made, seconds, with_slot = self.writer.take(_COPIED_BYTES)
+        answers, made, seconds, placed, slot = self.writer.take(_COPIED_BYTES)
         if not answers:
             return
-        slot = -1
-        if with_slot:
-            slot, self.slot = self.slot, None
-            self.slots.away.add(slot)
         records = []
         fresh = self.slots.take_fresh()
         if fresh:
@@ -224,7 +222,7 @@ class _Server:
             elif kind == SMALL_DATA:
                 data = count.to_bytes(4, "little") + data
             records.append((kind, data))
-        frame = transport.make_frame(transport.Frame(records, self.epoch, made, seconds))
+        frame = transport.make_frame(transport.Frame(records, self.epoch, made, seconds, placed))
         if fresh:
             transport.send_with_descriptors(self.sock, frame, [made[2] for made in fresh])
         else:
@@ -240,7 +238,7 @@ def serve(sock: socket.socket, job: Job, worker: int) -> None:
         seed_process(job.base_seed, worker)
         with acting_as(job.info(worker)):
             server = _Server(sock, job, worker)
-            with results_in(server.slots.tensor):
+            with results_in(server.slots):
                 server.run()
     except (KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
         pass  # the loader has other things to do, or is gone
@@ -264,14 +262,17 @@ class ProcessWorker:
         self.number, self.of = number, job.num_workers
         self.results: deque[tuple[int, Any]] = deque()
         self.reader: Any = ()  # batches that come before ``results``
-        self.slots = transport.SlotReader()
+        self.slots = _C._SlotReader()
+        self.descriptors: deque[int] = deque()  # of slots that are announced in the stream
         self.parser = transport.FrameParser()
         self.epoch = self.begun = 0  # the one whose answers count, the one that the worker is in
+        self.told = self.told_before = 0  # the last two that the worker was given tasks of
+        self.skipped = 0  # batches at the begin of the epoch
         self.ended = False  # the stream of answers is over
         self.seconds_per_batch: float | None = None
         self.bytes_per_batch = self.slot_bytes_per_batch = 0
         self.sock, theirs = socket.socketpair()
-        self.receiver = transport.Receiver(self.sock, self.slots.descriptors)
+        self.receiver = transport.Receiver(self.sock, self.descriptors)
         _open_ends.add(self.sock)
         self.poller = select.poll()
         self.poller.register(self.sock, select.POLLIN)
@@ -296,25 +297,22 @@ class ProcessWorker:
     def may_begin(self) -> bool:
         """Whether the worker is at most one epoch behind. What it makes for those that were left
         early takes memory until it is read."""
-        return self.begun >= self.epoch - 1
+        return self.begun >= self.told_before
 
     def begin(self, epoch: int, skipped: int) -> None:
-        """Begins an epoch; answers to earlier tasks are dropped from now on."""
+        """Begins an epoch; answers to earlier tasks are dropped from now on. The worker hears of
+        it with its first tasks."""
         while not self.ended and self.poller.poll(0):
             self.read()
-        self.reader = ()
-        while self.results:
-            kind, content = self.results.popleft()
-            self.discard(kind, content)
-        self.epoch = epoch
-        self._send(([], skipped))
+        self.discard_results()
+        self.epoch, self.skipped = epoch, skipped
 
     def send(self, indices: Any) -> None:
         """Gives the worker tasks, one for each index or batch of indices, which may be packed."""
-        self._send((indices, None))
-
-    def _send(self, what: tuple[Any, int | None]) -> None:
-        indices, skipped = what
+        skipped = None
+        if self.told != self.epoch:
+            skipped = self.skipped
+            self.told_before, self.told = self.told, self.epoch
         message = (self.epoch, indices, self.slots.take_released(), skipped)
         record = [(DATA, pickle.dumps(message, 5))]
         data = memoryview(transport.make_frame(transport.Frame(record)))
@@ -358,12 +356,12 @@ class ProcessWorker:
             return
         for frame in self.parser.feed(data):
             self.begun = frame.epoch
-            size = in_slots = 0
+            size = 0
             block = None
             for kind, content in frame.records:
                 size += len(content)
                 if kind == SLOTS:
-                    self.slots.open(pickle.loads(content))
+                    self.open_slots(pickle.loads(content))
                 elif kind == FORGET:
                     self.slots.forget(pickle.loads(content))
                 elif kind == SHARED_DATA:
@@ -371,27 +369,41 @@ class ProcessWorker:
                     if block is None:  # of which there is one in a message
                         block = self.slots.block(slot)
                     size += end - begin
-                    if frame.epoch == self.epoch:
-                        self.results.append((kind, (block, count, begin, end)))
-                elif frame.epoch != self.epoch:
-                    self.discard(kind, content)
+                    self.results.append((SMALL_DATA, (block, count, begin, end)))
+                elif kind == SMALL_DATA:
+                    count = int.from_bytes(content[:4], "little")
+                    self.results.append((kind, (content, count, 4, len(content))))
                 else:
-                    if kind == LARGE_DATA:
-                        in_slots += self.slots.form_bytes(content)
-                    elif kind == PICKLED_DATA:
+                    if kind == PICKLED_DATA:
                         size += _SLOT_BYTES
                     self.results.append((kind, content))
+            if frame.epoch != self.epoch:
+                self.discard_results()
             if frame.batches:
                 self.seconds_per_batch = frame.seconds / frame.batches
                 self.bytes_per_batch = size // frame.batches
-                self.slot_bytes_per_batch = in_slots // frame.batches
+                self.slot_bytes_per_batch = frame.placed // frame.batches
 
-    def discard(self, kind: int, content: Any) -> None:
-        """Frees the slots of a batch that nobody waits for."""
-        if kind == LARGE_DATA:
-            self.slots.discard_form(content)
-        elif kind == PICKLED_DATA:
-            self.slots.load(content)  # and lets go of it
+    def open_slots(self, made: list[tuple[int, int]]) -> None:
+        """Maps new slots, whose descriptors have come."""
+        for number, size in made:
+            descriptor = self.descriptors.popleft()
+            try:
+                self.slots.open(number, size, descriptor)
+            finally:
+                os.close(descriptor)
+
+    def discard_results(self) -> None:
+        """Drops batches that nobody waits for; to read them frees their slots."""
+        while self.reader or self.results:
+            if self.reader:
+                deque(self.reader, maxlen=0)
+                continue
+            kind, content = self.results.popleft()
+            if kind == SMALL_DATA:
+                self.reader = _C._read_batches(*content, self.slots)
+            elif kind == PICKLED_DATA:
+                transport.load_pickled(content, self.slots)
 
     def has_result(self) -> bool:
         return bool(self.reader or self.results)
@@ -402,18 +414,12 @@ class ProcessWorker:
             return READY, next(self.reader)
         kind, content = self.results.popleft()
         if kind == SMALL_DATA:
-            count = int.from_bytes(content[:4], "little")
-            self.reader = _C._read_batches(content, count, 4, len(content))
-            return READY, next(self.reader)
-        if kind == SHARED_DATA:
-            self.reader = _C._read_batches(*content)
+            self.reader = _C._read_batches(*content, self.slots)
             return READY, next(self.reader)
         if kind == DATA:
             return READY, pickle.loads(content)
-        if kind == LARGE_DATA:
-            return READY, self.slots.load_form(content)
         if kind == PICKLED_DATA:
-            return READY, self.slots.load(content)
+            return READY, transport.load_pickled(content, self.slots)
         if kind == ERROR:
             return ERROR, unpack_error(content)
         return kind, content
@@ -448,7 +454,8 @@ class ProcessWorker:
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)  # also wakes a worker whose end others hold
         self.sock.close()
-        self.slots.close()
+        while self.descriptors:
+            os.close(self.descriptors.popleft())
         self.ended = True
 
     def join(self) -> None:

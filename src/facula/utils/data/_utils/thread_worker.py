@@ -6,12 +6,48 @@ import queue
 import threading
 import time
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import facula
+from facula import _C
 from facula.random import worker as random_state
 from facula.utils.data._utils import MP_STATUS_CHECK_INTERVAL
-from facula.utils.data._utils.worker import Batches, Job, acting_as
+from facula.utils.data._utils.worker import READY, Batches, Job, acting_as
+
+_QUICK_SECONDS = 0.0005  # what takes longer is handed over at once
+_FLUSH_SECONDS = 0.002  # a loader waits no longer for more of what is there
+# Threads hand the interpreter over when they wait, or else after milliseconds: the fewer times, the
+# better.
+_PATIENCE = 0.001
+
+
+class _Answer(NamedTuple):
+    """Among batches: what is none."""
+
+    kind: int
+    content: Any
+
+
+class _Epoch:
+    """What a loader and its worker share while an epoch lasts."""
+
+    def __init__(self, skipped: int) -> None:
+        self.skipped = skipped
+        self.begun = False
+        self.tasks = _C._Tasks()
+        self.made: list[Any] = []  # appended to by the worker, emptied by the loader
+        self.has_answers = False
+
+
+def _bytes_in(batch: Any) -> int:
+    """How much memory the tensors of a batch take."""
+    if isinstance(batch, facula.Tensor):
+        return batch.nbytes
+    if isinstance(batch, dict):
+        batch = batch.values()
+    elif not isinstance(batch, (list, tuple)):
+        return 0
+    return sum(map(_bytes_in, batch))
 
 
 class ThreadWorker:
@@ -22,18 +58,21 @@ class ThreadWorker:
         number: which worker it is.
     """
 
-    bytes_per_batch = slot_bytes_per_batch = 0
-    reader = ()
-    seconds_per_batch: float | None = None
+    bytes_per_batch = 0
 
     def __init__(self, job: Job, number: int) -> None:
         self.number = number
-        self.results: deque[list[Any]] = deque()
-        self.epoch = 0
+        self.reader: list[Any] = []  # batches that came, the next one last
+        self.results: deque[Any] = deque()  # the same where there are answers among them
+        self.seconds_per_batch: float | None = None
+        self.slot_bytes_per_batch = 0
         self.ended = False
         self._closed = False
-        self._tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._epoch = _Epoch(0)
+        self._tasks: queue.SimpleQueue[_Epoch | None] = queue.SimpleQueue()
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._waiting = False
+        self._hungry = bytearray(1)  # 1 when the loader takes whatever comes next
         self.thread = threading.Thread(
             target=self._run, args=(job,), name=f"DataLoader-worker-{number}", daemon=True
         )
@@ -51,16 +90,35 @@ class ThreadWorker:
         random_state.generator = generator
         with acting_as(job.info(self.number)):
             batches = Batches(job, self.number)
-            while (task := self._tasks.get()) is not None:
-                epoch, indices, skipped = task
-                if skipped is not None:
-                    batches.begin(skipped)
-                for index in indices:
-                    if batches.ended or self._closed or epoch != self.epoch:
-                        break
-                    begin = time.perf_counter()
-                    answer = batches.make(index)
-                    self._answers.put((epoch, time.perf_counter() - begin, answer))
+            while (epoch := self._tasks.get()) is not None:
+                while epoch.tasks and epoch is self._epoch and not self._closed:
+                    self._make_several(batches, epoch)
+                    if self._waiting:
+                        self._wakes.put(None)
+
+    def _make_several(self, batches: Batches, epoch: _Epoch) -> None:
+        if not epoch.begun:
+            epoch.begun = True
+            batches.begin(epoch.skipped)
+        if batches.ended:
+            epoch.tasks.popleft()
+            return
+        began = time.perf_counter()
+        try:
+            batches.prepare(epoch.tasks.first_index())
+        except Exception as error:
+            epoch.tasks.popleft()
+            outcome: Exception | None = error
+        else:
+            outcome, count, seconds = _C._make_batches(
+                epoch.tasks, batches.fetch, epoch.made, self._hungry, _QUICK_SECONDS, _PATIENCE
+            )
+            if count:
+                self.seconds_per_batch = seconds
+        if outcome is not None:
+            epoch.has_answers = True
+            epoch.made.append(_Answer(*batches.answer_to(outcome)))
+            self.seconds_per_batch = time.perf_counter() - began
 
     # ---- in the loader
 
@@ -68,30 +126,58 @@ class ThreadWorker:
         return True
 
     def begin(self, epoch: int, skipped: int) -> None:
-        self.epoch = epoch
-        self.results.clear()
-        self._tasks.put((epoch, [], skipped))
+        self.reader, self.results = [], deque()
+        self._epoch = _Epoch(skipped)
 
-    def send(self, indices: list[Any]) -> None:
-        self._tasks.put((self.epoch, indices, None))
+    def send(self, indices: Any) -> None:
+        """Gives the worker tasks, one for each index or batch of indices, which may be packed."""
+        if type(indices) is tuple:
+            self._epoch.tasks.append_packed(*indices)
+        else:
+            for index in indices:
+                self._epoch.tasks.append(index)
+        self._tasks.put(self._epoch)
 
     def wait(self, seconds: float) -> None:
-        try:
-            answer = self._answers.get(timeout=seconds) if seconds else self._answers.get_nowait()
-            while True:
-                epoch, self.seconds_per_batch, result = answer
-                if epoch == self.epoch:
-                    self.results.append(result)
-                answer = self._answers.get_nowait()
-        except queue.Empty:
+        """Takes what is there, after waiting for it at most so long."""
+        # Whoever makes something looks at the flags afterwards, so they are set before the look at
+        # what is there.
+        self._waiting = True
+        for longest in (min(seconds, _FLUSH_SECONDS), seconds):
+            if self.has_result() or not seconds:
+                break
+            try:
+                self._wakes.get(timeout=longest)
+                break
+            except queue.Empty:
+                self._hungry[0] = 1
+        self._waiting = False
+        self._hungry[0] = 0
+        while not self._wakes.empty():
+            self._wakes.get()
+        if not self.has_result():
             self.ended = not self.thread.is_alive()
 
     def has_result(self) -> bool:
-        return bool(self.results)
+        if self.reader or self.results:
+            return True
+        made = self._epoch.made
+        if not made:
+            return False
+        came = made[:]  # only the loader takes from it, so these are the first ones
+        del made[: len(came)]
+        if self._epoch.has_answers:
+            self.results.extend(came)
+        else:
+            self.slot_bytes_per_batch = _bytes_in(came[0])
+            came.reverse()
+            self.reader = came
+        return True
 
-    def result(self) -> list[Any]:
+    def result(self) -> tuple[int, Any]:
         """The next answer."""
-        return self.results.popleft()
+        data = self.reader.pop() if self.reader else self.results.popleft()
+        return data if type(data) is _Answer else (READY, data)
 
     def death(self) -> str:
         return f"DataLoader worker thread {self.thread.name} ended unexpectedly"

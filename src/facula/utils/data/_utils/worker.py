@@ -86,12 +86,12 @@ def seed_process(base_seed: int, worker: int) -> None:
 
 
 # What a worker answers to a task.
-DATA, SMALL_DATA, SHARED_DATA, LARGE_DATA, PICKLED_DATA = range(5)
-ERROR, END, FORGET, SLOTS, READY = range(5, 10)
+DATA, SMALL_DATA, SHARED_DATA, PICKLED_DATA = range(4)
+ERROR, END, FORGET, SLOTS, READY = range(4, 9)
 
 
 class Batches:
-    """Makes batches one after the other; what goes wrong is an answer, too.
+    """What a worker makes batches with, epoch after epoch; what goes wrong is an answer, too.
 
     Args:
         job: what to do.
@@ -115,18 +115,15 @@ class Batches:
         self.fetch = None
         self.skipped = skipped
 
-    def make(self, index: Any) -> list[Any]:
-        """[kind, batch or error]."""
-        try:
-            if self.failure is not None:
-                raise self.failure
-            if self.fetch is None:
-                self.fetch = self.job.fetcher()
-                for _ in range(self.skipped):
-                    self.fetch(index)
-            return [READY, self.fetch(index)]
-        except Exception as error:
-            return self.answer_to(error)
+    def prepare(self, index: Any) -> None:
+        """Makes ``fetch``, before the epoch's first batch, which is of ``index``."""
+        if self.failure is not None:
+            raise self.failure
+        if self.fetch is None:
+            fetch = self.job.fetcher()
+            for _ in range(self.skipped):
+                fetch(index)
+            self.fetch = fetch
 
     def answer_to(self, error: Exception) -> list[Any]:
         """The answer where making a batch raised an exception."""
