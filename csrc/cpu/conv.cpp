@@ -1,6 +1,6 @@
 // Chooses how a convolution is computed and shares it over the thread pool.
-//   few input channels per group -> taps applied to vectors of pixels (conv_depthwise_isa.cpp) or
-//                                   of channels (conv_channelwise_isa.cpp)
+//   few input channels per group -> taps applied to vectors of channels (conv_channelwise_isa.cpp)
+//                                   or of pixels (conv_depthwise_isa.cpp)
 //   images of few channels by pixels -> products with rows of taps (conv_few_channels_isa.cpp)
 //   3x3 kernels with step 1      -> Winograd's algorithm where it pays (conv_winograd_isa.cpp)
 //   rows of pixels with channels -> read where they lie (conv_direct_isa.cpp), see suits_direct
@@ -66,7 +66,8 @@ void execute(const ConvFunction& f, const Conv& v) {
 
 constexpr int64_t kImageElements = 64 << 10;
 constexpr int64_t kFewOutputs = 4, kFewTaps = 16;
-constexpr int64_t kFewChannels = 8;  // of a group, for which taps are applied without a product
+constexpr int64_t kTurnedColumns = 64;  // of planes that are worth turning
+constexpr int64_t kFewChannels = 8;     // of a group, for which taps are applied without a product
 
 bool is_trivial(const ConvAxis& a) {
   return a.taps == 1 && a.step == 1 && a.start == 0 && a.in == a.out;
@@ -185,22 +186,30 @@ bool has_few_inputs(const Conv& v) {
   return has_few_channels(v, v.in, v.x_channel, v.axis[2].x_stride, v.out, v.y_channel);
 }
 
+// The functions for vectors of channels with whole groups; null where those do not fit.
+const ConvFunction* channelwise(const Conv& v, bool by_pixels, bool gradient) {
+  const ConvTable& table = gradient ? FACULA_CONV_TABLE(conv_channelwise_weight_table)
+                                    : FACULA_CONV_TABLE(conv_channelwise_table);
+  const int dtype = int(v.dtype);
+  const int64_t lanes = table.lanes[dtype];
+  if (!lanes || v.groups == 1 || v.in < 1 || v.in > kFewChannels || v.in != v.out ||
+      lanes % v.in != 0 || v.groups * v.in < lanes)
+    return nullptr;
+  if (!by_pixels && (!table.turns[dtype] || v.axis[2].out > kTurnedColumns)) return nullptr;
+  return &table.of[dtype];
+}
+
 // The functions for few input channels per group; null where a matrix product does better.
 const ConvFunction* depthwise(const Conv& v, bool by_pixels, bool gradient) {
   if (v.in < 1 || v.in > kFewChannels || !is_floating(v.dtype)) return nullptr;
   // One plane with few taps, too, has too little to multiply.
   const bool one_plane = v.in == 1 && v.out >= 4 && v.taps() > 1 && v.taps() <= kFewTaps;
   if (v.groups == 1 && (by_pixels || gradient || !one_plane)) return nullptr;
-  const ConvTable& along = gradient ? FACULA_CONV_TABLE(conv_channelwise_weight_table)
-                                    : FACULA_CONV_TABLE(conv_channelwise_table);
-  const int dtype = int(v.dtype);
-  const int64_t lanes = along.lanes[dtype];
-  const bool whole = lanes && lanes % v.in == 0 && (v.in & (v.in - 1)) == 0;  // groups of a vector
-  if (by_pixels && v.in == v.out && whole && v.groups * v.in >= lanes) return &along.of[dtype];
+  if (const ConvFunction* f = channelwise(v, by_pixels, gradient)) return f;
   if (gradient && v.in > 1) return nullptr;
   return &(gradient ? FACULA_CONV_TABLE(conv_depthwise_weight_table)
                     : FACULA_CONV_TABLE(conv_depthwise_table))
-              .of[dtype];
+              .of[int(v.dtype)];
 }
 
 }  // namespace
@@ -286,6 +295,12 @@ void conv_transposed(const Conv& forward) {
                        forward.in, forward.x_channel))
     return execute(FACULA_CONV_TABLE(conv_few_channels_input_table).of[int(forward.dtype)],
                    forward);
+  const bool by_pixels = forward.y_channel == 1 && forward.axis[2].y_stride != 1;
+  if (const ConvFunction* f = channelwise(forward, by_pixels, false); f && !is_empty(forward)) {
+    Conv whole = forward;
+    whole.transposed = true;
+    return execute(*f, whole);
+  }
   const bool strided = forward.axis[1].step * forward.axis[2].step * forward.axis[0].step > 1;
   if (strided && !is_empty(forward)) {
     Conv whole = forward;
@@ -298,7 +313,6 @@ void conv_transposed(const Conv& forward) {
   // With little to multiply, all remainders of a part are computed while it is in the cache: of
   // some rows where channels are contiguous, of some channels where rows are.
   const ConvAxis* a = forward.axis;
-  const bool by_pixels = forward.y_channel == 1 && a[2].y_stride != 1;
   const int64_t row = forward.out * a[0].in * a[2].in;
   int64_t rows = a[1].in, groups = forward.groups;
   if (by_pixels)

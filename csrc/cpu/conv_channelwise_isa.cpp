@@ -1,6 +1,7 @@
-// Convolutions with 1, 2, 4 or 8 channels per group, as many outputs as inputs, where channels are
-// contiguous: all taps of a vector of channels, which has whole groups, at once.
-// conv_depthwise_isa.cpp has the other layouts.
+// Convolutions with 1, 2, 4 or 8 channels per group, as many outputs as inputs, along vectors of
+// channels, which have whole groups. What a block of outputs sees of one vector is copied first,
+// from either layout and dtype and with its padding: every tap is an offset then, and the loops
+// know accumulators only. conv_depthwise_isa.cpp runs along pixels instead.
 #include "cpu/conv_pack.h"
 
 #include <utility>
@@ -10,62 +11,151 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-constexpr int64_t kTaskElements = 64 << 10;  // results that are worth a task
-constexpr int64_t kMostChunks = 16;
-constexpr int kMostChannels = 8;  // of a group
+constexpr int64_t kBandBytes = 96 << 10;  // a block's input, well within the second cache
+constexpr int64_t kBandColumns = 256;
+constexpr int64_t kTaskProducts = 512 << 10;  // that are worth a thread
+constexpr int64_t kChunks = 16;
+constexpr int kMostTaps = 9;  // whose sums stay in registers
 
-// Taps [low, high) of the width that output `column` sees.
-struct Range {
-  int64_t low, high;
+// An axis of a problem. Outputs that are `phases` apart form units, of which number u sees inputs
+// from u * step + lowest on. Only the transposed operator has more than one phase.
+struct Side {
+  explicit Side(const Conv& v, int i) : axis(v.axis[i]), transposed(v.transposed) {
+    const ConvAxis& a = axis;
+    const int64_t far = (a.taps - 1) * a.spread;
+    if (transposed) {  // output i and tap j meet input (i - start - j * spread) / step
+      phases = a.step, step = 1, inputs = a.out, outputs = a.in;
+      lowest = floor_divide(-a.start - far, a.step);
+      reach = floor_divide(a.step - 1 - a.start, a.step) - lowest + 1;
+    } else {
+      phases = 1, step = a.step, inputs = a.in, outputs = a.out;
+      lowest = a.start + smaller(far, 0);
+      reach = larger(far, -far) + 1;
+    }
+    units = divide_up(outputs, phases);
+  }
+  static int64_t floor_divide(int64_t a, int64_t b) { return (a - ((a % b) + b) % b) / b; }
+  // Which of the inputs that a unit sees tap j of an output phase meets; negative for none.
+  int64_t met(int64_t phase, int64_t j) const {
+    if (!transposed) return axis.start + j * axis.spread - lowest;
+    const int64_t apart = phase - axis.start - j * axis.spread;
+    return apart % axis.step == 0 ? apart / axis.step - lowest : -1;
+  }
+  // Of `count` outputs from a unit's first on, those of one phase.
+  int64_t of_phase(int64_t count, int64_t phase) const {
+    return count > phase ? (count - phase - 1) / phases + 1 : 0;
+  }
+  const ConvAxis& axis;
+  bool transposed;
+  int64_t phases, step, inputs, outputs, lowest, reach, units;
 };
-FACULA_INLINE Range seen_taps(const ConvAxis& a, int64_t column) {
-  const int64_t at = column * a.step + a.start;
-  Range r{0, a.taps};
-  while (r.low < r.high && (at + r.low * a.spread < 0 || at + r.low * a.spread >= a.in)) ++r.low;
-  while (r.low < r.high &&
-         (at + (r.high - 1) * a.spread < 0 || at + (r.high - 1) * a.spread >= a.in))
-    --r.high;
-  return r;
-}
-// The outputs [low, high) that see all taps of the width.
-FACULA_INLINE Range inner_columns(const ConvAxis& a) {
-  Range r{0, a.out};
-  auto whole = [&](int64_t column) {
-    const Range taps = seen_taps(a, column);
-    return taps.low == 0 && taps.high == a.taps;
-  };
-  while (r.low < r.high && !whole(r.low)) ++r.low;
-  while (r.low < r.high && !whole(r.high - 1)) --r.high;
-  return r;
-}
 
-// One row of taps (fixed in depth and height) that an output row sees.
-struct TapRow {
-  int64_t tap;     // number of its first tap
-  int64_t offset;  // of the input row
+// The input of a block of units, in vectors. Input column q of a row is kept at q % step * phase +
+// q / step: neighbouring outputs find what they see side by side.
+struct Band {
+  explicit Band(const Conv& v) : d(v, 0), h(v, 1), w(v, 2) {}
+  void set(int64_t unit_rows, int64_t unit_columns) {
+    in_rows = (unit_rows - 1) * h.step + h.reach;
+    in_columns = (unit_columns - 1) * w.step + w.reach;
+    phase = unit_columns + (w.reach - 1) / w.step;
+    pitch = phase * w.step;
+  }
+  int64_t vectors() const { return d.reach * in_rows * pitch; }  // for each channel of a group
+  Side d, h, w;
+  int64_t in_rows = 0, in_columns = 0, phase = 0, pitch = 0;
 };
 
-template <class F>
-FACULA_INLINE void for_each_tap_row(const Conv& v, int64_t depth, int64_t row, F f) {
-  const ConvAxis &d = v.axis[0], &h = v.axis[1];
-  for (int64_t i = 0; i < d.taps; ++i) {
-    const int64_t z = depth * d.step + d.start + i * d.spread;
-    for (int64_t j = 0; j < h.taps; ++j) {
-      const int64_t y = row * h.step + h.start + j * h.spread;
-      if (z < 0 || z >= d.in || y < 0 || y >= h.in) continue;
-      f(TapRow{(i * h.taps + j) * v.axis[2].taps, z * d.x_stride + y * h.x_stride});
+// One block of one vector of channels.
+struct Block {
+  int64_t channel, channels;                     // the first, and how many lanes are used
+  int64_t n, depth, row, column, rows, columns;  // in units
+};
+
+template <class A>
+FACULA_INLINE int64_t vectors_of(const Conv& v) {
+  return divide_up(v.groups * v.in, kLanes<A>);
+}
+
+template <class A>
+void cut_band(const Conv& v, const Band& whole, ConvPlan& p) {
+  Band band = whole;
+  p.column_block = smaller(band.w.units, kBandColumns);
+  p.column_blocks = divide_up(band.w.units, p.column_block);
+  band.set(1, p.column_block);
+  const int64_t row = band.pitch * band.d.reach * v.in * kVectorBytes;
+  const int64_t more = larger(0, kBandBytes / row - band.in_rows) / band.h.step;
+  p.row_blocks = divide_up(band.h.units, 1 + more);
+  p.row_block = divide_up(band.h.units, p.row_blocks);
+  p.row_blocks = divide_up(band.h.units, p.row_block);
+}
+FACULA_INLINE int64_t blocks_of(const Conv& v, const Band& band, const ConvPlan& p) {
+  return v.batch * band.d.units * p.row_blocks * p.column_blocks;
+}
+template <class A>
+Block block_at(const Conv& v, const Band& band, const ConvPlan& p, int64_t block, int64_t vector) {
+  Block b;
+  b.channel = vector * kLanes<A>;
+  b.channels = smaller(kLanes<A>, v.groups * v.in - b.channel);
+  b.column = block % p.column_blocks * p.column_block;
+  block /= p.column_blocks;
+  b.row = block % p.row_blocks * p.row_block;
+  block /= p.row_blocks;
+  b.depth = block % band.d.units;
+  b.n = block / band.d.units;
+  b.rows = smaller(p.row_block, band.h.units - b.row);
+  b.columns = smaller(p.column_block, band.w.units - b.column);
+  return b;
+}
+
+// ---- copies
+
+template <class S>
+FACULA_INLINE Vector<Accumulator<S>> load_channels(const S* from, int64_t count) {
+  if constexpr (kLoadable<S>) {
+    if (count == kLanes<Accumulator<S>>) return load_wide(from);
+  }
+  return load_first(from, count);
+}
+
+// Rows of pixels as vectors of channels, one behind the other.
+template <class S, class A>
+void copy_lines(const S* from, int64_t row, int64_t pixel, int64_t channel, int64_t rows,
+                int64_t columns, int64_t channels, A* to) {
+  if (row == columns * pixel) columns *= rows, rows = 1;
+  for (; rows > 0; --rows, from += row, to += columns * kLanes<A>) {
+    if (channel != 1) {
+      turn_channels(from, pixel, channel, columns, channels, to);
+      continue;
+    }
+    for (int64_t i = 0; i < columns; ++i) {
+      store(to + i * kLanes<A>, load_channels(from + i * pixel, channels));
     }
   }
 }
 
-FACULA_INLINE int64_t channels_of(const Conv& v) {
-  return v.groups * v.in;
-}
-
-// Vectors of channels start here; the last two may overlap, by whole groups.
-template <class A>
-FACULA_INLINE int64_t vector_start(int64_t channels, int64_t i) {
-  return smaller(i * kLanes<A>, channels - kLanes<A>);
+// Rows of vectors into one plane of a band. `from` is input (low_row, low_column), and the band
+// begins at (row, column); what is outside the given rows and columns is zero.
+template <class S, class A>
+void fill_plane(const Band& band, const S* from, int64_t from_row, int64_t from_pixel,
+                int64_t channels, int64_t row, int64_t low_row, int64_t high_row, int64_t column,
+                int64_t low_column, int64_t high_column, A* to) {
+  constexpr int64_t lanes = kLanes<A>;
+  for (int64_t r = row; r < row + band.in_rows; ++r) {
+    const bool inside = r >= low_row && r < high_row;
+    const S* line = from + (inside ? (r - low_row) * from_row : 0);
+    for (int64_t p = 0; p < band.w.step; ++p, to += band.phase * lanes) {
+      const int64_t at = column + p, step = band.w.step;  // the input column of vector 0
+      const int64_t low = smaller(band.phase, larger(0, divide_up(low_column - at, step)));
+      const int64_t seen = larger(0, divide_up(high_column - at, step));
+      const int64_t high = inside ? larger(low, smaller(band.phase, seen)) : low;
+      const S* start = line + (at - low_column) * from_pixel;
+      for (int64_t i = 0; i < low; ++i) store(to + i * lanes, Vector<A>{});
+      for (int64_t i = low; i < high; ++i) {
+        store(to + i * lanes, load_channels(start + i * step * from_pixel, channels));
+      }
+      for (int64_t i = high; i < band.phase; ++i) store(to + i * lanes, Vector<A>{});
+    }
+  }
 }
 
 // Channel C of each group, in all lanes of the group's G channels.
@@ -73,302 +163,361 @@ template <int G, int C, class A, int... I>
 FACULA_INLINE Vector<A> spread_lanes(Vector<A> x, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(x, x, (I / G * G + C)...);
 }
-template <int G, int C, class A>
-FACULA_INLINE Vector<A> spread(Vector<A> x) {
-  if constexpr (G == 1) return x;
-  else return spread_lanes<G, C, A>(x, std::make_integer_sequence<int, kLanes<A>>());
+// A band of plain vectors becomes G bands, one for each channel of a group.
+template <int G, class A, int... C>
+void spread_channels(int64_t vectors, A* band, std::integer_sequence<int, C...>) {
+  for (int64_t i = 0; i < vectors; ++i) {
+    const Vector<A> x = load(band + i * kLanes<A>);
+    (store(band + (C * vectors + i) * kLanes<A>,
+           spread_lanes<G, C, A>(x, std::make_integer_sequence<int, kLanes<A>>())),
+     ...);
+  }
 }
-
-// f.operator()<C>() for each channel C of a group.
-template <int... C, class F>
-FACULA_INLINE void for_each_channel(std::integer_sequence<int, C...>, F f) {
-  (f.template operator()<C>(), ...);
-}
-
-// f.operator()<G>() with the channels of a group, where a vector has whole groups.
-template <class A, int G = 1, class F>
-FACULA_INLINE void with_group(int64_t channels, F f) {
-  if constexpr (G <= kLanes<A> && G <= kMostChannels) {
-    if (channels == G) return f.template operator()<G>();
-    with_group<A, 2 * G>(channels, f);
+template <class A, int G = 2>
+void spread_groups(int64_t group, int64_t vectors, A* band) {
+  if constexpr (G <= kLanes<A> && G <= 8) {
+    if (group == G) return spread_channels<G>(vectors, band, std::make_integer_sequence<int, G>());
+    spread_groups<A, 2 * G>(group, vectors, band);
   }
 }
 
-// ---- forward
+// `lines` has room for the input rows of one plane.
+template <class S, class A>
+void fill_band(const Conv& v, const Band& band, const Block& b, A* lines, A* to) {
+  const Side &h = band.h, &w = band.w;
+  const int64_t row = b.row * h.step + h.lowest, column = b.column * w.step + w.lowest;
+  const int64_t low_row = smaller(larger(row, 0), h.inputs);
+  const int64_t high_row = larger(low_row, smaller(row + band.in_rows, h.inputs));
+  const int64_t low_column = smaller(larger(column, 0), w.inputs);
+  const int64_t high_column = larger(low_column, smaller(column + band.in_columns, w.inputs));
+  const S* const x = static_cast<const S*>(v.x) + b.n * v.x_batch + b.channel * v.x_channel +
+                     low_row * h.axis.x_stride + low_column * w.axis.x_stride;
+  const int64_t plane = band.in_rows * band.pitch * kLanes<A>;
+  for (int64_t i = 0; i < band.d.reach; ++i) {
+    const int64_t z = b.depth * band.d.step + band.d.lowest + i;
+    const bool inside = z >= 0 && z < band.d.inputs;
+    const int64_t rows = inside ? high_row - low_row : 0, columns = high_column - low_column;
+    const S* const from = x + (inside ? z * band.d.axis.x_stride : 0);
+    if (v.x_channel == 1) {
+      fill_plane(band, from, h.axis.x_stride, w.axis.x_stride, b.channels, row, low_row,
+                 low_row + rows, column, low_column, high_column, to + i * plane);
+    } else {
+      copy_lines(from, h.axis.x_stride, w.axis.x_stride, v.x_channel, rows, columns, b.channels,
+                 lines);
+      fill_plane(band, lines, columns * kLanes<A>, kLanes<A>, kLanes<A>, row, low_row,
+                 low_row + rows, column, low_column, high_column, to + i * plane);
+    }
+  }
+  spread_groups(v.in, band.vectors(), to);
+}
 
-// The results of P neighbouring pixels for one vector of channels. `taps` of the width are applied,
-// the first of which finds its input at x.
-template <class S, int P, int G>
-void apply_taps(const Conv& v, const S* x, const TapRow* rows, int64_t row_count, Range taps,
-                const Accumulator<S>* w, Vector<Accumulator<S>> bias, S* y) {
-  using A = Accumulator<S>;
-  const ConvAxis& a = v.axis[2];
-  const int64_t pixel = a.step * a.x_stride, tap = a.spread * a.x_stride;
-  const int64_t channels = channels_of(v);
+// Where a tap finds its input in a band and its weights among those of a vector.
+struct TapAt {
+  int64_t x, w;
+};
+
+// The taps that outputs of one phase see, by channel of a group; returns how many.
+template <class A>
+int64_t find_taps(const Conv& v, const Band& band, const int64_t* phase, TapAt* taps) {
+  const TapAt* const begin = taps;
+  for (int64_t c = 0; c < v.in; ++c) {
+    for (int64_t i = 0; i < band.d.axis.taps; ++i) {
+      const int64_t z = band.d.met(phase[0], i);
+      for (int64_t j = 0; z >= 0 && j < band.h.axis.taps; ++j) {
+        const int64_t y = band.h.met(phase[1], j);
+        for (int64_t k = 0; y >= 0 && k < band.w.axis.taps; ++k) {
+          const int64_t q = band.w.met(phase[2], k);
+          if (q < 0) continue;
+          const int64_t row = (c * band.d.reach + z) * band.in_rows + y;
+          const int64_t tap =
+              ((c * band.d.axis.taps + i) * band.h.axis.taps + j) * band.w.axis.taps + k;
+          taps->x = (row * band.pitch + q % band.w.step * band.phase + q / band.w.step) * kLanes<A>;
+          taps->w = tap * kLanes<A>;
+          ++taps;
+        }
+      }
+    }
+  }
+  return taps - begin;
+}
+
+// ---- forward, and the transposed operator
+
+// P neighbouring vectors of results, y_next apart.
+template <class A, int P>
+void apply_taps(const A* x, const TapAt* taps, int64_t count, const A* w, Vector<A> bias, A* y,
+                int64_t y_next) {
   Vector<A> sum[P];
 #pragma GCC unroll 8
   for (int i = 0; i < P; ++i) sum[i] = bias;
-  for (int64_t r = 0; r < row_count; ++r) {
-    const S* from = x + rows[r].offset;
-    const A* weights = w + (rows[r].tap + taps.low) * G * channels;
-    for (int64_t k = taps.low; k < taps.high; ++k) {
-      Vector<A> seen[P];
+  for (int64_t t = 0; t < count; ++t) {
+    const Vector<A> weight = load(w + taps[t].w);
+    const A* from = x + taps[t].x;
 #pragma GCC unroll 8
-      for (int i = 0; i < P; ++i) seen[i] = load_wide(from + k * tap + i * pixel);
-      for_each_channel(std::make_integer_sequence<int, G>(), [&]<int C>() {
-        const Vector<A> weight = load(weights);
-        weights += channels;
-#pragma GCC unroll 8
-        for (int i = 0; i < P; ++i) sum[i] += weight * spread<G, C, A>(seen[i]);
-      });
-    }
+    for (int i = 0; i < P; ++i) sum[i] += weight * load(from + i * kLanes<A>);
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < P; ++i) {
-    if constexpr (kInPlace<S>) {
-      store(reinterpret_cast<A*>(y + i * a.y_stride), sum[i]);
-    } else {
-      alignas(64) A lanes[kLanes<A>];
-      store(lanes, sum[i]);
-      store_row(lanes, kLanes<A>, y + i * a.y_stride, 1);
-    }
+  for (int i = 0; i < P; ++i) store(y + i * y_next, sum[i]);
+}
+
+// A row of results, in overlapping groups.
+template <class A>
+void apply_to_row(const A* x, const TapAt* taps, int64_t count, const A* w, Vector<A> bias,
+                  int64_t columns, A* y, int64_t y_next) {
+  for (int64_t j = 0; j < columns;) {
+    const int64_t left = columns - j;
+    const int64_t pixels = columns >= 8 && left > 4 ? 8 : columns >= 4 ? 4 : 1;
+    j = smaller(j, columns - pixels);
+    (pixels == 8 ? apply_taps<A, 8>
+     : pixels == 4
+         ? apply_taps<A, 4>
+         : apply_taps<A, 1>)(x + j * kLanes<A>, taps, count, w, bias, y + j * y_next, y_next);
+    j += pixels;
   }
 }
 
 template <class S>
 void plan_forward(const Conv& v, int, ConvPlan& p) {
   using A = Accumulator<S>;
-  const int64_t rows = v.batch * v.axis[0].out * v.axis[1].out;
-  p.row_block = larger(1, kTaskElements / (channels_of(v) * v.in * v.axis[2].out));
-  p.row_blocks = divide_up(rows, p.row_block);
-  p.tasks = p.row_blocks;
-  p.scratch_bytes = Scratch::bytes<A>(v.taps() * v.in * channels_of(v)) +
-                    Scratch::bytes<A>(channels_of(v)) +
-                    Scratch::bytes<TapRow>(v.axis[0].taps * v.axis[1].taps);
+  Band band(v);
+  cut_band<A>(v, band, p);
+  band.set(p.row_block, p.column_block);
+  const int64_t taps = v.in * v.taps(), vectors = vectors_of<A>(v);
+  const int64_t phases = band.h.phases * band.w.phases;
+  p.tasks = blocks_of(v, band, p) * vectors;
+  p.grain = larger(1, kTaskProducts / (p.row_block * p.column_block * taps * kLanes<A>));
+  p.prepare_tasks = 1;
+  p.shared_bytes = size_t(vectors * (taps + 1) * kVectorBytes);
+  p.scratch_bytes = size_t(kVectorBytes * (v.in * band.vectors() + band.in_rows * band.in_columns +
+                                           p.row_block * p.column_block * phases)) +
+                    Scratch::bytes<TapAt>(taps);
 }
 
-// w[t][input channel of the group][output channel], so that a vector of channels is contiguous.
-template <class S, class A>
-void pack_weights(const Conv& v, A* to) {
-  const S* w = static_cast<const S*>(v.w);
-  for (int64_t t = 0; t < v.taps(); ++t) {
-    const TapPlace at(v, t);
-    const S* from =
-        w + at.d * v.axis[0].w_stride + at.h * v.axis[1].w_stride + at.w * v.axis[2].w_stride;
-    for (int64_t c = 0; c < v.in; ++c, from += v.w_in) {
-      for (int64_t g = 0; g < v.groups; ++g) {
-        for (int64_t o = 0; o < v.out; ++o) *to++ = widen<A>(from[g * v.w_group + o * v.w_out]);
+// The weights of each vector of channels, [input channel of the group][tap][lane], and its bias.
+template <class S>
+void prepare_forward(const Conv& v, const ConvPlan&, int64_t, void* shared) {
+  using A = Accumulator<S>;
+  constexpr int64_t lanes = kLanes<A>;
+  const int64_t taps = v.taps(), channels = v.groups * v.in;
+  const bool dense = dense_taps(v);
+  A* to = static_cast<A*>(shared);
+  for (int64_t channel = 0; channel < channels; channel += lanes, to += lanes) {
+    const int64_t count = smaller(lanes, channels - channel);
+    const S* const w = static_cast<const S*>(v.w) + channel / v.in * v.w_group;
+    for (int64_t c = 0; c < v.in; ++c, to += taps * lanes) {
+      if (v.in == 1 && dense) {
+        turn_channels(w, 1, v.w_group, taps, count, to);
+        continue;
       }
+      for (int64_t t = 0; t < taps; ++t) {
+        const TapPlace at(v, t);
+        const S* from = w + c * v.w_in + at.d * v.axis[0].w_stride + at.h * v.axis[1].w_stride +
+                        at.w * v.axis[2].w_stride;
+        for (int64_t i = 0; i < lanes; ++i) {
+          to[t * lanes + i] =
+              i < count ? widen<A>(from[i / v.in * v.w_group + i % v.in * v.w_out]) : A(0);
+        }
+      }
+    }
+    for (int64_t i = 0; i < lanes; ++i) {
+      to[i] = v.bias && i < count ? widen<A>(static_cast<const S*>(v.bias)[channel + i]) : A(0);
     }
   }
 }
 
-template <class S, int G>
-void run_forward_of(const Conv& v, const ConvPlan& p, int64_t task, void* memory) {
-  using A = Accumulator<S>;
-  constexpr int wide = G == 1 ? 8 : 4;
-  const int64_t most =
-      v.taps() <= 4 ? wide : 4;  // pixels at once: more where there is little to do
-  const int64_t channels = channels_of(v);
-  const ConvAxis& a = v.axis[2];
-  Scratch scratch(memory);
-  A* const w = scratch.take<A>(v.taps() * G * channels);
-  A* const bias = scratch.take<A>(channels);
-  TapRow* const tap_rows = scratch.take<TapRow>(v.axis[0].taps * v.axis[1].taps);
-  pack_weights<S>(v, w);
-  for (int64_t c = 0; c < channels; ++c) {
-    bias[c] = v.bias ? widen<A>(static_cast<const S*>(v.bias)[c]) : A(0);
-  }
-  const Range inner = inner_columns(a);
-  const int64_t vectors = divide_up(channels, kLanes<A>);
-  const int64_t all = v.batch * v.axis[0].out * v.axis[1].out;
-  for (int64_t i = task * p.row_block; i < smaller(all, (task + 1) * p.row_block); ++i) {
-    const int64_t row = i % v.axis[1].out, depth = i / v.axis[1].out % v.axis[0].out;
-    const int64_t n = i / v.axis[1].out / v.axis[0].out;
-    int64_t row_count = 0;
-    for_each_tap_row(v, depth, row, [&](const TapRow& r) { tap_rows[row_count++] = r; });
-    const S* x = static_cast<const S*>(v.x) + n * v.x_batch + a.start * a.x_stride;
-    S* y = static_cast<S*>(v.y) + n * v.y_batch + depth * v.axis[0].y_stride +
-           row * v.axis[1].y_stride;
-    // Channels are the inner loop: memory is read in its order.
-    for (int64_t column = 0; column < a.out;) {
-      const int64_t run = column >= inner.low ? inner.high - column : 0;
-      const int64_t pixels = run >= most ? most : run >= 4 ? 4 : 1;
-      const auto apply = pixels == 1   ? apply_taps<S, 1, G>
-                         : pixels == 4 ? apply_taps<S, 4, G>
-                                       : apply_taps<S, wide, G>;
-      const Range taps = pixels > 1 ? Range{0, a.taps} : seen_taps(a, column);
-      for (int64_t k = 0; k < vectors; ++k) {
-        const int64_t c = vector_start<A>(channels, k);
-        const S* from = x + column * a.step * a.x_stride + c;
-        apply(v, from, tap_rows, row_count, taps, w + c, load(bias + c),
-              y + column * a.y_stride + c);
-      }
-      column += pixels;
+// Rows of vectors become rows of pixels.
+template <class S, class A>
+void store_lines(const A* from, int64_t rows, int64_t columns, int64_t channels, S* to, int64_t row,
+                 int64_t pixel, int64_t channel) {
+  if (row == columns * pixel) columns *= rows, rows = 1;
+  for (; rows > 0; --rows, to += row, from += columns * kLanes<A>) {
+    if (channel != 1 && pixel == 1) {
+      turn_pixels(from, columns, channels, to, channel);
+      continue;
+    }
+    for (int64_t i = 0; i < columns; ++i) {
+      const A* pixels = from + i * kLanes<A>;
+      if (channel == 1 && channels == kLanes<A>) store_row(pixels, kLanes<A>, to + i * pixel, 1);
+      else store_row(pixels, channels, to + i * pixel, channel);
     }
   }
 }
 
 template <class S>
-void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void*) {
-  with_group<Accumulator<S>>(v.in, [&]<int G>() { run_forward_of<S, G>(v, p, task, memory); });
+void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void* shared) {
+  using A = Accumulator<S>;
+  constexpr int64_t lanes = kLanes<A>;
+  Band band(v);
+  band.set(p.row_block, p.column_block);
+  const Side &h = band.h, &w = band.w;
+  const int64_t vectors = vectors_of<A>(v), all = v.in * v.taps();
+  const Block b = block_at<A>(v, band, p, task / vectors, task % vectors);
+  Scratch scratch(memory);
+  A* const x = scratch.take<A>(v.in * band.vectors() * lanes);
+  A* const lines = scratch.take<A>(band.in_rows * band.in_columns * lanes);
+  A* const sums = scratch.take<A>(p.row_block * p.column_block * h.phases * w.phases * lanes);
+  TapAt* const taps = scratch.take<TapAt>(all);
+  band.set(b.rows, b.columns);
+  fill_band<S>(v, band, b, lines, x);
+
+  const A* const weights = static_cast<const A*>(shared) + task % vectors * (all + 1) * lanes;
+  const Vector<A> bias = load(weights + all * lanes);
+  const int64_t y_row = b.row * h.phases, y_column = b.column * w.phases;
+  const int64_t rows = smaller(b.rows * h.phases, h.outputs - y_row);
+  const int64_t columns = smaller(b.columns * w.phases, w.outputs - y_column);
+  const bool direct = kInPlace<S> && v.y_channel == 1 && b.channels == lanes;
+  const int64_t row_stride = direct ? h.axis.y_stride : columns * lanes;
+  const int64_t pixel_stride = direct ? w.axis.y_stride : lanes;
+  int64_t phase[3];
+  for (phase[0] = 0; phase[0] < band.d.phases; ++phase[0]) {
+    const int64_t depth = b.depth * band.d.phases + phase[0];
+    if (depth >= band.d.outputs) break;
+    S* const y = static_cast<S*>(v.y) + b.n * v.y_batch + b.channel * v.y_channel +
+                 depth * band.d.axis.y_stride + y_row * h.axis.y_stride +
+                 y_column * w.axis.y_stride;
+    A* const to = direct ? reinterpret_cast<A*>(y) : sums;
+    for (phase[1] = 0; phase[1] < h.phases; ++phase[1]) {
+      for (phase[2] = 0; phase[2] < w.phases; ++phase[2]) {
+        const int64_t count = find_taps<A>(v, band, phase, taps);
+        for (int64_t i = 0; i < h.of_phase(rows, phase[1]); ++i) {
+          apply_to_row(x + i * h.step * band.pitch * lanes, taps, count, weights, bias,
+                       w.of_phase(columns, phase[2]),
+                       to + (i * h.phases + phase[1]) * row_stride + phase[2] * pixel_stride,
+                       w.phases * pixel_stride);
+        }
+      }
+    }
+    if (!direct)
+      store_lines(sums, rows, columns, b.channels, y, h.axis.y_stride, w.axis.y_stride,
+                  v.y_channel);
+  }
 }
 
 // ---- the derivative by the weights
 
-// So that the sums stay in registers.
-template <int G>
-constexpr int kTapsAtOnce = G == 1   ? 8
-                            : G == 8 ? 3
-                                     : 4;
-
-// Sums are kept by vectors of input channels, `pitch` of them for each tap and output of a group,
-// since vectors may overlap.
-template <class A>
-FACULA_INLINE int64_t sums_pitch(const Conv& v) {
-  return round_up(channels_of(v), kLanes<A>);
-}
-
-// sums[t][o] += the sum over `count` pixels of y of output o times what tap t sees, for T
-// neighbouring taps.
-template <class S, int T, int G>
-void add_products(const Conv& v, const S* x, const S* y, int64_t count, Accumulator<S>* sums) {
-  using A = Accumulator<S>;
-  const int64_t pitch = sums_pitch<A>(v);
-  const ConvAxis& a = v.axis[2];
-  const int64_t pixel = a.step * a.x_stride, tap = a.spread * a.x_stride;
-  Vector<A> sum[T * G];
-#pragma GCC unroll 32
-  for (int i = 0; i < T * G; ++i) sum[i] = load(sums + i * pitch);
-  for (; count > 0; --count, x += pixel, y += a.y_stride) {
-    const Vector<A> g = load_wide(y);
-    Vector<A> seen[T];
-#pragma GCC unroll 8
-    for (int t = 0; t < T; ++t) seen[t] = load_wide(x + t * tap);
-    for_each_channel(std::make_integer_sequence<int, G>(), [&]<int O>() {
-      const Vector<A> of_output = spread<G, O, A>(g);
-#pragma GCC unroll 8
-      for (int t = 0; t < T; ++t) sum[t * G + O] += of_output * seen[t];
-    });
+// sums[t] += the sum over rows and columns of y times what tap t sees.
+template <class A, int T>
+void add_products(const A* x, int64_t x_row, const TapAt* taps, const A* y, int64_t y_row,
+                  int64_t y_next, int64_t rows, int64_t columns, A* sums) {
+  Vector<A> sum[T] = {};
+  for (int64_t i = 0; i < rows; ++i, x += x_row, y += y_row) {
+    for (int64_t j = 0; j < columns; ++j) {
+      const Vector<A> g = load(y + j * y_next);
+      const A* p = x + j * kLanes<A>;
+#pragma GCC unroll 16
+      for (int t = 0; t < T; ++t) sum[t] += g * load(p + taps[t].x);
+    }
   }
-#pragma GCC unroll 32
-  for (int i = 0; i < T * G; ++i) store(sums + i * pitch, sum[i]);
+#pragma GCC unroll 16
+  for (int t = 0; t < T; ++t) {
+    A* to = sums + t * kLanes<A>;
+    store(to, load(to) + sum[t]);
+  }
 }
 
-template <class S, int G, int T = kTapsAtOnce<G>>
-void add_products_of(int64_t taps, const Conv& v, const S* x, const S* y, int64_t count,
-                     Accumulator<S>* sums) {
-  if (taps == T) return add_products<S, T, G>(v, x, y, count, sums);
-  if constexpr (T > 1) add_products_of<S, G, T - 1>(taps, v, x, y, count, sums);
+template <class A, int T = kMostTaps>
+void add_products_of(int64_t count, const A* x, int64_t x_row, const TapAt* taps, const A* y,
+                     int64_t y_row, int64_t y_next, int64_t rows, int64_t columns, A* sums) {
+  if (count == T) return add_products<A, T>(x, x_row, taps, y, y_row, y_next, rows, columns, sums);
+  if constexpr (T > 1)
+    add_products_of<A, T - 1>(count, x, x_row, taps, y, y_row, y_next, rows, columns, sums);
 }
 
+// Tasks have some blocks, by the shape alone, of one vector of channels.
 template <class S>
 void plan_weight(const Conv& v, int, ConvPlan& p) {
   using A = Accumulator<S>;
-  const int64_t rows = v.batch * v.axis[0].out * v.axis[1].out;
-  p.depth_chunks = smaller(kMostChunks, larger(1, rows));
-  p.depth_block = divide_up(rows, p.depth_chunks);
-  p.tasks = p.depth_chunks;
+  Band band(v);
+  cut_band<A>(v, band, p);
+  band.set(p.row_block, p.column_block);
+  const int64_t taps = v.in * v.taps(), vectors = vectors_of<A>(v);
+  const int64_t blocks = larger(1, blocks_of(v, band, p));
+  p.depth_block = divide_up(blocks, smaller(blocks, divide_up(kChunks, vectors)));
+  p.depth_chunks = divide_up(blocks, p.depth_block);
+  p.tasks = p.depth_chunks * vectors;
   p.grain =
-      larger(1, kTaskElements / larger(1, p.depth_block * v.axis[2].out * channels_of(v) * v.out));
-  p.shared_bytes = sizeof(A) * size_t(p.tasks * v.taps() * v.out * sums_pitch<A>(v));
-}
-
-template <class S, int G>
-void run_weight_of(const Conv& v, const ConvPlan& p, int64_t task, void* shared) {
-  using A = Accumulator<S>;
-  const ConvAxis& a = v.axis[2];
-  const int64_t pitch = sums_pitch<A>(v), count = v.taps() * G * pitch;
-  const int64_t channels = channels_of(v), vectors = pitch / kLanes<A>;
-  A* const sums = static_cast<A*>(shared) + task * count;
-  for (int64_t i = 0; i < count; ++i) sums[i] = A(0);
-  const Range inner = inner_columns(a);
-  const int64_t all = v.batch * v.axis[0].out * v.axis[1].out;
-  for (int64_t i = task * p.depth_block; i < smaller(all, (task + 1) * p.depth_block); ++i) {
-    const int64_t row = i % v.axis[1].out, depth = i / v.axis[1].out % v.axis[0].out;
-    const int64_t n = i / v.axis[1].out / v.axis[0].out;
-    const S* x = static_cast<const S*>(v.x) + n * v.x_batch + a.start * a.x_stride;
-    const S* y = static_cast<const S*>(v.y) + n * v.y_batch + depth * v.axis[0].y_stride +
-                 row * v.axis[1].y_stride;
-    for_each_tap_row(v, depth, row, [&](const TapRow& r) {
-      for (int64_t k = 0; k < vectors; ++k) {
-        const int64_t c = vector_start<A>(channels, k);
-        const S* from = x + r.offset + c;
-        A* to = sums + r.tap * G * pitch + k * kLanes<A>;
-        auto one = [&](int64_t column) {
-          const Range taps = seen_taps(a, column);
-          for (int64_t t = taps.low; t < taps.high; ++t) {
-            add_products<S, 1, G>(v,
-                                  from + column * a.step * a.x_stride + t * a.spread * a.x_stride,
-                                  y + column * a.y_stride + c, 1, to + t * G * pitch);
-          }
-        };
-        for (int64_t column = 0; column < inner.low; ++column) one(column);
-        for (int64_t t = 0; t < a.taps; t += kTapsAtOnce<G>) {
-          add_products_of<S, G>(smaller(kTapsAtOnce<G>, a.taps - t), v,
-                                from + inner.low * a.step * a.x_stride + t * a.spread * a.x_stride,
-                                y + inner.low * a.y_stride + c, inner.high - inner.low,
-                                to + t * G * pitch);
-        }
-        for (int64_t column = inner.high; column < a.out; ++column) one(column);
-      }
-    });
-  }
+      larger(1, kTaskProducts / larger(1, p.depth_block * p.row_block * p.column_block * taps) /
+                    kLanes<A>);
+  p.shared_bytes = size_t(p.tasks * taps * kVectorBytes);
+  p.scratch_bytes = size_t(kVectorBytes * (v.in * band.vectors() + band.in_rows * band.in_columns +
+                                           p.row_block * p.column_block)) +
+                    Scratch::bytes<TapAt>(taps);
 }
 
 template <class S>
-void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void*, void* shared) {
-  with_group<Accumulator<S>>(v.in, [&]<int G>() { run_weight_of<S, G>(v, p, task, shared); });
+void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void* shared) {
+  using A = Accumulator<S>;
+  constexpr int64_t lanes = kLanes<A>;
+  Band band(v);
+  band.set(p.row_block, p.column_block);
+  const ConvAxis &h = v.axis[1], &w = v.axis[2];
+  const int64_t vectors = vectors_of<A>(v), all = v.in * v.taps(), chunk = task / vectors;
+  Scratch scratch(memory);
+  A* const x = scratch.take<A>(v.in * band.vectors() * lanes);
+  A* const lines = scratch.take<A>(band.in_rows * band.in_columns * lanes);
+  A* const copy = scratch.take<A>(p.row_block * p.column_block * lanes);
+  TapAt* const taps = scratch.take<TapAt>(all);
+  A* const sums = static_cast<A*>(shared) + task * all * lanes;
+  for (int64_t i = 0; i < all * lanes; ++i) sums[i] = A(0);
+  const int64_t at_once = divide_up(all, divide_up(all, kMostTaps));
+  const int64_t phase[3] = {0, 0, 0};
+  const int64_t end = smaller(blocks_of(v, band, p), (chunk + 1) * p.depth_block);
+  for (int64_t block = chunk * p.depth_block; block < end; ++block) {
+    const Block b = block_at<A>(v, band, p, block, task % vectors);
+    band.set(b.rows, b.columns);
+    fill_band<S>(v, band, b, lines, x);
+    find_taps<A>(v, band, phase, taps);
+    const S* y = static_cast<const S*>(v.y) + b.n * v.y_batch + b.channel * v.y_channel +
+                 b.depth * v.axis[0].y_stride + b.row * h.y_stride + b.column * w.y_stride;
+    const bool direct = kInPlace<S> && v.y_channel == 1 && b.channels == lanes;
+    if (!direct)
+      copy_lines(y, h.y_stride, w.y_stride, v.y_channel, b.rows, b.columns, b.channels, copy);
+    for (int64_t t = 0; t < all; t += at_once) {
+      add_products_of(smaller(at_once, all - t), x, h.step * band.pitch * lanes, taps + t,
+                      direct ? reinterpret_cast<const A*>(y) : copy,
+                      direct ? h.y_stride : b.columns * lanes, direct ? w.y_stride : lanes, b.rows,
+                      b.columns, sums + t * lanes);
+    }
+  }
 }
 
 template <class S>
 void finish_weight(const Conv& v, const ConvPlan& p, void* shared) {
   using A = Accumulator<S>;
-  const int64_t pitch = sums_pitch<A>(v), rows = v.taps() * v.out;
-  A* const sums = static_cast<A*>(shared);
+  constexpr int64_t lanes = kLanes<A>;
+  const int64_t taps = v.taps(), channels = v.groups * v.in;
+  const int64_t count = vectors_of<A>(v) * v.in * taps * lanes;
+  A* sums = static_cast<A*>(shared);
   for (int64_t chunk = 1; chunk < p.depth_chunks; ++chunk) {
-    for (int64_t i = 0; i < rows * pitch; ++i) sums[i] += sums[chunk * rows * pitch + i];
+    for (int64_t i = 0; i < count; ++i) sums[i] += sums[chunk * count + i];
   }
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t k = 0; k < pitch; k += kLanes<A>) {
-      const int64_t first = vector_start<A>(channels_of(v), k / kLanes<A>);
-      for (int64_t i = k - first; i < kLanes<A>; ++i) {
-        const int64_t channel = first + i;
-        *weight_at<S>(v, channel / v.in, row % v.out, channel % v.in, row / v.out) =
-            S(sums[row * pitch + k + i]);
+  for (int64_t channel = 0; channel < channels; channel += lanes) {
+    const int64_t used = smaller(lanes, channels - channel);
+    for (int64_t c = 0; c < v.in; ++c) {
+      for (int64_t t = 0; t < taps; ++t, sums += lanes) {
+        S* const to = weight_at<S>(v, channel / v.in, 0, c, t);
+        for (int64_t i = 0; i < used; ++i) {
+          to[i / v.in * v.w_group + i % v.in * v.w_out] = S(sums[i]);
+        }
       }
     }
   }
 }
 
-struct ForwardTable : ConvTable {
-  constexpr ForwardTable() : ConvTable{} {
-#define X(e, t, name, c)                                     \
-  if constexpr (c == 2 && sizeof(t) > 1) {                   \
-    if constexpr (kLoadable<t>) {                            \
-      of[int(DType::e)] = {plan_forward<t>, run_forward<t>}; \
-      lanes[int(DType::e)] = kLanes<Accumulator<t>>;         \
-    }                                                        \
+struct Table : ConvTable {
+  explicit constexpr Table(bool gradient) : ConvTable{} {
+#define X(e, t, name, c)                                                                     \
+  if constexpr (c == 2 && sizeof(t) > 1) {                                                   \
+    if (gradient) of[int(DType::e)] = {plan_weight<t>, run_weight<t>, finish_weight<t>};     \
+    else of[int(DType::e)] = {plan_forward<t>, run_forward<t>, nullptr, prepare_forward<t>}; \
+    lanes[int(DType::e)] = kLanes<Accumulator<t>>;                                           \
+    turns[int(DType::e)] = kMaskable<t> && kLanes<Accumulator<t>> == 16;                     \
   }
     FACULA_DTYPES(X)
 #undef X
   }
 };
-struct WeightTable : ConvTable {
-  constexpr WeightTable() : ConvTable{} {
-#define X(e, t, name, c)                                                     \
-  if constexpr (c == 2 && sizeof(t) > 1) {                                   \
-    if constexpr (kLoadable<t>) {                                            \
-      of[int(DType::e)] = {plan_weight<t>, run_weight<t>, finish_weight<t>}; \
-      lanes[int(DType::e)] = kLanes<Accumulator<t>>;                         \
-    }                                                                        \
-  }
-    FACULA_DTYPES(X)
-#undef X
-  }
-};
-constexpr ForwardTable forward_table;
-constexpr WeightTable weight_table;
+constexpr Table forward_table(false), weight_table(true);
 
 }  // namespace
 

@@ -28,25 +28,28 @@ struct ConvFunction {
 // By dtype; none for bool, float8 and complex, in some tables none for integers and float64.
 struct ConvTable {
   ConvFunction of[kDTypes];
-  int64_t lanes[kDTypes];  // where vectors run along channels: how many make one
+  // Where vectors run along channels: how many make one, and whether images by planes become such
+  // vectors fast.
+  int64_t lanes[kDTypes];
+  bool turns[kDTypes];
 };
 
-#define FACULA_CONV_TABLES(isa)                                                               \
-  namespace isa {                                                                             \
-  extern const ConvTable* const conv_channel_rows_table; /* NCHW, as a matrix product */      \
-  extern const ConvTable* const conv_pixel_rows_table;   /* NHWC, as a matrix product */      \
-  extern const ConvTable* const conv_winograd_table;     /* 3x3, step and spread 1 */         \
-  extern const ConvTable* const conv_direct_table;       /* pixels read where they lie */     \
-  extern const ConvTable* const conv_depthwise_table;    /* few input channels per group */   \
-  extern const ConvTable* const conv_channelwise_table;  /* NHWC, few in and out per group */ \
-  extern const ConvTable* const conv_weight_table;       /* the same for weight gradients */  \
-  extern const ConvTable* const conv_direct_weight_table;                                     \
-  extern const ConvTable* const conv_winograd_weight_table;                                   \
-  extern const ConvTable* const conv_depthwise_weight_table; /* one input channel */          \
-  extern const ConvTable* const conv_channelwise_weight_table;                                \
-  extern const ConvTable* const conv_few_channels_table; /* NHWC, few channels, one group */  \
-  extern const ConvTable* const conv_few_channels_weight_table;                               \
-  extern const ConvTable* const conv_few_channels_input_table;                                \
+#define FACULA_CONV_TABLES(isa)                                                              \
+  namespace isa {                                                                            \
+  extern const ConvTable* const conv_channel_rows_table; /* NCHW, as a matrix product */     \
+  extern const ConvTable* const conv_pixel_rows_table;   /* NHWC, as a matrix product */     \
+  extern const ConvTable* const conv_winograd_table;     /* 3x3, step and spread 1 */        \
+  extern const ConvTable* const conv_direct_table;       /* pixels read where they lie */    \
+  extern const ConvTable* const conv_depthwise_table;    /* few input channels per group */  \
+  extern const ConvTable* const conv_channelwise_table;  /* few in and out per group */      \
+  extern const ConvTable* const conv_weight_table;       /* the same for weight gradients */ \
+  extern const ConvTable* const conv_direct_weight_table;                                    \
+  extern const ConvTable* const conv_winograd_weight_table;                                  \
+  extern const ConvTable* const conv_depthwise_weight_table; /* one input channel */         \
+  extern const ConvTable* const conv_channelwise_weight_table;                               \
+  extern const ConvTable* const conv_few_channels_table; /* NHWC, few channels, one group */ \
+  extern const ConvTable* const conv_few_channels_weight_table;                              \
+  extern const ConvTable* const conv_few_channels_input_table;                               \
   }
 FACULA_CONV_TABLES(baseline)
 #ifdef FACULA_X86

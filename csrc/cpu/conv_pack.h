@@ -439,12 +439,12 @@ FACULA_INLINE void store_elements(S* to, int64_t count, Vector<Accumulator<S>> x
 }
 
 // Pixels of several planes (`apart`) become vectors of channels: to[p * lanes + c].
-template <class S>
+template <class S, class A>
 void turn_channels(const S* from, int64_t step, int64_t apart, int64_t pixels, int64_t channels,
-                   float* to) {
-  constexpr int64_t wide = kLanes<float>;
+                   A* to) {
+  constexpr int64_t wide = kLanes<A>;
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  if constexpr (kMaskable<S>) {
+  if constexpr (kMaskable<S> && std::is_same_v<A, float>) {
     if (step == 1) {
       for (int64_t p = 0; p < pixels; p += 16) {
         transpose_16(from + p, apart, channels, smaller(16, pixels - p), to + p * wide, wide);
@@ -454,33 +454,35 @@ void turn_channels(const S* from, int64_t step, int64_t apart, int64_t pixels, i
   }
 #endif
   for (int64_t p = 0; p < pixels; ++p, to += wide) {
-    for (int64_t c = 0; c < channels; ++c) to[c] = widen<float>(from[p * step + c * apart]);
-    for (int64_t c = channels; c < wide; ++c) to[c] = 0;
+    for (int64_t c = 0; c < channels; ++c) to[c] = widen<A>(from[p * step + c * apart]);
+    for (int64_t c = channels; c < wide; ++c) to[c] = A(0);
   }
 }
 
 // The reverse: to[c * apart + p] from vectors of channels.
-template <class S>
-void turn_pixels(const float* from, int64_t pixels, int64_t channels, S* to, int64_t apart) {
-  constexpr int64_t wide = kLanes<float>;
+template <class S, class A>
+void turn_pixels(const A* from, int64_t pixels, int64_t channels, S* to, int64_t apart) {
+  constexpr int64_t wide = kLanes<A>;
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  for (int64_t p = 0; p < pixels; p += 16) {
-    const int64_t count = smaller(16, pixels - p);
-    if constexpr (std::is_same_v<S, float>) {
-      transpose_16<true>(from + p * wide, wide, count, channels, to + p, apart);
-    } else {
-      alignas(64) float turned[16 * 16];
-      transpose_16(from + p * wide, wide, count, channels, turned, 16);
-      for (int64_t c = 0; c < channels; ++c) {
-        for (int64_t i = 0; i < count; ++i) to[c * apart + p + i] = S(turned[c * 16 + i]);
+  if constexpr (std::is_same_v<A, float>) {
+    for (int64_t p = 0; p < pixels; p += 16) {
+      const int64_t count = smaller(16, pixels - p);
+      if constexpr (std::is_same_v<S, float>) {
+        transpose_16<true>(from + p * wide, wide, count, channels, to + p, apart);
+      } else {
+        alignas(64) float turned[16 * 16];
+        transpose_16(from + p * wide, wide, count, channels, turned, 16);
+        for (int64_t c = 0; c < channels; ++c) {
+          for (int64_t i = 0; i < count; ++i) to[c * apart + p + i] = S(turned[c * 16 + i]);
+        }
       }
     }
+    return;
   }
-#else
+#endif
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t p = 0; p < pixels; ++p) to[c * apart + p] = S(from[p * wide + c]);
   }
-#endif
 }
 
 // `count` accumulators become elements, `stride` apart.
