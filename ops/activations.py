@@ -195,7 +195,11 @@ op("glu(Tensor input, int dim=-1) -> Tensor", composite(), python="nn.functional
    doc="The first half along ``dim``, times ``sigmoid`` of the second half.",
    example=_at("glu", "-0.5000", given="-1., 0."))
 op("_glu(Tensor self, Tensor gate) -> Tensor", elementwise("f"), f="a * sigmoid(b)", inplace=False,
-   grad=dict(self="_glu(grad, gate)", gate="_sigmoid_grad(grad * self, sigmoid(gate))"), node="GluBackward0")
+   grad=dict(self="_glu(grad, gate)", gate="_glu_gate_grad(grad, self, gate)"), node="GluBackward0")
+op("_glu_gate_grad(Tensor grad_out, Tensor self, Tensor gate) -> Tensor", elementwise("f"),
+   f="a * b * (sigmoid(c) * (1 - sigmoid(c)))", inplace=False,
+   grad=dict(grad_out="_glu_gate_grad(grad, self, gate)", self="_glu_gate_grad(grad, grad_out, gate)",
+             gate="_glu_gate_grad(grad * grad_out, self, gate) * (1 - sigmoid(gate) * 2)"))
 
 # ---- along a dimension
 

@@ -13,6 +13,9 @@ _SHAPES = {1: "(N, C, L) or (C, L)", 2: "(N, C, H, W) or (C, H, W)", 3: "(N, C, 
 op("_max_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> (Tensor values, Tensor taps)",
    kernel(), nondifferentiable=("taps",), batch="dims", samples="none",
    grad="_max_pool_grad(grad_values, taps, self.sizes(), kernel_size, stride, padding, dilation)", node="MaxPool2DWithIndicesBackward0")
+# The values alone, of tensors on the host without a history.
+op("_max_pool_values(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> Tensor",
+   kernel(), batch="dims", samples="none")
 # The transpose of _max_pool_pick: every gradient goes to the pixel of its tap.
 op("_max_pool_grad(Tensor grad_output, Tensor taps, int[] size, int[] kernel_size, int[] stride, int[] padding, int[] dilation) -> Tensor",
    kernel(), batch="dims", jvp="linear", samples="none",

@@ -72,6 +72,9 @@ void grid_sample(const GridSample& g, const T* input, const T* grid, const T* di
   for_each_block<T>(g, [&](int64_t image, int64_t from, int64_t n, GridBlock<T>& b) {
     const int64_t first = image * g.points + from;
     loops<T>().look_up(g, grid + first * g.dims, directions(g, direction, first), n, false, b);
+    if (g.channels_last)
+      return loops<T>().sample_pixels(b, input + image * g.pixels() * g.channels, n, g.channels,
+                                      output + first * g.channels);
     for (int64_t c = 0; c < g.channels; ++c) {
       const int64_t plane = image * g.channels + c;
       loops<T>().sample(b, input + plane * g.pixels(), n, output + plane * g.points + from);
@@ -79,9 +82,39 @@ void grid_sample(const GridSample& g, const T* input, const T* grid, const T* di
   });
 }
 
+// Pieces are images, or some of their channels: they share no element of the input.
+template <class T>
+static void add_channels(const GridSample& g, const T* grad, const T* grid, const T* direction,
+                         T* input) {
+  int64_t piece = g.channels;
+  while (piece > 32 && g.batch * ((g.channels + piece - 1) / piece) < 2 * num_threads())
+    piece = (piece / 2 + 15) / 16 * 16;  // lines of the cache
+  const int64_t pieces = (g.channels + piece - 1) / piece;
+  const int64_t work = std::max<int64_t>(1, piece * g.points * 4);
+  parallel_for(
+      0, g.batch * pieces, std::max<int64_t>(1, kGrain / work), [&](int64_t i, int64_t end) {
+        const auto block = std::make_unique<GridBlock<T>>();
+        for (; i < end; ++i) {
+          const int64_t image = i / pieces, from = i % pieces * piece;
+          const int64_t count = std::min(piece, g.channels - from);
+          T* to = input + image * g.pixels() * g.channels + from;
+          for (int64_t k = 0; k < g.pixels(); ++k)
+            std::fill(to + k * g.channels, to + k * g.channels + count, T(0));
+          for (int64_t p = 0; p < g.points; p += kGridBlock) {
+            const int64_t n = std::min<int64_t>(kGridBlock, g.points - p),
+                          at = image * g.points + p;
+            loops<T>().look_up(g, grid + at * g.dims, directions(g, direction, at), n, false,
+                               *block);
+            loops<T>().add_pixels(*block, grad + at * g.channels + from, n, g.channels, count, to);
+          }
+        }
+      });
+}
+
 template <class T>
 void grid_sample_back(const GridSample& g, const T* grad, const T* grid, const T* direction,
                       T* input) {
+  if (g.channels_last) return add_channels(g, grad, grid, direction, input);
   // Points may share pixels, planes do not: threads take planes of one image at a time.
   const int64_t blocks = (g.points + kGridBlock - 1) / kGridBlock;
   std::fill(input, input + g.batch * g.channels * g.pixels(), T(0));
@@ -122,9 +155,17 @@ void grid_sample_back(const GridSample& g, const T* grad, const T* grid, const T
 template <class T>
 void grid_sample_slopes(const GridSample& g, const T* grad, const T* input, const T* grid,
                         const T* direction, T* slopes) {
+  if (g.mode == GridMode::Nearest) {  // what is seen does not change
+    std::fill(slopes, slopes + g.batch * g.points * g.dims, T(0));
+    return;
+  }
   for_each_block<T>(g, [&](int64_t image, int64_t from, int64_t n, GridBlock<T>& b) {
     const int64_t first = image * g.points + from;
     loops<T>().look_up(g, grid + first * g.dims, directions(g, direction, first), n, true, b);
+    if (g.channels_last)
+      return loops<T>().slope_pixels(b, input + image * g.pixels() * g.channels,
+                                     grad + first * g.channels, n, g.channels, g.dims,
+                                     slopes + first * g.dims);
     T sums[3][kGridBlock] = {};
     for (int64_t c = 0; c < g.channels; ++c) {
       const int64_t plane = image * g.channels + c;

@@ -10,11 +10,12 @@ enum class GridMode : uint8_t { Linear, Nearest, Cubic };
 enum class GridPadding : uint8_t { Zeros, Border, Reflection };
 
 // input (batch, channels, size ...), grid (batch, points, dims) with x first, output (batch,
-// channels, points), all dense. Missing dimensions of an image are 1, in front.
+// channels, points), all dense. Missing dimensions of an image are 1, in front. Or channels, a
+// multiple of four, are the last dimension of input and output.
 struct GridSample {
   GridMode mode;
   GridPadding padding;
-  bool align_corners;
+  bool align_corners, channels_last;
   int64_t batch, channels, points;
   int dims;
   int64_t size[3];
@@ -47,6 +48,7 @@ struct GridBlock {
   uint8_t edge[kGridBlock];
   // Of linear interpolation in images: the upper left of the four pixels, 0 where one is outside,
   // and the distance of rows; 0 where pixels have to be looked up one by one.
+  // Where there is one pixel: that one, or 0.
   int32_t corner[kGridBlock];
   int64_t row;
   int32_t pixel[kMostGridTaps][kGridBlock];
@@ -61,6 +63,13 @@ struct GridLoops {
   void (*sample)(const GridBlock<T>&, const T* x, int64_t n, T* y);
   void (*slopes)(const GridBlock<T>&, const T* x, const T* y, int64_t n, int dims,
                  T (*sums)[kGridBlock]);
+  // The same, and the transpose of the first, where channels lie side by side: y is (n, channels).
+  // `add` takes `count` of the channels.
+  void (*sample_pixels)(const GridBlock<T>&, const T* x, int64_t n, int64_t channels, T* y);
+  void (*add_pixels)(const GridBlock<T>&, const T* y, int64_t n, int64_t channels, int64_t count,
+                     T* x);
+  void (*slope_pixels)(const GridBlock<T>&, const T* x, const T* y, int64_t n, int64_t channels,
+                       int dims, T* slopes);
 };
 
 }  // namespace facula

@@ -1,6 +1,7 @@
 // What a block of points sees of an input, and sums over it; built once per ISA. Coordinates are
 // worked on axis by axis, for all points of the block at once.
 #include "cpu/grid_sample.h"
+#include "cpu/reduce_loop.h"
 #include "cpu/vector_math.h"
 
 namespace facula::FACULA_ISA {
@@ -54,12 +55,12 @@ class Axis {
     return (at > T(-1e9)) & (at < T(1e9)) ? at : T(-100);
   }
 
-  void linear(const T* x, int64_t stride, Lines<T>& l) const {
+  void linear(const T* x, Lines<T>& l) const {
     l.taps = 2;
     T lower[kGridBlock];
     for (int p = 0; p < kGridBlock; ++p) {
       T slope = scale_;
-      const T at = placed(pixels(x[p * stride]), slope), left = math::floor(at), part = at - left;
+      const T at = placed(pixels(x[p]), slope), left = math::floor(at), part = at - left;
       lower[p] = left;
       l.weight[0][p] = 1 - part, l.weight[1][p] = part;
       l.slope[0][p] = -slope, l.slope[1][p] = slope;
@@ -70,21 +71,21 @@ class Axis {
     for (int p = 0; p < kGridBlock; ++p) l.at[1][p] = valid(lower[p] + 1);
   }
 
-  void nearest(const T* x, int64_t stride, Lines<T>& l) const {
+  void nearest(const T* x, Lines<T>& l) const {
     l.taps = 1;
     for (int p = 0; p < kGridBlock; ++p) {
       T slope = 0;
-      l.at[0][p] = valid(math::round(placed(pixels(x[p * stride]), slope)));
+      l.at[0][p] = valid(math::round(placed(pixels(x[p]), slope)));
       l.weight[0][p] = 1, l.slope[0][p] = 0, l.bend[0][p] = 0;
     }
   }
 
   // Keys' kernel. Each of the four neighbours goes where the padding brings it.
-  void cubic(const T* x, int64_t stride, Lines<T>& l) const {
+  void cubic(const T* x, Lines<T>& l) const {
     l.taps = 4;
     const T a = T(-0.75);
     for (int p = 0; p < kGridBlock; ++p) {
-      T at = pixels(x[p * stride]);
+      T at = pixels(x[p]);
       at = (at > T(-1e9)) & (at < T(1e9)) ? at : T(-100);
       const T left = math::floor(at), t = at - left;
       for (int k = 0; k < 4; ++k) {
@@ -111,13 +112,28 @@ class Axis {
 };
 
 template <class T, GridPadding kPadding>
-void fill_lines(const GridSample& g, int64_t size, const T* x, int64_t stride, Lines<T>& l) {
+void fill_lines(const GridSample& g, int64_t size, const T* x, Lines<T>& l) {
   const Axis<T, kPadding> axis(g, size);
   switch (g.mode) {
-    case GridMode::Linear: return axis.linear(x, stride, l);
-    case GridMode::Nearest: return axis.nearest(x, stride, l);
-    case GridMode::Cubic: return axis.cubic(x, stride, l);
+    case GridMode::Linear: return axis.linear(x, l);
+    case GridMode::Nearest: return axis.nearest(x, l);
+    case GridMode::Cubic: return axis.cubic(x, l);
   }
+}
+
+// Coordinates of points, axis by axis. Points that are missing from the last block see what the
+// first one sees.
+template <int kDims, class T>
+FACULA_INLINE void split_axes(const T* points, int64_t n, T (*axes)[kGridBlock]) {
+  for (int64_t p = 0; p < n; ++p)
+    for (int d = 0; d < kDims; ++d) axes[d][p] = points[p * kDims + d];
+  for (int64_t p = n; p < kGridBlock; ++p)
+    for (int d = 0; d < kDims; ++d) axes[d][p] = points[d];
+}
+template <class T>
+void split_axes(int dims, const T* points, int64_t n, T (*axes)[kGridBlock]) {
+  if (dims == 2) split_axes<2>(points, n, axes);
+  else split_axes<3>(points, n, axes);
 }
 
 // The product of the three weights, differentiated by the given coordinates.
@@ -130,6 +146,16 @@ FACULA_INLINE T product(const Lines<T>* lines, const int* tap, int p, int first,
     value *= order == 0 ? l.weight[tap[d]][p] : order == 1 ? l.slope[tap[d]][p] : l.bend[tap[d]][p];
   }
   return value;
+}
+
+// The same for all points of a block, differentiated by one coordinate or none (-1).
+template <class T>
+void plain_products(const Lines<T>* lines, const int* tap, int by, T* to) {
+  const T* factor[3];
+  for (int d = 0; d < 3; ++d) factor[d] = (d == by ? lines[d].slope : lines[d].weight)[tap[d]];
+  const T *x = factor[0], *y = factor[1], *z = factor[2];
+#pragma GCC ivdep
+  for (int p = 0; p < kGridBlock; ++p) to[p] = x[p] * y[p] * z[p];
 }
 
 template <class T>
@@ -146,9 +172,9 @@ void find_edges(GridBlock<T>& b) {
 // Linear interpolation in images, without slopes: all points of the block at once.
 template <GridPadding kPadding, class T>
 void look_up_corners(const GridSample& g, const T* grid, int64_t n, GridBlock<T>& b) {
-  T xs[kGridBlock], ys[kGridBlock];
-  for (int64_t p = 0; p < n; ++p) xs[p] = grid[2 * p], ys[p] = grid[2 * p + 1];
-  for (int64_t p = n; p < kGridBlock; ++p) xs[p] = grid[0], ys[p] = grid[1];
+  T axes[2][kGridBlock];
+  split_axes<2>(grid, n, axes);
+  T *xs = axes[0], *ys = axes[1];
   // Neighbours along both axes, -1 outside; loops apart and signs as masks, so that all of them are
   // vectorised.
   int32_t x0[kGridBlock], x1[kGridBlock], y0[kGridBlock], y1[kGridBlock];
@@ -194,21 +220,17 @@ void look_up(const GridSample& g, const T* grid, const T* direction, int64_t n, 
       default: return look_up_corners<GridPadding::Reflection>(g, grid, n, b);
     }
   }
-  // Points that are missing from the last block see what the first one sees.
-  T points[kGridBlock * 3], along[kGridBlock * 3];
-  for (int64_t p = 0; p < kGridBlock; ++p)
-    for (int d = 0; d < g.dims; ++d) {
-      points[p * g.dims + d] = grid[(p < n ? p : 0) * g.dims + d];
-      along[p * g.dims + d] = direction ? direction[(p < n ? p : 0) * g.dims + d] : T(0);
-    }
+  T points[3][kGridBlock], along[3][kGridBlock];
+  split_axes(g.dims, grid, n, points);
+  if (direction) split_axes(g.dims, direction, n, along);
   Lines<T> lines[3];  // x, y, z
   for (int d = 0; d < g.dims; ++d) {
     const int64_t size = g.size[2 - d];
     if (g.padding == GridPadding::Zeros)
-      fill_lines<T, GridPadding::Zeros>(g, size, points + d, g.dims, lines[d]);
+      fill_lines<T, GridPadding::Zeros>(g, size, points[d], lines[d]);
     else if (g.padding == GridPadding::Border)
-      fill_lines<T, GridPadding::Border>(g, size, points + d, g.dims, lines[d]);
-    else fill_lines<T, GridPadding::Reflection>(g, size, points + d, g.dims, lines[d]);
+      fill_lines<T, GridPadding::Border>(g, size, points[d], lines[d]);
+    else fill_lines<T, GridPadding::Reflection>(g, size, points[d], lines[d]);
   }
   if (g.dims == 2)
     for (int p = 0; p < kGridBlock; ++p)
@@ -219,39 +241,47 @@ void look_up(const GridSample& g, const T* grid, const T* direction, int64_t n, 
       for (int i = 0; i < lines[0].taps; ++i, ++count) {
         const int32_t *x = lines[0].at[i], *y = lines[1].at[j], *z = lines[2].at[k];
         const int32_t height = int32_t(g.size[1]), width = int32_t(g.size[2]);
-        for (int p = 0; p < kGridBlock; ++p) {
-          const int32_t pixel = (z[p] * height + y[p]) * width + x[p];
-          b.pixel[count][p] = (x[p] | y[p] | z[p]) < 0 ? -1 : pixel;
-        }
+        for (int p = 0; p < kGridBlock; ++p)
+          b.pixel[count][p] =
+              ((z[p] * height + y[p]) * width + x[p]) | ((x[p] | y[p] | z[p]) >> 31);
         const int tap[3] = {i, j, k};
-        if (!direction)
-          for (int p = 0; p < kGridBlock; ++p)
-            b.weight[count][p] =
-                lines[0].weight[i][p] * lines[1].weight[j][p] * lines[2].weight[k][p];
-        for (int p = 0; direction && p < kGridBlock; ++p) {
+        if (!direction) {
+          plain_products(lines, tap, -1, b.weight[count]);
+          for (int e = 0; slopes && e < g.dims; ++e)
+            plain_products(lines, tap, e, b.slope[e][count]);
+          continue;
+        }
+        for (int p = 0; p < kGridBlock; ++p) {
           T value = 0;
-          for (int d = 0; d < g.dims; ++d)
-            value += along[p * g.dims + d] * product(lines, tap, p, d, -1);
+          for (int d = 0; d < g.dims; ++d) value += along[d][p] * product(lines, tap, p, d, -1);
           b.weight[count][p] = value;
         }
         for (int e = 0; slopes && e < g.dims; ++e)
           for (int p = 0; p < kGridBlock; ++p) {
-            T value = direction ? T(0) : product(lines, tap, p, e, -1);
-            for (int d = 0; direction && d < g.dims; ++d)
-              value += along[p * g.dims + d] * product(lines, tap, p, d, e);
+            T value = 0;
+            for (int d = 0; d < g.dims; ++d) value += along[d][p] * product(lines, tap, p, d, e);
             b.slope[e][count][p] = value;
           }
       }
   b.taps = count;
   b.row = 0;
   find_edges(b);
+  if (count == 1)
+    for (int p = 0; p < kGridBlock; ++p) b.corner[p] = b.pixel[0][p] & ~(b.pixel[0][p] >> 31);
 }
 
 // As if all were inside, reading element 0 for what is not; then the points at the edges anew.
 template <int kTaps, class T>
 void sum_taps(const GridBlock<T>& b, const T* x, T* sums) {
   // No vectors over points, which the empty instruction prevents: gathers are slower than loads.
-  if (kTaps == 4 && b.row) {
+  if (kTaps == 1) {
+    for (int64_t p = 0; p < kGridBlock; p += 4) {
+      asm("" : "+r"(p));
+#pragma GCC unroll 4
+      for (int64_t k = 0; k < 4; ++k) sums[p + k] = x[b.corner[p + k]];
+    }
+    for (int p = 0; p < kGridBlock; ++p) sums[p] *= b.weight[0][p];
+  } else if (kTaps == 4 && b.row) {
     const T* below = x + b.row;
     for (int p = 0; p < kGridBlock; ++p) {
       asm("" : "+r"(p));
@@ -312,11 +342,141 @@ void slopes(const GridBlock<T>& b, const T* x, const T* y, int64_t n, int dims,
   }
 }
 
+// ---- channels side by side
+
+// Vectors of 16 bytes: the channels are a multiple of them.
+template <class T>
+struct FewOf {
+  typedef T type __attribute__((vector_size(16)));
+};
+template <class T>
+FACULA_INLINE typename FewOf<T>::type few_at(const T* x) {
+  typename FewOf<T>::type v;
+  __builtin_memcpy(&v, x, 16);
+  return v;
+}
+
+// What one point sees: the pixels that are not outside.
+template <class T>
+struct Seen {
+  int count = 0;
+  const T* pixel[kMostGridTaps];
+  int tap[kMostGridTaps];
+
+  FACULA_INLINE Seen(const GridBlock<T>& b, int64_t p, const T* x, int64_t channels) {
+    for (int k = 0; k < b.taps; ++k) {
+      const int64_t at = b.pixel[k][p];
+      pixel[count] = x + at * channels;
+      tap[count] = k;
+      count += at >= 0;
+    }
+  }
+};
+
+template <class T>
+void sample_pixels(const GridBlock<T>& b, const T* x, int64_t n, int64_t channels, T* y) {
+  using V = typename WideOf<T>::type;
+  constexpr int64_t L = 64 / sizeof(T), F = 16 / sizeof(T);
+  for (int64_t p = 0; p < n; ++p, y += channels) {
+    const Seen<T> seen(b, p, x, channels);
+    int64_t c = 0;
+    for (; c + 2 * L <= channels; c += 2 * L) {
+      V first{}, second{};
+      for (int k = 0; k < seen.count; ++k) {
+        const T w = b.weight[seen.tap[k]][p];
+        first += wide_at(seen.pixel[k] + c) * w;
+        second += wide_at(seen.pixel[k] + c + L) * w;
+      }
+      __builtin_memcpy(y + c, &first, 64);
+      __builtin_memcpy(y + c + L, &second, 64);
+    }
+    for (; c < channels; c += F) {
+      typename FewOf<T>::type sum{};
+      for (int k = 0; k < seen.count; ++k)
+        sum += few_at(seen.pixel[k] + c) * b.weight[seen.tap[k]][p];
+      __builtin_memcpy(y + c, &sum, 16);
+    }
+  }
+}
+
+template <class T>
+void add_pixels(const GridBlock<T>& b, const T* y, int64_t n, int64_t channels, int64_t count,
+                T* x) {
+  constexpr int64_t L = 64 / sizeof(T), F = 16 / sizeof(T);
+  for (int64_t p = 0; p < n; ++p, y += channels)
+    for (int k = 0; k < b.taps; ++k) {
+      const int64_t at = b.pixel[k][p];
+      if (at < 0) continue;
+      T* to = x + at * channels;
+      const T w = b.weight[k][p];
+      int64_t c = 0;
+      for (; c + L <= count; c += L) {
+        const auto sum = wide_at(to + c) + wide_at(y + c) * w;
+        __builtin_memcpy(to + c, &sum, 64);
+      }
+      for (; c < count; c += F) {
+        const auto sum = few_at(to + c) + few_at(y + c) * w;
+        __builtin_memcpy(to + c, &sum, 16);
+      }
+    }
+}
+
+template <int kDims, class T>
+void slopes_of_pixels(const GridBlock<T>& b, const T* x, const T* y, int64_t n, int64_t channels,
+                      T* slopes) {
+  using V = typename WideOf<T>::type;
+  using Few = typename FewOf<T>::type;
+  constexpr int64_t L = 64 / sizeof(T), F = 16 / sizeof(T);
+  for (int64_t p = 0; p < n; ++p, y += channels, slopes += kDims) {
+    const Seen<T> seen(b, p, x, channels);
+    V sums[kDims] = {};
+    Few rest[kDims] = {};
+    int64_t c = 0;
+    for (; c + L <= channels; c += L) {
+      V line[kDims] = {};
+      for (int k = 0; k < seen.count; ++k) {
+        const V v = wide_at(seen.pixel[k] + c);
+        for (int d = 0; d < kDims; ++d) line[d] += v * b.slope[d][seen.tap[k]][p];
+      }
+      for (int d = 0; d < kDims; ++d) sums[d] += line[d] * wide_at(y + c);
+    }
+    for (; c < channels; c += F) {
+      Few line[kDims] = {};
+      for (int k = 0; k < seen.count; ++k) {
+        const Few v = few_at(seen.pixel[k] + c);
+        for (int d = 0; d < kDims; ++d) line[d] += v * b.slope[d][seen.tap[k]][p];
+      }
+      for (int d = 0; d < kDims; ++d) rest[d] += line[d] * few_at(y + c);
+    }
+    for (int d = 0; d < kDims; ++d) {
+      T sum = 0, lane[L];
+      if (channels >= L) {
+        __builtin_memcpy(lane, &sums[d], 64);
+        for (int64_t width = L / 2; width > 0; width /= 2)
+          for (int64_t j = 0; j < width; ++j) lane[j] += lane[j + width];
+        sum = lane[0];
+      }
+      for (int64_t j = 0; j < F; ++j) sum += rest[d][j];
+      slopes[d] = sum;
+    }
+  }
+}
+template <class T>
+void slope_pixels(const GridBlock<T>& b, const T* x, const T* y, int64_t n, int64_t channels,
+                  int dims, T* slopes) {
+  if (dims == 2) slopes_of_pixels<2>(b, x, y, n, channels, slopes);
+  else slopes_of_pixels<3>(b, x, y, n, channels, slopes);
+}
+
 }  // namespace
 
 extern const GridLoops<float> grid_loops_f32;
 extern const GridLoops<double> grid_loops_f64;
-const GridLoops<float> grid_loops_f32 = {look_up<float>, sample<float>, slopes<float>};
-const GridLoops<double> grid_loops_f64 = {look_up<double>, sample<double>, slopes<double>};
+const GridLoops<float> grid_loops_f32 = {look_up<float>,    sample<float>,
+                                         slopes<float>,     sample_pixels<float>,
+                                         add_pixels<float>, slope_pixels<float>};
+const GridLoops<double> grid_loops_f64 = {look_up<double>,    sample<double>,
+                                          slopes<double>,     sample_pixels<double>,
+                                          add_pixels<double>, slope_pixels<double>};
 
 }  // namespace facula::FACULA_ISA

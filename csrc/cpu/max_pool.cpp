@@ -43,6 +43,10 @@ void max_pool_forward(const MaxPool& p, const void* x, void* y, void* taps) {
                });
 }
 
+void max_of_windows(const PoolWindows& p, const void* x, void* y, int64_t* positions) {
+  loops().windows(p, x, y, positions);
+}
+
 namespace {
 
 // Where the taps of a window are, seen from its origin, in pixels.
@@ -119,7 +123,7 @@ void with_tap_type(const MaxPool& p, F f) {
 }
 
 // Calls f(image, first channel, channels, scratch) for pieces of the work that share no pixel; the
-// scratch memory has room for T for every pixel of the piece's input.
+// scratch memory has room for T for every pixel of the piece's input and result.
 template <class T, class F>
 void for_each_piece(const MaxPool& p, F f) {
   const int64_t pixels = p.in_pixels() + p.out_pixels();
@@ -130,7 +134,7 @@ void for_each_piece(const MaxPool& p, F f) {
   parallel_for(0, p.outer * blocks,
                std::max<int64_t>(1, kGrain / std::max<int64_t>(1, pixels * block)),
                [&](int64_t b, int64_t e) {
-                 std::vector<T> scratch(std::is_empty_v<T> ? 0 : size_t(p.in_pixels() * block));
+                 std::vector<T> scratch(std::is_empty_v<T> ? 0 : size_t(pixels * block));
                  for (; b < e; ++b) {
                    const int64_t from = b % blocks * block;
                    f(b / blocks, from, std::min(block, p.inner - from), scratch.data());
@@ -141,15 +145,15 @@ struct None {};
 
 // Adds the gradients of one piece into x, which holds channels [0, n) of every pixel `stride`
 // apart.
-template <class S, class A, class Tap>
-void scatter(const MaxPool& p, const Windows& windows, const S* y, const Tap* taps, A* x,
-             int64_t stride, int64_t n) {
+template <class A, class Tap>
+void scatter(const MaxPool& p, const Windows& windows, const A* y, int64_t y_stride,
+             const Tap* taps, A* x, int64_t stride, int64_t n) {
   if (!windows.all_meet()) {
     windows.for_each([&](int64_t pixel, int64_t origin) {
       for (int64_t c = 0; c < n; ++c) {
-        const int64_t k = pixel * p.inner + c, tap = taps[k];
+        const int64_t tap = taps[pixel * p.inner + c];
         if (windows.is_inside(pixel, tap))
-          x[(origin + windows.offset(tap)) * stride + c] += convert<A>(y[k]);
+          x[(origin + windows.offset(tap)) * stride + c] += y[pixel * y_stride + c];
       }
     });
     return;
@@ -158,18 +162,18 @@ void scatter(const MaxPool& p, const Windows& windows, const S* y, const Tap* ta
   if (p.inner == 1) {
     const PoolAxis& w = p.axis[2];
     windows.for_each_row([&](int64_t pixel, int64_t origin) {
-      const S* g = y + pixel;
+      const A* g = y + pixel;
       const Tap* t = taps + pixel;
       A* row = x + origin;
-      for (int64_t i = 0; i < w.out; ++i, row += w.step) row[offsets[t[i]]] += convert<A>(g[i]);
+      for (int64_t i = 0; i < w.out; ++i, row += w.step) row[offsets[t[i]]] += g[i];
     });
     return;
   }
   windows.for_each([&](int64_t pixel, int64_t origin) {
-    const S* g = y + pixel * p.inner;
+    const A* g = y + pixel * y_stride;
     const Tap* t = taps + pixel * p.inner;
     A* at = x + origin * stride;
-    for (int64_t c = 0; c < n; ++c) at[offsets[t[c]] * stride + c] += convert<A>(g[c]);
+    for (int64_t c = 0; c < n; ++c) at[offsets[t[c]] * stride + c] += g[c];
   });
 }
 
@@ -191,15 +195,23 @@ void back(const MaxPool& p, const void* y, const void* taps, void* x) {
         else
           for (int64_t i = 0; i < pixels; ++i)
             std::fill(to + i * p.inner, to + i * p.inner + n, S(0));
-        scatter(p, windows, g, t, to, p.inner, n);
+        scatter(p, windows, g, p.inner, t, to, p.inner, n);
       } else {
+        // Conversions are vectors' work.
+        const CastLoop widen = cast_loop(p.dtype, DType::Float32);
+        const CastLoop narrow = cast_loop(DType::Float32, p.dtype);
+        const int64_t results = p.out_pixels(), step = n == p.inner ? pixels + results : 1;
+        A* wide = scratch + pixels * n;
+        for (int64_t i = 0; i < results; i += step)
+          widen(reinterpret_cast<char*>(wide + i * n), sizeof(A),
+                reinterpret_cast<const char*>(g + i * p.inner), sizeof(S),
+                std::min(step, results) * n);
         std::fill(scratch, scratch + pixels * n, A(0));
-        scatter(p, windows, g, t, scratch, n, n);
-        const CastLoop cast = cast_loop(DType::Float32, p.dtype);
-        const int64_t rows = n == p.inner ? 1 : pixels, length = pixels * n / rows;
-        for (int64_t i = 0; i < rows; ++i)
-          cast(reinterpret_cast<char*>(to + i * p.inner), sizeof(S),
-               reinterpret_cast<const char*>(scratch + i * n), sizeof(A), length);
+        scatter(p, windows, static_cast<const A*>(wide), n, t, scratch, n, n);
+        for (int64_t i = 0; i < pixels; i += step)
+          narrow(reinterpret_cast<char*>(to + i * p.inner), sizeof(S),
+                 reinterpret_cast<const char*>(scratch + i * n), sizeof(A),
+                 std::min(step, pixels) * n);
       }
     });
   });

@@ -1,6 +1,8 @@
 // The forward pass of max pooling; built once per ISA.
+#include "cpu/half_lanes.h"
 #include "cpu/max_pool.h"
 #include "cpu/pool_rows.h"
+#include "cpu/reduce_loop.h"
 
 namespace facula::FACULA_ISA {
 namespace {
@@ -54,9 +56,27 @@ FACULA_INLINE void update(A& best, Lane<A>& where, A v, Lane<A> tap) {
   where = better ? tap : where;
 }
 
-// A few taps of all windows of a row in one pass over what was found so far.
+// The larger one, or NaN.
+template <class A>
+FACULA_INLINE A larger(A a, A b) {
+  const A most = a > b ? a : b;  // b where one is NaN
+  return a != a ? a : most;
+}
+
+// A few taps of all windows of a row in one pass over what was found so far; without `where`, only
+// values.
 template <class A, class... Row>
 void update_row(A* best, Lane<A>* where, int64_t n, Lane<A> tap, const Row*... from) {
+  if constexpr (std::is_floating_point_v<A>)
+    if (!where) {
+#pragma GCC ivdep
+      for (int64_t t = 0; t < n; ++t) {
+        A most = best[t];
+        ((most = larger(most, from[t])), ...);
+        best[t] = most;
+      }
+      return;
+    }
 #pragma GCC ivdep
   for (int64_t t = 0; t < n; ++t) {
     A most = best[t];
@@ -73,6 +93,7 @@ void store(const A* best, const Lane<A>* where, int64_t n, S* y, void* taps, boo
            int64_t at) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) y[at + i] = convert<S>(best[i]);
+  if (!taps) return;
   if (bytes) {
     uint8_t* to = static_cast<uint8_t*>(taps) + at;
 #pragma GCC ivdep
@@ -107,9 +128,9 @@ void plain_row(const MaxPool& p, const PoolAxis& w, const S* plane, int64_t dept
   const Lane<A> start = Lane<A>(
       ((z.first < d.taps ? z.first : 0) * h.taps + (v.first < h.taps ? v.first : 0)) * w.taps);
   for (int64_t i = 0; i < w.out; ++i) best[i] = lowest<A>();
-  for (int64_t i = 0; i < w.out; ++i) where[i] = start;
+  for (int64_t i = 0; where && i < w.out; ++i) where[i] = start;
   // Windows that begin in the padding: their first tap on the input.
-  for (int64_t i = 0; i < w.out && i * w.step < w.pad; ++i) {
+  for (int64_t i = 0; where && i < w.out && i * w.step < w.pad; ++i) {
     const Seen c = seen(w, i);
     where[i] = start + Lane<A>(c.first < w.taps ? c.first : 0);
   }
@@ -128,46 +149,172 @@ void plain_row(const MaxPool& p, const PoolAxis& w, const S* plane, int64_t dept
       for (; i < w.taps; ++i) update_row(best, where, w.out, Lane<A>(tap + i), from(i));
     }
   }
-  store(best, where, w.out, y, taps, p.taps() <= kMostByteTaps, at);
+  if (reinterpret_cast<const void*>(best) != y + at)
+    store(best, where, w.out, y, taps, p.taps() <= kMostByteTaps, at);
 }
 
-// One row of windows where channels lie side by side.
+// ---- channels side by side
+
+template <class A>
+constexpr int64_t kLanes = 64 / sizeof(A);
+
+template <class A, class S>
+FACULA_INLINE typename WideOf<A>::type lanes_of(const S* x, int64_t n) {
+  if constexpr (std::is_same_v<A, S>)
+    if (n >= kLanes<A>) return wide_at(x);
+  if constexpr (std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>)
+    if (n >= kLanes<A>) return read_halves(x);
+  A each[kLanes<A>] = {};
+  if (n >= kLanes<A>)
+    for (int64_t m = 0; m < kLanes<A>; ++m) each[m] = A(x[m]);
+  else
+    for (int64_t m = 0; m < n; ++m) each[m] = A(x[m]);
+  return wide_at(each);
+}
+
+// The taps of one window that are on the input, along three axes: how many there are, how far apart
+// in pixels, and by how much their numbers differ.
+struct Walk {
+  int64_t count[3], pixel[3], number[3];
+};
+
+// For each channel of a window, its largest element and that one's number, in blocks of channels:
+// found(first channel, channels, values, numbers).
+template <class A, class S, class F>
+FACULA_INLINE void best_of_window(const Walk& w, const S* x, int64_t inner, int64_t start,
+                                  F&& found) {
+  using V = typename WideOf<A>::type;
+  using N = typename WideOf<Lane<A>>::type;
+  for (int64_t from = 0; from < inner; from += kLanes<A>) {
+    // The last block is whole, too: some channels are computed twice.
+    if (from + kLanes<A> > inner && inner >= kLanes<A>) from = inner - kLanes<A>;
+    const int64_t n = inner - from;
+    V best = V{} + lowest<A>();
+    N where = N{} + Lane<A>(start);
+    for (int64_t k = 0; k < w.count[0]; ++k)
+      for (int64_t j = 0; j < w.count[1]; ++j) {
+        const S* at = x + (k * w.pixel[0] + j * w.pixel[1]) * inner + from;
+        Lane<A> number = Lane<A>(start + k * w.number[0] + j * w.number[1]);
+        for (int64_t i = 0; i < w.count[2]; ++i, at += w.pixel[2] * inner) {
+          const V v = lanes_of<A>(at, n);
+          const auto better = (v > best) | (v != v);
+          best = better ? v : best;
+          where = better ? N{} + number : where;
+          number = Lane<A>(number + w.number[2]);
+        }
+      }
+    A values[kLanes<A>];
+    Lane<A> numbers[kLanes<A>];
+    __builtin_memcpy(values, &best, 64);
+    __builtin_memcpy(numbers, &where, 64);
+    found(from, smaller(n, kLanes<A>), values, numbers);
+  }
+}
+
+// One row of windows.
 template <class S, class A>
 void channels_row(const MaxPool& p, const S* image, int64_t depth, int64_t row, S* y, void* taps,
                   int64_t at) {
-  constexpr int64_t kBlock = 64;
   const PoolAxis &d = p.axis[0], &h = p.axis[1], &w = p.axis[2];
   const Seen z = seen(d, depth), v = seen(h, row);
-  A best[kBlock];
-  Lane<A> where[kBlock];
-  for (int64_t t = 0; t < w.out; ++t) {
+  const bool bytes = p.taps() <= kMostByteTaps;
+  for (int64_t t = 0; t < w.out; ++t, at += p.inner) {
     const Seen c = seen(w, t);
     const bool any = z.first < z.last && v.first < v.last && c.first < c.last;
-    const Lane<A> start =
-        any ? Lane<A>((z.first * h.taps + v.first) * w.taps + c.first) : Lane<A>(0);
-    for (int64_t from = 0; from < p.inner; from += kBlock) {
-      const int64_t n = smaller(kBlock, p.inner - from);
-      for (int64_t i = 0; i < kBlock; ++i) best[i] = lowest<A>(), where[i] = start;
-      for (int64_t k = z.first; k < z.last; ++k) {
-        const int64_t iz = depth * d.step - d.pad + k * d.spread;
-        for (int64_t j = v.first; j < v.last; ++j) {
-          const int64_t iy = row * h.step - h.pad + j * h.spread;
-          for (int64_t i = c.first; i < c.last; ++i) {
-            const int64_t ix = t * w.step - w.pad + i * w.spread;
-            const S* x = image + ((iz * h.in + iy) * w.in + ix) * p.inner + from;
-            const Lane<A> tap = Lane<A>((k * h.taps + j) * w.taps + i);
-            if (n == kBlock) {
-#pragma GCC ivdep
-              for (int64_t m = 0; m < kBlock; ++m) update(best[m], where[m], A(x[m]), tap);
-            } else {
-#pragma GCC ivdep
-              for (int64_t m = 0; m < n; ++m) update(best[m], where[m], A(x[m]), tap);
-            }
-          }
-        }
+    const int64_t start = any ? (z.first * h.taps + v.first) * w.taps + c.first : 0;
+    const Walk walk{{any ? z.last - z.first : 0, v.last - v.first, c.last - c.first},
+                    {d.spread * h.in * w.in, h.spread * w.in, w.spread},
+                    {h.taps * w.taps, w.taps, 1}};
+    const int64_t iz = depth * d.step - d.pad + z.first * d.spread;
+    const int64_t iy = row * h.step - h.pad + v.first * h.spread;
+    const int64_t ix = t * w.step - w.pad + c.first * w.spread;
+    const S* x = image + (any ? (iz * h.in + iy) * w.in + ix : 0) * p.inner;
+    best_of_window<A>(walk, x, p.inner, start,
+                      [&](int64_t from, int64_t n, const A* best, const Lane<A>* where) {
+                        if (n == kLanes<A>)
+                          store(best, where, kLanes<A>, y, taps, bytes, at + from);
+                        else store(best, where, n, y, taps, bytes, at + from);
+                      });
+  }
+}
+
+// Windows of any place, where pixels lie side by side: a lane for each column of the window, or for
+// columns that are a vector apart. `end` is that of the plane.
+template <class A, class S>
+FACULA_INLINE void best_of_plane_window(const Walk& w, const S* plane, int64_t start, int64_t end,
+                                        A& best, int64_t& where) {
+  using V = typename WideOf<A>::type;
+  using N = typename WideOf<Lane<A>>::type;
+  constexpr int64_t L = kLanes<A>;
+  Lane<A> each[L];
+  for (int64_t k = 0; k < L; ++k) each[k] = Lane<A>(k);
+  const N columns = wide_at(each);
+  V most = V{} + lowest<A>();
+  N at = N{} + Lane<A>(start);
+  const int64_t n = w.count[2];
+  for (int64_t k = 0; k < w.count[0]; ++k)
+    for (int64_t j = 0; j < w.count[1]; ++j) {
+      const int64_t row = start + k * w.pixel[0] + j * w.pixel[1];
+      for (int64_t i = 0; i < n; i += L) {
+        if (i + L > n && n >= L) i = n - L;  // the last one is whole, too
+        const V v = lanes_of<A>(plane + row + i, row + i + L <= end ? L : n - i);
+        const auto better = (v > most) | (v != v);
+        most = better ? v : most;
+        at = better ? columns + Lane<A>(row + i) : at;
       }
-      store(best, where, n, y, taps, p.taps() <= kMostByteTaps, at + t * p.inner + from);
     }
+  A values[L];
+  Lane<A> places[L];
+  __builtin_memcpy(values, &most, 64);
+  __builtin_memcpy(places, &at, 64);
+  best = values[0], where = places[0];
+  for (int64_t k = 1; k < smaller(n, L); ++k) {
+    // The first of the largest, the last NaN.
+    const bool odd = values[k] != values[k];
+    const bool better = odd ? best == best || places[k] > where
+                            : values[k] > best || (values[k] == best && places[k] < where);
+    if (better) best = values[k], where = places[k];
+  }
+}
+
+template <class S>
+void windows_of(const PoolWindows& p, const S* x, S* y, int64_t* positions) {
+  using A = typename Compute<S>::type;
+  const int64_t height = p.in[1], width = p.in[2];
+  for (int64_t a = 0; a < p.out[0]; ++a)
+    for (int64_t b = 0; b < p.out[1]; ++b)
+      for (int64_t c = 0; c < p.out[2]; ++c, y += p.inner, positions += p.inner) {
+        const PoolWindow &z = p.axis[0][a], &v = p.axis[1][b], &h = p.axis[2][c];
+        const int64_t start = (z.first * height + v.first) * width + h.first;
+        const Walk walk{{z.end - z.first, v.end - v.first, h.end - h.first},
+                        {height * width, width, 1},
+                        {height * width, width, 1}};
+        if (p.inner > 1) {
+          best_of_window<A>(walk, x + start * p.inner, p.inner, start,
+                            [&](int64_t from, int64_t n, const A* best, const Lane<A>* where) {
+                              for (int64_t m = 0; m < n; ++m) y[from + m] = convert<S>(best[m]);
+                              for (int64_t m = 0; m < n; ++m) positions[from + m] = where[m];
+                            });
+          continue;
+        }
+        A best;
+        int64_t where;
+        best_of_plane_window(walk, x, start, p.in[0] * height * width, best, where);
+        *y = convert<S>(best);
+        *positions = where;
+      }
+}
+
+void windows(const PoolWindows& p, const void* x, void* y, int64_t* positions) {
+  auto run = [&](auto tag) {
+    using S = typename decltype(tag)::type;
+    windows_of(p, static_cast<const S*>(x), static_cast<S*>(y), positions);
+  };
+  switch (p.dtype) {
+    case DType::Float32: return run(TypeTag<float>{});
+    case DType::Float64: return run(TypeTag<double>{});
+    case DType::Float16: return run(TypeTag<Half>{});
+    default: return run(TypeTag<BFloat16>{});
   }
 }
 
@@ -181,6 +328,8 @@ void rows(const MaxPool& p, const void* x, void* y, void* taps, int64_t begin, i
   A* line = static_cast<A*>(scratch);
   A* best = line + SplitRow(w).elements();
   Lane<A>* where = reinterpret_cast<Lane<A>*>(best + w.out);
+  if (!taps && std::is_floating_point_v<A>) where = nullptr;
+  const bool in_place = !where && std::is_same_v<S, A>;  // values are found where they belong
   for (; begin < end; ++begin) {
     const int64_t row = begin % h.out, depth = begin / h.out % d.out,
                   image = begin / (h.out * d.out);
@@ -195,6 +344,7 @@ void rows(const MaxPool& p, const void* x, void* y, void* taps, int64_t begin, i
     for (int64_t t = 0; t < w.out; t += kMostColumns) {
       part.out = smaller(kMostColumns, w.out - t);
       part.pad = w.pad - t * w.step;
+      if (in_place) best = reinterpret_cast<A*>(static_cast<S*>(y) + at + t);
       plain_row(p, part, from, depth, row, static_cast<S*>(y), taps, at + t, line, best, where);
     }
   }
@@ -224,6 +374,6 @@ void forward(const MaxPool& p, const void* x, void* y, void* taps, int64_t begin
 }  // namespace
 
 extern const MaxPoolLoops max_pool_loops;
-const MaxPoolLoops max_pool_loops = {forward};
+const MaxPoolLoops max_pool_loops = {forward, windows};
 
 }  // namespace facula::FACULA_ISA

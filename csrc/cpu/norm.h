@@ -53,6 +53,13 @@ void cpu_batch_norm(const ChannelNorm<T>& norm, const T* bias, double eps, T* va
 template <class T>
 void cpu_batch_norm_backward(const ChannelNorm<T>& norm, const T* grad, T* input_grad,
                              T* weight_grad, T* bias_grad);
+// The same for half precision, of which a channel at a time is converted; norm.input is not read.
+// Never channels last.
+void cpu_batch_norm_of_halves(const ChannelNorm<float>& norm, DType half, const char* input,
+                              const float* bias, double eps, float* variance, char* output);
+void cpu_batch_norm_backward_of_halves(const ChannelNorm<float>& norm, DType half,
+                                       const char* input, const char* grad, char* input_grad,
+                                       float* weight_grad, float* bias_grad);
 // input * scale + shift; a null shift is 0.
 template <class T>
 void cpu_scale_channels(const ChannelShape& shape, const T* input, const T* scale, const T* shift,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/cast.h"
 #include "cpu/index_items.h"
 #include "cpu/iterate.h"
 
@@ -104,18 +105,24 @@ void select_positions(DType dtype, int64_t outer, int64_t inner, const AxisPosit
 
 namespace {
 
-template <class S, class A>
-void add_plane(int64_t inner, const AxisPositions axis[3], const std::vector<Run>& runs, const S* y,
+template <class A>
+void add_plane(int64_t inner, const AxisPositions axis[3], const std::vector<Run>& runs, const A* y,
                A* x) {
   const AxisPositions &d = axis[0], &h = axis[1], &w = axis[2];
   const int64_t row = w.out() * inner;
+  const bool by_runs = inner > 1 || int64_t(runs.size()) * 4 < w.out();
   for (int64_t k : d.at)
     for (int64_t j : h.at) {
       A* to = x + (k * h.in + j) * w.in * inner;
-      for (const Run& r : runs) {
-        A* sums = to + r.from * inner;
-        const S* add = y + r.to * inner;
-        for (int64_t i = 0; i < r.n * inner; ++i) sums[i] += convert<A>(add[i]);
+      if (by_runs) {
+        for (const Run& r : runs) {
+          A* sums = to + r.from * inner;
+          const A* add = y + r.to * inner;
+          for (int64_t i = 0; i < r.n * inner; ++i) sums[i] += add[i];
+        }
+      } else {
+        const int64_t* at = w.at.data();
+        for (int64_t t = 0; t < row; ++t) to[at[t]] += y[t];
       }
       y += row;
     }
@@ -133,7 +140,7 @@ void add_positions(DType dtype, int64_t outer, int64_t inner, const AxisPosition
     if constexpr (!std::is_same_v<S, bool>) {
       using A = std::conditional_t<is_small_float_v<S>, float, S>;
       parallel_for(0, outer, grain_of(in + out), [&](int64_t b, int64_t e) {
-        std::vector<A> sums(std::is_same_v<A, S> ? 0 : size_t(in));
+        std::vector<A> sums(std::is_same_v<A, S> ? 0 : size_t(in + out));
         for (; b < e; ++b) {
           const S* from = static_cast<const S*>(y) + b * out;
           S* to = static_cast<S*>(x) + b * in;
@@ -141,9 +148,14 @@ void add_positions(DType dtype, int64_t outer, int64_t inner, const AxisPosition
             std::fill(to, to + in, S(0));
             add_plane(inner, axis, runs, from, to);
           } else {
-            std::fill(sums.begin(), sums.end(), A(0));
-            add_plane(inner, axis, runs, from, sums.data());
-            for (int64_t i = 0; i < in; ++i) to[i] = convert<S>(sums[size_t(i)]);
+            A* wide = sums.data() + in;
+            cast_loop(dtype, DType::Float32)(reinterpret_cast<char*>(wide), sizeof(A),
+                                             reinterpret_cast<const char*>(from), sizeof(S), out);
+            std::fill(sums.data(), wide, A(0));
+            add_plane(inner, axis, runs, static_cast<const A*>(wide), sums.data());
+            cast_loop(DType::Float32, dtype)(reinterpret_cast<char*>(to), sizeof(S),
+                                             reinterpret_cast<const char*>(sums.data()), sizeof(A),
+                                             in);
           }
         }
       });

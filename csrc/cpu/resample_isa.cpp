@@ -1,6 +1,7 @@
 // Weighted sums along three axes; built once per ISA. The depth comes first, for one plane at a
 // time. Height and width are summed in the order that makes less work: height first when it
 // shrinks, else rows are widened once and kept while results need them.
+#include "cpu/half_lanes.h"
 #include "cpu/resample.h"
 
 namespace facula::FACULA_ISA {
@@ -88,17 +89,31 @@ void along_row(const ResampleAxis& w, int64_t inner, const A* in, A* sums, D* to
   }
   auto each = [&](auto taps) {
     constexpr int kTaps = decltype(taps)::value;
-    for (int64_t t = 0; t < w.out; ++t) {
+    int64_t t = 0;
+    auto one = [&] {
       const A* x = in + w.start[t];
       const A* u = weight + t * w.width;
       A sum = 0;
-      if (kTaps > 0 && w.count[t] == kTaps) {
-        for (int k = 0; k < kTaps; ++k) sum += x[k] * u[k];
-      } else {
-        for (int64_t k = 0; k < w.count[t]; ++k) sum += x[k] * u[k];
-      }
+      for (int64_t k = 0; k < w.count[t]; ++k) sum += x[k] * u[k];
       to[t] = finished<D>(sum);
+    };
+    // Those that have all taps, between the edges, without a look at how many there are.
+    if constexpr (kTaps > 0) {
+      int64_t end = w.out;
+      for (; t < end && w.count[t] != kTaps; ++t) one();
+      while (end > t && w.count[end - 1] != kTaps) --end;
+      bool whole = true;
+      for (int64_t k = t; k < end; ++k) whole &= w.count[k] == kTaps;
+      for (; whole && t < end; ++t) {
+        const A* x = in + w.start[t];
+        const A* u = weight + t * kTaps;
+        A sum = x[0] * u[0];
+#pragma GCC unroll 4
+        for (int k = 1; k < kTaps; ++k) sum += x[k] * u[k];
+        to[t] = finished<D>(sum);
+      }
     }
+    for (; t < w.out; ++t) one();
   };
   switch (w.width) {
     case 1: return each(std::integral_constant<int, 1>{});
@@ -109,16 +124,31 @@ void along_row(const ResampleAxis& w, int64_t inner, const A* in, A* sums, D* to
   }
 }
 
+// Half precision is written in vectors, from a line of float32.
+template <class S, class A>
+void along_row(const ResampleAxis& w, int64_t inner, const A* in, A* sums, A* line, S* to) {
+  if constexpr (std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>) {
+    if (inner == 1) {
+      along_row(w, inner, in, sums, line);
+      int64_t t = 0;
+      for (; t + 16 <= w.out; t += 16) write_halves(to + t, wide_at(line + t));
+      for (; t < w.out; ++t) to[t] = S(line[t]);
+      return;
+    }
+  }
+  along_row(w, inner, in, sums, to);
+}
+
 template <class A>
 struct Scratch {
-  int64_t in_row, out_row, kept, plane, sums;  // elements
+  int64_t in_row, out_row, kept, plane, sums;  // elements; one more row than is kept
   explicit Scratch(const Resample& r)
       : in_row(r.axis[2].in * r.inner),
         out_row(r.axis[2].out * r.inner),
         kept(r.axis[1].out > r.axis[1].in ? r.axis[1].width : 0),
         plane(r.axis[0].identity ? 0 : r.axis[1].in * r.axis[2].in * r.inner),
         sums(kSums) {}
-  int64_t elements() const { return in_row + kept * out_row + plane + sums; }
+  int64_t elements() const { return in_row + (kept + 1) * out_row + plane + sums; }
 };
 
 template <class S, class A, class P>
@@ -136,7 +166,7 @@ void plane_rows(const Resample& r, const P* plane, S* y, int64_t begin, int64_t 
         continue;
       }
       sum_rows(rows, in_row, weight + t * h.width, h.count[t], in_row, sums, line);
-      along_row(w, r.inner, line, sums, to);
+      along_row(w, r.inner, line, sums, kept, to);
     }
     return;
   }
@@ -191,7 +221,7 @@ void rows_of(const Resample& r, const void* x, void* y, int64_t plane, int64_t b
   A* line = static_cast<A*>(scratch);
   A* sums = line + sizes.in_row;
   A* kept = sums + sizes.sums;
-  A* volume = kept + sizes.kept * sizes.out_row;
+  A* volume = kept + (sizes.kept + 1) * sizes.out_row;
   const int64_t pixels = h.in * w.in * r.inner;
   const int64_t image = plane / d.out, depth = plane % d.out;
   const S* from = static_cast<const S*>(x) + (image * d.in + d.start[depth]) * pixels;

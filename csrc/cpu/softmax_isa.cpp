@@ -5,6 +5,21 @@
 namespace facula::FACULA_ISA {
 namespace {
 
+// Each lane adds its own.
+template <class T, class F>
+T sum_of_terms(int64_t n, F term) {
+  constexpr int L = 256 / sizeof(T);
+  T lane[L] = {};
+  int64_t i = 0;
+  for (; i + L <= n; i += L)
+#pragma GCC ivdep
+    for (int j = 0; j < L; ++j) lane[j] += term(i + j);
+  for (int j = 0; i + j < n; ++j) lane[j] += term(i + j);
+  for (int width = L / 2; width > 0; width /= 2)
+    for (int j = 0; j < width; ++j) lane[j] += lane[j + width];
+  return lane[0];
+}
+
 // `in` and `out` are different memory: `out` holds the exponentials in between.
 template <class T>
 void rows(const T* in, T* out, int64_t count, int64_t n, bool logarithm) {
@@ -52,9 +67,59 @@ void columns(const T* in, T* out, int64_t n, int64_t inner, int64_t width, bool 
   }
 }
 
+// y (g - sum(g y)), or g - e^y sum(g) for logarithms.
+template <bool kLogarithm, class T>
+FACULA_INLINE T term(T g, T y) {
+  return kLogarithm ? g : g * y;
+}
+template <bool kLogarithm, class T>
+FACULA_INLINE T gradient(T g, T y, T sum) {
+  return kLogarithm ? g - math::exp(y) * sum : (g - sum) * y;
+}
+
+template <bool kLogarithm, class T>
+void row_grads_as(const T* grad, const T* result, T* out, int64_t count, int64_t n) {
+  for (int64_t r = 0; r < count; ++r, grad += n, result += n, out += n) {
+    const T sum =
+        sum_of_terms<T>(n, [&](int64_t i) { return term<kLogarithm>(grad[i], result[i]); });
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = gradient<kLogarithm>(grad[i], result[i], sum);
+  }
+}
+template <class T>
+void row_grads(const T* grad, const T* result, T* out, int64_t count, int64_t n, bool logarithm) {
+  if (logarithm) row_grads_as<true>(grad, result, out, count, n);
+  else row_grads_as<false>(grad, result, out, count, n);
+}
+
+template <bool kLogarithm, class T>
+void column_grads_as(const T* grad, const T* result, T* out, int64_t n, int64_t inner,
+                     int64_t width) {
+  constexpr int W = 64;
+  for (int64_t c = 0; c < width; c += W) {
+    const int64_t m = width - c < W ? width - c : W, end = n * inner + c;
+    T sum[W] = {};
+    for (int64_t at = c; at < end; at += inner)
+#pragma GCC ivdep
+      for (int64_t j = 0; j < m; ++j) sum[j] += term<kLogarithm>(grad[at + j], result[at + j]);
+    for (int64_t at = c; at < end; at += inner)
+#pragma GCC ivdep
+      for (int64_t j = 0; j < m; ++j)
+        out[at + j] = gradient<kLogarithm>(grad[at + j], result[at + j], sum[j]);
+  }
+}
+template <class T>
+void column_grads(const T* grad, const T* result, T* out, int64_t n, int64_t inner, int64_t width,
+                  bool logarithm) {
+  if (logarithm) column_grads_as<true>(grad, result, out, n, inner, width);
+  else column_grads_as<false>(grad, result, out, n, inner, width);
+}
+
 }  // namespace
 
 extern const SoftmaxLoops softmax_loops;
-const SoftmaxLoops softmax_loops = {rows<float>, rows<double>, columns<float>, columns<double>};
+const SoftmaxLoops softmax_loops = {rows<float>,         rows<double>,        columns<float>,
+                                    columns<double>,     row_grads<float>,    row_grads<double>,
+                                    column_grads<float>, column_grads<double>};
 
 }  // namespace facula::FACULA_ISA

@@ -11,6 +11,15 @@ struct SoftmaxLoops {
                       bool logarithm);
   void (*columns_f64)(const double* in, double* out, int64_t n, int64_t inner, int64_t width,
                       bool logarithm);
+  // The gradient by what softmax was given, from its result and the gradient of that.
+  void (*row_grads_f32)(const float* grad, const float* result, float* out, int64_t count,
+                        int64_t n, bool logarithm);
+  void (*row_grads_f64)(const double* grad, const double* result, double* out, int64_t count,
+                        int64_t n, bool logarithm);
+  void (*column_grads_f32)(const float* grad, const float* result, float* out, int64_t n,
+                           int64_t inner, int64_t width, bool logarithm);
+  void (*column_grads_f64)(const double* grad, const double* result, double* out, int64_t n,
+                           int64_t inner, int64_t width, bool logarithm);
 };
 
 }  // namespace facula

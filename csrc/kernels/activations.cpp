@@ -235,7 +235,9 @@ Tensor glu(const Tensor& input, int64_t dim) {
   if (size % 2 != 0)
     runtime_error("Halving dimension must be even, but dimension ", at, " is size ", size,
                   " in an input of shape ", input.sizes());
-  return op::_glu(op::narrow(input, at, 0, size / 2), op::narrow(input, at, size / 2, size / 2));
+  // Both halves at once: their gradients are joined, not added up.
+  const std::vector<Tensor> halves = op::split_with_sizes(input, Dims{size / 2, size / 2}, at);
+  return op::_glu(halves[0], halves[1]);
 }
 
 // ---- along a dimension

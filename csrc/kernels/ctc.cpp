@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/thread_pool.h"
+#include "cpu/ctc.h"
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
 #include "kernels/loss_reduction.h"
@@ -100,28 +101,59 @@ struct Sequences {
   }
 };
 
+// What the recursions of one sequence read, state by state.
+template <class T>
+struct States {
+  const Sequences& q;
+  int64_t n, count;
+  std::vector<int64_t> label;
+  // 0 where the blank between two labels may be left out, -inf elsewhere. Two states that nobody
+  // reaches follow the last one.
+  std::vector<T> bar;
+  std::vector<T> emit;  // log probabilities of the labels at one step
+
+  States(const Sequences& sequences, int64_t sequence)
+      : q(sequences),
+        n(sequence),
+        count(q.states(n)),
+        label(size_t(count)),
+        bar(size_t(count + 2), kNever<T>),
+        emit(size_t(count)) {
+    for (int64_t s = 0; s < count; ++s) {
+      label[size_t(s)] = q.label(n, s);
+      if (q.skips(n, s)) bar[size_t(s)] = 0;
+    }
+  }
+  const T* read(const T* log_probs, int64_t t) {
+    const T* row = log_probs + (t * q.batch + n) * q.classes;
+    for (size_t s = 0; s < emit.size(); ++s) emit[s] = row[label[s]];
+    return emit.data();
+  }
+};
+
 // alpha[t][s]: the log probability of all ways to be in state s after step t.
 template <class T>
 T forward(const Sequences& q, int64_t n, const T* log_probs, T* alpha) {
-  const int64_t steps = q.input_lengths[size_t(n)], states = q.states(n), width = q.most_states();
-  auto p = [&](int64_t t, int64_t s) {
-    return log_probs[(t * q.batch + n) * q.classes + q.label(n, s)];
-  };
-  std::fill(alpha, alpha + q.steps * width, kNever<T>);
-  if (steps == 0) return states == 1 ? T(0) : -kNever<T>;
-  alpha[0] = p(0, 0);
-  if (states > 1) alpha[1] = p(0, 1);
-  for (int64_t t = 1; t < steps; ++t) {
-    const T* before = alpha + (t - 1) * width;
-    for (int64_t s = 0; s < states; ++s) {
-      T sum = before[s];
-      if (s > 0) sum = log_add(sum, before[s - 1]);
-      if (q.skips(n, s)) sum = log_add(sum, before[s - 2]);
-      alpha[t * width + s] = sum + p(t, s);
-    }
+  const int64_t steps = q.input_lengths[size_t(n)], width = q.most_states();
+  States<T> states(q, n);
+  const int64_t count = states.count;
+  if (steps == 0) {
+    std::fill(alpha, alpha + q.steps * width, kNever<T>);
+    return count == 1 ? T(0) : -kNever<T>;
   }
-  const T* last = alpha + (steps - 1) * width;
-  return -(states > 1 ? log_add(last[states - 1], last[states - 2]) : last[0]);
+  // One step, with two states that nobody reaches in front.
+  std::vector<T> row(size_t(count + 2), kNever<T>);
+  T* now = row.data() + 2;
+  for (int64_t t = 0; t < steps; ++t, alpha += width) {
+    const T* emit = states.read(log_probs, t);
+    if (t == 0)
+      for (int64_t s = 0; s < count; ++s) alpha[s] = s < 2 ? emit[s] : kNever<T>;
+    else ctc_loops<T>().advance(now, now - 1, now - 2, states.bar.data(), emit, count, alpha);
+    std::fill(alpha + count, alpha + width, kNever<T>);
+    std::copy(alpha, alpha + count, now);
+  }
+  std::fill(alpha, alpha + (q.steps - steps) * width, kNever<T>);
+  return -(count > 1 ? log_add(now[count - 1], now[count - 2]) : now[0]);
 }
 
 // The gradient of what a softmax before the loss receives: the probabilities minus their part in
@@ -129,34 +161,26 @@ T forward(const Sequences& q, int64_t n, const T* log_probs, T* alpha) {
 template <class T>
 void backward(const Sequences& q, int64_t n, const T* log_probs, const T* alpha, T loss, T grad,
               T* out) {
-  const int64_t steps = q.input_lengths[size_t(n)], states = q.states(n), width = q.most_states();
-  std::vector<T> beta(size_t(states), kNever<T>), next(beta), part(size_t(q.classes));
-  auto p = [&](int64_t t, int64_t s) {
-    return log_probs[(t * q.batch + n) * q.classes + q.label(n, s)];
-  };
+  const int64_t steps = q.input_lengths[size_t(n)], width = q.most_states();
+  const CtcLoops<T>& loops = ctc_loops<T>();
+  States<T> states(q, n);
+  const int64_t count = states.count;
+  // beta and the step after it, with two states that nobody reaches at the end.
+  std::vector<T> beta(size_t(count + 2), kNever<T>), next(beta), shares(size_t(count), T(0));
+  std::vector<T> part(size_t(q.classes));
   for (int64_t t = steps - 1; t >= 0; --t) {
     next.swap(beta);
-    for (int64_t s = 0; s < states; ++s) {
-      T sum;
-      if (t == steps - 1) {
-        sum = s >= states - 2 ? T(0) : kNever<T>;
-      } else {
-        sum = next[size_t(s)];
-        if (s + 1 < states) sum = log_add(sum, next[size_t(s + 1)]);
-        if (s + 2 < states && q.skips(n, s + 2)) sum = log_add(sum, next[size_t(s + 2)]);
-      }
-      beta[size_t(s)] = sum + p(t, s);
-    }
-    std::fill(part.begin(), part.end(), kNever<T>);
-    for (int64_t s = 0; s < states; ++s) {
-      T& sum = part[size_t(q.label(n, s))];
-      sum = log_add(sum, alpha[t * width + s] + beta[size_t(s)]);
-    }
+    const T* emit = states.read(log_probs, t);
+    if (t == steps - 1)
+      for (int64_t s = 0; s < count; ++s) beta[size_t(s)] = s >= count - 2 ? emit[s] : kNever<T>;
+    else
+      loops.advance(next.data(), next.data() + 1, next.data() + 2, states.bar.data() + 2, emit,
+                    count, beta.data());
+    loops.posterior(alpha + t * width, beta.data(), emit, loss, count, shares.data());
+    std::fill(part.begin(), part.end(), loss - loss);  // NaN where no path leads to the end
+    for (int64_t s = 0; s < count; ++s) part[size_t(states.label[size_t(s)])] += shares[size_t(s)];
     const int64_t row = (t * q.batch + n) * q.classes;
-    for (int64_t c = 0; c < q.classes; ++c) {
-      const T lp = log_probs[row + c];
-      out[row + c] = (std::exp(lp) - std::exp(part[size_t(c)] + loss - lp)) * grad;
-    }
+    loops.gradient(log_probs + row, part.data(), grad, q.classes, out + row);
   }
 }
 

@@ -115,26 +115,36 @@ class LookupChains {
 template <class T>
 using SumOf = std::conditional_t<std::is_convertible_v<T, float> && sizeof(T) <= 2, float, T>;
 
+// Columns [0, width) of rows that are `stride` apart.
 template <class T>
-void sum_rows(const T* __restrict grad, T* __restrict out, int64_t width, int64_t begin,
-              int64_t end, const LookupChains& chains, bool by_frequency) {
+void sum_rows(const T* __restrict grad, T* __restrict out, int64_t stride, int64_t width,
+              int64_t begin, int64_t end, const LookupChains& chains, bool by_frequency) {
   using A = SumOf<T>;
   std::vector<A> wide(std::is_same_v<A, T> ? 0 : size_t(width));
   for (int64_t row = begin; row < end; ++row) {
-    T* to = out + row * width;
+    T* to = out + row * stride;
     int64_t lookup = chains.first(row);
     if (lookup < 0) {
       std::memset(static_cast<void*>(to), 0, size_t(width) * sizeof(T));
       continue;
     }
-    const T* from = grad + lookup * width;
+    const T* from = grad + lookup * stride;
     int64_t count = 1;
     if constexpr (std::is_same_v<A, T>) {
       std::memcpy(static_cast<void*>(to), from, size_t(width) * sizeof(T));
-      while ((lookup = chains.next(lookup)) >= 0) {
-        from = grad + lookup * width;
-        for (int64_t j = 0; j < width; ++j) to[j] = T(to[j] + from[j]);
-        ++count;
+      // Some in one pass over the sums, in the same order.
+      constexpr int kSome = 4;
+      for (int some = kSome; some == kSome;) {
+        const T* next[kSome];
+        for (some = 0; some < kSome && (lookup = chains.next(lookup)) >= 0; ++some)
+          next[some] = grad + lookup * stride;
+        count += some;
+        const T *a = next[0], *b = next[1], *c = next[2], *d = next[3];
+        if (some == kSome)
+          for (int64_t j = 0; j < width; ++j) to[j] = T(T(T(T(to[j] + a[j]) + b[j]) + c[j]) + d[j]);
+        else
+          for (int k = 0; k < some; ++k)
+            for (int64_t j = 0; j < width; ++j) to[j] = T(to[j] + next[k][j]);
       }
       if (by_frequency && count > 1)
         for (int64_t j = 0; j < width; ++j) to[j] = T(to[j] / T(float(count)));
@@ -143,7 +153,7 @@ void sum_rows(const T* __restrict grad, T* __restrict out, int64_t width, int64_
       const auto add_dense = line_loops().add_scaled[int(half)];
       std::fill(wide.begin(), wide.end(), A(0));
       for (count = 0; lookup >= 0; lookup = chains.next(lookup), ++count) {
-        from = grad + lookup * width;
+        from = grad + lookup * stride;
         if (add_dense) add_dense(wide.data(), reinterpret_cast<const char*>(from), width, 1.0f);
         else
           for (int64_t j = 0; j < width; ++j) wide[size_t(j)] += A(from[j]);
@@ -171,10 +181,24 @@ Tensor _embedding_gradient(const Tensor& grad_output, const Tensor& indices, Int
   const LookupChains chains(lookups.data_as<int64_t>(), lookups.numel(), rows, padding_idx);
   dispatch_dtype(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (!std::is_integral_v<T>)
+    if constexpr (!std::is_integral_v<T>) {
+      const T* from = grad.data_as<T>();
+      // Few rows that many lookups name: threads share their columns.
+      constexpr int64_t kColumns = 64;
+      if (rows < 2 * num_threads() && width > kColumns) {
+        const int64_t per_column = lookups.numel() * int64_t(sizeof(T));
+        parallel_for(0, (width + kColumns - 1) / kColumns, row_grain(per_column * kColumns),
+                     [&](int64_t b, int64_t e) {
+                       const int64_t first = b * kColumns, end = std::min(e * kColumns, width);
+                       sum_rows(from + first, out.data_as<T>() + first, width, end - first, 0, rows,
+                                chains, scale_grad_by_freq);
+                     });
+        return;
+      }
       parallel_for(0, rows, row_grain(width * int64_t(sizeof(T))), [&](int64_t b, int64_t e) {
-        sum_rows(grad.data_as<T>(), out.data_as<T>(), width, b, e, chains, scale_grad_by_freq);
+        sum_rows(from, out.data_as<T>(), width, width, b, e, chains, scale_grad_by_freq);
       });
+    }
   });
   return out;
 }

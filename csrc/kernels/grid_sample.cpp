@@ -43,9 +43,12 @@ Dims sampled_shape(const Tensor& input, const Tensor& grid) {
   return shape;
 }
 
-// Dense, in a type that has loops.
+// In a type that has loops; dense, too.
+Tensor computable(const Tensor& t) {
+  return is_reduced_float(t.dtype()) ? op::_to_copy(t, DType::Float32) : t;
+}
 Tensor for_loops(const Tensor& t) {
-  return dense(is_reduced_float(t.dtype()) ? op::_to_copy(t, DType::Float32) : t);
+  return dense(computable(t));
 }
 
 template <class F>
@@ -77,11 +80,45 @@ Tensor optional_for_loops(const Tensor& t) {
   return t.defined() ? for_loops(t) : t;
 }
 
+// Where channels lie side by side, each neighbour of a point is a vector: that is worth turning the
+// input for, unless points see little of it.
+bool takes_channels_last(const GridSample& g) {
+  return g.mode != GridMode::Nearest && g.channels >= 2 && g.pixels() <= 4 * g.points;
+}
+// The problem with channels last, and zeros for what their number lacks of a multiple of four.
+GridSample with_channels_last(GridSample g) {
+  g.channels_last = true;
+  g.channels = (g.channels + 3) / 4 * 4;
+  return g;
+}
+// (batch, channels, n) as (batch, n, channels), and back into `to`.
+Tensor turned(const Tensor& t, const GridSample& g, int64_t n) {
+  const Tensor view = op::transpose(op::reshape(t, Dims{g.batch, g.channels, n}), 1, 2);
+  const int64_t channels = with_channels_last(g).channels;
+  if (channels == g.channels) return op::contiguous(view);
+  const Tensor padded = op::new_zeros(t, Dims{g.batch, n, channels});
+  op::copy_(op::narrow(padded, 2, 0, g.channels), view);
+  return padded;
+}
+void turn_back(const Tensor& from, const GridSample& g, int64_t n, const Tensor& to) {
+  op::copy_(op::view(to, Dims{g.batch, g.channels, n}),
+            op::transpose(op::narrow(from, 2, 0, g.channels), 1, 2));
+}
+
 Tensor sample(const Tensor& input, const Tensor& grid, const Tensor& direction, Options o) {
   return computed(sampled_shape(input, grid), input, [&](auto tag, const Tensor& out) {
     using T = typename decltype(tag)::type;
-    const Tensor x = for_loops(input), at = for_loops(grid), along = optional_for_loops(direction);
-    const GridSample g = describe(x.sizes(), at, o.mode, o.padding, o.align_corners);
+    const Tensor at = for_loops(grid), along = optional_for_loops(direction);
+    const GridSample g = describe(input.sizes(), at, o.mode, o.padding, o.align_corners);
+    if (!input.is_cuda() && takes_channels_last(g)) {
+      const GridSample last = with_channels_last(g);
+      const Tensor x = turned(computable(input), g, g.pixels());
+      const Tensor y =
+          empty_tensor(Dims{g.batch, g.points, last.channels}, out.dtype(), out.device());
+      grid_sample(last, data_of<T>(x), data_of<T>(at), data_of<T>(along), y.data_as<T>());
+      return turn_back(y, g, g.points, out);
+    }
+    const Tensor x = for_loops(input);
     if (x.is_cuda())
       return device_sampling.grid_sample(GridSampleKind::Values, g, x, at, along, out, Tensor());
     grid_sample(g, data_of<T>(x), data_of<T>(at), data_of<T>(along), out.data_as<T>());
@@ -92,8 +129,17 @@ Tensor back(const Tensor& grad, const Tensor& grid, const Tensor& direction, Int
             Options o) {
   return computed(size, grad, [&](auto tag, const Tensor& out) {
     using T = typename decltype(tag)::type;
-    const Tensor g = for_loops(grad), at = for_loops(grid), along = optional_for_loops(direction);
+    const Tensor at = for_loops(grid), along = optional_for_loops(direction);
     const GridSample problem = describe(size, at, o.mode, o.padding, o.align_corners);
+    if (!grad.is_cuda() && takes_channels_last(problem)) {
+      const GridSample last = with_channels_last(problem);
+      const Tensor y = turned(computable(grad), problem, problem.points);
+      const Tensor x = empty_tensor(Dims{problem.batch, problem.pixels(), last.channels},
+                                    out.dtype(), out.device());
+      grid_sample_back(last, data_of<T>(y), data_of<T>(at), data_of<T>(along), x.data_as<T>());
+      return turn_back(x, problem, problem.pixels(), out);
+    }
+    const Tensor g = for_loops(grad);
     if (g.is_cuda()) check_fixed_order("grid_sample's derivative by its input");
     if (g.is_cuda())
       return device_sampling.grid_sample(GridSampleKind::Back, problem, op::zero_(out), at, along,
@@ -106,15 +152,19 @@ Tensor slopes(const Tensor& grad, const Tensor& input, const Tensor& grid, const
               Options o) {
   return computed(grid.sizes(), grid, [&](auto tag, const Tensor& out) {
     using T = typename decltype(tag)::type;
-    const Tensor g = for_loops(grad), x = for_loops(input), at = for_loops(grid),
-                 along = optional_for_loops(direction);
-    const GridSample problem = describe(x.sizes(), at, o.mode, o.padding, o.align_corners);
+    const Tensor at = for_loops(grid), along = optional_for_loops(direction);
+    const GridSample problem = describe(input.sizes(), at, o.mode, o.padding, o.align_corners);
+    const bool last = !grad.is_cuda() && takes_channels_last(problem);
+    auto arranged = [&](const Tensor& t, int64_t n) {
+      return last ? turned(computable(t), problem, n) : for_loops(t);
+    };
+    const Tensor g = arranged(grad, problem.points), x = arranged(input, problem.pixels());
     if (g.is_cuda()) {
       if (problem.channels == 0) op::zero_(out);
       return device_sampling.grid_sample(GridSampleKind::Slopes, problem, x, at, along, g, out);
     }
-    grid_sample_slopes(problem, data_of<T>(g), data_of<T>(x), data_of<T>(at), data_of<T>(along),
-                       out.data_as<T>());
+    grid_sample_slopes(last ? with_channels_last(problem) : problem, data_of<T>(g), data_of<T>(x),
+                       data_of<T>(at), data_of<T>(along), out.data_as<T>());
   });
 }
 

@@ -143,12 +143,20 @@ Tensor channel_shuffle(const Tensor& self, int64_t groups) {
   if (c % groups)
     runtime_error("Number of channels must be divisible by groups. Got ", c, " channels and ",
                   groups, " groups.");
+  const bool last = keeps_channels_last(self);
+  const MemoryFormat format = last ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
+  if (groups == 1 || groups == c) return op::clone(self, format);
+  if (last) {
+    // As (N, H, W, C), which lies in memory in this order before and after.
+    const Tensor pixels = op::permute(self, Dims{0, 2, 3, 1});
+    const Dims shape(pixels.sizes());
+    const Tensor swapped = op::transpose(
+        op::reshape(pixels, Dims{shape[0], shape[1], shape[2], groups, c / groups}), 3, 4);
+    return op::permute(op::reshape(swapped, shape), Dims{0, 3, 1, 2});
+  }
   Dims split(self.sizes());
   split[1] = groups;
   split.insert(2, c / groups);
-  const MemoryFormat format =
-      keeps_channels_last(self) ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
-  if (groups == 1 || groups == c) return op::clone(self, format);
   const Tensor swapped = op::transpose(op::reshape(self, split), 1, 2);
   return op::contiguous(op::reshape(swapped, self.sizes()), format);
 }

@@ -221,6 +221,12 @@ Tensor empty_like_input(const Tensor& input, DType dtype, MemoryFormat format) {
 
 }  // namespace
 
+// Half precision on the host that is converted a channel at a time.
+static bool converts_channels(const Tensor& input, const ChannelShape& s) {
+  return input.is_cpu() && is_reduced_float(input.dtype()) && input.item_size() == 2 &&
+         !s.channels_last && input.numel() > 0;
+}
+
 std::tuple<Tensor, Tensor, Tensor, Tensor> _batch_norm(const Tensor& input, const Tensor& weight,
                                                        const Tensor& bias, double eps) {
   require_one_device({&input, &weight, &bias});
@@ -232,7 +238,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _batch_norm(const Tensor& input, cons
   const MemoryFormat format = format_of(input, s);
   auto moments = [&] { return empty_tensor(Dims{s.channels}, compute, input.device()); };
   Tensor mean = moments(), rstd = moments(), variance = moments();
-  Tensor out = empty_like_input(input, input.is_cuda() ? input.dtype() : compute, format);
+  const bool by_channel = converts_channels(input, s);
+  Tensor out =
+      empty_like_input(input, input.is_cuda() || by_channel ? input.dtype() : compute, format);
   if (input.is_cuda()) {
     if (input.numel() == 0) {
       for (const Tensor* t : {&mean, &rstd, &variance}) op::zero_(*t);
@@ -241,6 +249,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _batch_norm(const Tensor& input, cons
                                     on_device(weight), on_device(bias), eps, mean, rstd, variance,
                                     out);
     }
+  } else if (by_channel) {
+    const Tensor x = in_format(input, input.dtype(), format), w = as_computed(weight, compute),
+                 b = as_computed(bias, compute);
+    cpu_batch_norm_of_halves(
+        {s, nullptr, pointer<float>(w), mean.data_as<float>(), rstd.data_as<float>()},
+        input.dtype(), x.data(), pointer<float>(b), eps, variance.data_as<float>(), out.data());
   } else if (!input.is_meta()) {
     const Tensor x = in_format(input, compute, format), w = as_computed(weight, compute),
                  b = as_computed(bias, compute);
@@ -260,7 +274,9 @@ Three _batch_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
   const DType compute = compute_dtype(input.dtype());
   const MemoryFormat format = format_of(input, s);
   const Dims channels{s.channels};
-  Tensor dx = wanted & 1 ? empty_like_input(input, compute, format) : Tensor();
+  const bool by_channel = converts_channels(input, s);
+  Tensor dx =
+      wanted & 1 ? empty_like_input(input, by_channel ? input.dtype() : compute, format) : Tensor();
   Tensor dw = wanted & 2 ? empty_tensor(channels, compute, input.device()) : Tensor();
   Tensor db = wanted & 4 ? empty_tensor(channels, compute, input.device()) : Tensor();
   if (input.is_cuda()) {
@@ -278,6 +294,15 @@ Three _batch_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
     }
     if (!(wanted & 2)) dw = Tensor();
     if (!(wanted & 4)) db = Tensor();
+  } else if (by_channel) {
+    const Tensor x = in_format(input, input.dtype(), format),
+                 g = in_format(grad_output, input.dtype(), format),
+                 w = as_computed(weight, compute), m = as_computed(mean, compute),
+                 r = as_computed(rstd, compute);
+    cpu_batch_norm_backward_of_halves(
+        {s, nullptr, pointer<float>(w), m.data_as<float>(), r.data_as<float>()}, input.dtype(),
+        x.data(), g.data(), dx.defined() ? dx.data() : nullptr, pointer<float>(dw),
+        pointer<float>(db));
   } else if (!input.is_meta()) {
     const Tensor x = in_format(input, compute, format), g = in_format(grad_output, compute, format),
                  w = as_computed(weight, compute), m = as_computed(mean, compute),

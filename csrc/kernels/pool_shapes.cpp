@@ -1,10 +1,13 @@
 #include "kernels/pool_shapes.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "core/thread_pool.h"
+#include "cpu/cast.h"
 #include "cpu/iterate.h"
+#include "cpu/max_pool.h"
 
 namespace facula {
 
@@ -52,14 +55,22 @@ void max_of_windows_as(const Spatial& in, const Spatial& values, const Spatial& 
   int64_t* at = where.t.data_as<int64_t>();
   const int64_t work = std::max<int64_t>(1, in.pixels() * in.inner);
   parallel_for(0, in.outer, std::max<int64_t>(1, kGrain / work), [&](int64_t b, int64_t e) {
-    std::vector<std::pair<int64_t, int64_t>> axis[3];
+    std::vector<PoolWindow> axis[3];
     for (; b < e; ++b) {
-      for (int i = 0; i < 3; ++i) {
+      for (int i = 0; i < 3 && (axis[i].empty() || windows.by_plane); ++i) {
         axis[i].clear();
         for (int64_t t = 0; t < values.size[i]; ++t) axis[i].push_back(windows.window(b, i, t));
       }
       const T* plane = x + b * work;
       int64_t k = b * values.pixels() * in.inner;
+      if constexpr (std::is_floating_point_v<T> || is_small_float_v<T>)
+        if (in.pixels() <= std::numeric_limits<int32_t>::max()) {
+          PoolWindows p{in.t.dtype(), in.inner, {}, {}, {}};
+          for (int i = 0; i < 3; ++i)
+            p.in[i] = in.size[i], p.out[i] = values.size[i], p.axis[i] = axis[i].data();
+          max_of_windows(p, plane, y + k, at + k);
+          continue;
+        }
       for (auto [z0, z1] : axis[0])
         for (auto [y0, y1] : axis[1])
           for (auto [x0, x1] : axis[2])
@@ -90,6 +101,13 @@ void max_of_windows(const Spatial& in, const Spatial& values, const Spatial& whe
   });
 }
 
+// Dense memory, in vectors.
+static void convert_all(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t n) {
+  cast_loop(from_dtype, to_dtype)(static_cast<char*>(to), int64_t(item_size(to_dtype)),
+                                  static_cast<const char*>(from), int64_t(item_size(from_dtype)),
+                                  n);
+}
+
 void sum_by_positions(const Spatial& grad, const Spatial& where, const Spatial& out) {
   const int64_t from = grad.pixels() * grad.inner, to = out.pixels() * out.inner;
   dispatch_dtype(out.t.dtype(), [&](auto tag) {
@@ -97,19 +115,22 @@ void sum_by_positions(const Spatial& grad, const Spatial& where, const Spatial& 
     using A = std::conditional_t<is_small_float_v<S>, float, S>;
     if constexpr (is_small_float_v<S> || std::is_floating_point_v<S>) {
       const bool direct = std::is_same_v<A, S>;
+      constexpr DType compute = DTypeOf<A>::value;
       parallel_for(0, grad.outer, std::max<int64_t>(1, kGrain / (from + to)),
                    [&](int64_t b, int64_t e) {
-                     std::vector<A> scratch(direct ? 0 : size_t(to));
+                     std::vector<A> scratch(direct ? 0 : size_t(to + from));
                      for (; b < e; ++b) {
-                       const S* g = grad.t.data_as<S>() + b * from;
+                       const S* given = grad.t.data_as<S>() + b * from;
                        const int64_t* at = where.t.data_as<int64_t>() + b * from;
                        S* x = out.t.data_as<S>() + b * to;
                        A* sums = direct ? reinterpret_cast<A*>(x) : scratch.data();
+                       const A* g = direct ? reinterpret_cast<const A*>(given) : sums + to;
+                       if (!direct) convert_all(given, grad.t.dtype(), sums + to, compute, from);
                        std::fill(sums, sums + to, A(0));
                        for (int64_t k = 0; k < from; k += grad.inner)
                          for (int64_t c = 0; c < grad.inner; ++c)
-                           sums[at[k + c] * grad.inner + c] += convert<A>(g[k + c]);
-                       for (int64_t i = 0; !direct && i < to; ++i) x[i] = convert<S>(sums[i]);
+                           sums[at[k + c] * grad.inner + c] += g[k + c];
+                       if (!direct) convert_all(sums, compute, x, out.t.dtype(), to);
                      }
                    });
     }

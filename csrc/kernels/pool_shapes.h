@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 
+#include "cpu/max_pool.h"
 #include "kernels/spatial.h"
 
 namespace facula {
@@ -11,8 +12,9 @@ Dims pooled_sizes(const Tensor& input, IntSpan kernel, IntSpan stride, IntSpan p
                   IntSpan dilation, bool ceil_mode);
 
 struct MaxWindows {
-  // The first element and the end of window t of an axis (0 to 2), in a plane.
-  std::function<std::pair<int64_t, int64_t>(int64_t plane, int axis, int64_t t)> window;
+  // Window t of an axis (0 to 2), in a plane.
+  std::function<PoolWindow(int64_t plane, int axis, int64_t t)> window;
+  bool by_plane = false;  // whether planes have windows of their own
 };
 // The largest element of each window and its position in the flattened plane.
 void max_of_windows(const Spatial& in, const Spatial& values, const Spatial& where,

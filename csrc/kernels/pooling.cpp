@@ -60,6 +60,20 @@ std::tuple<Tensor, Tensor> _max_pool(const Tensor& self, IntSpan kernel_size, In
   return {values.t, where.t};
 }
 
+Tensor _max_pool_values(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpan padding,
+                        IntSpan dilation, bool ceil_mode) {
+  check_orderable(self);
+  const int64_t dims = int64_t(kernel_size.size());
+  const Dims out = pooled_sizes(self, kernel_size, stride, padding, dilation, ceil_mode);
+  const Spatial in = spatial_view(self, dims);
+  const Spatial values = spatial_result(in, out, self.dtype());
+  if (values.t.numel())
+    max_pool_forward(
+        describe(self.dtype(), in, values.size, kernel_size, stride, padding, dilation),
+        in.t.data(), values.t.data(), nullptr);
+  return values.t;
+}
+
 Tensor _max_pool_grad(const Tensor& grad_output, const Tensor& taps, IntSpan size,
                       IntSpan kernel_size, IntSpan stride, IntSpan padding, IntSpan dilation) {
   const size_t dims = kernel_size.size();
@@ -124,8 +138,8 @@ std::tuple<Tensor, Tensor> _adaptive_max_pool(const Tensor& self, IntSpan output
     return {values.t, where.t};
   }
   const MaxWindows windows{[&](int64_t, int axis, int64_t t) {
-    return std::pair(first_of(t, in.size[axis], values.size[axis]),
-                     end_of(t, in.size[axis], values.size[axis]));
+    return PoolWindow{first_of(t, in.size[axis], values.size[axis]),
+                      end_of(t, in.size[axis], values.size[axis])};
   }};
   max_of_windows(in, values, where, windows);
   return {values.t, where.t};
@@ -292,17 +306,17 @@ std::tuple<Tensor, Tensor> _fractional_max_pool(const Tensor& self, IntSpan kern
   }
   const double* drawn = samples.data_as<double>();  // (planes, dims), the last axis first
   const bool narrow = self.dtype() != DType::Float64;
-  const MaxWindows windows{[&](int64_t plane, int axis, int64_t t) {
+  auto window = [&](int64_t plane, int axis, int64_t t) {
     const int64_t k = axis - (3 - dims);
-    if (k < 0) return std::pair<int64_t, int64_t>(0, 1);
+    if (k < 0) return PoolWindow{0, 1};
     // Samples are given as (width, height) of images, but (depth, height, width) of volumes.
     const int64_t at = dims == 2 ? 1 - k : k;
     const int64_t taps = kernel_size[size_t(k)];
     const int64_t first =
         random_start(drawn[plane * dims + at], t, in.size[axis], values.size[axis], taps, narrow);
-    return std::pair(first, first + taps);
-  }};
-  max_of_windows(in, values, where, windows);
+    return PoolWindow{first, first + taps};
+  };
+  max_of_windows(in, values, where, MaxWindows{window, true});
   return {values.t, where.t};
 }
 

@@ -315,28 +315,31 @@ Tensor _log_softmax(const Tensor& self, int64_t dim) {
   return softmax_of(self, dim, true);
 }
 
-// On devices in one kernel, unless the derivative is to be differentiated or transformed.
-static Tensor softmax_grad_on_device(const Tensor& grad, const Tensor& result, int64_t dim,
-                                     bool logarithm) {
+// In one kernel, unless the derivative is to be differentiated or transformed.
+static Tensor fused_softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim,
+                                 bool logarithm) {
   auto plain = [](const Tensor& t) {
-    return t.is_cuda() && !t.is_wrapped() && !(grad_enabled() && t.needs_grad());
+    return !(t->keys & ~(kKeyCuda | kKeyGrad)) && is_floating(t.dtype()) &&
+           !(grad_enabled() && t.needs_grad());
   };
   if (!plain(grad) || !plain(result) || grad.dtype() != result.dtype() ||
       grad.device() != result.device() || !same(grad.sizes(), result.sizes()))
     return Tensor();
   Tensor out = empty_tensor(result.sizes(), result.dtype(), result.device());
-  if (out.numel() != 0)
-    device_softmax.backward(op::contiguous(grad), op::contiguous(result),
-                            wrap_dim(dim, result.dim()), logarithm, out);
+  if (out.numel() == 0) return out;
+  const Tensor g = op::contiguous(grad), y = op::contiguous(result);
+  dim = wrap_dim(dim, result.dim());
+  if (out.is_cuda()) device_softmax.backward(g, y, dim, logarithm, out);
+  else cpu_softmax_grad(g, y, dim, logarithm, out);
   return out;
 }
 Tensor _softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim) {
-  if (Tensor out = softmax_grad_on_device(grad, result, dim, false); out.defined()) return out;
+  if (Tensor out = fused_softmax_grad(grad, result, dim, false); out.defined()) return out;
   Tensor weighted = grad * result;
   return weighted - result * op::sum_dim(weighted, IntSpan(&dim, 1), true);
 }
 Tensor _log_softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim) {
-  if (Tensor out = softmax_grad_on_device(grad, result, dim, true); out.defined()) return out;
+  if (Tensor out = fused_softmax_grad(grad, result, dim, true); out.defined()) return out;
   return grad - op::exp(result) * op::sum_dim(grad, IntSpan(&dim, 1), true);
 }
 
