@@ -173,7 +173,7 @@ def test_large_tensors_lie_in_shared_memory_that_is_used_again(persistent):
         x += 1  # it is the program's own
     assert len(iterator._workers[0].slots) <= 30  # of 100 batches
     held = [x for x, _ in loader]  # none of them may be overwritten while it is held
-    assert [int(x[0, 0, 0]) for x in held] == list(range(0, 60, 2))
+    assert [int(x[0, 0, 0]) for x in held] == list(range(0, 200, 2))
 
 
 def test_structures_views_and_dtypes_survive_the_way():

@@ -211,10 +211,12 @@ void fill_band(const Conv& v, const Band& band, const Block& b, A* lines, A* to)
   spread_groups(v.in, band.vectors(), to);
 }
 
-// Where a tap finds its input in a band and its weights among those of a vector.
+// Where a tap finds its input in a band and its weights among those of a vector. Up to kJoined taps
+// that see neighbouring vectors, with weights w_next apart, may be joined.
 struct TapAt {
-  int64_t x, w;
+  int64_t x, w, w_next = 0, joined = 1;
 };
+constexpr int64_t kJoined = 3;
 
 // The taps that outputs of one phase see, by channel of a group; returns how many.
 template <class A>
@@ -225,14 +227,15 @@ int64_t find_taps(const Conv& v, const Band& band, const int64_t* phase, TapAt* 
       const int64_t z = band.d.met(phase[0], i);
       for (int64_t j = 0; z >= 0 && j < band.h.axis.taps; ++j) {
         const int64_t y = band.h.met(phase[1], j);
-        for (int64_t k = 0; y >= 0 && k < band.w.axis.taps; ++k) {
+        for (int64_t n = 0; y >= 0 && n < band.w.axis.taps; ++n) {
+          const int64_t k = v.transposed ? band.w.axis.taps - 1 - n : n;  // seen from left to right
           const int64_t q = band.w.met(phase[2], k);
           if (q < 0) continue;
           const int64_t row = (c * band.d.reach + z) * band.in_rows + y;
           const int64_t tap =
               ((c * band.d.axis.taps + i) * band.h.axis.taps + j) * band.w.axis.taps + k;
-          taps->x = (row * band.pitch + q % band.w.step * band.phase + q / band.w.step) * kLanes<A>;
-          taps->w = tap * kLanes<A>;
+          const int64_t x = row * band.pitch + q % band.w.step * band.phase + q / band.w.step;
+          *taps = TapAt{x * kLanes<A>, tap * kLanes<A>};
           ++taps;
         }
       }
@@ -243,6 +246,39 @@ int64_t find_taps(const Conv& v, const Band& band, const int64_t* phase, TapAt* 
 
 // ---- forward, and the transposed operator
 
+// Joins taps in place; returns how many are left.
+template <class A>
+int64_t join_taps(TapAt* taps, int64_t count) {
+  int64_t last = -1;
+  for (int64_t t = 0; t < count; ++t) {
+    TapAt& to = taps[last];
+    if (last >= 0 && to.joined < kJoined && taps[t].x == to.x + to.joined * kLanes<A> &&
+        (to.joined == 1 || taps[t].w == to.w + to.joined * to.w_next)) {
+      to.w_next = (taps[t].w - to.w) / to.joined;
+      ++to.joined;
+    } else {
+      taps[++last] = taps[t];
+    }
+  }
+  return last + 1;
+}
+
+// J joined taps: every input is loaded once.
+template <int J, class A, int P>
+FACULA_INLINE void apply_joined(const A* x, const A* w, int64_t w_next, Vector<A> (&sum)[P]) {
+  Vector<A> weight[J];
+#pragma GCC unroll 4
+  for (int j = 0; j < J; ++j) weight[j] = load(w + j * w_next);
+#pragma GCC unroll 16
+  for (int i = 0; i < P + J - 1; ++i) {
+    const Vector<A> seen = load(x + i * kLanes<A>);
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) {
+      if (i >= j && i - j < P) sum[i - j] += weight[j] * seen;
+    }
+  }
+}
+
 // P neighbouring vectors of results, y_next apart.
 template <class A, int P>
 void apply_taps(const A* x, const TapAt* taps, int64_t count, const A* w, Vector<A> bias, A* y,
@@ -250,11 +286,10 @@ void apply_taps(const A* x, const TapAt* taps, int64_t count, const A* w, Vector
   Vector<A> sum[P];
 #pragma GCC unroll 8
   for (int i = 0; i < P; ++i) sum[i] = bias;
-  for (int64_t t = 0; t < count; ++t) {
-    const Vector<A> weight = load(w + taps[t].w);
-    const A* from = x + taps[t].x;
-#pragma GCC unroll 8
-    for (int i = 0; i < P; ++i) sum[i] += weight * load(from + i * kLanes<A>);
+  for (const TapAt* t = taps; t < taps + count; ++t) {
+    if (t->joined == 3) apply_joined<3, A>(x + t->x, w + t->w, t->w_next, sum);
+    else if (t->joined == 2) apply_joined<2, A>(x + t->x, w + t->w, t->w_next, sum);
+    else apply_joined<1, A>(x + t->x, w + t->w, 0, sum);
   }
 #pragma GCC unroll 8
   for (int i = 0; i < P; ++i) store(y + i * y_next, sum[i]);
@@ -336,9 +371,7 @@ void store_lines(const A* from, int64_t rows, int64_t columns, int64_t channels,
       continue;
     }
     for (int64_t i = 0; i < columns; ++i) {
-      const A* pixels = from + i * kLanes<A>;
-      if (channel == 1 && channels == kLanes<A>) store_row(pixels, kLanes<A>, to + i * pixel, 1);
-      else store_row(pixels, channels, to + i * pixel, channel);
+      store_row(from + i * kLanes<A>, channels, to + i * pixel, channel);
     }
   }
 }
@@ -368,6 +401,14 @@ void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, v
   const bool direct = kInPlace<S> && v.y_channel == 1 && b.channels == lanes;
   const int64_t row_stride = direct ? h.axis.y_stride : columns * lanes;
   const int64_t pixel_stride = direct ? w.axis.y_stride : lanes;
+  // What the next task reads is far apart where channels are contiguous, which the hardware does
+  // not foresee.
+  const bool follows = v.x_channel == 1 && task % vectors + 1 < vectors;
+  const S* const ahead = follows ? static_cast<const S*>(v.x) + b.n * v.x_batch + b.channel +
+                                       lanes + b.depth * band.d.step * band.d.axis.x_stride +
+                                       b.row * h.step * h.axis.x_stride +
+                                       b.column * w.step * w.axis.x_stride
+                                 : nullptr;
   int64_t phase[3];
   for (phase[0] = 0; phase[0] < band.d.phases; ++phase[0]) {
     const int64_t depth = b.depth * band.d.phases + phase[0];
@@ -378,8 +419,14 @@ void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, v
     A* const to = direct ? reinterpret_cast<A*>(y) : sums;
     for (phase[1] = 0; phase[1] < h.phases; ++phase[1]) {
       for (phase[2] = 0; phase[2] < w.phases; ++phase[2]) {
-        const int64_t count = find_taps<A>(v, band, phase, taps);
+        const int64_t count = join_taps<A>(taps, find_taps<A>(v, band, phase, taps));
         for (int64_t i = 0; i < h.of_phase(rows, phase[1]); ++i) {
+          if (ahead && phase[1] + phase[2] == 0) {
+            const S* next = ahead + i * h.step * h.axis.x_stride;
+            for (int64_t q = 0; q < b.columns * w.step; ++q) {
+              __builtin_prefetch(next + q * w.axis.x_stride);
+            }
+          }
           apply_to_row(x + i * h.step * band.pitch * lanes, taps, count, weights, bias,
                        w.of_phase(columns, phase[2]),
                        to + (i * h.phases + phase[1]) * row_stride + phase[2] * pixel_stride,

@@ -147,9 +147,9 @@ void cut_planes(const Conv& v, ConvPlan& p) {
 // M results of V vectors each, rows (x_row apart) or channels (w_row apart): the sum over the taps,
 // of which `columns` lanes are stored.
 template <class A, int M, int V>
-FACULA_INLINE void apply_taps(const A* x, int64_t x_row, const A* w, int64_t w_row,
-                              const int64_t* offsets, int64_t taps, const A* bias, int64_t bias_row,
-                              int64_t columns, A* out, int64_t out_row) {
+void apply_taps(const A* x, int64_t x_row, const A* w, int64_t w_row, const int64_t* offsets,
+                int64_t taps, const A* bias, int64_t bias_row, int64_t columns, A* out,
+                int64_t out_row) {
   constexpr int64_t lanes = kLanes<A>;
   Vector<A> sum[M][V];
 #pragma GCC unroll 4
@@ -176,6 +176,44 @@ FACULA_INLINE void apply_taps(const A* x, int64_t x_row, const A* w, int64_t w_r
   }
 }
 
+constexpr int64_t kOutputs = 4;  // channels at once
+
+// Up to kOutputs channels of a band; their weights and biases lie one behind the other, and whole
+// vectors of results may be written with `whole`.
+template <class A>
+void apply_to_band(const Band& band, const A* x, int64_t x_row, const A* weights,
+                   const int64_t* offsets, int64_t taps, const A* bias, int64_t channels,
+                   bool whole, A* out, int64_t out_channel, int64_t out_row) {
+  constexpr int64_t lanes = kLanes<A>;
+  for (int64_t j = 0; j < band.columns; j += 4 * lanes, x += 4 * lanes, out += 4 * lanes) {
+    const int64_t columns = smaller(4 * lanes, band.columns - j);
+    // Several results at once hide the latency of the sums.
+    auto all_results = [&]<int M, int V>() {
+      const int64_t stored = whole ? V * lanes : columns;
+      for (int64_t i = 0; channels == kOutputs && i < band.rows; ++i) {
+        apply_taps<A, kOutputs, V>(x + i * x_row, 0, weights, taps, offsets, taps, bias, 1, stored,
+                                   out + i * out_row, out_channel);
+      }
+      for (int64_t o = 0; channels < kOutputs && o < channels; ++o) {
+        for (int64_t i = 0; i < band.rows;) {
+          const bool several = i + M <= band.rows;
+          (several ? apply_taps<A, M, V>
+                   : apply_taps<A, 1, V>)(x + i * x_row, x_row, weights + o * taps, 0, offsets,
+                                          taps, bias + o, 0, stored,
+                                          out + o * out_channel + i * out_row, out_row);
+          i += several ? M : 1;
+        }
+      }
+    };
+    switch (divide_up(columns, lanes)) {
+      case 1: all_results.template operator()<4, 1>(); break;
+      case 2: all_results.template operator()<4, 2>(); break;
+      case 3: all_results.template operator()<2, 3>(); break;
+      default: all_results.template operator()<2, 4>();
+    }
+  }
+}
+
 template <class S>
 void plan_planes(const Conv& v, int, ConvPlan& p) {
   using A = Accumulator<S>;
@@ -185,6 +223,8 @@ void plan_planes(const Conv& v, int, ConvPlan& p) {
   const int64_t taps = v.in * v.taps();
   p.scratch_bytes =
       Scratch::bytes<A>(v.in * Band::make<A>(v, p.row_block, p.column_block).elements(v)) +
+      Scratch::bytes<A>(smaller(v.out, kOutputs) * p.row_block *
+                        round_up(p.column_block, kLanes<A>)) +
       Scratch::bytes<A>(v.out * taps) + Scratch::bytes<A>(v.out) + Scratch::bytes<int64_t>(taps) +
       Scratch::bytes<int64_t>(v.taps());
 }
@@ -192,7 +232,6 @@ void plan_planes(const Conv& v, int, ConvPlan& p) {
 template <class S>
 void run_planes(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void*) {
   using A = Accumulator<S>;
-  constexpr int64_t lanes = kLanes<A>;
   const ConvAxis &h = v.axis[1], &w = v.axis[2];
   const int64_t column = task % p.column_blocks * p.column_block;
   task /= p.column_blocks;
@@ -205,6 +244,9 @@ void run_planes(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
       Band::make<A>(v, smaller(p.row_block, h.out - row), smaller(p.column_block, w.out - column));
   Scratch scratch(memory);
   A* const x = scratch.take<A>(v.in * Band::make<A>(v, p.row_block, p.column_block).elements(v));
+  const int64_t sums_row = round_up(band.columns, kLanes<A>);
+  A* const sums =
+      scratch.take<A>(smaller(v.out, kOutputs) * p.row_block * round_up(p.column_block, kLanes<A>));
   A* const weights = scratch.take<A>(v.out * all);
   A* const bias = scratch.take<A>(v.out);
   int64_t* const offsets = scratch.take<int64_t>(all);
@@ -226,42 +268,16 @@ void run_planes(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
   }
   S* const y = static_cast<S*>(v.y) + n * v.y_batch + group * v.out * v.y_channel +
                depth * v.axis[0].y_stride + row * h.y_stride + column * w.y_stride;
-  const int64_t x_row = h.step * band.pitch;
   const bool direct = kInPlace<S> && w.y_stride == 1;
-
-  for (int64_t j = 0; j < band.columns; j += 4 * lanes) {
-    const int64_t columns = smaller(4 * lanes, band.columns - j);
-    // Results of M rows of channel o, or of M channels from o on.
-    auto run = [&]<int M, int V>(bool of_rows, int64_t o, int64_t i) {
-      const A* from = x + i * x_row + j;
-      const int64_t next = of_rows ? h.y_stride : v.y_channel;
-      S* to = y + o * v.y_channel + i * h.y_stride + j * w.y_stride;
-      alignas(64) A rows[M * V * lanes];
-      apply_taps<A, M, V>(from, of_rows ? x_row : 0, weights + o * all, of_rows ? 0 : all, offsets,
-                          all, bias + o, of_rows ? 0 : 1, direct ? columns : V * lanes,
-                          direct ? reinterpret_cast<A*>(to) : rows, direct ? next : V * lanes);
-      if (direct) return;
-      for (int m = 0; m < M; ++m) {
-        store_row(rows + m * V * lanes, columns, to + m * next, w.y_stride);
-      }
-    };
-    // Several results at once hide the latency of the sums.
-    auto all_results = [&]<int M, int V>() {
-      int64_t o = 0;
-      for (; o + 4 <= v.out; o += 4) {
-        for (int64_t i = 0; i < band.rows; ++i) run.template operator()<4, V>(false, o, i);
-      }
-      for (; o < v.out; ++o) {
-        int64_t i = 0;
-        for (; i + M <= band.rows; i += M) run.template operator()<M, V>(true, o, i);
-        for (; i < band.rows; ++i) run.template operator()<1, V>(true, o, i);
-      }
-    };
-    switch (divide_up(columns, lanes)) {
-      case 1: all_results.template operator()<4, 1>(); break;
-      case 2: all_results.template operator()<4, 2>(); break;
-      case 3: all_results.template operator()<2, 3>(); break;
-      default: all_results.template operator()<2, 4>();
+  for (int64_t o = 0; o < v.out; o += kOutputs) {
+    const int64_t channels = smaller(kOutputs, v.out - o), sums_channel = band.rows * sums_row;
+    S* const to = y + o * v.y_channel;
+    apply_to_band(band, x, h.step * band.pitch, weights + o * all, offsets, all, bias + o, channels,
+                  !direct, direct ? reinterpret_cast<A*>(to) : sums,
+                  direct ? v.y_channel : sums_channel, direct ? h.y_stride : sums_row);
+    for (int64_t i = 0; !direct && i < channels * band.rows; ++i) {
+      store_row(sums + i * sums_row, band.columns,
+                to + i / band.rows * v.y_channel + i % band.rows * h.y_stride, w.y_stride);
     }
   }
 }

@@ -425,6 +425,40 @@ FACULA_INLINE void store_first(A* to, int64_t count, Vector<A> x) {
   for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
 }
 
+// One vector of accumulators as neighbouring elements, the reverse of load_wide.
+template <class S>
+FACULA_INLINE void store_wide(S* to, Vector<Accumulator<S>> x) {
+  if constexpr (kInPlace<S>) {
+    store(reinterpret_cast<Accumulator<S>*>(to), x);
+  } else if constexpr (std::is_same_v<S, BFloat16>) {
+    const auto bits = (Vector<uint32_t>)x;
+    const Vector<uint32_t> rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    const Vector<uint32_t> words = (x != x ? bits | 0x400000u : rounded) >> 16;
+    *reinterpret_cast<HalfVector*>(to) = __builtin_convertvector(words, HalfVector);
+  } else {
+    static_assert(std::is_same_v<S, Half>);
+#if defined(__AVX512F__)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtps_ph((__m512)x, 0));
+#elif defined(__AVX2__) && defined(__F16C__)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph((__m256)x, 0));
+#endif
+  }
+}
+
+// `count` accumulators become elements, `stride` apart.
+template <class S, class A>
+FACULA_INLINE void store_row(const A* from, int64_t count, S* to, int64_t stride) {
+  if (stride != 1) {
+    for (int64_t i = 0; i < count; ++i) to[i * stride] = S(from[i]);
+    return;
+  }
+  int64_t i = 0;
+  if constexpr (kLoadable<S> && !kInPlace<S>) {
+    for (; i + kLanes<A> <= count; i += kLanes<A>) store_wide(to + i, load(from + i));
+  }
+  for (; i < count; ++i) to[i] = S(from[i]);
+}
+
 // The first `count` lanes as elements.
 template <class S>
 FACULA_INLINE void store_elements(S* to, int64_t count, Vector<Accumulator<S>> x) {
@@ -434,7 +468,7 @@ FACULA_INLINE void store_elements(S* to, int64_t count, Vector<Accumulator<S>> x
   } else {
     alignas(64) A lanes[kLanes<A>];
     store(lanes, x);
-    for (int64_t i = 0; i < count; ++i) to[i] = S(lanes[i]);
+    store_row(lanes, count, to, 1);
   }
 }
 
@@ -473,7 +507,7 @@ void turn_pixels(const A* from, int64_t pixels, int64_t channels, S* to, int64_t
         alignas(64) float turned[16 * 16];
         transpose_16(from + p * wide, wide, count, channels, turned, 16);
         for (int64_t c = 0; c < channels; ++c) {
-          for (int64_t i = 0; i < count; ++i) to[c * apart + p + i] = S(turned[c * 16 + i]);
+          store_row(turned + c * 16, count, to + c * apart + p, 1);
         }
       }
     }
@@ -482,16 +516,6 @@ void turn_pixels(const A* from, int64_t pixels, int64_t channels, S* to, int64_t
 #endif
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t p = 0; p < pixels; ++p) to[c * apart + p] = S(from[p * wide + c]);
-  }
-}
-
-// `count` accumulators become elements, `stride` apart.
-template <class S, class A>
-FACULA_INLINE void store_row(const A* from, int64_t count, S* to, int64_t stride) {
-  if (stride == 1) {
-    for (int64_t i = 0; i < count; ++i) to[i] = S(from[i]);
-  } else {
-    for (int64_t i = 0; i < count; ++i) to[i * stride] = S(from[i]);
   }
 }
 

@@ -31,6 +31,13 @@ struct Tasks {
     Ref object;                    // the task, or bytes with numbers
     Py_ssize_t at = -1, size = 0;  // in those: the next number, and numbers in a batch, 0 for none
     Py_ssize_t item = 0;           // bytes of a number: 4 or 8
+    Py_ssize_t times = 1;          // that a task stands here
+
+    Py_ssize_t tasks() const {
+      if (at < 0) return times;
+      const Py_ssize_t left = PyBytes_GET_SIZE(object.get()) / item - at;
+      return size ? (left + size - 1) / size : left;
+    }
   };
   std::deque<Entry> entries;
   Py_ssize_t count = 0;
@@ -63,9 +70,15 @@ struct Tasks {
     Entry& e = entries.front();
     Ref task(first());
     --count;
-    e.at += std::max<Py_ssize_t>(e.size, 1);
-    if (e.item == 0 || e.at * e.item >= PyBytes_GET_SIZE(e.object.get())) entries.pop_front();
+    if (e.at < 0) --e.times;
+    else e.at += std::max<Py_ssize_t>(e.size, 1);
+    if (e.item ? e.at * e.item >= PyBytes_GET_SIZE(e.object.get()) : e.times == 0)
+      entries.pop_front();
     return task.release();
+  }
+  bool starts_with(PyObject* type) const {
+    return !entries.empty() && entries.front().at < 0 &&
+           reinterpret_cast<PyObject*>(Py_TYPE(entries.front().object.get())) == type;
   }
 };
 
@@ -107,11 +120,38 @@ PyObject* append_packed(PyObject* self, PyObject* args) {
     if (!PyArg_ParseTuple(args, "Snn:append_packed", &data, &size, &item)) throw PythonError{};
     if (size < 0) value_error("append_packed(): the size is ", size);
     if (item != 4 && item != 8) value_error("append_packed(): numbers have ", item, " bytes");
-    const auto numbers = PyBytes_GET_SIZE(data) / item;
-    const Py_ssize_t width = size ? size : 1;
     Tasks& t = tasks_of(self);
-    if (numbers) t.entries.push_back({Ref::borrow(data), 0, size, item});
-    t.count += numbers / width + (numbers % width != 0);
+    if (PyBytes_GET_SIZE(data) >= item) {
+      t.entries.push_back({Ref::borrow(data), 0, size, item});
+      t.count += t.entries.back().tasks();
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+// append_repeated(task, times)
+PyObject* append_repeated(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* task;
+    Py_ssize_t times;
+    if (!PyArg_ParseTuple(args, "On:append_repeated", &task, &times)) throw PythonError{};
+    if (times <= 0) return Py_NewRef(Py_None);
+    Tasks& t = tasks_of(self);
+    t.entries.push_back({Ref::borrow(task), -1, 0, 0, times});
+    t.count += times;
+    return Py_NewRef(Py_None);
+  });
+}
+
+// drop_until(type): drops tasks up to one of that type.
+PyObject* drop_until(PyObject* self, PyObject* type) {
+  return guarded([&] {
+    Tasks& t = tasks_of(self);
+    while (!t.entries.empty() && !t.starts_with(type)) {
+      const Tasks::Entry dropped = std::move(t.entries.front());
+      t.entries.pop_front();
+      t.count -= dropped.tasks();
+    }
     return Py_NewRef(Py_None);
   });
 }
@@ -144,6 +184,8 @@ Py_ssize_t count_tasks(PyObject* self) {
 
 PyMethodDef tasks_methods[] = {{"append", append_task, METH_O, nullptr},
                                {"append_packed", append_packed, METH_VARARGS, nullptr},
+                               {"append_repeated", append_repeated, METH_VARARGS, nullptr},
+                               {"drop_until", drop_until, METH_O, nullptr},
                                {"popleft", pop_task, METH_NOARGS, nullptr},
                                {"first", first_task, METH_NOARGS, nullptr},
                                {"first_index", first_index, METH_NOARGS, nullptr},
@@ -299,9 +341,7 @@ PyObject* make(PyObject* self, PyObject* args) {
     double began = now();
     while (w.last <= quick && w.seconds <= patience && w.bytes <= size_t(most) &&
            w.slots->fresh.size() < kFreshSlots && tasks.count) {
-      if (const auto& first = tasks.entries.front();
-          first.at < 0 && (PyObject*)Py_TYPE(first.object.get()) == w.marker.get())
-        break;
+      if (tasks.starts_with(w.marker.get())) break;
       Ref task(tasks.pop());
       Ref batch(PyObject_CallOneArg(fetch, task.get()));
       if (!batch) return caught();

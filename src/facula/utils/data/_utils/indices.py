@@ -90,8 +90,36 @@ class IndexBatches:
             self.left = next(self.runs, self.left)
 
 
-def packed_indices_of(sampler: Any) -> IndexBatches | None:
-    """The same as iterating over a sampler, for those that give ints."""
+class RepeatedIndex:
+    """Goes over what a sampler for an iterable dataset gives: the same again and again."""
+
+    def __init__(self, index: Any, count: int = 0) -> None:
+        self.index, self.count = index, count
+
+    def __iter__(self) -> RepeatedIndex:
+        return self
+
+    def __next__(self) -> Any:
+        return self.index
+
+    def __len__(self) -> int:
+        return self.count
+
+    def draw(self, count: int) -> RepeatedIndex:
+        """So many batches."""
+        return RepeatedIndex(self.index, count)
+
+    def share(self, first: int, step: int) -> tuple[Any, int]:
+        """Every ``step``-th of them from ``first`` on: the index and how many."""
+        return self.index, len(range(first, self.count, step))
+
+
+def packed_indices_of(sampler: Any) -> IndexBatches | RepeatedIndex | None:
+    """The same as iterating over a sampler, for those of which many can be drawn at once."""
+    if type(sampler) is InfiniteConstantSampler:
+        return RepeatedIndex(None)
+    if type(sampler) is BatchSampler and type(sampler.sampler) is InfiniteConstantSampler:
+        return RepeatedIndex([None] * sampler.batch_size)  # of which only the length is read
     if type(sampler) in _SAMPLERS_OF_INTS:
         return IndexBatches(sampler._runs(), 0, False)
     if type(sampler) is BatchSampler and type(sampler.sampler) in _SAMPLERS_OF_INTS:
@@ -102,7 +130,7 @@ def packed_indices_of(sampler: Any) -> IndexBatches | None:
 def indices_of(sampler: Any) -> Iterator[Any]:
     """An iterator over what a sampler gives."""
     if type(sampler) is BatchSampler and type(sampler.sampler) is InfiniteConstantSampler:
-        return itertools.repeat([None] * sampler.batch_size)  # of which only the length is read
+        return RepeatedIndex([None] * sampler.batch_size)
     return iter(sampler)
 
 
@@ -111,5 +139,7 @@ def with_first_drawn(indices: Iterator[Any]) -> Iterator[Any]:
     are first asked."""
     if isinstance(indices, IndexBatches):
         indices.draw_first()
+        return indices
+    if isinstance(indices, RepeatedIndex):
         return indices
     return itertools.chain(list(itertools.islice(indices, 1)), indices)

@@ -17,6 +17,7 @@ from facula.random import default_generator
 from facula.utils.data._utils.fetch import rows_of_memory
 from facula.utils.data._utils.indices import (
     IndexBatches,
+    RepeatedIndex,
     indices_of,
     packed_indices_of,
     with_first_drawn,
@@ -35,10 +36,8 @@ from facula.utils.data.sampler import (
 )
 
 _GROUP_SECONDS = 0.001  # of work in one message to a worker
-_GROUP_BATCHES = 1024
 _PACKED_BATCHES = 2  # that many are drawn faster as an array
 _FIRST_BATCHES = 4  # that each worker hears of at once
-_GROUPS_AHEAD = 5  # a few milliseconds: nobody waits for a processor that is busy elsewhere
 _GROUP_BYTES = 1 << 20
 _SMALL_GROUP_BYTES = 1 << 18
 _GROUP_SLOT_BYTES = 1 << 21
@@ -362,7 +361,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     def _give(self, room: int) -> None:
         """Gives workers tasks for so many batches."""
         drawn: Any
-        packed = room >= _PACKED_BATCHES and isinstance(self._indices, IndexBatches)
+        packed = room >= _PACKED_BATCHES and isinstance(
+            self._indices, (IndexBatches, RepeatedIndex)
+        )
         if packed:
             drawn = self._indices.draw(room)  # type: ignore[attr-defined]
         else:
@@ -394,7 +395,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         fitting = min(
             int(_GROUP_SECONDS / max(seconds, 1e-6)),
             _GROUP_BYTES // max(worker.bytes_per_batch, 1),
-            _GROUP_BATCHES,
+            worker.most_batches,
         )
         if worker.slot_bytes_per_batch:
             fitting = min(fitting, _GROUP_SLOT_BYTES // worker.slot_bytes_per_batch)
@@ -402,7 +403,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         size = worker.slot_bytes_per_batch + worker.bytes_per_batch
         small = self._group * size <= _SMALL_GROUP_BYTES
         # Of larger ones, a batch more is memory that is not in the cache.
-        self._groups_ahead = _GROUPS_AHEAD if small else 3
+        self._groups_ahead = worker.groups_ahead if small else min(worker.groups_ahead, 3)
 
     # ---- answers
 

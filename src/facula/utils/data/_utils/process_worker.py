@@ -32,6 +32,7 @@ from facula.utils.data._utils.worker import (
     Batches,
     Job,
     acting_as,
+    append_tasks,
     pack_error,
     seed_process,
     unpack_error,
@@ -93,7 +94,7 @@ class _Server:
                 self.flush(epoch.number)
                 batches.begin(epoch.skipped)
             elif batches.ended:
-                tasks.popleft()
+                tasks.drop_until(_Epoch)
             elif batches.fetch is not None or self.prepare():
                 self.make_several()
 
@@ -179,11 +180,7 @@ class _Server:
         self.slots.release(released)
         if skipped is not None:
             self.tasks.append(_Epoch(epoch, skipped))
-        if type(indices) is tuple:
-            self.tasks.append_packed(*indices)
-        else:
-            for index in indices:
-                self.tasks.append(index)
+        append_tasks(self.tasks, indices)
 
     def pack(self, answer: list[Any]) -> tuple[int, bytes]:
         """The form of ``answer[1]``, which is taken away: it must be gone when it is sent."""
@@ -257,6 +254,9 @@ class ProcessWorker:
         number: which worker it is.
         context: how processes are started.
     """
+
+    most_batches = 1024  # in a message
+    groups_ahead = 5  # a few milliseconds: nobody waits for a processor that is busy elsewhere
 
     def __init__(self, job: Job, number: int, context: Any) -> None:
         self.number, self.of = number, job.num_workers

@@ -12,7 +12,7 @@ import facula
 from facula import _C
 from facula.random import worker as random_state
 from facula.utils.data._utils import MP_STATUS_CHECK_INTERVAL
-from facula.utils.data._utils.worker import READY, Batches, Job, acting_as
+from facula.utils.data._utils.worker import READY, Batches, Job, acting_as, append_tasks
 
 _QUICK_SECONDS = 0.0005  # what takes longer is handed over at once
 _FLUSH_SECONDS = 0.002  # a loader waits no longer for more of what is there
@@ -58,6 +58,7 @@ class ThreadWorker:
         number: which worker it is.
     """
 
+    most_batches, groups_ahead = 256, 2  # more of them would keep the garbage collector busy
     bytes_per_batch = 0
 
     def __init__(self, job: Job, number: int) -> None:
@@ -91,18 +92,17 @@ class ThreadWorker:
         with acting_as(job.info(self.number)):
             batches = Batches(job, self.number)
             while (epoch := self._tasks.get()) is not None:
+                if not epoch.begun:
+                    epoch.begun = True
+                    batches.begin(epoch.skipped)
                 while epoch.tasks and epoch is self._epoch and not self._closed:
+                    if batches.ended:
+                        break
                     self._make_several(batches, epoch)
                     if self._waiting:
                         self._wakes.put(None)
 
     def _make_several(self, batches: Batches, epoch: _Epoch) -> None:
-        if not epoch.begun:
-            epoch.begun = True
-            batches.begin(epoch.skipped)
-        if batches.ended:
-            epoch.tasks.popleft()
-            return
         began = time.perf_counter()
         try:
             batches.prepare(epoch.tasks.first_index())
@@ -130,12 +130,8 @@ class ThreadWorker:
         self._epoch = _Epoch(skipped)
 
     def send(self, indices: Any) -> None:
-        """Gives the worker tasks, one for each index or batch of indices, which may be packed."""
-        if type(indices) is tuple:
-            self._epoch.tasks.append_packed(*indices)
-        else:
-            for index in indices:
-                self._epoch.tasks.append(index)
+        """Gives the worker tasks, as in :func:`append_tasks`."""
+        append_tasks(self._epoch.tasks, indices)
         self._tasks.put(self._epoch)
 
     def wait(self, seconds: float) -> None:

@@ -90,6 +90,18 @@ DATA, SMALL_DATA, SHARED_DATA, PICKLED_DATA = range(4)
 ERROR, END, FORGET, SLOTS, READY = range(4, 9)
 
 
+def append_tasks(tasks: Any, indices: Any) -> None:
+    """One task for each index or batch of indices: a list of them, the share of a
+    :class:`PackedBatches`, or an index and how often it comes."""
+    if type(indices) is list:
+        for index in indices:
+            tasks.append(index)
+    elif len(indices) == 2:
+        tasks.append_repeated(*indices)
+    else:
+        tasks.append_packed(*indices)
+
+
 class Batches:
     """What a worker makes batches with, epoch after epoch; what goes wrong is an answer, too.
 
