@@ -139,12 +139,13 @@ void sum_rows(const T* __restrict grad, T* __restrict out, int64_t stride, int64
         for (some = 0; some < kSome && (lookup = chains.next(lookup)) >= 0; ++some)
           next[some] = grad + lookup * stride;
         count += some;
-        const T *a = next[0], *b = next[1], *c = next[2], *d = next[3];
-        if (some == kSome)
+        if (some == kSome) {
+          const T *a = next[0], *b = next[1], *c = next[2], *d = next[3];
           for (int64_t j = 0; j < width; ++j) to[j] = T(T(T(T(to[j] + a[j]) + b[j]) + c[j]) + d[j]);
-        else
-          for (int k = 0; k < some; ++k)
-            for (int64_t j = 0; j < width; ++j) to[j] = T(to[j] + next[k][j]);
+          continue;
+        }
+        for (int k = 0; k < some; ++k)
+          for (int64_t j = 0; j < width; ++j) to[j] = T(to[j] + next[k][j]);
       }
       if (by_frequency && count > 1)
         for (int64_t j = 0; j < width; ++j) to[j] = T(to[j] / T(float(count)));
