@@ -94,10 +94,36 @@ void with_norm(double p, F run) {
   else run(Power<T>{T(p)});
 }
 
+// Rows shorter than a vector: many columns at a time, with their numbers turned.
+template <class T>
+constexpr int64_t kNarrow = 64 / sizeof(T);
+template <class T, class Norm>
+void narrow_rows(const T* x1, const T* x2, T* out, int64_t rows, int64_t columns, int64_t width,
+                 Norm norm) {
+  constexpr int kTile = 64;
+  alignas(64) T turned[kNarrow<T>][kTile] = {}, total[kTile];
+  for (int64_t first = 0; first < columns; first += kTile) {
+    const int64_t count = std::min<int64_t>(kTile, columns - first);
+    for (int64_t j = 0; j < count; ++j)
+      for (int64_t m = 0; m < width; ++m) turned[m][j] = x2[(first + j) * width + m];
+    for (int64_t i = 0; i < rows; ++i) {
+      for (T& t : total) t = 0;
+      for (int64_t m = 0; m < width; ++m) {
+        const T a = x1[i * width + m];
+        for (int j = 0; j < kTile; ++j) total[j] = norm.add(total[j], a - turned[m][j]);
+      }
+      for (T& t : total) t = norm.finish(t);
+      std::copy_n(total, count, out + i * columns + first);
+    }
+  }
+}
+
 template <class T>
 void rows(const T* x1, const T* x2, T* out, int64_t rows, int64_t columns, int64_t width,
           double p) {
   with_norm<T>(p, [&](auto norm) {
+    if (width < kNarrow<T> && columns >= 8)
+      return narrow_rows(x1, x2, out, rows, columns, width, norm);
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j)
         out[i * columns + j] = distance(x1 + i * width, x2 + j * width, width, norm);

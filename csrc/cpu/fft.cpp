@@ -40,6 +40,7 @@ void line_in_one_lane(const T* in, T* out, int64_t n, bool inverse, T scale) {
   block.schedule = &plan->schedule;
   block.rows = rows.get();
   block.in = from;
+  block.in_end = in + 2 * n;
   block.out = &out;
   block.count = 1;
   block.in_step = block.out_step = 2;
@@ -178,7 +179,7 @@ struct Work {
   bool inverse;
   T scale;
   Starts starts;
-  const T* in;
+  const T *in, *in_end;
   T* out;
   int64_t in_stride, out_stride;  // along the transform, in elements
   int in_parts, out_parts;        // 2 for complex elements, 1 for real ones
@@ -210,6 +211,7 @@ void run_in_lanes(const Work<T>& work) {
                  block.roots = roots ? roots->roots.data() : nullptr;
                  block.rows = rows.get();
                  block.in = in;
+                 block.in_end = work.in_end;
                  block.out = out;
                  block.inverse = work.inverse;
                  block.scale = work.scale;
@@ -278,12 +280,16 @@ void run_line_by_line(const Work<T>& work) {
 template <class T>
 void run(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, bool inverse, double scale) {
   if (out.numel() == 0) return;
+  const bool in_place = in.data_as<T>() == out.data_as<T>();  // others may write what is read ahead
+  int64_t last = 0;                                           // where the last element of `in` lies
+  for (int64_t d = 0; d < in.dim(); ++d) last += (in.sizes()[d] - 1) * in.strides()[d];
   Work<T> work{kind,
                kind == Kind::Hermitian ? out.sizes()[dim] : in.sizes()[dim],
                inverse,
                T(scale),
                Starts(in, out, dim),
                in.data_as<T>(),
+               in.data_as<T>() + (in_place ? 0 : (last + 1) * (in.is_complex() ? 2 : 1)),
                out.data_as<T>(),
                in.sizes()[dim] == 1 ? 1 : in.strides()[dim],
                out.sizes()[dim] == 1 ? 1 : out.strides()[dim],

@@ -226,14 +226,17 @@ void run_pass(T* rows, int64_t blocks, const FftPass<T>& pass, int64_t begin, in
   }
 }
 
+// Rows that fit the first-level cache.
+template <class T>
+constexpr int64_t kNearRows = 16384 / (kFftRow<T> * int64_t(sizeof(T)));
+
 // Passes from `level` on over one block of them. As soon as it fits the first-level cache it is
 // done pass by pass, before that block by block.
 template <class T>
 void run_passes(const FftSchedule<T>& schedule, int level, T* rows, T* spare) {
-  constexpr int64_t kNearRows = 16384 / (kFftRow<T> * int64_t(sizeof(T)));
   if (level == schedule.passes) return;
   const FftPass<T>& pass = schedule.pass[level];
-  if (pass.radix * pass.span > kNearRows && pass.span > 1) {
+  if (pass.radix * pass.span > kNearRows<T> && pass.span > 1) {
     run_pass(rows, 1, pass, 0, pass.span, spare);
     for (int k = 0; k < pass.radix; ++k)
       run_passes(schedule, level + 1, rows + k * pass.span * kFftRow<T>, spare);

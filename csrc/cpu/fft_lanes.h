@@ -39,7 +39,7 @@ class RowReader {
     const bool lone = block_.in_imag == kLoneReal;
     switch (layout_) {
       case Layout::Lines:
-        if (total_ < N) break;
+        if (total_ < N) return read_short();
         for (int64_t j = begin; j < end; j += N) {
           const int64_t from = j + N <= total_ ? j : total_ - N;
           FftVector<T> v[V];
@@ -86,6 +86,21 @@ class RowReader {
   }
 
  private:
+  // Lines shorter than a vector, which reads on into what follows.
+  void read_short() const {
+    constexpr int V = kFftLanes<T>;
+    FftVector<T> v[V];
+    for (int l = 0; l < V; ++l) {
+      T parts[V] = {};
+      const bool whole = block_.in_end - block_.in[l] >= V;
+      if (!whole) std::memcpy(parts, block_.in[l], size_t(2 * total_) * sizeof(T));
+      v[l] = load_vector(whole ? block_.in[l] : parts);
+    }
+    transpose<T>(v);
+    for (int64_t i = 0; i < total_; ++i)
+      Lanes<T>{v[2 * i], v[2 * i + 1]}.swapped(swap_).store(block_.rows + i * kFftRow<T>);
+  }
+
   const FftBlock<T>& block_;
   Layout layout_;
   int64_t total_;
@@ -121,6 +136,23 @@ void write_rows(const FftBlock<T>& block, int64_t total, const int32_t* order, b
     }
     return;
   }
+  if (layout == Layout::Lines) {
+    FftVector<T> v[V] = {};
+    for (int64_t k = 0; k < total; ++k) {
+      const Lanes<T> x = row(k);
+      v[2 * k] = x.re;
+      v[2 * k + 1] = x.im;
+    }
+    transpose<T>(v);
+    // A whole vector reaches into the lines behind, which are written next.
+    for (int l = 0; l < block.count; ++l) {
+      const int64_t behind = (block.count - l) * 2 * total;
+      if (behind >= V && block.out[block.count - 1] - block.out[l] == behind - 2 * total)
+        store_vector(block.out[l], v[l]);
+      else std::memcpy(block.out[l], &v[l], size_t(2 * total) * sizeof(T));
+    }
+    return;
+  }
   if (layout == Layout::Columns) {
     for (int64_t k = 0; k < total; ++k) store_numbers(block.out[0] + k * block.out_step, row(k));
     return;
@@ -150,12 +182,12 @@ T* spare_rows(const FftBlock<T>& block) {
   return block.rows + (block.schedule->length + 1) * kFftRow<T>;
 }
 
-// Reads the block and runs its passes; the first one works on what has just been read.
+// Reads the block and runs its passes; the first one of many rows works on what has just been read.
 template <class T>
 void read_and_transform(const FftBlock<T>& block, bool swap) {
   const FftSchedule<T>& schedule = *block.schedule;
   const RowReader<T> reader(block, schedule.length, swap);
-  if (schedule.passes < 2) {
+  if (schedule.passes < 2 || schedule.length <= kNearRows<T>) {
     reader.read(0, schedule.length);
     return run_passes(schedule, 0, block.rows, spare_rows(block));
   }

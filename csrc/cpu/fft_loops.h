@@ -57,6 +57,7 @@ struct FftBlock {
   const T* roots;      // real transforms of even length n: exp(-2 pi i k / n), k = 0 .. n / 4
   T* rows;             // room for length + 1 rows and the schedule's spare ones behind them
   const T* const* in;  // V pointers, all of them readable
+  const T* in_end;     // memory between them and here is readable, too
   T* const* out;       // the first `count` are written
   int count;
   int64_t in_step, in_imag;    // from one number to the next, and from its real to its imaginary

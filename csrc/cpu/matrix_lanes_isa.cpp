@@ -1,37 +1,13 @@
 // Many tiny matrices at once, one in each lane of a vector. Lanes that choose different pivots
 // select instead of branching. Built once per ISA.
-#include <cstdint>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
+#include "cpu/lane_vector.h"
 #include "cpu/small_matrix_tables.h"
 
 namespace facula::FACULA_ISA {
 namespace {
-
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kBytes = 32;
-#else
-constexpr int kBytes = 16;
-#endif
-template <class T>
-constexpr int kLanes = kBytes / int(sizeof(T));
-
-template <class T>
-struct Wide;
-template <>
-struct Wide<float> {
-  typedef float Number __attribute__((vector_size(kBytes)));
-  typedef int32_t Integer __attribute__((vector_size(kBytes)));
-};
-template <>
-struct Wide<double> {
-  typedef double Number __attribute__((vector_size(kBytes)));
-  typedef int64_t Integer __attribute__((vector_size(kBytes)));
-};
 
 // One row of numbers for each element, to and from vectors.
 template <class T, int Rows>

@@ -22,6 +22,8 @@ FACULA_CHOOSE(SmallMatrix, Complex<float>, small_matrix, small_complex64)
 FACULA_CHOOSE(SmallMatrix, Complex<double>, small_matrix, small_complex128)
 FACULA_CHOOSE(MatrixLanes, float, matrix_lanes, lanes_float)
 FACULA_CHOOSE(MatrixLanes, double, matrix_lanes, lanes_double)
+FACULA_CHOOSE(SpectralLanes, float, spectral_lanes, spectral_float)
+FACULA_CHOOSE(SpectralLanes, double, spectral_lanes, spectral_double)
 FACULA_CHOOSE(MatrixPanels, float, matrix_panels, panels_float)
 FACULA_CHOOSE(MatrixPanels, double, matrix_panels, panels_double)
 #undef FACULA_CHOOSE

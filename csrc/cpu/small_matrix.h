@@ -13,6 +13,7 @@
 namespace facula {
 
 constexpr int kSmallMatrix = 16, kTinyMatrix = 4;
+constexpr int kMostInLanes = 64;  // rows of the matrices that SpectralLanes takes
 
 // Sizes are positive.
 template <class T>
@@ -41,6 +42,31 @@ struct MatrixLanes {
                 const Source& b, T* x);
 };
 
+// Eigenvalues and singular values of up to `lanes` matrices, one in each lane. The results of a
+// matrix do not depend on its neighbours. `outcome` says for each whether they are valid.
+enum class LaneOutcome { Done, NotFinite, Undecided };
+template <class T>
+struct SpectralLanes {
+  using Source = typename MatrixLanes<T>::Source;
+  int lanes;
+  // n x n; one triangle is read. Values ascend; v (column-major) may be null. The room is for
+  // eigh_scratch(n) numbers.
+  void (*eigh)(int n, int count, const Source& from, bool lower, T* w, T* v, T* scratch,
+               LaneOutcome* outcome);
+  // m x n with m >= n. Values descend; u (m x n) and v (n x n) may be null together. Their elements
+  // (i, k) are at i * step_i + k * step_k; room is for svd_scratch(m, n) numbers.
+  struct Place {
+    T* at;
+    int64_t step_i, step_k;
+    int64_t matrix;  // from one matrix to the next
+  };
+  void (*svd)(int m, int n, int count, const Source& from, T* s, Place u, Place v, T* scratch,
+              LaneOutcome* outcome);
+
+  int64_t eigh_scratch(int64_t n) const { return (2 * n * n + 5 * n) * lanes; }
+  int64_t svd_scratch(int64_t m, int64_t n) const { return (2 * m * n + n * n + 7 * n) * lanes; }
+};
+
 // Factors up to MatrixLanes::kMost matrices with n <= kSmallMatrix, in any place. Results are
 // dense, column-major and follow each other.
 using SmallLu = void (*)(int n, int count, const MatrixLanes<float>::Source& from, float* lu,
@@ -51,6 +77,8 @@ template <class T>
 const SmallMatrix<T>& small_matrix();
 template <class T>  // float and double
 const MatrixLanes<T>& matrix_lanes();
+template <class T>  // float and double
+const SpectralLanes<T>& spectral_lanes();
 SmallLu small_lu();
 
 template <class T>

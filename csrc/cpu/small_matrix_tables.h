@@ -1,5 +1,5 @@
-// Built per ISA from small_matrix_isa.cpp, small_lu_isa.cpp, matrix_lanes_isa.cpp and
-// matrix_panels_isa.cpp.
+// Built per ISA from small_matrix_isa.cpp, small_lu_isa.cpp, matrix_lanes_isa.cpp,
+// spectral_lanes_isa.cpp and matrix_panels_isa.cpp.
 #pragma once
 #include "cpu/small_matrix.h"
 
@@ -13,6 +13,8 @@ namespace facula {
   extern const SmallMatrix<Complex<double>> small_complex128; \
   extern const MatrixLanes<float> lanes_float;                \
   extern const MatrixLanes<double> lanes_double;              \
+  extern const SpectralLanes<float> spectral_float;           \
+  extern const SpectralLanes<double> spectral_double;         \
   extern const SmallLu small_lu_float;                        \
   extern const MatrixPanels<float> panels_float;              \
   extern const MatrixPanels<double> panels_double;            \

@@ -5,7 +5,7 @@
 
 #include "cpu/blocked_eigh.h"
 #include "cpu/blocked_svd.h"
-#include "cpu/small_spectral.h"
+#include "cpu/small_matrix.h"
 #include "kernels/linalg_matrices.h"
 
 namespace facula {
@@ -48,6 +48,38 @@ T* data_or_null(const Tensor& t) {
 
 double cube(int64_t n) {
   return double(n) * double(n) * double(n);
+}
+
+// Whether matrices are taken one to a lane: tiny ones always, larger ones if there are enough.
+template <class T>
+bool suit_lanes(int64_t rows, int64_t columns, int64_t count) {
+  if constexpr (is_complex_v<T>) return false;
+  else
+    return rows > 0 && columns > 0 && std::max(rows, columns) <= kMostInLanes &&
+           (std::max(rows, columns) <= 2 * kTinyMatrix || 4 * count >= spectral_lanes<T>().lanes);
+}
+
+// in_lanes(first, count, scratch, outcome) over all matrices, then alone(begin, end) for those that
+// it could not decide.
+template <class T, class F, class G>
+void decompose_in_lanes(int64_t total, double operations_each, int64_t scratch_size, int* info,
+                        const F& in_lanes, const G& alone) {
+  const int64_t lanes = spectral_lanes<T>().lanes;
+  const auto grain = int64_t(32768 * 4 / operations_each);
+  parallel_for(0, (total + lanes - 1) / lanes, std::max<int64_t>(grain / lanes, 1),
+               [&](int64_t begin, int64_t end) {
+                 const HostArray<T> scratch(scratch_size);
+                 LaneOutcome outcome[MatrixLanes<T>::kMost];
+                 for (int64_t first = begin * lanes; first < std::min(end * lanes, total);
+                      first += lanes) {
+                   const int count = int(std::min(lanes, total - first));
+                   in_lanes(first, count, scratch.data(), outcome);
+                   for (int l = 0; l < count; ++l) {
+                     if (outcome[l] == LaneOutcome::Undecided) alone(first + l, first + l + 1);
+                     else info[first + l] = outcome[l] == LaneOutcome::Done ? 0 : kNotFinite;
+                   }
+                 }
+               });
 }
 
 // ---- singular values
@@ -109,11 +141,6 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
         continue;
       }
       if constexpr (!is_complex_v<T>) {
-        result = 0;
-        if (jacobi_svd(m, n, matrix.data(), s.data_as<R>() + i * k,
-                       u_data ? u_data + i * m * columns : nullptr,
-                       vh_data ? vh_data + i * rows * n : nullptr))
-          continue;
         if (blocked && is_moderate(matrix.data(), int64_t(m) * n)) {
           result = decompose_blocked(m, n, matrix.data(), s.data_as<R>() + i * k, int(columns),
                                      u_data + i * m * columns, int(rows), vh_data + i * rows * n);
@@ -123,6 +150,25 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
       result = decompose(i, work.data(), lwork);
     }
   };
+  if constexpr (!is_complex_v<T>) {
+    // Tall matrices and the transposes of wide ones, unless more than k vectors are asked for.
+    if (suit_lanes<T>(m, n, in.count()) && larger <= 4 * k &&
+        (!u_data || columns + rows == 2 * k)) {
+      using Place = typename SpectralLanes<T>::Place;
+      const auto in_lanes = [&](int64_t first, int count, T* scratch, LaneOutcome* outcome) {
+        auto from = lanes_of<T>(in, first, count);
+        Place left{}, right{};
+        if (u_data) left = {u_data + first * m * k, 1, m, int64_t(m) * k};
+        if (u_data) right = {vh_data + first * k * n, k, 1, int64_t(k) * n};
+        if (m < n) std::swap(from.row_stride, from.column_stride), std::swap(left, right);
+        spectral_lanes<T>().svd(int(larger), k, count, from, s.data_as<T>() + first * k, left,
+                                right, scratch, outcome);
+      };
+      return decompose_in_lanes<T>(in.count(), 20 * cube(k),
+                                   spectral_lanes<T>().svd_scratch(larger, k), info.data_as<int>(),
+                                   in_lanes, decompose_all);
+    }
+  }
   for_matrices(in.count(), 20 * cube(k), decompose_all, blocked);
 }
 
@@ -160,8 +206,6 @@ void eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vecto
         continue;
       }
       if constexpr (!is_complex_v<T>) {
-        result = 0;
-        if (jacobi_eigh(n, matrix, lower, w + i * n, v ? matrix : nullptr)) continue;
         if (blocked && is_moderate(matrix, size)) {
           copy_to_columns(own.data(), n, in.at<T>(i), lower ? in.row_stride : in.column_stride,
                           lower ? in.column_stride : in.row_stride, n, n);
@@ -173,6 +217,16 @@ void eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vecto
                                 rwork.data(), lrwork, iwork.data(), liwork);
     }
   };
+  if constexpr (!is_complex_v<T>) {
+    if (suit_lanes<T>(n, n, in.count())) {
+      const auto in_lanes = [&](int64_t first, int count, T* scratch, LaneOutcome* outcome) {
+        spectral_lanes<T>().eigh(n, count, lanes_of<T>(in, first, count), lower, w + first * n,
+                                 v ? v + first * size : nullptr, scratch, outcome);
+      };
+      return decompose_in_lanes<T>(in.count(), 10 * cube(n), spectral_lanes<T>().eigh_scratch(n),
+                                   info.data_as<int>(), in_lanes, decompose);
+    }
+  }
   for_matrices(in.count(), 10 * cube(n), decompose, blocked);
 }
 

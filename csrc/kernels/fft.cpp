@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/thread_pool.h"
 #include "cpu/fft.h"
 #include "op/hooks/fft.h"
 #include "op/kernels/fft.h"
@@ -94,6 +95,35 @@ static void device_c2c(const Tensor& self, const Tensor& out, const Dims& dims, 
   op::copy_(out, from);
 }
 
+// f(in, out) over parts of a batch that stay in the second-level cache while one dimension after
+// the other is transformed. How it is cut depends on the sizes alone.
+template <class F>
+static void for_parts(const Tensor& in, const Tensor& out, const Dims& dims, const F& f) {
+  int64_t outer = -1;
+  for (int64_t d = 0; d < out.dim(); ++d)
+    if (std::find(dims.begin(), dims.end(), d) == dims.end() && out.sizes()[d] > 1 &&
+        (outer < 0 || out.strides()[d] > out.strides()[outer]))
+      outer = d;
+  constexpr int64_t kPart = 1 << 19;
+  const int64_t bytes = out.numel() * int64_t(item_size(out.dtype()));
+  if (dims.size() < 2 || outer < 0 || bytes <= kPart) return f(in, out);
+  const int64_t size = out.sizes()[outer], group = std::max<int64_t>(1, kPart * size / bytes),
+                groups = (size + group - 1) / group;
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      const auto part = [&](const Tensor& t) {
+        Dims sizes(t.sizes());
+        sizes[size_t(outer)] = std::min(group, size - g * group);
+        return alias_tensor(t, sizes, t.strides(), t.offset() + g * group * t.strides()[outer]);
+      };
+      f(part(in), part(out));
+    }
+  };
+  // Few large parts are split over the threads one by one.
+  if (groups < 2 * num_threads()) run(0, groups);
+  else parallel_for(0, groups, 1, run);
+}
+
 Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool forward) {
   require(self, true);
   Dims dims = wrapped_dims(dim, self.dim());
@@ -112,10 +142,11 @@ Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool for
     else device_c2c(self, out, dims, forward, scale);
     return out;
   }
-  Tensor from = self;
-  for (size_t i = dims.size(); i-- > 0; from = out)
-    cpu_fft_complex(from, out, dims[i], !forward,
-                    i + 1 == dims.size() ? scale_of(normalization, points) : 1.0);
+  for_parts(self, out, dims, [&](Tensor from, const Tensor& to) {
+    for (size_t i = dims.size(); i-- > 0; from = to)
+      cpu_fft_complex(from, to, dims[i], !forward,
+                      i + 1 == dims.size() ? scale_of(normalization, points) : 1.0);
+  });
   return out;
 }
 
@@ -146,9 +177,10 @@ Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool one
     return out;
   }
   Tensor computed = onesided ? out : alias_tensor(out, half, out.strides(), out.offset());
-  cpu_fft_real(self, computed, last, scale_of(normalization, points));
-  for (size_t i = dims.size() - 1; i-- > 0;)
-    cpu_fft_complex(computed, computed, dims[i], false, 1.0);
+  for_parts(self, computed, dims, [&](const Tensor& from, const Tensor& to) {
+    cpu_fft_real(from, to, last, scale_of(normalization, points));
+    for (size_t i = dims.size() - 1; i-- > 0;) cpu_fft_complex(to, to, dims[i], false, 1.0);
+  });
   if (!onesided) cpu_fft_mirror(out, dims);
   return out;
 }
