@@ -48,18 +48,31 @@ def bits(leaf: Any) -> Any:
     return repr(leaf)
 
 
+def peak_memory() -> int:
+    """The largest resident size of this process so far, in kB.
+
+    The figure of getrusage is not it: there, Linux starts with the size of the process that started
+    this one, which hides all that is smaller.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = [line.split() for line in status.read_text().splitlines()]
+        return next(int(words[1]) for words in lines if words[0] == "VmHWM:")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def child(package: str, name: str, steps: int, save: str, load: str, threads: int) -> None:
     T = importlib.import_module(package)
     if threads:
         T.set_num_threads(threads)
     training = MODELS[name](T)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     losses, best = [], float("inf")
     for _ in range(steps):
         start = time.perf_counter()
         losses.append(training.step())
         best = min(best, time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    peak = peak_memory() - before
     state = {"model": training.model.state_dict(), "optimizer": training.optimizer.state_dict()}
     T.save(state, save)
     same = None

@@ -85,6 +85,19 @@ def returns(row: Row) -> str:
     return "Tensor" if n == 1 else "tuple[" + ", ".join(["Tensor"] * n) + "]"
 
 
+def result_class(row: Row) -> str:
+    """The class of several named results in stubs, "ValuesIndices"; "" for others."""
+    names = [name for _, name in row.schema.rets]
+    if row.schema.returns_list or len(names) < 2 or not all(names):
+        return ""
+    return "".join(word.capitalize() for name in names for word in name.split("_"))
+
+
+def typed_returns(row: Row) -> str:
+    named = result_class(row)
+    return f"_results.{named}" if named else returns(row)
+
+
 def public_name(a: Arg) -> str:
     """Functions call their tensor ``input``; a keyword of Python (``from``) gets an underscore."""
     return "input" if a.name == "self" else a.name + "_" * keyword.iskeyword(a.name)
@@ -155,7 +168,7 @@ def _functions(by_name: dict[str, list[Row]], indent: str, method: bool) -> list
     for name, rows in sorted(by_name.items()):
         unique = list(
             dict.fromkeys(
-                f"{indent}def {name}({signature(r, method, spread)}) -> {returns(r)}: ..."
+                f"{indent}def {name}({signature(r, method, spread)}) -> {typed_returns(r)}: ..."
                 for r in rows
                 for spread in ((False, True) if takes_sizes(r) else (False,))
             )
@@ -168,7 +181,10 @@ def _functions(by_name: dict[str, list[Row]], indent: str, method: bool) -> list
 
 
 def emit_stubs(rows: list[Row]) -> dict[str, str]:
-    """``_op_methods.pyi``, ``_op_functions.pyi`` and for each namespace ``_op_<namespace>.pyi``."""
+    """``_op_methods.pyi``, ``_op_functions.pyi`` and for each namespace ``_op_<namespace>.pyi``.
+
+    ``_op_results.pyi`` has the classes of named results.
+    """
     spaces: dict[str, dict[str, list[Row]]] = {}
     methods: dict[str, list[Row]] = {}
     for r in rows:
@@ -185,7 +201,7 @@ def emit_stubs(rows: list[Row]) -> dict[str, str]:
         "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
         "from facula._types import Device, Number\n"
         "from facula._C import Generator, dtype, layout, memory_format\n"
-        "from facula._C import Tensor\n\n"
+        "from facula._C import Tensor\nimport facula._op_results as _results\n\n"
     )
     files = {
         f"_op_{space.replace('.', '_') or 'functions'}.pyi": head
@@ -195,5 +211,14 @@ def emit_stubs(rows: list[Row]) -> dict[str, str]:
     }
     files["_op_methods.pyi"] = (
         head + "class OpMethods:\n" + "\n".join(_functions(methods, "    ", True)) + "\n"
+    )
+    named = {result_class(r): [name for _, name in r.schema.rets] for r in rows if r.python}
+    named.pop("", None)
+    files["_op_results.pyi"] = (
+        '"""Classes of named results; generated from ops/, do not edit."""\n\n'
+        "from typing import NamedTuple\n\nfrom facula._C import Tensor\n\n"
+    ) + "\n".join(
+        f"class {name}(NamedTuple):\n" + "".join(f"    {field}: Tensor\n" for field in fields)
+        for name, fields in sorted(named.items())
     )
     return files

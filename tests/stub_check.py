@@ -26,6 +26,9 @@ def shapes(t: facula.Tensor) -> tuple[int, ...]:
     b = facula.where(a > 0, a, 0.0).reshape(-1).to(facula.float64)
     values, indices = facula.max(t, 1)
     first: facula.Tensor = values + indices
+    by_name: facula.Tensor = facula.topk(t, 1).values + t.sort().indices + t.max(0).values
+    factors: facula.Tensor = facula.linalg.qr(by_name).Q @ facula.linalg.eigh(t).eigenvectors
+    assert factors.dim() == 2
     pieces: tuple[facula.Tensor, ...] = b.split(2)
     kind: facula.dtype = facula.promote_types(first.dtype, facula.int32)
     assert kind.is_floating_point and len(pieces) > 0

@@ -1,6 +1,7 @@
 """The tables of bench/report.py, without measuring anything."""
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -47,3 +48,13 @@ def test_sizes_are_whole_rows_of_softmax(report):
     found = report.sizes(10**8)
     assert found[0] == 10**4 and found[-1] == 10**8
     assert all(n % report.ROW == 0 for n in found)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the figure is Linux's")
+def test_peak_memory_is_not_that_of_the_process_that_started_this_one():
+    held = bytearray(300_000_000)
+    program = "import curves; print(curves.peak_memory())"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=TOOL.parent, capture_output=True, text=True, check=True
+    )
+    assert 0 < int(done.stdout) * 1024 < len(held)

@@ -1,11 +1,11 @@
-"""What programs written for PyTorch once found to differ: construction, graphs, layouts, samples."""
+"""What programs written for PyTorch once found to differ: data, graphs, layouts, samples."""
 
+import numpy as np
 import pytest
 from package_under_test import F
 
 from facula import nn
 from facula.nn import functional
-
 
 # ---- facula.tensor
 
@@ -228,3 +228,53 @@ def test_wishart_samples_are_those_of_pytorch():
     scale = F.eye(2, requires_grad=True)
     F.distributions.Wishart(F.tensor([3.0, 4.0]), scale_tril=scale).rsample((3,)).sum().backward()
     assert scale.grad.isfinite().all()
+
+
+# ---- modes
+
+
+class Names(F.overrides.TorchFunctionMode):
+    def __init__(self):
+        self.seen = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.seen.append((func.__name__, len(args), sorted(kwargs or {})))
+        return func(*args, **(kwargs or {}))
+
+
+def test_modes_see_what_makes_tensors():
+    with Names() as names:
+        F.tensor([1.0], dtype=F.float64)
+        F.as_tensor([1.0])
+        F.asarray([1.0], dtype=F.int8)
+    assert names.seen == [("tensor", 1, ["dtype"]), ("as_tensor", 1, []), ("asarray", 1, ["dtype"])]
+    x = F.ones(2)
+    with Names() as names:
+        x.__dlpack_device__()
+        x.__dlpack__()
+    assert [name for name, *_ in names.seen] == ["__dlpack_device__", "__dlpack__"]
+    with Names() as names, F._C.DisableTorchFunction():
+        assert F.as_tensor([2.0]).item() == 2.0
+    assert not names.seen
+
+
+def test_data_becomes_tensors_of_inference_mode():
+    array = np.ones(2)
+    with F.inference_mode():
+        made = [
+            F.tensor([1.0]),
+            F.tensor(array),
+            F.as_tensor([1.0]),
+            F.as_tensor(array),
+            F.asarray([1.0]),
+            F.from_numpy(array),
+            F.frombuffer(bytearray(4), dtype=F.uint8),
+            F.from_dlpack(array),
+            *F.utils.data.default_collate([(1.0, 2), (3.0, 4)]),
+            F.utils.data.default_convert(array),
+            F.tensor([1.0], requires_grad=True),
+        ]
+    assert all(t.is_inference() for t in made) and made[-1].requires_grad
+    assert not F.tensor([1.0]).is_inference() and not F.from_numpy(array).is_inference()
+    with pytest.raises(RuntimeError, match="outside InferenceMode"):
+        made[0].requires_grad_()

@@ -314,7 +314,7 @@ void set_requires_grad(const Tensor& given, bool on) {
         "computed variable in a subgraph that doesn't require differentiation use "
         "var_no_grad = var.detach().");
   }
-  if (on && t->flags & kInference)
+  if (on && t->flags & kInference && !thread_state.inference)
     runtime_error(
         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   if (!on && !t->autograd) return;

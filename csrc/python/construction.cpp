@@ -5,6 +5,7 @@
 #include "op/hooks/memory.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
+#include "python/interop.h"
 #include "python/tensor_methods.h"
 
 namespace facula::python {
@@ -193,6 +194,12 @@ Tensor pinned(const Tensor& t) {
 
 PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
+    if (override_active()) {  // a mode sees the call, and calls again without itself
+      static PyObject* handle = import_attribute("facula._C", "_handle_torch_function");
+      static PyObject* self = import_attribute("facula._C", "tensor");
+      if (!handle || !self) throw PythonError{};
+      return check(PyObject_CallFunction(handle, "O()OO", self, args, kwargs ? kwargs : Py_None));
+    }
     DataArguments a = parse("O|$OOpO:tensor", args, kwargs);
     Tensor t;
     if (is_tensor(a.data)) {
@@ -244,7 +251,7 @@ Tensor tensor_from_data(PyObject* data, DType dtype, Device device) {
     char* p = static_cast<char*>(t->storage->data);
     fill(data, shape, 0, dtype, p);
   }
-  return device.is_cpu() ? t : op::_to_copy(t, DType::None, device);
+  return made_here(device.is_cpu() ? t : op::_to_copy(t, DType::None, device));
 }
 
 void init_construction(PyObject* module) {

@@ -9,6 +9,7 @@
 #include "cuda/context.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
+#include "python/method_override.h"
 #include "transform/wrapper.h"
 
 namespace facula::python {
@@ -252,7 +253,7 @@ Tensor consume(PyObject* capsule) {
   if (PyCapsule_SetName(capsule, kUsedName<Managed>) != 0) throw PythonError{};
   s->release = release_managed<Managed>;
   s->context = m;
-  return t;
+  return made_here(t);
 }
 
 Tensor consume_capsule(PyObject* capsule) {
@@ -318,10 +319,11 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
 }
 
 PyMethodDef methods[] = {
-    {"__dlpack__", (PyCFunction)(void*)dlpack_method, METH_VARARGS | METH_KEYWORDS,
+    {"__dlpack__", (PyCFunction)(void*)keyword_arguments<"__dlpack__", dlpack_method>,
+     METH_VARARGS | METH_KEYWORDS,
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None): a DLPack capsule of "
      "this tensor."},
-    {"__dlpack_device__", dlpack_device, METH_NOARGS, "Device type and index in DLPack's numbers."},
+    FACULA_PLAIN("__dlpack_device__", dlpack_device, "Device type and index in DLPack's numbers."),
     {}};
 PyMethodDef functions[] = {
     {"_to_dlpack", to_dlpack, METH_O,

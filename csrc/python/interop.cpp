@@ -38,7 +38,7 @@ Tensor tensor_over_buffer(Buffer& buffer, char* at, size_t bytes, IntSpan sizes,
   if (buffer.view->readonly) warn_not_writable("buffer", warned);
   Storage* s = borrow_storage(bytes ? at : nullptr, bytes, Device{}, release_buffer, nullptr);
   s->context = buffer.take();
-  return tensor_on_storage(s, sizes, strides, 0, dtype);
+  return made_here(tensor_on_storage(s, sizes, strides, 0, dtype));
 }
 
 Tensor tensor_from_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset) {

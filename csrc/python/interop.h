@@ -33,6 +33,11 @@ void warn_not_writable(const char* what, bool& shown);
 
 // A tensor over the memory of a buffer. Bytes are copied, since nobody else needs them and the
 // tensor shall be like any other; the memory of other buffers is used as it is.
+// Marks a tensor that no operator made as one of inference mode, where that is on.
+inline const Tensor& made_here(const Tensor& t) {
+  if (thread_state.inference) t->flags |= kInference;
+  return t;
+}
 Tensor tensor_over_buffer(PyObject* o, DType dtype, const Dims& sizes, Dims strides);
 
 // ---- storages

@@ -384,7 +384,7 @@ Tensor tensor_from_ndarray(PyObject* array) {
   Storage* s =
       borrow_storage(bytes ? view.b.buf : nullptr, bytes, Device{}, release_object, nullptr);
   s->context = Py_NewRef(array);
-  return tensor_on_storage(s, sizes, strides, 0, dtype);
+  return made_here(tensor_on_storage(s, sizes, strides, 0, dtype));
 }
 
 void init_numpy(PyObject* module) {

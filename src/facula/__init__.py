@@ -209,6 +209,9 @@ def as_tensor(data: _Any, dtype: _Any = None, device: _Any = None) -> Tensor:
         >>> facula.as_tensor([1, 2])
         tensor([1, 2])
     """
+    if _C._has_torch_function(()):
+        given = {k: v for k, v in (("dtype", dtype), ("device", device)) if v is not None}
+        return _C._handle_torch_function(as_tensor, (), (data,), given)
     return _C._as_tensor(data, dtype, device)
 
 
@@ -227,6 +230,11 @@ def asarray(
         >>> facula.asarray([1., 2.])
         tensor([1., 2.])
     """
+    if _C._has_torch_function(()):
+        options = (("dtype", dtype), ("device", device), ("copy", copy))
+        given = {k: v for k, v in options if v is not None}
+        given |= {"requires_grad": True} if requires_grad else {}
+        return _C._handle_torch_function(asarray, (), (obj,), given)
     return _C._asarray(obj, dtype, device, copy, requires_grad)
 
 
