@@ -64,11 +64,46 @@ void for_each_block(const GridSample& g, F f) {
                });
 }
 
+// One neighbour: f(plane, the pixel that each point sees, or -1). Pieces are some channels of an
+// image.
+template <class T, class F>
+void for_each_nearest(const GridSample& g, const T* grid, F f) {
+  int64_t piece = g.channels;
+  while (piece > 8 && g.batch * ((g.channels + piece - 1) / piece) < 2 * num_threads())
+    piece = (piece + 1) / 2;
+  const int64_t pieces = piece ? (g.channels + piece - 1) / piece : 0;
+  const int64_t work = std::max<int64_t>(1, piece * g.points);
+  parallel_for(
+      0, g.batch * pieces, std::max<int64_t>(1, kGrain / work), [&](int64_t i, int64_t end) {
+        const auto block = std::make_unique<GridBlock<T>>();
+        std::vector<int32_t> seen(size_t(g.points));
+        int64_t known = -1;  // the image of `seen`
+        for (; i < end; ++i) {
+          const int64_t image = i / pieces, from = i % pieces * piece;
+          for (int64_t p = 0; image != known && p < g.points; p += kGridBlock) {
+            const int64_t n = std::min<int64_t>(kGridBlock, g.points - p);
+            const T* none = nullptr;
+            loops<T>().look_up(g, grid + (image * g.points + p) * g.dims, none, n, false, *block);
+            std::copy(block->pixel[0], block->pixel[0] + n, seen.data() + p);
+          }
+          known = image;
+          for (int64_t c = from; c < std::min(from + piece, g.channels); ++c)
+            f(image * g.channels + c, seen.data());
+        }
+      });
+}
+
 }  // namespace
 
 template <class T>
 void grid_sample(const GridSample& g, const T* input, const T* grid, const T* direction,
                  T* output) {
+  if (g.mode == GridMode::Nearest && !direction)
+    return for_each_nearest(g, grid, [&](int64_t plane, const int32_t* seen) {
+      const T* x = input + plane * g.pixels();
+      T* y = output + plane * g.points;
+      for (int64_t p = 0; p < g.points; ++p) y[p] = seen[p] < 0 ? T(0) : x[seen[p]];
+    });
   for_each_block<T>(g, [&](int64_t image, int64_t from, int64_t n, GridBlock<T>& b) {
     const int64_t first = image * g.points + from;
     loops<T>().look_up(g, grid + first * g.dims, directions(g, direction, first), n, false, b);
@@ -115,6 +150,16 @@ template <class T>
 void grid_sample_back(const GridSample& g, const T* grad, const T* grid, const T* direction,
                       T* input) {
   if (g.channels_last) return add_channels(g, grad, grid, direction, input);
+  if (g.mode == GridMode::Nearest && !direction)
+    return for_each_nearest(g, grid, [&](int64_t plane, const int32_t* seen) {
+      T* x = input + plane * g.pixels();
+      const T* y = grad + plane * g.points;
+      std::fill(x, x + g.pixels(), T(0));
+      for (int64_t p = 0; p < g.points; ++p) {
+        asm("" : "+r"(p));  // no vectors, which would have to look for pixels that meet
+        if (seen[p] >= 0) x[seen[p]] += y[p];
+      }
+    });
   // Points may share pixels, planes do not: threads take planes of one image at a time.
   const int64_t blocks = (g.points + kGridBlock - 1) / kGridBlock;
   std::fill(input, input + g.batch * g.channels * g.pixels(), T(0));

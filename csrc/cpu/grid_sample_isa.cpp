@@ -84,23 +84,36 @@ class Axis {
   void cubic(const T* x, Lines<T>& l) const {
     l.taps = 4;
     const T a = T(-0.75);
+    T left[kGridBlock], part[kGridBlock], at[kGridBlock];
     for (int p = 0; p < kGridBlock; ++p) {
-      T at = pixels(x[p]);
-      at = (at > T(-1e9)) & (at < T(1e9)) ? at : T(-100);
-      const T left = math::floor(at), t = at - left;
-      for (int k = 0; k < 4; ++k) {
+      const T seen = pixels(x[p]), near = (seen > T(-1e9)) & (seen < T(1e9)) ? seen : T(-100);
+      left[p] = math::floor(near);
+      part[p] = near - left[p];
+    }
+    // Loops apart, as above.
+    for (int k = 0; k < 4; ++k) {
+      for (int p = 0; p < kGridBlock; ++p) {
         T none = 0;
-        l.at[k][p] = valid(placed(left + T(k - 1), none));
-        // The distance, and the branch of the kernel that it falls in.
-        const T u = k == 0 ? t + 1 : k == 1 ? t : k == 2 ? 1 - t : 2 - t;
-        const T sign = k < 2 ? scale_ : -scale_;
-        const bool far = k == 0 || k == 3;
-        l.weight[k][p] =
-            far ? ((a * u - 5 * a) * u + 8 * a) * u - 4 * a : ((a + 2) * u - (a + 3)) * u * u + 1;
-        l.slope[k][p] =
-            sign * (far ? (3 * a * u - 10 * a) * u + 8 * a : (3 * (a + 2) * u - 2 * (a + 3)) * u);
-        l.bend[k][p] = scale_ * scale_ * (far ? 6 * a * u - 10 * a : 6 * (a + 2) * u - 2 * (a + 3));
+        at[p] = placed(left[p] + T(k - 1), none);
       }
+      for (int p = 0; p < kGridBlock; ++p) l.at[k][p] = valid(at[p]);
+      // The distance, as sign * part + shift, and the branch of the kernel that it falls in.
+      const T sign = k < 2 ? T(1) : T(-1), shift = k == 0 ? T(1) : k == 1 ? T(0) : T(k - 1);
+      const T slope = sign * scale_, bend = scale_ * scale_;
+      if (k == 0 || k == 3)
+        for (int p = 0; p < kGridBlock; ++p) {
+          const T u = sign * part[p] + shift;
+          l.weight[k][p] = ((a * u - 5 * a) * u + 8 * a) * u - 4 * a;
+          l.slope[k][p] = slope * ((3 * a * u - 10 * a) * u + 8 * a);
+          l.bend[k][p] = bend * (6 * a * u - 10 * a);
+        }
+      else
+        for (int p = 0; p < kGridBlock; ++p) {
+          const T u = sign * part[p] + shift;
+          l.weight[k][p] = ((a + 2) * u - (a + 3)) * u * u + 1;
+          l.slope[k][p] = slope * ((3 * (a + 2) * u - 2 * (a + 3)) * u);
+          l.bend[k][p] = bend * (6 * (a + 2) * u - 2 * (a + 3));
+        }
     }
   }
 
@@ -373,8 +386,30 @@ struct Seen {
   }
 };
 
+// Few channels: what is outside is read as zeros.
+template <int kTaps, class T>
+void sample_few(const GridBlock<T>& b, const T* x, int64_t n, int64_t channels, T* y) {
+  constexpr int64_t F = 16 / sizeof(T);
+  const T zeros[64 / sizeof(T)] = {};
+  for (int64_t p = 0; p < n; ++p, y += channels) {
+    const T* pixel[kTaps];
+    for (int k = 0; k < kTaps; ++k) {
+      const int64_t at = b.pixel[k][p];
+      pixel[k] = at < 0 ? zeros : x + at * channels;
+    }
+    for (int64_t c = 0; c < channels; c += F) {
+      typename FewOf<T>::type sum{};
+#pragma GCC unroll 16
+      for (int k = 0; k < kTaps; ++k) sum += few_at(pixel[k] + c) * b.weight[k][p];
+      __builtin_memcpy(y + c, &sum, 16);
+    }
+  }
+}
+
 template <class T>
 void sample_pixels(const GridBlock<T>& b, const T* x, int64_t n, int64_t channels, T* y) {
+  if (channels <= int64_t(64 / sizeof(T)) && b.taps == 16)
+    return sample_few<16>(b, x, n, channels, y);
   using V = typename WideOf<T>::type;
   constexpr int64_t L = 64 / sizeof(T), F = 16 / sizeof(T);
   for (int64_t p = 0; p < n; ++p, y += channels) {

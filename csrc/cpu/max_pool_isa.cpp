@@ -63,20 +63,21 @@ FACULA_INLINE A larger(A a, A b) {
   return a != a ? a : most;
 }
 
-// A few taps of all windows of a row in one pass over what was found so far; without `where`, only
-// values.
+// A few taps of all windows of a row in one pass over what was found so far; only values, which may
+// be the first ones.
+template <class A, class... Row>
+void update_values(A* best, bool fresh, int64_t n, const A* first, const Row*... from) {
+  if constexpr (sizeof...(Row) < 5)
+    if (!fresh) return update_values(best, true, n, static_cast<const A*>(best), first, from...);
+#pragma GCC ivdep
+  for (int64_t t = 0; t < n; ++t) {
+    A most = first[t];
+    ((most = larger(most, from[t])), ...);
+    best[t] = most;
+  }
+}
 template <class A, class... Row>
 void update_row(A* best, Lane<A>* where, int64_t n, Lane<A> tap, const Row*... from) {
-  if constexpr (std::is_floating_point_v<A>)
-    if (!where) {
-#pragma GCC ivdep
-      for (int64_t t = 0; t < n; ++t) {
-        A most = best[t];
-        ((most = larger(most, from[t])), ...);
-        best[t] = most;
-      }
-      return;
-    }
 #pragma GCC ivdep
   for (int64_t t = 0; t < n; ++t) {
     A most = best[t];
@@ -127,7 +128,8 @@ void plain_row(const MaxPool& p, const PoolAxis& w, const S* plane, int64_t dept
   const SplitRow split(w);
   const Lane<A> start = Lane<A>(
       ((z.first < d.taps ? z.first : 0) * h.taps + (v.first < h.taps ? v.first : 0)) * w.taps);
-  for (int64_t i = 0; i < w.out; ++i) best[i] = lowest<A>();
+  const bool any = z.first < z.last && v.first < v.last;
+  for (int64_t i = 0; (where || !any) && i < w.out; ++i) best[i] = lowest<A>();
   for (int64_t i = 0; where && i < w.out; ++i) where[i] = start;
   // Windows that begin in the padding: their first tap on the input.
   for (int64_t i = 0; where && i < w.out && i * w.step < w.pad; ++i) {
@@ -140,8 +142,23 @@ void plain_row(const MaxPool& p, const PoolAxis& w, const S* plane, int64_t dept
       const int64_t iy = row * h.step - h.pad + j * h.spread;
       split.copy(plane + (iz * h.in + iy) * w.in, line, lowest<A>());
       const Lane<A> tap = Lane<A>((k * h.taps + j) * w.taps);
-      auto from = [&](int64_t i) { return line + split.offset(i * w.spread); };
+      auto from = [&](int64_t i) {
+        return static_cast<const A*>(line) + split.offset(i * w.spread);
+      };
       int64_t i = 0;
+      if constexpr (std::is_floating_point_v<A>)
+        for (bool fresh = k == z.first && j == v.first; !where && i < w.taps; fresh = false) {
+          auto take = [&](auto... number) {
+            update_values(best, fresh, w.out, from(i + number)...);
+            i += int64_t(sizeof...(number));
+          };
+          const int64_t left = w.taps - i;
+          if (left >= 5) take(0, 1, 2, 3, 4);
+          else if (left == 4) take(0, 1, 2, 3);
+          else if (left == 3) take(0, 1, 2);
+          else if (left == 2) take(0, 1);
+          else take(0);
+        }
       for (; i + 3 <= w.taps; i += 3)
         update_row(best, where, w.out, Lane<A>(tap + i), from(i), from(i + 1), from(i + 2));
       for (; i + 2 <= w.taps; i += 2)

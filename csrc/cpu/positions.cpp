@@ -122,7 +122,10 @@ void add_plane(int64_t inner, const AxisPositions axis[3], const std::vector<Run
         }
       } else {
         const int64_t* at = w.at.data();
-        for (int64_t t = 0; t < row; ++t) to[at[t]] += y[t];
+        for (int64_t t = 0; t < row; ++t) {
+          asm("" : "+r"(t));  // no vectors, which would have to look for positions that meet
+          to[at[t]] += y[t];
+        }
       }
       y += row;
     }

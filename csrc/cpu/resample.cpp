@@ -81,7 +81,15 @@ void resample(DType dtype, int64_t outer, int64_t inner, const ResampleTable tab
     narrow[i].assign(t.weight.begin(), t.weight.end());
     const void* weight = dtype == DType::Float64 ? static_cast<const void*>(t.weight.data())
                                                  : static_cast<const void*>(narrow[i].data());
-    r.axis[i] = {t.in, t.out, t.width, t.start.data(), t.count.data(), weight, t.is_identity()};
+    // The longest part without shorter sums, which are at the edges where there are any.
+    int64_t begin = 0, end = 0;
+    for (int64_t k = 0, from = 0; k <= t.out; ++k) {
+      if (k < t.out && t.count[size_t(k)] == t.width) continue;
+      if (k - from > end - begin) begin = from, end = k;
+      from = k + 1;
+    }
+    r.axis[i] = {t.in,  t.out, t.width, t.start.data(), t.count.data(), weight, t.is_identity(),
+                 begin, end};
   }
   const ResampleAxis &d = r.axis[0], &h = r.axis[1], &w = r.axis[2];
   const int64_t planes = outer * d.out;

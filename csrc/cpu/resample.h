@@ -36,6 +36,7 @@ struct ResampleAxis {
   const int64_t* count;
   const void* weight;
   bool identity;
+  int64_t whole_begin, whole_end;  // elements between them are sums of `width` terms
 };
 
 struct Resample {

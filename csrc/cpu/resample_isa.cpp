@@ -89,23 +89,21 @@ void along_row(const ResampleAxis& w, int64_t inner, const A* in, A* sums, D* to
   }
   auto each = [&](auto taps) {
     constexpr int kTaps = decltype(taps)::value;
+    const int64_t *start = w.start, *count = w.count;
     int64_t t = 0;
-    auto one = [&] {
-      const A* x = in + w.start[t];
-      const A* u = weight + t * w.width;
-      A sum = 0;
-      for (int64_t k = 0; k < w.count[t]; ++k) sum += x[k] * u[k];
-      to[t] = finished<D>(sum);
+    auto until = [&](int64_t end) {
+      for (; t < end; ++t) {
+        const A* x = in + start[t];
+        const A* u = weight + t * w.width;
+        A sum = 0;
+        for (int64_t k = 0; k < count[t]; ++k) sum += x[k] * u[k];
+        to[t] = finished<D>(sum);
+      }
     };
-    // Those that have all taps, between the edges, without a look at how many there are.
     if constexpr (kTaps > 0) {
-      int64_t end = w.out;
-      for (; t < end && w.count[t] != kTaps; ++t) one();
-      while (end > t && w.count[end - 1] != kTaps) --end;
-      bool whole = true;
-      for (int64_t k = t; k < end; ++k) whole &= w.count[k] == kTaps;
-      for (; whole && t < end; ++t) {
-        const A* x = in + w.start[t];
+      until(w.whole_begin);
+      for (const int64_t end = w.whole_end; t < end; ++t) {
+        const A* x = in + start[t];
         const A* u = weight + t * kTaps;
         A sum = x[0] * u[0];
 #pragma GCC unroll 4
@@ -113,7 +111,7 @@ void along_row(const ResampleAxis& w, int64_t inner, const A* in, A* sums, D* to
         to[t] = finished<D>(sum);
       }
     }
-    for (; t < w.out; ++t) one();
+    until(w.out);
   };
   switch (w.width) {
     case 1: return each(std::integral_constant<int, 1>{});

@@ -83,7 +83,8 @@ Tensor optional_for_loops(const Tensor& t) {
 // Where channels lie side by side, each neighbour of a point is a vector: that is worth turning the
 // input for, unless points see little of it.
 bool takes_channels_last(const GridSample& g) {
-  return g.mode != GridMode::Nearest && g.channels >= 2 && g.pixels() <= 4 * g.points;
+  const int64_t fewest = g.mode == GridMode::Cubic ? 2 : 16;
+  return g.mode != GridMode::Nearest && g.channels >= fewest && g.pixels() <= 4 * g.points;
 }
 // The problem with channels last, and zeros for what their number lacks of a multiple of four.
 GridSample with_channels_last(GridSample g) {
