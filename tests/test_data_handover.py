@@ -67,12 +67,10 @@ class Pictures(data.Dataset):
 @pytest.mark.parametrize("size", [1, 4, 16])
 def test_slots_of_batches_that_nobody_read_are_used_again(size):
     loader = data.DataLoader(Pictures(), size, num_workers=2, persistent_workers=True, timeout=60)
-    for _ in range(30):
+    for _ in range(60):  # a worker is at most two epochs behind
         next(iter(loader))
-    most = max(len(worker.slots) for worker in loader._iterator._workers)
-    for _ in range(30):
-        next(iter(loader))
-    assert max(len(worker.slots) for worker in loader._iterator._workers) <= most + 8
+    for worker in loader._iterator._workers:
+        assert len(worker.slots) <= 4 * 32  # of up to 1920 pictures
     for picture, other in loader:
         assert (picture == other["index"].view(-1, 1, 1, 1)).all()
         assert other["text"] == [str(i) for i in other["index"].tolist()]

@@ -115,9 +115,12 @@ class _Server:
         if len(tasks) > 1 and self.flusher is None:
             self.flusher = threading.Thread(target=self.flush_what_waits, daemon=True)
             self.flusher.start()
-        outcome = self.writer.make(
-            tasks, self.batches.fetch, _QUICK_SECONDS, self.patience, _FLUSH_BYTES
-        )
+        try:
+            outcome = self.writer.make(
+                tasks, self.batches.fetch, _QUICK_SECONDS, self.patience, _FLUSH_BYTES
+            )
+        except Exception as error:  # there is no shared memory for the last batch
+            outcome = error
         if outcome is None:
             self.flush()
             self.patience = min(2 * self.patience, _FLUSH_SECONDS)
