@@ -4,6 +4,7 @@ import errno
 import gc
 import multiprocessing
 import os
+import resource
 import threading
 import time
 
@@ -221,3 +222,15 @@ def test_answers_that_a_worker_fails_to_send_are_no_reason_to_wait(monkeypatch):
     with pytest.raises(RuntimeError, match="DataLoader worker"):
         list(loader)
     assert time.monotonic() - began < 25
+
+
+def allow_only_small_files(worker):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14))
+
+
+def test_a_worker_without_shared_memory_says_so():
+    loader = data.DataLoader(
+        Pictures(), 4, num_workers=1, timeout=60, worker_init_fn=allow_only_small_files
+    )
+    with pytest.raises(RuntimeError, match="bytes to be shared"):
+        list(loader)
