@@ -262,6 +262,8 @@ class ProcessWorker:
     groups_ahead = 5  # a few milliseconds: nobody waits for a processor that is busy elsewhere
 
     def __init__(self, job: Job, number: int, context: Any) -> None:
+        import numpy.random  # noqa: F401 - once here, not in each process that is forked
+
         self.number, self.of = number, job.num_workers
         self.results: deque[tuple[int, Any]] = deque()
         self.reader: Any = ()  # batches that come before ``results``
