@@ -340,7 +340,7 @@ PyObject* make(PyObject* self, PyObject* args) {
     Tasks& tasks = tasks_of(tasks_object);
     double began = now();
     while (w.last <= quick && w.seconds <= patience && w.bytes <= size_t(most) &&
-           w.slots->fresh.size() < kFreshSlots && tasks.count) {
+           (!w.batches || w.slots->fresh.size() < kFreshSlots) && tasks.count) {
       if (tasks.starts_with(w.marker.get())) break;
       Ref task(tasks.pop());
       Ref batch(PyObject_CallOneArg(fetch, task.get()));

@@ -115,9 +115,12 @@ class _Server:
         if len(tasks) > 1 and self.flusher is None:
             self.flusher = threading.Thread(target=self.flush_what_waits, daemon=True)
             self.flusher.start()
-        outcome = self.writer.make(
-            tasks, self.batches.fetch, _QUICK_SECONDS, self.patience, _FLUSH_BYTES
-        )
+        try:
+            outcome = self.writer.make(
+                tasks, self.batches.fetch, _QUICK_SECONDS, self.patience, _FLUSH_BYTES
+            )
+        except Exception as error:  # there is no shared memory for the last batch
+            outcome = error
         if outcome is None:
             self.flush()
             self.patience = min(2 * self.patience, _FLUSH_SECONDS)
@@ -259,6 +262,8 @@ class ProcessWorker:
     groups_ahead = 5  # a few milliseconds: nobody waits for a processor that is busy elsewhere
 
     def __init__(self, job: Job, number: int, context: Any) -> None:
+        import numpy.random  # noqa: F401 - once here, not in each process that is forked
+
         self.number, self.of = number, job.num_workers
         self.results: deque[tuple[int, Any]] = deque()
         self.reader: Any = ()  # batches that come before ``results``

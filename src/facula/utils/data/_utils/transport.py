@@ -1,10 +1,11 @@
 """How batches travel from a worker process: a socket for what is small, shared memory for the rest.
 
-A batch is pickled, with the bytes of tensors and arrays left out. Small ones go along in the
-message. Large ones lie in slots: memory that both processes have mapped. Batches of tensors are
-stacked in one from the start, anything else is copied there. The tensors on the other side lie in
-the slot, and when the last of them is gone, the slot goes back to its worker. Slots are files
-without a name, whose descriptors travel over the socket, so nothing can be left behind.
+Most batches have a short form (``_C._BatchWriter``). Others are pickled, with the bytes of tensors
+and arrays left out. Small ones go along in the message. Large ones lie in slots (``_C._SlotWriter``
+and ``_C._SlotReader``): memory that both processes have mapped. Batches of tensors are stacked in
+one from the start, anything else is copied there. The tensors on the other side lie in the slot,
+and when the last of them is gone, the slot goes back to its worker. Slots are files without a name,
+whose descriptors travel over the socket, so nothing can be left behind.
 """
 
 from __future__ import annotations
