@@ -100,6 +100,14 @@ void gather_rows(const Conv& v, const S* w, const int64_t* offsets, bool dense, 
   }
 }
 
+// Whether no output sees padding through a single tap.
+inline bool is_inside(const Conv& v) {
+  for (const ConvAxis& a : v.axis) {
+    if (a.start < 0 || a.start + (a.out - 1) * a.step >= a.in) return false;
+  }
+  return true;
+}
+
 template <class S>
 void run_channel_rows(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void*) {
   using A = Accumulator<S>;
@@ -133,6 +141,10 @@ void run_channel_rows(const Conv& v, const ConvPlan& p, int64_t task, void* memo
   const bool dense = dense_taps(v);
   const bool in_place = kInPlace<S> && dense && (v.in == 1 || v.w_in == taps) &&
                         (columns <= 2 * width || v.w_out * int64_t(sizeof(S)) % 1024 != 0);
+  // Whole panels of pixels that only one tile needs are read where they lie.
+  const ConvAxis& w2 = v.axis[2];
+  const bool once = kInPlace<S> && taps == 1 && rows <= kTileRows && w2.x_stride == 1 &&
+                    w2.step == 1 && is_inside(v);
   const int64_t tile_rows = divide_up(rows, divide_up(rows, kTileRows));
   const int64_t y_stride = v.axis[2].y_stride;
 
@@ -143,6 +155,7 @@ void run_channel_rows(const Conv& v, const ConvPlan& p, int64_t task, void* memo
     for (int64_t i = 0; i < run_count; ++i) {
       const PixelRun& run = runs[i];
       find_taps(v, run, seen);
+      if (once && run.count == width) continue;
       pack_run(v, x, run, seen, k0, depth,
                right + run.column / width * depth * width + run.column % width, width);
     }
@@ -165,21 +178,32 @@ void run_channel_rows(const Conv& v, const ConvPlan& p, int64_t task, void* memo
         }
       }
       const Segment* segment = segments;
+      int64_t at = 0;  // of the runs
       for (int64_t panel = 0; panel * width < columns; ++panel) {
         const int64_t panel_columns = smaller(width, columns - panel * width);
         const int vectors = panel_columns > lanes ? 2 : 1;
         const ConvTile<A> tile = conv_tile<A>(vectors, height);
         A* const sum = p.depth_chunks > 1 ? sums + (panel * p.row_block + i) * width : sums;
         const A* const start = !first ? sum : v.bias ? bias : nullptr;
-        const A* const b = right + panel * depth * width;
+        const A* b = right + panel * depth * width;
+        int64_t b_row = width;
+        if (once) {
+          while (runs[at].column < panel * width) ++at;
+          if (runs[at].count == width) {
+            const PixelRun& run = runs[at];
+            b = reinterpret_cast<const A*>(x + run.batch * v.x_batch + k0 * v.x_channel +
+                                           find_tap(v, run, 0, 0, 0).offset);
+            b_row = v.x_channel;
+          }
+        }
         if (kInPlace<S> && last && segment->count == vectors * lanes && y_stride == 1) {
-          tile(depth, a, a_row, a_col, b, width,
+          tile(depth, a, a_row, a_col, b, b_row,
                reinterpret_cast<A*>(y + i * v.y_channel + segment->offset), v.y_channel, start,
                width);
           ++segment;
           continue;
         }
-        tile(depth, a, a_row, a_col, b, width, sum, width, start, width);
+        tile(depth, a, a_row, a_col, b, b_row, sum, width, start, width);
         if (!last) continue;
         for (; segment < segments + segment_count && segment->column < (panel + 1) * width;
              ++segment) {

@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kBandBytes = 96 << 10;  // a block's input, well within the second cache
 constexpr int64_t kBandColumns = 256;
-constexpr int64_t kTaskProducts = 512 << 10;  // that are worth a thread
+constexpr int64_t kTaskProducts = 512 << 10;   // that are worth a thread
+constexpr int64_t kVectorProducts = 64 << 10;  // of the vectors of a task
 constexpr int64_t kChunks = 16;
 constexpr int kMostTaps = 9;  // whose sums stay in registers
 
@@ -65,6 +66,13 @@ struct Band {
   int64_t in_rows = 0, in_columns = 0, phase = 0, pitch = 0;
 };
 
+// Where a tap finds its input in a band and its weights among those of a vector. Up to kJoined taps
+// that see neighbouring vectors, with weights w_next apart, may be joined.
+struct TapAt {
+  int64_t x, w, w_next = 0, joined = 1;
+};
+constexpr int64_t kJoined = 3;
+
 // One block of one vector of channels.
 struct Block {
   int64_t channel, channels;                     // the first, and how many lanes are used
@@ -83,7 +91,8 @@ void cut_band(const Conv& v, const Band& whole, ConvPlan& p) {
   p.column_blocks = divide_up(band.w.units, p.column_block);
   band.set(1, p.column_block);
   const int64_t row = band.pitch * band.d.reach * v.in * kVectorBytes;
-  const int64_t more = larger(0, kBandBytes / row - band.in_rows) / band.h.step;
+  const int64_t room = kBandBytes * smaller(v.in, 4);  // a group's channels have much to do
+  const int64_t more = larger(0, room / row - band.in_rows) / band.h.step;
   p.row_blocks = divide_up(band.h.units, 1 + more);
   p.row_block = divide_up(band.h.units, p.row_blocks);
   p.row_blocks = divide_up(band.h.units, p.row_block);
@@ -91,6 +100,23 @@ void cut_band(const Conv& v, const Band& whole, ConvPlan& p) {
 FACULA_INLINE int64_t blocks_of(const Conv& v, const Band& band, const ConvPlan& p) {
   return v.batch * band.d.units * p.row_blocks * p.column_blocks;
 }
+// Memory of a task: the band, input rows of one plane, and as many sums as results.
+template <class A>
+struct Workspace {
+  Workspace(Scratch& scratch, const Conv& v, const Band& band, int64_t results)
+      : x(scratch.take<A>(v.in * band.vectors() * kLanes<A>)),
+        lines(scratch.take<A>(band.in_rows * band.in_columns * kLanes<A>)),
+        sums(scratch.take<A>(results * kLanes<A>)),
+        taps(scratch.take<TapAt>(v.in * v.taps())) {}
+  static size_t bytes(const Conv& v, const Band& band, int64_t results) {
+    return Scratch::bytes<A>(v.in * band.vectors() * kLanes<A>) +
+           Scratch::bytes<A>(band.in_rows * band.in_columns * kLanes<A>) +
+           Scratch::bytes<A>(results * kLanes<A>) + Scratch::bytes<TapAt>(v.in * v.taps());
+  }
+  A *x, *lines, *sums;
+  TapAt* taps;
+};
+
 template <class A>
 Block block_at(const Conv& v, const Band& band, const ConvPlan& p, int64_t block, int64_t vector) {
   Block b;
@@ -211,13 +237,6 @@ void fill_band(const Conv& v, const Band& band, const Block& b, A* lines, A* to)
   spread_groups(v.in, band.vectors(), to);
 }
 
-// Where a tap finds its input in a band and its weights among those of a vector. Up to kJoined taps
-// that see neighbouring vectors, with weights w_next apart, may be joined.
-struct TapAt {
-  int64_t x, w, w_next = 0, joined = 1;
-};
-constexpr int64_t kJoined = 3;
-
 // The taps that outputs of one phase see, by channel of a group; returns how many.
 template <class A>
 int64_t find_taps(const Conv& v, const Band& band, const int64_t* phase, TapAt* taps) {
@@ -318,14 +337,16 @@ void plan_forward(const Conv& v, int, ConvPlan& p) {
   cut_band<A>(v, band, p);
   band.set(p.row_block, p.column_block);
   const int64_t taps = v.in * v.taps(), vectors = vectors_of<A>(v);
-  const int64_t phases = band.h.phases * band.w.phases;
-  p.tasks = blocks_of(v, band, p) * vectors;
-  p.grain = larger(1, kTaskProducts / (p.row_block * p.column_block * taps * kLanes<A>));
+  const int64_t results = p.row_block * p.column_block;
+  // Some vectors share what a task has to find out first.
+  p.tap_block = larger(1, smaller(vectors, kVectorProducts / (results * taps * kLanes<A>)));
+  p.tap_blocks = divide_up(vectors, p.tap_block);
+  p.tasks = blocks_of(v, band, p) * p.tap_blocks;
+  p.grain = larger(1, kTaskProducts / (results * taps * kLanes<A> * p.tap_block));
   p.prepare_tasks = 1;
   p.shared_bytes = size_t(vectors * (taps + 1) * kVectorBytes);
-  p.scratch_bytes = size_t(kVectorBytes * (v.in * band.vectors() + band.in_rows * band.in_columns +
-                                           p.row_block * p.column_block * phases)) +
-                    Scratch::bytes<TapAt>(taps);
+  p.scratch_bytes = Workspace<A>::bytes(v, band, results * band.h.phases * band.w.phases) +
+                    Scratch::bytes<int64_t>(band.d.phases * band.h.phases * band.w.phases);
 }
 
 // The weights of each vector of channels, [input channel of the group][tap][lane], and its bias.
@@ -376,67 +397,77 @@ void store_lines(const A* from, int64_t rows, int64_t columns, int64_t channels,
   }
 }
 
-template <class S>
-void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void* shared) {
-  using A = Accumulator<S>;
+// The results of one vector. The taps of all phases follow each other in `memory`; `counts` says
+// how many each phase has.
+template <class S, class A>
+void run_vector(const Conv& v, const Band& band, const Block& b, const Workspace<A>& memory,
+                const int64_t* counts, const A* weights) {
   constexpr int64_t lanes = kLanes<A>;
-  Band band(v);
-  band.set(p.row_block, p.column_block);
   const Side &h = band.h, &w = band.w;
-  const int64_t vectors = vectors_of<A>(v), all = v.in * v.taps();
-  const Block b = block_at<A>(v, band, p, task / vectors, task % vectors);
-  Scratch scratch(memory);
-  A* const x = scratch.take<A>(v.in * band.vectors() * lanes);
-  A* const lines = scratch.take<A>(band.in_rows * band.in_columns * lanes);
-  A* const sums = scratch.take<A>(p.row_block * p.column_block * h.phases * w.phases * lanes);
-  TapAt* const taps = scratch.take<TapAt>(all);
-  band.set(b.rows, b.columns);
-  fill_band<S>(v, band, b, lines, x);
-
-  const A* const weights = static_cast<const A*>(shared) + task % vectors * (all + 1) * lanes;
-  const Vector<A> bias = load(weights + all * lanes);
+  fill_band<S>(v, band, b, memory.lines, memory.x);
+  const Vector<A> bias = load(weights + v.in * v.taps() * lanes);
   const int64_t y_row = b.row * h.phases, y_column = b.column * w.phases;
   const int64_t rows = smaller(b.rows * h.phases, h.outputs - y_row);
   const int64_t columns = smaller(b.columns * w.phases, w.outputs - y_column);
   const bool direct = kInPlace<S> && v.y_channel == 1 && b.channels == lanes;
   const int64_t row_stride = direct ? h.axis.y_stride : columns * lanes;
   const int64_t pixel_stride = direct ? w.axis.y_stride : lanes;
-  // What the next task reads is far apart where channels are contiguous, which the hardware does
-  // not foresee.
-  const bool follows = v.x_channel == 1 && task % vectors + 1 < vectors;
-  const S* const ahead = follows ? static_cast<const S*>(v.x) + b.n * v.x_batch + b.channel +
-                                       lanes + b.depth * band.d.step * band.d.axis.x_stride +
-                                       b.row * h.step * h.axis.x_stride +
-                                       b.column * w.step * w.axis.x_stride
-                                 : nullptr;
-  int64_t phase[3];
-  for (phase[0] = 0; phase[0] < band.d.phases; ++phase[0]) {
-    const int64_t depth = b.depth * band.d.phases + phase[0];
+  // The next vector is far apart where channels are contiguous, which the hardware does not
+  // foresee.
+  const bool follows = v.x_channel == 1 && b.channel + lanes < v.groups * v.in;
+  const S* const next = static_cast<const S*>(v.x) + b.n * v.x_batch + b.channel + lanes +
+                        b.depth * band.d.step * band.d.axis.x_stride +
+                        b.row * h.step * h.axis.x_stride + b.column * w.step * w.axis.x_stride;
+  const TapAt* taps = memory.taps;
+  for (int64_t k = 0; k < band.d.phases; ++k) {
+    const int64_t depth = b.depth * band.d.phases + k;
     if (depth >= band.d.outputs) break;
     S* const y = static_cast<S*>(v.y) + b.n * v.y_batch + b.channel * v.y_channel +
                  depth * band.d.axis.y_stride + y_row * h.axis.y_stride +
                  y_column * w.axis.y_stride;
-    A* const to = direct ? reinterpret_cast<A*>(y) : sums;
-    for (phase[1] = 0; phase[1] < h.phases; ++phase[1]) {
-      for (phase[2] = 0; phase[2] < w.phases; ++phase[2]) {
-        const int64_t count = join_taps<A>(taps, find_taps<A>(v, band, phase, taps));
-        for (int64_t i = 0; i < h.of_phase(rows, phase[1]); ++i) {
-          if (ahead && phase[1] + phase[2] == 0) {
-            const S* next = ahead + i * h.step * h.axis.x_stride;
-            for (int64_t q = 0; q < b.columns * w.step; ++q) {
-              __builtin_prefetch(next + q * w.axis.x_stride);
-            }
-          }
-          apply_to_row(x + i * h.step * band.pitch * lanes, taps, count, weights, bias,
-                       w.of_phase(columns, phase[2]),
-                       to + (i * h.phases + phase[1]) * row_stride + phase[2] * pixel_stride,
-                       w.phases * pixel_stride);
+    A* const to = direct ? reinterpret_cast<A*>(y) : memory.sums;
+    for (int64_t phase = 0; phase < h.phases * w.phases; ++phase, taps += *counts++) {
+      const int64_t i0 = phase / w.phases, j0 = phase % w.phases;
+      const int64_t unit_rows = h.of_phase(rows, i0), unit_columns = w.of_phase(columns, j0);
+      for (int64_t i = 0; i < unit_rows; ++i) {
+        for (int64_t q = 0; follows && phase == 0 && q < b.columns * w.step; ++q) {
+          __builtin_prefetch(next + i * h.step * h.axis.x_stride + q * w.axis.x_stride, 0, 2);
         }
+        apply_to_row(memory.x + i * h.step * band.pitch * lanes, taps, *counts, weights, bias,
+                     unit_columns, to + (i * h.phases + i0) * row_stride + j0 * pixel_stride,
+                     w.phases * pixel_stride);
       }
     }
     if (!direct)
-      store_lines(sums, rows, columns, b.channels, y, h.axis.y_stride, w.axis.y_stride,
+      store_lines(memory.sums, rows, columns, b.channels, y, h.axis.y_stride, w.axis.y_stride,
                   v.y_channel);
+  }
+}
+
+template <class S>
+void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void* shared) {
+  using A = Accumulator<S>;
+  Band band(v);
+  band.set(p.row_block, p.column_block);
+  const int64_t phases = band.h.phases * band.w.phases;
+  Scratch scratch(memory);
+  const Workspace<A> workspace(scratch, v, band, p.row_block * p.column_block * phases);
+  int64_t* const counts = scratch.take<int64_t>(band.d.phases * phases);
+  const int64_t first = task % p.tap_blocks * p.tap_block;
+  const int64_t end = smaller(vectors_of<A>(v), first + p.tap_block);
+  const int64_t block = task / p.tap_blocks, pitch = (v.in * v.taps() + 1) * kLanes<A>;
+  Block b = block_at<A>(v, band, p, block, first);
+  band.set(b.rows, b.columns);
+  TapAt* taps = workspace.taps;
+  for (int64_t i = 0; i < band.d.phases * phases; ++i) {
+    const int64_t phase[3] = {i / phases, i % phases / band.w.phases, i % band.w.phases};
+    counts[i] = join_taps<A>(taps, find_taps<A>(v, band, phase, taps));
+    taps += counts[i];
+  }
+  for (int64_t vector = first; vector < end; ++vector) {
+    b.channel = vector * kLanes<A>;
+    b.channels = smaller(kLanes<A>, v.groups * v.in - b.channel);
+    run_vector<S>(v, band, b, workspace, counts, static_cast<const A*>(shared) + vector * pitch);
   }
 }
 
@@ -486,9 +517,7 @@ void plan_weight(const Conv& v, int, ConvPlan& p) {
       larger(1, kTaskProducts / larger(1, p.depth_block * p.row_block * p.column_block * taps) /
                     kLanes<A>);
   p.shared_bytes = size_t(p.tasks * taps * kVectorBytes);
-  p.scratch_bytes = size_t(kVectorBytes * (v.in * band.vectors() + band.in_rows * band.in_columns +
-                                           p.row_block * p.column_block)) +
-                    Scratch::bytes<TapAt>(taps);
+  p.scratch_bytes = Workspace<A>::bytes(v, band, p.row_block * p.column_block);
 }
 
 template <class S>
@@ -500,10 +529,9 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
   const ConvAxis &h = v.axis[1], &w = v.axis[2];
   const int64_t vectors = vectors_of<A>(v), all = v.in * v.taps(), chunk = task / vectors;
   Scratch scratch(memory);
-  A* const x = scratch.take<A>(v.in * band.vectors() * lanes);
-  A* const lines = scratch.take<A>(band.in_rows * band.in_columns * lanes);
-  A* const copy = scratch.take<A>(p.row_block * p.column_block * lanes);
-  TapAt* const taps = scratch.take<TapAt>(all);
+  const Workspace<A> workspace(scratch, v, band, p.row_block * p.column_block);
+  A *const x = workspace.x, *const copy = workspace.sums;
+  TapAt* const taps = workspace.taps;
   A* const sums = static_cast<A*>(shared) + task * all * lanes;
   for (int64_t i = 0; i < all * lanes; ++i) sums[i] = A(0);
   const int64_t at_once = divide_up(all, divide_up(all, kMostTaps));
@@ -512,7 +540,7 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
   for (int64_t block = chunk * p.depth_block; block < end; ++block) {
     const Block b = block_at<A>(v, band, p, block, task % vectors);
     band.set(b.rows, b.columns);
-    fill_band<S>(v, band, b, lines, x);
+    fill_band<S>(v, band, b, workspace.lines, x);
     find_taps<A>(v, band, phase, taps);
     const S* y = static_cast<const S*>(v.y) + b.n * v.y_batch + b.channel * v.y_channel +
                  b.depth * v.axis[0].y_stride + b.row * h.y_stride + b.column * w.y_stride;
