@@ -518,7 +518,7 @@ def test_operators_without_a_rule_say_what_to_do():
     ],
 )
 def test_memory_is_not_there(read):
-    with pytest.raises((RuntimeError, TypeError, BufferError)):
+    with pytest.raises((RuntimeError, TypeError, ValueError, BufferError)):
         read(matrix().to_sparse())
 
 
