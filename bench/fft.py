@@ -74,8 +74,9 @@ for _precision in ("f32", "f64"):
     _transforms((1000, 1000), _precision, "2")
     for _n in (256, 400, 1024):
         _transforms((1000, _n), _precision)
-for _shape in ((16,), (1000,), (4096,), (65536,), (1009,), (64, 1009), (100_003,)):
+for _shape in ((16,), (1000,), (4096,), (65536,), (1009,), (64, 37), (64, 1009), (100_003,)):
     _transforms(_shape, "f32")
+_transforms((64, 127, 127), "f32", "2")
 _add("columns 1000x1000 f32", _columns)
 _add("gradient of rfft", _gradient)
 _add("stft 8x160000", _stft)

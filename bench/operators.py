@@ -295,6 +295,7 @@ for _name, _shape in (
     ("256", (256, 256)),
     ("10000_of_3x3", (10_000, 3, 3)),
     ("1000_of_16x16", (1000, 16, 16)),
+    ("100_of_32x32", (100, 32, 32)),
 ):
     add(f"inv_{_name}", positive_definite(*_shape), lambda T, a, b: T.linalg.inv(a))
     add(f"solve_{_name}", positive_definite(*_shape), lambda T, a, b: T.linalg.solve(a, b))

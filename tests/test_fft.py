@@ -16,7 +16,7 @@ SMALL = [*range(1, 71)]
 # Powers, mixed radices, products of larger primes, primes, and lengths that take two steps.
 LARGER = [
     *(81, 96, 97, 100, 125, 127, 128, 169, 200, 243, 251, 256, 299, 343, 360, 400, 512, 961),
-    *(1000, 1009, 1018, 1021, 1024, 1155, 2048, 2187, 2310, 4096, 5003, 6561, 8192, 10000),
+    *(1000, 1009, 1018, 1021, 1024, 1155, 1517, 2048, 2187, 2310, 4096, 5003, 6561, 8192, 10000),
 ]
 LONG = [65536, 65537, 2 * 3**10, 100_000, 2**17]
 PRECISIONS = [("float32", "complex64"), ("float64", "complex128")]
@@ -372,6 +372,35 @@ def test_results_do_not_depend_on_the_number_of_threads(shape, threads):
         again = [F.fft.fft(x), F.fft.rfft(x), F.fft.irfft(F.fft.rfft(x), shape[-1])]
         for a, b in zip(alone, again, strict=True):
             assert (a == b).all()
+
+
+def test_batches_of_images(threads):
+    """Larger than the cache, so some at a time are transformed; dimensions in any order."""
+    z, x = numbers(9, 100, 120, dtype="complex64"), numbers(9, 100, 120, dtype="float32")
+    across = F.from_numpy(numbers(100, 9, 120, dtype="complex64"))
+    wide = z.astype("complex128")
+    for count in (1, 2):
+        threads(count)
+        assert_near(F.fft.fft2(F.from_numpy(z)), np.fft.fft2(wide), "complex64", 12000)
+        assert_near(F.fft.rfft2(F.from_numpy(x)), np.fft.rfft2(x), "complex64", 12000)
+        assert_near(
+            F.fft.fftn(across, dim=(0, 2)),
+            np.fft.fftn(array(across).astype("complex128"), axes=(0, 2)),
+            "complex64",
+            12000,
+        )
+
+
+@pytest.mark.parametrize("n", range(1, 9))
+def test_short_lines_leave_their_neighbours_alone(n):
+    """Lines that are shorter than a vector, dense and with gaps between them."""
+    z = numbers(21, n + 3, dtype="complex64")
+    for lines in (z[:, :n].copy(), z[:, :n]):
+        expected = np.fft.fft(lines.astype("complex128"))
+        assert_near(F.fft.fft(F.from_numpy(lines)), expected, "complex64", n)
+    out = F.zeros(21, n + 3, dtype=F.complex64)
+    F.fft.fft(F.from_numpy(z[:, :n].copy()), out=out[:, :n])
+    assert (out[:, n:] == 0).all()
 
 
 def test_plans_are_shared_between_threads():

@@ -25,6 +25,12 @@ class Groups {
   }
   int64_t count() const { return before_.back(); }
 
+  // f(group, b, e) for each block [b, e): the first group that begins in it.
+  template <class F>
+  void for_each_block(F&& f) const {
+    for_blocks([&](int64_t block, int64_t b, int64_t e) { f(before_[size_t(block)], b, e); });
+  }
+
   // begin(group, i) for each, and then place(i, group) for its elements if `places`.
   template <class IsFirst, class Begin, class Place>
   void visit(bool places, IsFirst&& is_first, Begin&& begin, Place&& place) const {
@@ -144,9 +150,29 @@ Distinct distinct_neighbours(const Tensor& x, bool want_inverse, bool want_count
   Groups groups(x.numel(), [&](int64_t b, int64_t e) {
     return b == 0 ? 1 + count_changes(elements, 0, e - 1) : count_changes(elements, b - 1, e - 1);
   });
-  return collect<T>(
-      groups, x.dtype(), x.numel(), want_inverse, want_counts, is_first,
-      [&](int64_t i) { return elements[i]; }, [](int64_t i) { return i; });
+  if (want_inverse || want_counts)
+    return collect<T>(
+        groups, x.dtype(), x.numel(), want_inverse, want_counts, is_first,
+        [&](int64_t i) { return elements[i]; }, [](int64_t i) { return i; });
+  Distinct d{empty_tensor(Dims{groups.count()}, x.dtype(), Device{}), int64_vector(0),
+             int64_vector(0)};
+  T* values = d.values.data_as<T>();
+  groups.for_each_block([&](int64_t group, int64_t b, int64_t e) {
+    constexpr int64_t kStep = 512;
+    T kept[kStep];  // without branches: what begins no group is overwritten
+    if (b == 0) values[group++] = elements[b++];
+    for (; b < e; b += kStep) {
+      const T* from = elements + b;
+      int64_t count = 0;
+      for (int64_t i = 0; i < std::min(kStep, e - b); ++i) {
+        kept[count] = from[i];
+        count += differ(from[i], from[i - 1]);
+      }
+      std::copy_n(kept, count, values + group);
+      group += count;
+    }
+  });
+  return d;
 }
 
 }  // namespace
