@@ -64,8 +64,8 @@ void for_each_block(const GridSample& g, F f) {
                });
 }
 
-// One neighbour: f(plane, the pixel that each point sees, or -1). Pieces are some channels of an
-// image.
+// One neighbour: f(plane, the pixel that each point sees or -1, whether none is -1). Pieces are
+// some channels of an image.
 template <class T, class F>
 void for_each_nearest(const GridSample& g, const T* grid, F f) {
   int64_t piece = g.channels;
@@ -78,17 +78,20 @@ void for_each_nearest(const GridSample& g, const T* grid, F f) {
         const auto block = std::make_unique<GridBlock<T>>();
         std::vector<int32_t> seen(size_t(g.points));
         int64_t known = -1;  // the image of `seen`
+        bool inside = true;
         for (; i < end; ++i) {
           const int64_t image = i / pieces, from = i % pieces * piece;
+          inside |= image != known;
           for (int64_t p = 0; image != known && p < g.points; p += kGridBlock) {
             const int64_t n = std::min<int64_t>(kGridBlock, g.points - p);
             const T* none = nullptr;
             loops<T>().look_up(g, grid + (image * g.points + p) * g.dims, none, n, false, *block);
             std::copy(block->pixel[0], block->pixel[0] + n, seen.data() + p);
+            inside &= block->edges == 0;
           }
           known = image;
           for (int64_t c = from; c < std::min(from + piece, g.channels); ++c)
-            f(image * g.channels + c, seen.data());
+            f(image * g.channels + c, seen.data(), inside);
         }
       });
 }
@@ -99,10 +102,15 @@ template <class T>
 void grid_sample(const GridSample& g, const T* input, const T* grid, const T* direction,
                  T* output) {
   if (g.mode == GridMode::Nearest && !direction)
-    return for_each_nearest(g, grid, [&](int64_t plane, const int32_t* seen) {
+    return for_each_nearest(g, grid, [&](int64_t plane, const int32_t* seen, bool inside) {
       const T* x = input + plane * g.pixels();
       T* y = output + plane * g.points;
-      for (int64_t p = 0; p < g.points; ++p) y[p] = seen[p] < 0 ? T(0) : x[seen[p]];
+      if (inside) {
+#pragma GCC unroll 4
+        for (int64_t p = 0; p < g.points; ++p) y[p] = x[seen[p]];
+      } else {
+        for (int64_t p = 0; p < g.points; ++p) y[p] = seen[p] < 0 ? T(0) : x[seen[p]];
+      }
     });
   for_each_block<T>(g, [&](int64_t image, int64_t from, int64_t n, GridBlock<T>& b) {
     const int64_t first = image * g.points + from;
@@ -151,7 +159,7 @@ void grid_sample_back(const GridSample& g, const T* grad, const T* grid, const T
                       T* input) {
   if (g.channels_last) return add_channels(g, grad, grid, direction, input);
   if (g.mode == GridMode::Nearest && !direction)
-    return for_each_nearest(g, grid, [&](int64_t plane, const int32_t* seen) {
+    return for_each_nearest(g, grid, [&](int64_t plane, const int32_t* seen, bool) {
       T* x = input + plane * g.pixels();
       const T* y = grad + plane * g.points;
       std::fill(x, x + g.pixels(), T(0));

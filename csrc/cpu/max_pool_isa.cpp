@@ -44,6 +44,9 @@ template <class A>
 using Lane = std::conditional_t<sizeof(A) == 8, int64_t, int32_t>;
 
 template <class A>
+constexpr int64_t kLanes = 64 / sizeof(A);
+
+template <class A>
 constexpr A lowest() {
   if constexpr (std::is_floating_point_v<A>) return -std::numeric_limits<A>::infinity();
   else return std::numeric_limits<A>::min();
@@ -56,10 +59,10 @@ FACULA_INLINE void update(A& best, Lane<A>& where, A v, Lane<A> tap) {
   where = better ? tap : where;
 }
 
-// The larger one, or NaN.
-template <class A>
-FACULA_INLINE A larger(A a, A b) {
-  const A most = a > b ? a : b;  // b where one is NaN
+// The larger ones, or NaN.
+template <class V>
+FACULA_INLINE V larger(V a, V b) {
+  const V most = a > b ? a : b;  // b where one is NaN
   return a != a ? a : most;
 }
 
@@ -69,8 +72,13 @@ template <class A, class... Row>
 void update_values(A* best, bool fresh, int64_t n, const A* first, const Row*... from) {
   if constexpr (sizeof...(Row) < 5)
     if (!fresh) return update_values(best, true, n, static_cast<const A*>(best), first, from...);
-#pragma GCC ivdep
-  for (int64_t t = 0; t < n; ++t) {
+  int64_t t = 0;
+  for (; t + kLanes<A> <= n; t += kLanes<A>) {
+    auto most = wide_at(first + t);
+    ((most = larger(most, wide_at(from + t))), ...);
+    __builtin_memcpy(best + t, &most, 64);
+  }
+  for (; t < n; ++t) {
     A most = first[t];
     ((most = larger(most, from[t])), ...);
     best[t] = most;
@@ -171,9 +179,6 @@ void plain_row(const MaxPool& p, const PoolAxis& w, const S* plane, int64_t dept
 }
 
 // ---- channels side by side
-
-template <class A>
-constexpr int64_t kLanes = 64 / sizeof(A);
 
 template <class A, class S>
 FACULA_INLINE typename WideOf<A>::type lanes_of(const S* x, int64_t n) {

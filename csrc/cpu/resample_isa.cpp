@@ -96,7 +96,15 @@ void along_row(const ResampleAxis& w, int64_t inner, const A* in, A* sums, D* to
         const A* x = in + start[t];
         const A* u = weight + t * w.width;
         A sum = 0;
-        for (int64_t k = 0; k < count[t]; ++k) sum += x[k] * u[k];
+        if constexpr (kTaps == 1) {
+          const A one = x[0] * u[0];
+          sum = count[t] ? one : A(0);
+        } else {
+          for (int64_t k = 0; k < count[t]; ++k) {
+            if constexpr (kTaps > 0) asm("" : "+r"(k));  // a few terms are no vector
+            sum += x[k] * u[k];
+          }
+        }
         to[t] = finished<D>(sum);
       }
     };
