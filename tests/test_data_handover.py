@@ -5,6 +5,8 @@ import gc
 import multiprocessing
 import os
 import resource
+import subprocess
+import sys
 import threading
 import time
 
@@ -234,3 +236,31 @@ def test_a_worker_without_shared_memory_says_so():
     )
     with pytest.raises(RuntimeError, match="bytes to be shared"):
         list(loader)
+
+
+ENDS_WHILE_THREADS_WORK = """
+import time, facula
+from facula.utils import data
+
+class Slow(data.Dataset):
+    def __len__(self):
+        return 1000
+    def __getitem__(self, index):
+        time.sleep(0.002)
+        return facula.ones(3), index
+
+iterator = iter(data.DataLoader(Slow(), 4, num_workers=2, worker_type="thread"))
+next(iterator)
+facula.kept = iterator
+"""
+
+
+def test_a_program_may_end_while_worker_threads_are_at_work():
+    for _ in range(3):
+        ended = subprocess.run(
+            [sys.executable, "-c", ENDS_WHILE_THREADS_WORK],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")

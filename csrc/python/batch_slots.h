@@ -11,6 +11,12 @@
 
 namespace facula::python {
 
+// Calls what belongs to the program. It may run when the interpreter ends, and a thread that is in
+// there at that time must not be unwound through our destructors either: see wait_for_gil().
+inline PyObject* call_in_worker(PyObject* f, PyObject* argument) noexcept {
+  return wait_for_gil([&] { return PyObject_CallOneArg(f, argument); });
+}
+
 // Tensors from here on lie in a slot: handing one over costs less than copying so much twice.
 inline constexpr size_t kSharedBytes = 1 << 15;
 

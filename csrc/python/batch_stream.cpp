@@ -391,7 +391,7 @@ PyObject* make_batches(PyObject*, PyObject* args) {
     while (tasks.count && (times.empty() || (times.back() <= quick && last - begin <= patience &&
                                              !*PyByteArray_AS_STRING(hungry)))) {
       Ref task(tasks.pop());
-      Ref batch(PyObject_CallOneArg(fetch, task.get()));
+      Ref batch(call_in_worker(fetch, task.get()));
       if (!batch) {
         error = Ref(caught());
         break;

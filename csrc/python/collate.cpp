@@ -55,7 +55,7 @@ class Collator {
   static bool is_plain_sequence(PyObject* o) {
     return PyTuple_CheckExact(o) || PyList_CheckExact(o);
   }
-  PyObject* rest(PyObject* column) { return check(PyObject_CallOneArg(otherwise_, column)); }
+  PyObject* rest(PyObject* column) { return check(call_in_worker(otherwise_, column)); }
 
   bool is_as_ever(PyTypeObject* type) {
     auto* key = reinterpret_cast<PyObject*>(type);
@@ -191,7 +191,7 @@ Ref samples_at(PyObject* getitem, PyObject* indices) {
   Ref list(check(PyList_New(0)));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(at.get()); ++i) {
     Ref index = Ref::borrow(PySequence_Fast_GET_ITEM(at.get(), i));
-    Ref sample(check(PyObject_CallOneArg(getitem, index.get())));
+    Ref sample(check(call_in_worker(getitem, index.get())));
     check(PyList_Append(list.get(), sample.get()));
   }
   return list;
@@ -200,7 +200,7 @@ Ref samples_at(PyObject* getitem, PyObject* indices) {
 Ref next_samples(PyObject* samples, Py_ssize_t count, bool drop_last) {
   Ref list(check(PyList_New(0)));
   while (PyList_GET_SIZE(list.get()) < count) {
-    Ref sample(PyIter_Next(samples));
+    Ref sample(wait_for_gil([&] { return PyIter_Next(samples); }));
     if (!sample && PyErr_Occurred()) throw PythonError{};
     if (!sample) break;
     check(PyList_Append(list.get(), sample.get()));
@@ -220,7 +220,7 @@ PyObject* call_fetch(PyObject* self, PyObject* const* args, size_t flags, PyObje
     Ref list = f.getitem == Py_None
                    ? next_samples(f.samples, check(int(PyObject_Size(args[0]))), f.drop_last)
                    : samples_at(f.getitem, args[0]);
-    if (f.tables == Py_None) return check(PyObject_CallOneArg(f.collate, list.get()));
+    if (f.tables == Py_None) return check(call_in_worker(f.collate, list.get()));
     PyObject** t = PySequence_Fast_ITEMS(f.tables);
     return Collator(t[0], t[1], t[2]).collate(list.get());
   });
