@@ -169,6 +169,26 @@ Conv with_sides_swapped(const Conv& v) {
   return s;
 }
 
+// The same weight gradient with x and y in each other's place, where all steps are 1: taps go the
+// other way then.
+Conv with_roles_swapped(const Conv& v) {
+  Conv s = v;
+  std::swap(s.in, s.out);
+  int64_t w_offset = 0;
+  for (ConvAxis& a : s.axis) {
+    std::swap(a.in, a.out);
+    std::swap(a.x_stride, a.y_stride);
+    a.start = -a.start - (a.taps - 1) * a.spread;
+    w_offset += (a.taps - 1) * a.w_stride;
+    a.w_stride = -a.w_stride;
+  }
+  s.x = v.y, s.x_batch = v.y_batch, s.x_channel = v.y_channel;
+  s.y = const_cast<void*>(v.x), s.y_batch = v.x_batch, s.y_channel = v.x_channel;
+  s.w = advance(v, v.w, w_offset);
+  std::swap(s.w_out, s.w_in);
+  return s;
+}
+
 bool is_empty(const Conv& v) {
   return v.batch == 0 || v.groups == 0 || v.out == 0 || v.pixels() == 0;
 }
@@ -221,14 +241,14 @@ void conv_forward(const Conv& problem) {
     v.in = 0;
     for (ConvAxis& a : v.axis) a.taps = 1;
   }
-  if (suits_winograd(v, false)) {
-    int64_t w_offset = 0;
-    for (int i : {1, 2}) v.axis[i] = turned(v.axis[i], w_offset);
-    v.w = advance(v, v.w, w_offset);
-    return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], v);
-  }
-  if (has_few_inputs(v))
-    return execute(FACULA_CONV_TABLE(conv_few_channels_table).of[int(v.dtype)], v);
+  Conv onward = v;  // these two want taps that go forward
+  int64_t w_offset = 0;
+  for (ConvAxis& a : onward.axis) a = turned(a, w_offset);
+  onward.w = advance(v, v.w, w_offset);
+  if (suits_winograd(onward, false))
+    return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], onward);
+  if (has_few_inputs(onward))
+    return execute(FACULA_CONV_TABLE(conv_few_channels_table).of[int(v.dtype)], onward);
   v = with_axes_merged(v);
   const bool by_pixels = v.y_channel == 1 && (v.axis[2].y_stride != 1 || v.pixels() == 1);
   if (const ConvFunction* f = depthwise(v, by_pixels, false)) return execute(*f, v);
@@ -354,10 +374,16 @@ void conv_weight_gradient(const Conv& v) {
     return execute(FACULA_CONV_TABLE(conv_winograd_weight_table).of[int(v.dtype)], v);
   if (has_few_inputs(v) && v.pixels() > 0)
     return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], v);
+  const bool steps = v.axis[0].step * v.axis[1].step * v.axis[2].step > 1;
+  if (const Conv other = with_roles_swapped(v); !steps && has_few_inputs(other) && v.pixels() > 0)
+    return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], other);
   if (suits_direct(v))
     return execute(FACULA_CONV_TABLE(conv_direct_weight_table).of[int(v.dtype)], v);
-  // Of images by planes, the side with fewer channels gets turned; by pixels, it is copied more.
-  const bool swap = v.taps() == 1 && (by_pixels ? v.in > v.out : v.out > v.in);
+  // Of images by planes, vectors run along the side that gets turned; by pixels, the other is
+  // copied more.
+  auto cost = [](int64_t rows, int64_t columns) { return (rows + 4) * ((columns + 15) / 16); };
+  const bool swap =
+      v.taps() == 1 && (by_pixels ? v.in > v.out : cost(v.out, v.in) < cost(v.in, v.out));
   execute(FACULA_CONV_TABLE(conv_weight_table).of[int(v.dtype)], swap ? with_sides_swapped(v) : v);
 }
 

@@ -318,11 +318,13 @@ void apply_taps(const A* x, const TapAt* taps, int64_t count, const A* w, Vector
 template <class A>
 void apply_to_row(const A* x, const TapAt* taps, int64_t count, const A* w, Vector<A> bias,
                   int64_t columns, A* y, int64_t y_next) {
+  const int64_t most = columns % 8 != 0 && columns >= 7 ? 7 : 8;  // images have rows of 7, 14 ...
   for (int64_t j = 0; j < columns;) {
     const int64_t left = columns - j;
-    const int64_t pixels = columns >= 8 && left > 4 ? 8 : columns >= 4 ? 4 : 1;
+    const int64_t pixels = columns >= most && left > 4 ? most : columns >= 4 ? 4 : 1;
     j = smaller(j, columns - pixels);
-    (pixels == 8 ? apply_taps<A, 8>
+    (pixels == 8   ? apply_taps<A, 8>
+     : pixels == 7 ? apply_taps<A, 7>
      : pixels == 4
          ? apply_taps<A, 4>
          : apply_taps<A, 1>)(x + j * kLanes<A>, taps, count, w, bias, y + j * y_next, y_next);
