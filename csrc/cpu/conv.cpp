@@ -169,24 +169,33 @@ Conv with_sides_swapped(const Conv& v) {
   return s;
 }
 
-// The same weight gradient with x and y in each other's place, where all steps are 1: taps go the
-// other way then.
-Conv with_roles_swapped(const Conv& v) {
-  Conv s = v;
-  std::swap(s.in, s.out);
+// Axes seen from the other side, where all steps are 1: what output t sees through tap j sees t
+// through the same tap of a kernel that goes the other way.
+void reverse_axes(Conv& v) {
   int64_t w_offset = 0;
-  for (ConvAxis& a : s.axis) {
+  for (ConvAxis& a : v.axis) {
     std::swap(a.in, a.out);
-    std::swap(a.x_stride, a.y_stride);
     a.start = -a.start - (a.taps - 1) * a.spread;
     w_offset += (a.taps - 1) * a.w_stride;
     a.w_stride = -a.w_stride;
   }
+  v.w = advance(v, v.w, w_offset);
+}
+
+// The same weight gradient with x and y in each other's place, where all steps are 1.
+Conv with_roles_swapped(const Conv& v) {
+  Conv s = v;
+  reverse_axes(s);
+  for (ConvAxis& a : s.axis) std::swap(a.x_stride, a.y_stride);
+  std::swap(s.in, s.out);
   s.x = v.y, s.x_batch = v.y_batch, s.x_channel = v.y_channel;
   s.y = const_cast<void*>(v.x), s.y_batch = v.x_batch, s.y_channel = v.x_channel;
-  s.w = advance(v, v.w, w_offset);
   std::swap(s.w_out, s.w_in);
   return s;
+}
+
+bool has_steps(const Conv& v) {
+  return v.axis[0].step * v.axis[1].step * v.axis[2].step > 1;
 }
 
 bool is_empty(const Conv& v) {
@@ -201,6 +210,11 @@ bool has_few_channels(const Conv& v, int64_t few, int64_t few_channel, int64_t f
          (few_channel == 1 || few == 1) && few_stride == few && v.axis[0].in == 1 &&
          v.axis[0].out == 1 && v.axis[0].taps == 1 && v.axis[0].start == 0 && v.taps() > 1 &&
          v.axis[1].spread > 0 && v.axis[2].spread == 1 && is_floating(v.dtype);
+}
+// Of the transposed operator, whose axes are those of the forward one.
+bool has_few_outputs(const Conv& v) {
+  return v.out <= kFewOutputs &&
+         has_few_channels(v, v.out, v.y_channel, v.axis[2].y_stride, v.in, v.x_channel);
 }
 bool has_few_inputs(const Conv& v) {
   return has_few_channels(v, v.in, v.x_channel, v.axis[2].x_stride, v.out, v.y_channel);
@@ -249,6 +263,11 @@ void conv_forward(const Conv& problem) {
     return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], onward);
   if (has_few_inputs(onward))
     return execute(FACULA_CONV_TABLE(conv_few_channels_table).of[int(v.dtype)], onward);
+  if (!has_steps(v)) {
+    reverse_axes(onward);
+    if (has_few_outputs(onward))
+      return execute(FACULA_CONV_TABLE(conv_few_channels_input_table).of[int(v.dtype)], onward);
+  }
   v = with_axes_merged(v);
   const bool by_pixels = v.y_channel == 1 && (v.axis[2].y_stride != 1 || v.pixels() == 1);
   if (const ConvFunction* f = depthwise(v, by_pixels, false)) return execute(*f, v);
@@ -310,9 +329,7 @@ void for_each_remainder(const Conv& forward, bool spaced, F f) {
 }  // namespace
 
 void conv_transposed(const Conv& forward) {
-  if (forward.out <= kFewOutputs && !is_empty(forward) &&
-      has_few_channels(forward, forward.out, forward.y_channel, forward.axis[2].y_stride,
-                       forward.in, forward.x_channel))
+  if (has_few_outputs(forward) && !is_empty(forward))
     return execute(FACULA_CONV_TABLE(conv_few_channels_input_table).of[int(forward.dtype)],
                    forward);
   const bool by_pixels = forward.y_channel == 1 && forward.axis[2].y_stride != 1;
@@ -321,7 +338,7 @@ void conv_transposed(const Conv& forward) {
     whole.transposed = true;
     return execute(*f, whole);
   }
-  const bool strided = forward.axis[1].step * forward.axis[2].step * forward.axis[0].step > 1;
+  const bool strided = has_steps(forward);
   if (strided && !is_empty(forward)) {
     Conv whole = forward;
     whole.transposed = true;
@@ -374,8 +391,8 @@ void conv_weight_gradient(const Conv& v) {
     return execute(FACULA_CONV_TABLE(conv_winograd_weight_table).of[int(v.dtype)], v);
   if (has_few_inputs(v) && v.pixels() > 0)
     return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], v);
-  const bool steps = v.axis[0].step * v.axis[1].step * v.axis[2].step > 1;
-  if (const Conv other = with_roles_swapped(v); !steps && has_few_inputs(other) && v.pixels() > 0)
+  if (const Conv other = with_roles_swapped(v);
+      !has_steps(v) && has_few_inputs(other) && v.pixels() > 0)
     return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], other);
   if (suits_direct(v))
     return execute(FACULA_CONV_TABLE(conv_direct_weight_table).of[int(v.dtype)], v);

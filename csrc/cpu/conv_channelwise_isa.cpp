@@ -166,20 +166,22 @@ void fill_plane(const Band& band, const S* from, int64_t from_row, int64_t from_
                 int64_t channels, int64_t row, int64_t low_row, int64_t high_row, int64_t column,
                 int64_t low_column, int64_t high_column, A* to) {
   constexpr int64_t lanes = kLanes<A>;
-  for (int64_t r = row; r < row + band.in_rows; ++r) {
-    const bool inside = r >= low_row && r < high_row;
-    const S* line = from + (inside ? (r - low_row) * from_row : 0);
-    for (int64_t p = 0; p < band.w.step; ++p, to += band.phase * lanes) {
-      const int64_t at = column + p, step = band.w.step;  // the input column of vector 0
-      const int64_t low = smaller(band.phase, larger(0, divide_up(low_column - at, step)));
-      const int64_t seen = larger(0, divide_up(high_column - at, step));
-      const int64_t high = inside ? larger(low, smaller(band.phase, seen)) : low;
-      const S* start = line + (at - low_column) * from_pixel;
-      for (int64_t i = 0; i < low; ++i) store(to + i * lanes, Vector<A>{});
-      for (int64_t i = low; i < high; ++i) {
-        store(to + i * lanes, load_channels(start + i * step * from_pixel, channels));
+  for (int64_t p = 0; p < band.w.step; ++p) {
+    const int64_t at = column + p, step = band.w.step;  // the input column of vector 0
+    const int64_t low = smaller(band.phase, larger(0, divide_up(low_column - at, step)));
+    const int64_t seen = larger(0, divide_up(high_column - at, step));
+    const int64_t high = larger(low, smaller(band.phase, seen));
+    const S* const start = from + (at - low_column) * from_pixel;
+    for (int64_t r = row; r < row + band.in_rows; ++r) {
+      const bool inside = r >= low_row && r < high_row;
+      A* const line = to + ((r - row) * step + p) * band.phase * lanes;
+      const S* const seen_line = start + (inside ? (r - low_row) * from_row : 0);
+      const int64_t end = inside ? high : low;
+      for (int64_t i = 0; i < low; ++i) store(line + i * lanes, Vector<A>{});
+      for (int64_t i = low; i < end; ++i) {
+        store(line + i * lanes, load_channels(seen_line + i * step * from_pixel, channels));
       }
-      for (int64_t i = high; i < band.phase; ++i) store(to + i * lanes, Vector<A>{});
+      for (int64_t i = end; i < band.phase; ++i) store(line + i * lanes, Vector<A>{});
     }
   }
 }
