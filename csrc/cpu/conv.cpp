@@ -169,6 +169,35 @@ Conv with_sides_swapped(const Conv& v) {
   return s;
 }
 
+// Axes seen from the other side, where all steps are 1: what output t sees through tap j sees t
+// through the same tap of a kernel that goes the other way.
+void reverse_axes(Conv& v) {
+  int64_t w_offset = 0;
+  for (ConvAxis& a : v.axis) {
+    std::swap(a.in, a.out);
+    a.start = -a.start - (a.taps - 1) * a.spread;
+    w_offset += (a.taps - 1) * a.w_stride;
+    a.w_stride = -a.w_stride;
+  }
+  v.w = advance(v, v.w, w_offset);
+}
+
+// The same weight gradient with x and y in each other's place, where all steps are 1.
+Conv with_roles_swapped(const Conv& v) {
+  Conv s = v;
+  reverse_axes(s);
+  for (ConvAxis& a : s.axis) std::swap(a.x_stride, a.y_stride);
+  std::swap(s.in, s.out);
+  s.x = v.y, s.x_batch = v.y_batch, s.x_channel = v.y_channel;
+  s.y = const_cast<void*>(v.x), s.y_batch = v.x_batch, s.y_channel = v.x_channel;
+  std::swap(s.w_out, s.w_in);
+  return s;
+}
+
+bool has_steps(const Conv& v) {
+  return v.axis[0].step * v.axis[1].step * v.axis[2].step > 1;
+}
+
 bool is_empty(const Conv& v) {
   return v.batch == 0 || v.groups == 0 || v.out == 0 || v.pixels() == 0;
 }
@@ -181,6 +210,11 @@ bool has_few_channels(const Conv& v, int64_t few, int64_t few_channel, int64_t f
          (few_channel == 1 || few == 1) && few_stride == few && v.axis[0].in == 1 &&
          v.axis[0].out == 1 && v.axis[0].taps == 1 && v.axis[0].start == 0 && v.taps() > 1 &&
          v.axis[1].spread > 0 && v.axis[2].spread == 1 && is_floating(v.dtype);
+}
+// Of the transposed operator, whose axes are those of the forward one.
+bool has_few_outputs(const Conv& v) {
+  return v.out <= kFewOutputs &&
+         has_few_channels(v, v.out, v.y_channel, v.axis[2].y_stride, v.in, v.x_channel);
 }
 bool has_few_inputs(const Conv& v) {
   return has_few_channels(v, v.in, v.x_channel, v.axis[2].x_stride, v.out, v.y_channel);
@@ -221,14 +255,19 @@ void conv_forward(const Conv& problem) {
     v.in = 0;
     for (ConvAxis& a : v.axis) a.taps = 1;
   }
-  if (suits_winograd(v, false)) {
-    int64_t w_offset = 0;
-    for (int i : {1, 2}) v.axis[i] = turned(v.axis[i], w_offset);
-    v.w = advance(v, v.w, w_offset);
-    return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], v);
+  Conv onward = v;  // these two want taps that go forward
+  int64_t w_offset = 0;
+  for (ConvAxis& a : onward.axis) a = turned(a, w_offset);
+  onward.w = advance(v, v.w, w_offset);
+  if (suits_winograd(onward, false))
+    return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], onward);
+  if (has_few_inputs(onward))
+    return execute(FACULA_CONV_TABLE(conv_few_channels_table).of[int(v.dtype)], onward);
+  if (!has_steps(v)) {
+    reverse_axes(onward);
+    if (has_few_outputs(onward))
+      return execute(FACULA_CONV_TABLE(conv_few_channels_input_table).of[int(v.dtype)], onward);
   }
-  if (has_few_inputs(v))
-    return execute(FACULA_CONV_TABLE(conv_few_channels_table).of[int(v.dtype)], v);
   v = with_axes_merged(v);
   const bool by_pixels = v.y_channel == 1 && (v.axis[2].y_stride != 1 || v.pixels() == 1);
   if (const ConvFunction* f = depthwise(v, by_pixels, false)) return execute(*f, v);
@@ -290,9 +329,7 @@ void for_each_remainder(const Conv& forward, bool spaced, F f) {
 }  // namespace
 
 void conv_transposed(const Conv& forward) {
-  if (forward.out <= kFewOutputs && !is_empty(forward) &&
-      has_few_channels(forward, forward.out, forward.y_channel, forward.axis[2].y_stride,
-                       forward.in, forward.x_channel))
+  if (has_few_outputs(forward) && !is_empty(forward))
     return execute(FACULA_CONV_TABLE(conv_few_channels_input_table).of[int(forward.dtype)],
                    forward);
   const bool by_pixels = forward.y_channel == 1 && forward.axis[2].y_stride != 1;
@@ -301,7 +338,7 @@ void conv_transposed(const Conv& forward) {
     whole.transposed = true;
     return execute(*f, whole);
   }
-  const bool strided = forward.axis[1].step * forward.axis[2].step * forward.axis[0].step > 1;
+  const bool strided = has_steps(forward);
   if (strided && !is_empty(forward)) {
     Conv whole = forward;
     whole.transposed = true;
@@ -354,10 +391,16 @@ void conv_weight_gradient(const Conv& v) {
     return execute(FACULA_CONV_TABLE(conv_winograd_weight_table).of[int(v.dtype)], v);
   if (has_few_inputs(v) && v.pixels() > 0)
     return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], v);
+  if (const Conv other = with_roles_swapped(v);
+      !has_steps(v) && has_few_inputs(other) && v.pixels() > 0)
+    return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], other);
   if (suits_direct(v))
     return execute(FACULA_CONV_TABLE(conv_direct_weight_table).of[int(v.dtype)], v);
-  // Of images by planes, the side with fewer channels gets turned; by pixels, it is copied more.
-  const bool swap = v.taps() == 1 && (by_pixels ? v.in > v.out : v.out > v.in);
+  // Of images by planes, vectors run along the side that gets turned; by pixels, the other is
+  // copied more.
+  auto cost = [](int64_t rows, int64_t columns) { return (rows + 4) * ((columns + 15) / 16); };
+  const bool swap =
+      v.taps() == 1 && (by_pixels ? v.in > v.out : cost(v.out, v.in) < cost(v.in, v.out));
   execute(FACULA_CONV_TABLE(conv_weight_table).of[int(v.dtype)], swap ? with_sides_swapped(v) : v);
 }
 

@@ -166,20 +166,22 @@ void fill_plane(const Band& band, const S* from, int64_t from_row, int64_t from_
                 int64_t channels, int64_t row, int64_t low_row, int64_t high_row, int64_t column,
                 int64_t low_column, int64_t high_column, A* to) {
   constexpr int64_t lanes = kLanes<A>;
-  for (int64_t r = row; r < row + band.in_rows; ++r) {
-    const bool inside = r >= low_row && r < high_row;
-    const S* line = from + (inside ? (r - low_row) * from_row : 0);
-    for (int64_t p = 0; p < band.w.step; ++p, to += band.phase * lanes) {
-      const int64_t at = column + p, step = band.w.step;  // the input column of vector 0
-      const int64_t low = smaller(band.phase, larger(0, divide_up(low_column - at, step)));
-      const int64_t seen = larger(0, divide_up(high_column - at, step));
-      const int64_t high = inside ? larger(low, smaller(band.phase, seen)) : low;
-      const S* start = line + (at - low_column) * from_pixel;
-      for (int64_t i = 0; i < low; ++i) store(to + i * lanes, Vector<A>{});
-      for (int64_t i = low; i < high; ++i) {
-        store(to + i * lanes, load_channels(start + i * step * from_pixel, channels));
+  for (int64_t p = 0; p < band.w.step; ++p) {
+    const int64_t at = column + p, step = band.w.step;  // the input column of vector 0
+    const int64_t low = smaller(band.phase, larger(0, divide_up(low_column - at, step)));
+    const int64_t seen = larger(0, divide_up(high_column - at, step));
+    const int64_t high = larger(low, smaller(band.phase, seen));
+    const S* const start = from + (at - low_column) * from_pixel;
+    for (int64_t r = row; r < row + band.in_rows; ++r) {
+      const bool inside = r >= low_row && r < high_row;
+      A* const line = to + ((r - row) * step + p) * band.phase * lanes;
+      const S* const seen_line = start + (inside ? (r - low_row) * from_row : 0);
+      const int64_t end = inside ? high : low;
+      for (int64_t i = 0; i < low; ++i) store(line + i * lanes, Vector<A>{});
+      for (int64_t i = low; i < end; ++i) {
+        store(line + i * lanes, load_channels(seen_line + i * step * from_pixel, channels));
       }
-      for (int64_t i = high; i < band.phase; ++i) store(to + i * lanes, Vector<A>{});
+      for (int64_t i = end; i < band.phase; ++i) store(line + i * lanes, Vector<A>{});
     }
   }
 }
@@ -318,11 +320,13 @@ void apply_taps(const A* x, const TapAt* taps, int64_t count, const A* w, Vector
 template <class A>
 void apply_to_row(const A* x, const TapAt* taps, int64_t count, const A* w, Vector<A> bias,
                   int64_t columns, A* y, int64_t y_next) {
+  const int64_t most = columns % 8 != 0 && columns >= 7 ? 7 : 8;  // images have rows of 7, 14 ...
   for (int64_t j = 0; j < columns;) {
     const int64_t left = columns - j;
-    const int64_t pixels = columns >= 8 && left > 4 ? 8 : columns >= 4 ? 4 : 1;
+    const int64_t pixels = columns >= most && left > 4 ? most : columns >= 4 ? 4 : 1;
     j = smaller(j, columns - pixels);
-    (pixels == 8 ? apply_taps<A, 8>
+    (pixels == 8   ? apply_taps<A, 8>
+     : pixels == 7 ? apply_taps<A, 7>
      : pixels == 4
          ? apply_taps<A, 4>
          : apply_taps<A, 1>)(x + j * kLanes<A>, taps, count, w, bias, y + j * y_next, y_next);
