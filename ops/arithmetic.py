@@ -65,6 +65,7 @@ op("pow(Tensor self, Tensor exponent) -> Tensor", elementwise("ifc", numbers=Tru
 # The loops that pow takes for common exponents.
 op("_square(Tensor self) -> Tensor", elementwise("ifc"), f="a * a")
 op("_cube(Tensor self) -> Tensor", elementwise("ifc"), f="a * a * a")
+op("_inverse_square(Tensor self) -> Tensor", elementwise("f"), f="reciprocal(a) * reciprocal(a)")
 op("_pow_grad_self(Tensor grad, Operand self, Operand exponent) -> Tensor", composite())
 op("_pow_grad_exponent(Tensor grad, Operand self, Operand exponent, Tensor result) -> Tensor", composite())
 op("_scale(Operand self, Scalar factor) -> Tensor", composite())

@@ -14,15 +14,15 @@ op("sum.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=N
    example=">>> facula.sum(facula.ones(2, 3), 1)\ntensor([3., 3.])")
 op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
    reduction("bifc", combine="a * b", init="1", integers="Int64"),
-   grad="_prod_grad(grad, self)", ref=np.prod, out=False,
+   grad="_prod_grad(grad, self, result)", ref=np.prod, out=False,
    doc="The product of all elements.", example=">>> facula.prod(facula.tensor([1., 2., 3.]))\ntensor(6.)")
 op("prod.dim(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    reduction("bifc", combine="a * b", init="1", integers="Int64"),
-   grad="_prod_dim_grad(grad, self, dim, keepdim)", ref=np.prod,
+   grad="_prod_dim_grad(grad, self, dim, keepdim, result)", ref=np.prod,
    doc="The product over one dimension.",
    example=">>> facula.prod(facula.tensor([[1., 2.], [3., 4.]]), 1)\ntensor([ 2., 12.])")
-op("_prod_grad(Tensor grad, Tensor self) -> Tensor", composite())
-op("_prod_dim_grad(Tensor grad, Tensor self, int dim, bool keepdim) -> Tensor", composite())
+op("_prod_grad(Tensor grad, Tensor self, Tensor result) -> Tensor", composite())
+op("_prod_dim_grad(Tensor grad, Tensor self, int dim, bool keepdim, Tensor result) -> Tensor", composite())
 op("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
    reduction("bif", combine="maximum(a, b)", init="lowest", empty=False),
    grad="_share_ties(grad, self, result, dim, keepdim)", ref=np.amax,

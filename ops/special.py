@@ -42,8 +42,9 @@ op("sinc(Tensor self) -> Tensor", elementwise("fc", promote="Float"), f="sinc(a)
    grad="grad * conj(_sinc_derivative(self, 1))", ref="sinc", aliases=("special.sinc",),
    doc="``sin(pi * x) / (pi * x)``, 1 at 0.",
    example=">>> facula.sinc(facula.tensor([0.0000, 0.5000]))\ntensor([1.0000, 0.6366])")
-op("_sinc_derivative(Tensor self, int order) -> Tensor", elementwise("fc"), f="sinc_derivative(a, order)",
+op("_sinc_derivative(Tensor self, int order) -> Tensor", elementwise("fc", shortcut="first_order"), f="sinc_derivative(a, order)",
    grad=dict(self="grad * conj(_sinc_derivative(self, order + 1))"))
+op("_sinc_slope(Tensor self) -> Tensor", elementwise("f"), f="sinc_slope(a)")
 
 # ---- gamma functions
 

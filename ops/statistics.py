@@ -31,6 +31,9 @@ _with_mean("std", "standard deviation", ("1.", "0.8165"))
 op("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    composite(), samples="with_nan", ref=np.nansum, doc="The sum, with NaN counted as 0.",
    example=">>> facula.nansum(facula.tensor([1., float('nan'), 2.]))\ntensor(3.)", node="NansumBackward0")
+op("_without_nan(Tensor self) -> Tensor", elementwise("f"), f="0 if isnan(a) else a")
+op("_nansum(Tensor self, int[] dim, bool keepdim) -> Tensor", kernel(), batch="dims", node="NansumBackward0",
+   grad="masked_fill(_expand_reduced(grad, self.sizes(), dim, keepdim), isnan(self), 0)")
 op("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    composite(), samples="with_nan", ref=np.nanmean, doc="The mean of the elements that are not NaN.",
    example=">>> facula.nanmean(facula.tensor([1., float('nan'), 2.]))\ntensor(1.5000)")

@@ -1,5 +1,6 @@
-// Distances of rows and their derivatives; built once per ISA. Each norm is a struct with what is
-// added up, what the total becomes and the derivative by one difference.
+// Distances of rows and their derivatives; built once per ISA. Each norm is a struct with the terms
+// of some differences, how they are folded, what the total becomes, and the derivative by one
+// difference, given what is `prepared` of the distance.
 #include "cpu/distances.h"
 #include "cpu/reduce_loop.h"
 #include "cpu/vector_math.h"
@@ -8,81 +9,115 @@ namespace facula::FACULA_ISA {
 namespace {
 
 template <class T>
-T sign(T a) {
-  return T((a > 0) - (a < 0));
+using Vector = typename WideOf<T>::type;
+template <class T>
+using Bits = typename WideOf<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>::type;
+
+template <class T>
+FACULA_INLINE Vector<T> size_of(Vector<T> v) {
+  constexpr auto without_sign =
+      std::numeric_limits<std::remove_cvref_t<decltype(Bits<T>{}[0])>>::max();
+  return Vector<T>(Bits<T>(v) & without_sign);
 }
+// g with the sign of d, 0 where d is 0.
+template <class T>
+FACULA_INLINE Vector<T> along(T g, Vector<T> d) {
+  const Vector<T> none{}, up = g - none;
+  return (d > none ? up : none) - (d < none ? up : none);
+}
+// Powers of the sizes of d.
+template <class T>
+FACULA_INLINE Vector<T> power_of_size(Vector<T> d, T p) {
+  constexpr int kLanes = 64 / sizeof(T);
+  T lane[kLanes];
+  __builtin_memcpy(lane, &d, sizeof d);
+  for (int k = 0; k < kLanes; ++k) lane[k] = math::pow(math::abs(lane[k]), p);
+  return wide_at(lane);
+}
+
+struct Sum {
+  template <class V>
+  static FACULA_INLINE V combine(V a, V b) {
+    return a + b;
+  }
+};
+// Without the sign, numbers are in the order of their bits, and NaN comes last.
+template <class T>
+struct LargerSize {
+  static FACULA_INLINE Vector<T> combine(Vector<T> a, Vector<T> b) {
+    return Vector<T>(Bits<T>(a) > Bits<T>(b) ? Bits<T>(a) : Bits<T>(b));
+  }
+};
 
 template <class T>
 struct Count {  // p = 0
-  T add(T total, T difference) const { return total + T(difference != 0); }
+  using Fold = Sum;
+  Vector<T> term(Vector<T> d) const { return d != Vector<T>{} ? T(1) - Vector<T>{} : Vector<T>{}; }
   T finish(T total) const { return total; }
-  T slope(T, T, T) const { return 0; }
+  T prepared(T distance) const { return distance; }
+  Vector<T> slope(T, T, Vector<T>) const { return Vector<T>{}; }
 };
 template <class T>
 struct Manhattan {
-  T add(T total, T difference) const { return total + math::abs(difference); }
+  using Fold = Sum;
+  Vector<T> term(Vector<T> d) const { return size_of<T>(d); }
   T finish(T total) const { return total; }
-  T slope(T grad, T, T difference) const { return grad * sign(difference); }
+  T prepared(T distance) const { return distance; }
+  Vector<T> slope(T grad, T, Vector<T> d) const { return along(grad, d); }
 };
 template <class T>
 struct Euclid {
-  T add(T total, T difference) const { return total + difference * difference; }
+  using Fold = Sum;
+  Vector<T> term(Vector<T> d) const { return d * d; }
   T finish(T total) const { return math::sqrt(total); }
-  T slope(T grad, T distance, T difference) const {
-    return distance == 0 ? T(0) : grad * difference / distance;
-  }
+  T prepared(T distance) const { return distance == 0 ? T(0) : 1 / distance; }
+  Vector<T> slope(T grad, T inverse, Vector<T> d) const { return grad * (d * inverse); }
 };
 template <class T>
 struct Largest {  // p = inf
-  T add(T total, T difference) const { return math::maximum(total, math::abs(difference)); }
+  using Fold = LargerSize<T>;
+  Vector<T> term(Vector<T> d) const { return size_of<T>(d); }
   T finish(T total) const { return total; }
-  T slope(T grad, T distance, T difference) const {
-    return math::abs(difference) == distance ? grad * sign(difference) : T(0);
+  T prepared(T distance) const { return distance; }
+  Vector<T> slope(T grad, T distance, Vector<T> d) const {
+    return size_of<T>(d) == distance - Vector<T>{} ? along(grad, d) : Vector<T>{};
   }
 };
 template <class T>
 struct Power {
+  using Fold = Sum;
   T p;
-  T add(T total, T difference) const { return total + math::pow(math::abs(difference), p); }
+  Vector<T> term(Vector<T> d) const { return power_of_size<T>(d, p); }
   T finish(T total) const { return math::pow(total, 1 / p); }
-  T slope(T grad, T distance, T difference) const {
-    const T size = math::abs(difference);
-    const T value = grad * sign(difference) * math::pow(size / distance, p - 1);
-    return size == 0 || distance == 0 ? T(0) : value;
+  T prepared(T distance) const { return distance == 0 ? T(0) : 1 / distance; }
+  Vector<T> slope(T grad, T inverse, Vector<T> d) const {
+    const Vector<T> value = along(grad, d) * power_of_size<T>(d * inverse, p - 1);
+    return d == Vector<T>{} ? Vector<T>{} : value;
   }
 };
 
-template <class T>
-constexpr auto kWithoutSign =
-    std::numeric_limits<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>::max();
-
-// Independent lanes, so that the sum is a vector's; folded at the end.
 template <class T, class Norm>
 T distance(const T* a, const T* b, int64_t width, Norm norm) {
   constexpr int kLanes = 64 / sizeof(T);
-  T lane[kLanes] = {};
+  constexpr auto lanes = std::make_index_sequence<kLanes>{};
+  using Fold = typename Norm::Fold;
+  Vector<T> total{};
   int64_t m = 0;
-  if constexpr (std::is_same_v<Norm, Largest<T>>) {
-    // Without the sign, numbers are in the order of their bits, and NaN comes last.
-    using Bits = typename WideOf<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>::type;
-    Bits most{};
-    for (; m + kLanes <= width; m += kLanes) {
-      const Bits size = Bits(wide_at(a + m) - wide_at(b + m)) & kWithoutSign<T>;
-      most = size > most ? size : most;
-    }
-    __builtin_memcpy(lane, &most, sizeof lane);
-  }
   for (; m + kLanes <= width; m += kLanes)
-    for (int k = 0; k < kLanes; ++k) lane[k] = norm.add(lane[k], a[m + k] - b[m + k]);
-  for (int k = 0; m + k < width; ++k) lane[k] = norm.add(lane[k], a[m + k] - b[m + k]);
-  if constexpr (std::is_same_v<Norm, Largest<T>>) {
-    auto most = math::bits_of(lane[0]);
-    for (int k = 1; k < kLanes; ++k) most = std::max(most, math::bits_of(lane[k]));
-    return std::bit_cast<T>(most);
+    total = Fold::combine(total, norm.term(wide_at(a + m) - wide_at(b + m)));
+  if (m < width) {  // lanes that are not there, or were there before, differ by 0
+    Vector<T> d{};
+    if (width >= kLanes) {
+      d = wide_at(a + width - kLanes) - wide_at(b + width - kLanes);
+      d = is_lane_from(kLanes - (width - m), d, lanes) ? d : Vector<T>{};
+    } else {
+      T rest[kLanes] = {};
+      for (int64_t k = 0; k < width; ++k) rest[k] = a[k] - b[k];
+      d = wide_at(rest);
+    }
+    total = Fold::combine(total, norm.term(d));
   }
-  T total = lane[0];
-  for (int k = 1; k < kLanes; ++k) total += lane[k];
-  return norm.finish(total);
+  return norm.finish(fold_lanes<Fold, kLanes / 2>(total, lanes)[0]);
 }
 
 template <class T, class F>
@@ -130,20 +165,47 @@ void rows(const T* x1, const T* x2, T* out, int64_t rows, int64_t columns, int64
   });
 }
 
+// The slopes by as many coordinates as a vector has, of `a` with all rows of b.
+template <class T, class Norm>
+FACULA_INLINE Vector<T> slopes_of(const T* grad, const T* distances, Vector<T> a, const T* b,
+                                  int64_t columns, int64_t width, Norm norm) {
+  Vector<T> total{};
+  for (int64_t j = 0; j < columns; ++j)
+    total += norm.slope(grad[j], norm.prepared(distances[j]), a - wide_at(b + j * width));
+  return total;
+}
+
 template <class T>
 void slopes(const T* grad, const T* distances, const T* x1, const T* x2, T* out, int64_t rows,
             int64_t columns, int64_t width, double p) {
   with_norm<T>(p, [&](auto norm) {
-    for (int64_t i = 0; i < rows; ++i) {
+    constexpr int64_t kLanes = 64 / sizeof(T);
+    for (int64_t i = 0; i < rows; ++i, grad += columns, distances += columns) {
       T* to = out + i * width;
       const T* a = x1 + i * width;
-      for (int64_t m = 0; m < width; ++m) to[m] = 0;
-      for (int64_t j = 0; j < columns; ++j) {
-        const T g = grad[i * columns + j], d = distances[i * columns + j];
-        const T* b = x2 + j * width;
-#pragma GCC ivdep
-        for (int64_t m = 0; m < width; ++m) to[m] += norm.slope(g, d, a[m] - b[m]);
+      if (width >= kLanes) {  // the last vector may have some coordinates again
+        for (int64_t m = 0; m < width; m += kLanes) {
+          const int64_t at = std::min(m, width - kLanes);
+          const Vector<T> v =
+              slopes_of(grad, distances, wide_at(a + at), x2 + at, columns, width, norm);
+          __builtin_memcpy(to + at, &v, sizeof v);
+        }
+        continue;
       }
+      // Short rows: the other lanes read what follows, and mean nothing; where nothing follows, by
+      // copies.
+      T first[kLanes] = {}, row[kLanes] = {};
+      for (int64_t m = 0; m < width; ++m) first[m] = a[m];
+      const Vector<T> own = wide_at(first);
+      const int64_t whole =
+          std::max<int64_t>(0, (columns * width - kLanes) / std::max<int64_t>(width, 1));
+      Vector<T> v = slopes_of(grad, distances, own, x2, whole, width, norm);
+      for (int64_t j = whole; j < columns; ++j) {
+        for (int64_t m = 0; m < width; ++m) row[m] = x2[j * width + m];
+        v += slopes_of(grad + j, distances + j, own, row, 1, width, norm);
+      }
+      __builtin_memcpy(first, &v, sizeof v);
+      for (int64_t m = 0; m < width; ++m) to[m] = first[m];
     }
   });
 }

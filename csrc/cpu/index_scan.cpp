@@ -7,6 +7,7 @@
 #include "cpu/along_dim.h"
 #include "cpu/line_loops.h"
 #include "cpu/math_complex.h"
+#include "cpu/scan_rows.h"
 
 namespace facula {
 namespace {
@@ -18,7 +19,16 @@ int64_t byte_stride(const Tensor& t, int64_t dim) {
 // W lines at once: their chains of operations do not wait for each other.
 template <class T, int W, bool kDense, class Combine>
 void scan_together(const int64_t (*at)[2], const char* in, char* out, int64_t in_step,
-                   int64_t out_step, int64_t n, Combine&& combine) {
+                   int64_t out_step, int64_t n, float none, Combine&& combine) {
+  if constexpr (kDense && is_small_float_v<T>) {
+    const T* x[W];
+    T* y[W];
+    for (int w = 0; w < W; ++w) {
+      x[w] = reinterpret_cast<const T*>(in + at[w][0]);
+      y[w] = reinterpret_cast<T*>(out + at[w][1]);
+    }
+    return scan_half_rows<W>(x, y, n, none, combine);
+  }
   const int64_t is = kDense ? int64_t(sizeof(T)) : in_step;
   const int64_t os = kDense ? int64_t(sizeof(T)) : out_step;
   using R = Running<T>;
@@ -41,10 +51,10 @@ void scan_together(const int64_t (*at)[2], const char* in, char* out, int64_t in
   }
 }
 
-// out = running values of combine(so far, next); both have the same dtype. `columns`, if there is
-// one, takes lines that lie beside each other.
+// out = running values of combine(so far, next), where `none` changes nothing; both have the same
+// dtype. `columns`, if there is one, takes lines that lie beside each other.
 template <class T, class Combine>
-void scan_lines(const Tensor& in, int64_t dim, const Tensor& out, Combine&& combine,
+void scan_lines(const Tensor& in, int64_t dim, const Tensor& out, float none, Combine&& combine,
                 LineLoops::ScanColumns columns = nullptr) {
   constexpr int kBundle = int(LineLoops::kColumns), kRows = 4;
   const int64_t n = in.sizes()[dim], is = byte_stride(in, dim), os = byte_stride(out, dim);
@@ -53,8 +63,8 @@ void scan_lines(const Tensor& in, int64_t dim, const Tensor& out, Combine&& comb
   auto rows = [&]<bool kDense>(std::bool_constant<kDense>, const auto& at, int count) {
     int w = 0;
     for (; w + kRows <= count; w += kRows)
-      scan_together<T, kRows, kDense>(at + w, from, to, is, os, n, combine);
-    for (; w < count; ++w) scan_together<T, 1, kDense>(at + w, from, to, is, os, n, combine);
+      scan_together<T, kRows, kDense>(at + w, from, to, is, os, n, none, combine);
+    for (; w < count; ++w) scan_together<T, 1, kDense>(at + w, from, to, is, os, n, none, combine);
   };
   if (is == int64_t(sizeof(T)) && os == is)
     return for_each_bundle<2, kRows>({&in, &out}, dim, 2 * n, [&](const auto& at, int count) {
@@ -132,7 +142,7 @@ void extreme_lines(const Tensor& in, int64_t dim, const Tensor& values, const Te
 template <class T>
 void scan_products(const Tensor& in, int64_t dim, const Tensor& out) {
   scan_lines<T>(
-      in, dim, out, [](auto a, auto b) { return a * b; },
+      in, dim, out, 1, [](auto a, auto b) { return a * b; },
       line_loops().running_product[int(out.dtype())]);
 }
 
@@ -142,7 +152,7 @@ void cpu_cumprod(const Tensor& in, int64_t dim, const Tensor& out) {
   dispatch_dtype(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, bool>)
-      scan_lines<bool>(in, dim, out, [](bool a, bool b) { return a && b; });
+      scan_lines<bool>(in, dim, out, 1, [](bool a, bool b) { return a && b; });
     else if constexpr (std::is_integral_v<T>)  // the sign makes no difference
       scan_products<std::make_unsigned_t<T>>(in, dim, out);
     else scan_products<T>(in, dim, out);
@@ -172,17 +182,18 @@ static Complex<double> log_add_exp(Complex<double> a, Complex<double> b) {
 }
 
 void cpu_logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out) {
+  constexpr float none = -std::numeric_limits<float>::infinity();
   dispatch_dtype(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (is_small_float_v<T> || std::is_floating_point_v<T>)
-      scan_lines<T>(in, dim, out, [](auto a, auto b) {
+      scan_lines<T>(in, dim, out, none, [](auto a, auto b) {
         const auto low = a < b ? a : b, high = a < b ? b : a;
         if (low != low || high != high) return low + high;
         if (low == high && std::isinf(low)) return low;  // inf - inf would be NaN
         return high + std::log1p(std::exp(low - high));
       });
     else if constexpr (is_complex_v<T>)
-      scan_lines<T>(in, dim, out,
+      scan_lines<T>(in, dim, out, none,
                     [](Complex<double> a, Complex<double> b) { return log_add_exp(a, b); });
   });
 }

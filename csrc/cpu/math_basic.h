@@ -518,16 +518,26 @@ FACULA_INLINE T select(bool mask, T b, T c) {
   }
 }
 
-// Shifts by a whole width or more, or by a negative count, give 0 (or the sign), not nonsense.
+// Shifts by a whole width or more, or by a negative count, give 0 (or the sign), not nonsense: the
+// count is limited, to a whole width where bytes are shifted within 16 bits.
 template <class T>
 FACULA_INLINE T left_shift(T a, T b) {
-  constexpr T bits = T(sizeof(T) * 8);
-  return b < 0 || b >= bits ? T(0) : T(std::make_unsigned_t<T>(a) << b);
+  using U = std::make_unsigned_t<T>;
+  constexpr U bits = U(sizeof(T) * 8), most = U(sizeof(T) == 1 ? bits : bits - 1);
+  const U count = U(b) < most ? U(b) : most;
+  if constexpr (sizeof(T) == 1) return T(uint16_t(uint16_t(U(a)) << count));
+  else return T(U(a) << count) & T(U(0) - U(U(b) < bits));
 }
 template <class T>
 FACULA_INLINE T right_shift(T a, T b) {
-  constexpr T bits = T(sizeof(T) * 8);
-  return b < 0 || b >= bits ? T(a < 0 ? -1 : 0) : T(a >> b);
+  using U = std::make_unsigned_t<T>;
+  constexpr U bits = U(sizeof(T) * 8);
+  constexpr U most = U(std::is_unsigned_v<T> && sizeof(T) == 1 ? bits : bits - 1);
+  const U count = U(b) < most ? U(b) : most;
+  if constexpr (sizeof(T) == 1 && std::is_unsigned_v<T>) return T(uint16_t(a) >> count);
+  else if constexpr (sizeof(T) == 1) return T(int16_t(a) >> count);
+  else if constexpr (std::is_signed_v<T>) return T(a >> count);
+  else return T(a >> count) & T(U(0) - U(U(b) < bits));
 }
 
 }  // namespace facula::math

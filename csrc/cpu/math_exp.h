@@ -36,6 +36,36 @@ FACULA_INLINE double exp_tail(double r) {
                     2.5100395159429243e-08);
 }
 
+// e^x for x within the range where it is neither 0 nor infinite, and a little more: 2^n becomes one
+// factor with an exponent that is kShift closer to 0, and the constant that makes up for it.
+template <Real T>
+inline constexpr int kExpShift = sizeof(T) == 4 ? 32 : 64;
+template <Real T>
+inline constexpr T kExpLeast = sizeof(T) == 4 ? T(-104) : T(-746);
+template <Real T>
+inline constexpr T kExpMost = sizeof(T) == 4 ? T(89) : T(710);
+// The same as kRoundMagic with the bias of the exponent and `shift` added, so that the rounded
+// sum's bits, shifted to the exponent's place, are the factor.
+template <Real T>
+FACULA_INLINE T exp_in_range(T x, T magic, T rest) {
+  constexpr bool kFloat = sizeof(T) == 4;
+  constexpr T ln2_high = kFloat ? T(kLn2HighF) : T(kLn2High);
+  constexpr T ln2_low = kFloat ? T(kLn2LowF) : T(kLn2Low);
+  const T shifted = madd(x, kFloat ? T(1.44269504f) : T(1.4426950408889634), magic);
+  const T n = shifted - magic;
+  const T r = madd(n, -ln2_low, madd(n, -ln2_high, x));
+  const T factor = std::bit_cast<T>(BitsOf<T>(bits_of(shifted) << (kFloat ? 23 : 52)));
+  return (T(1) + madd(r * r, exp_tail(r), r)) * factor * rest;
+}
+template <Real T>
+inline constexpr T kExpMagic = kRoundMagic<T> + T(sizeof(T) == 4 ? 127 : 1023);
+// For kExpLeast <= x <= 0, and NaN.
+template <Real T>
+FACULA_INLINE T exp_below_zero(T x) {
+  constexpr T rest = sizeof(T) == 4 ? T(0x1p-32) : T(0x1p-64);
+  return exp_in_range(x, kExpMagic<T> + T(kExpShift<T>), rest);
+}
+
 template <Real T>
 struct ExpReduction {
   T r;
@@ -171,6 +201,24 @@ FACULA_INLINE DoubleDouble log_double_double(double x) {
   return quick_two_sum(b.hi, a.lo + b.lo + (v.k * kLn2Low + 2.0 * s_lo + t.lo));
 }
 
+// Logarithm and power of two in double, as exact as a result in float asks for: to 2^-42 of the
+// logarithm of m, and 2^-33.
+FACULA_INLINE double log2_for_float(double x) {  // positive and normal, as every positive float is
+  const auto v = split_exponent(x);
+  const double f = v.m - 1.0, s = f / (v.m + 1.0), z = s * s;
+  const double p = polynomial(z, 2.8853900817779268, 0.961796693936196, 0.5770779990048344,
+                              0.4122032857846058, 0.320154239282653, 0.27934404491929504);
+  return madd(s, p, v.k);
+}
+FACULA_INLINE double exp2_for_float(double x) {  // beyond the range of float: anything that is, too
+  constexpr double magic = kRoundMagic<double> + 1023.0;
+  const double y = clamp(x, -200.0, 200.0), shifted = y + magic, r = y - (shifted - magic);
+  const double p = polynomial(r, 1.0, 0.6931471805599453, 0.24022650922288757, 0.055504108839096185,
+                              0.009618056678524637, 0.001333350238616277, 0.0001546144469856913,
+                              1.5297323760701075e-05);
+  return p * std::bit_cast<double>(bits_of(shifted) << 52);
+}
+
 template <Real T>
 FACULA_INLINE bool is_integer(T x) {
   constexpr T big = sizeof(T) == 4 ? T(8388608.0) : T(4503599627370496.0);
@@ -213,11 +261,12 @@ FACULA_INLINE T pow_special(T x, T y, T r) {
 
 // ---- exponentials ---------------------------------------------------------------------------
 
-FACULA_INLINE float exp(float x) {
-  return detail::exp_shifted(x, 0);
-}
-FACULA_INLINE double exp(double x) {
-  return detail::exp_shifted(x, 0);
+template <Real T>
+FACULA_INLINE T exp(T x) {
+  constexpr T up = sizeof(T) == 4 ? T(0x1p32) : T(0x1p64);
+  const T shift = x < T(0) ? T(detail::kExpShift<T>) : T(-detail::kExpShift<T>);
+  const T y = detail::clamp(x, detail::kExpLeast<T>, detail::kExpMost<T>);
+  return detail::exp_in_range(y, detail::kExpMagic<T> + shift, x < T(0) ? T(1) / up : up);
 }
 
 // e^x for x <= 0, where results below the smallest normal number count as 0: one factor is enough.
@@ -300,7 +349,7 @@ FACULA_INLINE float log2(float x) {
   return detail::log_special(x, madd(l, high, madd(l, low, v.k)));
 }
 FACULA_INLINE float log10(float x) {
-  return float(log(double(x)) * 0.4342944819032518);
+  return detail::log_special(x, float(detail::log2_for_float(double(x)) * 0.30102999566398120));
 }
 
 // ---- powers ---------------------------------------------------------------------------------
@@ -313,8 +362,8 @@ FACULA_INLINE double pow(double x, double y) {
   return detail::pow_special(x, y, r);
 }
 FACULA_INLINE float pow(float x, float y) {
-  const double l = detail::log_finite(detail::split_exponent(double(abs(x))), 0.0);
-  return detail::pow_special(x, y, float(detail::exp_shifted(double(y) * l, 0)));
+  const double l = detail::log2_for_float(double(abs(x)));
+  return detail::pow_special(x, y, float(detail::exp2_for_float(double(y) * l)));
 }
 
 // x 2^n for any n, whole or not; a whole n only moves the exponent.
@@ -338,7 +387,10 @@ FACULA_INLINE double ldexp(double x, double n) {
 
 template <Real T>
 FACULA_INLINE T sigmoid(T x) {
-  const T e = exp(-abs(x));  // never overflows, and keeps the precision of a small result
+  const T a = abs(x), most = -detail::kExpLeast<T>;
+  // The exponential of a negative number never overflows, and keeps the precision of a small
+  // result.
+  const T e = detail::exp_below_zero(-(a > most ? most : a));
   const T s = T(1) + e;
   const T q = (x < T(0) ? e : T(1)) / s;
   // Take out what rounding s added: q (1 - lost / s), where 1 / s is q or 1 - q.

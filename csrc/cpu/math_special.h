@@ -80,8 +80,22 @@ FACULA_INLINE double erfc(double x) {
   const double near = 1.0 - madd(x, detail::erf_tail(x * x), x);
   return abs(x) < 0.5 ? near : (x < 0.0 ? 2.0 - c : c);
 }
+// As in double, with the precision of a float.
+FACULA_INLINE double erfc_for_float(double x) {
+  const double a = abs(x) > 10.5 ? 10.5 : abs(x);  // the smallest floats are at 10.06
+  const double inverse = 1.0 / ((a + 4.0) * (a + 0.5));
+  const double t = 1.0 - 8.0 * (a + 0.5) * inverse;
+  const double p = polynomial(t, 1.2329951187596935, -0.13962111804291286, 0.015379626772245887,
+                              0.06809712144101768, -0.10103824844174722, 0.09373219486222768,
+                              -0.06634015830944451, 0.03716427360445929, -0.016149128882883106,
+                              0.005087272170211608, -0.0008302747384942939, -0.000358274018923199,
+                              8.453505669936686e-05);
+  const double e = detail::exp2_for_float(a * a * -1.4426950408889634);
+  const double c = e * p * (0.5 * (a + 4.0) * inverse);
+  return x < 0.0 ? 2.0 - c : c;
+}
 FACULA_INLINE float erfc(float x) {
-  return float(erfc(double(x)));
+  return float(erfc_for_float(x));
 }
 
 // e^(x^2) erfc(x)
@@ -107,7 +121,7 @@ FACULA_INLINE double ndtr(double x) {
   return abs(x) < 0.7 ? near : (x < 0.0 ? c : 1.0 - c);
 }
 FACULA_INLINE float ndtr(float x) {
-  return float(ndtr(double(x)));
+  return float(0.5 * erfc_for_float(double(x) * -0.7071067811865476));
 }
 
 // The logarithm of ndtr, also where that is below all numbers.
@@ -166,8 +180,21 @@ FACULA_INLINE double erfinv(double y) {
   const double v = detail::normal_quantile(0.5 * y, 0.5 * (1.0 - a)) * 0.7071067811865476;
   return a == 1.0 ? copysign(kInf<double>, y) : (a > 1.0 ? kNaN<double> : v);
 }
+// y times a function of -log2(1 - y^2), which for a float is at most 23.
 FACULA_INLINE float erfinv(float y) {
-  return float(erfinv(double(y)));
+  const double x = y, w = -detail::log2_for_float(1.0 - x * x), u = w - 15.0;
+  const double near =
+      polynomial(w, 0.8862269273716492, 0.16081954981992333, 0.005549324526370791,
+                 -0.0007785866908692338, -2.8449057775693658e-05, 6.699940142300149e-06,
+                 5.436654765071187e-07, -1.617520415485285e-07, 1.092528530615634e-08,
+                 -3.5189870244299122e-12, -3.118699551001106e-11, 1.074265957914858e-12);
+  const double far =
+      polynomial(u, 3.0582250629404175, 0.10801729575618221, -0.001734811807937832,
+                 5.2841272969848485e-05, -1.7965540684286625e-06, 4.919011403976238e-08,
+                 1.4141563848356334e-10, -1.727876215512243e-10, 2.007859532766746e-11,
+                 -1.5266169028812912e-12, 5.3105517019451915e-14);
+  const float v = float(x * (w < 8.0 ? near : far)), a = abs(y);
+  return a == 1.0f ? copysign(kInf<float>, y) : (a < 1.0f ? v : kNaN<float>);
 }
 // The inverse of ndtr.
 FACULA_INLINE double ndtri(double p) {

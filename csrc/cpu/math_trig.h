@@ -342,33 +342,99 @@ FACULA_INLINE double atanh(double x) {
   return copysign(0.5 * log1p(t), x);
 }
 
-// In float, the ones that networks seldom call go through double.
-FACULA_INLINE float atan(float x) {
-  return float(atan(double(x)));
+// In float, the ones that networks seldom call go through double, with polynomials of a float's
+// precision where there is one.
+namespace detail {
+FACULA_INLINE double atan_tail_for_float(double z) {
+  return z * polynomial(z, -0.3333333333144073, 0.1999999891728858, -0.14285612511387008,
+                        0.11107495135714324, -0.09028983500349023, 0.07135325122323992,
+                        -0.040432248258752024);
 }
+FACULA_INLINE double asin_tail_for_float(double z) {
+  return z * polynomial(z, 0.16666666665495086, 0.07500000598829049, 0.044642358484883155,
+                        0.03039763413058142, 0.022132443623419724, 0.019306260869405265,
+                        0.005443185102648374, 0.029305239705442607);
+}
+// The same within float: (atan(t) - t) / t for |t| <= tan(pi / 8).
+FACULA_INLINE float atan_tail(float z) {
+  return z *
+         polynomial(z, -0.333333318f, 0.199995405f, -0.142639556f, 0.107437315f, -0.0645192821f);
+}
+}  // namespace detail
+
+FACULA_INLINE float atan(float x) {
+  const double a = abs(x);
+  const bool far = a > 2.414213562373095, near = a <= 0.41421356237309503;
+  const double t = (far ? -1.0 : (near ? a : a - 1.0)) / (far ? a : (near ? 1.0 : a + 1.0));
+  const double base = far ? 0x1.921fb54442d18p+0 : (near ? 0.0 : 0x1.921fb54442d18p-1);
+  return copysign(float(base + madd(t, detail::atan_tail_for_float(t * t), t)), x);
+}
+// As in double, with two words for the multiples of pi / 4.
 FACULA_INLINE float atan2(float y, float x) {
-  return float(atan2(double(y), double(x)));
+  const float ay = abs(y), ax = abs(x);
+  const bool swap = ay > ax;
+  float num = swap ? ax : ay, den = swap ? ay : ax;
+  const bool infinite = den == kInf<float>;
+  // Towards 1: num + den stays finite, and neither is subnormal while that matters.
+  const float scale = den > 0x1p60f ? 0x1p-60f : 0x1p60f;
+  num = infinite ? (num == den ? 1.0f : 0.0f) : num * scale;
+  den = infinite ? 1.0f : den * scale;
+  const bool near = num <= 0.414213562f * den;
+  const float t = (near ? num : num - den) / (near ? (den == 0.0f ? 1.0f : den) : num + den);
+  float hi = near ? 0.0f : 0x1.921fb6p-1f, lo = near ? 0.0f : -0x1.777a5cp-26f;
+  lo = t + madd(t, detail::atan_tail(t * t), lo);
+  hi = swap ? 0x1.921fb6p+0f - hi : hi;
+  lo = swap ? -0x1.777a5cp-25f - lo : lo;
+  const bool left = signbit(x);
+  hi = left ? 0x1.921fb6p+1f - hi : hi;
+  lo = left ? -0x1.777a5cp-24f - lo : lo;
+  const float v = copysign(hi + lo, y);
+  return (isnan(x) | isnan(y)) ? x + y : v;
 }
 FACULA_INLINE float asin(float x) {
-  return float(asin(double(x)));
+  const double a = abs(x);
+  const bool near = a <= 0.5;
+  const double z = near ? a * a : 0.5 * (1.0 - a);
+  const double s = near ? a : sqrt(z);
+  const double v = madd(s, detail::asin_tail_for_float(z), s);
+  return copysign(float(near ? v : 0x1.921fb54442d18p+0 - 2.0 * v), x);
 }
 FACULA_INLINE float acos(float x) {
-  return float(acos(double(x)));
+  const double a = abs(x);
+  const bool near = a <= 0.5;
+  const double z = near ? a * a : 0.5 * (1.0 - a);
+  const double s = near ? double(x) : sqrt(z);
+  const double v = madd(s, detail::asin_tail_for_float(z), s);
+  const double far = x < 0.0f ? 0x1.921fb54442d18p+1 - 2.0 * v : 2.0 * v;
+  return float(near ? 0x1.921fb54442d18p+0 - v : far);
 }
 FACULA_INLINE float sinh(float x) {
-  return float(sinh(double(x)));
+  const double a = abs(x), z = a * a;
+  const double near =
+      madd(a * z,
+           polynomial(z, 0.16666666666698407, 0.008333333317464362, 0.0001984128253011599,
+                      2.755377026364148e-06, 2.5456706571524228e-08),
+           a);
+  const double h = detail::exp2_for_float(a * 1.4426950408889634 - 1.0);  // e^a / 2
+  return copysign(float(a < 1.0 ? near : h - 0.25 / h), x);
 }
 FACULA_INLINE float cosh(float x) {
-  return float(cosh(double(x)));
+  const double h = detail::exp2_for_float(double(abs(x)) * 1.4426950408889634 - 1.0);
+  return float(h + 0.25 / h);
+}
+// log((1 + x) / (1 - x)) / 2; near 0, where 1 + x loses too much, by the series.
+FACULA_INLINE float atanh(float x) {
+  const double a = abs(x), z = a * a;
+  const double near = madd(a * z, polynomial(z, 1.0 / 3, 0.2), a);
+  const double l = detail::log2_for_float((1.0 + a) / (1.0 - a)) * 0.34657359027997264;
+  const double v = a < 0.0078125 ? near : (a < 1.0 ? l : (a == 1.0 ? kInf<double> : kNaN<double>));
+  return copysign(float(v), x);
 }
 FACULA_INLINE float asinh(float x) {
   return float(asinh(double(x)));
 }
 FACULA_INLINE float acosh(float x) {
   return float(acosh(double(x)));
-}
-FACULA_INLINE float atanh(float x) {
-  return float(atanh(double(x)));
 }
 
 // sqrt(x^2 + y^2) without over- or underflow on the way.

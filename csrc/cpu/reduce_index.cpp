@@ -3,6 +3,7 @@
 #include "cpu/along_dim.h"
 #include "cpu/cast.h"
 #include "cpu/line_loops.h"
+#include "cpu/scan_rows.h"
 #include "op/ops/reductions.h"
 #include "op/reduce.h"
 #include "op/tensor_operators.h"
@@ -39,6 +40,24 @@ void find_extreme_dense(const T* p, int64_t n, ReduceLoop fold, int64_t& at) {
     if (hit) break;
   }
   while (at < n - 1 && !(p[at] == best || is_nan(p[at]))) ++at;
+}
+
+// The same for half precision, converted some at a time.
+template <class T>
+void find_extreme_of_halves(const T* p, int64_t n, bool largest, ReduceLoop fold, int64_t& at) {
+  constexpr int64_t kChunk = 512;
+  const CastLoop load = cast_loop(DTypeOf<T>::value, DType::Float32);
+  alignas(64) float part[kChunk];
+  float best = 0;
+  for (int64_t i = 0; i < n && !is_nan(best); i += kChunk) {
+    const int64_t m = std::min(kChunk, n - i);
+    load(reinterpret_cast<char*>(part), 4, reinterpret_cast<const char*>(p + i), sizeof(T), m);
+    int64_t here;
+    find_extreme_dense(part, m, fold, here);
+    if (i && !(largest ? part[here] > best : part[here] < best) && !is_nan(part[here])) continue;
+    best = part[here];
+    at = i + here;
+  }
 }
 
 template <class T, class Load>
@@ -88,14 +107,18 @@ void cpu_reduce_index(const Tensor& in, int64_t dim, bool keepdim, bool largest,
       using C = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
       auto load = [](const char* p) { return convert<C>(*reinterpret_cast<const T*>(p)); };
       ReduceLoop fold =
-          (largest ? defs::amax : defs::amin).reduce->loops[isa_level()][int(in.dtype())];
-      bool dense = std::is_same_v<C, T> && stride == int64_t(sizeof(T)) && n >= 64;
+          (largest ? defs::amax : defs::amin).reduce->loops[isa_level()][int(DTypeOf<C>::value)];
+      const bool dense = stride == int64_t(sizeof(T)) && n >= 64;
       for_each_line<3>({&in, &v, &x}, dim, n, [&](const int64_t* at) {
         const char* p = in.data() + at[0];
         C best;
         int64_t where;
-        if (dense) find_extreme_dense<C>(reinterpret_cast<const C*>(p), n, fold, where);
-        else find_extreme<C>(p, stride, n, largest, load, best, where);
+        if constexpr (std::is_same_v<C, T>) {
+          if (dense) find_extreme_dense<C>(reinterpret_cast<const C*>(p), n, fold, where);
+        } else {
+          if (dense) find_extreme_of_halves(reinterpret_cast<const T*>(p), n, largest, fold, where);
+        }
+        if (!dense) find_extreme<C>(p, stride, n, largest, load, best, where);
         store(v.data() + at[1], 0, p + where * stride, 0, 1);
         *reinterpret_cast<int64_t*>(x.data() + at[2]) = where;
       });
@@ -156,6 +179,21 @@ void cpu_cumsum(const Tensor& in, int64_t dim, const Tensor& out) {
       T* y = out.data_as<T>();
       parallel_for(0, in.numel() / n, std::max<int64_t>(1, kGrain / n), [&](int64_t b, int64_t e) {
         int64_t r = b;
+        if constexpr (is_small_float_v<T>) {
+          auto add = [](float s, float v) { return s + v; };
+          for (; r + 4 <= e; r += 4) {
+            const T* const from[] = {x + r * n, x + r * n + n, x + r * n + 2 * n,
+                                     x + r * n + 3 * n};
+            T* const to[] = {y + r * n, y + r * n + n, y + r * n + 2 * n, y + r * n + 3 * n};
+            scan_half_rows<4>(from, to, n, 0, add);
+          }
+          for (; r < e; ++r) {
+            const T* const from[] = {x + r * n};
+            T* const to[] = {y + r * n};
+            scan_half_rows<1>(from, to, n, 0, add);
+          }
+          return;
+        }
         for (; r + 4 <= e; r += 4) {
           Acc s0 = Acc(0), s1 = Acc(0), s2 = Acc(0), s3 = Acc(0);
           for (int64_t i = r * n; i < r * n + n; ++i) {

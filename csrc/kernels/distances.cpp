@@ -280,21 +280,77 @@ Tensor _euclidean_dist_grad(const Tensor& grad, const Tensor& x1, const Tensor& 
 
 // ---- all pairs of one matrix
 
+// Where the pairs stand among all (n, n).
+static Tensor places_of_pairs(int64_t n, const Tensor& like) {
+  const int64_t pairs = n * (n - 1) / 2;
+  Tensor places =
+      empty_tensor(Dims{pairs}, DType::Int64, like.is_meta() ? like.device() : Device{});
+  if (!like.is_meta()) {
+    int64_t* place = places.data_as<int64_t>();
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = i + 1; j < n; ++j) *place++ = i * n + j;
+  }
+  return like.is_cuda() ? op::_to_copy(places, DType::Int64, like.device()) : places;
+}
+
 Tensor pdist(const Tensor& self, double p) {
   if (self.dim() != 2) runtime_error("pdist only supports 2D tensors, got: ", self.dim(), "D");
   if (!is_floating(self.dtype()))
     runtime_error("pdist only supports floating-point dtypes, got ", self.dtype());
   if (!(p >= 0)) runtime_error("pdist only supports non-negative p values, got ", p);
-  const int64_t n = self.size(0), pairs = n * (n - 1) / 2;
-  Tensor places =
-      empty_tensor(Dims{pairs}, DType::Int64, self.is_meta() ? self.device() : Device{});
-  if (!self.is_meta()) {
-    int64_t* place = places.data_as<int64_t>();
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = i + 1; j < n; ++j) *place++ = i * n + j;
+  if (!self.is_cuda()) return op::_pdist(self, p);
+  const int64_t n = self.size(0);
+  return op::index_select(op::reshape(op::_cdist(self, self, p), Dims{n * n}), 0,
+                          places_of_pairs(n, self));
+}
+
+// (..., n, width) to (..., pairs)
+Tensor _pdist(const Tensor& self, double p) {
+  const int64_t n = self.size(-2), width = self.size(-1), pairs = n * (n - 1) / 2;
+  const DType dtype = compute_dtype(self.dtype());
+  Dims shape(self.sizes().first(size_t(self.dim() - 2)));
+  const int64_t count = checked_numel(shape);
+  shape.push_back(pairs);
+  Tensor out = empty_tensor(shape, dtype, self.device());
+  if (!out.is_meta() && out.numel()) {
+    const Tensor x = for_loops(self);
+    auto of_rows = [&]<class T>(T, int64_t matrix, int64_t i) {
+      const T* points = x.data_as<T>() + matrix * n * width;
+      T* to = out.data_as<T>() + matrix * pairs + i * (2 * n - i - 1) / 2;
+      const T *a = points + i * width, *b = a + width;
+      if constexpr (sizeof(T) == 8) distance_loops().rows_f64(a, b, to, 1, n - 1 - i, width, p);
+      else distance_loops().rows_f32(a, b, to, 1, n - 1 - i, width, p);
+    };
+    // Row i and row n - 1 - i together have n - 1 pairs.
+    const int64_t half = (n + 1) / 2, work = std::max<int64_t>(1, n * width);
+    parallel_for(0, count * half, std::max<int64_t>(1, kGrain / work), [&](int64_t b, int64_t e) {
+      for (int64_t k = b; k < e; ++k) {
+        const int64_t matrix = k / half, i = k % half;
+        for (const int64_t row : {i, n - 1 - i}) {
+          if (dtype == DType::Float64) of_rows(double{}, matrix, row);
+          else of_rows(float{}, matrix, row);
+          if (2 * i == n - 1) break;
+        }
+      }
+    });
   }
-  if (self.is_cuda()) places = op::_to_copy(places, DType::Int64, self.device());
-  return op::index_select(op::reshape(op::_cdist(self, self, p), Dims{n * n}), 0, places);
+  return dtype == self.dtype() ? out : op::_to_copy(out, self.dtype());
+}
+
+// As the derivative of all distances of a matrix with itself, of which both triangles are known.
+Tensor _pdist_grad(const Tensor& grad, const Tensor& self, double p, const Tensor& distances) {
+  const int64_t n = self.size(-2);
+  if (n < 2) return op::zeros_like(self);
+  const Tensor places = places_of_pairs(n, self);
+  auto both_triangles = [&](const Tensor& pairs) {
+    Dims flat(pairs.sizes());
+    flat[flat.size() - 1] = n * n;
+    const Tensor none = op::zeros(flat, pairs.dtype(), std::nullopt, pairs.device());
+    flat[flat.size() - 1] = n, flat.push_back(n);
+    const Tensor upper = op::reshape(op::index_copy(none, -1, places, pairs), flat);
+    return upper + op::transpose(upper, -2, -1);
+  };
+  return op::_cdist_grad(both_triangles(grad), self, self, p, both_triangles(distances));
 }
 
 }  // namespace facula::kernels

@@ -1,6 +1,8 @@
 // Variances, means without NaN, extrema in pairs, covariance.
 #include <algorithm>
 
+#include "cpu/cast.h"
+#include "cpu/reduce.h"
 #include "kernels/destination.h"
 #include "op/elementwise.h"
 #include "op/kernels/reductions.h"
@@ -30,6 +32,13 @@ Tensor in_dtype(const Tensor& t, DType dtype) {
   return t.dtype() == dtype ? t : op::_to_copy(t, dtype);
 }
 
+Dims dims_in(uint64_t mask) {
+  Dims dims;
+  for (int64_t d = 0; mask >> d; ++d)
+    if (mask >> d & 1) dims.push_back(d);
+  return dims;
+}
+
 // What var, std and their pairs with the mean share. Squares of half precision numbers are added
 // up in float32: they overflow long before their mean does.
 struct Moments {
@@ -53,10 +62,7 @@ struct Moments {
                 "reduction factor (input numel divided by output numel).")
                .c_str());
     if (self.is_cuda() && !self.is_complex() && self.numel()) {  // one pass over memory
-      Dims dims;
-      for (int64_t d = 0; d < self.dim(); ++d)
-        if (mask >> d & 1) dims.push_back(d);
-      auto [squares, average] = op::_moments(self, dims, correction, keepdim);
+      auto [squares, average] = op::_moments(self, dims_in(mask), correction, keepdim);
       variance = squares;
       mean = in_dtype(average, self.dtype());
       return;
@@ -127,7 +133,22 @@ Pair std_mean_unbiased_dim(const Tensor& self, std::optional<IntSpan> dim, bool 
 
 Tensor nansum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType dtype) {
   if (is_integral(self.dtype(), true)) return op::sum_dim(self, dim, keepdim, dtype);
-  return op::sum_dim(op::where(op::isnan(self), 0, self), dim, keepdim, dtype);
+  const Tensor x = dtype == DType::None ? self : in_dtype(self, dtype);
+  if (!is_floating(x.dtype()) || x.dim() == 0)
+    return op::sum_dim(op::where(op::isnan(self), 0, self), dim, keepdim, dtype);
+  return op::_nansum(x, dims_in(dims_of(Value(dim), x.dim())), keepdim);
+}
+
+Tensor _nansum(const Tensor& self, IntSpan dim, bool keepdim) {
+  if (self.is_cuda()) return op::sum_dim(op::_without_nan(self), dim, keepdim);
+  const uint64_t mask = dim_mask(dim, self.dim());
+  Tensor out =
+      empty_tensor(reduced_shape(self.sizes(), mask, keepdim), self.dtype(), self.device());
+  if (out.is_meta() || out.numel() == 0) return out;
+  const DType acc = compute_dtype(self.dtype());
+  cpu_reduce(*defs::sum_dim.reduce, self, mask, keepdim, acc, out,
+             {defs::_without_nan.elementwise->loops[isa_level()][int(acc)]});
+  return out;
 }
 
 Tensor nanmean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType dtype) {

@@ -256,7 +256,10 @@ Tensor trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
   dim = sample_dim(y, dim);
   check_distance(dx);
   if (y.size(dim) == 0) return no_integral(y, dim);
-  return op::sum_dim(neighbours(y, dim), IntSpan(&dim, 1)) * dx / 2;
+  if (y.size(dim) == 1) return op::sum_dim(neighbours(y, dim), IntSpan(&dim, 1)) * dx / 2;
+  // All samples count but for half of both ends.
+  const Tensor ends = without_overflow(op::select(y, dim, 0)) + op::select(y, dim, -1);
+  return (op::sum_dim(trimmed(y, dim, 1, 1), IntSpan(&dim, 1)) + ends / 2) * dx;
 }
 
 Tensor cumulative_trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {

@@ -108,17 +108,31 @@ Tensor sum_to_size(const Tensor& self, IntSpan size) {
   return lead ? op::view(out, size) : out;
 }
 
-Tensor _prod_grad(const Tensor& grad, const Tensor& self) {
-  if (self.dim() == 0) return grad;
-  Tensor flat = op::reshape(self, Dims{-1});
-  return op::reshape(op::_prod_dim_grad(grad, flat, 0, false), self.sizes());
+// Products that are neither 0 nor beyond the numbers have no such factors: dividing one factor out
+// gives the product of the others.
+static bool divides(const Tensor& products) {
+  if (products.is_wrapped() || products.is_cuda() || products.is_meta()) return false;
+  GradGuard off(false);
+  const Tensor known = op::logical_and(op::isfinite(products), op::ne(products, 0));
+  return item_of(op::all(known)).to_int() != 0;
 }
 
-Tensor _prod_dim_grad(const Tensor& grad, const Tensor& self, int64_t dim, bool keepdim) {
-  // The product of all others, as prefix times suffix product: right also with zeros.
+Tensor _prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
+  if (self.dim() == 0) return grad;
+  if (!self.is_wrapped() && result.dtype() == self.dtype() && divides(result))
+    return op::conj(result / self) * grad;
+  Tensor flat = op::reshape(self, Dims{-1});
+  return op::reshape(op::_prod_dim_grad(grad, flat, 0, false, result), self.sizes());
+}
+
+Tensor _prod_dim_grad(const Tensor& grad, const Tensor& self, int64_t dim, bool keepdim,
+                      const Tensor& result) {
   if (self.dim() == 0) return grad;
   dim = wrap_dim(dim, self.dim());
   Tensor g = keepdim ? grad : op::unsqueeze(grad, dim);
+  if (!self.is_wrapped() && result.dtype() == self.dtype() && divides(result))
+    return op::conj((keepdim ? result : op::unsqueeze(result, dim)) / self) * g;
+  // The product of all others, as prefix times suffix product: right also with zeros.
   int64_t n = self.size(dim);
   Dims one(self.sizes());
   one[dim] = 1;

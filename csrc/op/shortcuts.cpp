@@ -15,9 +15,14 @@ const ElementwiseDef* common_exponent(const Value* args, DType compute) {
     op = e.equals(0.5)    ? &defs::sqrt
          : e.equals(-0.5) ? &defs::rsqrt
          : e.equals(-1)   ? &defs::reciprocal
+         : e.equals(-2)   ? &defs::_inverse_square
                           : nullptr;
   if (!op || !(op->elementwise->dtypes >> int(compute) & 1)) return nullptr;
   return op->elementwise;
+}
+
+const ElementwiseDef* first_order(const Value* args, DType compute) {
+  return args[1].to_int() == 1 && is_floating(compute) ? defs::_sinc_slope.elementwise : nullptr;
 }
 
 const ElementwiseDef* low_order(const Value* args, DType) {

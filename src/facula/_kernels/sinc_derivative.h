@@ -39,6 +39,26 @@ FACULA_LARGE_FUNCTION W sinc_derivative_in_double(W x, long long order) {
   return value * scale;
 }
 
+// The first derivative of a real number, without branches: pi (cos(u) - sin(u) / u) / u, and its
+// power series where that cancels.
+FACULA_FUNCTION double sinc_slope(double x) {
+  constexpr double pi = 3.14159265358979323846;
+  const double u = x * pi, z = u * u;
+  const double near =
+      u * polynomial(z, -1.0 / 3, 1.0 / 30, -1.0 / 840, 1.0 / 45360, -1.0 / 3991680,
+                     1.0 / 518918400, -1.0 / 93405312000.0, 1.0 / 22230464256000.0,
+                     -1.0 / 6758061133824000.0, 1.0 / 2554547108585472000.0,
+                     -1.0 / 1175091669949317120000.0, 1.0 / 646300418472124416000000.0,
+                     -1.0 / 418802671169936621568000000.0);
+  const double whole = round(x), angle = (x - whole) * pi;
+  const double turned = cos(angle) - sin(angle) / u;
+  const double far = (2.0 * round(0.5 * whole) == whole ? turned : -turned) / u;
+  return pi * (abs(u) < 2.0 ? near : far);
+}
+FACULA_FUNCTION float sinc_slope(float x) {
+  return float(sinc_slope(double(x)));
+}
+
 FACULA_FUNCTION double sinc_derivative(double x, long long order) {
   return sinc_derivative_in_double(x, order);
 }
