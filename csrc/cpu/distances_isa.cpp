@@ -135,20 +135,22 @@ constexpr int64_t kNarrow = 64 / sizeof(T);
 template <class T, class Norm>
 void narrow_rows(const T* x1, const T* x2, T* out, int64_t rows, int64_t columns, int64_t width,
                  Norm norm) {
-  constexpr int kTile = 64;
-  alignas(64) T turned[kNarrow<T>][kTile] = {}, total[kTile];
+  constexpr int kLanes = 64 / sizeof(T), kVectors = 4, kTile = kLanes * kVectors;
+  alignas(64) T turned[kNarrow<T>][kTile] = {}, finished[kTile];
   for (int64_t first = 0; first < columns; first += kTile) {
     const int64_t count = std::min<int64_t>(kTile, columns - first);
     for (int64_t j = 0; j < count; ++j)
       for (int64_t m = 0; m < width; ++m) turned[m][j] = x2[(first + j) * width + m];
     for (int64_t i = 0; i < rows; ++i) {
-      for (T& t : total) t = 0;
+      Vector<T> total[kVectors] = {};
       for (int64_t m = 0; m < width; ++m) {
         const T a = x1[i * width + m];
-        for (int j = 0; j < kTile; ++j) total[j] = norm.add(total[j], a - turned[m][j]);
+        for (int v = 0; v < kVectors; ++v)
+          total[v] = Norm::Fold::combine(total[v], norm.term(a - wide_at(turned[m] + v * kLanes)));
       }
-      for (T& t : total) t = norm.finish(t);
-      std::copy_n(total, count, out + i * columns + first);
+      __builtin_memcpy(finished, total, sizeof finished);
+      for (T& t : finished) t = norm.finish(t);
+      std::copy_n(finished, count, out + i * columns + first);
     }
   }
 }

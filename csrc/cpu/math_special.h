@@ -129,7 +129,8 @@ FACULA_INLINE double log_ndtr(double x) {
   const double y = x * 0.7071067811865476;
   const bool far = x < -1.0;
   const double scaled = 0.5 * detail::erfcx_positive(-y);
-  const double tail = far ? (scaled < 0x1p-52 ? 0x1p-52 : scaled) : ndtr(-x);
+  // By bits: choices within choices stayed branches.
+  const double tail = select(far, scaled < 0x1p-52 ? 0x1p-52 : scaled, ndtr(-x));
   const double v = log1p(far ? tail - 1.0 : -tail);  // what tail - 1 loses, x^2 / 2 hides
   return far ? v - 0.5 * x * x : v;
 }
