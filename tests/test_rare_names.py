@@ -205,8 +205,9 @@ def test_redispatch_in_a_mode():
             return F.overrides.handle_torch_function(scaled, (a, b), a, b)
         return a * b + 1
 
+    a, b = F.tensor([3.0]), F.tensor([4.0])
     with Mode():
-        result = scaled(F.tensor([3.0]), F.tensor([4.0]))
+        result = scaled(a, b)
     assert seen == ["scaled", "mul", "add"] and result.tolist() == [13.0]
 
 
