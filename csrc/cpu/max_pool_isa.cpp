@@ -207,6 +207,23 @@ FACULA_INLINE void best_of_window(const Walk& w, const S* x, int64_t inner, int6
                                   F&& found) {
   using V = typename WideOf<A>::type;
   using N = typename WideOf<Lane<A>>::type;
+  if constexpr (std::is_integral_v<A>) {  // rare: not worth vectors of eight types
+    for (int64_t from = 0; from < inner; ++from) {
+      A best = lowest<A>();
+      Lane<A> where = Lane<A>(start);
+      for (int64_t k = 0; k < w.count[0]; ++k)
+        for (int64_t j = 0; j < w.count[1]; ++j)
+          for (int64_t i = 0; i < w.count[2]; ++i) {
+            const int64_t pixel = k * w.pixel[0] + j * w.pixel[1] + i * w.pixel[2];
+            const A v = A(x[pixel * inner + from]);
+            if (v <= best) continue;
+            best = v;
+            where = Lane<A>(start + k * w.number[0] + j * w.number[1] + i * w.number[2]);
+          }
+      found(from, 1, &best, &where);
+    }
+    return;
+  }
   for (int64_t from = 0; from < inner; from += kLanes<A>) {
     // The last block is whole, too: some channels are computed twice.
     if (from + kLanes<A> > inner && inner >= kLanes<A>) from = inner - kLanes<A>;
