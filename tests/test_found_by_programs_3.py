@@ -278,3 +278,8 @@ def test_data_becomes_tensors_of_inference_mode():
     assert not F.tensor([1.0]).is_inference() and not F.from_numpy(array).is_inference()
     with pytest.raises(RuntimeError, match="outside InferenceMode"):
         made[0].requires_grad_()
+
+
+def test_a_byte_read_as_bool_is_true_unless_it_is_zero():
+    flags = F.tensor([0, 1, 2, 255], dtype=F.uint8).view(F.bool)
+    assert [f.item() for f in flags] == [False, True, True, True]

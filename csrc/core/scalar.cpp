@@ -56,12 +56,16 @@ void Scalar::store(DType d, void* p) const {
 Scalar Scalar::load(DType d, const void* p) {
   return dispatch_dtype(d, [&](auto tag) -> Scalar {
     using T = typename decltype(tag)::type;
-    const T v = *static_cast<const T*>(p);
-    if constexpr (std::is_same_v<T, bool>) return Scalar(v);
-    else if constexpr (std::is_same_v<T, uint64_t>) return Scalar(v);
-    else if constexpr (std::is_integral_v<T>) return Scalar(int64_t(v));
-    else if constexpr (is_complex_v<T>) return Scalar(convert<Complex<double>>(v));
-    else return Scalar(convert<double>(v));
+    // A byte that was written as another type may be neither 0 nor 1.
+    if constexpr (std::is_same_v<T, bool>) {
+      return Scalar(*static_cast<const uint8_t*>(p) != 0);
+    } else {
+      const T v = *static_cast<const T*>(p);
+      if constexpr (std::is_same_v<T, uint64_t>) return Scalar(v);
+      else if constexpr (std::is_integral_v<T>) return Scalar(int64_t(v));
+      else if constexpr (is_complex_v<T>) return Scalar(convert<Complex<double>>(v));
+      else return Scalar(convert<double>(v));
+    }
   });
 }
 
