@@ -25,6 +25,12 @@ FACULA_INLINE Vector<T> along(T g, Vector<T> d) {
   const Vector<T> none{}, up = g - none;
   return (d > none ? up : none) - (d < none ? up : none);
 }
+// 0 for 0; finite for distances that are not normal numbers, since 0 is multiplied by it.
+template <class T>
+FACULA_INLINE T inverse_of(T distance) {
+  const T inverse = 1 / distance, most = std::numeric_limits<T>::max();
+  return distance == 0 ? T(0) : inverse > most ? most : inverse;
+}
 // Powers of the sizes of d.
 template <class T>
 FACULA_INLINE Vector<T> power_of_size(Vector<T> d, T p) {
@@ -70,7 +76,7 @@ struct Euclid {
   using Fold = Sum;
   Vector<T> term(Vector<T> d) const { return d * d; }
   T finish(T total) const { return math::sqrt(total); }
-  T prepared(T distance) const { return distance == 0 ? T(0) : 1 / distance; }
+  T prepared(T distance) const { return inverse_of(distance); }
   Vector<T> slope(T grad, T inverse, Vector<T> d) const { return grad * (d * inverse); }
 };
 template <class T>
@@ -89,7 +95,7 @@ struct Power {
   T p;
   Vector<T> term(Vector<T> d) const { return power_of_size<T>(d, p); }
   T finish(T total) const { return math::pow(total, 1 / p); }
-  T prepared(T distance) const { return distance == 0 ? T(0) : 1 / distance; }
+  T prepared(T distance) const { return inverse_of(distance); }
   Vector<T> slope(T grad, T inverse, Vector<T> d) const {
     const Vector<T> value = along(grad, d) * power_of_size<T>(d * inverse, p - 1);
     return d == Vector<T>{} ? Vector<T>{} : value;
