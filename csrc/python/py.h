@@ -3,7 +3,6 @@
 #include <Python.h>
 #include <structmember.h>
 
-#include <cxxabi.h>
 #include <unistd.h>
 
 #include <string>
@@ -74,7 +73,7 @@ auto wait_for_gil(F&& take) noexcept {
 #ifdef __GLIBC__
   try {
     return take();
-  } catch (abi::__forced_unwind&) {
+  } catch (...) {  // functions of C throw nothing else
     for (;;) pause();
   }
 #else
