@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/per_thread.h"
 #include "cpu/cast.h"
 #include "cpu/iterate.h"
 
@@ -125,7 +126,10 @@ bool is_flat(const OptimWork& w) {
 }
 
 void cpu_optimizer_step(std::span<const OptimWork> works) {
-  static thread_local std::vector<int64_t> ends;  // of each work, in elements of all flat ones
+  struct Ends {  // of each work, in elements of all flat ones
+    std::vector<int64_t> list;
+  };
+  std::vector<int64_t>& ends = per_thread<Ends>().list;
   ends.clear();
   int64_t total = 0;
   bool all_flat = true;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/per_thread.h"
 #include "cpu/optim.h"
 #include "op/def.h"
 #include "op/hooks/lists.h"
@@ -128,6 +129,11 @@ void note_writes(const OptimStep& step, const OptimParameter& item, unsigned slo
     if (slots & (1u << i)) item.state[i].bump_version(step.writer);
 }
 
+struct WorkLists {  // kept from step to step for their memory
+  std::vector<OptimWork> host, device;
+  std::vector<CountedWork> counted;
+};
+
 }  // namespace
 
 void optimizer_step(const OptimStep& step, std::span<OptimParameter> parameters) {
@@ -137,8 +143,7 @@ void optimizer_step(const OptimStep& step, std::span<OptimParameter> parameters)
   for (const OptimParameter& item : parameters) check(step, item, slots);
 
   GradGuard mode(step.differentiable);
-  static thread_local std::vector<OptimWork> works, device_works;
-  static thread_local std::vector<CountedWork> counted_works;
+  auto& [works, device_works, counted_works] = per_thread<WorkLists>();
   works.clear();
   device_works.clear();
   counted_works.clear();

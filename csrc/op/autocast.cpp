@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "autograd/node.h"
+#include "core/per_thread.h"
 #include "op/arguments.h"
 #include "op/ops/copying.h"
 
@@ -21,8 +22,7 @@ struct ThreadAutocast {
 };
 
 ThreadAutocast& local() {
-  static thread_local ThreadAutocast t;
-  return t;
+  return per_thread<ThreadAutocast>();
 }
 
 bool eligible(const Tensor& t, int device) {

@@ -1,5 +1,6 @@
 // Autograd switches and the entry to the engine.
 #include "autograd/engine.h"
+#include "core/per_thread.h"
 #include "op/elementwise.h"
 #include "op/ops/creation.h"
 #include "op/tensor_operators.h"
@@ -51,8 +52,10 @@ PyObject* set_tracking(PyObject*, PyObject* on) {
 struct HookPair {
   PyObject *pack, *unpack;
 };
-thread_local std::vector<HookPair> t_hooks;
-thread_local std::string t_hooks_disabled;
+struct ThreadHooks {
+  std::vector<HookPair> pairs;
+  std::string disabled;  // why there may be none
+};
 
 struct PythonPacked : PackedTensor {
   PythonPacked(PyObject* p, PyObject* u) : packed(p), unpack_(Py_NewRef(u)) {}
@@ -76,8 +79,9 @@ struct PythonPacked : PackedTensor {
 
 std::unique_ptr<PackedTensor> pack(const Tensor& t) {
   WithGil gil;
-  if (t_hooks.empty()) return nullptr;
-  HookPair h = t_hooks.back();
+  const std::vector<HookPair>& pairs = per_thread<ThreadHooks>().pairs;
+  if (pairs.empty()) return nullptr;
+  HookPair h = pairs.back();
   Ref argument(wrap(t));
   uint32_t version = t.version();
   // Hooks must not pack what they themselves compute.
@@ -98,18 +102,20 @@ std::unique_ptr<PackedTensor> pack(const Tensor& t) {
 PyObject* push_hooks(PyObject*, PyObject* args) {
   PyObject *p, *u;
   if (!PyArg_ParseTuple(args, "OO", &p, &u)) return nullptr;
-  if (!t_hooks_disabled.empty()) {
-    PyErr_SetString(PyExc_RuntimeError, t_hooks_disabled.c_str());
+  ThreadHooks& hooks = per_thread<ThreadHooks>();
+  if (!hooks.disabled.empty()) {
+    PyErr_SetString(PyExc_RuntimeError, hooks.disabled.c_str());
     return nullptr;
   }
-  t_hooks.push_back({Py_NewRef(p), Py_NewRef(u)});
+  hooks.pairs.push_back({Py_NewRef(p), Py_NewRef(u)});
   ++saved_tensor_hooks_active;
   Py_RETURN_NONE;
 }
 PyObject* pop_hooks(PyObject*, PyObject*) {
-  if (!t_hooks.empty()) {
-    HookPair h = t_hooks.back();
-    t_hooks.pop_back();
+  std::vector<HookPair>& pairs = per_thread<ThreadHooks>().pairs;
+  if (!pairs.empty()) {
+    HookPair h = pairs.back();
+    pairs.pop_back();
     --saved_tensor_hooks_active;
     Py_DECREF(h.pack);
     Py_DECREF(h.unpack);
@@ -117,12 +123,13 @@ PyObject* pop_hooks(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 PyObject* disable_hooks(PyObject*, PyObject* message) {
-  if (message != Py_None && !t_hooks.empty()) {
+  ThreadHooks& hooks = per_thread<ThreadHooks>();
+  if (message != Py_None && !hooks.pairs.empty()) {
     PyErr_SetObject(PyExc_RuntimeError, message);
     return nullptr;
   }
-  Ref before(PyUnicode_FromString(t_hooks_disabled.c_str()));
-  t_hooks_disabled = message == Py_None ? "" : PyUnicode_AsUTF8(message);
+  Ref before(PyUnicode_FromString(hooks.disabled.c_str()));
+  hooks.disabled = message == Py_None ? "" : PyUnicode_AsUTF8(message);
   return before.release();
 }
 

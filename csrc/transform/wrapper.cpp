@@ -4,13 +4,24 @@
 #include <atomic>
 
 #include "autograd/node.h"
+#include "core/per_thread.h"
 #include "core/sparse.h"
 #include "op/ops/copying.h"
 #include "op/ops/views.h"
 
 namespace facula {
 
-static thread_local std::deque<Level> t_levels;  // references survive a push
+namespace {
+
+struct ThreadLevels {
+  std::deque<Level> list;  // references survive a push
+};
+std::deque<Level>& levels() {
+  return per_thread<ThreadLevels>().list;
+}
+
+}  // namespace
+
 static std::atomic<uint32_t> g_next_level{1};
 
 void retain_wrapper(Wrapper* w) {
@@ -22,44 +33,46 @@ void release_wrapper(Wrapper* w) {
 }
 
 uint32_t innermost_vmap() {
-  for (size_t i = t_levels.size(); i-- > 0;)
-    if (t_levels[i].kind == LevelKind::Vmap && !t_levels[i].hidden) return t_levels[i].id;
+  const std::deque<Level>& list = levels();
+  for (size_t i = list.size(); i-- > 0;)
+    if (list[i].kind == LevelKind::Vmap && !list[i].hidden) return list[i].id;
   return 0;
 }
 
 static void levels_changed() {
-  current_level = t_levels.empty() ? 0 : t_levels.back().id;
+  current_level = levels().empty() ? 0 : levels().back().id;
   thread_state.batching = innermost_vmap() != 0;
 }
 
 void hide_levels(uint32_t from, bool hide) {
-  for (Level& l : t_levels)
+  for (Level& l : levels())
     if (l.id >= from) l.hidden += hide ? 1 : -1;
   levels_changed();
 }
 
 uint32_t push_level(LevelKind kind, int64_t batch_size, Randomness randomness) {
   uint32_t id = g_next_level.fetch_add(1, std::memory_order_relaxed);
-  t_levels.push_back(
+  levels().push_back(
       {id, kind, batch_size, randomness, thread_state.enabled_keys, thread_state.forward, 0});
   levels_changed();
   return id;
 }
 
 uint32_t pop_level() {
-  if (t_levels.empty()) return 0;
-  uint32_t id = t_levels.back().id;
-  t_levels.pop_back();
+  std::deque<Level>& list = levels();
+  if (list.empty()) return 0;
+  uint32_t id = list.back().id;
+  list.pop_back();
   levels_changed();
   return id;
 }
 
 const std::deque<Level>& live_levels() {
-  return t_levels;
+  return levels();
 }
 
 const Level* find_level(uint32_t id) {
-  for (const Level& l : t_levels)
+  for (const Level& l : levels())
     if (l.id == id) return &l;
   return nullptr;
 }
@@ -73,7 +86,7 @@ Modes modes_outside(const Level& level) {
 
 Modes modes_at(uint32_t level) {
   Modes m{thread_state.enabled_keys, thread_state.forward};
-  for (const Level& l : t_levels) {
+  for (const Level& l : levels()) {
     if (l.id <= level) continue;
     if (l.kind == LevelKind::Grad) m.keys &= l.keys_before;
     if (l.kind == LevelKind::Jvp) m.forward &= l.forward_before;
