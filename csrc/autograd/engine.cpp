@@ -231,7 +231,7 @@ class Task {
     }
     current_node = n;
     GradGuard mode(options_.create_graph);
-    const bool leaf = n->sequence == UINT64_MAX;
+    const bool leaf = n->is_accumulator();
     if (leaf && any && n->extra)
       for (auto h : std::vector<std::shared_ptr<GradHook>>(leaf_hooks(n))) h->run({in, 1});
     if (any) run_pre_hooks(n, in);

@@ -94,7 +94,7 @@ void rebase_history(const Tensor& self, Node* node) {
   bool retains = self->autograd && self->autograd->retain_cell;
   NodeRef before = self->autograd ? self->autograd->grad_fn : NodeRef();
   if (!self->base) {
-    set_history(self, node, 0);
+    set_history(self, NodeRef::share(node), 0);
     if (retains) attach_retain_hook(self, before.get());
     return;
   }
@@ -121,7 +121,7 @@ void rebase_history(const Tensor& self, Node* node) {
   slices->outputs.allocate(1);
   slices->set_output(0, base);
   NodeRef base_before = base->autograd ? base->autograd->grad_fn : NodeRef();
-  set_history(base, slices.get(), 0);
+  set_history(base, std::move(slices), 0);
   if (base->autograd->retain_cell) attach_retain_hook(base, base_before.get());
   // The view reads its history from the new base when it is next asked for.
   ensure_autograd(self).grad_fn = NodeRef();

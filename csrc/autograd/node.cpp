@@ -122,8 +122,8 @@ Value SavedValue::get(Node& owner, Tensor& holder) {
     holder = packed_->unpack();
     if (output_ || packed_->edge.node) {
       holder = alias_tensor(holder);
-      if (output_) set_history(holder, &owner, output_nr_);
-      else set_history(holder, packed_->edge.node, packed_->edge.input_nr);
+      if (output_) set_history(holder, NodeRef::share(&owner), output_nr_);
+      else set_history(holder, NodeRef::share(packed_->edge.node), packed_->edge.input_nr);
     }
     return Value(holder);
   }
@@ -148,7 +148,7 @@ Value SavedValue::get(Node& owner, Tensor& holder) {
   }
   if (output_) {
     holder = alias_tensor(t);
-    set_history(holder, &owner, output_nr_);
+    set_history(holder, NodeRef::share(&owner), output_nr_);
     return Value(holder);
   }
   return value_;
@@ -170,7 +170,7 @@ uint64_t next_node() {
 void name_node(const Tensor& result, uint64_t since, const char* name) {
   if (!result.defined() || !result->autograd) return;
   Node* n = result->autograd->grad_fn.get();
-  if (n && n->sequence >= since && n->sequence != UINT64_MAX) n->name = name;
+  if (n && n->sequence >= since && !n->is_accumulator()) n->name = name;
 }
 
 Tensor unsafe_view(const Tensor& temporary, IntSpan size) {
@@ -211,7 +211,10 @@ bool Node::try_retain() {
 }
 
 void Node::unref() {
-  if (refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  // Whoever holds the only reference need not count it down, unless a leaf may hand out more of
+  // them meanwhile.
+  const bool last = refs.load(std::memory_order_acquire) == 1 && !is_accumulator();
+  if (!last && refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   DeadNodes& dead = t_dead;
   next_dead = dead.first;
   dead.first = this;
@@ -322,9 +325,9 @@ void set_requires_grad(const Tensor& given, bool on) {
   t->keys = uint8_t(on ? t->keys | kKeyGrad : t->keys & ~kKeyGrad);
 }
 
-void set_history(const Tensor& t, Node* node, uint32_t output_nr) {
+void set_history(const Tensor& t, NodeRef node, uint32_t output_nr) {
   AutogradMeta& m = ensure_autograd(t);
-  m.grad_fn = NodeRef::share(node);
+  m.grad_fn = std::move(node);
   m.output_nr = output_nr;
   m.view_version = t.version();
   t->keys |= kKeyGrad;
@@ -385,7 +388,7 @@ NodeRef grad_fn_of(const Tensor& given) {
       node->saved[6].save(Value(int64_t((b->keys ^ t->keys) & lazy_keys_of(t))));
       node->outputs.allocate(1);
       node->set_output(0, t);
-      set_history(t, node.get(), 0);
+      set_history(t, std::move(node), 0);
       m = t->autograd;
     }
   }
@@ -451,7 +454,7 @@ static void release_accumulator(Node* node) {
   Tensor variable = Tensor::adopt(static_cast<TensorImpl*>(node->extra));
   AutogradMeta& m = *variable->autograd;
   lock(m);
-  if (m.accumulator.load() == node) m.accumulator = nullptr;
+  if (m.accumulator == node) m.accumulator = nullptr;
   unlock(m);
 }
 
@@ -463,7 +466,7 @@ static bool set_aside(Node* node) {
   Tensor variable = Tensor::adopt(static_cast<TensorImpl*>(node->extra));
   AutogradMeta& m = *variable->autograd;
   lock(m);
-  const bool kept = m.accumulator.load() == node && !m.idle_accumulator;
+  const bool kept = m.accumulator == node && !m.idle_accumulator;
   if (kept) {
     m.accumulator = nullptr;
     m.idle_accumulator = node;
@@ -477,14 +480,14 @@ static bool set_aside(Node* node) {
 static Node* accumulator_of(const Tensor& t) {
   AutogradMeta& m = ensure_autograd(t);
   lock(m);
-  Node* n = m.accumulator.load();
+  Node* n = m.accumulator;
   if (!n || !n->try_retain()) {
     n = std::exchange(m.idle_accumulator, nullptr);
     if (n) {
       n->refs.store(1, std::memory_order_relaxed);
     } else {
       n = Node::make("AccumulateGrad", accumulate_vjp);
-      n->sequence = UINT64_MAX;
+      n->sequence = Node::kAccumulator;
       n->outputs.allocate(1);
       n->release_extra = release_accumulator;
     }

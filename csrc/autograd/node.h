@@ -107,7 +107,8 @@ class NodeArray {
 
 struct Node {
   std::atomic<uint32_t> refs{1};
-  uint64_t sequence;  // later nodes run first
+  static constexpr uint64_t kAccumulator = UINT64_MAX;
+  uint64_t sequence;  // later nodes run first, accumulators of leaves before all
   const OpDef* op = nullptr;
   const char* name;
   Vjp apply;
@@ -130,7 +131,8 @@ struct Node {
   static Node* make(const char* name, Vjp apply);
   void retain() { refs.fetch_add(1, std::memory_order_relaxed); }
   bool try_retain();  // false: the last reference is gone, another thread is freeing the node
-  void unref();       // iterative: a chain of a million nodes does not recurse
+  bool is_accumulator() const { return sequence == kAccumulator; }
+  void unref();  // iterative: a chain of a million nodes does not recurse
   NodeHooks& ensure_hooks();
   void set_edge(uint32_t i, const Tensor& t);
   void set_output(uint32_t i, const Tensor& t);
@@ -177,7 +179,7 @@ struct AutogradMeta {
   uint32_t output_nr = 0;
   uint32_t view_version = 0;  // of a view: the version at which grad_fn was right
   bool requires_grad = false;
-  std::atomic<Node*> accumulator{nullptr};  // weak; guarded by `lock`
+  Node* accumulator = nullptr;  // weak; guarded by `lock`
   // The accumulator between two graphs: nobody refers to it, and it does not refer to its leaf.
   Node* idle_accumulator = nullptr;  // owned; guarded by `lock`
   std::atomic_flag lock = ATOMIC_FLAG_INIT;
@@ -200,7 +202,7 @@ Edge gradient_edge(const Tensor& t);  // grad_fn or the leaf's accumulator; a ne
 // then; graphs that exist keep theirs.
 void forget_accumulator(const Tensor& t);
 bool is_leaf(const Tensor& t);
-void set_history(const Tensor& t, Node* node, uint32_t output_nr);  // adopts nothing, retains
+void set_history(const Tensor& t, NodeRef node, uint32_t output_nr);
 Tensor detach_tensor(const Tensor& t);
 void retain_grad(const Tensor& t);
 void attach_retain_hook(const Tensor& t, Node* before);  // after grad_fn was replaced

@@ -10,15 +10,18 @@ namespace facula {
 
 namespace {
 
-template <class F>  // f(edge index, argument index, tensor) for every differentiable tensor slot
+template <class F>  // f(edge index, argument index, tensor) for every differentiable tensor
 uint32_t for_each_edge(const OpDef& op, const Value* args, F&& f) {
   uint32_t edge = 0;
   for (int i = 0; i < op.arg_count; ++i) {
     if (!(op.differentiable >> i & 1)) continue;
     const Value& v = args[i];
-    if (v.tag() == Value::Tag::Tensors)
+    if (v.tag() == Value::Tag::Tensors) {
       for (const Tensor& t : v.tensors()) f(edge++, i, t);
-    else f(edge++, i, v.is_tensor() ? v.tensor() : Tensor());
+    } else {
+      if (v.is_tensor()) f(edge, i, v.tensor());
+      ++edge;
+    }
   }
   return edge;
 }
@@ -107,20 +110,22 @@ void tape_call(const OpDef& op, const Value* args, Rets& rets, uint32_t level, K
     node->outputs.allocate(uint32_t(rets.list->size()));
     for (uint32_t i = 0; i < rets.list->size(); ++i) {
       node->set_output(i, (*rets.list)[i]);
-      set_history((*rets.list)[i], node.get(), i);
+      set_history((*rets.list)[i], node, i);
     }
     return;
   }
   node->outputs.allocate(op.ret_count);
   for (int i = 0; i < op.ret_count; ++i) node->set_output(i, rets.t[i]);
+  Node& made = *node.get();
   if (in_place) {
     rebase_history(rets.t[0], node.get());
   } else {
+    // The last result takes over the reference: counting it up and down again costs something.
     for (int i = 0; i < op.ret_count; ++i)
       if (!(op.nondifferentiable_rets >> i & 1) && is_differentiable_dtype(rets.t[i].dtype()))
-        set_history(rets.t[i], node.get(), i);
+        set_history(rets.t[i], i + 1 == op.ret_count ? std::move(node) : node, i);
   }
-  save_results(*node.get(), op, rets, wanted);
+  save_results(made, op, rets, wanted);
 }
 
 static void no_gradient_vjp(Node&, Tensor* grads, Tensor* out, uint64_t needs) {

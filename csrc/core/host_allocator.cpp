@@ -169,9 +169,13 @@ struct SmallList {
   }
 };
 
-// At most 16 KiB per class in one thread; a batch is what moves to and from the shared lists.
+// Bytes per class in one thread; a batch is what moves to and from the shared lists.
+constexpr uint32_t kSmallThreadLimit = 16384;
 constexpr uint32_t small_capacity(int c) {
-  return uint32_t(16384 / small_size(c));
+  return uint32_t(kSmallThreadLimit / small_size(c));
+}
+constexpr bool has_room(uint32_t count, int c) {  // count < small_capacity(c), but no division
+  return (count + 1) * small_size(c) <= kSmallThreadLimit;
 }
 constexpr uint32_t small_batch(int c) {
   return small_capacity(c) / 2;
@@ -574,7 +578,7 @@ void host_free(void* block, size_t bytes) noexcept {
   if (bytes > kSmallLimit) return shared_cache().free_large(block, bytes);
   const int c = small_class(bytes);
   ThreadCache* cache = this_thread_cache;
-  if (!cache || cache->list[c].count >= small_capacity(c)) return free_small_slowly(block, c);
+  if (!cache || !has_room(cache->list[c].count, c)) return free_small_slowly(block, c);
   cache->freed_bytes.add(small_size(c));
   cache->list[c].push(static_cast<SmallBlock*>(block));
 }

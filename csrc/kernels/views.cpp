@@ -34,7 +34,7 @@ void adopt_geometry(const Tensor& self, const Tensor& view, Rets& rets) {
   if (grad_enabled() && requires_grad(self)) check_inplace(defs::transpose_, self);
   const bool keeps_history = !view.is_wrapped() || view->wrapper->kind == LevelKind::Grad;
   NodeRef fn = keeps_history ? grad_fn_of(view) : NodeRef();
-  if (fn) set_history(self, fn.get(), view->autograd->output_nr);
+  if (fn) set_history(self, std::move(fn), view->autograd->output_nr);
   if (self.is_wrapped()) {  // inside of a transform it stands for the view of its value from now on
     if (view.is_wrapped()) retain_wrapper(view->wrapper);
     else self->keys &= uint8_t(~kKeyWrapped);

@@ -200,7 +200,7 @@ PyObject* function_apply(PyObject*, PyObject* call) {
           result = Ref(wrap(t));
         }
         if (executable && !is_fixed && is_differentiable_dtype(t.dtype()))
-          set_history(t, node.get(), uint32_t(i));
+          set_history(t, node, uint32_t(i));
       }
       PyTuple_SET_ITEM(wrapped.get(), i, result.release());
     }
