@@ -18,6 +18,7 @@ SHAPES = [  # (m, n, k): a size for each way of computing, none a multiple of a 
     (700, 9, 513),
     (1, 1000, 777),
     (1001, 3, 100),
+    (1, 513, 1000),
 ]
 
 

@@ -224,9 +224,9 @@ void few_rows(const Gemm& g) {  // m <= kFewRows
     run(g);
   } else {
     // Which columns are taken together decides how they are rounded: parts begin where they would
-    // with any number of threads.
+    // with any number of threads, and a last column is not left alone: it would be taken as a dot.
     const int64_t unit = std::abs(g.b_row) < std::abs(g.b_col) ? kColumnsOfDots : kColumnsOfRows;
-    const int64_t blocks = (g.n + unit - 1) / unit;
+    const int64_t blocks = std::max<int64_t>(1, (g.n + unit - 2) / unit);
     const int64_t grain = std::max<int64_t>(1, kVectorPart / g.k / std::min(g.n, unit));
     parallel_for(0, g.batch * blocks, grain, [&](int64_t b, int64_t e) {
       while (b < e) {
@@ -237,7 +237,8 @@ void few_rows(const Gemm& g) {  // m <= kFewRows
           b += count * blocks;
         } else {
           const int64_t count = std::min(e - b, blocks - first), column = first * unit;
-          run(part_of(g, i, 1, 0, g.m, column, std::min(count * unit, g.n - column)));
+          const int64_t columns = first + count == blocks ? g.n - column : count * unit;
+          run(part_of(g, i, 1, 0, g.m, column, columns));
           b += count;
         }
       }
