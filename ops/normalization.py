@@ -58,7 +58,7 @@ op(f"batch_norm(Tensor input, Tensor? weight, Tensor? bias, {_STATS}, bool cudnn
    example=">>> facula.batch_norm(facula.tensor([[1.], [3.]]), None, None, None, None, True, 0.1, 0., False)\n" + _SHOWN)
 op("batch_norm.functional(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
    composite(), python="nn.functional.batch_norm", out=False, samples="batch_norm", doc=_WORDS,
-   example=">>> facula.nn.functional.batch_norm(facula.tensor([[1.], [3.]]), None, None, training=True, eps=0.)\n" + _SHOWN)
+   example=">>> facula.nn.functional.batch_norm(facula.tensor([[1.], [3.]]), None, None, training=True, eps=1e-12)\n" + _SHOWN)
 _THREE = "(Tensor output, Tensor save_mean, Tensor save_invstd)"
 op(f"native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, {_STATS}) -> {_THREE}", composite(), out=False,
    samples="native_batch_norm", nondifferentiable=("save_mean", "save_invstd"),

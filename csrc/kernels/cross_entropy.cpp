@@ -53,9 +53,12 @@ struct ClassShape {
     Dims wanted;
     for (int64_t d = 0; d < dims; ++d)
       if (d != at) wanted.push_back(input[size_t(d)]);
-    if (dims == 2 && target.dim() == 1 && target.size(0) != batch)
+    if (dims > 1 && (target.dim() == 0 || target.size(0) != batch))
       value_error("Expected input batch_size (", batch, ") to match target batch_size (",
-                  target.size(0), ").");
+                  target.dim() == 0 ? 0 : target.size(0), ").");
+    if (dims == 1 && target.dim() == 1 && target.dtype() == DType::Int64)
+      value_error("For 1D input, 1D target must have size 1, but got target size: ",
+                  target.size(0));
     if (dims <= 2 && target.dim() > 1)
       runtime_error(
           "0D or 1D target tensor expected, multi-target not supported: the target has "
@@ -214,6 +217,12 @@ static void expect_constant_weight(const Tensor& weight) {
         "requires_grad True; pass weight.detach()");
 }
 
+// A single target may be a vector of one.
+static Tensor as_targets(const Tensor& target, const Tensor& input) {
+  const bool one = input.dim() == 1 && target.dim() == 1 && target.size(0) == 1;
+  return one ? op::select(target, 0, 0) : target;
+}
+
 static Tensor finished(const Tensor& loss, const Tensor& total, Reduction reduction, DType dtype) {
   const Tensor out =
       reduction == Reduction::Mean ? op::sum(loss) / total : reduced(loss, reduction);
@@ -256,7 +265,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
   }
   expect_constant_weight(weight);
   auto [loss, sums, total] =
-      op::_cross_entropy(input, target, weight, ignore_index, label_smoothing);
+      op::_cross_entropy(input, as_targets(target, input), weight, ignore_index, label_smoothing);
   return finished(loss, total, chosen, input.dtype());
 }
 
@@ -335,7 +344,7 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, Flag reduce, std::string_view reduction) {
   const Reduction chosen = reduction_of(size_average, reduce, reduction);
   expect_constant_weight(weight);
-  auto [loss, total] = op::_nll_loss(input, target, weight, ignore_index);
+  auto [loss, total] = op::_nll_loss(input, as_targets(target, input), weight, ignore_index);
   return finished(loss, total, chosen, input.dtype());
 }
 

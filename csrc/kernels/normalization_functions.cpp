@@ -151,6 +151,9 @@ Tensor batch_norm_functional(const Tensor& input, const Tensor& running_mean,
   if (input.numel() == 0) return of_nothing(input, weight, bias);
   if (training && input.dim() >= 2)
     require_several(input, "value per channel", values_per_channel(input));
+  if (training ? eps <= 0 : eps < 0)
+    value_error("batch_norm eps must be ", training ? "positive during training" : "non-negative",
+                ", but got ", eps);
   return std::get<0>(
       normalized_channels(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }

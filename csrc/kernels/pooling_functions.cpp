@@ -225,17 +225,17 @@ std::tuple<Tensor, Tensor> fractional(const Tensor& self, IntSpan kernel_size, I
   if (samples.dtype() != self.dtype())
     runtime_error("expected _random_samples to have the dtype of the input, ", self.dtype(),
                   ", but got ", samples.dtype());
-  if (samples.dim() != 3 || samples.size(0) != n || samples.size(1) != channels ||
+  if (samples.dim() != 3 || samples.size(0) < n || samples.size(1) != channels ||
       samples.size(2) != dims)
     runtime_error("expected _random_samples of shape ", IntSpan(Dims{n, channels, dims}),
-                  ", but got ", samples.sizes());
+                  " or more in the first dimension, but got ", samples.sizes());
   for (int64_t d = 0; d < dims; ++d) {
     const int64_t in = self.size(d - dims), k = kernel[size_t(d)], o = out[size_t(d)];
     if (k < 1 || o < 1 || o + k - 1 > in)
       runtime_error("kernel_size=", IntSpan(kernel), " with output_size=", IntSpan(out),
                     " is too large relative to the input of shape ", self.sizes());
   }
-  return op::_fractional_max_pool(self, kernel, out, samples);
+  return op::_fractional_max_pool(self, kernel, out, op::narrow(samples, 0, 0, n));
 }
 
 }  // namespace

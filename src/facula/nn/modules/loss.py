@@ -435,6 +435,8 @@ class HuberLoss(_Loss):
         reduction: str = "mean",
         delta: float = 1.0,
     ) -> None:
+        if not isinstance(delta, (float, int)):
+            raise TypeError(f"delta must be a float or int, got: {type(delta).__name__}")
         super().__init__(reduction=reduction)
         self.delta = delta
 
@@ -550,6 +552,14 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     ) -> None:
         from facula.nn.modules.linear import Linear
 
+        if weight is not None and weight.shape != (num_classes,):
+            raise RuntimeError(
+                f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}"
+            )
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(
+                f"expected label_smoothing to be in range [0, 1], got {label_smoothing}"
+            )
         super().__init__(weight, None, None, reduction)
         self.num_classes = num_classes
         self.out_features = out_features

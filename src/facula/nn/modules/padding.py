@@ -255,6 +255,15 @@ class ReplicationPad3d(_ReplicationPadNd):
 class _CircularPadNd(_PadNd):
     _mode = "circular"
 
+    def _check_input_dim(self, input: Tensor) -> None:
+        least = self._dims + 1
+        if input.dim() not in (least, least + 1):
+            raise ValueError(f"expected {least}D or {least + 1}D input (got {input.dim()}D input)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        return super().forward(input)
+
 
 class CircularPad1d(_CircularPadNd):
     """Continues a sequence with its other end.

@@ -63,7 +63,17 @@ class RNNBase(Module):
         super().__init__()
         if mode not in _MODES:
             raise ValueError(f"Unrecognized RNN mode: {mode}; accepted are {', '.join(_MODES)}")
-        self._check_options(mode, hidden_size, num_layers, dropout, proj_size)
+        for name, value, kind in (
+            ("bias", bias, bool),
+            ("batch_first", batch_first, bool),
+            ("input_size", input_size, int),
+            ("hidden_size", hidden_size, int),
+        ):
+            if not isinstance(value, kind):
+                raise TypeError(
+                    f"{name} should be of type {kind.__name__}, got: {type(value).__name__}"
+                )
+        self._check_options(mode, input_size, hidden_size, num_layers, dropout, proj_size)
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -86,7 +96,12 @@ class RNNBase(Module):
 
     @staticmethod
     def _check_options(
-        mode: str, hidden_size: Any, num_layers: Any, dropout: Any, proj_size: int
+        mode: str,
+        input_size: Any,
+        hidden_size: Any,
+        num_layers: Any,
+        dropout: Any,
+        proj_size: int,
     ) -> None:
         if (
             not isinstance(dropout, numbers.Number)
@@ -104,8 +119,8 @@ class RNNBase(Module):
                 f"num_layers={num_layers}",
                 stacklevel=4,
             )
-        if not isinstance(hidden_size, int):
-            raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
+        if input_size <= 0:
+            raise ValueError(f"input_size must be greater than zero, got {input_size}")
         if hidden_size <= 0:
             raise ValueError(f"hidden_size must be greater than zero, got {hidden_size}")
         if num_layers <= 0:
