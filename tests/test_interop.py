@@ -449,3 +449,29 @@ def test_objects_with_an_array_interface_are_shared(name):
 def test_cuda_interface_of_a_cpu_tensor_is_an_attribute_error():
     with pytest.raises(AttributeError):
         _ = F.ones(2).__cuda_array_interface__
+
+
+def test_numpy_of_what_requires_grad_needs_no_detach_under_no_grad():
+    x = F.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.numpy()
+    with F.no_grad():
+        x.numpy()[0] = 5
+        assert np.asarray(x).tolist() == [5, 1]
+
+
+def test_numpy_in_the_forward_of_a_function():
+    class Cube(F.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return F.tensor(x.numpy() ** 3)
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return F.tensor(3 * x.numpy() ** 2) * grad
+
+    x = F.tensor([1.0, 2.0], requires_grad=True)
+    Cube.apply(x).sum().backward()
+    assert x.grad.tolist() == [3, 12]

@@ -146,7 +146,7 @@ PyObject* to_ndarray(const Tensor& given, bool force) {
         "can't convert ", t.device(),
         " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
   if (requires_grad(t)) {
-    if (!force)
+    if (!force && grad_enabled())
       runtime_error(
           "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     t = detach_tensor(t);
