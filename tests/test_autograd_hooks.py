@@ -629,3 +629,14 @@ def test_save_on_cpu_gives_the_same_gradients():
         y = x.exp() * x
     y.sum().backward()
     assert_close(x.grad, (x.detach() + 1) * x.detach().exp())
+
+
+def test_hooks_after_accumulation_may_return_what_in_place_methods_return():
+    x = F.zeros(2, requires_grad=True)
+    hook = x.register_post_accumulate_grad_hook(lambda p: p.sub_(p.grad))
+    x.backward(F.tensor([1.0, 2.0]))
+    assert x.tolist() == [-1, -2]
+    hook.remove()
+    x.register_post_accumulate_grad_hook(lambda p: 5)
+    with pytest.raises(TypeError, match="should return None, but it returned 'int'"):
+        x.backward(F.ones(2))

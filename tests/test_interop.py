@@ -475,3 +475,14 @@ def test_numpy_in_the_forward_of_a_function():
     x = F.tensor([1.0, 2.0], requires_grad=True)
     Cube.apply(x).sum().backward()
     assert x.grad.tolist() == [3, 12]
+
+
+def test_asarray_keeps_the_history_of_a_tensor():
+    leaf = F.ones(2, requires_grad=True)
+    made = leaf + 1
+    assert F.asarray(made) is made
+    assert F.asarray(made, dtype=F.float64).requires_grad
+    assert not F.asarray(made, requires_grad=False).requires_grad
+    assert made.requires_grad
+    assert not F.asarray([1.0]).requires_grad
+    assert F.asarray([1.0], requires_grad=True).requires_grad

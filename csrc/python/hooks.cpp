@@ -101,8 +101,10 @@ void DictHook::run(std::span<facula::Tensor> grads) {
     Ref argument(kind == HookKind::Node ? tuple_of(grads) : wrap_or_none(grads[0]));
     Ref result(check(PyObject_CallOneArg(f, argument.get())));
     if (kind == HookKind::Accumulate) {
-      if (result.get() != Py_None)
-        runtime_error("Tensor post accumulate grad hooks should return None.");
+      // In-place methods return the tensor; what it is has no meaning here.
+      if (result.get() != Py_None && !is_tensor(result.get()))
+        type_error("a post accumulate grad hook should return None, but it returned '",
+                   Py_TYPE(result.get())->tp_name, "'");
     } else {
       replace(grads, result.get(), kind == HookKind::Node);
     }

@@ -203,9 +203,9 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"obj", "dtype", "device", "copy", "requires_grad", nullptr};
     PyObject *o, *dtype_arg = nullptr, *device_arg = nullptr, *copy_arg = nullptr;
-    int want_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOp:asarray", const_cast<char**>(names), &o,
-                                     &dtype_arg, &device_arg, &copy_arg, &want_grad))
+    PyObject* grad_arg = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOO:asarray", const_cast<char**>(names), &o,
+                                     &dtype_arg, &device_arg, &copy_arg, &grad_arg))
       throw PythonError{};
     DType dtype = optional_dtype(dtype_arg);
     Device device = optional_device(device_arg);
@@ -234,8 +234,10 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
         value_error("can't alias arbitrary sequence into a tensor; leave copy=False out");
       t = tensor_from_data(o, dtype, device);
     }
-    if (want_grad) set_requires_grad(t, true);
-    else if (requires_grad(t)) t = detach_tensor(t);
+    const int want_grad = grad_arg == Py_None ? -1 : PyObject_IsTrue(grad_arg);  // -1: as obj
+    if (want_grad < 0 && PyErr_Occurred()) throw PythonError{};
+    if (want_grad > 0) set_requires_grad(t, true);
+    else if (want_grad == 0 && requires_grad(t)) t = detach_tensor(t);
     return is_tensor(o) && t.is(unwrap(o)) ? Py_NewRef(o) : wrap(t);
   });
 }
@@ -276,7 +278,7 @@ PyMethodDef functions[] = {
              "Example::\n\n    >>> facula.as_tensor([1, 2])\n    tensor([1, 2])\n"),
     KEYWORDS(
         "_asarray", asarray,
-        "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor\n\n"
+        "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> Tensor\n\n"
         "``obj`` as a tensor: a tensor, array, DLPack exporter, buffer, number or sequence. Memory "
         "is\n"
         "shared where it can be; ``copy=True`` always copies, ``copy=False`` never does. A buffer "

@@ -221,9 +221,11 @@ def asarray(
     dtype: _Any = None,
     device: _Any = None,
     copy: _Any = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
     """``obj`` as a tensor; ``copy`` is True (always), False (never) or None (when needed).
+
+    A tensor keeps its history unless ``requires_grad`` is False.
 
     Example::
 
@@ -231,9 +233,13 @@ def asarray(
         tensor([1., 2.])
     """
     if _C._has_torch_function(()):
-        options = (("dtype", dtype), ("device", device), ("copy", copy))
-        given = {k: v for k, v in options if v is not None}
-        given |= {"requires_grad": True} if requires_grad else {}
+        options = {
+            "dtype": dtype,
+            "device": device,
+            "copy": copy,
+            "requires_grad": requires_grad,
+        }
+        given = {k: v for k, v in options.items() if v is not None}
         return _C._handle_torch_function(asarray, (), (obj,), given)
     return _C._asarray(obj, dtype, device, copy, requires_grad)
 

@@ -143,7 +143,15 @@ def unravel_index(indices: Any, shape: int | Sequence[int]) -> tuple[Any, ...]:
     return (_ops["floor_divide"](positions, numbers(steps)) % numbers(sizes)).unbind(-1)
 
 
-HistogramDD = namedtuple("HistogramDD", ["hist", "bin_edges"])
+class HistogramDD(namedtuple("histogramdd", ["hist", "bin_edges"])):
+    """What :func:`facula.histogramdd` returns."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"facula.return_types.histogramdd(\nhist={self.hist!r},\nbin_edges={self.bin_edges!r})"
+        )
 
 
 def histogramdd(
