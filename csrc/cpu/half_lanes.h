@@ -50,7 +50,7 @@ FACULA_INLINE void write_halves(BFloat16* x, Floats v) {
 #if defined(__AVX512BW__)
   _mm256_storeu_si256(
       reinterpret_cast<__m256i*>(x),
-      _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_srli_epi32(rounded_to_bfloat16(v), 16)));
+      _mm512_maskz_cvtepi32_epi16(0xffff, __m512i(Words(rounded_to_bfloat16(v)) >> 16)));
 #else
   const Words b = Words(v), rounded = b + 0x7fffu + ((b >> 16) & 1u);
   const Halves bits = __builtin_convertvector((v != v ? b | 0x400000u : rounded) >> 16, Halves);
