@@ -1,28 +1,11 @@
 // The loops of normalisation; built once per ISA.
-#include "cpu/half_lanes.h"
 #include "cpu/norm_loops.h"
-#include "cpu/vector_math.h"
+#include "cpu/stored_lanes.h"
 
 namespace facula::FACULA_ISA {
 namespace {
 
-template <class T>
-using Wide = typename WideOf<T>::type;
-template <class T>
-constexpr int kLanes = 64 / sizeof(T);
-
-template <class T>
-T fold(Wide<T> v) {
-  T lane[kLanes<T>];
-  __builtin_memcpy(lane, &v, 64);
-  for (int width = kLanes<T> / 2; width > 0; width /= 2)
-    for (int j = 0; j < width; ++j) lane[j] += lane[j + width];
-  return lane[0];
-}
-
 // Two sums over i at once: term(i, wide) returns 64 bytes of each, term(i, single) one value.
-struct AsWide {};
-struct AsSingle {};
 template <class T>
 struct Pair {
   T first, second;
@@ -37,58 +20,12 @@ Pair<T> two_sums(int64_t n, F&& term) {
     a += p.first, b += p.second;
     c += q.first, d += q.second;
   }
-  Pair<T> sums{fold<T>(a + c), fold<T>(b + d)};
+  Pair<T> sums{sum_of_lanes<T>(a + c), sum_of_lanes<T>(b + d)};
   for (; i < n; ++i) {
     const auto p = term(i, AsSingle{});
     sums.first += p.first, sums.second += p.second;
   }
   return sums;
-}
-
-// Values are stored as S and computed as T: float for half precision, else the same.
-template <class S>
-using Computed = std::conditional_t<is_small_float_v<S>, float, S>;
-
-template <class S>
-FACULA_INLINE Wide<Computed<S>> read(const S* x, int64_t i, AsWide) {
-  if constexpr (is_small_float_v<S>) return read_halves(x + i);
-  else return wide_at(x + i);
-}
-template <class S>
-FACULA_INLINE Computed<S> read(const S* x, int64_t i, AsSingle) {
-  return x[i];
-}
-template <class S>
-FACULA_INLINE void write(S* y, int64_t i, Wide<Computed<S>> v) {
-  if constexpr (is_small_float_v<S>) write_halves(y + i, v);
-  else __builtin_memcpy(y + i, &v, 64);
-}
-template <class S>
-FACULA_INLINE void write(S* y, int64_t i, Computed<S> v) {
-  y[i] = v;
-}
-template <class V, class B, class C>
-FACULA_INLINE V madd(V a, B b, C c) {
-  if constexpr (std::is_floating_point_v<V>) {
-    return math::madd(a, V(b), V(c));
-  } else {
-#if defined(__AVX512F__)
-    const V wide_b = b - V{}, wide_c = c - V{};
-    if constexpr (std::is_same_v<V, Floats>)
-      return V(_mm512_fmadd_ps(__m512(a), __m512(wide_b), __m512(wide_c)));
-    else return V(_mm512_fmadd_pd(__m512d(a), __m512d(wide_b), __m512d(wide_c)));
-#else
-    return a * b + c;
-#endif
-  }
-}
-
-// f(i, wide) for 64 bytes of T at a time, f(i, single) for the rest.
-template <class T, class F>
-FACULA_INLINE void each(int64_t n, F&& f) {
-  int64_t i = 0;
-  for (; i + kLanes<T> <= n; i += kLanes<T>) f(i, AsWide{});
-  for (; i < n; ++i) f(i, AsSingle{});
 }
 
 template <class T, class S>
@@ -101,7 +38,7 @@ T sum(const S* x, int64_t n) {
     c += read(x, i + 2 * L, AsWide{}), d += read(x, i + 3 * L, AsWide{});
   }
   for (; i + L <= n; i += L) a += read(x, i, AsWide{});
-  T all = fold<T>((a + b) + (c + d));
+  T all = sum_of_lanes<T>((a + b) + (c + d));
   for (; i < n; ++i) all += T(x[i]);
   return all;
 }
@@ -129,7 +66,7 @@ Moments<T> moments(const S* x, int64_t n) {
 
 template <class T, class S>
 void scale(const S* x, S* y, int64_t n, T center, T scale, T shift) {
-  each<T>(n, [&](int64_t i, auto as) { write(y, i, madd(read(x, i, as) - center, scale, shift)); });
+  write_each(y, n, [&](int64_t i, auto as) { return madd(read(x, i, as) - center, scale, shift); });
 }
 
 template <class T, class S>
@@ -149,8 +86,8 @@ void gradient_sums(const S* g, const S* x, int64_t n, T center, T* of_g, T* of_g
 
 template <class T, class S>
 void gradient(const S* g, const S* x, S* dx, int64_t n, T center, T a, T b, T c) {
-  each<T>(n, [&](int64_t i, auto as) {
-    write(dx, i, madd(read(g, i, as), a, madd(read(x, i, as) - center, b, c)));
+  write_each(dx, n, [&](int64_t i, auto as) {
+    return madd(read(g, i, as), a, madd(read(x, i, as) - center, b, c));
   });
 }
 
@@ -176,8 +113,8 @@ void rows(const S* x, const T* weight, const T* bias, S* y, T* mean, T* rstd, in
     }
     const T factor = rstd[r] = T(1) / math::sqrt(square + T(eps));
     auto finish = [&](auto scaled) {
-      each<T>(n, [&](int64_t i, auto as) {
-        write(y, i, scaled((read(x, i, as) - center) * factor, i, as));
+      write_each(y, n, [&](int64_t i, auto as) {
+        return scaled((read(x, i, as) - center) * factor, i, as);
       });
     };
     if (weight && bias)
@@ -205,8 +142,8 @@ void row_backward(const S* g, const S* x, const T* weight, T center, T factor, b
   // factor (v - mean(v) - xhat mean(v xhat)), with xhat = (x - center) factor
   const T b = -factor * factor * factor * (sums.second / T(n));
   const T c = centred ? -factor * (sums.first / T(n)) : T(0);
-  each<T>(n, [&](int64_t i, auto as) {
-    write(dx, i, madd(weighted(i, as), factor, madd(read(x, i, as) - center, b, c)));
+  write_each(dx, n, [&](int64_t i, auto as) {
+    return madd(weighted(i, as), factor, madd(read(x, i, as) - center, b, c));
   });
 }
 
@@ -262,9 +199,8 @@ template <class T, class S>
 void scale_columns(const S* x, S* y, int64_t rows, int64_t n, const T* center, const T* scale,
                    const T* shift) {
   for (int64_t r = 0; r < rows; ++r, x += n, y += n)
-    each<T>(n, [&](int64_t c, auto as) {
-      write(y, c,
-            madd(read(x, c, as) - read(center, c, as), read(scale, c, as), read(shift, c, as)));
+    write_each(y, n, [&](int64_t c, auto as) {
+      return madd(read(x, c, as) - read(center, c, as), read(scale, c, as), read(shift, c, as));
     });
 }
 
@@ -283,9 +219,9 @@ template <class T, class S>
 void column_gradient(const S* g, const S* x, S* dx, int64_t rows, int64_t n, const T* center,
                      const T* a, const T* b, const T* c) {
   for (int64_t r = 0; r < rows; ++r, g += n, x += n, dx += n)
-    each<T>(n, [&](int64_t i, auto as) {
+    write_each(dx, n, [&](int64_t i, auto as) {
       const auto line = madd(read(x, i, as) - read(center, i, as), read(b, i, as), read(c, i, as));
-      write(dx, i, madd(read(g, i, as), read(a, i, as), line));
+      return madd(read(g, i, as), read(a, i, as), line);
     });
 }
 
