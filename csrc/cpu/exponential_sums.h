@@ -1,7 +1,6 @@
 // What softmax and the losses over classes share: the largest logit and the sum of exponentials.
 #pragma once
-#include "cpu/reduce_loop.h"
-#include "cpu/vector_math.h"
+#include "cpu/stored_lanes.h"
 
 namespace facula::FACULA_ISA {
 
@@ -36,9 +35,9 @@ T sum_of_exponentials(const T* in, T* out, int64_t n, T top) {
     if constexpr (kStore) out[i + j] = e;
     lane[j] += e;
   }
-  for (int width = L / 2; width > 0; width /= 2)
-    for (int j = 0; j < width; ++j) lane[j] += lane[j + width];
-  return lane[0];
+  constexpr int W = kLanes<T>;
+  return sum_of_lanes<T>((wide_at(lane) + wide_at(lane + W)) +
+                         (wide_at(lane + 2 * W) + wide_at(lane + 3 * W)));
 }
 
 }  // namespace facula::FACULA_ISA

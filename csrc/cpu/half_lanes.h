@@ -12,10 +12,23 @@ using Floats = WideOf<float>::type;
 using Words = WideOf<uint32_t>::type;
 typedef uint16_t Halves __attribute__((vector_size(32)));
 
+// Compilers take a vector apart to widen it, so x86 is told what it can do at once.
 FACULA_INLINE Floats read_halves(const BFloat16* x) {
+#if defined(__AVX512F__)
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+  return Floats(Words(_mm512_maskz_cvtepu16_epi32(0xffff, bits)) << 16);
+#elif defined(__AVX2__)
+  const __m128i* from = reinterpret_cast<const __m128i*>(x);
+  const __m256i both[] = {_mm256_cvtepu16_epi32(_mm_loadu_si128(from)),
+                          _mm256_cvtepu16_epi32(_mm_loadu_si128(from + 1))};
+  Words bits;
+  __builtin_memcpy(&bits, both, sizeof bits);
+  return Floats(bits << 16);
+#else
   Halves bits;
   __builtin_memcpy(&bits, x, sizeof bits);
   return Floats(__builtin_convertvector(bits, Words) << 16);
+#endif
 }
 FACULA_INLINE Floats read_halves(const Half* x) {
   Floats v;
@@ -50,7 +63,7 @@ FACULA_INLINE void write_halves(BFloat16* x, Floats v) {
 #if defined(__AVX512BW__)
   _mm256_storeu_si256(
       reinterpret_cast<__m256i*>(x),
-      _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_srli_epi32(rounded_to_bfloat16(v), 16)));
+      _mm512_maskz_cvtepi32_epi16(0xffff, __m512i(Words(rounded_to_bfloat16(v)) >> 16)));
 #else
   const Words b = Words(v), rounded = b + 0x7fffu + ((b >> 16) & 1u);
   const Halves bits = __builtin_convertvector((v != v ? b | 0x400000u : rounded) >> 16, Halves);
@@ -82,8 +95,16 @@ FACULA_INLINE void write_halves(H* x, Floats v, Floats w) {
     typedef uint16_t Indices __attribute__((vector_size(64)));
     constexpr Indices odd = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
                              33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-    _mm512_storeu_si512(
-        x, _mm512_permutex2var_epi16(rounded_to_bfloat16(v), __m512i(odd), rounded_to_bfloat16(w)));
+    auto write_odd = [&](__m512i low, __m512i high) {
+      _mm512_storeu_si512(x, _mm512_permutex2var_epi16(low, __m512i(odd), high));
+    };
+    auto rounded = [](Floats f) {
+      const Words b = Words(f);
+      return __m512i(b + 0x7fffu + ((b >> 16) & 1u));
+    };
+    if (__builtin_expect(_mm512_cmp_ps_mask(__m512(v), __m512(w), _CMP_UNORD_Q), 0))
+      write_odd(rounded_to_bfloat16(v), rounded_to_bfloat16(w));
+    else write_odd(rounded(v), rounded(w));
     return;
   }
 #endif
@@ -96,20 +117,25 @@ FACULA_INLINE void write_halves(H* x, Floats v, Floats w) {
 template <class H, class F, size_t... I>
 inline void run_halves(char* const* p, const int64_t* s, int64_t n, F f,
                        std::index_sequence<I...>) {
-  auto vector_of = [&](size_t o, const char* from) {
-    return s[o] == 0 ? *reinterpret_cast<const float*>(p[o]) - Floats{}
-                     : read_halves(reinterpret_cast<const H*>(from));
+  constexpr size_t kOperands = sizeof...(I);
+  const char* from[kOperands] = {p[I + 1]...};
+  const bool is_number[kOperands] = {s[I + 1] == 0 ...};
+  const Floats number[kOperands] = {
+      (s[I + 1] == 0 ? *reinterpret_cast<const float*>(p[I + 1]) : 0.0f) - Floats{}...};
+  auto operand = [&](size_t o, const void* x, int64_t i) __attribute__((always_inline)) {
+    return is_number[o] ? number[o] : read_halves(static_cast<const H*>(x) + i);
   };
   H* out = reinterpret_cast<H*>(p[0]);
   int64_t i = 0;
-  auto at = [&](int64_t k) { return f(vector_of(I + 1, p[I + 1] + k * s[I + 1])...); };
+  auto at = [&](int64_t k) __attribute__((always_inline)) { return f(operand(I, from[I], k)...); };
   for (; i + 32 <= n; i += 32) write_halves(out + i, at(i), at(i + 16));
   for (; i + 16 <= n; i += 16) write_halves(out + i, at(i));
   if (i == n) return;
-  alignas(64) H rest[sizeof...(I) + 1][16] = {};
-  for (size_t o = 1; o <= sizeof...(I); ++o)
-    if (s[o]) __builtin_memcpy(static_cast<void*>(rest[o]), p[o] + i * s[o], size_t(n - i) * 2);
-  write_halves(rest[0], f(vector_of(I + 1, reinterpret_cast<const char*>(rest[I + 1]))...));
+  alignas(64) H rest[kOperands + 1][16] = {};
+  for (size_t o = 0; o < kOperands; ++o)
+    if (!is_number[o])
+      __builtin_memcpy(static_cast<void*>(rest[o + 1]), from[o] + 2 * i, size_t(n - i) * 2);
+  write_halves(rest[0], f(operand(I, rest[I + 1], 0)...));
   __builtin_memcpy(static_cast<void*>(out + i), rest[0], size_t(n - i) * 2);
 }
 

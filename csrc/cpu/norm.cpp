@@ -10,34 +10,33 @@
 
 namespace facula {
 
-#define FACULA_NORM_TABLES(isa)                  \
-  namespace isa {                                \
-  extern const NormLoops<float> norm_loops_f32;  \
-  extern const NormLoops<double> norm_loops_f64; \
-  }
-FACULA_NORM_TABLES(baseline)
+namespace baseline {
+extern const NormTable norm_loops;
+}
 #ifdef FACULA_X86
-FACULA_NORM_TABLES(v3)
-FACULA_NORM_TABLES(v4)
+namespace v3 {
+extern const NormTable norm_loops;
+}
+namespace v4 {
+extern const NormTable norm_loops;
+}
 #endif
-#undef FACULA_NORM_TABLES
 
 namespace {
 
-template <class T>
-const NormLoops<T>& loops() {
-  auto of = [](const NormLoops<float>& single, const NormLoops<double>& twice) {
-    if constexpr (sizeof(T) == 4) return &single;
-    else return &twice;
-  };
+template <class S>
+const auto& loops() {
 #ifdef FACULA_X86
-  static const NormLoops<T>* const by_level[] = {
-      of(baseline::norm_loops_f32, baseline::norm_loops_f64),
-      of(v3::norm_loops_f32, v3::norm_loops_f64), of(v4::norm_loops_f32, v4::norm_loops_f64)};
-  return *by_level[isa_level()];
+  static const NormTable* const by_level[] = {&baseline::norm_loops, &v3::norm_loops,
+                                              &v4::norm_loops};
+  const NormTable& table = *by_level[isa_level()];
 #else
-  return *of(baseline::norm_loops_f32, baseline::norm_loops_f64);
+  const NormTable& table = baseline::norm_loops;
 #endif
+  if constexpr (std::is_same_v<S, float>) return table.singles;
+  else if constexpr (std::is_same_v<S, double>) return table.doubles;
+  else if constexpr (std::is_same_v<S, Half>) return table.halves;
+  else return table.brain_halves;
 }
 
 // Sums over rows are made of parts, added up in order: the same result for any number of threads.
@@ -67,11 +66,11 @@ T rstd_of(T variance, double eps) {
 
 // ---- rows
 
-template <class T>
-void cpu_normalize_rows(const RowNorm<T>& norm, const T* bias, double eps, T* output) {
+template <class T, class S>
+void cpu_normalize_rows(const RowNorm<T, S>& norm, const T* bias, double eps, S* output) {
   const int64_t n = norm.n;
   parallel_for(0, norm.rows, rows_at_once(n), [&](int64_t b, int64_t e) {
-    loops<T>().rows(norm.input + b * n, norm.weight, bias, output + b * n,
+    loops<S>().rows(norm.input + b * n, norm.weight, bias, output + b * n,
                     norm.mean ? norm.mean + b : nullptr, norm.rstd + b, e - b, n, eps);
   });
 }
@@ -80,8 +79,8 @@ namespace {
 
 // The gradients of the rows by parts: part(first row, last row, sums for weight_grad, for
 // bias_grad).
-template <class T, class F>
-void rows_backward(const RowNorm<T>& norm, T* weight_grad, T* bias_grad, F&& part) {
+template <class T, class S, class F>
+void rows_backward(const RowNorm<T, S>& norm, T* weight_grad, T* bias_grad, F&& part) {
   const int64_t n = norm.n, parts = parts_of(norm.rows, n);
   std::vector<T> sums(size_t(2 * parts * n));
   for_each_part(parts, norm.rows, [&](int64_t p, int64_t b, int64_t e) {
@@ -100,72 +99,17 @@ void rows_backward(const RowNorm<T>& norm, T* weight_grad, T* bias_grad, F&& par
   add_up(bias_grad, 1);
 }
 
-// Values of half precision, read and written as float32 in pieces that stay in the cache.
-struct Halves {
-  static constexpr int64_t kPiece = 2048;  // three of them stay in the nearest cache
-  CastLoop widen, narrow;
-  int64_t item;
-
-  explicit Halves(DType half)
-      : widen(cast_loop(half, DType::Float32)),
-        narrow(cast_loop(DType::Float32, half)),
-        item(int64_t(item_size(half))) {}
-  void read(float* to, const char* from, int64_t first, int64_t n) const {
-    widen(reinterpret_cast<char*>(to), 4, from + item * first, item, n);
-  }
-  void write(char* to, int64_t first, const float* from, int64_t n) const {
-    narrow(to + item * first, item, reinterpret_cast<const char*>(from), 4, n);
-  }
-  static int64_t rows(int64_t n) { return std::max<int64_t>(1, kPiece / std::max<int64_t>(n, 1)); }
-};
-
 }  // namespace
 
-template <class T>
-void cpu_normalize_rows_backward(const RowNorm<T>& norm, const T* grad, T* input_grad,
+template <class T, class S>
+void cpu_normalize_rows_backward(const RowNorm<T, S>& norm, const S* grad, S* input_grad,
                                  T* weight_grad, T* bias_grad) {
   const int64_t n = norm.n;
   rows_backward(norm, weight_grad, bias_grad, [&](int64_t b, int64_t e, T* of_weight, T* of_bias) {
-    loops<T>().rows_backward(
+    loops<S>().rows_backward(
         grad + b * n, norm.input + b * n, norm.weight, norm.mean ? norm.mean + b : nullptr,
         norm.rstd + b, input_grad ? input_grad + b * n : nullptr, of_weight, of_bias, e - b, n);
   });
-}
-
-void cpu_normalize_rows_of_halves(const RowNorm<float>& norm, DType half, const char* input,
-                                  const float* bias, double eps, char* output) {
-  const Halves halves(half);
-  const int64_t n = norm.n, some = Halves::rows(n);
-  parallel_for(0, norm.rows, rows_at_once(n), [&](int64_t b, int64_t e) {
-    std::vector<float> x(size_t(some * n)), y(x.size());
-    for (int64_t r = b; r < e; r += some) {
-      const int64_t m = std::min(some, e - r);
-      halves.read(x.data(), input, r * n, m * n);
-      loops<float>().rows(x.data(), norm.weight, bias, y.data(),
-                          norm.mean ? norm.mean + r : nullptr, norm.rstd + r, m, n, eps);
-      halves.write(output, r * n, y.data(), m * n);
-    }
-  });
-}
-
-void cpu_normalize_rows_backward_of_halves(const RowNorm<float>& norm, DType half,
-                                           const char* input, const char* grad, char* input_grad,
-                                           float* weight_grad, float* bias_grad) {
-  const Halves halves(half);
-  const int64_t n = norm.n, some = Halves::rows(n);
-  rows_backward(
-      norm, weight_grad, bias_grad, [&](int64_t b, int64_t e, float* of_weight, float* of_bias) {
-        std::vector<float> x(size_t(some * n)), g(x.size()), dx(x.size());
-        for (int64_t r = b; r < e; r += some) {
-          const int64_t m = std::min(some, e - r);
-          halves.read(x.data(), input, r * n, m * n);
-          halves.read(g.data(), grad, r * n, m * n);
-          loops<float>().rows_backward(g.data(), x.data(), norm.weight,
-                                       norm.mean ? norm.mean + r : nullptr, norm.rstd + r,
-                                       input_grad ? dx.data() : nullptr, of_weight, of_bias, m, n);
-          if (input_grad) halves.write(input_grad, r * n, dx.data(), m * n);
-        }
-      });
 }
 
 // ---- channels as runs
@@ -208,8 +152,8 @@ int64_t channels_at_once(const ChannelShape& s) {
   return std::max<int64_t>(1, kGrain / 2 / std::max<int64_t>(s.count(), 1));
 }
 
-template <class T>
-Line<T> line_of(const ChannelNorm<T>& norm, const T* bias, double eps, T* variance, int64_t c,
+template <class T, class S>
+Line<T> line_of(const ChannelNorm<T, S>& norm, const T* bias, double eps, T* variance, int64_t c,
                 const Moments<T>& m) {
   norm.mean[c] = m.mean;
   variance[c] = m.squares / m.count;
@@ -218,11 +162,11 @@ Line<T> line_of(const ChannelNorm<T>& norm, const T* bias, double eps, T* varian
           bias ? bias[c] : T(0)};
 }
 
-template <class T>
-void batch_norm_runs(const ChannelNorm<T>& norm, const T* bias, double eps, T* variance,
-                     T* output) {
+template <class T, class S>
+void batch_norm_runs(const ChannelNorm<T, S>& norm, const T* bias, double eps, T* variance,
+                     S* output) {
   const ChannelShape& s = norm.shape;
-  const NormLoops<T>& l = loops<T>();
+  const auto& l = loops<S>();
   if (enough_channels(s)) {
     // A channel at a time: its values are still in the cache when they are normalised.
     parallel_for(0, s.channels, channels_at_once(s), [&](int64_t b, int64_t e) {
@@ -266,11 +210,11 @@ struct GradientLine {
       : a(rstd * weight), b(-a * rstd * rstd * (of_gx / T(count))), c(-a * (of_g / T(count))) {}
 };
 
-template <class T>
-void batch_norm_backward_runs(const ChannelNorm<T>& norm, const T* grad, T* input_grad,
+template <class T, class S>
+void batch_norm_backward_runs(const ChannelNorm<T, S>& norm, const S* grad, S* input_grad,
                               T* weight_grad, T* bias_grad) {
   const ChannelShape& s = norm.shape;
-  const NormLoops<T>& l = loops<T>();
+  const auto& l = loops<S>();
   auto finish = [&](int64_t c, T of_g, T of_gx) {
     if (weight_grad) weight_grad[c] = of_gx * norm.rstd[c];
     if (bias_grad) bias_grad[c] = of_g;
@@ -319,40 +263,24 @@ void batch_norm_backward_runs(const ChannelNorm<T>& norm, const T* grad, T* inpu
   });
 }
 
-// The runs of one channel, side by side in `to`, and back.
-void read_channel(const Halves& halves, const ChannelShape& s, int64_t channel, const char* from,
-                  float* to) {
-  for_each_run(s, channel, [&](int64_t at) {
-    halves.read(to, from, at, s.inner);
-    to += s.inner;
-  });
-}
-void write_channel(const Halves& halves, const ChannelShape& s, int64_t channel, const float* from,
-                   char* to) {
-  for_each_run(s, channel, [&](int64_t at) {
-    halves.write(to, at, from, s.inner);
-    from += s.inner;
-  });
-}
-
 // ---- channels as columns
 
-template <class T>
-void batch_norm_columns(const ChannelNorm<T>& norm, const T* bias, double eps, T* variance,
-                        T* output) {
+template <class T, class S>
+void batch_norm_columns(const ChannelNorm<T, S>& norm, const T* bias, double eps, T* variance,
+                        S* output) {
   const int64_t rows = norm.shape.count(), n = norm.shape.channels, parts = parts_of(rows, n);
-  const NormLoops<T>& l = loops<T>();
-  std::vector<T> store(size_t(parts * 4 * n));
+  const auto& l = loops<S>();
+  std::vector<T> store(size_t(parts * 2 * n));
   for_each_part(parts, rows, [&](int64_t p, int64_t b, int64_t e) {
-    T* own = store.data() + p * 4 * n;
-    l.column_moments(norm.input + b * n, e - b, n, 0, own, own + n, own + 2 * n);
+    T* own = store.data() + p * 2 * n;
+    l.column_moments(norm.input + b * n, e - b, n, 0, own, own + n);
   });
   std::vector<T> scale(size_t(n), T(1)), shift(size_t(n), T(0));
   for (int64_t c = 0; c < n; ++c) {
     Moments<T> m{0, 0, 0};
     for (int64_t p = 0; p < parts; ++p) {
       const int64_t count = rows * (p + 1) / parts - rows * p / parts;
-      const T* own = store.data() + p * 4 * n;
+      const T* own = store.data() + p * 2 * n;
       m = combined(m, {T(count), own[c], own[n + c]});
     }
     const Line<T> line = line_of(norm, bias, eps, variance, c, m);
@@ -365,11 +293,11 @@ void batch_norm_columns(const ChannelNorm<T>& norm, const T* bias, double eps, T
   });
 }
 
-template <class T>
-void batch_norm_backward_columns(const ChannelNorm<T>& norm, const T* grad, T* input_grad,
+template <class T, class S>
+void batch_norm_backward_columns(const ChannelNorm<T, S>& norm, const S* grad, S* input_grad,
                                  T* weight_grad, T* bias_grad) {
   const int64_t rows = norm.shape.count(), n = norm.shape.channels, parts = parts_of(rows, n);
-  const NormLoops<T>& l = loops<T>();
+  const auto& l = loops<S>();
   std::vector<T> sums(size_t(parts * 2 * n)), lines(size_t(3 * n));
   for_each_part(parts, rows, [&](int64_t p, int64_t b, int64_t e) {
     T* own = sums.data() + p * 2 * n;
@@ -398,23 +326,24 @@ void batch_norm_backward_columns(const ChannelNorm<T>& norm, const T* grad, T* i
 
 }  // namespace
 
-template <class T>
-void cpu_batch_norm(const ChannelNorm<T>& norm, const T* bias, double eps, T* variance, T* output) {
+template <class T, class S>
+void cpu_batch_norm(const ChannelNorm<T, S>& norm, const T* bias, double eps, T* variance,
+                    S* output) {
   if (norm.shape.channels_last) batch_norm_columns(norm, bias, eps, variance, output);
   else batch_norm_runs(norm, bias, eps, variance, output);
 }
-template <class T>
-void cpu_batch_norm_backward(const ChannelNorm<T>& norm, const T* grad, T* input_grad,
+template <class T, class S>
+void cpu_batch_norm_backward(const ChannelNorm<T, S>& norm, const S* grad, S* input_grad,
                              T* weight_grad, T* bias_grad) {
   if (norm.shape.channels_last)
     batch_norm_backward_columns(norm, grad, input_grad, weight_grad, bias_grad);
   else batch_norm_backward_runs(norm, grad, input_grad, weight_grad, bias_grad);
 }
 
-template <class T>
-void cpu_scale_channels(const ChannelShape& s, const T* input, const T* scale, const T* shift,
-                        T* output) {
-  const NormLoops<T>& l = loops<T>();
+template <class T, class S>
+void cpu_scale_channels(const ChannelShape& s, const S* input, const T* scale, const T* shift,
+                        S* output) {
+  const auto& l = loops<S>();
   if (!s.channels_last) {
     for_each_piece(s, [&](int64_t c, int64_t at, int64_t n, int64_t) {
       l.scale(input + at, output + at, n, T(0), scale[c], shift ? shift[c] : T(0));
@@ -429,96 +358,18 @@ void cpu_scale_channels(const ChannelShape& s, const T* input, const T* scale, c
   });
 }
 
-void cpu_scale_channels_of_halves(const ChannelShape& s, DType half, const char* input,
-                                  const float* scale, const float* shift, char* output) {
-  const Halves halves(half);
-  const NormLoops<float>& l = loops<float>();
-  if (!s.channels_last) {
-    for_each_piece(s, [&](int64_t c, int64_t at, int64_t n, int64_t) {
-      float x[Halves::kPiece];
-      for (int64_t end = at + n; at < end; at += Halves::kPiece) {
-        const int64_t m = std::min(Halves::kPiece, end - at);
-        halves.read(x, input, at, m);
-        l.scale(x, x, m, 0.0f, scale[c], shift ? shift[c] : 0.0f);
-        halves.write(output, at, x, m);
-      }
-    });
-    return;
-  }
-  const int64_t n = s.channels, some = Halves::rows(n);
-  const std::vector<float> zeros(size_t(n), 0.0f);
-  parallel_for(0, s.count(), rows_at_once(n), [&](int64_t b, int64_t e) {
-    std::vector<float> x(size_t(some * n));
-    for (int64_t r = b; r < e; r += some) {
-      const int64_t m = std::min(some, e - r);
-      halves.read(x.data(), input, r * n, m * n);
-      l.scale_columns(x.data(), x.data(), m, n, zeros.data(), scale, shift ? shift : zeros.data());
-      halves.write(output, r * n, x.data(), m * n);
-    }
-  });
-}
-
 // ---- groups
 
-void cpu_batch_norm_of_halves(const ChannelNorm<float>& norm, DType half, const char* input,
-                              const float* bias, double eps, float* variance, char* output) {
-  const ChannelShape& s = norm.shape;
-  const Halves halves(half);
-  const NormLoops<float>& l = loops<float>();
-  parallel_for(0, s.channels, channels_at_once(s), [&](int64_t b, int64_t e) {
-    std::vector<float> x(size_t(s.count()));
-    for (int64_t c = b; c < e; ++c) {
-      read_channel(halves, s, c, input, x.data());
-      Moments<float> m{0, 0, 0};
-      for (int64_t n = 0; n < s.batch; ++n)
-        m = combined(m, l.moments(x.data() + n * s.inner, s.inner));
-      const Line<float> line = line_of(norm, bias, eps, variance, c, m);
-      l.scale(x.data(), x.data(), s.count(), line.center, line.scale, line.shift);
-      write_channel(halves, s, c, x.data(), output);
-    }
-  });
-}
-
-void cpu_batch_norm_backward_of_halves(const ChannelNorm<float>& norm, DType half,
-                                       const char* input, const char* grad, char* input_grad,
-                                       float* weight_grad, float* bias_grad) {
-  const ChannelShape& s = norm.shape;
-  const Halves halves(half);
-  const NormLoops<float>& l = loops<float>();
-  parallel_for(0, s.channels, channels_at_once(s), [&](int64_t b, int64_t e) {
-    std::vector<float> x(size_t(s.count())), g(x.size());
-    for (int64_t c = b; c < e; ++c) {
-      read_channel(halves, s, c, input, x.data());
-      read_channel(halves, s, c, grad, g.data());
-      float of_g = 0, of_gx = 0;
-      for (int64_t n = 0; n < s.batch; ++n) {
-        float run_g, run_gx;
-        l.gradient_sums(g.data() + n * s.inner, x.data() + n * s.inner, s.inner, norm.mean[c],
-                        &run_g, &run_gx);
-        of_g += run_g;
-        of_gx += run_gx;
-      }
-      if (weight_grad) weight_grad[c] = of_gx * norm.rstd[c];
-      if (bias_grad) bias_grad[c] = of_g;
-      if (!input_grad) continue;
-      const GradientLine<float> line(norm.rstd[c], norm.weight ? norm.weight[c] : 1.0f, of_g, of_gx,
-                                     s.count());
-      l.gradient(g.data(), x.data(), x.data(), s.count(), norm.mean[c], line.a, line.b, line.c);
-      write_channel(halves, s, c, x.data(), input_grad);
-    }
-  });
-}
-
-template <class T>
-void cpu_group_norm(const ChannelNorm<T>& norm, int64_t groups, const T* bias, double eps,
-                    T* output) {
+template <class T, class S>
+void cpu_group_norm(const ChannelNorm<T, S>& norm, int64_t groups, const T* bias, double eps,
+                    S* output) {
   const ChannelShape& s = norm.shape;
   const int64_t width = s.channels / groups, size = width * s.inner;
-  const NormLoops<T>& l = loops<T>();
+  const auto& l = loops<S>();
   parallel_for(0, s.batch * groups, rows_at_once(size), [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
-      const T* x = norm.input + i * size;
-      T* y = output + i * size;
+      const S* x = norm.input + i * size;
+      S* y = output + i * size;
       const Moments<T> m = l.moments(x, size);
       norm.mean[i] = m.mean;
       norm.rstd[i] = rstd_of(m.squares / m.count, eps);
@@ -531,12 +382,12 @@ void cpu_group_norm(const ChannelNorm<T>& norm, int64_t groups, const T* bias, d
   });
 }
 
-template <class T>
-void cpu_group_norm_backward(const ChannelNorm<T>& norm, int64_t groups, const T* grad,
-                             T* input_grad, T* weight_grad, T* bias_grad) {
+template <class T, class S>
+void cpu_group_norm_backward(const ChannelNorm<T, S>& norm, int64_t groups, const S* grad,
+                             S* input_grad, T* weight_grad, T* bias_grad) {
   const ChannelShape& s = norm.shape;
   const int64_t width = s.channels / groups, size = width * s.inner;
-  const NormLoops<T>& l = loops<T>();
+  const auto& l = loops<S>();
   // For each element of the batch and channel, the sums of g and of g (x - mean).
   std::vector<T> sums(size_t(2 * s.batch * s.channels));
   parallel_for(0, s.batch * groups, rows_at_once(size), [&](int64_t b, int64_t e) {
@@ -571,16 +422,18 @@ void cpu_group_norm_backward(const ChannelNorm<T>& norm, int64_t groups, const T
   }
 }
 
-#define FACULA_NORM_FOR(T)                                                                 \
-  template void cpu_normalize_rows(const RowNorm<T>&, const T*, double, T*);               \
-  template void cpu_normalize_rows_backward(const RowNorm<T>&, const T*, T*, T*, T*);      \
-  template void cpu_batch_norm(const ChannelNorm<T>&, const T*, double, T*, T*);           \
-  template void cpu_batch_norm_backward(const ChannelNorm<T>&, const T*, T*, T*, T*);      \
-  template void cpu_scale_channels(const ChannelShape&, const T*, const T*, const T*, T*); \
-  template void cpu_group_norm(const ChannelNorm<T>&, int64_t, const T*, double, T*);      \
-  template void cpu_group_norm_backward(const ChannelNorm<T>&, int64_t, const T*, T*, T*, T*);
-FACULA_NORM_FOR(float)
-FACULA_NORM_FOR(double)
+#define FACULA_NORM_FOR(T, S)                                                              \
+  template void cpu_normalize_rows(const RowNorm<T, S>&, const T*, double, S*);            \
+  template void cpu_normalize_rows_backward(const RowNorm<T, S>&, const S*, S*, T*, T*);   \
+  template void cpu_batch_norm(const ChannelNorm<T, S>&, const T*, double, T*, S*);        \
+  template void cpu_batch_norm_backward(const ChannelNorm<T, S>&, const S*, S*, T*, T*);   \
+  template void cpu_scale_channels(const ChannelShape&, const S*, const T*, const T*, S*); \
+  template void cpu_group_norm(const ChannelNorm<T, S>&, int64_t, const T*, double, S*);   \
+  template void cpu_group_norm_backward(const ChannelNorm<T, S>&, int64_t, const S*, S*, T*, T*);
+FACULA_NORM_FOR(float, float)
+FACULA_NORM_FOR(double, double)
+FACULA_NORM_FOR(float, Half)
+FACULA_NORM_FOR(float, BFloat16)
 #undef FACULA_NORM_FOR
 
 }  // namespace facula

@@ -1,40 +1,11 @@
 // The loops of normalisation; built once per ISA.
 #include "cpu/norm_loops.h"
-#include "cpu/reduce_loop.h"
-#include "cpu/vector_math.h"
+#include "cpu/stored_lanes.h"
 
 namespace facula::FACULA_ISA {
 namespace {
 
-struct Sum {
-  static constexpr Extreme extreme = Extreme::None;
-  template <class T>
-  static T combine(T a, T b) {
-    return a + b;
-  }
-  template <class T>
-  static constexpr T init() {
-    return T(0);
-  }
-};
-
-template <class T>
-using Wide = typename WideOf<T>::type;
-template <class T>
-constexpr int kLanes = 64 / sizeof(T);
-
-template <class T>
-T fold(Wide<T> v) {
-  T lane[kLanes<T>];
-  __builtin_memcpy(lane, &v, 64);
-  for (int width = kLanes<T> / 2; width > 0; width /= 2)
-    for (int j = 0; j < width; ++j) lane[j] += lane[j + width];
-  return lane[0];
-}
-
 // Two sums over i at once: term(i, wide) returns 64 bytes of each, term(i, single) one value.
-struct AsWide {};
-struct AsSingle {};
 template <class T>
 struct Pair {
   T first, second;
@@ -49,7 +20,7 @@ Pair<T> two_sums(int64_t n, F&& term) {
     a += p.first, b += p.second;
     c += q.first, d += q.second;
   }
-  Pair<T> sums{fold<T>(a + c), fold<T>(b + d)};
+  Pair<T> sums{sum_of_lanes<T>(a + c), sum_of_lanes<T>(b + d)};
   for (; i < n; ++i) {
     const auto p = term(i, AsSingle{});
     sums.first += p.first, sums.second += p.second;
@@ -57,26 +28,32 @@ Pair<T> two_sums(int64_t n, F&& term) {
   return sums;
 }
 
-template <class T>
-Wide<T> read(const T* x, int64_t i, AsWide) {
-  return wide_at(x + i);
-}
-template <class T>
-T read(const T* x, int64_t i, AsSingle) {
-  return x[i];
+template <class T, class S>
+T sum(const S* x, int64_t n) {
+  constexpr int L = kLanes<T>;
+  Wide<T> a{}, b{}, c{}, d{};
+  int64_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L) {
+    a += read(x, i, AsWide{}), b += read(x, i + L, AsWide{});
+    c += read(x, i + 2 * L, AsWide{}), d += read(x, i + 3 * L, AsWide{});
+  }
+  for (; i + L <= n; i += L) a += read(x, i, AsWide{});
+  T all = sum_of_lanes<T>((a + b) + (c + d));
+  for (; i < n; ++i) all += T(x[i]);
+  return all;
 }
 
 // ---- runs
 
 // In pieces that stay in the cache, where the second pass costs little and no digits are lost.
-template <class T>
-Moments<T> moments(const T* x, int64_t n) {
+template <class T, class S>
+Moments<T> moments(const S* x, int64_t n) {
   constexpr int64_t kPiece = 16384;
   Moments<T> all{0, 0, 0};
   for (int64_t done = 0; done < n; done += kPiece) {
     const int64_t m = n - done < kPiece ? n - done : kPiece;
-    const T* piece = x + done;
-    const T mean = reduce_pairwise<Sum>(piece, m) / T(m);
+    const S* piece = x + done;
+    const T mean = sum<T>(piece, m) / T(m);
     const auto sums = two_sums<T>(m, [&](int64_t i, auto as) {
       const auto d = read(piece, i, as) - mean;
       return Pair<std::remove_const_t<decltype(d)>>{d, d * d};
@@ -87,14 +64,13 @@ Moments<T> moments(const T* x, int64_t n) {
   return all;
 }
 
-template <class T>
-void scale(const T* x, T* y, int64_t n, T center, T scale, T shift) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = math::madd(x[i] - center, scale, shift);
+template <class T, class S>
+void scale(const S* x, S* y, int64_t n, T center, T scale, T shift) {
+  write_each(y, n, [&](int64_t i, auto as) { return madd(read(x, i, as) - center, scale, shift); });
 }
 
-template <class T>
-void gradient_sums(const T* g, const T* x, int64_t n, T center, T* of_g, T* of_gx) {
+template <class T, class S>
+void gradient_sums(const S* g, const S* x, int64_t n, T center, T* of_g, T* of_gx) {
   constexpr int64_t kPiece = 16384;  // sums of many values are sums of pieces
   *of_g = *of_gx = 0;
   for (int64_t done = 0; done < n; done += kPiece) {
@@ -108,21 +84,22 @@ void gradient_sums(const T* g, const T* x, int64_t n, T center, T* of_g, T* of_g
   }
 }
 
-template <class T>
-void gradient(const T* g, const T* x, T* dx, int64_t n, T center, T a, T b, T c) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) dx[i] = math::madd(g[i], a, math::madd(x[i] - center, b, c));
+template <class T, class S>
+void gradient(const S* g, const S* x, S* dx, int64_t n, T center, T a, T b, T c) {
+  write_each(dx, n, [&](int64_t i, auto as) {
+    return madd(read(g, i, as), a, madd(read(x, i, as) - center, b, c));
+  });
 }
 
 // ---- rows
 
-template <class T>
-void rows(const T* x, const T* weight, const T* bias, T* y, T* mean, T* rstd, int64_t rows,
+template <class T, class S>
+void rows(const S* x, const T* weight, const T* bias, S* y, T* mean, T* rstd, int64_t rows,
           int64_t n, double eps) {
   for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
     T center = 0, square;
     if (mean) {
-      const Moments<T> m = moments(x, n);
+      const Moments<T> m = moments<T>(x, n);
       center = mean[r] = m.mean;
       square = m.squares / T(n);
     } else {
@@ -135,42 +112,43 @@ void rows(const T* x, const T* weight, const T* bias, T* y, T* mean, T* rstd, in
                T(n);
     }
     const T factor = rstd[r] = T(1) / math::sqrt(square + T(eps));
-    if (weight && bias) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i)
-        y[i] = math::madd((x[i] - center) * factor, weight[i], bias[i]);
-    } else if (weight) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - center) * factor * weight[i];
-    } else {
-      scale(x, y, n, center, factor, T(0));
-      if (bias)
-#pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) y[i] += bias[i];
-    }
+    auto finish = [&](auto scaled) {
+      write_each(y, n, [&](int64_t i, auto as) {
+        return scaled((read(x, i, as) - center) * factor, i, as);
+      });
+    };
+    if (weight && bias)
+      finish([&](auto v, int64_t i, auto as) {
+        return madd(v, read(weight, i, as), read(bias, i, as));
+      });
+    else if (weight) finish([&](auto v, int64_t i, auto as) { return v * read(weight, i, as); });
+    else if (bias) finish([&](auto v, int64_t i, auto as) { return v + read(bias, i, as); });
+    else finish([](auto v, int64_t, auto) { return v; });
   }
 }
 
-template <bool kWeight, class T>
-void row_backward(const T* g, const T* x, const T* weight, T center, T factor, bool centred, T* dx,
+template <bool kWeight, class T, class S>
+void row_backward(const S* g, const S* x, const T* weight, T center, T factor, bool centred, S* dx,
                   int64_t n) {
-  const auto sums = two_sums<T>(n, [&](int64_t i, auto as) {
+  auto weighted = [&](int64_t i, auto as) {
     auto v = read(g, i, as);
     if constexpr (kWeight) v = v * read(weight, i, as);
-    return Pair<decltype(v)>{v, v * (read(x, i, as) - center)};
+    return v;
+  };
+  const auto sums = two_sums<T>(n, [&](int64_t i, auto as) {
+    const auto v = weighted(i, as);
+    return Pair<std::remove_const_t<decltype(v)>>{v, v * (read(x, i, as) - center)};
   });
   // factor (v - mean(v) - xhat mean(v xhat)), with xhat = (x - center) factor
   const T b = -factor * factor * factor * (sums.second / T(n));
   const T c = centred ? -factor * (sums.first / T(n)) : T(0);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    const T v = kWeight ? g[i] * weight[i] : g[i];
-    dx[i] = math::madd(v, factor, math::madd(x[i] - center, b, c));
-  }
+  write_each(dx, n, [&](int64_t i, auto as) {
+    return madd(weighted(i, as), factor, madd(read(x, i, as) - center, b, c));
+  });
 }
 
-template <class T>
-void rows_backward(const T* g, const T* x, const T* weight, const T* mean, const T* rstd, T* dx,
+template <class T, class S>
+void rows_backward(const S* g, const S* x, const T* weight, const T* mean, const T* rstd, S* dx,
                    T* weight_grad, T* bias_grad, int64_t rows, int64_t n) {
   for (int64_t r = 0; r < rows; ++r, g += n, x += n) {
     const T center = mean ? mean[r] : T(0), factor = rstd[r];
@@ -179,96 +157,86 @@ void rows_backward(const T* g, const T* x, const T* weight, const T* mean, const
       else row_backward<false>(g, x, weight, center, factor, mean != nullptr, dx, n);
       dx += n;
     }
-    if (weight_grad && bias_grad) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) {
-        weight_grad[i] = math::madd(g[i], (x[i] - center) * factor, weight_grad[i]);
-        bias_grad[i] += g[i];
-      }
-    } else if (weight_grad) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i)
-        weight_grad[i] = math::madd(g[i], (x[i] - center) * factor, weight_grad[i]);
-    } else if (bias_grad) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) bias_grad[i] += g[i];
-    }
+    auto add_weight = [&](int64_t i, auto as) {
+      write(weight_grad, i,
+            madd(read(g, i, as), (read(x, i, as) - center) * factor, read(weight_grad, i, as)));
+    };
+    auto add_bias = [&](int64_t i, auto as) {
+      write(bias_grad, i, read(bias_grad, i, as) + read(g, i, as));
+    };
+    if (weight_grad && bias_grad)
+      each<T>(n, [&](int64_t i, auto as) { add_weight(i, as), add_bias(i, as); });
+    else if (weight_grad) each<T>(n, add_weight);
+    else if (bias_grad) each<T>(n, add_bias);
   }
 }
 
 // ---- columns
 
-template <class T>
-void column_moments(const T* x, int64_t rows, int64_t n, int64_t before, T* mean, T* squares,
-                    T* scratch) {
+template <class T, class S>
+void column_moments(const S* x, int64_t rows, int64_t n, int64_t before, T* mean, T* squares) {
   constexpr int64_t kPiece = 32;  // rows at a time: read once into the cache, then again from it
-  T *sum = scratch, *square = scratch + n;
   for (int64_t done = 0; done < rows; done += kPiece) {
     const int64_t m = rows - done < kPiece ? rows - done : kPiece;
-    const T* piece = x + done * n;
-    for (int64_t c = 0; c < n; ++c) sum[c] = square[c] = 0;
-    for (int64_t r = 0; r < m; ++r)
-#pragma GCC ivdep
-      for (int64_t c = 0; c < n; ++c) sum[c] += piece[r * n + c];
-    const T inverse = T(1) / T(m);
-    for (int64_t c = 0; c < n; ++c) sum[c] *= inverse;
-    for (int64_t r = 0; r < m; ++r)
-#pragma GCC ivdep
-      for (int64_t c = 0; c < n; ++c) {
-        const T d = piece[r * n + c] - sum[c];
-        square[c] = math::madd(d, d, square[c]);
+    const S* piece = x + done * n;
+    const T inverse = T(1) / T(m), seen = T(before + done), share = T(m) / (seen + T(m));
+    each<T>(n, [&](int64_t c, auto as) {
+      decltype(read(piece, c, as)) sum{}, square{};
+      for (int64_t r = 0; r < m; ++r) sum += read(piece, r * n + c, as);
+      sum *= inverse;
+      for (int64_t r = 0; r < m; ++r) {
+        const auto d = read(piece, r * n + c, as) - sum;
+        square = madd(d, d, square);
       }
-    const T seen = T(before + done), share = T(m) / (seen + T(m));
-#pragma GCC ivdep
-    for (int64_t c = 0; c < n; ++c) {
-      const T difference = sum[c] - mean[c];
-      mean[c] = math::madd(difference, share, mean[c]);
-      squares[c] += math::madd(difference * difference, seen * share, square[c]);
-    }
+      const auto old = read(mean, c, as), difference = sum - old;
+      write(mean, c, madd(difference, share, old));
+      write(squares, c, read(squares, c, as) + madd(difference * difference, seen * share, square));
+    });
   }
 }
 
-template <class T>
-void scale_columns(const T* x, T* y, int64_t rows, int64_t n, const T* center, const T* scale,
+template <class T, class S>
+void scale_columns(const S* x, S* y, int64_t rows, int64_t n, const T* center, const T* scale,
                    const T* shift) {
   for (int64_t r = 0; r < rows; ++r, x += n, y += n)
-#pragma GCC ivdep
-    for (int64_t c = 0; c < n; ++c) y[c] = math::madd(x[c] - center[c], scale[c], shift[c]);
+    write_each(y, n, [&](int64_t c, auto as) {
+      return madd(read(x, c, as) - read(center, c, as), read(scale, c, as), read(shift, c, as));
+    });
 }
 
-template <class T>
-void column_gradient_sums(const T* g, const T* x, int64_t rows, int64_t n, const T* center, T* of_g,
+template <class T, class S>
+void column_gradient_sums(const S* g, const S* x, int64_t rows, int64_t n, const T* center, T* of_g,
                           T* of_gx) {
   for (int64_t r = 0; r < rows; ++r, g += n, x += n)
-#pragma GCC ivdep
-    for (int64_t c = 0; c < n; ++c) {
-      of_g[c] += g[c];
-      of_gx[c] = math::madd(g[c], x[c] - center[c], of_gx[c]);
-    }
+    each<T>(n, [&](int64_t c, auto as) {
+      const auto v = read(g, c, as);
+      write(of_g, c, read(of_g, c, as) + v);
+      write(of_gx, c, madd(v, read(x, c, as) - read(center, c, as), read(of_gx, c, as)));
+    });
 }
 
-template <class T>
-void column_gradient(const T* g, const T* x, T* dx, int64_t rows, int64_t n, const T* center,
+template <class T, class S>
+void column_gradient(const S* g, const S* x, S* dx, int64_t rows, int64_t n, const T* center,
                      const T* a, const T* b, const T* c) {
   for (int64_t r = 0; r < rows; ++r, g += n, x += n, dx += n)
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i)
-      dx[i] = math::madd(g[i], a[i], math::madd(x[i] - center[i], b[i], c[i]));
+    write_each(dx, n, [&](int64_t i, auto as) {
+      const auto line = madd(read(x, i, as) - read(center, i, as), read(b, i, as), read(c, i, as));
+      return madd(read(g, i, as), read(a, i, as), line);
+    });
 }
 
-template <class T>
-constexpr NormLoops<T> table() {
-  return {moments<T>,        scale<T>,         gradient_sums<T>,
-          gradient<T>,       rows<T>,          rows_backward<T>,
-          column_moments<T>, scale_columns<T>, column_gradient_sums<T>,
-          column_gradient<T>};
+template <class S>
+constexpr NormLoops<Computed<S>, S> table() {
+  using T = Computed<S>;
+  return {moments<T, S>,        scale<T, S>,         gradient_sums<T, S>,
+          gradient<T, S>,       rows<T, S>,          rows_backward<T, S>,
+          column_moments<T, S>, scale_columns<T, S>, column_gradient_sums<T, S>,
+          column_gradient<T, S>};
 }
 
 }  // namespace
 
-extern const NormLoops<float> norm_loops_f32;
-extern const NormLoops<double> norm_loops_f64;
-const NormLoops<float> norm_loops_f32 = table<float>();
-const NormLoops<double> norm_loops_f64 = table<double>();
+extern const NormTable norm_loops;
+const NormTable norm_loops = {table<float>(), table<double>(), table<Half>(), table<BFloat16>()};
 
 }  // namespace facula::FACULA_ISA

@@ -43,11 +43,16 @@ static void run_columns(const T* in, T* out, int64_t n, int64_t inner, int64_t w
   else loops().columns_f64(in, out, n, inner, width, logarithm);
 }
 
-template <class T>
-static void run_row_grads(const T* grad, const T* result, T* out, int64_t rows, int64_t n,
+template <class S>
+static void run_row_grads(const S* grad, const S* result, S* out, int64_t rows, int64_t n,
                           bool logarithm) {
-  if constexpr (sizeof(T) == 4) loops().row_grads_f32(grad, result, out, rows, n, logarithm);
-  else loops().row_grads_f64(grad, result, out, rows, n, logarithm);
+  if constexpr (std::is_same_v<S, float>)
+    loops().row_grads_f32(grad, result, out, rows, n, logarithm);
+  else if constexpr (std::is_same_v<S, double>)
+    loops().row_grads_f64(grad, result, out, rows, n, logarithm);
+  else if constexpr (std::is_same_v<S, Half>)
+    loops().row_grads_f16(grad, result, out, rows, n, logarithm);
+  else loops().row_grads_bf16(grad, result, out, rows, n, logarithm);
 }
 template <class T>
 static void run_column_grads(const T* grad, const T* result, T* out, int64_t n, int64_t inner,
@@ -100,28 +105,42 @@ static void run_grads(const T* grad, const T* result, T* out, int64_t outer, int
       });
 }
 
-// Half types are computed in float32, some rows or one outer element at a time: f(elements read as
-// float32, from one or two tensors, where results go, rows).
+// Half types are computed in float32, some rows or columns at a time: f(elements read as float32,
+// from one or two tensors, where results go, rows, columns).
 template <class F>
 static void run_converted(std::initializer_list<const Tensor*> in, const Tensor& out, int64_t outer,
                           int64_t n, int64_t inner, F f) {
   constexpr int64_t kTogether = 2048;  // elements, where rows are short: the nearest cache
   const CastLoop widen = cast_loop(out.dtype(), DType::Float32);
   const CastLoop narrow = cast_loop(DType::Float32, out.dtype());
-  const int64_t size = n * inner, item = int64_t(out.item_size());
+  const int64_t item = int64_t(out.item_size());
   const int64_t group = inner == 1 ? std::max<int64_t>(1, kTogether / n) : 1;
-  parallel_for(0, outer, std::max(group, kGrain / 4 / size), [&](int64_t b, int64_t e) {
-    std::vector<float> wide[2], result(size_t(group * size));
-    for (size_t i = 0; i < in.size(); ++i) wide[i].resize(result.size());
-    for (int64_t k = b; k < e; k += group) {
-      const int64_t rows = std::min(group, e - k), at = k * size * item;
-      for (size_t i = 0; i < in.size(); ++i)
-        widen(reinterpret_cast<char*>(wide[i].data()), 4, in.begin()[i]->data() + at, item,
-              rows * size);
-      f(wide[0].data(), wide[1].data(), result.data(), rows);
-      narrow(out.data() + at, item, reinterpret_cast<char*>(result.data()), 4, rows * size);
-    }
-  });
+  const int64_t most = std::max<int64_t>(128, 32768 / n / 64 * 64);  // the second cache
+  const int64_t blocks = (inner + most - 1) / most, columns = std::min(inner, most);
+  parallel_for(
+      0, outer * blocks, std::max(group, kGrain / 4 / (n * columns)), [&](int64_t b, int64_t e) {
+        std::vector<float> wide[2], result(size_t(group * n * columns));
+        for (size_t i = 0; i < in.size(); ++i) wide[i].resize(result.size());
+        for (int64_t k = b; k < e; k += group) {
+          const int64_t rows = std::min(group, e - k), first = k % blocks * columns;
+          const int64_t width = std::min(columns, inner - first);
+          const int64_t at = (k / blocks * n * inner + first) * item;
+          // Rows follow each other; lines of columns are `inner` elements apart.
+          const int64_t lines = inner == 1 ? 1 : n, length = inner == 1 ? rows * n : width;
+          auto for_each_line = [&](auto convert) {
+            for (int64_t l = 0; l < lines; ++l) convert(at + l * inner * item, l * length);
+          };
+          for (size_t i = 0; i < in.size(); ++i)
+            for_each_line([&](int64_t from, int64_t to) {
+              widen(reinterpret_cast<char*>(wide[i].data() + to), 4, in.begin()[i]->data() + from,
+                    item, length);
+            });
+          f(wide[0].data(), wide[1].data(), result.data(), rows, width);
+          for_each_line([&](int64_t to, int64_t from) {
+            narrow(out.data() + to, item, reinterpret_cast<char*>(result.data() + from), 4, length);
+          });
+        }
+      });
 }
 
 namespace {
@@ -144,9 +163,10 @@ void cpu_softmax(const Tensor& in, int64_t dim, bool logarithm, const Tensor& ou
   if (in.dtype() == DType::Float64)
     return run(in.data_as<double>(), out.data_as<double>(), outer, n, inner, logarithm);
   run_converted({&in}, out, outer, n, inner,
-                [&, n = n, inner = inner](const float* x, const float*, float* y, int64_t rows) {
+                [&, n = n, inner = inner](const float* x, const float*, float* y, int64_t rows,
+                                          int64_t width) {
                   if (inner == 1) run_rows(x, y, rows, n, logarithm);
-                  else run_columns(x, y, n, inner, inner, logarithm);
+                  else run_columns(x, y, n, width, width, logarithm);
                 });
 }
 
@@ -160,10 +180,19 @@ void cpu_softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim, boo
   if (out.dtype() == DType::Float64)
     return run_grads(grad.data_as<double>(), result.data_as<double>(), out.data_as<double>(), outer,
                      n, inner, logarithm);
+  auto by_rows = [&, n = n]<class S>(S) {
+    const S *g = grad.data_as<S>(), *y = result.data_as<S>();
+    parallel_for(0, outer, std::max<int64_t>(1, kGrain / 4 / n), [&](int64_t b, int64_t e) {
+      run_row_grads(g + b * n, y + b * n, out.data_as<S>() + b * n, e - b, n, logarithm);
+    });
+  };
+  if (inner == 1 && out.dtype() == DType::Float16) return by_rows(Half{});
+  if (inner == 1 && out.dtype() == DType::BFloat16) return by_rows(BFloat16{});
   run_converted({&grad, &result}, out, outer, n, inner,
-                [&, n = n, inner = inner](const float* g, const float* y, float* to, int64_t rows) {
+                [&, n = n, inner = inner](const float* g, const float* y, float* to, int64_t rows,
+                                          int64_t width) {
                   if (inner == 1) run_row_grads(g, y, to, rows, n, logarithm);
-                  else run_column_grads(g, y, to, n, inner, inner, logarithm);
+                  else run_column_grads(g, y, to, n, width, width, logarithm);
                 });
 }
 

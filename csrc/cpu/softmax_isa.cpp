@@ -1,24 +1,10 @@
 // Softmax along a dimension of a contiguous tensor; built once per ISA.
 #include "cpu/exponential_sums.h"
 #include "cpu/softmax_loop.h"
+#include "cpu/stored_lanes.h"
 
 namespace facula::FACULA_ISA {
 namespace {
-
-// Each lane adds its own.
-template <class T, class F>
-T sum_of_terms(int64_t n, F term) {
-  constexpr int L = 256 / sizeof(T);
-  T lane[L] = {};
-  int64_t i = 0;
-  for (; i + L <= n; i += L)
-#pragma GCC ivdep
-    for (int j = 0; j < L; ++j) lane[j] += term(i + j);
-  for (int j = 0; i + j < n; ++j) lane[j] += term(i + j);
-  for (int width = L / 2; width > 0; width /= 2)
-    for (int j = 0; j < width; ++j) lane[j] += lane[j + width];
-  return lane[0];
-}
 
 // `in` and `out` are different memory: `out` holds the exponentials in between.
 template <class T>
@@ -72,22 +58,57 @@ template <bool kLogarithm, class T>
 FACULA_INLINE T term(T g, T y) {
   return kLogarithm ? g : g * y;
 }
-template <bool kLogarithm, class T>
-FACULA_INLINE T gradient(T g, T y, T sum) {
-  return kLogarithm ? g - math::exp(y) * sum : (g - sum) * y;
+template <bool kLogarithm, class V, class T>
+FACULA_INLINE V gradient(V g, V y, T sum) {
+  if constexpr (kLogarithm) return g - math::exp(y) * sum;
+  else return (g - sum) * y;
 }
 
-template <bool kLogarithm, class T>
-void row_grads_as(const T* grad, const T* result, T* out, int64_t count, int64_t n) {
+// Two vectors of terms at a time.
+template <bool kLogarithm, class S>
+Computed<S> sum_of_terms(const S* grad, const S* result, int64_t n) {
+  using T = Computed<S>;
+  constexpr int L = kLanes<T>;
+  auto at = [&](int64_t i, auto as) {
+    return term<kLogarithm>(read(grad, i, as), read(result, i, as));
+  };
+  Wide<T> a{}, b{};
+  int64_t i = 0;
+  for (; i + 2 * L <= n; i += 2 * L) a += at(i, AsWide{}), b += at(i + L, AsWide{});
+  for (; i + L <= n; i += L) a += at(i, AsWide{});
+  T sum = sum_of_lanes<T>(a + b);
+  for (; i < n; ++i) sum += at(i, AsSingle{});
+  return sum;
+}
+
+template <bool kLogarithm, class S>
+void row_grads_as(const S* grad, const S* result, S* out, int64_t count, int64_t n) {
+  using T = Computed<S>;
   for (int64_t r = 0; r < count; ++r, grad += n, result += n, out += n) {
-    const T sum =
-        sum_of_terms<T>(n, [&](int64_t i) { return term<kLogarithm>(grad[i], result[i]); });
+    const T sum = sum_of_terms<kLogarithm>(grad, result, n);
+    if constexpr (!kLogarithm) {
+      write_each(out, n, [&](int64_t i, auto as) {
+        return gradient<false>(read(grad, i, as), read(result, i, as), sum);
+      });
+    } else if constexpr (std::is_same_v<S, T>) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = gradient<kLogarithm>(grad[i], result[i], sum);
+      for (int64_t i = 0; i < n; ++i) out[i] = gradient<true>(grad[i], result[i], sum);
+    } else {
+      constexpr int64_t kBlock = 128;  // exponentials are vectorised by the compiler, in float
+      for (int64_t done = 0; done < n; done += kBlock) {
+        const int64_t m = n - done < kBlock ? n - done : kBlock;
+        alignas(64) T of_result[kBlock];
+        write_each(of_result, m, [&](int64_t i, auto as) { return read(result, done + i, as); });
+        for (int64_t i = 0; i < m; ++i) of_result[i] = math::exp(of_result[i]) * sum;
+        write_each(out + done, m, [&](int64_t i, auto as) {
+          return read(grad, done + i, as) - read(of_result, i, as);
+        });
+      }
+    }
   }
 }
-template <class T>
-void row_grads(const T* grad, const T* result, T* out, int64_t count, int64_t n, bool logarithm) {
+template <class S>
+void row_grads(const S* grad, const S* result, S* out, int64_t count, int64_t n, bool logarithm) {
   if (logarithm) row_grads_as<true>(grad, result, out, count, n);
   else row_grads_as<false>(grad, result, out, count, n);
 }
@@ -120,6 +141,7 @@ void column_grads(const T* grad, const T* result, T* out, int64_t n, int64_t inn
 extern const SoftmaxLoops softmax_loops;
 const SoftmaxLoops softmax_loops = {rows<float>,         rows<double>,        columns<float>,
                                     columns<double>,     row_grads<float>,    row_grads<double>,
-                                    column_grads<float>, column_grads<double>};
+                                    row_grads<Half>,     row_grads<BFloat16>, column_grads<float>,
+                                    column_grads<double>};
 
 }  // namespace facula::FACULA_ISA

@@ -43,11 +43,20 @@ void check_floating(const Tensor& input) {
   if (!input.is_floating()) dtype_error(input.dtype(), "float16, bfloat16, float32, float64");
 }
 
-// Calls f(tag) with the type that computes.
+// The type that the host's loops read and write for an input: its own, but for eight bits.
+DType stored_dtype(const Tensor& input) {
+  return input.is_cpu() && input.item_size() == 1 ? DType::Float32 : input.dtype();
+}
+
+// Calls f(a number of the type that computes, one of the type that is stored).
 template <class F>
-void with_type(DType compute, F&& f) {
-  if (compute == DType::Float64) f(double{});
-  else f(float{});
+void with_types(DType stored, F&& f) {
+  switch (stored) {
+    case DType::Float64: return f(double{}, double{});
+    case DType::Float16: return f(float{}, Half{});
+    case DType::BFloat16: return f(float{}, BFloat16{});
+    default: return f(float{}, float{});
+  }
 }
 
 Tensor finished(const Tensor& computed, DType dtype) {
@@ -98,7 +107,8 @@ Three normalized_rows(const Tensor& input, IntSpan normalized, const Tensor& wei
   const DType compute = compute_dtype(input.dtype());
   Tensor mean = empty_tensor(shape.moments, compute, input.device());
   Tensor rstd = empty_tensor(shape.moments, compute, input.device());
-  Tensor out = empty_tensor(input.sizes(), input.dtype(), input.device());
+  const DType stored = stored_dtype(input);
+  Tensor out = empty_tensor(input.sizes(), stored, input.device());
   if (!input.is_meta() && out.numel() == 0) {
     op::zero_(mean);
     op::zero_(rstd);
@@ -107,21 +117,15 @@ Three normalized_rows(const Tensor& input, IntSpan normalized, const Tensor& wei
     device_normalization.rows({.rows = shape.rows, .n = shape.n, .centred = centred}, dense(input),
                               on_device(weight), on_device(bias), eps, mean, rstd, out);
   } else if (!input.is_meta()) {
-    const Tensor x = dense(input), w = as_computed(weight, compute), b = as_computed(bias, compute);
-    with_type(compute, [&](auto tag) {
-      using T = decltype(tag);
-      RowNorm<T> norm{
-          shape.rows,       shape.n, nullptr, pointer<T>(w), centred ? mean.data_as<T>() : nullptr,
-          rstd.data_as<T>()};
-      if constexpr (sizeof(T) == 4)
-        if (input.dtype() != compute)
-          return cpu_normalize_rows_of_halves(norm, input.dtype(), x.data(), pointer<T>(b), eps,
-                                              out.data());
-      norm.input = x.data_as<T>();
-      cpu_normalize_rows<T>(norm, pointer<T>(b), eps, out.data_as<T>());
+    const Tensor x = as_computed(input, stored), w = as_computed(weight, compute),
+                 b = as_computed(bias, compute);
+    with_types(stored, [&]<class T, class S>(T, S) {
+      cpu_normalize_rows<T, S>({shape.rows, shape.n, x.data_as<S>(), pointer<T>(w),
+                                centred ? mean.data_as<T>() : nullptr, rstd.data_as<T>()},
+                               pointer<T>(b), eps, out.data_as<S>());
     });
   }
-  return {out, mean, rstd};
+  return {finished(out, input.dtype()), mean, rstd};
 }
 
 }  // namespace
@@ -142,13 +146,12 @@ Three _layer_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
                        const Tensor& mean) {
   require_one_device({&grad_output, &input, &rstd, &weight, &mean});
   const RowShape shape(input, normalized_shape);
-  const DType compute = compute_dtype(input.dtype());
-  auto make = [&](int bit, IntSpan sizes) {
-    return wanted >> bit & 1 ? empty_tensor(sizes, compute, input.device()) : Tensor();
+  const DType compute = compute_dtype(input.dtype()), stored = stored_dtype(input);
+  auto make = [&](int bit, IntSpan sizes, DType dtype) {
+    return wanted >> bit & 1 ? empty_tensor(sizes, dtype, input.device()) : Tensor();
   };
-  Tensor dx = make(0, input.sizes()), dw = make(1, normalized_shape),
-         db = make(2, normalized_shape);
-  if (dx.defined()) dx = empty_tensor(input.sizes(), input.dtype(), input.device());
+  Tensor dx = make(0, input.sizes(), stored), dw = make(1, normalized_shape, compute),
+         db = make(2, normalized_shape, compute);
   if (input.is_cuda()) {
     const NormalizedRows rows{.rows = shape.rows, .n = shape.n, .centred = mean.defined()};
     if (input.numel() != 0) {
@@ -160,20 +163,13 @@ Three _layer_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
         if (t->defined()) op::zero_(*t);
     }
   } else if (!input.is_meta()) {
-    const Tensor x = dense(input), w = as_computed(weight, compute),
-                 g = as_computed(grad_output, input.dtype()), m = as_computed(mean, compute),
+    const Tensor x = as_computed(input, stored), w = as_computed(weight, compute),
+                 g = as_computed(grad_output, stored), m = as_computed(mean, compute),
                  s = as_computed(rstd, compute);
-    with_type(compute, [&](auto tag) {
-      using T = decltype(tag);
-      RowNorm<T> norm{shape.rows, shape.n, nullptr, pointer<T>(w), pointer<T>(m), s.data_as<T>()};
-      if constexpr (sizeof(T) == 4)
-        if (input.dtype() != compute)
-          return cpu_normalize_rows_backward_of_halves(norm, input.dtype(), x.data(), g.data(),
-                                                       dx.defined() ? dx.data() : nullptr,
-                                                       pointer<T>(dw), pointer<T>(db));
-      norm.input = x.data_as<T>();
-      cpu_normalize_rows_backward<T>(norm, g.data_as<T>(), pointer<T>(dx), pointer<T>(dw),
-                                     pointer<T>(db));
+    with_types(stored, [&]<class T, class S>(T, S) {
+      cpu_normalize_rows_backward<T, S>(
+          {shape.rows, shape.n, x.data_as<S>(), pointer<T>(w), pointer<T>(m), s.data_as<T>()},
+          g.data_as<S>(), pointer<S>(dx), pointer<T>(dw), pointer<T>(db));
     });
   }
   const DType parameter = weight.defined() ? weight.dtype() : input.dtype();
@@ -221,12 +217,6 @@ Tensor empty_like_input(const Tensor& input, DType dtype, MemoryFormat format) {
 
 }  // namespace
 
-// Half precision on the host that is converted a channel at a time.
-static bool converts_channels(const Tensor& input, const ChannelShape& s) {
-  return input.is_cpu() && is_reduced_float(input.dtype()) && input.item_size() == 2 &&
-         !s.channels_last && input.numel() > 0;
-}
-
 std::tuple<Tensor, Tensor, Tensor, Tensor> _batch_norm(const Tensor& input, const Tensor& weight,
                                                        const Tensor& bias, double eps) {
   require_one_device({&input, &weight, &bias});
@@ -238,9 +228,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _batch_norm(const Tensor& input, cons
   const MemoryFormat format = format_of(input, s);
   auto moments = [&] { return empty_tensor(Dims{s.channels}, compute, input.device()); };
   Tensor mean = moments(), rstd = moments(), variance = moments();
-  const bool by_channel = converts_channels(input, s);
-  Tensor out =
-      empty_like_input(input, input.is_cuda() || by_channel ? input.dtype() : compute, format);
+  const DType stored = stored_dtype(input);
+  Tensor out = empty_like_input(input, stored, format);
   if (input.is_cuda()) {
     if (input.numel() == 0) {
       for (const Tensor* t : {&mean, &rstd, &variance}) op::zero_(*t);
@@ -249,19 +238,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _batch_norm(const Tensor& input, cons
                                     on_device(weight), on_device(bias), eps, mean, rstd, variance,
                                     out);
     }
-  } else if (by_channel) {
-    const Tensor x = in_format(input, input.dtype(), format), w = as_computed(weight, compute),
-                 b = as_computed(bias, compute);
-    cpu_batch_norm_of_halves(
-        {s, nullptr, pointer<float>(w), mean.data_as<float>(), rstd.data_as<float>()},
-        input.dtype(), x.data(), pointer<float>(b), eps, variance.data_as<float>(), out.data());
   } else if (!input.is_meta()) {
-    const Tensor x = in_format(input, compute, format), w = as_computed(weight, compute),
+    const Tensor x = in_format(input, stored, format), w = as_computed(weight, compute),
                  b = as_computed(bias, compute);
-    with_type(compute, [&](auto tag) {
-      using T = decltype(tag);
-      cpu_batch_norm<T>({s, x.data_as<T>(), pointer<T>(w), mean.data_as<T>(), rstd.data_as<T>()},
-                        pointer<T>(b), eps, variance.data_as<T>(), out.data_as<T>());
+    with_types(stored, [&]<class T, class S>(T, S) {
+      cpu_batch_norm<T, S>({s, x.data_as<S>(), pointer<T>(w), mean.data_as<T>(), rstd.data_as<T>()},
+                           pointer<T>(b), eps, variance.data_as<T>(), out.data_as<S>());
     });
   }
   return {finished(out, input.dtype()), mean, rstd, variance};
@@ -274,13 +256,11 @@ Three _batch_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
   const DType compute = compute_dtype(input.dtype());
   const MemoryFormat format = format_of(input, s);
   const Dims channels{s.channels};
-  const bool by_channel = converts_channels(input, s);
-  Tensor dx =
-      wanted & 1 ? empty_like_input(input, by_channel ? input.dtype() : compute, format) : Tensor();
+  const DType stored = stored_dtype(input);
+  Tensor dx = wanted & 1 ? empty_like_input(input, stored, format) : Tensor();
   Tensor dw = wanted & 2 ? empty_tensor(channels, compute, input.device()) : Tensor();
   Tensor db = wanted & 4 ? empty_tensor(channels, compute, input.device()) : Tensor();
   if (input.is_cuda()) {
-    if (dx.defined()) dx = empty_like_input(input, input.dtype(), format);
     for (Tensor* t : {&dw, &db})
       if (!t->defined()) *t = empty_tensor(channels, compute, input.device());
     if (input.numel() == 0) {
@@ -294,23 +274,14 @@ Three _batch_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
     }
     if (!(wanted & 2)) dw = Tensor();
     if (!(wanted & 4)) db = Tensor();
-  } else if (by_channel) {
-    const Tensor x = in_format(input, input.dtype(), format),
-                 g = in_format(grad_output, input.dtype(), format),
-                 w = as_computed(weight, compute), m = as_computed(mean, compute),
-                 r = as_computed(rstd, compute);
-    cpu_batch_norm_backward_of_halves(
-        {s, nullptr, pointer<float>(w), m.data_as<float>(), r.data_as<float>()}, input.dtype(),
-        x.data(), g.data(), dx.defined() ? dx.data() : nullptr, pointer<float>(dw),
-        pointer<float>(db));
   } else if (!input.is_meta()) {
-    const Tensor x = in_format(input, compute, format), g = in_format(grad_output, compute, format),
+    const Tensor x = in_format(input, stored, format), g = in_format(grad_output, stored, format),
                  w = as_computed(weight, compute), m = as_computed(mean, compute),
                  r = as_computed(rstd, compute);
-    with_type(compute, [&](auto tag) {
-      using T = decltype(tag);
-      cpu_batch_norm_backward<T>({s, x.data_as<T>(), pointer<T>(w), m.data_as<T>(), r.data_as<T>()},
-                                 g.data_as<T>(), pointer<T>(dx), pointer<T>(dw), pointer<T>(db));
+    with_types(stored, [&]<class T, class S>(T, S) {
+      cpu_batch_norm_backward<T, S>(
+          {s, x.data_as<S>(), pointer<T>(w), m.data_as<T>(), r.data_as<T>()}, g.data_as<S>(),
+          pointer<S>(dx), pointer<T>(dw), pointer<T>(db));
     });
   }
   const DType parameter = weight.defined() ? weight.dtype() : input.dtype();
@@ -325,25 +296,21 @@ Tensor _scale_channels(const Tensor& input, const Tensor& scale, const Tensor& s
   const ChannelShape s = channel_shape(input);
   const DType compute = compute_dtype(input.dtype());
   const MemoryFormat format = format_of(input, s);
-  Tensor out = empty_like_input(input, input.dtype(), format);
+  const DType stored = stored_dtype(input);
+  Tensor out = empty_like_input(input, stored, format);
   if (input.is_cuda()) {
     if (out.numel() != 0)
       device_normalization.scale_channels(on_device(s), in_format(input, input.dtype(), format),
                                           as_computed(scale, compute), as_computed(shift, compute),
                                           out);
   } else if (!input.is_meta() && out.numel() != 0) {
-    const Tensor x = in_format(input, input.dtype(), format), a = as_computed(scale, compute),
+    const Tensor x = in_format(input, stored, format), a = as_computed(scale, compute),
                  b = as_computed(shift, compute);
-    with_type(compute, [&](auto tag) {
-      using T = decltype(tag);
-      if constexpr (sizeof(T) == 4)
-        if (input.dtype() != compute)
-          return cpu_scale_channels_of_halves(s, input.dtype(), x.data(), a.data_as<T>(),
-                                              pointer<T>(b), out.data());
-      cpu_scale_channels<T>(s, x.data_as<T>(), a.data_as<T>(), pointer<T>(b), out.data_as<T>());
+    with_types(stored, [&]<class T, class S>(T, S) {
+      cpu_scale_channels<T, S>(s, x.data_as<S>(), a.data_as<T>(), pointer<T>(b), out.data_as<S>());
     });
   }
-  return out;
+  return finished(out, input.dtype());
 }
 
 // ---- groups
@@ -379,8 +346,8 @@ Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor&
   const DType compute = compute_dtype(input.dtype());
   Tensor mean = empty_tensor(Dims{N, group}, compute, input.device());
   Tensor rstd = empty_tensor(Dims{N, group}, compute, input.device());
-  Tensor out =
-      empty_tensor(input.sizes(), input.is_cuda() ? input.dtype() : compute, input.device());
+  const DType stored = stored_dtype(input);
+  Tensor out = empty_tensor(input.sizes(), stored, input.device());
   if (!input.is_meta() && out.numel() == 0) {
     op::zero_(mean);
     op::zero_(rstd);
@@ -388,13 +355,12 @@ Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor&
     device_normalization.rows(rows_of_groups(N, C, HxW, group), dense(input), on_device(weight),
                               on_device(bias), eps, mean, rstd, out);
   } else if (!input.is_meta()) {
-    const Tensor x = as_computed(input, compute), w = as_computed(weight, compute),
+    const Tensor x = as_computed(input, stored), w = as_computed(weight, compute),
                  b = as_computed(bias, compute);
-    with_type(compute, [&](auto tag) {
-      using T = decltype(tag);
-      cpu_group_norm<T>(
-          {{N, C, HxW, false}, x.data_as<T>(), pointer<T>(w), mean.data_as<T>(), rstd.data_as<T>()},
-          group, pointer<T>(b), eps, out.data_as<T>());
+    with_types(stored, [&]<class T, class S>(T, S) {
+      cpu_group_norm<T, S>(
+          {{N, C, HxW, false}, x.data_as<S>(), pointer<T>(w), mean.data_as<T>(), rstd.data_as<T>()},
+          group, pointer<T>(b), eps, out.data_as<S>());
     });
   }
   if (input.dim() > 2) {  // computed as runs, returned as it came
@@ -411,11 +377,11 @@ Three _group_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
   const ChannelShape s = channel_shape(input);
   const DType compute = compute_dtype(input.dtype());
   const Dims channels{s.channels};
-  Tensor dx = wanted & 1 ? empty_tensor(input.sizes(), compute, input.device()) : Tensor();
+  const DType stored = stored_dtype(input);
+  Tensor dx = wanted & 1 ? empty_tensor(input.sizes(), stored, input.device()) : Tensor();
   Tensor dw = wanted & 2 ? empty_tensor(channels, compute, input.device()) : Tensor();
   Tensor db = wanted & 4 ? empty_tensor(channels, compute, input.device()) : Tensor();
   if (input.is_cuda()) {
-    if (dx.defined()) dx = empty_tensor(input.sizes(), input.dtype(), input.device());
     if (input.numel() != 0) {
       device_normalization.rows_grad(rows_of_groups(s.batch, s.channels, s.inner, group),
                                      in_dtype(dense(grad_output), input.dtype()), dense(input),
@@ -426,18 +392,17 @@ Three _group_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
         if (t->defined()) op::zero_(*t);
     }
   } else if (!input.is_meta()) {
-    const Tensor x = as_computed(input, compute), g = as_computed(grad_output, compute),
+    const Tensor x = as_computed(input, stored), g = as_computed(grad_output, stored),
                  w = as_computed(weight, compute), m = as_computed(mean, compute),
                  r = as_computed(rstd, compute);
-    with_type(compute, [&](auto tag) {
-      using T = decltype(tag);
-      cpu_group_norm_backward<T>({{s.batch, s.channels, s.inner, false},
-                                  x.data_as<T>(),
-                                  pointer<T>(w),
-                                  m.data_as<T>(),
-                                  r.data_as<T>()},
-                                 group, g.data_as<T>(), pointer<T>(dx), pointer<T>(dw),
-                                 pointer<T>(db));
+    with_types(stored, [&]<class T, class S>(T, S) {
+      cpu_group_norm_backward<T, S>({{s.batch, s.channels, s.inner, false},
+                                     x.data_as<S>(),
+                                     pointer<T>(w),
+                                     m.data_as<T>(),
+                                     r.data_as<T>()},
+                                    group, g.data_as<S>(), pointer<S>(dx), pointer<T>(dw),
+                                    pointer<T>(db));
     });
   }
   const DType parameter = weight.defined() ? weight.dtype() : input.dtype();

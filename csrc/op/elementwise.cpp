@@ -177,9 +177,14 @@ struct CastingLoop {
   int operands;
   CastLoop casts[kMaxOperands];  // null where no conversion is needed; [0] converts the result
   int64_t items[kMaxOperands];   // item size within the loop
+  Loop of_halves;  // reads and writes half precision itself where it is dense; may be null
 
   void operator()(char* const* p, const int64_t* s, int64_t n) const {
-    alignas(64) char buffers[kMaxOperands][kChunk * 16];
+    if (of_halves && runs_as_halves(p, s, n)) return;
+    alignas(64) char memory[kMaxOperands * (kChunk * 16 + 64)];
+    char* buffers[kMaxOperands];  // one after the other, not at the same places of their pages
+    buffers[0] = memory;
+    for (int o = 1; o < operands; ++o) buffers[o] = buffers[o - 1] + kChunk * items[o - 1] + 64;
     char* q[kMaxOperands];
     int64_t step[kMaxOperands];
     for (int64_t done = 0; done < n; done += kChunk) {
@@ -199,6 +204,22 @@ struct CastingLoop {
       loop(q, step, m, params);
       if (casts[0]) casts[0](p[0] + done * s[0], s[0], buffers[0], items[0], m);
     }
+  }
+
+ private:
+  bool runs_as_halves(char* const* p, const int64_t* s, int64_t n) const {
+    for (int o = 0; o < operands; ++o)
+      if (s[o] != 2 && (s[o] != 0 || operands == 2)) return false;
+    char* q[kMaxOperands];
+    float numbers[kMaxOperands];
+    for (int o = 0; o < operands; ++o) {
+      q[o] = p[o];
+      if (s[o] != 0 || !casts[o]) continue;
+      q[o] = reinterpret_cast<char*>(numbers + o);
+      casts[o](q[o], 4, p[o], 0, 1);
+    }
+    of_halves(q, s, n, params);
+    return true;
   }
 };
 
@@ -316,7 +337,7 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
   const Loop of_halves = (quick ? quick : &d)->loops[isa_level()][int(result)];
   Operand operands[kMaxInputs];
   bool equal_halves = is_reduced_float(result) && out.dtype() == result && of_halves;
-  bool casting = out.dtype() != loop_out, all_dense = fresh && same_shape && out.is_contiguous();
+  bool casting = out.dtype() != loop_out, all_dense = same_shape && out.is_contiguous();
   for (int i = 0; i < n; ++i) {
     const Value& v = args[d.operands[i]];
     Operand& o = operands[i];
@@ -362,7 +383,7 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     int64_t bytes = strides[0];  // for each element; what is given twice is read once
     for (int i = 1; i <= n; ++i)
       if (std::find(pointers + 1, pointers + i, pointers[i]) == pointers + i) bytes += strides[i];
-    const bool streamed = exceeds_cache(numel * bytes);
+    const bool streamed = fresh && exceeds_cache(numel * bytes);
     parallel_for(0, numel, kGrain, [&](int64_t b, int64_t e) {
       char* q[kMaxOperands];
       if (!streamed) {
@@ -407,7 +428,7 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
   };
   if (!casting)
     return run([&](char* const* p, const int64_t* s, int64_t m) { loop(p, s, m, params); });
-  CastingLoop cl{loop, params, n + 1, {}, {}};
+  CastingLoop cl{loop, params, n + 1, {}, {}, equal_halves ? of_halves : nullptr};
   cl.casts[0] = out.dtype() == loop_out ? nullptr : cast_loop(loop_out, out.dtype());
   cl.items[0] = int64_t(item_size(loop_out));
   for (int i = 0; i < n; ++i) {
