@@ -1,5 +1,5 @@
 // Passes over index values and elements without an early exit inside a block, so that they
-// vectorise; built once per ISA.
+// vectorise, and sorting networks; built once per ISA.
 #include "cpu/index_loops.h"
 
 namespace facula::FACULA_ISA {
@@ -57,22 +57,30 @@ void reverse(char* to, const char* from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[n - 1 - i];
 }
 
-// Every key is compared with every other, without a branch.
-template <int N, class Key>
-void rank_all(const Key* keys, Key* rank) {
-  Key before[N] = {};
-  for (int j = 0; j < N; ++j)
-    for (int i = 0; i < N; ++i)
-      before[i] += Key(keys[j] < keys[i]) + Key((keys[j] == keys[i]) & (j < i));
-  for (int i = 0; i < N; ++i) rank[i] = before[i];
+typedef int64_t SortLanes __attribute__((vector_size(IndexLoops::kSortLanes * 8)));
+
+void run_network(const IndexLoops::Comparator* steps, int64_t count, int64_t* entries) {
+  SortLanes* lines = reinterpret_cast<SortLanes*>(entries);
+  for (int64_t i = 0; i < count; ++i) {
+    const SortLanes a = lines[steps[i].low], b = lines[steps[i].high];
+    lines[steps[i].low] = a < b ? a : b;
+    lines[steps[i].high] = a < b ? b : a;
+  }
 }
 
-template <class Key>
-void rank_keys(Key* keys, int64_t n, Key* rank) {
-  constexpr int kMost = int(IndexLoops::kShortLine);
-  for (int64_t i = n; i < kMost; ++i) keys[i] = ~Key(0);  // behind all
-  if (n <= kMost / 2) rank_all<kMost / 2>(keys, rank);
-  else rank_all<kMost>(keys, rank);
+void run_wide_network(const IndexLoops::Comparator* steps, int64_t count, int64_t* entries,
+                      int64_t second) {
+  SortLanes* first = reinterpret_cast<SortLanes*>(entries);
+  SortLanes* rest = reinterpret_cast<SortLanes*>(entries + second);
+  for (int64_t i = 0; i < count; ++i) {
+    const int low = steps[i].low, high = steps[i].high;
+    const SortLanes a = first[low], b = first[high], c = rest[low], d = rest[high];
+    const SortLanes stay = (a < b) | ((a == b) & (c < d));
+    first[low] = stay ? a : b;
+    first[high] = stay ? b : a;
+    rest[low] = stay ? c : d;
+    rest[high] = stay ? d : c;
+  }
 }
 
 void count_up(int64_t* x, int64_t n, int64_t first, int64_t step) {
@@ -118,8 +126,8 @@ const IndexLoops index_loops = {
     reverse<uint16_t>,
     reverse<uint32_t>,
     reverse<uint64_t>,
-    rank_keys<uint32_t>,
-    rank_keys<uint64_t>,
+    run_network,
+    run_wide_network,
     count_up,
     {alternate<uint8_t, false>, alternate<uint16_t, false>, alternate<uint32_t, false>,
      alternate<uint64_t, false>},
