@@ -33,6 +33,11 @@ struct IndexLoops {
   struct Comparator {
     uint8_t low, high;
   };
+  // Makes entries for it of n elements of each line, turned: the order of float32 and of words of
+  // 32 bits (whose bits `flip` changes, which turns the order of floats around, or makes that of
+  // integers) and the position, in one word.
+  void (*load_floats)(const uint32_t* turned, int64_t n, uint32_t flip, int64_t* entries);
+  void (*load_words)(const uint32_t* turned, int64_t n, uint32_t flip, int64_t* entries);
   void (*run_network)(const Comparator* steps, int64_t count, int64_t* entries);
   void (*run_wide_network)(const Comparator* steps, int64_t count, int64_t* entries,
                            int64_t second);

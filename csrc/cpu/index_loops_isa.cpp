@@ -57,30 +57,61 @@ void reverse(char* to, const char* from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[n - 1 - i];
 }
 
-typedef int64_t SortLanes __attribute__((vector_size(IndexLoops::kSortLanes * 8)));
+// As many lines as a register holds; larger vectors are taken apart, element by element.
+#if defined(__AVX512F__)
+typedef int64_t SortLanes __attribute__((vector_size(64)));
+#elif defined(__AVX2__)
+typedef int64_t SortLanes __attribute__((vector_size(32)));
+#else
+typedef int64_t SortLanes __attribute__((vector_size(16)));
+#endif
+constexpr int kParts = int(IndexLoops::kSortLanes * 8 / sizeof(SortLanes));
+
+// order_key() of float32 bits: NaN is last, -0 equals 0.
+inline uint32_t float_key(uint32_t bits) {
+  constexpr uint32_t kSign = 0x80000000u, kInfinity = 0x7f800000u;
+  const uint32_t size = bits & ~kSign;
+  const uint32_t key = bits & kSign ? kSign - size : kSign + size;
+  return size > kInfinity ? ~0u : key;
+}
+template <bool kFloat>
+void load_lanes(const uint32_t* turned, int64_t n, uint32_t flip, int64_t* entries) {
+  constexpr int64_t L = IndexLoops::kSortLanes;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t w = 0; w < L; ++w) {
+      const uint32_t bits = turned[i * L + w], key = kFloat ? float_key(bits) : bits;
+      entries[i * L + w] = int64_t(key ^ flip) * IndexLoops::kShortLine + i;
+    }
+}
 
 void run_network(const IndexLoops::Comparator* steps, int64_t count, int64_t* entries) {
-  SortLanes* lines = reinterpret_cast<SortLanes*>(entries);
-  for (int64_t i = 0; i < count; ++i) {
-    const SortLanes a = lines[steps[i].low], b = lines[steps[i].high];
-    lines[steps[i].low] = a < b ? a : b;
-    lines[steps[i].high] = a < b ? b : a;
-  }
+  SortLanes(*lines)[kParts] = reinterpret_cast<SortLanes(*)[kParts]>(entries);
+  for (int64_t i = 0; i < count; ++i)
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      SortLanes &low = lines[steps[i].low][part], &high = lines[steps[i].high][part];
+      const SortLanes a = low, b = high;
+      low = a < b ? a : b;
+      high = a < b ? b : a;
+    }
 }
 
 void run_wide_network(const IndexLoops::Comparator* steps, int64_t count, int64_t* entries,
                       int64_t second) {
-  SortLanes* first = reinterpret_cast<SortLanes*>(entries);
-  SortLanes* rest = reinterpret_cast<SortLanes*>(entries + second);
-  for (int64_t i = 0; i < count; ++i) {
-    const int low = steps[i].low, high = steps[i].high;
-    const SortLanes a = first[low], b = first[high], c = rest[low], d = rest[high];
-    const SortLanes stay = (a < b) | ((a == b) & (c < d));
-    first[low] = stay ? a : b;
-    first[high] = stay ? b : a;
-    rest[low] = stay ? c : d;
-    rest[high] = stay ? d : c;
-  }
+  SortLanes(*lines)[kParts] = reinterpret_cast<SortLanes(*)[kParts]>(entries);
+  SortLanes(*rest)[kParts] = reinterpret_cast<SortLanes(*)[kParts]>(entries + second);
+  for (int64_t i = 0; i < count; ++i)
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      SortLanes &low = lines[steps[i].low][part], &high = lines[steps[i].high][part];
+      SortLanes &low_rest = rest[steps[i].low][part], &high_rest = rest[steps[i].high][part];
+      const SortLanes a = low, b = high, c = low_rest, d = high_rest;
+      const SortLanes stay = (a < b) | ((a == b) & (c < d));
+      low = stay ? a : b;
+      high = stay ? b : a;
+      low_rest = stay ? c : d;
+      high_rest = stay ? d : c;
+    }
 }
 
 void count_up(int64_t* x, int64_t n, int64_t first, int64_t step) {
@@ -126,6 +157,8 @@ const IndexLoops index_loops = {
     reverse<uint16_t>,
     reverse<uint32_t>,
     reverse<uint64_t>,
+    load_lanes<true>,
+    load_lanes<false>,
     run_network,
     run_wide_network,
     count_up,

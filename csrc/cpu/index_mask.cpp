@@ -1,7 +1,6 @@
 #include "cpu/index_mask.h"
 
 #include <array>
-#include <bit>
 
 namespace facula {
 namespace {
@@ -15,11 +14,15 @@ uint64_t eight_flags(const bool* found) {
   x |= x >> 1;
   return x & 0x0101010101010101u;
 }
+int64_t count_of(uint64_t flags) {
+  return int64_t(flags * 0x0101010101010101u >> 56);
+}
 // Their bits in one byte, the first element lowest.
 int bits_of(uint64_t flags) {
   return int(flags * 0x0102040810204080u >> 56);
 }
 
+typedef uint16_t Eight __attribute__((vector_size(16)));
 // Which of eight elements are set, in order.
 constexpr auto kPlaces = [] {
   std::array<std::array<uint16_t, 8>, 256> table{};
@@ -45,7 +48,7 @@ TrueElements::TrueElements(const Tensor& mask)
       const int64_t n = std::min(kBlock, numel_ - block * kBlock);
       const bool* found = load(block, buffer);
       int64_t c = 0, i = 0;
-      for (; i + 8 <= n; i += 8) c += std::popcount(eight_flags(found + i));
+      for (; i + 8 <= n; i += 8) c += count_of(eight_flags(found + i));
       for (; i < n; ++i) c += found[i];
       before_[size_t(block) + 1] = c;
     }
@@ -63,10 +66,12 @@ void TrueElements::list_places(const bool* found, int64_t n, Block& block) {
     for (uint64_t word : words) any |= word;
     if (!any) continue;
     for (int64_t k = i; k < i + kSkipped; k += 8) {
-      const int bits = bits_of(eight_flags(found + k));
-      for (int j = 0; j < 8; ++j)
-        block.places[count + j] = uint16_t(k + kPlaces[size_t(bits)][size_t(j)]);
-      count += std::popcount(unsigned(bits));
+      const uint64_t flags = eight_flags(found + k);
+      Eight places;
+      std::memcpy(&places, kPlaces[size_t(bits_of(flags))].data(), sizeof places);
+      places += uint16_t(k);
+      std::memcpy(block.places + count, &places, sizeof places);
+      count += count_of(flags);
     }
   }
   for (; i < n; ++i)

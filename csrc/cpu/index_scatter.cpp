@@ -131,8 +131,15 @@ FACULA_INLINE void scatter_run(char* out, int64_t out_step, int64_t out_scale, c
     T* to = reinterpret_cast<T*>(out);
     const int64_t* at = reinterpret_cast<const int64_t*>(index);
     T* from = reinterpret_cast<T*>(src);
-#pragma GCC unroll 4
-    for (int64_t i = 0; i < n; ++i) Op::run(to[at[i]], from[i]);
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+      Op::run(to[at[i]], from[i]);
+      Op::run(to[at[i + 1]], from[i + 1]);
+      Op::run(to[at[i + 2]], from[i + 2]);
+      Op::run(to[at[i + 3]], from[i + 3]);
+    }
+#pragma GCC unroll 1
+    for (; i < n; ++i) Op::run(to[at[i]], from[i]);
     return;
   }
   for (int64_t i = 0; i < n; ++i, out += out_step, index += index_step, src += src_step)

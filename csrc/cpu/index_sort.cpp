@@ -6,6 +6,7 @@
 
 #include "cpu/along_dim.h"
 #include "cpu/index_entries.h"
+#include "cpu/turn_block.h"
 
 namespace facula {
 namespace {
@@ -83,6 +84,9 @@ class LaneSort {
   using Key = decltype(order_key(T()));
 
   void load(const char* const* lines, int count, int64_t stride, int64_t n, Key flip) {
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, int32_t>) {
+      if (count == L && stride == 4 && load_turned(lines, n, flip)) return;
+    }
     if (count < L) std::fill_n(entries_, (kWide ? kSecond : 0) + n * L, 0);
     for (int w = 0; w < count; ++w) {
       const char* x = lines[w];
@@ -104,6 +108,15 @@ class LaneSort {
     else index_loops().run_network(network.data(), steps, entries_);
   }
 
+  // The positions of all lines as rows, `step` bytes apart.
+  void store_positions(char* to, int64_t step, int64_t k) const {
+    const int64_t* from = entries_ + (kWide ? kSecond : 0);
+    int64_t* rows = reinterpret_cast<int64_t*>(to);
+    turn_matrix(rows, step / 8, from, L, L, k);
+    if constexpr (!kWide)
+      for (int w = 0; w < L; ++w)
+        for (int64_t i = 0; i < k; ++i) rows[w * (step / 8) + i] &= IndexLoops::kShortLine - 1;
+  }
   int64_t position(int64_t i, int w) const {
     if constexpr (kWide) return entries_[kSecond + i * L + w];
     else return entries_[i * L + w] & (IndexLoops::kShortLine - 1);
@@ -122,6 +135,18 @@ class LaneSort {
 
  private:
   static constexpr int L = int(IndexLoops::kSortLanes);
+  // Dense lines at equal distances.
+  bool load_turned(const char* const* lines, int64_t n, Key flip) {
+    const int64_t pitch = lines[1] - lines[0];
+    for (int w = 2; w < L; ++w)
+      if (lines[w] != lines[w - 1] + pitch) return false;
+    if (pitch % 4) return false;
+    alignas(64) uint32_t turned[IndexLoops::kShortLine * L];
+    turn_matrix(turned, L, reinterpret_cast<const uint32_t*>(lines[0]), pitch / 4, n, L);
+    if constexpr (std::is_same_v<T, float>) index_loops().load_floats(turned, n, flip, entries_);
+    else index_loops().load_words(turned, n, flip ^ Key(1) << 31, entries_);
+    return true;
+  }
   static constexpr bool kWide = sizeof(Key) == 8;
   static constexpr int64_t kSecond = IndexLoops::kShortLine * L;
   alignas(128) int64_t entries_[kSecond * (kWide ? 2 : 1)];
@@ -165,6 +190,37 @@ void for_each_sorted(const Tensor& in, int64_t dim, bool descending, int64_t k,
                         });
 }
 
+struct Along {  // a tensor and its stride in bytes along the dimension
+  const Tensor& tensor;
+  int64_t step;
+};
+
+template <class T, int W>
+void write_sorted(const LaneSort<T>& sorted, const int64_t (&at)[W][3], int count, int64_t k,
+                  const Along& in, const Along& values, const Along& indices) {
+  const int64_t pitch = at[W > 1 ? 1 : 0][2] - at[0][2];
+  bool rows = count == W && indices.step == 8 && values.step == int64_t(sizeof(T));
+  for (int w = 2; w < count; ++w) rows &= at[w][2] == at[w - 1][2] + pitch;
+  if (rows) sorted.store_positions(indices.tensor.data() + at[0][2], pitch, k);
+  for (int w = 0; w < count; ++w) {
+    const char* line = in.tensor.data() + at[w][0];
+    char* value = values.tensor.data() + at[w][1];
+    char* position = indices.tensor.data() + at[w][2];
+    if (rows) {
+      const int64_t* from = reinterpret_cast<const int64_t*>(position);
+      for (int64_t i = 0; i < k; ++i)
+        reinterpret_cast<T*>(value)[i] = *reinterpret_cast<const T*>(line + from[i] * in.step);
+      continue;
+    }
+    for (int64_t i = 0; i < k; ++i) {
+      const int64_t from = sorted.position(i, w);
+      *reinterpret_cast<T*>(value + i * values.step) =
+          *reinterpret_cast<const T*>(line + from * in.step);
+      *reinterpret_cast<int64_t*>(position + i * indices.step) = from;
+    }
+  }
+}
+
 // Whether the network is worth its making.
 bool has_short_lines(const Tensor& in, int64_t dim) {
   constexpr int64_t kVeryShort = 32;
@@ -191,17 +247,8 @@ void cpu_sort(const Tensor& in, int64_t dim, bool descending, int64_t k, const T
     if constexpr (!is_complex_v<T>)
       for_each_sorted<T>(in, dim, descending, k, values, indices,
                          [&](const LaneSort<T>& sorted, const auto& at, int count) {
-                           for (int w = 0; w < count; ++w) {
-                             const char* line = in.data() + at[w][0];
-                             char* value = values.data() + at[w][1];
-                             char* position = indices.data() + at[w][2];
-                             for (int64_t i = 0; i < k; ++i) {
-                               const int64_t from = sorted.position(i, w);
-                               *reinterpret_cast<T*>(value + i * vs) =
-                                   *reinterpret_cast<const T*>(line + from * is);
-                               *reinterpret_cast<int64_t*>(position + i * xs) = from;
-                             }
-                           }
+                           write_sorted(sorted, at, count, k, {in, is}, {values, vs},
+                                        {indices, xs});
                          });
   });
 }
