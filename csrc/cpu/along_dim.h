@@ -42,15 +42,24 @@ void walk_bundles(const Tensor* const (&tensors)[N], int64_t dim, int64_t line_c
       for (int k = 0; k < N; ++k) offset[k] += at[d] * steps[d][k];
     }
     int64_t bundle[W][N];
-    for (int count = 0; b < e; ++b) {
-      for (int k = 0; k < N; ++k) bundle[count][k] = offset[k];
-      if (++count == W || b + 1 == e) {
+    int count = 0;
+    while (b < e) {
+      // Along the innermost of the other dimensions.
+      const int64_t run =
+          std::min({int64_t(W - count), e - b, dims ? sizes[0] - at[0] : int64_t(1)});
+      for (int64_t i = 0; i < run; ++i)
+        for (int k = 0; k < N; ++k) bundle[count + i][k] = offset[k] + (dims ? i * steps[0][k] : 0);
+      count += int(run);
+      b += run;
+      if (count == W || b == e) {
         f(context, bundle, count);
         count = 0;
       }
       for (int d = 0; d < dims; ++d) {
-        for (int k = 0; k < N; ++k) offset[k] += steps[d][k];
-        if (++at[d] < sizes[d]) break;
+        const int64_t step = d ? 1 : run;
+        at[d] += step;
+        for (int k = 0; k < N; ++k) offset[k] += step * steps[d][k];
+        if (at[d] < sizes[d]) break;
         for (int k = 0; k < N; ++k) offset[k] -= at[d] * steps[d][k];
         at[d] = 0;
       }

@@ -1,4 +1,5 @@
 // Chooses how a product is computed and cuts it into parts for the thread pool:
+//   many tiny matrices            -> one in each lane (gemm_micro_isa.cpp)
 //   few rows or columns           -> gemm_vector_isa.cpp; one long dot product in parts
 //   float and double, large       -> packed panels, on CPUs with AVX2 or AVX-512 (gemm_packed.cpp)
 //   the same elsewhere, complex   -> OpenBLAS, single-threaded, on each part (gemm_blas.cpp)
@@ -259,10 +260,20 @@ bool suits_few_rows(const Gemm& g) {
   return g.m == 1 || (g.m <= most && g.m < g.n && (g.k * g.n >= 16384 || (dots && g.k >= 32)));
 }
 
-enum class Way { FewRows, FewColumns, Packed, Blas, BFloat16, Tiles };
+// Batches of matrices so small that what surrounds a product would cost more than the product.
+bool is_tiny(const Gemm& g) {
+  constexpr int64_t kLeastBatch = 8, kMostWork = 64, kMostSide = 16;
+  static_assert(kMostSide * kMostSide <= kTinyElements);
+  const bool vector = (g.m == 1 || g.n == 1) && std::max({g.m, g.n, g.k}) <= kMostSide;
+  return g.batch >= kLeastBatch && (vector || g.m * g.n * g.k <= kMostWork) &&
+         products().tiny[int(g.dtype)];
+}
+
+enum class Way { Tiny, FewRows, FewColumns, Packed, Blas, BFloat16, Tiles };
 
 Way way_of(const Gemm& g) {
   if (is_complex(g.dtype)) return Way::Blas;
+  if (is_tiny(g)) return Way::Tiny;
   if (suits_few_rows(g)) return Way::FewRows;
   if (suits_few_rows(transposed(g))) return Way::FewColumns;
   if (is_large(g)) {
@@ -307,6 +318,7 @@ void gemm(const Gemm& problem) {
   if (g.bias && way != Way::Packed && way != Way::BFloat16) g = with_bias_in_c(g);
   if (nothing) return scale(g);
   switch (way) {
+    case Way::Tiny: return for_each_part(g, products().tiny[int(g.dtype)]);
     case Way::FewRows: return few_rows(g);
     case Way::FewColumns: return few_rows(transposed(g));
     case Way::Packed: return packed_product(g);

@@ -13,7 +13,10 @@ using GemmFunction = void (*)(const Gemm&);
 // in float, integers in unsigned words, each converted while it is copied into the packed form.
 struct GemmTable {
   GemmFunction product[kDTypes];
+  // For batches of matrices with up to kTinyElements; none for dtypes that are converted.
+  GemmFunction tiny[kDTypes];
 };
+constexpr int64_t kTinyElements = 256;
 constexpr int64_t kFewRows = 8;
 // A part of few_rows starts at a multiple of these columns of b, contiguous ones or rows of it.
 constexpr int64_t kColumnsOfDots = 4, kColumnsOfRows = 16;

@@ -6,6 +6,7 @@
 #include "core/dtype.h"
 #include "core/host_allocator.h"
 #include "cpu/gemm_kernels.h"
+#include "cpu/turn_block.h"
 
 namespace facula::FACULA_ISA {
 namespace {
@@ -206,6 +207,68 @@ void blocked_product(const Gemm& g, const S* a, const S* b, S* c, A* scratch) {
   }
 }
 
+// Whether the elements of a matrix fill a stretch of memory, rows or columns first.
+bool is_dense(int64_t rows, int64_t columns, int64_t row, int64_t column) {
+  return (column == 1 && row == columns) || (row == 1 && column == rows);
+}
+
+// Many tiny products: each lane has a matrix of its own, so none of the loops is short, and a
+// product has the same result in any company.
+template <class A>
+void products_in_lanes(const Gemm& g) {
+  constexpr int64_t L = kLanes<A>;
+  alignas(64) A left[kTinyElements * L], right[kTinyElements * L], sums[kTinyElements * L];
+  const A alpha = scalar<A>(g.alpha_re), beta = scalar<A>(g.beta_re);
+  // Turns `count` matrices into lanes; returns the steps between rows and between columns there.
+  struct Steps {
+    int64_t row, column;
+  };
+  auto load_lanes = [](const void* from, int64_t batch, int64_t rows, int64_t columns, int64_t row,
+                       int64_t column, int64_t count, A* to) -> Steps {
+    const A* x = static_cast<const A*>(from);
+    if (is_dense(rows, columns, row, column)) {
+      turn_matrix(to, L, x, batch, rows * columns, count);
+      return {row * L, column * L};
+    }
+    for (int64_t w = 0; w < count; ++w)
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t q = 0; q < columns; ++q)
+          to[(r * columns + q) * L + w] = x[w * batch + r * row + q * column];
+    return {columns * L, L};
+  };
+  const bool direct = beta == A(0) && g.c_col == 1 && g.c_row == g.n;
+  for (int64_t i = 0; i < g.batch; i += L) {
+    const int64_t count = g.batch - i < L ? g.batch - i : L;
+    if (count < L) {
+      for (A& x : left) x = A(0);
+      for (A& x : right) x = A(0);
+    }
+    const Steps a = load_lanes(static_cast<const A*>(g.a) + i * g.a_batch, g.a_batch, g.m, g.k,
+                               g.a_row, g.a_col, count, left),
+                b = load_lanes(static_cast<const A*>(g.b) + i * g.b_batch, g.b_batch, g.k, g.n,
+                               g.b_row, g.b_col, count, right);
+    for (int64_t r = 0; r < g.m; ++r)
+      for (int64_t q = 0; q < g.n; ++q) {
+        Vector<A> sum = {};
+        for (int64_t p = 0; p < g.k; ++p)
+          sum += load(left + r * a.row + p * a.column) * load(right + p * b.row + q * b.column);
+        store(sums + (r * g.n + q) * L, alpha * sum);
+      }
+    A* c = static_cast<A*>(g.c) + i * g.c_batch;
+    if (direct) {
+      turn_matrix(c, g.c_batch, sums, L, count, g.m * g.n);
+      continue;
+    }
+    for (int64_t w = 0; w < count; ++w)
+      for (int64_t r = 0; r < g.m; ++r)
+        for (int64_t q = 0; q < g.n; ++q) {
+          A& to = c[w * g.c_batch + r * g.c_row + q * g.c_col];
+          const A sum = sums[(r * g.n + q) * L + w];
+          to = beta == A(0) ? sum : sum + beta * to;
+        }
+  }
+}
+
 // c = a@b with rows of c contiguous if possible: transposes the problem where its columns are.
 Gemm with_contiguous_rows(Gemm g) {
   if (g.c_col == 1 || (g.c_row != 1 && g.n != 1)) return g;
@@ -245,8 +308,12 @@ void product(const Gemm& problem) {
 
 struct Table : GemmTable {
   constexpr Table() : GemmTable{} {
-#define X(e, t, name, c) \
-  if constexpr (c != 0 && c != 3) product[int(DType::e)] = FACULA_ISA::product<Storage<t>>;
+#define X(e, t, name, c)                                                                \
+  if constexpr (c != 0 && c != 3) {                                                     \
+    using S = Storage<t>;                                                               \
+    product[int(DType::e)] = FACULA_ISA::product<S>;                                    \
+    if constexpr (kInPlace<S>) tiny[int(DType::e)] = products_in_lanes<Accumulator<S>>; \
+  }
     FACULA_DTYPES(X)
 #undef X
   }

@@ -26,11 +26,21 @@ struct IndexLoops {
   void (*reverse_2)(char* to, const char* from, int64_t n);
   void (*reverse_4)(char* to, const char* from, int64_t n);
   void (*reverse_8)(char* to, const char* from, int64_t n);
-  // rank[i] = where element i stands in the order of the keys, equal ones in their own order, for
-  // up to kShortLine elements; there is room for as many keys.
-  static constexpr int64_t kShortLine = 32;
-  void (*rank_32)(uint32_t* keys, int64_t n, uint32_t* rank);
-  void (*rank_64)(uint64_t* keys, int64_t n, uint64_t* rank);
+  // A sorting network on kSortLanes lines at once: entry i of line w is entries[i * kSortLanes +
+  // w], and each step leaves the lower of two entries at `low`. Where entries have a second word,
+  // it decides between equal ones and lies behind all the first ones, `second` words further on.
+  static constexpr int64_t kSortLanes = 16, kShortLine = 128;
+  struct Comparator {
+    uint8_t low, high;
+  };
+  // Makes entries for it of n elements of each line, turned: the order of float32 and of words of
+  // 32 bits (whose bits `flip` changes, which turns the order of floats around, or makes that of
+  // integers) and the position, in one word.
+  void (*load_floats)(const uint32_t* turned, int64_t n, uint32_t flip, int64_t* entries);
+  void (*load_words)(const uint32_t* turned, int64_t n, uint32_t flip, int64_t* entries);
+  void (*run_network)(const Comparator* steps, int64_t count, int64_t* entries);
+  void (*run_wide_network)(const Comparator* steps, int64_t count, int64_t* entries,
+                           int64_t second);
   // x[i] = first + i * step
   void (*count_up)(int64_t* x, int64_t n, int64_t first, int64_t step);
   // Two to four rows of n items, `step` bytes apart, whose items alternate in one row: at `to`, or

@@ -1,5 +1,5 @@
 // Passes over index values and elements without an early exit inside a block, so that they
-// vectorise; built once per ISA.
+// vectorise, and sorting networks; built once per ISA.
 #include "cpu/index_loops.h"
 
 namespace facula::FACULA_ISA {
@@ -57,22 +57,61 @@ void reverse(char* to, const char* from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[n - 1 - i];
 }
 
-// Every key is compared with every other, without a branch.
-template <int N, class Key>
-void rank_all(const Key* keys, Key* rank) {
-  Key before[N] = {};
-  for (int j = 0; j < N; ++j)
-    for (int i = 0; i < N; ++i)
-      before[i] += Key(keys[j] < keys[i]) + Key((keys[j] == keys[i]) & (j < i));
-  for (int i = 0; i < N; ++i) rank[i] = before[i];
+// As many lines as a register holds; larger vectors are taken apart, element by element.
+#if defined(__AVX512F__)
+typedef int64_t SortLanes __attribute__((vector_size(64)));
+#elif defined(__AVX2__)
+typedef int64_t SortLanes __attribute__((vector_size(32)));
+#else
+typedef int64_t SortLanes __attribute__((vector_size(16)));
+#endif
+constexpr int kParts = int(IndexLoops::kSortLanes * 8 / sizeof(SortLanes));
+
+// order_key() of float32 bits: NaN is last, -0 equals 0.
+inline uint32_t float_key(uint32_t bits) {
+  constexpr uint32_t kSign = 0x80000000u, kInfinity = 0x7f800000u;
+  const uint32_t size = bits & ~kSign;
+  const uint32_t key = bits & kSign ? kSign - size : kSign + size;
+  return size > kInfinity ? ~0u : key;
+}
+template <bool kFloat>
+void load_lanes(const uint32_t* turned, int64_t n, uint32_t flip, int64_t* entries) {
+  constexpr int64_t L = IndexLoops::kSortLanes;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t w = 0; w < L; ++w) {
+      const uint32_t bits = turned[i * L + w], key = kFloat ? float_key(bits) : bits;
+      entries[i * L + w] = int64_t(key ^ flip) * IndexLoops::kShortLine + i;
+    }
 }
 
-template <class Key>
-void rank_keys(Key* keys, int64_t n, Key* rank) {
-  constexpr int kMost = int(IndexLoops::kShortLine);
-  for (int64_t i = n; i < kMost; ++i) keys[i] = ~Key(0);  // behind all
-  if (n <= kMost / 2) rank_all<kMost / 2>(keys, rank);
-  else rank_all<kMost>(keys, rank);
+void run_network(const IndexLoops::Comparator* steps, int64_t count, int64_t* entries) {
+  SortLanes(*lines)[kParts] = reinterpret_cast<SortLanes(*)[kParts]>(entries);
+  for (int64_t i = 0; i < count; ++i)
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      SortLanes &low = lines[steps[i].low][part], &high = lines[steps[i].high][part];
+      const SortLanes a = low, b = high;
+      low = a < b ? a : b;
+      high = a < b ? b : a;
+    }
+}
+
+void run_wide_network(const IndexLoops::Comparator* steps, int64_t count, int64_t* entries,
+                      int64_t second) {
+  SortLanes(*lines)[kParts] = reinterpret_cast<SortLanes(*)[kParts]>(entries);
+  SortLanes(*rest)[kParts] = reinterpret_cast<SortLanes(*)[kParts]>(entries + second);
+  for (int64_t i = 0; i < count; ++i)
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      SortLanes &low = lines[steps[i].low][part], &high = lines[steps[i].high][part];
+      SortLanes &low_rest = rest[steps[i].low][part], &high_rest = rest[steps[i].high][part];
+      const SortLanes a = low, b = high, c = low_rest, d = high_rest;
+      const SortLanes stay = (a < b) | ((a == b) & (c < d));
+      low = stay ? a : b;
+      high = stay ? b : a;
+      low_rest = stay ? c : d;
+      high_rest = stay ? d : c;
+    }
 }
 
 void count_up(int64_t* x, int64_t n, int64_t first, int64_t step) {
@@ -118,8 +157,10 @@ const IndexLoops index_loops = {
     reverse<uint16_t>,
     reverse<uint32_t>,
     reverse<uint64_t>,
-    rank_keys<uint32_t>,
-    rank_keys<uint64_t>,
+    load_lanes<true>,
+    load_lanes<false>,
+    run_network,
+    run_wide_network,
     count_up,
     {alternate<uint8_t, false>, alternate<uint16_t, false>, alternate<uint32_t, false>,
      alternate<uint64_t, false>},

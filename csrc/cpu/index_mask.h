@@ -20,7 +20,7 @@ class TrueElements {
   // Those of one block: positions begin + places[k], in order, numbered from `number`.
   struct Block {
     int64_t begin, number, count;
-    uint16_t places[kBlock + 1];
+    uint16_t places[kBlock + 8];  // eight are written at a time
   };
 
   // Calls f(const Block&) for every block with any; f runs on several threads at once.

@@ -157,18 +157,86 @@ void sort_few_keys(const Line& line, KeyRange range, bool descending, const Sort
   });
 }
 
+// Two of a sample of n elements between which, most likely, the one stands that is `at` in order.
+struct Bounds {
+  static constexpr int64_t kMost = 1024;
+  int64_t low, high;
+  Bounds(int64_t n, int64_t at, int64_t sample) {
+    const int64_t middle = at * sample / n, margin = sample == kMost ? 48 : 8;
+    low = std::max<int64_t>(0, middle - margin);
+    high = std::min(sample - 1, middle + margin);
+  }
+  static int64_t sample_of(int64_t n) { return n >= 64 * kMost ? kMost : 64; }
+};
+constexpr int64_t kWorthSample = 512;
+
+// The entry that is `at` in the order of n. `spare` has room for as many; both lose their order.
+// What lies between two of a sample is kept, without a branch on what comes next.
+template <class E>
+E select_entry(E* entries, E* spare, int64_t n, int64_t at) {
+  while (n > kWorthSample) {
+    const int64_t count = Bounds::sample_of(n);
+    E sample[Bounds::kMost];
+    for (int64_t i = 0; i < count; ++i) sample[i] = entries[i * n / count];
+    std::sort(sample, sample + count);
+    const Bounds bounds(n, at, count);
+    const E low = sample[bounds.low], high = sample[bounds.high];
+    int64_t below = 0, inside = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const E entry = entries[i];
+      const bool is_below = entry < low;
+      spare[inside] = entry;
+      below += is_below;
+      inside += !is_below & !(high < entry);
+    }
+    if (at < below || at >= below + inside || inside > n - n / 8) break;
+    std::swap(entries, spare);
+    at -= below;
+    n = inside;
+  }
+  std::nth_element(entries, entries + at, entries + n);
+  return entries[at];
+}
+
+// As select_entry, while a line is read: only what lies between the bounds becomes an entry.
+// Returns -1 where that does not do.
+template <class Form>
+int64_t pick_between(const Line& line, const Form& form, Pick pick, int64_t k) {
+  const int64_t n = line.n, at = pick == Pick::Kth ? k - 1 : (n - 1) / 2;
+  const int64_t count = Bounds::sample_of(n);
+  uint64_t sample[Bounds::kMost];
+  for (int64_t i = 0; i < count; ++i)
+    for_each_key(line, i * n / count, i * n / count + 1,
+                 [&](int64_t, uint64_t key) { sample[i] = key; });
+  std::sort(sample, sample + count);
+  const Bounds bounds(n, at, count);
+  const uint64_t low = sample[bounds.low], range = sample[bounds.high] - low;
+  const uint64_t nan = nan_key(line.dtype);
+  EntryBuffer<typename Form::Entry> buffer(2 * n);
+  auto* const entries = buffer.data();
+  int64_t below = 0, inside = 0, nans = 0;
+  for_each_key(line, 0, n, [&](int64_t i, uint64_t key) {
+    entries[inside] = form.make(key, i);
+    below += key < low;
+    inside += key - low <= range;
+    nans += key == nan;
+  });
+  if ((nans && is_floating(line.dtype) && pick != Pick::Kth) || at < below || at >= below + inside)
+    return -1;
+  return form.index(select_entry(entries, entries + n, inside, at - below));
+}
+
 template <class Form, class E = typename Form::Entry>
 int64_t pick_entry(const Line& line, const Form& form, E* entries, Pick pick, int64_t k) {
   int64_t numbers = line.n;
   if (is_floating(line.dtype) && (pick == Pick::Median || pick == Pick::NanMedian)) {
     const E nan = form.make(nan_key(line.dtype), 0);
-    int64_t first = -1;
-    for (int64_t i = 0; i < line.n; ++i)
-      if (form.equal(entries[i], nan)) {
-        if (first < 0) first = i;
-        --numbers;
-      }
-    if (first >= 0 && (pick == Pick::Median || numbers == 0)) return first;
+    for (int64_t i = 0; i < line.n; ++i) numbers -= form.equal(entries[i], nan);
+    if (numbers < line.n && (pick == Pick::Median || numbers == 0)) {
+      int64_t first = 0;
+      while (!form.equal(entries[first], nan)) ++first;
+      return first;
+    }
   }
   if (pick == Pick::Mode) {  // the first of the longest runs, by its last position
     entries = radix_sort(entries, entries + line.n, line.n, form.low, form.high);
@@ -183,8 +251,7 @@ int64_t pick_entry(const Line& line, const Form& form, E* entries, Pick pick, in
     return form.index(entries[last]);
   }
   const int64_t at = pick == Pick::Kth ? k - 1 : (numbers - 1) / 2;
-  std::nth_element(entries, entries + at, entries + line.n);
-  return form.index(entries[at]);
+  return form.index(select_entry(entries, entries + line.n, line.n, at));
 }
 
 }  // namespace
@@ -251,7 +318,11 @@ void sort_line(const Line& line, bool descending, int64_t k, const SortedLine& o
 int64_t pick_position(const Line& line, Pick pick, int64_t k) {
   int64_t position = 0;
   with_form(key_range(line), false, index_bits(line.n), [&]<class Form>(const Form& form) {
-    EntryBuffer<typename Form::Entry> buffer(pick == Pick::Mode ? 2 * line.n : line.n);
+    if (pick != Pick::Mode && line.n > kWorthSample) {
+      position = pick_between(line, form, pick, k);
+      if (position >= 0) return;
+    }
+    EntryBuffer<typename Form::Entry> buffer(2 * line.n);
     load_entries(line, form, buffer.data());
     position = pick_entry(line, form, buffer.data(), pick, k);
   });

@@ -17,6 +17,8 @@ namespace {
                 "; valid are 0 to ", size - 1);
 }
 
+constexpr int64_t kShortLine = 64;  // index values, fewer than pay for a run of their own
+
 int64_t read_index(const char* p) {
   return *reinterpret_cast<const int64_t*>(p);
 }
@@ -47,6 +49,12 @@ Dims without(IntSpan all, int64_t dim) {
   return d;
 }
 
+struct ReadOp {  // gather: what stands at the place goes to the value's element
+  template <class T>
+  static void run(const T& at, T& value) {
+    value = at;
+  }
+};
 struct AssignOp {
   template <class T>
   static void run(T& to, const T& from) {
@@ -117,19 +125,25 @@ struct Line {
 
 template <class Op, class T>
 FACULA_INLINE void scatter_run(char* out, int64_t out_step, int64_t out_scale, const char* index,
-                               int64_t index_step, const char* src, int64_t src_step, int64_t n) {
+                               int64_t index_step, char* src, int64_t src_step, int64_t n) {
   if (out_step == 0 && out_scale == int64_t(sizeof(T)) && index_step == 8 &&
       src_step == int64_t(sizeof(T))) {  // dense lines
     T* to = reinterpret_cast<T*>(out);
     const int64_t* at = reinterpret_cast<const int64_t*>(index);
-    const T* from = reinterpret_cast<const T*>(src);
-#pragma GCC unroll 4
-    for (int64_t i = 0; i < n; ++i) Op::run(to[at[i]], from[i]);
+    T* from = reinterpret_cast<T*>(src);
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+      Op::run(to[at[i]], from[i]);
+      Op::run(to[at[i + 1]], from[i + 1]);
+      Op::run(to[at[i + 2]], from[i + 2]);
+      Op::run(to[at[i + 3]], from[i + 3]);
+    }
+#pragma GCC unroll 1
+    for (; i < n; ++i) Op::run(to[at[i]], from[i]);
     return;
   }
   for (int64_t i = 0; i < n; ++i, out += out_step, index += index_step, src += src_step)
-    Op::run(*reinterpret_cast<T*>(out + read_index(index) * out_scale),
-            *reinterpret_cast<const T*>(src));
+    Op::run(*reinterpret_cast<T*>(out + read_index(index) * out_scale), *reinterpret_cast<T*>(src));
 }
 
 // Lines along the dimension are independent; within one the order of the index decides. Of the two
@@ -137,27 +151,57 @@ FACULA_INLINE void scatter_run(char* out, int64_t out_step, int64_t out_scale, c
 template <class Op, class T>
 void scatter_lines(const Line& line, char* const* p, const int64_t* s, int64_t n) {
   constexpr int64_t kBlock = 1024;  // index values that are checked and read while in the cache
-  constexpr int64_t kFew = 8;
-  if (n == 1 || (line.index <= s[1] && (line.count >= kFew || n <= line.count))) {
-    for (int64_t i = 0; i < n; ++i) {
-      if (line.out == int64_t(sizeof(T)))
-        prefetch_line(p[0] + i * s[0], line.size * line.out, line.count);
-      for (int64_t k = 0; k < line.count; k += kBlock) {
-        const char* index = p[1] + i * s[1] + k * line.index;
-        const int64_t m = std::min(kBlock, line.count - k);
-        check_range(index, line.index, m, line.size, line.dim);
-        scatter_run<Op, T>(p[0] + i * s[0], 0, line.out, index, line.index,
-                           p[2] + i * s[2] + k * line.src, line.src, m);
-      }
-    }
-  } else {
+  if (n > 1 && (line.index > s[1] || line.count == 1)) {
     for (int64_t k = 0; k < line.count; ++k) {
       check_range(p[1] + k * line.index, s[1], n, line.size, line.dim);
       scatter_run<Op, T>(p[0], s[0], line.out, p[1] + k * line.index, s[1], p[2] + k * line.src,
                          s[2], n);
     }
+    return;
+  }
+  // Short lines whose index values follow each other are checked together.
+  const bool adjoin = s[1] == line.count * line.index;
+  const int64_t together = adjoin ? std::max<int64_t>(1, kBlock / line.count) : 1;
+  for (int64_t i = 0; i < n; ++i) {
+    if (adjoin && together > 1 && i % together == 0)
+      check_range(p[1] + i * s[1], line.index, std::min(together, n - i) * line.count, line.size,
+                  line.dim);
+    if (line.count >= kBlock / 16 && line.out == int64_t(sizeof(T)))
+      prefetch_line(p[0] + i * s[0], line.size * line.out, line.count);
+    for (int64_t k = 0; k < line.count; k += kBlock) {
+      const char* index = p[1] + i * s[1] + k * line.index;
+      const int64_t m = std::min(kBlock, line.count - k);
+      if (together == 1) check_range(index, line.index, m, line.size, line.dim);
+      scatter_run<Op, T>(p[0] + i * s[0], 0, line.out, index, line.index,
+                         p[2] + i * s[2] + k * line.src, line.src, m);
+    }
   }
 }
+
+// All lines of an index, with those of what it points into and of the values.
+struct LineWork {
+  Line line;
+  Iteration it;  // over lines
+
+  LineWork(const Tensor& tensor, int64_t dim, const Tensor& index, const Tensor& values)
+      : line{index.sizes()[dim],       tensor.strides()[dim] * int64_t(tensor.item_size()),
+             index.strides()[dim] * 8, values.strides()[dim] * int64_t(tensor.item_size()),
+             tensor.sizes()[dim],      dim} {
+    const int64_t item = int64_t(tensor.item_size());
+    const Dims shape = without(index.sizes(), dim);
+    it.begin(shape);
+    it.add(tensor.data(), shape, without(tensor.strides(), dim), item);
+    it.add(index.data(), shape, without(index.strides(), dim), 8);
+    it.add(values.data(), shape, without(values.strides(), dim), item);
+    it.finish();
+  }
+  template <class Op, class T>
+  void run() const {
+    it.run_parallel(
+        [&](char* const* p, const int64_t* s, int64_t n) { scatter_lines<Op, T>(line, p, s, n); },
+        std::max<int64_t>(1, kGrain / line.count));
+  }
+};
 
 // A stretch of every slice.
 template <class Op, class T>
@@ -178,6 +222,7 @@ void combine_slices(const PointWork& w, char* const* p, const int64_t* s, int64_
 }  // namespace
 
 void cpu_gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {
+  if (index.numel() == 0) return;
   const int64_t item = int64_t(self.item_size()), size = self.sizes()[dim];
   const int64_t step = self.strides()[dim] * item;
   std::vector<int64_t> points;
@@ -185,6 +230,14 @@ void cpu_gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor
   if (slice_points(self, dim, index, out, points, slices)) {
     check_range(reinterpret_cast<const char*>(points.data()), 8, slices.count, size, dim);
     return cpu_read_points(slices);
+  }
+  if (index.strides()[dim] == 1 && index.sizes()[dim] < kShortLine) {
+    const LineWork lines(self, dim, index, out);
+    with_item_type(item, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      lines.run<ReadOp, T>();
+    });
+    return;
   }
   Dims fixed(self.strides());
   fixed[size_t(dim)] = 0;
@@ -277,24 +330,14 @@ void cpu_scatter(const Tensor& out, int64_t dim, const Tensor& index, const Tens
     if (bad >= 0) bad_index(one_line.points[bad], dim, one_line.places);
     return cpu_add_points(one_line, out.dtype(), Scalar(1));
   }
-  const Line line{index.sizes()[dim],        out.strides()[dim] * item, index.strides()[dim] * 8,
-                  src.strides()[dim] * item, out.sizes()[dim],          dim};
-  Dims shape = without(index.sizes(), dim);
-  Iteration it;
-  it.begin(shape);
-  it.add(out.data(), shape, without(out.strides(), dim), item);
-  it.add(index.data(), shape, without(index.strides(), dim), 8);
-  it.add(src.data(), shape, without(src.strides(), dim), item);
-  it.finish();
-  const int64_t grain = std::max<int64_t>(1, kGrain / line.count);
+  const LineWork lines(out, dim, index, src);
+  const int64_t grain = std::max<int64_t>(1, kGrain / lines.line.count);
   auto run = [&]<class Op, class T>(Op, TypeTag<T>) {
     if (whole)
       return slices.rest.run_parallel([&](char* const* p, const int64_t* s,
                                           int64_t n) { combine_slices<Op, T>(slices, p, s, n); },
                                       std::max<int64_t>(16, grain));
-    it.run_parallel(
-        [&](char* const* p, const int64_t* s, int64_t n) { scatter_lines<Op, T>(line, p, s, n); },
-        grain);
+    lines.run<Op, T>();
   };
   if (combine == Combine::Assign) {
     with_item_type(item, [&](auto tag) { run(AssignOp{}, tag); });

@@ -2,8 +2,10 @@
 
 #include "cpu/along_dim.h"
 #include "cpu/cast.h"
+#include "cpu/index_items.h"
 #include "cpu/line_loops.h"
 #include "cpu/scan_rows.h"
+#include "cpu/turn_block.h"
 #include "op/ops/reductions.h"
 #include "op/reduce.h"
 #include "op/tensor_operators.h"
@@ -74,42 +76,161 @@ void find_extreme(const char* p, int64_t stride, int64_t n, bool largest, Load l
   }
 }
 
+// What cpu_reduce_index works on: the three tensors with one rank, and the dimension.
+struct Extremes {
+  const Tensor& in;
+  const Tensor values, indices;
+  int64_t dim, n, item, stride;  // stride in bytes
+  LineLoops::ExtremeRows find;   // of columns
+
+  static constexpr int64_t kColumns = LineLoops::kColumns;
+  using Offsets = int64_t[kColumns][3];  // of a bundle's lines in the three tensors
+
+  void deliver(const Offsets& at, int count, const int64_t* where) const {
+    for (int w = 0; w < count; ++w)
+      *reinterpret_cast<int64_t*>(indices.data() + at[w][2]) = where[w];
+    if (values.dtype() != in.dtype()) {
+      const CastLoop store = cast_loop(in.dtype(), values.dtype());
+      for (int w = 0; w < count; ++w)
+        store(values.data() + at[w][1], 0, in.data() + at[w][0] + where[w] * stride, 0, 1);
+      return;
+    }
+    with_item_type(item, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (int w = 0; w < count; ++w)
+        *reinterpret_cast<T*>(values.data() + at[w][1]) =
+            *reinterpret_cast<const T*>(in.data() + at[w][0] + where[w] * stride);
+    });
+  }
+
+  template <class F>
+  void for_each_bundle(F&& f) const {
+    facula::for_each_bundle<3, kColumns>({&in, &values, &indices}, dim, n, f);
+  }
+
+  // Columns go together, so that memory is read along its rows.
+  void columns() const {
+    for_each_bundle([&](const Offsets& at, int count) {
+      int64_t where[kColumns];
+      for (int from = 0, to; from < count; from = to) {
+        for (to = from + 1; to < count && at[to][0] == at[to - 1][0] + item;) ++to;
+        find(in.data() + at[from][0], stride, n, to - from, where + from);
+      }
+      deliver(at, count, where);
+    });
+  }
+
+  // Short lines are turned into columns.
+  static constexpr int64_t kShort = 32;
+  void short_lines() const {
+    for_each_bundle([&](const Offsets& at, int count) {
+      alignas(64) char turned[kShort * kColumns * 8];
+      int64_t where[kColumns];
+      const int64_t pitch = count > 1 ? at[1][0] - at[0][0] : item;
+      bool regular = stride == item && pitch % item == 0;
+      for (int w = 2; w < count; ++w) regular &= at[w][0] == at[w - 1][0] + pitch;
+      with_item_type(item, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (sizeof(T) <= 8) {
+          T* to = reinterpret_cast<T*>(turned);
+          if (regular)
+            return turn_matrix(to, kColumns, reinterpret_cast<const T*>(in.data() + at[0][0]),
+                               pitch / item, n, count);
+          for (int w = 0; w < count; ++w)
+            for (int64_t i = 0; i < n; ++i)
+              to[i * kColumns + w] = *reinterpret_cast<const T*>(in.data() + at[w][0] + i * stride);
+        }
+      });
+      find(turned, kColumns * item, n, count, where);
+      deliver(at, count, where);
+    });
+  }
+
+  // Dense rows of fewer than kColumns / 2 columns: many rows count as one, and what is found in
+  // its parts is compared in the end. Pieces depend on the sizes alone.
+  template <class T>
+  void narrow_columns(bool largest) const {
+    const int64_t m = stride / item, outer = in.numel() / (n * m), together = kColumns / m;
+    const int64_t pieces = std::clamp<int64_t>(n * m / kGrain, 1, 16);
+    std::vector<int64_t> found(size_t(outer * pieces * m));
+    auto take_best = [&](const char* base, int64_t c, int64_t row, int64_t& best) {
+      auto at = [&](int64_t r) {
+        const T x = *reinterpret_cast<const T*>(base + r * stride + c * item);
+        if constexpr (is_small_float_v<T>) return float(x);
+        else return x;
+      };
+      const auto v = at(row), b = at(best);
+      if (is_nan(b)) {
+        if (is_nan(v) && row < best) best = row;
+      } else if (is_nan(v) || (largest ? v > b : v < b) || (v == b && row < best)) {
+        best = row;
+      }
+    };
+    parallel_for(0, outer * pieces, std::max<int64_t>(1, kGrain * pieces / (n * m)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t k = begin; k < end; ++k) {
+                     const char* base = in.data() + k / pieces * n * stride;
+                     const int64_t from = n * (k % pieces) / pieces,
+                                   to = n * (k % pieces + 1) / pieces,
+                                   many = (to - from) / together;
+                     int64_t where[kColumns];
+                     find(base + from * stride, stride * together, many, m * together, where);
+                     for (int64_t c = 0; c < m; ++c) {
+                       int64_t best = from + where[c] * together;
+                       for (int64_t j = 1; j < together; ++j)
+                         take_best(base, c, from + where[j * m + c] * together + j, best);
+                       for (int64_t row = from + many * together; row < to; ++row)
+                         take_best(base, c, row, best);
+                       found[size_t(k * m + c)] = best;
+                     }
+                   }
+                 });
+    for_each_bundle([&](const Offsets& at, int count) {
+      int64_t where[kColumns];
+      for (int w = 0; w < count; ++w) {
+        const int64_t o = at[w][0] / (n * stride), c = (at[w][0] - o * n * stride) / item;
+        int64_t& best = where[w] = found[size_t(o * pieces * m + c)];
+        for (int64_t k = 1; k < pieces; ++k)
+          take_best(in.data() + o * n * stride, c, found[size_t((o * pieces + k) * m + c)], best);
+      }
+      deliver(at, count, where);
+    });
+  }
+  bool has_narrow_columns() const {
+    return in.is_contiguous() && stride > item && n >= 4 * kColumns / (stride / item);
+  }
+};
+
 }  // namespace
 
 void cpu_reduce_index(const Tensor& in, int64_t dim, bool keepdim, bool largest,
                       const Tensor& values, const Tensor& indices) {
-  Tensor v = with_dim(values, in, dim, keepdim), x = with_dim(indices, in, dim, keepdim);
-  const int64_t n = in.dim() ? in.sizes()[dim] : 1;
-  const int64_t stride = in.dim() ? in.strides()[dim] * int64_t(in.item_size()) : 0;
-  CastLoop store = cast_loop(in.dtype(), values.dtype());
-  const int64_t item = int64_t(in.item_size());
-  constexpr int64_t kColumns = LineLoops::kColumns, kMostRows = int64_t(1) << 31;
-  if (stride >= 16 * item && n > 1 && n < kMostRows) {
-    // Columns go together, so that memory is read along its rows.
-    const auto find = (largest ? line_loops().largest : line_loops().smallest)[int(in.dtype())];
-    for_each_bundle<3, kColumns>({&in, &v, &x}, dim, n, [&](const auto& at, int count) {
-      int64_t where[kColumns];
-      if (are_neighbours<3>(at, count, {item, int64_t(v.item_size()), 8})) {
-        find(in.data() + at[0][0], stride, n, count, where);
-      } else {
-        for (int w = 0; w < count; ++w) find(in.data() + at[w][0], stride, n, 1, where + w);
-      }
-      for (int w = 0; w < count; ++w) {
-        store(v.data() + at[w][1], 0, in.data() + at[w][0] + where[w] * stride, 0, 1);
-        *reinterpret_cast<int64_t*>(x.data() + at[w][2]) = where[w];
-      }
-    });
-    return;
-  }
+  const int64_t n = in.dim() ? in.sizes()[dim] : 1, item = int64_t(in.item_size());
+  const int64_t stride = in.dim() ? in.strides()[dim] * item : 0;
+  const Extremes work{in,
+                      with_dim(values, in, dim, keepdim),
+                      with_dim(indices, in, dim, keepdim),
+                      dim,
+                      n,
+                      item,
+                      stride,
+                      (largest ? line_loops().largest : line_loops().smallest)[int(in.dtype())]};
+  constexpr int64_t kMostRows = int64_t(1) << 31, kWideColumns = 16;
+  const bool by_columns = n > 1 && n < kMostRows;
+  if (by_columns && stride >= kWideColumns * item) return work.columns();
+  const bool narrow = by_columns && work.has_narrow_columns();
+  if (by_columns && !narrow && n <= Extremes::kShort) return work.short_lines();
   dispatch_dtype(in.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, Complex<float>> && !std::is_same_v<T, Complex<double>>) {
+      if (narrow) return work.narrow_columns<T>(largest);
       using C = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
       auto load = [](const char* p) { return convert<C>(*reinterpret_cast<const T*>(p)); };
       ReduceLoop fold =
           (largest ? defs::amax : defs::amin).reduce->loops[isa_level()][int(DTypeOf<C>::value)];
-      const bool dense = stride == int64_t(sizeof(T)) && n >= 64;
-      for_each_line<3>({&in, &v, &x}, dim, n, [&](const int64_t* at) {
+      const bool dense = stride == int64_t(sizeof(T)) && n > Extremes::kShort;
+      const CastLoop store = cast_loop(in.dtype(), values.dtype());
+      for_each_line<3>({&in, &work.values, &work.indices}, dim, n, [&](const int64_t* at) {
         const char* p = in.data() + at[0];
         C best;
         int64_t where;
@@ -119,8 +240,8 @@ void cpu_reduce_index(const Tensor& in, int64_t dim, bool keepdim, bool largest,
           if (dense) find_extreme_of_halves(reinterpret_cast<const T*>(p), n, largest, fold, where);
         }
         if (!dense) find_extreme<C>(p, stride, n, largest, load, best, where);
-        store(v.data() + at[1], 0, p + where * stride, 0, 1);
-        *reinterpret_cast<int64_t*>(x.data() + at[2]) = where;
+        store(work.values.data() + at[1], 0, p + where * stride, 0, 1);
+        *reinterpret_cast<int64_t*>(work.indices.data() + at[2]) = where;
       });
     }
   });
