@@ -143,7 +143,7 @@ bool suits_winograd(const Conv& v, bool gradient) {
 bool suits_direct(const Conv& v) {
   if (v.dtype == DType::Float64 || !is_floating(v.dtype) || v.in < 8 || v.taps() == 1) return false;
   const int64_t columns = v.transposed ? v.axis[2].in / v.axis[2].step : v.axis[2].out;
-  return columns >= 4 && v.batch * v.pixels() >= 64 && 4 * v.out >= 3 * ((v.out + 15) / 16 * 16);
+  return columns >= 4 && v.batch * v.pixels() >= 32 && 4 * v.out >= 3 * ((v.out + 15) / 16 * 16);
 }
 
 // The weight gradient of a single tap is a product of x and y, in which either may come first.

@@ -18,6 +18,40 @@ constexpr int64_t kVectorProducts = 64 << 10;  // of the vectors of a task
 constexpr int64_t kChunks = 16;
 constexpr int kMostTaps = 9;  // whose sums stay in registers
 
+// The channels of a group that has vectors of sums to itself: each input is a number for all of
+// them. Narrower groups share vectors, and a band has a copy for each channel of a group.
+constexpr int64_t kWholeGroup = 8;
+template <class A>
+struct GroupOf {
+  typedef A type __attribute__((vector_size(kWholeGroup * sizeof(A))));
+};
+template <class A>
+FACULA_INLINE bool has_whole_groups(const Conv& v) {
+  return kLanes<A> >= kWholeGroup && v.in == kWholeGroup;
+}
+template <class A>
+FACULA_INLINE int64_t copies_of(const Conv& v) {
+  return has_whole_groups<A>(v) ? 1 : v.in;
+}
+
+// The sums of a vector of channels: whole groups, or all lanes at once.
+template <class A, bool whole>
+struct Sums {
+  using Part = std::conditional_t<whole, typename GroupOf<A>::type, Vector<A>>;
+  static constexpr int64_t lanes = whole ? kWholeGroup : kLanes<A>;
+  static constexpr int parts = int(kLanes<A> / lanes);
+  FACULA_INLINE static Part part(const A* p, int k) {
+    Part x;
+    __builtin_memcpy(&x, p + k * lanes, sizeof(x));
+    return x;
+  }
+  // What the channels of a part see.
+  FACULA_INLINE static auto seen(const A* p, int k) {
+    if constexpr (whole) return p[k * lanes];
+    else return load(p);
+  }
+};
+
 // An axis of a problem. Outputs that are `phases` apart form units, of which number u sees inputs
 // from u * step + lowest on. Only the transposed operator has more than one phase.
 struct Side {
@@ -90,8 +124,9 @@ void cut_band(const Conv& v, const Band& whole, ConvPlan& p) {
   p.column_block = smaller(band.w.units, kBandColumns);
   p.column_blocks = divide_up(band.w.units, p.column_block);
   band.set(1, p.column_block);
-  const int64_t row = band.pitch * band.d.reach * v.in * kVectorBytes;
-  const int64_t room = kBandBytes * smaller(v.in, 4);  // a group's channels have much to do
+  const int64_t copies = copies_of<A>(v);
+  const int64_t row = band.pitch * band.d.reach * copies * kVectorBytes;
+  const int64_t room = kBandBytes * copies;  // a group's channels have much to do
   const int64_t more = larger(0, room / row - band.in_rows) / band.h.step;
   p.row_blocks = divide_up(band.h.units, 1 + more);
   p.row_block = divide_up(band.h.units, p.row_blocks);
@@ -104,12 +139,12 @@ FACULA_INLINE int64_t blocks_of(const Conv& v, const Band& band, const ConvPlan&
 template <class A>
 struct Workspace {
   Workspace(Scratch& scratch, const Conv& v, const Band& band, int64_t results)
-      : x(scratch.take<A>(v.in * band.vectors() * kLanes<A>)),
+      : x(scratch.take<A>(copies_of<A>(v) * band.vectors() * kLanes<A>)),
         lines(scratch.take<A>(band.in_rows * band.in_columns * kLanes<A>)),
         sums(scratch.take<A>(results * kLanes<A>)),
         taps(scratch.take<TapAt>(v.in * v.taps())) {}
   static size_t bytes(const Conv& v, const Band& band, int64_t results) {
-    return Scratch::bytes<A>(v.in * band.vectors() * kLanes<A>) +
+    return Scratch::bytes<A>(copies_of<A>(v) * band.vectors() * kLanes<A>) +
            Scratch::bytes<A>(band.in_rows * band.in_columns * kLanes<A>) +
            Scratch::bytes<A>(results * kLanes<A>) + Scratch::bytes<TapAt>(v.in * v.taps());
   }
@@ -203,7 +238,7 @@ void spread_channels(int64_t vectors, A* band, std::integer_sequence<int, C...>)
 }
 template <class A, int G = 2>
 void spread_groups(int64_t group, int64_t vectors, A* band) {
-  if constexpr (G <= kLanes<A> && G <= 8) {
+  if constexpr (G < kWholeGroup) {
     if (group == G) return spread_channels<G>(vectors, band, std::make_integer_sequence<int, G>());
     spread_groups<A, 2 * G>(group, vectors, band);
   }
@@ -243,6 +278,7 @@ void fill_band(const Conv& v, const Band& band, const Block& b, A* lines, A* to)
 template <class A>
 int64_t find_taps(const Conv& v, const Band& band, const int64_t* phase, TapAt* taps) {
   const TapAt* const begin = taps;
+  const bool whole = has_whole_groups<A>(v);
   for (int64_t c = 0; c < v.in; ++c) {
     for (int64_t i = 0; i < band.d.axis.taps; ++i) {
       const int64_t z = band.d.met(phase[0], i);
@@ -252,11 +288,11 @@ int64_t find_taps(const Conv& v, const Band& band, const int64_t* phase, TapAt* 
           const int64_t k = v.transposed ? band.w.axis.taps - 1 - n : n;  // seen from left to right
           const int64_t q = band.w.met(phase[2], k);
           if (q < 0) continue;
-          const int64_t row = (c * band.d.reach + z) * band.in_rows + y;
+          const int64_t row = ((whole ? 0 : c * band.d.reach) + z) * band.in_rows + y;
           const int64_t tap =
               ((c * band.d.axis.taps + i) * band.h.axis.taps + j) * band.w.axis.taps + k;
           const int64_t x = row * band.pitch + q % band.w.step * band.phase + q / band.w.step;
-          *taps = TapAt{x * kLanes<A>, tap * kLanes<A>};
+          *taps = TapAt{x * kLanes<A> + (whole ? c : 0), tap * kLanes<A>};
           ++taps;
         }
       }
@@ -285,53 +321,70 @@ int64_t join_taps(TapAt* taps, int64_t count) {
 }
 
 // J joined taps: every input is loaded once.
-template <int J, class A, int P>
-FACULA_INLINE void apply_joined(const A* x, const A* w, int64_t w_next, Vector<A> (&sum)[P]) {
-  Vector<A> weight[J];
+template <int J, class A, bool whole, int P>
+FACULA_INLINE void apply_joined(const A* x, const A* w, int64_t w_next,
+                                typename Sums<A, whole>::Part (&sum)[P][Sums<A, whole>::parts]) {
+  using Part = Sums<A, whole>;
+  typename Part::Part weight[J][Part::parts];
 #pragma GCC unroll 4
-  for (int j = 0; j < J; ++j) weight[j] = load(w + j * w_next);
+  for (int j = 0; j < J; ++j) {
+    for (int k = 0; k < Part::parts; ++k) weight[j][k] = Part::part(w + j * w_next, k);
+  }
 #pragma GCC unroll 16
   for (int i = 0; i < P + J - 1; ++i) {
-    const Vector<A> seen = load(x + i * kLanes<A>);
+#pragma GCC unroll 2
+    for (int k = 0; k < Part::parts; ++k) {
+      const auto seen = Part::seen(x + i * kLanes<A>, k);
 #pragma GCC unroll 4
-    for (int j = 0; j < J; ++j) {
-      if (i >= j && i - j < P) sum[i - j] += weight[j] * seen;
+      for (int j = 0; j < J; ++j) {
+        if (i >= j && i - j < P) sum[i - j][k] += weight[j][k] * seen;
+      }
     }
   }
 }
 
 // P neighbouring vectors of results, y_next apart.
-template <class A, int P>
-void apply_taps(const A* x, const TapAt* taps, int64_t count, const A* w, Vector<A> bias, A* y,
+template <class A, bool whole, int P>
+void apply_taps(const A* x, const TapAt* taps, int64_t count, const A* w, const A* bias, A* y,
                 int64_t y_next) {
-  Vector<A> sum[P];
+  using Part = Sums<A, whole>;
+  typename Part::Part sum[P][Part::parts];
 #pragma GCC unroll 8
-  for (int i = 0; i < P; ++i) sum[i] = bias;
+  for (int i = 0; i < P; ++i) {
+    for (int k = 0; k < Part::parts; ++k) sum[i][k] = Part::part(bias, k);
+  }
   for (const TapAt* t = taps; t < taps + count; ++t) {
-    if (t->joined == 3) apply_joined<3, A>(x + t->x, w + t->w, t->w_next, sum);
-    else if (t->joined == 2) apply_joined<2, A>(x + t->x, w + t->w, t->w_next, sum);
-    else apply_joined<1, A>(x + t->x, w + t->w, 0, sum);
+    if (t->joined == 3) apply_joined<3, A, whole>(x + t->x, w + t->w, t->w_next, sum);
+    else if (t->joined == 2) apply_joined<2, A, whole>(x + t->x, w + t->w, t->w_next, sum);
+    else apply_joined<1, A, whole>(x + t->x, w + t->w, 0, sum);
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < P; ++i) store(y + i * y_next, sum[i]);
+  for (int i = 0; i < P; ++i) __builtin_memcpy(y + i * y_next, sum[i], kVectorBytes);
 }
 
 // A row of results, in overlapping groups.
-template <class A>
-void apply_to_row(const A* x, const TapAt* taps, int64_t count, const A* w, Vector<A> bias,
+template <class A, bool whole>
+void apply_to_row(const A* x, const TapAt* taps, int64_t count, const A* w, const A* bias,
                   int64_t columns, A* y, int64_t y_next) {
   const int64_t most = columns % 8 != 0 && columns >= 7 ? 7 : 8;  // images have rows of 7, 14 ...
   for (int64_t j = 0; j < columns;) {
     const int64_t left = columns - j;
     const int64_t pixels = columns >= most && left > 4 ? most : columns >= 4 ? 4 : 1;
     j = smaller(j, columns - pixels);
-    (pixels == 8   ? apply_taps<A, 8>
-     : pixels == 7 ? apply_taps<A, 7>
-     : pixels == 4
-         ? apply_taps<A, 4>
-         : apply_taps<A, 1>)(x + j * kLanes<A>, taps, count, w, bias, y + j * y_next, y_next);
+    (pixels == 8   ? apply_taps<A, whole, 8>
+     : pixels == 7 ? apply_taps<A, whole, 7>
+     : pixels == 4 ? apply_taps<A, whole, 4>
+                   : apply_taps<A, whole, 1>)(x + j * kLanes<A>, taps, count, w, bias,
+                                              y + j * y_next, y_next);
     j += pixels;
   }
+}
+template <class A>
+auto row_function(const Conv& v) {
+  if constexpr (kLanes<A> >= kWholeGroup) {
+    if (has_whole_groups<A>(v)) return apply_to_row<A, true>;
+  }
+  return apply_to_row<A, false>;
 }
 
 template <class S>
@@ -409,7 +462,8 @@ void run_vector(const Conv& v, const Band& band, const Block& b, const Workspace
   constexpr int64_t lanes = kLanes<A>;
   const Side &h = band.h, &w = band.w;
   fill_band<S>(v, band, b, memory.lines, memory.x);
-  const Vector<A> bias = load(weights + v.in * v.taps() * lanes);
+  const A* const bias = weights + v.in * v.taps() * lanes;
+  const auto apply = row_function<A>(v);
   const int64_t y_row = b.row * h.phases, y_column = b.column * w.phases;
   const int64_t rows = smaller(b.rows * h.phases, h.outputs - y_row);
   const int64_t columns = smaller(b.columns * w.phases, w.outputs - y_column);
@@ -437,9 +491,9 @@ void run_vector(const Conv& v, const Band& band, const Block& b, const Workspace
         for (int64_t q = 0; follows && phase == 0 && q < b.columns * w.step; ++q) {
           __builtin_prefetch(next + i * h.step * h.axis.x_stride + q * w.axis.x_stride, 0, 2);
         }
-        apply_to_row(memory.x + i * h.step * band.pitch * lanes, taps, *counts, weights, bias,
-                     unit_columns, to + (i * h.phases + i0) * row_stride + j0 * pixel_stride,
-                     w.phases * pixel_stride);
+        apply(memory.x + i * h.step * band.pitch * lanes, taps, *counts, weights, bias,
+              unit_columns, to + (i * h.phases + i0) * row_stride + j0 * pixel_stride,
+              w.phases * pixel_stride);
       }
     }
     if (!direct)
@@ -478,31 +532,44 @@ void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, v
 // ---- the derivative by the weights
 
 // sums[t] += the sum over rows and columns of y times what tap t sees.
-template <class A, int T>
+template <class A, bool whole, int T>
 void add_products(const A* x, int64_t x_row, const TapAt* taps, const A* y, int64_t y_row,
                   int64_t y_next, int64_t rows, int64_t columns, A* sums) {
-  Vector<A> sum[T] = {};
+  using Part = Sums<A, whole>;
+  typename Part::Part sum[T][Part::parts] = {};
   for (int64_t i = 0; i < rows; ++i, x += x_row, y += y_row) {
     for (int64_t j = 0; j < columns; ++j) {
-      const Vector<A> g = load(y + j * y_next);
       const A* p = x + j * kLanes<A>;
+#pragma GCC unroll 2
+      for (int k = 0; k < Part::parts; ++k) {
+        const auto g = Part::part(y + j * y_next, k);
 #pragma GCC unroll 16
-      for (int t = 0; t < T; ++t) sum[t] += g * load(p + taps[t].x);
+        for (int t = 0; t < T; ++t) sum[t][k] += g * Part::seen(p + taps[t].x, k);
+      }
     }
   }
-#pragma GCC unroll 16
   for (int t = 0; t < T; ++t) {
+    Vector<A> all;
+    __builtin_memcpy(&all, sum[t], kVectorBytes);
     A* to = sums + t * kLanes<A>;
-    store(to, load(to) + sum[t]);
+    store(to, load(to) + all);
   }
 }
 
-template <class A, int T = kMostTaps>
+template <class A, bool whole, int T = kMostTaps>
 void add_products_of(int64_t count, const A* x, int64_t x_row, const TapAt* taps, const A* y,
                      int64_t y_row, int64_t y_next, int64_t rows, int64_t columns, A* sums) {
-  if (count == T) return add_products<A, T>(x, x_row, taps, y, y_row, y_next, rows, columns, sums);
+  if (count == T)
+    return add_products<A, whole, T>(x, x_row, taps, y, y_row, y_next, rows, columns, sums);
   if constexpr (T > 1)
-    add_products_of<A, T - 1>(count, x, x_row, taps, y, y_row, y_next, rows, columns, sums);
+    add_products_of<A, whole, T - 1>(count, x, x_row, taps, y, y_row, y_next, rows, columns, sums);
+}
+template <class A>
+auto product_function(const Conv& v) {
+  if constexpr (kLanes<A> >= kWholeGroup) {
+    if (has_whole_groups<A>(v)) return add_products_of<A, true, kMostTaps>;
+  }
+  return add_products_of<A, false, kMostTaps>;
 }
 
 // Tasks have some blocks, by the shape alone, of one vector of channels.
@@ -540,6 +607,7 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
   for (int64_t i = 0; i < all * lanes; ++i) sums[i] = A(0);
   const int64_t at_once = divide_up(all, divide_up(all, kMostTaps));
   const int64_t phase[3] = {0, 0, 0};
+  const auto add = product_function<A>(v);
   const int64_t end = smaller(blocks_of(v, band, p), (chunk + 1) * p.depth_block);
   for (int64_t block = chunk * p.depth_block; block < end; ++block) {
     const Block b = block_at<A>(v, band, p, block, task % vectors);
@@ -552,10 +620,9 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
     if (!direct)
       copy_lines(y, h.y_stride, w.y_stride, v.y_channel, b.rows, b.columns, b.channels, copy);
     for (int64_t t = 0; t < all; t += at_once) {
-      add_products_of(smaller(at_once, all - t), x, h.step * band.pitch * lanes, taps + t,
-                      direct ? reinterpret_cast<const A*>(y) : copy,
-                      direct ? h.y_stride : b.columns * lanes, direct ? w.y_stride : lanes, b.rows,
-                      b.columns, sums + t * lanes);
+      add(smaller(at_once, all - t), x, h.step * band.pitch * lanes, taps + t,
+          direct ? reinterpret_cast<const A*>(y) : copy, direct ? h.y_stride : b.columns * lanes,
+          direct ? w.y_stride : lanes, b.rows, b.columns, sums + t * lanes);
     }
   }
 }

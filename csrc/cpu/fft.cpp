@@ -12,6 +12,9 @@ namespace facula {
 namespace {
 
 constexpr int64_t kNumbersPerThread = 4096;  // below that threads cost more than they bring
+// Lines of a batch that does not stay in the cache are copied first: reading one after the other is
+// what memory is fast at, while lanes read all lines of a block at once.
+constexpr int64_t kCachedBytes = 1 << 20, kCopiedLine = 64;
 
 template <class T>
 class Scratch {
@@ -158,16 +161,26 @@ struct Starts {
 
   // Offsets of transforms [first, first + n), n >= 1.
   void offsets(int64_t first, int n, int64_t* in, int64_t* out) const {
+    Dims index(sizes.size());
+    int64_t at_in = 0, at_out = 0;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      const bool outermost = d + 1 == sizes.size();
+      index[d] = outermost ? first : first % sizes[d];
+      if (!outermost) first /= sizes[d];
+      at_in += index[d] * in_strides[d];
+      at_out += index[d] * out_strides[d];
+    }
     for (int i = 0; i < n; ++i) {
-      int64_t rest = first + i, at_in = 0, at_out = 0;
-      for (size_t d = 0; d < sizes.size(); ++d) {
-        const int64_t k = d + 1 < sizes.size() ? rest % sizes[d] : rest;
-        rest /= sizes[d];
-        at_in += k * in_strides[d];
-        at_out += k * out_strides[d];
-      }
       in[i] = at_in;
       out[i] = at_out;
+      for (size_t d = 0; d < sizes.size(); ++d) {
+        at_in += in_strides[d];
+        at_out += out_strides[d];
+        if (++index[d] < sizes[d] || d + 1 == sizes.size()) break;
+        at_in -= sizes[d] * in_strides[d];
+        at_out -= sizes[d] * out_strides[d];
+        index[d] = 0;
+      }
     }
   }
 };
@@ -184,10 +197,47 @@ struct Work {
   int64_t in_stride, out_stride;  // along the transform, in elements
   int in_parts, out_parts;        // 2 for complex elements, 1 for real ones
   int64_t in_length, out_length;  // elements along the transform
+  const T* window;  // for real numbers: what they are multiplied by first; may be null
 
   // The length of the complex transform inside.
   int64_t inner() const { return kind != Kind::Complex && n % 2 == 0 ? n / 2 : n; }
 };
+
+template <class T>
+void gather(T* to, const T* from, int64_t n, int64_t stride, int parts) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int part = 0; part < parts; ++part) to[i * parts + part] = from[i * stride * parts + part];
+}
+template <class T>
+void scatter(T* to, const T* from, int64_t n, int64_t stride, int parts) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int part = 0; part < parts; ++part) to[i * stride * parts + part] = from[i * parts + part];
+}
+
+template <class T>
+void multiply_line(T* to, const T* from, const T* window, int64_t n) {
+  typedef T Vector __attribute__((vector_size(16), aligned(alignof(T)), may_alias));
+  constexpr int64_t kWide = 16 / int64_t(sizeof(T));
+  int64_t i = 0;
+  for (; i + kWide <= n; i += kWide)
+    *reinterpret_cast<Vector*>(to + i) =
+        *reinterpret_cast<const Vector*>(from + i) * *reinterpret_cast<const Vector*>(window + i);
+  for (; i < n; ++i) to[i] = from[i] * window[i];
+}
+
+// A line's numbers side by side, times the window; fetches what `out` is going to overwrite.
+template <class T>
+void copy_line(const Work<T>& work, const T* in, const T* out, T* to) {
+  if (work.in_stride != 1) {
+    gather(to, in, work.in_length, work.in_stride, work.in_parts);
+    in = to;
+  }
+  if (work.window) multiply_line(to, in, work.window, work.in_length);
+  else if (in != to) std::copy_n(in, work.in_length * work.in_parts, to);
+  constexpr int64_t kLine = 64 / int64_t(sizeof(T));
+  for (int64_t i = 0; work.out_stride == 1 && i < work.out_length * work.out_parts; i += kLine)
+    __builtin_prefetch(out + i, 1, 2);
+}
 
 template <class T>
 void run_in_lanes(const Work<T>& work) {
@@ -201,9 +251,15 @@ void run_in_lanes(const Work<T>& work) {
                        ? (paired ? loops.real_block_even : loops.real_block_odd)
                        : (paired ? loops.hermitian_block_even : loops.hermitian_block_odd);
   const int64_t blocks = (total + lanes - 1) / lanes;
+  const int64_t length = work.in_length * work.in_parts;
+  const bool copied =
+      work.window || (work.in_stride == 1 && work.out_stride == 1 && length >= kCopiedLine &&
+                      total * length * int64_t(sizeof(T)) > kCachedBytes);
+  const int64_t pitch = (length + 2 * lanes - 1) / lanes * lanes;  // lines start on other sets
   parallel_for(0, blocks, std::max<int64_t>(1, kNumbersPerThread / (inner * lanes)),
                [&](int64_t begin, int64_t end) {
                  Scratch<T> rows((inner + 1 + plan->schedule.spare) * 2 * lanes);
+                 Scratch<T> copies(copied ? lanes * pitch : 0);
                  const T* in[kMaxFftLanes];
                  T* out[kMaxFftLanes];
                  FftBlock<T> block{};
@@ -224,6 +280,7 @@ void run_in_lanes(const Work<T>& work) {
                  };
                  geometry(work.in_parts, work.in_stride, block.in_step, block.in_imag);
                  geometry(work.out_parts, work.out_stride, block.out_step, block.out_imag);
+                 if (copied) block.in_end = copies.get() + lanes * pitch;
                  for (int64_t b = begin; b < end; ++b) {
                    block.count = int(std::min(lanes, total - b * lanes));
                    int64_t in_at[kMaxFftLanes], out_at[kMaxFftLanes];
@@ -232,6 +289,10 @@ void run_in_lanes(const Work<T>& work) {
                      const int used = l < block.count ? l : 0;
                      in[l] = work.in + in_at[used] * work.in_parts;
                      out[l] = work.out + out_at[used] * work.out_parts;
+                     if (!copied) continue;
+                     T* const copy = copies.get() + used * pitch;
+                     if (used == l) copy_line(work, in[l], out[l], copy);
+                     in[l] = copy;
                    }
                    run(block);
                  }
@@ -239,20 +300,9 @@ void run_in_lanes(const Work<T>& work) {
 }
 
 template <class T>
-void gather(T* to, const T* from, int64_t n, int64_t stride, int parts) {
-  for (int64_t i = 0; i < n; ++i)
-    for (int part = 0; part < parts; ++part) to[i * parts + part] = from[i * stride * parts + part];
-}
-template <class T>
-void scatter(T* to, const T* from, int64_t n, int64_t stride, int parts) {
-  for (int64_t i = 0; i < n; ++i)
-    for (int part = 0; part < parts; ++part) to[i * stride * parts + part] = from[i * parts + part];
-}
-
-template <class T>
 void run_line_by_line(const Work<T>& work) {
   const auto lines = [&](int64_t begin, int64_t end) {
-    const bool copy_in = work.in_stride != 1, copy_out = work.out_stride != 1;
+    const bool copy_in = work.in_stride != 1 || work.window, copy_out = work.out_stride != 1;
     Scratch<T> in_line(copy_in ? work.in_length * work.in_parts : 0),
         out_line(copy_out ? work.out_length * work.out_parts : 0);
     for (int64_t i = begin; i < end; ++i) {
@@ -260,7 +310,7 @@ void run_line_by_line(const Work<T>& work) {
       work.starts.offsets(i, 1, &in_at, &out_at);
       const T* in = work.in + in_at * work.in_parts;
       T* out = work.out + out_at * work.out_parts;
-      if (copy_in) gather(in_line.get(), in, work.in_length, work.in_stride, work.in_parts);
+      if (copy_in) copy_line(work, in, out, in_line.get());
       const T* from = copy_in ? in_line.get() : in;
       T* to = copy_out ? out_line.get() : out;
       switch (work.kind) {
@@ -278,7 +328,8 @@ void run_line_by_line(const Work<T>& work) {
 }
 
 template <class T>
-void run(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, bool inverse, double scale) {
+void run(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, bool inverse, double scale,
+         const Tensor& window) {
   if (out.numel() == 0) return;
   const bool in_place = in.data_as<T>() == out.data_as<T>();  // others may write what is read ahead
   int64_t last = 0;                                           // where the last element of `in` lies
@@ -296,7 +347,8 @@ void run(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, bool inver
                in.is_complex() ? 2 : 1,
                out.is_complex() ? 2 : 1,
                in.sizes()[dim],
-               out.sizes()[dim]};
+               out.sizes()[dim],
+               window.defined() ? window.data_as<T>() : nullptr};
   const auto plan = fft_plan<LengthPlan<T>>(work.inner());
   const int64_t lanes = fft_loops(T()).lanes, blocks = (work.starts.count + lanes - 1) / lanes;
   if (double(blocks) * plan->block_cost <= double(work.starts.count) * plan->line_cost)
@@ -304,9 +356,10 @@ void run(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, bool inver
   else run_line_by_line(work);
 }
 
-void run(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, bool inverse, double scale) {
-  if (to_real(in.dtype()) == DType::Float32) run<float>(kind, in, out, dim, inverse, scale);
-  else run<double>(kind, in, out, dim, inverse, scale);
+void run(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, bool inverse, double scale,
+         const Tensor& window = Tensor()) {
+  if (to_real(in.dtype()) == DType::Float32) run<float>(kind, in, out, dim, inverse, scale, window);
+  else run<double>(kind, in, out, dim, inverse, scale, window);
 }
 
 template <class T>
@@ -351,8 +404,9 @@ template void fft_line(const double*, double*, int64_t, bool, double);
 void cpu_fft_complex(const Tensor& in, const Tensor& out, int64_t dim, bool inverse, double scale) {
   run(Kind::Complex, in, out, dim, inverse, scale);
 }
-void cpu_fft_real(const Tensor& in, const Tensor& out, int64_t dim, double scale) {
-  run(Kind::Real, in, out, dim, false, scale);
+void cpu_fft_real(const Tensor& in, const Tensor& out, int64_t dim, double scale,
+                  const Tensor& window) {
+  run(Kind::Real, in, out, dim, false, scale, window);
 }
 void cpu_fft_hermitian(const Tensor& in, const Tensor& out, int64_t dim, double scale) {
   run(Kind::Hermitian, in, out, dim, true, scale);

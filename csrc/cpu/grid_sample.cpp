@@ -225,8 +225,11 @@ void grid_sample_slopes(const GridSample& g, const T* grad, const T* input, cons
       loops<T>().slopes(b, input + plane * g.pixels(), grad + plane * g.points + from, n, g.dims,
                         sums);
     }
-    for (int64_t p = 0; p < n; ++p)
-      for (int d = 0; d < g.dims; ++d) slopes[(first + p) * g.dims + d] = sums[d][p];
+    T* to = slopes + first * g.dims;
+    for (int64_t p = 0; g.dims == 2 && p < n; ++p)
+      to[2 * p] = sums[0][p], to[2 * p + 1] = sums[1][p];
+    for (int64_t p = 0; g.dims == 3 && p < n; ++p)
+      for (int d = 0; d < 3; ++d) to[3 * p + d] = sums[d][p];
   });
 }
 

@@ -28,6 +28,7 @@ class Axis {
         span_(align_ ? T(size - 1) : T(size)),
         shift_(align_ ? T(0) : T(-1)) {}
 
+  T scale() const { return scale_; }
   FACULA_INLINE T pixels(T x) const { return ((x + 1) * span_ + shift_) / 2; }
   FACULA_INLINE int32_t valid(T at) const {
     const int32_t i = int32_t(at);
@@ -182,28 +183,31 @@ void find_edges(GridBlock<T>& b) {
     if (outside[p] < 0) b.edge[b.edges++] = uint8_t(p);
 }
 
-// Linear interpolation in images, without slopes: all points of the block at once.
+// Linear interpolation in images: all points of the block at once.
 template <GridPadding kPadding, class T>
-void look_up_corners(const GridSample& g, const T* grid, int64_t n, GridBlock<T>& b) {
+void look_up_corners(const GridSample& g, const T* grid, int64_t n, bool slopes, GridBlock<T>& b) {
   T axes[2][kGridBlock];
   split_axes<2>(grid, n, axes);
   T *xs = axes[0], *ys = axes[1];
   // Neighbours along both axes, -1 outside; loops apart and signs as masks, so that all of them are
   // vectorised.
   int32_t x0[kGridBlock], x1[kGridBlock], y0[kGridBlock], y1[kGridBlock];
-  auto neighbours = [](const Axis<T, kPadding>& axis, T* at, int32_t* first, int32_t* second) {
+  T slope[2][kGridBlock];  // pixels by the coordinate
+  auto neighbours = [](const Axis<T, kPadding>& axis, T* at, int32_t* first, int32_t* second,
+                       T* change) {
     T left[kGridBlock];
     for (int p = 0; p < kGridBlock; ++p) {
-      T none = 0;
-      const T x = axis.placed(axis.pixels(at[p]), none);
+      T by = axis.scale();
+      const T x = axis.placed(axis.pixels(at[p]), by);
+      change[p] = by;
       left[p] = math::floor(x);
       at[p] = x - left[p];
     }
     for (int p = 0; p < kGridBlock; ++p) first[p] = axis.valid(left[p]);
     for (int p = 0; p < kGridBlock; ++p) second[p] = axis.valid(left[p] + 1);
   };
-  neighbours(Axis<T, kPadding>(g, g.size[2]), xs, x0, x1);
-  neighbours(Axis<T, kPadding>(g, g.size[1]), ys, y0, y1);
+  neighbours(Axis<T, kPadding>(g, g.size[2]), xs, x0, x1, slope[0]);
+  neighbours(Axis<T, kPadding>(g, g.size[1]), ys, y0, y1, slope[1]);
   const int32_t width = int32_t(g.size[2]);
   for (int p = 0; p < kGridBlock; ++p) {
     const int32_t top = y0[p] * width, bottom = y1[p] * width;
@@ -218,19 +222,56 @@ void look_up_corners(const GridSample& g, const T* grid, int64_t n, GridBlock<T>
     b.weight[0][p] = (1 - u) * (1 - v), b.weight[1][p] = u * (1 - v);
     b.weight[2][p] = (1 - u) * v, b.weight[3][p] = u * v;
   }
+  for (int p = 0; slopes && p < kGridBlock; ++p) {
+    const T right = xs[p] * slope[1][p], left = slope[1][p] - right;
+    const T lower = ys[p] * slope[0][p], upper = slope[0][p] - lower;
+    b.slope[0][0][p] = -upper, b.slope[0][1][p] = upper;
+    b.slope[0][2][p] = -lower, b.slope[0][3][p] = lower;
+    b.slope[1][0][p] = -left, b.slope[1][1][p] = -right;
+    b.slope[1][2][p] = left, b.slope[1][3][p] = right;
+  }
   b.taps = 4;
   b.row = g.size[1] > 1 && g.size[2] > 1 ? g.size[2] : 0;
   find_edges(b);
 }
 
+// One neighbour in images, whose weight is 1 everywhere: only where it is.
+template <GridPadding kPadding, class T>
+void look_up_nearest(const GridSample& g, const T* grid, int64_t n, GridBlock<T>& b) {
+  T axes[2][kGridBlock];
+  split_axes<2>(grid, n, axes);
+  int32_t seen[2][kGridBlock];
+  for (int d = 0; d < 2; ++d) {
+    const Axis<T, kPadding> axis(g, g.size[2 - d]);
+    for (int p = 0; p < kGridBlock; ++p) {
+      T none = 0;
+      axes[d][p] = math::round(axis.placed(axis.pixels(axes[d][p]), none));
+    }
+    for (int p = 0; p < kGridBlock; ++p) seen[d][p] = axis.valid(axes[d][p]);
+  }
+  const int32_t width = int32_t(g.size[2]);
+  for (int p = 0; p < kGridBlock; ++p) {
+    const int32_t x = seen[0][p], y = seen[1][p];
+    b.pixel[0][p] = (y * width + x) | ((x | y) >> 31);
+  }
+  b.taps = 1;
+  find_edges(b);
+}
+
+template <GridPadding kPadding, class T>
+void look_up_in_image(const GridSample& g, const T* grid, int64_t n, bool slopes, GridBlock<T>& b) {
+  if (g.mode == GridMode::Linear) look_up_corners<kPadding>(g, grid, n, slopes, b);
+  else look_up_nearest<kPadding>(g, grid, n, b);
+}
+
 template <class T>
 void look_up(const GridSample& g, const T* grid, const T* direction, int64_t n, bool slopes,
              GridBlock<T>& b) {
-  if (g.dims == 2 && g.mode == GridMode::Linear && !direction && !slopes) {
+  if (g.dims == 2 && g.mode != GridMode::Cubic && !direction) {
     switch (g.padding) {
-      case GridPadding::Zeros: return look_up_corners<GridPadding::Zeros>(g, grid, n, b);
-      case GridPadding::Border: return look_up_corners<GridPadding::Border>(g, grid, n, b);
-      default: return look_up_corners<GridPadding::Reflection>(g, grid, n, b);
+      case GridPadding::Zeros: return look_up_in_image<GridPadding::Zeros>(g, grid, n, slopes, b);
+      case GridPadding::Border: return look_up_in_image<GridPadding::Border>(g, grid, n, slopes, b);
+      default: return look_up_in_image<GridPadding::Reflection>(g, grid, n, slopes, b);
     }
   }
   T points[3][kGridBlock], along[3][kGridBlock];
@@ -283,6 +324,36 @@ void look_up(const GridSample& g, const T* grid, const T* direction, int64_t n, 
     for (int p = 0; p < kGridBlock; ++p) b.corner[p] = b.pixel[0][p] & ~(b.pixel[0][p] >> 31);
 }
 
+// The four pixels of each point, two neighbours at a time, where b.row is set: as if all were
+// inside, then the points at the edges anew. Apart from the arithmetic, which is done in vectors.
+template <class T>
+void read_corners(const GridBlock<T>& b, const T* x, T (*top)[2], T (*bottom)[2]) {
+  const T* below = x + b.row;
+  for (int64_t p = 0; p < kGridBlock; p += 4) {
+    asm("" : "+r"(p));  // gathers are slower than loads
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < 4; ++k) {
+      const int64_t at = b.corner[p + k];
+      __builtin_memcpy(top[p + k], x + at, 2 * sizeof(T));
+      __builtin_memcpy(bottom[p + k], below + at, 2 * sizeof(T));
+    }
+  }
+  for (int e = 0; e < b.edges; ++e) {
+    const int p = b.edge[e];
+    for (int k = 0; k < 4; ++k) {
+      const int32_t at = b.pixel[k][p];
+      (k < 2 ? top : bottom)[p][k % 2] = at < 0 ? T(0) : x[at];
+    }
+  }
+}
+template <class T>
+FACULA_INLINE void weigh_corners(const T (*weight)[kGridBlock], const T (*top)[2],
+                                 const T (*bottom)[2], T* sums) {
+  for (int p = 0; p < kGridBlock; ++p)
+    sums[p] = weight[0][p] * top[p][0] + weight[1][p] * top[p][1] + weight[2][p] * bottom[p][0] +
+              weight[3][p] * bottom[p][1];
+}
+
 // As if all were inside, reading element 0 for what is not; then the points at the edges anew.
 template <int kTaps, class T>
 void sum_taps(const GridBlock<T>& b, const T* x, T* sums) {
@@ -295,13 +366,9 @@ void sum_taps(const GridBlock<T>& b, const T* x, T* sums) {
     }
     for (int p = 0; p < kGridBlock; ++p) sums[p] *= b.weight[0][p];
   } else if (kTaps == 4 && b.row) {
-    const T* below = x + b.row;
-    for (int p = 0; p < kGridBlock; ++p) {
-      asm("" : "+r"(p));
-      const int64_t at = b.corner[p];
-      sums[p] = b.weight[0][p] * x[at] + b.weight[1][p] * x[at + 1] + b.weight[2][p] * below[at] +
-                b.weight[3][p] * below[at + 1];
-    }
+    T top[kGridBlock][2], bottom[kGridBlock][2];
+    read_corners(b, x, top, bottom);
+    return weigh_corners(b.weight, top, bottom, sums);
   } else {
     for (int p = 0; p < kGridBlock; ++p) {
       asm("" : "+r"(p));
@@ -341,6 +408,16 @@ void sample(const GridBlock<T>& b, const T* x, int64_t n, T* y) {
 template <class T>
 void slopes(const GridBlock<T>& b, const T* x, const T* y, int64_t n, int dims,
             T (*sums)[kGridBlock]) {
+  if (b.taps == 4 && b.row) {
+    T top[kGridBlock][2], bottom[kGridBlock][2], slope[kGridBlock], grad[kGridBlock] = {};
+    read_corners(b, x, top, bottom);
+    for (int64_t p = 0; p < n; ++p) grad[p] = y[p];
+    for (int d = 0; d < 2; ++d) {
+      weigh_corners(b.slope[d], top, bottom, slope);
+      for (int p = 0; p < kGridBlock; ++p) sums[d][p] += slope[p] * grad[p];
+    }
+    return;
+  }
   for (int k = 0; k < b.taps; ++k) {
     const int32_t* pixel = b.pixel[k];
     T seen[kGridBlock] = {};

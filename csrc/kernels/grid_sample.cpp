@@ -82,8 +82,8 @@ Tensor optional_for_loops(const Tensor& t) {
 
 // Where channels lie side by side, each neighbour of a point is a vector: that is worth turning the
 // input for, unless points see little of it.
-bool takes_channels_last(const GridSample& g) {
-  const int64_t fewest = g.mode == GridMode::Cubic ? 2 : 16;
+bool takes_channels_last(const GridSample& g, bool slopes = false) {
+  const int64_t fewest = g.mode == GridMode::Cubic ? 2 : slopes && g.dims == 2 ? 48 : 16;
   return g.mode != GridMode::Nearest && g.channels >= fewest && g.pixels() <= 4 * g.points;
 }
 // The problem with channels last, and zeros for what their number lacks of a multiple of four.
@@ -155,7 +155,7 @@ Tensor slopes(const Tensor& grad, const Tensor& input, const Tensor& grid, const
     using T = typename decltype(tag)::type;
     const Tensor at = for_loops(grid), along = optional_for_loops(direction);
     const GridSample problem = describe(input.sizes(), at, o.mode, o.padding, o.align_corners);
-    const bool last = !grad.is_cuda() && takes_channels_last(problem);
+    const bool last = !grad.is_cuda() && takes_channels_last(problem, true);
     auto arranged = [&](const Tensor& t, int64_t n) {
       return last ? turned(computable(t), problem, n) : for_loops(t);
     };

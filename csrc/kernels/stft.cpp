@@ -1,4 +1,7 @@
 // Short-time Fourier transforms: frames of a signal, a window over each, and one transform of all.
+#include <cmath>
+
+#include "cpu/fft.h"
 #include "op/elementwise.h"
 #include "op/kernels/signal.h"
 #include "op/ops/copying.h"
@@ -108,6 +111,28 @@ struct Framing {
       : n_fft(n_fft), hop(hop_length.value_or(n_fft / 4)), win_length(length.value_or(n_fft)) {}
 };
 
+// Whether an operator on `t` is nothing but its kernel on the host.
+static bool is_plain(const Tensor& t) {
+  return !(t->keys & ~kKeyGrad) && t.is_cpu() && !(grad_enabled() && t.needs_grad());
+}
+
+// The transforms of frames (batch, frames, n), each multiplied by `weights` where they are given.
+static Tensor spectra_of(const Tensor& frames, const Tensor& weights, int64_t normalization,
+                         bool half) {
+  if (weights.defined() && half && frames.numel() > 0 && frames.dtype() == weights.dtype() &&
+      is_plain(frames) && is_plain(weights)) {  // without a copy of all frames
+    const int64_t n = frames.size(2);
+    Tensor out = empty_tensor(Dims{frames.size(0), frames.size(1), n / 2 + 1},
+                              to_complex(frames.dtype()), frames.device());
+    cpu_fft_real(frames, out, 2, normalization ? 1 / std::sqrt(double(n)) : 1.0,
+                 op::contiguous(weights));
+    return out;
+  }
+  const Tensor product = weights.defined() ? frames * weights : frames;
+  return product.is_complex() ? op::_fft_c2c(product, Dims{2}, normalization, true)
+                              : op::_fft_r2c(product, Dims{2}, normalization, half);
+}
+
 Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length,
             std::optional<int64_t> win_length, const Tensor& window, bool center,
             std::string_view pad_mode, bool normalized, std::optional<bool> onesided,
@@ -158,16 +183,14 @@ Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length
   }
   if (n_fft > signal.size(-1))
     runtime_error("expected 0 < n_fft < ", signal.size(-1), ", but got n_fft=", n_fft);
-  Tensor frames = op::unfold(signal, -1, n_fft, framing.hop);  // (batch, frames, n_fft)
-  if (window.defined()) frames = frames * centered(window, n_fft);
+  const Tensor frames = op::unfold(signal, -1, n_fft, framing.hop);  // (batch, frames, n_fft)
+  Tensor weights;
+  if (window.defined()) weights = centered(window, n_fft);
   else if (framing.win_length < n_fft)
-    frames = frames * centered(op::new_ones(signal, Dims{framing.win_length}), n_fft);
-  const int64_t normalization = normalized ? 1 : 0;
-  Tensor out = frames.is_complex() ? op::_fft_c2c(frames, Dims{2}, normalization, true)
-                                   : op::_fft_r2c(frames, Dims{2}, normalization, half);
-  out = op::transpose(out, 1, 2);
-  if (self.dim() == 1) out = op::squeeze_dim(out, Dims{0});
-  return return_complex.value_or(true) ? out : op::view_as_real(out);
+    weights = centered(op::new_ones(signal, Dims{framing.win_length}), n_fft);
+  const Tensor out = op::transpose(spectra_of(frames, weights, normalized ? 1 : 0, half), 1, 2);
+  const Tensor spectra = self.dim() == 1 ? op::squeeze_dim(out, Dims{0}) : out;
+  return return_complex.value_or(true) ? spectra : op::view_as_real(spectra);
 }
 
 // The smallest magnitude among the values that a tensor stands for, in all transforms.
