@@ -9,8 +9,8 @@ namespace facula {
 
 // Complex numbers of one shape; `out` may be `in`.
 void cpu_fft_complex(const Tensor& in, const Tensor& out, int64_t dim, bool inverse, double scale);
-// Real numbers, n of them along `dim`, to their frequencies 0 .. n / 2. They are multiplied by the n
-// numbers of `window` first, which are contiguous, where it is given.
+// Real numbers, n of them along `dim`, to their frequencies 0 .. n / 2. They are multiplied by the
+// n numbers of `window` first, which are contiguous, where it is given.
 void cpu_fft_real(const Tensor& in, const Tensor& out, int64_t dim, double scale,
                   const Tensor& window = Tensor());
 // Frequencies 0 .. n / 2 to n real numbers (an inverse transform).
