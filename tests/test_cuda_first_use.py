@@ -59,7 +59,7 @@ for name in ("SGD", "AdamW", "Rprop"):
 F.nn.utils.clip_grad_norm_([x], 1.0)
 """
 
-# A byte has one digit: the kernels for further digits are being compiled when the process ends.
+# Nothing waits for the device: the process ends as soon as its first kernels are on their way.
 SHORT_WORK = """
 import facula as F
 F.zeros(9000, dtype=F.uint8).cuda().sort()
@@ -98,5 +98,5 @@ def test_kernels_compile_once_on_a_machine(driver, tmp_path):
     assert run(WORK, driver, tmp_path) == kernels
 
 
-def test_a_process_may_end_while_kernels_are_compiled(driver, tmp_path):
+def test_a_process_may_end_right_after_its_first_kernels(driver, tmp_path):
     assert run(SHORT_WORK, driver, tmp_path)

@@ -70,7 +70,8 @@ struct Tiling {
       split = pass == Pass::KeyGradient && width == 256 ? 2 : 1;
       const int most_for_two = item == 4 ? 0 : pass == Pass::KeyGradient ? 64 : 128;
       tiles = width <= most_for_two ? 2 : 1;
-      step = pass == Pass::Forward && width <= 128 ? 64 : 32;
+      // Wide heads of float32 leave registers for three blocks of a multiprocessor this way.
+      step = pass == Pass::Forward && width * item <= 256 ? 64 : 32;
     }
   }
   bool by_keys() const { return pass == Pass::KeyGradient || pass == Pass::GradientByGroups; }

@@ -58,7 +58,7 @@ __device__ __forceinline__ void load_tile(Item* to, const Item* from, int64 stri
   const int left = int(rows - first < Rows ? rows - first : Rows);  // rows that exist
   Item* at = to + row * kPitch + column;
   const Item* source = from + (first + row) * stride + column;
-#pragma unroll
+#pragma unroll 4
   for (int i = 0; i < Rows; i += kDown, at += kDown * kPitch, source += kDown * stride) {
     const bool exists = row + i < left;
 #if FACULA_ALIGNED
@@ -147,12 +147,12 @@ __device__ __forceinline__ float grad_times_out(const Arguments& a, int64 batch,
 // The two neighbours that a thread has in a row of an accumulator, to a row of `width` elements.
 __device__ __forceinline__ void store_pair(Item* row, int column, int64 width, float low,
                                            float high) {
-  if (width % 2 == 0) {
-    if (column < width) store_two(row + column, low, high);
-  } else {
-    if (column < width) row[column] = convert<Item>(low);
-    if (column + 1 < width) row[column + 1] = convert<Item>(high);
-  }
+#if FACULA_ALIGNED
+  if (column < width) store_two(row + column, low, high);
+#else
+  if (column < width) row[column] = convert<Item>(low);
+  if (column + 1 < width) row[column + 1] = convert<Item>(high);
+#endif
 }
 
 // Rows of accumulators, times a factor, to rows [first, rows) of a matrix.

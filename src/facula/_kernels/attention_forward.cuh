@@ -14,12 +14,12 @@ extern "C" __global__ void __launch_bounds__(128)
   Item* const values = keys + kStep * kPitch;
 
   const Arguments& a = arguments;
-  const int64 tiles = (a.queries + kRows - 1) / kRows;
+  const uint32 tiles = uint32((a.queries + kRows - 1) / kRows), heads = uint32(a.heads);
   // Late tiles have the most keys to see when attention is causal: they go first.
-  const int64 tile = tiles - 1 - blockIdx.x % tiles, head_number = blockIdx.x / tiles;
-  const int64 batch = head_number / a.heads, head = head_number % a.heads;
-  const int64 key_head = head / (a.heads / a.key_heads);
-  const int64 first = tile * kRows;
+  const uint32 tile = tiles - 1 - blockIdx.x % tiles, head_number = blockIdx.x / tiles;
+  const uint32 batch = head_number / heads, head = head_number % heads;
+  const uint32 key_head = head / (heads / uint32(a.key_heads));
+  const int64 first = int64(tile) * kRows;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int64 mine = first + warp * 16 * M;
   const Item* k = a.k.of(batch, key_head);

@@ -156,11 +156,11 @@ extern "C" __global__ void __launch_bounds__(128 * (FACULA_GROUPS + 1), 1)
         wait_for_threads(1, 256);
         begin_products();
         const uint64 all_slopes = slope_rows + turn * (kSlopeBytes / 16);
-        begin_group<true>(Item{}, grad_q, all_slopes, key_columns);
+        begin_rows<true>(Item{}, grad_q, all_slopes, key_columns);
 #pragma unroll
-        for (int k = 1; k < kRows / 16; ++k) {
-          multiply_group<true>(Item{}, grad_q, all_slopes + k / 4 * (kStep * 8) + k % 4 * 2,
-                               key_columns + k * 128);
+        for (int k = 1; k < kRows / 64; ++k) {
+          multiply_rows<true>(Item{}, grad_q, all_slopes + k * (kStep * 8),
+                              key_columns + k * (4 * 128));
         }
         commit_products();
         multiply_columns(grad_k, slopes_left, columns);

@@ -57,12 +57,8 @@ __device__ __forceinline__ void load_panels(char* to, const Item* from, int64 st
 template <int LeftRows, int N>
 __device__ __forceinline__ void multiply_rows(float (&products)[N / 8][4], uint64 left,
                                               uint64 right) {
-  begin_group<false>(Item{}, products, left, right);
-#pragma unroll
-  for (int k = 1; k < D / 16; ++k) {
-    multiply_group<false>(Item{}, products, left + k / 4 * (LeftRows * 8) + k % 4 * 2,
-                          right + k / 4 * (N * 8) + k % 4 * 2);
-  }
+  begin_rows<false>(Item{}, products, left, right);
+  if constexpr (D > 64) multiply_rows<false>(Item{}, products, left + LeftRows * 8, right + N * 8);
 }
 
 // sums += weights (64 by kStep) times the kStep rows of a tile.
@@ -70,8 +66,8 @@ __device__ __forceinline__ void multiply_columns(float (&sums)[D / 8][4],
                                                  const uint32 (&weights)[kStep / 16][4],
                                                  uint64 tile) {
 #pragma unroll
-  for (int k = 0; k < kStep / 16; ++k) {
-    multiply_group<true>(Item{}, sums, weights[k], tile + k * 128);
+  for (int k = 0; k < kStep / 16; k += 4) {
+    multiply_columns(Item{}, sums, weights + k, tile + k * 128);
   }
 }
 

@@ -17,20 +17,21 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_SPLIT)
   float* const numbers = reinterpret_cast<float*>(stages + 2 * kStage);
 
   const Arguments& a = arguments;
-  const int64 tiles = (a.keys + kRows - 1) / kRows;
-  const int64 tile = blockIdx.x % tiles, head_number = blockIdx.x / tiles;
-  const int64 batch = head_number / a.key_heads, key_head = head_number % a.key_heads;
-  const int64 group = a.heads / a.key_heads, first = tile * kRows;
+  const uint32 tiles = uint32((a.keys + kRows - 1) / kRows), key_heads = uint32(a.key_heads);
+  const uint32 tile = blockIdx.x % tiles, head_number = blockIdx.x / tiles;
+  const uint32 batch = head_number / key_heads, key_head = head_number % key_heads;
+  const uint32 group = uint32(a.heads) / key_heads;
+  const int64 first = int64(tile) * kRows;
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int column = threadIdx.x / 128 * kColumns;
   const int64 mine = first + warp * 16 * M;
 
   // Causal keys are not seen by earlier queries.
   const int64 begin = FACULA_CAUSAL ? first / kStep * kStep : 0;
-  const int64 steps = begin < a.queries ? (a.queries - begin + kStep - 1) / kStep : 0;
+  const uint32 steps = begin < a.queries ? uint32((a.queries - begin + kStep - 1) / kStep) : 0;
 
-  auto load_queries = [&](int64 i, int stage) {
-    const int64 head = key_head * group + i / steps, at = begin + i % steps * kStep;
+  auto load_queries = [&](uint32 i, int stage) {
+    const int64 head = key_head * group + i / steps, at = begin + int64(i % steps) * kStep;
     Item* queries = stages + stage * kStage;
     load_tile<kStep, kThreads>(queries, a.q.of(batch, head), a.q.row, at, a.queries, a.width);
     load_tile<kStep, kThreads>(queries + kStep * kPitch, a.grad_out.of(batch, head),
@@ -46,11 +47,11 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_SPLIT)
   load_tile<kRows, kThreads>(keys, a.k.of(batch, key_head), a.k.row, first, a.keys, a.width);
   load_tile<kRows, kThreads>(values, a.v.of(batch, key_head), a.v.row, first, a.keys,
                              a.value_width);
-  const int64 count = steps * group;
+  const uint32 count = steps * group;
   if (count > 0) load_queries(0, 0);
 
   float grad_k[M][kColumns / 8][4] = {}, grad_v[M][kColumns / 8][4] = {};
-  for (int64 i = 0; i < count; ++i) {
+  for (uint32 i = 0; i < count; ++i) {
     const int stage = int(i % 2);
     if (i + 1 < count) load_queries(i + 1, stage ^ 1);
     else commit_copies();
@@ -60,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(128 * FACULA_SPLIT)
     const Item* grads = queries + kStep * kPitch;
     const float* offset = numbers + stage * 2 * kStep;
     const float* delta = offset + kStep;
-    const int64 head = key_head * group + i / steps, at = begin + i % steps * kStep;
+    const int64 head = key_head * group + i / steps, at = begin + int64(i % steps) * kStep;
     const Scores scores(a, batch, head);
     float weight[M][kStep / 8][4] = {}, slope[M][kStep / 8][4] = {};
     multiply_rows(weight, keys, warp * 16 * M, queries);

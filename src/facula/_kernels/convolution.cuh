@@ -4,6 +4,7 @@
 // Rows are output channels of a group. Columns are (image, output pixel), or (input channel, tap)
 // of a weight. Sums run over (input channel, tap), or over (image, pixel).
 #pragma once
+#include "division.cuh"
 #include "gemm_tile.cuh"
 
 namespace facula {
@@ -32,9 +33,9 @@ struct Place {
 };
 
 __device__ __forceinline__ int64 pop(int64& rest, int64 size) {
-  const int64 digit = rest % size;
-  rest /= size;
-  return digit;
+  const Division division = divide(rest, size);
+  rest = division.quotient;
+  return division.rest;
 }
 
 // Where tap (t0, t1, t2) of column pixel p lies in x, for forward; in x of the transposed operator.
@@ -72,8 +73,9 @@ __device__ __forceinline__ Place input_of(const Arguments& a, int64 group, const
     const Axis& axis = a.axis[d];
 #if FACULA_KIND == 1
     const int64 distance = pixel.at[d] - axis.start - tap.at[d] * axis.spread;
-    const int64 at = distance / axis.step;
-    place.inside = place.inside && distance >= 0 && at * axis.step == distance && at < axis.out;
+    const Division division = divide(distance < 0 ? 0 : distance, axis.step);
+    const int64 at = division.quotient;
+    place.inside = place.inside && distance >= 0 && division.rest == 0 && at < axis.out;
 #else
     const int64 at = pixel.at[d] * axis.step + tap.at[d] * axis.spread + axis.start;
     place.inside = place.inside && at >= 0 && at < axis.in;
@@ -120,17 +122,26 @@ extern "C" __global__ void __launch_bounds__(256)
         return place.inside ? convert<T>(arguments.x[place.offset]) : T(0);
       },
       sum);
-  each_of_tile(sum, [&](int row, int column, T value) {
-    if (row0 + row >= arguments.out || column0 + column >= arguments.columns) return;
+  each_column(sum, [&](int column, const T (&sums)[4]) {
+    if (column0 + column >= arguments.columns) return;
 #if FACULA_KIND == 2
     const Tap tap(arguments, column0 + column);
-    arguments.w[weight_offset(arguments, group, row0 + row, tap)] = convert<Item>(value);
 #else
-    if (arguments.bias) {
-      value = value + convert<T>(arguments.bias[group * arguments.out + row0 + row]);
-    }
     const Pixel pixel(arguments, column0 + column, FACULA_KIND == 1);
-    arguments.y[output_offset(arguments, group, row0 + row, pixel)] = convert<Item>(value);
 #endif
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int64 row = row0 + threadIdx.x / 16 + i * 16;
+      if (row >= arguments.out) return;
+#if FACULA_KIND == 2
+      arguments.w[weight_offset(arguments, group, row, tap)] = convert<Item>(sums[i]);
+#else
+      T value = sums[i];
+      if (arguments.bias) {
+        value = value + convert<T>(arguments.bias[group * arguments.out + row]);
+      }
+      arguments.y[output_offset(arguments, group, row, pixel)] = convert<Item>(value);
+#endif
+    }
   });
 }

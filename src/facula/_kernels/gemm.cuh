@@ -23,8 +23,9 @@ struct Arguments {
 extern "C" __global__ void __launch_bounds__(256)
     FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
   using namespace facula;
-  const int64 across = (arguments.n + kTile - 1) / kTile;
-  const int64 column0 = blockIdx.x % across * kTile, row0 = blockIdx.x / across * kTile;
+  const uint32 across = uint32((arguments.n + kTile - 1) / kTile);  // no more than blocks
+  const int64 column0 = int64(blockIdx.x % across) * kTile;
+  const int64 row0 = int64(blockIdx.x / across) * kTile;
   const Item* a = arguments.a + blockIdx.y * arguments.a_batch;
   const Item* b = arguments.b + blockIdx.y * arguments.b_batch;
   Item* c = arguments.c + blockIdx.y * arguments.c_batch;
@@ -42,11 +43,16 @@ extern "C" __global__ void __launch_bounds__(256)
                    : T(0);
       },
       sum);
-  each_of_tile(sum, [&](int row, int column, T value) {
-    if (row0 + row >= arguments.m || column0 + column >= arguments.n) return;
-    Item& to = c[(row0 + row) * arguments.c_row + (column0 + column) * arguments.c_col];
-    value = value * arguments.alpha;
-    if (arguments.reads) value = value + arguments.beta * convert<T>(to);
-    to = convert<Item>(value);
+  each_column(sum, [&](int column, const T (&sums)[4]) {
+    if (column0 + column >= arguments.n) return;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int64 row = row0 + threadIdx.x / 16 + i * 16;
+      if (row >= arguments.m) return;
+      Item& to = c[row * arguments.c_row + (column0 + column) * arguments.c_col];
+      T value = sums[i] * arguments.alpha;
+      if (arguments.reads) value = value + arguments.beta * convert<T>(to);
+      to = convert<Item>(value);
+    }
   });
 }

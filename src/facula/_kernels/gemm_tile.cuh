@@ -42,14 +42,19 @@ __device__ __forceinline__ void multiply_tile(int64 depth, A fetch_a, B fetch_b,
   }
 }
 
-// Calls f(row, column, sum) for the thread's elements of the tile.
+// Calls f(column, sums) for the thread's columns of the tile; sums[i] belongs to row
+// threadIdx.x / 16 + 16 i. Sums move up instead of being addressed, so that f is compiled once.
 template <class F>
-__device__ __forceinline__ void each_of_tile(const T (&sum)[4][4], F f) {
-  const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+__device__ __forceinline__ void each_column(T (&sum)[4][4], F f) {
+#pragma unroll 1
+  for (int column = threadIdx.x % 16; column < kTile; column += 16) {
+    const T sums[4] = {sum[0][0], sum[1][0], sum[2][0], sum[3][0]};
+    f(column, sums);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4; ++i) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) f(y + i * 16, x + j * 16, sum[i][j]);
+      for (int j = 1; j < 4; ++j) sum[i][j - 1] = sum[i][j];
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 // Elements of a dense (outer, depth, height, width, inner) tensor, numbered as they lie.
 #pragma once
-#include "types.cuh"
+#include "division.cuh"
 
 namespace facula {
 
@@ -19,21 +19,32 @@ struct ImagePlace {
 
   __device__ __forceinline__ ImagePlace(const ImageShape& shape, int64 i) {
     // Most tensors have fewer than 2^32 elements, and narrow divisions are several times faster.
-    if (i <= 0xffffffffll) split(uint32(i), shape);
-    else split(uint64(i), shape);
+    const int64 bits = i | shape.inner | shape.size[0] | shape.size[1] | shape.size[2];
+    if (uint64(bits) >> 32 == 0) {
+      uint32 rest = uint32(i);
+      channel = next(rest, uint32(shape.inner));
+#pragma unroll
+      for (int d = 2; d >= 0; --d) at[d] = next(rest, uint32(shape.size[d]));
+      outer = rest;
+    } else {
+      channel = next(i, shape.inner);
+#pragma unroll
+      for (int d = 2; d >= 0; --d) at[d] = next(i, shape.size[d]);
+      outer = i;
+    }
   }
 
  private:
-  template <class Index>
-  __device__ __forceinline__ void split(Index i, const ImageShape& shape) {
-    channel = i % Index(shape.inner);
-    i /= Index(shape.inner);
-#pragma unroll
-    for (int d = 2; d >= 0; --d) {
-      at[d] = i % Index(shape.size[d]);
-      i /= Index(shape.size[d]);
-    }
-    outer = i;
+  // The position in an axis; `rest` is left with that in the axes before it.
+  static __device__ __forceinline__ uint32 next(uint32& rest, uint32 size) {
+    const uint32 all = rest;
+    rest /= size;
+    return all - rest * size;
+  }
+  static __device__ __forceinline__ int64 next(int64& rest, int64 size) {
+    const Division division = divide(rest, size);
+    rest = division.quotient;
+    return division.rest;
   }
 };
 

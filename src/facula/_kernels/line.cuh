@@ -8,7 +8,7 @@
 //   FACULA_ITEMS    loads that a thread holds in registers, enough for the line; 0: it reads again
 //   FACULA_COMPUTE  the type T of all arithmetic, float or double
 #pragma once
-#include "types.cuh"
+#include "division.cuh"
 
 namespace facula {
 
@@ -25,6 +25,13 @@ __device__ __forceinline__ float log_of(float x) { return ::logf(x); }
 __device__ __forceinline__ double log_of(double x) { return ::log(x); }
 __device__ __forceinline__ float sqrt_of(float x) { return ::sqrtf(x); }
 __device__ __forceinline__ double sqrt_of(double x) { return ::sqrt(x); }
+// 1 / x by the subroutine of other divisions: that of the compiler for 1 / x would be compiled, too.
+__device__ __forceinline__ float reciprocal(float x) {
+  float one = 1.0f;
+  asm("" : "+f"(one));
+  return one / x;
+}
+__device__ __forceinline__ double reciprocal(double x) { return 1.0 / x; }
 __device__ __forceinline__ T minus_infinity() { return T(__int_as_float(int(0xff800000u))); }
 
 struct Larger {
@@ -50,8 +57,11 @@ struct Line {
     number = int64(blockIdx.x) * kBeside + (kColumns ? threadIdx.x : threadIdx.y);
     exists = number < shape.lines;
     stride = kColumns ? shape.inner : 1;
-    base = kColumns ? number / shape.inner * shape.inner * shape.n + number % shape.inner
-                    : number * shape.n;
+    base = number * shape.n;
+    if constexpr (kColumns) {
+      const Division place = divide(number, shape.inner);
+      base = place.quotient * shape.inner * shape.n + place.rest;
+    }
     loads = exists ? shape.n / V : 0;
   }
 
@@ -99,6 +109,15 @@ struct Held {
       fetch(line, load, to);
     }
   }
+  // Puts f(value) in the place of every value that is held.
+  template <class F>
+  __device__ __forceinline__ void replace(const Line& line, F f) {
+    static_assert(kItems > 0, "values are held");
+    line.over([&](int slot, int64) {
+#pragma unroll
+      for (int v = 0; v < V; ++v) values[slot * V + v] = f(values[slot * V + v]);
+    });
+  }
   // Calls f(value, element) for all that the thread has of the line.
   template <class F>
   __device__ __forceinline__ void each(const Line& line, F f) const {
@@ -129,6 +148,7 @@ __device__ __forceinline__ T across(T value, Combine combine) {
       parts[threadIdx.y * kBeside + threadIdx.x] = value;
       __syncthreads();
       value = parts[threadIdx.x];
+#pragma unroll 4
       for (int i = 1; i < kLanes; ++i) value = combine(value, parts[i * kBeside + threadIdx.x]);
     }
   } else {

@@ -46,8 +46,9 @@ __device__ __forceinline__ bool find_tap(const Arguments& a, const int64 (&windo
   bool inside = true;
 #pragma unroll
   for (int d = 2; d >= 0; --d) {
-    const int64 j = tap % a.axis[d].taps;
-    tap /= a.axis[d].taps;
+    const Division division = divide(tap, a.axis[d].taps);
+    const int64 j = division.rest;
+    tap = division.quotient;
     at[d] = window[d] * a.axis[d].step + j * a.axis[d].spread - a.axis[d].pad;
     inside = inside && at[d] >= 0 && at[d] < a.in.size[d];
   }
@@ -72,6 +73,7 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int j1 = 0; j1 < a.axis[1].taps; ++j1) {
       const int64 y = place.at[1] * a.axis[1].step + j1 * a.axis[1].spread - a.axis[1].pad;
       const bool row = z >= 0 && z < a.in.size[0] && y >= 0 && y < a.in.size[1];
+#pragma unroll 1  // windows are small
       for (int j2 = 0; j2 < a.axis[2].taps; ++j2, ++tap) {
         const int64 x = place.at[2] * a.axis[2].step + j2 * a.axis[2].spread - a.axis[2].pad;
         if (!row || x < 0 || x >= a.in.size[2]) continue;
@@ -88,17 +90,21 @@ extern "C" __global__ void __launch_bounds__(256)
   // A gather, so that sums have an order: windows that reach this pixel, and its tap in each.
   const ImagePlace place(a.in, i);
   Value sum = Value(0);
+  auto meets = [&](int d, int tap, int64& window) {
+    const int64 distance = place.at[d] + a.axis[d].pad - tap * a.axis[d].spread;
+    if (distance < 0) return false;
+    const Division division = divide(distance, a.axis[d].step);
+    window = division.quotient;
+    return division.rest == 0 && window < a.out.size[d];
+  };
+  int64 t0, t1, t2;
   for (int j0 = 0; j0 < a.axis[0].taps; ++j0) {
-    const int64 z = place.at[0] + a.axis[0].pad - j0 * a.axis[0].spread, t0 = z / a.axis[0].step;
-    if (z < 0 || t0 * a.axis[0].step != z || t0 >= a.out.size[0]) continue;
+    if (!meets(0, j0, t0)) continue;
     for (int j1 = 0; j1 < a.axis[1].taps; ++j1) {
-      const int64 y = place.at[1] + a.axis[1].pad - j1 * a.axis[1].spread, t1 = y / a.axis[1].step;
-      if (y < 0 || t1 * a.axis[1].step != y || t1 >= a.out.size[1]) continue;
+      if (!meets(1, j1, t1)) continue;
 #pragma unroll 1
       for (int j2 = 0; j2 < a.axis[2].taps; ++j2) {
-        const int64 x = place.at[2] + a.axis[2].pad - j2 * a.axis[2].spread,
-                    t2 = x / a.axis[2].step;
-        if (x < 0 || t2 * a.axis[2].step != x || t2 >= a.out.size[2]) continue;
+        if (!meets(2, j2, t2)) continue;
         const int64 from = a.out.offset(place.outer, t0, t1, t2, place.channel);
         const int tap = (j0 * int(a.axis[1].taps) + j1) * int(a.axis[2].taps) + j2;
         if (int(a.taps[from]) == tap) sum = sum + convert<Value>(a.y[from]);

@@ -24,8 +24,9 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   using namespace facula;
   const Line line(arguments.shape);
   const Held<FACULA_ITEM> input(line, arguments.in), grad(line, arguments.grad);
-  const T mean = line.exists ? arguments.mean[line.number / arguments.each] : T(0);
-  const T rstd = line.exists ? arguments.rstd[line.number / arguments.each] : T(0);
+  const int64 group = divide(line.number, arguments.each).quotient;
+  const T mean = line.exists ? arguments.mean[group] : T(0);
+  const T rstd = line.exists ? arguments.rstd[group] : T(0);
   T sum = T(0), product = T(0);
   line.over([&](int slot, int64 load) {
     T x[V], g[V];

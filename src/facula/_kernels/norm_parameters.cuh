@@ -10,15 +10,24 @@ struct Parameters {
   const char* bias;
   int64 groups, channels, inner;  // channels per group, elements per channel
 
-  // The parameters of V elements; without them 1 and 0.
-  __device__ __forceinline__ void get(const Line& line, int64 load, T (&w)[V], T (&b)[V]) const {
+  // The channel that a line begins with.
+  __device__ __forceinline__ int64 first_of(const Line& line) const {
+    return FACULA_GROUPED ? divide(line.number, groups).rest * channels : 0;
+  }
+  // The parameters of V elements of a line; without them 1 and 0.
+  __device__ __forceinline__ void get([[maybe_unused]] int64 first, int64 load, T (&w)[V],
+                                      T (&b)[V]) const {
 #if FACULA_GROUPED
-    const int64 first = line.number % groups * channels;
+    const uint32 element = uint32(load * V), each = uint32(inner);
+    uint32 channel = element / each, behind = element - channel * each;  // within its channel
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      [[maybe_unused]] const int64 at = first + int64(uint32(load * V + v) / uint32(inner));
+      [[maybe_unused]] const int64 at = first + channel;
       w[v] = FACULA_WEIGHT ? read(weight, at) : T(1);
       b[v] = FACULA_BIAS ? read(bias, at) : T(0);
+      const bool last = ++behind == each;
+      channel += last;
+      behind = last ? 0 : behind;
     }
 #else
     many(FACULA_WEIGHT, weight, load, T(1), w);

@@ -29,13 +29,14 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   const Line line(arguments.shape);
   const Held<FACULA_ITEM> x(line, arguments.in);
   const T n = T(arguments.shape.n);
+  const int64 first = arguments.parameters.first_of(line);
   T mean = T(0), squares = T(0);
 #if FACULA_CENTRED
   x.each(line, [&](T value, int64) { mean += value; });
   mean = across(mean, Sum()) / n;
 #endif
   x.each(line, [&](T value, int64) { squares += (value - mean) * (value - mean); });
-  const T rstd = T(1) / sqrt_of(across(squares, Sum()) / n + T(arguments.eps));
+  const T rstd = reciprocal(sqrt_of(across(squares, Sum()) / n + T(arguments.eps)));
   if (line.exists && line.lane == 0) {
     if (FACULA_CENTRED) arguments.mean[line.number] = mean;
     arguments.rstd[line.number] = rstd;
@@ -43,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   line.over([&](int slot, int64 load) {
     T value[V], weight[V], bias[V];
     x.get(line, slot, load, value);
-    arguments.parameters.get(line, load, weight, bias);
+    arguments.parameters.get(first, load, weight, bias);
 #pragma unroll
     for (int v = 0; v < V; ++v) value[v] = (value[v] - mean) * rstd * weight[v] + bias[v];
     put<FACULA_ITEM>(line, load, value, arguments.out);

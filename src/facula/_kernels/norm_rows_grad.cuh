@@ -25,6 +25,7 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   const Held<FACULA_ITEM> input(line, arguments.in);
   const Held<FACULA_GRAD> grad(line, arguments.grad);
   const T n = T(arguments.shape.n);
+  const int64 first = arguments.parameters.first_of(line);
   const T mean = FACULA_CENTRED && line.exists ? arguments.mean[line.number] : T(0);
   const T rstd = line.exists ? arguments.rstd[line.number] : T(0);
   // With h the normalised input and g the gradient times the weight:
@@ -34,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
     T x[V], g[V], weight[V], bias[V];
     input.get(line, slot, load, x);
     grad.get(line, slot, load, g);
-    arguments.parameters.get(line, load, weight, bias);
+    arguments.parameters.get(first, load, weight, bias);
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       sum += g[v] * weight[v];
@@ -47,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
     T x[V], g[V], weight[V], bias[V];
     input.get(line, slot, load, x);
     grad.get(line, slot, load, g);
-    arguments.parameters.get(line, load, weight, bias);
+    arguments.parameters.get(first, load, weight, bias);
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       x[v] = rstd * (g[v] * weight[v] - sum - (x[v] - mean) * rstd * product);

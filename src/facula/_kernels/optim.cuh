@@ -28,36 +28,61 @@ struct Arguments {
   TensorList list;
 };
 
-// The update of V neighbouring elements.
-template <int V, unsigned F, class Set>
-__device__ __forceinline__ void update(const Set& set, int64 i, const T* k) {
+// V neighbouring elements, or the one at `from`.
+template <class Item, int V>
+__device__ __forceinline__ void load_some(Vector<Item, V>& to, const char* from, bool all) {
+  if (all) load(to, from);
+  else to.at[0] = *reinterpret_cast<const stored<Item>*>(from);
+}
+// The first element goes, the others move up, and `last` comes behind them.
+template <class Item, int V>
+__device__ __forceinline__ void turn(Vector<Item, V>& elements, stored<Item> last) {
+#pragma unroll
+  for (int v = 1; v < V; ++v) elements.at[v - 1] = elements.at[v];
+  elements.at[V - 1] = last;
+}
+template <class Item, int V>
+__device__ __forceinline__ void store_some(const Vector<Item, V>& from, char* to, bool all) {
+  if (all) store(from, to);
+  else *reinterpret_cast<stored<Item>*>(to) = from.at[V - 1];
+}
+
+// The update of V neighbouring elements, or of one. They take turns, so that the rule is compiled
+// once: divisions and roots take long.
+template <unsigned F, class Set>
+__device__ __forceinline__ void update(const Set& set, int64 i, bool all, const T* k) {
+  constexpr int V = FACULA_VECTOR;
   Vector<FACULA_PARAM, V> param;
   Vector<FACULA_GRAD, V> grad;
   Vector<FACULA_STATE0, V> state0;
   Vector<FACULA_STATE1, V> state1;
   Vector<FACULA_STATE2, V> state2;
   char* const at = set.pointer[0] + i * int64(sizeof(FACULA_PARAM));
-  load(param, at);
-  load(grad, set.pointer[1] + i * int64(sizeof(FACULA_GRAD)));
-  if constexpr (kSlots & 1) load(state0, set.pointer[kState0] + i * int64(sizeof(FACULA_STATE0)));
-  if constexpr (kSlots & 2) load(state1, set.pointer[kState1] + i * int64(sizeof(FACULA_STATE1)));
-  if constexpr (kSlots & 4) load(state2, set.pointer[kState2] + i * int64(sizeof(FACULA_STATE2)));
-#pragma unroll
-  for (int v = 0; v < V; ++v) {
-    T p = convert<T>(param.at[v]), a = T(0), b = T(0), c = T(0);
-    if constexpr (kSlots & 1) a = convert<T>(state0.at[v]);
-    if constexpr (kSlots & 2) b = convert<T>(state1.at[v]);
-    if constexpr (kSlots & 4) c = convert<T>(state2.at[v]);
-    Rule::update<F>(p, convert<T>(grad.at[v]), a, b, c, k);
-    param.at[v] = convert<FACULA_PARAM>(p);
-    if constexpr (kSlots & 1) state0.at[v] = convert<FACULA_STATE0>(a);
-    if constexpr (kSlots & 2) state1.at[v] = convert<FACULA_STATE1>(b);
-    if constexpr (kSlots & 4) state2.at[v] = convert<FACULA_STATE2>(c);
+  char* const at0 = set.pointer[kSlots & 1 ? kState0 : 0] + i * int64(sizeof(FACULA_STATE0));
+  char* const at1 = set.pointer[kSlots & 2 ? kState1 : 0] + i * int64(sizeof(FACULA_STATE1));
+  char* const at2 = set.pointer[kSlots & 4 ? kState2 : 0] + i * int64(sizeof(FACULA_STATE2));
+  load_some(param, at, all);
+  load_some(grad, set.pointer[1] + i * int64(sizeof(FACULA_GRAD)), all);
+  if constexpr (kSlots & 1) load_some(state0, at0, all);
+  if constexpr (kSlots & 2) load_some(state1, at1, all);
+  if constexpr (kSlots & 4) load_some(state2, at2, all);
+#pragma unroll 1
+  for (int v = all ? V : 1; v > 0; --v) {
+    T p = convert<T>(param.at[0]), a = T(0), b = T(0), c = T(0);
+    if constexpr (kSlots & 1) a = convert<T>(state0.at[0]);
+    if constexpr (kSlots & 2) b = convert<T>(state1.at[0]);
+    if constexpr (kSlots & 4) c = convert<T>(state2.at[0]);
+    Rule::update<F>(p, convert<T>(grad.at[0]), a, b, c, k);
+    turn(param, convert<FACULA_PARAM>(p));
+    turn(grad, grad.at[0]);
+    if constexpr (kSlots & 1) turn(state0, convert<FACULA_STATE0>(a));
+    if constexpr (kSlots & 2) turn(state1, convert<FACULA_STATE1>(b));
+    if constexpr (kSlots & 4) turn(state2, convert<FACULA_STATE2>(c));
   }
-  store(param, at);
-  if constexpr (kSlots & 1) store(state0, set.pointer[kState0] + i * int64(sizeof(FACULA_STATE0)));
-  if constexpr (kSlots & 2) store(state1, set.pointer[kState1] + i * int64(sizeof(FACULA_STATE1)));
-  if constexpr (kSlots & 4) store(state2, set.pointer[kState2] + i * int64(sizeof(FACULA_STATE2)));
+  store_some(param, at, all);
+  if constexpr (kSlots & 1) store_some(state0, at0, all);
+  if constexpr (kSlots & 2) store_some(state1, at1, all);
+  if constexpr (kSlots & 4) store_some(state2, at2, all);
 }
 
 template <unsigned F, class Set>
@@ -68,16 +93,14 @@ __device__ __forceinline__ void update_piece(const Piece& piece, const Set& set,
   if constexpr (kSlots & 1) wide = wide && aligned(set, kState0, V * int(sizeof(FACULA_STATE0)));
   if constexpr (kSlots & 2) wide = wide && aligned(set, kState1, V * int(sizeof(FACULA_STATE1)));
   if constexpr (kSlots & 4) wide = wide && aligned(set, kState2, V * int(sizeof(FACULA_STATE2)));
-  int64 rest = piece.first;
-  if (wide) {
-    const int64 vectors = (piece.last - piece.first) / V;
-    for (int64 i = threadIdx.x; i < vectors; i += blockDim.x) {
-      update<V, F>(set, piece.first + i * V, k);
-    }
-    rest += vectors * V;
-  }
+  // Vectors first, then the elements behind them.
+  const int count = int(piece.last - piece.first), vectors = wide ? count / V : 0;
+  const int left = count - vectors * V;
 #pragma unroll 1
-  for (int64 i = rest + threadIdx.x; i < piece.last; i += blockDim.x) update<1, F>(set, i, k);
+  for (int i = threadIdx.x; i < vectors + left; i += blockDim.x) {
+    const bool all = i < vectors;
+    update<F>(set, piece.first + (all ? i * V : i + vectors * (V - 1)), all, k);
+  }
 }
 
 }  // namespace optim

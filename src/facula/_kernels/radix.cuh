@@ -115,8 +115,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 #else
   __shared__ uint32 counters[kWarps][256];
-  __shared__ uint32 starts[256];  // of each digit in the tile
-  __shared__ uint32 places[256];  // of each digit's elements of this tile in the line
+  __shared__ uint32 further[256];
   __shared__ uint32 shared[kWarps];
   __shared__ Key keys[kTile];
   __shared__ uint32 positions[kTile];
@@ -127,18 +126,20 @@ extern "C" __global__ void __launch_bounds__(256)
   __syncthreads();
 
   // A warp reads neighbouring elements in their order, so ranks keep it.
+  const int within = warp * (32 * kItems) + lane;  // the thread's first element in the tile
+  const int64 first = begin + within;
+  const int left = int(arguments.n - begin < kTile ? arguments.n - begin : kTile);  // of the tile
   Key key[kItems];
   uint32 position[kItems];
   uint32 rank[kItems];
 #pragma unroll
   for (int j = 0; j < kItems; ++j) {
-    const int64 i = begin + warp * (32 * kItems) + j * 32 + lane;
-    const bool exists = i < arguments.n;
-    key[j] = exists ? read_key(arguments, line, i) : Key(0);
+    const bool exists = within + j * 32 < left;
+    key[j] = exists ? read_key(arguments, line, first + j * 32) : Key(0);
 #if FACULA_FIRST
-    position[j] = uint32(i);
+    position[j] = uint32(first) + j * 32;
 #else
-    position[j] = exists ? arguments.positions[line * arguments.n + i] : 0;
+    position[j] = exists ? arguments.positions[line * arguments.n + first + j * 32] : 0;
 #endif
     const uint32 digit = exists ? digit_of(arguments, key[j]) : 256u;
     const uint32 peers = __match_any_sync(0xffffffffu, digit);
@@ -154,39 +155,40 @@ extern "C" __global__ void __launch_bounds__(256)
   }
   __syncthreads();
 
-  // Thread `me` is a digit: where its elements begin, in the tile and in the line.
+  // Thread `me` is a digit: where its elements begin in the tile, for each warp, and how much
+  // further those of the tile stand in the line.
   uint32 count = 0;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) count += counters[w][me];
+  uint32 total;
+  uint32 start = sum_before(count, shared, total);
+  const uint32 in_line = arguments.totals[line * 256 + me];
+  further[me] = sum_before(in_line, shared, total) +
+                arguments.counts[(line * 256 + me) * arguments.tiles + tile] - start;
 #pragma unroll
   for (int w = 0; w < kWarps; ++w) {
     const uint32 mine = counters[w][me];
-    counters[w][me] = count;
-    count += mine;
+    counters[w][me] = start;
+    start += mine;
   }
-  uint32 total;
-  starts[me] = sum_before(count, shared, total);
-  const uint32 in_line = arguments.totals[line * 256 + me];
-  places[me] = sum_before(in_line, shared, total) +
-               arguments.counts[(line * 256 + me) * arguments.tiles + tile];
   __syncthreads();
 
 #pragma unroll
   for (int j = 0; j < kItems; ++j) {
-    const int64 i = begin + warp * (32 * kItems) + j * 32 + lane;
-    if (i >= arguments.n) continue;
-    const uint32 digit = digit_of(arguments, key[j]);
-    const uint32 to = starts[digit] + counters[warp][digit] + rank[j];
+    if (within + j * 32 >= left) continue;
+    const uint32 to = counters[warp][digit_of(arguments, key[j])] + rank[j];
     keys[to] = key[j];
     positions[to] = position[j];
   }
   __syncthreads();
-  const int64 left = arguments.n - begin;
-  const int present = left < kTile ? int(left) : kTile;
-  for (int i = me; i < present; i += kThreads) {
+  Key* const out = arguments.out + line * arguments.n;
+  uint32* const out_positions = arguments.out_positions + line * arguments.n;
+#pragma unroll 4
+  for (int i = me; i < left; i += kThreads) {
     const Key moved = keys[i];
-    const uint32 digit = digit_of(arguments, moved);
-    const int64 to = line * arguments.n + places[digit] + (uint32(i) - starts[digit]);
-    arguments.out[to] = moved;
-    arguments.out_positions[to] = positions[i];
+    const uint32 to = further[digit_of(arguments, moved)] + uint32(i);
+    out[to] = moved;
+    out_positions[to] = positions[i];
   }
 #endif
 }

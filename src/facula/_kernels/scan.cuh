@@ -20,6 +20,7 @@ using T = FACULA_COMPUTE;
 constexpr int kThreads = 256;
 constexpr int kLanes = FACULA_LANES;
 constexpr int kItems = 4;  // neighbours that a thread adds up at once
+constexpr int kSteps = FACULA_SCAN < 2 ? 5 : 1;  // of a warp's sum written out: long ones are not
 
 #if FACULA_SCAN >= 3
 struct Acc {
@@ -31,10 +32,9 @@ __device__ __forceinline__ Acc nothing() {
 }
 __device__ __forceinline__ Acc of_element(T value, int64 index) { return {value, index}; }
 __device__ __forceinline__ Acc combine(const Acc& a, const Acc& b) {
-  if (b.index < 0) return a;
-  if (a.index < 0) return b;
   const bool better = FACULA_SCAN == 3 ? b.value >= a.value : b.value <= a.value;
-  return b.value != b.value || (a.value == a.value && better) ? b : a;
+  const bool wins = a.index < 0 || b.value != b.value || (a.value == a.value && better);
+  return b.index >= 0 && wins ? b : a;
 }
 #else
 using Acc = T;
@@ -108,7 +108,7 @@ __device__ __forceinline__ Acc from_below(const Acc& value, int distance) {
 __device__ __forceinline__ Acc before_me(const Acc& mine, Acc* shared, Acc& total) {
   const int lane = threadIdx.x % 32;
   Acc sum = mine;
-#pragma unroll
+#pragma unroll kSteps
   for (int distance = 1; distance < 32; distance *= 2) {
     const Acc other = from_below(sum, distance);
     if (lane >= distance) sum = combine(other, sum);
@@ -171,10 +171,9 @@ extern "C" __global__ void __launch_bounds__(256)
   using namespace facula;
   using namespace facula::math;
   [[maybe_unused]] const int lane = threadIdx.x % kLanes;
-  const int64 block = blockIdx.x;
   // Blocks of stages 1 and 2 are chunks of one line after the other.
-  const int64 line = FACULA_STAGE ? block / arguments.chunks
-                                  : block * (kThreads / kLanes) + threadIdx.x / kLanes;
+  const int64 line = FACULA_STAGE ? int64(blockIdx.x / uint32(arguments.chunks))
+                                  : int64(blockIdx.x) * (kThreads / kLanes) + threadIdx.x / kLanes;
   const bool exists = line < arguments.lines;
   int64 at[3] = {0, 0, 0};
   if (exists) arguments.walk.find(line, at);
@@ -198,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(256)
   bool any = false;  // whether something stands before
   Acc carried = nothing();
 #if FACULA_STAGE
-  const int64 chunk = block % arguments.chunks;
+  const int64 chunk = blockIdx.x % uint32(arguments.chunks);
   begin = chunk * arguments.chunk;
   end = begin + arguments.chunk < end ? begin + arguments.chunk : end;
 #endif
@@ -208,6 +207,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const Acc* totals = arguments.totals + line * arguments.chunks;
     const int64 share = (chunk + kThreads - 1) / kThreads;
     Acc mine = nothing();
+#pragma unroll 1
     for (int64 i = lane * share; i < (lane + 1) * share && i < chunk; ++i) {
       mine = i == lane * share ? totals[i] : combine(mine, totals[i]);
     }

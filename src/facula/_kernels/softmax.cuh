@@ -18,17 +18,33 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
     FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
   using namespace facula;
   const Line line(arguments.shape);
+#if FACULA_KIND == 0 && FACULA_ITEMS > 0
+  // What is held becomes its exponentials, each of which is computed once.
+  Held<FACULA_ITEM> x(line, arguments.in);
+  T largest = minus_infinity(), sum = T(0);
+  x.each(line, [&](T value, int64) { largest = Larger()(largest, value); });
+  largest = across(largest, Larger());
+  x.replace(line, [&](T value) {
+    const T power = exp_of(value - largest);
+    sum += power;
+    return power;
+  });
+  const T factor = T(1) / across(sum, Sum());
+  auto result = [&](T power) { return power * factor; };
+#else
   const Held<FACULA_ITEM> x(line, arguments.in);
   const ExponentialSum found(line, x);
   const T factor = FACULA_KIND == 0 ? T(1) / found.sum : log_of(found.sum);
+  auto result = [&](T value) {
+    const T from_top = value - found.largest;
+    return FACULA_KIND == 0 ? exp_of(from_top) * factor : from_top - factor;
+  };
+#endif
   line.over([&](int slot, int64 load) {
     T value[V];
     x.get(line, slot, load, value);
 #pragma unroll
-    for (int v = 0; v < V; ++v) {
-      const T from_top = value[v] - found.largest;
-      value[v] = FACULA_KIND == 0 ? exp_of(from_top) * factor : from_top - factor;
-    }
+    for (int v = 0; v < V; ++v) value[v] = result(value[v]);
     put<FACULA_ITEM>(line, load, value, arguments.out);
   });
 }

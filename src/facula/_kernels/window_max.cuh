@@ -27,8 +27,8 @@ __device__ __forceinline__ void window_of(const Arguments& a, int64 plane, int d
                                           int64& begin, int64& end) {
   const int64 in = a.in.size[d], out = a.out.size[d];
 #if FACULA_KIND == 0
-  begin = t * in / out;
-  end = ((t + 1) * in + out - 1) / out;
+  begin = divide(t * in, out).quotient;
+  end = divide((t + 1) * in + out - 1, out).quotient;
 #else
   const int k = d - (3 - a.dims);
   begin = 0;
@@ -64,6 +64,7 @@ extern "C" __global__ void __launch_bounds__(256)
   Value largest = convert<Value>(plane[best * a.in.inner]);
   for (int64 z = begin[0]; z < end[0]; ++z) {
     for (int64 y = begin[1]; y < end[1]; ++y) {
+#pragma unroll 1  // windows are small
       for (int64 x = begin[2]; x < end[2]; ++x) {
         const int64 pixel = (z * a.in.size[1] + y) * a.in.size[2] + x;
         const Value value = convert<Value>(plane[pixel * a.in.inner]);
