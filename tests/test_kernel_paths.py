@@ -239,3 +239,21 @@ def test_clamp_between_limits():
     low, high = (F.tensor(v, requires_grad=True) for v in (-1.0, 1.0))
     y.clamp(low, high).sum().backward()
     assert y.grad.tolist() == [0, 1, 0] and low.grad.item() == 1 and high.grad.item() == 1
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("count", [1, 2, 17])
+def test_small_tensors_are_changed_in_place(dtype, count):
+    kind = getattr(F, dtype)
+    for other in (
+        F.tensor(0.25, dtype=kind),
+        F.full((1,), 0.25, dtype=kind),
+        F.full((count,), 0.25, dtype=kind),
+        F.full((count, 2), 0.25, dtype=kind)[:, 0],
+    ):
+        x = F.full((count,), 3.0, dtype=kind)
+        x.mul_(other).add_(other)
+        assert x.tolist() == [1.0] * count
+        x = F.full((count, 2), 3.0, dtype=kind)
+        x[:, 1].mul_(other)
+        assert x.tolist() == [[3.0, 0.75]] * count

@@ -208,11 +208,13 @@ struct CastingLoop {
 
  private:
   bool runs_as_halves(char* const* p, const int64_t* s, int64_t n) const {
-    for (int o = 0; o < operands; ++o)
+    if (s[0] != 2) return false;  // a single element may have any stride
+    for (int o = 1; o < operands; ++o)
       if (s[o] != 2 && (s[o] != 0 || operands == 2)) return false;
     char* q[kMaxOperands];
     float numbers[kMaxOperands];
-    for (int o = 0; o < operands; ++o) {
+    q[0] = p[0];
+    for (int o = 1; o < operands; ++o) {
       q[o] = p[o];
       if (s[o] != 0 || !casts[o]) continue;
       q[o] = reinterpret_cast<char*>(numbers + o);
