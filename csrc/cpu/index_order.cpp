@@ -201,12 +201,24 @@ E select_entry(E* entries, E* spare, int64_t n, int64_t at) {
 struct Kept {
   int64_t below = 0, inside = 0, nans = 0;
 };
-// Makes entries of the elements with keys in [low, low + range].
+// Makes entries of the elements with keys in [low, low + range]; there is room for twice as many.
 template <class T, class Form>
 Kept keep_between(const Line& line, Form form, uint64_t low, uint64_t range,
                   typename Form::Entry* entries) {
   Kept kept;
   const char* x = line.data;
+  if constexpr (std::is_same_v<T, float>) {
+    if (line.stride == 4 && line.n < int64_t(1) << 31) {
+      const float* v = reinterpret_cast<const float*>(x);
+      int32_t* where = reinterpret_cast<int32_t*>(entries + line.n);
+      kept.inside = index_loops().between_f32(v, line.n, value_of_key<float>(low),
+                                              value_of_key<float>(low + range), where, &kept.below,
+                                              &kept.nans);
+      for (int64_t i = 0; i < kept.inside; ++i)
+        entries[i] = form.make(order_key(v[where[i]]), where[i]);
+      return kept;
+    }
+  }
   for (int64_t i = 0; i < line.n; ++i, x += line.stride) {
     const uint64_t key = order_key(*reinterpret_cast<const T*>(x));
     entries[kept.inside] = form.make(key, i);
