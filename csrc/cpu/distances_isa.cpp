@@ -21,15 +21,15 @@ FACULA_INLINE Vector<T> size_of(Vector<T> v) {
 }
 // g with the sign of d, 0 where d is 0.
 template <class T>
-FACULA_INLINE Vector<T> along(T g, Vector<T> d) {
-  const Vector<T> none{}, up = g - none;
-  return (d > none ? up : none) - (d < none ? up : none);
+FACULA_INLINE Vector<T> along(Vector<T> g, Vector<T> d) {
+  const Vector<T> none{};
+  return (d > none ? g : none) - (d < none ? g : none);
 }
 // 0 for 0; finite for distances that are not normal numbers, since 0 is multiplied by it.
 template <class T>
-FACULA_INLINE T inverse_of(T distance) {
-  const T inverse = 1 / distance, most = std::numeric_limits<T>::max();
-  return distance == 0 ? T(0) : inverse > most ? most : inverse;
+FACULA_INLINE Vector<T> inverse_of(Vector<T> distance) {
+  const Vector<T> none{}, inverse = 1 / distance, most = std::numeric_limits<T>::max() - none;
+  return distance == none ? none : inverse > most ? most : inverse;
 }
 // Powers of the sizes of d.
 template <class T>
@@ -60,33 +60,35 @@ struct Count {  // p = 0
   using Fold = Sum;
   Vector<T> term(Vector<T> d) const { return d != Vector<T>{} ? T(1) - Vector<T>{} : Vector<T>{}; }
   T finish(T total) const { return total; }
-  T prepared(T distance) const { return distance; }
-  Vector<T> slope(T, T, Vector<T>) const { return Vector<T>{}; }
+  Vector<T> prepared(Vector<T> distance) const { return distance; }
+  Vector<T> slope(Vector<T>, Vector<T>, Vector<T>) const { return Vector<T>{}; }
 };
 template <class T>
 struct Manhattan {
   using Fold = Sum;
   Vector<T> term(Vector<T> d) const { return size_of<T>(d); }
   T finish(T total) const { return total; }
-  T prepared(T distance) const { return distance; }
-  Vector<T> slope(T grad, T, Vector<T> d) const { return along(grad, d); }
+  Vector<T> prepared(Vector<T> distance) const { return distance; }
+  Vector<T> slope(Vector<T> grad, Vector<T>, Vector<T> d) const { return along<T>(grad, d); }
 };
 template <class T>
 struct Euclid {
   using Fold = Sum;
   Vector<T> term(Vector<T> d) const { return d * d; }
   T finish(T total) const { return math::sqrt(total); }
-  T prepared(T distance) const { return inverse_of(distance); }
-  Vector<T> slope(T grad, T inverse, Vector<T> d) const { return grad * (d * inverse); }
+  Vector<T> prepared(Vector<T> distance) const { return inverse_of<T>(distance); }
+  Vector<T> slope(Vector<T> grad, Vector<T> inverse, Vector<T> d) const {
+    return grad * (d * inverse);
+  }
 };
 template <class T>
 struct Largest {  // p = inf
   using Fold = LargerSize<T>;
   Vector<T> term(Vector<T> d) const { return size_of<T>(d); }
   T finish(T total) const { return total; }
-  T prepared(T distance) const { return distance; }
-  Vector<T> slope(T grad, T distance, Vector<T> d) const {
-    return size_of<T>(d) == distance - Vector<T>{} ? along(grad, d) : Vector<T>{};
+  Vector<T> prepared(Vector<T> distance) const { return distance; }
+  Vector<T> slope(Vector<T> grad, Vector<T> distance, Vector<T> d) const {
+    return size_of<T>(d) == distance ? along<T>(grad, d) : Vector<T>{};
   }
 };
 template <class T>
@@ -95,9 +97,9 @@ struct Power {
   T p;
   Vector<T> term(Vector<T> d) const { return power_of_size<T>(d, p); }
   T finish(T total) const { return math::pow(total, 1 / p); }
-  T prepared(T distance) const { return inverse_of(distance); }
-  Vector<T> slope(T grad, T inverse, Vector<T> d) const {
-    const Vector<T> value = along(grad, d) * power_of_size<T>(d * inverse, p - 1);
+  Vector<T> prepared(Vector<T> distance) const { return inverse_of<T>(distance); }
+  Vector<T> slope(Vector<T> grad, Vector<T> inverse, Vector<T> d) const {
+    const Vector<T> value = along<T>(grad, d) * power_of_size<T>(d * inverse, p - 1);
     return d == Vector<T>{} ? Vector<T>{} : value;
   }
 };
@@ -173,48 +175,77 @@ void rows(const T* x1, const T* x2, T* out, int64_t rows, int64_t columns, int64
   });
 }
 
-// The slopes by as many coordinates as a vector has, of `a` with all rows of b.
+// Columns whose numbers are prepared, or turned, together.
+template <class T>
+constexpr int64_t kSlopeTile = 256;
+
+// out += slopes of rows shorter than a vector: a lane has a column, which is turned.
 template <class T, class Norm>
-FACULA_INLINE Vector<T> slopes_of(const T* grad, const T* distances, Vector<T> a, const T* b,
-                                  int64_t columns, int64_t width, Norm norm) {
-  Vector<T> total{};
-  for (int64_t j = 0; j < columns; ++j)
-    total += norm.slope(grad[j], norm.prepared(distances[j]), a - wide_at(b + j * width));
-  return total;
+void narrow_slopes(const T* grad, const T* distances, const T* x1, const T* x2, T* out,
+                   int64_t rows, int64_t columns, int64_t count, int64_t width, Norm norm) {
+  constexpr int64_t kLanes = 64 / sizeof(T);
+  constexpr auto lanes = std::make_index_sequence<kLanes>{};
+  alignas(64) T turned[kNarrow<T>][kSlopeTile<T>], last[2][kLanes];
+  const int64_t whole = count / kLanes * kLanes, end = (count + kLanes - 1) / kLanes * kLanes;
+  for (int64_t j = 0; j < end; ++j)  // beyond the last column: the first one, without a gradient
+    for (int64_t m = 0; m < width; ++m) turned[m][j] = x2[(j < count ? j : 0) * width + m];
+  for (int64_t i = 0; i < rows; ++i, grad += columns, distances += columns) {
+    Vector<T> total[kNarrow<T>] = {};
+    for (int64_t j = 0; j < end; j += kLanes) {
+      const T *g = grad + j, *d = distances + j;
+      if (j == whole) {
+        for (int64_t k = 0; k < kLanes; ++k) {
+          const bool is_there = j + k < count;
+          last[0][k] = is_there ? g[k] : T(0);
+          last[1][k] = is_there ? d[k] : distances[0];
+        }
+        g = last[0], d = last[1];
+      }
+      const Vector<T> weight = wide_at(g), prepared = norm.prepared(wide_at(d));
+      for (int64_t m = 0; m < width; ++m)
+        total[m] += norm.slope(weight, prepared, x1[i * width + m] - wide_at(turned[m] + j));
+    }
+    for (int64_t m = 0; m < width; ++m)
+      out[i * width + m] += fold_lanes<Sum, kLanes / 2>(total[m], lanes)[0];
+  }
+}
+
+// out += slopes of longer rows: a lane has a coordinate.
+template <class T, class Norm>
+void wide_slopes(const T* grad, const T* distances, const T* x1, const T* x2, T* out, int64_t rows,
+                 int64_t columns, int64_t count, int64_t width, Norm norm) {
+  constexpr int64_t kLanes = 64 / sizeof(T);
+  alignas(64) T prepared[kSlopeTile<T>] = {};
+  for (int64_t i = 0; i < rows; ++i, grad += columns, distances += columns) {
+    std::copy_n(distances, count, prepared);
+    for (int64_t j = 0; j < count; j += kLanes) {
+      const Vector<T> v = norm.prepared(wide_at(prepared + j));
+      __builtin_memcpy(prepared + j, &v, sizeof v);
+    }
+    T* to = out + i * width;
+    for (int64_t m = 0; m < width; m += kLanes) {
+      // The last vector has some coordinates again; they must not be added twice.
+      const int64_t at = std::min(m, width - kLanes);
+      const Vector<T> a = wide_at(x1 + i * width + at), none{};
+      Vector<T> total{};
+      for (int64_t j = 0; j < count; ++j)
+        total += norm.slope(grad[j] - none, prepared[j] - none, a - wide_at(x2 + j * width + at));
+      alignas(64) T sums[kLanes];
+      __builtin_memcpy(sums, &total, sizeof total);
+      for (int64_t k = m - at; k < kLanes; ++k) to[at + k] += sums[k];
+    }
+  }
 }
 
 template <class T>
 void slopes(const T* grad, const T* distances, const T* x1, const T* x2, T* out, int64_t rows,
             int64_t columns, int64_t width, double p) {
-  with_norm<T>(p, [&](auto norm) {
-    constexpr int64_t kLanes = 64 / sizeof(T);
-    for (int64_t i = 0; i < rows; ++i, grad += columns, distances += columns) {
-      T* to = out + i * width;
-      const T* a = x1 + i * width;
-      if (width >= kLanes) {  // the last vector may have some coordinates again
-        for (int64_t m = 0; m < width; m += kLanes) {
-          const int64_t at = std::min(m, width - kLanes);
-          const Vector<T> v =
-              slopes_of(grad, distances, wide_at(a + at), x2 + at, columns, width, norm);
-          __builtin_memcpy(to + at, &v, sizeof v);
-        }
-        continue;
-      }
-      // Short rows: the other lanes read what follows, and mean nothing; where nothing follows, by
-      // copies.
-      T first[kLanes] = {}, row[kLanes] = {};
-      for (int64_t m = 0; m < width; ++m) first[m] = a[m];
-      const Vector<T> own = wide_at(first);
-      const int64_t whole =
-          std::max<int64_t>(0, (columns * width - kLanes) / std::max<int64_t>(width, 1));
-      Vector<T> v = slopes_of(grad, distances, own, x2, whole, width, norm);
-      for (int64_t j = whole; j < columns; ++j) {
-        for (int64_t m = 0; m < width; ++m) row[m] = x2[j * width + m];
-        v += slopes_of(grad + j, distances + j, own, row, 1, width, norm);
-      }
-      __builtin_memcpy(first, &v, sizeof v);
-      for (int64_t m = 0; m < width; ++m) to[m] = first[m];
-    }
+  std::fill_n(out, rows * width, T(0));
+  with_norm<T>(p, [&]<class Norm>(Norm norm) {
+    const auto add = width < kNarrow<T> ? narrow_slopes<T, Norm> : wide_slopes<T, Norm>;
+    for (int64_t j = 0; j < columns; j += kSlopeTile<T>)
+      add(grad + j, distances + j, x1, x2 + j * width, out, rows, columns,
+          std::min(kSlopeTile<T>, columns - j), width, norm);
   });
 }
 

@@ -2,6 +2,10 @@
 // vectorise, and sorting networks; built once per ISA.
 #include "cpu/index_loops.h"
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 namespace facula::FACULA_ISA {
 namespace {
 
@@ -46,6 +50,34 @@ template <class T>
 int64_t beyond(const T* x, int64_t from, int64_t n, T bound, bool above) {
   return above ? first_beyond<T, true>(x, from, n, bound)
                : first_beyond<T, false>(x, from, n, bound);
+}
+
+int64_t between(const float* x, int64_t n, float low, float high, int32_t* where, int64_t* below,
+                int64_t* nans) {
+  int64_t i = 0, count = 0, lower = 0, neither = 0;
+#if defined(__AVX512F__)
+  const __m512 least = _mm512_set1_ps(low), most = _mm512_set1_ps(high);
+  __m512i places = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  for (; i + 16 <= n; i += 16) {
+    const __m512 v = _mm512_loadu_ps(x + i);
+    const __mmask16 inside =
+        _mm512_cmp_ps_mask(v, least, _CMP_GE_OQ) & _mm512_cmp_ps_mask(v, most, _CMP_LE_OQ);
+    _mm512_storeu_si512(where + count, _mm512_maskz_compress_epi32(inside, places));
+    count += __builtin_popcount(inside);
+    lower += __builtin_popcount(_mm512_cmp_ps_mask(v, least, _CMP_LT_OQ));
+    neither += __builtin_popcount(_mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q));
+    places = _mm512_add_epi32(places, _mm512_set1_epi32(16));
+  }
+#endif
+  for (; i < n; ++i) {
+    where[count] = int32_t(i);
+    count += (x[i] >= low) & (x[i] <= high);
+    lower += x[i] < low;
+    neither += x[i] != x[i];
+  }
+  *below = lower;
+  *nans = neither;
+  return count;
 }
 
 // Items are moved as bits; the types may alias what the memory holds.
@@ -153,6 +185,7 @@ const IndexLoops index_loops = {
     beyond<double>,
     beyond<int32_t>,
     beyond<int64_t>,
+    between,
     reverse<uint8_t>,
     reverse<uint16_t>,
     reverse<uint32_t>,

@@ -1,38 +1,59 @@
 #include "cpu/index_mask.h"
 
-#include <array>
-
 namespace facula {
 namespace {
 
-// Eight elements as bytes that are 0 or 1, whatever their memory holds.
-uint64_t eight_flags(const bool* found) {
-  uint64_t x;
-  std::memcpy(&x, found, 8);
-  x |= x >> 4;
-  x |= x >> 2;
-  x |= x >> 1;
-  return x & 0x0101010101010101u;
+typedef uint8_t Sixteen __attribute__((vector_size(16)));
+
+Sixteen sixteen_at(const bool* found) {
+  Sixteen x;
+  std::memcpy(&x, found, sizeof x);
+  return x;
 }
-int64_t count_of(uint64_t flags) {
-  return int64_t(flags * 0x0101010101010101u >> 56);
+
+// The first 16 n elements that are set: each lane counts up to 255.
+int64_t count_sixteens(const bool* found, int64_t n) {
+  int64_t count = 0;
+  while (n > 0) {
+    const int64_t m = std::min<int64_t>(n, 255);
+    Sixteen counts{};
+    for (int64_t i = 0; i < m; ++i) counts -= Sixteen(sixteen_at(found + 16 * i) != 0);
+    for (int lane = 0; lane < 16; ++lane) count += counts[lane];
+    found += 16 * m;
+    n -= m;
+  }
+  return count;
 }
-// Their bits in one byte, the first element lowest.
-int bits_of(uint64_t flags) {
-  return int(flags * 0x0102040810204080u >> 56);
+
+// Sixteen elements as bits, the first one lowest.
+unsigned bits_of_sixteen(const bool* found) {
+#if defined(__SSE2__)
+  typedef char Bytes __attribute__((vector_size(16)));
+  return unsigned(__builtin_ia32_pmovmskb128(Bytes(sixteen_at(found) != 0)));
+#else
+  unsigned bits = 0;
+  for (int half = 0; half < 2; ++half) {
+    uint64_t flags;
+    const Sixteen one = Sixteen(sixteen_at(found) != 0) & 1;
+    std::memcpy(&flags, reinterpret_cast<const char*>(&one) + 8 * half, 8);
+    bits |= unsigned(flags * 0x0102040810204080u >> 56) << 8 * half;
+  }
+  return bits;
+#endif
 }
 
 typedef uint16_t Eight __attribute__((vector_size(16)));
-// Which of eight elements are set, in order.
-constexpr auto kPlaces = [] {
-  std::array<std::array<uint16_t, 8>, 256> table{};
-  for (size_t bits = 0; bits < 256; ++bits) {
-    size_t count = 0;
-    for (uint16_t k = 0; k < 8; ++k)
-      if (bits >> k & 1) table[bits][count++] = k;
+// Which of eight elements are set, in order, and how many.
+struct PlacesOfBits {
+  uint16_t places[256][8] = {};
+  uint8_t count[256] = {};
+  constexpr PlacesOfBits() {
+    for (int bits = 0; bits < 256; ++bits)
+      for (uint16_t k = 0; k < 8; ++k)
+        if (bits >> k & 1) places[bits][count[bits]++] = k;
   }
-  return table;
-}();
+};
+constexpr PlacesOfBits kPlaces;
 
 }  // namespace
 
@@ -47,8 +68,7 @@ TrueElements::TrueElements(const Tensor& mask)
     for (int64_t block = b; block < e; ++block) {
       const int64_t n = std::min(kBlock, numel_ - block * kBlock);
       const bool* found = load(block, buffer);
-      int64_t c = 0, i = 0;
-      for (; i + 8 <= n; i += 8) c += count_of(eight_flags(found + i));
+      int64_t i = n / 16 * 16, c = count_sixteens(found, n / 16);
       for (; i < n; ++i) c += found[i];
       before_[size_t(block) + 1] = c;
     }
@@ -65,13 +85,16 @@ void TrueElements::list_places(const bool* found, int64_t n, Block& block) {
     std::memcpy(words, found + i, kSkipped);
     for (uint64_t word : words) any |= word;
     if (!any) continue;
-    for (int64_t k = i; k < i + kSkipped; k += 8) {
-      const uint64_t flags = eight_flags(found + k);
-      Eight places;
-      std::memcpy(&places, kPlaces[size_t(bits_of(flags))].data(), sizeof places);
-      places += uint16_t(k);
-      std::memcpy(block.places + count, &places, sizeof places);
-      count += count_of(flags);
+    for (int64_t k = i; k < i + kSkipped; k += 16) {
+      const unsigned bits = bits_of_sixteen(found + k);
+      for (int half = 0; half < 2; ++half) {
+        const unsigned eight = bits >> 8 * half & 255;
+        Eight places;
+        std::memcpy(&places, kPlaces.places[eight], sizeof places);
+        places += uint16_t(k + 8 * half);
+        std::memcpy(block.places + count, &places, sizeof places);
+        count += kPlaces.count[eight];
+      }
     }
   }
   for (; i < n; ++i)

@@ -38,11 +38,14 @@ class TrueElements {
       }
     });
   }
-  // Calls f(position, number) for each, likewise.
+  // Calls f(position, number) for each, likewise. f is copied, so that what it writes cannot be
+  // taken for what it knows.
   template <class F>
-  void for_each(F&& f) const {
+  void for_each(F given) const {
     for_each_block([&](const Block& block) {
-      for (int64_t k = 0; k < block.count; ++k) f(block.begin + block.places[k], block.number + k);
+      const F f = given;
+      const int64_t begin = block.begin, number = block.number, count = block.count;
+      for (int64_t k = 0; k < count; ++k) f(begin + block.places[k], number + k);
     });
   }
 

@@ -162,7 +162,7 @@ struct Bounds {
   static constexpr int64_t kMost = 1024;
   int64_t low, high;
   Bounds(int64_t n, int64_t at, int64_t sample) {
-    const int64_t middle = at * sample / n, margin = sample == kMost ? 48 : 8;
+    const int64_t middle = at * sample / n, margin = sample > 256 ? 48 : 8;
     low = std::max<int64_t>(0, middle - margin);
     high = std::min(sample - 1, middle + margin);
   }
@@ -198,32 +198,63 @@ E select_entry(E* entries, E* spare, int64_t n, int64_t at) {
   return entries[at];
 }
 
-// As select_entry, while a line is read: only what lies between the bounds becomes an entry.
-// Returns -1 where that does not do.
+struct Kept {
+  int64_t below = 0, inside = 0, nans = 0;
+};
+// Makes entries of the elements with keys in [low, low + range]; there is room for twice as many.
+template <class T, class Form>
+Kept keep_between(const Line& line, Form form, uint64_t low, uint64_t range,
+                  typename Form::Entry* entries) {
+  Kept kept;
+  const char* x = line.data;
+  if constexpr (std::is_same_v<T, float>) {
+    if (line.stride == 4 && line.n < int64_t(1) << 31) {
+      const float* v = reinterpret_cast<const float*>(x);
+      int32_t* where = reinterpret_cast<int32_t*>(entries + line.n);
+      kept.inside = index_loops().between_f32(v, line.n, value_of_key<float>(low),
+                                              value_of_key<float>(low + range), where, &kept.below,
+                                              &kept.nans);
+      for (int64_t i = 0; i < kept.inside; ++i)
+        entries[i] = form.make(order_key(v[where[i]]), where[i]);
+      return kept;
+    }
+  }
+  for (int64_t i = 0; i < line.n; ++i, x += line.stride) {
+    const uint64_t key = order_key(*reinterpret_cast<const T*>(x));
+    entries[kept.inside] = form.make(key, i);
+    kept.below += key < low;
+    kept.inside += key - low <= range;
+    if constexpr (!std::is_integral_v<T>) kept.nans += key == nan_key(DTypeOf<T>::value);
+  }
+  return kept;
+}
+
+// As select_entry, while a line is read. Returns -1 where that does not do.
 template <class Form>
 int64_t pick_between(const Line& line, const Form& form, Pick pick, int64_t k) {
-  const int64_t n = line.n, at = pick == Pick::Kth ? k - 1 : (n - 1) / 2;
-  const int64_t count = Bounds::sample_of(n);
+  const int64_t n = line.n;
+  int64_t count = Bounds::sample_of(n), at = pick == Pick::Kth ? k - 1 : (n - 1) / 2;
   uint64_t sample[Bounds::kMost];
   for (int64_t i = 0; i < count; ++i)
     for_each_key(line, i * n / count, i * n / count + 1,
                  [&](int64_t, uint64_t key) { sample[i] = key; });
   std::sort(sample, sample + count);
+  if (pick == Pick::NanMedian && is_floating(line.dtype)) {
+    while (count && sample[count - 1] == nan_key(line.dtype)) --count;
+    if (count == 0) return -1;
+  }
   const Bounds bounds(n, at, count);
   const uint64_t low = sample[bounds.low], range = sample[bounds.high] - low;
-  const uint64_t nan = nan_key(line.dtype);
   EntryBuffer<typename Form::Entry> buffer(2 * n);
-  auto* const entries = buffer.data();
-  int64_t below = 0, inside = 0, nans = 0;
-  for_each_key(line, 0, n, [&](int64_t i, uint64_t key) {
-    entries[inside] = form.make(key, i);
-    below += key < low;
-    inside += key - low <= range;
-    nans += key == nan;
+  Kept kept;
+  dispatch_dtype(line.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!is_complex_v<T>) kept = keep_between<T>(line, form, low, range, buffer.data());
   });
-  if ((nans && is_floating(line.dtype) && pick != Pick::Kth) || at < below || at >= below + inside)
+  if (pick == Pick::NanMedian) at = (n - kept.nans - 1) / 2;
+  if ((pick == Pick::Median && kept.nans) || at < kept.below || at >= kept.below + kept.inside)
     return -1;
-  return form.index(select_entry(entries, entries + n, inside, at - below));
+  return form.index(select_entry(buffer.data(), buffer.data() + n, kept.inside, at - kept.below));
 }
 
 template <class Form, class E = typename Form::Entry>

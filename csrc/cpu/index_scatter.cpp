@@ -146,6 +146,18 @@ FACULA_INLINE void scatter_run(char* out, int64_t out_step, int64_t out_scale, c
     Op::run(*reinterpret_cast<T*>(out + read_index(index) * out_scale), *reinterpret_cast<T*>(src));
 }
 
+// Dense lines of `count` index values that follow each other.
+template <class Op, class T>
+void run_short_lines(int64_t count, char* out, int64_t out_step, const int64_t* index, char* src,
+                     int64_t src_step, int64_t n) {
+  for (int64_t i = 0; i < n; ++i, out += out_step, src += src_step, index += count) {
+    T* to = reinterpret_cast<T*>(out);
+    T* from = reinterpret_cast<T*>(src);
+#pragma GCC unroll 1
+    for (int64_t k = 0; k < count; ++k) Op::run(to[index[k]], from[k]);
+  }
+}
+
 // Lines along the dimension are independent; within one the order of the index decides. Of the two
 // loops the one along memory goes inside.
 template <class Op, class T>
@@ -162,18 +174,26 @@ void scatter_lines(const Line& line, char* const* p, const int64_t* s, int64_t n
   // Short lines whose index values follow each other are checked together.
   const bool adjoin = s[1] == line.count * line.index;
   const int64_t together = adjoin ? std::max<int64_t>(1, kBlock / line.count) : 1;
-  for (int64_t i = 0; i < n; ++i) {
-    if (adjoin && together > 1 && i % together == 0)
-      check_range(p[1] + i * s[1], line.index, std::min(together, n - i) * line.count, line.size,
-                  line.dim);
-    if (line.count >= kBlock / 16 && line.out == int64_t(sizeof(T)))
-      prefetch_line(p[0] + i * s[0], line.size * line.out, line.count);
-    for (int64_t k = 0; k < line.count; k += kBlock) {
-      const char* index = p[1] + i * s[1] + k * line.index;
-      const int64_t m = std::min(kBlock, line.count - k);
-      if (together == 1) check_range(index, line.index, m, line.size, line.dim);
-      scatter_run<Op, T>(p[0] + i * s[0], 0, line.out, index, line.index,
-                         p[2] + i * s[2] + k * line.src, line.src, m);
+  for (int64_t first = 0; first < n; first += together) {
+    const int64_t end = std::min(n, first + together);
+    if (together > 1)
+      check_range(p[1] + first * s[1], line.index, (end - first) * line.count, line.size, line.dim);
+    if (together > 1 && line.index == 8 && line.out == int64_t(sizeof(T)) && line.src == line.out) {
+      run_short_lines<Op, T>(line.count, p[0] + first * s[0], s[0],
+                             reinterpret_cast<const int64_t*>(p[1] + first * s[1]),
+                             p[2] + first * s[2], s[2], end - first);
+      continue;
+    }
+    for (int64_t i = first; i < end; ++i) {
+      if (line.count >= kShortLine && line.out == int64_t(sizeof(T)))
+        prefetch_line(p[0] + i * s[0], line.size * line.out, line.count);
+      for (int64_t k = 0; k < line.count; k += kBlock) {
+        const char* index = p[1] + i * s[1] + k * line.index;
+        const int64_t m = std::min(kBlock, line.count - k);
+        if (together == 1) check_range(index, line.index, m, line.size, line.dim);
+        scatter_run<Op, T>(p[0] + i * s[0], 0, line.out, index, line.index,
+                           p[2] + i * s[2] + k * line.src, line.src, m);
+      }
     }
   }
 }

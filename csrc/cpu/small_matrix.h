@@ -1,7 +1,7 @@
 // Factorisations and solves of matrices so small that the calls into LAPACK cost more than the
 // arithmetic. Up to kSmallMatrix rows and columns they are done here, one matrix at a time or, up
 // to kTinyMatrix, one in each lane of a vector; larger ones by LAPACK or, if they are real, from
-// kBlockedMatrix on by blocked_matrix.h. Conventions are LAPACK's.
+// kBlockedMatrix on (QR: above kSmallMatrix) by blocked_matrix.h. Conventions are LAPACK's.
 #pragma once
 #include <algorithm>
 
@@ -139,7 +139,7 @@ void factor_qr(int m, int n, T* a, int lda, T* tau, T* work, int lwork) {
   if (m == 0 || n == 0) return;
   if (std::max(m, n) <= kSmallMatrix) return small_matrix<T>().geqrf(m, n, a, lda, tau);
   if constexpr (!is_complex_v<T>)
-    if (is_blocked<T>(m, n)) return blocked_qr(m, n, a, lda, tau);
+    if (std::min(m, n) > kSmallMatrix) return blocked_qr(m, n, a, lda, tau);
   lapack::geqrf(m, n, a, lda, tau, work, lwork);
 }
 
@@ -148,7 +148,7 @@ void expand_qr(int m, int n, int k, T* a, int lda, const T* tau, T* work, int lw
   if (m == 0 || n == 0) return;
   if (m <= kSmallMatrix) return small_matrix<T>().orgqr(m, n, k, a, lda, tau);
   if constexpr (!is_complex_v<T>)
-    if (is_blocked<T>(m, k)) return blocked_q(m, n, k, a, lda, tau);
+    if (std::min(m, k) > kSmallMatrix) return blocked_q(m, n, k, a, lda, tau);
   lapack::orgqr(m, n, k, a, lda, tau, work, lwork);
 }
 

@@ -184,7 +184,7 @@ void eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vecto
   const char job = vectors.defined() ? 'V' : 'N', uplo = lower ? 'L' : 'U';
   T* const v = data_or_null<T>(vectors);
   R* const w = values.data_as<R>();
-  const bool blocked = v && is_blocked<T>(n, n);
+  const bool blocked = v && !is_complex_v<T> && n > kSmallMatrix;
   const auto decompose = [&](int64_t begin, int64_t end) {
     HostArray<T> copy(v ? 0 : size), own(blocked ? size : 0);
     T best{};

@@ -11,6 +11,7 @@
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/indexing.h"
+#include "op/ops/joining.h"
 #include "op/ops/linalg_norms.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/products.h"
@@ -264,11 +265,14 @@ Tensor _cdist_grad_by_x2(const Tensor& grad, const Tensor& grad_out, const Tenso
 // ---- Euclidean distances by a matrix product: |a|^2 - 2 a.b + |b|^2
 
 Tensor _euclidean_dist(const Tensor& x1, const Tensor& x2) {
-  const Tensor squares1 = op::sum_dim(op::square(x1), Dims{-1}, true),
-               squares2 = op::sum_dim(op::square(x2), Dims{-1}, true);
-  const Tensor products = op::matmul(x1 * -2.0, op::transpose(x2, -2, -1));
-  const Tensor squares = products + squares1 + op::transpose(squares2, -2, -1);
-  return op::sqrt(op::clamp_min(squares, 0));
+  auto with_squares = [](const Tensor& x, bool first) {  // (-2 a, |a|^2, 1) or (b, 1, |b|^2)
+    const Tensor squares = op::sum_dim(op::square(x), Dims{-1}, true), one = op::ones_like(squares);
+    return first ? op::cat(std::vector<Tensor>{x * -2.0, squares, one}, -1)
+                 : op::cat(std::vector<Tensor>{x, one, squares}, -1);
+  };
+  Tensor squares =
+      op::matmul(with_squares(x1, true), op::transpose(with_squares(x2, false), -2, -1));
+  return op::sqrt_(op::clamp_min_(squares, 0));
 }
 
 Tensor _euclidean_dist_grad(const Tensor& grad, const Tensor& x1, const Tensor& x2,
@@ -314,25 +318,34 @@ Tensor _pdist(const Tensor& self, double p) {
   Tensor out = empty_tensor(shape, dtype, self.device());
   if (!out.is_meta() && out.numel()) {
     const Tensor x = for_loops(self);
-    auto of_rows = [&]<class T>(T, int64_t matrix, int64_t i) {
-      const T* points = x.data_as<T>() + matrix * n * width;
+    // Some rows together, with all that come after the first of them: the loops prepare columns for
+    // as many rows as there are. What stands before a row's own pairs is dropped.
+    constexpr int64_t kRows = 8;
+    auto of_rows = [&]<class T>(T, int64_t matrix, int64_t i, T* room) {
+      const int64_t rows = std::min(kRows, n - 1 - i), columns = n - 1 - i;
+      const T* a = x.data_as<T>() + (matrix * n + i) * width;
+      if constexpr (sizeof(T) == 8)
+        distance_loops().rows_f64(a, a + width, room, rows, columns, width, p);
+      else distance_loops().rows_f32(a, a + width, room, rows, columns, width, p);
       T* to = out.data_as<T>() + matrix * pairs + i * (2 * n - i - 1) / 2;
-      const T *a = points + i * width, *b = a + width;
-      if constexpr (sizeof(T) == 8) distance_loops().rows_f64(a, b, to, 1, n - 1 - i, width, p);
-      else distance_loops().rows_f32(a, b, to, 1, n - 1 - i, width, p);
+      for (int64_t r = 0; r < rows; to += columns - r, ++r)
+        std::copy(room + r * columns + r, room + (r + 1) * columns, to);
     };
-    // Row i and row n - 1 - i together have n - 1 pairs.
-    const int64_t half = (n + 1) / 2, work = std::max<int64_t>(1, n * width);
-    parallel_for(0, count * half, std::max<int64_t>(1, kGrain / work), [&](int64_t b, int64_t e) {
-      for (int64_t k = b; k < e; ++k) {
-        const int64_t matrix = k / half, i = k % half;
-        for (const int64_t row : {i, n - 1 - i}) {
-          if (dtype == DType::Float64) of_rows(double{}, matrix, row);
-          else of_rows(float{}, matrix, row);
-          if (2 * i == n - 1) break;
+    // Block i and block blocks - 1 - i together have about as many pairs as any other two.
+    const int64_t blocks = (n - 1 + kRows - 1) / kRows, half = (blocks + 1) / 2;
+    const int64_t work = std::max<int64_t>(1, kRows * n * width);
+    auto run = [&]<class T>(T type) {
+      parallel_for(0, count * half, std::max<int64_t>(1, kGrain / work), [&](int64_t b, int64_t e) {
+        std::vector<T> room(size_t(kRows * n));
+        for (int64_t k = b; k < e; ++k) {
+          const int64_t matrix = k / half, i = k % half, other = blocks - 1 - i;
+          of_rows(type, matrix, i * kRows, room.data());
+          if (other != i) of_rows(type, matrix, other * kRows, room.data());
         }
-      }
-    });
+      });
+    };
+    if (dtype == DType::Float64) run(double{});
+    else run(float{});
   }
   return dtype == self.dtype() ? out : op::_to_copy(out, self.dtype());
 }

@@ -85,7 +85,8 @@ class Solver {
   // a is destroyed, b holds the solution and s the singular values where the driver gives them.
   int run(T* a, T* b, R* s, Scratch& scratch) {
     if constexpr (!is_complex_v<T>) {
-      if (driver_ == Driver::Gelsy && m_ >= n_ && is_blocked<T>(m_, n_) && !std::isnan(rcond_) &&
+      constexpr int kLeast = 4;  // columns that are worth it
+      if (driver_ == Driver::Gelsy && m_ >= n_ && n_ >= kLeast && !std::isnan(rcond_) &&
           is_moderate(a, int64_t(m_) * n_, true) && is_moderate(b, int64_t(ld_b_) * k_, false)) {
         rank_ = blocked_lstsq(m_, n_, k_, a, b, ld_b_, rcond_);
         return 0;

@@ -64,7 +64,7 @@ void masked_select(const Tensor& self, const Tensor& mask, Rets& rets) {
     using T = typename decltype(tag)::type;
     const T* source = from.data_as<T>();
     char* target = out.data();
-    found.for_each([&](int64_t position, int64_t number) {
+    found.for_each([=](int64_t position, int64_t number) {
       *reinterpret_cast<T*>(target + number * step) = source[position];
     });
   });
@@ -127,7 +127,7 @@ void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source
     using T = typename decltype(tag)::type;
     const T* values = from.data_as<T>();
     T* to = target.data_as<T>();
-    found.for_each([&](int64_t position, int64_t number) { to[position] = values[number]; });
+    found.for_each([=](int64_t position, int64_t number) { to[position] = values[number]; });
   });
   if (!target.is(out)) op::copy_(out, target);
 }
@@ -166,7 +166,7 @@ void nonzero(const Tensor& self, Rets& rets) {
   int64_t* to = out.data_as<int64_t>();
   const int64_t row = out.strides()[0], column = out.strides()[1];
   if (dims == 1) {
-    found.for_each([&](int64_t position, int64_t number) { to[number * row] = position; });
+    found.for_each([=](int64_t position, int64_t number) { to[number * row] = position; });
     return;
   }
   // Positions count up, so most are in the row of the one before and need no division.
