@@ -68,7 +68,7 @@ void cpu_scale_channels_of_halves(const ChannelShape& shape, DType half, const c
                                   const float* scale, const float* shift, char* output);
 
 // The channels come in `groups` with moments of their own for each element of the batch; mean and
-// rstd are (batch, groups). Never channels last.
+// rstd are (batch, groups).
 template <class T>
 void cpu_group_norm(const ChannelNorm<T>& norm, int64_t groups, const T* bias, double eps,
                     T* output);

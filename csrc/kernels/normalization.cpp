@@ -358,6 +358,13 @@ NormalizedRows rows_of_groups(int64_t batch, int64_t channels, int64_t inner, in
           .centred = true};
 }
 
+// Images whose channels lie side by side are returned as they came.
+MemoryFormat group_format(const Tensor& input, int64_t batch, int64_t channels) {
+  if (input.dim() < 3 || input.size(0) != batch || input.size(1) != channels)
+    return MemoryFormat::Contiguous;
+  return format_of(input, channel_shape(input));
+}
+
 Tensor in_dtype(const Tensor& t, DType dtype) {
   return t.dtype() == dtype ? t : op::_to_copy(t, dtype);
 }
@@ -379,8 +386,10 @@ Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor&
   const DType compute = compute_dtype(input.dtype());
   Tensor mean = empty_tensor(Dims{N, group}, compute, input.device());
   Tensor rstd = empty_tensor(Dims{N, group}, compute, input.device());
-  Tensor out =
-      empty_tensor(input.sizes(), input.is_cuda() ? input.dtype() : compute, input.device());
+  const MemoryFormat format = group_format(input, N, C);
+  Tensor out = input.is_cuda()
+                   ? empty_tensor(input.sizes(), input.dtype(), input.device())  // computed as runs
+                   : empty_like_input(input, compute, format);
   if (!input.is_meta() && out.numel() == 0) {
     op::zero_(mean);
     op::zero_(rstd);
@@ -388,19 +397,17 @@ Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor&
     device_normalization.rows(rows_of_groups(N, C, HxW, group), dense(input), on_device(weight),
                               on_device(bias), eps, mean, rstd, out);
   } else if (!input.is_meta()) {
-    const Tensor x = as_computed(input, compute), w = as_computed(weight, compute),
+    const Tensor x = in_format(input, compute, format), w = as_computed(weight, compute),
                  b = as_computed(bias, compute);
+    const bool last = format != MemoryFormat::Contiguous;
     with_type(compute, [&](auto tag) {
       using T = decltype(tag);
       cpu_group_norm<T>(
-          {{N, C, HxW, false}, x.data_as<T>(), pointer<T>(w), mean.data_as<T>(), rstd.data_as<T>()},
+          {{N, C, HxW, last}, x.data_as<T>(), pointer<T>(w), mean.data_as<T>(), rstd.data_as<T>()},
           group, pointer<T>(b), eps, out.data_as<T>());
     });
   }
-  if (input.dim() > 2) {  // computed as runs, returned as it came
-    const MemoryFormat format = format_of(input, channel_shape(input));
-    if (format != MemoryFormat::Contiguous) out = op::clone(out, format);
-  }
+  if (input.is_cuda() && format != MemoryFormat::Contiguous) out = op::clone(out, format);
   return {finished(out, input.dtype()), mean, rstd};
 }
 
@@ -411,7 +418,8 @@ Three _group_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
   const ChannelShape s = channel_shape(input);
   const DType compute = compute_dtype(input.dtype());
   const Dims channels{s.channels};
-  Tensor dx = wanted & 1 ? empty_tensor(input.sizes(), compute, input.device()) : Tensor();
+  const MemoryFormat format = group_format(input, s.batch, s.channels);
+  Tensor dx = wanted & 1 ? empty_like_input(input, compute, format) : Tensor();
   Tensor dw = wanted & 2 ? empty_tensor(channels, compute, input.device()) : Tensor();
   Tensor db = wanted & 4 ? empty_tensor(channels, compute, input.device()) : Tensor();
   if (input.is_cuda()) {
@@ -426,12 +434,13 @@ Three _group_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
         if (t->defined()) op::zero_(*t);
     }
   } else if (!input.is_meta()) {
-    const Tensor x = as_computed(input, compute), g = as_computed(grad_output, compute),
+    const Tensor x = in_format(input, compute, format), g = in_format(grad_output, compute, format),
                  w = as_computed(weight, compute), m = as_computed(mean, compute),
                  r = as_computed(rstd, compute);
+    const bool last = format != MemoryFormat::Contiguous;
     with_type(compute, [&](auto tag) {
       using T = decltype(tag);
-      cpu_group_norm_backward<T>({{s.batch, s.channels, s.inner, false},
+      cpu_group_norm_backward<T>({{s.batch, s.channels, s.inner, last},
                                   x.data_as<T>(),
                                   pointer<T>(w),
                                   m.data_as<T>(),
