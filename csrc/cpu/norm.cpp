@@ -342,17 +342,17 @@ void batch_norm_columns(const ChannelNorm<T>& norm, const T* bias, double eps, T
                         T* output) {
   const int64_t rows = norm.shape.count(), n = norm.shape.channels, parts = parts_of(rows, n);
   const NormLoops<T>& l = loops<T>();
-  std::vector<T> store(size_t(parts * 4 * n));
+  std::vector<T> store(size_t(parts * 2 * n));
   for_each_part(parts, rows, [&](int64_t p, int64_t b, int64_t e) {
-    T* own = store.data() + p * 4 * n;
-    l.column_moments(norm.input + b * n, e - b, n, 0, own, own + n, own + 2 * n);
+    T* own = store.data() + p * 2 * n;
+    l.column_moments(norm.input + b * n, e - b, n, 0, own, own + n);
   });
   std::vector<T> scale(size_t(n), T(1)), shift(size_t(n), T(0));
   for (int64_t c = 0; c < n; ++c) {
     Moments<T> m{0, 0, 0};
     for (int64_t p = 0; p < parts; ++p) {
       const int64_t count = rows * (p + 1) / parts - rows * p / parts;
-      const T* own = store.data() + p * 4 * n;
+      const T* own = store.data() + p * 2 * n;
       m = combined(m, {T(count), own[c], own[n + c]});
     }
     const Line<T> line = line_of(norm, bias, eps, variance, c, m);
@@ -530,17 +530,17 @@ void group_norm_columns(const ChannelNorm<T>& norm, int64_t groups, const T* bia
   const NormLoops<T>& l = loops<T>();
   for_each_image(norm.shape, [&](int64_t image) {
     const T* x = norm.input + image * rows * n;
-    std::vector<T> store(size_t(parts * 4 * n)), lines(size_t(3 * n));
+    std::vector<T> store(size_t(parts * 2 * n)), lines(size_t(3 * n));
     for_each_part(parts, rows, [&](int64_t p, int64_t b, int64_t e) {
-      T* own = store.data() + p * 4 * n;
-      l.column_moments(x + b * n, e - b, n, 0, own, own + n, own + 2 * n);
+      T* own = store.data() + p * 2 * n;
+      l.column_moments(x + b * n, e - b, n, 0, own, own + n);
     });
     T *center = lines.data(), *scale = center + n, *shift = scale + n;
     for (int64_t g = 0; g < groups; ++g) {
       Moments<T> m{0, 0, 0};
       for (int64_t p = 0; p < parts; ++p) {
         const int64_t count = rows * (p + 1) / parts - rows * p / parts;
-        const T* own = store.data() + p * 4 * n;
+        const T* own = store.data() + p * 2 * n;
         for (int64_t c = g * width; c < (g + 1) * width; ++c)
           m = combined(m, {T(count), own[c], own[n + c]});
       }

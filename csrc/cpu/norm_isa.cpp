@@ -198,33 +198,75 @@ void rows_backward(const T* g, const T* x, const T* weight, const T* mean, const
 
 // ---- columns
 
+// f(column, V, K) for blocks of K vectors V of columns, whose sums stay in registers while rows
+// pass, and for the single columns that are left.
+template <class V, int K>
+struct ColumnBlock {
+  using Vector = V;
+  static constexpr int vectors = K;
+};
+template <class T, class F>
+FACULA_INLINE void for_column_blocks(int64_t n, F f) {
+  constexpr int L = kLanes<T>;
+  int64_t c = 0;
+  for (; c + 4 * L <= n; c += 4 * L) f(c, ColumnBlock<Wide<T>, 4>{});
+  for (; c + L <= n; c += L) f(c, ColumnBlock<Wide<T>, 1>{});
+  for (; c < n; ++c) f(c, ColumnBlock<T, 1>{});
+}
+template <class V, class T>
+FACULA_INLINE V vector_at(const T* x, int k) {
+  V v;
+  __builtin_memcpy(&v, x + k * int(sizeof(V) / sizeof(T)), sizeof(V));
+  return v;
+}
+template <class V, class T>
+FACULA_INLINE void store_at(T* x, int k, V v) {
+  __builtin_memcpy(x + k * int(sizeof(V) / sizeof(T)), &v, sizeof(V));
+}
+// The sum of term(row, k) over the rows of a block, for each of its vectors, in four chains.
+template <class B, class F>
+FACULA_INLINE void sum_rows(int64_t rows, typename B::Vector* sums, F term) {
+  constexpr int K = B::vectors, U = 4 / K;
+  typename B::Vector part[U][K] = {};
+  int64_t r = 0;
+  for (; r + U <= rows; r += U)
+#pragma GCC unroll 4
+    for (int u = 0; u < U; ++u)
+#pragma GCC unroll 4
+      for (int k = 0; k < K; ++k) part[u][k] += term(r + u, k);
+  for (; r < rows; ++r)
+    for (int k = 0; k < K; ++k) part[0][k] += term(r, k);
+  for (int k = 0; k < K; ++k) {
+    sums[k] = part[0][k];
+    for (int u = 1; u < U; ++u) sums[k] += part[u][k];
+  }
+}
+
 template <class T>
-void column_moments(const T* x, int64_t rows, int64_t n, int64_t before, T* mean, T* squares,
-                    T* scratch) {
+void column_moments(const T* x, int64_t rows, int64_t n, int64_t before, T* mean, T* squares) {
   constexpr int64_t kPiece = 32;  // rows at a time: read once into the cache, then again from it
-  T *sum = scratch, *square = scratch + n;
   for (int64_t done = 0; done < rows; done += kPiece) {
     const int64_t m = rows - done < kPiece ? rows - done : kPiece;
-    const T* piece = x + done * n;
-    for (int64_t c = 0; c < n; ++c) sum[c] = square[c] = 0;
-    for (int64_t r = 0; r < m; ++r)
-#pragma GCC ivdep
-      for (int64_t c = 0; c < n; ++c) sum[c] += piece[r * n + c];
-    const T inverse = T(1) / T(m);
-    for (int64_t c = 0; c < n; ++c) sum[c] *= inverse;
-    for (int64_t r = 0; r < m; ++r)
-#pragma GCC ivdep
-      for (int64_t c = 0; c < n; ++c) {
-        const T d = piece[r * n + c] - sum[c];
-        square[c] = math::madd(d, d, square[c]);
+    const T inverse = T(1) / T(m), seen = T(before + done), share = T(m) / (seen + T(m));
+    for_column_blocks<T>(n, [&](int64_t c, auto block) {
+      using B = decltype(block);
+      using V = typename B::Vector;
+      const T* piece = x + done * n + c;
+      V average[B::vectors], square[B::vectors];
+      sum_rows<B>(m, average, [&](int64_t r, int k) { return vector_at<V>(piece + r * n, k); });
+      for (V& v : average) v *= inverse;
+      sum_rows<B>(m, square, [&](int64_t r, int k) {
+        const V d = vector_at<V>(piece + r * n, k) - average[k];
+        return d * d;
+      });
+      for (int k = 0; k < B::vectors; ++k) {
+        const V old = vector_at<V>(mean + c, k), difference = average[k] - old;
+        store_at(mean + c, k, old + difference * share);
+        store_at(
+            squares + c, k,
+            vector_at<V>(squares + c, k) + square[k] + difference * difference * (seen * share));
       }
-    const T seen = T(before + done), share = T(m) / (seen + T(m));
-#pragma GCC ivdep
-    for (int64_t c = 0; c < n; ++c) {
-      const T difference = sum[c] - mean[c];
-      mean[c] = math::madd(difference, share, mean[c]);
-      squares[c] += math::madd(difference * difference, seen * share, square[c]);
-    }
+    });
   }
 }
 
@@ -239,12 +281,24 @@ void scale_columns(const T* x, T* y, int64_t rows, int64_t n, const T* center, c
 template <class T>
 void column_gradient_sums(const T* g, const T* x, int64_t rows, int64_t n, const T* center, T* of_g,
                           T* of_gx) {
-  for (int64_t r = 0; r < rows; ++r, g += n, x += n)
-#pragma GCC ivdep
-    for (int64_t c = 0; c < n; ++c) {
-      of_g[c] += g[c];
-      of_gx[c] = math::madd(g[c], x[c] - center[c], of_gx[c]);
-    }
+  constexpr int64_t kPiece = 32;  // rows whose columns are all read before the next ones
+  for (; rows > 0; rows -= kPiece, g += kPiece * n, x += kPiece * n) {
+    const int64_t m = rows < kPiece ? rows : kPiece;
+    for_column_blocks<T>(n, [&](int64_t c, auto block) {
+      using B = decltype(block);
+      using V = typename B::Vector;
+      V first[B::vectors], second[B::vectors], middle[B::vectors];
+      for (int k = 0; k < B::vectors; ++k) middle[k] = vector_at<V>(center + c, k);
+      sum_rows<B>(m, first, [&](int64_t r, int k) { return vector_at<V>(g + r * n + c, k); });
+      sum_rows<B>(m, second, [&](int64_t r, int k) {
+        return vector_at<V>(g + r * n + c, k) * (vector_at<V>(x + r * n + c, k) - middle[k]);
+      });
+      for (int k = 0; k < B::vectors; ++k) {
+        store_at(of_g + c, k, vector_at<V>(of_g + c, k) + first[k]);
+        store_at(of_gx + c, k, vector_at<V>(of_gx + c, k) + second[k]);
+      }
+    });
+  }
 }
 
 template <class T>

@@ -36,8 +36,7 @@ struct NormLoops {
 
   // Columns: the same for `rows` rows whose n values belong to n channels. Moments are folded into
   // mean and squares, which hold those of `before` rows; sums are added to.
-  void (*column_moments)(const T* x, int64_t rows, int64_t n, int64_t before, T* mean, T* squares,
-                         T* scratch);
+  void (*column_moments)(const T* x, int64_t rows, int64_t n, int64_t before, T* mean, T* squares);
   void (*scale_columns)(const T* x, T* y, int64_t rows, int64_t n, const T* center, const T* scale,
                         const T* shift);
   void (*column_gradient_sums)(const T* g, const T* x, int64_t rows, int64_t n, const T* center,
