@@ -84,13 +84,11 @@ FACULA_INLINE constexpr uint32_t first_bits(int64_t n) {
   return n >= 32 ? ~0u : (1u << n) - 1;
 }
 
-FACULA_INLINE Tap find_tap(const Conv& v, const PixelRun& run, int64_t i, int64_t j, int64_t k) {
-  const ConvAxis &d = v.axis[0], &h = v.axis[1], &w = v.axis[2];
-  const int64_t z = run.place[0] * d.step + d.start + i * d.spread;
-  const int64_t y = run.place[1] * h.step + h.start + j * h.spread;
+// Through column k of the kernel, were its row inside; the offset is that of the column alone.
+FACULA_INLINE Tap find_column(const Conv& v, const PixelRun& run, int64_t k) {
+  const ConvAxis& w = v.axis[2];
   const int64_t x = run.place[2] * w.step + w.start + k * w.spread;
-  Tap tap{z * d.x_stride + y * h.x_stride + x * w.x_stride, 0, 0, 0};
-  if (z < 0 || z >= d.in || y < 0 || y >= h.in) return tap;
+  Tap tap{x * w.x_stride, 0, 0, 0};
   const int64_t low = x < 0 ? (-x + w.step - 1) / w.step : 0;
   int64_t high = run.count;
   if (x + (run.count - 1) * w.step >= w.in) high = x < w.in ? (w.in - 1 - x) / w.step + 1 : 0;
@@ -101,11 +99,35 @@ FACULA_INLINE Tap find_tap(const Conv& v, const PixelRun& run, int64_t i, int64_
   }
   return tap;
 }
+// Row (i, j) of the kernel.
+struct TapRow {
+  FACULA_INLINE TapRow(const Conv& v, const PixelRun& run, int64_t i, int64_t j) {
+    const ConvAxis &d = v.axis[0], &h = v.axis[1];
+    const int64_t z = run.place[0] * d.step + d.start + i * d.spread;
+    const int64_t y = run.place[1] * h.step + h.start + j * h.spread;
+    offset = z * d.x_stride + y * h.x_stride;
+    inside = z >= 0 && z < d.in && y >= 0 && y < h.in;
+  }
+  FACULA_INLINE Tap at(const Tap& column) const {
+    if (!inside) return {column.offset + offset, 0, 0, 0};
+    return {column.offset + offset, column.low, column.high, column.mask};
+  }
+  int64_t offset;
+  bool inside;
+};
+FACULA_INLINE Tap find_tap(const Conv& v, const PixelRun& run, int64_t i, int64_t j, int64_t k) {
+  return TapRow(v, run, i, j).at(find_column(v, run, k));
+}
 
+// Columns are found once; they are in the place of the first row until all others have been made.
 FACULA_INLINE void find_taps(const Conv& v, const PixelRun& run, Tap* taps) {
-  for (int64_t i = 0; i < v.axis[0].taps; ++i) {
-    for (int64_t j = 0; j < v.axis[1].taps; ++j) {
-      for (int64_t k = 0; k < v.axis[2].taps; ++k) *taps++ = find_tap(v, run, i, j, k);
+  const int64_t columns = v.axis[2].taps, height = v.axis[1].taps;
+  for (int64_t k = 0; k < columns; ++k) taps[k] = find_column(v, run, k);
+  for (int64_t i = v.axis[0].taps - 1; i >= 0; --i) {
+    for (int64_t j = height - 1; j >= 0; --j) {
+      const TapRow row(v, run, i, j);
+      Tap* const to = taps + (i * height + j) * columns;
+      for (int64_t k = 0; k < columns; ++k) to[k] = row.at(taps[k]);
     }
   }
 }

@@ -360,9 +360,107 @@ void cpu_scale_channels(const ChannelShape& s, const S* input, const T* scale, c
 
 // ---- groups
 
+namespace {
+
+// f(image) for all elements of a batch: each on a thread of its own, or on all threads one after
+// the other where they are few. Either way one stays in the cache from its sums to its results.
+template <class F>
+void for_each_image(const ChannelShape& s, F&& f) {
+  auto some = [&](int64_t b, int64_t e) {
+    for (; b < e; ++b) f(b);
+  };
+  if (s.batch < 2 * num_threads()) some(0, s.batch);
+  else parallel_for(0, s.batch, rows_at_once(s.channels * s.inner), some);
+}
+
+template <class T, class S>
+void group_norm_columns(const ChannelNorm<T, S>& norm, int64_t groups, const T* bias, double eps,
+                        S* output) {
+  const int64_t rows = norm.shape.inner, n = norm.shape.channels, width = n / groups;
+  const int64_t parts = parts_of(rows, n);
+  const auto& l = loops<S>();
+  for_each_image(norm.shape, [&](int64_t image) {
+    const S* x = norm.input + image * rows * n;
+    std::vector<T> store(size_t(parts * 2 * n)), lines(size_t(3 * n));
+    for_each_part(parts, rows, [&](int64_t p, int64_t b, int64_t e) {
+      T* own = store.data() + p * 2 * n;
+      l.column_moments(x + b * n, e - b, n, 0, own, own + n);
+    });
+    T *center = lines.data(), *scale = center + n, *shift = scale + n;
+    for (int64_t g = 0; g < groups; ++g) {
+      Moments<T> m{0, 0, 0};
+      for (int64_t p = 0; p < parts; ++p) {
+        const int64_t count = rows * (p + 1) / parts - rows * p / parts;
+        const T* own = store.data() + p * 2 * n;
+        for (int64_t c = g * width; c < (g + 1) * width; ++c)
+          m = combined(m, {T(count), own[c], own[n + c]});
+      }
+      const T rstd = rstd_of(m.squares / m.count, eps);
+      norm.mean[image * groups + g] = m.mean;
+      norm.rstd[image * groups + g] = rstd;
+      for (int64_t c = g * width; c < (g + 1) * width; ++c) {
+        center[c] = m.mean;
+        scale[c] = norm.weight ? rstd * norm.weight[c] : rstd;
+        shift[c] = bias ? bias[c] : T(0);
+      }
+    }
+    parallel_for(0, rows, rows_at_once(n), [&](int64_t b, int64_t e) {
+      l.scale_columns(x + b * n, output + (image * rows + b) * n, e - b, n, center, scale, shift);
+    });
+  });
+}
+
+// Fills the sums of each channel of each image, of g and of g (x - mean), too.
+template <class T, class S>
+void group_norm_backward_columns(const ChannelNorm<T, S>& norm, int64_t groups, const S* grad,
+                                 S* input_grad, T* sums) {
+  const int64_t rows = norm.shape.inner, n = norm.shape.channels, width = n / groups;
+  const int64_t parts = parts_of(rows, n);
+  const auto& l = loops<S>();
+  for_each_image(norm.shape, [&](int64_t image) {
+    const S *x = norm.input + image * rows * n, *g = grad + image * rows * n;
+    std::vector<T> store(size_t(parts * 2 * n)), lines(size_t(4 * n));
+    T *center = lines.data(), *a = center + n, *b = a + n, *c = b + n;
+    for (int64_t i = 0; i < n; ++i) center[i] = norm.mean[image * groups + i / width];
+    for_each_part(parts, rows, [&](int64_t p, int64_t from, int64_t to) {
+      T* own = store.data() + p * 2 * n;
+      l.column_gradient_sums(g + from * n, x + from * n, to - from, n, center, own, own + n);
+    });
+    for (int64_t group = 0; group < groups; ++group) {
+      T of_g = 0, of_gx = 0;  // of the whole group, with the weights
+      for (int64_t i = group * width; i < (group + 1) * width; ++i) {
+        T* own = sums + 2 * (image * n + i);
+        own[0] = own[1] = 0;
+        for (int64_t p = 0; p < parts; ++p) {
+          own[0] += store[size_t(p * 2 * n + i)];
+          own[1] += store[size_t(p * 2 * n + n + i)];
+        }
+        const T w = norm.weight ? norm.weight[i] : T(1);
+        of_g += w * own[0];
+        of_gx += w * own[1];
+      }
+      const GradientLine<T> line(norm.rstd[image * groups + group], T(1), of_g, of_gx,
+                                 width * rows);
+      for (int64_t i = group * width; i < (group + 1) * width; ++i) {
+        a[i] = norm.weight ? line.a * norm.weight[i] : line.a;
+        b[i] = line.b;
+        c[i] = line.c;
+      }
+    }
+    if (!input_grad) return;
+    parallel_for(0, rows, rows_at_once(n), [&](int64_t from, int64_t to) {
+      l.column_gradient(g + from * n, x + from * n, input_grad + (image * rows + from) * n,
+                        to - from, n, center, a, b, c);
+    });
+  });
+}
+
+}  // namespace
+
 template <class T, class S>
 void cpu_group_norm(const ChannelNorm<T, S>& norm, int64_t groups, const T* bias, double eps,
                     S* output) {
+  if (norm.shape.channels_last) return group_norm_columns(norm, groups, bias, eps, output);
   const ChannelShape& s = norm.shape;
   const int64_t width = s.channels / groups, size = width * s.inner;
   const auto& l = loops<S>();
@@ -390,26 +488,28 @@ void cpu_group_norm_backward(const ChannelNorm<T, S>& norm, int64_t groups, cons
   const auto& l = loops<S>();
   // For each element of the batch and channel, the sums of g and of g (x - mean).
   std::vector<T> sums(size_t(2 * s.batch * s.channels));
-  parallel_for(0, s.batch * groups, rows_at_once(size), [&](int64_t b, int64_t e) {
-    for (int64_t i = b; i < e; ++i) {
-      const int64_t at = i * size, first = i % groups * width;
-      T* own = sums.data() + 2 * i * width;
-      T of_g = 0, of_gx = 0;  // of the whole group, with the weights
-      for (int64_t k = 0; k < width; ++k) {
-        l.gradient_sums(grad + at + k * s.inner, norm.input + at + k * s.inner, s.inner,
-                        norm.mean[i], own + 2 * k, own + 2 * k + 1);
-        const T w = norm.weight ? norm.weight[first + k] : T(1);
-        of_g += w * own[2 * k];
-        of_gx += w * own[2 * k + 1];
+  if (s.channels_last) group_norm_backward_columns(norm, groups, grad, input_grad, sums.data());
+  else
+    parallel_for(0, s.batch * groups, rows_at_once(size), [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) {
+        const int64_t at = i * size, first = i % groups * width;
+        T* own = sums.data() + 2 * i * width;
+        T of_g = 0, of_gx = 0;  // of the whole group, with the weights
+        for (int64_t k = 0; k < width; ++k) {
+          l.gradient_sums(grad + at + k * s.inner, norm.input + at + k * s.inner, s.inner,
+                          norm.mean[i], own + 2 * k, own + 2 * k + 1);
+          const T w = norm.weight ? norm.weight[first + k] : T(1);
+          of_g += w * own[2 * k];
+          of_gx += w * own[2 * k + 1];
+        }
+        if (!input_grad) continue;
+        const GradientLine<T> line(norm.rstd[i], T(1), of_g, of_gx, size);
+        for (int64_t k = 0; k < width; ++k)
+          l.gradient(grad + at + k * s.inner, norm.input + at + k * s.inner,
+                     input_grad + at + k * s.inner, s.inner, norm.mean[i],
+                     norm.weight ? line.a * norm.weight[first + k] : line.a, line.b, line.c);
       }
-      if (!input_grad) continue;
-      const GradientLine<T> line(norm.rstd[i], T(1), of_g, of_gx, size);
-      for (int64_t k = 0; k < width; ++k)
-        l.gradient(grad + at + k * s.inner, norm.input + at + k * s.inner,
-                   input_grad + at + k * s.inner, s.inner, norm.mean[i],
-                   norm.weight ? line.a * norm.weight[first + k] : line.a, line.b, line.c);
-    }
-  });
+    });
   for (int64_t c = 0; c < s.channels; ++c) {
     T of_g = 0, of_gx = 0;
     for (int64_t n = 0; n < s.batch; ++n) {

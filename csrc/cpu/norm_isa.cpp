@@ -173,6 +173,46 @@ void rows_backward(const S* g, const S* x, const T* weight, const T* mean, const
 
 // ---- columns
 
+// f(column, block) for blocks of K vectors of columns, whose sums stay in registers while rows
+// pass, and for the single columns that are left.
+template <class T, class How, int K>
+struct ColumnBlock {
+  using As = How;
+  using Value = decltype(read(std::declval<const T*>(), 0, How{}));
+  static constexpr int vectors = K, width = int(sizeof(Value) / sizeof(T));
+};
+template <class T, class F>
+FACULA_INLINE void for_column_blocks(int64_t n, F f) {
+  constexpr int L = kLanes<T>;
+  int64_t c = 0;
+  for (; c + 4 * L <= n; c += 4 * L) f(c, ColumnBlock<T, AsWide, 4>{});
+  for (; c + L <= n; c += L) f(c, ColumnBlock<T, AsWide, 1>{});
+  for (; c < n; ++c) f(c, ColumnBlock<T, AsSingle, 1>{});
+}
+// The k-th vector of a block that begins at x[at].
+template <class B, class S>
+FACULA_INLINE typename B::Value vector_of(const S* x, int64_t at, int k) {
+  return read(x, at + k * B::width, typename B::As{});
+}
+// The sum of term(row, k) over the rows of a block, for each of its vectors, in four chains.
+template <class B, class F>
+FACULA_INLINE void sum_rows(int64_t rows, typename B::Value* sums, F term) {
+  constexpr int K = B::vectors, U = 4 / K;
+  typename B::Value part[U][K] = {};
+  int64_t r = 0;
+  for (; r + U <= rows; r += U)
+#pragma GCC unroll 4
+    for (int u = 0; u < U; ++u)
+#pragma GCC unroll 4
+      for (int k = 0; k < K; ++k) part[u][k] += term(r + u, k);
+  for (; r < rows; ++r)
+    for (int k = 0; k < K; ++k) part[0][k] += term(r, k);
+  for (int k = 0; k < K; ++k) {
+    sums[k] = part[0][k];
+    for (int u = 1; u < U; ++u) sums[k] += part[u][k];
+  }
+}
+
 template <class T, class S>
 void column_moments(const S* x, int64_t rows, int64_t n, int64_t before, T* mean, T* squares) {
   constexpr int64_t kPiece = 32;  // rows at a time: read once into the cache, then again from it
@@ -180,17 +220,22 @@ void column_moments(const S* x, int64_t rows, int64_t n, int64_t before, T* mean
     const int64_t m = rows - done < kPiece ? rows - done : kPiece;
     const S* piece = x + done * n;
     const T inverse = T(1) / T(m), seen = T(before + done), share = T(m) / (seen + T(m));
-    each<T>(n, [&](int64_t c, auto as) {
-      decltype(read(piece, c, as)) sum{}, square{};
-      for (int64_t r = 0; r < m; ++r) sum += read(piece, r * n + c, as);
-      sum *= inverse;
-      for (int64_t r = 0; r < m; ++r) {
-        const auto d = read(piece, r * n + c, as) - sum;
-        square = madd(d, d, square);
+    for_column_blocks<T>(n, [&](int64_t c, auto block) {
+      using B = decltype(block);
+      using V = typename B::Value;
+      V average[B::vectors], square[B::vectors];
+      sum_rows<B>(m, average, [&](int64_t r, int k) { return vector_of<B>(piece, r * n + c, k); });
+      for (V& v : average) v *= inverse;
+      sum_rows<B>(m, square, [&](int64_t r, int k) {
+        const V d = vector_of<B>(piece, r * n + c, k) - average[k];
+        return d * d;
+      });
+      for (int k = 0; k < B::vectors; ++k) {
+        const V old = vector_of<B>(mean, c, k), difference = average[k] - old;
+        write(mean, c + k * B::width, old + difference * share);
+        write(squares, c + k * B::width,
+              vector_of<B>(squares, c, k) + square[k] + difference * difference * (seen * share));
       }
-      const auto old = read(mean, c, as), difference = sum - old;
-      write(mean, c, madd(difference, share, old));
-      write(squares, c, read(squares, c, as) + madd(difference * difference, seen * share, square));
     });
   }
 }
@@ -207,12 +252,24 @@ void scale_columns(const S* x, S* y, int64_t rows, int64_t n, const T* center, c
 template <class T, class S>
 void column_gradient_sums(const S* g, const S* x, int64_t rows, int64_t n, const T* center, T* of_g,
                           T* of_gx) {
-  for (int64_t r = 0; r < rows; ++r, g += n, x += n)
-    each<T>(n, [&](int64_t c, auto as) {
-      const auto v = read(g, c, as);
-      write(of_g, c, read(of_g, c, as) + v);
-      write(of_gx, c, madd(v, read(x, c, as) - read(center, c, as), read(of_gx, c, as)));
+  constexpr int64_t kPiece = 32;  // rows whose columns are all read before the next ones
+  for (; rows > 0; rows -= kPiece, g += kPiece * n, x += kPiece * n) {
+    const int64_t m = rows < kPiece ? rows : kPiece;
+    for_column_blocks<T>(n, [&](int64_t c, auto block) {
+      using B = decltype(block);
+      using V = typename B::Value;
+      V first[B::vectors], second[B::vectors], middle[B::vectors];
+      for (int k = 0; k < B::vectors; ++k) middle[k] = vector_of<B>(center, c, k);
+      sum_rows<B>(m, first, [&](int64_t r, int k) { return vector_of<B>(g, r * n + c, k); });
+      sum_rows<B>(m, second, [&](int64_t r, int k) {
+        return vector_of<B>(g, r * n + c, k) * (vector_of<B>(x, r * n + c, k) - middle[k]);
+      });
+      for (int k = 0; k < B::vectors; ++k) {
+        write(of_g, c + k * B::width, vector_of<B>(of_g, c, k) + first[k]);
+        write(of_gx, c + k * B::width, vector_of<B>(of_gx, c, k) + second[k]);
+      }
     });
+  }
 }
 
 template <class T, class S>

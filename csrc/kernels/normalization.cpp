@@ -325,6 +325,13 @@ NormalizedRows rows_of_groups(int64_t batch, int64_t channels, int64_t inner, in
           .centred = true};
 }
 
+// Images whose channels lie side by side are returned as they came.
+MemoryFormat group_format(const Tensor& input, int64_t batch, int64_t channels) {
+  if (input.dim() < 3 || input.size(0) != batch || input.size(1) != channels)
+    return MemoryFormat::Contiguous;
+  return format_of(input, channel_shape(input));
+}
+
 Tensor in_dtype(const Tensor& t, DType dtype) {
   return t.dtype() == dtype ? t : op::_to_copy(t, dtype);
 }
@@ -347,7 +354,10 @@ Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor&
   Tensor mean = empty_tensor(Dims{N, group}, compute, input.device());
   Tensor rstd = empty_tensor(Dims{N, group}, compute, input.device());
   const DType stored = stored_dtype(input);
-  Tensor out = empty_tensor(input.sizes(), stored, input.device());
+  const MemoryFormat format = group_format(input, N, C);
+  Tensor out = input.is_cuda()
+                   ? empty_tensor(input.sizes(), input.dtype(), input.device())  // computed as runs
+                   : empty_like_input(input, stored, format);
   if (!input.is_meta() && out.numel() == 0) {
     op::zero_(mean);
     op::zero_(rstd);
@@ -355,18 +365,16 @@ Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor&
     device_normalization.rows(rows_of_groups(N, C, HxW, group), dense(input), on_device(weight),
                               on_device(bias), eps, mean, rstd, out);
   } else if (!input.is_meta()) {
-    const Tensor x = as_computed(input, stored), w = as_computed(weight, compute),
+    const Tensor x = in_format(input, stored, format), w = as_computed(weight, compute),
                  b = as_computed(bias, compute);
+    const bool last = format != MemoryFormat::Contiguous;
     with_types(stored, [&]<class T, class S>(T, S) {
       cpu_group_norm<T, S>(
-          {{N, C, HxW, false}, x.data_as<S>(), pointer<T>(w), mean.data_as<T>(), rstd.data_as<T>()},
+          {{N, C, HxW, last}, x.data_as<S>(), pointer<T>(w), mean.data_as<T>(), rstd.data_as<T>()},
           group, pointer<T>(b), eps, out.data_as<S>());
     });
   }
-  if (input.dim() > 2) {  // computed as runs, returned as it came
-    const MemoryFormat format = format_of(input, channel_shape(input));
-    if (format != MemoryFormat::Contiguous) out = op::clone(out, format);
-  }
+  if (input.is_cuda() && format != MemoryFormat::Contiguous) out = op::clone(out, format);
   return {finished(out, input.dtype()), mean, rstd};
 }
 
@@ -378,7 +386,9 @@ Three _group_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
   const DType compute = compute_dtype(input.dtype());
   const Dims channels{s.channels};
   const DType stored = stored_dtype(input);
-  Tensor dx = wanted & 1 ? empty_tensor(input.sizes(), stored, input.device()) : Tensor();
+  const MemoryFormat format = input.is_cuda() ? MemoryFormat::Contiguous  // computed as runs
+                                              : group_format(input, s.batch, s.channels);
+  Tensor dx = wanted & 1 ? empty_like_input(input, stored, format) : Tensor();
   Tensor dw = wanted & 2 ? empty_tensor(channels, compute, input.device()) : Tensor();
   Tensor db = wanted & 4 ? empty_tensor(channels, compute, input.device()) : Tensor();
   if (input.is_cuda()) {
@@ -392,11 +402,12 @@ Three _group_norm_grad(const Tensor& grad_output, const Tensor& input, const Ten
         if (t->defined()) op::zero_(*t);
     }
   } else if (!input.is_meta()) {
-    const Tensor x = as_computed(input, stored), g = as_computed(grad_output, stored),
+    const Tensor x = in_format(input, stored, format), g = in_format(grad_output, stored, format),
                  w = as_computed(weight, compute), m = as_computed(mean, compute),
                  r = as_computed(rstd, compute);
+    const bool last = format != MemoryFormat::Contiguous;
     with_types(stored, [&]<class T, class S>(T, S) {
-      cpu_group_norm_backward<T, S>({{s.batch, s.channels, s.inner, false},
+      cpu_group_norm_backward<T, S>({{s.batch, s.channels, s.inner, last},
                                      x.data_as<S>(),
                                      pointer<T>(w),
                                      m.data_as<T>(),
