@@ -28,6 +28,10 @@ void give_back(Storage* s) {
   to->push(node);
 }
 
+void give_back_fixed(Storage* s) {
+  give_back(s);
+}
+
 Storage* storage_in(int64_t slot, const std::shared_ptr<Mapping>& mapping, size_t bytes,
                     const std::shared_ptr<Returns>& returns) {
   auto node = std::make_unique<Returns::Node>(Returns::Node{slot, mapping, returns});
@@ -52,6 +56,29 @@ Mapping::Mapping(int descriptor, size_t bytes) : size(bytes) {
 }
 Mapping::~Mapping() {
   munmap(data, size);
+}
+
+void release_slot_buffer(Storage* s) {
+  release_buffer(s);
+}
+
+bool may_leave_slot(const Storage* s) {
+  return s->release == give_back || s->release == release_slot_buffer;
+}
+
+void leave_slot(Storage* s) {
+  Storage* other = allocate_storage(s->nbytes, s->device);
+  if (s->nbytes) std::memcpy(other->data, s->data, s->nbytes);
+  std::swap(s->data, other->data);
+  std::swap(s->release, other->release);
+  std::swap(s->context, other->context);
+  s->resizable = true;
+  other->unref();
+}
+
+void stay_in_slot(Storage* s) {
+  if (s->release == give_back) s->release = give_back_fixed;
+  if (s->release == release_slot_buffer) s->release = release_buffer;
 }
 
 // ---- in the worker

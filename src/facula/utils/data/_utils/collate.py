@@ -213,6 +213,23 @@ def _collate_by_table(batch: Any) -> Any:
 DEFAULT_TABLES = (default_collate_fn_map, dict(default_collate_fn_map), _collate_by_table)
 
 
+_KNOWN_KINDS = (facula.Tensor, numpy.ndarray, int, float, bool, str, bytes)
+
+
+def _collate_known(batch: Any) -> Any:
+    table, own, otherwise = DEFAULT_TABLES
+    for kind in {*map(type, batch)}:
+        if kind not in _KNOWN_KINDS and kind.__module__ != "numpy":
+            raise TypeError(f"{kind.__name__} may have code of its own")
+    if table != own:
+        raise TypeError("default_collate_fn_map may have code of the program")
+    return otherwise(batch)
+
+
+# The same for those who leave it to others to run code of the program, or to raise errors.
+KNOWN_TABLES = (*DEFAULT_TABLES[:2], _collate_known)
+
+
 def default_collate(batch: Any) -> Any:
     """A batch of a list of samples: numbers, arrays and tensors become tensors with a new first
     dimension, texts stay as they are, and containers of them become containers of batches.
