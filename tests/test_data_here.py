@@ -397,7 +397,8 @@ def test_when_processes_pay():
     def choice(seconds, pause, size, workers=2, count=10**6):
         chosen = pace.Pace(False, workers)
         chosen.bytes = size
-        chosen.note(seconds, pause, 1)
+        for _ in range(10):
+            chosen.note(seconds, pause, 1)
         chosen.note(seconds, pause, count)
         return chosen.suits_loader()
 

@@ -379,6 +379,10 @@ PyObject* slot_tensor(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* has_slots(PyObject*, PyObject*) {
+  return PyBool_FromLong(slots_here() != nullptr);
+}
+
 // open(slot, bytes, descriptor), which stays the caller's.
 PyObject* open_slot(PyObject* self, PyObject* args) {
   return guarded([&] {
@@ -451,6 +455,8 @@ PyType_Spec reader_spec = {"facula._C._SlotReader", sizeof(Holder<SlotReader>), 
 PyMethodDef functions[] = {{"_slot_tensor", slot_tensor, METH_VARARGS,
                             "_slot_tensor(sizes, dtype): a tensor in memory that a worker shares "
                             "with its loader, or None."},
+                           {"_has_slots", has_slots, METH_NOARGS,
+                            "_has_slots(): whether this thread may get such memory."},
                            {}};
 
 }  // namespace

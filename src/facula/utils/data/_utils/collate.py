@@ -149,7 +149,7 @@ def gathered(tensor: facula.Tensor, where: facula.Tensor) -> facula.Tensor:
 def _destination(batch: Sequence[facula.Tensor]) -> Any:
     first = batch[0]
     shape, dtype = first.shape, first.dtype
-    if len(batch) * first.nbytes < _LARGE or first.device.type != "cpu":
+    if len(batch) * first.nbytes < _LARGE or not _C._has_slots() or first.device.type != "cpu":
         return None
     for t in batch:
         plain = type(t) is facula.Tensor and t.dtype is dtype and t.shape == shape

@@ -41,7 +41,8 @@ from facula.utils.data.sampler import (
 _GROUP_SECONDS = 0.001  # of work in one message to a worker
 _PACKED_BATCHES = 2  # that many are drawn faster as an array
 _FIRST_BATCHES = 4  # that each worker hears of at once
-_MOST_HERE = 1024  # batches of each worker that the loader plans to make itself
+_HERE_SECONDS = 0.004  # of work that a loader plans to do itself
+_MOST_HERE = 1024  # batches of each worker in that
 _GROUP_BYTES = 1 << 20
 _SMALL_GROUP_BYTES = 1 << 18
 _GROUP_SLOT_BYTES = 1 << 21
@@ -345,7 +346,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._open = [0] * count  # tasks of each worker that wait for an answer
         self._pause_ends()
         self._here = self._may_be_here and self._pace.suits_loader()
-        self._made_before = self._num_yielded
+        self._made_before, self._noted_at = self._num_yielded, time.monotonic()
         for worker, given in zip(self._workers, self._given, strict=True):
             self._wait_for(worker, worker.may_begin)
             worker.begin(self._epoch, given, self._here)
@@ -439,15 +440,22 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             self._move_away()
             return
         if self._groups and pace.seconds is not None:
-            self._group = max(1, min(int(_GROUP_SECONDS / max(pace.seconds, 1e-6)), _MOST_HERE))
+            seconds = max(pace.seconds, 1e-6) * len(self._workers)
+            self._group = max(1, min(int(_HERE_SECONDS / seconds), _MOST_HERE))
             self._groups_ahead = 1
 
     def _note_times(self) -> None:
+        now = time.monotonic()
         count, self._made_before = self._num_yielded - self._made_before, self._num_yielded
-        self._pace.note(*self._times_here(), count)
+        if self._here:
+            self._pace.note(*self._times_here(), count)
+        elif self._may_be_here and not self._pace.threads and count:
+            self._pace.note_workers((now - self._noted_at) / count)
+        self._noted_at = now
 
     def _move_away(self) -> None:
         """From now on workers make the batches."""
+        self._note_times()
         self._here, self._group = False, 1
         for worker, exhausted in zip(self._workers, self._exhausted, strict=True):
             if not exhausted:
@@ -507,8 +515,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     def _next_data(self) -> Any:
         while True:
             if self.is_shut_down or not self._planned():
-                if self._here:
-                    self._note_times()
+                self._note_times()
                 if self._persistent and not self.is_shut_down:
                     raise StopIteration
                 self._shutdown_workers()

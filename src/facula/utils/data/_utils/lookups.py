@@ -162,6 +162,13 @@ def _result(function: Any, arguments: list[Any]) -> Any:
     raise _NotSimpleError
 
 
+@functools.lru_cache(maxsize=64)
+def _instructions(code: types.CodeType) -> tuple[list[dis.Instruction], dict[int, int]]:
+    """The instructions of a function, and which of them is at an offset."""
+    found = list(dis.get_instructions(code))
+    return found, {i.offset: k for k, i in enumerate(found)}
+
+
 class _Reading:
     """Goes through the instructions of a function of a dataset and an index."""
 
@@ -181,8 +188,7 @@ class _Reading:
 
     def run(self) -> None:
         """Returns when the function would; raises where an instruction is not simple."""
-        instructions = list(dis.get_instructions(self.function))
-        at = {i.offset: k for k, i in enumerate(instructions)}
+        instructions, at = _instructions(self.function.__code__)
         next_one = 0
         for _ in range(len(instructions)):  # no loops
             instruction = instructions[next_one]

@@ -12,6 +12,7 @@ _HANDOVER_SECONDS = 20e-6  # what a batch of a worker process costs the loader a
 _HANDOVER_RATE = 40e9  # bytes of such batches in a second
 _COPY_RATE = 1e9  # bytes in a second: who makes so many only copies, and memory is there once
 _WORKER_FACTOR = 1.2  # by which a worker is slower, which others disturb
+_SHORT_PAUSE = 20e-6
 _TINY_SECONDS = 100e-6  # handing the interpreter to a thread and back takes as long
 _SMALL_SECONDS = 500e-6  # so do threads that wait for each other
 
@@ -46,7 +47,8 @@ class Pace:
         self.seconds: float | None = None
         self.pause = 0.0
         self.bytes = 0
-        self.saved = 0.0  # seconds that processes would have saved since the epoch's begin
+        self.saved = 0.0  # seconds that processes would have saved so far
+        self.doubt = 1.0  # grows when they did not
         self.failed = False  # a batch could not be made here
 
     def note(self, seconds: float | None, pause: float | None, count: int) -> None:
@@ -54,9 +56,16 @@ class Pace:
         if seconds is not None:
             self.seconds = seconds if self.seconds is None else (self.seconds + seconds) / 2
         if pause is not None:
-            self.pause = (self.pause + pause) / 2
+            # A long one may be another program's doing: several of them are believed.
+            self.pause = min(pause, 2 * self.pause + _SHORT_PAUSE)
         if not self.threads and self.seconds is not None:
             self.saved = max(0.0, self.saved + count * self._saving(self.seconds))
+
+    def note_workers(self, seconds: float) -> None:
+        """Takes in how long it took from batch to batch while processes made them."""
+        if self.seconds is not None and seconds > self.seconds + self.pause:
+            self.saved = 0.0
+            self.doubt *= 4
 
     def _copies(self, seconds: float) -> bool:
         return self.bytes > seconds * _COPY_RATE
@@ -76,7 +85,7 @@ class Pace:
         if self.failed:
             return False
         if not self.threads:
-            return self.saved < _START_SECONDS * self.workers
+            return self.saved < _START_SECONDS * self.workers * self.doubt
         seconds = self.seconds
         if seconds is None:
             return False
