@@ -79,7 +79,8 @@ NOT_SIMPLE = {
 
 
 @pytest.mark.parametrize("name", SIMPLE)
-def test_what_only_looks_things_up_is_made_here(name):
+def test_what_only_looks_things_up_is_made_here(name, monkeypatch):
+    monkeypatch.setattr(pace, "_START_SECONDS", 100.0)  # also where the machine is busy
     dataset = of(SIMPLE[name])
     assert lookups_of(dataset) is not None
     loader = data.DataLoader(dataset, 3, num_workers=2)
@@ -136,12 +137,14 @@ def processes(loader):
     "sampler",
     [
         lambda n: {"shuffle": True},
+        lambda n: {"shuffle": True, "generator": facula.Generator()},
         lambda n: {"sampler": data.WeightedRandomSampler([1.0, 2.0] * (n // 2), n)},
         lambda n: {"sampler": data.SubsetRandomSampler(range(0, n, 3))},
         lambda n: {"sampler": data.RandomSampler(range(n), replacement=True)},
     ],
 )
-def test_epochs_are_the_same_as_without_workers(size, workers, sampler):
+def test_epochs_are_the_same_as_without_workers(size, workers, sampler, monkeypatch):
+    monkeypatch.setattr(pace, "_START_SECONDS", 100.0)  # also where the machine is busy
     dataset = type("Own", (Memory,), {"__getitem__": SIMPLE["rows"]})(2000)
 
     def epochs(**more):
@@ -205,6 +208,15 @@ def test_state_in_the_middle(came, kind):
     rest = [b[1].tolist() for b in iterator]
     loader.load_state_dict(state)
     assert [b[1].tolist() for b in loader] == rest
+
+
+def test_a_dataset_that_changes_between_epochs_is_looked_at_again():
+    dataset = of(with_transform)
+    loader = data.DataLoader(dataset, 2, num_workers=1, persistent_workers=True, timeout=60)
+    list(loader)
+    dataset.transform = facula.neg
+    assert all((row <= 0).all() for row, _ in loader)
+    assert processes(loader)
 
 
 # ---- threads
@@ -398,7 +410,7 @@ def test_when_processes_pay():
         chosen = pace.Pace(False, workers)
         chosen.bytes = size
         for _ in range(10):
-            chosen.note(seconds, pause, 1)
+            chosen.note(seconds, pause, 0)
         chosen.note(seconds, pause, count)
         return chosen.suits_loader()
 

@@ -247,9 +247,20 @@ def _job(loader: Any, base_seed: int, num_workers: int) -> Job:
     )
 
 
+def _sampler_of_indices(loader: Any) -> Any:
+    if not loader._auto_collation:
+        return loader.sampler
+    return loader.batch_sampler.sampler if type(loader.batch_sampler) is BatchSampler else None
+
+
+def _has_own_sampler(loader: Any) -> bool:
+    """Whether indices come from samplers of this package alone."""
+    return type(_sampler_of_indices(loader)) in _OWN_SAMPLERS
+
+
 def _own_fetch(loader: Any) -> Callable[[Any], Any] | None:
     """What makes batches as worker processes would, where nobody can tell who it was."""
-    if not loader.in_order or not _may_run_ahead(loader) or loader._dataset_kind == 1:
+    if not loader.in_order or loader._dataset_kind == 1 or not _has_own_sampler(loader):
         return None
     if loader.worker_init_fn is not None or loader.multiprocessing_context is not None:
         return None
@@ -263,14 +274,8 @@ def _may_run_ahead(loader: Any) -> bool:
 
     A sampler of the program's own may look at what the training does meanwhile.
     """
-    sampler = loader.sampler
-    if loader._auto_collation:
-        if type(loader.batch_sampler) is not BatchSampler:
-            return False
-        sampler = loader.batch_sampler.sampler
-    if getattr(sampler, "generator", None) is not None:
-        return False
-    return type(sampler) in _OWN_SAMPLERS
+    sampler = _sampler_of_indices(loader)
+    return _has_own_sampler(loader) and getattr(sampler, "generator", None) is None
 
 
 class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[misc]
@@ -327,6 +332,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._begin(loader, new_seed=False)
+        if self._may_be_here and not self._pace.threads:  # the dataset may have changed since
+            self._may_be_here = _own_fetch(loader) is not None
         self._begin_in_workers()
 
     def _begin_in_workers(self) -> None:
@@ -378,9 +385,10 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         """Gives tasks to workers, in the order of the sampler."""
         active = len(self._workers) - sum(self._exhausted)
         if self._here and active:
-            if self._planned() and not self._slow_here():
+            if not self._planned() or self._slow_here():
+                self._adapt_here()
+            elif self._groups:
                 return
-            self._adapt_here()
         if self._no_more_indices or not active:
             return
         ahead = self._prefetch
@@ -440,7 +448,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             self._move_away()
             return
         if self._groups and pace.seconds is not None:
-            seconds = max(pace.seconds, 1e-6) * len(self._workers)
+            seconds = max(pace.latest, pace.seconds, 1e-6) * len(self._workers)
             self._group = max(1, min(int(_HERE_SECONDS / seconds), _MOST_HERE))
             self._groups_ahead = 1
 

@@ -12,7 +12,7 @@ _HANDOVER_SECONDS = 20e-6  # what a batch of a worker process costs the loader a
 _HANDOVER_RATE = 40e9  # bytes of such batches in a second
 _COPY_RATE = 1e9  # bytes in a second: who makes so many only copies, and memory is there once
 _WORKER_FACTOR = 1.2  # by which a worker is slower, which others disturb
-_SHORT_PAUSE = 20e-6
+_BELIEVED_SECONDS = 20e-6  # whoever measured that
 _TINY_SECONDS = 100e-6  # handing the interpreter to a thread and back takes as long
 _SMALL_SECONDS = 500e-6  # so do threads that wait for each other
 
@@ -45,6 +45,7 @@ class Pace:
     def __init__(self, threads: bool, workers: int) -> None:
         self.threads, self.workers = threads, workers
         self.seconds: float | None = None
+        self.latest = 0.0  # the same as it was measured last
         self.pause = 0.0
         self.bytes = 0
         self.saved = 0.0  # seconds that processes would have saved so far
@@ -53,11 +54,12 @@ class Pace:
 
     def note(self, seconds: float | None, pause: float | None, count: int) -> None:
         """Takes in what was measured while the loader made so many batches."""
+        # What takes long may be another program's doing: it is believed bit by bit.
         if seconds is not None:
-            self.seconds = seconds if self.seconds is None else (self.seconds + seconds) / 2
+            self.latest = seconds
+            self.seconds = min(seconds, 2 * (self.seconds or 0.0) + _BELIEVED_SECONDS)
         if pause is not None:
-            # A long one may be another program's doing: several of them are believed.
-            self.pause = min(pause, 2 * self.pause + _SHORT_PAUSE)
+            self.pause = min(pause, 2 * self.pause + _BELIEVED_SECONDS)
         if not self.threads and self.seconds is not None:
             self.saved = max(0.0, self.saved + count * self._saving(self.seconds))
 
