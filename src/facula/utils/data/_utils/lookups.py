@@ -76,11 +76,11 @@ def _is_plain_tensor(t: Any) -> bool:
     return type(t) is facula.Tensor and not t.requires_grad and t.device.type == "cpu"
 
 
-def _kind(value: Any) -> str:
+def _kind(known: _Known | str) -> str:
     """What is known of something: of a value, or already that."""
-    if not isinstance(value, _Known):
-        return value
-    value = value.value
+    if not isinstance(known, _Known):
+        return known
+    value = known.value
     if type(value) in (int, float, bool):
         return _NUMBER
     if _is_plain_tensor(value):
@@ -106,7 +106,8 @@ def _attribute(owner: Any, name: str) -> Any:
     kind = type(value)
     if _is_plain_tensor(value):
         return _attribute(_TENSOR, name)
-    if kind.__getattribute__ is not object.__getattribute__ or hasattr(kind, "__getattr__"):
+    looked_up: Any = kind.__getattribute__
+    if looked_up is not object.__getattribute__ or hasattr(kind, "__getattr__"):
         raise _NotSimpleError
     found = inspect.getattr_static(kind, name, _NULL)
     if found is not _NULL and hasattr(type(found), "__get__"):
