@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import random
 import time
 import warnings
 import zlib
@@ -34,6 +35,12 @@ def datasets(package: Any, data: Any) -> dict[str, tuple[Callable[[], Any], tupl
 
         def __getitem__(self, index: int) -> tuple[float, int]:
             return float(index), index
+
+    class Drawn(Tuples):
+        """Must be made in workers, whose random numbers are their own."""
+
+        def __getitem__(self, index: int) -> tuple[float, int]:
+            return random.random(), index
 
     class Threes(Tuples):
         def __getitem__(self, index: int) -> Any:
@@ -85,6 +92,7 @@ def datasets(package: Any, data: Any) -> dict[str, tuple[Callable[[], Any], tupl
         "rows": (rows, (1, 32, 64, 256)),
         "list": (lambda: [(float(i), i) for i in range(tiny)], sizes),
         "tuples": (Tuples, (1, 8, 64, 256)),
+        "drawn": (Drawn, (1, 8, 64, 256)),
         "tensors of 3": (Threes, (1, 32, 256)),
         "dicts": (Dicts, sizes),
         "iterable": (Count, sizes),

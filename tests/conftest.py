@@ -43,3 +43,11 @@ def keep_random_state():
     before = F.get_rng_state()
     yield
     F.set_rng_state(before)
+
+
+@pytest.fixture
+def workers_make_every_batch(monkeypatch):
+    """Loaders leave everything to their workers, even what they would make themselves."""
+    from facula.utils.data._utils.pace import Pace
+
+    monkeypatch.setattr(Pace, "suits_loader", lambda self: False)

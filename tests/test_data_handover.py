@@ -18,6 +18,8 @@ from facula.utils import data
 from facula.utils.data._utils import process_worker
 from facula.utils.data._utils.indices import PackedBatches
 
+pytestmark = pytest.mark.usefixtures("workers_make_every_batch")
+
 KINDS = [{"worker_type": "thread"}, {}]
 
 

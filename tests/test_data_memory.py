@@ -14,6 +14,8 @@ from facula.utils.data._utils import collate as collating
 from facula.utils.data._utils import transport
 from facula.utils.data._utils.iterators import MemoryIterator, MultipleWorkersIterator
 
+pytestmark = pytest.mark.usefixtures("workers_make_every_batch")
+
 
 def table(rows=50):
     return data.TensorDataset(facula.arange(rows), facula.arange(2.0 * rows).view(rows, 2))

@@ -13,6 +13,8 @@ from facula.utils.data._utils import collate as collating
 from facula.utils.data._utils import process_worker
 from facula.utils.data._utils.indices import packed_indices_of, with_first_drawn
 
+pytestmark = pytest.mark.usefixtures("workers_make_every_batch")
+
 Point = collections.namedtuple("Point", "x y")
 
 

@@ -12,6 +12,8 @@ import pytest
 
 import facula
 
+pytestmark = pytest.mark.usefixtures("workers_make_every_batch")
+
 data = facula.utils.data
 
 
@@ -407,7 +409,7 @@ def test_workers_end_when_the_program_is_killed():
     program = (
         "import sys, time, facula\n"
         "from facula.utils.data import DataLoader\n"
-        "it = iter(DataLoader(range(10**6), num_workers=2))\n"
+        "it = iter(DataLoader(range(10**6), num_workers=2, worker_init_fn=abs))\n"
         "next(it)\n"
         "print(*[w.pid for w in it._workers], flush=True)\n"
         "time.sleep(60)\n"

@@ -28,6 +28,10 @@ void give_back(Storage* s) {
   to->push(node);
 }
 
+void give_back_fixed(Storage* s) {
+  give_back(s);
+}
+
 Storage* storage_in(int64_t slot, const std::shared_ptr<Mapping>& mapping, size_t bytes,
                     const std::shared_ptr<Returns>& returns) {
   auto node = std::make_unique<Returns::Node>(Returns::Node{slot, mapping, returns});
@@ -52,6 +56,29 @@ Mapping::Mapping(int descriptor, size_t bytes) : size(bytes) {
 }
 Mapping::~Mapping() {
   munmap(data, size);
+}
+
+void release_slot_buffer(Storage* s) {
+  release_buffer(s);
+}
+
+bool may_leave_slot(const Storage* s) {
+  return s->release == give_back || s->release == release_slot_buffer;
+}
+
+void leave_slot(Storage* s) {
+  Storage* other = allocate_storage(s->nbytes, s->device);
+  if (s->nbytes) std::memcpy(other->data, s->data, s->nbytes);
+  std::swap(s->data, other->data);
+  std::swap(s->release, other->release);
+  std::swap(s->context, other->context);
+  s->resizable = true;
+  other->unref();
+}
+
+void stay_in_slot(Storage* s) {
+  if (s->release == give_back) s->release = give_back_fixed;
+  if (s->release == release_slot_buffer) s->release = release_buffer;
 }
 
 // ---- in the worker
@@ -352,6 +379,10 @@ PyObject* slot_tensor(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* has_slots(PyObject*, PyObject*) {
+  return PyBool_FromLong(slots_here() != nullptr);
+}
+
 // open(slot, bytes, descriptor), which stays the caller's.
 PyObject* open_slot(PyObject* self, PyObject* args) {
   return guarded([&] {
@@ -424,6 +455,8 @@ PyType_Spec reader_spec = {"facula._C._SlotReader", sizeof(Holder<SlotReader>), 
 PyMethodDef functions[] = {{"_slot_tensor", slot_tensor, METH_VARARGS,
                             "_slot_tensor(sizes, dtype): a tensor in memory that a worker shares "
                             "with its loader, or None."},
+                           {"_has_slots", has_slots, METH_NOARGS,
+                            "_has_slots(): whether this thread may get such memory."},
                            {}};
 
 }  // namespace

@@ -144,6 +144,13 @@ class SlotReader {
   std::shared_ptr<Returns> released_ = std::make_shared<Returns>();
 };
 
+// The memory of tensors that came from a worker is borrowed, but nobody else's: it may be left for
+// memory of the storage's own, unless others point into it (see fix_memory()).
+bool may_leave_slot(const Storage* s);
+void leave_slot(Storage* s);
+void stay_in_slot(Storage* s);
+void release_slot_buffer(Storage* s);  // for borrow_storage: release_buffer() of such memory
+
 SlotWriter* slots_here();              // where large batches of this thread are stacked, or null
 SlotWriter& slot_writer(PyObject* o);  // both throw for objects of other types
 SlotReader& slot_reader(PyObject* o);

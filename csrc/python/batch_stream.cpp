@@ -41,6 +41,7 @@ struct Tasks {
   };
   std::deque<Entry> entries;
   Py_ssize_t count = 0;
+  bool busy = false;  // somebody makes a batch of one of them
 
   // The next task, of which there must be one.
   PyObject* first() {
@@ -75,6 +76,10 @@ struct Tasks {
     if (e.item ? e.at * e.item >= PyBytes_GET_SIZE(e.object.get()) : e.times == 0)
       entries.pop_front();
     return task.release();
+  }
+  void put_back(Ref task) {
+    entries.push_front({std::move(task)});
+    ++count;
   }
   bool starts_with(PyObject* type) const {
     return !entries.empty() && entries.front().at < 0 &&
@@ -182,6 +187,11 @@ Py_ssize_t count_tasks(PyObject* self) {
   return tasks_of(self).count;
 }
 
+PyObject* tasks_busy(PyObject* self, void*) {
+  return PyBool_FromLong(tasks_of(self).busy);
+}
+PyGetSetDef tasks_properties[] = {{"busy", tasks_busy, nullptr, nullptr, nullptr}, {}};
+
 PyMethodDef tasks_methods[] = {{"append", append_task, METH_O, nullptr},
                                {"append_packed", append_packed, METH_VARARGS, nullptr},
                                {"append_repeated", append_repeated, METH_VARARGS, nullptr},
@@ -190,13 +200,19 @@ PyMethodDef tasks_methods[] = {{"append", append_task, METH_O, nullptr},
                                {"first", first_task, METH_NOARGS, nullptr},
                                {"first_index", first_index, METH_NOARGS, nullptr},
                                {}};
-PyType_Slot tasks_slots[] = {{Py_tp_new, (void*)new_tasks},
-                             {Py_tp_dealloc, (void*)free_tasks},
-                             {Py_tp_methods, tasks_methods},
-                             {Py_sq_length, (void*)count_tasks},
-                             {0, nullptr}};
+PyType_Slot tasks_slots[] = {{Py_tp_new, (void*)new_tasks},      {Py_tp_dealloc, (void*)free_tasks},
+                             {Py_tp_methods, tasks_methods},     {Py_tp_getset, tasks_properties},
+                             {Py_sq_length, (void*)count_tasks}, {0, nullptr}};
 PyType_Spec tasks_spec = {"facula._C._Tasks", sizeof(PyTasks), 0, Py_TPFLAGS_DEFAULT, tasks_slots};
 PyTypeObject* tasks_type = nullptr;
+
+// While it lasts, tasks are done by the thread that made it.
+struct Busy {
+  explicit Busy(Tasks& t) : tasks(t) { tasks.busy = true; }
+  ~Busy() { tasks.busy = false; }
+  Busy(const Busy&) = delete;
+  Tasks& tasks;
+};
 
 struct Piece {
   int64_t kind;
@@ -384,6 +400,8 @@ PyObject* make_batches(PyObject*, PyObject* args) {
       throw PythonError{};
     if (PyByteArray_GET_SIZE(hungry) != 1) value_error("_make_batches(): expected one flag");
     Tasks& tasks = tasks_of(tasks_object);
+    if (tasks.busy) return check(Py_BuildValue("(Oid)", Py_None, 0, 0.0));
+    const Busy busy(tasks);
     std::vector<double> times;
     const double begin = now();
     double last = begin;
@@ -510,6 +528,101 @@ PyType_Spec writer_spec = {"facula._C._BatchWriter", sizeof(PyWriter), 0, Py_TPF
 
 // ---- in the loader
 
+// What code of this thread finds out about the worker that it runs in: a tuple, or null outside of
+// workers.
+thread_local PyObject* acting_as = nullptr;
+
+// _act_as(what): sets it, or takes it away with None, and returns what it was.
+PyObject* act_as(PyObject*, PyObject* what) {
+  PyObject* before = acting_as;
+  acting_as = what == Py_None ? nullptr : Py_NewRef(what);
+  return before ? before : Py_NewRef(Py_None);
+}
+PyObject* get_acting_as(PyObject*, PyObject*) {
+  return Py_NewRef(acting_as ? acting_as : Py_None);
+}
+
+// Batches of a worker that the loader makes itself. What may be made in a thread of the worker
+// comes first (`made`, and tasks that are busy). A batch that fails stays a task.
+struct PyOwn {
+  PyObject_HEAD PyObject *tasks, *made, *as, *fetch, *error;
+
+  bool ready() const {
+    const Tasks& t = tasks_of(tasks);
+    return fetch != Py_None && error == Py_None && !t.busy && t.count && !PyList_GET_SIZE(made);
+  }
+  // Null when it failed; what is no Exception (an interrupt) goes on its way.
+  PyObject* next() {
+    Tasks& t = tasks_of(tasks);
+    Ref kept = Ref::borrow(reinterpret_cast<PyObject*>(this));
+    const Busy busy(t);
+    Ref task(t.pop()), call = Ref::borrow(fetch);
+    PyObject* before = std::exchange(acting_as, as == Py_None ? acting_as : as);
+    PyObject* batch = call_in_worker(call.get(), task.get());
+    acting_as = before;
+    if (!batch) {
+      Ref caught_error(caught());
+      Py_SETREF(error, caught_error.release());
+      t.put_back(std::move(task));
+    }
+    return batch;
+  }
+};
+PyOwn* own_of(PyObject* o) {
+  return reinterpret_cast<PyOwn*>(o);
+}
+PyTypeObject* own_type = nullptr;
+
+// _OwnBatches(tasks, made, as): `as` is for _act_as() while batches are made.
+PyObject* new_own(PyTypeObject* type, PyObject* args, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    PyObject *tasks, *made, *as;
+    if (!PyArg_ParseTuple(args, "O!O!O:_OwnBatches", tasks_type, &tasks, &PyList_Type, &made, &as))
+      throw PythonError{};
+    PyObject* self = check(type->tp_alloc(type, 0));
+    PyOwn& own = *own_of(self);
+    own.tasks = Py_NewRef(tasks);
+    own.made = Py_NewRef(made);
+    own.as = Py_NewRef(as);
+    own.fetch = Py_NewRef(Py_None);
+    own.error = Py_NewRef(Py_None);
+    return self;
+  });
+}
+
+int traverse_own(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  PyOwn& own = *own_of(self);
+  for (PyObject* o : {own.tasks, own.made, own.as, own.fetch, own.error}) Py_VISIT(o);
+  return 0;
+}
+
+int clear_own(PyObject* self) {
+  PyOwn& own = *own_of(self);
+  for (PyObject** o : {&own.as, &own.fetch, &own.error})
+    Py_XDECREF(std::exchange(*o, Py_NewRef(Py_None)));
+  return 0;
+}
+
+void free_own(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  PyOwn& own = *own_of(self);
+  for (PyObject* o : {own.tasks, own.made, own.as, own.fetch, own.error}) Py_XDECREF(o);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMemberDef own_members[] = {{"tasks", T_OBJECT, offsetof(PyOwn, tasks), READONLY, nullptr},
+                             {"fetch", T_OBJECT, offsetof(PyOwn, fetch), 0, nullptr},
+                             {"error", T_OBJECT, offsetof(PyOwn, error), 0, nullptr},
+                             {}};
+PyType_Slot own_slots[] = {{Py_tp_new, (void*)new_own},           {Py_tp_dealloc, (void*)free_own},
+                           {Py_tp_traverse, (void*)traverse_own}, {Py_tp_clear, (void*)clear_own},
+                           {Py_tp_members, own_members},          {0, nullptr}};
+PyType_Spec own_spec = {"facula._C._OwnBatches", sizeof(PyOwn), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, own_slots};
+
 // Whose batches come, in which order. What is not simply the next batch of a reader is left to the
 // method `_next_after_turns` of the subclass.
 struct Turns {
@@ -517,6 +630,39 @@ struct Turns {
   std::vector<Ref> readers;      // of each worker
   std::vector<Py_ssize_t> came;  // from each worker
   Py_ssize_t allowed = 0;        // batches until the subclass is asked in any case
+
+  // Of the batches that the loader makes itself, some are timed, and so is what the program does
+  // after them.
+  uint32_t made_here = 0;
+  double last = 0;   // seconds of the last one that was timed
+  double ended = 0;  // when the last one was made, if that was timed
+  std::vector<double> seconds, pauses;
+  bool slow = false;  // one of them was
+
+  void note(std::vector<double>& times, double value) const {
+    constexpr size_t kMost = 256;
+    if (times.size() < kMost) times.push_back(value);
+    else times[made_here % kMost] = value;
+  }
+
+  PyObject* make_here(PyOwn& own) {
+    constexpr uint32_t kEach = 8;
+    constexpr double kQuick = 5e-6, kSlow = 2e-3;
+    if (ended != 0) {
+      note(pauses, now() - std::exchange(ended, 0));
+    }
+    if (made_here++ % kEach && last < kQuick) return own.next();
+    const double began = now();
+    PyObject* batch = own.next();
+    ended = now();
+    last = ended - began;
+    note(seconds, last);
+    if (last > kSlow) {
+      slow = true;
+      allowed = 1;  // this one
+    }
+    return batch;
+  }
 };
 
 struct PyStream {
@@ -540,9 +686,13 @@ void free_stream(PyObject* self) {
 }
 
 // The next batch of a worker; null when it must be waited for. A reader is null, one of messages,
-// or a list whose last item is the next batch.
-PyObject* next_of(PyObject* reader) {
+// a list whose last item is the next batch, or makes batches itself.
+PyObject* next_of(Turns& turns, PyObject* reader) {
   if (!reader) return nullptr;
+  if (Py_TYPE(reader) == own_type) {
+    PyOwn* own = own_of(reader);
+    return own->ready() ? turns.make_here(*own) : nullptr;
+  }
   if (!PyList_CheckExact(reader)) {
     auto* r = reinterpret_cast<BatchReader*>(reader);
     return r->left > 0 ? next_batch(r) : nullptr;
@@ -560,10 +710,20 @@ PyObject* next_in_turn(PyObject* self) {
     Turns& t = turns_of(self);
     if (t.allowed > 0 && !t.order.empty()) {
       const uint32_t number = t.order.front();
-      if (PyObject* batch = next_of(t.readers[number].get())) {
+      auto count = [&] {
         t.order.pop_front();
         --t.allowed;
         ++t.came[number];
+      };
+      PyObject* batch;
+      try {
+        batch = next_of(t, t.readers[number].get());
+      } catch (const PythonError&) {  // nobody will make it again
+        count();
+        throw;
+      }
+      if (batch) {
+        count();
         return batch;
       }
     }
@@ -580,7 +740,8 @@ PyObject* allow(PyObject* self, PyObject* args) {
     std::vector<Ref> found;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(readers); ++i) {
       PyObject* reader = PyList_GET_ITEM(readers, i);
-      const bool known = is_batch_reader(reader) || PyList_CheckExact(reader);
+      const bool known =
+          is_batch_reader(reader) || PyList_CheckExact(reader) || Py_TYPE(reader) == own_type;
       found.push_back(known ? Ref::borrow(reader) : Ref());
     }
     Turns& t = turns_of(self);
@@ -647,12 +808,61 @@ PyObject* turns_taken(PyObject* self, PyObject*) {
   });
 }
 
+// _make_here(own): (batch,), or None where it failed, or another thread has to make it.
+PyObject* make_here(PyObject* self, PyObject* own) {
+  return guarded([&]() -> PyObject* {
+    if (Py_TYPE(own) != own_type) type_error("expected _OwnBatches, got ", type_name(own));
+    if (!own_of(own)->ready()) return Py_NewRef(Py_None);
+    Ref batch(turns_of(self).make_here(*own_of(own)));
+    return batch ? check(PyTuple_Pack(1, batch.get())) : Py_NewRef(Py_None);
+  });
+}
+
+// _times_here(): seconds of a batch that was made here, and of what the program did before the
+// next, each None if there was none since the last call.
+PyObject* times_here(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    Turns& t = turns_of(self);
+    // The mean of those from `first` on, in their order, to before `end`.
+    auto mean = [](std::vector<double>& times, auto&& first, auto&& end) {
+      std::sort(times.begin(), times.end());
+      const size_t a = first(times.size()), b = end(times.size());
+      double sum = 0;
+      for (size_t i = a; i < b; ++i) sum += times[i];
+      times.clear();
+      return Ref(a < b ? check(PyFloat_FromDouble(sum / double(b - a))) : Py_NewRef(Py_None));
+    };
+    // Other programs may have had the processor meanwhile: the longest do not count.
+    Ref made = mean(
+        t.seconds, [](size_t) { return size_t(0); }, [](size_t n) { return n - (n + 12) / 16; });
+    Ref paused =
+        mean(t.pauses, [](size_t n) { return n / 2; }, [](size_t n) { return n ? n / 2 + 1 : 0; });
+    t.slow = false;
+    return check(PyTuple_Pack(2, made.get(), paused.get()));
+  });
+}
+
+// _slow_here(): whether a batch took long since the last call of _times_here().
+PyObject* slow_here(PyObject* self, PyObject*) {
+  return PyBool_FromLong(turns_of(self).slow);
+}
+
+// _pause_ends(): what the program does next is no pause between batches.
+PyObject* pause_ends(PyObject* self, PyObject*) {
+  turns_of(self).ended = 0;
+  return Py_NewRef(Py_None);
+}
+
 PyMethodDef stream_methods[] = {{"_allow", allow, METH_VARARGS, nullptr},
                                 {"_plan", plan, METH_VARARGS, nullptr},
                                 {"_planned", planned, METH_NOARGS, nullptr},
                                 {"_first_planned", first_planned, METH_NOARGS, nullptr},
                                 {"_unplan", unplan, METH_VARARGS, nullptr},
                                 {"_turns_taken", turns_taken, METH_NOARGS, nullptr},
+                                {"_make_here", make_here, METH_O, nullptr},
+                                {"_times_here", times_here, METH_NOARGS, nullptr},
+                                {"_slow_here", slow_here, METH_NOARGS, nullptr},
+                                {"_pause_ends", pause_ends, METH_NOARGS, nullptr},
                                 {}};
 PyType_Slot stream_slots[] = {
     {Py_tp_new, (void*)new_stream},         {Py_tp_dealloc, (void*)free_stream},
@@ -674,10 +884,13 @@ void init_batch_stream(PyObject* module) {
   static PyMethodDef functions[] = {
       {"_make_batches", make_batches, METH_VARARGS,
        "_make_batches(tasks, fetch, made, hungry, quick, patience): makes batches in a thread."},
+      {"_act_as", act_as, METH_O, "_act_as(what): what _acting_as() says in this thread."},
+      {"_acting_as", get_acting_as, METH_NOARGS, "_acting_as(): a worker's tuple, or None."},
       {}};
   add_functions(module, functions);
   tasks_type = add_type(module, tasks_spec, "_Tasks");
   add_type(module, writer_spec, "_BatchWriter");
+  own_type = add_type(module, own_spec, "_OwnBatches");
   add_type(module, stream_spec, "_BatchStream");
 }
 

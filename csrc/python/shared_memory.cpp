@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/shared_memory.h"
-#include "python/interop.h"
+#include "python/batch_slots.h"
 
 namespace facula::python {
 namespace {
@@ -57,7 +57,9 @@ PyObject* tensor_in_buffer(PyObject*, PyObject* const* args, Py_ssize_t count) {
     const Dims sizes = ints_of(args[2]);
     Dims strides = args[3] == Py_None ? contiguous_strides(sizes) : ints_of(args[3]);
     if (strides.size() != sizes.size()) value_error("as many strides as sizes are needed");
-    return wrap(tensor_over_buffer(args[0], dtype_of(args[1]), sizes, std::move(strides)));
+    Tensor t = tensor_over_buffer(args[0], dtype_of(args[1]), sizes, std::move(strides));
+    if (t->storage->release == release_buffer) t->storage->release = release_slot_buffer;
+    return wrap(std::move(t));
   });
 }
 

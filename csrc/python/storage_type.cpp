@@ -5,7 +5,7 @@
 
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
-#include "python/interop.h"
+#include "python/batch_slots.h"
 
 namespace facula::python {
 namespace {
@@ -271,7 +271,9 @@ PyObject* resize_(PyObject* o, PyObject* size) {
 
 PyObject* share_memory_(PyObject* o, PyObject*) {
   return guarded([&] {
-    self_storage(o)->share();
+    Storage* s = self_storage(o);
+    if (may_leave_slot(s) && !cast(o)->exports) leave_slot(s);
+    s->share();
     return Py_NewRef(o);
   });
 }
@@ -419,6 +421,7 @@ Storage* storage_of(PyObject* o) {
 }
 
 void fix_memory(Storage* s) {
+  stay_in_slot(s);
   s->resizable = false;
   if (s->python) cast(static_cast<PyObject*>(s->python))->resizable_before = false;
 }

@@ -237,6 +237,6 @@ def thread_safe_generator() -> Any:
         >>> facula.thread_safe_generator() is None
         True
     """
-    from facula.utils.data._utils.thread_worker import random_state
+    from facula import random
 
-    return getattr(random_state, "generator", None)
+    return random.thread_safe_generator()

@@ -6,7 +6,6 @@ are set here are theirs, too.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -141,9 +140,6 @@ def fork_rng(
             cuda.set_rng_state(device_state, device)
 
 
-worker = threading.local()  # threads that load data set ``worker.generator``
-
-
 def thread_safe_generator() -> _C.Generator | None:
     """The generator of this thread when it is a worker that loads data, else None.
 
@@ -152,4 +148,5 @@ def thread_safe_generator() -> _C.Generator | None:
         >>> facula.random.thread_safe_generator() is None
         True
     """
-    return getattr(worker, "generator", None)
+    here = _C._acting_as()
+    return None if here is None else here[1]

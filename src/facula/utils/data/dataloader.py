@@ -49,8 +49,10 @@ class DataLoader(Generic[_T_co]):
         batch_sampler: an iterable of lists of indices, instead of ``batch_size``, ``shuffle``,
             ``sampler`` and ``drop_last``.
         num_workers: how many workers load ahead; 0 loads when a batch is asked for. Small batches
-            of a :class:`TensorDataset` are copied from its memory at once, which takes less time
-            than to hear from a worker; so no worker is started for them.
+            that are only looked up in memory (a list, a :class:`TensorDataset`, a ``__getitem__``
+            that returns ``self.x[index], self.y[index]``) are made by the loader, from what the
+            dataset holds then, while that takes less time than to hear from a worker; so no worker
+            is started for them.
         collate_fn: makes a batch of a list of samples; :func:`default_collate` by default.
         pin_memory: whether tensors are put into pinned memory, where there is an accelerator.
         drop_last: whether a last batch that is not full is left out.
@@ -65,7 +67,9 @@ class DataLoader(Generic[_T_co]):
         in_order: whether batches come in the sampler's order; otherwise each comes when it is made.
         worker_type: "process", or "thread" for workers that share memory with the program. Threads
             start at once and copy nothing; they run at the same time as far as the dataset waits
-            for files or computes outside of Python.
+            for files or computes outside of Python. Batches that take less than a fraction of a
+            millisecond are made by the thread that asks for them, in the worker's name; not so with
+            ``worker_init_fn`` or ``timeout``.
 
     The order of samples, the seeds of workers and which worker makes which batch are PyTorch's.
 
@@ -197,6 +201,7 @@ class DataLoader(Generic[_T_co]):
         self.collate_fn = collate_fn
         self.persistent_workers = persistent_workers
         self._iterable_length: int | None = None  # what len() said of an iterable dataset
+        self._pace: Any = None  # how long batches of workers take
         self._current: Any = None  # a weak reference to the last iterator
         self._resume_from: dict[str, Any] | None = None
         self._initialized = True

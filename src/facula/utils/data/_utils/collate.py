@@ -149,7 +149,7 @@ def gathered(tensor: facula.Tensor, where: facula.Tensor) -> facula.Tensor:
 def _destination(batch: Sequence[facula.Tensor]) -> Any:
     first = batch[0]
     shape, dtype = first.shape, first.dtype
-    if len(batch) * first.nbytes < _LARGE or first.device.type != "cpu":
+    if len(batch) * first.nbytes < _LARGE or not _C._has_slots() or first.device.type != "cpu":
         return None
     for t in batch:
         plain = type(t) is facula.Tensor and t.dtype is dtype and t.shape == shape
@@ -211,6 +211,23 @@ def _collate_by_table(batch: Any) -> Any:
 
 # What default_collate tells _C._collate: the table, what it was at first, and what does the rest.
 DEFAULT_TABLES = (default_collate_fn_map, dict(default_collate_fn_map), _collate_by_table)
+
+
+_KNOWN_KINDS = (facula.Tensor, numpy.ndarray, int, float, bool, str, bytes)
+
+
+def _collate_known(batch: Any) -> Any:
+    table, own, otherwise = DEFAULT_TABLES
+    for kind in {*map(type, batch)}:
+        if kind not in _KNOWN_KINDS and kind.__module__ != "numpy":
+            raise TypeError(f"{kind.__name__} may have code of its own")
+    if table != own:
+        raise TypeError("default_collate_fn_map may have code of the program")
+    return otherwise(batch)
+
+
+# The same for those who leave it to others to run code of the program, or to raise errors.
+KNOWN_TABLES = (*DEFAULT_TABLES[:2], _collate_known)
 
 
 def default_collate(batch: Any) -> Any:

@@ -38,7 +38,7 @@ def rows_of_memory(dataset: Any, collate_fn: Any) -> tuple[facula.Tensor, ...] |
     return dataset.tensors
 
 
-def _rows_fetcher(tensors: tuple[facula.Tensor, ...], plain: Any) -> Callable[[Any], Any]:
+def rows_fetcher(tensors: tuple[facula.Tensor, ...], plain: Any) -> Callable[[Any], Any]:
     def fetch(indices: Any) -> Any:
         if {*map(type, indices)} == {int}:
             where = facula.tensor(indices)
@@ -51,7 +51,7 @@ def _rows_fetcher(tensors: tuple[facula.Tensor, ...], plain: Any) -> Callable[[A
     return fetch
 
 
-def _getitem_of(dataset: Any) -> Callable[[Any], Any]:
+def getitem_of(dataset: Any) -> Callable[[Any], Any]:
     """What ``dataset[index]`` calls."""
     function = inspect.getattr_static(type(dataset), "__getitem__", None)
     if isinstance(function, types.FunctionType):
@@ -75,6 +75,6 @@ def make_fetcher(
     many = getattr(dataset, "__getitems__", None)
     if many:
         return lambda indices: collate_fn(many(indices))
-    fetch = _C._Fetch(_getitem_of(dataset), None, collate_fn, tables, False)
+    fetch = _C._Fetch(getitem_of(dataset), None, collate_fn, tables, False)
     rows = rows_of_memory(dataset, collate_fn)
-    return fetch if rows is None else _rows_fetcher(rows, fetch)
+    return fetch if rows is None else rows_fetcher(rows, fetch)

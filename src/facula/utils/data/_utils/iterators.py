@@ -14,6 +14,7 @@ from typing import Any
 import facula
 from facula import _C
 from facula.random import default_generator
+from facula.utils.data._utils.collate import default_collate
 from facula.utils.data._utils.fetch import rows_of_memory
 from facula.utils.data._utils.indices import (
     IndexBatches,
@@ -22,10 +23,12 @@ from facula.utils.data._utils.indices import (
     packed_indices_of,
     with_first_drawn,
 )
+from facula.utils.data._utils.lookups import lookups_of
+from facula.utils.data._utils.pace import Pace, bytes_in
 from facula.utils.data._utils.pin_memory import pin_memory
 from facula.utils.data._utils.process_worker import ProcessWorker
 from facula.utils.data._utils.thread_worker import ThreadWorker
-from facula.utils.data._utils.worker import END, ERROR, Job
+from facula.utils.data._utils.worker import END, ERROR, READY, Job
 from facula.utils.data.sampler import (
     BatchSampler,
     InfiniteConstantSampler,
@@ -38,6 +41,8 @@ from facula.utils.data.sampler import (
 _GROUP_SECONDS = 0.001  # of work in one message to a worker
 _PACKED_BATCHES = 2  # that many are drawn faster as an array
 _FIRST_BATCHES = 4  # that each worker hears of at once
+_HERE_SECONDS = 0.004  # of work that a loader plans to do itself
+_MOST_HERE = 1024  # batches of each worker in that
 _GROUP_BYTES = 1 << 20
 _SMALL_GROUP_BYTES = 1 << 18
 _GROUP_SLOT_BYTES = 1 << 21
@@ -242,19 +247,35 @@ def _job(loader: Any, base_seed: int, num_workers: int) -> Job:
     )
 
 
+def _sampler_of_indices(loader: Any) -> Any:
+    if not loader._auto_collation:
+        return loader.sampler
+    return loader.batch_sampler.sampler if type(loader.batch_sampler) is BatchSampler else None
+
+
+def _has_own_sampler(loader: Any) -> bool:
+    """Whether indices come from samplers of this package alone."""
+    return type(_sampler_of_indices(loader)) in _OWN_SAMPLERS
+
+
+def _own_fetch(loader: Any) -> Callable[[Any], Any] | None:
+    """What makes batches as worker processes would, where nobody can tell who it was."""
+    if not loader.in_order or loader._dataset_kind == 1 or not _has_own_sampler(loader):
+        return None
+    if loader.worker_init_fn is not None or loader.multiprocessing_context is not None:
+        return None
+    if not loader._auto_collation or loader.collate_fn is not default_collate:
+        return None
+    return lookups_of(loader.dataset)
+
+
 def _may_run_ahead(loader: Any) -> bool:
     """Whether nobody can notice how far ahead indices are drawn.
 
     A sampler of the program's own may look at what the training does meanwhile.
     """
-    sampler = loader.sampler
-    if loader._auto_collation:
-        if type(loader.batch_sampler) is not BatchSampler:
-            return False
-        sampler = loader.batch_sampler.sampler
-    if getattr(sampler, "generator", None) is not None:
-        return False
-    return type(sampler) in _OWN_SAMPLERS
+    sampler = _sampler_of_indices(loader)
+    return _has_own_sampler(loader) and getattr(sampler, "generator", None) is None
 
 
 class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[misc]
@@ -264,6 +285,11 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     ``prefetch_factor`` batches. When batches are made in less time than messages take, as many as
     fill a millisecond go into one message, and the worker's answers come in one, too. Such batches
     are read by ``_BatchStream.__next__``, which counts them; ``_settle`` brings that up to date.
+
+    The loader makes batches itself, in the place of its workers, where nobody can tell and it
+    takes less time than to hear from them (:class:`Pace`): those of worker threads, whose memory is
+    the loader's, and those that are looked up in memory, whoever does that. A batch that fails is
+    made again by its worker, so that the error is the worker's.
     """
 
     def __init__(self, loader: Any) -> None:
@@ -281,12 +307,24 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._epoch = 0
         job = _job(loader, self._base_seed, loader.num_workers)
         context = loader.multiprocessing_context or multiprocessing
+        threads = loader.worker_type == "thread"
+        if loader._pace is None:
+            loader._pace = Pace(threads, loader.num_workers)
+        self._pace = loader._pace
+        self._pace.saved = 0.0
+        fetch = None
+        if not threads:
+            fetch = _own_fetch(loader)
+            self._may_be_here = fetch is not None
+        else:
+            may_wait = not self._timeout and loader.worker_init_fn is None
+            self._may_be_here = may_wait and self._in_order
         try:
             for i in range(loader.num_workers):
-                if loader.worker_type == "thread":
+                if threads:
                     self._workers.append(ThreadWorker(job, i))
                 else:
-                    self._workers.append(ProcessWorker(job, i, context))
+                    self._workers.append(ProcessWorker(job, i, context, fetch))
             self._begin_in_workers()
         except BaseException:
             self._shutdown_workers()
@@ -294,6 +332,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._begin(loader, new_seed=False)
+        if self._may_be_here and not self._pace.threads:  # the dataset may have changed since
+            self._may_be_here = _own_fetch(loader) is not None
         self._begin_in_workers()
 
     def _begin_in_workers(self) -> None:
@@ -311,9 +351,12 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._no_more_indices = False
         self._refill_at = 0
         self._open = [0] * count  # tasks of each worker that wait for an answer
+        self._pause_ends()
+        self._here = self._may_be_here and self._pace.suits_loader()
+        self._made_before, self._noted_at = self._num_yielded, time.monotonic()
         for worker, given in zip(self._workers, self._given, strict=True):
             self._wait_for(worker, worker.may_begin)
-            worker.begin(self._epoch, given)
+            worker.begin(self._epoch, given, self._here)
         self._hand_out()
 
     def state_dict(self) -> dict[str, Any]:
@@ -341,6 +384,11 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     def _hand_out(self) -> None:
         """Gives tasks to workers, in the order of the sampler."""
         active = len(self._workers) - sum(self._exhausted)
+        if self._here and active:
+            if not self._planned() or self._slow_here():
+                self._adapt_here()
+            elif self._groups:
+                return
         if self._no_more_indices or not active:
             return
         ahead = self._prefetch
@@ -348,10 +396,11 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             ahead = max(ahead, self._groups_ahead * self._group)
         room = ahead * active - self._planned()
         least = self._group * active if self._group > 1 else 1
-        self._refill_at = ahead * active - least
+        # The loader's own come to an end before there are more.
+        self._refill_at = 1 if self._here else ahead * active - least
         if room < least:
             return
-        if not self._planned():  # workers begin while the rest is drawn and sent
+        if not self._planned() and not self._here:  # workers begin while the rest is drawn and sent
             first = min(room, _FIRST_BATCHES * active)
             self._give(first)
             room -= first
@@ -375,7 +424,11 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         step = len(takers)
         for i, worker in enumerate(takers[:count]):
             self._open[worker] += len(range(i, count, step))
-            self._workers[worker].send(drawn.share(i, step) if packed else drawn[i::step])
+            share = drawn.share(i, step) if packed else drawn[i::step]
+            if self._here:
+                self._workers[worker].keep(share)
+            else:
+                self._workers[worker].send(share)
 
     def _takers(self, count: int) -> list[int]:
         """The workers that take the next tasks, in turn."""
@@ -387,9 +440,50 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._next_worker = takers[count % len(takers)]
         return takers
 
+    def _adapt_here(self) -> None:
+        """Chooses who makes the next batches, and of how many tasks are handed out at once."""
+        self._note_times()
+        pace = self._pace
+        if not pace.suits_loader() and not (self._iterable and self._num_yielded):
+            self._move_away()
+            return
+        if self._groups and pace.seconds is not None:
+            seconds = max(pace.latest, pace.seconds, 1e-6) * len(self._workers)
+            self._group = max(1, min(int(_HERE_SECONDS / seconds), _MOST_HERE))
+            self._groups_ahead = 1
+
+    def _note_times(self) -> None:
+        now = time.monotonic()
+        count, self._made_before = self._num_yielded - self._made_before, self._num_yielded
+        if self._here:
+            self._pace.note(*self._times_here(), count)
+        elif self._may_be_here and not self._pace.threads and count:
+            self._pace.note_workers((now - self._noted_at) / count)
+        self._noted_at = now
+
+    def _move_away(self) -> None:
+        """From now on workers make the batches."""
+        self._note_times()
+        self._here, self._group = False, 1
+        for worker, exhausted in zip(self._workers, self._exhausted, strict=True):
+            if not exhausted:
+                worker.move_away()
+
+    def _move_here(self) -> None:
+        """From now on the loader makes the batches of its threads, if it should."""
+        self._here = True
+        for worker in self._workers:
+            worker.move_here()
+
     def _adapt(self, worker: Any) -> None:
         """Chooses how many batches make a message."""
         seconds = worker.seconds_per_batch
+        pace = self._pace
+        if pace.threads and self._may_be_here and seconds is not None:
+            pace.seconds, pace.bytes = seconds, worker.slot_bytes_per_batch
+            if pace.suits_loader() and not self._iterable and all(self._given):
+                self._move_here()
+                return
         if not self._groups or seconds is None:
             return
         fitting = min(
@@ -414,7 +508,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if self._group > 1 and self._in_order and not self._pin_memory and not self._loader_length:
             count = self._planned() - (0 if self._no_more_indices else self._refill_at)
             if count > 0:
-                self._allow([worker.reader for worker in self._workers], count)
+                here = self._here
+                self._allow([w.own if here else w.reader for w in self._workers], count)
         return data
 
     def _settle(self) -> None:
@@ -428,6 +523,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     def _next_data(self) -> Any:
         while True:
             if self.is_shut_down or not self._planned():
+                self._note_times()
                 if self._persistent and not self.is_shut_down:
                     raise StopIteration
                 self._shutdown_workers()
@@ -437,14 +533,20 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                 self._unplan(number, False)
                 continue
             worker = self._workers[number]
-            if not worker.has_result():
-                self._wait_for(worker, worker.has_result)
-                self._adapt(worker)
-            try:
-                kind, data = worker.result()
-            except BaseException:
-                self._shutdown_workers()
-                raise
+            if self._here and not worker.has_result():
+                answer = self._answer_from_here(number, worker)
+                if answer is None:
+                    continue
+                kind, data = answer
+            else:
+                if not worker.has_result():
+                    self._wait_for(worker, worker.has_result)
+                    self._adapt(worker)
+                try:
+                    kind, data = worker.result()
+                except BaseException:
+                    self._shutdown_workers()
+                    raise
             self._unplan(number, False)
             self._open[number] -= 1
             if kind == END:
@@ -462,6 +564,36 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                 finally:
                     del data  # the traceback refers to this frame
             return data
+
+    def _answer_from_here(self, number: int, worker: Any) -> tuple[int, Any] | None:
+        """What the worker would answer. None when it is to be asked instead."""
+        own = worker.own
+        try:
+            if own.fetch is None:
+                worker.prepare_here()
+            made = self._make_here(own)
+        except Exception:
+            self._pace.failed = True
+            self._move_away()
+            return None
+        except BaseException:  # nobody will make it again
+            self._unplan(number, False)
+            self._open[number] -= 1
+            raise
+        if made is not None:
+            self._pace.bytes = bytes_in(made[0])
+            return READY, made[0]
+        if own.error is None:  # its thread has not finished what it began
+            self._wait_for(worker, lambda: worker.has_result() or not own.tasks.busy)
+            return None
+        if self._iterable and (self._given[number] or isinstance(own.error, StopIteration)):
+            error, own.error = own.error, None
+            own.tasks.popleft()
+            kind, data = worker.answer_to(error)
+            return kind, data
+        self._pace.failed = True
+        self._move_away()
+        return None
 
     def _wait_for(self, worker: Any, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + self._timeout if self._timeout else None
@@ -510,7 +642,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             worker.close()
         if at_once:
             for worker in self._workers:
-                if isinstance(worker, ProcessWorker):
+                if isinstance(worker, ProcessWorker) and worker.process is not None:
                     worker.process.terminate()
         for worker in self._workers:
             worker.join()

@@ -256,15 +256,17 @@ class ProcessWorker:
         job: what the worker does.
         number: which worker it is.
         context: how processes are started.
+        fetch: makes a batch as the process would, where the loader may do that itself; the process
+            is started when it has something to do.
     """
 
     most_batches = 1024  # in a message
     groups_ahead = 5  # a few milliseconds: nobody waits for a processor that is busy elsewhere
 
-    def __init__(self, job: Job, number: int, context: Any) -> None:
-        import numpy.random  # noqa: F401 - once here, not in each process that is forked
-
+    def __init__(self, job: Job, number: int, context: Any, fetch: Any = None) -> None:
         self.number, self.of = number, job.num_workers
+        self._job, self._context, self._fetch = job, context, fetch
+        self.process: Any = None
         self.results: deque[tuple[int, Any]] = deque()
         self.reader: Any = ()  # batches that come before ``results``
         self.slots = _C._SlotReader()
@@ -276,41 +278,69 @@ class ProcessWorker:
         self.ended = False  # the stream of answers is over
         self.seconds_per_batch: float | None = None
         self.bytes_per_batch = self.slot_bytes_per_batch = 0
+        self.own: Any = None  # batches of the epoch that the loader makes itself
+        if fetch is None:
+            self.start()
+
+    def start(self) -> None:
+        """Starts the process, if it is not there."""
+        import numpy.random  # noqa: F401 - once here, not in each process that is forked
+
+        if self.process is not None:
+            return
         self.sock, theirs = socket.socketpair()
         self.receiver = transport.Receiver(self.sock, self.descriptors)
         _open_ends.add(self.sock)
         self.poller = select.poll()
         self.poller.register(self.sock, select.POLLIN)
-        self.process = context.Process(
+        process = self._context.Process(
             target=serve,
-            args=(theirs, job, number),
-            name=f"DataLoader-worker-{number}",
+            args=(theirs, self._job, self.number),
+            name=f"DataLoader-worker-{self.number}",
             daemon=True,
         )
         try:
-            self.process.start()
+            process.start()
         except BaseException:
             self.sock.close()
             raise
         finally:
             theirs.close()
+        self.process = process
 
     @property
     def pid(self) -> int | None:
-        return self.process.pid
+        return self.process.pid if self.process is not None else None
 
     def may_begin(self) -> bool:
         """Whether the worker is at most one epoch behind. What it makes for those that were left
         early takes memory until it is read."""
         return self.begun >= self.told_before
 
-    def begin(self, epoch: int, skipped: int) -> None:
+    def begin(self, epoch: int, skipped: int, here: bool) -> None:
         """Begins an epoch; answers to earlier tasks are dropped from now on. The worker hears of
         it with its first tasks."""
-        while not self.ended and self.poller.poll(0):
-            self.read()
-        self.discard_results()
+        if self.process is not None:
+            while not self.ended and self.poller.poll(0):
+                self.read()
+            self.discard_results()
         self.epoch, self.skipped = epoch, skipped
+        if not here:
+            self.start()
+        else:
+            self.own = _C._OwnBatches(_C._Tasks(), [], None)
+            self.own.fetch = self._fetch
+
+    def keep(self, indices: Any) -> None:
+        """Notes tasks of which the loader makes the batches itself."""
+        append_tasks(self.own.tasks, indices)
+
+    def move_away(self) -> None:
+        """From now on the process makes the batches."""
+        self.start()
+        tasks = self.own.tasks
+        if tasks:
+            self.send([tasks.popleft() for _ in range(len(tasks))])
 
     def send(self, indices: Any) -> None:
         """Gives the worker tasks, one for each index or batch of indices, which may be packed."""
@@ -455,6 +485,8 @@ class ProcessWorker:
 
     def close(self) -> None:
         """Tells the worker to end."""
+        if self.process is None:
+            return
         _open_ends.discard(self.sock)
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)  # also wakes a worker whose end others hold
@@ -465,6 +497,8 @@ class ProcessWorker:
 
     def join(self) -> None:
         """Waits for the end of the worker, and makes one in the end."""
+        if self.process is None:
+            return
         self.process.join(timeout=MP_STATUS_CHECK_INTERVAL)
         for end in (self.process.terminate, self.process.kill):
             if self.process.is_alive():

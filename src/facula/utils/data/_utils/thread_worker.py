@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import facula
 from facula import _C
-from facula.random import worker as random_state
 from facula.utils.data._utils import MP_STATUS_CHECK_INTERVAL
+from facula.utils.data._utils.pace import bytes_in
 from facula.utils.data._utils.worker import READY, Batches, Job, acting_as, append_tasks
 
 _QUICK_SECONDS = 0.0005  # what takes longer is handed over at once
@@ -31,27 +31,21 @@ class _Answer(NamedTuple):
 class _Epoch:
     """What a loader and its worker share while an epoch lasts."""
 
-    def __init__(self, skipped: int) -> None:
+    def __init__(self, skipped: int, here: bool, context: Any) -> None:
         self.skipped = skipped
+        self.here = here  # the loader makes the batches itself
         self.begun = False
         self.tasks = _C._Tasks()
         self.made: list[Any] = []  # appended to by the worker, emptied by the loader
         self.has_answers = False
-
-
-def _bytes_in(batch: Any) -> int:
-    """How much memory the tensors of a batch take."""
-    if isinstance(batch, facula.Tensor):
-        return batch.nbytes
-    if isinstance(batch, dict):
-        batch = batch.values()
-    elif not isinstance(batch, (list, tuple)):
-        return 0
-    return sum(map(_bytes_in, batch))
+        self.own = _C._OwnBatches(self.tasks, self.made, context)
 
 
 class ThreadWorker:
     """A worker thread as the loader sees it. Its interface is that of ProcessWorker.
+
+    The loader may make the worker's batches itself. Then its code acts as the worker's, and the
+    thread, if it has been started by then, leaves the tasks alone.
 
     Args:
         job: what the worker does.
@@ -69,15 +63,22 @@ class ThreadWorker:
         self.slot_bytes_per_batch = 0
         self.ended = False
         self._closed = False
-        self._epoch = _Epoch(0)
+        generator = facula.Generator()
+        generator.manual_seed(job.base_seed + number)
+        self._job, self._context = job, (job.info(number), generator)
+        # What prepares a worker may be meant for its thread.
+        self._batches = Batches(job, number) if job.init_fn is None else None
+        self._lock = threading.Lock()  # of ``_batches``
+        self._epoch = _Epoch(0, False, self._context)
         self._tasks: queue.SimpleQueue[_Epoch | None] = queue.SimpleQueue()
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._waiting = False
         self._hungry = bytearray(1)  # 1 when the loader takes whatever comes next
         self.thread = threading.Thread(
-            target=self._run, args=(job,), name=f"DataLoader-worker-{number}", daemon=True
+            target=self._run, name=f"DataLoader-worker-{number}", daemon=True
         )
-        self.thread.start()
+        if self._batches is None:
+            self.thread.start()
 
     @property
     def pid(self) -> int | None:
@@ -85,22 +86,30 @@ class ThreadWorker:
 
     # ---- in the worker
 
-    def _run(self, job: Job) -> None:
-        generator = facula.Generator()
-        generator.manual_seed(job.base_seed + self.number)
-        random_state.generator = generator
-        with acting_as(job.info(self.number)):
-            batches = Batches(job, self.number)
+    def _run(self) -> None:
+        with acting_as(*self._context):
+            if self._batches is None:
+                self._batches = Batches(self._job, self.number)
             while (epoch := self._tasks.get()) is not None:
-                if not epoch.begun:
-                    epoch.begun = True
-                    batches.begin(epoch.skipped)
-                while epoch.tasks and epoch is self._epoch and not self._closed:
-                    if batches.ended:
-                        break
-                    self._make_several(batches, epoch)
+                while self._work(self._batches, epoch):
                     if self._waiting:
                         self._wakes.put(None)
+
+    def _work(self, batches: Batches, epoch: _Epoch) -> bool:
+        """Makes some batches. False when there is nothing to do."""
+        with self._lock:
+            if not epoch.tasks or epoch is not self._epoch or epoch.here or self._closed:
+                return False
+            self._begin(batches, epoch)
+            if batches.ended:
+                return False
+            self._make_several(batches, epoch)
+            return True
+
+    def _begin(self, batches: Batches, epoch: _Epoch) -> None:
+        if not epoch.begun:
+            epoch.begun = True
+            batches.begin(epoch.skipped)
 
     def _make_several(self, batches: Batches, epoch: _Epoch) -> None:
         began = time.perf_counter()
@@ -125,14 +134,54 @@ class ThreadWorker:
     def may_begin(self) -> bool:
         return True
 
-    def begin(self, epoch: int, skipped: int) -> None:
+    def begin(self, epoch: int, skipped: int, here: bool) -> None:
         self.reader, self.results = [], deque()
-        self._epoch = _Epoch(skipped)
+        self._epoch = _Epoch(skipped, here, self._context)
 
     def send(self, indices: Any) -> None:
         """Gives the worker tasks, as in :func:`append_tasks`."""
         append_tasks(self._epoch.tasks, indices)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self.thread.ident is None:
+            self.thread.start()
         self._tasks.put(self._epoch)
+
+    @property
+    def own(self) -> Any:
+        """The batches of the epoch that the loader makes itself."""
+        return self._epoch.own
+
+    def keep(self, indices: Any) -> None:
+        """Notes tasks of which the loader makes the batches itself."""
+        append_tasks(self._epoch.tasks, indices)
+
+    def prepare_here(self) -> None:
+        """Called by the loader before it makes a batch of the epoch for the first time."""
+        with self._lock:  # the thread may be at work, if only for an earlier epoch
+            epoch, batches = self._epoch, self._batches
+            assert batches is not None
+            self._begin(batches, epoch)
+            if epoch.tasks:
+                with acting_as(*self._context):
+                    batches.prepare(epoch.tasks.first_index())
+            epoch.own.fetch = batches.fetch
+
+    def answer_to(self, error: Exception) -> list[Any]:
+        """The answer where the loader failed to make a batch."""
+        assert self._batches is not None
+        return self._batches.answer_to(error)
+
+    def move_here(self) -> None:
+        """From now on the loader makes the batches itself, after what the thread has begun."""
+        self._epoch.here = True
+        self._hungry[0] = 1
+
+    def move_away(self) -> None:
+        """From now on the thread makes the batches."""
+        self._epoch.here, self._epoch.own.error = False, None
+        self._wake()
 
     def wait(self, seconds: float) -> None:
         """Takes what is there, after waiting for it at most so long."""
@@ -165,7 +214,7 @@ class ThreadWorker:
         if self._epoch.has_answers:
             self.results.extend(came)
         else:
-            self.slot_bytes_per_batch = _bytes_in(came[0])
+            self.slot_bytes_per_batch = bytes_in(came[0])
             came.reverse()
             self.reader = came
         return True
@@ -183,4 +232,5 @@ class ThreadWorker:
         self._tasks.put(None)
 
     def join(self) -> None:
-        self.thread.join(timeout=MP_STATUS_CHECK_INTERVAL)
+        if self.thread.ident is not None:
+            self.thread.join(timeout=MP_STATUS_CHECK_INTERVAL)

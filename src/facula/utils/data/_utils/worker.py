@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import random
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import facula
+from facula import _C
 from facula.utils.data._utils.fetch import make_fetcher
 
 __all__ = ["WorkerInfo", "get_worker_info"]
@@ -27,9 +27,6 @@ class WorkerInfo:
     dataset: Any
 
 
-_here = threading.local()  # ``_here.info`` in workers
-
-
 def get_worker_info() -> WorkerInfo | None:
     """The worker that runs the calling code: its ``id``, ``num_workers``, ``seed`` and ``dataset``
     (the worker's copy, unless workers are threads). None outside of workers.
@@ -39,17 +36,19 @@ def get_worker_info() -> WorkerInfo | None:
         >>> facula.utils.data.get_worker_info() is None
         True
     """
-    return getattr(_here, "info", None)
+    here = _C._acting_as()
+    return None if here is None else here[0]
 
 
 @contextmanager
-def acting_as(info: WorkerInfo) -> Iterator[None]:
-    """Makes :func:`get_worker_info` return ``info`` in this thread."""
-    _here.info = info
+def acting_as(info: WorkerInfo, generator: facula.Generator | None = None) -> Iterator[None]:
+    """Makes :func:`get_worker_info` return ``info`` in this thread, and
+    :func:`facula.random.thread_safe_generator` the generator."""
+    before = _C._act_as((info, generator))
     try:
         yield
     finally:
-        _here.info = None
+        _C._act_as(before)
 
 
 @dataclass

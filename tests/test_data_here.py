@@ -1,0 +1,468 @@
+"""Batches that a loader makes itself, in the place of its workers."""
+
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections import OrderedDict, UserDict
+
+import numpy
+import pytest
+
+import facula
+from facula.utils import data
+from facula.utils.data._utils import iterators, pace
+from facula.utils.data._utils.lookups import lookups_of
+
+
+class Memory(data.Dataset):
+    """Has things to look up."""
+
+    shared = facula.arange(60.0).view(20, 3)
+
+    def __init__(self, count=20):
+        self.count = count
+        self.rows = facula.rand(count, 4)
+        self.array = numpy.arange(2.0 * count).reshape(count, 2)
+        self.labels = list(range(count))
+        self.names = {"first": self.rows, 2: [1, 2]}
+        self.transform = None
+
+    def __len__(self):
+        return self.count
+
+    @property
+    def computed(self):
+        return self.rows
+
+
+def of(getitem):
+    return type("Own", (Memory,), {"__getitem__": getitem})()
+
+
+def with_transform(self, index):
+    row = self.rows[index]
+    if self.transform is not None:
+        row = self.transform(row)
+    return row.double(), self.labels[index]
+
+
+def picks(index):
+    return index
+
+
+SIMPLE = {
+    "numbers": lambda self, index: (float(index), index * 2 + 1),
+    "rows": lambda self, index: (self.rows[index], self.labels[index]),
+    "class attribute": lambda self, index: {"row": self.shared[index], "label": -index},
+    "array": lambda self, index: self.array[index] / 2,
+    "tensor": lambda self, index: facula.tensor([index, 1, 2], dtype=facula.float32),
+    "names": lambda self, index: self.names["first"][index].view(2, 2)[0],
+    "transform": with_transform,
+}
+NOT_SIMPLE = {
+    "process": lambda self, index: os.getpid(),
+    "random": lambda self, index: random.random(),
+    "random tensor": lambda self, index: facula.rand(2),
+    "worker": lambda self, index: data.get_worker_info().id,
+    "function": lambda self, index: picks(index),
+    "property": lambda self, index: self.computed[index],
+    "method of a list": lambda self, index: self.labels.pop(),
+    "written": lambda self, index: self.__dict__.update(a=1),
+    "loop": lambda self, index: [float(i) for i in range(index)],
+    "slice": lambda self, index: self.labels[index:],
+    "condition": lambda self, index: 1 if index else 2,
+    "attribute of a sample": lambda self, index: self.labels[index].real,
+    "defaults": lambda self, index, other=1: index,
+}
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_what_only_looks_things_up_is_made_here(name, monkeypatch):
+    monkeypatch.setattr(pace, "_START_SECONDS", 100.0)  # also where the machine is busy
+    dataset = of(SIMPLE[name])
+    assert lookups_of(dataset) is not None
+    loader = data.DataLoader(dataset, 3, num_workers=2)
+    iterator = iter(loader)
+    samples = [dataset[i] for i in range(20)]
+    expected = [data.default_collate(samples[k : k + 3]) for k in range(0, 20, 3)]
+    for got, want in zip(iterator, expected, strict=True):
+        assert repr(got) == repr(want)
+    assert all(worker.pid is None for worker in iterator._workers)
+
+
+@pytest.mark.parametrize("name", NOT_SIMPLE)
+def test_what_may_do_more_is_left_to_workers(name):
+    assert lookups_of(of(NOT_SIMPLE[name])) is None
+
+
+def test_a_transform_that_is_there_is_not_simple():
+    dataset = of(with_transform)
+    dataset.transform = facula.sin
+    assert lookups_of(dataset) is None
+
+
+def test_datasets_over_simple_ones_are_simple():
+    rows = data.TensorDataset(facula.rand(6, 2))
+    simple = [
+        [1, 2],
+        (1.0, 2.0),
+        range(5),
+        rows,
+        data.Subset(rows, [1, 2]),
+        data.ConcatDataset([rows, [1, 2]]),
+        data.StackDataset(rows, range(6)),
+        data.StackDataset(a=rows, b=[0] * 6),
+    ]
+    for dataset in simple:
+        assert lookups_of(dataset) is not None
+    strange = of(NOT_SIMPLE["random"])
+    for dataset in (
+        data.Subset(strange, [1]),
+        data.ConcatDataset([rows, strange]),
+        type("L", (list,), {})(),
+    ):
+        assert lookups_of(dataset) is None
+
+
+def processes(loader):
+    iterator = loader._iterator
+    return [worker.pid for worker in iterator._workers if worker.pid]
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        lambda n: {"shuffle": True},
+        lambda n: {"shuffle": True, "generator": facula.Generator()},
+        lambda n: {"sampler": data.WeightedRandomSampler([1.0, 2.0] * (n // 2), n)},
+        lambda n: {"sampler": data.SubsetRandomSampler(range(0, n, 3))},
+        lambda n: {"sampler": data.RandomSampler(range(n), replacement=True)},
+    ],
+)
+def test_epochs_are_the_same_as_without_workers(size, workers, sampler, monkeypatch):
+    monkeypatch.setattr(pace, "_START_SECONDS", 100.0)  # also where the machine is busy
+    dataset = type("Own", (Memory,), {"__getitem__": SIMPLE["rows"]})(2000)
+
+    def epochs(**more):
+        facula.manual_seed(1)
+        loader = data.DataLoader(dataset, size, **sampler(2000), **more)
+        return [[b[1].tolist() for b in loader] for _ in range(2)]
+
+    assert epochs(num_workers=workers) == epochs()
+    loader = data.DataLoader(dataset, size, num_workers=workers, persistent_workers=True)
+    for _ in range(3):
+        assert [i for b in loader for i in b[1].tolist()] == list(range(2000))
+    assert not processes(loader)
+
+
+def test_a_batch_that_fails_is_made_again_by_its_worker():
+    loader = data.DataLoader([1, 2, 3, "four"], 2, num_workers=1, timeout=60)
+    iterator = iter(loader)
+    assert next(iterator).tolist() == [1, 2]
+    with pytest.raises(TypeError, match="DataLoader worker process 0"):
+        next(iterator)
+    with pytest.raises(StopIteration):
+        next(iterator)
+    assert not loader._pace.suits_loader()
+    assert next(iter(loader)).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "sample", [UserDict(a=1), OrderedDict(a=1), facula.nn.Parameter(facula.ones(1))]
+)
+def test_samples_with_code_of_their_own_go_to_workers(sample):
+    loader = data.DataLoader([sample] * 4, 2, num_workers=1, persistent_workers=True, timeout=60)
+    try:
+        assert len(list(loader)) == 2
+    except Exception as error:  # gradients cannot be sent
+        assert "worker process 0" in str(error)
+    assert processes(loader)
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+def test_workers_take_over_when_that_pays(monkeypatch):
+    monkeypatch.setattr(pace, "_START_SECONDS", 1e-5)
+    monkeypatch.setattr(pace, "_HANDOVER_SECONDS", 0.0)
+    monkeypatch.setattr(pace, "_processors", lambda: 4)
+    dataset = type("Own", (Memory,), {"__getitem__": SIMPLE["numbers"]})(5000)
+    loader = data.DataLoader(dataset, 5, num_workers=4, persistent_workers=True, timeout=60)
+    for _ in range(3):
+        assert [int(x) for a, _ in loader for x in a] == list(range(5000))
+    assert len(processes(loader)) == 4
+
+
+@pytest.mark.parametrize("came", [0, 1, 9, 300])
+@pytest.mark.parametrize("kind", ["process", "thread"])
+def test_state_in_the_middle(came, kind):
+    dataset = type("Own", (Memory,), {"__getitem__": SIMPLE["numbers"]})(1000)
+    loader = data.DataLoader(dataset, 2, shuffle=True, num_workers=2, worker_type=kind)
+    list(loader)
+    iterator = iter(loader)
+    for _ in range(came):
+        next(iterator)
+    state = loader.state_dict()
+    rest = [b[1].tolist() for b in iterator]
+    loader.load_state_dict(state)
+    assert [b[1].tolist() for b in loader] == rest
+
+
+def test_a_dataset_that_changes_between_epochs_is_looked_at_again():
+    dataset = of(with_transform)
+    loader = data.DataLoader(dataset, 2, num_workers=1, persistent_workers=True, timeout=60)
+    list(loader)
+    dataset.transform = facula.neg
+    assert all((row <= 0).all() for row, _ in loader)
+    assert processes(loader)
+
+
+# ---- threads
+
+
+class Who(data.Dataset):
+    """Which worker makes a sample, in which thread, with which random number."""
+
+    def __len__(self):
+        return 3000
+
+    def __getitem__(self, index):
+        generator = facula.random.thread_safe_generator()
+        number = facula.rand(1, generator=generator).item()
+        return index, data.get_worker_info().id, threading.get_ident(), number
+
+
+def test_threads_are_spared_tiny_batches_and_nobody_can_tell(monkeypatch):
+    def epochs(**more):
+        facula.manual_seed(2)
+        loader = data.DataLoader(Who(), 2, num_workers=3, worker_type="thread", **more)
+        return [[[part.tolist() for part in b] for b in loader] for _ in range(3)]
+
+    monkeypatch.setattr(pace, "_TINY_SECONDS", 1.0)  # also where the machine is busy
+    for more in ({}, {"persistent_workers": True}):
+        here = epochs(**more)
+        with monkeypatch.context() as patch:
+            patch.setattr(pace.Pace, "suits_loader", lambda self: False)
+            there = epochs(**more)
+        me = threading.get_ident()
+        assert {t for b in here[2] for t in b[2]} == {me}
+        assert me not in {t for epoch in there for b in epoch for t in b[2]}
+        for a, b in zip(here, there, strict=True):
+            assert [[x[0], x[1], x[3]] for x in a] == [[x[0], x[1], x[3]] for x in b]
+            assert [x[1][0] for x in a[:6]] == [0, 1, 2, 0, 1, 2]
+    assert data.get_worker_info() is None
+
+
+class Shared(data.IterableDataset):
+    def __iter__(self):
+        info = data.get_worker_info()
+        yield from range(info.id, 500, info.num_workers)
+
+
+def test_iterable_datasets_of_threads(monkeypatch):
+    monkeypatch.setattr(pace, "_TINY_SECONDS", 1.0)
+    for persistent in (False, True):
+        loader = data.DataLoader(
+            Shared(), 3, num_workers=2, worker_type="thread", persistent_workers=persistent
+        )
+        first = [b.tolist() for b in loader]
+        assert sorted(i for b in first for i in b) == list(range(500))
+        for _ in range(3):
+            iterator = iter(loader)
+            assert iterator._here
+            assert [b.tolist() for b in iterator] == first
+
+
+class Fails(data.Dataset):
+    def __len__(self):
+        return 200
+
+    def __getitem__(self, index):
+        if index % 70 == 60:
+            raise ValueError(f"no sample {index}")
+        return index
+
+
+class FailsOnTheWay(data.IterableDataset):
+    def __iter__(self):
+        yield from range(20)
+        raise ValueError("no more")
+
+
+def outcomes(loader):
+    iterator, seen = iter(loader), []
+    while True:
+        try:
+            seen.append(next(iterator).tolist())
+        except StopIteration:
+            return seen
+        except ValueError as error:
+            seen.append(str(error))
+
+
+def test_errors_stand_where_their_batches_would(monkeypatch):
+    monkeypatch.setattr(pace, "_TINY_SECONDS", 1.0)
+    loader = data.DataLoader(
+        Fails(), 1, num_workers=2, worker_type="thread", persistent_workers=True
+    )
+    expected = [f"no sample {i}" if i % 70 == 60 else [i] for i in range(200)]
+    for _ in range(3):
+        assert outcomes(loader) == expected
+    loader = data.DataLoader(FailsOnTheWay(), 4, num_workers=1, worker_type="thread")
+    expected = [[k, k + 1, k + 2, k + 3] for k in range(0, 20, 4)] + ["no more"]
+    for _ in range(3):
+        assert outcomes(loader) == expected
+
+
+class Database(data.Dataset):
+    """What a thread opens is that thread's."""
+
+    def __init__(self):
+        self.connection = None
+
+    def __len__(self):
+        return 500
+
+    def __getitem__(self, index):
+        if self.connection is None:
+            self.connection = sqlite3.connect(":memory:")
+        return self.connection.execute("select ?", (index,)).fetchone()[0]
+
+
+def test_what_belongs_to_a_thread_stays_there():
+    loader = data.DataLoader(
+        Database(), 2, num_workers=1, worker_type="thread", persistent_workers=True
+    )
+    for _ in range(3):
+        assert [i for b in loader for i in b.tolist()] == list(range(500))
+
+
+class Interrupted(data.Dataset):
+    interrupt = False
+
+    def __len__(self):
+        return 300
+
+    def __getitem__(self, index):
+        if index == 150 and self.interrupt:
+            raise KeyboardInterrupt
+        return index
+
+
+def test_an_interrupt_arrives_and_the_loader_goes_on(monkeypatch):
+    monkeypatch.setattr(pace, "_TINY_SECONDS", 1.0)
+    loader = data.DataLoader(
+        Interrupted(), 1, num_workers=2, worker_type="thread", persistent_workers=True
+    )
+    list(loader)
+    loader.dataset.interrupt = True
+    iterator = iter(loader)
+    seen = [next(iterator).item() for _ in range(150)]
+    with pytest.raises(KeyboardInterrupt):
+        next(iterator)
+    assert seen + [b.item() for b in iterator] == [i for i in range(300) if i != 150]
+
+
+class Sleeps(data.Dataset):
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, index):
+        time.sleep(self.seconds)
+        return threading.get_ident()
+
+
+def test_threads_make_what_takes_time():
+    dataset = Sleeps(0.01)
+    loader = data.DataLoader(
+        dataset, 1, num_workers=4, worker_type="thread", persistent_workers=True
+    )
+    for _ in range(2):
+        assert len({b.item() for b in loader}) == 4
+    dataset.seconds = 0
+    list(loader)
+    assert loader._pace.suits_loader() or loader._pace.seconds > pace._TINY_SECONDS
+    dataset.seconds = 0.02  # the loader hands over when it notices
+    list(loader)
+    assert len({b.item() for b in loader}) == 4
+
+
+def test_a_worker_that_is_prepared_or_timed_is_a_thread(monkeypatch):
+    monkeypatch.setattr(pace, "_TINY_SECONDS", 1.0)
+    for options in ({"timeout": 60}, {"worker_init_fn": abs}, {"in_order": False}):
+        loader = data.DataLoader(Fails(), 1, num_workers=1, worker_type="thread", **options)
+        for _ in range(2):
+            iterator = iter(loader)
+            assert not iterator._here
+            outcomes(loader)
+
+
+# ---- how that is chosen
+
+
+def test_when_processes_pay():
+    def choice(seconds, pause, size, workers=2, count=10**6):
+        chosen = pace.Pace(False, workers)
+        chosen.bytes = size
+        for _ in range(10):
+            chosen.note(seconds, pause, 0)
+        chosen.note(seconds, pause, count)
+        return chosen.suits_loader()
+
+    assert choice(5e-6, 1e-3, 100)  # a message takes longer
+    assert not choice(5e-3, 0.0, 100) or iterators.os.cpu_count() == 1
+    assert choice(5e-3, 0.0, 100, workers=1)  # which would do nothing but the same
+    assert not choice(5e-3, 1e-2, 100, workers=1)  # while the program does something else
+    assert choice(5e-4, 0.0, 1 << 22)  # copying
+    assert choice(5e-3, 1e-2, 100, count=1)  # too little to start processes for
+
+
+# ---- what came from a worker
+
+
+class Large(data.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return facula.full((200, 100), float(os.getpid() * 0 + index)), {"any": {index}}
+
+
+def collate_first(samples):
+    return data.default_collate([s[0] for s in samples])
+
+
+def collate_both(samples):
+    return [s[0] for s in samples], samples[0][1]
+
+
+@pytest.mark.parametrize("collate", [collate_first, collate_both])
+def test_memory_that_came_from_a_worker_can_be_shared(collate):
+    loader = data.DataLoader(Large(), 2, num_workers=1, collate_fn=collate, timeout=60)
+    for k, batch in enumerate(loader):
+        tensor = batch if collate is collate_first else batch[0][1]
+        view = tensor.view(-1)
+        assert not tensor.is_shared()
+        assert tensor.share_memory_() is tensor and tensor.is_shared() and view.is_shared()
+        assert view[-1] == 2 * k + 1
+        child = os.fork()
+        if child == 0:
+            view[-1] = 7.0
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert view[-1] == 7.0
+
+
+def test_memory_that_an_array_points_to_stays():
+    (batch,) = data.DataLoader(Large(), 4, num_workers=1, collate_fn=collate_first, timeout=60)
+    array = batch.numpy()
+    with pytest.raises(RuntimeError, match="clone"):
+        batch.share_memory_()
+    array[0] = 5.0
+    assert batch[0, 0, 0] == 5.0
+    assert batch.clone().share_memory_().is_shared()
