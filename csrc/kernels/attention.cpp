@@ -42,7 +42,7 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Tenso
     runtime_error("key and value must have the same number of rows (dimension -2), but got shapes ",
                   k.sizes(), " and ", v.sizes());
   if (!(dropout_p >= 0 && dropout_p <= 1))
-    fail(ErrorKind::Value, "dropout probability has to be between 0 and 1, but got ", dropout_p);
+    runtime_error("dropout probability has to be between 0 and 1, but got ", dropout_p);
   if (!mask.defined()) return;
   if (mask.dtype() != DType::Bool && mask.dtype() != q.dtype() && mask.dtype() != DType::Float32)
     runtime_error(

@@ -177,7 +177,7 @@ Tensor arange_start(const Scalar& start, const Scalar& end, const Scalar& step, 
     runtime_error("upper bound and lower bound inconsistent with step sign: from ", a, " to ", b,
                   " in steps of ", s);
   int64_t n;
-  if (is_integral(like.dtype) && step.to_int() == 0)
+  if (like.dtype == DType::Int64 && step.to_int() == 0)
     value_error("step must be nonzero: ", s, " is 0 as ", like.dtype);
   if (like.dtype == DType::Int64 || (integral && is_integral(like.dtype))) {
     // The bounds are cut to integers first; for narrower dtypes PyTorch counts before it cuts.

@@ -61,8 +61,14 @@ bool changes_nothing(const Tensor& input, double p, bool train) {
   return p == 0 || !train || input.numel() == 0;
 }
 
+// Without a coin for each element: what is drawn next must not depend on them.
+Tensor nothing_kept(const Tensor& input, bool inplace) {
+  return inplace ? op::mul_(input, 0) : input * 0;
+}
+
 Tensor dropped(const Tensor& input, double p, bool train, bool channels, bool inplace) {
   if (changes_nothing(input, p, train)) return input;
+  if (p == 1) return nothing_kept(input, inplace);
   const double scale = scale_for(input.dtype(), p);
   if (!channels && !inplace && fits_one_pass(input))
     return std::get<0>(op::_masked_dropout(input, p, scale));
@@ -73,7 +79,7 @@ Tensor dropped(const Tensor& input, double p, bool train, bool channels, bool in
 // What is dropped becomes -alpha; a and b restore mean and variance (Klambauer and others 2017).
 Tensor alpha_dropped(const Tensor& input, double p, bool train, bool channels, bool inplace) {
   if (changes_nothing(input, p, train)) return input;
-  if (p == 1) return inplace ? op::mul_(input, 0) : input * 0;
+  if (p == 1) return nothing_kept(input, inplace);
   constexpr double kAlpha = 1.7580993408473766;
   const double a = 1 / std::sqrt((kAlpha * kAlpha * p + 1) * (1 - p));
   const Tensor mask =

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "autograd/node_names.h"
 #include "cpu/positions.h"
 #include "kernels/image_work.h"
 #include "kernels/spatial.h"
@@ -207,9 +208,15 @@ Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, Value value)
                     "D (batch mode) tensor with possibly 0 batch size and other non-zero "
                     "dimensions for input, but got: ",
                     input.sizes());
-  if (mode == "circular" || (mode == "reflect" && dims == 3))
-    return op::_pad_in_own_dtype(input, pad, mode);
-  return op::_pad_with_own(input, pad, mode);
+  const uint64_t earlier = next_node();
+  const Tensor padded = mode == "circular" || (mode == "reflect" && dims == 3)
+                            ? op::_pad_in_own_dtype(input, pad, mode)
+                            : op::_pad_with_own(input, pad, mode);
+  static const char* const names[2][3] = {
+      {"ReflectionPad1DBackward0", "ReflectionPad2DBackward0", "ReflectionPad3DBackward0"},
+      {"ReplicationPad1DBackward0", "ReplicationPad2DBackward0", "ReplicationPad3DBackward0"}};
+  if (mode != "circular") name_node(padded, earlier, names[mode == "replicate"][dims - 1]);
+  return padded;
 }
 
 Tensor _pad_in_own_dtype(const Tensor& self, IntSpan pad, std::string_view mode) {

@@ -1,5 +1,8 @@
 // Autograd switches and the entry to the engine.
+#include <set>
+
 #include "autograd/engine.h"
+#include "autograd/node_names.h"
 #include "core/per_thread.h"
 #include "op/elementwise.h"
 #include "op/ops/creation.h"
@@ -154,7 +157,7 @@ struct Target {
 };
 Target target_of(PyObject* o) {
   if (is_tensor(o)) return {unwrap(o), gradient_edge(unwrap(o))};
-  if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 &&
+  if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2 &&
       PyObject_TypeCheck(PyTuple_GET_ITEM(o, 0), node_type)) {
     Node* n = reinterpret_cast<PyNode*>(PyTuple_GET_ITEM(o, 0))->node;
     int64_t nr = index_of(PyTuple_GET_ITEM(o, 1));
@@ -416,6 +419,18 @@ PyObject* increment_version(PyObject*, PyObject* o) {
   });
 }
 
+// The node of a result that Python knows a better name for.
+PyObject* name_result(PyObject*, PyObject* args) {
+  return guarded([&] {
+    static std::set<std::string> names;  // nodes keep the pointer
+    PyObject* result;
+    const char* name;
+    if (!PyArg_ParseTuple(args, "Os", &result, &name)) throw PythonError{};
+    if (is_tensor(result)) name_node(unwrap(result), 0, names.insert(name).first->c_str());
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyMethodDef functions[] = {
     {"_increment_version", increment_version, METH_O, "Counts a write that autograd did not see."},
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "True when operations are recorded."},
@@ -438,6 +453,7 @@ PyMethodDef functions[] = {
     {"_queue_callback", queue_callback, METH_O, nullptr},
     {"_current_graph_node", current_graph_node, METH_NOARGS, nullptr},
     {"_gradient_edge", accumulate_node, METH_O, nullptr},
+    {"_name_result", name_result, METH_VARARGS, nullptr},
     {"result_type", result_type, METH_VARARGS, "The dtype that arithmetic on the arguments gives."},
     {"promote_types", promote, METH_VARARGS, "The smallest dtype that both fit into."},
     {"can_cast", (PyCFunction)(void*)can_cast_, METH_VARARGS | METH_KEYWORDS,

@@ -228,7 +228,10 @@ PyObject* tensor_getitem(PyObject* self, PyObject* index) {
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim "
             "tensor to a number");
       int64_t at = PyLong_AsSsize_t(index), n = t.sizes()[0];
-      if (at == -1 && PyErr_Occurred()) throw PythonError{};
+      if (at == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        at = index_of(index);  // says that it is too large
+      }
       if (at < -n || at >= n) index_range_error(at, 0, n);
       return wrap(op::select(t, 0, at));
     }

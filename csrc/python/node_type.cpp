@@ -140,7 +140,31 @@ PyObject* variable(PyObject* o, void*) {
   });
 }
 
-// _saved_self, _saved_dim ...: what the node keeps for its derivative.
+// The k-th of what a node keeps for its derivative, by the name that follows _saved_.
+std::string saved_name(const OpDef& op, int k, SaveSpec& spec) {
+  const bool ret = k >= op.saved_arg_count;
+  spec = ret ? op.saved_rets[k - op.saved_arg_count] : op.saved_args[k];
+  const std::string what =
+      ret ? (op.ret_names ? op.ret_names[spec.index] : "result") : op.args[spec.index].name;
+  return what + (spec.what == SaveSpec::What::Sizes ? "_sym_sizes" : "");
+}
+
+PyObject* node_dir(PyObject* o, PyObject*) {
+  return guarded([&] {
+    Ref plain(check(
+        PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", o)));
+    Ref names(check(PySequence_List(plain.get())));
+    const OpDef* op = node_of(o)->op;
+    SaveSpec spec;
+    for (int k = 0; op && k < op->saved_arg_count + op->saved_ret_count; ++k) {
+      Ref name(check(PyUnicode_FromString(("_saved_" + saved_name(*op, k, spec)).c_str())));
+      if (PyList_Append(names.get(), name.get()) < 0) throw PythonError{};
+    }
+    return names.release();
+  });
+}
+
+// _saved_self, _saved_dim ...
 PyObject* node_getattro(PyObject* o, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(o, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
@@ -149,12 +173,8 @@ PyObject* node_getattro(PyObject* o, PyObject* name) {
   if (!text_ || !n || !n->op || std::strncmp(text_, "_saved_", 7)) return nullptr;
   const OpDef& op = *n->op;
   for (int k = 0; k < op.saved_arg_count + op.saved_ret_count; ++k) {
-    bool ret = k >= op.saved_arg_count;
-    const SaveSpec& spec = ret ? op.saved_rets[k - op.saved_arg_count] : op.saved_args[k];
-    const char* what =
-        ret ? (op.ret_names ? op.ret_names[spec.index] : "result") : op.args[spec.index].name;
-    std::string full = std::string(what) + (spec.what == SaveSpec::What::Sizes ? "_sym_sizes" : "");
-    if (full != text_ + 7) continue;
+    SaveSpec spec;
+    if (saved_name(op, k, spec) != text_ + 7) continue;
     PyErr_Clear();
     return guarded([&]() -> PyObject* {
       Tensor holder;
@@ -220,6 +240,7 @@ PyObject* node_new(PyTypeObject* type, PyObject*, PyObject*) {
 }
 
 PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the derivative."},
+                         {"__dir__", node_dir, METH_NOARGS, nullptr},
                          {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
                          {"register_hook", register_hook, METH_O,
                           "Calls hook(grad_inputs, grad_outputs) after this node has run."},

@@ -60,13 +60,15 @@ PyObject* named_result_repr(PyObject* self) {
   });
 }
 
-PyTypeObject* result_type_of(const OpDef& op) {
-  static std::map<const OpDef*, PyTypeObject*> types;
-  auto& t = types[&op];
+// With out=, the name ends in _out.
+PyTypeObject* result_type_of(const OpDef& op, bool out = false) {
+  static std::map<std::pair<const OpDef*, bool>, PyTypeObject*> types;
+  auto& t = types[{&op, out}];
   if (!t) {
     auto* fields = new PyStructSequence_Field[size_t(op.ret_count) + 1]{};
     for (int i = 0; i < op.ret_count; ++i) fields[i].name = op.ret_names[i];
-    auto* name = new std::string(std::string("facula.return_types.") + op.name);
+    auto* name =
+        new std::string(std::string("facula.return_types.") + op.name + (out ? "_out" : ""));
     PyStructSequence_Desc desc{name->c_str(), nullptr, fields, op.ret_count};
     t = PyStructSequence_NewType(&desc);
     if (!t) throw PythonError{};
@@ -78,12 +80,15 @@ PyTypeObject* result_type_of(const OpDef& op) {
 // facula.return_types.NAME for one of the operators with named results; None when there is none.
 PyObject* find_result_type(PyObject*, PyObject* name) {
   return guarded([&]() -> PyObject* {
-    const char* wanted = PyUnicode_AsUTF8(name);
-    if (!wanted) throw PythonError{};
+    const char* given = PyUnicode_AsUTF8(name);
+    if (!given) throw PythonError{};
+    std::string_view wanted = given;
+    const bool out = wanted.ends_with("_out");
+    if (out) wanted.remove_suffix(4);
     for (int i = 0; i < kPythonEntryCount; ++i) {
       const OpDef& op = *kPythonEntries[i].op;
-      if (op.ret_names && !std::strcmp(op.name, wanted))
-        return Py_NewRef(reinterpret_cast<PyObject*>(result_type_of(op)));
+      if (op.ret_names && wanted == op.name && (!out || kPythonEntries[i].variants & kPyOut))
+        return Py_NewRef(reinterpret_cast<PyObject*>(result_type_of(op, out)));
     }
     return Py_NewRef(Py_None);
   });
@@ -251,7 +256,13 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
   }
   run(op, parsed.args, rets);
   if (rets.destination == Destination::InPlace) return Py_NewRef(args[0]);
-  if (parsed.out) return Py_NewRef(parsed.out);
+  if (parsed.out) {
+    if (op.ret_count == 1 || !op.ret_names) return Py_NewRef(parsed.out);
+    Ref named(check(PyStructSequence_New(result_type_of(op, true))));
+    for (int i = 0; i < op.ret_count; ++i)  // the caller's own objects
+      PyStructSequence_SetItem(named.get(), i, check(PySequence_GetItem(parsed.out, i)));
+    return named.release();
+  }
   return results_to_python(op, rets);
 }
 

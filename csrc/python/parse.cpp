@@ -26,7 +26,7 @@ bool int_list(PyObject* const* items, Py_ssize_t n, ParseArena& arena, Value& ou
   int64_t* p = arena.ints(size_t(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (!is_int_argument(items[i])) return false;
-    p[i] = index_of(items[i]);
+    p[i] = index_of(items[i], ErrorKind::Type);
   }
   out = Value(IntSpan(p, size_t(n)));
   return true;

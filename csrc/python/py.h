@@ -137,7 +137,8 @@ Device current_cuda_device();
 bool is_number(PyObject* o);  // Python and NumPy scalars, no tensors
 Scalar scalar_of(PyObject* o);
 PyObject* to_python(const Scalar& s);
-int64_t index_of(PyObject* o);  // through __index__; 0-dim integer tensors too
+// Through __index__; 0-dim integer tensors too. too_large: the error when 64 bits are not enough.
+int64_t index_of(PyObject* o, ErrorKind too_large = ErrorKind::Value);
 bool is_index(PyObject* o);
 
 // ---- generators

@@ -1,6 +1,7 @@
 // The small Python objects: dtype, device, memory_format, layout and Size.
 #include <cstring>
 
+#include "cuda/driver.h"
 #include "python/py.h"
 #include "python/tensor_methods.h"
 
@@ -228,19 +229,18 @@ PyObject* make_named(PyTypeObject* type, int value, const char* name) {
 // ---- Size: a tuple of ints with numel()
 PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
-    PyObject* t = check(PyTuple_Type.tp_new(type, args, kwargs));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(t); ++i) {
-      PyObject* item = PyTuple_GET_ITEM(t, i);
+    Ref t(check(PyTuple_Type.tp_new(type, args, kwargs)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(t.get()); ++i) {
+      PyObject* item = PyTuple_GET_ITEM(t.get(), i);
+      if (!PyLong_Check(item) && !is_index(item))
+        type_error("facula.Size() takes an iterable of 'int' (item ", i, " is '",
+                   Py_TYPE(item)->tp_name, "')");
+      const int64_t n = index_of(item);
       if (PyLong_Check(item)) continue;
-      if (!is_index(item)) {
-        std::string kind = Py_TYPE(item)->tp_name;
-        Py_DECREF(t);
-        type_error("facula.Size() takes an iterable of 'int' (item ", i, " is '", kind, "')");
-      }
-      PyTuple_SET_ITEM(t, i, PyLong_FromLongLong(index_of(item)));
+      PyTuple_SET_ITEM(t.get(), i, PyLong_FromLongLong(n));
       Py_DECREF(item);
     }
-    return t;
+    return t.release();
   });
 }
 PyObject* size_repr(PyObject* o) {
@@ -375,7 +375,11 @@ Device device_of(PyObject* o) {
   if (is_device(o)) return self_device(o);
   if (PyUnicode_Check(o)) return parse_device(PyUnicode_AsUTF8(o));
   if (is_index(o) && !PyBool_Check(o)) {
-    return Device{DeviceType::CUDA, device_index(index_of(o))};
+    const Device d{DeviceType::CUDA, device_index(index_of(o))};
+    if (!cuda::is_available())
+      runtime_error("Cannot access accelerator device when none is available: got the index ",
+                    int(d.index), " in place of a device");
+    return d;
   }
   type_error("expected a facula.device, a string such as 'cuda:0' or an index, got ",
              Py_TYPE(o)->tp_name);
@@ -410,7 +414,7 @@ bool is_index(PyObject* o) {
   return !PyFloat_Check(o) && PyIndex_Check(o);
 }
 
-int64_t index_of(PyObject* o) {
+int64_t index_of(PyObject* o, ErrorKind too_large) {
   if (is_tensor(o)) {
     const Tensor& t = unwrap(o);
     if (t.numel() != 1 || !is_integral(t.dtype(), true))
@@ -424,7 +428,7 @@ int64_t index_of(PyObject* o) {
   int64_t v = PyLong_AsLongLong(i.get());
   if (v == -1 && PyErr_Occurred()) {
     PyErr_Clear();
-    runtime_error("Overflow when unpacking long: the integer does not fit into 64 bits");
+    fail(too_large, "Overflow when unpacking long long: the integer does not fit into 64 bits");
   }
   return v;
 }

@@ -109,6 +109,8 @@ def equal(input: Any, other: Any) -> bool:
     """
     if _C._has_torch_function((input, other)):
         return _C._handle_torch_function(equal, (input, other), (input, other), {})
+    if not isinstance(other, _C.Tensor):
+        raise TypeError(f"equal(): argument 'other' must be Tensor, not {type(other).__name__}")
     if input.shape != other.shape:
         return False
     return bool(_ops["eq"](input, other).all())

@@ -9,6 +9,7 @@ Example::
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -170,6 +171,13 @@ def grad(
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, "
             "but got: allow_unused=False."
+        )
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use backward.",
+            FutureWarning,
+            stacklevel=2,
         )
     names = list(inputs) if type(inputs) is dict else None
     outs, ins = _tuple(outputs), _tuple(inputs if names is None else inputs.values())

@@ -29,6 +29,7 @@ class GradientEdge(NamedTuple):
 
     node: Any
     output_nr: int
+    ownership_token: Any = None  # PyTorch keeps the graph alive with it; the node does so here
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:

@@ -53,8 +53,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         t._is_param = True
         return t
 
-    def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
-        pass
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass  # __new__ has made the tensor, also that of a subclass with arguments of its own
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:

@@ -172,7 +172,7 @@ def _identity() -> Any:
     """Made on first use: this file is imported by autograd itself."""
     from facula.autograd import Function
 
-    class Identity(Function):
+    class BackwardHookFunction(Function):
         @staticmethod
         def forward(ctx: Any, *tensors: Any) -> Any:
             ctx.set_materialize_grads(False)
@@ -182,7 +182,7 @@ def _identity() -> Any:
         def backward(ctx: Any, *grads: Any) -> Any:
             return grads
 
-    return Identity
+    return BackwardHookFunction
 
 
 def _through_identity(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int], Any]:

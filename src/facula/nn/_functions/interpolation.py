@@ -103,7 +103,10 @@ def interpolate(
         )
     sizes = [int(n) for n in sizes]
     if mode in ("nearest", "nearest-exact"):
-        return _ops["_nearest"](input, sizes, mode == "nearest-exact", scales)
+        exact = mode == "nearest-exact"
+        result = _ops["_nearest"](input, sizes, exact, scales)
+        _C._name_result(result, f"UpsampleNearest{'Exact' if exact else ''}{dims}DBackward0")
+        return result
     if mode == "area":
         if dims == 1:
             return _ops["adaptive_avg_pool1d"](input, sizes)
@@ -115,7 +118,10 @@ def interpolate(
     kind = "cubic" if mode == "bicubic" else "linear"
     if antialias:
         kind += " antialias"
-    return _ops["_interpolate"](input, sizes, kind, bool(align_corners), scales)
+    result = _ops["_interpolate"](input, sizes, kind, bool(align_corners), scales)
+    name = f"Upsample{mode.capitalize()}{dims}D{'Aa' if antialias else ''}Backward0"
+    _C._name_result(result, name)
+    return result
 
 
 def upsample(

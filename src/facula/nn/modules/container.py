@@ -517,8 +517,13 @@ class ParameterDict(Module):
         return (self[k] for k in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Adds values from a mapping or from pairs."""
-        for key, value in _pairs(parameters, "ParametersDict"):
+        """Adds values from a mapping or from pairs; those of a plain dict in the order of its keys."""
+        pairs = _pairs(parameters, "ParametersDict")
+        if isinstance(parameters, container_abcs.Mapping) and not isinstance(
+            parameters, OrderedDict
+        ):
+            pairs = iter(sorted(pairs))
+        for key, value in pairs:
             self[key] = value
 
     def extra_repr(self) -> str:
