@@ -360,10 +360,59 @@ void cpu_scale_channels(const ChannelShape& s, const S* input, const T* scale, c
 
 // ---- groups
 
+namespace {
+
+// Channels last: moments of the channels of each sample, by parts of its rows, make those of
+// groups.
+template <class T, class S>
+void group_norm_columns(const ChannelNorm<T, S>& norm, int64_t groups, const T* bias, double eps,
+                        S* output) {
+  const ChannelShape& s = norm.shape;
+  const int64_t n = s.channels, width = n / groups, parts = parts_of(s.inner, n);
+  const auto& l = loops<S>();
+  std::vector<T> store(size_t(s.batch * parts * 2 * n)), lines(size_t(s.batch * 3 * n));
+  auto first_row = [&](int64_t part) { return s.inner * part / parts; };
+  parallel_for(0, s.batch * parts, rows_at_once(s.inner * n / parts), [&](int64_t b, int64_t e) {
+    for (int64_t k = b; k < e; ++k) {
+      const int64_t first = first_row(k % parts), rows = first_row(k % parts + 1) - first;
+      T* own = store.data() + k * 2 * n;
+      l.column_moments(norm.input + (k / parts * s.inner + first) * n, rows, n, 0, own, own + n);
+    }
+  });
+  for (int64_t i = 0; i < s.batch * groups; ++i) {
+    const int64_t sample = i / groups, from = i % groups * width;
+    Moments<T> m{0, 0, 0};
+    for (int64_t p = 0; p < parts; ++p) {
+      const T* own = store.data() + (sample * parts + p) * 2 * n;
+      for (int64_t c = from; c < from + width; ++c)
+        m = combined(m, {T(first_row(p + 1) - first_row(p)), own[c], own[n + c]});
+    }
+    norm.mean[i] = m.mean;
+    norm.rstd[i] = rstd_of(m.squares / m.count, eps);
+    T* line = lines.data() + sample * 3 * n;
+    for (int64_t c = from; c < from + width; ++c) {
+      line[c] = m.mean;
+      line[n + c] = norm.weight ? norm.rstd[i] * norm.weight[c] : norm.rstd[i];
+      line[2 * n + c] = bias ? bias[c] : T(0);
+    }
+  }
+  parallel_for(0, s.count(), rows_at_once(n), [&](int64_t b, int64_t e) {
+    while (b < e) {
+      const int64_t sample = b / s.inner, rows = std::min(e, (sample + 1) * s.inner) - b;
+      const T* line = lines.data() + sample * 3 * n;
+      l.scale_columns(norm.input + b * n, output + b * n, rows, n, line, line + n, line + 2 * n);
+      b += rows;
+    }
+  });
+}
+
+}  // namespace
+
 template <class T, class S>
 void cpu_group_norm(const ChannelNorm<T, S>& norm, int64_t groups, const T* bias, double eps,
                     S* output) {
   const ChannelShape& s = norm.shape;
+  if (s.channels_last) return group_norm_columns(norm, groups, bias, eps, output);
   const int64_t width = s.channels / groups, size = width * s.inner;
   const auto& l = loops<S>();
   parallel_for(0, s.batch * groups, rows_at_once(size), [&](int64_t b, int64_t e) {

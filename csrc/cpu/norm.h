@@ -52,7 +52,7 @@ template <class T, class S>
 void cpu_scale_channels(const ChannelShape& shape, const S* input, const T* scale, const T* shift,
                         S* output);
 // The channels come in `groups` with moments of their own for each element of the batch; mean and
-// rstd are (batch, groups). Never channels last.
+// rstd are (batch, groups). Gradients never of channels that are last.
 template <class T, class S>
 void cpu_group_norm(const ChannelNorm<T, S>& norm, int64_t groups, const T* bias, double eps,
                     S* output);

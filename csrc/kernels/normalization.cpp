@@ -347,7 +347,12 @@ Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor&
   Tensor mean = empty_tensor(Dims{N, group}, compute, input.device());
   Tensor rstd = empty_tensor(Dims{N, group}, compute, input.device());
   const DType stored = stored_dtype(input);
-  Tensor out = empty_tensor(input.sizes(), stored, input.device());
+  const MemoryFormat format =
+      input.dim() > 2 ? format_of(input, channel_shape(input)) : MemoryFormat::Contiguous;
+  const bool columns = input.is_cpu() && format != MemoryFormat::Contiguous && input.size(0) == N &&
+                       input.size(1) == C;
+  Tensor out = columns ? empty_like_input(input, stored, format)
+                       : empty_tensor(input.sizes(), stored, input.device());
   if (!input.is_meta() && out.numel() == 0) {
     op::zero_(mean);
     op::zero_(rstd);
@@ -355,18 +360,19 @@ Three native_group_norm(const Tensor& input, const Tensor& weight, const Tensor&
     device_normalization.rows(rows_of_groups(N, C, HxW, group), dense(input), on_device(weight),
                               on_device(bias), eps, mean, rstd, out);
   } else if (!input.is_meta()) {
-    const Tensor x = as_computed(input, stored), w = as_computed(weight, compute),
-                 b = as_computed(bias, compute);
+    const Tensor x = columns ? in_format(input, stored, format) : as_computed(input, stored),
+                 w = as_computed(weight, compute), b = as_computed(bias, compute);
     with_types(stored, [&]<class T, class S>(T, S) {
-      cpu_group_norm<T, S>(
-          {{N, C, HxW, false}, x.data_as<S>(), pointer<T>(w), mean.data_as<T>(), rstd.data_as<T>()},
-          group, pointer<T>(b), eps, out.data_as<S>());
+      cpu_group_norm<T, S>({{N, C, HxW, columns},
+                            x.data_as<S>(),
+                            pointer<T>(w),
+                            mean.data_as<T>(),
+                            rstd.data_as<T>()},
+                           group, pointer<T>(b), eps, out.data_as<S>());
     });
   }
-  if (input.dim() > 2) {  // computed as runs, returned as it came
-    const MemoryFormat format = format_of(input, channel_shape(input));
-    if (format != MemoryFormat::Contiguous) out = op::clone(out, format);
-  }
+  // What was computed as runs is returned as it came.
+  if (!columns && format != MemoryFormat::Contiguous) out = op::clone(out, format);
   return {finished(out, input.dtype()), mean, rstd};
 }
 
