@@ -69,7 +69,12 @@ def elementwise_loops(row: Row) -> str:
     table = {}
 
     def function_of_operands(text: str, kind: str) -> str:
-        cpp = to_cpp(parse_expression(text, f"formula of {row.name}"), call_prefix="math::")
+        # Without its type, a number with a point would make a float loop one of double.
+        cpp = to_cpp(
+            parse_expression(text, f"formula of {row.name}"),
+            call_prefix="math::",
+            fraction="{}" if set(o["types"]) & set("bi") else "real_of_t<T>({})",
+        )
         # A long formula that stayed a call would not be vectorised.
         return (
             f"[=]({lambda_args}) __attribute__((always_inline)) -> {kind} "
@@ -118,7 +123,12 @@ def _half_loops(row: Row, fn: str, text: str, reads: str) -> str:
         )
     count = sum(a.operand for a in row.schema.args)
     operands = [f"Floats {name}" for name in "abcde"[:count]]
-    cpp = to_cpp(parse_expression(text, f"formula of {row.name}"), call_prefix="math::")
+    cpp = to_cpp(
+        parse_expression(text, f"formula of {row.name}"),
+        call_prefix="math::",
+        fraction="float({})",
+        chosen="lanes({})",
+    )
     return (
         f"template <class H>\nstatic void {fn}_of_halves(char* const* pointers, "
         f"const int64_t* strides, int64_t count, [[maybe_unused]] const void* params) {{\n"

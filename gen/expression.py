@@ -45,8 +45,17 @@ def functions_in(node: ast.AST) -> set[str]:
     }
 
 
-def to_cpp(node: ast.expr, rename: dict[str, str] | None = None, call_prefix: str = "") -> str:
-    """C++ text of the expression; ``rename`` maps variables, calls get ``call_prefix``."""
+def to_cpp(
+    node: ast.expr,
+    rename: dict[str, str] | None = None,
+    call_prefix: str = "",
+    fraction: str = "{}",
+    chosen: str = "{}",
+) -> str:
+    """C++ text of the expression; ``rename`` maps variables, calls get ``call_prefix``.
+
+    ``fraction`` and ``chosen`` are patterns for numbers with a point and for both sides of a choice.
+    """
     rename = rename or {}
 
     def go(n: ast.expr) -> str:
@@ -57,6 +66,8 @@ def to_cpp(node: ast.expr, rename: dict[str, str] | None = None, call_prefix: st
                 return "std::nullopt"
             case ast.Constant(value=str() as v):
                 return '"' + v.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            case ast.Constant(value=float() as v):
+                return fraction.format(repr(v))
             case ast.Constant(value=v):
                 return repr(v)
             case ast.Name(id=name):
@@ -74,7 +85,7 @@ def to_cpp(node: ast.expr, rename: dict[str, str] | None = None, call_prefix: st
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return f"({go(left)} {_COMPARE[type(op)]} {go(right)})"
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                return f"({go(test)} ? {go(body)} : {go(orelse)})"
+                return f"({go(test)} ? {chosen.format(go(body))} : {chosen.format(go(orelse))})"
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
                 return f"{call_prefix if name not in rename else ''}{rename.get(name, name)}({', '.join(map(go, args))})"
             case ast.Call(func=ast.Attribute(value=value, attr=attr), args=args, keywords=[]):

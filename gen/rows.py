@@ -37,8 +37,8 @@ def elementwise(
         ``self`` may.
     number_loops: True for formulas that meet numbers all the time: they get loops of their own.
     halves: True for cheap formulas, which get loops that read and write half precision; others
-        compute in buffers of float32. The formula must make sense of vectors. Or a formula over
-        the bits of one operand.
+        compute in buffers of float32. The formula must make sense of vectors (``cpu/half_lanes.h``
+        has the functions it may call). Or a formula over the bits of one operand.
     check: a function of ``csrc/op/operand_checks.h`` that refuses arguments.
     fallback: by dtype letter, a condition under which the formula holds and another formula
         for blocks of elements where it does not: ``{"f": ("angle_in_range(a)", "sin_full_range(a)")}``.

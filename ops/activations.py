@@ -37,11 +37,11 @@ _function("hardtanh(Tensor input, float min_val=-1.0, float max_val=1.0, bool in
           "Limits each element to [``min_val``, ``max_val``].", _at("hardtanh", "-1.0000,  0.5000", given="-3., 0.5"))
 _written("hardtanh_(Tensor(a!) self, float min_val=-1.0, float max_val=1.0)", "``hardtanh`` in place.",
          _at("hardtanh_", "-1.,  1."))
-op("_hardtanh(Tensor self, float min_val, float max_val) -> Tensor", elementwise("if"), inplace=True,
+op("_hardtanh(Tensor self, float min_val, float max_val) -> Tensor", elementwise("if", halves=True), inplace=True,
    f="min_val if a < min_val else (max_val if a > max_val else a)",
    grad="_hardtanh_grad(grad, self, min_val, max_val)", node="HardtanhBackward0")
-op("_hardtanh_grad(Tensor grad_out, Tensor self_in, float min_val, float max_val) -> Tensor", elementwise("if"),
-   f="0 if b <= min_val or b >= max_val else a",
+op("_hardtanh_grad(Tensor grad_out, Tensor self_in, float min_val, float max_val) -> Tensor", elementwise("if", halves=True),
+   f="0 if (b <= min_val) | (b >= max_val) else a",
    grad=dict(grad_out="_hardtanh_grad(grad, self_in, min_val, max_val)"))
 
 op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", composite(), method=False, samples="threshold",

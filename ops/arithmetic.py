@@ -63,7 +63,7 @@ op("pow(Tensor self, Tensor exponent) -> Tensor", elementwise("ifc", numbers=Tru
    doc="Raises to a power, elementwise.",
    example=">>> facula.pow(facula.tensor([1., 2., 3.]), 2)\ntensor([1., 4., 9.])")
 # The loops that pow takes for common exponents.
-op("_square(Tensor self) -> Tensor", elementwise("ifc"), f="a * a")
+op("_square(Tensor self) -> Tensor", elementwise("ifc", halves=True), f="a * a")
 op("_cube(Tensor self) -> Tensor", elementwise("ifc"), f="a * a * a")
 op("_inverse_square(Tensor self) -> Tensor", elementwise("f"), f="reciprocal(a) * reciprocal(a)")
 op("_pow_grad_self(Tensor grad, Operand self, Operand exponent) -> Tensor", composite())
@@ -84,26 +84,26 @@ op("sgn(Tensor self) -> Tensor", elementwise("bifc"), jvp="by vjp", f=dict(b="a"
    doc="The sign; of complex numbers, the direction ``z / |z|``.",
    example=">>> facula.sgn(facula.tensor([3 + 4j]))\ntensor([0.6000+0.8000j])")
 op("_sgn_grad(Tensor grad, Operand self, Tensor result) -> Tensor", composite())
-op("reciprocal(Tensor self) -> Tensor", elementwise("fc", promote="Float"), f="reciprocal(a)",
+op("reciprocal(Tensor self) -> Tensor", elementwise("fc", promote="Float", halves=True), f="reciprocal(a)",
    grad="-grad * conj(result * result)", ref=lambda a: 1 / a,
    doc="1 over each element.", example=">>> facula.reciprocal(facula.tensor([2., 4.]))\ntensor([0.5000, 0.2500])")
 op("square(Tensor self) -> Tensor", composite(), inplace=True, samples="unary", ref=np.square, doc="Each element times itself.",
    example=">>> facula.square(facula.tensor([2., 3.]))\ntensor([4., 9.])")
 op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-   elementwise("ifc"), f="a + value * b * c",
+   elementwise("ifc", halves=True), f="a + value * b * c",
    grad=dict(self="grad", tensor1="grad * conj(_scale(tensor2, value))",
              tensor2="grad * conj(_scale(tensor1, value))"),
    ref=lambda a, b, c: a + b * c,
    doc="``self + value * tensor1 * tensor2``.",
    example=">>> facula.addcmul(facula.ones(2), facula.tensor([1., 2.]), facula.tensor([3., 4.]))\ntensor([4., 9.])")
 op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-   elementwise("fc"), f="a + value * b / c",
+   elementwise("fc", halves=True), f="a + value * b / c",
    grad=dict(self="grad", tensor1="grad * conj(_scale(reciprocal(tensor2), value))",
              tensor2="-grad * conj(_scale(tensor1 / (tensor2 * tensor2), value))"),
    ref=lambda a, b, c: a + b / c,
    doc="``self + value * tensor1 / tensor2``.",
    example=">>> facula.addcdiv(facula.ones(2), facula.tensor([1., 2.]), facula.tensor([2., 4.]))\ntensor([1.5000, 1.5000])")
-op("lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", elementwise("fc"),
+op("lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", elementwise("fc", halves=True),
    f="a + c * (b - a) if abs(c) < 0.5 else b - (b - a) * (1 - c)",
    grad=dict(self="grad * conj(1 - weight)", end="grad * conj(weight)", weight="grad * conj(end - self)"),
    ref=lambda a, b, w: a + w * (b - a),

@@ -23,10 +23,10 @@ _unary("log10", "grad / conj(self * 2.302585092994046)", np.log10, "The logarith
        domain="positive", shown="tensor([-0.3010, -0.6021])")
 _unary("log1p", "grad / conj(self + 1)", np.log1p, "``log(1 + x)``, precise near 0.", domain="positive",
        aliases=("special.log1p",), node="Log1PBackward0", shown="tensor([0.4055, 0.2231])")
-_unary("sqrt", "grad / conj(result * 2)", np.sqrt, "The square root.", domain="positive",
+_unary("sqrt", "grad / conj(result * 2)", np.sqrt, "The square root.", domain="positive", halves=True,
        shown="tensor([0.7071, 0.5000])")
 _unary("rsqrt", "grad * conj(result * result * result * -0.5)", lambda x: 1 / np.sqrt(x),
-       "1 over the square root.", domain="positive", shown="tensor([1.4142, 2.0000])")
+       "1 over the square root.", domain="positive", halves=True, shown="tensor([1.4142, 2.0000])")
 _unary("sin", "grad * conj(cos(self))", np.sin, "The sine.", shown="tensor([0.4794, 0.2474])",
        fallback={"f": ("angle_in_range(a)", "sin_full_range(a)")})
 _unary("cos", "-grad * conj(sin(self))", np.cos, "The cosine.", shown="tensor([0.8776, 0.9689])",
@@ -72,11 +72,11 @@ op("digamma(Tensor self) -> Tensor", elementwise("f", promote="Float"), f="digam
    example=">>> facula.digamma(facula.tensor([1.]))\ntensor([-0.5772])")
 
 # Derivatives in one pass; the second derivatives are written out below them.
-op("_tanh_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("fc"),
+op("_tanh_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("fc", halves=True),
    f=dict(f="a * (1 - b * b)", c="a * conj(1 - b * b)"),
    grad=dict(grad_out="grad * (1 - result_in * result_in)",
              result_in="conj(grad * conj(grad_out) * result_in * -2)"))
-op("_sigmoid_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("fc"),
+op("_sigmoid_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("fc", halves=True),
    f=dict(f="a * (1 - b) * b", c="a * conj((1 - b) * b)"),
    grad=dict(grad_out="grad * (1 - result_in) * result_in",
              result_in="conj(grad * conj(grad_out) * (1 - result_in * 2))"))
@@ -112,7 +112,7 @@ op("logaddexp(Tensor self, Tensor other) -> Tensor", elementwise("fc", numbers=F
    ref="logaddexp", inplace=False,
    doc="``log(exp(self) + exp(other))`` without overflow.",
    example=">>> facula.logaddexp(facula.tensor([100.]), facula.tensor([100.]))\ntensor([100.6931])")
-op("copysign(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float"), f="copysign(a, b)",
+op("copysign(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float", halves=True), f="copysign(a, b)",
    grad=dict(self="grad * sign(self) * sign(result)", other="grad * 0"),
    ref=np.copysign, doc="The magnitude of ``self`` with the sign of ``other``.",
    example=">>> facula.copysign(facula.tensor([1., 2.]), -1)\ntensor([-1., -2.])")

@@ -3,10 +3,10 @@
 from gen.reference import np
 from gen.rows import composite, elementwise, op, reduction
 
-op("deg2rad(Tensor self) -> Tensor", elementwise("f", promote="Float"), f="a * 0.017453292519943295",
+op("deg2rad(Tensor self) -> Tensor", elementwise("f", promote="Float", halves=True), f="a * 0.017453292519943295",
    grad="grad * 0.017453292519943295", ref=np.deg2rad, doc="Degrees as radians.",
    example=">>> facula.deg2rad(facula.tensor([180.]))\ntensor([3.1416])")
-op("rad2deg(Tensor self) -> Tensor", elementwise("f", promote="Float"), f="a * 57.29577951308232",
+op("rad2deg(Tensor self) -> Tensor", elementwise("f", promote="Float", halves=True), f="a * 57.29577951308232",
    grad="grad * 57.29577951308232", ref=np.rad2deg, doc="Radians as degrees.",
    example=">>> facula.rad2deg(facula.tensor([3.1415927]))\ntensor([180.])")
 op("round.decimals(Tensor self, *, int decimals) -> Tensor", composite(own_out=True), inplace=True,

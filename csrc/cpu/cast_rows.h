@@ -7,6 +7,19 @@
 
 namespace facula::FACULA_ISA {
 
+// One element, by the machine's own conversion where compilers would not find it.
+template <class To, class From>
+FACULA_INLINE To convert_one(From x) {
+#if defined(__F16C__)
+  if constexpr (std::is_same_v<From, Half> && !std::is_same_v<To, Half>)
+    return convert<To>(_cvtsh_ss(x.bits));
+  else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>)
+    return Half::from_bits(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT));
+  else
+#endif
+    return convert<To>(x);
+}
+
 // Strided elements are moved one by one: vectorising them buys nothing and costs build time.
 template <class To, class From>
 __attribute__((optimize("no-tree-vectorize"))) void cast_strided(char* to, int64_t ts,
@@ -19,7 +32,7 @@ __attribute__((optimize("no-tree-vectorize"))) void cast_strided(char* to, int64
   }
   for (int64_t i = 0; i < n; ++i)
     *reinterpret_cast<To*>(to + i * ts) =
-        convert<To>(*reinterpret_cast<const From*>(from + i * fs));
+        convert_one<To>(*reinterpret_cast<const From*>(from + i * fs));
 }
 
 #if defined(__AVX512BW__)
@@ -34,7 +47,7 @@ inline void cast_dense(BFloat16* to, const float* from, int64_t n) {
 inline void cast_dense(Half* to, const float* from, int64_t n) {
   int64_t i = 0;
   for (; i + 16 <= n; i += 16) write_halves(to + i, wide_at(from + i));
-  for (; i < n; ++i) to[i] = Half::from_bits(_cvtss_sh(from[i], _MM_FROUND_TO_NEAREST_INT));
+  for (; i < n; ++i) to[i] = convert_one<Half>(from[i]);
 }
 inline void cast_dense(float* to, const Half* from, int64_t n) {
   int64_t i = 0;
@@ -42,7 +55,7 @@ inline void cast_dense(float* to, const Half* from, int64_t n) {
     const Floats v = read_halves(from + i);
     __builtin_memcpy(to + i, &v, sizeof v);
   }
-  for (; i < n; ++i) to[i] = _cvtsh_ss(from[i].bits);
+  for (; i < n; ++i) to[i] = convert_one<float>(from[i]);
 }
 #endif
 template <class To, class From>

@@ -112,6 +112,14 @@ FACULA_INLINE void write_halves(H* x, Floats v, Floats w) {
   write_halves(x + 16, w);
 }
 
+// A number, or what is a vector already, in all lanes.
+FACULA_INLINE Floats lanes(float x) {
+  return x - Floats{};
+}
+FACULA_INLINE Floats lanes(Floats x) {
+  return x;
+}
+
 // out[i] = f(a[i], b[i] ...) over vectors of float32, for dense H; an operand with stride 0 is one
 // float32.
 template <class H, class F, size_t... I>
@@ -126,17 +134,55 @@ inline void run_halves(char* const* p, const int64_t* s, int64_t n, F f,
     return is_number[o] ? number[o] : read_halves(static_cast<const H*>(x) + i);
   };
   H* out = reinterpret_cast<H*>(p[0]);
-  int64_t i = 0;
-  auto at = [&](int64_t k) __attribute__((always_inline)) { return f(operand(I, from[I], k)...); };
-  for (; i + 32 <= n; i += 32) write_halves(out + i, at(i), at(i + 16));
-  for (; i + 16 <= n; i += 16) write_halves(out + i, at(i));
-  if (i == n) return;
-  alignas(64) H rest[kOperands + 1][16] = {};
-  for (size_t o = 0; o < kOperands; ++o)
-    if (!is_number[o])
-      __builtin_memcpy(static_cast<void*>(rest[o + 1]), from[o] + 2 * i, size_t(n - i) * 2);
-  write_halves(rest[0], f(operand(I, rest[I + 1], 0)...));
-  __builtin_memcpy(static_cast<void*>(out + i), rest[0], size_t(n - i) * 2);
+  auto at = [&](int64_t i) __attribute__((always_inline)) { return f(operand(I, from[I], i)...); };
+  alignas(64) H rest[kOperands + 1][32] = {};
+  const int64_t left = n % 32;
+  // Whole blocks, then what is left of them as one: the formula is compiled for both at once.
+  for (int64_t end = n - left;; end = 32) {
+    for (int64_t i = 0; i < end; i += 32) write_halves(out + i, at(i), at(i + 16));
+    if (left == 0) return;
+    if (out == rest[0]) break;
+    for (size_t o = 0; o < kOperands; ++o) {
+      if (!is_number[o])
+        __builtin_memcpy(static_cast<void*>(rest[o + 1]), from[o] + 2 * end, size_t(left) * 2);
+      from[o] = reinterpret_cast<const char*>(rest[o + 1]);
+    }
+    out = rest[0];
+  }
+  __builtin_memcpy(p[0] + 2 * (n - left), rest[0], size_t(left) * 2);
 }
 
 }  // namespace facula::FACULA_ISA
+
+// What formulas over vectors may call.
+namespace facula::math {
+
+FACULA_INLINE FACULA_ISA::Floats sqrt(FACULA_ISA::Floats x) {
+#if defined(__AVX512F__)
+  return FACULA_ISA::Floats(_mm512_maskz_sqrt_ps(0xffff, __m512(x)));
+#elif defined(__AVX__)
+  __m256 both[2];
+  __builtin_memcpy(both, &x, 64);
+  for (__m256& half : both) half = _mm256_sqrt_ps(half);
+  __builtin_memcpy(&x, both, 64);
+  return x;
+#else
+  for (int i = 0; i < 16; ++i) x[i] = __builtin_sqrtf(x[i]);
+  return x;
+#endif
+}
+FACULA_INLINE FACULA_ISA::Floats reciprocal(FACULA_ISA::Floats x) {
+  return 1.0f / x;
+}
+FACULA_INLINE FACULA_ISA::Floats rsqrt(FACULA_ISA::Floats x) {
+  return 1.0f / sqrt(x);
+}
+FACULA_INLINE FACULA_ISA::Floats abs(FACULA_ISA::Floats x) {
+  return FACULA_ISA::Floats(FACULA_ISA::Words(x) & 0x7fffffffu);
+}
+FACULA_INLINE FACULA_ISA::Floats copysign(FACULA_ISA::Floats x, FACULA_ISA::Floats sign) {
+  using FACULA_ISA::Words;
+  return FACULA_ISA::Floats((Words(x) & 0x7fffffffu) | (Words(sign) & 0x80000000u));
+}
+
+}  // namespace facula::math

@@ -112,28 +112,20 @@ void rows(const S* x, const T* weight, const T* bias, S* y, T* mean, T* rstd, in
                T(n);
     }
     const T factor = rstd[r] = T(1) / math::sqrt(square + T(eps));
-    auto finish = [&](auto scaled) {
-      write_each(y, n, [&](int64_t i, auto as) {
-        return scaled((read(x, i, as) - center) * factor, i, as);
-      });
-    };
-    if (weight && bias)
-      finish([&](auto v, int64_t i, auto as) {
-        return madd(v, read(weight, i, as), read(bias, i, as));
-      });
-    else if (weight) finish([&](auto v, int64_t i, auto as) { return v * read(weight, i, as); });
-    else if (bias) finish([&](auto v, int64_t i, auto as) { return v + read(bias, i, as); });
-    else finish([](auto v, int64_t, auto) { return v; });
+    write_each(y, n, [&](int64_t i, auto as) {
+      const auto v = (read(x, i, as) - center) * factor;
+      if (weight && bias) return madd(v, read(weight, i, as), read(bias, i, as));
+      return weight ? v * read(weight, i, as) : bias ? v + read(bias, i, as) : v;
+    });
   }
 }
 
-template <bool kWeight, class T, class S>
+template <class T, class S>
 void row_backward(const S* g, const S* x, const T* weight, T center, T factor, bool centred, S* dx,
                   int64_t n) {
   auto weighted = [&](int64_t i, auto as) {
-    auto v = read(g, i, as);
-    if constexpr (kWeight) v = v * read(weight, i, as);
-    return v;
+    const auto v = read(g, i, as);
+    return weight ? v * read(weight, i, as) : v;
   };
   const auto sums = two_sums<T>(n, [&](int64_t i, auto as) {
     const auto v = weighted(i, as);
@@ -153,21 +145,17 @@ void rows_backward(const S* g, const S* x, const T* weight, const T* mean, const
   for (int64_t r = 0; r < rows; ++r, g += n, x += n) {
     const T center = mean ? mean[r] : T(0), factor = rstd[r];
     if (dx) {
-      if (weight) row_backward<true>(g, x, weight, center, factor, mean != nullptr, dx, n);
-      else row_backward<false>(g, x, weight, center, factor, mean != nullptr, dx, n);
+      row_backward(g, x, weight, center, factor, mean != nullptr, dx, n);
       dx += n;
     }
-    auto add_weight = [&](int64_t i, auto as) {
-      write(weight_grad, i,
-            madd(read(g, i, as), (read(x, i, as) - center) * factor, read(weight_grad, i, as)));
-    };
-    auto add_bias = [&](int64_t i, auto as) {
-      write(bias_grad, i, read(bias_grad, i, as) + read(g, i, as));
-    };
-    if (weight_grad && bias_grad)
-      each<T>(n, [&](int64_t i, auto as) { add_weight(i, as), add_bias(i, as); });
-    else if (weight_grad) each<T>(n, add_weight);
-    else if (bias_grad) each<T>(n, add_bias);
+    if (!weight_grad && !bias_grad) continue;
+    each<T>(n, [&](int64_t i, auto as) {
+      const auto v = read(g, i, as);
+      if (weight_grad)
+        write(weight_grad, i,
+              madd(v, (read(x, i, as) - center) * factor, read(weight_grad, i, as)));
+      if (bias_grad) write(bias_grad, i, read(bias_grad, i, as) + v);
+    });
   }
 }
 

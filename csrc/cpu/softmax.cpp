@@ -44,40 +44,28 @@ static void run_columns(const T* in, T* out, int64_t n, int64_t inner, int64_t w
 }
 
 template <class S>
-static void run_row_grads(const S* grad, const S* result, S* out, int64_t rows, int64_t n,
-                          bool logarithm) {
-  if constexpr (std::is_same_v<S, float>)
-    loops().row_grads_f32(grad, result, out, rows, n, logarithm);
-  else if constexpr (std::is_same_v<S, double>)
-    loops().row_grads_f64(grad, result, out, rows, n, logarithm);
-  else if constexpr (std::is_same_v<S, Half>)
-    loops().row_grads_f16(grad, result, out, rows, n, logarithm);
-  else loops().row_grads_bf16(grad, result, out, rows, n, logarithm);
-}
-template <class T>
-static void run_column_grads(const T* grad, const T* result, T* out, int64_t n, int64_t inner,
-                             int64_t width, bool logarithm) {
-  if constexpr (sizeof(T) == 4)
-    loops().column_grads_f32(grad, result, out, n, inner, width, logarithm);
-  else loops().column_grads_f64(grad, result, out, n, inner, width, logarithm);
+static const SoftmaxGradLoops<S>& grad_loops() {
+  if constexpr (std::is_same_v<S, float>) return loops().grads_f32;
+  else if constexpr (std::is_same_v<S, double>) return loops().grads_f64;
+  else if constexpr (std::is_same_v<S, Half>) return loops().grads_f16;
+  else return loops().grads_bf16;
 }
 
 // Calls rows(offset, count) for some rows at a time where the dimension is the last one, else
 // columns(offset, width) for some columns of one outer element.
 template <class R, class C>
-static void for_each_part(int64_t outer, int64_t n, int64_t inner, R rows, C columns) {
+static void for_each_part(int64_t outer, int64_t n, int64_t inner, size_t item, R rows, C columns) {
   if (inner == 1) {
     parallel_for(0, outer, std::max<int64_t>(1, kGrain / 4 / n),
                  [&](int64_t b, int64_t e) { rows(b * n, e - b); });
     return;
   }
-  constexpr int64_t kColumns = 128;
-  const int64_t blocks = (inner + kColumns - 1) / kColumns;
-  parallel_for(0, outer * blocks, std::max<int64_t>(1, kGrain / 4 / (n * kColumns)),
+  const int64_t most = item == 2 ? 256 : 128, blocks = (inner + most - 1) / most;
+  parallel_for(0, outer * blocks, std::max<int64_t>(1, kGrain / 4 / (n * most)),
                [&](int64_t b, int64_t e) {
                  for (int64_t k = b; k < e; ++k) {
-                   const int64_t first = k % blocks * kColumns;
-                   columns(k / blocks * n * inner + first, std::min(kColumns, inner - first));
+                   const int64_t first = k % blocks * most;
+                   columns(k / blocks * n * inner + first, std::min(most, inner - first));
                  }
                });
 }
@@ -85,7 +73,7 @@ static void for_each_part(int64_t outer, int64_t n, int64_t inner, R rows, C col
 template <class T>
 static void run(const T* in, T* out, int64_t outer, int64_t n, int64_t inner, bool logarithm) {
   for_each_part(
-      outer, n, inner,
+      outer, n, inner, sizeof(T),
       [&](int64_t at, int64_t count) { run_rows(in + at, out + at, count, n, logarithm); },
       [&](int64_t at, int64_t width) {
         run_columns(in + at, out + at, n, inner, width, logarithm);
@@ -93,15 +81,17 @@ static void run(const T* in, T* out, int64_t outer, int64_t n, int64_t inner, bo
 }
 
 template <class T>
-static void run_grads(const T* grad, const T* result, T* out, int64_t outer, int64_t n,
-                      int64_t inner, bool logarithm) {
+static void run_grads(const Tensor& grad, const Tensor& result, const Tensor& out, int64_t outer,
+                      int64_t n, int64_t inner, bool logarithm) {
+  const T *g = grad.data_as<T>(), *y = result.data_as<T>();
+  T* to = out.data_as<T>();
   for_each_part(
-      outer, n, inner,
+      outer, n, inner, sizeof(T),
       [&](int64_t at, int64_t count) {
-        run_row_grads(grad + at, result + at, out + at, count, n, logarithm);
+        grad_loops<T>().rows(g + at, y + at, to + at, count, n, logarithm);
       },
       [&](int64_t at, int64_t width) {
-        run_column_grads(grad + at, result + at, out + at, n, inner, width, logarithm);
+        grad_loops<T>().columns(g + at, y + at, to + at, n, inner, width, logarithm);
       });
 }
 
@@ -115,7 +105,8 @@ static void run_converted(std::initializer_list<const Tensor*> in, const Tensor&
   const CastLoop narrow = cast_loop(DType::Float32, out.dtype());
   const int64_t item = int64_t(out.item_size());
   const int64_t group = inner == 1 ? std::max<int64_t>(1, kTogether / n) : 1;
-  const int64_t most = std::max<int64_t>(128, 32768 / n / 64 * 64);  // the second cache
+  // As many columns as the second cache holds; an odd number of lines of the cache from row to row.
+  const int64_t most = std::max<int64_t>(128, 32768 / n / 32 * 32) + 16;
   const int64_t blocks = (inner + most - 1) / most, columns = std::min(inner, most);
   parallel_for(
       0, outer * blocks, std::max(group, kGrain / 4 / (n * columns)), [&](int64_t b, int64_t e) {
@@ -174,25 +165,18 @@ void cpu_softmax_grad(const Tensor& grad, const Tensor& result, int64_t dim, boo
                       const Tensor& out) {
   if (out.numel() == 0) return;
   const auto [outer, n, inner] = Around(out, dim);
-  if (out.dtype() == DType::Float32)
-    return run_grads(grad.data_as<float>(), result.data_as<float>(), out.data_as<float>(), outer, n,
-                     inner, logarithm);
-  if (out.dtype() == DType::Float64)
-    return run_grads(grad.data_as<double>(), result.data_as<double>(), out.data_as<double>(), outer,
-                     n, inner, logarithm);
-  auto by_rows = [&, n = n]<class S>(S) {
-    const S *g = grad.data_as<S>(), *y = result.data_as<S>();
-    parallel_for(0, outer, std::max<int64_t>(1, kGrain / 4 / n), [&](int64_t b, int64_t e) {
-      run_row_grads(g + b * n, y + b * n, out.data_as<S>() + b * n, e - b, n, logarithm);
-    });
-  };
-  if (inner == 1 && out.dtype() == DType::Float16) return by_rows(Half{});
-  if (inner == 1 && out.dtype() == DType::BFloat16) return by_rows(BFloat16{});
+  switch (out.dtype()) {
+    case DType::Float32: return run_grads<float>(grad, result, out, outer, n, inner, logarithm);
+    case DType::Float64: return run_grads<double>(grad, result, out, outer, n, inner, logarithm);
+    case DType::Float16: return run_grads<Half>(grad, result, out, outer, n, inner, logarithm);
+    case DType::BFloat16: return run_grads<BFloat16>(grad, result, out, outer, n, inner, logarithm);
+    default: break;
+  }
   run_converted({&grad, &result}, out, outer, n, inner,
                 [&, n = n, inner = inner](const float* g, const float* y, float* to, int64_t rows,
                                           int64_t width) {
-                  if (inner == 1) run_row_grads(g, y, to, rows, n, logarithm);
-                  else run_column_grads(g, y, to, n, width, width, logarithm);
+                  if (inner == 1) grad_loops<float>().rows(g, y, to, rows, n, logarithm);
+                  else grad_loops<float>().columns(g, y, to, n, width, width, logarithm);
                 });
 }
 

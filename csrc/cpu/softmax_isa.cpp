@@ -81,30 +81,37 @@ Computed<S> sum_of_terms(const S* grad, const S* result, int64_t n) {
   return sum;
 }
 
+// out = the gradient, where sum_at(i, as) is the sum that belongs to element i.
+template <bool kLogarithm, class S, class F>
+FACULA_INLINE void write_gradient(const S* grad, const S* result, S* out, int64_t n, F sum_at) {
+  using T = Computed<S>;
+  if constexpr (!kLogarithm) {
+    write_each(out, n, [&](int64_t i, auto as) {
+      return gradient<false>(read(grad, i, as), read(result, i, as), sum_at(i, as));
+    });
+  } else if constexpr (std::is_same_v<S, T>) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = gradient<true>(grad[i], result[i], sum_at(i, AsSingle{}));
+  } else {
+    constexpr int64_t kBlock = 128;  // exponentials are vectorised by the compiler, in float
+    for (int64_t done = 0; done < n; done += kBlock) {
+      const int64_t m = n - done < kBlock ? n - done : kBlock;
+      alignas(64) T of_result[kBlock];
+      write_each(of_result, m, [&](int64_t i, auto as) { return read(result, done + i, as); });
+      for (int64_t i = 0; i < m; ++i) of_result[i] = math::exp(of_result[i]);
+      write_each(out + done, m, [&](int64_t i, auto as) {
+        return read(grad, done + i, as) - read(of_result, i, as) * sum_at(done + i, as);
+      });
+    }
+  }
+}
+
 template <bool kLogarithm, class S>
 void row_grads_as(const S* grad, const S* result, S* out, int64_t count, int64_t n) {
-  using T = Computed<S>;
   for (int64_t r = 0; r < count; ++r, grad += n, result += n, out += n) {
-    const T sum = sum_of_terms<kLogarithm>(grad, result, n);
-    if constexpr (!kLogarithm) {
-      write_each(out, n, [&](int64_t i, auto as) {
-        return gradient<false>(read(grad, i, as), read(result, i, as), sum);
-      });
-    } else if constexpr (std::is_same_v<S, T>) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) out[i] = gradient<true>(grad[i], result[i], sum);
-    } else {
-      constexpr int64_t kBlock = 128;  // exponentials are vectorised by the compiler, in float
-      for (int64_t done = 0; done < n; done += kBlock) {
-        const int64_t m = n - done < kBlock ? n - done : kBlock;
-        alignas(64) T of_result[kBlock];
-        write_each(of_result, m, [&](int64_t i, auto as) { return read(result, done + i, as); });
-        for (int64_t i = 0; i < m; ++i) of_result[i] = math::exp(of_result[i]) * sum;
-        write_each(out + done, m, [&](int64_t i, auto as) {
-          return read(grad, done + i, as) - read(of_result, i, as);
-        });
-      }
-    }
+    const auto sum = sum_of_terms<kLogarithm>(grad, result, n);
+    write_gradient<kLogarithm>(grad, result, out, n, [&](int64_t, auto) { return sum; });
   }
 }
 template <class S>
@@ -113,35 +120,41 @@ void row_grads(const S* grad, const S* result, S* out, int64_t count, int64_t n,
   else row_grads_as<false>(grad, result, out, count, n);
 }
 
-template <bool kLogarithm, class T>
-void column_grads_as(const T* grad, const T* result, T* out, int64_t n, int64_t inner,
+template <bool kLogarithm, class S>
+void column_grads_as(const S* grad, const S* result, S* out, int64_t n, int64_t inner,
                      int64_t width) {
-  constexpr int W = 64;
+  using T = Computed<S>;
+  constexpr int64_t W = is_small_float_v<S> ? 256 : 64;
   for (int64_t c = 0; c < width; c += W) {
     const int64_t m = width - c < W ? width - c : W, end = n * inner + c;
-    T sum[W] = {};
+    alignas(64) T sum[W] = {};
     for (int64_t at = c; at < end; at += inner)
-#pragma GCC ivdep
-      for (int64_t j = 0; j < m; ++j) sum[j] += term<kLogarithm>(grad[at + j], result[at + j]);
+      write_each(sum, m, [&](int64_t j, auto as) {
+        return read(sum, j, as) +
+               term<kLogarithm>(read(grad, at + j, as), read(result, at + j, as));
+      });
     for (int64_t at = c; at < end; at += inner)
-#pragma GCC ivdep
-      for (int64_t j = 0; j < m; ++j)
-        out[at + j] = gradient<kLogarithm>(grad[at + j], result[at + j], sum[j]);
+      write_gradient<kLogarithm>(grad + at, result + at, out + at, m,
+                                 [&](int64_t j, auto as) { return read(sum, j, as); });
   }
 }
-template <class T>
-void column_grads(const T* grad, const T* result, T* out, int64_t n, int64_t inner, int64_t width,
+template <class S>
+void column_grads(const S* grad, const S* result, S* out, int64_t n, int64_t inner, int64_t width,
                   bool logarithm) {
   if (logarithm) column_grads_as<true>(grad, result, out, n, inner, width);
   else column_grads_as<false>(grad, result, out, n, inner, width);
 }
 
+template <class S>
+constexpr SoftmaxGradLoops<S> grads() {
+  return {row_grads<S>, column_grads<S>};
+}
+
 }  // namespace
 
 extern const SoftmaxLoops softmax_loops;
-const SoftmaxLoops softmax_loops = {rows<float>,         rows<double>,        columns<float>,
-                                    columns<double>,     row_grads<float>,    row_grads<double>,
-                                    row_grads<Half>,     row_grads<BFloat16>, column_grads<float>,
-                                    column_grads<double>};
+const SoftmaxLoops softmax_loops = {rows<float>,     rows<double>,     columns<float>,
+                                    columns<double>, grads<float>(),   grads<double>(),
+                                    grads<Half>(),   grads<BFloat16>()};
 
 }  // namespace facula::FACULA_ISA
