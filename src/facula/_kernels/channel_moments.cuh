@@ -43,6 +43,7 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
   for (int which = 0; which < 2; ++which) {
     Sum total = Sum(0);
     if (exists) {
+#pragma unroll 4
       for (int64 part = threadIdx.x; part < arguments.parts; part += 32) {
         total += arguments.sums[(which * arguments.parts + part) * arguments.channels + channel];
       }

@@ -25,7 +25,7 @@ __device__ __forceinline__ float log_of(float x) { return ::logf(x); }
 __device__ __forceinline__ double log_of(double x) { return ::log(x); }
 __device__ __forceinline__ float sqrt_of(float x) { return ::sqrtf(x); }
 __device__ __forceinline__ double sqrt_of(double x) { return ::sqrt(x); }
-// 1 / x by the subroutine of other divisions: that of the compiler for 1 / x would be compiled, too.
+// 1 / x by the subroutine of other divisions; the compiler has another one for it.
 __device__ __forceinline__ float reciprocal(float x) {
   float one = 1.0f;
   asm("" : "+f"(one));

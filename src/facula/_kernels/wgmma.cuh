@@ -78,53 +78,55 @@ __device__ __forceinline__ void release(const uint32 (&left)[N][4]) {
 // its sums, so that they take no registers before. The matrix units take 16 of the 64 at a time,
 // which lie 2 places of 16 bytes further in rows, 128 in columns. Four such products make one
 // statement, as the compiler takes long over each. r0 to r16: the operands behind the N / 2 sums.
-#define FACULA_PRODUCT(N, name, Half, left, right, adds, columns)                \
-  "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." name "." name                \
+#define FACULA_PRODUCT(N, name, Half, left, right, adds, columns)                                  \
+  "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." name "." name                                  \
   " {" FACULA_REGISTERS##Half "}, " left ", " right ", " adds ", 1, 1, " columns "; "
-#define FACULA_FOUR_PLACES(name, first, step)                                                \
-  ".reg .b64 " name "1, " name "2, " name "3; add.s64 " name "1, " first ", " step "; "      \
+#define FACULA_FOUR_PLACES(name, first, step)                                                      \
+  ".reg .b64 " name "1, " name "2, " name "3; add.s64 " name "1, " first ", " step "; "            \
   "add.s64 " name "2, " name "1, " step "; add.s64 " name "3, " name "2, " step "; "
-#define FACULA_PRODUCTS(Type, name, N, Half, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, \
-                        r13, r14, r15, r16)                                                         \
-  __device__ __forceinline__ void multiply_columns(Type, float (&s)[N / 8][4],                      \
-                                                   const uint32(*a)[4], uint64 b) {                 \
-    asm volatile(                                                                                   \
-        "{ " FACULA_FOUR_PLACES("b", r16, "128")                                                    \
-        FACULA_PRODUCT(N, name, Half, "{" r0 ", " r1 ", " r2 ", " r3 "}", r16, "1", "1")            \
-        FACULA_PRODUCT(N, name, Half, "{" r4 ", " r5 ", " r6 ", " r7 "}", "b1", "1", "1")           \
-        FACULA_PRODUCT(N, name, Half, "{" r8 ", " r9 ", " r10 ", " r11 "}", "b2", "1", "1")         \
-        FACULA_PRODUCT(N, name, Half, "{" r12 ", " r13 ", " r14 ", " r15 "}", "b3", "1", "1") "}"   \
-        : FACULA_SUMS##Half("+f", s)                                                                \
-        : "r"(a[0][0]), "r"(a[0][1]), "r"(a[0][2]), "r"(a[0][3]), "r"(a[1][0]), "r"(a[1][1]),       \
-          "r"(a[1][2]), "r"(a[1][3]), "r"(a[2][0]), "r"(a[2][1]), "r"(a[2][2]), "r"(a[2][3]),       \
-          "r"(a[3][0]), "r"(a[3][1]), "r"(a[3][2]), "r"(a[3][3]), "l"(b)                            \
-        : "memory");                                                                                \
-  }                                                                                                 \
-  template <bool Columns>                                                                           \
-  __device__ __forceinline__ void multiply_rows(Type, float (&s)[N / 8][4], uint64 a, uint64 b) {   \
-    asm volatile("{ " FACULA_FOUR_PLACES("a", r0, "2") FACULA_FOUR_PLACES("b", r1, r2)              \
-                 FACULA_PRODUCT(N, name, Half, r0, r1, "1", "0, " r3)                               \
-                 FACULA_PRODUCT(N, name, Half, "a1", "b1", "1", "0, " r3)                           \
-                 FACULA_PRODUCT(N, name, Half, "a2", "b2", "1", "0, " r3)                           \
-                 FACULA_PRODUCT(N, name, Half, "a3", "b3", "1", "0, " r3) "}"                       \
-                 : FACULA_SUMS##Half("+f", s)                                                       \
-                 : "l"(a), "l"(b), "n"(Columns ? 128 : 2), "n"(int(Columns))                        \
-                 : "memory");                                                                       \
-  }                                                                                                 \
-  template <bool Columns>                                                                           \
-  __device__ __forceinline__ void begin_rows(Type, float (&s)[N / 8][4], uint64 a, uint64 b) {      \
-    asm volatile("{ " FACULA_FOUR_PLACES("a", r0, "2") FACULA_FOUR_PLACES("b", r1, r2)              \
-                 FACULA_PRODUCT(N, name, Half, r0, r1, "0", "0, " r3)                               \
-                 FACULA_PRODUCT(N, name, Half, "a1", "b1", "1", "0, " r3)                           \
-                 FACULA_PRODUCT(N, name, Half, "a2", "b2", "1", "0, " r3)                           \
-                 FACULA_PRODUCT(N, name, Half, "a3", "b3", "1", "0, " r3) "}"                       \
-                 : FACULA_SUMS##Half("=f", s)                                                       \
-                 : "l"(a), "l"(b), "n"(Columns ? 128 : 2), "n"(int(Columns))                        \
-                 : "memory");                                                                       \
+#define FACULA_PRODUCTS(Type, name, N, Half, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12,\
+                        r13, r14, r15, r16)                                                        \
+  __device__ __forceinline__ void multiply_columns(Type, float (&s)[N / 8][4],                     \
+                                                   const uint32(*a)[4], uint64 b) {                \
+    asm volatile(                                                                                  \
+        "{ " FACULA_FOUR_PLACES("b", r16, "128")                                                   \
+        FACULA_PRODUCT(N, name, Half, "{" r0 ", " r1 ", " r2 ", " r3 "}", r16, "1", "1")           \
+        FACULA_PRODUCT(N, name, Half, "{" r4 ", " r5 ", " r6 ", " r7 "}", "b1", "1", "1")          \
+        FACULA_PRODUCT(N, name, Half, "{" r8 ", " r9 ", " r10 ", " r11 "}", "b2", "1", "1")        \
+        FACULA_PRODUCT(N, name, Half, "{" r12 ", " r13 ", " r14 ", " r15 "}", "b3", "1", "1") "}"  \
+        : FACULA_SUMS##Half("+f", s)                                                               \
+        : "r"(a[0][0]), "r"(a[0][1]), "r"(a[0][2]), "r"(a[0][3]), "r"(a[1][0]), "r"(a[1][1]),      \
+          "r"(a[1][2]), "r"(a[1][3]), "r"(a[2][0]), "r"(a[2][1]), "r"(a[2][2]), "r"(a[2][3]),      \
+          "r"(a[3][0]), "r"(a[3][1]), "r"(a[3][2]), "r"(a[3][3]), "l"(b)                           \
+        : "memory");                                                                               \
+  }                                                                                                \
+  template <bool Columns>                                                                          \
+  __device__ __forceinline__ void multiply_rows(Type, float (&s)[N / 8][4], uint64 a, uint64 b) {  \
+    asm volatile("{ " FACULA_FOUR_PLACES("a", r0, "2") FACULA_FOUR_PLACES("b", r1, r2)             \
+                 FACULA_PRODUCT(N, name, Half, r0, r1, "1", "0, " r3)                              \
+                 FACULA_PRODUCT(N, name, Half, "a1", "b1", "1", "0, " r3)                          \
+                 FACULA_PRODUCT(N, name, Half, "a2", "b2", "1", "0, " r3)                          \
+                 FACULA_PRODUCT(N, name, Half, "a3", "b3", "1", "0, " r3) "}"                      \
+                 : FACULA_SUMS##Half("+f", s)                                                      \
+                 : "l"(a), "l"(b), "n"(Columns ? 128 : 2), "n"(int(Columns))                       \
+                 : "memory");                                                                      \
+  }                                                                                                \
+  template <bool Columns>                                                                          \
+  __device__ __forceinline__ void begin_rows(Type, float (&s)[N / 8][4], uint64 a, uint64 b) {     \
+    asm volatile("{ " FACULA_FOUR_PLACES("a", r0, "2") FACULA_FOUR_PLACES("b", r1, r2)             \
+                 FACULA_PRODUCT(N, name, Half, r0, r1, "0", "0, " r3)                              \
+                 FACULA_PRODUCT(N, name, Half, "a1", "b1", "1", "0, " r3)                          \
+                 FACULA_PRODUCT(N, name, Half, "a2", "b2", "1", "0, " r3)                          \
+                 FACULA_PRODUCT(N, name, Half, "a3", "b3", "1", "0, " r3) "}"                      \
+                 : FACULA_SUMS##Half("=f", s)                                                      \
+                 : "l"(a), "l"(b), "n"(Columns ? 128 : 2), "n"(int(Columns))                       \
+                 : "memory");                                                                      \
   }
-#define FACULA_PRODUCTS_OF(Type, name) \
-  FACULA_PRODUCTS(Type, name, 64, 32, "%32", "%33", "%34", "%35", "%36", "%37", "%38", "%39", "%40", "%41", "%42", "%43", "%44", "%45", "%46", "%47", "%48") \
-  FACULA_PRODUCTS(Type, name, 128, 64, "%64", "%65", "%66", "%67", "%68", "%69", "%70", "%71", "%72", "%73", "%74", "%75", "%76", "%77", "%78", "%79", "%80")
+#define FACULA_PRODUCTS_OF(Type, name)                                                             \
+  FACULA_PRODUCTS(Type, name, 64, 32, "%32", "%33", "%34", "%35", "%36", "%37", "%38", "%39",      \
+                  "%40", "%41", "%42", "%43", "%44", "%45", "%46", "%47", "%48")                   \
+  FACULA_PRODUCTS(Type, name, 128, 64, "%64", "%65", "%66", "%67", "%68", "%69", "%70", "%71",     \
+                  "%72", "%73", "%74", "%75", "%76", "%77", "%78", "%79", "%80")
 FACULA_PRODUCTS_OF(float16, "f16")
 FACULA_PRODUCTS_OF(bfloat16, "bf16")
 #undef FACULA_PRODUCTS_OF
