@@ -262,11 +262,11 @@ bool suits_few_rows(const Gemm& g) {
 
 // Batches of matrices so small that what surrounds a product would cost more than the product.
 bool is_tiny(const Gemm& g) {
-  constexpr int64_t kLeastBatch = 8, kMostWork = 64, kMostSide = 16;
+  constexpr int64_t kLeastBatch = 8, kMostWork = 512, kMostSide = 16;
   static_assert(kMostSide * kMostSide <= kTinyElements);
-  const bool vector = (g.m == 1 || g.n == 1) && std::max({g.m, g.n, g.k}) <= kMostSide;
-  return g.batch >= kLeastBatch && (vector || g.m * g.n * g.k <= kMostWork) &&
-         products().tiny[int(g.dtype)];
+  const bool vector = g.m == 1 || g.n == 1;
+  return g.batch >= kLeastBatch && std::max({g.m, g.n, g.k}) <= kMostSide &&
+         (vector || g.m * g.n * g.k <= kMostWork) && products().tiny[int(g.dtype)];
 }
 
 enum class Way { Tiny, FewRows, FewColumns, Packed, Blas, BFloat16, Tiles };

@@ -21,6 +21,8 @@ struct LineLoops {
   // rows of them folded into a row of sums (see ReduceDef). Null for other dtypes.
   ReduceLoop sum[kDTypes];
   Loop fold_sum[kDTypes];
+  // Whether any, or all, of dense integers of one byte are not 0, as a bool.
+  ReduceLoop any_byte, every_byte;
   // sum[i] += factor * x[i] for dense half types; null for other dtypes.
   using AddScaled = void (*)(float* sum, const char* x, int64_t n, float factor);
   AddScaled add_scaled[kDTypes];

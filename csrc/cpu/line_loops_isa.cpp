@@ -108,6 +108,16 @@ void sum_run(char* accumulator, const char* in, int64_t, int64_t n, bool first) 
   acc = first ? part : acc + part;
 }
 
+template <bool kEvery>
+void test_bytes(char* accumulator, const char* in, int64_t, int64_t n, bool first) {
+  const uint8_t* x = reinterpret_cast<const uint8_t*>(in);
+  uint8_t found = 0;  // a byte that is not 0, or one that is
+  for (int64_t i = 0; i < n; ++i) found |= kEvery ? uint8_t(x[i] == 0) : x[i];
+  bool& acc = *reinterpret_cast<bool*>(accumulator);
+  const bool holds = (found != 0) != kEvery;
+  acc = first ? holds : kEvery ? acc & holds : acc | holds;
+}
+
 // 32 sums of four rows. The elements of a pair are added apart and put beside each other at the
 // end.
 FACULA_INLINE void add_four_of_pairs(float* acc, const BFloat16* x0, const BFloat16* x1,
@@ -335,6 +345,8 @@ extern const LineLoops line_loops;
 const LineLoops line_loops = {
     {FACULA_DTYPES(X_SUM)},
     {FACULA_DTYPES(X_FOLD)},
+    test_bytes<false>,
+    test_bytes<true>,
     {FACULA_DTYPES(X_SCALED)},
     {FACULA_DTYPES(X_LARGEST)},
     {FACULA_DTYPES(X_SMALLEST)},

@@ -364,13 +364,19 @@ void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keep
   int isa = isa_level();
   // Sums of narrow elements need no pass of conversion.
   const DType wide = is_integral(in.dtype(), true) ? DType::Int64 : DType::Float32;
-  const bool sum = !map.loop && acc == wide && !std::strcmp(def.combine, "a + b");
+  auto combines = [&](const char* how) { return !map.loop && !std::strcmp(def.combine, how); };
+  const bool sum = acc == wide && combines("a + b");
+  ReduceLoop narrow = sum ? line_loops().sum[int(in.dtype())] : nullptr;
+  if (acc == DType::Bool && is_integral(in.dtype(), false) && in.item_size() == 1)
+    narrow = combines("a | b")   ? line_loops().any_byte
+             : combines("a & b") ? line_loops().every_byte
+                                 : nullptr;
   Reducer r{def,
             def.loops[isa][int(acc)],
             def.folds[isa][int(acc)],
             acc,
             in.dtype() == acc ? nullptr : cast_loop(in.dtype(), acc),
-            sum ? line_loops().sum[int(in.dtype())] : nullptr,
+            narrow,
             sum ? line_loops().fold_sum[int(in.dtype())] : nullptr,
             int64_t(in.item_size()),
             out.dtype() == acc ? nullptr : cast_loop(acc, out.dtype()),

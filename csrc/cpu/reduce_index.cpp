@@ -1,8 +1,12 @@
 #include "cpu/reduce_index.h"
 
+#include <cmath>
+#include <limits>
+
 #include "cpu/along_dim.h"
 #include "cpu/cast.h"
 #include "cpu/index_items.h"
+#include "cpu/index_loops.h"
 #include "cpu/line_loops.h"
 #include "cpu/scan_rows.h"
 #include "cpu/turn_block.h"
@@ -28,15 +32,46 @@ Tensor with_dim(const Tensor& t, const Tensor& in, int64_t dim, bool keepdim) {
   return alias_tensor(t, sizes, strides, t.offset());
 }
 
+// The first of n elements that is not below (not above) `best`, which is among them.
+template <class T>
+int64_t place_of_extreme(const T* x, int64_t n, T best, bool largest) {
+  // Beyond the number next to it.
+  auto search = [&](auto beyond, T next) {
+    const int64_t at = next == best ? 0 : beyond(x, 0, n, next, largest);
+    return at < n ? at : 0;
+  };
+  const IndexLoops& loops = index_loops();
+  if constexpr (std::is_floating_point_v<T>) {
+    const T end = std::numeric_limits<T>::infinity();
+    const T next = std::nextafter(best, largest ? -end : end);
+    if constexpr (sizeof(T) == 4) return search(loops.beyond_f32, next);
+    else return search(loops.beyond_f64, next);
+  } else {
+    using Limits = std::numeric_limits<T>;
+    const T next = largest ? T(best - (best != Limits::min())) : T(best + (best != Limits::max()));
+    if constexpr (std::is_same_v<T, int32_t>) return search(loops.beyond_i32, next);
+    else return search(loops.beyond_i64, next);
+  }
+}
+
 // Dense lines: the extreme value by the vectorised fold, then the place where it first stands.
 template <class T>
-void find_extreme_dense(const T* p, int64_t n, ReduceLoop fold, int64_t& at) {
+void find_extreme_dense(const T* p, int64_t n, bool largest, ReduceLoop fold, int64_t& at) {
   alignas(16) char room[16];
   fold(room, reinterpret_cast<const char*>(p), sizeof(T), n, true);
   const T best = *reinterpret_cast<T*>(room);
+  if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, int32_t> ||
+                std::is_same_v<T, int64_t>) {
+    bool has_next = true;
+    if constexpr (std::is_floating_point_v<T>)  // that counts as another number, however tiny
+      has_next = std::abs(best) > 2 * std::numeric_limits<T>::min();
+    if (has_next) {
+      at = place_of_extreme(p, n, best, largest);
+      return;
+    }
+  }
   constexpr int64_t kStep = 64;
-  at = 0;
-  for (; at + kStep <= n; at += kStep) {
+  for (at = 0; at + kStep <= n; at += kStep) {
     int hit = 0;
     for (int64_t i = 0; i < kStep; ++i) hit |= p[at + i] == best || is_nan(p[at + i]);
     if (hit) break;
@@ -55,7 +90,7 @@ void find_extreme_of_halves(const T* p, int64_t n, bool largest, ReduceLoop fold
     const int64_t m = std::min(kChunk, n - i);
     load(reinterpret_cast<char*>(part), 4, reinterpret_cast<const char*>(p + i), sizeof(T), m);
     int64_t here;
-    find_extreme_dense(part, m, fold, here);
+    find_extreme_dense(part, m, largest, fold, here);
     if (i && !(largest ? part[here] > best : part[here] < best) && !is_nan(part[here])) continue;
     best = part[here];
     at = i + here;
@@ -235,7 +270,7 @@ void cpu_reduce_index(const Tensor& in, int64_t dim, bool keepdim, bool largest,
         C best;
         int64_t where;
         if constexpr (std::is_same_v<C, T>) {
-          if (dense) find_extreme_dense<C>(reinterpret_cast<const C*>(p), n, fold, where);
+          if (dense) find_extreme_dense(reinterpret_cast<const C*>(p), n, largest, fold, where);
         } else {
           if (dense) find_extreme_of_halves(reinterpret_cast<const T*>(p), n, largest, fold, where);
         }
