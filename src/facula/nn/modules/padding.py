@@ -255,6 +255,13 @@ class ReplicationPad3d(_ReplicationPadNd):
 class _CircularPadNd(_PadNd):
     _mode = "circular"
 
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() not in (self._dims + 1, self._dims + 2):
+            raise ValueError(
+                f"expected {self._dims + 1}D or {self._dims + 2}D input (got {input.dim()}D input)"
+            )
+        return super().forward(input)
+
 
 class CircularPad1d(_CircularPadNd):
     """Continues a sequence with its other end.
