@@ -139,6 +139,7 @@ for _name, _words, _shown in (
 ):
     _alpha = ", float alpha=1.0" if _name == "celu" else ""
     op(f"{_name}(Tensor self{_alpha}) -> Tensor", composite(), method=False, out=False, samples="activation", doc=_words,
+       node="CeluBackward0" if _name == "celu" else "EluBackward0",
        example=f">>> facula.{_name}(facula.tensor([-1., 2.]))\ntensor([{_shown}])")
     _written(f"{_name}_(Tensor(a!) self{_alpha})", f"``{_name}`` in place.",
              f">>> facula.{_name}_(facula.tensor([-1., 2.]))\ntensor([{_shown}])", python=f"{_name}_")

@@ -90,7 +90,7 @@ _loss("cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? siz
       "The negative logarithm of the softmax over dimension 1 at the classes in ``target``; or, with probabilities in\n"
       "``target``, its mean under them. ``weight`` has one number for each class; 'mean' divides by the weights that\n"
       "were used. Targets of ``ignore_index`` do not count. ``label_smoothing`` mixes the uniform distribution in.",
-      "facula.zeros(1, 4), facula.tensor([2])", "tensor(1.3863)", "cross_entropy", node="NllLossBackward0")
+      "facula.zeros(1, 4), facula.tensor([2])", "tensor(1.3863)", "cross_entropy")
 # The loss of every sample before the reduction, (largest logit, logarithm of the sum of exponentials above it), and the sum of
 # the weights.
 op("_cross_entropy(Tensor self, Tensor target, Tensor? weight, int ignore_index, float label_smoothing) -> (Tensor loss, Tensor sums, Tensor total_weight)",
@@ -104,7 +104,7 @@ op("_cross_entropy_grad_grad(Tensor grad, Tensor grad_out, Tensor self, Tensor t
 _loss("nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, bool? reduce=None, str reduction='mean')",
       "The negative of ``input``, logarithms of probabilities, at the classes (dimension 1) in ``target``. ``weight`` has one\n"
       "number for each class; 'mean' divides by the weights that were used. Targets of ``ignore_index`` do not count.",
-      "facula.tensor([[-1., -2.]]), facula.tensor([1])", "tensor(2.)", "nll_loss", node="NllLossBackward0")
+      "facula.tensor([[-1., -2.]]), facula.tensor([1])", "tensor(2.)", "nll_loss")
 op("_nll_loss(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> (Tensor loss, Tensor total_weight)", kernel(),
    grad=dict(self="_nll_loss_grad(grad_loss, self.sizes(), target, weight, ignore_index)"), nondifferentiable=("total_weight",),
    batch="nll_loss", samples="none", node="NllLossBackward0")
@@ -113,11 +113,12 @@ op("_nll_loss_grad(Tensor grad_out, int[] sizes, Tensor target, Tensor? weight, 
 op("_nll_loss_only(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> Tensor", composite(), samples="none")
 _loss(f"multi_margin_loss(Tensor input, Tensor target, int p=1, float margin=1.0, Tensor? weight=None, {_LEGACY})",
       "The mean over classes of ``max(0, margin - x[y] + x[i])**p``, for all i but the class y itself.",
-      "facula.tensor([[0.1, 0.2, 0.8]]), facula.tensor([2])", "tensor(0.2333)", "multi_margin_loss")
+      "facula.tensor([[0.1, 0.2, 0.8]]), facula.tensor([2])", "tensor(0.2333)", "multi_margin_loss",
+      node="MultiMarginLossBackward0")
 _loss(f"multilabel_margin_loss(Tensor input, Tensor target, {_LEGACY})",
       "The mean over classes of ``max(0, 1 - (x[y] - x[i]))``, for all classes y in ``target``, up to the first -1, and all i\n"
       "that are not among them.", "facula.tensor([[0.1, 0.2, 0.8]]), facula.tensor([[2, -1, 0]])", "tensor(0.2333)",
-      "multilabel_margin_loss")
+      "multilabel_margin_loss", node="MultilabelMarginLossBackward0")
 op("_multilabel_margin(Tensor self, Tensor target) -> Tensor", kernel(), grad="_multilabel_margin_grad(grad, self, target)",
    batch="core 1 1", samples="none", node="MultilabelMarginLossBackward0")
 op("_multilabel_margin_grad(Tensor grad_out, Tensor self, Tensor target) -> Tensor", kernel(),

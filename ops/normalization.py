@@ -118,10 +118,10 @@ _INSTANCE = ("Brings each channel of each element of the batch to mean 0 and var
              "``running_mean`` and ``running_var``, which otherwise move by ``momentum`` where they are given.\n" + _AFFINE)
 _ONE = "tensor([[[-1.,  1.]]])"
 op("instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-   composite(), out=False, samples="none", doc=_INSTANCE,
+   composite(), out=False, samples="none", doc=_INSTANCE, node="ViewBackward0",
    example=">>> facula.instance_norm(facula.tensor([[[1., 3.]]]), None, None, None, None, True, 0.1, 0., False)\n" + _ONE)
 op("instance_norm.functional(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
-   composite(), python="nn.functional.instance_norm", out=False, samples="instance_norm", doc=_INSTANCE,
+   composite(), python="nn.functional.instance_norm", out=False, samples="instance_norm", doc=_INSTANCE, node="ViewBackward0",
    example=">>> facula.nn.functional.instance_norm(facula.tensor([[[1., 3.]]]), eps=0.)\n" + _ONE)
 op("local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor", composite(),
    python="nn.functional.local_response_norm", out=False, samples="local_response_norm",

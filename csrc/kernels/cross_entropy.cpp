@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "autograd/node_names.h"
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
 #include "kernels/loss_reduction.h"
@@ -229,6 +230,16 @@ static Tensor finished(const Tensor& loss, const Tensor& total, Reduction reduct
   return out.dtype() == dtype ? out : op::_to_copy(out, dtype);
 }
 
+// As PyTorch calls the node: of samples with positions, which it brings to images, in two ways.
+static Tensor named(const Tensor& loss, uint64_t earlier, const Tensor& input,
+                    Reduction reduction) {
+  name_node(loss, earlier,
+            input.dim() < 3                                    ? "NllLossBackward0"
+            : reduction == Reduction::None && input.dim() != 4 ? "ViewBackward0"
+                                                               : "NllLoss2DBackward0");
+  return loss;
+}
+
 static Tensor of_probabilities(const Tensor& input, const Tensor& target, const Tensor& weight,
                                Reduction reduction, double label_smoothing) {
   const int64_t at = input.dim() == 1 ? 0 : 1, classes = input.size(at);
@@ -256,17 +267,22 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
                      Flag size_average, int64_t ignore_index, Flag reduce,
                      std::string_view reduction, double label_smoothing) {
   const Reduction chosen = reduction_of(size_average, reduce, reduction);
+  const uint64_t earlier = next_node();
   if (!(label_smoothing >= 0 && label_smoothing <= 1))
     runtime_error("label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
   if (same(input.sizes(), target.sizes()) && input.dim() > 0) {
     if (ignore_index >= 0)
       runtime_error("ignore_index is not supported for floating point target, got ", ignore_index);
-    return of_probabilities(input, target, weight, chosen, label_smoothing);
+    const Tensor loss = of_probabilities(input, target, weight, chosen, label_smoothing);
+    name_node(loss, earlier, chosen == Reduction::Mean ? "DivBackward1" : "NegBackward0");
+    return loss;
   }
   expect_constant_weight(weight);
   auto [loss, sums, total] =
       op::_cross_entropy(input, as_targets(target, input), weight, ignore_index, label_smoothing);
-  return finished(loss, total, chosen, input.dtype());
+  const Tensor out = named(finished(loss, total, chosen, input.dtype()), earlier, input, chosen);
+  if (label_smoothing > 0) name_node(out, earlier, "AddBackward0");
+  return out;
 }
 
 // ---- negative log likelihood
@@ -344,8 +360,9 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, Flag reduce, std::string_view reduction) {
   const Reduction chosen = reduction_of(size_average, reduce, reduction);
   expect_constant_weight(weight);
+  const uint64_t earlier = next_node();
   auto [loss, total] = op::_nll_loss(input, as_targets(target, input), weight, ignore_index);
-  return finished(loss, total, chosen, input.dtype());
+  return named(finished(loss, total, chosen, input.dtype()), earlier, input, chosen);
 }
 
 // ---- several labels of one sample

@@ -242,16 +242,18 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, Value var, b
   const Reduction chosen = reduction_named(reduction);
   Tensor variance = var.is_tensor() ? var.tensor() : op::full_like(input, var.scalar());
   if (var.is_tensor() && !same(variance.sizes(), input.sizes())) {
-    // One variance for all along a dimension: of size 1, or the last one, left out.
+    // One variance for a row, with the last dimension left out, or for all along one dimension.
     const IntSpan outer = input.sizes().first(size_t(std::max<int64_t>(input.dim() - 1, 0)));
-    int64_t shared = 0, others = 0;
-    for (int64_t d = 0; d < std::min(input.dim(), variance.dim()); ++d)
-      if (variance.size(d) != input.size(d)) ++(variance.size(d) == 1 ? shared : others);
+    int64_t differ = 0;
+    if (input.dim() == variance.dim())
+      for (int64_t d = 0; d < input.dim(); ++d)
+        if (variance.size(d) != input.size(d)) differ += variance.size(d) == 1 ? 1 : 2;
     if (input.dim() > 0 && same(outer, variance.sizes())) {
       variance = op::unsqueeze(variance, -1);
-    } else if (input.dim() != variance.dim() || shared != 1 || others != 0) {
+    } else if (differ != 1) {
       value_error("var is of incorrect size: ", variance.sizes(), " for an input of size ",
-                  input.sizes(), "; it has the input's size, or size 1 in one dimension");
+                  input.sizes(),
+                  "; it has the input's size, with 1 for one dimension, or without the last one");
     }
   }
   variance = op::_variances(variance, eps);

@@ -148,12 +148,12 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
 Tensor batch_norm_functional(const Tensor& input, const Tensor& running_mean,
                              const Tensor& running_var, const Tensor& weight, const Tensor& bias,
                              bool training, double momentum, double eps) {
+  if (eps < 0 || (training && eps == 0))
+    value_error("batch_norm eps must be ", training ? "positive during training" : "non-negative",
+                ", but got ", eps);
   if (input.numel() == 0) return of_nothing(input, weight, bias);
   if (training && input.dim() >= 2)
     require_several(input, "value per channel", values_per_channel(input));
-  if (training ? eps <= 0 : eps < 0)
-    value_error("batch_norm eps must be ", training ? "positive during training" : "non-negative",
-                ", but got ", eps);
   return std::get<0>(
       normalized_channels(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }

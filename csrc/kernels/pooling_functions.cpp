@@ -1,4 +1,5 @@
 // The pooling that users call, in terms of the primitives of pooling.cpp.
+#include "autograd/node_names.h"
 #include "kernels/spatial.h"
 #include "op/kernels/pooling.h"
 #include "op/ops/arithmetic.h"
@@ -30,6 +31,12 @@ struct Window {
 constexpr int64_t kOne[] = {1};
 constexpr int64_t kNone[] = {0};
 
+// The nodes are those of images; with PyTorch's names they tell other numbers of dimensions.
+Tensor named(const Tensor& result, uint64_t earlier, int64_t dims, const char* of_volumes) {
+  if (dims != 2) name_node(result, earlier, dims == 1 ? "SqueezeBackward1" : of_volumes);
+  return result;
+}
+
 Tensor max_pool(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> stride,
                 IntSpan padding, IntSpan dilation, bool ceil_mode, int64_t dims) {
   check_spatial_input(self, dims);
@@ -37,7 +44,10 @@ Tensor max_pool(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> 
   // Nobody will ask where the largest elements were.
   if (!(self->keys & ~kKeyGrad) && !(grad_enabled() && self.needs_grad()))
     return op::_max_pool_values(self, w.kernel, w.stride, w.padding, w.dilation, ceil_mode);
-  return std::get<0>(op::_max_pool(self, w.kernel, w.stride, w.padding, w.dilation, ceil_mode));
+  const uint64_t earlier = next_node();
+  return named(
+      std::get<0>(op::_max_pool(self, w.kernel, w.stride, w.padding, w.dilation, ceil_mode)),
+      earlier, dims, "MaxPool3DWithIndicesBackward0");
 }
 
 std::tuple<Tensor, Tensor> max_pool_with_indices(const Tensor& self, IntSpan kernel_size,
@@ -53,8 +63,9 @@ std::tuple<Tensor, Tensor> max_pool_with_indices(const Tensor& self, IntSpan ker
     return {op::squeeze_dim(values, Dims{-2}), op::squeeze_dim(places, Dims{-2})};
   }
   const Window w(kernel_size, stride, padding, dilation, dims);
+  const uint64_t earlier = next_node();
   auto [values, taps] = op::_max_pool(self, w.kernel, w.stride, w.padding, w.dilation, ceil_mode);
-  return {values,
+  return {named(values, earlier, dims, "MaxPool3DWithIndicesBackward0"),
           op::_max_pool_positions(taps, self.sizes(), w.kernel, w.stride, w.padding, w.dilation)};
 }
 
@@ -79,7 +90,10 @@ Tensor avg_pool(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> 
   if (divisor && *divisor == 0) runtime_error("divisor must be not zero");
   if (self.dtype() == DType::Int64)
     return integer_average(self, w, ceil_mode, count_include_pad, divisor);
-  return op::_avg_pool(self, w.kernel, w.stride, w.padding, ceil_mode, count_include_pad, divisor);
+  const uint64_t earlier = next_node();
+  return named(
+      op::_avg_pool(self, w.kernel, w.stride, w.padding, ceil_mode, count_include_pad, divisor),
+      earlier, dims, "AvgPool3DBackward0");
 }
 
 Dims adaptive_sizes(const Tensor& self, IntSpan output_size, int64_t dims) {
@@ -96,12 +110,16 @@ Tensor adaptive_avg_pool(const Tensor& self, IntSpan output_size, int64_t dims) 
   const Dims sizes = adaptive_sizes(self, output_size, dims);
   bool one = is_floating(self.dtype());
   for (int64_t n : sizes) one &= n == 1;
-  return one ? op::_mean_of_planes(self, dims) : op::_adaptive_avg_pool(self, sizes);
+  const uint64_t earlier = next_node();
+  return named(one ? op::_mean_of_planes(self, dims) : op::_adaptive_avg_pool(self, sizes), earlier,
+               dims, one ? "MeanBackward1" : "AdaptiveAvgPool3DBackward0");
 }
 
 std::tuple<Tensor, Tensor> adaptive_max_pool(const Tensor& self, IntSpan output_size,
                                              int64_t dims) {
-  return op::_adaptive_max_pool(self, adaptive_sizes(self, output_size, dims));
+  const uint64_t earlier = next_node();
+  auto [values, places] = op::_adaptive_max_pool(self, adaptive_sizes(self, output_size, dims));
+  return {named(values, earlier, dims, "AdaptiveMaxPool3DBackward0"), places};
 }
 
 Tensor lp_pool(const Tensor& input, double norm_type, IntSpan kernel_size,
@@ -235,7 +253,11 @@ std::tuple<Tensor, Tensor> fractional(const Tensor& self, IntSpan kernel_size, I
       runtime_error("kernel_size=", IntSpan(kernel), " with output_size=", IntSpan(out),
                     " is too large relative to the input of shape ", self.sizes());
   }
-  return op::_fractional_max_pool(self, kernel, out, op::narrow(samples, 0, 0, n));
+  const uint64_t earlier = next_node();
+  auto [values, places] = op::_fractional_max_pool(self, kernel, out, op::narrow(samples, 0, 0, n));
+  name_node(values, earlier,
+            dims == 2 ? "FractionalMaxPool2DBackward0" : "FractionalMaxPool3DBackward0");
+  return {values, places};
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ from facula.nn._functions import losses as _losses
 from facula.nn._functions import pooling as _pooling
 from facula.nn._functions.activations import *  # noqa: F403
 from facula.nn._functions.attention import *  # noqa: F403
+from facula.nn._functions.attention import _canonical_mask as _canonical_mask
+from facula.nn._functions.attention import _none_or_dtype as _none_or_dtype
 from facula.nn._functions.grouped import *  # noqa: F403
 from facula.nn._functions.interpolation import *  # noqa: F403
 from facula.nn._functions.losses import *  # noqa: F403

@@ -13,8 +13,18 @@ from facula._errors import in_layer
 __all__ = ["multi_head_attention_forward"]
 
 
-def canonical_mask(
-    mask: Tensor | None, name: str, other: Tensor | None, dtype: Any
+def _none_or_dtype(input: Tensor | None) -> Any:
+    return None if input is None else input.dtype
+
+
+# PyTorch's name and arguments: layers that are copied from its source use it.
+def _canonical_mask(
+    mask: Tensor | None,
+    mask_name: str,
+    other_type: Any,
+    other_name: str,
+    target_type: Any,
+    check_other: bool = True,
 ) -> Tensor | None:
     """A mask that is added to scores: a boolean one becomes -inf where it is true."""
     if mask is None:
@@ -22,17 +32,24 @@ def canonical_mask(
     if mask.dtype != facula.bool and not mask.is_floating_point():
         raise in_layer(
             AssertionError,
-            f"only bool and floating types of {name} are supported, got {mask.dtype}",
+            f"only bool and floating types of {mask_name} are supported, got {mask.dtype}",
         )
-    if other is not None and other.dtype != mask.dtype:
+    if check_other and other_type is not None and other_type != mask.dtype:
         warnings.warn(
-            f"Support for mismatched {name} and the other mask is deprecated: they are "
-            f"{mask.dtype} and {other.dtype}. Use same type for both instead.",
-            stacklevel=3,
+            f"Support for mismatched {mask_name} and {other_name or 'the other mask'} is "
+            f"deprecated: they are {mask.dtype} and {other_type}. Use same type for both instead.",
+            stacklevel=4,
         )
     if mask.is_floating_point():
         return mask
-    return facula.zeros_like(mask, dtype=dtype).masked_fill_(mask, -math.inf)
+    return facula.zeros_like(mask, dtype=target_type).masked_fill_(mask, -math.inf)
+
+
+def canonical_mask(
+    mask: Tensor | None, name: str, other: Tensor | None, dtype: Any
+) -> Tensor | None:
+    """The same beside another mask."""
+    return _canonical_mask(mask, name, _none_or_dtype(other), "", dtype)
 
 
 def _check_ranks(

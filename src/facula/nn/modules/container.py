@@ -517,7 +517,7 @@ class ParameterDict(Module):
         return (self[k] for k in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Adds values from a mapping or from pairs; those of a plain dict in the order of its keys."""
+        """Adds values from a mapping or from pairs; those of a plain dict sorted by their keys."""
         pairs = _pairs(parameters, "ParametersDict")
         if isinstance(parameters, container_abcs.Mapping) and not isinstance(
             parameters, OrderedDict

@@ -26,8 +26,19 @@ _MODES: dict[str, Any] = {
 }
 
 
-def _rearranged(state: Tensor, order: Tensor | None) -> Tensor:
-    return state if order is None else state.index_select(1, order)
+def _apply_permutation(tensor: Tensor, permutation: Tensor | None, dim: int = 1) -> Tensor:
+    return tensor if permutation is None else tensor.index_select(dim, permutation)
+
+
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    """Deprecated: ``tensor.index_select(dim, permutation)`` is the same."""
+    warnings.warn(
+        "`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` "
+        "instead",
+        category=FutureWarning,
+        stacklevel=2,
+    )
+    return _apply_permutation(tensor, permutation, dim)
 
 
 class RNNBase(Module):
@@ -247,7 +258,7 @@ class RNNBase(Module):
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
         """States of the batch in another order."""
-        return _rearranged(hx, permutation)
+        return _apply_permutation(hx, permutation)
 
     # ---- running
 
@@ -472,7 +483,7 @@ class LSTM(RNNBase):
         )
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        return _rearranged(hx[0], permutation), _rearranged(hx[1], permutation)
+        return _apply_permutation(hx[0], permutation), _apply_permutation(hx[1], permutation)
 
     def _check_state_rank(self, hx: Any, batched: bool) -> None:
         rank = 3 if batched else 2

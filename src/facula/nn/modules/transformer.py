@@ -27,26 +27,31 @@ __all__ = [
 Activation = str | Callable[[Tensor], Tensor]
 
 
-def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
-    hidden = facula.full((size, size), float("-inf"), dtype=dtype, device=device)
+# These have PyTorch's names and arguments: layers that are copied from its source use them.
+
+
+def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    hidden = facula.full((sz, sz), float("-inf"), dtype=dtype, device=device)
     return facula.triu(hidden, diagonal=1)
 
 
-def _is_causal(mask: Tensor | None, hint: bool | None, steps: int | None) -> bool:
+def _detect_is_causal_mask(
+    mask: Tensor | None, is_causal: bool | None = None, size: int | None = None
+) -> bool:
     """The hint, or where there is none, whether the mask is the causal one."""
-    if hint is not None or mask is None:
-        return bool(hint)
-    size = mask.shape[-1] if steps is None else steps
+    if is_causal is not None or mask is None:
+        return bool(is_causal)
+    size = mask.shape[-1] if size is None else size
     if tuple(mask.shape[-2:]) != (size, size):
         return False
-    causal = _causal_mask(size, mask.device)
+    causal = _generate_square_subsequent_mask(size, mask.device)
     if mask.dtype == facula.bool:
         return bool((mask == (causal != 0)).all())
     return bool((mask == causal.to(mask.dtype)).all())
 
 
-def _steps(x: Tensor, batch_first: bool) -> int | None:
-    return x.shape[1 if batch_first and x.dim() == 3 else 0] if x.dim() in (2, 3) else None
+def _get_seq_len(src: Tensor, batch_first: bool) -> int | None:
+    return src.shape[1 if batch_first and src.dim() == 3 else 0] if src.dim() in (2, 3) else None
 
 
 def _get_activation_fn(activation: Activation) -> Callable[[Tensor], Tensor]:
@@ -331,7 +336,7 @@ class TransformerEncoder(Module):
         mask = canonical_mask(mask, "mask", None, src.dtype)
         first: Any = self.layers[0] if len(self.layers) else None
         batch_first = getattr(getattr(first, "self_attn", None), "batch_first", False)
-        causal = _is_causal(mask, is_causal, _steps(src, batch_first))
+        causal = _detect_is_causal_mask(mask, is_causal, _get_seq_len(src, batch_first))
         output = src
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
@@ -386,7 +391,7 @@ class TransformerDecoder(Module):
         """Runs ``tgt`` through all layers. A causal ``tgt_mask`` is recognised."""
         first: Any = self.layers[0] if len(self.layers) else None
         batch_first = getattr(getattr(first, "self_attn", None), "batch_first", False)
-        causal = _is_causal(tgt_mask, tgt_is_causal, _steps(tgt, batch_first))
+        causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, _get_seq_len(tgt, batch_first))
         output = tgt
         for layer in self.layers:
             output = layer(
@@ -522,4 +527,4 @@ class Transformer(Module):
             tensor([[0., -inf],
                     [0., 0.]])
         """
-        return _causal_mask(sz, device, dtype)
+        return _generate_square_subsequent_mask(sz, device, dtype)
