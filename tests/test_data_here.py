@@ -1,5 +1,6 @@
 """Batches that a loader makes itself, in the place of its workers."""
 
+import itertools
 import os
 import random
 import sqlite3
@@ -230,7 +231,7 @@ class Who(data.Dataset):
 
     def __getitem__(self, index):
         generator = facula.random.thread_safe_generator()
-        number = facula.rand(1, generator=generator).item()
+        number = facula.rand(1, generator=generator).item()  # generator: None in processes
         return index, data.get_worker_info().id, threading.get_ident(), number
 
 
@@ -400,6 +401,13 @@ def test_a_worker_that_is_prepared_or_timed_is_a_thread(monkeypatch):
             iterator = iter(loader)
             assert not iterator._here
             outcomes(loader)
+
+
+def test_options_may_change_between_epochs():
+    loader = data.DataLoader(Who(), 2, num_workers=1, worker_type="thread")
+    for workers, kind in ((1, "thread"), (3, "thread"), (2, "process"), (1, "thread")):
+        loader.num_workers, loader.worker_type = workers, kind
+        assert {b[1][0].item() for b in itertools.islice(loader, 10)} == set(range(workers))
 
 
 # ---- how that is chosen

@@ -308,9 +308,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         job = _job(loader, self._base_seed, loader.num_workers)
         context = loader.multiprocessing_context or multiprocessing
         threads = loader.worker_type == "thread"
-        if loader._pace is None:
-            loader._pace = Pace(threads, loader.num_workers)
         self._pace = loader._pace
+        if self._pace is None or self._pace.is_of_others(threads, loader.num_workers):
+            self._pace = loader._pace = Pace(threads, loader.num_workers)
         self._pace.saved = 0.0
         fetch = None
         if not threads:

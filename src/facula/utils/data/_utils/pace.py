@@ -52,6 +52,10 @@ class Pace:
         self.doubt = 1.0  # grows when they did not
         self.failed = False  # a batch could not be made here
 
+    def is_of_others(self, threads: bool, workers: int) -> bool:
+        """Whether the loader's options have been changed since."""
+        return (self.threads, self.workers) != (threads, workers)
+
     def note(self, seconds: float | None, pause: float | None, count: int) -> None:
         """Takes in what was measured while the loader made so many batches."""
         # What takes long may be another program's doing: it is believed bit by bit.
