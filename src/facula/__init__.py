@@ -500,6 +500,7 @@ _C.TensorBase = Tensor
 _LAZY = {
     "compiler",
     "jit",
+    "fx",
     "testing",
     "accelerator",
     "backends",

@@ -121,6 +121,8 @@ def convert(tensor: Any, kind: Any) -> Any:
     """What ``tensor.type(kind)`` makes: a dtype, one of the classes, or the name of one."""
     if isinstance(kind, _C.dtype):
         return tensor.to(kind)
+    if kind is _C.Tensor or kind in ("facula.Tensor", "torch.Tensor"):
+        return tensor.to("cpu", _C.get_default_dtype())
     found = _parse(kind) if isinstance(kind, str) else kind
     if not isinstance(found, tensortype):
         raise ValueError(f"invalid type: {kind!r}; expected a dtype or a name such as FloatTensor")

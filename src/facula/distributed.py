@@ -1,7 +1,8 @@
 """Whether processes can work together: this build has no communication, and says so.
 
-Programs that ask ``is_available()`` first, as they must with PyTorch built without it, run on one
-process.
+Programs that ask ``is_available()`` or ``is_initialized()`` first, as they must with PyTorch, run
+on one process. What libraries import from here is there: ``init_process_group`` raises a
+RuntimeError, and what needs a process group the ValueError that PyTorch raises when there is none.
 
 Example::
 
@@ -12,8 +13,37 @@ Example::
 from __future__ import annotations
 
 import os
+from enum import IntEnum
+from typing import Any, NoReturn
 
 __all__ = [
+    "Backend",
+    "GroupMember",
+    "ProcessGroup",
+    "ReduceOp",
+    "Store",
+    "Work",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "broadcast",
+    "broadcast_object_list",
+    "destroy_process_group",
+    "gather",
+    "gather_object",
+    "get_backend",
+    "get_global_rank",
+    "get_group_rank",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "group",
+    "init_process_group",
+    "irecv",
     "is_available",
     "is_gloo_available",
     "is_initialized",
@@ -21,6 +51,16 @@ __all__ = [
     "is_nccl_available",
     "is_torchelastic_launched",
     "is_ucc_available",
+    "isend",
+    "monitored_barrier",
+    "new_group",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "scatter",
+    "scatter_object_list",
+    "send",
 ]
 
 
@@ -99,3 +139,637 @@ def is_torchelastic_launched() -> bool:
         False
     """
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
+
+
+class ReduceOp(IntEnum):
+    """How tensors of several processes would be combined.
+
+    Example::
+
+        >>> facula.distributed.ReduceOp.SUM.name
+        'SUM'
+    """
+
+    SUM = 0
+    AVG = 1
+    PRODUCT = 2
+    MIN = 3
+    MAX = 4
+    BAND = 5
+    BOR = 6
+    BXOR = 7
+    PREMUL_SUM = 8
+
+
+class ProcessGroup:
+    """The type of a group of processes, for annotations and ``isinstance``; there are none.
+
+    Example::
+
+        >>> isinstance(None, facula.distributed.ProcessGroup)
+        False
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(f"{type(self).__name__}: {_NO_COMMUNICATION}")
+
+
+class Store(ProcessGroup):
+    """The type of what processes would find each other by; there are none.
+
+    Example::
+
+        >>> isinstance(None, facula.distributed.Store)
+        False
+    """
+
+
+class Work(ProcessGroup):
+    """The type of communication under way; there is none.
+
+    Example::
+
+        >>> isinstance(None, facula.distributed.Work)
+        False
+    """
+
+
+class Backend(str):
+    """The name of a way to communicate, in lower case.
+
+    Example::
+
+        >>> facula.distributed.Backend("GLOO") == facula.distributed.Backend.GLOO
+        True
+    """
+
+    UNDEFINED = "undefined"
+    GLOO = "gloo"
+    NCCL = "nccl"
+    UCC = "ucc"
+    MPI = "mpi"
+
+    def __new__(cls, name: str) -> Backend:
+        if not isinstance(name, str):
+            raise ValueError(f"Backend: the name must be a str, not {name!r}")
+        return super().__new__(cls, name.lower())
+
+
+class GroupMember:
+    """What a process that is not in a group gets in its place.
+
+    Example::
+
+        >>> facula.distributed.GroupMember.WORLD is None
+        True
+    """
+
+    WORLD = None
+    NON_GROUP_MEMBER = -100
+
+
+class group:
+    """``group.WORLD``, the group of all processes: None, since there is none.
+
+    Example::
+
+        >>> facula.distributed.group.WORLD is None
+        True
+    """
+
+    WORLD = None
+
+
+_NO_COMMUNICATION = (
+    "this build of Facula has no communication between processes "
+    "(facula.distributed.is_available() is False)"
+)
+
+
+def _without_group(name: str) -> NoReturn:
+    raise ValueError(
+        f"{name}(): Default process group has not been initialized; {_NO_COMMUNICATION}"
+    )
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: Any = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> NoReturn:
+    """Raises a RuntimeError: processes cannot be connected.
+
+    Example::
+
+        >>> facula.distributed.init_process_group("gloo")
+        Traceback (most recent call last):
+        RuntimeError: init_process_group(): this build of Facula has no communication ...
+    """
+    raise RuntimeError(f"init_process_group(): {_NO_COMMUNICATION}")
+
+
+def destroy_process_group(group: Any = None) -> NoReturn:
+    """Raises an AssertionError, as PyTorch does: there is nothing to take down.
+
+    Example::
+
+        >>> facula.distributed.destroy_process_group()
+        Traceback (most recent call last):
+        AssertionError: destroy_process_group(): there is no process group
+    """
+    raise AssertionError("destroy_process_group(): there is no process group")
+
+
+def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
+    """Would collect a tensor of every process in a list.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.all_gather([], facula.ones(1))
+        Traceback (most recent call last):
+        ValueError: all_gather(): Default process group has not been initialized; ...
+    """
+    _without_group("all_gather")
+
+
+def all_gather_into_tensor(
+    output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
+) -> Any:
+    """Would collect a tensor of every process in one tensor.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.all_gather_into_tensor(facula.ones(2), facula.ones(1))
+        Traceback (most recent call last):
+        ValueError: all_gather_into_tensor(): Default process group has not been initialized; ...
+    """
+    _without_group("all_gather_into_tensor")
+
+
+def all_gather_object(object_list: Any, obj: Any, group: Any = None) -> Any:
+    """Would collect an object of every process in a list.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.all_gather_object([], 1)
+        Traceback (most recent call last):
+        ValueError: all_gather_object(): Default process group has not been initialized; ...
+    """
+    _without_group("all_gather_object")
+
+
+def all_reduce(
+    tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Any:
+    """Would combine the tensors of all processes, in place.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.all_reduce(facula.ones(1))
+        Traceback (most recent call last):
+        ValueError: all_reduce(): Default process group has not been initialized; ...
+    """
+    _without_group("all_reduce")
+
+
+def all_to_all(
+    output_tensor_list: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
+) -> Any:
+    """Would send a tensor of a list to each process.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.all_to_all([], [])
+        Traceback (most recent call last):
+        ValueError: all_to_all(): Default process group has not been initialized; ...
+    """
+    _without_group("all_to_all")
+
+
+def all_to_all_single(
+    output: Any,
+    input: Any,
+    output_split_sizes: Any = None,
+    input_split_sizes: Any = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Any:
+    """Would send a part of a tensor to each process.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.all_to_all_single(facula.ones(1), facula.ones(1))
+        Traceback (most recent call last):
+        ValueError: all_to_all_single(): Default process group has not been initialized; ...
+    """
+    _without_group("all_to_all_single")
+
+
+def barrier(
+    group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None
+) -> Any:
+    """Would wait for all processes.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.barrier()
+        Traceback (most recent call last):
+        ValueError: barrier(): Default process group has not been initialized; ...
+    """
+    _without_group("barrier")
+
+
+def broadcast(
+    tensor: Any,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Any:
+    """Would give a tensor of one process to all.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.broadcast(facula.ones(1), 0)
+        Traceback (most recent call last):
+        ValueError: broadcast(): Default process group has not been initialized; ...
+    """
+    _without_group("broadcast")
+
+
+def broadcast_object_list(
+    object_list: Any,
+    src: int | None = None,
+    group: Any = None,
+    device: Any = None,
+    group_src: int | None = None,
+) -> Any:
+    """Would give objects of one process to all.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.broadcast_object_list([1], 0)
+        Traceback (most recent call last):
+        ValueError: broadcast_object_list(): Default process group has not been initialized; ...
+    """
+    _without_group("broadcast_object_list")
+
+
+def gather(
+    tensor: Any,
+    gather_list: Any = None,
+    dst: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Any:
+    """Would collect a tensor of every process on one.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.gather(facula.ones(1))
+        Traceback (most recent call last):
+        ValueError: gather(): Default process group has not been initialized; ...
+    """
+    _without_group("gather")
+
+
+def gather_object(
+    obj: Any,
+    object_gather_list: Any = None,
+    dst: int | None = None,
+    group: Any = None,
+    group_dst: int | None = None,
+) -> Any:
+    """Would collect an object of every process on one.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.gather_object(1)
+        Traceback (most recent call last):
+        ValueError: gather_object(): Default process group has not been initialized; ...
+    """
+    _without_group("gather_object")
+
+
+def get_backend(group: Any = None) -> Any:
+    """Would name how the processes of a group communicate.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.get_backend()
+        Traceback (most recent call last):
+        ValueError: get_backend(): Default process group has not been initialized; ...
+    """
+    _without_group("get_backend")
+
+
+def get_global_rank(group: Any, group_rank: int) -> Any:
+    """Would give the number among all processes of a member of a group.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.get_global_rank(None, 0)
+        Traceback (most recent call last):
+        ValueError: get_global_rank(): Default process group has not been initialized; ...
+    """
+    _without_group("get_global_rank")
+
+
+def get_group_rank(group: Any, global_rank: int) -> Any:
+    """Would give the number in a group of one of all processes.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.get_group_rank(None, 0)
+        Traceback (most recent call last):
+        ValueError: get_group_rank(): Default process group has not been initialized; ...
+    """
+    _without_group("get_group_rank")
+
+
+def get_process_group_ranks(group: Any) -> Any:
+    """Would list the processes of a group.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.get_process_group_ranks(None)
+        Traceback (most recent call last):
+        ValueError: get_process_group_ranks(): Default process group has not been initialized; ...
+    """
+    _without_group("get_process_group_ranks")
+
+
+def get_rank(group: Any = None) -> Any:
+    """Would give the number of this process.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.get_rank()
+        Traceback (most recent call last):
+        ValueError: get_rank(): Default process group has not been initialized; ...
+    """
+    _without_group("get_rank")
+
+
+def get_world_size(group: Any = None) -> Any:
+    """Would give the number of processes.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.get_world_size()
+        Traceback (most recent call last):
+        ValueError: get_world_size(): Default process group has not been initialized; ...
+    """
+    _without_group("get_world_size")
+
+
+def irecv(
+    tensor: Any,
+    src: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> Any:
+    """Would start to receive a tensor.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.irecv(facula.ones(1), 0)
+        Traceback (most recent call last):
+        ValueError: irecv(): Default process group has not been initialized; ...
+    """
+    _without_group("irecv")
+
+
+def isend(
+    tensor: Any,
+    dst: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> Any:
+    """Would start to send a tensor.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.isend(facula.ones(1), 0)
+        Traceback (most recent call last):
+        ValueError: isend(): Default process group has not been initialized; ...
+    """
+    _without_group("isend")
+
+
+def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> Any:
+    """Would wait for all processes, and name those that do not come.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.monitored_barrier()
+        Traceback (most recent call last):
+        ValueError: monitored_barrier(): Default process group has not been initialized; ...
+    """
+    _without_group("monitored_barrier")
+
+
+def new_group(
+    ranks: Any = None,
+    timeout: Any = None,
+    backend: Any = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: Any = None,
+    device_id: Any = None,
+    sort_ranks: bool = True,
+) -> Any:
+    """Would make a group of some processes.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.new_group([0])
+        Traceback (most recent call last):
+        ValueError: new_group(): Default process group has not been initialized; ...
+    """
+    _without_group("new_group")
+
+
+def recv(
+    tensor: Any,
+    src: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> Any:
+    """Would receive a tensor.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.recv(facula.ones(1), 0)
+        Traceback (most recent call last):
+        ValueError: recv(): Default process group has not been initialized; ...
+    """
+    _without_group("recv")
+
+
+def reduce(
+    tensor: Any,
+    dst: int | None = None,
+    op: Any = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Any:
+    """Would combine the tensors of all processes on one.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.reduce(facula.ones(1), 0)
+        Traceback (most recent call last):
+        ValueError: reduce(): Default process group has not been initialized; ...
+    """
+    _without_group("reduce")
+
+
+def reduce_scatter(
+    output: Any, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Any:
+    """Would combine lists of tensors and give each process one of them.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.reduce_scatter(facula.ones(1), [])
+        Traceback (most recent call last):
+        ValueError: reduce_scatter(): Default process group has not been initialized; ...
+    """
+    _without_group("reduce_scatter")
+
+
+def reduce_scatter_tensor(
+    output: Any, input: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Any:
+    """Would combine tensors and give each process a part.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.reduce_scatter_tensor(facula.ones(1), facula.ones(1))
+        Traceback (most recent call last):
+        ValueError: reduce_scatter_tensor(): Default process group has not been initialized; ...
+    """
+    _without_group("reduce_scatter_tensor")
+
+
+def scatter(
+    tensor: Any,
+    scatter_list: Any = None,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Any:
+    """Would give each process a tensor of a list.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.scatter(facula.ones(1))
+        Traceback (most recent call last):
+        ValueError: scatter(): Default process group has not been initialized; ...
+    """
+    _without_group("scatter")
+
+
+def scatter_object_list(
+    scatter_object_output_list: Any,
+    scatter_object_input_list: Any = None,
+    src: int | None = None,
+    group: Any = None,
+    group_src: int | None = None,
+) -> Any:
+    """Would give each process an object of a list.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.scatter_object_list([])
+        Traceback (most recent call last):
+        ValueError: scatter_object_list(): Default process group has not been initialized; ...
+    """
+    _without_group("scatter_object_list")
+
+
+def send(
+    tensor: Any,
+    dst: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> Any:
+    """Would send a tensor.
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> facula.distributed.send(facula.ones(1), 0)
+        Traceback (most recent call last):
+        ValueError: send(): Default process group has not been initialized; ...
+    """
+    _without_group("send")

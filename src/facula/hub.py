@@ -48,9 +48,13 @@ def get_dir() -> str:
     ``~/.cache/facula/hub``."""
     if _folder is not None:
         return _folder
+    return os.path.join(_get_torch_home(), "hub")
+
+
+def _get_torch_home() -> str:
+    # PyTorch's name, which libraries with folders of their own beside the hub import.
     cache = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
-    home = os.environ.get("FACULA_HOME", os.path.join(cache, "facula"))
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.expanduser(os.environ.get("FACULA_HOME", os.path.join(cache, "facula")))
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:

@@ -225,6 +225,14 @@ class _Ops(types.ModuleType):
 
     __file__ = "_ops.py"
     __path__: list[str] = []
+    loaded_libraries: frozenset[str] = frozenset()
+
+    def load_library(self, path: Any) -> None:
+        """Raises an OSError: libraries of operators that were compiled for PyTorch need PyTorch."""
+        raise OSError(
+            f"ops.load_library(): {path!s} was not loaded: operators compiled for PyTorch cannot "
+            "be loaded; define them in Python with facula.library.custom_op"
+        )
 
     def __getattr__(self, name: str) -> _OpNamespace:
         if name.startswith("__"):

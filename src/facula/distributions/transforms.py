@@ -17,6 +17,7 @@ from facula.distributions._transform_base import (
     IndependentTransform,
     StackTransform,
     Transform,
+    _InverseTransform,  # noqa: F401  a name of PyTorch's that libraries look for here
     identity_transform,
 )
 from facula.distributions._transforms_of_numbers import (

@@ -1,0 +1,1 @@
+"""Questions to PyTorch's tracer of operators."""
