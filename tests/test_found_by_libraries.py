@@ -263,3 +263,11 @@ def test_complex_numbers_of_two_halves_are_a_label():
     assert pairs.view(F.complex32).view(F.int32).tolist() == [1, 2]
     with pytest.raises(NotImplementedError, match="ComplexHalf"):
         pairs.view(F.complex32) + 1
+
+
+def test_tensors_are_told_apart_by_a_number():
+    x = F.ones(1)
+    assert isinstance(x._cdata, int)
+    kept = [x]
+    assert kept[0]._cdata == x._cdata
+    assert x.detach()._cdata != x._cdata
