@@ -1,5 +1,6 @@
 """What libraries written for PyTorch once found to be missing or to differ."""
 
+import inspect
 import os
 
 import pytest
@@ -271,3 +272,13 @@ def test_tensors_are_told_apart_by_a_number():
     kept = [x]
     assert kept[0]._cdata == x._cdata
     assert x.detach()._cdata != x._cdata
+
+
+def test_modules_have_a_signature_and_their_classes_that_of_init():
+    class Mine(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+
+    assert str(inspect.signature(Mine(3))) == "(*args, **kwargs)"
+    assert list(inspect.signature(Mine).parameters) == ["width"]
+    assert list(inspect.signature(nn.Linear).parameters)[:2] == ["in_features", "out_features"]
