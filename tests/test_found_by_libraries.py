@@ -1,5 +1,6 @@
 """What libraries written for PyTorch once found to be missing or to differ."""
 
+import inspect
 import os
 
 import pytest
@@ -191,3 +192,93 @@ def test_marks_of_the_symbolic_tracer_change_nothing():
     assert F.fx.wrap("len") == "len"
     with pytest.raises(RuntimeError, match="function or its name"):
         F.fx.wrap(3)
+
+
+def test_a_getattr_of_a_subclass_sees_parameters_buffers_and_modules():
+    class Watched(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+            self.weight = nn.Parameter(F.ones(1))
+            self.register_buffer("mean", F.zeros(1))
+            self.layer = nn.ReLU()
+            self.seen.clear()
+
+        def __getattr__(self, name):
+            found = super().__getattr__(name)
+            self.seen.append(name)
+            return found
+
+    class Derived(Watched):
+        pass
+
+    for net in (Watched(), Derived()):
+        assert net.weight is net._parameters["weight"]
+        assert net.mean is net._buffers["mean"]
+        assert net.layer is net._modules["layer"]
+        assert net.seen == ["weight", "mean", "layer"]
+        with pytest.raises(AttributeError, match="nothing"):
+            _ = net.nothing
+
+
+@pytest.mark.parametrize("device", ["mps", "xpu", "xla", "hpu"])
+def test_autocast_is_off_on_devices_of_pytorch(device):
+    with F.autocast("cpu"):
+        assert F.is_autocast_enabled(device) is False
+    with pytest.raises(RuntimeError, match="unsupported autocast device_type"):
+        F.set_autocast_enabled(device, True)
+
+
+def test_assertions_of_tensors_raise_their_message():
+    F._assert_async(F.tensor([2]))
+    F._assert_async(F.zeros(1, device="meta"))
+    with pytest.raises(RuntimeError, match="out of range"):
+        F._assert_async(F.tensor(False), "out of range")
+    with pytest.raises(RuntimeError, match="got zero"):
+        F._assert_async(F.tensor(0.0))
+    with pytest.raises(RuntimeError, match="ambiguous"):
+        F._assert_async(F.ones(2))
+
+
+def test_transforms_are_active_inside_of_them_only():
+    active = F._C._are_functorch_transforms_active
+    seen = []
+    F.func.vmap(lambda x: seen.append(active()) or x)(F.ones(2))
+    F.func.grad(lambda x: seen.append(active()) or x)(F.tensor(1.0))
+    assert seen == [True, True]
+    assert active() is False
+
+
+def test_nothing_is_exported_or_counted():
+    assert F.onnx.is_in_onnx_export() is False
+    assert F._C._get_tracing_state() is None
+    assert F._C._log_api_usage_once("a.b") is None
+
+
+def test_complex_numbers_of_two_halves_are_a_label():
+    assert F.complex32 is F.chalf
+    assert F.complex32.is_complex and not F.complex32.is_floating_point
+    assert F.complex32.itemsize == 4
+    assert F.ones(1, dtype=F.complex64).dtype != F.complex32
+    pairs = F.tensor([1, 2], dtype=F.int32)
+    assert pairs.view(F.complex32).view(F.int32).tolist() == [1, 2]
+    with pytest.raises(NotImplementedError, match="ComplexHalf"):
+        pairs.view(F.complex32) + 1
+
+
+def test_tensors_are_told_apart_by_a_number():
+    x = F.ones(1)
+    assert isinstance(x._cdata, int)
+    kept = [x]
+    assert kept[0]._cdata == x._cdata
+    assert x.detach()._cdata != x._cdata
+
+
+def test_modules_have_a_signature_and_their_classes_that_of_init():
+    class Mine(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+
+    assert str(inspect.signature(Mine(3))) == "(*args, **kwargs)"
+    assert list(inspect.signature(Mine).parameters) == ["width"]
+    assert list(inspect.signature(nn.Linear).parameters)[:2] == ["in_features", "out_features"]

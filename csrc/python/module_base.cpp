@@ -93,7 +93,8 @@ PyObject* call_module(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 // A class that has a __getattr__ reads its attributes by a detour through Python. Module has one,
-// for subclasses that call it, but its search is done by get_attribute already.
+// for subclasses that call it, but its search is done by get_attribute already. The base has no
+// such slot, so that a __getattr__ of a subclass sees parameters, buffers and modules first.
 PyObject* take_fast_attributes(PyObject*, PyObject* cls) {
   PyTypeObject* type = reinterpret_cast<PyTypeObject*>(cls);
   if (!PyType_Check(cls) || !PyType_IsSubtype(type, base_type)) {
@@ -122,7 +123,6 @@ PyObject* set_module_state(PyObject*, PyObject* args) {
 void init_module_base(PyObject* module) {
   static PyType_Slot slots[] = {
       {Py_tp_call, reinterpret_cast<void*>(call_module)},
-      {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
       {Py_tp_doc, const_cast<char*>("The part of nn.Module that is not written in Python.")},
       {0, nullptr}};
   static PyType_Spec spec = {"facula._C.ModuleBase", sizeof(PyObject), 0,

@@ -493,6 +493,24 @@ class DisableTorchFunction:
         _C._set_torch_function_all_disabled(self.before)
 
 
+def _assert_async(self: _Any, assert_msg: str | None = None) -> None:
+    """Raises a RuntimeError unless the tensor's one value is true. Meta tensors have none, and
+    pass.
+
+    Example::
+
+        >>> facula._assert_async(facula.tensor(True), "fine")
+    """
+    if not self.is_meta and not self:
+        raise RuntimeError(
+            assert_msg or "_assert_async(): expected a tensor with one nonzero value, but got zero"
+        )
+
+
+# What libraries ask PyTorch's core. Nothing is traced, and uses of the interface are not counted.
+_C._get_tracing_state = lambda: None
+_C._log_api_usage_once = lambda name: None
+_C._are_functorch_transforms_active = lambda: len(_C.transforms.level_stack()) > 0
 _C.DisableTorchFunctionSubclass = DisableTorchFunctionSubclass
 _C.DisableTorchFunction = DisableTorchFunction
 _C.TensorBase = Tensor
@@ -501,6 +519,7 @@ _LAZY = {
     "compiler",
     "jit",
     "fx",
+    "onnx",
     "testing",
     "accelerator",
     "backends",
@@ -670,6 +689,8 @@ _LAZY_NAMES = {
             "bits2x4",
             "bits4x2",
             "bits8",
+            "chalf",
+            "complex32",
             "float4_e2m1fn_x2",
             *(f"{kind}{width}" for kind in ("int", "uint") for width in "1234567"),
             "qint32",

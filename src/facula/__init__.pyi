@@ -10,6 +10,7 @@ from facula import compiler as compiler
 from facula import cuda as cuda
 from facula import fft as fft
 from facula import func as func
+from facula import fx as fx
 from facula import jit as jit
 from facula import library as library
 from facula import linalg as linalg
@@ -18,6 +19,7 @@ from facula import monitor as monitor
 from facula import mtia as mtia
 from facula import nested as nested
 from facula import nn as nn
+from facula import onnx as onnx
 from facula import optim as optim
 from facula import overrides as overrides
 from facula import random as random
@@ -224,6 +226,8 @@ bits1x8: dtype
 bits2x4: dtype
 bits4x2: dtype
 bits8: dtype
+chalf: dtype
+complex32: dtype
 float4_e2m1fn_x2: dtype
 int1: dtype
 int2: dtype

@@ -1,4 +1,4 @@
-"""Dtypes of bits, of integers below eight bits and of quantized numbers.
+"""Dtypes of bits, of integers below eight bits, of halved complex and of quantized numbers.
 
 PyTorch has them so that memory can be labelled: tensors of such a dtype are made, cut, joined and
 read as bytes, and programs of their own do the arithmetic. The core knows none of them. A
@@ -27,7 +27,6 @@ class StoredDType(_C.dtype):  # type: ignore[misc]
     raw: Any  # the dtype of the core that holds the bytes
     per_byte: int  # elements in a byte, for quantized ones that are packed
     title: str  # PyTorch's name in messages
-    is_complex = False
 
     def __init__(
         self,
@@ -38,10 +37,12 @@ class StoredDType(_C.dtype):  # type: ignore[misc]
         *,
         floating: bool = False,
         quantized: bool = False,
+        is_complex: bool = False,
         per_byte: int = 1,
     ) -> None:
         self.__module__ = "facula"  # where pickles find it by its name
         self.name, self.title, self.raw, self.per_byte = name, title, raw, per_byte
+        self._complex = is_complex
         self._floating, self._signed, self.is_quantized = floating, signed, quantized
 
     @property
@@ -54,6 +55,11 @@ class StoredDType(_C.dtype):  # type: ignore[misc]
     def is_floating_point(self) -> bool:
         """True for floating-point dtypes."""
         return self._floating
+
+    @property
+    def is_complex(self) -> bool:
+        """True for complex dtypes."""
+        return self._complex
 
     @property
     def is_signed(self) -> bool:
@@ -116,8 +122,10 @@ STORED = {
         *_bits(),
         *_small_integers(),
         *_quantized(),
+        StoredDType("complex32", "ComplexHalf", _C.int32, True, is_complex=True),
         StoredDType("float4_e2m1fn_x2", "Float4_e2m1fn_x2", _C.uint8, True, floating=True),
     )
 }
 globals().update(STORED)
 bit = STORED["uint1"]
+chalf = STORED["complex32"]

@@ -17,6 +17,8 @@ from facula import _C, Tensor
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
 _DEVICES = {"cpu": 0, "cuda": 1}
+# PyTorch's other devices with autocast, which programs ask about one by one: never on here.
+_ELSEWHERE = frozenset({"hpu", "ipu", "maia", "mps", "mtia", "privateuseone", "xla", "xpu"})
 
 
 def _number(device_type: str) -> int:
@@ -45,7 +47,8 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """True inside autocast for a kind of device, "cuda" by default.
+    """True inside autocast for a kind of device, "cuda" by default; False for devices that only
+    PyTorch has.
 
     Example::
 
@@ -53,6 +56,8 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
         ...     facula.is_autocast_enabled("cpu")
         True
     """
+    if device_type in _ELSEWHERE:
+        return False
     return _C._autocast_enabled(1 if device_type is None else _number(device_type))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -55,6 +56,19 @@ def _forward_unimplemented(self: Any, *input: Any) -> Any:
     raise NotImplementedError(
         f'Module [{type(self).__name__}] is missing the required "forward" function'
     )
+
+
+class _SignatureOfCalls:
+    """What ``inspect.signature(module)`` finds: the base's call is C++ and cannot say. Classes have
+    none, so that theirs is that of ``__init__``."""
+
+    def __get__(self, module: Any, cls: type) -> inspect.Signature:
+        if module is None:
+            raise AttributeError("__signature__")
+        kinds = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+        return inspect.Signature(
+            [inspect.Parameter(n, k) for n, k in zip(("args", "kwargs"), kinds, strict=True)]
+        )
 
 
 class Module(StateMethods, HookMethods, _C.ModuleBase):
@@ -282,6 +296,8 @@ class Module(StateMethods, HookMethods, _C.ModuleBase):
         return getattr(module, name)  # type: ignore[no-any-return]
 
     # ---- attributes
+
+    __signature__ = _SignatureOfCalls()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
