@@ -342,7 +342,8 @@ void read_corners(const GridBlock<T>& b, const T* x, T (*top)[2], T (*bottom)[2]
     const int p = b.edge[e];
     for (int k = 0; k < 4; ++k) {
       const int32_t at = b.pixel[k][p];
-      (k < 2 ? top : bottom)[p][k % 2] = at < 0 ? T(0) : x[at];
+      T(*line)[2] = k < 2 ? top : bottom;
+      line[p][k % 2] = at < 0 ? T(0) : x[at];
     }
   }
 }
