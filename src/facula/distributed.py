@@ -12,9 +12,13 @@ Example::
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, cast
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 __all__ = [
     "Backend",
@@ -246,10 +250,34 @@ _NO_COMMUNICATION = (
 )
 
 
-def _without_group(name: str) -> NoReturn:
-    raise ValueError(
-        f"{name}(): Default process group has not been initialized; {_NO_COMMUNICATION}"
-    )
+def _needs_group(purpose: str, arguments: str) -> Callable[[_Function], _Function]:
+    """Makes a function, of which there is only the head, say that there is no group."""
+
+    def decorate(function: _Function) -> _Function:
+        name = function.__name__
+
+        @functools.wraps(function)
+        def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+            function(*args, **kwargs)  # does nothing, or raises a TypeError
+            raise ValueError(
+                f"{name}(): Default process group has not been initialized; {_NO_COMMUNICATION}"
+            )
+
+        refuse.__doc__ = f"""{purpose}
+
+    Raises a ValueError: there is no process group.
+
+    Example::
+
+        >>> try:
+        ...     facula.distributed.{name}({arguments})
+        ... except ValueError:
+        ...     print("no process group")
+        no process group
+    """
+        return cast("_Function", refuse)
+
+    return decorate
 
 
 def init_process_group(
@@ -290,92 +318,36 @@ def destroy_process_group(group: Any = None) -> NoReturn:
     raise AssertionError("destroy_process_group(): there is no process group")
 
 
-def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
-    """Would collect a tensor of every process in a list.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.all_gather([], facula.ones(1))
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("all_gather")
+@_needs_group("Would collect a tensor of every process in a list.", "[], facula.ones(1)")
+def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any: ...
 
 
+@_needs_group(
+    "Would collect a tensor of every process in one tensor.",
+    "facula.ones(2), facula.ones(1)",
+)
 def all_gather_into_tensor(
     output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
-) -> Any:
-    """Would collect a tensor of every process in one tensor.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.all_gather_into_tensor(facula.ones(2), facula.ones(1))
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("all_gather_into_tensor")
+) -> Any: ...
 
 
-def all_gather_object(object_list: Any, obj: Any, group: Any = None) -> Any:
-    """Would collect an object of every process in a list.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.all_gather_object([], 1)
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("all_gather_object")
+@_needs_group("Would collect an object of every process in a list.", "[], 1")
+def all_gather_object(object_list: Any, obj: Any, group: Any = None) -> Any: ...
 
 
+@_needs_group("Would combine the tensors of all processes, in place.", "facula.ones(1)")
 def all_reduce(
     tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
-) -> Any:
-    """Would combine the tensors of all processes, in place.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.all_reduce(facula.ones(1))
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("all_reduce")
+) -> Any: ...
 
 
+@_needs_group("Would send a tensor of a list to each process.", "[], []")
 def all_to_all(
     output_tensor_list: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
-) -> Any:
-    """Would send a tensor of a list to each process.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.all_to_all([], [])
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("all_to_all")
+) -> Any: ...
 
 
+@_needs_group("Would send a part of a tensor to each process.", "facula.ones(1), facula.ones(1)")
 def all_to_all_single(
     output: Any,
     input: Any,
@@ -383,84 +355,36 @@ def all_to_all_single(
     input_split_sizes: Any = None,
     group: Any = None,
     async_op: bool = False,
-) -> Any:
-    """Would send a part of a tensor to each process.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.all_to_all_single(facula.ones(1), facula.ones(1))
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("all_to_all_single")
+) -> Any: ...
 
 
+@_needs_group("Would wait for all processes.", "")
 def barrier(
     group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None
-) -> Any:
-    """Would wait for all processes.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.barrier()
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("barrier")
+) -> Any: ...
 
 
+@_needs_group("Would give a tensor of one process to all.", "facula.ones(1), 0")
 def broadcast(
     tensor: Any,
     src: int | None = None,
     group: Any = None,
     async_op: bool = False,
     group_src: int | None = None,
-) -> Any:
-    """Would give a tensor of one process to all.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.broadcast(facula.ones(1), 0)
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("broadcast")
+) -> Any: ...
 
 
+@_needs_group("Would give objects of one process to all.", "[1], 0")
 def broadcast_object_list(
     object_list: Any,
     src: int | None = None,
     group: Any = None,
     device: Any = None,
     group_src: int | None = None,
-) -> Any:
-    """Would give objects of one process to all.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.broadcast_object_list([1], 0)
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("broadcast_object_list")
+) -> Any: ...
 
 
+@_needs_group("Would collect a tensor of every process on one.", "facula.ones(1)")
 def gather(
     tensor: Any,
     gather_list: Any = None,
@@ -468,200 +392,70 @@ def gather(
     group: Any = None,
     async_op: bool = False,
     group_dst: int | None = None,
-) -> Any:
-    """Would collect a tensor of every process on one.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.gather(facula.ones(1))
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("gather")
+) -> Any: ...
 
 
+@_needs_group("Would collect an object of every process on one.", "1")
 def gather_object(
     obj: Any,
     object_gather_list: Any = None,
     dst: int | None = None,
     group: Any = None,
     group_dst: int | None = None,
-) -> Any:
-    """Would collect an object of every process on one.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.gather_object(1)
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("gather_object")
+) -> Any: ...
 
 
-def get_backend(group: Any = None) -> Any:
-    """Would name how the processes of a group communicate.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.get_backend()
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("get_backend")
+@_needs_group("Would name how the processes of a group communicate.", "")
+def get_backend(group: Any = None) -> Any: ...
 
 
-def get_global_rank(group: Any, group_rank: int) -> Any:
-    """Would give the number among all processes of a member of a group.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.get_global_rank(None, 0)
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("get_global_rank")
+@_needs_group("Would give the number among all processes of a member of a group.", "None, 0")
+def get_global_rank(group: Any, group_rank: int) -> Any: ...
 
 
-def get_group_rank(group: Any, global_rank: int) -> Any:
-    """Would give the number in a group of one of all processes.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.get_group_rank(None, 0)
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("get_group_rank")
+@_needs_group("Would give the number in a group of one of all processes.", "None, 0")
+def get_group_rank(group: Any, global_rank: int) -> Any: ...
 
 
-def get_process_group_ranks(group: Any) -> Any:
-    """Would list the processes of a group.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.get_process_group_ranks(None)
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("get_process_group_ranks")
+@_needs_group("Would list the processes of a group.", "None")
+def get_process_group_ranks(group: Any) -> Any: ...
 
 
-def get_rank(group: Any = None) -> Any:
-    """Would give the number of this process.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.get_rank()
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("get_rank")
+@_needs_group("Would give the number of this process.", "")
+def get_rank(group: Any = None) -> Any: ...
 
 
-def get_world_size(group: Any = None) -> Any:
-    """Would give the number of processes.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.get_world_size()
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("get_world_size")
+@_needs_group("Would give the number of processes.", "")
+def get_world_size(group: Any = None) -> Any: ...
 
 
+@_needs_group("Would start to receive a tensor.", "facula.ones(1), 0")
 def irecv(
     tensor: Any,
     src: int | None = None,
     group: Any = None,
     tag: int = 0,
     group_src: int | None = None,
-) -> Any:
-    """Would start to receive a tensor.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.irecv(facula.ones(1), 0)
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("irecv")
+) -> Any: ...
 
 
+@_needs_group("Would start to send a tensor.", "facula.ones(1), 0")
 def isend(
     tensor: Any,
     dst: int | None = None,
     group: Any = None,
     tag: int = 0,
     group_dst: int | None = None,
-) -> Any:
-    """Would start to send a tensor.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.isend(facula.ones(1), 0)
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("isend")
+) -> Any: ...
 
 
-def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> Any:
-    """Would wait for all processes, and name those that do not come.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.monitored_barrier()
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("monitored_barrier")
+@_needs_group("Would wait for all processes, and name those that do not come.", "")
+def monitored_barrier(
+    group: Any = None, timeout: Any = None, wait_all_ranks: bool = False
+) -> Any: ...
 
 
+@_needs_group("Would make a group of some processes.", "[0]")
 def new_group(
     ranks: Any = None,
     timeout: Any = None,
@@ -671,44 +465,20 @@ def new_group(
     group_desc: Any = None,
     device_id: Any = None,
     sort_ranks: bool = True,
-) -> Any:
-    """Would make a group of some processes.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.new_group([0])
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("new_group")
+) -> Any: ...
 
 
+@_needs_group("Would receive a tensor.", "facula.ones(1), 0")
 def recv(
     tensor: Any,
     src: int | None = None,
     group: Any = None,
     tag: int = 0,
     group_src: int | None = None,
-) -> Any:
-    """Would receive a tensor.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.recv(facula.ones(1), 0)
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("recv")
+) -> Any: ...
 
 
+@_needs_group("Would combine the tensors of all processes on one.", "facula.ones(1), 0")
 def reduce(
     tensor: Any,
     dst: int | None = None,
@@ -716,58 +486,28 @@ def reduce(
     group: Any = None,
     async_op: bool = False,
     group_dst: int | None = None,
-) -> Any:
-    """Would combine the tensors of all processes on one.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.reduce(facula.ones(1), 0)
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("reduce")
+) -> Any: ...
 
 
+@_needs_group(
+    "Would combine lists of tensors and give each process one of them.",
+    "facula.ones(1), []",
+)
 def reduce_scatter(
     output: Any, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
-) -> Any:
-    """Would combine lists of tensors and give each process one of them.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.reduce_scatter(facula.ones(1), [])
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("reduce_scatter")
+) -> Any: ...
 
 
+@_needs_group(
+    "Would combine tensors and give each process a part.",
+    "facula.ones(1), facula.ones(1)",
+)
 def reduce_scatter_tensor(
     output: Any, input: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
-) -> Any:
-    """Would combine tensors and give each process a part.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.reduce_scatter_tensor(facula.ones(1), facula.ones(1))
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("reduce_scatter_tensor")
+) -> Any: ...
 
 
+@_needs_group("Would give each process a tensor of a list.", "facula.ones(1)")
 def scatter(
     tensor: Any,
     scatter_list: Any = None,
@@ -775,61 +515,24 @@ def scatter(
     group: Any = None,
     async_op: bool = False,
     group_src: int | None = None,
-) -> Any:
-    """Would give each process a tensor of a list.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.scatter(facula.ones(1))
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("scatter")
+) -> Any: ...
 
 
+@_needs_group("Would give each process an object of a list.", "[]")
 def scatter_object_list(
     scatter_object_output_list: Any,
     scatter_object_input_list: Any = None,
     src: int | None = None,
     group: Any = None,
     group_src: int | None = None,
-) -> Any:
-    """Would give each process an object of a list.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.scatter_object_list([])
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("scatter_object_list")
+) -> Any: ...
 
 
+@_needs_group("Would send a tensor.", "facula.ones(1), 0")
 def send(
     tensor: Any,
     dst: int | None = None,
     group: Any = None,
     tag: int = 0,
     group_dst: int | None = None,
-) -> Any:
-    """Would send a tensor.
-
-    Raises a ValueError: there is no process group.
-
-    Example::
-
-        >>> try:
-        ...     facula.distributed.send(facula.ones(1), 0)
-        ... except ValueError:
-        ...     print("no process group")
-        no process group
-    """
-    _without_group("send")
+) -> Any: ...
