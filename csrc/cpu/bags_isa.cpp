@@ -1,42 +1,25 @@
 // Sums over bags, a few vectors of columns at a time so that they stay in registers; built once per
 // ISA.
 #include "cpu/bags.h"
+#include "cpu/stored_lanes.h"
 
 namespace facula::FACULA_ISA {
 namespace {
-
-template <class A>
-struct Wide {
-  typedef A type __attribute__((vector_size(64)));
-};
-
-template <class A, class T>
-FACULA_INLINE typename Wide<A>::type load(const T* from) {
-  typename Wide<A>::type v;
-  if constexpr (std::is_same_v<A, T>) {
-    __builtin_memcpy(&v, from, sizeof(v));
-  } else {
-    for (int j = 0; j < int(64 / sizeof(A)); ++j) v[j] = A(from[j]);
-  }
-  return v;
-}
 
 // kVectors vectors of columns of one bag; `factors` belongs to its first lookup.
 template <int kVectors, class A, class T>
 FACULA_INLINE void sum_vectors(const T* table, int64_t apart, const int64_t* lookups, int64_t n,
                                int64_t padding, const T* factors, A divisor, T* out) {
-  constexpr int lanes = 64 / sizeof(A);
-  typename Wide<A>::type sum[kVectors] = {};
+  Wide<A> sum[kVectors] = {};
   for (int64_t i = 0; i < n; ++i) {
     if (lookups[i] == padding) continue;
     const T* row = table + lookups[i] * apart;
     const A factor = factors ? A(factors[i]) : A(1);
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sum[v] += factor * load<A>(row + v * lanes);
+    for (int v = 0; v < kVectors; ++v) sum[v] += factor * read(row, v * kLanes<A>, AsWide{});
   }
 #pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v)
-    for (int j = 0; j < lanes; ++j) out[v * lanes + j] = T(sum[v][j] / divisor);
+  for (int v = 0; v < kVectors; ++v) write(out, v * kLanes<A>, sum[v] / divisor);
 }
 
 template <class A, class T>
@@ -51,8 +34,8 @@ void sum_column(const T* table, int64_t apart, const int64_t* lookups, int64_t n
 
 template <class T>
 void sum_of(const Bags& b, const T* table, const T* factors, T* out, int64_t* sizes) {
-  using A = std::conditional_t<sizeof(T) <= 2, float, T>;
-  constexpr int kLanes = 64 / sizeof(A);
+  using A = Computed<T>;
+  constexpr int L = kLanes<A>;
   for (int64_t bag = b.begin; bag < b.end; ++bag) {
     const int64_t first = b.offsets[bag], n = b.offsets[bag + 1] - first;
     const int64_t* lookups = b.lookups + first;
@@ -63,9 +46,9 @@ void sum_of(const Bags& b, const T* table, const T* factors, T* out, int64_t* si
     const A divisor = b.mean && count > 1 ? A(count) : A(1);
     T* to = out + bag * b.width;
     int64_t j = 0;
-    for (; j + 4 * kLanes <= b.width; j += 4 * kLanes)
+    for (; j + 4 * L <= b.width; j += 4 * L)
       sum_vectors<4>(table + j, b.apart, lookups, n, b.padding, own, divisor, to + j);
-    for (; j + kLanes <= b.width; j += kLanes)
+    for (; j + L <= b.width; j += L)
       sum_vectors<1>(table + j, b.apart, lookups, n, b.padding, own, divisor, to + j);
     for (; j < b.width; ++j)
       sum_column(table + j, b.apart, lookups, n, b.padding, own, divisor, to + j);

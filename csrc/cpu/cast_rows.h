@@ -35,10 +35,11 @@ __attribute__((optimize("no-tree-vectorize"))) void cast_strided(char* to, int64
         convert_one<To>(*reinterpret_cast<const From*>(from + i * fs));
 }
 
-#if defined(__AVX512BW__)
+#if defined(__AVX2__)
 inline void cast_dense(BFloat16* to, const float* from, int64_t n) {
   int64_t i = 0;
-  for (; i + 32 <= n; i += 32) write_halves(to + i, wide_at(from + i), wide_at(from + i + 16));
+  for (; i + 2 * kFloats <= n; i += 2 * kFloats)
+    write_halves(to + i, wide_at(from + i), wide_at(from + i + kFloats));
   for (; i < n; ++i) to[i] = from[i];
 }
 #endif
@@ -46,12 +47,12 @@ inline void cast_dense(BFloat16* to, const float* from, int64_t n) {
 // The machine's own conversions; compilers do not find them in the arithmetic of bits.
 inline void cast_dense(Half* to, const float* from, int64_t n) {
   int64_t i = 0;
-  for (; i + 16 <= n; i += 16) write_halves(to + i, wide_at(from + i));
+  for (; i + kFloats <= n; i += kFloats) write_halves(to + i, wide_at(from + i));
   for (; i < n; ++i) to[i] = convert_one<Half>(from[i]);
 }
 inline void cast_dense(float* to, const Half* from, int64_t n) {
   int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
+  for (; i + kFloats <= n; i += kFloats) {
     const Floats v = read_halves(from + i);
     __builtin_memcpy(to + i, &v, sizeof v);
   }

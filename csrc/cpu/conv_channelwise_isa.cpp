@@ -125,7 +125,7 @@ void cut_band(const Conv& v, const Band& whole, ConvPlan& p) {
   p.column_blocks = divide_up(band.w.units, p.column_block);
   band.set(1, p.column_block);
   const int64_t copies = copies_of<A>(v);
-  const int64_t row = band.pitch * band.d.reach * copies * kVectorBytes;
+  const int64_t row = band.pitch * band.d.reach * copies * kLaneBytes;
   const int64_t room = kBandBytes * copies;  // a group's channels have much to do
   const int64_t more = larger(0, room / row - band.in_rows) / band.h.step;
   p.row_blocks = divide_up(band.h.units, 1 + more);
@@ -359,7 +359,7 @@ void apply_taps(const A* x, const TapAt* taps, int64_t count, const A* w, const 
     else apply_joined<1, A, whole>(x + t->x, w + t->w, 0, sum);
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < P; ++i) __builtin_memcpy(y + i * y_next, sum[i], kVectorBytes);
+  for (int i = 0; i < P; ++i) __builtin_memcpy(y + i * y_next, sum[i], kLaneBytes);
 }
 
 // A row of results, in overlapping groups.
@@ -401,7 +401,7 @@ void plan_forward(const Conv& v, int, ConvPlan& p) {
   p.tasks = blocks_of(v, band, p) * p.tap_blocks;
   p.grain = larger(1, kTaskProducts / (results * taps * kLanes<A> * p.tap_block));
   p.prepare_tasks = 1;
-  p.shared_bytes = size_t(vectors * (taps + 1) * kVectorBytes);
+  p.shared_bytes = size_t(vectors * (taps + 1) * kLaneBytes);
   p.scratch_bytes = Workspace<A>::bytes(v, band, results * band.h.phases * band.w.phases) +
                     Scratch::bytes<int64_t>(band.d.phases * band.h.phases * band.w.phases);
 }
@@ -550,7 +550,7 @@ void add_products(const A* x, int64_t x_row, const TapAt* taps, const A* y, int6
   }
   for (int t = 0; t < T; ++t) {
     Vector<A> all;
-    __builtin_memcpy(&all, sum[t], kVectorBytes);
+    __builtin_memcpy(&all, sum[t], kLaneBytes);
     A* to = sums + t * kLanes<A>;
     store(to, load(to) + all);
   }
@@ -587,7 +587,7 @@ void plan_weight(const Conv& v, int, ConvPlan& p) {
   p.grain =
       larger(1, kTaskProducts / larger(1, p.depth_block * p.row_block * p.column_block * taps) /
                     kLanes<A>);
-  p.shared_bytes = size_t(p.tasks * taps * kVectorBytes);
+  p.shared_bytes = size_t(p.tasks * taps * kLaneBytes);
   p.scratch_bytes = Workspace<A>::bytes(v, band, p.row_block * p.column_block);
 }
 

@@ -34,10 +34,9 @@ FACULA_INLINE Vector<T> inverse_of(Vector<T> distance) {
 // Powers of the sizes of d.
 template <class T>
 FACULA_INLINE Vector<T> power_of_size(Vector<T> d, T p) {
-  constexpr int kLanes = 64 / sizeof(T);
-  T lane[kLanes];
+  T lane[kLanes<T>];
   __builtin_memcpy(lane, &d, sizeof d);
-  for (int k = 0; k < kLanes; ++k) lane[k] = math::pow(math::abs(lane[k]), p);
+  for (int k = 0; k < kLanes<T>; ++k) lane[k] = math::pow(math::abs(lane[k]), p);
   return wide_at(lane);
 }
 
@@ -106,26 +105,25 @@ struct Power {
 
 template <class T, class Norm>
 T distance(const T* a, const T* b, int64_t width, Norm norm) {
-  constexpr int kLanes = 64 / sizeof(T);
-  constexpr auto lanes = std::make_index_sequence<kLanes>{};
+  constexpr auto lanes = std::make_index_sequence<kLanes<T>>{};
   using Fold = typename Norm::Fold;
   Vector<T> total{};
   int64_t m = 0;
-  for (; m + kLanes <= width; m += kLanes)
+  for (; m + kLanes<T> <= width; m += kLanes<T>)
     total = Fold::combine(total, norm.term(wide_at(a + m) - wide_at(b + m)));
   if (m < width) {  // lanes that are not there, or were there before, differ by 0
     Vector<T> d{};
-    if (width >= kLanes) {
-      d = wide_at(a + width - kLanes) - wide_at(b + width - kLanes);
-      d = is_lane_from(kLanes - (width - m), d, lanes) ? d : Vector<T>{};
+    if (width >= kLanes<T>) {
+      d = wide_at(a + width - kLanes<T>) - wide_at(b + width - kLanes<T>);
+      d = is_lane_from(kLanes<T> - (width - m), d, lanes) ? d : Vector<T>{};
     } else {
-      T rest[kLanes] = {};
+      T rest[kLanes<T>] = {};
       for (int64_t k = 0; k < width; ++k) rest[k] = a[k] - b[k];
       d = wide_at(rest);
     }
     total = Fold::combine(total, norm.term(d));
   }
-  return norm.finish(fold_lanes<Fold, kLanes / 2>(total, lanes)[0]);
+  return norm.finish(fold_lanes<Fold, kLanes<T> / 2>(total, lanes)[0]);
 }
 
 template <class T, class F>
@@ -139,11 +137,11 @@ void with_norm(double p, F run) {
 
 // Rows shorter than a vector: many columns at a time, with their numbers turned.
 template <class T>
-constexpr int64_t kNarrow = 64 / sizeof(T);
+constexpr int64_t kNarrow = kLanes<T>;
 template <class T, class Norm>
 void narrow_rows(const T* x1, const T* x2, T* out, int64_t rows, int64_t columns, int64_t width,
                  Norm norm) {
-  constexpr int kLanes = 64 / sizeof(T), kVectors = 4, kTile = kLanes * kVectors;
+  constexpr int kVectors = 4, kTile = kLanes<T> * kVectors;
   alignas(64) T turned[kNarrow<T>][kTile] = {}, finished[kTile];
   for (int64_t first = 0; first < columns; first += kTile) {
     const int64_t count = std::min<int64_t>(kTile, columns - first);
@@ -154,7 +152,8 @@ void narrow_rows(const T* x1, const T* x2, T* out, int64_t rows, int64_t columns
       for (int64_t m = 0; m < width; ++m) {
         const T a = x1[i * width + m];
         for (int v = 0; v < kVectors; ++v)
-          total[v] = Norm::Fold::combine(total[v], norm.term(a - wide_at(turned[m] + v * kLanes)));
+          total[v] =
+              Norm::Fold::combine(total[v], norm.term(a - wide_at(turned[m] + v * kLanes<T>)));
       }
       __builtin_memcpy(finished, total, sizeof finished);
       for (T& t : finished) t = norm.finish(t);
@@ -183,18 +182,18 @@ constexpr int64_t kSlopeTile = 256;
 template <class T, class Norm>
 void narrow_slopes(const T* grad, const T* distances, const T* x1, const T* x2, T* out,
                    int64_t rows, int64_t columns, int64_t count, int64_t width, Norm norm) {
-  constexpr int64_t kLanes = 64 / sizeof(T);
-  constexpr auto lanes = std::make_index_sequence<kLanes>{};
-  alignas(64) T turned[kNarrow<T>][kSlopeTile<T>], last[2][kLanes];
-  const int64_t whole = count / kLanes * kLanes, end = (count + kLanes - 1) / kLanes * kLanes;
+  constexpr auto lanes = std::make_index_sequence<kLanes<T>>{};
+  alignas(64) T turned[kNarrow<T>][kSlopeTile<T>], last[2][kLanes<T>];
+  const int64_t whole = count / kLanes<T> * kLanes<T>,
+                end = (count + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
   for (int64_t j = 0; j < end; ++j)  // beyond the last column: the first one, without a gradient
     for (int64_t m = 0; m < width; ++m) turned[m][j] = x2[(j < count ? j : 0) * width + m];
   for (int64_t i = 0; i < rows; ++i, grad += columns, distances += columns) {
     Vector<T> total[kNarrow<T>] = {};
-    for (int64_t j = 0; j < end; j += kLanes) {
+    for (int64_t j = 0; j < end; j += kLanes<T>) {
       const T *g = grad + j, *d = distances + j;
       if (j == whole) {
-        for (int64_t k = 0; k < kLanes; ++k) {
+        for (int64_t k = 0; k < kLanes<T>; ++k) {
           const bool is_there = j + k < count;
           last[0][k] = is_there ? g[k] : T(0);
           last[1][k] = is_there ? d[k] : distances[0];
@@ -206,7 +205,7 @@ void narrow_slopes(const T* grad, const T* distances, const T* x1, const T* x2, 
         total[m] += norm.slope(weight, prepared, x1[i * width + m] - wide_at(turned[m] + j));
     }
     for (int64_t m = 0; m < width; ++m)
-      out[i * width + m] += fold_lanes<Sum, kLanes / 2>(total[m], lanes)[0];
+      out[i * width + m] += fold_lanes<Sum, kLanes<T> / 2>(total[m], lanes)[0];
   }
 }
 
@@ -214,25 +213,24 @@ void narrow_slopes(const T* grad, const T* distances, const T* x1, const T* x2, 
 template <class T, class Norm>
 void wide_slopes(const T* grad, const T* distances, const T* x1, const T* x2, T* out, int64_t rows,
                  int64_t columns, int64_t count, int64_t width, Norm norm) {
-  constexpr int64_t kLanes = 64 / sizeof(T);
   alignas(64) T prepared[kSlopeTile<T>] = {};
   for (int64_t i = 0; i < rows; ++i, grad += columns, distances += columns) {
     std::copy_n(distances, count, prepared);
-    for (int64_t j = 0; j < count; j += kLanes) {
+    for (int64_t j = 0; j < count; j += kLanes<T>) {
       const Vector<T> v = norm.prepared(wide_at(prepared + j));
       __builtin_memcpy(prepared + j, &v, sizeof v);
     }
     T* to = out + i * width;
-    for (int64_t m = 0; m < width; m += kLanes) {
+    for (int64_t m = 0; m < width; m += kLanes<T>) {
       // The last vector has some coordinates again; they must not be added twice.
-      const int64_t at = std::min(m, width - kLanes);
+      const int64_t at = std::min(m, width - kLanes<T>);
       const Vector<T> a = wide_at(x1 + i * width + at), none{};
       Vector<T> total{};
       for (int64_t j = 0; j < count; ++j)
         total += norm.slope(grad[j] - none, prepared[j] - none, a - wide_at(x2 + j * width + at));
-      alignas(64) T sums[kLanes];
+      alignas(64) T sums[kLanes<T>];
       __builtin_memcpy(sums, &total, sizeof total);
-      for (int64_t k = m - at; k < kLanes; ++k) to[at + k] += sums[k];
+      for (int64_t k = m - at; k < kLanes<T>; ++k) to[at + k] += sums[k];
     }
   }
 }

@@ -35,9 +35,10 @@ T sum_of_exponentials(const T* in, T* out, int64_t n, T top) {
     if constexpr (kStore) out[i + j] = e;
     lane[j] += e;
   }
-  constexpr int W = kLanes<T>;
-  return sum_of_lanes<T>((wide_at(lane) + wide_at(lane + W)) +
-                         (wide_at(lane + 2 * W) + wide_at(lane + 3 * W)));
+  Wide<T> sum{};
+  for (int j = 0; j < L; j += 2 * kLanes<T>)
+    sum += wide_at(lane + j) + wide_at(lane + j + kLanes<T>);
+  return sum_of_lanes<T>(sum);
 }
 
 }  // namespace facula::FACULA_ISA

@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "core/numeric.h"
+#include "cpu/lanes.h"
 
 #if defined(__AVX2__)
 #if defined(__GNUC__) && !defined(__clang__)  // its headers start from "undefined" vectors
@@ -25,17 +26,13 @@
 
 namespace facula::FACULA_ISA {
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
+#if defined(__AVX512BW__)
 constexpr int kTileRows = 12;  // 24 of 32 registers accumulate
 #elif defined(__AVX2__)
-constexpr int kVectorBytes = 32;
 constexpr int kTileRows = 6;  // 12 of 16
 #elif defined(__aarch64__)
-constexpr int kVectorBytes = 16;
 constexpr int kTileRows = 8;  // 16 of 32
 #else
-constexpr int kVectorBytes = 16;
 constexpr int kTileRows = 4;  // 8 of 16
 #endif
 
@@ -82,13 +79,11 @@ constexpr bool kInPlace = sizeof(S) == sizeof(Accumulator<S>);
 
 template <class A>
 struct VectorOf {
-  typedef A type __attribute__((vector_size(kVectorBytes)));
-  typedef A unaligned __attribute__((vector_size(kVectorBytes), aligned(alignof(A)), may_alias));
+  typedef A type __attribute__((vector_size(kLaneBytes)));
+  typedef A unaligned __attribute__((vector_size(kLaneBytes), aligned(alignof(A)), may_alias));
 };
 template <class A>
 using Vector = typename VectorOf<A>::type;
-template <class A>
-constexpr int kLanes = kVectorBytes / int(sizeof(A));
 
 template <class A>
 FACULA_INLINE Vector<A> load(const A* p) {
@@ -100,7 +95,7 @@ FACULA_INLINE void store(A* p, Vector<A> v) {
 }
 
 // Whether a vector of elements can be loaded and converted at once.
-#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__F16C__))
+#if defined(__AVX512BW__) || (defined(__AVX2__) && defined(__F16C__))
 constexpr bool kHalfVectors = true;
 #else
 constexpr bool kHalfVectors = false;
@@ -109,7 +104,7 @@ template <class S>
 constexpr bool kLoadable =
     kInPlace<S> || std::is_same_v<S, BFloat16> || (std::is_same_v<S, Half> && kHalfVectors);
 
-typedef uint16_t HalfVector __attribute__((vector_size(kVectorBytes / 2), aligned(2), may_alias));
+typedef uint16_t HalfVector __attribute__((vector_size(kLaneBytes / 2), aligned(2), may_alias));
 
 // One vector of accumulators from as many neighbouring elements.
 template <class S>
@@ -123,7 +118,7 @@ FACULA_INLINE Vector<Accumulator<S>> load_wide(const S* p) {
     return (Vector<float>)(wide << 16);
   } else {
     static_assert(std::is_same_v<S, Half>);
-#if defined(__AVX512F__)
+#if defined(__AVX512BW__)
     return (Vector<float>)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 #elif defined(__AVX2__) && defined(__F16C__)
     return (Vector<float>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));

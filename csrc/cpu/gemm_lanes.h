@@ -10,7 +10,7 @@ namespace {
 
 // ---- vectors of which only the first `count` elements exist
 
-#if defined(__AVX512F__)
+#if defined(__AVX512BW__)
 FACULA_INLINE __mmask16 first_lanes(int64_t count) {
   return __mmask16((1u << count) - 1);
 }
@@ -43,7 +43,7 @@ FACULA_INLINE void store_part(A* p, Vector<A> v, int64_t count) {
 
 // ---- transposes of as many vectors as a vector has lanes
 
-#if defined(__AVX512F__)
+#if defined(__AVX512BW__)
 FACULA_INLINE void turn(Vector<float>* x) {
   __m512 r[16], t[16];
 #pragma GCC unroll 8

@@ -140,9 +140,8 @@ void pack_columns(const A* from, int64_t step, int64_t apart, int64_t k, int64_t
 // Half a vector, for which 512-bit units do two products at once where a whole one takes two turns.
 template <class A>
 struct HalfOf {
-  typedef A type __attribute__((vector_size(kVectorBytes / 2)));
-  typedef A unaligned
-      __attribute__((vector_size(kVectorBytes / 2), aligned(alignof(A)), may_alias));
+  typedef A type __attribute__((vector_size(kLaneBytes / 2)));
+  typedef A unaligned __attribute__((vector_size(kLaneBytes / 2), aligned(alignof(A)), may_alias));
 };
 template <class A>
 using HalfLanes = typename HalfOf<A>::type;
@@ -177,7 +176,7 @@ void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b,
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       row[v] = load(b + v * lanes);
-      if (kVectorBytes == 64 || v == 0) __builtin_prefetch(b + kAhead * 2 * lanes + v * lanes);
+      if (kLaneBytes == 64 || v == 0) __builtin_prefetch(b + kAhead * 2 * lanes + v * lanes);
     }
     if constexpr (odd) {
       last = load_half(b + V * lanes);
@@ -222,7 +221,7 @@ struct PanelTiles {
   constexpr PanelTiles() : of{} { fill<1>(); }
   template <int R>
   constexpr void fill() {
-    constexpr bool halves = kVectorBytes == 64;
+    constexpr bool halves = kLaneBytes == 64;
     of[0][R - 1] = panel_tile < A, R, halves ? 1 : 2, Packed > ;
     of[1][R - 1] = panel_tile<A, R, 2, Packed>;
     of[2][R - 1] = panel_tile < A, R, halves ? 3 : 4, Packed > ;

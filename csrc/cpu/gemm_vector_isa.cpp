@@ -17,7 +17,7 @@ constexpr int64_t kConverted = 512;       // columns of b converted at a time
 static_assert(kColumnsOfRows % kLanes<float> == 0);
 template <class A>
 constexpr int kRows = std::is_integral_v<A> ? 1
-                      : kVectorBytes == 32  ? 3   // of 16 registers
+                      : kLaneBytes == 32    ? 3   // of 16 registers
                                             : 4;  // of a, taken at once
 
 template <class A>

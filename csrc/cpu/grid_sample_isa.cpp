@@ -489,7 +489,7 @@ void sample_pixels(const GridBlock<T>& b, const T* x, int64_t n, int64_t channel
   if (channels <= int64_t(64 / sizeof(T)) && b.taps == 16)
     return sample_few<16>(b, x, n, channels, y);
   using V = typename WideOf<T>::type;
-  constexpr int64_t L = 64 / sizeof(T), F = 16 / sizeof(T);
+  constexpr int64_t L = kLanes<T>, F = 16 / sizeof(T);
   for (int64_t p = 0; p < n; ++p, y += channels) {
     const Seen<T> seen(b, p, x, channels);
     int64_t c = 0;
@@ -500,8 +500,8 @@ void sample_pixels(const GridBlock<T>& b, const T* x, int64_t n, int64_t channel
         first += wide_at(seen.pixel[k] + c) * w;
         second += wide_at(seen.pixel[k] + c + L) * w;
       }
-      __builtin_memcpy(y + c, &first, 64);
-      __builtin_memcpy(y + c + L, &second, 64);
+      __builtin_memcpy(y + c, &first, sizeof first);
+      __builtin_memcpy(y + c + L, &second, sizeof second);
     }
     for (; c < channels; c += F) {
       typename FewOf<T>::type sum{};
@@ -515,7 +515,7 @@ void sample_pixels(const GridBlock<T>& b, const T* x, int64_t n, int64_t channel
 template <class T>
 void add_pixels(const GridBlock<T>& b, const T* y, int64_t n, int64_t channels, int64_t count,
                 T* x) {
-  constexpr int64_t L = 64 / sizeof(T), F = 16 / sizeof(T);
+  constexpr int64_t L = kLanes<T>, F = 16 / sizeof(T);
   for (int64_t p = 0; p < n; ++p, y += channels)
     for (int k = 0; k < b.taps; ++k) {
       const int64_t at = b.pixel[k][p];
@@ -525,7 +525,7 @@ void add_pixels(const GridBlock<T>& b, const T* y, int64_t n, int64_t channels, 
       int64_t c = 0;
       for (; c + L <= count; c += L) {
         const auto sum = wide_at(to + c) + wide_at(y + c) * w;
-        __builtin_memcpy(to + c, &sum, 64);
+        __builtin_memcpy(to + c, &sum, sizeof sum);
       }
       for (; c < count; c += F) {
         const auto sum = few_at(to + c) + few_at(y + c) * w;
@@ -539,7 +539,7 @@ void slopes_of_pixels(const GridBlock<T>& b, const T* x, const T* y, int64_t n, 
                       T* slopes) {
   using V = typename WideOf<T>::type;
   using Few = typename FewOf<T>::type;
-  constexpr int64_t L = 64 / sizeof(T), F = 16 / sizeof(T);
+  constexpr int64_t L = kLanes<T>, F = 16 / sizeof(T);
   for (int64_t p = 0; p < n; ++p, y += channels, slopes += kDims) {
     const Seen<T> seen(b, p, x, channels);
     V sums[kDims] = {};
@@ -564,7 +564,7 @@ void slopes_of_pixels(const GridBlock<T>& b, const T* x, const T* y, int64_t n, 
     for (int d = 0; d < kDims; ++d) {
       T sum = 0, lane[L];
       if (channels >= L) {
-        __builtin_memcpy(lane, &sums[d], 64);
+        __builtin_memcpy(lane, &sums[d], sizeof lane);
         for (int64_t width = L / 2; width > 0; width /= 2)
           for (int64_t j = 0; j < width; ++j) lane[j] += lane[j + width];
         sum = lane[0];

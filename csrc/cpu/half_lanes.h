@@ -1,4 +1,4 @@
-// Sixteen elements of half precision as a vector of float32, and back.
+// Elements of half precision as a vector of float32, and back.
 #pragma once
 #if defined(__F16C__) || defined(__AVX512F__)
 #include <immintrin.h>
@@ -10,20 +10,17 @@ namespace facula::FACULA_ISA {
 
 using Floats = WideOf<float>::type;
 using Words = WideOf<uint32_t>::type;
-typedef uint16_t Halves __attribute__((vector_size(32)));
+typedef uint16_t Halves __attribute__((vector_size(kLaneBytes / 2)));
+constexpr int kFloats = kLanes<float>;
 
 // Compilers take a vector apart to widen it, so x86 is told what it can do at once.
 FACULA_INLINE Floats read_halves(const BFloat16* x) {
-#if defined(__AVX512F__)
+#if defined(__AVX512BW__)
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
   return Floats(Words(_mm512_maskz_cvtepu16_epi32(0xffff, bits)) << 16);
 #elif defined(__AVX2__)
-  const __m128i* from = reinterpret_cast<const __m128i*>(x);
-  const __m256i both[] = {_mm256_cvtepu16_epi32(_mm_loadu_si128(from)),
-                          _mm256_cvtepu16_epi32(_mm_loadu_si128(from + 1))};
-  Words bits;
-  __builtin_memcpy(&bits, both, sizeof bits);
-  return Floats(bits << 16);
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
+  return Floats(Words(_mm256_cvtepu16_epi32(bits)) << 16);
 #else
   Halves bits;
   __builtin_memcpy(&bits, x, sizeof bits);
@@ -31,22 +28,16 @@ FACULA_INLINE Floats read_halves(const BFloat16* x) {
 #endif
 }
 FACULA_INLINE Floats read_halves(const Half* x) {
-  Floats v;
-#if defined(__AVX512F__)
+#if defined(__AVX512BW__)
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
-  const __m512 all = _mm512_maskz_cvtph_ps(0xffff, bits);
-  __builtin_memcpy(&v, &all, 64);
-#elif defined(__F16C__)
-  const __m128i* from = reinterpret_cast<const __m128i*>(x);
-  const __m256 both[] = {_mm256_cvtph_ps(_mm_loadu_si128(from)),
-                         _mm256_cvtph_ps(_mm_loadu_si128(from + 1))};
-  __builtin_memcpy(&v, both, 64);
+  return Floats(_mm512_maskz_cvtph_ps(0xffff, bits));
+#elif defined(__AVX2__) && defined(__F16C__)
+  return Floats(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x))));
 #else
-  float each[16];
-  for (int i = 0; i < 16; ++i) each[i] = float(x[i]);
-  __builtin_memcpy(&v, each, 64);
+  float each[kFloats];
+  for (int i = 0; i < kFloats; ++i) each[i] = float(x[i]);
+  return wide_at(each);
 #endif
-  return v;
 }
 
 #if defined(__AVX512BW__)
@@ -66,24 +57,26 @@ FACULA_INLINE void write_halves(BFloat16* x, Floats v) {
       _mm512_maskz_cvtepi32_epi16(0xffff, __m512i(Words(rounded_to_bfloat16(v)) >> 16)));
 #else
   const Words b = Words(v), rounded = b + 0x7fffu + ((b >> 16) & 1u);
-  const Halves bits = __builtin_convertvector((v != v ? b | 0x400000u : rounded) >> 16, Halves);
+  const Words upper = (v != v ? b | 0x400000u : rounded) >> 16;
+#if defined(__AVX2__)
+  const __m256i all = __m256i(upper);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(x),
+                   _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1)));
+#else
+  const Halves bits = __builtin_convertvector(upper, Halves);
   __builtin_memcpy(static_cast<void*>(x), &bits, sizeof bits);
+#endif
 #endif
 }
 FACULA_INLINE void write_halves(Half* x, Floats v) {
-#if defined(__AVX512F__)
+#if defined(__AVX512BW__)
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(x),
                       _mm512_maskz_cvtps_ph(0xffff, __m512(v), _MM_FROUND_TO_NEAREST_INT));
-#elif defined(__F16C__)
-  __m256 both[2];
-  __builtin_memcpy(both, &v, 64);
-  for (int i = 0; i < 2; ++i)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(x) + i,
-                     _mm256_cvtps_ph(both[i], _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__AVX2__) && defined(__F16C__)
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(x),
+                   _mm256_cvtps_ph(__m256(v), _MM_FROUND_TO_NEAREST_INT));
 #else
-  float each[16];
-  __builtin_memcpy(each, &v, 64);
-  for (int i = 0; i < 16; ++i) x[i] = each[i];
+  for (int i = 0; i < kFloats; ++i) x[i] = v[i];
 #endif
 }
 
@@ -109,7 +102,7 @@ FACULA_INLINE void write_halves(H* x, Floats v, Floats w) {
   }
 #endif
   write_halves(x, v);
-  write_halves(x + 16, w);
+  write_halves(x + kFloats, w);
 }
 
 // A number, or what is a vector already, in all lanes.
@@ -135,11 +128,12 @@ inline void run_halves(char* const* p, const int64_t* s, int64_t n, F f,
   };
   H* out = reinterpret_cast<H*>(p[0]);
   auto at = [&](int64_t i) __attribute__((always_inline)) { return f(operand(I, from[I], i)...); };
-  alignas(64) H rest[kOperands + 1][32] = {};
-  const int64_t left = n % 32;
+  constexpr int kBlock = 2 * kFloats;
+  alignas(64) H rest[kOperands + 1][kBlock] = {};
+  const int64_t left = n % kBlock;
   // Whole blocks, then what is left of them as one: the formula is compiled for both at once.
-  for (int64_t end = n - left;; end = 32) {
-    for (int64_t i = 0; i < end; i += 32) write_halves(out + i, at(i), at(i + 16));
+  for (int64_t end = n - left;; end = kBlock) {
+    for (int64_t i = 0; i < end; i += kBlock) write_halves(out + i, at(i), at(i + kFloats));
     if (left == 0) return;
     if (out == rest[0]) break;
     for (size_t o = 0; o < kOperands; ++o) {
@@ -158,16 +152,12 @@ inline void run_halves(char* const* p, const int64_t* s, int64_t n, F f,
 namespace facula::math {
 
 FACULA_INLINE FACULA_ISA::Floats sqrt(FACULA_ISA::Floats x) {
-#if defined(__AVX512F__)
+#if defined(__AVX512BW__)
   return FACULA_ISA::Floats(_mm512_maskz_sqrt_ps(0xffff, __m512(x)));
-#elif defined(__AVX__)
-  __m256 both[2];
-  __builtin_memcpy(both, &x, 64);
-  for (__m256& half : both) half = _mm256_sqrt_ps(half);
-  __builtin_memcpy(&x, both, 64);
-  return x;
+#elif defined(__AVX2__)
+  return FACULA_ISA::Floats(_mm256_sqrt_ps(__m256(x)));
 #else
-  for (int i = 0; i < 16; ++i) x[i] = __builtin_sqrtf(x[i]);
+  for (int i = 0; i < FACULA_ISA::kFloats; ++i) x[i] = __builtin_sqrtf(x[i]);
   return x;
 #endif
 }

@@ -1,20 +1,11 @@
-// Vectors whose lanes hold numbers of different matrices. In the ISA's namespace, so that no build
-// can end up with another one's code.
+// Vectors whose lanes hold numbers of different matrices.
 #pragma once
 #include <cstdint>
 #include <cstring>
 
-namespace facula::FACULA_ISA {
+#include "cpu/lanes.h"
 
-#if defined(__AVX512F__)
-constexpr int kLaneBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kLaneBytes = 32;
-#else
-constexpr int kLaneBytes = 16;
-#endif
-template <class T>
-constexpr int kLanes = kLaneBytes / int(sizeof(T));
+namespace facula::FACULA_ISA {
 
 template <class T>
 struct Wide;

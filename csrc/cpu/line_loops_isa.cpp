@@ -38,7 +38,7 @@ FACULA_INLINE typename Few<Acc, N>::type widen_by_steps(typename Few<T, N>::type
 // As many elements as a wide vector of Acc holds, converted.
 template <class Acc, class T>
 FACULA_INLINE typename WideOf<Acc>::type widen(const T* x) {
-  constexpr int L = 64 / sizeof(Acc);
+  constexpr int L = kLanes<Acc>;
   if constexpr (std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>) {
     return read_halves(x);
   } else {
@@ -60,7 +60,7 @@ template <class T>
 inline SumType<T> sum_block(const T* x, int64_t n) {
   using Acc = BlockSum<T>;
   using V = typename WideOf<Acc>::type;
-  constexpr int L = 64 / sizeof(Acc);
+  constexpr int L = kLanes<Acc>;
   constexpr auto lanes = std::make_index_sequence<L>{};
   V a = V{}, b = a, c = a, d = a;
   int64_t i = 0;
@@ -68,8 +68,8 @@ inline SumType<T> sum_block(const T* x, int64_t n) {
     if constexpr (std::is_same_v<T, BFloat16>) {
       // Pairs as words: one half is shifted up, the other stands where a float has it.
       typename WideOf<uint32_t>::type pairs, more;
-      __builtin_memcpy(&pairs, x + i, 64);
-      __builtin_memcpy(&more, x + i + 2 * L, 64);
+      __builtin_memcpy(&pairs, x + i, sizeof pairs);
+      __builtin_memcpy(&more, x + i + 2 * L, sizeof more);
       a += V(pairs << 16);
       b += V(pairs & 0xffff0000u);
       c += V(more << 16);
@@ -118,29 +118,32 @@ void test_bytes(char* accumulator, const char* in, int64_t, int64_t n, bool firs
   acc = first ? holds : kEvery ? acc & holds : acc | holds;
 }
 
-// 32 sums of four rows. The elements of a pair are added apart and put beside each other at the
-// end.
+// Two vectors of sums of four rows. The elements of a pair are added apart and put beside each
+// other at the end.
+template <size_t... I>
 FACULA_INLINE void add_four_of_pairs(float* acc, const BFloat16* x0, const BFloat16* x1,
-                                     const BFloat16* x2, const BFloat16* x3) {
-  using V = typename WideOf<float>::type;
+                                     const BFloat16* x2, const BFloat16* x3,
+                                     std::index_sequence<I...>) {
+  constexpr size_t L = sizeof...(I);
   Words p[4];
   const BFloat16* const rows[] = {x0, x1, x2, x3};
-  for (int r = 0; r < 4; ++r) __builtin_memcpy(&p[r], rows[r], 64);
-  const V even = (V(p[0] << 16) + V(p[1] << 16)) + (V(p[2] << 16) + V(p[3] << 16));
+  for (int r = 0; r < 4; ++r) __builtin_memcpy(&p[r], rows[r], sizeof p[r]);
+  const Floats even =
+      (Floats(p[0] << 16) + Floats(p[1] << 16)) + (Floats(p[2] << 16) + Floats(p[3] << 16));
   constexpr uint32_t kUpper = 0xffff0000u;
-  const V odd = (V(p[0] & kUpper) + V(p[1] & kUpper)) + (V(p[2] & kUpper) + V(p[3] & kUpper));
-  const V low = wide_at(acc) + __builtin_shufflevector(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20,
-                                                       5, 21, 6, 22, 7, 23),
-          high = wide_at(acc + 16) + __builtin_shufflevector(even, odd, 8, 24, 9, 25, 10, 26, 11,
-                                                             27, 12, 28, 13, 29, 14, 30, 15, 31);
-  __builtin_memcpy(acc, &low, 64);
-  __builtin_memcpy(acc + 16, &high, 64);
+  const Floats odd = (Floats(p[0] & kUpper) + Floats(p[1] & kUpper)) +
+                     (Floats(p[2] & kUpper) + Floats(p[3] & kUpper));
+  const Floats low = wide_at(acc) + __builtin_shufflevector(even, odd, (I / 2 + (I % 2) * L)...);
+  const Floats high =
+      wide_at(acc + L) + __builtin_shufflevector(even, odd, (L / 2 + I / 2 + (I % 2) * L)...);
+  __builtin_memcpy(acc, &low, sizeof low);
+  __builtin_memcpy(acc + L, &high, sizeof high);
 }
 
 template <class T>
 void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* params) {
   using Acc = SumType<T>;
-  constexpr int L = 64 / sizeof(Acc);
+  constexpr int L = kLanes<Acc>;
   Acc* acc = reinterpret_cast<Acc*>(p[0]);
   const int64_t rows = *static_cast<const int64_t*>(params);
   const char* row = p[1];
@@ -149,12 +152,13 @@ void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* param
   for (; r + 4 <= rows; r += 4, row += 4 * s[2]) {
     const T *x0 = at(0), *x1 = at(1), *x2 = at(2), *x3 = at(3);
     int64_t i = 0;
-    if constexpr (std::is_same_v<T, BFloat16>)
-      for (; i + 2 * L <= n; i += 2 * L) add_four_of_pairs(acc + i, x0 + i, x1 + i, x2 + i, x3 + i);
+    if constexpr (std::is_same_v<T, BFloat16> && kLaneBytes == 64)  // else to order them costs more
+      for (; i + 2 * L <= n; i += 2 * L)
+        add_four_of_pairs(acc + i, x0 + i, x1 + i, x2 + i, x3 + i, std::make_index_sequence<L>{});
     for (; i + L <= n; i += L) {
       const auto all = wide_at(acc + i) + (widen<Acc>(x0 + i) + widen<Acc>(x1 + i)) +
                        (widen<Acc>(x2 + i) + widen<Acc>(x3 + i));
-      __builtin_memcpy(acc + i, &all, 64);
+      __builtin_memcpy(acc + i, &all, sizeof all);
     }
     for (; i < n; ++i) acc[i] = acc[i] + (Acc(x0[i]) + Acc(x1[i])) + (Acc(x2[i]) + Acc(x3[i]));
   }
@@ -163,7 +167,7 @@ void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* param
     int64_t i = 0;
     for (; i + L <= n; i += L) {
       const auto all = wide_at(acc + i) + widen<Acc>(x + i);
-      __builtin_memcpy(acc + i, &all, 64);
+      __builtin_memcpy(acc + i, &all, sizeof all);
     }
     for (; i < n; ++i) acc[i] += Acc(x[i]);
   }
@@ -171,12 +175,12 @@ void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* param
 
 template <class T>
 void add_scaled(float* sum, const char* from, int64_t n, float factor) {
-  constexpr int L = 16;
+  constexpr int L = kLanes<float>;
   const T* x = reinterpret_cast<const T*>(from);
   int64_t i = 0;
   for (; i + L <= n; i += L) {
     const auto all = wide_at(sum + i) + factor * widen<float>(x + i);
-    __builtin_memcpy(sum + i, &all, 64);
+    __builtin_memcpy(sum + i, &all, sizeof all);
   }
   for (; i < n; ++i) sum[i] += factor * float(x[i]);
 }
@@ -261,7 +265,7 @@ void scan_columns(const char* in, char* out, int64_t in_bytes, int64_t out_bytes
 
 int64_t running_sum_i64(const int64_t* x, int64_t* y, int64_t n, int64_t before) {
   int64_t i = 0;
-#if defined(__AVX512F__)
+#if defined(__AVX512BW__)
   // Sums within a vector by shifts of one, two and four; its last one goes on to the next vector.
   using V = typename WideOf<int64_t>::type;
   V carry = before - V{};

@@ -44,9 +44,6 @@ template <class A>
 using Lane = std::conditional_t<sizeof(A) == 8, int64_t, int32_t>;
 
 template <class A>
-constexpr int64_t kLanes = 64 / sizeof(A);
-
-template <class A>
 constexpr A lowest() {
   if constexpr (std::is_floating_point_v<A>) return -std::numeric_limits<A>::infinity();
   else return std::numeric_limits<A>::min();
@@ -76,7 +73,7 @@ void update_values(A* best, bool fresh, int64_t n, const A* first, const Row*...
   for (; t + kLanes<A> <= n; t += kLanes<A>) {
     auto most = wide_at(first + t);
     ((most = larger(most, wide_at(from + t))), ...);
-    __builtin_memcpy(best + t, &most, 64);
+    __builtin_memcpy(best + t, &most, sizeof most);
   }
   for (; t < n; ++t) {
     A most = first[t];
@@ -244,8 +241,8 @@ FACULA_INLINE void best_of_window(const Walk& w, const S* x, int64_t inner, int6
       }
     A values[kLanes<A>];
     Lane<A> numbers[kLanes<A>];
-    __builtin_memcpy(values, &best, 64);
-    __builtin_memcpy(numbers, &where, 64);
+    __builtin_memcpy(values, &best, sizeof best);
+    __builtin_memcpy(numbers, &where, sizeof where);
     found(from, smaller(n, kLanes<A>), values, numbers);
   }
 }
@@ -304,8 +301,8 @@ FACULA_INLINE void best_of_plane_window(const Walk& w, const S* plane, int64_t s
     }
   A values[L];
   Lane<A> places[L];
-  __builtin_memcpy(values, &most, 64);
-  __builtin_memcpy(places, &at, 64);
+  __builtin_memcpy(values, &most, sizeof most);
+  __builtin_memcpy(places, &at, sizeof at);
   best = values[0], where = places[0];
   for (int64_t k = 1; k < smaller(n, L); ++k) {
     // The first of the largest, the last NaN.

@@ -5,7 +5,7 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-// Two sums over i at once: term(i, wide) returns 64 bytes of each, term(i, single) one value.
+// Two sums over i at once: term(i, wide) returns a vector of each, term(i, single) one value.
 template <class T>
 struct Pair {
   T first, second;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "cpu/lanes.h"
 #include "cpu/loop.h"
 #include "cpu/vector_math.h"
 #include "op/loop_types.h"
@@ -25,10 +26,10 @@ struct Highest {
 
 constexpr int64_t kReduceBlock = 4096;
 
-// 64 bytes of T as one value: accumulators of this type stay in registers.
+// A vector of the machine: accumulators of this type stay in registers.
 template <class T>
 struct WideOf {
-  typedef T type __attribute__((vector_size(64)));
+  typedef T type __attribute__((vector_size(kLaneBytes)));
 };
 template <class T>
 inline constexpr bool has_wide = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
@@ -36,34 +37,18 @@ inline constexpr bool has_wide = std::is_arithmetic_v<T> && !std::is_same_v<T, b
 }  // namespace facula::FACULA_ISA
 
 namespace facula::math {
+// Vectors of the compiler: lanes, but no type of a number.
 template <class V>
-FACULA_INLINE V wide_maximum(V a, V b) {
+concept Lanes = requires(V v) { __builtin_shufflevector(v, v, 0, 1); };
+
+template <Lanes V>
+FACULA_INLINE V maximum(V a, V b) {
   return (a > b) | (a != a) ? a : b;
 }
-template <class V>
-FACULA_INLINE V wide_minimum(V a, V b) {
+template <Lanes V>
+FACULA_INLINE V minimum(V a, V b) {
   return (a < b) | (a != a) ? a : b;
 }
-#define FACULA_WIDE(T)                                                                  \
-  FACULA_INLINE typename FACULA_ISA::WideOf<T>::type maximum(                           \
-      typename FACULA_ISA::WideOf<T>::type a, typename FACULA_ISA::WideOf<T>::type b) { \
-    return wide_maximum(a, b);                                                          \
-  }                                                                                     \
-  FACULA_INLINE typename FACULA_ISA::WideOf<T>::type minimum(                           \
-      typename FACULA_ISA::WideOf<T>::type a, typename FACULA_ISA::WideOf<T>::type b) { \
-    return wide_minimum(a, b);                                                          \
-  }
-FACULA_WIDE(float)
-FACULA_WIDE(double)
-FACULA_WIDE(int8_t)
-FACULA_WIDE(int16_t)
-FACULA_WIDE(int32_t)
-FACULA_WIDE(int64_t)
-FACULA_WIDE(uint8_t)
-FACULA_WIDE(uint16_t)
-FACULA_WIDE(uint32_t)
-FACULA_WIDE(uint64_t)
-#undef FACULA_WIDE
 }  // namespace facula::math
 
 namespace facula::FACULA_ISA {
@@ -74,7 +59,7 @@ enum class Extreme : uint8_t { None, Largest, Smallest };
 template <class T>
 inline typename WideOf<T>::type wide_at(const T* x) {
   typename WideOf<T>::type v;
-  __builtin_memcpy(&v, x, 64);
+  __builtin_memcpy(&v, x, sizeof v);
   return v;
 }
 
@@ -83,7 +68,7 @@ inline typename WideOf<T>::type wide_at(const T* x) {
 template <Extreme E, class T>
 inline bool extreme_of_finite(const T* x, int64_t n, T& result) {
   using V = typename WideOf<T>::type;
-  constexpr int L = 64 / sizeof(T);
+  constexpr int L = kLanes<T>;
   if (n < 4 * L) return false;
   auto pick = [](V a, V b) { return E == Extreme::Largest ? (a > b ? a : b) : (a < b ? a : b); };
   V a = wide_at(x), b = wide_at(x + L), c = wide_at(x + 2 * L), d = wide_at(x + 3 * L);
@@ -100,8 +85,8 @@ inline bool extreme_of_finite(const T* x, int64_t n, T& result) {
   a = pick(pick(a, b), pick(c, d));
   s += t;
   T lane[L], check[L];
-  __builtin_memcpy(lane, &a, 64);
-  __builtin_memcpy(check, &s, 64);
+  __builtin_memcpy(lane, &a, sizeof a);
+  __builtin_memcpy(check, &s, sizeof s);
   T doubt = 0;
   for (int j = 0; j < L; ++j) {
     doubt += check[j] - check[j];
@@ -131,7 +116,7 @@ inline V fold_lanes(V v, std::index_sequence<I...> lanes) {
 template <class F, class T>
 inline T reduce_wide(const T* x, int64_t n) {
   using V = typename WideOf<T>::type;
-  constexpr int L = 64 / sizeof(T);
+  constexpr int L = kLanes<T>;
   if constexpr (F::extreme != Extreme::None && std::is_floating_point_v<T>) {
     T result;
     if (extreme_of_finite<F::extreme>(x, n, result)) return result;
@@ -220,11 +205,11 @@ inline void fold_four(T* acc, const T* x0, const T* x1, const T* x2, const T* x3
   };
   int64_t i = 0;
   if constexpr (has_wide<T>) {
-    constexpr int L = 64 / sizeof(T);
+    constexpr int L = kLanes<T>;
     for (; i + L <= n; i += L) {
       const auto all = fold(wide_at(acc + i), wide_at(x0 + i), wide_at(x1 + i), wide_at(x2 + i),
                             wide_at(x3 + i));
-      __builtin_memcpy(acc + i, &all, 64);
+      __builtin_memcpy(acc + i, &all, sizeof all);
     }
   }
 #pragma GCC ivdep
@@ -235,10 +220,10 @@ template <class F, class T>
 inline void fold_one(T* acc, const T* x, int64_t n) {
   int64_t i = 0;
   if constexpr (has_wide<T>) {
-    constexpr int L = 64 / sizeof(T);
+    constexpr int L = kLanes<T>;
     for (; i + L <= n; i += L) {
       const auto all = F::combine(wide_at(acc + i), wide_at(x + i));
-      __builtin_memcpy(acc + i, &all, 64);
+      __builtin_memcpy(acc + i, &all, sizeof all);
     }
   }
 #pragma GCC ivdep

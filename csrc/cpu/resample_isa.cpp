@@ -137,7 +137,8 @@ void along_row(const ResampleAxis& w, int64_t inner, const A* in, A* sums, A* li
     if (inner == 1) {
       along_row(w, inner, in, sums, line);
       int64_t t = 0;
-      for (; t + 16 <= w.out; t += 16) write_halves(to + t, wide_at(line + t));
+      constexpr int L = kLanes<A>;
+      for (; t + L <= w.out; t += L) write_halves(to + t, wide_at(line + t));
       for (; t < w.out; ++t) to[t] = S(line[t]);
       return;
     }
@@ -278,20 +279,20 @@ FACULA_INLINE A folded(A* lane) {
 // Lanes of their own, so that the sum is a vector's; folded at the end.
 template <class S, class A>
 A sum_of(const S* x, int64_t n) {
-  constexpr int kLanes = 64 / sizeof(A);
-  A lane[2][kLanes] = {};
+  constexpr int L = 64 / sizeof(A);
+  A lane[2][L] = {};
   int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes)
-    for (int k = 0; k < kLanes; ++k) {
+  for (; i + 2 * L <= n; i += 2 * L)
+    for (int k = 0; k < L; ++k) {
       lane[0][k] += A(x[i + k]);
-      lane[1][k] += A(x[i + kLanes + k]);
+      lane[1][k] += A(x[i + L + k]);
     }
-  for (; i + kLanes <= n; i += kLanes)
-    for (int k = 0; k < kLanes; ++k) lane[0][k] += A(x[i + k]);
+  for (; i + L <= n; i += L)
+    for (int k = 0; k < L; ++k) lane[0][k] += A(x[i + k]);
   A rest = 0;
   for (; i < n; ++i) rest += A(x[i]);
-  for (int k = 0; k < kLanes; ++k) lane[0][k] += lane[1][k];
-  return folded<kLanes>(lane[0]) + rest;
+  for (int k = 0; k < L; ++k) lane[0][k] += lane[1][k];
+  return folded<L>(lane[0]) + rest;
 }
 
 template <class S>

@@ -1,4 +1,4 @@
-// Loops over values that are computed in another type than they are stored in: 64 bytes of the
+// Loops over values that are computed in another type than they are stored in: a vector of the
 // computed type at a time, then what is left one by one.
 #pragma once
 #include "cpu/half_lanes.h"
@@ -7,8 +7,6 @@ namespace facula::FACULA_ISA {
 
 template <class T>
 using Wide = typename WideOf<T>::type;
-template <class T>
-constexpr int kLanes = 64 / sizeof(T);
 
 struct SumOfLanes {
   template <class V>
@@ -39,7 +37,7 @@ FACULA_INLINE Computed<S> read(const S* x, int64_t i, AsSingle) {
 template <class S>
 FACULA_INLINE void write(S* y, int64_t i, Wide<Computed<S>> v) {
   if constexpr (is_small_float_v<S>) write_halves(y + i, v);
-  else __builtin_memcpy(y + i, &v, 64);
+  else __builtin_memcpy(y + i, &v, sizeof v);
 }
 template <class S>
 FACULA_INLINE void write(S* y, int64_t i, Computed<S> v) {
@@ -50,18 +48,21 @@ FACULA_INLINE V madd(V a, B b, C c) {
   if constexpr (std::is_floating_point_v<V>) {
     return math::madd(a, V(b), V(c));
   } else {
-#if defined(__AVX512F__)
-    const V wide_b = b - V{}, wide_c = c - V{};
-    if constexpr (std::is_same_v<V, Floats>)
-      return V(_mm512_fmadd_ps(__m512(a), __m512(wide_b), __m512(wide_c)));
+    [[maybe_unused]] const V wide_b = b - V{}, wide_c = c - V{};
+    [[maybe_unused]] constexpr bool is_float = std::is_same_v<V, Floats>;
+#if defined(__AVX512BW__)
+    if constexpr (is_float) return V(_mm512_fmadd_ps(__m512(a), __m512(wide_b), __m512(wide_c)));
     else return V(_mm512_fmadd_pd(__m512d(a), __m512d(wide_b), __m512d(wide_c)));
+#elif defined(__AVX2__) && defined(__FMA__)
+    if constexpr (is_float) return V(_mm256_fmadd_ps(__m256(a), __m256(wide_b), __m256(wide_c)));
+    else return V(_mm256_fmadd_pd(__m256d(a), __m256d(wide_b), __m256d(wide_c)));
 #else
     return a * b + c;
 #endif
   }
 }
 
-// f(i, wide) for 64 bytes of T at a time, f(i, single) for the rest.
+// f(i, wide) for a vector of T at a time, f(i, single) for the rest.
 template <class T, class F>
 FACULA_INLINE void each(int64_t n, F&& f) {
   int64_t i = 0;

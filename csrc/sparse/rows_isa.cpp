@@ -5,16 +5,16 @@
 #include <type_traits>
 
 #include "core/numeric.h"
+#include "cpu/lanes.h"
 
 namespace facula::FACULA_ISA {
 namespace {
 
-// kVectors times 64 bytes of columns: they stay in registers while the row's elements go by.
+// kVectors vectors of columns: they stay in registers while the row's elements go by.
 template <class T, int kVectors>
 void multiply_vectors(const int64_t* columns, const T* values, int64_t count, const T* matrix,
                       T* out, int64_t width) {
-  constexpr int kLanes = int(64 / sizeof(T));
-  typedef T Vector __attribute__((vector_size(64)));
+  typedef T Vector __attribute__((vector_size(kLaneBytes)));
   Vector sum[kVectors] = {};
   for (int64_t k = 0; k < count; ++k) {
     const T v = values[k];
@@ -22,7 +22,7 @@ void multiply_vectors(const int64_t* columns, const T* values, int64_t count, co
 #pragma GCC unroll 8
     for (int i = 0; i < kVectors; ++i) {
       Vector x;
-      std::memcpy(&x, from + i * kLanes, sizeof x);
+      std::memcpy(&x, from + i * kLanes<T>, sizeof x);
       sum[i] += x * v;
     }
   }
@@ -44,7 +44,6 @@ void multiply_block(const int64_t* columns, const T* values, int64_t count, cons
 template <class T>
 void multiply(const int64_t* starts, const int64_t* columns, const void* values_of,
               const void* matrix_of, void* out_of, int64_t width, int64_t first, int64_t last) {
-  constexpr int kLanes = int(64 / sizeof(T));
   const T *values = static_cast<const T*>(values_of), *matrix = static_cast<const T*>(matrix_of);
   for (int64_t i = first; i < last; ++i) {
     const int64_t begin = starts[i], count = starts[i + 1] - begin;
@@ -53,9 +52,9 @@ void multiply(const int64_t* starts, const int64_t* columns, const void* values_
     T* to = static_cast<T*>(out_of) + i * width;
     int64_t j = 0;
     if constexpr (std::is_arithmetic_v<T>) {
-      for (; j + 4 * kLanes <= width; j += 4 * kLanes)
+      for (; j + 4 * kLanes<T> <= width; j += 4 * kLanes<T>)
         multiply_vectors<T, 4>(c, v, count, matrix + j, to + j, width);
-      for (; j + kLanes <= width; j += kLanes)
+      for (; j + kLanes<T> <= width; j += kLanes<T>)
         multiply_vectors<T, 1>(c, v, count, matrix + j, to + j, width);
     }
     for (; j + 4 <= width; j += 4) multiply_block<T, 4>(c, v, count, matrix + j, to + j, width);
@@ -66,7 +65,6 @@ void multiply(const int64_t* starts, const int64_t* columns, const void* values_
 template <class T>
 void sample(const int64_t* starts, const int64_t* columns, const void* a, const void* b, void* out,
             int64_t width, int64_t first, int64_t last) {
-  constexpr int kLanes = int(64 / sizeof(T));
   for (int64_t i = first; i < last; ++i) {
     const T* x = static_cast<const T*>(a) + i * width;
     for (int64_t k = starts[i]; k < starts[i + 1]; ++k) {
@@ -74,15 +72,15 @@ void sample(const int64_t* starts, const int64_t* columns, const void* a, const 
       T sum{};
       int64_t j = 0;
       if constexpr (std::is_arithmetic_v<T>) {
-        typedef T Vector __attribute__((vector_size(64)));
+        typedef T Vector __attribute__((vector_size(kLaneBytes)));
         Vector lanes = {};
-        for (; j + kLanes <= width; j += kLanes) {
+        for (; j + kLanes<T> <= width; j += kLanes<T>) {
           Vector p, q;
           std::memcpy(&p, x + j, sizeof p);
           std::memcpy(&q, y + j, sizeof q);
           lanes += p * q;
         }
-        for (int l = 0; l < kLanes; ++l) sum += lanes[l];
+        for (int l = 0; l < kLanes<T>; ++l) sum += lanes[l];
       }
       for (; j < width; ++j) sum += x[j] * y[j];
       static_cast<T*>(out)[k] = sum;
