@@ -200,7 +200,8 @@ class Derivative:
         single = len(schema.rets) == 1 and not schema.returns_list
         if single:
             lines.append("  if (!g[0].defined()) return;")
-            lines.append("  const Tensor& grad = g[0];")
+            if any("grad" in used for _, used, _ in self.parsed.values()):
+                lines.append("  const Tensor& grad = g[0];")
         elif schema.returns_list:
             lines.append("  auto grad = list_grads(n, g);")
         slots = {k: i for i, k in enumerate(self.saved_args)}
