@@ -27,30 +27,38 @@ void rows(const T* in, T* out, int64_t count, int64_t n, bool logarithm) {
 }
 
 // Along a dimension with `inner` elements between neighbours: a block of columns at a time.
+template <bool kLogarithm, class T>
+void columns_as(const T* in, T* out, int64_t n, int64_t inner, int64_t width) {
+  constexpr int W = 64;
+  T top[W], sum[W];
+  // f(element, j) for all rows; it reads and writes what is apart from the other columns.
+  auto for_each = [&](int64_t c, int64_t m, auto f) __attribute__((always_inline)) {
+    for (int64_t at = c; at < n * inner + c; at += inner)
+#pragma GCC ivdep
+      for (int64_t j = 0; j < m; ++j) f(at + j, j);
+  };
+  for (int64_t c = 0; c < width; c += W) {
+    const int64_t m = width - c < W ? width - c : W;
+    for (int64_t j = 0; j < m; ++j) top[j] = Lowest<T>::value, sum[j] = 0;
+    for_each(c, m, [&](int64_t i, int64_t j) __attribute__((always_inline)) {
+      top[j] = LargestOfNumbers::combine(in[i], top[j]);
+    });
+    for (int64_t j = 0; j < m; ++j) top[j] = top[j] == -__builtin_inf() ? 0 : top[j];
+    for_each(c, m, [&](int64_t i, int64_t j) __attribute__((always_inline)) {
+      const T e = math::exp_of_negative(in[i] - top[j]);
+      if constexpr (!kLogarithm) out[i] = e;
+      sum[j] += e;
+    });
+    for (int64_t j = 0; j < m; ++j) sum[j] = kLogarithm ? math::log(sum[j]) : 1 / sum[j];
+    for_each(c, m, [&](int64_t i, int64_t j) __attribute__((always_inline)) {
+      out[i] = kLogarithm ? (in[i] - top[j]) - sum[j] : out[i] * sum[j];
+    });
+  }
+}
 template <class T>
 void columns(const T* in, T* out, int64_t n, int64_t inner, int64_t width, bool logarithm) {
-  constexpr int W = 64;
-  for (int64_t c = 0; c < width; c += W) {
-    int64_t m = width - c < W ? width - c : W;
-    T top[W], sum[W];
-    for (int64_t j = 0; j < m; ++j) top[j] = in[c + j], sum[j] = 0;
-    for (int64_t i = 1; i < n; ++i)
-      for (int64_t j = 0; j < m; ++j) top[j] = math::maximum(top[j], in[i * inner + c + j]);
-    for (int64_t j = 0; j < m; ++j) top[j] = top[j] == -__builtin_inf() ? 0 : top[j];
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j < m; ++j) {
-        T e = math::exp(in[i * inner + c + j] - top[j]);
-        if (!logarithm) out[i * inner + c + j] = e;
-        sum[j] += e;
-      }
-    if (logarithm)
-      for (int64_t j = 0; j < m; ++j) sum[j] = math::log(sum[j]);
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j < m; ++j) {
-        T& o = out[i * inner + c + j];
-        o = logarithm ? (in[i * inner + c + j] - top[j]) - sum[j] : o / sum[j];
-      }
-  }
+  if (logarithm) columns_as<true>(in, out, n, inner, width);
+  else columns_as<false>(in, out, n, inner, width);
 }
 
 // y (g - sum(g y)), or g - e^y sum(g) for logarithms.
