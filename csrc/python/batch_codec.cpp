@@ -124,6 +124,7 @@ void init_batch_codec(PyObject* module) {
   reader_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&reader_spec)));
   add_functions(module, functions);
   init_batch_slots(module);
+  init_batch_writer(module);
   init_batch_stream(module);
 }
 
