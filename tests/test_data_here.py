@@ -29,9 +29,19 @@ class Memory(data.Dataset):
         self.labels = list(range(count))
         self.names = {"first": self.rows, 2: [1, 2]}
         self.transform = None
+        self.scale = Scale(3)
+        self.lists = [[i, i + 1] for i in range(count)]
+        self.pairs = [(i, -float(i)) for i in range(count)]
+        self.mixed = [i if i % 2 else Scale(i) for i in range(count)]
+        self.tensors = list(facula.rand(count, 2))
+        self.order = numpy.arange(count)[::-1].copy()
+        self.stream = iter(self.labels)
 
     def __len__(self):
         return self.count
+
+    def half(self, row):
+        return row / 2
 
     @property
     def computed(self):
@@ -49,7 +59,44 @@ def with_transform(self, index):
     return row.double(), self.labels[index]
 
 
-def picks(index):
+def picks(index, more=0):
+    return index + more
+
+
+class Scale:
+    """A transform that only computes."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def __call__(self, row):
+        return row * self.by
+
+
+def with_helpers(self, index):
+    if index < 0:
+        raise IndexError(f"there is no sample {index} of {len(self)}")
+    total = 0
+    for label in self.labels[:3]:
+        total += label
+    return self.half(self.rows[index]), total, picks(index, 2)
+
+
+def caught(self, index):
+    try:
+        return self.labels[index]
+    except IndexError:
+        return os.getpid()
+
+
+def in_place(self, index):
+    row = self.rows[index]
+    row += 1
+    return row
+
+
+def counted(self, index):
+    self.count += 1
     return index
 
 
@@ -61,22 +108,50 @@ SIMPLE = {
     "tensor": lambda self, index: facula.tensor([index, 1, 2], dtype=facula.float32),
     "names": lambda self, index: self.names["first"][index].view(2, 2)[0],
     "transform": with_transform,
+    "function": lambda self, index: picks(index),
+    "method and condition": with_helpers,
+    "property": lambda self, index: self.computed[index],
+    "object that is called": lambda self, index: self.scale(self.rows[index]),
+    "slice": lambda self, index: self.rows[index][1:3],
+    "several indices": lambda self, index: self.array[index, :1],
+    "condition": lambda self, index: 1 if index else 2,
+    "condition on two": lambda self, index: 0 < index < 3 or index,
+    "comprehension": lambda self, index: facula.tensor([float(i) * index for i in range(3)]),
+    "comprehension of own": lambda self, index: [self.labels[i] for i in range(3)],
+    "items of a list": lambda self, index: facula.tensor(self.labels[index]),
+    "lists in a list": lambda self, index: facula.tensor(self.lists[index]).float(),
+    "tensors in a list": lambda self, index: self.tensors[index].mul(2),
+    "pairs": lambda self, index: dict(self.pairs)[index] if False else self.pairs[index],
+    "defaults": lambda self, index, other=1: index + other,
+    "array as index": lambda self, index: self.labels[self.order[index]],
+    "types of arrays": lambda self, index: self.array[index].astype(numpy.float32),
 }
 NOT_SIMPLE = {
     "process": lambda self, index: os.getpid(),
     "random": lambda self, index: random.random(),
     "random tensor": lambda self, index: facula.rand(2),
-    "worker": lambda self, index: data.get_worker_info().id,
-    "function": lambda self, index: picks(index),
-    "property": lambda self, index: self.computed[index],
+    "function": lambda self, index: helped(index),
     "method of a list": lambda self, index: self.labels.pop(),
     "written": lambda self, index: self.__dict__.update(a=1),
-    "loop": lambda self, index: [float(i) for i in range(index)],
-    "slice": lambda self, index: self.labels[index:],
-    "condition": lambda self, index: 1 if index else 2,
+    "counted": counted,
+    "loop": lambda self, index: [os.getpid() for i in range(index)],
+    "either way": lambda self, index: 1 if index else os.getpid(),
+    "in a handler": caught,
+    "in place": in_place,
     "attribute of a sample": lambda self, index: self.labels[index].real,
-    "defaults": lambda self, index, other=1: index,
+    "opaque items": lambda self, index: facula.tensor(self.mixed[index]),
+    "an iterator that goes on": lambda self, index: list(self.stream),
+    "class of its own": lambda self, index: self.array[index].astype(Scale),
+    "no end": lambda self, index: endless(index),
 }
+
+
+def helped(index):
+    return os.getpid() + index
+
+
+def endless(index):
+    return endless(index)
 
 
 @pytest.mark.parametrize("name", SIMPLE)

@@ -23,7 +23,7 @@ from facula.utils.data._utils.indices import (
     packed_indices_of,
     with_first_drawn,
 )
-from facula.utils.data._utils.lookups import lookups_of
+from facula.utils.data._utils.lookups import iterations_of, lookups_of
 from facula.utils.data._utils.pace import Pace, bytes_in
 from facula.utils.data._utils.pin_memory import pin_memory
 from facula.utils.data._utils.process_worker import ProcessWorker
@@ -258,14 +258,17 @@ def _has_own_sampler(loader: Any) -> bool:
     return type(_sampler_of_indices(loader)) in _OWN_SAMPLERS
 
 
-def _own_fetch(loader: Any) -> Callable[[Any], Any] | None:
-    """What makes batches as worker processes would, where nobody can tell who it was."""
-    if not loader.in_order or loader._dataset_kind == 1 or not _has_own_sampler(loader):
+def _own_fetch(loader: Any) -> Callable[..., Any] | None:
+    """What makes batches as worker processes would, where nobody can tell who it was. Of an
+    iterable dataset, what begins to iterate and returns that."""
+    if not loader.in_order or not _has_own_sampler(loader):
         return None
     if loader.worker_init_fn is not None or loader.multiprocessing_context is not None:
         return None
     if not loader._auto_collation or loader.collate_fn is not default_collate:
         return None
+    if loader._dataset_kind == 1:
+        return iterations_of(loader.dataset, loader.drop_last)
     return lookups_of(loader.dataset)
 
 
@@ -444,7 +447,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         """Chooses who makes the next batches, and of how many tasks are handed out at once."""
         self._note_times()
         pace = self._pace
-        if not pace.suits_loader() and not (self._iterable and self._num_yielded):
+        # A thread cannot begin to iterate once more: that may be noticed.
+        stays = pace.threads and self._iterable and self._num_yielded
+        if not pace.suits_loader() and not stays:
             self._move_away()
             return
         if self._groups and pace.seconds is not None:
@@ -465,9 +470,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         """From now on workers make the batches."""
         self._note_times()
         self._here, self._group = False, 1
-        for worker, exhausted in zip(self._workers, self._exhausted, strict=True):
-            if not exhausted:
-                worker.move_away()
+        for number, worker in enumerate(self._workers):
+            if not self._exhausted[number]:
+                worker.move_away(self._given[number])
 
     def _move_here(self) -> None:
         """From now on the loader makes the batches of its threads, if it should."""
@@ -586,7 +591,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if own.error is None:  # its thread has not finished what it began
             self._wait_for(worker, lambda: worker.has_result() or not own.tasks.busy)
             return None
-        if self._iterable and (self._given[number] or isinstance(own.error, StopIteration)):
+        ended = self._iterable and isinstance(own.error, StopIteration)
+        if ended or (self._iterable and self._pace.threads and self._given[number]):
             error, own.error = own.error, None
             own.tasks.popleft()
             kind, data = worker.answer_to(error)

@@ -22,6 +22,7 @@ from facula.utils.data._utils import MP_STATUS_CHECK_INTERVAL, transport
 from facula.utils.data._utils.collate import results_in
 from facula.utils.data._utils.worker import (
     DATA,
+    END,
     ERROR,
     FORGET,
     PICKLED_DATA,
@@ -257,7 +258,8 @@ class ProcessWorker:
         number: which worker it is.
         context: how processes are started.
         fetch: makes a batch as the process would, where the loader may do that itself; the process
-            is started when it has something to do.
+            is started when it has something to do. Of an iterable dataset, what begins to iterate
+            and returns that.
     """
 
     most_batches = 1024  # in a message
@@ -328,15 +330,31 @@ class ProcessWorker:
         if not here:
             self.start()
         else:
-            self.own = _C._OwnBatches(_C._Tasks(), [], None)
-            self.own.fetch = self._fetch
+            self.own = _C._OwnBatches(_C._Tasks(), [], (self._job.info(self.number), None))
+            self.own.fetch = None if self._job.iterable else self._fetch
 
     def keep(self, indices: Any) -> None:
         """Notes tasks of which the loader makes the batches itself."""
         append_tasks(self.own.tasks, indices)
 
-    def move_away(self) -> None:
-        """From now on the process makes the batches."""
+    def prepare_here(self) -> None:
+        """Begins to iterate in the place of the process."""
+        own = self.own
+        with acting_as(self._job.info(self.number)):
+            fetch = self._fetch()
+            for _ in range(self.skipped):
+                fetch(own.tasks.first_index())
+        own.fetch = fetch
+
+    def answer_to(self, error: Exception) -> list[Any]:
+        """The answer where an iterable dataset has come to its end."""
+        return [END, None]
+
+    def move_away(self, given: int) -> None:
+        """From now on the process makes the batches. Of an iterable dataset, it makes those again
+        that the program was given, and drops them."""
+        if self._job.iterable:
+            self.skipped = given
         self.start()
         tasks = self.own.tasks
         if tasks:
