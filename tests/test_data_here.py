@@ -128,8 +128,8 @@ SIMPLE = {
 }
 NOT_SIMPLE = {
     "process": lambda self, index: os.getpid(),
-    "random": lambda self, index: random.random(),
-    "random tensor": lambda self, index: facula.rand(2),
+    "random": lambda self, index: random.shuffle(self.labels),
+    "random tensor": lambda self, index: self.rows.uniform_(),
     "function": lambda self, index: helped(index),
     "method of a list": lambda self, index: self.labels.pop(),
     "written": lambda self, index: self.__dict__.update(a=1),

@@ -6,6 +6,7 @@
 
 #include "python/batch_codec.h"
 #include "python/batch_tasks.h"
+#include "python/worker_random.h"
 
 namespace facula::python {
 namespace {
@@ -28,10 +29,12 @@ PyObject* get_acting_as(PyObject*, PyObject*) {
 // comes first (`made`, and tasks that are busy). A batch that fails stays a task.
 struct PyOwn {
   PyObject_HEAD PyObject *tasks, *made, *as, *fetch, *error;
+  PyObject *generator, *twister;  // for DrawingAsWorker, while batches are made
 
   bool ready() const {
     const Tasks& t = tasks_of(tasks);
-    return fetch != Py_None && error == Py_None && !t.busy && t.count && !PyList_GET_SIZE(made);
+    return fetch != Py_None && error == Py_None && !t.busy && t.count && !PyList_GET_SIZE(made) &&
+           (twister == Py_None || runs_alone());
   }
   // Null when it failed; what is no Exception (an interrupt) goes on its way.
   PyObject* next() {
@@ -40,7 +43,14 @@ struct PyOwn {
     const Busy busy(t);
     Ref task(t.pop()), call = Ref::borrow(fetch);
     PyObject* before = std::exchange(acting_as, as == Py_None ? acting_as : as);
-    PyObject* batch = call_in_worker(call.get(), task.get());
+    PyObject* batch;
+    if (generator == Py_None && twister == Py_None) {
+      batch = call_in_worker(call.get(), task.get());
+    } else {
+      DrawingAsWorker drawing(generator, twister);
+      batch = call_in_worker(call.get(), task.get());
+      if (!batch) drawing.undo();
+    }
     acting_as = before;
     if (!batch) {
       Ref caught_error(caught());
@@ -68,6 +78,8 @@ PyObject* new_own(PyTypeObject* type, PyObject* args, PyObject*) {
     own.as = Py_NewRef(as);
     own.fetch = Py_NewRef(Py_None);
     own.error = Py_NewRef(Py_None);
+    own.generator = Py_NewRef(Py_None);
+    own.twister = Py_NewRef(Py_None);
     return self;
   });
 }
@@ -75,7 +87,9 @@ PyObject* new_own(PyTypeObject* type, PyObject* args, PyObject*) {
 int traverse_own(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   PyOwn& own = *own_of(self);
-  for (PyObject* o : {own.tasks, own.made, own.as, own.fetch, own.error}) Py_VISIT(o);
+  for (PyObject* o :
+       {own.tasks, own.made, own.as, own.fetch, own.error, own.generator, own.twister})
+    Py_VISIT(o);
   return 0;
 }
 
@@ -89,7 +103,9 @@ int clear_own(PyObject* self) {
 void free_own(PyObject* self) {
   PyObject_GC_UnTrack(self);
   PyOwn& own = *own_of(self);
-  for (PyObject* o : {own.tasks, own.made, own.as, own.fetch, own.error}) Py_XDECREF(o);
+  for (PyObject* o :
+       {own.tasks, own.made, own.as, own.fetch, own.error, own.generator, own.twister})
+    Py_XDECREF(o);
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -98,6 +114,8 @@ void free_own(PyObject* self) {
 PyMemberDef own_members[] = {{"tasks", T_OBJECT, offsetof(PyOwn, tasks), READONLY, nullptr},
                              {"fetch", T_OBJECT, offsetof(PyOwn, fetch), 0, nullptr},
                              {"error", T_OBJECT, offsetof(PyOwn, error), 0, nullptr},
+                             {"generator", T_OBJECT, offsetof(PyOwn, generator), 0, nullptr},
+                             {"twister", T_OBJECT, offsetof(PyOwn, twister), 0, nullptr},
                              {}};
 PyType_Slot own_slots[] = {{Py_tp_new, (void*)new_own},           {Py_tp_dealloc, (void*)free_own},
                            {Py_tp_traverse, (void*)traverse_own}, {Py_tp_clear, (void*)clear_own},

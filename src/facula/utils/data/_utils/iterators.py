@@ -23,7 +23,7 @@ from facula.utils.data._utils.indices import (
     packed_indices_of,
     with_first_drawn,
 )
-from facula.utils.data._utils.lookups import iterations_of, lookups_of
+from facula.utils.data._utils.lookups import Lookups, iterations_of, lookups_of
 from facula.utils.data._utils.pace import Pace, bytes_in
 from facula.utils.data._utils.pin_memory import pin_memory
 from facula.utils.data._utils.process_worker import ProcessWorker
@@ -258,9 +258,8 @@ def _has_own_sampler(loader: Any) -> bool:
     return type(_sampler_of_indices(loader)) in _OWN_SAMPLERS
 
 
-def _own_fetch(loader: Any) -> Callable[..., Any] | None:
-    """What makes batches as worker processes would, where nobody can tell who it was. Of an
-    iterable dataset, what begins to iterate and returns that."""
+def _lookups(loader: Any) -> Lookups | None:
+    """What makes batches as worker processes would, where nobody can tell who it was."""
     if not loader.in_order or not _has_own_sampler(loader):
         return None
     if loader.worker_init_fn is not None or loader.multiprocessing_context is not None:
@@ -315,10 +314,10 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if self._pace is None or self._pace.is_of_others(threads, loader.num_workers):
             self._pace = loader._pace = Pace(threads, loader.num_workers)
         self._pace.saved = 0.0
-        fetch = None
+        lookups = None
         if not threads:
-            fetch = _own_fetch(loader)
-            self._may_be_here = fetch is not None
+            lookups = _lookups(loader)
+            self._may_be_here = lookups is not None
         else:
             may_wait = not self._timeout and loader.worker_init_fn is None
             self._may_be_here = may_wait and self._in_order
@@ -327,7 +326,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                 if threads:
                     self._workers.append(ThreadWorker(job, i))
                 else:
-                    self._workers.append(ProcessWorker(job, i, context, fetch))
+                    self._workers.append(ProcessWorker(job, i, context, lookups))
             self._begin_in_workers()
         except BaseException:
             self._shutdown_workers()
@@ -336,7 +335,10 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._begin(loader, new_seed=False)
         if self._may_be_here and not self._pace.threads:  # the dataset may have changed since
-            self._may_be_here = _own_fetch(loader) is not None
+            lookups = _lookups(loader)
+            self._may_be_here = lookups is not None and all(
+                worker.may_draw_here(lookups.draws) for worker in self._workers
+            )
         self._begin_in_workers()
 
     def _begin_in_workers(self) -> None:
@@ -576,6 +578,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         try:
             if own.fetch is None:
                 worker.prepare_here()
+            if own.twister is not None and not _C._runs_alone():
+                self._move_away()  # others might draw from Python's generator
+                return None
             made = self._make_here(own)
         except Exception:
             self._pace.failed = True

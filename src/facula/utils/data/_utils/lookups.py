@@ -6,10 +6,12 @@ whose ``__getitem__`` or ``__iter__`` is simple (:mod:`reading`).
 
 from __future__ import annotations
 
+import functools
 import inspect
+import random
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from facula import _C
 from facula.utils.data._utils.collate import KNOWN_TABLES, default_collate
@@ -22,55 +24,84 @@ from facula.utils.data._utils.known import (
     is_plain_tensor,
 )
 from facula.utils.data._utils.reading import result_of
+from facula.utils.data._utils.simple import TWISTER
 from facula.utils.data.dataset import ConcatDataset, StackDataset, Subset, TensorDataset
 
 
-def _only_looks_up(dataset: Any) -> bool:
+class Lookups(NamedTuple):
+    """What makes batches as a worker would."""
+
+    fetch: Callable[..., Any]  # makes a batch, or begins to iterate and returns what makes batches
+    draws: frozenset[str]  # the default generators that numbers are drawn from
+
+
+@functools.cache
+def _can_stand_in_for_twister() -> bool:
+    return bool(_C._find_twister(random.random.__self__))  # type: ignore[attr-defined]
+
+
+def _only_looks_up(dataset: Any, draws: set[str]) -> bool:
+    """Whether indexing it does no more than that, and draws numbers from those generators."""
     kind = type(dataset)
     if kind in (list, tuple, range):
         return True
+    inner = functools.partial(_only_looks_up, draws=draws)
     if kind is TensorDataset:
         return all(map(is_plain_tensor, dataset.tensors))
     if kind is Subset:
-        return type(dataset.indices) in (list, tuple, range) and _only_looks_up(dataset.dataset)
+        return type(dataset.indices) in (list, tuple, range) and inner(dataset.dataset)
     if kind is ConcatDataset:
-        return all(map(_only_looks_up, dataset.datasets))
+        return all(map(inner, dataset.datasets))
     if kind is StackDataset:
         parts = dataset.datasets
-        return all(map(_only_looks_up, parts.values() if isinstance(parts, dict) else parts))
+        return all(map(inner, parts.values() if isinstance(parts, dict) else parts))
     if isinstance(dataset, (list, tuple, dict)) or hasattr(kind, "__getitems__"):
         return False
     function = inspect.getattr_static(kind, "__getitem__", None)
     if not isinstance(function, types.FunctionType) or "__getitems__" in vars(dataset):
         return False
     try:
-        result_of(function, [Known(dataset), NUMBER], _only_looks_up)
+        result_of(function, [Known(dataset), NUMBER], inner, draws)
     except NotSimpleError:
         return False
     return True
 
 
-def lookups_of(dataset: Any) -> Callable[[Any], Any] | None:
+def lookups_of(dataset: Any) -> Lookups | None:
     """Makes a batch of samples that are looked up in memory, from their indices, with
     :func:`default_collate`; None where there may be more to it. It raises what a worker would, and
     where samples turn out to be of types that may have code of their own."""
-    if not _only_looks_up(dataset):
+    draws: set[str] = set()
+    if not _only_looks_up(dataset, draws):
         return None
+    if TWISTER in draws and not (_C._runs_alone() and _can_stand_in_for_twister()):
+        return None
+    fetch: Callable[[Any], Any]
     fetch = _C._Fetch(getitem_of(dataset), None, default_collate, KNOWN_TABLES, False)
     rows = rows_of_memory(dataset, default_collate)
-    return fetch if rows is None else rows_fetcher(rows, fetch)
+    if rows is not None:
+        fetch = rows_fetcher(rows, fetch)
+    return Lookups(fetch, frozenset(draws))
 
 
-def iterations_of(dataset: Any, drop_last: bool) -> Callable[[], Any] | None:
+def iterations_of(dataset: Any, drop_last: bool) -> Lookups | None:
     """The same for an iterable dataset: a function that begins to iterate, and returns what makes
-    a batch of the next samples."""
+    a batch of the next samples. It draws no numbers, so that a worker can begin once more."""
     function = inspect.getattr_static(type(dataset), "__iter__", None)
     if not isinstance(function, types.FunctionType):
         return None
+    draws: set[str] = set()
+    inner = functools.partial(_only_looks_up, draws=draws)
     try:
         # An iterator that was there before would not be the worker's copy.
-        if not isinstance(result_of(function, [Known(dataset)], _only_looks_up), Iterator):
+        if not isinstance(result_of(function, [Known(dataset)], inner, draws), Iterator):
             return None
     except NotSimpleError:
         return None
-    return lambda: _C._Fetch(None, iter(dataset), default_collate, KNOWN_TABLES, drop_last)
+    if draws:
+        return None
+
+    def begin() -> Any:
+        return _C._Fetch(None, iter(dataset), default_collate, KNOWN_TABLES, drop_last)
+
+    return Lookups(begin, frozenset())

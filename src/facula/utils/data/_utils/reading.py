@@ -2,8 +2,8 @@
 
 Such a function takes attributes, indexes, counts, builds containers, and calls others of its kind,
 or functions that are known to do nothing else than to return something. It writes nothing that
-outlives it, draws no random numbers, and asks for nothing but what the process that it was copied
-from knows as well, or which worker it runs in. Whatever is not known to be harmless is not simple.
+outlives it, and asks for nothing but what the process that it was copied from knows as well, which
+worker it runs in, and random numbers. Whatever is not known to be harmless is not simple.
 
 What a function does depends on values that are not there yet (an index, a row). Of those only
 kinds are known, and where a choice depends on one, both ways are read; a loop is read until it
@@ -495,7 +495,10 @@ def _read(*given: Any) -> Any:
 
 
 def result_of(
-    function: types.FunctionType, arguments: list[Any], only_looks_up: Callable[[Any], bool]
+    function: types.FunctionType,
+    arguments: list[Any],
+    only_looks_up: Callable[[Any], bool],
+    draws: set[str],
 ) -> Any:
     """What is known of what a function returns; a NotSimpleError where it may do something else.
 
@@ -503,5 +506,9 @@ def result_of(
         function: the function.
         arguments: what is known of them.
         only_looks_up: whether indexing an object with a number does no more than that.
+        draws: becomes the generators of random numbers that it may draw from.
     """
-    return Simple(_read, only_looks_up).call_function(function, arguments)
+    simple = Simple(_read, only_looks_up)
+    result = simple.call_function(function, arguments)
+    draws |= simple.draws
+    return result

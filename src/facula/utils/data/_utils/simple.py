@@ -7,6 +7,7 @@ import functools
 import inspect
 import itertools
 import math
+import random
 import types
 from collections.abc import Callable
 from typing import Any
@@ -48,6 +49,7 @@ _TENSOR_METHODS = (
     *("to", "tolist", "transpose", "unsqueeze", "view"),
 )
 _ARRAY_METHODS = ("astype", "copy", "flatten", "mean", "reshape", "sum", "transpose")
+GENERATOR, TWISTER = "generator", "twister"  # the default generators of Facula and of Python
 _MOST_STEPS = 4000
 _DEEPEST = 8
 
@@ -56,6 +58,20 @@ _DEEPEST = 8
 def _makers() -> tuple[Any, ...]:
     names = ("tensor", "as_tensor", "from_numpy", "zeros", "ones", "full", "arange")
     return tuple(getattr(facula, name) for name in names)
+
+
+@functools.cache
+def _drawers() -> tuple[Any, ...]:
+    return facula.rand, facula.randn, facula.randint, facula.randperm
+
+
+@functools.cache
+def _twisters() -> dict[str, Any]:
+    """Functions of the module ``random``, as far as they are its own."""
+    names = ("random", "uniform", "randint", "randrange", "getrandbits", "choice")
+    shared = getattr(random, "_inst", random)
+    found = {name: getattr(random, name) for name in names}
+    return {name: f for name, f in found.items() if getattr(f, "__self__", None) is shared}
 
 
 @functools.cache
@@ -92,6 +108,7 @@ class Simple:
 
     def __init__(self, read: Callable[..., Any], only_looks_up: Callable[[Any], bool]) -> None:
         self._read, self.only_looks_up = read, only_looks_up
+        self.draws: set[str] = set()  # from these generators
         self.steps_left = _MOST_STEPS
         self.depth = 0
 
@@ -251,6 +268,16 @@ class Simple:
         if _is_one_of(called, _makers()):
             self.check_arguments(arguments, (facula.dtype, type(None)), TENSOR, ARRAY)
             return TENSOR
+        if _is_one_of(called, _drawers()):
+            self.check_arguments(arguments, (facula.dtype, type(None)))
+            self.draws.add(GENERATOR)
+            return TENSOR
+        if _is_one_of(called, tuple(_twisters().values())):
+            kinds = {kind(a) for a in arguments}
+            if not kinds <= ({NUMBERS, RANGE} if called is _twisters()["choice"] else {NUMBER}):
+                raise NotSimpleError
+            self.draws.add(TWISTER)
+            return NUMBER
         if _is_one_of(called, tuple(_tensor_methods())):
             self.check_arguments(arguments, facula.dtype)
             others = {"item": NUMBER, "size": NUMBERS, "tolist": OPAQUE}
