@@ -61,9 +61,8 @@ DrawingAsWorker::DrawingAsWorker(PyObject* generator, PyObject* twister) {
     if (!shared_twister || Py_TYPE(twister) != Py_TYPE(shared_twister))
       type_error("expected a random.Random, got ", type_name(twister));
     twister_ = Ref::borrow(twister);
-    uint32_t* own = words_of(twister);
-    std::copy_n(own, kTwisterWords, twister_state_);
-    std::swap_ranges(own, own + kTwisterWords, words_of(shared_twister));
+    std::copy_n(words_of(shared_twister), kTwisterWords, shared_state_);
+    std::copy_n(words_of(twister), kTwisterWords, words_of(shared_twister));
   }
   before_ = thread_generator;
   if (generator_) thread_generator = generator_;
@@ -72,13 +71,13 @@ DrawingAsWorker::DrawingAsWorker(PyObject* generator, PyObject* twister) {
 DrawingAsWorker::~DrawingAsWorker() {
   thread_generator = before_;
   if (!twister_) return;
-  uint32_t* own = words_of(twister_.get());
-  std::swap_ranges(own, own + kTwisterWords, words_of(shared_twister));
+  std::copy_n(words_of(shared_twister), kTwisterWords, words_of(twister_.get()));
+  std::copy_n(shared_state_, kTwisterWords, words_of(shared_twister));
 }
 
 void DrawingAsWorker::undo() {
   if (generator_) generator_->set_state(generator_state_, sizeof generator_state_);
-  if (twister_) std::copy_n(twister_state_, kTwisterWords, words_of(shared_twister));
+  if (twister_) std::copy_n(words_of(twister_.get()), kTwisterWords, words_of(shared_twister));
 }
 
 void init_worker_random(PyObject* module) {

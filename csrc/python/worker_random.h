@@ -25,7 +25,7 @@ class DrawingAsWorker {
   Generator *generator_ = nullptr, *before_ = nullptr;
   Ref twister_;
   uint8_t generator_state_[Generator::kStateBytes];
-  uint32_t twister_state_[kTwisterWords];
+  uint32_t shared_state_[kTwisterWords];  // of the module, meanwhile
 };
 
 void init_worker_random(PyObject* module);

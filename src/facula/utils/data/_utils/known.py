@@ -79,6 +79,15 @@ class NotSimpleError(Exception):
     """The function may do something that others notice."""
 
 
+def in_class(owner: type, name: str) -> Any:
+    """What a class or its bases have under that name, NULL if nothing. Runs no code."""
+    for base in owner.__mro__:
+        found = base.__dict__.get(name, NULL)
+        if found is not NULL:
+            return found
+    return NULL
+
+
 def is_plain_tensor(t: Any) -> bool:
     """Whether nothing but its elements depends on it."""
     return type(t) is facula.Tensor and not t.requires_grad and t.device.type == "cpu"

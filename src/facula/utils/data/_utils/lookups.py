@@ -7,7 +7,6 @@ whose ``__getitem__`` or ``__iter__`` is simple (:mod:`reading`).
 from __future__ import annotations
 
 import functools
-import inspect
 import random
 import types
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from facula.utils.data._utils.known import (
     Iterator,
     Known,
     NotSimpleError,
+    in_class,
     is_plain_tensor,
 )
 from facula.utils.data._utils.reading import result_of
@@ -57,7 +57,7 @@ def _only_looks_up(dataset: Any, draws: set[str]) -> bool:
         return all(map(inner, parts.values() if isinstance(parts, dict) else parts))
     if isinstance(dataset, (list, tuple, dict)) or hasattr(kind, "__getitems__"):
         return False
-    function = inspect.getattr_static(kind, "__getitem__", None)
+    function = in_class(kind, "__getitem__")
     if not isinstance(function, types.FunctionType) or "__getitems__" in vars(dataset):
         return False
     try:
@@ -87,7 +87,7 @@ def lookups_of(dataset: Any) -> Lookups | None:
 def iterations_of(dataset: Any, drop_last: bool) -> Lookups | None:
     """The same for an iterable dataset: a function that begins to iterate, and returns what makes
     a batch of the next samples. It draws no numbers, so that a worker can begin once more."""
-    function = inspect.getattr_static(type(dataset), "__iter__", None)
+    function = in_class(type(dataset), "__iter__")
     if not isinstance(function, types.FunctionType):
         return None
     draws: set[str] = set()

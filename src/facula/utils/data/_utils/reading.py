@@ -132,16 +132,8 @@ class Reading:
         instruction = self.instructions[self.next_one]
         self.next_one += 1
         self.simple.count_step()
-        name = instruction.opname
-        if name in _IGNORED:
-            return
-        if "JUMP" in name:
-            self.do_jump(instruction)
-            return
-        step = getattr(self, "do_" + name.lower(), None)
-        if step is None:
-            raise NotSimpleError
-        step(instruction)
+        if instruction.opname not in _IGNORED:
+            _STEPS[instruction.opname](self, instruction)
 
     def is_new(self, i: dis.Instruction, stack: list[Any]) -> bool:
         """Whether something is known where the instruction leads that was not known before."""
@@ -488,6 +480,20 @@ class Reading:
         (names,) = self.pop(1)
         self.named = len(names.value)
         self.do_call(i)
+
+
+class _Steps(dict[str, Callable[[Reading, dis.Instruction], None]]):
+    """What to do at an instruction, by its name."""
+
+    def __missing__(self, name: str) -> Callable[[Reading, dis.Instruction], None]:
+        step = Reading.do_jump if "JUMP" in name else getattr(Reading, "do_" + name.lower(), None)
+        if step is None:
+            raise NotSimpleError
+        self[name] = step
+        return step
+
+
+_STEPS = _Steps()
 
 
 def _read(*given: Any) -> Any:

@@ -4,7 +4,6 @@ done but to look things up and to compute. Whatever is not known to be harmless 
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 import math
 import random
@@ -34,6 +33,7 @@ from facula.utils.data._utils.known import (
     Tuple,
     are,
     either,
+    in_class,
     is_index,
     kind,
 )
@@ -155,7 +155,7 @@ class Simple:
         looked_up: Any = its_type.__getattribute__
         if looked_up is not object.__getattribute__ or hasattr(its_type, "__getattr__"):
             raise NotSimpleError
-        found = inspect.getattr_static(its_type, name, NULL)
+        found = in_class(its_type, name)
         if type(found) is property and isinstance(found.fget, types.FunctionType):
             return self.call_function(found.fget, [owner])
         own = getattr(value, "__dict__", None)
@@ -243,7 +243,7 @@ class Simple:
             return self.call_function(called, arguments)
         if called is zip:  # whose only name is that of a flag
             arguments = arguments[: len(arguments) - named]
-        own = inspect.getattr_static(type(called), "__call__", None)
+        own = in_class(type(called), "__call__")
         if type(own) is types.FunctionType and not named:
             return self.call_function(own, [function, *arguments])
         return self.call_known(called, arguments)
@@ -339,7 +339,7 @@ class Simple:
             return NUMBER
         if not isinstance(of, Known):
             raise NotSimpleError
-        function = inspect.getattr_static(type(of.value), "__len__", None)
+        function = in_class(type(of.value), "__len__")
         if type(function) is not types.FunctionType:
             raise NotSimpleError
         return self.call_function(function, [of])
