@@ -30,12 +30,15 @@ class Memory(data.Dataset):
         self.names = {"first": self.rows, 2: [1, 2]}
         self.transform = None
         self.scale = Scale(3)
+        self.chosen = [self.scale, Scale(2), picks]
+        self.dicts = [{"x": i, "y": "a"} for i in range(count)]
         self.lists = [[i, i + 1] for i in range(count)]
         self.pairs = [(i, -float(i)) for i in range(count)]
         self.mixed = [i if i % 2 else Scale(i) for i in range(count)]
         self.tensors = list(facula.rand(count, 2))
         self.order = numpy.arange(count)[::-1].copy()
         self.stream = iter(self.labels)
+        self.pickers = [picks, helped]
 
     def __len__(self):
         return self.count
@@ -82,6 +85,14 @@ def with_helpers(self, index):
     return self.half(self.rows[index]), total, picks(index, 2)
 
 
+def several(self, index):
+    row = self.rows[index]
+    if self.chosen:
+        for transform in self.chosen:
+            row = transform(row)
+    return row
+
+
 def caught(self, index):
     try:
         return self.labels[index]
@@ -124,6 +135,12 @@ SIMPLE = {
     "pairs": lambda self, index: dict(self.pairs)[index] if False else self.pairs[index],
     "defaults": lambda self, index, other=1: index + other,
     "array as index": lambda self, index: self.labels[self.order[index]],
+    "numbers of arrays": lambda self, index: (int(self.order[index]), float(self.rows[index][0])),
+    "made arrays": lambda self, index: numpy.array([index, 1], dtype=numpy.float32),
+    "texts": lambda self, index: (str(index), f"{index:03d}"),
+    "lists of tensors": lambda self, index: facula.tensor(self.rows[index].tolist()),
+    "dicts in a list": lambda self, index: self.dicts[index]["x"],
+    "several transforms": several,
     "types of arrays": lambda self, index: self.array[index].astype(numpy.float32),
 }
 NOT_SIMPLE = {
@@ -141,6 +158,8 @@ NOT_SIMPLE = {
     "attribute of a sample": lambda self, index: self.labels[index].real,
     "opaque items": lambda self, index: facula.tensor(self.mixed[index]),
     "an iterator that goes on": lambda self, index: list(self.stream),
+    "not all are dicts": lambda self, index: self.mixed[index]["x"],
+    "one of several does more": lambda self, index: self.pickers[index % 2](index),
     "class of its own": lambda self, index: self.array[index].astype(Scale),
     "no end": lambda self, index: endless(index),
 }

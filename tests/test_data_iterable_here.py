@@ -61,6 +61,19 @@ def unequal(self):
     return iter(range(7 + 20 * data.get_worker_info().id))
 
 
+def drawing(self):
+    for x in self.labels:
+        yield x + random.random()
+    if random.random() < 0.5:
+        yield 100.0
+
+
+def noisy(self):
+    first = data.get_worker_info().id
+    for i in facula.randperm(self.count):
+        yield self.rows[i] + facula.randn(1), first
+
+
 def twice(x):
     return 2 * x
 
@@ -78,6 +91,9 @@ SIMPLE = {
     "chain": lambda self: itertools.chain(self.labels, range(3)),
     "seed": lambda self: iter([data.get_worker_info().seed]),
     "nothing": lambda self: iter(()),
+    "drawn": drawing,
+    "drawn at the begin": lambda self: iter(facula.randperm(len(self.rows)).tolist()),
+    "drawn tensors": noisy,
 }
 
 
@@ -93,17 +109,12 @@ def cleaning(self):
         os.getpid()
 
 
-def drawing(self):
-    for x in self.labels:
-        yield x + random.random()
-
-
 NOT_SIMPLE = {
     "an iterator that goes on": lambda self: self.stream,
     "process": lambda self: iter([os.getpid()]),
     "counted": counting,
     "cleaned up": cleaning,
-    "random": drawing,
+    "random": lambda self: iter(random.sample(self.labels, 3)),
     "no iterator": lambda self: self.labels,
 }
 
@@ -146,6 +157,32 @@ def test_what_may_do_more_is_left_to_workers(name):
 def test_nobody_is_a_worker_between_batches():
     for _ in data.DataLoader(of(generator), 4, num_workers=2):
         assert data.get_worker_info() is None
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("name", ["drawn", "drawn at the begin", "drawn tensors"])
+def test_numbers_go_on_from_epoch_to_epoch(name, drop_last):
+    dataset = of(SIMPLE[name])
+
+    def epochs(moved, **options):
+        facula.manual_seed(7)
+        workers = {"num_workers": 2, "persistent_workers": True}
+        loader = data.DataLoader(dataset, 4, drop_last=drop_last, **workers, **options)
+        got = [list(loader)]
+        iterator = iter(loader)
+        some = [next(iterator) for _ in range(moved)]
+        if moved:
+            iterator._settle()
+            iterator._move_away()
+        got.append(some + list(iterator))
+        got.append(list(loader))
+        pids = [worker.pid for worker in loader._iterator._workers]
+        assert (None in pids) == (not moved and not options)
+        return got
+
+    expected = epochs(0, worker_init_fn=nothing)
+    same(epochs(0), expected)
+    same(epochs(5), expected)
 
 
 def test_persistent_workers_begin_anew_each_epoch():

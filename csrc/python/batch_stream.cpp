@@ -30,6 +30,7 @@ PyObject* get_acting_as(PyObject*, PyObject*) {
 struct PyOwn {
   PyObject_HEAD PyObject *tasks, *made, *as, *fetch, *error;
   PyObject *generator, *twister;  // for DrawingAsWorker, while batches are made
+  char iterates;                  // StopIteration is the end, and no failure
 
   bool ready() const {
     const Tasks& t = tasks_of(tasks);
@@ -49,7 +50,7 @@ struct PyOwn {
     } else {
       DrawingAsWorker drawing(generator, twister);
       batch = call_in_worker(call.get(), task.get());
-      if (!batch) drawing.undo();
+      if (!batch && !(iterates && PyErr_ExceptionMatches(PyExc_StopIteration))) drawing.undo();
     }
     acting_as = before;
     if (!batch) {
@@ -116,6 +117,7 @@ PyMemberDef own_members[] = {{"tasks", T_OBJECT, offsetof(PyOwn, tasks), READONL
                              {"error", T_OBJECT, offsetof(PyOwn, error), 0, nullptr},
                              {"generator", T_OBJECT, offsetof(PyOwn, generator), 0, nullptr},
                              {"twister", T_OBJECT, offsetof(PyOwn, twister), 0, nullptr},
+                             {"iterates", T_BOOL, offsetof(PyOwn, iterates), 0, nullptr},
                              {}};
 PyType_Slot own_slots[] = {{Py_tp_new, (void*)new_own},           {Py_tp_dealloc, (void*)free_own},
                            {Py_tp_traverse, (void*)traverse_own}, {Py_tp_clear, (void*)clear_own},

@@ -67,8 +67,9 @@ class Made:
 # Of others, their kind. An opaque one is passed on, nothing else.
 NUMBER, NUMBERS, TENSOR, ARRAY = "number", "numbers", "tensor", "array"
 RANGE, SLICE, TEXT, WORKER = "range", "slice", "text", "worker"
+PLAIN = "plain"  # a number, or lists of them in lists
 OPAQUE, NULL = "opaque", "null"
-_INDICES = (NUMBER, NUMBERS, TENSOR, ARRAY, SLICE)
+_INDICES = (NUMBER, NUMBERS, PLAIN, TENSOR, ARRAY, SLICE)
 
 _PLAIN = (int, float, bool, str, type(None))
 _MOST_LOOKED_AT = 1 << 18  # numbers in lists

@@ -40,6 +40,11 @@ def _can_stand_in_for_twister() -> bool:
     return bool(_C._find_twister(random.random.__self__))  # type: ignore[attr-defined]
 
 
+def _can_draw(draws: set[str]) -> bool:
+    """Whether the loader can draw from those generators in the place of a worker."""
+    return TWISTER not in draws or (_C._runs_alone() and _can_stand_in_for_twister())
+
+
 def _only_looks_up(dataset: Any, draws: set[str]) -> bool:
     """Whether indexing it does no more than that, and draws numbers from those generators."""
     kind = type(dataset)
@@ -74,7 +79,7 @@ def lookups_of(dataset: Any) -> Lookups | None:
     draws: set[str] = set()
     if not _only_looks_up(dataset, draws):
         return None
-    if TWISTER in draws and not (_C._runs_alone() and _can_stand_in_for_twister()):
+    if not _can_draw(draws):
         return None
     fetch: Callable[[Any], Any]
     fetch = _C._Fetch(getitem_of(dataset), None, default_collate, KNOWN_TABLES, False)
@@ -86,7 +91,7 @@ def lookups_of(dataset: Any) -> Lookups | None:
 
 def iterations_of(dataset: Any, drop_last: bool) -> Lookups | None:
     """The same for an iterable dataset: a function that begins to iterate, and returns what makes
-    a batch of the next samples. It draws no numbers, so that a worker can begin once more."""
+    a batch of the next samples."""
     function = in_class(type(dataset), "__iter__")
     if not isinstance(function, types.FunctionType):
         return None
@@ -98,10 +103,10 @@ def iterations_of(dataset: Any, drop_last: bool) -> Lookups | None:
             return None
     except NotSimpleError:
         return None
-    if draws:
+    if not _can_draw(draws):
         return None
 
     def begin() -> Any:
         return _C._Fetch(None, iter(dataset), default_collate, KNOWN_TABLES, drop_last)
 
-    return Lookups(begin, frozenset())
+    return Lookups(begin, frozenset(draws))

@@ -296,8 +296,15 @@ class ProcessWorker:
         if lookups is None:
             self.start()
 
-    def start(self) -> None:
-        """Starts the process, if it is not there."""
+    def _drawn(self) -> tuple[Any, Any]:
+        """The states of the process's generators."""
+        return (
+            None if self.generator is None else self.generator.get_state(),
+            None if self.twister is None else self.twister.getstate(),
+        )
+
+    def start(self, drawn: tuple[Any, Any] | None = None) -> None:
+        """Starts the process, if it is not there, with its generators in those states."""
         import numpy.random  # noqa: F401 - once here, not in each process that is forked
 
         if self.process is not None:
@@ -307,13 +314,9 @@ class ProcessWorker:
         _open_ends.add(self.sock)
         self.poller = select.poll()
         self.poller.register(self.sock, select.POLLIN)
-        drawn = (
-            None if self.generator is None else self.generator.get_state(),
-            None if self.twister is None else self.twister.getstate(),
-        )
         process = self._context.Process(
             target=serve,
-            args=(theirs, self._job, self.number, drawn),
+            args=(theirs, self._job, self.number, drawn or self._drawn()),
             name=f"DataLoader-worker-{self.number}",
             daemon=True,
         )
@@ -348,8 +351,11 @@ class ProcessWorker:
         else:
             self.own = _C._OwnBatches(_C._Tasks(), [], (self._job.info(self.number), None))
             assert self._lookups is not None
-            self.own.fetch = None if self._job.iterable else self._lookups.fetch
+            self.own.fetch = self._fetch_first if self._job.iterable else self._lookups.fetch
             self.own.generator, self.own.twister = self.generator, self.twister
+            if self._job.iterable:
+                self.own.iterates = True
+                self._drawn_before = self._drawn()
 
     def may_draw_here(self, draws: frozenset[str]) -> bool:
         """Whether the loader has the process's generators, and the process has not drawn itself."""
@@ -360,15 +366,14 @@ class ProcessWorker:
         """Notes tasks of which the loader makes the batches itself."""
         append_tasks(self.own.tasks, indices)
 
-    def prepare_here(self) -> None:
-        """Begins to iterate in the place of the process."""
-        own = self.own
+    def _fetch_first(self, indices: Any) -> Any:
+        """Begins to iterate in the place of the process, and makes a batch."""
         assert self._lookups is not None
-        with acting_as(self._job.info(self.number)):
-            fetch = self._lookups.fetch()
-            for _ in range(self.skipped):
-                fetch(own.tasks.first_index())
-        own.fetch = fetch
+        fetch = self._lookups.fetch()
+        for _ in range(self.skipped):
+            fetch(indices)
+        self.own.fetch = fetch
+        return fetch(indices)
 
     def answer_to(self, error: Exception) -> list[Any]:
         """The answer where an iterable dataset has come to its end."""
@@ -379,6 +384,7 @@ class ProcessWorker:
         that the program was given, and drops them."""
         if self._job.iterable:
             self.skipped = given
+            self.start(self._drawn_before)  # it draws again what was drawn
         self.start()
         tasks = self.own.tasks
         if tasks:

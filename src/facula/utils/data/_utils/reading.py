@@ -39,6 +39,7 @@ from facula.utils.data._utils.known import (
     NotSimpleError,
     Tuple,
     either,
+    in_class,
     is_plain,
     kind,
 )
@@ -175,8 +176,12 @@ class Reading:
 
     def truth(self, value: Any) -> bool | None:
         """Whether a value is true; None where that depends."""
-        if is_plain(value):
-            return bool(value.value)
+        if isinstance(value, Known):
+            its_type = type(value.value)
+            if its_type in (int, float, bool, str, bytes, list, tuple, dict, range, type(None)):
+                return bool(value.value)
+            if in_class(its_type, "__bool__") is NULL and in_class(its_type, "__len__") is NULL:
+                return True
         found = kind(value)
         if found == WORKER:
             return True

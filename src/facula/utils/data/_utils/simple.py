@@ -20,9 +20,11 @@ from facula.utils.data._utils.known import (
     NUMBER,
     NUMBERS,
     OPAQUE,
+    PLAIN,
     RANGE,
     SLICE,
     TENSOR,
+    TEXT,
     WORKER,
     ItemOf,
     Iterator,
@@ -51,6 +53,8 @@ _TENSOR_METHODS = (
 _ARRAY_METHODS = ("astype", "copy", "flatten", "mean", "reshape", "sum", "transpose")
 GENERATOR, TWISTER = "generator", "twister"  # the default generators of Facula and of Python
 _MOST_STEPS = 4000
+_MOST_DICTS = 1 << 15
+_MOST_CALLED = 16  # objects of a list
 _DEEPEST = 8
 
 
@@ -58,6 +62,11 @@ _DEEPEST = 8
 def _makers() -> tuple[Any, ...]:
     names = ("tensor", "as_tensor", "from_numpy", "zeros", "ones", "full", "arange")
     return tuple(getattr(facula, name) for name in names)
+
+
+@functools.cache
+def _array_makers() -> tuple[Any, ...]:
+    return numpy.array, numpy.asarray, numpy.zeros, numpy.ones, numpy.full, numpy.arange
 
 
 @functools.cache
@@ -175,7 +184,7 @@ class Simple:
         found = kind(index)
         if isinstance(container, Known):
             value = container.value
-            if type(value) in (list, tuple) and found in (NUMBER, TENSOR, ARRAY):
+            if type(value) in (list, tuple) and found in (NUMBER, PLAIN, TENSOR, ARRAY):
                 return ItemOf(container)
             if type(value) in (str, bytes) and found in (NUMBER, SLICE):
                 return OPAQUE
@@ -186,12 +195,25 @@ class Simple:
             return of
         if of in (RANGE, NUMBERS) and found in (NUMBER, SLICE):
             return NUMBER if found == NUMBER else of
+        if of == PLAIN and found in (NUMBER, SLICE):
+            return PLAIN
+        if isinstance(container, ItemOf) and isinstance(index, Known):
+            return self.item_of_any_dict(container.values.value, index.value)
         if isinstance(container, Known):
             if type(container.value) in (list, tuple) and found == SLICE:
                 return OPAQUE
             if found == NUMBER and self.only_looks_up(container.value):
                 return OPAQUE
         raise NotSimpleError
+
+    def item_of_any_dict(self, values: list[Any], index: Any) -> Any:
+        """An item of one of several dicts."""
+        keys = itertools.chain.from_iterable
+        if type(index) is not str or {*map(type, values)} != {dict}:
+            raise NotSimpleError
+        if len(values) > _MOST_DICTS or not {*map(type, keys(values))} <= {int, str}:
+            raise NotSimpleError
+        return OPAQUE
 
     def item_of_dict(self, values: dict[Any, Any], index: Any) -> Any:
         if isinstance(index, Known) and type(index.value) not in (int, str):
@@ -219,7 +241,7 @@ class Simple:
         found = kind(over)
         if found in (RANGE, NUMBERS):
             return Iterator(NUMBER)
-        if found in (TENSOR, ARRAY):
+        if found in (TENSOR, ARRAY, PLAIN):
             return Iterator(found)
         raise NotSimpleError
 
@@ -232,6 +254,9 @@ class Simple:
                 return self.call_function(function.function, [function.owner, *arguments])
             scope = function.scope.value
             return self.read(function.code, scope, function.cells, arguments)
+        if isinstance(function, ItemOf) and len(function.values.value) <= _MOST_CALLED:
+            each = [Known(v) for v in function.values.value]
+            return either({self.call(f, arguments, named) for f in each})
         if not isinstance(function, Known):
             raise NotSimpleError
         called = function.value
@@ -265,9 +290,18 @@ class Simple:
         """What a function returns that is known to do no more."""
         if _is_one_of(called, _OF_NUMBERS) and are(NUMBER, arguments):
             return NUMBERS if called is divmod else NUMBER
+        if _is_one_of(called, (int, float, bool)) and len(arguments) == 1:
+            self.check_arguments(arguments, (), TENSOR, ARRAY)
+            return NUMBER
+        if called is str and are(NUMBER, arguments):
+            return TEXT
         if _is_one_of(called, _makers()):
-            self.check_arguments(arguments, (facula.dtype, type(None)), TENSOR, ARRAY)
+            self.check_arguments(arguments, (facula.dtype, type(None)), TENSOR, ARRAY, PLAIN)
             return TENSOR
+        if _is_one_of(called, _array_makers()):
+            rest = [a for a in arguments if not _is_dtype(a)]
+            self.check_arguments(rest, (), ARRAY, PLAIN)
+            return ARRAY
         if _is_one_of(called, _drawers()):
             self.check_arguments(arguments, (facula.dtype, type(None)))
             self.draws.add(GENERATOR)
@@ -280,7 +314,7 @@ class Simple:
             return NUMBER
         if _is_one_of(called, tuple(_tensor_methods())):
             self.check_arguments(arguments, facula.dtype)
-            others = {"item": NUMBER, "size": NUMBERS, "tolist": OPAQUE}
+            others = {"item": NUMBER, "size": NUMBERS, "tolist": PLAIN}
             return others.get(_tensor_methods()[called], TENSOR)
         if _is_one_of(called, _array_methods()):
             self.check_arguments([a for a in arguments if not _is_dtype(a)], ())
