@@ -46,6 +46,20 @@ from facula.utils.data._utils.known import (
 from facula.utils.data._utils.simple import Simple
 
 _OPERATORS = frozenset(["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"])
+_OPERATIONS = {
+    "ADD": "+",
+    "SUBTRACT": "-",
+    "MULTIPLY": "*",
+    "TRUE_DIVIDE": "/",
+    "FLOOR_DIVIDE": "//",
+    "MODULO": "%",
+    "POWER": "**",
+    "AND": "&",
+    "OR": "|",
+    "XOR": "^",
+    "LSHIFT": "<<",
+    "RSHIFT": ">>",
+}
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
 _IGNORED = frozenset(
     ("RESUME", "NOP", "CACHE", "PRECALL", "EXTENDED_ARG", "COPY_FREE_VARS", "NOT_TAKEN")
@@ -74,6 +88,14 @@ def _instructions(code: types.CodeType) -> tuple[list[dis.Instruction], dict[int
         if not _only_goes_on(found, at[entry.target]):
             return None
     return found, at
+
+
+_ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE")
+_DEPENDING = (
+    *("JUMP_IF_TRUE", "JUMP_IF_FALSE", "JUMP_IF_NONE", "JUMP_IF_NOT_NONE"),
+    *("WARD_IF_TRUE", "WARD_IF_FALSE", "WARD_IF_NONE", "WARD_IF_NOT_NONE"),
+    *("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"),
+)
 
 
 class Reading:
@@ -154,9 +176,11 @@ class Reading:
 
     def do_jump(self, i: dis.Instruction) -> None:
         name = i.opname
-        if name in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):
+        if name in _ALWAYS:
             self.go_to(i)
             return
+        if not name.endswith(_DEPENDING):
+            raise NotSimpleError
         before = list(self.stack)
         (value,) = self.pop(1)
         decided = self.is_none(value) if name.endswith("NONE") else self.truth(value)
@@ -350,7 +374,10 @@ class Reading:
         if i.argrepr == "[]":
             self.do_binary_subscr(i)
             return
-        name = i.argrepr.removesuffix("=")
+        self.operate(i.argrepr)
+
+    def operate(self, spelled: str) -> None:
+        name = spelled.removesuffix("=")
         operands = self.pop(2)
         kinds = {kind(v) for v in operands}
         if name not in _OPERATORS or not kinds <= {NUMBER, TENSOR, ARRAY}:
@@ -358,7 +385,7 @@ class Reading:
         if len(kinds) == 2 and NUMBER not in kinds:
             raise NotSimpleError
         # In place, a tensor or an array is written to, which may be anybody's.
-        if name != i.argrepr and kind(operands[0]) != NUMBER:
+        if name != spelled and kind(operands[0]) != NUMBER:
             raise NotSimpleError
         self.stack.append((kinds - {NUMBER} or {NUMBER}).pop())
 
@@ -461,12 +488,18 @@ class Reading:
 
     def do_make_function(self, i: dis.Instruction) -> None:
         """A comprehension, in most cases."""
-        if sys.version_info >= (3, 13) or (i.arg or 0) not in (0, 8):
+        if sys.version_info < (3, 11):
+            self.pop(1)  # its name
+        (code,) = self.pop(1)
+        self.stack.append(Made(code.value, Known(self.scope), ()))
+        if sys.version_info < (3, 13) and i.arg:
+            self.do_set_function_attribute(i)
+
+    def do_set_function_attribute(self, i: dis.Instruction) -> None:
+        cells, made = self.pop(2)
+        if i.arg != 8 or not isinstance(cells, Tuple):
             raise NotSimpleError
-        cells, code = self.pop(2) if i.arg else (Tuple(()), *self.pop(1))
-        if not isinstance(code, Known) or not isinstance(cells, Tuple):
-            raise NotSimpleError
-        self.stack.append(Made(code.value, Known(self.scope), cells.items))
+        self.stack.append(Made(made.code, made.scope, cells.items))
 
     def do_kw_names(self, i: dis.Instruction) -> None:
         self.named = len(self.code.co_consts[i.arg or 0])
@@ -486,12 +519,46 @@ class Reading:
         self.named = len(names.value)
         self.do_call(i)
 
+    # ---- as Python 3.10 names them
+
+    do_call_method = do_call
+
+    def do_call_function(self, i: dis.Instruction) -> None:
+        arguments = self.pop(i.arg or 0)
+        self.stack.append(NULL)
+        self.stack += arguments
+        self.do_call(i)
+
+    def do_call_function_kw(self, i: dis.Instruction) -> None:
+        (names,) = self.pop(1)
+        self.named = len(names.value)
+        self.do_call_function(i)
+
+    def do_dup_top(self, i: dis.Instruction) -> None:
+        (value,) = self.pop(1)
+        self.stack += [value, value]
+
+    def do_rot_two(self, i: dis.Instruction) -> None:
+        a, b = self.pop(2)
+        self.stack += [b, a]
+
+    def do_rot_three(self, i: dis.Instruction) -> None:
+        a, b, c = self.pop(3)
+        self.stack += [c, a, b]
+
 
 class _Steps(dict[str, Callable[[Reading, dis.Instruction], None]]):
     """What to do at an instruction, by its name."""
 
     def __missing__(self, name: str) -> Callable[[Reading, dis.Instruction], None]:
         step = Reading.do_jump if "JUMP" in name else getattr(Reading, "do_" + name.lower(), None)
+        before, _, rest = name.partition("_")
+        if before in ("BINARY", "INPLACE") and rest in _OPERATIONS:  # of Python 3.10
+            spelled = _OPERATIONS[rest] + ("=" if before == "INPLACE" else "")
+
+            def step(reading: Reading, i: dis.Instruction) -> None:
+                reading.operate(spelled)
+
         if step is None:
             raise NotSimpleError
         self[name] = step
