@@ -192,6 +192,18 @@ def test_what_may_do_more_is_left_to_workers(name):
     assert lookups_of(of(NOT_SIMPLE[name])) is None
 
 
+def test_a_loop_without_an_end_is_stopped_by_the_timeout():
+    def forever(self, index):
+        while index >= 0:
+            index += 1
+        return index
+
+    dataset = of(forever)
+    assert lookups_of(dataset) is not None
+    with pytest.raises(RuntimeError, match="timed out"):
+        next(iter(data.DataLoader(dataset, 3, num_workers=1, timeout=0.5)))
+
+
 def test_a_transform_that_is_there_is_not_simple():
     dataset = of(with_transform)
     dataset.transform = facula.sin

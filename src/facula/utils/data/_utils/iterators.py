@@ -267,8 +267,11 @@ def _lookups(loader: Any) -> Lookups | None:
     if not loader._auto_collation or loader.collate_fn is not default_collate:
         return None
     if loader._dataset_kind == 1:
-        return iterations_of(loader.dataset, loader.drop_last)
-    return lookups_of(loader.dataset)
+        found = iterations_of(loader.dataset, loader.drop_last)
+    else:
+        found = lookups_of(loader.dataset)
+    stoppable = found is not None and not (found.loops and loader.timeout)
+    return found if stoppable else None
 
 
 def _may_run_ahead(loader: Any) -> bool:

@@ -24,8 +24,10 @@ from facula.utils.data._utils.known import (
     is_plain_tensor,
 )
 from facula.utils.data._utils.reading import result_of
-from facula.utils.data._utils.simple import TWISTER
+from facula.utils.data._utils.simple import GENERATOR, TIME, TWISTER
 from facula.utils.data.dataset import ConcatDataset, StackDataset, Subset, TensorDataset
+
+_GENERATORS = frozenset((GENERATOR, TWISTER))
 
 
 class Lookups(NamedTuple):
@@ -33,24 +35,25 @@ class Lookups(NamedTuple):
 
     fetch: Callable[..., Any]  # makes a batch, or begins to iterate and returns what makes batches
     draws: frozenset[str]  # the default generators that numbers are drawn from
+    loops: bool  # it may not come to an end
 
 
 @functools.cache
 def _can_stand_in_for_twister() -> bool:
-    return bool(_C._find_twister(random.random.__self__))  # type: ignore[attr-defined]
+    return bool(_C._find_twister(random._inst))  # type: ignore[attr-defined]
 
 
-def _can_draw(draws: set[str]) -> bool:
-    """Whether the loader can draw from those generators in the place of a worker."""
-    return TWISTER not in draws or (_C._runs_alone() and _can_stand_in_for_twister())
+def _can_draw(needs: set[str]) -> bool:
+    """Whether the loader can draw the numbers that are needed in the place of a worker."""
+    return TWISTER not in needs or (_C._runs_alone() and _can_stand_in_for_twister())
 
 
-def _only_looks_up(dataset: Any, draws: set[str]) -> bool:
-    """Whether indexing it does no more than that, and draws numbers from those generators."""
+def _only_looks_up(dataset: Any, needs: set[str]) -> bool:
+    """Whether indexing it does no more than that; ``needs`` is told what it may need."""
     kind = type(dataset)
     if kind in (list, tuple, range):
         return True
-    inner = functools.partial(_only_looks_up, draws=draws)
+    inner = functools.partial(_only_looks_up, needs=needs)
     if kind is TensorDataset:
         return all(map(is_plain_tensor, dataset.tensors))
     if kind is Subset:
@@ -66,7 +69,7 @@ def _only_looks_up(dataset: Any, draws: set[str]) -> bool:
     if not isinstance(function, types.FunctionType) or "__getitems__" in vars(dataset):
         return False
     try:
-        result_of(function, [Known(dataset), NUMBER], inner, draws)
+        result_of(function, [Known(dataset), NUMBER], inner, needs)
     except NotSimpleError:
         return False
     return True
@@ -76,17 +79,17 @@ def lookups_of(dataset: Any) -> Lookups | None:
     """Makes a batch of samples that are looked up in memory, from their indices, with
     :func:`default_collate`; None where there may be more to it. It raises what a worker would, and
     where samples turn out to be of types that may have code of their own."""
-    draws: set[str] = set()
-    if not _only_looks_up(dataset, draws):
+    needs: set[str] = set()
+    if not _only_looks_up(dataset, needs):
         return None
-    if not _can_draw(draws):
+    if not _can_draw(needs):
         return None
     fetch: Callable[[Any], Any]
     fetch = _C._Fetch(getitem_of(dataset), None, default_collate, KNOWN_TABLES, False)
     rows = rows_of_memory(dataset, default_collate)
     if rows is not None:
         fetch = rows_fetcher(rows, fetch)
-    return Lookups(fetch, frozenset(draws))
+    return Lookups(fetch, _GENERATORS & needs, TIME in needs)
 
 
 def iterations_of(dataset: Any, drop_last: bool) -> Lookups | None:
@@ -95,18 +98,18 @@ def iterations_of(dataset: Any, drop_last: bool) -> Lookups | None:
     function = in_class(type(dataset), "__iter__")
     if not isinstance(function, types.FunctionType):
         return None
-    draws: set[str] = set()
-    inner = functools.partial(_only_looks_up, draws=draws)
+    needs: set[str] = set()
+    inner = functools.partial(_only_looks_up, needs=needs)
     try:
         # An iterator that was there before would not be the worker's copy.
-        if not isinstance(result_of(function, [Known(dataset)], inner, draws), Iterator):
+        if not isinstance(result_of(function, [Known(dataset)], inner, needs), Iterator):
             return None
     except NotSimpleError:
         return None
-    if not _can_draw(draws):
+    if not _can_draw(needs):
         return None
 
     def begin() -> Any:
         return _C._Fetch(None, iter(dataset), default_collate, KNOWN_TABLES, drop_last)
 
-    return Lookups(begin, frozenset(draws))
+    return Lookups(begin, _GENERATORS & needs, True)

@@ -43,7 +43,7 @@ from facula.utils.data._utils.known import (
     is_plain,
     kind,
 )
-from facula.utils.data._utils.simple import Simple
+from facula.utils.data._utils.simple import TIME, Simple
 
 _OPERATORS = frozenset(["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"])
 _OPERATIONS = {
@@ -160,6 +160,8 @@ class Reading:
 
     def is_new(self, i: dis.Instruction, stack: list[Any]) -> bool:
         """Whether something is known where the instruction leads that was not known before."""
+        if i.argval <= i.offset:
+            self.simple.needs.add(TIME)
         state = i.argval, *stack, *self.places.items()
         known = state in self.seen
         self.seen.add(state)
@@ -576,7 +578,7 @@ def result_of(
     function: types.FunctionType,
     arguments: list[Any],
     only_looks_up: Callable[[Any], bool],
-    draws: set[str],
+    needs: set[str],
 ) -> Any:
     """What is known of what a function returns; a NotSimpleError where it may do something else.
 
@@ -584,9 +586,9 @@ def result_of(
         function: the function.
         arguments: what is known of them.
         only_looks_up: whether indexing an object with a number does no more than that.
-        draws: becomes the generators of random numbers that it may draw from.
+        needs: is told what it may need.
     """
     simple = Simple(_read, only_looks_up)
     result = simple.call_function(function, arguments)
-    draws |= simple.draws
+    needs |= simple.needs
     return result

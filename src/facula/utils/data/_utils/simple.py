@@ -51,7 +51,8 @@ _TENSOR_METHODS = (
     *("to", "tolist", "transpose", "unsqueeze", "view"),
 )
 _ARRAY_METHODS = ("astype", "copy", "flatten", "mean", "reshape", "sum", "transpose")
-GENERATOR, TWISTER = "generator", "twister"  # the default generators of Facula and of Python
+# What functions may need: the default generators of Facula and of Python, time without limit.
+GENERATOR, TWISTER, TIME = "generator", "twister", "time"
 _MOST_STEPS = 4000
 _MOST_DICTS = 1 << 15
 _MOST_CALLED = 16  # objects of a list
@@ -117,7 +118,7 @@ class Simple:
 
     def __init__(self, read: Callable[..., Any], only_looks_up: Callable[[Any], bool]) -> None:
         self._read, self.only_looks_up = read, only_looks_up
-        self.draws: set[str] = set()  # from these generators
+        self.needs: set[str] = set()
         self.steps_left = _MOST_STEPS
         self.depth = 0
 
@@ -304,13 +305,13 @@ class Simple:
             return ARRAY
         if _is_one_of(called, _drawers()):
             self.check_arguments(arguments, (facula.dtype, type(None)))
-            self.draws.add(GENERATOR)
+            self.needs.add(GENERATOR)
             return TENSOR
         if _is_one_of(called, tuple(_twisters().values())):
             kinds = {kind(a) for a in arguments}
             if not kinds <= ({NUMBERS, RANGE} if called is _twisters()["choice"] else {NUMBER}):
                 raise NotSimpleError
-            self.draws.add(TWISTER)
+            self.needs.add(TWISTER)
             return NUMBER
         if _is_one_of(called, tuple(_tensor_methods())):
             self.check_arguments(arguments, facula.dtype)
@@ -364,6 +365,7 @@ class Simple:
             raise NotSimpleError
         if kind(self.iterator(first).item) != NUMBER:
             raise NotSimpleError
+        self.needs.add(TIME)
         return NUMBER if called is sum else NUMBERS
 
     def length(self, of: Any) -> Any:
