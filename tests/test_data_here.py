@@ -160,6 +160,9 @@ NOT_SIMPLE = {
     "an iterator that goes on": lambda self, index: list(self.stream),
     "not all are dicts": lambda self, index: self.mixed[index]["x"],
     "one of several does more": lambda self, index: self.pickers[index % 2](index),
+    "written to": lambda self, index: facula.full((3,), index, out=self.shared[0]),
+    "gradient": lambda self, index: facula.tensor([1.0], requires_grad=True),
+    "key": lambda self, index: max(index, 3, key=helped),
     "class of its own": lambda self, index: self.array[index].astype(Scale),
     "no end": lambda self, index: endless(index),
 }

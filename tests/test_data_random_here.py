@@ -56,7 +56,7 @@ DRAWN = {
     "order": lambda self, index: self.rows[index][facula.randperm(3)],
     "transform": lambda self, index: flip(self.rows[index]),
     "of Python": lambda self, index: (random.random(), random.uniform(2, 3), random.randrange(7)),
-    "choice": lambda self, index: random.choice([1, 2, 3]) + random.getrandbits(3),
+    "whole of Python": lambda self, index: random.randint(1, 3) + random.getrandbits(3),
     "both": both,
 }
 

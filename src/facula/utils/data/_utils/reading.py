@@ -129,7 +129,7 @@ class Reading:
         self.cells = dict(zip(code.co_freevars, cells, strict=True))
         self.places: dict[str, Any] = dict(zip(code.co_varnames, arguments, strict=False))
         self.stack: list[Any] = []
-        self.named = 0  # arguments of the next call that have names
+        self.names: tuple[str, ...] = ()  # of the last arguments of the next call
         self.next_one = 0
         self.ended = False
         self.seen: set[Any] = set()
@@ -504,7 +504,7 @@ class Reading:
         self.stack.append(Made(made.code, made.scope, cells.items))
 
     def do_kw_names(self, i: dis.Instruction) -> None:
-        self.named = len(self.code.co_consts[i.arg or 0])
+        self.names = self.code.co_consts[i.arg or 0]
 
     def do_call(self, i: dis.Instruction) -> None:
         arguments = self.pop(i.arg or 0)
@@ -513,12 +513,12 @@ class Reading:
         if not functions:
             raise NotSimpleError
         function, *first = functions
-        named, self.named = self.named, 0
-        self.stack.append(self.simple.call(function, first + arguments, named))
+        names, self.names = self.names, ()
+        self.stack.append(self.simple.call(function, first + arguments, names))
 
     def do_call_kw(self, i: dis.Instruction) -> None:
         (names,) = self.pop(1)
-        self.named = len(names.value)
+        self.names = names.value
         self.do_call(i)
 
     # ---- as Python 3.10 names them
@@ -533,7 +533,7 @@ class Reading:
 
     def do_call_function_kw(self, i: dis.Instruction) -> None:
         (names,) = self.pop(1)
-        self.named = len(names.value)
+        self.names = names.value
         self.do_call_function(i)
 
     def do_dup_top(self, i: dis.Instruction) -> None:

@@ -3,6 +3,7 @@ done but to look things up and to compute. Whatever is not known to be harmless 
 
 from __future__ import annotations
 
+import builtins
 import functools
 import itertools
 import math
@@ -59,43 +60,41 @@ _MOST_CALLED = 16  # objects of a list
 _DEEPEST = 8
 
 
-@functools.cache
-def _makers() -> tuple[Any, ...]:
-    names = ("tensor", "as_tensor", "from_numpy", "zeros", "ones", "full", "arange")
-    return tuple(getattr(facula, name) for name in names)
+# Arguments that functions may be given by name: none that is written to or has code of its own.
+_NAMES = frozenset(
+    ("axis", "copy", "dim", "dtype", "fill_value", "high", "keepdim", "low", "max", "min", "size")
+    + ("start", "strict")
+)
 
 
-@functools.cache
-def _array_makers() -> tuple[Any, ...]:
-    return numpy.array, numpy.asarray, numpy.zeros, numpy.ones, numpy.full, numpy.arange
-
-
-@functools.cache
-def _drawers() -> tuple[Any, ...]:
-    return facula.rand, facula.randn, facula.randint, facula.randperm
-
-
-@functools.cache
-def _twisters() -> dict[str, Any]:
+def _twisters() -> list[Any]:
     """Functions of the module ``random``, as far as they are its own."""
-    names = ("random", "uniform", "randint", "randrange", "getrandbits", "choice")
+    names = ("random", "uniform", "randint", "randrange", "getrandbits")
     shared = getattr(random, "_inst", random)
-    found = {name: getattr(random, name) for name in names}
-    return {name: f for name, f in found.items() if getattr(f, "__self__", None) is shared}
+    found = [getattr(random, name) for name in names]
+    return [f for f in found if getattr(f, "__self__", None) is shared]
 
 
 @functools.cache
-def _tensor_methods() -> dict[Any, str]:
-    return {getattr(facula.Tensor, name): name for name in _TENSOR_METHODS}
-
-
-@functools.cache
-def _array_methods() -> tuple[Any, ...]:
-    return tuple(getattr(numpy.ndarray, name) for name in _ARRAY_METHODS)
-
-
-def _is_one_of(value: Any, others: tuple[Any, ...]) -> bool:
-    return any(value is other for other in others)
+def _known() -> dict[int, tuple[str, Any]]:
+    """Functions that are known to do no more than to return something: by their identity, what
+    sort they are of, and they themselves."""
+    makers = ("zeros", "ones", "full", "arange")
+    sorts = {
+        "numbers": _OF_NUMBERS,
+        "tensor of": (facula.tensor, facula.as_tensor, facula.from_numpy),
+        "tensor": [getattr(facula, name) for name in makers],
+        "array of": (numpy.array, numpy.asarray),
+        "array": [getattr(numpy, name) for name in makers],
+        "drawn": (facula.rand, facula.randn, facula.randint, facula.randperm),
+        "of twister": _twisters(),
+        "tensor method": [getattr(facula.Tensor, name) for name in _TENSOR_METHODS],
+        "array method": [getattr(numpy.ndarray, name) for name in _ARRAY_METHODS],
+        "worker": (facula.utils.data.get_worker_info,),
+        "length": (len,),
+        "text": (str,),
+    }
+    return {id(f): (sort, f) for sort, functions in sorts.items() for f in functions}
 
 
 def _is_dtype(known: Any) -> bool:
@@ -248,31 +247,38 @@ class Simple:
 
     # ---- calls
 
-    def call(self, function: Any, arguments: list[Any], named: int) -> Any:
-        """What a call returns; the last ``named`` arguments have names."""
-        if isinstance(function, (Method, Made)) and not named:
-            if isinstance(function, Method):
-                return self.call_function(function.function, [function.owner, *arguments])
-            scope = function.scope.value
-            return self.read(function.code, scope, function.cells, arguments)
+    def call(self, function: Any, arguments: list[Any], names: tuple[str, ...] = ()) -> Any:
+        """What a call returns; the last arguments have these names."""
+        if isinstance(function, Known):
+            return self.call_value(function, arguments, names)
         if isinstance(function, ItemOf) and len(function.values.value) <= _MOST_CALLED:
             each = [Known(v) for v in function.values.value]
-            return either({self.call(f, arguments, named) for f in each})
-        if not isinstance(function, Known):
-            raise NotSimpleError
+            return either({self.call(f, arguments, names) for f in each})
+        if isinstance(function, Method) and not names:
+            return self.call_function(function.function, [function.owner, *arguments])
+        if isinstance(function, Made) and not names:
+            return self.read(function.code, function.scope.value, function.cells, arguments)
+        raise NotSimpleError
+
+    def call_value(self, function: Known, arguments: list[Any], names: tuple[str, ...]) -> Any:
         called = function.value
-        if type(called) is types.FunctionType and called is not facula.utils.data.get_worker_info:
-            if _is_one_of(called, _makers()) or called in _tensor_methods():
-                return self.call_known(called, arguments)
-            if named:
+        if id(called) in _known():
+            if not _NAMES.issuperset(names):
                 raise NotSimpleError
+            return self.call_known(called, arguments)
+        if called is zip and names == ("strict",):
+            arguments, names = arguments[:-1], ()
+        if names:
+            raise NotSimpleError
+        if type(called) is types.FunctionType:
             return self.call_function(called, arguments)
-        if called is zip:  # whose only name is that of a flag
-            arguments = arguments[: len(arguments) - named]
         own = in_class(type(called), "__call__")
-        if type(own) is types.FunctionType and not named:
+        if type(own) is types.FunctionType:
             return self.call_function(own, [function, *arguments])
-        return self.call_known(called, arguments)
+        is_error = isinstance(called, type) and issubclass(called, BaseException)
+        if is_error and vars(builtins).get(called.__name__) is called:
+            return OPAQUE
+        return self.call_of_iterators(called, arguments)
 
     def call_function(self, function: types.FunctionType, arguments: list[Any]) -> Any:
         code = function.__code__
@@ -288,47 +294,40 @@ class Simple:
         return self.read(code, function.__globals__, cells, arguments)
 
     def call_known(self, called: Any, arguments: list[Any]) -> Any:
-        """What a function returns that is known to do no more."""
-        if _is_one_of(called, _OF_NUMBERS) and are(NUMBER, arguments):
+        """What one of the known functions returns."""
+        sort, _ = _known()[id(called)]
+        dtypes = (facula.dtype, type(None))
+        others = [a for a in arguments if not _is_dtype(a)]
+        if sort == "numbers":
+            converts = called in (int, float, bool) and len(arguments) == 1
+            self.check_arguments(arguments, (), *((TENSOR, ARRAY) if converts else ()))
             return NUMBERS if called is divmod else NUMBER
-        if _is_one_of(called, (int, float, bool)) and len(arguments) == 1:
-            self.check_arguments(arguments, (), TENSOR, ARRAY)
-            return NUMBER
-        if called is str and are(NUMBER, arguments):
-            return TEXT
-        if _is_one_of(called, _makers()):
-            self.check_arguments(arguments, (facula.dtype, type(None)), TENSOR, ARRAY, PLAIN)
-            return TENSOR
-        if _is_one_of(called, _array_makers()):
-            rest = [a for a in arguments if not _is_dtype(a)]
-            self.check_arguments(rest, (), ARRAY, PLAIN)
-            return ARRAY
-        if _is_one_of(called, _drawers()):
-            self.check_arguments(arguments, (facula.dtype, type(None)))
+        if sort == "tensor of":
+            self.check_arguments(arguments, dtypes, TENSOR, ARRAY, PLAIN)
+        elif sort == "tensor":
+            self.check_arguments(arguments, dtypes)
+        elif sort == "drawn":
+            self.check_arguments(arguments, dtypes)
             self.needs.add(GENERATOR)
-            return TENSOR
-        if _is_one_of(called, tuple(_twisters().values())):
-            kinds = {kind(a) for a in arguments}
-            if not kinds <= ({NUMBERS, RANGE} if called is _twisters()["choice"] else {NUMBER}):
-                raise NotSimpleError
+        elif sort == "tensor method":
+            self.check_arguments(arguments, facula.dtype)
+            name = called.__name__
+            return {"item": NUMBER, "size": NUMBERS, "tolist": PLAIN}.get(name, TENSOR)
+        elif sort == "of twister":
+            self.check_arguments(arguments, ())
             self.needs.add(TWISTER)
             return NUMBER
-        if _is_one_of(called, tuple(_tensor_methods())):
-            self.check_arguments(arguments, facula.dtype)
-            others = {"item": NUMBER, "size": NUMBERS, "tolist": PLAIN}
-            return others.get(_tensor_methods()[called], TENSOR)
-        if _is_one_of(called, _array_methods()):
-            self.check_arguments([a for a in arguments if not _is_dtype(a)], ())
-            return ARRAY
-        if called is facula.utils.data.get_worker_info and not arguments:
+        elif sort == "worker":
             return WORKER
-        if isinstance(called, type) and issubclass(called, BaseException):
-            if called.__module__ != "builtins":
-                raise NotSimpleError
-            return OPAQUE
-        if called is len and len(arguments) == 1:
-            return self.length(arguments[0])
-        return self.call_of_iterators(called, arguments)
+        elif sort == "text":
+            self.check_arguments(arguments, ())
+            return TEXT
+        elif sort == "length":
+            return self.length(*arguments) if len(arguments) == 1 else NUMBER
+        else:  # arrays
+            self.check_arguments(others, (), *((ARRAY, PLAIN) if sort == "array of" else ()))
+            return ARRAY
+        return TENSOR
 
     def check_arguments(self, arguments: list[Any], values: Any, *kinds: str) -> None:
         """They must be numbers, of these kinds, or values of these types."""
@@ -342,7 +341,7 @@ class Simple:
             return RANGE
         if called is map and len(arguments) > 1:
             items = [self.iterator(a).item for a in arguments[1:]]
-            return Iterator(self.call(arguments[0], items, 0))
+            return Iterator(self.call(arguments[0], items))
         if called is zip:
             return Iterator(Tuple(tuple(self.iterator(a).item for a in arguments)))
         if called is itertools.chain:
@@ -361,7 +360,7 @@ class Simple:
             return Iterator(Tuple((NUMBER, self.iterator(first).item)))
         if called is reversed and not rest and kind(first) in (RANGE, NUMBERS):
             return Iterator(NUMBER)
-        if not _is_one_of(called, (list, tuple, sorted, sum)) or rest:
+        if rest or not any(called is f for f in (list, tuple, sorted, sum)):
             raise NotSimpleError
         if kind(self.iterator(first).item) != NUMBER:
             raise NotSimpleError
