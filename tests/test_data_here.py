@@ -195,6 +195,39 @@ def test_what_may_do_more_is_left_to_workers(name):
     assert lookups_of(of(NOT_SIMPLE[name])) is None
 
 
+class Slots:
+    """Has no dict."""
+
+    __slots__ = ("count",)
+
+    def __init__(self):
+        self.count = 3
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        return index
+
+
+class Answers(Memory):
+    """Every attribute is the program's own answer."""
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, name)
+
+    def __getitem__(self, index):
+        return self.labels[index]
+
+
+@pytest.mark.parametrize("make", [Slots, Answers])
+def test_objects_of_other_kinds_are_read_too(make):
+    dataset = make()
+    assert (lookups_of(dataset) is None) == (make is Answers)
+    loader = data.DataLoader(dataset, 2, num_workers=1)
+    assert [x for batch in loader for x in batch.tolist()] == list(range(dataset.count))
+
+
 def test_a_loop_without_an_end_is_stopped_by_the_timeout():
     def forever(self, index):
         while index >= 0:

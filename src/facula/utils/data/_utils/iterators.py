@@ -319,8 +319,10 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._pace.saved = 0.0
         lookups = None
         if not threads:
-            lookups = _lookups(loader)
+            if not self._pace.unreadable:
+                lookups = _lookups(loader)
             self._may_be_here = lookups is not None
+            self._pace.unreadable = lookups is None
         else:
             may_wait = not self._timeout and loader.worker_init_fn is None
             self._may_be_here = may_wait and self._in_order

@@ -65,8 +65,11 @@ def _only_looks_up(dataset: Any, needs: set[str]) -> bool:
         return all(map(inner, parts.values() if isinstance(parts, dict) else parts))
     if isinstance(dataset, (list, tuple, dict)) or hasattr(kind, "__getitems__"):
         return False
+    if in_class(kind, "__getattribute__") is not object.__getattribute__:
+        return False
     function = in_class(kind, "__getitem__")
-    if not isinstance(function, types.FunctionType) or "__getitems__" in vars(dataset):
+    own = getattr(dataset, "__dict__", ())
+    if not isinstance(function, types.FunctionType) or "__getitems__" in own:
         return False
     try:
         result_of(function, [Known(dataset), NUMBER], inner, needs)
