@@ -14,7 +14,7 @@ import pytest
 import facula
 from facula.utils import data
 from facula.utils.data._utils import iterators, pace
-from facula.utils.data._utils.lookups import lookups_of
+from facula.utils.data._utils.lookups import is_same_in_workers, lookups_of
 
 
 class Memory(data.Dataset):
@@ -193,6 +193,21 @@ def test_what_only_looks_things_up_is_made_here(name, monkeypatch):
 @pytest.mark.parametrize("name", NOT_SIMPLE)
 def test_what_may_do_more_is_left_to_workers(name):
     assert lookups_of(of(NOT_SIMPLE[name])) is None
+
+
+def test_a_dataset_that_pickles_itself_may_be_another_one_in_a_worker(monkeypatch):
+    class Pickled(Memory):
+        def __getitem__(self, index):
+            return index
+
+        def __setstate__(self, state):
+            self.__dict__.update(state)
+
+    plain = of(SIMPLE["numbers"])
+    for method in ("fork", "spawn", "forkserver"):
+        monkeypatch.setattr("multiprocessing.get_start_method", lambda allow_none, m=method: m)
+        assert is_same_in_workers(plain)
+        assert is_same_in_workers(Pickled()) == (method == "fork")
 
 
 class Slots:

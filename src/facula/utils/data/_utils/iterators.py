@@ -23,7 +23,12 @@ from facula.utils.data._utils.indices import (
     packed_indices_of,
     with_first_drawn,
 )
-from facula.utils.data._utils.lookups import Lookups, iterations_of, lookups_of
+from facula.utils.data._utils.lookups import (
+    Lookups,
+    is_same_in_workers,
+    iterations_of,
+    lookups_of,
+)
 from facula.utils.data._utils.pace import Pace, bytes_in
 from facula.utils.data._utils.pin_memory import pin_memory
 from facula.utils.data._utils.process_worker import ProcessWorker
@@ -265,6 +270,8 @@ def _lookups(loader: Any) -> Lookups | None:
     if loader.worker_init_fn is not None or loader.multiprocessing_context is not None:
         return None
     if not loader._auto_collation or loader.collate_fn is not default_collate:
+        return None
+    if not is_same_in_workers(loader.dataset):
         return None
     if loader._dataset_kind == 1:
         found = iterations_of(loader.dataset, loader.drop_last)

@@ -7,6 +7,7 @@ whose ``__getitem__`` or ``__iter__`` is simple (:mod:`reading`).
 from __future__ import annotations
 
 import functools
+import multiprocessing
 import random
 import types
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from facula import _C
 from facula.utils.data._utils.collate import KNOWN_TABLES, default_collate
 from facula.utils.data._utils.fetch import getitem_of, rows_fetcher, rows_of_memory
 from facula.utils.data._utils.known import (
+    NULL,
     NUMBER,
     Iterator,
     Known,
@@ -28,6 +30,12 @@ from facula.utils.data._utils.simple import GENERATOR, TIME, TWISTER
 from facula.utils.data.dataset import ConcatDataset, StackDataset, Subset, TensorDataset
 
 _GENERATORS = frozenset((GENERATOR, TWISTER))
+
+
+_OF_PICKLES = (
+    *("__getnewargs__", "__getnewargs_ex__", "__getstate__"),
+    *("__reduce__", "__reduce_ex__", "__setstate__"),
+)
 
 
 class Lookups(NamedTuple):
@@ -76,6 +84,15 @@ def _only_looks_up(dataset: Any, needs: set[str]) -> bool:
     except NotSimpleError:
         return False
     return True
+
+
+def is_same_in_workers(dataset: Any) -> bool:
+    """Whether a worker process has the dataset as it is. Those that are not forked are sent a
+    pickle, and what that becomes may be the class's own choice."""
+    method = multiprocessing.get_start_method(allow_none=True)
+    if (method or multiprocessing.get_all_start_methods()[0]) == "fork":
+        return True
+    return all(in_class(type(dataset), n) is vars(object).get(n, NULL) for n in _OF_PICKLES)
 
 
 def lookups_of(dataset: Any) -> Lookups | None:
