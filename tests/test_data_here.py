@@ -14,7 +14,7 @@ import pytest
 import facula
 from facula.utils import data
 from facula.utils.data._utils import iterators, pace
-from facula.utils.data._utils.lookups import lookups_of
+from facula.utils.data._utils.lookups import is_same_in_workers, lookups_of
 
 
 class Memory(data.Dataset):
@@ -29,9 +29,22 @@ class Memory(data.Dataset):
         self.labels = list(range(count))
         self.names = {"first": self.rows, 2: [1, 2]}
         self.transform = None
+        self.scale = Scale(3)
+        self.chosen = [self.scale, Scale(2), picks]
+        self.dicts = [{"x": i, "y": "a"} for i in range(count)]
+        self.lists = [[i, i + 1] for i in range(count)]
+        self.pairs = [(i, -float(i)) for i in range(count)]
+        self.mixed = [i if i % 2 else Scale(i) for i in range(count)]
+        self.tensors = list(facula.rand(count, 2))
+        self.order = numpy.arange(count)[::-1].copy()
+        self.stream = iter(self.labels)
+        self.pickers = [picks, helped]
 
     def __len__(self):
         return self.count
+
+    def half(self, row):
+        return row / 2
 
     @property
     def computed(self):
@@ -49,7 +62,52 @@ def with_transform(self, index):
     return row.double(), self.labels[index]
 
 
-def picks(index):
+def picks(index, more=0):
+    return index + more
+
+
+class Scale:
+    """A transform that only computes."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def __call__(self, row):
+        return row * self.by
+
+
+def with_helpers(self, index):
+    if index < 0:
+        raise IndexError(f"there is no sample {index} of {len(self)}")
+    total = 0
+    for label in self.labels[:3]:
+        total += label
+    return self.half(self.rows[index]), total, picks(index, 2)
+
+
+def several(self, index):
+    row = self.rows[index]
+    if self.chosen:
+        for transform in self.chosen:
+            row = transform(row)
+    return row
+
+
+def caught(self, index):
+    try:
+        return self.labels[index]
+    except IndexError:
+        return os.getpid()
+
+
+def in_place(self, index):
+    row = self.rows[index]
+    row += 1
+    return row
+
+
+def counted(self, index):
+    self.count += 1
     return index
 
 
@@ -61,22 +119,61 @@ SIMPLE = {
     "tensor": lambda self, index: facula.tensor([index, 1, 2], dtype=facula.float32),
     "names": lambda self, index: self.names["first"][index].view(2, 2)[0],
     "transform": with_transform,
+    "function": lambda self, index: picks(index),
+    "method and condition": with_helpers,
+    "property": lambda self, index: self.computed[index],
+    "object that is called": lambda self, index: self.scale(self.rows[index]),
+    "slice": lambda self, index: self.rows[index][1:3],
+    "several indices": lambda self, index: self.array[index, :1],
+    "condition": lambda self, index: 1 if index else 2,
+    "condition on two": lambda self, index: 0 < index < 3 or index,
+    "comprehension": lambda self, index: facula.tensor([float(i) * index for i in range(3)]),
+    "comprehension of own": lambda self, index: [self.labels[i] for i in range(3)],
+    "items of a list": lambda self, index: facula.tensor(self.labels[index]),
+    "lists in a list": lambda self, index: facula.tensor(self.lists[index]).float(),
+    "tensors in a list": lambda self, index: self.tensors[index].mul(2),
+    "pairs": lambda self, index: dict(self.pairs)[index] if False else self.pairs[index],
+    "defaults": lambda self, index, other=1: index + other,
+    "array as index": lambda self, index: self.labels[self.order[index]],
+    "numbers of arrays": lambda self, index: (int(self.order[index]), float(self.rows[index][0])),
+    "made arrays": lambda self, index: numpy.array([index, 1], dtype=numpy.float32),
+    "texts": lambda self, index: (str(index), f"{index:03d}"),
+    "lists of tensors": lambda self, index: facula.tensor(self.rows[index].tolist()),
+    "dicts in a list": lambda self, index: self.dicts[index]["x"],
+    "several transforms": several,
+    "types of arrays": lambda self, index: self.array[index].astype(numpy.float32),
 }
 NOT_SIMPLE = {
     "process": lambda self, index: os.getpid(),
-    "random": lambda self, index: random.random(),
-    "random tensor": lambda self, index: facula.rand(2),
-    "worker": lambda self, index: data.get_worker_info().id,
-    "function": lambda self, index: picks(index),
-    "property": lambda self, index: self.computed[index],
+    "random": lambda self, index: random.shuffle(self.labels),
+    "random tensor": lambda self, index: self.rows.uniform_(),
+    "function": lambda self, index: helped(index),
     "method of a list": lambda self, index: self.labels.pop(),
     "written": lambda self, index: self.__dict__.update(a=1),
-    "loop": lambda self, index: [float(i) for i in range(index)],
-    "slice": lambda self, index: self.labels[index:],
-    "condition": lambda self, index: 1 if index else 2,
+    "counted": counted,
+    "loop": lambda self, index: [os.getpid() for i in range(index)],
+    "either way": lambda self, index: 1 if index else os.getpid(),
+    "in a handler": caught,
+    "in place": in_place,
     "attribute of a sample": lambda self, index: self.labels[index].real,
-    "defaults": lambda self, index, other=1: index,
+    "opaque items": lambda self, index: facula.tensor(self.mixed[index]),
+    "an iterator that goes on": lambda self, index: list(self.stream),
+    "not all are dicts": lambda self, index: self.mixed[index]["x"],
+    "one of several does more": lambda self, index: self.pickers[index % 2](index),
+    "written to": lambda self, index: facula.full((3,), index, out=self.shared[0]),
+    "gradient": lambda self, index: facula.tensor([1.0], requires_grad=True),
+    "key": lambda self, index: max(index, 3, key=helped),
+    "class of its own": lambda self, index: self.array[index].astype(Scale),
+    "no end": lambda self, index: endless(index),
 }
+
+
+def helped(index):
+    return os.getpid() + index
+
+
+def endless(index):
+    return endless(index)
 
 
 @pytest.mark.parametrize("name", SIMPLE)
@@ -96,6 +193,66 @@ def test_what_only_looks_things_up_is_made_here(name, monkeypatch):
 @pytest.mark.parametrize("name", NOT_SIMPLE)
 def test_what_may_do_more_is_left_to_workers(name):
     assert lookups_of(of(NOT_SIMPLE[name])) is None
+
+
+def test_a_dataset_that_pickles_itself_may_be_another_one_in_a_worker(monkeypatch):
+    class Pickled(Memory):
+        def __getitem__(self, index):
+            return index
+
+        def __setstate__(self, state):
+            self.__dict__.update(state)
+
+    plain = of(SIMPLE["numbers"])
+    for method in ("fork", "spawn", "forkserver"):
+        monkeypatch.setattr("multiprocessing.get_start_method", lambda allow_none, m=method: m)
+        assert is_same_in_workers(plain)
+        assert is_same_in_workers(Pickled()) == (method == "fork")
+
+
+class Slots:
+    """Has no dict."""
+
+    __slots__ = ("count",)
+
+    def __init__(self):
+        self.count = 3
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        return index
+
+
+class Answers(Memory):
+    """Every attribute is the program's own answer."""
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, name)
+
+    def __getitem__(self, index):
+        return self.labels[index]
+
+
+@pytest.mark.parametrize("make", [Slots, Answers])
+def test_objects_of_other_kinds_are_read_too(make):
+    dataset = make()
+    assert (lookups_of(dataset) is None) == (make is Answers)
+    loader = data.DataLoader(dataset, 2, num_workers=1)
+    assert [x for batch in loader for x in batch.tolist()] == list(range(dataset.count))
+
+
+def test_a_loop_without_an_end_is_stopped_by_the_timeout():
+    def forever(self, index):
+        while index >= 0:
+            index += 1
+        return index
+
+    dataset = of(forever)
+    assert lookups_of(dataset) is not None
+    with pytest.raises(RuntimeError, match="timed out"):
+        next(iter(data.DataLoader(dataset, 3, num_workers=1, timeout=0.5)))
 
 
 def test_a_transform_that_is_there_is_not_simple():

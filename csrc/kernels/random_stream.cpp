@@ -1,5 +1,6 @@
 #include "kernels/random_stream.h"
 
+#include "core/thread_generator.h"
 #include "op/elementwise.h"
 #include "op/kernels/creation.h"
 
@@ -30,7 +31,7 @@ const RandomLoops& random_loops() {
 }
 
 Generator& RandomStream::choose(Generator* given, Device device) {
-  if (!given) return default_generator();
+  if (!given) return thread_generator ? *thread_generator : default_generator();
   if (given->device.type != device.type)
     runtime_error("Expected a '", device_type_name(device.type),
                   "' device type for generator but found '", device_type_name(given->device.type),

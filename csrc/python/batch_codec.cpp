@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/crc32c.h"
+#include "python/worker_random.h"
 
 namespace facula::python {
 namespace {
@@ -124,6 +125,8 @@ void init_batch_codec(PyObject* module) {
   reader_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&reader_spec)));
   add_functions(module, functions);
   init_batch_slots(module);
+  init_worker_random(module);
+  init_batch_writer(module);
   init_batch_stream(module);
 }
 

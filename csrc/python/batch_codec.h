@@ -276,6 +276,7 @@ struct BatchReader {
 bool is_batch_reader(PyObject* o);
 PyObject* next_batch(BatchReader* reader);  // there must be one left
 
+void init_batch_writer(PyObject* module);
 void init_batch_stream(PyObject* module);
 
 }  // namespace facula::python

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import operator
 import types
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from facula.utils.data._utils.collate import (
     default_collate_fn_map,
     gathered,
 )
+from facula.utils.data._utils.known import in_class
 from facula.utils.data.dataset import TensorDataset
 
 
@@ -53,7 +53,7 @@ def rows_fetcher(tensors: tuple[facula.Tensor, ...], plain: Any) -> Callable[[An
 
 def getitem_of(dataset: Any) -> Callable[[Any], Any]:
     """What ``dataset[index]`` calls."""
-    function = inspect.getattr_static(type(dataset), "__getitem__", None)
+    function = in_class(type(dataset), "__getitem__")
     if isinstance(function, types.FunctionType):
         return types.MethodType(function, dataset)
     return functools.partial(operator.getitem, dataset)

@@ -23,7 +23,12 @@ from facula.utils.data._utils.indices import (
     packed_indices_of,
     with_first_drawn,
 )
-from facula.utils.data._utils.lookups import lookups_of
+from facula.utils.data._utils.lookups import (
+    Lookups,
+    is_same_in_workers,
+    iterations_of,
+    lookups_of,
+)
 from facula.utils.data._utils.pace import Pace, bytes_in
 from facula.utils.data._utils.pin_memory import pin_memory
 from facula.utils.data._utils.process_worker import ProcessWorker
@@ -258,15 +263,22 @@ def _has_own_sampler(loader: Any) -> bool:
     return type(_sampler_of_indices(loader)) in _OWN_SAMPLERS
 
 
-def _own_fetch(loader: Any) -> Callable[[Any], Any] | None:
+def _lookups(loader: Any) -> Lookups | None:
     """What makes batches as worker processes would, where nobody can tell who it was."""
-    if not loader.in_order or loader._dataset_kind == 1 or not _has_own_sampler(loader):
+    if not loader.in_order or not _has_own_sampler(loader):
         return None
     if loader.worker_init_fn is not None or loader.multiprocessing_context is not None:
         return None
     if not loader._auto_collation or loader.collate_fn is not default_collate:
         return None
-    return lookups_of(loader.dataset)
+    if not is_same_in_workers(loader.dataset):
+        return None
+    if loader._dataset_kind == 1:
+        found = iterations_of(loader.dataset, loader.drop_last)
+    else:
+        found = lookups_of(loader.dataset)
+    stoppable = found is not None and not (found.loops and loader.timeout)
+    return found if stoppable else None
 
 
 def _may_run_ahead(loader: Any) -> bool:
@@ -312,10 +324,12 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if self._pace is None or self._pace.is_of_others(threads, loader.num_workers):
             self._pace = loader._pace = Pace(threads, loader.num_workers)
         self._pace.saved = 0.0
-        fetch = None
+        lookups = None
         if not threads:
-            fetch = _own_fetch(loader)
-            self._may_be_here = fetch is not None
+            if not self._pace.unreadable:
+                lookups = _lookups(loader)
+            self._may_be_here = lookups is not None
+            self._pace.unreadable = lookups is None
         else:
             may_wait = not self._timeout and loader.worker_init_fn is None
             self._may_be_here = may_wait and self._in_order
@@ -324,7 +338,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                 if threads:
                     self._workers.append(ThreadWorker(job, i))
                 else:
-                    self._workers.append(ProcessWorker(job, i, context, fetch))
+                    self._workers.append(ProcessWorker(job, i, context, lookups))
             self._begin_in_workers()
         except BaseException:
             self._shutdown_workers()
@@ -333,7 +347,10 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._begin(loader, new_seed=False)
         if self._may_be_here and not self._pace.threads:  # the dataset may have changed since
-            self._may_be_here = _own_fetch(loader) is not None
+            lookups = _lookups(loader)
+            self._may_be_here = lookups is not None and all(
+                worker.may_draw_here(lookups.draws) for worker in self._workers
+            )
         self._begin_in_workers()
 
     def _begin_in_workers(self) -> None:
@@ -444,7 +461,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         """Chooses who makes the next batches, and of how many tasks are handed out at once."""
         self._note_times()
         pace = self._pace
-        if not pace.suits_loader() and not (self._iterable and self._num_yielded):
+        # A thread cannot begin to iterate once more: that may be noticed.
+        stays = pace.threads and self._iterable and self._num_yielded
+        if not pace.suits_loader() and not stays:
             self._move_away()
             return
         if self._groups and pace.seconds is not None:
@@ -465,9 +484,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         """From now on workers make the batches."""
         self._note_times()
         self._here, self._group = False, 1
-        for worker, exhausted in zip(self._workers, self._exhausted, strict=True):
-            if not exhausted:
-                worker.move_away()
+        for number, worker in enumerate(self._workers):
+            if not self._exhausted[number]:
+                worker.move_away(self._given[number])
 
     def _move_here(self) -> None:
         """From now on the loader makes the batches of its threads, if it should."""
@@ -571,6 +590,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         try:
             if own.fetch is None:
                 worker.prepare_here()
+            if own.twister is not None and not _C._runs_alone():
+                self._move_away()  # others might draw from Python's generator
+                return None
             made = self._make_here(own)
         except Exception:
             self._pace.failed = True
@@ -586,7 +608,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if own.error is None:  # its thread has not finished what it began
             self._wait_for(worker, lambda: worker.has_result() or not own.tasks.busy)
             return None
-        if self._iterable and (self._given[number] or isinstance(own.error, StopIteration)):
+        ended = self._iterable and isinstance(own.error, StopIteration)
+        if ended or (self._iterable and self._pace.threads and self._given[number]):
             error, own.error = own.error, None
             own.tasks.popleft()
             kind, data = worker.answer_to(error)

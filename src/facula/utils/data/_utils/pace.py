@@ -44,6 +44,7 @@ class Pace:
 
     def __init__(self, threads: bool, workers: int) -> None:
         self.threads, self.workers = threads, workers
+        self.processors = _processors()
         self.seconds: float | None = None
         self.latest = 0.0  # the same as it was measured last
         self.pause = 0.0
@@ -51,6 +52,7 @@ class Pace:
         self.saved = 0.0  # seconds that processes would have saved so far
         self.doubt = 1.0  # grows when they did not
         self.failed = False  # a batch could not be made here
+        self.unreadable = False  # nor may one be, which it takes a while to find out
 
     def is_of_others(self, threads: bool, workers: int) -> bool:
         """Whether the loader's options have been changed since."""
@@ -78,7 +80,7 @@ class Pace:
 
     def _saving(self, seconds: float) -> float:
         """Seconds of the loader that processes would save with each batch."""
-        at_once = 1 if self._copies(seconds) else min(self.workers, _processors())
+        at_once = 1 if self._copies(seconds) else min(self.workers, self.processors)
         waits = seconds * _WORKER_FACTOR / at_once - self.pause
         return seconds - max(waits, _HANDOVER_SECONDS + self.bytes / _HANDOVER_RATE)
 

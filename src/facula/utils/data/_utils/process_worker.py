@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import pickle
+import random
 import select
 import signal
 import socket
@@ -20,8 +21,11 @@ import facula
 from facula import _C
 from facula.utils.data._utils import MP_STATUS_CHECK_INTERVAL, transport
 from facula.utils.data._utils.collate import results_in
+from facula.utils.data._utils.lookups import Lookups
+from facula.utils.data._utils.simple import GENERATOR, TWISTER
 from facula.utils.data._utils.worker import (
     DATA,
+    END,
     ERROR,
     FORGET,
     PICKLED_DATA,
@@ -229,13 +233,19 @@ class _Server:
             self.sock.sendall(frame)
 
 
-def serve(sock: socket.socket, job: Job, worker: int) -> None:
-    """The main function of a worker process."""
+def serve(sock: socket.socket, job: Job, worker: int, drawn: tuple[Any, Any]) -> None:
+    """The main function of a worker process; ``drawn`` are the states of generators, where the
+    loader has drawn numbers in its place."""
     for end in list(_open_ends):
         end.close()
     try:
         facula.set_num_threads(1)
         seed_process(job.base_seed, worker)
+        generator, twister = drawn
+        if generator is not None:
+            facula.set_rng_state(generator)
+        if twister is not None:
+            random.setstate(twister)
         with acting_as(job.info(worker)):
             server = _Server(sock, job, worker)
             with results_in(server.slots):
@@ -256,16 +266,16 @@ class ProcessWorker:
         job: what the worker does.
         number: which worker it is.
         context: how processes are started.
-        fetch: makes a batch as the process would, where the loader may do that itself; the process
-            is started when it has something to do.
+        lookups: makes batches as the process would, where the loader may do that itself; the
+            process is started when it has something to do.
     """
 
     most_batches = 1024  # in a message
     groups_ahead = 5  # a few milliseconds: nobody waits for a processor that is busy elsewhere
 
-    def __init__(self, job: Job, number: int, context: Any, fetch: Any = None) -> None:
+    def __init__(self, job: Job, number: int, context: Any, lookups: Lookups | None = None) -> None:
         self.number, self.of = number, job.num_workers
-        self._job, self._context, self._fetch = job, context, fetch
+        self._job, self._context, self._lookups = job, context, lookups
         self.process: Any = None
         self.results: deque[tuple[int, Any]] = deque()
         self.reader: Any = ()  # batches that come before ``results``
@@ -279,11 +289,22 @@ class ProcessWorker:
         self.seconds_per_batch: float | None = None
         self.bytes_per_batch = self.slot_bytes_per_batch = 0
         self.own: Any = None  # batches of the epoch that the loader makes itself
-        if fetch is None:
+        # The process's generators, from which the loader draws in its place.
+        seed, draws = job.base_seed + number, lookups.draws if lookups is not None else ()
+        self.generator = facula.Generator().manual_seed(seed) if GENERATOR in draws else None
+        self.twister = random.Random(seed) if TWISTER in draws else None
+        if lookups is None:
             self.start()
 
-    def start(self) -> None:
-        """Starts the process, if it is not there."""
+    def _drawn(self) -> tuple[Any, Any]:
+        """The states of the process's generators."""
+        return (
+            None if self.generator is None else self.generator.get_state(),
+            None if self.twister is None else self.twister.getstate(),
+        )
+
+    def start(self, drawn: tuple[Any, Any] | None = None) -> None:
+        """Starts the process, if it is not there, with its generators in those states."""
         import numpy.random  # noqa: F401 - once here, not in each process that is forked
 
         if self.process is not None:
@@ -295,7 +316,7 @@ class ProcessWorker:
         self.poller.register(self.sock, select.POLLIN)
         process = self._context.Process(
             target=serve,
-            args=(theirs, self._job, self.number),
+            args=(theirs, self._job, self.number, drawn or self._drawn()),
             name=f"DataLoader-worker-{self.number}",
             daemon=True,
         )
@@ -328,15 +349,42 @@ class ProcessWorker:
         if not here:
             self.start()
         else:
-            self.own = _C._OwnBatches(_C._Tasks(), [], None)
-            self.own.fetch = self._fetch
+            self.own = _C._OwnBatches(_C._Tasks(), [], (self._job.info(self.number), None))
+            assert self._lookups is not None
+            self.own.fetch = self._fetch_first if self._job.iterable else self._lookups.fetch
+            self.own.generator, self.own.twister = self.generator, self.twister
+            if self._job.iterable:
+                self.own.iterates = True
+                self._drawn_before = self._drawn()
+
+    def may_draw_here(self, draws: frozenset[str]) -> bool:
+        """Whether the loader has the process's generators, and the process has not drawn itself."""
+        known = self._lookups.draws if self._lookups is not None else frozenset()
+        return draws <= known and not (known and self.process is not None)
 
     def keep(self, indices: Any) -> None:
         """Notes tasks of which the loader makes the batches itself."""
         append_tasks(self.own.tasks, indices)
 
-    def move_away(self) -> None:
-        """From now on the process makes the batches."""
+    def _fetch_first(self, indices: Any) -> Any:
+        """Begins to iterate in the place of the process, and makes a batch."""
+        assert self._lookups is not None
+        fetch = self._lookups.fetch()
+        for _ in range(self.skipped):
+            fetch(indices)
+        self.own.fetch = fetch
+        return fetch(indices)
+
+    def answer_to(self, error: Exception) -> list[Any]:
+        """The answer where an iterable dataset has come to its end."""
+        return [END, None]
+
+    def move_away(self, given: int) -> None:
+        """From now on the process makes the batches. Of an iterable dataset, it makes those again
+        that the program was given, and drops them."""
+        if self._job.iterable:
+            self.skipped = given
+            self.start(self._drawn_before)  # it draws again what was drawn
         self.start()
         tasks = self.own.tasks
         if tasks:

@@ -178,7 +178,7 @@ class ThreadWorker:
         self._epoch.here = True
         self._hungry[0] = 1
 
-    def move_away(self) -> None:
+    def move_away(self, given: int) -> None:
         """From now on the thread makes the batches."""
         self._epoch.here, self._epoch.own.error = False, None
         self._wake()

@@ -1,0 +1,211 @@
+"""Samples with random numbers: the loader draws them in the place of its workers."""
+
+import random
+import threading
+
+import pytest
+
+import facula
+from facula.utils import data
+from facula.utils.data._utils import pace
+from facula.utils.data._utils.lookups import lookups_of
+
+
+class Noise(data.Dataset):
+    def __init__(self, count=40):
+        self.rows = facula.arange(3.0 * count).view(count, 3)
+        self.broken = -1
+
+    def __len__(self):
+        return len(self.rows)
+
+
+def of(getitem):
+    return type("Own", (Noise,), {"__getitem__": getitem})()
+
+
+class Flip:
+    def __init__(self, p):
+        self.p = p
+
+    def __call__(self, row):
+        if facula.rand(1).item() < self.p:
+            return row.flip(0)
+        return row
+
+
+flip = Flip(0.5)
+
+
+def both(self, index):
+    if random.random() < 0.5:
+        return facula.rand(2), random.randint(0, 9)
+    return facula.rand(2) + 1, index
+
+
+def fails(self, index):
+    noise = facula.rand(2), random.random()
+    return noise[0], noise[1], 1 / (index - self.broken)
+
+
+DRAWN = {
+    "uniform": lambda self, index: facula.rand(3),
+    "normal": lambda self, index: self.rows[index] + facula.randn(3),
+    "one normal": lambda self, index: (facula.randn(1), index),
+    "whole": lambda self, index: facula.randint(0, 9, (2,)),
+    "order": lambda self, index: self.rows[index][facula.randperm(3)],
+    "transform": lambda self, index: flip(self.rows[index]),
+    "of Python": lambda self, index: (random.random(), random.uniform(2, 3), random.randrange(7)),
+    "whole of Python": lambda self, index: random.randint(1, 3) + random.getrandbits(3),
+    "both": both,
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_processes_because_of_load(monkeypatch):
+    monkeypatch.setattr(pace, "_START_SECONDS", 100.0)
+
+
+def nothing(worker):
+    """Has processes make the batches."""
+
+
+def epochs(dataset, count=1, **options):
+    facula.manual_seed(3)
+    random.seed(4)
+    loader = data.DataLoader(dataset, shuffle=True, **options)
+    got = []
+    for _ in range(count):
+        iterator = iter(loader)
+        got.append(list(iterator))
+    return repr(got), [worker.pid for worker in iterator._workers]
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("name", DRAWN)
+def test_numbers_are_those_of_processes(name, workers, size, persistent):
+    dataset = of(DRAWN[name])
+    assert lookups_of(dataset) is not None
+    options = {"batch_size": size, "num_workers": workers, "persistent_workers": persistent}
+    expected, pids = epochs(dataset, 3, worker_init_fn=nothing, **options)
+    assert None not in pids
+    got, pids = epochs(dataset, 3, **options)
+    assert got == expected
+    assert pids == [None] * workers
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_programs_own_numbers_go_on(name):
+    dataset = of(DRAWN[name])
+
+    def draw(**options):
+        facula.manual_seed(3)
+        random.seed(4)
+        own = []
+        for _ in data.DataLoader(dataset, 4, num_workers=2, **options):
+            own.append((random.random(), facula.rand(1).item(), facula.randn(1).item()))
+        return own
+
+    assert draw() == draw(worker_init_fn=nothing)
+
+
+@pytest.mark.parametrize("moved_after", [0, 1, 5, 9])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_processes_go_on_with_the_numbers(workers, moved_after):
+    dataset = of(both)
+    expected, _ = epochs(dataset, batch_size=4, num_workers=workers, worker_init_fn=nothing)
+    facula.manual_seed(3)
+    iterator = iter(data.DataLoader(dataset, 4, shuffle=True, num_workers=workers))
+    got = [next(iterator) for _ in range(moved_after)]
+    iterator._settle()
+    iterator._move_away()
+    got += iterator
+    assert repr([got]) == expected
+
+
+def test_a_batch_that_fails_is_made_again_with_the_same_numbers():
+    dataset = of(fails)
+
+    def outcome(**options):
+        facula.manual_seed(3)
+        dataset.broken = 21
+        iterator = iter(data.DataLoader(dataset, 4, num_workers=2, **options))
+        got = []
+        while True:
+            try:
+                got.append(repr(next(iterator)))
+            except ZeroDivisionError as error:
+                got.append(str(error))
+            except StopIteration:
+                return got
+
+    assert outcome() == outcome(worker_init_fn=nothing)
+
+
+def test_persistent_processes_keep_the_numbers():
+    dataset = of(both)
+    options = {"batch_size": 4, "num_workers": 2, "persistent_workers": True}
+    expected, _ = epochs(dataset, 3, worker_init_fn=nothing, **options)
+    facula.manual_seed(3)
+    loader = data.DataLoader(dataset, shuffle=True, **options)
+    iterator = iter(loader)
+    got = [[next(iterator) for _ in range(4)]]
+    iterator._settle()
+    iterator._move_away()
+    got[0] += iterator
+    got += [list(loader), list(loader)]
+    assert repr(got) == expected
+    assert None not in [worker.pid for worker in loader._iterator._workers]
+
+
+def test_other_threads_keep_pythons_generator():
+    """It is theirs as well."""
+    dataset = of(DRAWN["of Python"])
+    expected, _ = epochs(dataset, batch_size=4, num_workers=1, worker_init_fn=nothing)
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert lookups_of(dataset) is None
+        assert lookups_of(of(DRAWN["uniform"])) is not None
+    finally:
+        done.set()
+        thread.join()
+    # One that begins in the middle has processes go on.
+    done.clear()
+    facula.manual_seed(3)
+    iterator = iter(data.DataLoader(dataset, 4, shuffle=True, num_workers=1))
+    got = [next(iterator) for _ in range(3)]
+    assert iterator._workers[0].pid is None
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        got += iterator
+    finally:
+        done.set()
+        thread.join()
+    assert repr([got]) == expected
+
+
+def test_numbers_of_other_generators_are_left_to_workers():
+    own = facula.Generator()
+    patched = random.Random(3)
+    assert lookups_of(of(lambda self, index: facula.rand(2, generator=own))) is None
+    assert lookups_of(of(lambda self, index: patched.random())) is None
+    assert lookups_of(of(lambda self, index: random.gauss(0, 1))) is None
+    assert lookups_of(of(lambda self, index: random.seed(index))) is None
+    assert lookups_of(of(lambda self, index: facula.manual_seed(index))) is None
+    assert lookups_of(of(lambda self, index: facula.initial_seed())) is None
+
+
+def test_a_dataset_that_begins_to_draw_has_processes():
+    dataset = of(lambda self, index: self.noise(index))
+    dataset.noise = lambda index: index
+    loader = data.DataLoader(dataset, 4, num_workers=1, persistent_workers=True)
+    facula.manual_seed(3)
+    list(loader)
+    dataset.noise = lambda index: facula.rand(1)
+    list(loader)
+    assert loader._iterator._workers[0].pid is not None
