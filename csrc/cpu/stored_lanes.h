@@ -10,12 +10,6 @@ using Wide = typename WideOf<T>::type;
 template <class T>
 constexpr int kLanes = 64 / sizeof(T);
 
-struct SumOfLanes {
-  template <class V>
-  static FACULA_INLINE V combine(V a, V b) {
-    return a + b;
-  }
-};
 template <class T>
 inline T sum_of_lanes(Wide<T> v) {
   return fold_lanes<SumOfLanes, kLanes<T> / 2>(v, std::make_index_sequence<kLanes<T>>{})[0];
