@@ -52,10 +52,10 @@ _written("threshold_(Tensor(a!) self, Scalar threshold, Scalar value)", "``thres
 _function("threshold.functional(Tensor input, Scalar threshold, Scalar value, bool inplace=False)",
           "Elements above ``threshold``, and ``value`` in place of the others.",
           _at("threshold", "20.,  2.", ", 0, 20"), samples="threshold")
-op("_threshold(Tensor self, float threshold, float value) -> Tensor", elementwise("if"), inplace=True,
+op("_threshold(Tensor self, float threshold, float value) -> Tensor", elementwise("if", halves=True), inplace=True,
    f="value if a <= threshold else a",
    grad="_threshold_grad(grad, self, threshold)", node="ThresholdBackward0")
-op("_threshold_grad(Tensor grad_out, Tensor input, float threshold) -> Tensor", elementwise("f"),
+op("_threshold_grad(Tensor grad_out, Tensor input, float threshold) -> Tensor", elementwise("f", halves=True),
    f="0 if b <= threshold else a", grad=dict(grad_out="_threshold_grad(grad, input, threshold)"))
 
 _function("leaky_relu(Tensor input, float negative_slope=0.01, bool inplace=False)",
@@ -63,10 +63,10 @@ _function("leaky_relu(Tensor input, float negative_slope=0.01, bool inplace=Fals
           _at("leaky_relu", "-0.0100,  2.0000"))
 _written("leaky_relu_(Tensor(a!) self, float negative_slope=0.01)", "``leaky_relu`` in place.",
          _at("leaky_relu_", "-0.0100,  2.0000"))
-op("_leaky_relu(Tensor self, float negative_slope) -> Tensor", elementwise("f"), inplace=True,
+op("_leaky_relu(Tensor self, float negative_slope) -> Tensor", elementwise("f", halves=True), inplace=True,
    f="a if a > 0 else a * negative_slope", grad="_leaky_relu_grad(grad, self, negative_slope)",
    node="LeakyReluBackward0")
-op("_leaky_relu_grad(Tensor grad_out, Tensor input, float negative_slope) -> Tensor", elementwise("f"),
+op("_leaky_relu_grad(Tensor grad_out, Tensor input, float negative_slope) -> Tensor", elementwise("f", halves=True),
    f="a if b > 0 else a * negative_slope", grad=dict(grad_out="_leaky_relu_grad(grad, input, negative_slope)"))
 
 op("prelu(Tensor self, Tensor weight) -> Tensor", composite(), aliases=("nn.functional.prelu",), out=False,
@@ -74,7 +74,7 @@ op("prelu(Tensor self, Tensor weight) -> Tensor", composite(), aliases=("nn.func
    doc="Each element, times ``weight`` where it is negative: one number for all, or one for each channel, which is\n"
        "dimension 1.",
    example=">>> facula.prelu(facula.tensor([-1., 2.]), facula.tensor([0.5]))\ntensor([-0.5000,  2.0000])")
-op("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", elementwise("f"), f="a if a > 0 else a * b",
+op("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", elementwise("f", halves=True), f="a if a > 0 else a * b",
    grad=dict(self="_prelu_grad(grad, self, weight)", weight="_prelu_weight_grad(grad, self)"))
 op("_prelu_grad(Tensor grad_out, Tensor input, Tensor weight) -> Tensor", elementwise("f"), f="a if b > 0 else a * c",
    grad=dict(grad_out="_prelu_grad(grad, input, weight)", weight="where(gt(input, 0), 0, grad * grad_out)"))
@@ -109,15 +109,15 @@ op("_shrink_grad(Tensor grad_out, Tensor input, float lambd) -> Tensor", element
 
 _function("hardsigmoid(Tensor input, bool inplace=False)", "``(x + 3) / 6``, limited to [0, 1].",
           _at("hardsigmoid", "0.3333, 0.8333"))
-op("_hardsigmoid(Tensor self) -> Tensor", elementwise("f"), inplace=True,
+op("_hardsigmoid(Tensor self) -> Tensor", elementwise("f", halves=True), inplace=True,
    f="limited(a + 3, 6) / 6",
    grad="_hardsigmoid_grad(grad, self)", node="HardsigmoidBackward0")
-op("_hardsigmoid_grad(Tensor grad_out, Tensor self_in) -> Tensor", elementwise("f"),
-   f="a / 6 if b > -3 and b < 3 else 0", grad=dict(grad_out="_hardsigmoid_grad(grad, self_in)"))
+op("_hardsigmoid_grad(Tensor grad_out, Tensor self_in) -> Tensor", elementwise("f", halves=True),
+   f="a / 6 if (b > -3) & (b < 3) else 0", grad=dict(grad_out="_hardsigmoid_grad(grad, self_in)"))
 _function("hardswish(Tensor input, bool inplace=False)", "``x * hardsigmoid(x)``.", _at("hardswish", "-0.3333,  1.6667"))
-op("_hardswish(Tensor self) -> Tensor", elementwise("f"), inplace=True, f="a * limited(a + 3, 6) / 6",
+op("_hardswish(Tensor self) -> Tensor", elementwise("f", halves=True), inplace=True, f="a * limited(a + 3, 6) / 6",
    grad="_hardswish_grad(grad, self)", node="HardswishBackward0")
-op("_hardswish_grad(Tensor grad_out, Tensor input) -> Tensor", elementwise("f"),
+op("_hardswish_grad(Tensor grad_out, Tensor input) -> Tensor", elementwise("f", halves=True),
    f="0 if b <= -3 else (a * (b + b + 3) / 6 if b < 3 else a)",
    grad=dict(grad_out="_hardswish_grad(grad, input)", input="where(lt(abs(input), 3), grad * grad_out / 3, 0)"))
 
@@ -148,7 +148,7 @@ for _name, _words, _shown in (
 op("gelu(Tensor input, *, str approximate='none') -> Tensor", composite(), python="nn.functional.gelu", samples="gelu",
    doc="``x`` times the normal distribution function at ``x``; with ``approximate='tanh'``, by a formula with tanh.",
    example=_at("gelu", "-0.1587,  1.9545"))
-op("_gelu(Tensor self) -> Tensor", elementwise("f"), f="gelu(a)", grad="_gelu_grad(grad, self)", node="GeluBackward0")
+op("_gelu(Tensor self) -> Tensor", elementwise("f", halves=True), f="gelu(a)", grad="_gelu_grad(grad, self)", node="GeluBackward0")
 op("_gelu_grad(Tensor grad_out, Tensor input) -> Tensor", elementwise("f"), f="a * gelu_derivative(b)",
    grad=dict(grad_out="_gelu_grad(grad, input)",
              input="grad * grad_out * exp(input * input * -0.5) * (2 - input * input) * 0.3989422804014327"))
@@ -185,7 +185,7 @@ op("_logsigmoid(Tensor input) -> Tensor", elementwise("f", numbers=False), f="lo
    grad=dict(input="_logsigmoid_grad(grad, input)"), node="LogSigmoidBackward0")
 op("logsigmoid(Tensor input) -> Tensor", composite(), python="nn.functional.logsigmoid", samples="in_order",
    doc="The logarithm of ``sigmoid``, computed without loss.", example=_at("logsigmoid", "-1.3133, -0.1269"))
-op("_logsigmoid_grad(Tensor grad_out, Tensor input) -> Tensor", elementwise("f"), f="a * sigmoid(-b)",
+op("_logsigmoid_grad(Tensor grad_out, Tensor input) -> Tensor", elementwise("f"), f="a * quick_sigmoid(-b)",
    grad=dict(grad_out="_logsigmoid_grad(grad, input)",
              input="-_sigmoid_grad(grad * grad_out, sigmoid(input))"))
 op("tanhshrink(Tensor input) -> Tensor", composite(), python="nn.functional.tanhshrink", out=False, samples="activation",
@@ -198,7 +198,7 @@ op("glu(Tensor input, int dim=-1) -> Tensor", composite(), python="nn.functional
 op("_glu(Tensor self, Tensor gate) -> Tensor", elementwise("f"), f="a * sigmoid(b)", inplace=False,
    grad=dict(self="_glu(grad, gate)", gate="_glu_gate_grad(grad, self, gate)"), node="GluBackward0")
 op("_glu_gate_grad(Tensor grad_out, Tensor self, Tensor gate) -> Tensor", elementwise("f"),
-   f="a * b * (sigmoid(c) * (1 - sigmoid(c)))", inplace=False,
+   f="a * b * sigmoid_derivative(c)", inplace=False,
    grad=dict(grad_out="_glu_gate_grad(grad, self, gate)", self="_glu_gate_grad(grad, grad_out, gate)",
              gate="_glu_gate_grad(grad * grad_out, self, gate) * (1 - sigmoid(gate) * 2)"))
 

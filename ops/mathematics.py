@@ -83,7 +83,7 @@ op("_sigmoid_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("fc
 
 
 def _rounding(name, ref, words, shown, aliases=()):
-    op(f"{name}(Tensor self) -> Tensor", elementwise("if"), f=dict(i="a", f=f"{name}(a)"),
+    op(f"{name}(Tensor self) -> Tensor", elementwise("if", halves=True), f=dict(i="a", f=f"{name}(a)"),
        grad="grad * 0", ref=ref, doc=words, aliases=aliases,
        example=f">>> facula.{name}(facula.tensor([-1.5000, 0.5000, 2.7000]))\n{shown}")
 
@@ -93,7 +93,7 @@ _rounding("ceil", np.ceil, "Rounds up.", "tensor([-1.,  1.,  3.])")
 _rounding("trunc", np.trunc, "Rounds towards zero.", "tensor([-1.,  0.,  2.])", ("fix",))
 _rounding("round", np.round, "Rounds to the nearest integer, halves to even.", "tensor([-2.,  0.,  3.])",
           ("special.round",))
-op("frac(Tensor self) -> Tensor", elementwise("f"), f="frac(a)", grad="grad",
+op("frac(Tensor self) -> Tensor", elementwise("f", halves=True), f="frac(a)", grad="grad",
    ref=lambda a: a - np.trunc(a), doc="The fractional part, with the sign of the number.",
    example=">>> facula.frac(facula.tensor([-1.5, 2.25]))\ntensor([-0.5000,  0.2500])")
 

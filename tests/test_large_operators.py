@@ -242,6 +242,18 @@ def test_reversed_and_repeated_copies(dtype, threads):
         np.testing.assert_array_equal(repeated.numpy(), np.repeat(x, 3, dim))
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("width", [1, 3, 8, 15, 16, 31, 32, 33, 64, 100, 257])
+def test_copies_of_expanded_columns(width, dtype, threads):
+    x = RNG.integers(0, 250, (5, 300)).astype(dtype)
+    expanded = F.tensor(x).unsqueeze(-1).expand(5, 300, width)
+    np.testing.assert_array_equal(expanded.contiguous().numpy(), np.repeat(x[..., None], width, -1))
+    room = F.zeros(5, 300, width + 1, dtype=expanded.dtype)
+    room[..., 1:] = expanded  # rows that begin anywhere
+    np.testing.assert_array_equal(room[..., 1:].numpy(), expanded.contiguous().numpy())
+    assert not room[..., 0].any()
+
+
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_joins(dim, threads):
     parts = [RNG.standard_normal((50, 40, 30)).astype(np.float32) for _ in range(3)]

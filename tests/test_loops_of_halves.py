@@ -31,6 +31,85 @@ def test_result_is_that_of_float32_rounded_once(name, dtype):
     np.testing.assert_array_equal(got.float().numpy(), rounded(want, dtype))
 
 
+def slope_of(function):
+    def gradient(x):
+        x = x.detach().requires_grad_()
+        y = function(x)
+        (g,) = facula.autograd.grad(y, x, facula.full_like(y, 1.5))
+        return g
+
+    return gradient
+
+
+F = facula.nn.functional
+UNARY = {
+    "floor": facula.floor,
+    "ceil": facula.ceil,
+    "round": facula.round,
+    "trunc": facula.trunc,
+    "frac": facula.frac,
+    "threshold": lambda x: F.threshold(x, 0.1, 20.0),
+    "gelu": F.gelu,
+    "leaky_relu": F.leaky_relu,
+    "hardswish": F.hardswish,
+    "hardsigmoid": F.hardsigmoid,
+    "sin": facula.sin,
+    "cos": facula.cos,
+    "erf": facula.erf,
+    "prelu": lambda x: F.prelu(x, facula.tensor([0.3], dtype=x.dtype)),
+    "leaky_relu_slope": slope_of(F.leaky_relu),
+    "hardswish_slope": slope_of(F.hardswish),
+    "hardsigmoid_slope": slope_of(F.hardsigmoid),
+    "threshold_slope": slope_of(lambda x: F.threshold(x, 0.1, 20.0)),
+    "logsigmoid_slope": slope_of(F.logsigmoid),
+    "silu_slope": slope_of(F.silu),
+}
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", UNARY)
+def test_function_of_every_value_is_that_of_float32_rounded_once(name, dtype):
+    a = every_value(dtype)
+    if name == "prelu":  # the weight is one of half precision, too
+        weight = facula.tensor([0.3], dtype=dtype).float()
+        want = F.prelu(a.float(), weight)
+    else:
+        want = UNARY[name](a.float())
+    got = UNARY[name](a)
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got.float().numpy(), rounded(want.numpy(), dtype))
+    # Zeros keep their signs, and strides do not matter.
+    assert facula.equal(facula.signbit(got[got == 0]), facula.signbit(want.to(dtype)[got == 0]))
+    np.testing.assert_array_equal(UNARY[name](a[::3]).float().numpy(), got[::3].float().numpy())
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("n", [1, 7, 16, 31, 32, 33, 100, 1000, 70_000, 200_001])
+def test_dot_product_is_added_in_float32(n, dtype):
+    a = (facula.arange(n) * 7919 % 17 - 8).to(dtype)
+    b = (facula.arange(n) * 104729 % 13 - 6).to(dtype)
+    want = float(np.dot(a.double().numpy(), b.double().numpy()))
+    assert facula.dot(a, b).item() == facula.tensor(want, dtype=facula.float32).to(dtype).item()
+    spread = facula.zeros(n, 3, dtype=dtype)
+    spread[:, 1] = a
+    assert facula.dot(spread[:, 1], b).item() == facula.dot(a, b).item()
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk_of_values_that_are_not_numbers(dtype, largest):
+    x = facula.randn(20_000).to(dtype)
+    x[100:15_000] = -facula.inf
+    x[7_000:7_010] = facula.inf
+    x[18_000] = facula.nan
+    x[19_000] = -facula.tensor(facula.nan, dtype=dtype)  # with a sign
+    x[19_500], x[19_501] = 0.0, -0.0
+    values, places = x.topk(40, largest=largest)
+    order = x.sort(descending=largest)
+    assert places.tolist() == order.indices[:40].tolist()
+    np.testing.assert_array_equal(values.float().numpy(), order.values[:40].float().numpy())
+
+
 @pytest.mark.parametrize("dtype", HALVES)
 def test_sign_changes_in_every_value(dtype):
     a = every_value(dtype)
@@ -65,6 +144,18 @@ def test_nan_in_a_short_row_reaches_its_maximum_only():
     x = facula.zeros(100, 8)
     x[37, 5] = float("nan")
     assert x.amax(1).isnan().nonzero().tolist() == [[37]]
+
+
+@pytest.mark.parametrize("dtype", [facula.float32, facula.float64, *HALVES])
+def test_nan_and_infinity_anywhere_in_a_row_reach_its_extremes(dtype):
+    n = 300
+    x = facula.randn(n, n).to(dtype)
+    x.diagonal().fill_(facula.nan)
+    assert x.amax(1).isnan().all() and x.amin(1).isnan().all()
+    x.diagonal().fill_(facula.inf)
+    assert (x.amax(1) == facula.inf).all() and x.amin(1).isfinite().all()
+    x.diagonal().fill_(1000.0)
+    assert (x.amax(1) == 1000).all() and (x.amin(1) < 0).all()
 
 
 def test_largest_difference_keeps_nan():

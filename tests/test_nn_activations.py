@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import warnings
 
@@ -149,6 +150,22 @@ def test_infinite_inputs_have_finite_gradients():
     for name in ("gelu", "silu", "mish"):
         (gradient,) = F.autograd.grad(getattr(functional, name)(x).sum(), x)
         assert gradient[0] == 1 and gradient[2] == 1, name
+
+
+@pytest.mark.parametrize("dtype", [F.float32, F.float64])
+def test_gradient_of_logsigmoid_far_from_zero(dtype):
+    x = F.tensor([-F.inf, -200.0, -1.0, 0.0, 1.0, 80.0, F.inf, F.nan], dtype=dtype)
+    x.requires_grad_()
+    (gradient,) = F.autograd.grad(functional.logsigmoid(x).sum(), x)
+    want = [1.0, 1.0, 1 / (1 + math.exp(-1)), 0.5, 1 / (1 + math.e), math.exp(-80), 0.0, math.nan]
+    np.testing.assert_allclose(gradient.numpy(), want, rtol=3e-7, atol=0)
+
+
+def test_gradient_of_glu_is_that_of_its_formula():
+    x = (F.randn(40, 6, dtype=F.float64) * 10).requires_grad_()
+    (gradient,) = F.autograd.grad((functional.glu(x) ** 2).sum(), x)
+    (want,) = F.autograd.grad(((x[:, :3] * F.sigmoid(x[:, 3:])) ** 2).sum(), x)
+    np.testing.assert_allclose(gradient.numpy(), want.numpy(), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -93,7 +93,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 # name: (reference, [low, high] for float32, [low, high] for float64, ulp for each)
 ANYWHERE, UNIT = (-INF, INF), (-2.0, 2.0)  # outside of the domain the answer is NaN
-ANGLES = (-3e13, 3e13)
+ANGLES, NEAR_ANGLES = (-3e13, 3e13), (-65536, 65536)
 UNARY = {
     "exp": (np.exp, (-110, 110), (-750, 715), 1.1, 1.1),
     "exp2": (np.exp2, (-160, 130), (-1080, 1030), 1.2, 1.2),
@@ -102,9 +102,9 @@ UNARY = {
     "log2": (np.log2, ANYWHERE, ANYWHERE, 1.8, 1.0),
     "log10": (np.log10, ANYWHERE, ANYWHERE, 0.6, 1.0),
     "log1p": (np.log1p, ANYWHERE, ANYWHERE, 1.0, 1.0),
-    "sin": (np.sin, ANGLES, ANGLES, 1.7, 1.0),
-    "cos": (np.cos, ANGLES, ANGLES, 1.7, 1.0),
-    "tan": (np.tan, ANGLES, ANGLES, 0.6, 2.3),
+    "sin": (np.sin, NEAR_ANGLES, ANGLES, 1.7, 1.0),
+    "cos": (np.cos, NEAR_ANGLES, ANGLES, 1.7, 1.0),
+    "tan": (np.tan, NEAR_ANGLES, ANGLES, 0.6, 2.3),
     "asin": (np.arcsin, UNIT, UNIT, 0.6, 1.0),
     "acos": (np.arccos, UNIT, UNIT, 0.6, 1.1),
     "atan": (np.arctan, ANYWHERE, ANYWHERE, 0.6, 1.6),
@@ -305,13 +305,15 @@ def test_huge_angles_are_either_in_range_or_left_to_the_full_range_functions(eva
     for kind, top in (("f32", 127), ("f64", 1023)):
         x = np.ldexp(rng.uniform(1, 2, 3000), rng.integers(40, top, 3000)).astype(DTYPES[kind])
         inside = evaluate("angle_in_range", kind, x) != 0
-        assert np.array_equal(inside, x <= 2.0**45)
+        # Where multiplications and additions are fused, float32 angles are reduced in float32.
+        fused = evaluate("angle_in_range", kind, np.array([2.0**17], x.dtype))[0] == 0
+        assert np.array_equal(inside, x <= 2.0 ** (16 if fused else 45))
         for name in ("sin", "cos", "tan"):
             # a float32 angle is also a float64 one, whose sine NumPy takes with full reduction
             want = np.array([getattr(math, name)(float(v)) for v in x])
             fast = evaluate(name, kind, x)
             assert np.isnan(fast[~inside]).all()
-            assert ulp_error(fast, want)[inside].max() <= 3
+            assert ulp_error(fast, want)[inside].max(initial=0) <= 3
             assert ulp_error(evaluate(f"{name}_full_range", kind, x), want).max() <= 2
 
 

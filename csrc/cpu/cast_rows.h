@@ -75,12 +75,7 @@ void cast(char* to, int64_t ts, const char* from, int64_t fs, int64_t n) {
       return;
     }
     if constexpr (std::is_same_v<To, From>) {
-      if (ts == sizeof(To) && fs == 0) {  // a fill
-        To* o = reinterpret_cast<To*>(to);
-        const To v = *reinterpret_cast<const To*>(from);
-        for (int64_t i = 0; i < n; ++i) o[i] = v;
-        return;
-      }
+      if (ts == sizeof(To) && fs == 0) return gather_elements(to, from, 0, n, sizeof(To));
     }
   }
   cast_strided<To, From>(to, ts, from, fs, n);

@@ -60,8 +60,8 @@ FACULA_INLINE void lane_sums(const Vector<A>* x, A* to) {
 }
 
 // sum[i][j] += a[i] . b[j] for M rows of a and N columns of b, both contiguous along k.
-template <class S, class A, int M, int N>
-void add_dots(int64_t k, const A* a, int64_t a_row, const S* b, int64_t b_col, A* sum,
+template <class S, class A, int M, int N, class L = A>
+void add_dots(int64_t k, const L* a, int64_t a_row, const S* b, int64_t b_col, A* sum,
               int64_t sum_row) {
   constexpr int64_t lanes = kLanes<A>;
   constexpr int chains = M * N < 8 ? 2 : 1;  // independent sums hide the latency of the additions
@@ -72,7 +72,7 @@ void add_dots(int64_t k, const A* a, int64_t a_row, const S* b, int64_t b_col, A
     for (int c = 0; c < chains; ++c) {
       Vector<A> x[M];
 #pragma GCC unroll 4
-      for (int i = 0; i < M; ++i) x[i] = load(a + i * a_row + p + c * lanes);
+      for (int i = 0; i < M; ++i) x[i] = load_wide(a + i * a_row + p + c * lanes);
 #pragma GCC unroll 4
       for (int j = 0; j < N; ++j) {
         const Vector<A> y = load_wide(b + j * b_col + p + c * lanes);
@@ -98,7 +98,7 @@ void add_dots(int64_t k, const A* a, int64_t a_row, const S* b, int64_t b_col, A
     sum[i * sum_row + j] += sums[at];
 #pragma GCC unroll 1
     for (int64_t q = p; q < k; ++q) {
-      sum[i * sum_row + j] += a[i * a_row + q] * widen<A>(b[j * b_col + q]);
+      sum[i * sum_row + j] += widen<A>(a[i * a_row + q]) * widen<A>(b[j * b_col + q]);
     }
   }
 }
@@ -134,7 +134,10 @@ void add_rows(int64_t n, const A* a, int64_t a_row, const S* b, int64_t b_row, A
 template <class S, class A>
 void convert_row(const S* from, int64_t stride, int64_t n, A* to) {
   if (stride == 1) {
-    for (int64_t i = 0; i < n; ++i) to[i] = widen<A>(from[i]);
+    int64_t i = 0;
+    if constexpr (kLoadable<S>)
+      for (; i + kLanes<A> <= n; i += kLanes<A>) store(to + i, load_wide(from + i));
+    for (; i < n; ++i) to[i] = widen<A>(from[i]);
   } else {
     for (int64_t i = 0; i < n; ++i) to[i] = widen<A>(from[i * stride]);
   }
@@ -223,6 +226,20 @@ int64_t magnitude(int64_t x) {
   return x < 0 ? -x : x;
 }
 
+// A dot product of elements that are dense on both sides, without a copy of either.
+template <class S>
+bool dense_dot(const Gemm& g, const S* a, const S* b, Accumulator<S>* sum) {
+  if constexpr (kLoadable<S>) {
+    if (g.a_col != 1 || g.b_row != 1) return false;
+    using A = Accumulator<S>;
+    using L = std::conditional_t<kInPlace<S>, A, S>;  // signs of integers do not matter
+    *sum = 0;
+    add_dots<S, A, 1, 1, L>(g.k, reinterpret_cast<const L*>(a), 0, b, 0, sum, 0);
+    return true;
+  }
+  return false;
+}
+
 template <class S>
 void few_rows(const Gemm& g) {
   using A = Accumulator<S>;
@@ -239,6 +256,10 @@ void few_rows(const Gemm& g) {
     const S* a = static_cast<const S*>(g.a) + i * g.a_batch;
     const S* b = static_cast<const S*>(g.b) + i * g.b_batch;
     S* c = static_cast<S*>(g.c) + i * g.c_batch;
+    if (g.m == 1 && g.n == 1 && dense_dot(g, a, b, sum)) {
+      finish(c, g.c_col, sum, 1, alpha, beta);
+      continue;
+    }
     for (int64_t j = 0; j < g.n; j += block) {
       const int64_t n = g.n - j < block ? g.n - j : block;
       for (int64_t r = 0; r < g.m; ++r) {
@@ -274,12 +295,9 @@ void partial_dot(const Gemm& g) {
   const S* a = static_cast<const S*>(g.a);
   const S* b = static_cast<const S*>(g.b);
   A sum = 0;
-  if constexpr (kInPlace<S>) {
-    if (g.a_col == 1 && g.b_row == 1) {
-      add_dots<S, A, 1, 1>(g.k, reinterpret_cast<const A*>(a), 0, b, 0, &sum, 0);
-      *static_cast<A*>(g.c) = sum;
-      return;
-    }
+  if (dense_dot(g, a, b, &sum)) {
+    *static_cast<A*>(g.c) = sum;
+    return;
   }
   for (int64_t p = 0; p < g.k; p += kChunk) {
     const int64_t k = g.k - p < kChunk ? g.k - p : kChunk;

@@ -170,9 +170,78 @@ FACULA_INLINE FACULA_ISA::Floats rsqrt(FACULA_ISA::Floats x) {
 FACULA_INLINE FACULA_ISA::Floats abs(FACULA_ISA::Floats x) {
   return FACULA_ISA::Floats(FACULA_ISA::Words(x) & 0x7fffffffu);
 }
+FACULA_INLINE FACULA_ISA::Floats limited(FACULA_ISA::Floats x, int most) {
+  const FACULA_ISA::Floats low{}, high = float(most) - low;
+  return x < low ? low : (x > high ? high : x);
+}
 FACULA_INLINE FACULA_ISA::Floats copysign(FACULA_ISA::Floats x, FACULA_ISA::Floats sign) {
   using FACULA_ISA::Words;
   return FACULA_ISA::Floats((Words(x) & 0x7fffffffu) | (Words(sign) & 0x80000000u));
+}
+
+// Fused where it is for single floats, so that both have the same results.
+FACULA_INLINE FACULA_ISA::Floats madd(FACULA_ISA::Floats a, FACULA_ISA::Floats b,
+                                      FACULA_ISA::Floats c) {
+#if defined(__AVX512BW__)
+  return FACULA_ISA::Floats(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
+#elif defined(__AVX2__) && defined(__FMA__)
+  return FACULA_ISA::Floats(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
+#else
+  for (int i = 0; i < FACULA_ISA::kFloats; ++i) c[i] = madd(a[i], b[i], c[i]);
+  return c;
+#endif
+}
+FACULA_INLINE FACULA_ISA::Floats exp2_of_negative(FACULA_ISA::Floats x) {
+  using FACULA_ISA::Floats, FACULA_ISA::Words, FACULA_ISA::lanes;
+  constexpr float magic = detail::kExpMagic<float>;
+  auto c = [](int i) { return lanes(detail::kExp2Terms[i]); };
+  const Floats shifted = x + magic, r = x - (shifted - magic), z = r * r;
+  const Floats low = madd(z, madd(r, c(3), c(2)), madd(r, c(1), c(0)));
+  const Floats high = madd(z, c(6), madd(r, c(5), c(4)));
+  return madd(z * z, high, low) * Floats(Words(shifted) << 23);
+}
+FACULA_INLINE FACULA_ISA::Floats gelu(FACULA_ISA::Floats x) {
+  using FACULA_ISA::Floats, FACULA_ISA::lanes;
+  auto pair = [](Floats b, int i) {
+    return madd(b, lanes(detail::kGeluTerms[i + 1]), lanes(detail::kGeluTerms[i]));
+  };
+  const Floats zero{}, most = lanes(4.0f), a = abs(x) * 0.707106781f, b = a > most ? most : a;
+  Floats p = pair(b, 8);
+  for (int i = 6; i >= 0; i -= 2) p = madd(b * b, p, pair(b, i));
+  const Floats e = exp2_of_negative(-(b * p)), erfc = a > most ? zero : e;
+  return 0.5f * x * (x < zero ? erfc : 2.0f - erfc);
+}
+
+// To an integer, by the processor's code of a direction: 0 to the nearest, 1 down, 2 up, 3 to zero.
+template <int kDirection>
+FACULA_INLINE FACULA_ISA::Floats rounded(FACULA_ISA::Floats x) {
+#if defined(__AVX512BW__)
+  return FACULA_ISA::Floats(_mm512_maskz_roundscale_ps(0xffff, __m512(x), kDirection));
+#elif defined(__AVX2__)
+  return FACULA_ISA::Floats(_mm256_round_ps(__m256(x), kDirection | _MM_FROUND_NO_EXC));
+#else
+  for (int i = 0; i < FACULA_ISA::kFloats; ++i)
+    x[i] = kDirection == 0   ? round(x[i])
+           : kDirection == 1 ? floor(x[i])
+           : kDirection == 2 ? ceil(x[i])
+                             : trunc(x[i]);
+  return x;
+#endif
+}
+FACULA_INLINE FACULA_ISA::Floats round(FACULA_ISA::Floats x) {
+  return rounded<0>(x);
+}
+FACULA_INLINE FACULA_ISA::Floats floor(FACULA_ISA::Floats x) {
+  return rounded<1>(x);
+}
+FACULA_INLINE FACULA_ISA::Floats ceil(FACULA_ISA::Floats x) {
+  return rounded<2>(x);
+}
+FACULA_INLINE FACULA_ISA::Floats trunc(FACULA_ISA::Floats x) {
+  return rounded<3>(x);
+}
+FACULA_INLINE FACULA_ISA::Floats frac(FACULA_ISA::Floats x) {
+  return x - trunc(x);
 }
 
 }  // namespace facula::math

@@ -21,6 +21,8 @@ struct IndexLoops {
   int64_t (*beyond_f64)(const double* x, int64_t from, int64_t n, double bound, bool above);
   int64_t (*beyond_i32)(const int32_t* x, int64_t from, int64_t n, int32_t bound, bool above);
   int64_t (*beyond_i64)(const int64_t* x, int64_t from, int64_t n, int64_t bound, bool above);
+  int64_t (*beyond_halves)(const uint16_t* x, int64_t from, int64_t n, uint16_t bound, bool above,
+                           uint16_t infinity);
   // Writes where elements in [low, high] stand, for which there is room for n + 16, and returns how
   // many there are; counts those below and NaN. Fewer than 2^31 elements.
   int64_t (*between_f32)(const float* x, int64_t n, float low, float high, int32_t* where,

@@ -52,6 +52,26 @@ int64_t beyond(const T* x, int64_t from, int64_t n, T bound, bool above) {
                : first_beyond<T, false>(x, from, n, bound);
 }
 
+// The same for 16-bit floats, by bits turned into integers of the same order. NaN comes after all
+// numbers whatever its sign is; `infinity` has the bits of the one with a sign.
+int64_t beyond_halves(const uint16_t* x, int64_t from, int64_t n, uint16_t bound, bool above,
+                      uint16_t infinity) {
+  const int16_t turn = above ? 0 : -1;
+  const uint16_t last = above ? infinity : 0xffff;
+  auto key = [&](uint16_t bits) {
+    return int16_t(bits ^ uint16_t((int16_t(bits) >> 15) & 0x7fff) ^ uint16_t(turn));
+  };
+  const int16_t least = key(bound);
+  auto is_beyond = [&](uint16_t bits) { return (key(bits) > least) | (bits > last); };
+  for (; from + kBlock <= n; from += kBlock) {
+    uint16_t any = 0;
+    for (int64_t k = 0; k < kBlock; ++k) any |= uint16_t(is_beyond(x[from + k]));
+    if (any) break;
+  }
+  while (from < n && !is_beyond(x[from])) ++from;
+  return from;
+}
+
 int64_t between(const float* x, int64_t n, float low, float high, int32_t* where, int64_t* below,
                 int64_t* nans) {
   int64_t i = 0, count = 0, lower = 0, neither = 0;
@@ -185,6 +205,7 @@ const IndexLoops index_loops = {
     beyond<double>,
     beyond<int32_t>,
     beyond<int64_t>,
+    beyond_halves,
     between,
     reverse<uint8_t>,
     reverse<uint16_t>,

@@ -24,6 +24,12 @@ int64_t next_candidate(const Line& line, int64_t from, int64_t worst, bool desce
       return search(loops.beyond_f64, reinterpret_cast<const double*>(line.data));
     case DType::Int32: return search(loops.beyond_i32, reinterpret_cast<const int32_t*>(line.data));
     case DType::Int64: return search(loops.beyond_i64, reinterpret_cast<const int64_t*>(line.data));
+    case DType::Float16:
+    case DType::BFloat16: {
+      const uint16_t* x = reinterpret_cast<const uint16_t*>(line.data);
+      const uint16_t infinity = line.dtype == DType::Float16 ? 0xfc00 : 0xff80;
+      return loops.beyond_halves(x, from, line.n, x[worst], descending, infinity);
+    }
     default: return from;
   }
 }
@@ -51,9 +57,10 @@ void stream_lowest(const Line& line, const Form& form, bool descending, int64_t 
     lowest[k - 1] = entry;
     std::push_heap(lowest, lowest + k);
   };
-  const bool skips = line.stride == int64_t(item_size(line.dtype)) &&
-                     (line.dtype == DType::Float32 || line.dtype == DType::Float64 ||
-                      line.dtype == DType::Int32 || line.dtype == DType::Int64);
+  const bool skips =
+      line.stride == int64_t(item_size(line.dtype)) &&
+      (line.dtype == DType::Float32 || line.dtype == DType::Float64 || line.dtype == DType::Int32 ||
+       line.dtype == DType::Int64 || line.dtype == DType::Float16 || line.dtype == DType::BFloat16);
   if (skips) {
     for (int64_t i = k; (i = next_candidate(line, i, form.index(worst), descending)) < line.n; ++i)
       for_each_key(line, i, i + 1, consider);

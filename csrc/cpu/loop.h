@@ -31,9 +31,9 @@ FACULA_INLINE A element(const char* p, int64_t i) {
   else return reinterpret_cast<const A*>(p)[i];
 }
 
-template <class R, class... A, class F, size_t... I>
-inline void run_indexed(char* const* p, const int64_t* s, int64_t n, F f,
-                        std::index_sequence<I...>) {
+// Calls body(pointers, count) for stretches of at most `most` elements, dense in all operands.
+template <class R, class... A, class B>
+FACULA_INLINE void run_staged(char* const* p, const int64_t* s, int64_t n, int64_t most, B body) {
   constexpr int64_t item[] = {int64_t(sizeof(R)), int64_t(sizeof(A))...};
   constexpr size_t kOperands = sizeof...(A) + 1;
   constexpr int64_t kStaged = int64_t(kStagedBytes / std::max({sizeof(R), sizeof(A)...}));
@@ -44,27 +44,32 @@ inline void run_indexed(char* const* p, const int64_t* s, int64_t n, F f,
     q[o] = p[o];
     dense &= s[o] == item[o];
   }
-  const int64_t step = dense ? n : kStaged;
+  const int64_t step = dense ? most : std::min(most, kStaged);
   for (int64_t done = 0; done < n; done += step) {
     const int64_t m = n - done < step ? n - done : step;
-    if (!dense) {
-      q[0] = s[0] == item[0] ? p[0] + done * s[0] : staged[0];
-      for (size_t o = 1; o < kOperands; ++o) {
-        if (s[o] == item[o]) q[o] = p[o] + done * s[o];
-        else if (s[o] != 0 || done == 0)
-          gather_elements(q[o] = staged[o], p[o] + done * s[o], s[o], m, item[o]);
-      }
+    q[0] = s[0] == item[0] ? p[0] + done * s[0] : staged[0];
+    for (size_t o = 1; o < kOperands; ++o) {
+      if (s[o] == item[o]) q[o] = p[o] + done * s[o];
+      else if (s[o] != 0 || done == 0)
+        gather_elements(q[o] = staged[o], p[o] + done * s[o], s[o], m, item[o]);
     }
-    R* out = reinterpret_cast<R*>(q[0]);
-#pragma GCC ivdep
-    for (int64_t i = 0; i < m; ++i) out[i] = f(element<A>(q[I + 1], i)...);
+    body(q, m);
     if (s[0] != item[0]) scatter_elements(p[0] + done * s[0], s[0], q[0], m, item[0]);
   }
 }
 
+template <class R, class... A, class F, size_t... I>
+FACULA_INLINE void fill_dense(char* const* q, int64_t n, F f, std::index_sequence<I...>) {
+  R* out = reinterpret_cast<R*>(q[0]);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = f(element<A>(q[I + 1], i)...);
+}
+
 template <class R, class... A, class F>
 inline void run(char* const* p, const int64_t* s, int64_t n, F f) {
-  run_indexed<R, A...>(p, s, n, f, std::index_sequence_for<A...>{});
+  run_staged<R, A...>(p, s, n, n, [&](char* const* q, int64_t m) __attribute__((always_inline)) {
+    fill_dense<R, A...>(q, m, f, std::index_sequence_for<A...>{});
+  });
 }
 
 // The same with loops of their own for a tensor that meets numbers, and for two operands also for a
@@ -98,28 +103,30 @@ inline void run_with_numbers(char* const* p, const int64_t* s, int64_t n, F f) {
   run_with_numbers<R, A, B...>(p, s, n, f, std::index_sequence_for<B...>{});
 }
 
+// Whether `holds` is true for all of n elements. Answers are joined in integers as wide as the
+// elements: compilers make slow vectors of bools.
+template <class... A, class H, size_t... I>
+FACULA_INLINE bool holds_for_all(char* const* q, int64_t n, H holds, std::index_sequence<I...>) {
+  constexpr size_t kWidest = std::max({sizeof(A)...});
+  using Answer = std::conditional_t<kWidest == 8, uint64_t,
+                                    std::conditional_t<kWidest == 4, uint32_t, uint16_t>>;
+  Answer fails = 0;
+  for (int64_t i = 0; i < n; ++i) fails |= Answer(!holds(element<A>(q[I + 1], i)...));
+  return fails == 0;
+}
+
 // A formula that does not hold for all values: `f` for blocks of elements where it `holds`, the
 // slower `other` for the rest.
 template <class R, class... A, class H, class F, class G>
 inline void run_where(char* const* p, const int64_t* s, int64_t n, H holds, F f, G other) {
   constexpr int64_t kBlock = 1024;
-  constexpr size_t kOperands = sizeof...(A) + 1;
-  alignas(64) bool held[kBlock];
-  char *q[kOperands], *asked[kOperands];
-  int64_t asked_strides[kOperands];
-  asked[0] = reinterpret_cast<char*>(held);
-  asked_strides[0] = 1;
-  for (size_t o = 1; o < kOperands; ++o) asked_strides[o] = s[o];
-  for (int64_t done = 0; done < n; done += kBlock) {
-    const int64_t m = n - done < kBlock ? n - done : kBlock;
-    for (size_t o = 0; o < kOperands; ++o) q[o] = p[o] + done * s[o];
-    for (size_t o = 1; o < kOperands; ++o) asked[o] = q[o];
-    run<bool, A...>(asked, asked_strides, m, holds);
-    int all = 1;
-    for (int64_t i = 0; i < m; ++i) all &= held[i];
-    if (__builtin_expect(all, 1)) run<R, A...>(q, s, m, f);
-    else run<R, A...>(q, s, m, other);
-  }
+  constexpr auto operands = std::index_sequence_for<A...>{};
+  run_staged<R, A...>(p, s, n, kBlock,
+                      [&](char* const* q, int64_t m) __attribute__((always_inline)) {
+                        if (__builtin_expect(holds_for_all<A...>(q, m, holds, operands), 1))
+                          fill_dense<R, A...>(q, m, f, operands);
+                        else fill_dense<R, A...>(q, m, other, operands);
+                      });
 }
 
 }  // namespace facula::FACULA_ISA

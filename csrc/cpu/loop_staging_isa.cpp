@@ -10,15 +10,28 @@ struct alignas(8) Pair {
   uint64_t words[2];
 };
 
+// The vector that ends a fill may write some elements twice.
+template <class T>
+void fill(T* out, T value, int64_t n) {
+  constexpr int64_t L = 64 / sizeof(T);
+  if (n < L) {
+    for (int64_t i = 0; i < n; ++i) out[i] = value;
+    return;
+  }
+  typedef uint64_t Line __attribute__((vector_size(64)));
+  alignas(64) T values[L];
+  for (T& v : values) v = value;
+  Line line;
+  std::memcpy(&line, values, sizeof line);
+  for (int64_t i = 0; i + L <= n; i += L) std::memcpy(out + i, &line, sizeof line);
+  std::memcpy(out + n - L, &line, sizeof line);
+}
+
 // An element of complex128 need only be aligned as its parts are.
 template <class T>
 void gather(char* to, const char* from, int64_t stride, int64_t n) {
   T* out = reinterpret_cast<T*>(to);
-  if (stride == 0) {
-    const T value = *reinterpret_cast<const T*>(from);
-    for (int64_t i = 0; i < n; ++i) out[i] = value;
-    return;
-  }
+  if (stride == 0) return fill(out, *reinterpret_cast<const T*>(from), n);
   for (int64_t i = 0; i < n; ++i) out[i] = *reinterpret_cast<const T*>(from + i * stride);
 }
 

@@ -283,6 +283,31 @@ FACULA_INLINE double exp_of_negative(double x) {
   return x < -707.0 ? 0.0 : e;
 }
 
+namespace detail {
+// 2^r for |r| <= 1/2.
+inline constexpr float kExp2Terms[] = {1.0f,           0.693147182f,   0.240226507f,
+                                       0.0555035695f,  0.00961808302f, 0.00133908633f,
+                                       0.000154531634f};
+}  // namespace detail
+
+// 2^x for -125 <= x <= 0.
+FACULA_INLINE float exp2_of_negative(float x) {
+  constexpr auto& c = detail::kExp2Terms;
+  constexpr float magic = detail::kExpMagic<float>;
+  const float shifted = x + magic, r = x - (shifted - magic), z = r * r;
+  // In pairs, so that less waits for what is before it.
+  const float low = madd(z, madd(r, c[3], c[2]), madd(r, c[1], c[0]));
+  const float high = madd(z, c[6], madd(r, c[5], c[4]));
+  return madd(z * z, high, low) * std::bit_cast<float>(bits_of(shifted) << 23);
+}
+
+// e^-|x|
+template <Real T>
+FACULA_INLINE T exp_of_minus_abs(T x) {
+  const T a = abs(x), most = -detail::kExpLeast<T>;
+  return detail::exp_below_zero(-(a > most ? most : a));
+}
+
 FACULA_INLINE float exp2(float x) {
   x = detail::clamp(x, -200.0f, 200.0f);
   const auto n = round_to_count(x);
@@ -387,10 +412,9 @@ FACULA_INLINE double ldexp(double x, double n) {
 
 template <Real T>
 FACULA_INLINE T sigmoid(T x) {
-  const T a = abs(x), most = -detail::kExpLeast<T>;
   // The exponential of a negative number never overflows, and keeps the precision of a small
   // result.
-  const T e = detail::exp_below_zero(-(a > most ? most : a));
+  const T e = exp_of_minus_abs(x);
   const T s = T(1) + e;
   const T q = (x < T(0) ? e : T(1)) / s;
   // Take out what rounding s added: q (1 - lost / s), where 1 / s is q or 1 - q.
@@ -404,7 +428,7 @@ FACULA_INLINE T silu(T x) {
 // log(1 + e^x)
 template <Real T>
 FACULA_INLINE T softplus(T x) {
-  return (x > T(0) ? x : (isnan(x) ? x : T(0))) + log1p(exp(-abs(x)));
+  return (x > T(0) ? x : (isnan(x) ? x : T(0))) + log1p(exp_of_minus_abs(x));
 }
 template <Real T>
 FACULA_INLINE T log_sigmoid(T x) {

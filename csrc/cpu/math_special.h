@@ -50,14 +50,14 @@ FACULA_INLINE float erf_tail(float z) {
   return polynomial(z, 0.128379226f, -0.376126349f, 0.11283718f, -0.0268606655f, 0.00520422682f,
                     -0.000817963213f, 8.52940138e-05f);
 }
-// erfc(a) for 0.9 <= a as e^-q(a); good for 1 - erfc, and as such to a few ulp. Beyond 4, where
+// erfc(a) for 0.9 <= a as 2^-q(a); good for 1 - erfc, and as such to a few ulp. Beyond 4, where
 // erf rounds to 1, it is taken for 0.
 FACULA_INLINE float erfc_middle(float a) {
   const float b = a > 4.0f ? 4.0f : a;
   const float q =
-      polynomial(b, -0.000318539649f, 1.13023102f, 0.631823897f, 0.110087164f, -0.0264276378f,
-                 0.00476262579f, -0.000597585749f, 4.61638592e-05f, -1.64306368e-06f);
-  const float e = exp(-q);
+      polynomial(b, -0.000459555566f, 1.63057864f, 0.911529183f, 0.158822209f, -0.0381270237f,
+                 0.0068710167f, -0.00086213398f, 6.66003689e-05f, -2.37043992e-06f);
+  const float e = exp2_of_negative(-q);
   return a > 4.0f ? 0.0f : e;
 }
 
@@ -213,15 +213,21 @@ FACULA_INLINE float ndtri(float p) {
 FACULA_INLINE double gelu(double x) {
   return x * ndtr(x);
 }
-// With erfc(a) = e^-(a p(a)) for all of 0 <= a <= 4, and 0 beyond: what cancels in erf does not
-// here.
+// With erfc(a) = 2^-(a p(a)) for all of 0 <= a <= 4, and 0 beyond: what cancels in erf does not
+// here. p by pairs of its terms, so that less waits for what is before it. half_lanes.h has the
+// same for vectors.
+namespace detail {
+inline constexpr float kGeluTerms[] = {
+    1.62791693f,    0.91832459f,     0.148804918f,    -0.0287276376f,  0.00102332328f,
+    0.00157749874f, -0.00060743955f, 0.000115794901f, -1.1889837e-05f, 5.22484925e-07f};
+}  // namespace detail
 FACULA_INLINE float gelu(float x) {
+  constexpr auto& c = detail::kGeluTerms;
   const float a = abs(x) * 0.707106781f, b = a > 4.0f ? 4.0f : a;
-  const float p = polynomial(b, 1.12838602f, 0.636534095f, 0.103143707f, -0.0199124813f,
-                             0.000709313608f, 0.00109343883f, -0.000421044999f, 8.02629074e-05f,
-                             -8.24140716e-06f, 3.62158943e-07f);
-  const float e = exp_of_negative(-(b * p)), c = a > 4.0f ? 0.0f : e;
-  return 0.5f * x * (x < 0.0f ? c : 2.0f - c);
+  const float p = polynomial(b * b, madd(b, c[1], c[0]), madd(b, c[3], c[2]), madd(b, c[5], c[4]),
+                             madd(b, c[7], c[6]), madd(b, c[9], c[8]));
+  const float e = exp2_of_negative(-(b * p)), erfc = a > 4.0f ? 0.0f : e;
+  return 0.5f * x * (x < 0.0f ? erfc : 2.0f - erfc);
 }
 template <Real T>
 FACULA_INLINE T gelu_tanh(T x) {

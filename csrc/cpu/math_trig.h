@@ -1,7 +1,8 @@
 // Trigonometric and hyperbolic functions and their inverses.
 //
 // An angle is reduced to [-pi/4, pi/4] by subtracting n pi/2 in more precision than it has, up to
-// kMaxAngle. Beyond, where a number's neighbours lie many periods apart, the only way is to
+// kMaxAngle: for sin and cos of float in three steps of float where these are fused, else in
+// double. Beyond, where a number's neighbours lie many periods apart, the only way is to
 // multiply by hundreds of bits of 2/pi (Payne and Hanek), too much to do for every element just in
 // case: sin, cos and tan answer NaN there. A loop therefore asks `angle_in_range` for a block of
 // elements and takes sin_full_range and its like, which hold everywhere, when one is out.
@@ -10,12 +11,18 @@
 
 namespace facula::math {
 
-inline constexpr double kMaxAngle = 0x1p45;  // 3.5e13
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+inline constexpr bool kFusedAngles = true;
+#else
+inline constexpr bool kFusedAngles = false;
+#endif
+template <Real T>
+inline constexpr T kMaxAngle = T(sizeof(T) == 4 && kFusedAngles ? 0x1p16 : 0x1p45);
 
 // Whether sin, cos and tan hold at x. Infinities and NaN are in range: NaN is their right answer.
 template <Real T>
 FACULA_INLINE bool angle_in_range(T x) {
-  return !((abs(x) > T(kMaxAngle)) & (abs(x) < kInf<T>));
+  return !((abs(x) > kMaxAngle<T>) & (abs(x) < kInf<T>));
 }
 
 namespace detail {
@@ -30,7 +37,7 @@ struct FloatAngle {
   uint32_t quadrant;
 };
 FACULA_INLINE FloatAngle reduce_angle(float x) {
-  const double a = abs(x) <= float(kMaxAngle) ? double(x) : kNaN<double>;
+  const double a = abs(x) <= kMaxAngle<float> ? double(x) : kNaN<double>;
   const double shifted = a * 0.6366197723675814 + kRoundMagic<double>;
   const double n = shifted - kRoundMagic<double>;
   const auto p = two_product(n, kPiOver2High);
@@ -76,7 +83,7 @@ struct DoubleAngle {
   uint64_t quadrant;
 };
 FACULA_INLINE DoubleAngle reduce_angle(double x) {
-  const double safe = abs(x) <= kMaxAngle ? x : kNaN<double>;
+  const double safe = abs(x) <= kMaxAngle<double> ? x : kNaN<double>;
   const double shifted = safe * 0.6366197723675814 + kRoundMagic<double>;
   const double n = shifted - kRoundMagic<double>;
   const auto p = two_product(n, kPiOver2High);
@@ -157,14 +164,32 @@ FACULA_INLINE float flip_sign(float v, float sign) {
 }
 }  // namespace detail
 
+namespace detail {
+// sin(x + turns pi/2)
+FACULA_INLINE float turned_sin(float x, uint32_t turns) {
+  if constexpr (kFusedAngles) {
+    // The first difference is exact, the others are rounded once each: n has 16 bits at most, and
+    // no float in range lies so close to a multiple of pi/2 that more would be needed.
+    const float a = abs(x) <= kMaxAngle<float> ? x : kNaN<float>;
+    const float shifted = madd(a, 0.636619747f, kRoundMagic<float>);
+    const float n = shifted - kRoundMagic<float>;
+    const float r =
+        madd(n, 0x1.ee59dap-50f, madd(n, 0x1.777a5cp-25f, madd(n, -0x1.921fb6p+0f, a)));
+    return pick_quadrant(sin_kernel(r), cos_kernel(r), bits_of(shifted) + turns);
+  } else {
+    auto angle = reduce_angle(x);
+    angle.quadrant += turns;
+    return sin_of(angle);
+  }
+}
+}  // namespace detail
+
 FACULA_INLINE float sin(float x) {
-  const float v = detail::sin_of(detail::reduce_angle(x));
+  const float v = detail::turned_sin(x, 0u);
   return x == 0.0f ? x : v;
 }
 FACULA_INLINE float cos(float x) {
-  auto a = detail::reduce_angle(x);
-  a.quadrant += 1u;
-  return detail::sin_of(a);
+  return detail::turned_sin(x, 1u);
 }
 FACULA_INLINE float tan(float x) {
   const float v = detail::tan_of(detail::reduce_angle(x));

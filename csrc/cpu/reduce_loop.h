@@ -63,6 +63,29 @@ inline typename WideOf<T>::type wide_at(const T* x) {
   return v;
 }
 
+// Folds the lanes of a vector with those `kWidth` to the right, then with half of that.
+template <class F, int kWidth, class V, size_t... I>
+inline V fold_lanes(V v, std::index_sequence<I...> lanes) {
+  v = F::combine(v, __builtin_shufflevector(v, v, ((I + kWidth) % sizeof...(I))...));
+  if constexpr (kWidth > 1) return fold_lanes<F, kWidth / 2>(v, lanes);
+  else return v;
+}
+
+struct SumOfLanes {
+  template <class V>
+  static FACULA_INLINE V combine(V a, V b) {
+    return a + b;
+  }
+};
+// Without a look at NaN.
+template <Extreme E>
+struct ExtremeOfLanes {
+  template <class V>
+  static FACULA_INLINE V combine(V a, V b) {
+    return E == Extreme::Largest ? (a > b ? a : b) : (a < b ? a : b);
+  }
+};
+
 // The largest or smallest of floats without a look at NaN; false when there may be one. Sums of
 // differences stay finite unless an element is not (or, harmlessly, unless they overflow).
 template <Extreme E, class T>
@@ -70,7 +93,7 @@ inline bool extreme_of_finite(const T* x, int64_t n, T& result) {
   using V = typename WideOf<T>::type;
   constexpr int L = kLanes<T>;
   if (n < 4 * L) return false;
-  auto pick = [](V a, V b) { return E == Extreme::Largest ? (a > b ? a : b) : (a < b ? a : b); };
+  auto pick = [](V a, V b) { return ExtremeOfLanes<E>::combine(a, b); };
   V a = wide_at(x), b = wide_at(x + L), c = wide_at(x + 2 * L), d = wide_at(x + 3 * L);
   V s = a - b, t = c - d;
   int64_t i = 4 * L;
@@ -84,17 +107,9 @@ inline bool extreme_of_finite(const T* x, int64_t n, T& result) {
   if (i < n) step(n - 4 * L);  // some elements twice
   a = pick(pick(a, b), pick(c, d));
   s += t;
-  T lane[L], check[L];
-  __builtin_memcpy(lane, &a, sizeof a);
-  __builtin_memcpy(check, &s, sizeof s);
-  T doubt = 0;
-  for (int j = 0; j < L; ++j) {
-    doubt += check[j] - check[j];
-    lane[0] = E == Extreme::Largest ? (lane[j] > lane[0] ? lane[j] : lane[0])
-                                    : (lane[j] < lane[0] ? lane[j] : lane[0]);
-  }
-  result = lane[0];
-  return doubt == 0;
+  constexpr auto lanes = std::make_index_sequence<L>{};
+  result = fold_lanes<ExtremeOfLanes<E>, L / 2>(a, lanes)[0];
+  return fold_lanes<SumOfLanes, L / 2>(s - s, lanes)[0] == 0;
 }
 
 // For each lane, whether its number is at least `first`.
@@ -103,14 +118,6 @@ inline auto is_lane_from(int64_t first, V, std::index_sequence<I...>) {
   using Mask = decltype(V{} == V{});
   using Lane = std::remove_cvref_t<decltype(Mask{}[0])>;
   return Mask{Lane(I)...} >= Lane(first) - Mask{};
-}
-
-// Folds the lanes of a vector with those `kWidth` to the right, then with half of that.
-template <class F, int kWidth, class V, size_t... I>
-inline V fold_lanes(V v, std::index_sequence<I...> lanes) {
-  v = F::combine(v, __builtin_shufflevector(v, v, ((I + kWidth) % sizeof...(I))...));
-  if constexpr (kWidth > 1) return fold_lanes<F, kWidth / 2>(v, lanes);
-  else return v;
 }
 
 template <class F, class T>

@@ -8,12 +8,6 @@ namespace facula::FACULA_ISA {
 template <class T>
 using Wide = typename WideOf<T>::type;
 
-struct SumOfLanes {
-  template <class V>
-  static FACULA_INLINE V combine(V a, V b) {
-    return a + b;
-  }
-};
 template <class T>
 inline T sum_of_lanes(Wide<T> v) {
   return fold_lanes<SumOfLanes, kLanes<T> / 2>(v, std::make_index_sequence<kLanes<T>>{})[0];
@@ -48,16 +42,14 @@ FACULA_INLINE V madd(V a, B b, C c) {
   if constexpr (std::is_floating_point_v<V>) {
     return math::madd(a, V(b), V(c));
   } else {
-    [[maybe_unused]] const V wide_b = b - V{}, wide_c = c - V{};
-    [[maybe_unused]] constexpr bool is_float = std::is_same_v<V, Floats>;
+    const V wide_b = b - V{}, wide_c = c - V{};
+    if constexpr (std::is_same_v<V, Floats>) return math::madd(a, wide_b, wide_c);
 #if defined(__AVX512BW__)
-    if constexpr (is_float) return V(_mm512_fmadd_ps(__m512(a), __m512(wide_b), __m512(wide_c)));
     else return V(_mm512_fmadd_pd(__m512d(a), __m512d(wide_b), __m512d(wide_c)));
 #elif defined(__AVX2__) && defined(__FMA__)
-    if constexpr (is_float) return V(_mm256_fmadd_ps(__m256(a), __m256(wide_b), __m256(wide_c)));
     else return V(_mm256_fmadd_pd(__m256d(a), __m256d(wide_b), __m256d(wide_c)));
 #else
-    return a * b + c;
+    else return a * wide_b + wide_c;
 #endif
   }
 }

@@ -51,10 +51,13 @@ void prefetch(const char* p, int64_t bytes) {
 }
 
 // The dimension along which the source has its neighbours, where that is not dimension 0, in which
-// the target has them; 0 if there is none.
+// the target has them; 0 if there is none, or if dimension 0 repeats elements often enough to fill
+// rows with them.
 int transposed_dim(const Iteration& it, int64_t item) {
-  if (it.ndim < 2 || it.strides[0][0] != item || it.strides[1][0] == item || it.sizes[0] < 8)
+  constexpr int64_t kShort = 8, kLong = 32;
+  if (it.ndim < 2 || it.strides[0][0] != item || it.strides[1][0] == item || it.sizes[0] < kShort)
     return 0;
+  if (it.strides[1][0] == 0 && it.sizes[0] >= kLong) return 0;
   for (int d = 1; d < it.ndim; ++d)
     if (it.strides[1][d] == item && it.sizes[d] >= 8 && it.strides[0][d] % item == 0 &&
         it.strides[1][0] % item == 0)

@@ -15,7 +15,7 @@ FACULA_FUNCTION T limited(T x, int most) {
 template <class T>
 FACULA_FUNCTION T gelu_derivative(T x) {
   const T y = x > T(40) ? T(40) : (x < T(-40) ? T(-40) : x);
-  return normal_cdf(x) + y * exp(T(-0.5) * y * y) * T(0.39894228040143267794);
+  return normal_cdf(x) + y * exp_of_minus_abs(T(0.5) * y * y) * T(0.39894228040143267794);
 }
 // With t = tanh(u): (1 + t + x (1 - t^2) u') / 2.
 template <class T>
@@ -26,10 +26,21 @@ FACULA_FUNCTION T gelu_tanh_derivative(T x) {
   return T(0.5) * ((T(1) + t) + y * (T(1) - t * t) * root * (T(1) + T(3) * square));
 }
 template <class T>
+FACULA_FUNCTION T sigmoid_derivative(T x) {
+  const T e = exp_of_minus_abs(x), inverse = T(1) / (T(1) + e);
+  return e * inverse * inverse;
+}
+// sigmoid(x) without its last half ulp, for products with it.
+template <class T>
+FACULA_FUNCTION T quick_sigmoid(T x) {
+  const T e = exp_of_minus_abs(x);
+  return (x < T(0) ? e : T(1)) / (T(1) + e);
+}
+template <class T>
 FACULA_FUNCTION T silu_derivative(T x) {
   const T y = x > T(745) ? T(745) : (x < T(-745) ? T(-745) : x);
   // With e = exp(-|x|), the sigmoid is 1 / (1 + e) or e / (1 + e), and its derivative e / (1 + e)^2.
-  const T e = exp(-abs(y)), inverse = T(1) / (T(1) + e), rest = e * inverse;
+  const T e = exp_of_minus_abs(x), inverse = T(1) / (T(1) + e), rest = e * inverse;
   return y * (rest * inverse) + (y < T(0) ? rest : inverse);
 }
 

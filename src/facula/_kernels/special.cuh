@@ -16,10 +16,14 @@
 namespace facula {
 namespace math {
 
+template <class T>
+FACULA_FUNCTION T exp_of_minus_abs(T x) {
+  return exp(-abs(x));
+}
 // The exponential never overflows here, and small results keep their precision.
 template <class T>
 FACULA_FUNCTION T sigmoid(T x) {
-  const T e = exp(-abs(x));
+  const T e = exp_of_minus_abs(x);
   return (x < T(0) ? e : T(1)) / (T(1) + e);
 }
 template <class T>
