@@ -350,10 +350,9 @@ struct RowProducts {
       const int64_t left = count - t;
       const int64_t some = left >= kMostTaps ? kMostTaps : left >= 3 ? 3 : 1;
       (some == kMostTaps ? add_products<S, kMostTaps>
-       : some == 3       ? add_products<S, 3>
-                         : add_products<S, 1>)(x + column * x_next, x_next, taps + t,
-                                         y + column * y_next, y_next, columns, v.groups, v.taps(),
-                                         sums);
+       : some == 3 ? add_products<S, 3>
+                   : add_products<S, 1>)(x + column * x_next, x_next, taps + t, y + column * y_next,
+                                         y_next, columns, v.groups, v.taps(), sums);
       t += some;
     }
   }

@@ -6,8 +6,8 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-// Pixels of a task. Many tasks for each thread leave none waiting for the last one, and cost next to
-// nothing: weights are packed once for all.
+// Pixels of a task. Many tasks for each thread leave none waiting for the last one, and cost next
+// to nothing: weights are packed once for all.
 constexpr int64_t kRows = 32 * kTileRows;
 constexpr int64_t kSumBytes = 2 << 20;
 

@@ -29,9 +29,10 @@ std::vector<Run> runs_of(const std::vector<int64_t>& at) {
   return runs;
 }
 
-// A few vectors, without a call; the last one overlaps the one in front.
+// A few vectors, without a call; the last one overlaps the one in front. The C library has wider
+// vectors, which longer stretches gain by.
 void copy_stretch(char* to, const char* from, size_t bytes) {
-  constexpr size_t kVector = 16, kMost = 512;
+  constexpr size_t kVector = 16, kMost = 64;
   if (bytes < kVector || bytes > kMost) {
     std::memcpy(to, from, bytes);
     return;
@@ -85,9 +86,11 @@ void select_positions(DType dtype, int64_t outer, int64_t inner, const AxisPosit
           for (const Run& r : runs) {
             T* piece = to + r.to * inner;
             const int64_t n = r.n * inner;
-            if (r.from < 0) std::fill(piece, piece + n, value);
-            else if (n <= 4)
-              for (int64_t i = 0; i < n; ++i) piece[i] = from[r.from * inner + i];
+            if (n <= 4)
+              for (int64_t i = 0; i < n; ++i) {
+                piece[i] = r.from < 0 ? value : from[r.from * inner + i];
+              }
+            else if (r.from < 0) std::fill(piece, piece + n, value);
             else
               copy_stretch(reinterpret_cast<char*>(piece),
                            reinterpret_cast<const char*>(from + r.from * inner),
