@@ -146,6 +146,7 @@ struct Seen {
   const S* x;
   int64_t x_next;
   const S* const* pixels;
+  const S* ahead;  // pixels that the next group is the first to see, which come from memory
 };
 
 // All channels of P outputs.
@@ -158,7 +159,10 @@ void apply_taps(const Seen<S>& seen, const TapAt* taps, int64_t count, int64_t a
     Vector<A> sum[P];
     const Vector<A> bias = load(weights);
 #pragma GCC unroll 8
-    for (int i = 0; i < P; ++i) sum[i] = bias;
+    for (int i = 0; i < P; ++i) {
+      sum[i] = bias;
+      __builtin_prefetch(seen.ahead + i * seen.x_next + c);
+    }
     const S* const* pixels = seen.pixels;
     for (const TapAt* t = taps; t < taps + count; ++t) {
       const S* from = seen.x + t->x + c;
@@ -226,6 +230,7 @@ void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, v
   S* const y = output_of<S>(v, row);
   const int64_t x_next = w.step * w.x_stride, columns = row.end - row.first;
   const int64_t count = find_taps(v, row, -1, w.step == 1 && w.spread == 1, taps);
+  const S* const ahead = x + (count ? taps[count - 1].x : 0) + kGroup * x_next;
   // In groups that may overlap; images have rows of 7, 14 ...
   const int64_t most = columns % 8 != 0 && columns >= 7 ? 7 : columns >= 8 ? 8 : 1;
   for (int64_t j = row.first; j < row.end;) {
@@ -234,8 +239,8 @@ void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, v
     const bool listed = j < inside.low || j + pixels > inside.high;
     if (listed) list_pixels(w, x, taps, count, j, pixels, zeros, list);
     (listed ? apply_function<S, true>(pixels) : apply_function<S, false>(pixels))(
-        Seen<S>{x + j * x_next, x_next, list}, taps, count, v.taps(), weights, v.groups,
-        y + j * w.y_stride, w.y_stride);
+        Seen<S>{x + j * x_next, x_next, list, ahead + j * x_next}, taps, count, v.taps(), weights,
+        v.groups, y + j * w.y_stride, w.y_stride);
     j += pixels;
   }
 }
