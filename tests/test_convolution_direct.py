@@ -33,13 +33,28 @@ CASES = {
     "groups": problem((2, 32, 12, 12), (32, 16, 4, 4), 2, 1, transposed=True, groups=2),
     "groups of volumes": problem((2, 16, 6, 7, 8), (32, 8, 3, 3, 3), 1, 1, groups=2),
     "padding wider than the image": problem((3, 8, 5, 5), (16, 8, 3, 3), 2, 9),
+    "one channel each": problem((2, 37, 9, 13), (37, 1, 3, 3), 1, 1, groups=37),
+    "one channel each, narrow": problem((3, 16, 7, 3), (16, 1, 3, 3), 1, 1, groups=16),
+    "one channel each, narrower than the kernel": problem(
+        (2, 48, 7, 7), (48, 1, 9, 9), 1, 4, groups=48
+    ),
+    "one channel each, steps": problem((2, 20, 15, 30), (20, 1, 3, 5), 2, (1, 2), groups=20),
+    "one channel each, dilated": problem((2, 33, 11, 16), (33, 1, 3, 3), 1, 2, 2, groups=33),
+    "one channel each, long rows": problem((2, 70, 2700), (70, 1, 4), 1, 2, groups=70),
+    "one channel each, volume": problem((2, 24, 4, 5, 9), (24, 1, 3, 2, 3), 1, 1, groups=24),
+    "one channel each, transposed": problem(
+        (2, 40, 9, 10), (40, 1, 3, 4), 1, (1, 2), transposed=True, groups=40
+    ),
+    "one channel each, padding wider than the image": problem(
+        (2, 17, 3, 4), (17, 1, 3, 3), 1, 7, groups=17
+    ),
     "one tap, wide steps": problem((2, 16, 8, 8), (16, 16, 1, 2), (3, 2), 0, 1, True, 1),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_blocks(name, layout, dtype):
     run(CASES[name], dtype, (layout, layout), 0)
 

@@ -1,4 +1,5 @@
 // Chooses how a convolution is computed and shares it over the thread pool.
+//   one channel per group, by pixels -> read where they lie (conv_depthwise_pixels_isa.cpp)
 //   few input channels per group -> taps applied to vectors of channels (conv_channelwise_isa.cpp)
 //                                   or of pixels (conv_depthwise_isa.cpp)
 //   images of few channels by pixels -> products with rows of taps (conv_few_channels_isa.cpp)
@@ -111,6 +112,13 @@ ConvAxis turned(ConvAxis a, int64_t& w_offset) {
   return a;
 }
 
+Conv with_taps_onward(Conv v) {
+  int64_t w_offset = 0;
+  for (ConvAxis& a : v.axis) a = turned(a, w_offset);
+  v.w = advance(v, v.w, w_offset);
+  return v;
+}
+
 // 3x3 taps on images, in float32.
 bool allows_winograd(const Conv& v) {
   if (v.dtype == DType::Float64 || !is_floating(v.dtype) || v.axis[0].in != 1 ||
@@ -220,6 +228,18 @@ bool has_few_inputs(const Conv& v) {
   return has_few_channels(v, v.in, v.x_channel, v.axis[2].x_stride, v.out, v.y_channel);
 }
 
+// The functions for single channels that lie by pixels; null where those do not fit. The sums of
+// many taps do not stay in registers, and bands of one vector of channels do better.
+const ConvFunction* depthwise_pixels(const Conv& v, bool gradient) {
+  const ConvTable& table = gradient ? FACULA_CONV_TABLE(conv_depthwise_pixels_weight_table)
+                                    : FACULA_CONV_TABLE(conv_depthwise_pixels_table);
+  const int64_t lanes = table.lanes[int(v.dtype)];
+  if (!lanes || v.in != 1 || v.out != 1 || v.groups < lanes || v.x_channel != 1 ||
+      v.y_channel != 1 || (gradient && v.taps() > kFewTaps))
+    return nullptr;
+  return &table.of[int(v.dtype)];
+}
+
 // The functions for vectors of channels with whole groups; null where those do not fit.
 const ConvFunction* channelwise(const Conv& v, bool by_pixels, bool gradient) {
   const ConvTable& table = gradient ? FACULA_CONV_TABLE(conv_channelwise_weight_table)
@@ -255,10 +275,7 @@ void conv_forward(const Conv& problem) {
     v.in = 0;
     for (ConvAxis& a : v.axis) a.taps = 1;
   }
-  Conv onward = v;  // these two want taps that go forward
-  int64_t w_offset = 0;
-  for (ConvAxis& a : onward.axis) a = turned(a, w_offset);
-  onward.w = advance(v, v.w, w_offset);
+  Conv onward = with_taps_onward(v);  // which these want
   if (suits_winograd(onward, false))
     return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], onward);
   if (has_few_inputs(onward))
@@ -269,6 +286,7 @@ void conv_forward(const Conv& problem) {
       return execute(FACULA_CONV_TABLE(conv_few_channels_input_table).of[int(v.dtype)], onward);
   }
   v = with_axes_merged(v);
+  if (const ConvFunction* f = depthwise_pixels(v, false)) return execute(*f, with_taps_onward(v));
   const bool by_pixels = v.y_channel == 1 && (v.axis[2].y_stride != 1 || v.pixels() == 1);
   if (const ConvFunction* f = depthwise(v, by_pixels, false)) return execute(*f, v);
   if (suits_direct(v)) return execute(FACULA_CONV_TABLE(conv_direct_table).of[int(v.dtype)], v);
@@ -333,12 +351,14 @@ void conv_transposed(const Conv& forward) {
     return execute(FACULA_CONV_TABLE(conv_few_channels_input_table).of[int(forward.dtype)],
                    forward);
   const bool by_pixels = forward.y_channel == 1 && forward.axis[2].y_stride != 1;
-  if (const ConvFunction* f = channelwise(forward, by_pixels, false); f && !is_empty(forward)) {
+  const bool strided = has_steps(forward);
+  const bool by_forward = !strided && depthwise_pixels(forward, false);
+  if (const ConvFunction* f = channelwise(forward, by_pixels, false);
+      f && !by_forward && !is_empty(forward)) {
     Conv whole = forward;
     whole.transposed = true;
     return execute(*f, whole);
   }
-  const bool strided = has_steps(forward);
   if (strided && !is_empty(forward)) {
     Conv whole = forward;
     whole.transposed = true;
@@ -386,6 +406,7 @@ void conv_transposed(const Conv& forward) {
 void conv_weight_gradient(const Conv& v) {
   if (v.groups == 0 || v.out == 0 || v.in == 0 || v.taps() == 0) return;
   const bool by_pixels = v.x_channel == 1 && v.axis[2].x_stride != 1;
+  if (const ConvFunction* f = depthwise_pixels(v, true)) return execute(*f, v);
   if (const ConvFunction* f = depthwise(v, by_pixels, true)) return execute(*f, v);
   if (suits_winograd(v, true))
     return execute(FACULA_CONV_TABLE(conv_winograd_weight_table).of[int(v.dtype)], v);

@@ -47,6 +47,8 @@ struct ConvTable {
   extern const ConvTable* const conv_winograd_weight_table;                                  \
   extern const ConvTable* const conv_depthwise_weight_table; /* one input channel */         \
   extern const ConvTable* const conv_channelwise_weight_table;                               \
+  extern const ConvTable* const conv_depthwise_pixels_table; /* NHWC, one in and out each */ \
+  extern const ConvTable* const conv_depthwise_pixels_weight_table;                          \
   extern const ConvTable* const conv_few_channels_table; /* NHWC, few channels, one group */ \
   extern const ConvTable* const conv_few_channels_weight_table;                              \
   extern const ConvTable* const conv_few_channels_input_table;                               \

@@ -6,7 +6,9 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-constexpr int64_t kRows = 1536;  // pixels of a task
+// Pixels of a task. Many tasks for each thread leave none waiting for the last one, and cost next
+// to nothing: weights are packed once for all.
+constexpr int64_t kRows = 32 * kTileRows;
 constexpr int64_t kSumBytes = 2 << 20;
 
 // Weights of one depth block and all columns of a task.
@@ -19,18 +21,19 @@ template <class S>
 void plan_pixel_rows(const Conv& v, int threads, ConvPlan& p) {
   using A = Accumulator<S>;
   constexpr int64_t width = kTileColumns<A>;
-  const int64_t pixels = v.batch * v.pixels(), wanted = wanted_tasks(v, threads);
+  const int64_t pixels = v.batch * v.pixels(), few = wanted_tasks(v, threads);
+  const int64_t wanted = few > 1 ? 2 * few : 1;
   p.depth_chunks = cut(v.in * v.taps(), kDepth, 1, p.depth_block);
   p.column_blocks = cut(v.out, kPanels * width, width, p.column_block);
   const int64_t most = larger(kTileRows, kSumBytes / int64_t(sizeof(A)) / p.column_block);
-  p.row_blocks = cut(pixels, smaller(kRows, most), 1, p.row_block);
+  p.row_blocks = cut(pixels, smaller(kRows, most), kTileRows, p.row_block);
   while (v.groups * p.row_blocks * p.column_blocks < wanted) {
     if (p.row_block > 8 * kTileRows) {
-      p.row_blocks = cut(pixels, divide_up(p.row_block, 2), 1, p.row_block);
+      p.row_blocks = cut(pixels, divide_up(p.row_block, 2), kTileRows, p.row_block);
     } else if (p.column_block > width) {
       p.column_blocks = cut(v.out, p.column_block / 2, width, p.column_block);
     } else if (p.row_block > kTileRows) {
-      p.row_blocks = cut(pixels, divide_up(p.row_block, 2), 1, p.row_block);
+      p.row_blocks = cut(pixels, divide_up(p.row_block, 2), kTileRows, p.row_block);
     } else {
       break;
     }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kSumBytes = 1 << 20;
 constexpr int64_t kMostChunks = 16;
-constexpr int64_t kChunkPixels = 2048;
+constexpr int64_t kChunkPixels = 2 * kDepth;
 
 // A task has row_block channels and tap_block taps.
 template <class S>
@@ -26,7 +26,7 @@ void plan_weight(const Conv& v, int threads, ConvPlan& p) {
   p.depth_block = pixels;
   if (parts < 8 && pixels >= 2 * kChunkPixels) {
     p.depth_chunks =
-        cut(pixels, larger(kChunkPixels, divide_up(pixels, kMostChunks)), kDepth, p.depth_block);
+        cut(pixels, larger(kChunkPixels, divide_up(pixels, kMostChunks)), width, p.depth_block);
     p.shared_bytes = sizeof(A) * size_t(p.depth_chunks * v.groups * v.in * taps * v.out);
   }
   const int64_t wanted = wanted_tasks(v, threads);
@@ -145,8 +145,10 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
   const int64_t pitch = by_pixels ? 1 : kDepth + 16, step = by_pixels ? kTileRows : 1;
 
   for (int64_t i = 0; pixels == 0 && i < rows * p.column_block; ++i) sums[i] = A(0);
-  for (int64_t done = 0; done < pixels; done += kDepth) {
-    const int64_t depth = smaller(kDepth, pixels - done);
+  int64_t block;  // whole vectors, so that runs of pixels end with rows where they can
+  cut(pixels, kDepth, width, block);
+  for (int64_t done = 0; done < pixels; done += block) {
+    const int64_t depth = smaller(block, pixels - done);
     int64_t run_count = 0;
     for_each_run(v, chunk * p.depth_block + done, depth, width,
                  [&](const PixelRun& run) { runs[run_count++] = run; });

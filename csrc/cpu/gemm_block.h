@@ -113,9 +113,21 @@ FACULA_INLINE Vector<Accumulator<S>> load_wide(const S* p) {
   if constexpr (kInPlace<S>) {
     return load(reinterpret_cast<const A*>(p));
   } else if constexpr (std::is_same_v<S, BFloat16>) {
+#if defined(__AVX512BW__)  // one step moves the words to their places and clears the others
+    typedef uint16_t Words __attribute__((vector_size(64)));
+    const Words from = {0, 0, 0, 1, 0, 2,  0, 3,  0, 4,  0, 5,  0, 6,  0, 7,
+                        0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
+    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return (Vector<float>)_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, (__m512i)from,
+                                                         _mm512_castsi256_si512(half));
+#elif defined(__AVX2__) && !defined(__AVX512F__)  // the compiler widens both halves by themselves
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return (Vector<float>)_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16);
+#else
     const auto wide =
         __builtin_convertvector(*reinterpret_cast<const HalfVector*>(p), Vector<uint32_t>);
     return (Vector<float>)(wide << 16);
+#endif
   } else {
     static_assert(std::is_same_v<S, Half>);
 #if defined(__AVX512BW__)

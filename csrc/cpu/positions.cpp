@@ -29,9 +29,10 @@ std::vector<Run> runs_of(const std::vector<int64_t>& at) {
   return runs;
 }
 
-// A few vectors, without a call; the last one overlaps the one in front.
+// A few vectors, without a call; the last one overlaps the one in front. The C library has wider
+// vectors, which longer stretches gain by.
 void copy_stretch(char* to, const char* from, size_t bytes) {
-  constexpr size_t kVector = 16, kMost = 512;
+  constexpr size_t kVector = 16, kMost = 64;
   if (bytes < kVector || bytes > kMost) {
     std::memcpy(to, from, bytes);
     return;
@@ -60,46 +61,51 @@ void select_positions(DType dtype, int64_t outer, int64_t inner, const AxisPosit
     using T = typename decltype(tag)::type;
     const int64_t row = w.out() * inner;
     const T value = outside ? *static_cast<const T*>(outside) : T{};
-    parallel_for(0, outer * d.out() * h.out(), grain_of(row), [&](int64_t b, int64_t e) {
+    // Copies that stores of elements cannot change, so that they stay in registers.
+    auto fill_rows = [=, runs = runs.data(), run_count = int64_t(runs.size()), at = w.at.data(),
+                      depth_at = d.at.data(), row_at = h.at.data(), depths = d.out(),
+                      rows = h.out(), in_rows = h.in, in_depths = d.in,
+                      in_row = w.in * inner](int64_t b, int64_t e) {
       const T* before = nullptr;  // the input row of the result row in front
-      int64_t j = b % h.out(), k = b / h.out() % d.out(), image = b / (h.out() * d.out());
+      int64_t j = b % rows, k = b / rows % depths, image = b / (rows * depths);
       auto next_row = [&] {
-        if (++j < h.out()) return;
+        if (++j < rows) return;
         j = 0;
-        if (++k < d.out()) return;
+        if (++k < depths) return;
         k = 0;
         ++image;
       };
       for (; b < e; ++b, next_row()) {
-        T* to = static_cast<T*>(y) + b * row;
-        if (d.at[size_t(k)] < 0 || h.at[size_t(j)] < 0) {
+        T* const to = static_cast<T*>(y) + b * row;
+        if (depth_at[k] < 0 || row_at[j] < 0) {
           std::fill(to, to + row, value);
           before = nullptr;
           continue;
         }
-        const T* from = static_cast<const T*>(x) +
-                        ((image * d.in + d.at[size_t(k)]) * h.in + h.at[size_t(j)]) * w.in * inner;
+        const T* const from = static_cast<const T*>(x) +
+                              ((image * in_depths + depth_at[k]) * in_rows + row_at[j]) * in_row;
         if (from == before) {
           std::memcpy(to, to - row, size_t(row) * sizeof(T));
         } else if (by_runs) {
-          for (const Run& r : runs) {
-            T* piece = to + r.to * inner;
+          for (int64_t i = 0; i < run_count; ++i) {
+            const Run r = runs[i];
+            T* const piece = to + r.to * inner;
+            const T* const seen = from + r.from * inner;
             const int64_t n = r.n * inner;
-            if (r.from < 0) std::fill(piece, piece + n, value);
-            else if (n <= 4)
-              for (int64_t i = 0; i < n; ++i) piece[i] = from[r.from * inner + i];
+            if (n <= 4)
+              for (int64_t i = 0; i < n; ++i) piece[i] = r.from < 0 ? value : seen[i];
+            else if (r.from < 0) std::fill(piece, piece + n, value);
             else
-              copy_stretch(reinterpret_cast<char*>(piece),
-                           reinterpret_cast<const char*>(from + r.from * inner),
+              copy_stretch(reinterpret_cast<char*>(piece), reinterpret_cast<const char*>(seen),
                            size_t(n) * sizeof(T));
           }
         } else {
-          const int64_t* at = w.at.data();
           for (int64_t t = 0; t < row; ++t) to[t] = from[at[t]];
         }
         before = from;
       }
-    });
+    };
+    parallel_for(0, outer * d.out() * h.out(), grain_of(row), fill_rows);
   });
 }
 
