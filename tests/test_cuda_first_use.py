@@ -45,6 +45,8 @@ outputs = [
     x.sum(), x.var(0), y.argmax(1), x.amax(0), c.sum(0), i.sum(), F.rand(1 << 20).cuda().sum(),
     F.softmax(x, 1), F.log_softmax(x, 0), nn.cross_entropy(x, labels, label_smoothing=0.1),
     nn.layer_norm(x, (48,), w, b), nn.batch_norm(image, None, None, training=True),
+    nn.group_norm(image, 2), nn.group_norm(image[..., :3, :3].contiguous(), 2),
+    nn.layer_norm(F.rand(4, 9001).cuda(), (9001,)), F.softmax(F.rand(4, 50257).cuda(), 1),
     x[labels % 64], x.gather(1, i), x.index_add(0, labels, y), F.cat([x, y], 1), x.sort(1)[0],
     F.rand(9000).cuda().sort()[0], x.topk(3, 1)[0], x.cumsum(1), y.cummax(1)[0],
     x.logcumsumexp(0), F.rand(9, device="cuda"), F.randn(9, device="cuda"), nn.dropout(x, 0.5),
