@@ -6,7 +6,9 @@ other tests of compilation do not go through.
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -43,6 +45,8 @@ outputs = [
     x.sum(), x.var(0), y.argmax(1), x.amax(0), c.sum(0), i.sum(), F.rand(1 << 20).cuda().sum(),
     F.softmax(x, 1), F.log_softmax(x, 0), nn.cross_entropy(x, labels, label_smoothing=0.1),
     nn.layer_norm(x, (48,), w, b), nn.batch_norm(image, None, None, training=True),
+    nn.group_norm(image, 2), nn.group_norm(image[..., :3, :3].contiguous(), 2),
+    nn.layer_norm(F.rand(4, 9001).cuda(), (9001,)), F.softmax(F.rand(4, 50257).cuda(), 1),
     x[labels % 64], x.gather(1, i), x.index_add(0, labels, y), F.cat([x, y], 1), x.sort(1)[0],
     F.rand(9000).cuda().sort()[0], x.topk(3, 1)[0], x.cumsum(1), y.cummax(1)[0],
     x.logcumsumexp(0), F.rand(9, device="cuda"), F.randn(9, device="cuda"), nn.dropout(x, 0.5),
@@ -66,6 +70,18 @@ F.zeros(9000, dtype=F.uint8).cuda().sort()
 """
 
 
+# Pages that the process touches for the first time while it compiles, after its first kernels.
+FAULTS = """
+import resource
+import facula as F
+x = F.rand(64).cuda()
+x.exp(), x.cumsum(0)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+x.log(), x.sin(), x.tanh(), x.sqrt()
+print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 4)
+"""
+
+
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
     folder = tmp_path_factory.mktemp("driver")
@@ -74,8 +90,7 @@ def driver(tmp_path_factory):
     return folder
 
 
-def run(work: str, driver: Path, cache: Path) -> set[str]:
-    """The names of the kernels that are on disk afterwards."""
+def output_of(arguments: list[str], driver: Path, cache: Path) -> str:
     from package_under_test import F
 
     path = os.pathsep.join([str(Path(F.__file__).parents[1]), *sys.path])
@@ -85,9 +100,15 @@ def run(work: str, driver: Path, cache: Path) -> set[str]:
         "FACULA_CACHE_DIR": str(cache),
         "PYTHONPATH": path,
     }
-    command = [sys.executable, "-c", work]
+    command = [sys.executable, *arguments]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-5000:]
+    return done.stdout
+
+
+def run(work: str, driver: Path, cache: Path) -> set[str]:
+    """The names of the kernels that are on disk afterwards."""
+    output_of(["-c", work], driver, cache)
     return {path.name for path in (cache / "kernels").iterdir()}
 
 
@@ -100,3 +121,22 @@ def test_kernels_compile_once_on_a_machine(driver, tmp_path):
 
 def test_a_process_may_end_right_after_its_first_kernels(driver, tmp_path):
     assert run(SHORT_WORK, driver, tmp_path)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="is about glibc's heap")
+def test_the_compiler_finds_the_memory_of_the_kernel_before(driver, tmp_path):
+    assert float(output_of(["-c", FAULTS], driver, tmp_path)) < 300
+
+
+def test_the_benchmark_of_first_use_counts_kernels_and_their_times(driver, tmp_path):
+    program = Path(__file__).parents[1] / "bench" / "first_use.py"
+    options = ["--without-device", "--only", "cumsum of", "--json", str(tmp_path / "report")]
+    assert "cumsum of long rows" in output_of([str(program), *options], driver, tmp_path)
+    report = json.loads((tmp_path / "report").read_text())
+    assert report["failed"] == {}
+    kernels = {row["case"]: row["kernels"] for row in report["cases"]}
+    assert {name: len(found) for name, found in kernels.items()} == {
+        "cumsum of long rows": 2,
+        "cumsum of columns": 1,
+    }
+    assert all(k["clock"] > 0 and k["cpu"] > 0 for found in kernels.values() for k in found)

@@ -64,14 +64,14 @@ def test_nll_loss(kind):
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if not line[1]], ids=str)
-@pytest.mark.parametrize("grouped", [0, 1])
+@pytest.mark.parametrize("grouped", [0, 1, 2])
 def test_normalised_rows(line, grouped):
     macros = line_macros(*line) | {
         "GRAD": line[0],
         "PARAMETER": "float32" if line[0] in SMALL else line[0],
         "WEIGHT": int(line[2] != 32),
         "BIAS": int(line[2] > 32),
-        "CENTRED": int(grouped or line[2] > 32),
+        "CENTRED": int(grouped > 0 or line[2] > 32),
         "GROUPED": grouped,
     }
     compiled("norm_rows.cuh", **macros)

@@ -20,6 +20,7 @@ class LinePlan {
   LinePlan(int64_t outer, int64_t n, int64_t inner, int held,
            std::initializer_list<const Tensor*> tensors);
 
+  int vector() const { return vector_; }  // elements loaded at once
   LaunchShape launch() const;
   // 16 bits of a kernel's key.
   uint64_t bits() const;

@@ -23,7 +23,8 @@ const void* pointer(const Tensor& t) {
 
 struct RowVariant {
   DType item, grad, parameter, compute;
-  bool weight, bias, centred, grouped;
+  bool weight, bias, centred;
+  int grouped;  // FACULA_GROUPED
 
   uint64_t bits() const {
     return uint64_t(item) | uint64_t(grad) << 5 | uint64_t(parameter) << 10 |
@@ -37,17 +38,24 @@ struct RowVariant {
     text.define("FACULA_WEIGHT", weight ? "1" : "0");
     text.define("FACULA_BIAS", bias ? "1" : "0");
     text.define("FACULA_CENTRED", centred ? "1" : "0");
-    text.define("FACULA_GROUPED", grouped ? "1" : "0");
+    text.define("FACULA_GROUPED", std::to_string(grouped));
   }
 };
 
+int64_t elements_of_channel(const NormalizedRows& shape) {
+  return shape.channels > 0 ? shape.n / shape.channels : 1;
+}
+
 RowVariant variant_of(const NormalizedRows& shape, const Tensor& in, const Tensor& grad,
-                      const Tensor& weight, const Tensor& bias, DType compute) {
+                      const Tensor& weight, const Tensor& bias, DType compute,
+                      const LinePlan& plan) {
   const DType parameter = weight.defined() ? weight.dtype()
                           : bias.defined() ? bias.dtype()
                                            : in.dtype();
+  int grouped = 0;
+  if (shape.groups > 0) grouped = elements_of_channel(shape) % plan.vector() == 0 ? 2 : 1;
   return {in.dtype(),       grad.dtype(),   parameter,     compute,
-          weight.defined(), bias.defined(), shape.centred, shape.groups > 0};
+          weight.defined(), bias.defined(), shape.centred, grouped};
 }
 
 CuFunction line_kernel(const char* file, const char* name, const LinePlan& plan,
@@ -73,7 +81,7 @@ void write_parameters(const NormalizedRows& shape, const Tensor& weight, const T
   out.put(pointer(bias));
   out.put(shape.groups);
   out.put(shape.channels);
-  out.put(shape.channels > 0 ? shape.n / shape.channels : int64_t(1));
+  out.put(elements_of_channel(shape));
 }
 
 void rows(const NormalizedRows& shape, const Tensor& in, const Tensor& weight, const Tensor& bias,
@@ -82,8 +90,9 @@ void rows(const NormalizedRows& shape, const Tensor& in, const Tensor& weight, c
   // Parameters by channel are read one by one.
   const Tensor none, &w = shape.groups ? none : weight, &b = shape.groups ? none : bias;
   const LinePlan plan(shape.rows, shape.n, 1, 1, {&in, &out, &w, &b});
-  CuFunction function = line_kernel("norm_rows.cuh", "facula_norm_rows", plan,
-                                    variant_of(shape, in, in, weight, bias, rstd.dtype()), device);
+  CuFunction function =
+      line_kernel("norm_rows.cuh", "facula_norm_rows", plan,
+                  variant_of(shape, in, in, weight, bias, rstd.dtype(), plan), device);
   ArgumentWriter arguments;
   plan.write(arguments);
   write_parameters(shape, weight, bias, arguments);
@@ -103,7 +112,7 @@ void input_gradient(const NormalizedRows& shape, const Tensor& grad, const Tenso
   const LinePlan plan(shape.rows, shape.n, 1, 2, {&in, &grad, &out, &w});
   CuFunction function =
       line_kernel("norm_rows_grad.cuh", "facula_norm_rows_grad", plan,
-                  variant_of(shape, in, grad, weight, none, rstd.dtype()), device);
+                  variant_of(shape, in, grad, weight, none, rstd.dtype(), plan), device);
   ArgumentWriter arguments;
   plan.write(arguments);
   write_parameters(shape, weight, none, arguments);
@@ -221,7 +230,7 @@ void rows_grad(const NormalizedRows& shape, const Tensor& grad, const Tensor& in
                         in.device());
     const LinePlan plan(lines, shape.n / shape.channels, 1, 2, {&in, &grad});
     CuFunction function = line_kernel("norm_line_sums.cuh", "facula_norm_line_sums", plan,
-                                      variant_of(shape, in, in, none, none, compute), device);
+                                      variant_of(shape, in, in, none, none, compute, plan), device);
     ArgumentWriter arguments;
     plan.write(arguments);
     for (const Tensor* t : {&in, &grad, &mean, &rstd}) arguments.put(pointer(*t));

@@ -28,6 +28,26 @@ struct Arguments {
   int64 rows, columns, share;
 };
 
+// What a thread reads of one row.
+constexpr int kAhead = 4;  // rows in flight
+struct Row {
+  Vector<FACULA_ITEM, V> x;
+#if FACULA_KIND > 0
+  Vector<FACULA_GRAD, V> grad;
+#endif
+  [[maybe_unused]] T mean, rstd;
+
+  __device__ __forceinline__ void read(const Arguments& arguments, int64 row, int64 column) {
+    const int64 at = row * arguments.columns + column;
+    load(x, arguments.in + at * int64(sizeof(FACULA_ITEM)));
+#if FACULA_KIND > 0
+    load(grad, arguments.grad + at * int64(sizeof(FACULA_GRAD)));
+#endif
+    if (FACULA_KIND == 2) mean = arguments.mean[row];
+    if (FACULA_KIND >= 2) rstd = arguments.rstd[row];
+  }
+};
+
 }  // namespace facula
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -49,39 +69,39 @@ extern "C" __global__ void __launch_bounds__(256)
                     : arguments.mean[column + v];
     }
 #endif
-#pragma unroll 4
-    for (int64 row = begin + threadIdx.y; row < end; row += kDown) {
-      const int64 at = row * arguments.columns + column;
-      Vector<FACULA_ITEM, V> x;
-      load(x, arguments.in + at * int64(sizeof(FACULA_ITEM)));
-#if FACULA_KIND > 0
-      Vector<FACULA_GRAD, V> grad;
-      load(grad, arguments.grad + at * int64(sizeof(FACULA_GRAD)));
-#endif
-#if FACULA_KIND == 2
-      const T mean = arguments.mean[row];
-#endif
-#if FACULA_KIND >= 2
-      const T rstd = arguments.rstd[row];
-#endif
+    // The next rows move up instead of being addressed, so that the loop stays a loop and the sums
+    // are compiled once.
+    Row next[kAhead];
+#pragma unroll 1
+    for (int64 some = begin + threadIdx.y; some < end; some += kAhead * kDown) {
 #pragma unroll
-      for (int v = 0; v < V; ++v) {
-        const T value = convert<T>(x.at[v]);
+      for (int u = 0; u < kAhead; ++u) {
+        if (some + u * kDown < end) next[u].read(arguments, some + u * kDown, column);
+      }
+      const int64 last = some + kAhead * kDown < end ? some + kAhead * kDown : end;
+#pragma unroll 1
+      for (int64 row = some; row < last; row += kDown) {
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+          const T value = convert<T>(next[0].x.at[v]);
 #if FACULA_KIND == 0
-        const Sum away = value - from[v];
-        first[v] += away;
-        second[v] += away * away;
+          const Sum away = value - from[v];
+          first[v] += away;
+          second[v] += away * away;
 #else
-        const T g = convert<T>(grad.at[v]);
-        first[v] += g;
+          const T g = convert<T>(next[0].grad.at[v]);
+          first[v] += g;
 #if FACULA_KIND == 1
-        second[v] += g * (value - from[v]);
+          second[v] += g * (value - from[v]);
 #elif FACULA_KIND == 2
-        second[v] += g * ((value - mean) * rstd);
+          second[v] += g * ((value - next[0].mean) * next[0].rstd);
 #else
-        second[v] += g * (value * rstd);
+          second[v] += g * (value * next[0].rstd);
 #endif
 #endif
+        }
+#pragma unroll
+        for (int u = 1; u < kAhead; ++u) next[u - 1] = next[u];
       }
     }
   }

@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
     FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
   using namespace facula;
   const Line line(arguments.shape);
-  const Held<FACULA_ITEM> x(line, arguments.in);
+  Held<FACULA_ITEM> x(line, arguments.in, minus_infinity());
   const ExponentialSum found(line, x);
   const T log_sum = log_of(found.sum);
 #if FACULA_SMOOTH

@@ -45,10 +45,10 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   const T log_sum = line.exists ? arguments.log_sum[line.number] : T(0);
   const T scale = grad * ((T(1) - smooth) * own + part * all), share = grad * part;
   const T hit = grad * (T(1) - smooth) * own;
-  const Held<FACULA_ITEM> x(line, arguments.in);
-  line.over([&](int slot, int64 load) {
+  Held<FACULA_ITEM> x(line, arguments.in);
+  auto write = [&](int slot, int64 load) {
     T value[V];
-    x.get(line, slot, load, value);
+    x.get(slot, value);
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       const int64 c = load * V + v;
@@ -60,5 +60,6 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
       value[v] = counts ? dx : T(0);  // also where the logits are not finite
     }
     put<FACULA_ITEM>(line, load, value, arguments.out);
-  });
+  };
+  line.over(write, x);
 }

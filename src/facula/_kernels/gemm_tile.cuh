@@ -10,6 +10,8 @@ namespace facula {
 using T = FACULA_COMPUTE;
 using Item = FACULA_ITEM;
 constexpr int kTile = 64, kDepth = 16, kThreads = 256;
+// Steps written out. Integers are rarely multiplied, and products of long ones take long to compile.
+constexpr int kSteps = is_integer<T> ? 1 : 4;
 
 // Adds a (64, depth) by (depth, 64) product: fetch_a(row, k) and fetch_b(k, column) give elements
 // of this tile, 0 outside.
@@ -17,6 +19,7 @@ template <class A, class B>
 __device__ __forceinline__ void multiply_tile(int64 depth, A fetch_a, B fetch_b, T (&sum)[4][4]) {
   __shared__ T a[kDepth][kTile + 1], b[kDepth][kTile + 1];
   const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+#pragma unroll 1
   for (int64 k0 = 0; k0 < depth; k0 += kDepth) {
 #pragma unroll
     for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
@@ -24,7 +27,7 @@ __device__ __forceinline__ void multiply_tile(int64 depth, A fetch_a, B fetch_b,
       b[i / kTile][i % kTile] = fetch_b(k0 + i / kTile, i % kTile);
     }
     __syncthreads();
-#pragma unroll 4
+#pragma unroll kSteps
     for (int k = 0; k < kDepth; ++k) {
       T left[4], right[4];
 #pragma unroll

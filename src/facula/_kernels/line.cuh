@@ -18,6 +18,7 @@ constexpr int kItems = FACULA_ITEMS;
 constexpr int kLanes = FACULA_LANES;
 constexpr int kBeside = FACULA_BESIDE;
 constexpr bool kColumns = FACULA_COLUMNS;
+constexpr int kAhead = 4;  // loads in flight where lines are read again
 
 __device__ __forceinline__ float exp_of(float x) { return ::expf(x); }
 __device__ __forceinline__ double exp_of(double x) { return ::exp(x); }
@@ -68,9 +69,11 @@ struct Line {
   // The element's place in the tensor.
   __device__ __forceinline__ int64 at(int64 element) const { return base + element * stride; }
 
-  // Calls f(slot, load) for the thread's loads; slots count them where they are held.
-  template <class F>
-  __device__ __forceinline__ void over(F f) const {
+  // Calls f(slot, load) for the thread's loads; slots count them where they are held. Where lines
+  // are read again, the next loads of the operands move up instead of being addressed, so that the
+  // loop stays a loop and f is compiled once.
+  template <class F, class... Operands>
+  __device__ __forceinline__ void over(F f, Operands&... operands) const {
     if constexpr (kItems > 0) {
 #pragma unroll
       for (int slot = 0; slot < kItems; ++slot) {
@@ -78,55 +81,128 @@ struct Line {
         if (load < loads) f(slot, load);
       }
     } else {
-#pragma unroll 4
-      for (int64 load = lane; load < loads; load += kLanes) f(0, load);
+#pragma unroll 1
+      for (int64 first = lane; first < loads; first += kAhead * kLanes) {
+#pragma unroll
+        for (int u = 0; u < kAhead; ++u) {
+          const int64 load = first + u * kLanes;
+          if (load < loads) (operands.read(*this, u, load), ...);
+        }
+        const int64 last = first + kAhead * kLanes, end = last < loads ? last : loads;
+#pragma unroll 1
+        for (int64 load = first; load < end; load += kLanes) {
+          f(0, load);
+          (operands.move_up(), ...);
+        }
+      }
+    }
+  }
+  // The same for the last time: what is held moves up, too, if it is much, and is gone afterwards.
+  template <class F, class... Operands>
+  __device__ __forceinline__ void finish(F f, Operands&... operands) const {
+    if constexpr (kItems > 2) {
+#pragma unroll 1
+      for (int64 load = lane; load < loads; load += kLanes) {
+        f(0, load);
+        (operands.move_up(), ...);
+      }
+    } else {
+      over(f, operands...);
     }
   }
 };
 
-// The elements of one operand along the line, as T.
+// The elements of one operand along the line, as T. Where `missing` is given, places behind the
+// line's end hold it, so that what is held can be combined without a branch for each load: branches
+// take long to compile.
 template <class Item>
 struct Held {
   const char* data;
   T values[kItems > 0 ? kItems * V : 1];
+  Vector<Item, V> next[kItems > 0 ? 1 : kAhead];
 
-  __device__ __forceinline__ Held(const Line& line, const char* from) : data(from) {
+  __device__ __forceinline__ Held(const Line& line, const char* from, T missing) : data(from) {
+#pragma unroll
+    for (int i = 0; i < kItems * V; ++i) values[i] = missing;
+    hold(line);
+  }
+  __device__ __forceinline__ Held(const Line& line, const char* from) : data(from) { hold(line); }
+  __device__ __forceinline__ void hold(const Line& line) {
     if constexpr (kItems > 0) {
-      line.over([&](int slot, int64 load) { fetch(line, load, &values[slot * V]); });
+      line.over([&](int slot, int64 load) {
+        Vector<Item, V> vector;
+        fetch(line, load, vector);
+#pragma unroll
+        for (int v = 0; v < V; ++v) values[slot * V + v] = convert<T>(vector.at[v]);
+      });
     }
   }
-  __device__ __forceinline__ void fetch(const Line& line, int64 load, T* to) const {
-    Vector<Item, V> vector;
-    facula::load(vector, data + line.at(load * V) * int64(sizeof(Item)));
-#pragma unroll
-    for (int v = 0; v < V; ++v) to[v] = convert<T>(vector.at[v]);
+  __device__ __forceinline__ void fetch(const Line& line, int64 load, Vector<Item, V>& to) const {
+    facula::load(to, data + line.at(load * V) * int64(sizeof(Item)));
   }
-  __device__ __forceinline__ void get(const Line& line, int slot, int64 load, T (&to)[V]) const {
+  __device__ __forceinline__ void read(const Line& line, int ahead, int64 load) {
+    fetch(line, load, next[ahead]);
+  }
+  __device__ __forceinline__ void move_up() {
     if constexpr (kItems > 0) {
 #pragma unroll
-      for (int v = 0; v < V; ++v) to[v] = values[slot * V + v];
+      for (int i = V; i < kItems * V; ++i) values[i - V] = values[i];
     } else {
-      fetch(line, load, to);
+#pragma unroll
+      for (int u = 1; u < kAhead; ++u) next[u - 1] = next[u];
+    }
+  }
+  // The V elements that line.over is at.
+  __device__ __forceinline__ void get(int slot, T (&to)[V]) const {
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      to[v] = kItems > 0 ? values[slot * V + v] : convert<T>(next[0].at[v]);
     }
   }
   // Puts f(value) in the place of every value that is held.
   template <class F>
-  __device__ __forceinline__ void replace(const Line& line, F f) {
+  __device__ __forceinline__ void replace(F f) {
     static_assert(kItems > 0, "values are held");
-    line.over([&](int slot, int64) {
 #pragma unroll
-      for (int v = 0; v < V; ++v) values[slot * V + v] = f(values[slot * V + v]);
-    });
+    for (int i = 0; i < kItems * V; ++i) values[i] = f(values[i]);
   }
   // Calls f(value, element) for all that the thread has of the line.
   template <class F>
-  __device__ __forceinline__ void each(const Line& line, F f) const {
-    line.over([&](int slot, int64 load) {
+  __device__ __forceinline__ void each(const Line& line, F f) {
+    auto of_load = [&](int slot, int64 load) {
       T x[V];
-      get(line, slot, load, x);
+      get(slot, x);
 #pragma unroll
       for (int v = 0; v < V; ++v) f(x[v], load * V + v);
-    });
+    };
+    line.over(of_load, *this);
+  }
+  // The sum of f(value) over all that the thread has of the line.
+  template <class F>
+  __device__ __forceinline__ T sum_of(const Line& line, F f) {
+    T sum = T(0);
+    if constexpr (kItems > 0) {
+#pragma unroll
+      for (int slot = 0; slot < kItems; ++slot) {
+        T with = sum;  // chosen afterwards: a branch would take longer to compile
+#pragma unroll
+        for (int v = 0; v < V; ++v) with += f(values[slot * V + v]);
+        sum = line.lane + slot * kLanes < line.loads ? with : sum;
+      }
+    } else {
+      each(line, [&](T value, int64) { sum += f(value); });
+    }
+    return sum;
+  }
+  // Calls f(value), for missing ones too.
+  template <class F>
+  __device__ __forceinline__ void each_or_missing(const Line& line, F f) {
+    if constexpr (kItems > 0) {
+#pragma unroll
+      for (int i = 0; i < kItems * V; ++i) f(values[i]);
+    } else {
+      each(line, [&](T value, int64) { f(value); });
+    }
   }
 };
 
@@ -169,23 +245,24 @@ __device__ __forceinline__ T across(T value, Combine combine) {
   return value;
 }
 
-// The largest value of a line and the sum of e^(x - largest), in one reading of it.
+// The largest value of a line and the sum of e^(x - largest), in one reading of it. What is missing
+// of `x` is minus infinity.
 struct ExponentialSum {
   T largest, sum;
 
   template <class Item>
-  __device__ __forceinline__ ExponentialSum(const Line& line, const Held<Item>& x) {
+  __device__ __forceinline__ ExponentialSum(const Line& line, Held<Item>& x) {
     largest = minus_infinity();
     sum = T(0);
     if constexpr (kItems > 0) {
-      x.each(line, [&](T value, int64) { largest = Larger()(largest, value); });
+      x.each_or_missing(line, [&](T value) { largest = Larger()(largest, value); });
       largest = across(largest, Larger());
-      x.each(line, [&](T value, int64) { sum += exp_of(value - largest); });
+      x.each_or_missing(line, [&](T value) { sum += exp_of(value - largest); });
       sum = across(sum, Sum());
     } else {
-      line.over([&](int slot, int64 load) {
+      auto of_load = [&](int slot, int64) {
         T value[V];
-        x.get(line, slot, load, value);
+        x.get(slot, value);
         T top = largest;
 #pragma unroll
         for (int v = 0; v < V; ++v) top = Larger()(top, value[v]);
@@ -194,7 +271,8 @@ struct ExponentialSum {
 #pragma unroll
         for (int v = 0; v < V; ++v) sum += exp_of(value[v] - from);
         largest = top;
-      });
+      };
+      line.over(of_load, x);
       const T top = across(largest, Larger());
       sum = across(sum == T(0) ? T(0) : sum * exp_of(largest - top), Sum());
       largest = top;

@@ -23,21 +23,22 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
     FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
   using namespace facula;
   const Line line(arguments.shape);
-  const Held<FACULA_ITEM> input(line, arguments.in), grad(line, arguments.grad);
+  Held<FACULA_ITEM> input(line, arguments.in), grad(line, arguments.grad);
   const int64 group = divide(line.number, arguments.each).quotient;
   const T mean = line.exists ? arguments.mean[group] : T(0);
   const T rstd = line.exists ? arguments.rstd[group] : T(0);
   T sum = T(0), product = T(0);
-  line.over([&](int slot, int64 load) {
+  auto add = [&](int slot, int64) {
     T x[V], g[V];
-    input.get(line, slot, load, x);
-    grad.get(line, slot, load, g);
+    input.get(slot, x);
+    grad.get(slot, g);
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       sum += g[v];
       product += g[v] * ((x[v] - mean) * rstd);
     }
-  });
+  };
+  line.over(add, input, grad);
   sum = across(sum, Sum());
   product = across(product, Sum());
   if (!line.exists || line.lane != 0) return;

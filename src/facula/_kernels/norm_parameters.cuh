@@ -9,40 +9,72 @@ struct Parameters {
   const char* weight;
   const char* bias;
   int64 groups, channels, inner;  // channels per group, elements per channel
+};
 
-  // The channel that a line begins with.
-  __device__ __forceinline__ int64 first_of(const Line& line) const {
-    return FACULA_GROUPED ? divide(line.number, groups).rest * channels : 0;
-  }
-  // The parameters of V elements of a line; without them 1 and 0.
-  __device__ __forceinline__ void get([[maybe_unused]] int64 first, int64 load, T (&w)[V],
-                                      T (&b)[V]) const {
+// Those of one line. Where lines are read again, they are read ahead with the line's elements.
+struct LineParameters {
+  const Parameters& of;
+  int64 first = 0;  // the channel that the line begins with
+  static constexpr bool kReadAhead = kItems == 0 && !FACULA_GROUPED;
+  struct Some {
+    Vector<FACULA_PARAMETER, V> weight, bias;
+  };
+  Some next[kReadAhead ? kAhead : 1];
+
+  __device__ __forceinline__ LineParameters(const Line& line, const Parameters& parameters)
+      : of(parameters) {
 #if FACULA_GROUPED
-    const uint32 element = uint32(load * V), each = uint32(inner);
-    uint32 channel = element / each, behind = element - channel * each;  // within its channel
+    first = divide(line.number, of.groups).rest * of.channels;
+#endif
+  }
+  __device__ __forceinline__ void read([[maybe_unused]] const Line& line, int ahead, int64 load) {
+    if constexpr (kReadAhead) fetch(load, next[ahead]);
+  }
+  __device__ __forceinline__ void move_up() {
+    if constexpr (kReadAhead) {
+#pragma unroll
+      for (int u = 1; u < kAhead; ++u) next[u - 1] = next[u];
+    }
+  }
+  // The parameters of the V elements that line.over is at; without them 1 and 0.
+  __device__ __forceinline__ void get(int64 load, T (&w)[V], T (&b)[V]) const {
+#if FACULA_GROUPED
+    const uint32 element = uint32(load * V), each = uint32(of.inner);
+    uint32 channel = element / each;
+    [[maybe_unused]] uint32 behind = element - channel * each;  // within its channel
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       [[maybe_unused]] const int64 at = first + channel;
-      w[v] = FACULA_WEIGHT ? read(weight, at) : T(1);
-      b[v] = FACULA_BIAS ? read(bias, at) : T(0);
-      const bool last = ++behind == each;
-      channel += last;
-      behind = last ? 0 : behind;
+      if (FACULA_GROUPED == 2 && v > 0) {
+        w[v] = w[0];
+        b[v] = b[0];
+        continue;
+      }
+      w[v] = FACULA_WEIGHT ? one(of.weight, at) : T(1);
+      b[v] = FACULA_BIAS ? one(of.bias, at) : T(0);
+      if (FACULA_GROUPED == 1) {
+        const bool last = ++behind == each;
+        channel += last;
+        behind = last ? 0 : behind;
+      }
     }
 #else
-    many(FACULA_WEIGHT, weight, load, T(1), w);
-    many(FACULA_BIAS, bias, load, T(0), b);
+    Some some = next[0];
+    if constexpr (!kReadAhead) fetch(load, some);
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      w[v] = FACULA_WEIGHT ? convert<T>(some.weight.at[v]) : T(1);
+      b[v] = FACULA_BIAS ? convert<T>(some.bias.at[v]) : T(0);
+    }
 #endif
   }
-  static __device__ __forceinline__ T read(const char* from, int64 at) {
-    return convert<T>(reinterpret_cast<const FACULA_PARAMETER*>(from)[at]);
+  __device__ __forceinline__ void fetch(int64 load, Some& to) const {
+    const int64 at = load * V * int64(sizeof(FACULA_PARAMETER));
+    if (FACULA_WEIGHT) facula::load(to.weight, of.weight + at);
+    if (FACULA_BIAS) facula::load(to.bias, of.bias + at);
   }
-  static __device__ __forceinline__ void many(bool given, const char* from, int64 load, T without,
-                                              T (&to)[V]) {
-    Vector<FACULA_PARAMETER, V> vector;
-    if (given) facula::load(vector, from + load * V * int64(sizeof(FACULA_PARAMETER)));
-#pragma unroll
-    for (int v = 0; v < V; ++v) to[v] = given ? convert<T>(vector.at[v]) : without;
+  static __device__ __forceinline__ T one(const char* from, int64 at) {
+    return convert<T>(reinterpret_cast<const FACULA_PARAMETER*>(from)[at]);
   }
 };
 

@@ -4,7 +4,8 @@
 //   FACULA_PARAMETER  type of weight and bias
 //   FACULA_WEIGHT, FACULA_BIAS   1: given
 //   FACULA_CENTRED    0: RMS norm
-//   FACULA_GROUPED    0: parameters belong to columns; 1: to channels, which make up groups
+//   FACULA_GROUPED    0: parameters belong to columns; 1: to channels, which make up groups; 2: and
+//                     loads do not cross from one channel to the next
 #pragma once
 #include "norm_parameters.cuh"
 
@@ -27,26 +28,26 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
     FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
   using namespace facula;
   const Line line(arguments.shape);
-  const Held<FACULA_ITEM> x(line, arguments.in);
+  Held<FACULA_ITEM> x(line, arguments.in);
+  LineParameters parameters(line, arguments.parameters);
   const T n = T(arguments.shape.n);
-  const int64 first = arguments.parameters.first_of(line);
-  T mean = T(0), squares = T(0);
+  T mean = T(0);
 #if FACULA_CENTRED
-  x.each(line, [&](T value, int64) { mean += value; });
-  mean = across(mean, Sum()) / n;
+  mean = across(x.sum_of(line, [](T value) { return value; }), Sum()) / n;
 #endif
-  x.each(line, [&](T value, int64) { squares += (value - mean) * (value - mean); });
+  const T squares = x.sum_of(line, [&](T value) { return (value - mean) * (value - mean); });
   const T rstd = reciprocal(sqrt_of(across(squares, Sum()) / n + T(arguments.eps)));
   if (line.exists && line.lane == 0) {
     if (FACULA_CENTRED) arguments.mean[line.number] = mean;
     arguments.rstd[line.number] = rstd;
   }
-  line.over([&](int slot, int64 load) {
+  auto write = [&](int slot, int64 load) {
     T value[V], weight[V], bias[V];
-    x.get(line, slot, load, value);
-    arguments.parameters.get(first, load, weight, bias);
+    x.get(slot, value);
+    parameters.get(load, weight, bias);
 #pragma unroll
     for (int v = 0; v < V; ++v) value[v] = (value[v] - mean) * rstd * weight[v] + bias[v];
     put<FACULA_ITEM>(line, load, value, arguments.out);
-  });
+  };
+  line.finish(write, x, parameters);
 }

@@ -193,6 +193,7 @@ __device__ __forceinline__ void gather(const Reduction& reduction, const Argumen
                                        const char* in, int64 r, int64 end, int64 step,
                                        Acc (&acc)[V]) {
   constexpr int per_load = FACULA_OUTER ? 1 : V;  // positions along the reduction
+#pragma unroll 1
   for (; r < end; r += kUnroll * step) {
     Loaded loaded[kUnroll];
 #pragma unroll

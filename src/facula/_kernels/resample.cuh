@@ -44,8 +44,10 @@ extern "C" __global__ void __launch_bounds__(256)
     weight[d] = a.axis[d].weight + place.at[d] * a.axis[d].width;
   }
   T sum = T(0);
+#pragma unroll 1
   for (int32 z = 0; z < count[0]; ++z) {
     T plane = T(0);
+#pragma unroll 1
     for (int32 y = 0; y < count[1]; ++y) {
       const Item* row = a.x + a.in.offset(place.outer, start[0] + z, start[1] + y, start[2],
                                           place.channel);

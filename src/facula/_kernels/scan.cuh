@@ -215,6 +215,7 @@ extern "C" __global__ void __launch_bounds__(256)
     any = true;
   }
 #endif
+#pragma unroll 1
   for (int64 tile = begin; tile < end; tile += kLanes * kItems) {
     const int64 first = tile + lane * kItems;
     Acc item[kItems];

@@ -12,6 +12,7 @@ using T = FACULA_TYPE;
 using Key = key_of<T>;
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
+constexpr int kAhead = 4;  // keys in flight
 
 // Written by select_long in csrc/cuda/sort.cpp.
 struct Arguments {
@@ -48,20 +49,37 @@ extern "C" __global__ void __launch_bounds__(256)
   uint32 wanted = uint32(arguments.kept);  // so many of the keys that share the prefix are needed
 #pragma unroll 1
   for (int shift = 8 * int(sizeof(Key)) - 8; shift >= 0; shift -= 8) {
+#pragma unroll 1
     for (int w = 0; w < kWarps; ++w) counts[w][me] = 0;
     __syncthreads();
     const bool whole = shift == 8 * int(sizeof(Key)) - 8;
-    for (int64 i = me; i < arguments.n; i += kThreads) {
-      const Key key = load_key<T>(in + i * arguments.in_step, descending);
-      const bool matches = whole || uint64(key) >> (shift + 8) == uint64(prefix) >> (shift + 8);
-      if (matches) atomicAdd(&counts[warp][uint32(key >> shift) & 255], 1u);
+    // The next keys move up instead of being addressed, so that the loop stays a loop.
+#pragma unroll 1
+    for (int64 first = me; first < arguments.n; first += kAhead * kThreads) {
+      Key next[kAhead];
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) {
+        const int64 i = first + u * kThreads;
+        if (i < arguments.n) next[u] = load_key<T>(in + i * arguments.in_step, descending);
+      }
+      const int64 last = first + kAhead * kThreads, end = last < arguments.n ? last : arguments.n;
+#pragma unroll 1
+      for (int64 i = first; i < end; i += kThreads) {
+        const Key key = next[0];
+        const bool matches = whole || uint64(key) >> (shift + 8) == uint64(prefix) >> (shift + 8);
+        if (matches) atomicAdd(&counts[warp][uint32(key >> shift) & 255], 1u);
+#pragma unroll
+        for (int u = 1; u < kAhead; ++u) next[u - 1] = next[u];
+      }
     }
     __syncthreads();
     uint32 mine = 0;
+#pragma unroll 1
     for (int w = 0; w < kWarps; ++w) mine += counts[w][me];
     // Sums up to each digit.
     totals[me] = mine;
     __syncthreads();
+#pragma unroll 1
     for (int distance = 1; distance < kThreads; distance *= 2) {
       const uint32 other = me >= distance ? totals[me - distance] : 0;
       __syncthreads();
@@ -80,6 +98,7 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 
   // Everything before that key, and the first `wanted` that are equal to it.
+#pragma unroll 1
   for (int i = me; i < FACULA_KEPT; i += kThreads) {
     keys[i] = Key(~Key(0));
     positions[i] = 0xffffffffu;
@@ -88,6 +107,7 @@ extern "C" __global__ void __launch_bounds__(256)
   __syncthreads();
   const uint32 less = uint32(arguments.kept) - wanted;
   uint32 seen = 0;  // equal ones so far
+#pragma unroll 1
   for (int64 first = 0; first < arguments.n; first += kThreads) {
     const int64 i = first + me;
     Key key = 0;
@@ -108,6 +128,7 @@ extern "C" __global__ void __launch_bounds__(256)
     __syncthreads();
     uint32 rank = seen + uint32(__popc(ballot & ((1u << lane) - 1)));
     uint32 all = 0;
+#pragma unroll 1
     for (int w = 0; w < kWarps; ++w) {
       if (w < warp) rank += warp_counts[w];
       all += warp_counts[w];
@@ -122,8 +143,11 @@ extern "C" __global__ void __launch_bounds__(256)
   __syncthreads();
 
   // They are few: a bitonic network in shared memory.
+#pragma unroll 1
   for (int size = 2; size <= FACULA_KEPT; size *= 2) {
+#pragma unroll 1
     for (int stride = size / 2; stride > 0; stride /= 2) {
+#pragma unroll 1
       for (int pair = me; pair < FACULA_KEPT / 2; pair += kThreads) {
         const int low = 2 * pair - (pair & (stride - 1)), high = low + stride;
         const Key a = keys[low], b = keys[high];
@@ -141,6 +165,7 @@ extern "C" __global__ void __launch_bounds__(256)
   }
   char* values = arguments.values + at[1];
   int64* indices = reinterpret_cast<int64*>(reinterpret_cast<char*>(arguments.indices) + at[2]);
+#pragma unroll 1
   for (int i = me; i < arguments.kept; i += kThreads) {
     const uint32 position = positions[i];
     indices[i * arguments.indices_step] = position;

@@ -20,11 +20,11 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   const Line line(arguments.shape);
 #if FACULA_KIND == 0 && FACULA_ITEMS > 0
   // What is held becomes its exponentials, each of which is computed once.
-  Held<FACULA_ITEM> x(line, arguments.in);
+  Held<FACULA_ITEM> x(line, arguments.in, minus_infinity());
   T largest = minus_infinity(), sum = T(0);
-  x.each(line, [&](T value, int64) { largest = Larger()(largest, value); });
+  x.each_or_missing(line, [&](T value) { largest = Larger()(largest, value); });
   largest = across(largest, Larger());
-  x.replace(line, [&](T value) {
+  x.replace([&](T value) {
     const T power = exp_of(value - largest);
     sum += power;
     return power;
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   const T factor = T(1) / across(sum, Sum());
   auto result = [&](T power) { return power * factor; };
 #else
-  const Held<FACULA_ITEM> x(line, arguments.in);
+  Held<FACULA_ITEM> x(line, arguments.in, minus_infinity());
   const ExponentialSum found(line, x);
   const T factor = FACULA_KIND == 0 ? T(1) / found.sum : log_of(found.sum);
   auto result = [&](T value) {
@@ -40,11 +40,12 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
     return FACULA_KIND == 0 ? exp_of(from_top) * factor : from_top - factor;
   };
 #endif
-  line.over([&](int slot, int64 load) {
+  auto write = [&](int slot, int64 load) {
     T value[V];
-    x.get(line, slot, load, value);
+    x.get(slot, value);
 #pragma unroll
     for (int v = 0; v < V; ++v) value[v] = result(value[v]);
     put<FACULA_ITEM>(line, load, value, arguments.out);
-  });
+  };
+  line.over(write, x);
 }

@@ -19,24 +19,26 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
     FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
   using namespace facula;
   const Line line(arguments.shape);
-  const Held<FACULA_ITEM> grad(line, arguments.grad), result(line, arguments.result);
+  Held<FACULA_ITEM> grad(line, arguments.grad), result(line, arguments.result);
   T sum = T(0);
-  line.over([&](int slot, int64 load) {
+  auto add = [&](int slot, int64) {
     T g[V], y[V];
-    grad.get(line, slot, load, g);
-    result.get(line, slot, load, y);
+    grad.get(slot, g);
+    result.get(slot, y);
 #pragma unroll
     for (int v = 0; v < V; ++v) sum += FACULA_KIND == 0 ? g[v] * y[v] : g[v];
-  });
+  };
+  line.over(add, grad, result);
   sum = across(sum, Sum());
-  line.over([&](int slot, int64 load) {
+  auto write = [&](int slot, int64 load) {
     T g[V], y[V];
-    grad.get(line, slot, load, g);
-    result.get(line, slot, load, y);
+    grad.get(slot, g);
+    result.get(slot, y);
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       g[v] = FACULA_KIND == 0 ? y[v] * (g[v] - sum) : g[v] - exp_of(y[v]) * sum;
     }
     put<FACULA_ITEM>(line, load, g, arguments.out);
-  });
+  };
+  line.over(write, grad, result);
 }
