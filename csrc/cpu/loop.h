@@ -1,7 +1,7 @@
 // The 1-d loops of elementwise work. A formula becomes a lambda, which `run` applies to dense,
 // strided and repeated operands.
 #pragma once
-#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <tuple>
 #include <utility>
@@ -16,13 +16,13 @@ inline T param(const void* params, int i) {
   return *reinterpret_cast<const T*>(static_cast<const char*>(params) + 16 * i);
 }
 
-// Operands that are not dense pass through buffers of this many bytes, so that a formula is
-// compiled once, as a loop over dense memory that the compiler vectorises, and not once for each
-// combination of strides.
-constexpr size_t kStagedBytes = 2048;
-// n elements of `item` bytes, a power of two up to 16; a stride of 0 repeats one of them.
-void gather_elements(char* to, const char* from, int64_t stride, int64_t n, size_t item);
-void scatter_elements(char* to, int64_t stride, const char* from, int64_t n, size_t item);
+// A formula is compiled once, as a loop over dense memory that the compiler vectorises, and not
+// once for each combination of strides.
+using DenseLoop = void (*)(char* const* p, int64_t n, const void* formula);
+// Runs it over operands that are not all dense; these pass through small buffers. `items`: the item
+// size of each operand, a power of two up to 16. A stride of 0 repeats one element.
+void run_staged(DenseLoop loop, const void* formula, char* const* p, const int64_t* s, int64_t n,
+                const int64_t* items, int operands);
 
 // A bool is read as a byte: compilers do not vectorise loops that read bools.
 template <class A>
@@ -31,40 +31,27 @@ FACULA_INLINE A element(const char* p, int64_t i) {
   else return reinterpret_cast<const A*>(p)[i];
 }
 
-template <class R, class... A, class F, size_t... I>
-inline void run_indexed(char* const* p, const int64_t* s, int64_t n, F f,
-                        std::index_sequence<I...>) {
-  constexpr int64_t item[] = {int64_t(sizeof(R)), int64_t(sizeof(A))...};
-  constexpr size_t kOperands = sizeof...(A) + 1;
-  constexpr int64_t kStaged = int64_t(kStagedBytes / std::max({sizeof(R), sizeof(A)...}));
-  alignas(64) char staged[kOperands][kStagedBytes];
-  char* q[kOperands];
-  bool dense = true;
-  for (size_t o = 0; o < kOperands; ++o) {
-    q[o] = p[o];
-    dense &= s[o] == item[o];
-  }
-  const int64_t step = dense ? n : kStaged;
-  for (int64_t done = 0; done < n; done += step) {
-    const int64_t m = n - done < step ? n - done : step;
-    if (!dense) {
-      q[0] = s[0] == item[0] ? p[0] + done * s[0] : staged[0];
-      for (size_t o = 1; o < kOperands; ++o) {
-        if (s[o] == item[o]) q[o] = p[o] + done * s[o];
-        else if (s[o] != 0 || done == 0)
-          gather_elements(q[o] = staged[o], p[o] + done * s[o], s[o], m, item[o]);
-      }
-    }
-    R* out = reinterpret_cast<R*>(q[0]);
+template <class F, class R, class... A>
+[[gnu::noinline]] void run_dense(char* const* p, int64_t n, const void* formula) {
+  const F f = *static_cast<const F*>(formula);
+  R* out = reinterpret_cast<R*>(p[0]);
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    const std::array<const char*, sizeof...(A)> in{p[I + 1]...};
 #pragma GCC ivdep
-    for (int64_t i = 0; i < m; ++i) out[i] = f(element<A>(q[I + 1], i)...);
-    if (s[0] != item[0]) scatter_elements(p[0] + done * s[0], s[0], q[0], m, item[0]);
-  }
+    for (int64_t i = 0; i < n; ++i) out[i] = f(element<A>(in[I], i)...);
+  }(std::index_sequence_for<A...>{});
 }
 
+// Rows of a large tensor come one at a time, and each store to the stack takes the place of one
+// that waits for memory, so there is little between a call and the loop.
 template <class R, class... A, class F>
 inline void run(char* const* p, const int64_t* s, int64_t n, F f) {
-  run_indexed<R, A...>(p, s, n, f, std::index_sequence_for<A...>{});
+  static constexpr int64_t items[] = {int64_t(sizeof(R)), int64_t(sizeof(A))...};
+  constexpr int kOperands = int(sizeof...(A)) + 1;
+  bool dense = true;
+  for (int o = 0; o < kOperands; ++o) dense &= s[o] == items[o];
+  if (dense) run_dense<F, R, A...>(p, n, &f);
+  else run_staged(run_dense<F, R, A...>, &f, p, s, n, items, kOperands);
 }
 
 // The same with loops of their own for a tensor that meets numbers, and for two operands also for a
