@@ -38,6 +38,26 @@ def test_large_rows_with_repeated_operands():
     np.testing.assert_array_equal(F.full((20_000_001,), 2.5).numpy(), np.float32(2.5))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+def test_operands_that_are_not_dense_pass_through_buffers(dtype):
+    # Longer than a buffer; in turn the result, each operand and all of them have another stride.
+    n = 5000
+    a, b = (numbers(2 * n, scale=40.0) + shift for shift in (60, 70))
+    a, b = a.astype(dtype), b.astype(dtype)
+    x, y = F.from_numpy(a), F.from_numpy(b)
+    for to, left, right in [(1, 1, 2), (1, 2, 1), (2, 1, 1), (2, 2, 2), (1, 2, 0), (2, 0, 1)]:
+        p, q = x[::left][:n] if left else x[3], y[::right][:n] if right else y[3]
+        v, w = a[::left][:n] if left else a[3], b[::right][:n] if right else b[3]
+        out = F.zeros(2 * n, dtype=x.dtype)
+        F.add(p.expand(n), q.expand(n), out=out[::to][:n])
+        wanted = np.zeros(2 * n, dtype)
+        wanted[::to][:n] = v + w
+        np.testing.assert_array_equal(out.numpy(), wanted)
+        chosen = F.where((F.arange(2 * n) % 3 == 0)[::2], p.expand(n), q.expand(n))
+        kept = (np.arange(2 * n) % 3 == 0)[::2]
+        np.testing.assert_array_equal(chosen.numpy(), np.where(kept, v, w))
+
+
 @pytest.mark.parametrize("shape", [(24, 64, 90, 96), (24, 67, 90, 91)])
 def test_large_tensors_are_transposed(shape):
     a = numbers(*shape)

@@ -1,6 +1,8 @@
 // Distances of rows and their derivatives; built once per ISA. Each norm is a struct with the terms
 // of some differences, how they are folded, what the total becomes, and the derivative by one
 // difference, given what is `prepared` of the distance.
+#include <algorithm>
+
 #include "cpu/distances.h"
 #include "cpu/reduce_loop.h"
 #include "cpu/vector_math.h"

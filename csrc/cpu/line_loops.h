@@ -42,6 +42,9 @@ struct LineLoops {
   using RepeatEach = void (*)(char* to, const char* from, int64_t step, int64_t count,
                               int64_t times);
   RepeatEach repeat_each[5];
+  // Copies `count` whole lines of the cache past it, in vectors as wide as there are; the target is
+  // aligned to a line. See cpu/stream.h.
+  void (*stream_lines)(char* to, const char* from, int64_t count);
 };
 
 const LineLoops& line_loops();

@@ -1,5 +1,9 @@
 #include "cpu/line_loops.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "cpu/half_lanes.h"
 
 namespace facula::FACULA_ISA {
@@ -314,6 +318,27 @@ void repeat_each(char* to, const char* from, int64_t step, int64_t count, int64_
 
 // ---- the table
 
+// A line that is written by one vector leaves the processor at once; several vectors are gathered
+// in one of its few buffers first.
+void stream_lines(char* to, const char* from, int64_t count) {
+  for (const char* end = from + 64 * count; from != end; from += 64, to += 64) {
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+#elif defined(__AVX__)
+    const __m256i* in = reinterpret_cast<const __m256i*>(from);
+    const __m256i a = _mm256_loadu_si256(in), b = _mm256_loadu_si256(in + 1);
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), a);
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + 1, b);
+#elif defined(__x86_64__)
+    for (int64_t i = 0; i < 4; ++i)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i,
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + i));
+#else
+    __builtin_memcpy(to, from, 64);
+#endif
+  }
+}
+
 template <class T>
 constexpr ReduceLoop sum_of() {
   if constexpr (std::is_void_v<SumType<T>>) return nullptr;
@@ -359,6 +384,7 @@ const LineLoops line_loops = {
     running_sum_i64,
     {repeat_each<uint8_t>, repeat_each<uint16_t>, repeat_each<uint32_t>, repeat_each<uint64_t>,
      repeat_each<Item16>},
+    stream_lines,
 };
 
 }  // namespace facula::FACULA_ISA

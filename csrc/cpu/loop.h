@@ -2,6 +2,7 @@
 // strided and repeated operands.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <tuple>
 #include <utility>
@@ -16,13 +17,16 @@ inline T param(const void* params, int i) {
   return *reinterpret_cast<const T*>(static_cast<const char*>(params) + 16 * i);
 }
 
-// Operands that are not dense pass through buffers of this many bytes, so that a formula is
-// compiled once, as a loop over dense memory that the compiler vectorises, and not once for each
-// combination of strides.
-constexpr size_t kStagedBytes = 2048;
-// n elements of `item` bytes, a power of two up to 16; a stride of 0 repeats one of them.
-void gather_elements(char* to, const char* from, int64_t stride, int64_t n, size_t item);
-void scatter_elements(char* to, int64_t stride, const char* from, int64_t n, size_t item);
+// A formula is compiled once, as a loop over dense memory that the compiler vectorises, and not
+// once for each combination of strides.
+using DenseLoop = void (*)(char* const* p, int64_t n, const void* formula);
+// Runs it over operands that are not all dense; these pass through small buffers. `items`: the item
+// size of each operand, a power of two up to 16. A stride of 0 repeats one element.
+void run_staged(DenseLoop loop, const void* formula, char* const* p, const int64_t* s, int64_t n,
+                const int64_t* items, int operands);
+
+// n elements of `item` bytes, one beside the other.
+void gather_elements(char* to, const char* from, int64_t stride, int64_t n, int64_t item);
 
 // A bool is read as a byte: compilers do not vectorise loops that read bools.
 template <class A>
@@ -31,45 +35,37 @@ FACULA_INLINE A element(const char* p, int64_t i) {
   else return reinterpret_cast<const A*>(p)[i];
 }
 
-// Calls body(pointers, count) for stretches of at most `most` elements, dense in all operands.
-template <class R, class... A, class B>
-FACULA_INLINE void run_staged(char* const* p, const int64_t* s, int64_t n, int64_t most, B body) {
-  constexpr int64_t item[] = {int64_t(sizeof(R)), int64_t(sizeof(A))...};
-  constexpr size_t kOperands = sizeof...(A) + 1;
-  constexpr int64_t kStaged = int64_t(kStagedBytes / std::max({sizeof(R), sizeof(A)...}));
-  alignas(64) char staged[kOperands][kStagedBytes];
-  char* q[kOperands];
-  bool dense = true;
-  for (size_t o = 0; o < kOperands; ++o) {
-    q[o] = p[o];
-    dense &= s[o] == item[o];
-  }
-  const int64_t step = dense ? most : std::min(most, kStaged);
-  for (int64_t done = 0; done < n; done += step) {
-    const int64_t m = n - done < step ? n - done : step;
-    q[0] = s[0] == item[0] ? p[0] + done * s[0] : staged[0];
-    for (size_t o = 1; o < kOperands; ++o) {
-      if (s[o] == item[o]) q[o] = p[o] + done * s[o];
-      else if (s[o] != 0 || done == 0)
-        gather_elements(q[o] = staged[o], p[o] + done * s[o], s[o], m, item[o]);
-    }
-    body(q, m);
-    if (s[0] != item[0]) scatter_elements(p[0] + done * s[0], s[0], q[0], m, item[0]);
-  }
-}
-
-template <class R, class... A, class F, size_t... I>
-FACULA_INLINE void fill_dense(char* const* q, int64_t n, F f, std::index_sequence<I...>) {
-  R* out = reinterpret_cast<R*>(q[0]);
+template <class R, class... A, class F>
+FACULA_INLINE void fill_dense(char* const* p, int64_t n, F f) {
+  R* out = reinterpret_cast<R*>(p[0]);
+  [&]<size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+    const std::array<const char*, sizeof...(A)> in{p[I + 1]...};
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = f(element<A>(q[I + 1], i)...);
+    for (int64_t i = 0; i < n; ++i) out[i] = f(element<A>(in[I], i)...);
+  }(std::index_sequence_for<A...>{});
 }
 
+// Rows of a large tensor come one at a time, and each store to the stack takes the place of one
+// that waits for memory, so there is little between a call and the loop.
+template <class R, class... A>
+FACULA_INLINE void run_loop(DenseLoop loop, const void* formula, char* const* p, const int64_t* s,
+                            int64_t n) {
+  static constexpr int64_t items[] = {int64_t(sizeof(R)), int64_t(sizeof(A))...};
+  constexpr int kOperands = int(sizeof...(A)) + 1;
+  bool dense = true;
+  for (int o = 0; o < kOperands; ++o) dense &= s[o] == items[o];
+  if (dense) loop(p, n, formula);
+  else run_staged(loop, formula, p, s, n, items, kOperands);
+}
+
+template <class F, class R, class... A>
+[[gnu::noinline]] void run_dense(char* const* p, int64_t n, const void* formula) {
+  const F f = *static_cast<const F*>(formula);
+  fill_dense<R, A...>(p, n, f);
+}
 template <class R, class... A, class F>
 inline void run(char* const* p, const int64_t* s, int64_t n, F f) {
-  run_staged<R, A...>(p, s, n, n, [&](char* const* q, int64_t m) __attribute__((always_inline)) {
-    fill_dense<R, A...>(q, m, f, std::index_sequence_for<A...>{});
-  });
+  run_loop<R, A...>(run_dense<F, R, A...>, &f, p, s, n);
 }
 
 // The same with loops of their own for a tensor that meets numbers, and for two operands also for a
@@ -117,16 +113,30 @@ FACULA_INLINE bool holds_for_all(char* const* q, int64_t n, H holds, std::index_
 
 // A formula that does not hold for all values: `f` for blocks of elements where it `holds`, the
 // slower `other` for the rest.
+template <class H, class F, class G>
+struct Guarded {
+  H holds;
+  F f;
+  G other;
+};
+template <class F, class R, class... A>
+[[gnu::noinline]] void run_dense_where(char* const* p, int64_t n, const void* formula) {
+  constexpr int64_t kBlock = 1024, items[] = {int64_t(sizeof(R)), int64_t(sizeof(A))...};
+  const F guarded = *static_cast<const F*>(formula);
+  for (int64_t done = 0; done < n; done += kBlock) {
+    const int64_t m = std::min(kBlock, n - done);
+    char* q[sizeof...(A) + 1];
+    for (size_t o = 0; o <= sizeof...(A); ++o) q[o] = p[o] + done * items[o];
+    constexpr auto operands = std::index_sequence_for<A...>{};
+    if (__builtin_expect(holds_for_all<A...>(q, m, guarded.holds, operands), 1))
+      fill_dense<R, A...>(q, m, guarded.f);
+    else fill_dense<R, A...>(q, m, guarded.other);
+  }
+}
 template <class R, class... A, class H, class F, class G>
 inline void run_where(char* const* p, const int64_t* s, int64_t n, H holds, F f, G other) {
-  constexpr int64_t kBlock = 1024;
-  constexpr auto operands = std::index_sequence_for<A...>{};
-  run_staged<R, A...>(p, s, n, kBlock,
-                      [&](char* const* q, int64_t m) __attribute__((always_inline)) {
-                        if (__builtin_expect(holds_for_all<A...>(q, m, holds, operands), 1))
-                          fill_dense<R, A...>(q, m, f, operands);
-                        else fill_dense<R, A...>(q, m, other, operands);
-                      });
+  const Guarded<H, F, G> guarded{holds, f, other};
+  run_loop<R, A...>(run_dense_where<Guarded<H, F, G>, R, A...>, &guarded, p, s, n);
 }
 
 }  // namespace facula::FACULA_ISA

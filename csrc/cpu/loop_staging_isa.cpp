@@ -1,4 +1,6 @@
-// Strided elements to and from dense buffers. Built once per ISA.
+// Loops over dense memory for operands that are not: elements go through dense buffers. Built once
+// per ISA.
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/loop.h"
@@ -41,9 +43,19 @@ void scatter(char* to, int64_t stride, const char* from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * stride) = in[i];
 }
 
+void scatter_elements(char* to, int64_t stride, const char* from, int64_t n, int64_t item) {
+  switch (item) {
+    case 1: return scatter<uint8_t>(to, stride, from, n);
+    case 2: return scatter<uint16_t>(to, stride, from, n);
+    case 4: return scatter<uint32_t>(to, stride, from, n);
+    case 8: return scatter<uint64_t>(to, stride, from, n);
+    default: return scatter<Pair>(to, stride, from, n);
+  }
+}
+
 }  // namespace
 
-void gather_elements(char* to, const char* from, int64_t stride, int64_t n, size_t item) {
+void gather_elements(char* to, const char* from, int64_t stride, int64_t n, int64_t item) {
   switch (item) {
     case 1: return gather<uint8_t>(to, from, stride, n);
     case 2: return gather<uint16_t>(to, from, stride, n);
@@ -53,13 +65,23 @@ void gather_elements(char* to, const char* from, int64_t stride, int64_t n, size
   }
 }
 
-void scatter_elements(char* to, int64_t stride, const char* from, int64_t n, size_t item) {
-  switch (item) {
-    case 1: return scatter<uint8_t>(to, stride, from, n);
-    case 2: return scatter<uint16_t>(to, stride, from, n);
-    case 4: return scatter<uint32_t>(to, stride, from, n);
-    case 8: return scatter<uint64_t>(to, stride, from, n);
-    default: return scatter<Pair>(to, stride, from, n);
+void run_staged(DenseLoop loop, const void* formula, char* const* p, const int64_t* s, int64_t n,
+                const int64_t* items, int operands) {
+  constexpr int64_t kBytes = 2048;
+  constexpr int kMost = 6;  // operands that elementwise work has, the result included
+  alignas(64) char staged[kMost][kBytes];
+  char* q[kMost];
+  const int64_t step = kBytes / *std::max_element(items, items + operands);
+  for (int64_t done = 0; done < n; done += step) {
+    const int64_t m = std::min(step, n - done);
+    q[0] = s[0] == items[0] ? p[0] + done * s[0] : staged[0];
+    for (int o = 1; o < operands; ++o) {
+      if (s[o] == items[o]) q[o] = p[o] + done * s[o];
+      else if (s[o] != 0 || done == 0)
+        gather_elements(q[o] = staged[o], p[o] + done * s[o], s[o], m, items[o]);
+    }
+    loop(q, m, formula);
+    if (s[0] != items[0]) scatter_elements(p[0] + done * s[0], s[0], q[0], m, items[0]);
   }
 }
 

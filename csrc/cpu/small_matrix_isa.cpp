@@ -1,4 +1,5 @@
 // Unblocked factorisations by columns, which the compiler vectorises. Built once per ISA.
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 #include <utility>

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cpu/line_loops.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -60,30 +62,6 @@ bool exceeds_cache(int64_t bytes) {
   return bytes > cache.bytes / 4 * 5 * caches;
 }
 
-void stream_copy(char* to, const char* from, int64_t bytes) {
-  const int64_t head = int64_t(-reinterpret_cast<uintptr_t>(to) & 63);
-  if (bytes < 64 + head) {
-    std::memcpy(to, from, size_t(bytes));
-    return;
-  }
-  std::memcpy(to, from, size_t(head));
-  int64_t i = head;
-  for (; i + 64 <= bytes; i += 64) {
-    const auto load = [&](int64_t k) {
-      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i + k));
-    };
-    const auto store = [&](int64_t k, __m128i x) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + i + k), x);
-    };
-    const __m128i a = load(0), b = load(16), c = load(32), d = load(48);
-    store(0, a);
-    store(16, b);
-    store(32, c);
-    store(48, d);
-  }
-  std::memcpy(to + i, from + i, size_t(bytes - i));
-}
-
 void finish_streams() {
   _mm_sfence();
 }
@@ -93,11 +71,20 @@ void finish_streams() {
 bool exceeds_cache(int64_t) {
   return false;
 }
-void stream_copy(char* to, const char* from, int64_t bytes) {
-  std::memcpy(to, from, size_t(bytes));
-}
 void finish_streams() {}
 
 #endif
+
+void stream_copy(char* to, const char* from, int64_t bytes) {
+  const int64_t head = int64_t(-reinterpret_cast<uintptr_t>(to) & 63);
+  if (bytes < 64 + head) {
+    std::memcpy(to, from, size_t(bytes));
+    return;
+  }
+  std::memcpy(to, from, size_t(head));
+  const int64_t whole = (bytes - head) & ~int64_t(63), done = head + whole;
+  line_loops().stream_lines(to + head, from + head, whole / 64);
+  std::memcpy(to + done, from + done, size_t(bytes - done));
+}
 
 }  // namespace facula
