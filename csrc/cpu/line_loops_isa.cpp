@@ -301,6 +301,12 @@ FACULA_INLINE V running_lanes(V v, std::index_sequence<I...> lanes) {
   else return v;
 }
 
+template <class V, size_t... I>
+FACULA_INLINE V lane_numbers(std::index_sequence<I...>) {
+  using Lane = std::remove_cvref_t<decltype(V{}[0])>;
+  return V{Lane(I)...};
+}
+
 template <class Mask>
 FACULA_INLINE bool holds_everywhere(Mask mask) {
   uint64_t words[8], all = ~uint64_t(0);
@@ -343,15 +349,14 @@ void running_extreme(const char* in, char* values, int64_t* where, int64_t n) {
       all = (kLargest ? so_far > all : so_far < all) ? so_far : all;
       using Lane = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
       using Places = typename WideOf<Lane>::type;
-      Places place;
-      for (int64_t k = 0; k < L; ++k) place[k] = Lane(k);
-      place = running_lanes<true, 1>(v == all ? place : -1 - Places{}, lanes);
+      const Places places = running_lanes<true, 1>(
+          v == all ? lane_numbers<Places>(lanes) : -1 - Places{}, lanes);
       __builtin_memcpy(y + i, &all, 64);
       Lane last[L];
-      __builtin_memcpy(last, &place, 64);
+      __builtin_memcpy(last, &places, 64);
       for (int64_t k = 0; k < L; ++k) where[i + k] = last[k] < 0 ? at : i + last[k];
       best = all[L - 1];
-      at = where[i + L - 1];
+      at = places[L - 1] < 0 ? at : i + places[L - 1];
       i += L;
       continue;
     }

@@ -78,40 +78,6 @@ inline typename WideOf<T>::type wide_at(const T* x) {
   return v;
 }
 
-// The largest or smallest of floats without a look at NaN; false when there may be one. Sums of
-// differences stay finite unless an element is not (or, harmlessly, unless they overflow).
-template <Extreme E, class T>
-inline bool extreme_of_finite(const T* x, int64_t n, T& result) {
-  using V = typename WideOf<T>::type;
-  constexpr int L = 64 / sizeof(T);
-  if (n < 4 * L) return false;
-  auto pick = [](V a, V b) { return E == Extreme::Largest ? (a > b ? a : b) : (a < b ? a : b); };
-  V a = wide_at(x), b = wide_at(x + L), c = wide_at(x + 2 * L), d = wide_at(x + 3 * L);
-  V s = a - b, t = c - d;
-  int64_t i = 4 * L;
-  auto step = [&](int64_t at) {
-    const V p = wide_at(x + at), q = wide_at(x + at + L), r = wide_at(x + at + 2 * L),
-            u = wide_at(x + at + 3 * L);
-    a = pick(a, p), b = pick(b, q), c = pick(c, r), d = pick(d, u);
-    s += p - q, t += r - u;
-  };
-  for (; i + 4 * L <= n; i += 4 * L) step(i);
-  if (i < n) step(n - 4 * L);  // some elements twice
-  a = pick(pick(a, b), pick(c, d));
-  s += t;
-  T lane[L], check[L];
-  __builtin_memcpy(lane, &a, 64);
-  __builtin_memcpy(check, &s, 64);
-  T doubt = 0;
-  for (int j = 0; j < L; ++j) {
-    doubt += check[j] - check[j];
-    lane[0] = E == Extreme::Largest ? (lane[j] > lane[0] ? lane[j] : lane[0])
-                                    : (lane[j] < lane[0] ? lane[j] : lane[0]);
-  }
-  result = lane[0];
-  return doubt == 0;
-}
-
 // For each lane, whether its number is at least `first`.
 template <class V, size_t... I>
 inline auto is_lane_from(int64_t first, V, std::index_sequence<I...>) {
@@ -126,6 +92,45 @@ inline V fold_lanes(V v, std::index_sequence<I...> lanes) {
   v = F::combine(v, __builtin_shufflevector(v, v, ((I + kWidth) % sizeof...(I))...));
   if constexpr (kWidth > 1) return fold_lanes<F, kWidth / 2>(v, lanes);
   else return v;
+}
+
+template <Extreme E>
+struct PickExtreme {
+  template <class V>
+  static inline V combine(V a, V b) {
+    return E == Extreme::Largest ? (a > b ? a : b) : (a < b ? a : b);
+  }
+};
+struct AddLanes {
+  template <class V>
+  static inline V combine(V a, V b) {
+    return a + b;
+  }
+};
+
+// The largest or smallest of floats without a look at NaN; false when there may be one. Sums of
+// differences stay finite unless an element is not (or, harmlessly, unless they overflow).
+template <Extreme E, class T>
+inline bool extreme_of_finite(const T* x, int64_t n, T& result) {
+  using V = typename WideOf<T>::type;
+  constexpr int L = 64 / sizeof(T);
+  if (n < 4 * L) return false;
+  auto pick = [](V a, V b) { return PickExtreme<E>::combine(a, b); };
+  V a = wide_at(x), b = wide_at(x + L), c = wide_at(x + 2 * L), d = wide_at(x + 3 * L);
+  V s = a - b, t = c - d;
+  int64_t i = 4 * L;
+  auto step = [&](int64_t at) {
+    const V p = wide_at(x + at), q = wide_at(x + at + L), r = wide_at(x + at + 2 * L),
+            u = wide_at(x + at + 3 * L);
+    a = pick(a, p), b = pick(b, q), c = pick(c, r), d = pick(d, u);
+    s += p - q, t += r - u;
+  };
+  for (; i + 4 * L <= n; i += 4 * L) step(i);
+  if (i < n) step(n - 4 * L);  // some elements twice
+  constexpr auto lanes = std::make_index_sequence<L>{};
+  result = fold_lanes<PickExtreme<E>, L / 2>(pick(pick(a, b), pick(c, d)), lanes)[0];
+  s += t;
+  return fold_lanes<AddLanes, L / 2>(s - s, lanes)[0] == 0;
 }
 
 template <class F, class T>
