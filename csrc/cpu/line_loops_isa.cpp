@@ -1,6 +1,9 @@
 #include "cpu/line_loops.h"
 
 #include "cpu/half_lanes.h"
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 namespace facula::FACULA_ISA {
 namespace {
@@ -309,6 +312,9 @@ FACULA_INLINE V lane_numbers(std::index_sequence<I...>) {
 
 template <class Mask>
 FACULA_INLINE bool holds_everywhere(Mask mask) {
+#if defined(__AVX512F__)
+  return _mm512_test_epi32_mask(__m512i(mask), __m512i(mask)) == 0xffff;
+#endif
   uint64_t words[8], all = ~uint64_t(0);
   __builtin_memcpy(words, &mask, 64);
   for (uint64_t word : words) all &= word;
@@ -354,7 +360,12 @@ void running_extreme(const char* in, char* values, int64_t* where, int64_t n) {
       __builtin_memcpy(y + i, &all, 64);
       Lane last[L];
       __builtin_memcpy(last, &places, 64);
-      for (int64_t k = 0; k < L; ++k) where[i + k] = last[k] < 0 ? at : i + last[k];
+#pragma GCC unroll 2
+      for (int64_t k = 0; k < L; k += 8) {
+        const auto place = widen<int64_t>(last + k);
+        const auto row_place = place < 0 ? at - decltype(place){} : place + i;
+        __builtin_memcpy(where + i + k, &row_place, 64);
+      }
       best = all[L - 1];
       at = places[L - 1] < 0 ? at : i + places[L - 1];
       i += L;
