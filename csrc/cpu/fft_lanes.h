@@ -26,23 +26,16 @@ Layout layout_of(P const* lanes, int count, int64_t step, int64_t imag) {
   return imag == 1 ? Layout::Columns : Layout::ColumnsOfParts;
 }
 
-// Lines are turned some places at a time: as many as a vector has lanes, or half, or a quarter of
-// that where no more are left. Calls f(K, place) with K as a constant.
-template <class T, class F>
-inline void for_places(int64_t begin, int64_t end, const F& f) {
+// Lines are turned some places at a time, as many as a vector has lanes: calls whole(place). For the
+// last ones, calls some(K, place) with K as a constant, half or a quarter of that where it is enough.
+template <class T, class W, class S>
+inline void for_places(int64_t begin, int64_t end, const W& whole, const S& some) {
   constexpr int V = kFftLanes<T>, kHalf = V >= 4 ? V / 2 : V, kQuarter = V >= 8 ? V / 4 : kHalf;
-  for (int64_t at = begin; at < end;) {
-    if (end - at > kHalf) {
-      f(std::integral_constant<int, V>{}, at);
-      at += V;
-    } else if (end - at > kQuarter) {
-      f(std::integral_constant<int, kHalf>{}, at);
-      at += kHalf;
-    } else {
-      f(std::integral_constant<int, kQuarter>{}, at);
-      at += kQuarter;
-    }
-  }
+  int64_t at = begin;
+  for (; at + V <= end; at += V) whole(at);
+  if (end - at > kHalf) some(std::integral_constant<int, V>{}, at);
+  else if (end - at > kQuarter) some(std::integral_constant<int, kHalf>{}, at);
+  else if (end > at) some(std::integral_constant<int, kQuarter>{}, at);
 }
 
 // Brings numbers [begin, end) of a block's `total` into the rows of the same index.
@@ -60,12 +53,9 @@ class RowReader {
     const bool lone = block_.in_imag == kLoneReal;
     switch (layout_) {
       case Layout::Lines:
-        return for_places<T>(2 * begin, 2 * end, [&](auto count, int64_t at) {
-          turn_in<count(), false>(at, 2 * end);
-        });
+        return turn_in<false>(2 * begin, 2 * end);
       case Layout::RealLines:
-        return for_places<T>(
-            begin, end, [&](auto count, int64_t at) { turn_in<count(), true>(at, end); });
+        return turn_in<true>(begin, end);
       case Layout::Columns:
         for (int64_t j = begin; j < end; ++j)
           load_numbers(block_.in[0] + j * block_.in_step)
@@ -95,18 +85,26 @@ class RowReader {
   }
 
  private:
-  template <int K, bool kLone>
-  void turn_in(int64_t at, int64_t end) const {
-    constexpr int kParts = kLone ? 1 : 2;
-    if (K < kFftLanes<T> || at + K > end) return turn_in_some<K, kLone>(at, end);
-    FftVector<T> v[K];
+  template <bool kLone>
+  void turn_in(int64_t begin, int64_t end) const {
+    constexpr int V = kFftLanes<T>, kParts = kLone ? 1 : 2;
+    for_places<T>(
+        begin, end,
+        [&](int64_t at) {
+          FftVector<T> v[V];
 #pragma GCC unroll 16
-    for (int i = 0; i < K; ++i) v[i] = load_parts<T, K>(block_.in + i, at);
-    transpose<T, K>(v);
-    T* row = block_.rows + at / kParts * kFftRow<T>;
+          for (int i = 0; i < V; ++i) v[i] = load_vector(block_.in[i] + at);
+          transpose<T>(v);
+          T* row = block_.rows + at / kParts * kFftRow<T>;
 #pragma GCC unroll 16
-    for (int i = 0; i < K; i += kParts, row += kFftRow<T>)
-      Lanes<T>{v[i], kLone ? FftVector<T>{} : v[i + kParts - 1]}.swapped(swap_).store(row);
+          for (int i = 0; i < V; i += kParts, row += kFftRow<T>)
+            Lanes<T>{v[i], kLone ? FftVector<T>{} : v[i + kParts - 1]}.swapped(swap_).store(row);
+        },
+        // A copy is asked, since an object whose address is known elsewhere is not kept in
+        // registers.
+        [&](auto count, int64_t at) {
+          RowReader(*this).template turn_in_some<count(), kLone>(at, end);
+        });
   }
   // Places [at, end) of all lines, K of them at most, to the rows that they belong to. The places
   // read end with the line where that is long enough, and reach into what follows otherwise.
@@ -162,11 +160,9 @@ class RowWriter {
     const bool lone = block_.out_imag == kLoneReal;
     switch (layout_of<T>(block_.out, block_.count, block_.out_step, block_.out_imag)) {
       case Layout::Lines:
-        return for_places<T>(0, 2 * total_,
-                             [&](auto count, int64_t at) { turn_out<count(), false>(at); });
+        return turn_out<false>();
       case Layout::RealLines:
-        return for_places<T>(0, total_,
-                             [&](auto count, int64_t at) { turn_out<count(), true>(at); });
+        return turn_out<true>();
       case Layout::Columns:
         for (int64_t k = 0; k < total_; ++k)
           store_numbers(block_.out[0] + k * block_.out_step, row(k));
@@ -197,21 +193,28 @@ class RowWriter {
     return Lanes<T>::load(block_.rows + order_[k] * kFftRow<T>).swapped(swap_) * block_.scale;
   }
 
-  template <int K, bool kLone>
-  void turn_out(int64_t at) const {
-    constexpr int kParts = kLone ? 1 : 2;
-    if (K < kFftLanes<T> || at + K > total_ * kParts || block_.count < kFftLanes<T>)
-      return turn_out_some<K, kLone>(at);
-    FftVector<T> v[K];
+  template <bool kLone>
+  void turn_out() const {
+    constexpr int V = kFftLanes<T>, kParts = kLone ? 1 : 2;
+    const auto some = [&](auto count, int64_t at) {  // as RowReader does it
+      RowWriter(*this).template turn_out_some<count(), kLone>(at);
+    };
+    for_places<T>(
+        0, total_ * kParts,
+        [&](int64_t at) {
+          if (block_.count < V) return some(std::integral_constant<int, V>{}, at);
+          FftVector<T> v[V];
 #pragma GCC unroll 16
-    for (int i = 0; i < K; i += kParts) {
-      const Lanes<T> x = row(at / kParts + i / kParts);
-      v[i] = x.re;
-      if (!kLone) v[i + kParts - 1] = x.im;
-    }
-    transpose<T, K>(v);
+          for (int i = 0; i < V; i += kParts) {
+            const Lanes<T> x = row(at / kParts + i / kParts);
+            v[i] = x.re;
+            if (!kLone) v[i + kParts - 1] = x.im;
+          }
+          transpose<T>(v);
 #pragma GCC unroll 16
-    for (int i = 0; i < K; ++i) store_vector(block_.out[i] + at, v[i]);
+          for (int i = 0; i < V; ++i) store_vector(block_.out[i] + at, v[i]);
+        },
+        some);
   }
   // K places of all lines; the last ones once more where less than that are left.
   template <int K, bool kLone>
