@@ -26,8 +26,9 @@ Layout layout_of(P const* lanes, int count, int64_t step, int64_t imag) {
   return imag == 1 ? Layout::Columns : Layout::ColumnsOfParts;
 }
 
-// Lines are turned some places at a time, as many as a vector has lanes: calls whole(place). For the
-// last ones, calls some(K, place) with K as a constant, half or a quarter of that where it is enough.
+// Lines are turned some places at a time, as many as a vector has lanes: calls whole(place). For
+// the last ones, calls some(K, place) with K as a constant, half or a quarter of that where it is
+// enough.
 template <class T, class W, class S>
 inline void for_places(int64_t begin, int64_t end, const W& whole, const S& some) {
   constexpr int V = kFftLanes<T>, kHalf = V >= 4 ? V / 2 : V, kQuarter = V >= 8 ? V / 4 : kHalf;
