@@ -75,6 +75,8 @@ op("_cdist_grad_by_x2(Tensor grad, Tensor grad_out, Tensor x1, Tensor x2, float 
 op("_pdist(Tensor self, float p) -> Tensor", kernel(), node="PdistBackward0", batch="leading",
    grad="_pdist_grad(grad, self, p, result)")
 op("_pdist_grad(Tensor grad, Tensor self, float p, Tensor distances) -> Tensor", composite())
+op("_square_of_pairs(Tensor self, int n) -> Tensor", kernel(), batch="leading", jvp="linear", grad="_pairs_of_square(grad)")
+op("_pairs_of_square(Tensor square) -> Tensor", composite())
 op("pdist(Tensor self, float p=2) -> Tensor", composite(), method=False, out=False, samples="pdist", aliases=("nn.functional.pdist",),
    doc="The p-norm distances between all pairs of rows, those of the first row first.",
    example=">>> facula.pdist(facula.tensor([[0., 0.], [3., 4.], [0., 1.]]))\ntensor([5.0000, 1.0000, 4.2426])", node="PdistBackward0")

@@ -474,6 +474,10 @@ def test_triangles():
     assert F.tril_indices(2, 3, 1).tolist() == [[0, 0, 1, 1, 1], [0, 1, 0, 1, 2]]
     assert F.triu_indices(3, 3).tolist() == [[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
     assert F.triu_indices(2, 3, -1, dtype=F.int32).dtype is F.int32
+    assert F.triu_indices(3, 2, 2).tolist() == [[], []]
+    assert F.triu_indices(3, 2, -9).tolist() == [[0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1]]
+    assert F.tril_indices(3, 2, -2).tolist() == [[2], [0]]
+    assert F.tril_indices(0, 2).shape == (2, 0)
     assert F.tril(F.ones(2, 2)).tolist() == [[1.0, 0.0], [1.0, 1.0]]
     assert F.triu(F.ones(2, 3), 1).tolist() == [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]
     assert F.diag(F.tensor([1, 2])).tolist() == [[1, 0], [0, 2]]

@@ -93,6 +93,19 @@ def test_pdist_is_the_upper_triangle_of_cdist(p):
     assert_close(F.pdist(a, p), F.stack(pairs), 1e-12, 1e-12)
 
 
+@pytest.mark.skipif(not IS_FACULA, reason="PyTorch has one derivative of pdist")
+def test_pdist_has_two_derivatives_also_in_batches():
+    x = leaf(points(6, 3).tolist(), dtype=F.float64)
+    assert checks.gradgradcheck(F.pdist, (x,))
+    many = F.from_numpy(points(4, 6, 3))
+    weight = F.arange(15, dtype=F.float64)
+
+    def gradient(rows):
+        return F.func.grad(lambda r: (F.pdist(r, 3.0) * weight).sum())(rows)
+
+    assert_close(F.func.vmap(gradient)(many), F.stack([gradient(m) for m in many]), 1e-12, 1e-12)
+
+
 def test_pdist_of_few_points():
     assert F.pdist(F.ones(1, 3)).shape == (0,)
     assert F.pdist(F.ones(0, 3)).shape == (0,)

@@ -403,6 +403,26 @@ def test_short_lines_leave_their_neighbours_alone(n):
     assert (out[:, n:] == 0).all()
 
 
+@pytest.mark.parametrize("n", range(1, 20))
+@pytest.mark.parametrize(("real", "complex_"), PRECISIONS)
+def test_short_real_lines_leave_their_neighbours_alone(n, real, complex_):
+    """Real lines in and out, dense and with gaps between them."""
+    x = numbers(37, n + 3, dtype=real)
+    half = numbers(37, n // 2 + 3, dtype=complex_)
+    few = n // 2 + 1
+    for lines, spectra in ((x[:, :n].copy(), half[:, :few].copy()), (x[:, :n], half[:, :few])):
+        expected = np.fft.rfft(lines.astype("float64"))
+        assert_near(F.fft.rfft(F.from_numpy(lines)), expected, complex_, n)
+        expected = np.fft.irfft(spectra.astype("complex128"), n)
+        assert_near(F.fft.irfft(F.from_numpy(spectra), n), expected, real, n)
+    spectrum = F.zeros(37, few + 2, dtype=getattr(F, complex_))
+    F.fft.rfft(F.from_numpy(x[:, :n].copy()), out=spectrum[:, :few])
+    assert (spectrum[:, few:] == 0).all()
+    out = F.zeros(37, n + 3, dtype=getattr(F, real))
+    F.fft.irfft(F.from_numpy(half[:, :few].copy()), n, out=out[:, :n])
+    assert (out[:, n:] == 0).all()
+
+
 def test_plans_are_shared_between_threads():
     """Several threads meet new lengths at the same time, in different orders."""
     lengths = [*range(1, 60), 1024, 1013, 997 * 2, 5000, 2**15, 20011]

@@ -195,6 +195,47 @@ def test_pdist_is_the_upper_triangle_of_cdist(shape: tuple[int, int], p: float) 
     np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-9, atol=1e-9)
 
 
+def _running_extreme(line: Any, largest: bool) -> tuple[Any, list[int]]:
+    values, places, best = line.copy(), [], 0
+    for i, x in enumerate(line):
+        held = line[best]
+        if x != x or (held == held and (x >= held if largest else x <= held)):
+            best = i
+        values[i] = line[best]
+        places.append(best)
+    return values, places
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8"])
+@pytest.mark.parametrize("n", [*LENGTHS, 300])
+def test_running_extrema_are_the_last_of_equal_ones(n: int, dtype: str) -> None:
+    """Lines that rise, fall, repeat and jump; NaN wins and stays, zeros keep their signs."""
+    some = _few_values((n,), dtype, seed=n)
+    calm = np.sort(np.nan_to_num(some))
+    steps = np.arange(n).astype(dtype)
+    for line in (some, calm, calm[::-1].copy(), steps, steps[::-1].copy(), steps % 20 * 5):
+        for largest, function in ((True, facula.cummax), (False, facula.cummin)):
+            values, places = _running_extreme(line, largest)
+            got = function(facula.tensor(line), 0)
+            np.testing.assert_array_equal(got.values.numpy(), values)
+            np.testing.assert_array_equal(np.signbit(got.values.numpy()), np.signbit(values))
+            assert got.indices.tolist() == places
+
+
+@pytest.mark.parametrize("shape", [(40, 100), (3, 10, 100), (3, 100, 10), (2, 300, 6), (7, 2)])
+def test_extrema_and_sums_over_any_dimension(shape: tuple[int, ...]) -> None:
+    for dtype in ("float32", "float64"):
+        x = np.random.default_rng(2).integers(-9, 9, shape).astype(dtype)
+        with_nan = x.copy()
+        with_nan[(0,) * len(shape)] = np.nan
+        for dim in range(len(shape)):
+            np.testing.assert_array_equal(facula.amax(facula.tensor(x), dim).numpy(), x.max(dim))
+            np.testing.assert_array_equal(facula.sum(facula.tensor(x), dim).numpy(), x.sum(dim))
+            np.testing.assert_array_equal(
+                facula.amin(facula.tensor(with_nan), dim).numpy(), with_nan.min(dim)
+            )
+
+
 def test_any_and_all_of_bytes() -> None:
     for n in (1, 100, 70000):
         x = np.zeros(n, "uint8")

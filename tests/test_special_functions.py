@@ -595,3 +595,16 @@ def test_aliases_compute_the_same():
     assert F.equal(F.special.gammaincc(x, x), F.igammac(x, x))
     assert F.equal(F.special.round(x, decimals=1), F.round(x, decimals=1))
     assert F.special.softmax(x, 0, dtype=F.float64).dtype == F.float64
+
+
+@pytest.mark.parametrize("name", ["igamma", "igammac"])
+def test_incomplete_gamma_functions_in_float32_are_those_in_float64_rounded(name):
+    """Fewer terms are summed for float32, but as many as it takes."""
+    rng = np.random.default_rng(0)
+    a = F.from_numpy(np.exp(rng.uniform(-6, 6, 20000)).astype("float32"))
+    x = a * F.from_numpy(np.exp(rng.normal(0, 1, 20000)).astype("float32"))
+    wide = getattr(F, name)(a.double(), x.double()).numpy()
+    narrow = getattr(F, name)(a, x).numpy()
+    normal = wide > 1e-37
+    error = np.abs(narrow.astype("float64") - wide)[normal] / np.spacing(narrow[normal])
+    assert error.max() <= 0.501

@@ -227,6 +227,30 @@ def test_nan_is_left_out_of_sum_and_mean():
         F.nanmean(F.ones(2, dtype=F.int64))
 
 
+@pytest.mark.parametrize("dtype", [F.float64, F.float32, F.bfloat16, F.float16])
+@pytest.mark.parametrize("shape", [(5,), (40,), (9, 100), (3, 10, 70), (70, 20), (2, 5000)])
+def test_sums_leave_out_nan_in_every_layout(shape, dtype):
+    rng = np.random.default_rng(3)
+    a = rng.integers(-3, 4, shape).astype("float64")
+    a[rng.random(shape) < 0.2] = math.nan
+    turned = F.from_numpy(np.ascontiguousarray(a.T)).permute(*reversed(range(a.ndim)))
+    for x in (F.from_numpy(a).to(dtype), turned.to(dtype)):
+        assert F.nansum(x).item() == np.nansum(a)
+        for dim in range(a.ndim):
+            assert_equal(F.nansum(x, dim).double(), np.nansum(a, dim).tolist())
+
+
+def test_infinities_that_cancel_are_not_left_out():
+    for n in (3, 40, 9000):
+        x = F.ones(n, 2)
+        x[0, 0], x[-1, 0] = math.inf, -math.inf
+        x[1, 1] = math.nan
+        columns = F.nansum(x, 0)
+        assert columns[0].isnan()
+        assert columns[1].item() == n - 1
+        assert F.nansum(x[:, 0].contiguous()).isnan()
+
+
 def test_aminmax_names_its_results():
     least, most = F.aminmax(F.tensor([[3, 1], [2, 9]]), dim=1)
     assert least.tolist() == [1, 2]

@@ -42,12 +42,6 @@ FACULA_INLINE Vector<T> power_of_size(Vector<T> d, T p) {
   return wide_at(lane);
 }
 
-struct Sum {
-  template <class V>
-  static FACULA_INLINE V combine(V a, V b) {
-    return a + b;
-  }
-};
 // Without the sign, numbers are in the order of their bits, and NaN comes last.
 template <class T>
 struct LargerSize {
@@ -58,7 +52,7 @@ struct LargerSize {
 
 template <class T>
 struct Count {  // p = 0
-  using Fold = Sum;
+  using Fold = SumOfLanes;
   Vector<T> term(Vector<T> d) const { return d != Vector<T>{} ? T(1) - Vector<T>{} : Vector<T>{}; }
   T finish(T total) const { return total; }
   Vector<T> prepared(Vector<T> distance) const { return distance; }
@@ -66,7 +60,7 @@ struct Count {  // p = 0
 };
 template <class T>
 struct Manhattan {
-  using Fold = Sum;
+  using Fold = SumOfLanes;
   Vector<T> term(Vector<T> d) const { return size_of<T>(d); }
   T finish(T total) const { return total; }
   Vector<T> prepared(Vector<T> distance) const { return distance; }
@@ -74,7 +68,7 @@ struct Manhattan {
 };
 template <class T>
 struct Euclid {
-  using Fold = Sum;
+  using Fold = SumOfLanes;
   Vector<T> term(Vector<T> d) const { return d * d; }
   T finish(T total) const { return math::sqrt(total); }
   Vector<T> prepared(Vector<T> distance) const { return inverse_of<T>(distance); }
@@ -94,7 +88,7 @@ struct Largest {  // p = inf
 };
 template <class T>
 struct Power {
-  using Fold = Sum;
+  using Fold = SumOfLanes;
   T p;
   Vector<T> term(Vector<T> d) const { return power_of_size<T>(d, p); }
   T finish(T total) const { return math::pow(total, 1 / p); }
@@ -207,7 +201,7 @@ void narrow_slopes(const T* grad, const T* distances, const T* x1, const T* x2, 
         total[m] += norm.slope(weight, prepared, x1[i * width + m] - wide_at(turned[m] + j));
     }
     for (int64_t m = 0; m < width; ++m)
-      out[i * width + m] += fold_lanes<Sum, kLanes<T> / 2>(total[m], lanes)[0];
+      out[i * width + m] += fold_lanes<SumOfLanes, kLanes<T> / 2>(total[m], lanes)[0];
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kNumbersPerThread = 4096;  // below that threads cost more than they bring
 // Lines of a batch that does not stay in the cache are copied first: reading one after the other is
 // what memory is fast at, while lanes read all lines of a block at once.
-constexpr int64_t kCachedBytes = 1 << 20, kCopiedLine = 64;
+constexpr int64_t kCachedBytes = 6 << 20, kCopiedLine = 64;
 
 template <class T>
 class Scratch {
@@ -152,15 +152,29 @@ struct Starts {
              std::pair(out.strides()[b], in.strides()[b]);
     });
     for (int64_t d : dims) {
-      sizes.push_back(out.sizes()[d]);
+      const int64_t size = out.sizes()[d];
+      count *= size;
+      // Dimensions that continue the one before are one with it.
+      if (!sizes.empty() && in_strides.back() * sizes.back() == in.strides()[d] &&
+          out_strides.back() * sizes.back() == out.strides()[d]) {
+        sizes[sizes.size() - 1] *= size;
+        continue;
+      }
+      sizes.push_back(size);
       in_strides.push_back(in.strides()[d]);
       out_strides.push_back(out.strides()[d]);
-      count *= out.sizes()[d];
     }
   }
 
   // Offsets of transforms [first, first + n), n >= 1.
   void offsets(int64_t first, int n, int64_t* in, int64_t* out) const {
+    if (sizes.size() == 1) {
+      for (int i = 0; i < n; ++i) {
+        in[i] = (first + i) * in_strides[0];
+        out[i] = (first + i) * out_strides[0];
+      }
+      return;
+    }
     Dims index(sizes.size());
     int64_t at_in = 0, at_out = 0;
     for (size_t d = 0; d < sizes.size(); ++d) {

@@ -8,6 +8,7 @@ namespace facula::FACULA_ISA {
 // How the numbers of a block lie in memory.
 enum class Layout {
   Lines,           // the numbers of each transform side by side
+  RealLines,       // the same for real numbers that have no imaginary part
   Columns,         // complex numbers of neighbouring transforms side by side
   ColumnsOfParts,  // the same for real numbers that are one part of a complex one
   Scattered,
@@ -17,11 +18,25 @@ template <class T, class P>
 Layout layout_of(P const* lanes, int count, int64_t step, int64_t imag) {
   constexpr int V = kFftLanes<T>;
   if (step == 2 && imag == 1) return Layout::Lines;
+  if (step == 1 && imag == kLoneReal) return Layout::RealLines;
   if (count < V) return Layout::Scattered;
   const int64_t apart = imag == 1 ? 2 : 1;
   for (int l = 1; l < V; ++l)
     if (lanes[l] != lanes[0] + l * apart) return Layout::Scattered;
   return imag == 1 ? Layout::Columns : Layout::ColumnsOfParts;
+}
+
+// Lines are turned some places at a time, as many as a vector has lanes: calls whole(place). For
+// the last ones, calls some(K, place) with K as a constant, half or a quarter of that where it is
+// enough.
+template <class T, class W, class S>
+inline void for_places(int64_t begin, int64_t end, const W& whole, const S& some) {
+  constexpr int V = kFftLanes<T>, kHalf = V >= 4 ? V / 2 : V, kQuarter = V >= 8 ? V / 4 : kHalf;
+  int64_t at = begin;
+  for (; at + V <= end; at += V) whole(at);
+  if (end - at > kHalf) some(std::integral_constant<int, V>{}, at);
+  else if (end - at > kQuarter) some(std::integral_constant<int, kHalf>{}, at);
+  else if (end > at) some(std::integral_constant<int, kQuarter>{}, at);
 }
 
 // Brings numbers [begin, end) of a block's `total` into the rows of the same index.
@@ -35,28 +50,13 @@ class RowReader {
         swap_(swap) {}
 
   void read(int64_t begin, int64_t end) const {
-    constexpr int V = kFftLanes<T>, N = V / 2;
+    constexpr int V = kFftLanes<T>;
     const bool lone = block_.in_imag == kLoneReal;
     switch (layout_) {
       case Layout::Lines:
-        if (total_ < N) return read_short();
-        for (int64_t j = begin; j < end; j += N) {
-          const int64_t from = j + N <= total_ ? j : total_ - N;
-          FftVector<T> v[V];
-#pragma GCC unroll 16
-          for (int l = 0; l < V; ++l) v[l] = load_vector(block_.in[l] + 2 * from);
-          transpose<T>(v);
-          T* row = block_.rows + j * kFftRow<T>;
-          if (from == j && end - j >= N) {
-#pragma GCC unroll 16
-            for (int i = 0; i < N; ++i, row += kFftRow<T>)
-              Lanes<T>{v[2 * i], v[2 * i + 1]}.swapped(swap_).store(row);
-          } else {
-            for (int64_t i = j - from; i < N && from + i < end; ++i, row += kFftRow<T>)
-              Lanes<T>{v[2 * i], v[2 * i + 1]}.swapped(swap_).store(row);
-          }
-        }
-        return;
+        return turn_in<false>(2 * begin, 2 * end);
+      case Layout::RealLines:
+        return turn_in<true>(begin, end);
       case Layout::Columns:
         for (int64_t j = begin; j < end; ++j)
           load_numbers(block_.in[0] + j * block_.in_step)
@@ -86,19 +86,61 @@ class RowReader {
   }
 
  private:
-  // Lines shorter than a vector, which reads on into what follows.
-  void read_short() const {
-    constexpr int V = kFftLanes<T>;
-    FftVector<T> v[V];
-    for (int l = 0; l < V; ++l) {
-      T parts[V] = {};
-      const bool whole = block_.in_end - block_.in[l] >= V;
-      if (!whole) std::memcpy(parts, block_.in[l], size_t(2 * total_) * sizeof(T));
-      v[l] = load_vector(whole ? block_.in[l] : parts);
+  template <bool kLone>
+  void turn_in(int64_t begin, int64_t end) const {
+    constexpr int V = kFftLanes<T>, kParts = kLone ? 1 : 2;
+    for_places<T>(
+        begin, end,
+        [&](int64_t at) {
+          FftVector<T> v[V];
+#pragma GCC unroll 16
+          for (int i = 0; i < V; ++i) v[i] = load_vector(block_.in[i] + at);
+          transpose<T>(v);
+          T* row = block_.rows + at / kParts * kFftRow<T>;
+#pragma GCC unroll 16
+          for (int i = 0; i < V; i += kParts, row += kFftRow<T>)
+            Lanes<T>{v[i], kLone ? FftVector<T>{} : v[i + kParts - 1]}.swapped(swap_).store(row);
+        },
+        // A copy is asked, since an object whose address is known elsewhere is not kept in
+        // registers.
+        [&](auto count, int64_t at) {
+          RowReader(*this).template turn_in_some<count(), kLone>(at, end);
+        });
+  }
+  // Places [at, end) of all lines, K of them at most, to the rows that they belong to. The places
+  // read end with the line where that is long enough, and reach into what follows otherwise.
+  template <int K, bool kLone>
+  [[gnu::noinline]] void turn_in_some(int64_t at, int64_t end) const {
+    constexpr int V = kFftLanes<T>, kParts = kLone ? 1 : 2;
+    const int64_t width = total_ * kParts;
+    const int64_t from = at + K <= width || width < K ? at : width - K;
+    FftVector<T> v[K];
+    if (width >= K || is_readable(K)) {
+#pragma GCC unroll 16
+      for (int i = 0; i < K; ++i) v[i] = load_parts<T, K>(block_.in + i, from);
+    } else {
+      T parts[V][K] = {};
+      const T* lines[V];
+      for (int l = 0; l < V; ++l) {
+        std::memcpy(parts[l], block_.in[l], size_t(width) * sizeof(T));
+        lines[l] = parts[l];
+      }
+      for (int i = 0; i < K; ++i) v[i] = load_parts<T, K>(lines + i, 0);
     }
-    transpose<T>(v);
-    for (int64_t i = 0; i < total_; ++i)
-      Lanes<T>{v[2 * i], v[2 * i + 1]}.swapped(swap_).store(block_.rows + i * kFftRow<T>);
+    transpose<T, K>(v);
+    const int64_t first = at - from, last = end - from;
+    T* row = block_.rows + from / kParts * kFftRow<T>;
+#pragma GCC unroll 16
+    for (int i = 0; i < K; i += kParts, row += kFftRow<T>)
+      if (i >= first && i < last)
+        Lanes<T>{v[i], kLone ? FftVector<T>{} : v[i + kParts - 1]}.swapped(swap_).store(row);
+  }
+
+  // Whether `count` places may be read from the beginning of every line on.
+  bool is_readable(int64_t count) const {
+    bool readable = true;
+    for (int l = 0; l < kFftLanes<T>; ++l) readable &= block_.in_end - block_.in[l] >= count;
+    return readable;
   }
 
   const FftBlock<T>& block_;
@@ -109,72 +151,126 @@ class RowReader {
 
 // Writes `total` numbers, number k from the row order[k].
 template <class T>
+class RowWriter {
+ public:
+  RowWriter(const FftBlock<T>& block, int64_t total, const int32_t* order, bool swap)
+      : block_(block), total_(total), order_(order), swap_(swap) {}
+
+  void write() const {
+    constexpr int V = kFftLanes<T>;
+    const bool lone = block_.out_imag == kLoneReal;
+    switch (layout_of<T>(block_.out, block_.count, block_.out_step, block_.out_imag)) {
+      case Layout::Lines:
+        return turn_out<false>();
+      case Layout::RealLines:
+        return turn_out<true>();
+      case Layout::Columns:
+        for (int64_t k = 0; k < total_; ++k)
+          store_numbers(block_.out[0] + k * block_.out_step, row(k));
+        return;
+      case Layout::ColumnsOfParts:
+        for (int64_t k = 0; k < total_; ++k) {
+          T* to = block_.out[0] + k * block_.out_step;
+          const Lanes<T> x = row(k);
+          store_vector(to, x.re);
+          if (!lone) store_vector(to + block_.out_imag, x.im);
+        }
+        return;
+      case Layout::Scattered: break;
+    }
+    for (int64_t k = 0; k < total_; ++k) {
+      T parts[kFftRow<T>];
+      row(k).store(parts);
+      for (int l = 0; l < block_.count; ++l) {
+        T* to = block_.out[l] + k * block_.out_step;
+        *to = parts[l];
+        if (!lone) to[block_.out_imag] = parts[V + l];
+      }
+    }
+  }
+
+ private:
+  Lanes<T> row(int64_t k) const {
+    return Lanes<T>::load(block_.rows + order_[k] * kFftRow<T>).swapped(swap_) * block_.scale;
+  }
+
+  template <bool kLone>
+  void turn_out() const {
+    constexpr int V = kFftLanes<T>, kParts = kLone ? 1 : 2;
+    const auto some = [&](auto count, int64_t at) {  // as RowReader does it
+      RowWriter(*this).template turn_out_some<count(), kLone>(at);
+    };
+    for_places<T>(
+        0, total_ * kParts,
+        [&](int64_t at) {
+          if (block_.count < V) return some(std::integral_constant<int, V>{}, at);
+          FftVector<T> v[V];
+#pragma GCC unroll 16
+          for (int i = 0; i < V; i += kParts) {
+            const Lanes<T> x = row(at / kParts + i / kParts);
+            v[i] = x.re;
+            if (!kLone) v[i + kParts - 1] = x.im;
+          }
+          transpose<T>(v);
+#pragma GCC unroll 16
+          for (int i = 0; i < V; ++i) store_vector(block_.out[i] + at, v[i]);
+        },
+        some);
+  }
+  // K places of all lines; the last ones once more where less than that are left.
+  template <int K, bool kLone>
+  [[gnu::noinline]] void turn_out_some(int64_t at) const {
+    constexpr int kParts = kLone ? 1 : 2;
+    const int64_t width = total_ * kParts;
+    if (at + K > width && width >= K) at = width - K;
+    FftVector<T> v[K];
+#pragma GCC unroll 16
+    for (int i = 0; i < K; i += kParts) {
+      const int64_t k = at / kParts + i / kParts;
+      const Lanes<T> x = row(k < total_ ? k : 0);
+      v[i] = x.re;
+      if (!kLone) v[i + kParts - 1] = x.im;
+    }
+    transpose<T, K>(v);
+    if (width >= K) {
+      store_lines<K, 0>(v, [&](int l, auto put) {
+        if (l < block_.count) put(block_.out[l] + at);
+      });
+      return;
+    }
+    // A whole part reaches into the lines behind, which are written next.
+    const int count = block_.count;
+    const bool dense = block_.out[count - 1] - block_.out[0] == (count - 1) * width;
+    store_lines<K, 0>(v, [&](int l, auto put) {
+      if (dense && (count - l) * width >= K) {
+        put(block_.out[l]);
+      } else if (l < count) {
+        T rest[K];
+        put(rest);
+        std::memcpy(block_.out[l], rest, size_t(width) * sizeof(T));
+      }
+    });
+  }
+
+  // Calls f(l, put) for all lines in their order; put(to) stores the line's K places.
+  template <int K, int First, class F>
+  static void store_lines(const FftVector<T>* v, const F& f) {
+    if constexpr (First < kFftLanes<T>) {
+#pragma GCC unroll 16
+      for (int i = 0; i < K; ++i) f(First + i, [&](T* to) { store_part<T, K, First>(to, v[i]); });
+      store_lines<K, First + K>(v, f);
+    }
+  }
+
+  const FftBlock<T>& block_;
+  int64_t total_;
+  const int32_t* order_;
+  bool swap_;
+};
+
+template <class T>
 void write_rows(const FftBlock<T>& block, int64_t total, const int32_t* order, bool swap) {
-  constexpr int V = kFftLanes<T>, N = V / 2;
-  const bool lone = block.out_imag == kLoneReal;
-  const Layout layout = layout_of<T>(block.out, block.count, block.out_step, block.out_imag);
-  const auto row = [&](int64_t k) {
-    return Lanes<T>::load(block.rows + order[k] * kFftRow<T>).swapped(swap) * block.scale;
-  };
-  if (layout == Layout::Lines && total >= N) {
-    for (int64_t k = 0; k < total; k += N) {
-      if (k + N > total) k = total - N;  // the last ones once more
-      FftVector<T> v[V];
-#pragma GCC unroll 16
-      for (int i = 0; i < N; ++i) {
-        const Lanes<T> x = row(k + i);
-        v[2 * i] = x.re;
-        v[2 * i + 1] = x.im;
-      }
-      transpose<T>(v);
-      if (block.count == V) {
-#pragma GCC unroll 16
-        for (int l = 0; l < V; ++l) store_vector(block.out[l] + 2 * k, v[l]);
-      } else {
-        for (int l = 0; l < block.count; ++l) store_vector(block.out[l] + 2 * k, v[l]);
-      }
-    }
-    return;
-  }
-  if (layout == Layout::Lines) {
-    FftVector<T> v[V] = {};
-    for (int64_t k = 0; k < total; ++k) {
-      const Lanes<T> x = row(k);
-      v[2 * k] = x.re;
-      v[2 * k + 1] = x.im;
-    }
-    transpose<T>(v);
-    // A whole vector reaches into the lines behind, which are written next.
-    for (int l = 0; l < block.count; ++l) {
-      const int64_t behind = (block.count - l) * 2 * total;
-      if (behind >= V && block.out[block.count - 1] - block.out[l] == behind - 2 * total)
-        store_vector(block.out[l], v[l]);
-      else std::memcpy(block.out[l], &v[l], size_t(2 * total) * sizeof(T));
-    }
-    return;
-  }
-  if (layout == Layout::Columns) {
-    for (int64_t k = 0; k < total; ++k) store_numbers(block.out[0] + k * block.out_step, row(k));
-    return;
-  }
-  if (layout == Layout::ColumnsOfParts) {
-    for (int64_t k = 0; k < total; ++k) {
-      T* to = block.out[0] + k * block.out_step;
-      const Lanes<T> x = row(k);
-      store_vector(to, x.re);
-      if (!lone) store_vector(to + block.out_imag, x.im);
-    }
-    return;
-  }
-  for (int64_t k = 0; k < total; ++k) {
-    T parts[kFftRow<T>];
-    row(k).store(parts);
-    for (int l = 0; l < block.count; ++l) {
-      T* to = block.out[l] + k * block.out_step;
-      *to = parts[l];
-      if (!lone) to[block.out_imag] = parts[V + l];
-    }
-  }
+  RowWriter<T>(block, total, order, swap).write();
 }
 
 template <class T>

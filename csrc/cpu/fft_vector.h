@@ -100,20 +100,56 @@ struct Backwards {
   static constexpr int from(int i) { return V - 1 - i; }
 };
 
-// Transposes a V by V matrix by exchanging ever larger blocks off the diagonal.
-template <class T, int D = 1>
+// Transposes the K by K matrices side by side in K vectors, by exchanging ever larger blocks off
+// the diagonal.
+template <class T, int K = kFftLanes<T>, int D = 1>
 inline void transpose(FftVector<T>* v) {
   constexpr int V = kFftLanes<T>;
-  if constexpr (D < V) {
+  if constexpr (D < K) {
 #pragma GCC unroll 16
-    for (int i = 0; i < V; ++i) {
+    for (int i = 0; i < K; ++i) {
       if (i & D) continue;
       const FftVector<T> a = v[i], b = v[i + D];
       v[i] = shuffled<T>(a, b, ExchangeLow<V, D>{});
       v[i + D] = shuffled<T>(a, b, ExchangeHigh<V, D>{});
     }
-    transpose<T, 2 * D>(v);
+    transpose<T, K, 2 * D>(v);
   }
+}
+
+// ---- parts of vectors
+
+template <class T, int K>
+struct FftPartOf {
+  typedef T type __attribute__((vector_size(K * sizeof(T))));
+};
+template <class T, int K>
+using FftPart = typename FftPartOf<T, K>::type;
+
+template <class P, int... I>
+inline auto joined(P a, P b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, I...);
+}
+// W numbers: K from each of the lines 0, K, 2 K ... of `lines`, from place `at` on.
+template <class T, int K, int W = kFftLanes<T>>
+inline FftPart<T, W> load_parts(const T* const* lines, int64_t at) {
+  if constexpr (W == K) {
+    FftPart<T, K> part;
+    std::memcpy(&part, lines[0] + at, sizeof part);
+    return part;
+  } else {
+    return joined(load_parts<T, K, W / 2>(lines, at), load_parts<T, K, W / 2>(lines + W / 2, at),
+                  std::make_integer_sequence<int, W>{});
+  }
+}
+template <class T, int First, int... I>
+inline auto part_from(FftVector<T> v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (First + I)...);
+}
+template <class T, int K, int First>
+inline void store_part(T* to, FftVector<T> v) {
+  const FftPart<T, K> part = part_from<T, First>(v, std::make_integer_sequence<int, K>{});
+  std::memcpy(to, &part, sizeof part);
 }
 
 // V complex numbers side by side in memory.

@@ -129,9 +129,14 @@ void extreme_lines(const Tensor& in, int64_t dim, const Tensor& values, const Te
         reinterpret_cast<int64_t*>(p)[w] = where[w];
       }
   };
-  if (is == int64_t(sizeof(T)) && vs == is && xs == 8)
-    return for_each_line<3>({&in, &values, &indices}, dim, n,
-                            [&](const int64_t* at) { line(std::true_type{}, at); });
+  if (is == int64_t(sizeof(T)) && vs == is && xs == 8) {
+    const auto& loops = kLargest ? line_loops().running_maximum : line_loops().running_minimum;
+    const LineLoops::RunningExtreme run = loops[int(in.dtype())];
+    return for_each_line<3>({&in, &values, &indices}, dim, n, [&](const int64_t* at) {
+      if (!run) return line(std::true_type{}, at);
+      run(source + at[0], value_data + at[1], reinterpret_cast<int64_t*>(index_data + at[2]), n);
+    });
+  }
   for_each_bundle<3, kBundle>({&in, &values, &indices}, dim, n, [&](const auto& at, int count) {
     if (count > 1 && are_neighbours(at, count, {int64_t(sizeof(T)), int64_t(sizeof(T)), 8}))
       return columns(at[0], count);

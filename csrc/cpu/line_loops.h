@@ -21,6 +21,9 @@ struct LineLoops {
   // rows of them folded into a row of sums (see ReduceDef). Null for other dtypes.
   ReduceLoop sum[kDTypes];
   Loop fold_sum[kDTypes];
+  // The same for floats of any width, where NaN counts as 0.
+  ReduceLoop sum_numbers[kDTypes];
+  Loop fold_numbers[kDTypes];
   // Whether any, or all, of dense integers of one byte are not 0, as a bool.
   ReduceLoop any_byte, every_byte;
   // sum[i] += factor * x[i] for dense half types; null for other dtypes.
@@ -35,6 +38,10 @@ struct LineLoops {
   using ScanColumns = void (*)(const char* in, char* out, int64_t in_bytes, int64_t out_bytes,
                                int64_t n, int64_t count);
   ScanColumns running_sum[kDTypes], running_product[kDTypes];
+  // The running extremum of a dense row and its last position; NaN wins and stays. Null for dtypes
+  // that are not 4 or 8 bytes wide.
+  using RunningExtreme = void (*)(const char* in, char* values, int64_t* where, int64_t n);
+  RunningExtreme running_maximum[kDTypes], running_minimum[kDTypes];
   // Running sums of a row; returns the last one. y may be x.
   int64_t (*running_sum_i64)(const int64_t* x, int64_t* y, int64_t n, int64_t before);
   // `count` items that lie `step` bytes apart, each `times` over, dense at `to`; by the logarithm

@@ -9,16 +9,24 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-// ---- sums of narrow elements
+// ---- sums of narrow elements, sums without NaN
 
 // Float32 for small floats, int64 for integers; void for dtypes without a loop of their own here.
 template <class T>
 using SumType = std::conditional_t<
     std::is_integral_v<T> && (sizeof(T) < 8), int64_t,
     std::conditional_t<std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>, float, void>>;
-// Within a block, 8 and 16 bits add up in 32.
+// The type of sums that leave out NaN.
 template <class T>
-using BlockSum = std::conditional_t<std::is_integral_v<T> && (sizeof(T) < 4), int32_t, SumType<T>>;
+using NumberSum =
+    std::conditional_t<std::is_floating_point_v<T>, T,
+                       std::conditional_t<std::is_same_v<SumType<T>, float>, float, void>>;
+template <class T, bool kNumbers>
+using TotalOf = std::conditional_t<kNumbers, NumberSum<T>, SumType<T>>;
+// Within a block, 8 and 16 bits add up in 32.
+template <class T, bool kNumbers>
+using BlockSum =
+    std::conditional_t<std::is_integral_v<T> && (sizeof(T) < 4), int32_t, TotalOf<T, kNumbers>>;
 
 template <class T, int N>
 struct Few {
@@ -45,6 +53,8 @@ FACULA_INLINE typename WideOf<Acc>::type widen(const T* x) {
   constexpr int L = kLanes<Acc>;
   if constexpr (std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>) {
     return read_halves(x);
+  } else if constexpr (std::is_same_v<T, Acc>) {
+    return wide_at(x);
   } else {
     using Item = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
     typename Few<Item, L>::type few;
@@ -53,23 +63,29 @@ FACULA_INLINE typename WideOf<Acc>::type widen(const T* x) {
   }
 }
 
-struct Sum {
-  template <class V>
-  static FACULA_INLINE V combine(V a, V b) {
-    return a + b;
-  }
-};
+// What is added of elements: themselves, or 0 where they are NaN.
+template <bool kNumbers, class Acc, class T>
+FACULA_INLINE typename WideOf<Acc>::type terms(const T* x) {
+  const auto v = widen<Acc>(x);
+  if constexpr (kNumbers) return v == v ? v : typename WideOf<Acc>::type{};
+  else return v;
+}
+template <bool kNumbers, class Acc, class T>
+FACULA_INLINE Acc term(T x) {
+  const Acc v = Acc(x);
+  return kNumbers && v != v ? Acc(0) : v;
+}
 
-template <class T>
-inline SumType<T> sum_block(const T* x, int64_t n) {
-  using Acc = BlockSum<T>;
+template <class T, bool kNumbers>
+inline TotalOf<T, kNumbers> sum_block(const T* x, int64_t n) {
+  using Acc = BlockSum<T, kNumbers>;
   using V = typename WideOf<Acc>::type;
   constexpr int L = kLanes<Acc>;
   constexpr auto lanes = std::make_index_sequence<L>{};
   V a = V{}, b = a, c = a, d = a;
   int64_t i = 0;
   for (; i + 4 * L <= n; i += 4 * L) {
-    if constexpr (std::is_same_v<T, BFloat16>) {
+    if constexpr (std::is_same_v<T, BFloat16> && !kNumbers) {
       // Pairs as words: one half is shifted up, the other stands where a float has it.
       typename WideOf<uint32_t>::type pairs, more;
       __builtin_memcpy(&pairs, x + i, sizeof pairs);
@@ -79,36 +95,37 @@ inline SumType<T> sum_block(const T* x, int64_t n) {
       c += V(more << 16);
       d += V(more & 0xffff0000u);
     } else {
-      a += widen<Acc>(x + i);
-      b += widen<Acc>(x + i + L);
-      c += widen<Acc>(x + i + 2 * L);
-      d += widen<Acc>(x + i + 3 * L);
+      a += terms<kNumbers, Acc>(x + i);
+      b += terms<kNumbers, Acc>(x + i + L);
+      c += terms<kNumbers, Acc>(x + i + 2 * L);
+      d += terms<kNumbers, Acc>(x + i + 3 * L);
     }
   }
-  for (; i + L <= n; i += L) a += widen<Acc>(x + i);
+  for (; i + L <= n; i += L) a += terms<kNumbers, Acc>(x + i);
   a = (a + b) + (c + d);
   if (i < n && n >= L) {  // the last vector, without the lanes that were added already
-    a += is_lane_from(i - (n - L), a, lanes) ? widen<Acc>(x + n - L) : V{};
+    a += is_lane_from(i - (n - L), a, lanes) ? terms<kNumbers, Acc>(x + n - L) : V{};
     i = n;
   }
-  Acc sum = fold_lanes<Sum, L / 2>(a, lanes)[0];
-  for (; i < n; ++i) sum += Acc(x[i]);
-  return SumType<T>(sum);
+  Acc sum = fold_lanes<SumOfLanes, L / 2>(a, lanes)[0];
+  for (; i < n; ++i) sum += term<kNumbers, Acc>(x[i]);
+  return TotalOf<T, kNumbers>(sum);
 }
 
-template <class T>
-SumType<T> sum_pairwise(const T* x, int64_t n) {
-  if (n <= kReduceBlock) return sum_block(x, n);
+template <class T, bool kNumbers>
+TotalOf<T, kNumbers> sum_pairwise(const T* x, int64_t n) {
+  if (n <= kReduceBlock) return sum_block<T, kNumbers>(x, n);
   int64_t half = (n / 2 + kReduceBlock - 1) / kReduceBlock * kReduceBlock;
   if (half >= n) half = kReduceBlock;
-  const SumType<T> left = sum_pairwise(x, half);
-  return left + sum_pairwise(x + half, n - half);
+  const TotalOf<T, kNumbers> left = sum_pairwise<T, kNumbers>(x, half);
+  return left + sum_pairwise<T, kNumbers>(x + half, n - half);
 }
 
-template <class T>
+template <class T, bool kNumbers>
 void sum_run(char* accumulator, const char* in, int64_t, int64_t n, bool first) {
-  SumType<T>& acc = *reinterpret_cast<SumType<T>*>(accumulator);
-  const SumType<T> part = sum_pairwise(reinterpret_cast<const T*>(in), n);
+  using Total = TotalOf<T, kNumbers>;
+  Total& acc = *reinterpret_cast<Total*>(accumulator);
+  const Total part = sum_pairwise<T, kNumbers>(reinterpret_cast<const T*>(in), n);
   acc = first ? part : acc + part;
 }
 
@@ -144,9 +161,9 @@ FACULA_INLINE void add_four_of_pairs(float* acc, const BFloat16* x0, const BFloa
   __builtin_memcpy(acc + L, &high, sizeof high);
 }
 
-template <class T>
+template <class T, bool kNumbers>
 void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* params) {
-  using Acc = SumType<T>;
+  using Acc = TotalOf<T, kNumbers>;
   constexpr int L = kLanes<Acc>;
   Acc* acc = reinterpret_cast<Acc*>(p[0]);
   const int64_t rows = *static_cast<const int64_t*>(params);
@@ -156,24 +173,28 @@ void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* param
   for (; r + 4 <= rows; r += 4, row += 4 * s[2]) {
     const T *x0 = at(0), *x1 = at(1), *x2 = at(2), *x3 = at(3);
     int64_t i = 0;
-    if constexpr (std::is_same_v<T, BFloat16> && kLaneBytes == 64)  // else to order them costs more
+    // Where vectors are shorter, putting pairs in order costs more.
+    if constexpr (std::is_same_v<T, BFloat16> && !kNumbers && kLaneBytes == 64)
       for (; i + 2 * L <= n; i += 2 * L)
         add_four_of_pairs(acc + i, x0 + i, x1 + i, x2 + i, x3 + i, std::make_index_sequence<L>{});
     for (; i + L <= n; i += L) {
-      const auto all = wide_at(acc + i) + (widen<Acc>(x0 + i) + widen<Acc>(x1 + i)) +
-                       (widen<Acc>(x2 + i) + widen<Acc>(x3 + i));
+      const auto all = wide_at(acc + i) +
+                       (terms<kNumbers, Acc>(x0 + i) + terms<kNumbers, Acc>(x1 + i)) +
+                       (terms<kNumbers, Acc>(x2 + i) + terms<kNumbers, Acc>(x3 + i));
       __builtin_memcpy(acc + i, &all, sizeof all);
     }
-    for (; i < n; ++i) acc[i] = acc[i] + (Acc(x0[i]) + Acc(x1[i])) + (Acc(x2[i]) + Acc(x3[i]));
+    for (; i < n; ++i)
+      acc[i] = acc[i] + (term<kNumbers, Acc>(x0[i]) + term<kNumbers, Acc>(x1[i])) +
+               (term<kNumbers, Acc>(x2[i]) + term<kNumbers, Acc>(x3[i]));
   }
   for (; r < rows; ++r, row += s[2]) {
     const T* x = at(0);
     int64_t i = 0;
     for (; i + L <= n; i += L) {
-      const auto all = wide_at(acc + i) + widen<Acc>(x + i);
+      const auto all = wide_at(acc + i) + terms<kNumbers, Acc>(x + i);
       __builtin_memcpy(acc + i, &all, sizeof all);
     }
-    for (; i < n; ++i) acc[i] += Acc(x[i]);
+    for (; i < n; ++i) acc[i] += term<kNumbers, Acc>(x[i]);
   }
 }
 
@@ -267,6 +288,97 @@ void scan_columns(const char* in, char* out, int64_t in_bytes, int64_t out_bytes
   });
 }
 
+// Each lane with the one D to the left of it; the first D lanes stay.
+template <int D, class V, size_t... I>
+FACULA_INLINE V moved_right(V v, std::index_sequence<I...>) {
+  return __builtin_shufflevector(v, v, (int(I) < D ? int(I) : int(I) - D)...);
+}
+
+// The largest or smallest of each lane and those to the left of it; of equal ones, the rightmost.
+template <bool kLargest, int D, class V, size_t... I>
+FACULA_INLINE V running_lanes(V v, std::index_sequence<I...> lanes) {
+  const V left = moved_right<D>(v, lanes);
+  v = (kLargest ? left > v : left < v) ? left : v;
+  if constexpr (2 * D < int(sizeof...(I))) return running_lanes<kLargest, 2 * D>(v, lanes);
+  else return v;
+}
+
+template <class V, size_t... I>
+FACULA_INLINE V lane_numbers(std::index_sequence<I...>) {
+  using Lane = std::remove_cvref_t<decltype(V{}[0])>;
+  return V{Lane(I)...};
+}
+
+template <class Mask>
+FACULA_INLINE bool holds_everywhere(Mask mask) {
+#if defined(__AVX512BW__)
+  return _mm512_test_epi32_mask(__m512i(mask), __m512i(mask)) == 0xffff;
+#elif defined(__AVX2__)
+  return _mm256_movemask_epi8(__m256i(mask)) == -1;
+#else
+  uint64_t words[sizeof mask / 8], all = ~uint64_t(0);
+  __builtin_memcpy(words, &mask, sizeof mask);
+  for (uint64_t word : words) all &= word;
+  return all == ~uint64_t(0);
+#endif
+}
+
+template <class T, bool kLargest>
+void running_extreme(const char* in, char* values, int64_t* where, int64_t n) {
+  using V = typename WideOf<T>::type;
+  constexpr int64_t L = kLanes<T>;
+  const T* x = reinterpret_cast<const T*>(in);
+  T* y = reinterpret_cast<T*>(values);
+  T best = x[0];
+  int64_t at = 0, i = 0;
+  auto one_by_one = [&](int64_t end) {
+    for (; i < end; ++i) {
+      const T next = x[i];
+      if (next != next || (best == best && (kLargest ? next >= best : next <= best))) {
+        best = next;
+        at = i;
+      }
+      y[i] = best;
+      where[i] = at;
+    }
+  };
+  while (i + L <= n) {
+    const V v = wide_at(x + i), so_far = best - V{};
+    if (holds_everywhere(kLargest ? v < so_far : v > so_far)) {  // nothing new, the usual case
+      __builtin_memcpy(y + i, &so_far, sizeof so_far);
+      for (int64_t k = 0; k < L; ++k) where[i + k] = at;
+      i += L;
+      continue;
+    }
+#if defined(__AVX512BW__)
+    constexpr auto lanes = std::make_index_sequence<size_t(L)>{};
+    if (holds_everywhere((v == v) & (so_far == so_far))) {
+      V all = running_lanes<kLargest, 1>(v, lanes);
+      all = (kLargest ? so_far > all : so_far < all) ? so_far : all;
+      using Lane = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+      using Places = typename WideOf<Lane>::type;
+      const Places places =
+          running_lanes<true, 1>(v == all ? lane_numbers<Places>(lanes) : -1 - Places{}, lanes);
+      __builtin_memcpy(y + i, &all, sizeof all);
+      Lane last[L];
+      __builtin_memcpy(last, &places, sizeof last);
+#pragma GCC unroll 2
+      for (int64_t k = 0; k < L; k += 8) {
+        const auto place = widen<int64_t>(last + k);
+        const auto row_place = place < 0 ? at - decltype(place){} : place + i;
+        __builtin_memcpy(where + i + k, &row_place, sizeof row_place);
+      }
+      best = all[L - 1];
+      at = places[L - 1] < 0 ? at : i + places[L - 1];
+      i += L;
+      continue;
+    }
+#endif
+    one_by_one(i + L);
+  }
+  one_by_one(n);
+}
+
 int64_t running_sum_i64(const int64_t* x, int64_t* y, int64_t n, int64_t before) {
   int64_t i = 0;
 #if defined(__AVX512BW__)
@@ -339,15 +451,20 @@ void stream_lines(char* to, const char* from, int64_t count) {
   }
 }
 
-template <class T>
+template <class T, bool kNumbers>
 constexpr ReduceLoop sum_of() {
-  if constexpr (std::is_void_v<SumType<T>>) return nullptr;
-  else return sum_run<T>;
+  if constexpr (std::is_void_v<TotalOf<T, kNumbers>>) return nullptr;
+  else return sum_run<T, kNumbers>;
 }
-template <class T>
+template <class T, bool kNumbers>
 constexpr Loop fold_of() {
-  if constexpr (std::is_void_v<SumType<T>>) return nullptr;
-  else return fold_sum_run<T>;
+  if constexpr (std::is_void_v<TotalOf<T, kNumbers>>) return nullptr;
+  else return fold_sum_run<T, kNumbers>;
+}
+template <class T, bool kLargest>
+constexpr LineLoops::RunningExtreme running_of() {
+  if constexpr (std::is_arithmetic_v<T> && sizeof(T) >= 4) return running_extreme<T, kLargest>;
+  else return nullptr;
 }
 template <class T>
 constexpr LineLoops::AddScaled add_scaled_of() {
@@ -364,8 +481,12 @@ constexpr LineLoops::ExtremeRows extreme_of() {
 }  // namespace
 
 extern const LineLoops line_loops;
-#define X_SUM(e, t, n, c) sum_of<t>(),
-#define X_FOLD(e, t, n, c) fold_of<t>(),
+#define X_SUM(e, t, n, c) sum_of<t, false>(),
+#define X_FOLD(e, t, n, c) fold_of<t, false>(),
+#define X_SUM_NUMBERS(e, t, n, c) sum_of<t, true>(),
+#define X_FOLD_NUMBERS(e, t, n, c) fold_of<t, true>(),
+#define X_MAXIMUM(e, t, n, c) running_of<t, true>(),
+#define X_MINIMUM(e, t, n, c) running_of<t, false>(),
 #define X_SCALED(e, t, n, c) add_scaled_of<t>(),
 #define X_LARGEST(e, t, n, c) extreme_of<t, true>(),
 #define X_SMALLEST(e, t, n, c) extreme_of<t, false>(),
@@ -374,6 +495,8 @@ extern const LineLoops line_loops;
 const LineLoops line_loops = {
     {FACULA_DTYPES(X_SUM)},
     {FACULA_DTYPES(X_FOLD)},
+    {FACULA_DTYPES(X_SUM_NUMBERS)},
+    {FACULA_DTYPES(X_FOLD_NUMBERS)},
     test_bytes<false>,
     test_bytes<true>,
     {FACULA_DTYPES(X_SCALED)},
@@ -381,6 +504,8 @@ const LineLoops line_loops = {
     {FACULA_DTYPES(X_SMALLEST)},
     {FACULA_DTYPES(X_PLUS)},
     {FACULA_DTYPES(X_TIMES)},
+    {FACULA_DTYPES(X_MAXIMUM)},
+    {FACULA_DTYPES(X_MINIMUM)},
     running_sum_i64,
     {repeat_each<uint8_t>, repeat_each<uint16_t>, repeat_each<uint32_t>, repeat_each<uint64_t>,
      repeat_each<Item16>},

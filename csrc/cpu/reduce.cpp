@@ -294,29 +294,33 @@ struct Reducer {
     const int64_t together = kWidened / m;
     if (m > kWidened / 2 || reduced.size() != 1 || column_stride != in_item ||
         fast.in != m * in_item || to - from < 4 * together)
-      return fold_rows(total, part, row, base, column_stride, m, from, to, reduced);
+      return fold_rows(total, part, row, base, column_stride, m, from, to, reduced.data(),
+                       reduced.size());
     base += from * fast.in;
     const int64_t many = (to - from) / together, rest = to - from - many * together;
-    const std::vector<Axis> wide{{many, fast.in * together, 0}}, single{{rest, fast.in, 0}};
-    fold_rows(total, part, row, base, column_stride, m * together, 0, many, wide);
+    const Axis wide{many, fast.in * together, 0}, single{rest, fast.in, 0};
+    fold_rows(total, part, row, base, column_stride, m * together, 0, many, &wide, 1);
     fold_into(total, total + m * item, item, m, together - 1, m * item);
     if (rest == 0) return;
     char* last = total + m * item;
-    fold_rows(last, part, row, base + many * together * fast.in, column_stride, m, 0, rest, single);
+    fold_rows(last, part, row, base + many * together * fast.in, column_stride, m, 0, rest, &single,
+              1);
     fold_into(total, last, item, m, 1, 0);
   }
 
-  // In two levels, which keeps float sums accurate.
+  // In two levels where there are many rows, which keeps float sums accurate.
   void fold_rows(char* total, char* part, char* row, const char* base, int64_t column_stride,
-                 int64_t m, int64_t from, int64_t to, const std::vector<Axis>& over) const {
+                 int64_t m, int64_t from, int64_t to, const Axis* over, size_t axes) const {
     constexpr int64_t kLevel = 128;
     clear(total, m);
-    clear(part, m);
+    const bool few = to - from <= kLevel;
+    if (few) part = total;
+    else clear(part, m);
     int64_t pending = 0;
     const bool converts = narrow_fold && column_stride == in_item;
     auto add = [&](const char* source, int64_t stride, int64_t rows, int64_t row_stride) {
       fold_into(part, source, stride, m, rows, row_stride, converts ? narrow_fold : fold);
-      if ((pending += rows) >= kLevel) {
+      if (!few && (pending += rows) >= kLevel) {
         fold_into(total, part, item, m, 1, 0);
         clear(part, m);
         pending = 0;
@@ -326,7 +330,7 @@ struct Reducer {
     for (int64_t r = from; r < to;) {
       // A run of rows along the first reduced axis.
       int64_t in_run = std::min({fast.size - r % fast.size, to - r, kLevel});
-      walk(over.data(), over.size(), r, r + 1, [&](int64_t offset, int64_t) {
+      walk(over, axes, r, r + 1, [&](int64_t offset, int64_t) {
         if (reads_directly() || converts) return add(base + offset, column_stride, in_run, fast.in);
         for (int64_t j = 0; j < in_run; ++j) {
           load(row, base + offset + j * fast.in, column_stride, m);
@@ -335,7 +339,7 @@ struct Reducer {
       });
       r += in_run;
     }
-    fold_into(total, part, item, m, 1, 0);
+    if (!few) fold_into(total, part, item, m, 1, 0);
   }
 
   void fold_into(char* acc_row, const char* source, int64_t stride, int64_t m, int64_t rows,
@@ -366,7 +370,7 @@ void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keep
   const DType wide = is_integral(in.dtype(), true) ? DType::Int64 : DType::Float32;
   auto combines = [&](const char* how) { return !map.loop && !std::strcmp(def.combine, how); };
   const bool sum = acc == wide && combines("a + b");
-  ReduceLoop narrow = sum ? line_loops().sum[int(in.dtype())] : nullptr;
+  ReduceLoop narrow = map.run ? map.run : sum ? line_loops().sum[int(in.dtype())] : nullptr;
   if (acc == DType::Bool && is_integral(in.dtype(), false) && in.item_size() == 1)
     narrow = combines("a | b")   ? line_loops().any_byte
              : combines("a & b") ? line_loops().every_byte
@@ -377,7 +381,7 @@ void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keep
             acc,
             in.dtype() == acc ? nullptr : cast_loop(in.dtype(), acc),
             narrow,
-            sum ? line_loops().fold_sum[int(in.dtype())] : nullptr,
+            map.fold ? map.fold : sum ? line_loops().fold_sum[int(in.dtype())] : nullptr,
             int64_t(in.item_size()),
             out.dtype() == acc ? nullptr : cast_loop(acc, out.dtype()),
             map,

@@ -8,6 +8,10 @@ namespace facula {
 struct ReduceMap {
   Loop loop = nullptr;
   const void* params = nullptr;
+  // The same together with the reduction, of dense elements as they are: like the loops of
+  // ReduceDef. May be null.
+  ReduceLoop run = nullptr;
+  Loop fold = nullptr;
 };
 
 void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keepdim, DType acc,

@@ -328,15 +328,27 @@ static Tensor triangle_indices(int64_t rows, int64_t columns, int64_t offset, bo
   if (rows < 0) runtime_error("row must be non-negative, got ", rows);
   if (columns < 0) runtime_error("col must be non-negative, got ", columns);
   Like like(dtype == DType::None ? DType::Int64 : dtype, device);
-  std::vector<int64_t> r, c;
+  // Row i has the columns from begin(i) up to end(i).
+  const auto begin = [&](int64_t i) {
+    return lower ? 0 : std::clamp<int64_t>(i + offset, 0, columns);
+  };
+  const auto end = [&](int64_t i) {
+    return lower ? std::clamp<int64_t>(i + offset + 1, 0, columns) : columns;
+  };
+  int64_t n = 0;
+  for (int64_t i = 0; i < rows; ++i) n += end(i) - begin(i);
+  if (like.device.is_meta()) return empty_tensor(Dims{2, n}, like.dtype, like.device);
+  const Tensor t = empty_tensor(Dims{2, n}, DType::Int64, Device{});
+  int64_t *row = t.data_as<int64_t>(), *column = row + n;
   for (int64_t i = 0; i < rows; ++i) {
-    int64_t from = lower ? 0 : std::max<int64_t>(0, i + offset),
-            to = lower ? std::min(columns, i + offset + 1) : columns;
-    for (int64_t j = from; j < to; ++j) r.push_back(i), c.push_back(j);
+    const int64_t count = end(i) - begin(i);
+    row = std::fill_n(row, count, i);
+    index_loops().count_up(column, count, begin(i), 1);
+    column += count;
   }
-  int64_t n = int64_t(r.size());
-  return sequence<int64_t>(Dims{2, n}, like,
-                           [&](int64_t i) { return i < n ? r[size_t(i)] : c[size_t(i - n)]; });
+  return like.dtype == DType::Int64 && like.device.is_cpu()
+             ? t
+             : op::_to_copy(t, like.dtype, like.device);
 }
 Tensor tril_indices(int64_t row, int64_t col, int64_t offset, DType dtype, Value, Device device,
                     std::optional<bool>, bool) {

@@ -354,16 +354,62 @@ Tensor _pdist(const Tensor& self, double p) {
 Tensor _pdist_grad(const Tensor& grad, const Tensor& self, double p, const Tensor& distances) {
   const int64_t n = self.size(-2);
   if (n < 2) return op::zeros_like(self);
-  const Tensor places = places_of_pairs(n, self);
-  auto both_triangles = [&](const Tensor& pairs) {
-    Dims flat(pairs.sizes());
+  return op::_cdist_grad(op::_square_of_pairs(grad, n), self, self, p,
+                         op::_square_of_pairs(distances, n));
+}
+
+// (..., pairs) in both triangles of (..., n, n), with zeros between them.
+Tensor _square_of_pairs(const Tensor& self, int64_t n) {
+  Dims shape(self.sizes());
+  shape[shape.size() - 1] = n, shape.push_back(n);
+  if (self.is_cuda()) {
+    Dims flat(self.sizes());
     flat[flat.size() - 1] = n * n;
-    const Tensor none = op::zeros(flat, pairs.dtype(), std::nullopt, pairs.device());
-    flat[flat.size() - 1] = n, flat.push_back(n);
-    const Tensor upper = op::reshape(op::index_copy(none, -1, places, pairs), flat);
+    const Tensor none = op::zeros(flat, self.dtype(), std::nullopt, self.device());
+    const Tensor upper =
+        op::reshape(op::index_copy(none, -1, places_of_pairs(n, self), self), shape);
     return upper + op::transpose(upper, -2, -1);
+  }
+  Tensor out = empty_tensor(shape, self.dtype(), self.device());
+  if (out.is_meta() || out.numel() == 0) return out;
+  const Tensor pairs = op::contiguous(self);
+  const int64_t count = out.numel() / (n * n), width = n * (n - 1) / 2;
+  auto run = [&]<class T>(T) {
+    // A block of rows: what lies right of the diagonal is there row by row, what lies left of it is
+    // read down the columns, some of which a cache line holds side by side.
+    constexpr int64_t kRows = 64 / int64_t(sizeof(T));
+    const int64_t blocks = (n + kRows - 1) / kRows;
+    const int64_t grain = std::max<int64_t>(1, kGrain / (n * kRows));
+    parallel_for(0, count * blocks, grain, [&](int64_t b, int64_t e) {
+      for (int64_t k = b; k < e; ++k) {
+        const T* from = pairs.data_as<T>() + k / blocks * width;
+        T* to = out.data_as<T>() + k / blocks * n * n;
+        const auto pair = [&](int64_t i, int64_t j) {
+          return from + (i * (2 * n - i - 1) / 2 + j - i - 1);
+        };
+        const int64_t first = k % blocks * kRows, last = std::min(n, first + kRows);
+        for (int64_t j = 0; j < last; ++j)
+          for (int64_t i = std::max(first, j + 1); i < last; ++i) to[i * n + j] = *pair(j, i);
+        for (int64_t i = first; i < last; ++i) {
+          to[i * n + i] = T{};
+          std::copy_n(pair(i, i + 1), n - i - 1, to + i * n + i + 1);
+        }
+      }
+    });
   };
-  return op::_cdist_grad(both_triangles(grad), self, self, p, both_triangles(distances));
+  switch (self.item_size()) {
+    case 2: run(uint16_t{}); break;
+    case 4: run(uint32_t{}); break;
+    default: run(uint64_t{}); break;
+  }
+  return out;
+}
+Tensor _pairs_of_square(const Tensor& square) {
+  const int64_t n = square.size(-1);
+  Dims flat(square.sizes().first(size_t(square.dim() - 2)));
+  flat.push_back(n * n);
+  const Tensor both = square + op::transpose(square, -2, -1);
+  return op::index_select(op::reshape(both, flat), -1, places_of_pairs(n, square));
 }
 
 }  // namespace facula::kernels

@@ -299,7 +299,8 @@ Tensor affine_grid_generator(const Tensor& theta, IntSpan size, bool align_corne
   if (theta.size(0) != size[0])
     runtime_error("Expected theta for a batch of ", size[0], ", as size ", size,
                   " says, but got shape ", theta.sizes());
-  // (spatial, dims + 1): x first, and a one.
+  // (dims + 1, spatial): x first, and a one. The points of a coordinate lie side by side, which the
+  // product with a gradient sums over.
   const Dims shape(size.subspan(2));
   std::vector<Tensor> parts;
   for (int64_t d = dims; d-- > 0;) {
@@ -310,8 +311,8 @@ Tensor affine_grid_generator(const Tensor& theta, IntSpan size, bool align_corne
   }
   parts.push_back(op::new_ones(theta, shape));
   const int64_t points = checked_numel(shape);
-  const Tensor base = op::reshape(op::stack(parts, -1), Dims{1, points, dims + 1});
-  const Tensor grid = op::matmul(base, op::transpose(theta, 1, 2));
+  const Tensor base = op::reshape(op::stack(parts, 0), Dims{1, dims + 1, points});
+  const Tensor grid = op::matmul(op::transpose(base, 1, 2), op::transpose(theta, 1, 2));
   Dims result{size[0]};
   for (int64_t n : shape) result.push_back(n);
   result.push_back(dims);

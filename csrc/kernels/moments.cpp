@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cpu/cast.h"
+#include "cpu/line_loops.h"
 #include "cpu/reduce.h"
 #include "kernels/destination.h"
 #include "op/elementwise.h"
@@ -147,7 +148,9 @@ Tensor _nansum(const Tensor& self, IntSpan dim, bool keepdim) {
   if (out.is_meta() || out.numel() == 0) return out;
   const DType acc = compute_dtype(self.dtype());
   cpu_reduce(*defs::sum_dim.reduce, self, mask, keepdim, acc, out,
-             {defs::_without_nan.elementwise->loops[isa_level()][int(acc)]});
+             {defs::_without_nan.elementwise->loops[isa_level()][int(acc)], nullptr,
+              line_loops().sum_numbers[int(self.dtype())],
+              line_loops().fold_numbers[int(self.dtype())]});
   return out;
 }
 

@@ -262,10 +262,11 @@ FACULA_LARGE_FUNCTION double gamma_near_transition(double a, double x, bool lowe
 }
 
 // The lower function for x that are not large against a: the sum of x^k / ((a + 1) ... (a + k)),
-// all terms positive, over a common denominator, which saves the divisions.
-FACULA_LARGE_FUNCTION double gamma_series(double a, double x) {
+// all terms positive, over a common denominator, which saves the divisions. Here and below, terms
+// that change a result by less than `least` of it are left out.
+FACULA_LARGE_FUNCTION double gamma_series(double a, double x, double least) {
   double sum = 1.0, denominator = 1.0, power = 1.0;
-  for (double n = a + 1.0; power > 1e-17 * sum; n += 1.0) {
+  for (double n = a + 1.0; power > least * sum; n += 1.0) {
     power *= x;
     sum = sum * n + power;
     denominator *= n;
@@ -279,12 +280,12 @@ FACULA_LARGE_FUNCTION double gamma_series(double a, double x) {
 }
 
 // The upper function for small a and x, where it is no difference of the lower one from 1.
-FACULA_LARGE_FUNCTION double gamma_upper_series(double a, double x) {
+FACULA_LARGE_FUNCTION double gamma_upper_series(double a, double x, double least) {
   double sum = 0.0, term = 1.0;
   for (int n = 1; n < 60; ++n) {
     term *= -x / n;
     sum += term / (a + n);
-    if (abs(term) < 1e-17 * abs(sum)) break;
+    if (abs(term) < least * abs(sum)) break;
   }
   const double exponent = a * log(x) - (a <= 0.5 ? log_gamma_near_one(a) : lgamma(1.0 + a));
   return -expm1(exponent) - a * exp(exponent) * sum;
@@ -292,7 +293,7 @@ FACULA_LARGE_FUNCTION double gamma_upper_series(double a, double x) {
 
 // The upper function for x above a: Legendre's continued fraction, by the recurrence of its
 // numerators and denominators; quotients are compared every few steps.
-FACULA_LARGE_FUNCTION double gamma_fraction(double a, double x) {
+FACULA_LARGE_FUNCTION double gamma_fraction(double a, double x, double least) {
   const double density = gamma_density(a, x);
   if (density == 0.0) return 0.0;
   double b = x + 1.0 - a, p_before = 0.0, p = 1.0, q_before = 1.0, q = b, value = 1.0 / b;
@@ -306,7 +307,7 @@ FACULA_LARGE_FUNCTION double gamma_fraction(double a, double x) {
     q = q_next;
     if (i % 4 != 0) continue;
     const double scale = 1.0 / q, next = p * scale;
-    if (abs(next - value) <= 4e-16 * abs(next)) return density * next;
+    if (abs(next - value) <= 40.0 * least * abs(next)) return density * next;
     value = next;
     p = next;
     p_before *= scale;
@@ -317,7 +318,7 @@ FACULA_LARGE_FUNCTION double gamma_fraction(double a, double x) {
 }
 
 // The regularised incomplete gamma function P (lower) or Q = 1 - P of a and x.
-FACULA_LARGE_FUNCTION double incomplete_gamma(double a, double x, bool lower) {
+FACULA_LARGE_FUNCTION double incomplete_gamma(double a, double x, bool lower, double least) {
   if (a < 0.0 || x < 0.0) return kNaN<double>;
   const double zero = lower ? 0.0 : 1.0;
   // As PyTorch has it, an infinity beside a NaN decides.
@@ -331,20 +332,25 @@ FACULA_LARGE_FUNCTION double incomplete_gamma(double a, double x, bool lower) {
   // is not small.
   const double reach = lower ? sqrt(a) + 1.0 : (a > 2.0 ? 0.7 * sqrt(a) : 0.0);
   if (x > 1.5 && x > a + reach) {
-    const double upper = gamma_fraction(a, x);
+    const double upper = gamma_fraction(a, x, least);
     return lower ? 1.0 - upper : upper;
   }
-  if (!lower && x <= 1.5 && a <= 1.5) return gamma_upper_series(a, x);
-  const double value = gamma_series(a, x);
+  if (!lower && x <= 1.5 && a <= 1.5) return gamma_upper_series(a, x, least);
+  const double value = gamma_series(a, x, least);
   return lower ? value : 1.0 - value;
+}
+// Results in float32 need fewer terms.
+template <class T>
+FACULA_FUNCTION double least_term() {
+  return sizeof(T) == 8 ? 1e-17 : 1e-11;
 }
 template <class T>
 FACULA_FUNCTION T igamma(T a, T x) {
-  return T(incomplete_gamma(double(a), double(x), true));
+  return T(incomplete_gamma(double(a), double(x), true, least_term<T>()));
 }
 template <class T>
 FACULA_FUNCTION T igammac(T a, T x) {
-  return T(incomplete_gamma(double(a), double(x), false));
+  return T(incomplete_gamma(double(a), double(x), false, least_term<T>()));
 }
 
 }  // namespace math
