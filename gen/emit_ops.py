@@ -312,6 +312,20 @@ def dtype_mask(types: str) -> str:
     return " | ".join(f"1u << int(DType::{d})" for d in names)
 
 
+# Functions that take a few instructions. A formula with others keeps one processor busy for longer
+# than its memory does.
+_CHEAP = frozenset(
+    ("abs", "ceil", "copysign", "floor", "fmax", "fmin", "frac", "heaviside", "isfinite", "isinf")
+    + ("isnan", "limited", "maximum", "minimum", "reciprocal", "round", "select", "sgn", "sign")
+    + ("signbit", "sqrt", "square", "trunc")
+)
+
+
+def is_costly(row: Row) -> bool:
+    text = formula_for(row, "f") if "f" in row.family.options["types"] else ""
+    return bool(text) and not functions_in(parse_expression(text, row.name)) <= _CHEAP
+
+
 def formula_for(row: Row, letter: str) -> str:
     return row.f.get(letter, row.f.get("", ""))
 
@@ -347,6 +361,7 @@ def elementwise_record(row: Row) -> str:
         f"{dtype_mask(o['types'])}, {len(params)}, {{{', '.join(map(str, params))}}}, "
         f"{{{', '.join('ParamKind::' + kinds[args[i].type] for i in params)}}}, "
         f"{{FACULA_LOOP_TABLES(loops_{name})}}, {{{', '.join(formulas)}}}, "
+        f"{'true' if is_costly(row) else 'false'}, "
         f"{'checks::' + o['check'] if 'check' in o else 'nullptr'}, "
         f"{'shortcuts::' + o['shortcut'] if 'shortcut' in o else 'nullptr'}}};\n"
     )

@@ -148,6 +148,13 @@ struct Operand {
   alignas(16) char number[16];
 };
 
+// Whether a result of that much work is written past the cache. That costs a little for each block,
+// which only pays where memory is the limit: for costly formulas, when many processors share it.
+bool pays_to_stream(const ElementwiseDef& d, int64_t bytes) {
+  constexpr int kMany = 8;
+  return exceeds_cache(bytes) && (!d.costly || num_threads() >= kMany);
+}
+
 bool has_hazard(const Tensor& out, const Tensor* const* inputs, int n) {
   bool found = false;
   for (int i = 0; i < n; ++i) found |= check_overlap(out, *inputs[i]);
@@ -385,7 +392,7 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     int64_t bytes = strides[0];  // for each element; what is given twice is read once
     for (int i = 1; i <= n; ++i)
       if (std::find(pointers + 1, pointers + i, pointers[i]) == pointers + i) bytes += strides[i];
-    const bool streamed = fresh && exceeds_cache(numel * bytes);
+    const bool streamed = fresh && pays_to_stream(d, numel * bytes);
     parallel_for(0, numel, kGrain, [&](int64_t b, int64_t e) {
       char* q[kMaxOperands];
       if (!streamed) {
@@ -419,7 +426,7 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     items[i + 1] = int64_t(item_size(operands[i].dtype));
     if (operands[i].tensor) bytes += operands[i].tensor->numel() * items[i + 1];
   }
-  const bool streamed = fresh && exceeds_cache(bytes);
+  const bool streamed = fresh && pays_to_stream(d, bytes);
   const JoinedRows joined(it, items);
   auto run = [&](auto&& body) {
     if (streamed && joined)
