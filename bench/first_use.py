@@ -415,6 +415,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         build(folder, args.without_device)
+        os.environ["CUDA_CACHE_DISABLE"] = "1"  # NVRTC keeps what it compiled, too
         os.environ["FACULA_CUDA_PATH"] = temporary
         os.environ["FACULA_CLOCKED_NVRTC"] = library
         os.environ["FACULA_NVRTC_CLOCK"] = str(folder / "clock")

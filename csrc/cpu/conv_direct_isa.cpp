@@ -30,7 +30,7 @@ void tile(const Span* span, const Span* end, const float* a, int64_t a_row, int6
         for (int i = 0; i < R; ++i) {
           const float x = four[i / 4][i % 4 * a_row];
 #pragma GCC unroll 2
-          for (int v = 0; v < V; ++v) sum[i][v] += x * row[v];
+          for (int v = 0; v < V; ++v) sum[i][v] = multiply_add(x, row[v], sum[i][v]);
         }
 #pragma GCC unroll 4
         for (int i = 0; i < groups; ++i) four[i] += a_col;

@@ -94,6 +94,24 @@ FACULA_INLINE void store(A* p, Vector<A> v) {
   *reinterpret_cast<typename VectorOf<A>::unaligned*>(p) = v;
 }
 
+// sum + x * y, rounded once where the machine can: tiles of all sizes must agree in every bit, and
+// whether a compiler fuses the two depends on the loop around them.
+template <class A>
+FACULA_INLINE Vector<A> multiply_add(A x, Vector<A> y, Vector<A> sum) {
+#if defined(__AVX512BW__)
+  if constexpr (std::is_same_v<A, float>)
+    return Vector<A>(_mm512_fmadd_ps(_mm512_set1_ps(x), __m512(y), __m512(sum)));
+  if constexpr (std::is_same_v<A, double>)
+    return Vector<A>(_mm512_fmadd_pd(_mm512_set1_pd(x), __m512d(y), __m512d(sum)));
+#elif defined(__AVX2__) && defined(__FMA__)
+  if constexpr (std::is_same_v<A, float>)
+    return Vector<A>(_mm256_fmadd_ps(_mm256_set1_ps(x), __m256(y), __m256(sum)));
+  if constexpr (std::is_same_v<A, double>)
+    return Vector<A>(_mm256_fmadd_pd(_mm256_set1_pd(x), __m256d(y), __m256d(sum)));
+#endif
+  return sum + x * y;
+}
+
 // Whether a vector of elements can be loaded and converted at once.
 #if defined(__AVX512BW__) || (defined(__AVX2__) && defined(__F16C__))
 constexpr bool kHalfVectors = true;

@@ -35,7 +35,7 @@ void tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, int64
     for (int i = 0; i < R; ++i) {
       const A x = a[i * a_row];
 #pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) sum[i][v] += x * row[v];
+      for (int v = 0; v < V; ++v) sum[i][v] = multiply_add(x, row[v], sum[i][v]);
     }
     a += a_col;
     b += b_row;

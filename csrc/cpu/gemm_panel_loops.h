@@ -187,7 +187,7 @@ void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b,
     for (int i = 0; i < R; ++i) {
       const A x = a[i * a_row];
 #pragma GCC unroll 2
-      for (int v = 0; v < V; ++v) sum[i][v] += x * row[v];
+      for (int v = 0; v < V; ++v) sum[i][v] = multiply_add(x, row[v], sum[i][v]);
       if constexpr (odd) half[i] += x * last;
     }
     a += a_col;
