@@ -15,6 +15,9 @@ import facula
 from facula.utils import data
 from facula.utils.data._utils import iterators, pace
 from facula.utils.data._utils.lookups import is_same_in_workers, lookups_of
+from facula.utils.data._utils.reading import IS_READ
+
+pytestmark = pytest.mark.skipif(not IS_READ, reason="functions of this Python are not read")
 
 
 class Memory(data.Dataset):

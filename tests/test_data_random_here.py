@@ -6,9 +6,19 @@ import threading
 import pytest
 
 import facula
+from facula import _C
 from facula.utils import data
 from facula.utils.data._utils import pace
 from facula.utils.data._utils.lookups import lookups_of
+from facula.utils.data._utils.reading import IS_READ
+
+pytestmark = pytest.mark.skipif(not IS_READ, reason="functions of this Python are not read")
+
+
+@pytest.fixture(autouse=True)
+def alone():
+    if not _C._runs_alone():
+        pytest.skip("a thread of another test is still there, so processes draw")
 
 
 class Noise(data.Dataset):

@@ -46,25 +46,13 @@ from facula.utils.data._utils.known import (
 from facula.utils.data._utils.simple import TIME, Simple
 
 _OPERATORS = frozenset(["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"])
-_OPERATIONS = {
-    "ADD": "+",
-    "SUBTRACT": "-",
-    "MULTIPLY": "*",
-    "TRUE_DIVIDE": "/",
-    "FLOOR_DIVIDE": "//",
-    "MODULO": "%",
-    "POWER": "**",
-    "AND": "&",
-    "OR": "|",
-    "XOR": "^",
-    "LSHIFT": "<<",
-    "RSHIFT": ">>",
-}
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
 _IGNORED = frozenset(
-    ("RESUME", "NOP", "CACHE", "PRECALL", "EXTENDED_ARG", "COPY_FREE_VARS", "NOT_TAKEN")
-    + ("MAKE_CELL", "GEN_START")
+    ("RESUME", "NOP", "CACHE", "PRECALL", "EXTENDED_ARG", "COPY_FREE_VARS", "MAKE_CELL")
 )
+# Instructions differ from one version of Python to the next; where they are not known, workers do
+# it all.
+IS_READ = sys.version_info[:2] in ((3, 11), (3, 12), (3, 13))
 
 
 def _only_goes_on(instructions: list[dis.Instruction], first: int) -> bool:
@@ -90,7 +78,7 @@ def _instructions(code: types.CodeType) -> tuple[list[dis.Instruction], dict[int
     return found, at
 
 
-_ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE")
+_ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _DEPENDING = (
     *("JUMP_IF_TRUE", "JUMP_IF_FALSE", "JUMP_IF_NONE", "JUMP_IF_NOT_NONE"),
     *("WARD_IF_TRUE", "WARD_IF_FALSE", "WARD_IF_NONE", "WARD_IF_NOT_NONE"),
@@ -253,8 +241,7 @@ class Reading:
         for name in i.argval if isinstance(i.argval, tuple) else (i.argval,):
             self.local(name)
 
-    do_load_fast_borrow = do_load_fast_check = do_load_fast
-    do_load_fast_load_fast = do_load_fast_borrow_load_fast_borrow = do_load_fast
+    do_load_fast_check = do_load_fast_load_fast = do_load_fast
 
     def do_load_fast_and_clear(self, i: dis.Instruction) -> None:
         self.stack.append(self.places.pop(i.argval, NULL))
@@ -279,8 +266,6 @@ class Reading:
     def do_load_const(self, i: dis.Instruction) -> None:
         self.stack.append(Known(i.argval))
 
-    do_load_small_int = do_load_const
-
     def do_load_assertion_error(self, i: dis.Instruction) -> None:
         self.stack.append(Known(AssertionError))
 
@@ -297,7 +282,7 @@ class Reading:
         for scope in (self.scope, vars(builtins)):
             if i.argval in scope:
                 value = Known(scope[i.argval])
-                self.push_function(value, sys.version_info >= (3, 11) and (i.arg or 0) & 1)
+                self.push_function(value, (i.arg or 0) & 1)
                 return
         raise NotSimpleError
 
@@ -323,8 +308,6 @@ class Reading:
 
     def do_pop_top(self, i: dis.Instruction) -> None:
         self.pop(1)
-
-    do_pop_iter = do_pop_top
 
     def do_swap(self, i: dis.Instruction) -> None:
         stack, depth = self.stack, i.arg or 0
@@ -373,13 +356,7 @@ class Reading:
         self.stack.append(self.simple.item(container, SLICE))
 
     def do_binary_op(self, i: dis.Instruction) -> None:
-        if i.argrepr == "[]":
-            self.do_binary_subscr(i)
-            return
-        self.operate(i.argrepr)
-
-    def operate(self, spelled: str) -> None:
-        name = spelled.removesuffix("=")
+        name = i.argrepr.removesuffix("=")
         operands = self.pop(2)
         kinds = {kind(v) for v in operands}
         if name not in _OPERATORS or not kinds <= {NUMBER, TENSOR, ARRAY}:
@@ -387,7 +364,7 @@ class Reading:
         if len(kinds) == 2 and NUMBER not in kinds:
             raise NotSimpleError
         # In place, a tensor or an array is written to, which may be anybody's.
-        if name != spelled and kind(operands[0]) != NUMBER:
+        if name != i.argrepr and kind(operands[0]) != NUMBER:
             raise NotSimpleError
         self.stack.append((kinds - {NUMBER} or {NUMBER}).pop())
 
@@ -490,8 +467,6 @@ class Reading:
 
     def do_make_function(self, i: dis.Instruction) -> None:
         """A comprehension, in most cases."""
-        if sys.version_info < (3, 11):
-            self.pop(1)  # its name
         (code,) = self.pop(1)
         self.stack.append(Made(code.value, Known(self.scope), ()))
         if sys.version_info < (3, 13) and i.arg:
@@ -521,46 +496,12 @@ class Reading:
         self.names = names.value
         self.do_call(i)
 
-    # ---- as Python 3.10 names them
-
-    do_call_method = do_call
-
-    def do_call_function(self, i: dis.Instruction) -> None:
-        arguments = self.pop(i.arg or 0)
-        self.stack.append(NULL)
-        self.stack += arguments
-        self.do_call(i)
-
-    def do_call_function_kw(self, i: dis.Instruction) -> None:
-        (names,) = self.pop(1)
-        self.names = names.value
-        self.do_call_function(i)
-
-    def do_dup_top(self, i: dis.Instruction) -> None:
-        (value,) = self.pop(1)
-        self.stack += [value, value]
-
-    def do_rot_two(self, i: dis.Instruction) -> None:
-        a, b = self.pop(2)
-        self.stack += [b, a]
-
-    def do_rot_three(self, i: dis.Instruction) -> None:
-        a, b, c = self.pop(3)
-        self.stack += [c, a, b]
-
 
 class _Steps(dict[str, Callable[[Reading, dis.Instruction], None]]):
     """What to do at an instruction, by its name."""
 
     def __missing__(self, name: str) -> Callable[[Reading, dis.Instruction], None]:
         step = Reading.do_jump if "JUMP" in name else getattr(Reading, "do_" + name.lower(), None)
-        before, _, rest = name.partition("_")
-        if before in ("BINARY", "INPLACE") and rest in _OPERATIONS:  # of Python 3.10
-            spelled = _OPERATIONS[rest] + ("=" if before == "INPLACE" else "")
-
-            def step(reading: Reading, i: dis.Instruction) -> None:
-                reading.operate(spelled)
-
         if step is None:
             raise NotSimpleError
         self[name] = step
@@ -588,6 +529,8 @@ def result_of(
         only_looks_up: whether indexing an object with a number does no more than that.
         needs: is told what it may need.
     """
+    if not IS_READ:
+        raise NotSimpleError
     simple = Simple(_read, only_looks_up)
     result = simple.call_function(function, arguments)
     needs |= simple.needs
