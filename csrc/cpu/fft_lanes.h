@@ -53,10 +53,8 @@ class RowReader {
     constexpr int V = kFftLanes<T>;
     const bool lone = block_.in_imag == kLoneReal;
     switch (layout_) {
-      case Layout::Lines:
-        return turn_in<false>(2 * begin, 2 * end);
-      case Layout::RealLines:
-        return turn_in<true>(begin, end);
+      case Layout::Lines: return turn_in<false>(2 * begin, 2 * end);
+      case Layout::RealLines: return turn_in<true>(begin, end);
       case Layout::Columns:
         for (int64_t j = begin; j < end; ++j)
           load_numbers(block_.in[0] + j * block_.in_step)
@@ -160,10 +158,8 @@ class RowWriter {
     constexpr int V = kFftLanes<T>;
     const bool lone = block_.out_imag == kLoneReal;
     switch (layout_of<T>(block_.out, block_.count, block_.out_step, block_.out_imag)) {
-      case Layout::Lines:
-        return turn_out<false>();
-      case Layout::RealLines:
-        return turn_out<true>();
+      case Layout::Lines: return turn_out<false>();
+      case Layout::RealLines: return turn_out<true>();
       case Layout::Columns:
         for (int64_t k = 0; k < total_; ++k)
           store_numbers(block_.out[0] + k * block_.out_step, row(k));

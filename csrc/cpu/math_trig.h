@@ -22,7 +22,8 @@ inline constexpr T kMaxAngle = T(sizeof(T) == 4 && kFusedAngles ? 0x1p16 : 0x1p4
 // Whether sin, cos and tan hold at x. Infinities and NaN are in range: NaN is their right answer.
 template <Real T>
 FACULA_INLINE bool angle_in_range(T x) {
-  return !((abs(x) > kMaxAngle<T>) & (abs(x) < kInf<T>));
+  const bool beyond = abs(x) > kMaxAngle<T>, finite = abs(x) < kInf<T>;
+  return !(beyond & finite);
 }
 
 namespace detail {
@@ -173,8 +174,7 @@ FACULA_INLINE float turned_sin(float x, uint32_t turns) {
     const float a = abs(x) <= kMaxAngle<float> ? x : kNaN<float>;
     const float shifted = madd(a, 0.636619747f, kRoundMagic<float>);
     const float n = shifted - kRoundMagic<float>;
-    const float r =
-        madd(n, 0x1.ee59dap-50f, madd(n, 0x1.777a5cp-25f, madd(n, -0x1.921fb6p+0f, a)));
+    const float r = madd(n, 0x1.ee59dap-50f, madd(n, 0x1.777a5cp-25f, madd(n, -0x1.921fb6p+0f, a)));
     return pick_quadrant(sin_kernel(r), cos_kernel(r), bits_of(shifted) + turns);
   } else {
     auto angle = reduce_angle(x);

@@ -381,7 +381,9 @@ void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keep
             acc,
             in.dtype() == acc ? nullptr : cast_loop(in.dtype(), acc),
             narrow,
-            map.fold ? map.fold : sum ? line_loops().fold_sum[int(in.dtype())] : nullptr,
+            map.fold ? map.fold
+            : sum    ? line_loops().fold_sum[int(in.dtype())]
+                     : nullptr,
             int64_t(in.item_size()),
             out.dtype() == acc ? nullptr : cast_loop(acc, out.dtype()),
             map,

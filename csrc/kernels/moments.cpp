@@ -147,10 +147,10 @@ Tensor _nansum(const Tensor& self, IntSpan dim, bool keepdim) {
       empty_tensor(reduced_shape(self.sizes(), mask, keepdim), self.dtype(), self.device());
   if (out.is_meta() || out.numel() == 0) return out;
   const DType acc = compute_dtype(self.dtype());
-  cpu_reduce(*defs::sum_dim.reduce, self, mask, keepdim, acc, out,
-             {defs::_without_nan.elementwise->loops[isa_level()][int(acc)], nullptr,
-              line_loops().sum_numbers[int(self.dtype())],
-              line_loops().fold_numbers[int(self.dtype())]});
+  cpu_reduce(
+      *defs::sum_dim.reduce, self, mask, keepdim, acc, out,
+      {defs::_without_nan.elementwise->loops[isa_level()][int(acc)], nullptr,
+       line_loops().sum_numbers[int(self.dtype())], line_loops().fold_numbers[int(self.dtype())]});
   return out;
 }
 
