@@ -28,29 +28,41 @@ void Iteration::add(char* ptr, IntSpan s, IntSpan st, int64_t item) {
   }
 }
 
+// Rows along dimension 1 follow each other with few stores in between: while a row waits for memory,
+// each of them takes the place of one of its own.
 void Iteration::walk(int64_t from, int64_t to, Body body, const void* context) const {
   if (from >= to) return;  // a size may be 0
-  int64_t counter[kMaxDims];
+  const int64_t length = ndim > 0 ? sizes[0] : 1, rows = ndim > 1 ? sizes[1] : 1;
+  int64_t counter[kMaxDims], inner[kMaxOperands], step[kMaxOperands];
   char* p[kMaxOperands];
-  for (int o = 0; o < operands; ++o) p[o] = data[o];
-  int64_t rest = from;
-  for (int d = 0; d < ndim; ++d) {
+  int64_t rest = from / length, row = rest % rows;
+  rest /= rows;
+  for (int o = 0; o < operands; ++o) {
+    inner[o] = ndim > 0 ? strides[o][0] : 0;
+    step[o] = ndim > 1 ? strides[o][1] : 0;
+    p[o] = data[o] + row * step[o];
+  }
+  for (int d = 2; d < ndim; ++d) {
     counter[d] = rest % sizes[d];
     rest /= sizes[d];
     for (int o = 0; o < operands; ++o) p[o] += counter[d] * strides[o][d];
   }
-  int64_t inner[kMaxOperands];
-  for (int o = 0; o < operands; ++o) inner[o] = ndim ? strides[o][0] : 0;
-  while (from < to) {
-    int64_t n = ndim ? sizes[0] - counter[0] : 1;
-    if (n > to - from) n = to - from;
+  if (const int64_t begun = from % length) {  // the first row is not a whole one
+    for (int o = 0; o < operands; ++o) p[o] += begun * inner[o];
+    const int64_t n = std::min(length - begun, to - from);
     body(context, p, inner, n);
+    for (int o = 0; o < operands; ++o) p[o] += step[o] - begun * inner[o];
     from += n;
-    if (from >= to) break;
-    // The inner dimension is at its end here: carry into the outer ones.
-    for (int o = 0; o < operands; ++o) p[o] -= counter[0] * strides[o][0];
-    counter[0] = 0;
-    for (int d = 1; d < ndim; ++d) {
+    ++row;
+  }
+  for (;; row = 0) {
+    for (; row < rows && from < to; ++row, from += length) {
+      body(context, p, inner, std::min(length, to - from));
+      for (int o = 0; o < operands; ++o) p[o] += step[o];
+    }
+    if (from >= to) return;
+    for (int o = 0; o < operands; ++o) p[o] -= rows * step[o];
+    for (int d = 2; d < ndim; ++d) {
       if (++counter[d] < sizes[d]) {
         for (int o = 0; o < operands; ++o) p[o] += strides[o][d];
         break;
