@@ -2,6 +2,8 @@
 // vectorise, and sorting networks; built once per ISA.
 #include "cpu/index_loops.h"
 
+#include "cpu/lanes.h"
+
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #endif
@@ -109,14 +111,7 @@ void reverse(char* to, const char* from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[n - 1 - i];
 }
 
-// As many lines as a register holds; larger vectors are taken apart, element by element.
-#if defined(__AVX512F__)
-typedef int64_t SortLanes __attribute__((vector_size(64)));
-#elif defined(__AVX2__)
-typedef int64_t SortLanes __attribute__((vector_size(32)));
-#else
-typedef int64_t SortLanes __attribute__((vector_size(16)));
-#endif
+typedef int64_t SortLanes __attribute__((vector_size(kLaneBytes)));
 constexpr int kParts = int(IndexLoops::kSortLanes * 8 / sizeof(SortLanes));
 
 // order_key() of float32 bits: NaN is last, -0 equals 0.
