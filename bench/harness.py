@@ -1,8 +1,8 @@
 """Runs the same work in PyTorch and in Facula and prints the ratios of their times.
 
-Each package runs in a process of its own, and the processes take turns, so that noise of the
-machine falls on both. A ratio above 1 means that Facula is faster. Without PyTorch only Facula's
-times are shown.
+Each package runs in a process of its own, and the processes take turns at each piece of work, so
+that noise of the machine falls on both. A ratio above 1 means that Facula is faster. Without
+PyTorch only Facula's times are shown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+TURNS = 5  # of each process at a piece of work
+
 Work = Callable[[], Any]
+Times = dict[str, dict[str, float]]  # package -> name -> seconds
 WORK: dict[str, Callable[[Any], Work]] = {}
 
 
@@ -28,24 +31,77 @@ def work(f: Callable[[Any], Work]) -> Callable[[Any], Work]:
     return f
 
 
-def measure(package: str, names: list[str], seconds: float) -> None:
-    """In the child: the best time of each piece of work, one JSON line each."""
+# ------------------------------------------------------------------------------------ the child
+
+
+def serve(package: str, seconds: float) -> None:
+    """Says what work there is, then has a turn at what each line of the input names."""
     T = importlib.import_module(package)
-    for name in names:
-        run = WORK[name](T)
-        for _ in range(3):
-            run()
-        start = time.perf_counter()
-        run()
-        once = max(time.perf_counter() - start, 1e-7)
-        calls = max(1, min(20000, int(seconds / 5 / once)))
-        best = math.inf
-        for _ in range(5):
-            start = time.perf_counter()
-            for _ in range(calls):
+    print(json.dumps(list(WORK)), flush=True)
+    name, run, calls = "", None, 1
+    for line in sys.stdin:
+        if line.strip() != name:
+            run = None  # its memory is free before the next piece of work is made
+            name = line.strip()
+            run = WORK[name](T)
+            for _ in range(3):
                 run()
-            best = min(best, (time.perf_counter() - start) / calls)
-        print(json.dumps({"name": name, "seconds": best}), flush=True)
+            start = time.perf_counter()
+            run()
+            once = max(time.perf_counter() - start, 1e-7)
+            calls = max(1, min(20000, int(seconds / TURNS / once)))
+        assert run
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        print(json.dumps((time.perf_counter() - start) / calls), flush=True)
+
+
+# ----------------------------------------------------------------------------------- the parent
+
+
+class Child:
+    """A process that runs the work of ``script`` with one package."""
+
+    def __init__(self, script: str, package: str, seconds: float) -> None:
+        words = [sys.executable, script, "--child", package, "--seconds", str(seconds)]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True)
+        self.names: list[str] = self.answer()
+
+    def answer(self) -> Any:
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{' '.join(self.process.args)} has ended")
+        return json.loads(line)
+
+    def turn(self, name: str) -> float:
+        """Seconds that one run of a piece of work took."""
+        self.process.stdin.write(name + "\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+def take_turns(
+    script: str, packages: list[str], rounds: int, seconds: float, only: list[str] | None = None
+) -> Times:
+    """The best times of all turns. Each round has new processes, with other memory."""
+    best: Times = {package: {} for package in packages}
+    for _ in range(rounds):
+        children = {package: Child(script, package, seconds) for package in packages}
+        for name in children[packages[0]].names:
+            if only and name not in only:
+                continue
+            for _ in range(TURNS):
+                for package, child in children.items():
+                    before = best[package].get(name, math.inf)
+                    best[package][name] = min(before, child.turn(name))
+        for child in children.values():
+            child.close()
+    return best
 
 
 def main(script: str, description: str | None) -> None:
@@ -58,24 +114,14 @@ def main(script: str, description: str | None) -> None:
     p.add_argument("--seconds", type=float, default=0.3)
     p.add_argument("--child", help=argparse.SUPPRESS)
     args = p.parse_args()
-    names = [n for n in WORK if not args.only or n in args.only]
     if args.child:
-        measure(args.child, names, args.seconds)
+        serve(args.child, args.seconds)
         return
     packages = [x for x in ("torch", "facula") if importlib.util.find_spec(x)]
-    best: dict[str, dict[str, float]] = {x: {} for x in packages}
-    for _ in range(args.rounds):
-        for package in packages:
-            command = [sys.executable, script, "--child", package]
-            command += ["--seconds", str(args.seconds), "--only", *names]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            for line in done.stdout.splitlines():
-                row = json.loads(line)
-                before = best[package].get(row["name"], math.inf)
-                best[package][row["name"]] = min(before, row["seconds"])
+    best = take_turns(script, packages, args.rounds, args.seconds, args.only)
     ratios = []
     print(f"{'':26}" + "".join(f"{x:>14}" for x in packages) + f"{'ratio':>9}")
-    for name in names:
+    for name in best[packages[0]]:
         times = [best[x][name] for x in packages]
         text = f"{name:26}" + "".join(f"{t * 1e6:12.2f}us" for t in times)
         if len(times) == 2:

@@ -30,6 +30,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness import Times, take_turns
+
 FOLDER = Path(__file__).resolve().parent
 GROUPS = {
     "compare": "calls, large elementwise work, reductions, products",
@@ -45,8 +47,6 @@ GROUPS = {
 SMALLEST = 10_000
 ROW = 1000  # elements that softmax normalises together
 
-Times = dict[str, dict[str, float]]  # package -> name -> seconds
-
 
 # ------------------------------------------------------------------------------------- measuring
 
@@ -58,17 +58,6 @@ def child(*command: str) -> list[dict[str, Any]]:
     if done.returncode:
         sys.exit(f"{' '.join(words)}\n{done.stderr[-3000:]}")
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-
-def in_turns(packages: list[str], rounds: int, command: Callable[[str], list[str]]) -> Times:
-    """The best times over rounds in which every package has its turn."""
-    best: Times = {package: {} for package in packages}
-    for _ in range(rounds):
-        for package in packages:
-            for row in child(*command(package)):
-                before = best[package].get(row["name"], math.inf)
-                best[package][row["name"]] = min(row["seconds"], before)
-    return best
 
 
 def train(packages: list[str], rounds: int) -> tuple[Times, Times]:
@@ -259,16 +248,19 @@ def main() -> None:
             print_group(GROUPS[group], times, args.markdown)
             print_group("memory that their training adds, in MB", peaks, args.markdown, memory=True)
             continue
-        times = in_turns(
-            packages,
-            args.rounds,
-            lambda x, g=group: [f"{g}.py", "--child", x, "--seconds", str(args.seconds)],
-        )
+        script = str(FOLDER / f"{group}.py")
+        times = take_turns(script, packages, args.rounds, args.seconds)
         result["groups"][group] = {"times": times, **summary(times)}
         print_group(GROUPS[group], times, args.markdown)
     if args.plots:
         options = ["--largest", str(args.largest), "--seconds", str(args.seconds)]
-        scaling = in_turns(packages, 1, lambda x: ["report.py", "--child", x, *options])
+        scaling = {
+            package: {
+                row["name"]: row["seconds"]
+                for row in child("report.py", "--child", package, *options)
+            }
+            for package in packages
+        }
         result["scaling"] = scaling
         print_group("time and size", scaling, args.markdown)
         if importlib.util.find_spec("matplotlib"):

@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ TIMES = {"torch": {"a": 4e-6, "b": 2e-3}, "facula": {"a": 1e-6, "b": 2e-3}}
 
 @pytest.fixture(scope="module")
 def report():
+    sys.path.insert(0, str(TOOL.parent))  # as Python does for a program
     spec = importlib.util.spec_from_file_location("bench_report", TOOL)
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    sys.path.remove(str(TOOL.parent))
     return module
 
 
@@ -58,3 +61,25 @@ def test_peak_memory_is_not_that_of_the_process_that_started_this_one():
         [sys.executable, "-c", program], cwd=TOOL.parent, capture_output=True, text=True, check=True
     )
     assert 0 < int(done.stdout) * 1024 < len(held)
+
+
+def test_each_piece_of_work_is_timed_in_turns():
+    """Ratios of processes that run one after the other would be those of the machine's moods."""
+    program = """
+        import sys
+        sys.path.insert(0, %r)
+        import harness
+        names = []
+        def turn(self, name):
+            names.append((self.package, name))
+            return float(len(names))
+        def start(self, script, package, seconds):
+            self.package, self.names = package, ["x", "y", "z"]
+        harness.Child.__init__, harness.Child.turn = start, turn
+        harness.Child.close = lambda self: None
+        best = harness.take_turns("", ["a", "b"], 2, 0.1, ["x", "z"])
+        assert names == [(p, n) for n in ("x", "z") for _ in range(5) for p in "ab"] * 2, names
+        assert best == {"a": {"x": 1.0, "z": 11.0}, "b": {"x": 2.0, "z": 12.0}}, best
+    """
+    words = [sys.executable, "-c", textwrap.dedent(program) % str(TOOL.parent)]
+    subprocess.run(words, check=True)
