@@ -260,3 +260,15 @@ def test_sums_of_rows_do_not_depend_on_their_company(n: int, dtype: str) -> None
         np.testing.assert_array_equal(together.numpy(), alone[begin:end].numpy())
     gaps = facula.zeros(90, n + 3, dtype=given.dtype)[:, :n].copy_(given)
     np.testing.assert_array_equal(gaps.sum(-1).numpy(), alone.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+@pytest.mark.parametrize("n", [31, 32, 33, 48, 55, 56, 57, 63, 64])
+def test_folds_of_many_short_rows_are_those_of_numpy(n: int, dtype: str) -> None:
+    x = _few_values((150, n), dtype, seed=n)
+    given = facula.tensor(x)
+    np.testing.assert_array_equal(given.amax(1).numpy(), x.max(1))
+    np.testing.assert_array_equal(given.amin(1).numpy(), x.min(1))
+    signs = np.where(x > 1, 2, -1).astype(dtype)  # whose products are exact
+    np.testing.assert_array_equal(facula.tensor(signs).prod(1).numpy(), signs.prod(1))
+    np.testing.assert_array_equal(given.sum(1).numpy(), x.sum(1))

@@ -168,13 +168,14 @@ struct Reducer {
   }
 
   static constexpr int64_t kMostTogether = 1024;  // long rows gain nothing by company
-  static constexpr int64_t kTurnedRows = 64, kShort = 32;
+  static constexpr int64_t kTurnedRows = 64, kShort = 56, kShortSum = 32;
   bool has_short_rows() const {
-    return reduced.size() == 1 && kept.size() == 1 && reduced[0].size <= kShort &&
+    return reduced.size() == 1 && kept.size() == 1 &&
+           reduced[0].size <= (sum_rows ? kShortSum : kShort) &&
            reduced[0].in == in_item && kept[0].in == reduced[0].size * in_item &&
            kept[0].size >= kTurnedRows && (item == 4 || item == 8);
   }
-  // Dense rows that are shorter than a vector or two: some at a time are turned, and folded as
+  // Dense rows that are shorter than a few vectors: some at a time are turned, and folded as
   // columns are.
   void turned(int64_t outputs, int64_t grain) const {
     const int64_t length = reduced[0].size, step = kTurnedRows * item;
