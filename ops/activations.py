@@ -195,6 +195,9 @@ op("softsign(Tensor input) -> Tensor", composite(), python="nn.functional.softsi
 op("glu(Tensor input, int dim=-1) -> Tensor", composite(), python="nn.functional.glu", out=False, samples="glu",
    doc="The first half along ``dim``, times ``sigmoid`` of the second half.",
    example=_at("glu", "-0.5000", given="-1., 0."))
+op("_glu_of_halves(Tensor self, int dim) -> Tensor", kernel(), batch="dims", grad="_glu_of_halves_grad(grad, self, dim)",
+   node="GluBackward0")
+op("_glu_of_halves_grad(Tensor grad_out, Tensor self, int dim) -> Tensor", composite())
 op("_glu(Tensor self, Tensor gate) -> Tensor", elementwise("f"), f="a * sigmoid(b)", inplace=False,
    grad=dict(self="_glu(grad, gate)", gate="_glu_gate_grad(grad, self, gate)"), node="GluBackward0")
 op("_glu_gate_grad(Tensor grad_out, Tensor self, Tensor gate) -> Tensor", elementwise("f"),

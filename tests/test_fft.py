@@ -391,7 +391,7 @@ def test_batches_of_images(threads):
         )
 
 
-@pytest.mark.parametrize("n", range(1, 9))
+@pytest.mark.parametrize("n", range(1, 20))
 def test_short_lines_leave_their_neighbours_alone(n):
     """Lines that are shorter than a vector, dense and with gaps between them."""
     z = numbers(21, n + 3, dtype="complex64")
@@ -401,6 +401,16 @@ def test_short_lines_leave_their_neighbours_alone(n):
     out = F.zeros(21, n + 3, dtype=F.complex64)
     F.fft.fft(F.from_numpy(z[:, :n].copy()), out=out[:, :n])
     assert (out[:, n:] == 0).all()
+
+
+@pytest.mark.parametrize("n", [8, 10, 12])
+def test_lines_need_not_be_evenly_apart(n):
+    """Blocks of lines follow each other at one distance in one case, at several in the other."""
+    x = numbers(5, 70, n, dtype="float32")
+    expected = np.fft.rfft(x.astype("float64"))
+    assert_near(F.fft.rfft(F.from_numpy(x)), expected, "complex64", n)
+    assert_near(F.fft.rfft(F.from_numpy(x)[:, 3:60]), expected[:, 3:60], "complex64", n)
+    assert_near(F.fft.rfft(F.from_numpy(x)[:, ::2]), expected[:, ::2], "complex64", n)
 
 
 @pytest.mark.parametrize("n", range(1, 20))

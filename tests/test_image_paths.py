@@ -88,3 +88,49 @@ def test_slopes_of_a_linear_grid_are_differences_of_its_values(padding, align):
         [grid.requires_grad_()],
         eps=1e-7,
     )
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("size", [(9, 11), (4, 4), (3, 8), (1, 5)])
+def test_cubic_grid_reads_squares_as_it_reads_single_pixels(padding, align, size):
+    x = F.randn(2, 4, *size)
+    grid = F.rand(2, 7, 21, 2) * 4 - 2
+    grid[0, 0, 0], grid[1, 0, 0] = float("nan"), float("inf")
+    keywords = {"mode": "bicubic", "padding_mode": padding, "align_corners": align}
+    # Channels side by side are read pixel by pixel.
+    last = x.contiguous(memory_format=F.channels_last)
+    by_pixels = functional.grid_sample(last, grid, **keywords)
+    for c in range(4):
+        plane = x[:, c : c + 1].contiguous()
+        close(functional.grid_sample(plane, grid, **keywords), by_pixels[:, c : c + 1])
+
+
+@pytest.mark.parametrize("align", [False, True])
+def test_reflected_coordinates_are_those_of_a_mirrored_image(align):
+    """Bilinear values far outside are those inside of the image beside its mirror images."""
+    x = F.randn(1, 1, 5, 6, dtype=F.float64)
+    keywords = {"padding_mode": "reflection", "align_corners": align}
+    inside = F.rand(1, 9, 13, 2, dtype=F.float64) * 2 - 1
+    want = functional.grid_sample(x, inside, **keywords)
+    for shift in (4, -4, 8):  # two widths further on
+        close(functional.grid_sample(x, inside + shift, **keywords), want, 1e-9)
+    for middle in (2, -2, 6):
+        close(functional.grid_sample(x, middle - inside, **keywords), want, 1e-9)
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("pads", [(1, 1, 1, 1), (2, 0, 0, 3), (4, 4, 2, 1), (5, 4, 1, 0)])
+@pytest.mark.parametrize("width", [6, 14, 17, 40, 70])
+def test_pads_are_those_of_numpy_whatever_the_width_of_rows(mode, pads, width):
+    x = (F.arange(2 * 3 * 5 * width) % 1999).view(2, 3, 5, width)
+    named = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    value = {"constant_values": 7} if mode == "constant" else {}
+    around = [(0, 0), (0, 0), pads[2:], pads[:2]]
+    want = numpy.pad(x.numpy(), around, named[mode], **value)
+    given = 7 if mode == "constant" else None
+    for dtype in (F.float32, F.float16, F.float64, F.complex128):
+        for layout in (F.contiguous_format, F.channels_last):
+            image = x.to(dtype).contiguous(memory_format=layout)
+            got = functional.pad(image, pads, mode, given)
+            numpy.testing.assert_array_equal(got.to(F.complex128).numpy(), want)

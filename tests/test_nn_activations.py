@@ -233,3 +233,20 @@ def test_old_names_of_hardtanh_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nn.Hardtanh(-2, 2)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_gradient_of_glu_along_any_dimension_and_in_any_layout(dim, dtype):
+    F.manual_seed(0)
+    x = F.randn(6, 4, 10).to(getattr(F, dtype))
+    for given in (x, x.transpose(0, 2).contiguous().transpose(0, 2), x[:1].expand(6, 4, 10)):
+        leaf, other = given.detach().requires_grad_(), given.detach().requires_grad_()
+        values, gate = other.chunk(2, dim)
+        want = values * F.sigmoid(gate)
+        grad = want.detach().cos()
+        (expected,) = F.autograd.grad(want, other, grad)
+        (got,) = F.autograd.grad(functional.glu(leaf, dim), leaf, grad)
+        tolerance = 2e-2 if dtype == "bfloat16" else 1e-5
+        assert got.shape == x.shape
+        assert F.allclose(got, expected, rtol=tolerance, atol=tolerance)

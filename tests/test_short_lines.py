@@ -244,3 +244,31 @@ def test_any_and_all_of_bytes() -> None:
         assert facula.any(facula.tensor(x)).item()
         assert facula.all(facula.tensor(x)).item() == (n == 1)
         assert facula.all(facula.tensor(np.full(n, -1, "int8"))).item()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [*range(33, 70), 100, 127, 128, 200, 1000, 1024, 1025])
+def test_sums_of_rows_do_not_depend_on_their_company(n: int, dtype: str) -> None:
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal((90, n)).astype(dtype)
+    x[3, n // 2], x[20, 0], x[40] = np.nan, np.inf, -0.0
+    given = facula.tensor(x)
+    alone = facula.stack([row.sum() for row in given])
+    np.testing.assert_allclose(alone.numpy(), x.astype("float64").sum(1), rtol=1e-4, atol=1e-4)
+    for begin, end in ((0, 90), (0, 16), (1, 88), (5, 7), (10, 25)):
+        together = given[begin:end].sum(1)
+        np.testing.assert_array_equal(together.numpy(), alone[begin:end].numpy())
+    gaps = facula.zeros(90, n + 3, dtype=given.dtype)[:, :n].copy_(given)
+    np.testing.assert_array_equal(gaps.sum(-1).numpy(), alone.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+@pytest.mark.parametrize("n", [31, 32, 33, 48, 55, 56, 57, 63, 64])
+def test_folds_of_many_short_rows_are_those_of_numpy(n: int, dtype: str) -> None:
+    x = _few_values((150, n), dtype, seed=n)
+    given = facula.tensor(x)
+    np.testing.assert_array_equal(given.amax(1).numpy(), x.max(1))
+    np.testing.assert_array_equal(given.amin(1).numpy(), x.min(1))
+    signs = np.where(x > 1, 2, -1).astype(dtype)  # whose products are exact
+    np.testing.assert_array_equal(facula.tensor(signs).prod(1).numpy(), signs.prod(1))
+    np.testing.assert_array_equal(given.sum(1).numpy(), x.sum(1))

@@ -269,6 +269,10 @@ void run_in_lanes(const Work<T>& work) {
   const bool copied =
       work.window || (work.in_stride == 1 && work.out_stride == 1 && length >= kCopiedLine &&
                       total * length * int64_t(sizeof(T)) > kCachedBytes);
+  // Where lines are evenly apart, so are those of one block and the next.
+  const bool evenly = work.starts.sizes.size() == 1;
+  const int64_t in_apart = evenly ? lanes * work.starts.in_strides[0] * work.in_parts : 0,
+                out_apart = evenly ? lanes * work.starts.out_strides[0] * work.out_parts : 0;
   const int64_t pitch = (length + 2 * lanes - 1) / lanes * lanes;  // lines start on other sets
   parallel_for(0, blocks, std::max<int64_t>(1, kNumbersPerThread / (inner * lanes)),
                [&](int64_t begin, int64_t end) {
@@ -276,6 +280,8 @@ void run_in_lanes(const Work<T>& work) {
                  Scratch<T> copies(copied ? lanes * pitch : 0);
                  const T* in[kMaxFftLanes];
                  T* out[kMaxFftLanes];
+                 std::fill_n(in, kMaxFftLanes, work.in);
+                 std::fill_n(out, kMaxFftLanes, work.out);
                  FftBlock<T> block{};
                  block.schedule = &plan->schedule;
                  block.roots = roots ? roots->roots.data() : nullptr;
@@ -297,6 +303,11 @@ void run_in_lanes(const Work<T>& work) {
                  if (copied) block.in_end = copies.get() + lanes * pitch;
                  for (int64_t b = begin; b < end; ++b) {
                    block.count = int(std::min(lanes, total - b * lanes));
+                   if (b > begin && evenly && !copied && block.count == lanes) {
+                     for (int l = 0; l < kMaxFftLanes; ++l) in[l] += in_apart, out[l] += out_apart;
+                     run(block);
+                     continue;
+                   }
                    int64_t in_at[kMaxFftLanes], out_at[kMaxFftLanes];
                    work.starts.offsets(b * lanes, block.count, in_at, out_at);
                    for (int l = 0; l < lanes; ++l) {

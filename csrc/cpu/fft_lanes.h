@@ -27,16 +27,14 @@ Layout layout_of(P const* lanes, int count, int64_t step, int64_t imag) {
 }
 
 // Lines are turned some places at a time, as many as a vector has lanes: calls whole(place). For
-// the last ones, calls some(K, place) with K as a constant, half or a quarter of that where it is
-// enough.
+// the last ones, calls some(K, place) with K as a constant, half or a quarter of that.
 template <class T, class W, class S>
 inline void for_places(int64_t begin, int64_t end, const W& whole, const S& some) {
   constexpr int V = kFftLanes<T>, kHalf = V >= 4 ? V / 2 : V, kQuarter = V >= 8 ? V / 4 : kHalf;
   int64_t at = begin;
   for (; at + V <= end; at += V) whole(at);
-  if (end - at > kHalf) some(std::integral_constant<int, V>{}, at);
-  else if (end - at > kQuarter) some(std::integral_constant<int, kHalf>{}, at);
-  else if (end > at) some(std::integral_constant<int, kQuarter>{}, at);
+  for (; end - at > kQuarter; at += kHalf) some(std::integral_constant<int, kHalf>{}, at);
+  if (end > at) some(std::integral_constant<int, kQuarter>{}, at);
 }
 
 // Brings numbers [begin, end) of a block's `total` into the rows of the same index.
@@ -216,10 +214,39 @@ class RowWriter {
   // K places of all lines; the last ones once more where less than that are left.
   template <int K, bool kLone>
   [[gnu::noinline]] void turn_out_some(int64_t at) const {
-    constexpr int kParts = kLone ? 1 : 2;
-    const int64_t width = total_ * kParts;
-    if (at + K > width && width >= K) at = width - K;
+    const int64_t width = total_ * (kLone ? 1 : 2);
+    if (width < K) return RowWriter(*this).template turn_out_short<K, kLone>(width);
+    if (at + K > width) at = width - K;
     FftVector<T> v[K];
+    turn_rows<K, kLone>(at, v);
+    T* const* const out = block_.out;
+    const int count = block_.count;
+    store_lines<K, 0>(v, [=](int l, auto put) {
+      if (l < count) put(out[l] + at);
+    });
+  }
+  // Lines of less than K places. A whole part reaches into the lines behind, which are written
+  // next.
+  template <int K, bool kLone>
+  [[gnu::noinline]] void turn_out_short(int64_t width) const {
+    FftVector<T> v[K];
+    turn_rows<K, kLone>(0, v);
+    T* const* const out = block_.out;
+    const int count = block_.count;
+    const bool dense = out[count - 1] - out[0] == (count - 1) * width;
+    store_lines<K, 0>(v, [=](int l, auto put) {
+      if (dense && (count - l) * width >= K) {
+        put(out[l]);
+      } else if (l < count) {
+        T rest[K];
+        put(rest);
+        std::memcpy(out[l], rest, size_t(width) * sizeof(T));
+      }
+    });
+  }
+  template <int K, bool kLone>
+  void turn_rows(int64_t at, FftVector<T>* v) const {
+    constexpr int kParts = kLone ? 1 : 2;
 #pragma GCC unroll 16
     for (int i = 0; i < K; i += kParts) {
       const int64_t k = at / kParts + i / kParts;
@@ -228,24 +255,6 @@ class RowWriter {
       if (!kLone) v[i + kParts - 1] = x.im;
     }
     transpose<T, K>(v);
-    if (width >= K) {
-      store_lines<K, 0>(v, [&](int l, auto put) {
-        if (l < block_.count) put(block_.out[l] + at);
-      });
-      return;
-    }
-    // A whole part reaches into the lines behind, which are written next.
-    const int count = block_.count;
-    const bool dense = block_.out[count - 1] - block_.out[0] == (count - 1) * width;
-    store_lines<K, 0>(v, [&](int l, auto put) {
-      if (dense && (count - l) * width >= K) {
-        put(block_.out[l]);
-      } else if (l < count) {
-        T rest[K];
-        put(rest);
-        std::memcpy(block_.out[l], rest, size_t(width) * sizeof(T));
-      }
-    });
   }
 
   // Calls f(l, put) for all lines in their order; put(to) stores the line's K places.

@@ -56,7 +56,7 @@ void for_each_block(const GridSample& g, F f) {
   const int64_t work = std::max<int64_t>(1, g.channels * kGridBlock * 4);
   parallel_for(0, g.batch * blocks, std::max<int64_t>(1, kGrain / work),
                [&](int64_t begin, int64_t end) {
-                 const auto block = std::make_unique<GridBlock<T>>();
+                 const auto block = std::make_unique_for_overwrite<GridBlock<T>>();
                  for (; begin < end; ++begin) {
                    const int64_t from = begin % blocks * kGridBlock;
                    f(begin / blocks, from, std::min<int64_t>(kGridBlock, g.points - from), *block);
@@ -75,7 +75,7 @@ void for_each_nearest(const GridSample& g, const T* grid, F f) {
   const int64_t work = std::max<int64_t>(1, piece * g.points);
   parallel_for(
       0, g.batch * pieces, std::max<int64_t>(1, kGrain / work), [&](int64_t i, int64_t end) {
-        const auto block = std::make_unique<GridBlock<T>>();
+        const auto block = std::make_unique_for_overwrite<GridBlock<T>>();
         std::vector<int32_t> seen(size_t(g.points));
         int64_t known = -1;  // the image of `seen`
         bool inside = true;
@@ -136,7 +136,7 @@ static void add_channels(const GridSample& g, const T* grad, const T* grid, cons
   const int64_t work = std::max<int64_t>(1, piece * g.points * 4);
   parallel_for(
       0, g.batch * pieces, std::max<int64_t>(1, kGrain / work), [&](int64_t i, int64_t end) {
-        const auto block = std::make_unique<GridBlock<T>>();
+        const auto block = std::make_unique_for_overwrite<GridBlock<T>>();
         for (; i < end; ++i) {
           const int64_t image = i / pieces, from = i % pieces * piece;
           const int64_t count = std::min(piece, g.channels - from);
@@ -171,7 +171,8 @@ void grid_sample_back(const GridSample& g, const T* grad, const T* grid, const T
   // Points may share pixels, planes do not: threads take planes of one image at a time.
   const int64_t blocks = (g.points + kGridBlock - 1) / kGridBlock;
   std::fill(input, input + g.batch * g.channels * g.pixels(), T(0));
-  std::vector<GridBlock<T>> kept(size_t(std::min<int64_t>(blocks, 64)));
+  const int64_t most = std::min<int64_t>(blocks, 64);
+  const auto kept = std::make_unique_for_overwrite<GridBlock<T>[]>(size_t(most));
   auto add = [&](const GridBlock<T>& b, const T* y, int64_t n, T* x) {
     for (int tap = 0; tap < b.taps; ++tap)
       for (int64_t p = 0; p < n; ++p) {
@@ -180,8 +181,8 @@ void grid_sample_back(const GridSample& g, const T* grad, const T* grid, const T
       }
   };
   for (int64_t image = 0; image < g.batch; ++image)
-    for (int64_t first = 0; first < blocks; first += int64_t(kept.size())) {
-      const int64_t count = std::min<int64_t>(int64_t(kept.size()), blocks - first);
+    for (int64_t first = 0; first < blocks; first += most) {
+      const int64_t count = std::min(most, blocks - first);
       auto points = [&](int64_t k) {
         return std::min<int64_t>(kGridBlock, g.points - (first + k) * kGridBlock);
       };

@@ -44,10 +44,12 @@ constexpr int kMostGridTaps = 16;  // 4 x 4 of cubic interpolation; volumes have
 template <class T>
 struct GridBlock {
   int taps;
-  int edges;  // points with a pixel outside, and which they are
+  // Points with a pixel outside (of cubic interpolation: whose pixels are no square), and which
+  // they are.
+  int edges;
   uint8_t edge[kGridBlock];
-  // Of linear interpolation in images: the upper left of the four pixels, 0 where one is outside,
-  // and the distance of rows; 0 where pixels have to be looked up one by one.
+  // Of interpolation in images: the upper left of the four (linear) or 16 (cubic) pixels, 0 for
+  // points at edges, and the distance of rows; 0 where pixels have to be looked up one by one.
   // Where there is one pixel: that one, or 0.
   int32_t corner[kGridBlock];
   int64_t row;

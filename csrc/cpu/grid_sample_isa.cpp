@@ -26,6 +26,7 @@ class Axis {
         scale_(align_ ? T(size - 1) / 2 : T(size) / 2),
         low_(align_ ? T(0) : T(-0.5)),
         span_(align_ ? T(size - 1) : T(size)),
+        period_(span_ > 0 ? span_ : T(1)),
         shift_(align_ ? T(0) : T(-1)) {}
 
   T scale() const { return scale_; }
@@ -38,13 +39,12 @@ class Axis {
   // Where the padding brings a coordinate; `slope` is multiplied by the derivative of that.
   FACULA_INLINE T placed(T at, T& slope) const {
     if constexpr (kPadding == GridPadding::Reflection) {
-      // Mirrored at both ends as often as needed.
-      const T from = math::abs(at - low_), safe = span_ > 0 ? span_ : T(1);
-      const T flips = math::floor(from / safe), extra = from - flips * safe;
-      const bool odd = flips != 2 * math::floor(flips / 2);
-      const T mirrored = (odd ? safe - extra : extra) + low_;
-      slope = span_ > 0 ? ((at < low_) != odd ? -slope : slope) : T(0);
-      at = span_ > 0 ? mirrored : T(0);
+      // Mirrored at both ends as often as needed, without a bool that joins two comparisons, which
+      // compilers do not vectorise. A single pixel is what the limits below leave.
+      const T from = math::abs(at - low_), flips = math::floor(from / period_);
+      const T extra = from - flips * period_, odd = flips - 2 * math::floor(flips / 2);
+      slope *= (at < low_ ? T(-1) : T(1)) * (1 - 2 * odd);
+      at = (odd == 0 ? extra : period_ - extra) + low_;
     }
     if constexpr (kPadding != GridPadding::Zeros) {
       const T last = size_ - 1;
@@ -82,7 +82,7 @@ class Axis {
   }
 
   // Keys' kernel. Each of the four neighbours goes where the padding brings it.
-  void cubic(const T* x, Lines<T>& l) const {
+  void cubic(const T* x, bool derivatives, Lines<T>& l) const {
     l.taps = 4;
     const T a = T(-0.75);
     T left[kGridBlock], part[kGridBlock], at[kGridBlock];
@@ -101,37 +101,35 @@ class Axis {
       // The distance, as sign * part + shift, and the branch of the kernel that it falls in.
       const T sign = k < 2 ? T(1) : T(-1), shift = k == 0 ? T(1) : k == 1 ? T(0) : T(k - 1);
       const T slope = sign * scale_, bend = scale_ * scale_;
-      if (k == 0 || k == 3)
-        for (int p = 0; p < kGridBlock; ++p) {
-          const T u = sign * part[p] + shift;
-          l.weight[k][p] = ((a * u - 5 * a) * u + 8 * a) * u - 4 * a;
-          l.slope[k][p] = slope * ((3 * a * u - 10 * a) * u + 8 * a);
-          l.bend[k][p] = bend * (6 * a * u - 10 * a);
-        }
-      else
-        for (int p = 0; p < kGridBlock; ++p) {
-          const T u = sign * part[p] + shift;
-          l.weight[k][p] = ((a + 2) * u - (a + 3)) * u * u + 1;
-          l.slope[k][p] = slope * ((3 * (a + 2) * u - 2 * (a + 3)) * u);
-          l.bend[k][p] = bend * (6 * (a + 2) * u - 2 * (a + 3));
-        }
+      const bool outer = k == 0 || k == 3;
+      for (int p = 0; p < kGridBlock; ++p) {
+        const T u = sign * part[p] + shift;
+        l.weight[k][p] =
+            outer ? ((a * u - 5 * a) * u + 8 * a) * u - 4 * a : ((a + 2) * u - (a + 3)) * u * u + 1;
+      }
+      for (int p = 0; derivatives && p < kGridBlock; ++p) {
+        const T u = sign * part[p] + shift;
+        l.slope[k][p] = slope * (outer ? (3 * a * u - 10 * a) * u + 8 * a
+                                       : (3 * (a + 2) * u - 2 * (a + 3)) * u);
+        l.bend[k][p] = bend * (outer ? 6 * a * u - 10 * a : 6 * (a + 2) * u - 2 * (a + 3));
+      }
     }
   }
 
  private:
   bool align_;
-  T size_, scale_;  // scale: pixels by the coordinate
-  T low_, span_;    // of the mirrors
-  T shift_;         // of the first pixel's centre
+  T size_, scale_;         // scale: pixels by the coordinate
+  T low_, span_, period_;  // of the mirrors
+  T shift_;                // of the first pixel's centre
 };
 
 template <class T, GridPadding kPadding>
-void fill_lines(const GridSample& g, int64_t size, const T* x, Lines<T>& l) {
+void fill_lines(const GridSample& g, int64_t size, const T* x, bool derivatives, Lines<T>& l) {
   const Axis<T, kPadding> axis(g, size);
   switch (g.mode) {
     case GridMode::Linear: return axis.linear(x, l);
     case GridMode::Nearest: return axis.nearest(x, l);
-    case GridMode::Cubic: return axis.cubic(x, l);
+    case GridMode::Cubic: return axis.cubic(x, derivatives, l);
   }
 }
 
@@ -164,12 +162,14 @@ FACULA_INLINE T product(const Lines<T>* lines, const int* tap, int p, int first,
 
 // The same for all points of a block, differentiated by one coordinate or none (-1).
 template <class T>
-void plain_products(const Lines<T>* lines, const int* tap, int by, T* to) {
-  const T* factor[3];
-  for (int d = 0; d < 3; ++d) factor[d] = (d == by ? lines[d].slope : lines[d].weight)[tap[d]];
+void plain_products(const Lines<T>* lines, int dims, const int* tap, int by, T* to) {
+  const T* factor[3] = {};
+  for (int d = 0; d < dims; ++d) factor[d] = (d == by ? lines[d].slope : lines[d].weight)[tap[d]];
   const T *x = factor[0], *y = factor[1], *z = factor[2];
 #pragma GCC ivdep
-  for (int p = 0; p < kGridBlock; ++p) to[p] = x[p] * y[p] * z[p];
+  for (int p = 0; p < kGridBlock; ++p) to[p] = x[p] * y[p];
+#pragma GCC ivdep
+  for (int p = 0; z && p < kGridBlock; ++p) to[p] *= z[p];
 }
 
 template <class T>
@@ -181,6 +181,28 @@ void find_edges(GridBlock<T>& b) {
   b.edges = 0;
   for (int p = 0; any < 0 && p < kGridBlock; ++p)
     if (outside[p] < 0) b.edge[b.edges++] = uint8_t(p);
+}
+
+// Cubic interpolation: points whose pixels are not a square in the image count as edges. Padding
+// moves neighbours by one pixel or by none, so the first and the last one tell.
+template <class T>
+void find_squares(const GridSample& g, const Lines<T>* lines, GridBlock<T>& b) {
+  const bool large = g.size[1] >= 4 && g.size[2] >= 4;
+  const int32_t width = int32_t(g.size[2]);
+  const int32_t *left = lines[0].at[0], *right = lines[0].at[3];
+  const int32_t *top = lines[1].at[0], *bottom = lines[1].at[3];
+  for (int p = 0; p < kGridBlock; ++p) {
+    const int32_t off = (right[p] - left[p] - 3) | (bottom[p] - top[p] - 3);
+    const int32_t edge = (left[p] | right[p] | top[p] | bottom[p] | off) >> 31;
+    b.corner[p] = (top[p] * width + left[p]) | edge;
+  }
+  b.row = large ? g.size[2] : 0;
+  b.edges = 0;
+  for (int p = 0; p < kGridBlock; ++p) {
+    b.edge[b.edges] = uint8_t(p);
+    b.edges += !large || b.corner[p] < 0;
+    b.corner[p] = b.corner[p] < 0 ? 0 : b.corner[p];
+  }
 }
 
 // Linear interpolation in images: all points of the block at once.
@@ -278,31 +300,37 @@ void look_up(const GridSample& g, const T* grid, const T* direction, int64_t n, 
   split_axes(g.dims, grid, n, points);
   if (direction) split_axes(g.dims, direction, n, along);
   Lines<T> lines[3];  // x, y, z
+  const bool derivatives = slopes || direction;
   for (int d = 0; d < g.dims; ++d) {
     const int64_t size = g.size[2 - d];
     if (g.padding == GridPadding::Zeros)
-      fill_lines<T, GridPadding::Zeros>(g, size, points[d], lines[d]);
+      fill_lines<T, GridPadding::Zeros>(g, size, points[d], derivatives, lines[d]);
     else if (g.padding == GridPadding::Border)
-      fill_lines<T, GridPadding::Border>(g, size, points[d], lines[d]);
-    else fill_lines<T, GridPadding::Reflection>(g, size, points[d], lines[d]);
+      fill_lines<T, GridPadding::Border>(g, size, points[d], derivatives, lines[d]);
+    else fill_lines<T, GridPadding::Reflection>(g, size, points[d], derivatives, lines[d]);
   }
   if (g.dims == 2)
     for (int p = 0; p < kGridBlock; ++p)
       lines[2].at[0][p] = 0, lines[2].weight[0][p] = 1, lines[2].slope[0][p] = 0;
   int count = 0;
   for (int k = 0; k < lines[2].taps; ++k)
-    for (int j = 0; j < lines[1].taps; ++j)
+    for (int j = 0; j < lines[1].taps; ++j) {
+      const int32_t *y = lines[1].at[j], *z = lines[2].at[k];
+      const int32_t height = int32_t(g.size[1]), width = int32_t(g.size[2]);
+      int32_t line[kGridBlock], outside[kGridBlock];
+      for (int p = 0; p < kGridBlock; ++p) {
+        line[p] = (z[p] * height + y[p]) * width;
+        outside[p] = (y[p] | z[p]) >> 31;
+      }
       for (int i = 0; i < lines[0].taps; ++i, ++count) {
-        const int32_t *x = lines[0].at[i], *y = lines[1].at[j], *z = lines[2].at[k];
-        const int32_t height = int32_t(g.size[1]), width = int32_t(g.size[2]);
+        const int32_t* x = lines[0].at[i];
         for (int p = 0; p < kGridBlock; ++p)
-          b.pixel[count][p] =
-              ((z[p] * height + y[p]) * width + x[p]) | ((x[p] | y[p] | z[p]) >> 31);
+          b.pixel[count][p] = (line[p] + x[p]) | (x[p] >> 31) | outside[p];
         const int tap[3] = {i, j, k};
         if (!direction) {
-          plain_products(lines, tap, -1, b.weight[count]);
+          plain_products(lines, g.dims, tap, -1, b.weight[count]);
           for (int e = 0; slopes && e < g.dims; ++e)
-            plain_products(lines, tap, e, b.slope[e][count]);
+            plain_products(lines, g.dims, tap, e, b.slope[e][count]);
           continue;
         }
         for (int p = 0; p < kGridBlock; ++p) {
@@ -317,8 +345,10 @@ void look_up(const GridSample& g, const T* grid, const T* direction, int64_t n, 
             b.slope[e][count][p] = value;
           }
       }
+    }
   b.taps = count;
   b.row = 0;
+  if (count == 16) return find_squares(g, lines, b);
   find_edges(b);
   if (count == 1)
     for (int p = 0; p < kGridBlock; ++p) b.corner[p] = b.pixel[0][p] & ~(b.pixel[0][p] >> 31);
@@ -355,6 +385,24 @@ FACULA_INLINE void weigh_corners(const T (*weight)[kGridBlock], const T (*top)[2
               weight[3][p] * bottom[p][1];
 }
 
+// The same for the 4 x 4 pixels of cubic interpolation.
+template <class T>
+void sum_squares(const GridBlock<T>& b, const T* x, T* sums) {
+  T line[kGridBlock][4];
+  for (int j = 0; j < 4; ++j, x += b.row) {
+    for (int64_t p = 0; p < kGridBlock; ++p) {
+      asm("" : "+r"(p));
+      __builtin_memcpy(line[p], x + b.corner[p], 4 * sizeof(T));
+    }
+    const T(*weight)[kGridBlock] = b.weight + 4 * j;
+    for (int p = 0; p < kGridBlock; ++p) {
+      const T sum = (j ? sums[p] : T(0)) + weight[0][p] * line[p][0];
+      sums[p] =
+          sum + weight[1][p] * line[p][1] + weight[2][p] * line[p][2] + weight[3][p] * line[p][3];
+    }
+  }
+}
+
 // As if all were inside, reading element 0 for what is not; then the points at the edges anew.
 template <int kTaps, class T>
 void sum_taps(const GridBlock<T>& b, const T* x, T* sums) {
@@ -370,6 +418,8 @@ void sum_taps(const GridBlock<T>& b, const T* x, T* sums) {
     T top[kGridBlock][2], bottom[kGridBlock][2];
     read_corners(b, x, top, bottom);
     return weigh_corners(b.weight, top, bottom, sums);
+  } else if (kTaps == 16 && b.row) {
+    sum_squares(b, x, sums);
   } else {
     for (int p = 0; p < kGridBlock; ++p) {
       asm("" : "+r"(p));

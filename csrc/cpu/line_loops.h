@@ -24,6 +24,12 @@ struct LineLoops {
   // The same for floats of any width, where NaN counts as 0.
   ReduceLoop sum_numbers[kDTypes];
   Loop fold_numbers[kDTypes];
+  // Sums of dense rows of n elements, kShortestRow or more and not too many for one block, that lie
+  // `row_bytes` apart, for float32 and float64: what the loop of the reduction gives for each. Null
+  // for other dtypes.
+  static constexpr int64_t kShortestRow = 16;
+  using SumRows = void (*)(char* sums, const char* in, int64_t row_bytes, int64_t rows, int64_t n);
+  SumRows sum_rows[kDTypes];
   // Whether any, or all, of dense integers of one byte are not 0, as a bool.
   ReduceLoop any_byte, every_byte;
   // sum[i] += factor * x[i] for dense half types; null for other dtypes.

@@ -129,6 +129,62 @@ void sum_run(char* accumulator, const char* in, int64_t, int64_t n, bool first) 
   acc = first ? part : acc + part;
 }
 
+// The lanes of a row's sum, before they are folded: the order of reduce_wide.
+template <class T>
+FACULA_INLINE typename WideOf<T>::type sum_lanes(const T* x, int64_t n) {
+  using V = typename WideOf<T>::type;
+  constexpr int L = kLanes<T>;
+  V a = V{};
+  int64_t i = 0;
+  if (n >= 4 * L) {
+    V b = a, c = a, d = a;
+    for (; i + 4 * L <= n; i += 4 * L) {
+      a += wide_at(x + i);
+      b += wide_at(x + i + L);
+      c += wide_at(x + i + 2 * L);
+      d += wide_at(x + i + 3 * L);
+    }
+    for (; i + L <= n; i += L) a += wide_at(x + i);
+    a = (a + b) + (c + d);
+  }
+  for (; i + L <= n; i += L) a += wide_at(x + i);
+  if (i < n)
+    a += is_lane_from(i - (n - L), a, std::make_index_sequence<L>{}) ? wide_at(x + n - L) : V{};
+  return a;
+}
+
+// Folds the lanes of 2 D vectors, each with those D to the right of it, into D vectors: vector i
+// then has lanes of the vectors i and i + D by turns. In the end there is one, and lane r is the
+// sum of row r.
+template <int D, class V, size_t... I>
+FACULA_INLINE void fold_rows_of_lanes(V* v, std::index_sequence<I...> lanes) {
+  constexpr int L = sizeof...(I);
+  for (int i = 0; i < D; ++i)
+    v[i] = __builtin_shufflevector(
+               v[i], v[i + D], (int(I) / D % 2 * L + int(I) / (2 * D) * 2 * D + int(I) % D)...) +
+           __builtin_shufflevector(
+               v[i], v[i + D], (int(I) / D % 2 * L + int(I) / (2 * D) * 2 * D + D + int(I) % D)...);
+  if constexpr (D > 1) fold_rows_of_lanes<D / 2>(v, lanes);
+}
+
+// As many rows as a vector has lanes share the work of folding lanes.
+template <class T>
+void sum_rows(char* sums, const char* in, int64_t row_bytes, int64_t rows, int64_t n) {
+  using V = typename WideOf<T>::type;
+  constexpr int L = kLanes<T>;
+  constexpr auto lanes = std::make_index_sequence<L>{};
+  T* out = reinterpret_cast<T*>(sums);
+  auto row = [&](int64_t r) { return reinterpret_cast<const T*>(in + r * row_bytes); };
+  int64_t r = 0;
+  for (; r + L <= rows; r += L) {
+    V v[L];
+    for (int i = 0; i < L; ++i) v[i] = sum_lanes(row(r + i), n);
+    fold_rows_of_lanes<L / 2>(v, lanes);
+    __builtin_memcpy(out + r, &v[0], sizeof v[0]);
+  }
+  for (; r < rows; ++r) out[r] = fold_lanes<SumOfLanes, L / 2>(sum_lanes(row(r), n), lanes)[0];
+}
+
 template <bool kEvery>
 void test_bytes(char* accumulator, const char* in, int64_t, int64_t n, bool first) {
   const uint8_t* x = reinterpret_cast<const uint8_t*>(in);
@@ -461,6 +517,11 @@ constexpr Loop fold_of() {
   if constexpr (std::is_void_v<TotalOf<T, kNumbers>>) return nullptr;
   else return fold_sum_run<T, kNumbers>;
 }
+template <class T>
+constexpr LineLoops::SumRows sum_rows_of() {
+  if constexpr (std::is_floating_point_v<T>) return sum_rows<T>;
+  else return nullptr;
+}
 template <class T, bool kLargest>
 constexpr LineLoops::RunningExtreme running_of() {
   if constexpr (std::is_arithmetic_v<T> && sizeof(T) >= 4) return running_extreme<T, kLargest>;
@@ -485,6 +546,7 @@ extern const LineLoops line_loops;
 #define X_FOLD(e, t, n, c) fold_of<t, false>(),
 #define X_SUM_NUMBERS(e, t, n, c) sum_of<t, true>(),
 #define X_FOLD_NUMBERS(e, t, n, c) fold_of<t, true>(),
+#define X_SUM_ROWS(e, t, n, c) sum_rows_of<t>(),
 #define X_MAXIMUM(e, t, n, c) running_of<t, true>(),
 #define X_MINIMUM(e, t, n, c) running_of<t, false>(),
 #define X_SCALED(e, t, n, c) add_scaled_of<t>(),
@@ -497,6 +559,7 @@ const LineLoops line_loops = {
     {FACULA_DTYPES(X_FOLD)},
     {FACULA_DTYPES(X_SUM_NUMBERS)},
     {FACULA_DTYPES(X_FOLD_NUMBERS)},
+    {FACULA_DTYPES(X_SUM_ROWS)},
     test_bytes<false>,
     test_bytes<true>,
     {FACULA_DTYPES(X_SCALED)},

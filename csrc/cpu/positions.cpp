@@ -29,6 +29,33 @@ std::vector<Run> runs_of(const std::vector<int64_t>& at) {
   return runs;
 }
 
+// A row of the result as its longest stretch of the input and a few elements beside it, which is
+// what small pads come to.
+struct RowPlan {
+  static constexpr int64_t kMostBeside = 8;
+  Run main{0, 0, 0};
+  int beside = -1;  // elements of the row that are not in the stretch; -1: too many
+  int64_t to[kMostBeside], from[kMostBeside];
+};
+
+RowPlan row_plan(const std::vector<Run>& runs, int64_t inner) {
+  RowPlan plan;
+  int64_t all = 0;
+  for (const Run& r : runs) {
+    all += r.n;
+    if (r.from >= 0 && r.n > plan.main.n) plan.main = r;
+  }
+  if (plan.main.n == 0 || (all - plan.main.n) * inner > RowPlan::kMostBeside) return plan;
+  plan.beside = 0;
+  for (const Run& r : runs)
+    for (int64_t i = 0; r.to != plan.main.to && i < r.n * inner; ++i, ++plan.beside) {
+      plan.to[plan.beside] = r.to * inner + i;
+      plan.from[plan.beside] = r.from < 0 ? -1 : r.from * inner + i;
+    }
+  plan.main = {plan.main.to * inner, plan.main.from * inner, plan.main.n * inner};
+  return plan;
+}
+
 // A few vectors, without a call; the last one overlaps the one in front. The C library has wider
 // vectors, which longer stretches gain by.
 void copy_stretch(char* to, const char* from, size_t bytes) {
@@ -37,13 +64,21 @@ void copy_stretch(char* to, const char* from, size_t bytes) {
     std::memcpy(to, from, bytes);
     return;
   }
-  char vector[kVector];
   auto move = [&](size_t at) {
+    char vector[kVector];
     std::memcpy(vector, from + at, kVector);
     std::memcpy(to + at, vector, kVector);
   };
-  for (size_t i = 0; i + kVector <= bytes; i += kVector) move(i);
-  if (bytes % kVector) move(bytes - kVector);
+  move(0);
+  if (bytes > 2 * kVector) move(kVector);
+  if (bytes > 3 * kVector) move(2 * kVector);
+  move(bytes - kVector);
+}
+
+template <class T>
+void copy_items(T* to, const T* from, int64_t n) {
+  copy_stretch(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from),
+               size_t(n) * sizeof(T));
 }
 
 int64_t grain_of(int64_t work) {
@@ -56,16 +91,18 @@ void select_positions(DType dtype, int64_t outer, int64_t inner, const AxisPosit
                       const void* x, void* y, const void* outside) {
   const AxisPositions &d = axis[0], &h = axis[1], &w = axis[2];
   const std::vector<Run> runs = runs_of(w.at);
+  const RowPlan plan = row_plan(runs, inner);
   const bool by_runs = inner > 1 || outside || int64_t(runs.size()) * 4 < w.out();
   with_item_type(int64_t(item_size(dtype)), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const int64_t row = w.out() * inner;
     const T value = outside ? *static_cast<const T*>(outside) : T{};
+    const std::vector<T> around(outside ? size_t(row) : 0, value);
     // Copies that stores of elements cannot change, so that they stay in registers.
-    auto fill_rows = [=, runs = runs.data(), run_count = int64_t(runs.size()), at = w.at.data(),
-                      depth_at = d.at.data(), row_at = h.at.data(), depths = d.out(),
-                      rows = h.out(), in_rows = h.in, in_depths = d.in,
-                      in_row = w.in * inner](int64_t b, int64_t e) {
+    auto fill_rows = [=, around = around.data(), runs = runs.data(),
+                      run_count = int64_t(runs.size()), at = w.at.data(), depth_at = d.at.data(),
+                      row_at = h.at.data(), depths = d.out(), rows = h.out(), in_rows = h.in,
+                      in_depths = d.in, in_row = w.in * inner](int64_t b, int64_t e) {
       const T* before = nullptr;  // the input row of the result row in front
       int64_t j = b % rows, k = b / rows % depths, image = b / (rows * depths);
       auto next_row = [&] {
@@ -78,14 +115,18 @@ void select_positions(DType dtype, int64_t outer, int64_t inner, const AxisPosit
       for (; b < e; ++b, next_row()) {
         T* const to = static_cast<T*>(y) + b * row;
         if (depth_at[k] < 0 || row_at[j] < 0) {
-          std::fill(to, to + row, value);
+          copy_items(to, around, row);
           before = nullptr;
           continue;
         }
         const T* const from = static_cast<const T*>(x) +
                               ((image * in_depths + depth_at[k]) * in_rows + row_at[j]) * in_row;
         if (from == before) {
-          std::memcpy(to, to - row, size_t(row) * sizeof(T));
+          copy_items(to, to - row, row);
+        } else if (plan.beside >= 0) {
+          copy_items(to + plan.main.to, from + plan.main.from, plan.main.n);
+          for (int i = 0; i < plan.beside; ++i)
+            to[plan.to[i]] = plan.from[i] < 0 ? value : from[plan.from[i]];
         } else if (by_runs) {
           for (int64_t i = 0; i < run_count; ++i) {
             const Run r = runs[i];
@@ -95,9 +136,7 @@ void select_positions(DType dtype, int64_t outer, int64_t inner, const AxisPosit
             if (n <= 4)
               for (int64_t i = 0; i < n; ++i) piece[i] = r.from < 0 ? value : seen[i];
             else if (r.from < 0) std::fill(piece, piece + n, value);
-            else
-              copy_stretch(reinterpret_cast<char*>(piece), reinterpret_cast<const char*>(seen),
-                           size_t(n) * sizeof(T));
+            else copy_items(piece, seen, n);
           }
         } else {
           for (int64_t t = 0; t < row; ++t) to[t] = from[at[t]];

@@ -94,6 +94,7 @@ struct Reducer {
   std::vector<Axis> kept, reduced;
   const char* in;
   char* out;
+  LineLoops::SumRows sum_rows;  // where this is a sum that has such a loop
 
   bool reads_directly() const { return !cast_in && !map.loop; }
   // n values as they are folded, at `to`.
@@ -149,7 +150,10 @@ struct Reducer {
     if (reduced.size() == 1 && kept.size() == 1 && reads_directly() && !cast_out) {
       // Plain rows: the loop folds straight into the result.
       const Axis k = kept[0], r = reduced[0];
+      const bool together = sum_rows && r.in == item && k.out == item &&
+                            r.size >= LineLoops::kShortestRow && r.size <= kMostTogether;
       parallel_for(0, outputs, grain, [&](int64_t b, int64_t e) {
+        if (together) return sum_rows(out + b * item, in + b * k.in, k.in, e - b, r.size);
         for (int64_t i = b; i < e; ++i) reduce(out + i * k.out, in + i * k.in, r.in, r.size, true);
       });
       return;
@@ -163,13 +167,15 @@ struct Reducer {
     });
   }
 
-  static constexpr int64_t kTurnedRows = 64, kShort = 32;
+  static constexpr int64_t kMostTogether = 1024;  // long rows gain nothing by company
+  static constexpr int64_t kTurnedRows = 64, kShort = 56, kShortSum = 32;
   bool has_short_rows() const {
-    return reduced.size() == 1 && kept.size() == 1 && reduced[0].size <= kShort &&
+    return reduced.size() == 1 && kept.size() == 1 &&
+           reduced[0].size <= (sum_rows ? kShortSum : kShort) &&
            reduced[0].in == in_item && kept[0].in == reduced[0].size * in_item &&
            kept[0].size >= kTurnedRows && (item == 4 || item == 8);
   }
-  // Dense rows that are shorter than a vector or two: some at a time are turned, and folded as
+  // Dense rows that are shorter than a few vectors: some at a time are turned, and folded as
   // columns are.
   void turned(int64_t outputs, int64_t grain) const {
     const int64_t length = reduced[0].size, step = kTurnedRows * item;
@@ -391,7 +397,8 @@ void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keep
             {},
             {},
             in.data(),
-            out.data()};
+            out.data(),
+            in.dtype() == acc && combines("a + b") ? line_loops().sum_rows[int(acc)] : nullptr};
   int64_t in_item = r.in_item, out_item = int64_t(out.item_size()), o = 0;
   for (int64_t d = 0; d < in.dim(); ++d) {
     bool gone = mask >> d & 1;

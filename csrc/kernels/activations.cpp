@@ -1,6 +1,7 @@
 // Activations: the choice between a new result and the input's memory, and what is no single loop.
 #include <limits>
 
+#include "autograd/node.h"
 #include "kernels/random_stream.h"
 #include "op/elementwise.h"
 #include "op/kernels/activations.h"
@@ -8,6 +9,7 @@
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/indexing.h"
+#include "op/ops/joining.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/random.h"
 #include "op/ops/reductions.h"
@@ -235,9 +237,48 @@ Tensor glu(const Tensor& input, int64_t dim) {
   if (size % 2 != 0)
     runtime_error("Halving dimension must be even, but dimension ", at, " is size ", size,
                   " in an input of shape ", input.sizes());
-  // Both halves at once: their gradients are joined, not added up.
-  const std::vector<Tensor> halves = op::split_with_sizes(input, Dims{size / 2, size / 2}, at);
-  return op::_glu(halves[0], halves[1]);
+  return op::_glu_of_halves(input, at);
+}
+
+static std::pair<Tensor, Tensor> halves_of(const Tensor& t, int64_t dim) {
+  Dims sizes(t.sizes());
+  const int64_t half = sizes[size_t(dim)] /= 2;
+  const int64_t second = t.offset() + half * t.strides()[size_t(dim)];
+  return {alias_tensor(t, sizes, t.strides(), t.offset()),
+          alias_tensor(t, sizes, t.strides(), second)};
+}
+
+Tensor _glu_of_halves(const Tensor& self, int64_t dim) {
+  const auto [values, gate] = halves_of(self, dim);
+  return op::_glu(values, gate);
+}
+
+// Both gradients are written where they belong, unless the derivative is to be differentiated or
+// transformed.
+Tensor _glu_of_halves_grad(const Tensor& grad_out, const Tensor& self, int64_t dim) {
+  auto plain = [](const Tensor& t) {
+    return !(t->keys & ~(kKeyCuda | kKeyGrad)) && !(grad_enabled() && t.needs_grad());
+  };
+  if (!plain(grad_out) || !plain(self)) {
+    const int64_t half = self.size(dim) / 2;
+    const std::vector<Tensor> halves = op::split_with_sizes(self, Dims{half, half}, dim);
+    const Tensor both[] = {op::_glu(grad_out, halves[1]),
+                           op::_glu_gate_grad(grad_out, halves[0], halves[1])};
+    return op::cat(both, dim);
+  }
+  Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
+  const auto [values, gate] = halves_of(self, dim);
+  const auto [to_values, to_gate] = halves_of(out, dim);
+  const Value first[] = {Value(grad_out), Value(gate)};
+  const Value second[] = {Value(grad_out), Value(values), Value(gate)};
+  GradGuard off(false);
+  Rets rets;
+  rets.destination = Destination::Out;
+  rets.t[0] = to_values;
+  call(defs::_glu, first, rets);
+  rets.t[0] = to_gate;
+  call(defs::_glu_gate_grad, second, rets);
+  return out;
 }
 
 // ---- along a dimension
