@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 
+import numpy as np
 import pytest
 
 import facula
@@ -85,6 +86,25 @@ def test_sharing_keeps_values_and_takes_no_name():
         assert set(os.listdir("/dev/shm")) <= before
     with pytest.raises(RuntimeError, match="not resizable"):
         t.resize_(100)
+
+
+def test_tensors_over_arrays_are_shared_as_copies():
+    array = np.arange(3.0)
+    t = facula.from_numpy(array).share_memory_()
+    assert t.is_shared() and t.tolist() == [0.0, 1.0, 2.0]
+    t[0] = 7.0
+    assert array.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_arrays_of_a_tensor_stay_readable_when_it_is_shared():
+    t = facula.arange(100_000)
+    array, bytes_of = t.numpy(), memoryview(t.untyped_storage())
+    assert t.share_memory_().is_shared()
+    others = [facula.zeros(100_000, dtype=facula.int64) for _ in range(4)]
+    assert array[-1] == 99_999 == int(t[-1]) and bytes_of[8] == 1
+    del others, bytes_of
+    with pytest.raises(RuntimeError, match="not resizable"):
+        t.resize_(200_000)
 
 
 def test_descriptors_go_with_their_tensors():

@@ -316,3 +316,31 @@ def test_containers():
     assert [n for n, _ in parameters.named_parameters()] == ["0", "1"]
     by_name = nn.ParameterDict({"x": nn.Parameter(F.ones(1))})
     assert by_name["x"] is by_name.x
+
+
+def test_modules_that_wait_for_their_sizes_are_pickled():
+    module = pickle.loads(pickle.dumps(nn.Sequential(nn.LazyLinear(4), nn.LazyLinear(2))))
+    assert module(F.ones(1, 3)).shape == (1, 2)
+    assert repr(module[0]) == "Linear(in_features=3, out_features=4, bias=True)"
+
+
+def test_handle_of_a_hook_is_pickled_with_its_module():
+    module = nn.Linear(1, 1)
+    handle = module.register_forward_hook(print)
+    again, handle = pickle.loads(pickle.dumps((module, handle)))
+    assert len(again._forward_hooks) == 1
+    handle.remove()
+    assert not again._forward_hooks
+    _, newer = pickle.loads(pickle.dumps((module, module.register_forward_hook(print))))
+    assert again.register_forward_hook(print).id > newer.id
+
+
+def test_backward_hook_warns_of_a_result_it_cannot_watch():
+    class Named(nn.Module):
+        def forward(self, x):
+            return {"a": x * 2}
+
+    module = Named()
+    module.register_full_backward_hook(lambda *_: None)
+    with pytest.warns(UserWarning, match="should be a Tensor or a tuple of Tensors but received"):
+        module(F.ones(1, requires_grad=True))

@@ -621,6 +621,27 @@ def test_lbfgs_with_strong_wolfe_solves_rosenbrock():
     assert F.allclose(p.detach(), F.ones(2, dtype=F.float64), atol=1e-4)
 
 
+def test_lbfgs_takes_sparse_gradients():
+    table = F.nn.Embedding.from_pretrained(F.ones(4, 2), freeze=False, sparse=True)
+    optimizer = F.optim.LBFGS(table.parameters(), lr=0.5)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = table(F.tensor([1, 2, 1])).pow(2).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    rows = table.weight.detach()
+    assert rows[[0, 3]].tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert rows[1:3].abs().max() < 1e-2
+
+
+def test_sparse_adam_needs_dense_parameters():
+    with pytest.raises(ValueError, match=r"Sparse params at indices \[\[0, 0\]\]"):
+        F.optim.SparseAdam([F.eye(2).to_sparse()])
+
+
 def test_lbfgs_has_one_group():
     with pytest.raises(ValueError, match="per-parameter options"):
         F.optim.LBFGS([{"params": [parameter(1.0)]}, {"params": [parameter(1.0)]}])

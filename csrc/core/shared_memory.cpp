@@ -8,23 +8,30 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 
 #include "core/error.h"
-#include "core/host_allocator.h"
 
 namespace facula {
 namespace {
 
-int descriptor_in(const Storage* s) {
-  return int(reinterpret_cast<intptr_t>(s->context));
+// What a storage in shared memory keeps as its context.
+struct SharedFile {
+  int descriptor;
+  Storage* former;  // memory that others point into, where the storage was before; may be null
+};
+
+SharedFile* file_of(const Storage* s) {
+  return static_cast<SharedFile*>(s->context);
 }
 
 void release_shared(Storage* s) {
   munmap(s->data, s->nbytes);
-  close(descriptor_in(s));
+  SharedFile* file = file_of(s);
+  close(file->descriptor);
+  if (file->former) file->former->unref();
+  delete file;
 }
 
 int open_unnamed() {
@@ -67,7 +74,7 @@ int make_shared_file(size_t nbytes) {
 }
 
 int shared_descriptor(const Storage& s) {
-  return s.data && s.release == release_shared ? descriptor_in(&s) : -1;
+  return s.data && s.release == release_shared ? file_of(&s)->descriptor : -1;
 }
 
 Storage* map_shared(int descriptor, size_t nbytes) {
@@ -80,7 +87,7 @@ Storage* map_shared(int descriptor, size_t nbytes) {
     runtime_error("cannot map ", nbytes, " bytes of another process's memory");
   }
   return borrow_storage(data, nbytes, Device{}, release_shared,
-                        reinterpret_cast<void*>(intptr_t(descriptor)));
+                        new SharedFile{descriptor, nullptr});
 }
 
 bool Storage::is_shared() const {
@@ -89,10 +96,6 @@ bool Storage::is_shared() const {
 
 void Storage::share() {
   if (!device.is_cpu() || nbytes == 0 || is_shared()) return;
-  if (!resizable)
-    runtime_error(
-        "cannot move this memory to where other processes see it: it belongs to another object (an "
-        "array, a buffer) or is part of other storages. Share a clone of the tensor");
   const int descriptor = make_shared_file(nbytes);
   void* fresh = map(descriptor, nbytes);
   if (!fresh) {
@@ -100,10 +103,12 @@ void Storage::share() {
     runtime_error("the system gives no ", nbytes, " bytes to be shared");
   }
   std::memcpy(fresh, data, nbytes);
-  host_free(data, nbytes);
+  // Arrays that share the memory keep this storage, not the memory: it has to stay where they look.
+  Storage* former = borrow_storage(data, nbytes, device, release, context);
+  if (resizable) former->unref(), former = nullptr;
   data = fresh;
   release = release_shared;
-  context = reinterpret_cast<void*>(intptr_t(descriptor));
+  context = new SharedFile{descriptor, former};
   resizable = false;
 }
 

@@ -38,7 +38,8 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
   if (readable && self.is_cpu()) {
     Dims shape(self.sizes());
     shape.push_back(classes);
-    return op::scatter_value_(op::zeros(shape, DType::Int64), -1, op::unsqueeze(self, -1), 1);
+    return op::scatter_value_(op::zeros(shape, DType::Int64, std::nullopt, self.device()), -1,
+                              op::unsqueeze(self, -1), 1);
   }
   const Tensor numbers = op::arange(Scalar(classes), DType::Int64, std::nullopt, self.device());
   return op::_to_copy(op::eq(op::unsqueeze(self, -1), numbers), DType::Int64);

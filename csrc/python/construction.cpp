@@ -210,7 +210,9 @@ PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
           "facula.tensor(sourceTensor).",
           1);
       if (PyErr_Occurred()) throw PythonError{};
-      t = op::_to_copy(detach_tensor(unwrap(a.data)), a.dtype, a.device);
+      const bool elsewhere = a.device.type == DeviceType::None && !default_device().is_cpu();
+      t = op::_to_copy(detach_tensor(unwrap(a.data)), a.dtype,
+                       elsewhere ? default_device() : a.device);
     } else {
       t = tensor_from_data(a.data, a.dtype, a.device);
     }

@@ -188,6 +188,7 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     DType dtype = optional_dtype(dtype_arg);
     Device device = optional_device(device_arg);
     if (is_tensor(data)) {
+      if (device.type == DeviceType::None && !default_device().is_cpu()) device = default_device();
       Tensor t = convert_tensor(unwrap(data), dtype, device, false);
       return t.is(unwrap(data)) ? Py_NewRef(data) : wrap(t);
     }

@@ -94,7 +94,7 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O:UntypedStorage", const_cast<char**>(names),
                                      &given, &where))
       throw PythonError{};
-    Device device = resolve_device(where == Py_None ? default_device() : device_of(where));
+    Device device = where == Py_None ? Device{} : resolve_device(device_of(where));
     if (!given) return adopt_storage(type, allocate_storage(0, device));
     if (is_index(given))
       return adopt_storage(type,
@@ -274,6 +274,7 @@ PyObject* share_memory_(PyObject* o, PyObject*) {
     Storage* s = self_storage(o);
     if (may_leave_slot(s) && !cast(o)->exports) leave_slot(s);
     s->share();
+    cast(o)->resizable_before = false;
     return Py_NewRef(o);
   });
 }

@@ -80,10 +80,10 @@ int tensor_clear(PyObject* o) {
   return 0;
 }
 
-// Tensor(data), Tensor(2, 3): the legacy constructor with the default dtype.
+// Tensor(data), Tensor(2, 3): the legacy constructor with the default dtype, on the host.
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
-    Device device = default_device();
+    Device device;
     if (kwargs) {
       PyObject* d = PyDict_GetItemString(kwargs, "device");
       if (type == tensor_type && PyDict_GET_SIZE(kwargs) > (d ? 1 : 0))

@@ -62,7 +62,7 @@ std::vector<Tensor> for_each_part(const Tensor& t, F&& f) {
 
 Tensor to_dense(const OpDef&, const Value* args) {
   const Tensor& t = args[0].tensor();
-  if (t.size(0) == 0) return op::zeros(t.sizes(), t.dtype());
+  if (t.size(0) == 0) return op::zeros(t.sizes(), t.dtype(), std::nullopt, t.device());
   return op::stack(
       for_each_part(t, [&](int64_t i) { return op::_sparse_to_dense(part_of(t, 0, i)); }), 0);
 }
@@ -71,7 +71,9 @@ Tensor to_dense(const OpDef&, const Value* args) {
 Tensor gather(const OpDef&, const Value* args) {
   const Tensor &self = args[0].tensor(), &pattern = args[1].tensor();
   if (is_sparse(self) && same_positions(self, pattern)) return values_of(self);
-  if (pattern.size(0) == 0) return op::zeros(sparse_parts(pattern).values.sizes(), self.dtype());
+  if (pattern.size(0) == 0)
+    return op::zeros(sparse_parts(pattern).values.sizes(), self.dtype(), std::nullopt,
+                     self.device());
   return op::stack(for_each_part(pattern,
                                  [&](int64_t i) {
                                    return op::_sparse_gather(op::select(self, 0, i),
@@ -155,7 +157,8 @@ Tensor times(const OpDef&, const Value* args) {
   std::vector<Tensor> products;
   for (int64_t i = 0; i < a.size(0); ++i)
     products.push_back(op::mm(op::select(a, 0, i), op::select(b, 0, i)));
-  if (products.empty()) return op::zeros(Dims{0, a.size(1), b.size(2)}, a.dtype());
+  if (products.empty())
+    return op::zeros(Dims{0, a.size(1), b.size(2)}, a.dtype(), std::nullopt, a.device());
   return is_sparse(products[0]) ? stacked_matrices(products) : op::stack(products, 0);
 }
 

@@ -375,10 +375,12 @@ static Tensor nothing_on_meta(const Tensor& self, SparseLayout layout, int64_t s
   for (int64_t s : self.sizes().subspan(size_t(sparse_dim))) shape.push_back(s);
   const Tensor values = op::zeros(shape, self.dtype(), std::nullopt, self.device());
   if (coo)
-    return from_coo(op::zeros(Dims{sparse_dim, 0}, DType::Int64), values, self.sizes(), true);
+    return from_coo(op::zeros(Dims{sparse_dim, 0}, DType::Int64, std::nullopt, Device{}), values,
+                    self.sizes(), true);
   const int64_t rows = form.by_rows() ? self.size(0) / height : self.size(1) / width;
-  return from_compressed(layout, op::zeros(Dims{rows + 1}, DType::Int64),
-                         op::zeros(Dims{0}, DType::Int64), values, self.sizes(), true);
+  return from_compressed(layout, op::zeros(Dims{rows + 1}, DType::Int64, std::nullopt, Device{}),
+                         op::zeros(Dims{0}, DType::Int64, std::nullopt, Device{}), values,
+                         self.sizes(), true);
 }
 
 Tensor _sparse_convert(const Tensor& self, int64_t to, int64_t sparse_dim, IntSpan blocksize) {

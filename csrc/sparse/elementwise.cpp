@@ -226,9 +226,11 @@ Tensor without_elements(const Tensor& t, DType dtype, Device device) {
   const Tensor values =
       op::zeros(shape, dtype == DType::None ? t.dtype() : dtype, std::nullopt, device);
   if (parts.layout == SparseLayout::Coo)
-    return from_coo(op::zeros(Dims{parts.sparse_dim, 0}, DType::Int64), values, t.sizes(), true);
+    return from_coo(op::zeros(Dims{parts.sparse_dim, 0}, DType::Int64, std::nullopt, Device{}),
+                    values, t.sizes(), true);
   return from_compressed(parts.layout, op::zeros_like(parts.indices),
-                         op::zeros(Dims{0}, parts.plain.dtype()), values, t.sizes(), true);
+                         op::zeros(Dims{0}, parts.plain.dtype(), std::nullopt, Device{}), values,
+                         t.sizes(), true);
 }
 
 Tensor to_copy(const OpDef&, const Value* args) {

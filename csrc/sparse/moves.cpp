@@ -109,7 +109,7 @@ Tensor with_dim(const Tensor& given, int64_t dim) {
                     parts.coalesced);
   std::vector<Tensor> rows;
   if (at) rows.push_back(op::slice(parts.indices, 0, 0, at));
-  rows.push_back(op::zeros(Dims{1, parts.nnz()}, DType::Int64));
+  rows.push_back(op::zeros(Dims{1, parts.nnz()}, DType::Int64, std::nullopt, Device{}));
   rows.push_back(op::slice(parts.indices, 0, at, parts.sparse_dim));
   return from_coo(op::cat(rows, 0), values_of(coo), sizes, parts.coalesced);
 }
@@ -234,8 +234,9 @@ Tensor index_select(const OpDef&, const Value* args) {
   const Positions all = copied(coo);
   const int64_t n = parts.nnz();
   // Row v of a table has the entries with index v, so that results come in the order of the index.
-  const Turned entries = turn_pattern(row_starts(op::zeros(Dims{n}, DType::Int64), 1),
-                                      plain_indices(op::select(all.indices, 0, dim)), size);
+  const Turned entries =
+      turn_pattern(row_starts(op::zeros(Dims{n}, DType::Int64, std::nullopt, Device{}), 1),
+                   plain_indices(op::select(all.indices, 0, dim)), size);
   const int64_t *starts = entries.starts.data_as<int64_t>(),
                 *entry = entries.order.data_as<int64_t>();
   std::vector<int64_t> from, to;
@@ -288,7 +289,7 @@ Tensor joined(TensorSpan tensors, int64_t given_dim) {
       auto blank = [&](int64_t size) {
         Dims shape(v.sizes());
         shape[size_t(d)] = size;
-        return op::zeros(shape, v.dtype());
+        return op::zeros(shape, v.dtype(), std::nullopt, v.device());
       };
       v = op::cat(
           std::vector<Tensor>{blank(before), v, blank(sizes[size_t(dim)] - before - t.size(dim))},

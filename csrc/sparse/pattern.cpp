@@ -321,7 +321,7 @@ void resize(const Tensor& t, IntSpan sizes, int64_t sparse_dim, int64_t dense_di
                     " sparse dimensions) can only grow, to as many dimensions of each kind, but ",
                     "the new size is ", sizes, " (", sparse_dim, " sparse)");
   }
-  Tensor values = op::zeros(shape, t.dtype());
+  Tensor values = op::zeros(shape, t.dtype(), std::nullopt, t.device());
   if (!clear && parts.nnz()) {
     Tensor inner = values;
     for (int64_t d = 1; d < values.dim(); ++d)

@@ -144,15 +144,17 @@ Tensor _sparse_softmax(const Tensor& self, int64_t given_dim, bool logarithm) {
       sizes.push_back(t.size(d));
     }
   const int64_t n = parts.nnz();
-  const Groups groups = group_keys(rows.empty() ? op::zeros(Dims{n}, DType::Int64)
-                                                : linear_keys(op::stack(rows, 0), sizes));
+  const Groups groups =
+      group_keys(rows.empty() ? op::zeros(Dims{n}, DType::Int64, std::nullopt, Device{})
+                              : linear_keys(op::stack(rows, 0), sizes));
   const int64_t count = groups.keys.numel();
-  const Tensor member =
-      groups.member.defined() ? groups.member : op::arange(Scalar(n), DType::Int64);
+  const Tensor member = groups.member.defined()
+                            ? groups.member
+                            : op::arange(Scalar(n), DType::Int64, std::nullopt, Device{});
   Dims shape(values.sizes());
   shape[0] = count;
-  const Tensor lowest =
-      op::full(shape, Scalar(-std::numeric_limits<double>::infinity()), values.dtype());
+  const Tensor lowest = op::full(shape, Scalar(-std::numeric_limits<double>::infinity()),
+                                 values.dtype(), std::nullopt, values.device());
   const Tensor highest = op::index_reduce(lowest, 0, member, op::detach(values), "amax");
   const Tensor shifted = values - rows_at(highest, member);
   const Tensor powers = op::exp(shifted);

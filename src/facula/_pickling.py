@@ -17,11 +17,19 @@ def find_method(name: str) -> Any:
     return _C._operator_methods[name]
 
 
+def _over(
+    storage: Any, dtype: Any, offset: int, size: tuple[int, ...], stride: tuple[int, ...]
+) -> Any:
+    """A tensor in a storage, which need not be on the default device."""
+    empty = _C._operators["empty"](0, dtype=dtype, device=storage.device)
+    return empty.set_(storage, offset, size, stride)
+
+
 def rebuild_storage(data: bytes) -> Any:
     """A storage that holds a copy of the bytes."""
     storage = _C.UntypedStorage(len(data))
     if data:
-        whole = _C._operators["empty"](0, dtype=_C.uint8).set_(storage, 0, (len(data),), (1,))
+        whole = _over(storage, _C.uint8, 0, (len(data),), (1,))
         whole.copy_(_C._frombuffer(bytearray(data), dtype=_C.uint8))
     return storage
 
@@ -29,7 +37,7 @@ def rebuild_storage(data: bytes) -> Any:
 def storage_bytes(storage: Any) -> bytes:
     """The content of a storage."""
     n = storage.nbytes()
-    flat = _C._operators["empty"](0, dtype=_C.uint8).set_(storage, 0, (n,), (1,))
+    flat = _over(storage, _C.uint8, 0, (n,), (1,))
     return bytes(memoryview(flat.numpy()))
 
 
@@ -44,7 +52,7 @@ def rebuild_tensor(
     state: dict[str, Any] | None,
 ) -> Any:
     """The tensor that ``Tensor.__reduce_ex__`` described."""
-    t = _C._operators["empty"](0, dtype=dtype).set_(storage, offset, size, stride)
+    t = _over(storage, dtype, offset, size, stride)
     if cls is not _C.Tensor:
         t = t.as_subclass(cls) if not requires_grad else _C.Tensor._make_subclass(cls, t, False)
     if requires_grad:

@@ -74,6 +74,7 @@ SPECIAL: dict[str, Any] = {
     "torch._tensor.Tensor": _C.Tensor,
     "torch.tensor._rebuild_from_type": rebuild.from_type,
     "torch.serialization._get_layout": rebuild.layout,
+    "torch.nn.modules.module._WrappedHook": rebuild.WrappedHook,
     "torch.storage._load_from_bytes": _load_from_bytes,
     "torch.storage._TypedStorage": storage.TypedStorage,
     "torch.storage._UntypedStorage": storage.UntypedStorage,
@@ -96,6 +97,15 @@ _CLASSES = {
     storage.TypedStorage: ("torch.storage", "TypedStorage"),
 }
 
+# Files of Facula that hold what PyTorch has in another one.
+_ELSEWHERE = {
+    "facula.nn.modules.attention": "torch.nn.modules.activation",
+    "facula.nn.modules.identity": "torch.nn.modules.linear",
+    "facula.distributions._transform_base": "torch.distributions.transforms",
+    "facula.distributions._transforms_of_numbers": "torch.distributions.transforms",
+    "facula.distributions._transforms_of_vectors": "torch.distributions.transforms",
+}
+
 
 def name_of(obj: Any, name: str | None = None) -> tuple[str, str] | None:
     """PyTorch's module and name for a class, function or constant, or None for others' objects."""
@@ -105,9 +115,16 @@ def name_of(obj: Any, name: str | None = None) -> tuple[str, str] | None:
         return "torch", repr(obj).rpartition(".")[2]
     if isinstance(obj, type) and obj in _CLASSES:
         return _CLASSES[obj]
+    if isinstance(obj, _C.OperatorFunction):
+        namespace = obj.__reduce__()[1][0].rpartition(".")[0]  # "nn.functional" of relu6
+        return (f"torch.{namespace}", obj.__name__) if namespace else None
     module = getattr(obj, "__module__", None)
     if not isinstance(module, str) or module.partition(".")[0] != "facula":
         return None
+    if module in _ELSEWHERE:
+        return _ELSEWHERE[module], name or obj.__qualname__
+    if module.startswith("facula.nn._functions"):
+        return "torch.nn.functional", name or obj.__qualname__
     if any(part.startswith("_") for part in module.split(".")):
         return None  # nothing of PyTorch's: only Facula reads it
     return "torch" + module[len("facula") :], name or obj.__qualname__
@@ -119,7 +136,9 @@ def find(module: str, name: str) -> Any:
     if special is not None:
         return special
     ours = module
-    if module == "torch" or module.startswith("torch."):
+    if module == "torch._C._nn":  # functions of layers that are not written in Python
+        ours = "facula.nn.functional"
+    elif module == "torch" or module.startswith("torch."):
         ours = "facula" + module[len("torch") :]
     try:
         found: Any = sys.modules.get(ours) or import_module(ours)

@@ -191,7 +191,8 @@ class _Reducer:
 
         method = isinstance(f, _C.OperatorMethod)
         if f.__name__ not in (_op_docs.METHODS if method else _op_docs.FUNCTIONS):
-            return NotImplemented  # hidden, or in a namespace: a file for Facula only
+            # One of a namespace has its name there; a hidden one is for Facula only.
+            return NotImplemented if method or names.name_of(f) is None else f.__name__
         return getattr, (_TENSOR_BASE if method else _OPERATORS, f.__name__)
 
     def _name(self, obj: TorchGlobal) -> str:

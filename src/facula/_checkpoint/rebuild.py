@@ -241,6 +241,18 @@ def quantized_tensor(
     return rebuilt(whole, dtype, quantizer_params)
 
 
+class WrappedHook:
+    """A function that a module of PyTorch's calls when state is loaded, with the module or not."""
+
+    hook: Callable[..., Any]
+    with_module: bool
+    module: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        first = (self.module,) if self.with_module else ()
+        return self.hook(*first, *args, **kwargs)
+
+
 def _unsupported(kind: str) -> Callable[..., Any]:
     def rebuild(*args: Any) -> Any:
         raise NotImplementedError(f"the checkpoint holds {kind}, which Facula does not have")

@@ -246,7 +246,7 @@ def _from_parts(parts: Tensor, like: Tensor) -> Tensor:
 
 
 def _basis_vector(position: int, like: Tensor) -> Tensor:
-    parts = facula.zeros(_part_count(like), dtype=facula.float64)
+    parts = facula.zeros(_part_count(like), dtype=facula.float64, device="cpu")
     parts[position] = 1.0
     return _from_parts(parts, like)
 
@@ -255,12 +255,14 @@ def _unit_vector(like: Tensor, source: random.Random) -> Tensor:
     """A random direction, as parts. From Python's generator: func may depend on ours."""
     values = [source.gauss(0.0, 1.0) for _ in range(_part_count(like))]
     length = math.sqrt(sum(value * value for value in values)) or 1.0
-    return facula.tensor([value / length for value in values], dtype=facula.float64)
+    entries = [value / length for value in values]
+    return facula.tensor(entries, dtype=facula.float64, device="cpu")
 
 
 def _random_like(tensor: Tensor, source: random.Random, non_contiguous: bool) -> Tensor:
     count = _part_count(tensor)
-    values = facula.tensor([source.gauss(0.0, 1.0) for _ in range(count)], dtype=facula.float64)
+    entries = [source.gauss(0.0, 1.0) for _ in range(count)]
+    values = facula.tensor(entries, dtype=facula.float64, device="cpu")
     result = _from_parts(values, tensor)
     # Every second entry of a longer last dimension.
     return facula.stack((result, result), -1).select(-1, 0) if non_contiguous else result
@@ -327,7 +329,7 @@ class _Subject:
                 rows.append([(a - b) / step for a, b in zip(after, before, strict=True)])
         if not rows:
             width = [parts.numel() for parts in evaluate()]
-            return [facula.zeros((0, count), dtype=facula.float64) for count in width]
+            return [facula.zeros((0, count), dtype=facula.float64, device="cpu") for count in width]
         return [facula.stack(columns) for columns in zip(*rows, strict=True)]
 
     def numerical_projections(self, tensor: Tensor, direction: Tensor) -> list[Tensor]:

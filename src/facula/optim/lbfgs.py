@@ -188,6 +188,8 @@ class LBFGS(Optimizer):
         parts = []
         for p in self._params:
             grad = facula.zeros_like(p) if p.grad is None else p.grad
+            if grad.is_sparse:
+                grad = grad.to_dense()
             if grad.is_complex():
                 grad = facula.view_as_real(grad)
             parts.append(grad.reshape(-1))

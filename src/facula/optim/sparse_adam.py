@@ -53,13 +53,17 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Invalid epsilon value: {eps}")
         check_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
-        complex_params = [
-            [i, j]
+        places = [
+            ([i, j], p)
             for i, group in enumerate(self.param_groups)
             for j, p in enumerate(group["params"])
-            if p.is_complex()
         ]
-        if complex_params:
+        if sparse_params := [place for place, p in places if p.is_sparse]:
+            raise ValueError(
+                f"Sparse params at indices {sparse_params}: SparseAdam requires dense parameter "
+                "tensors"
+            )
+        if complex_params := [place for place, p in places if p.is_complex()]:
             raise ValueError(
                 f"Complex params at indices {complex_params}: SparseAdam does not support complex "
                 "parameters"

@@ -11,6 +11,15 @@ from typing import Any
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook"]
 
 
+def _reference(hooks: dict[int, Any]) -> Any:
+    """A function that returns the dict, if it still exists."""
+    # Plain dicts take no weak references; the dict belongs to a tensor or node and is small.
+    try:
+        return weakref.ref(hooks)
+    except TypeError:
+        return lambda: hooks
+
+
 class RemovableHandle:
     """Removes one hook from the dict it was added to; usable in ``with``.
 
@@ -27,11 +36,7 @@ class RemovableHandle:
     next_id: int = 0
 
     def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
-        # Plain dicts take no weak references; the dict belongs to a tensor or node and is small.
-        try:
-            self.hooks_dict_ref: Any = weakref.ref(hooks_dict)
-        except TypeError:
-            self.hooks_dict_ref = lambda: hooks_dict
+        self.hooks_dict_ref: Any = _reference(hooks_dict)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
         self.extra_dict = extra_dict
@@ -45,6 +50,19 @@ class RemovableHandle:
         if extras is not None:
             for extra in extras if isinstance(extras, (list, tuple)) else (extras,):
                 extra.pop(self.id, None)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        extras = self.extra_dict
+        if extras is not None and not isinstance(extras, (list, tuple)):
+            extras = (extras,)
+        return self.hooks_dict_ref(), self.id, extras
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        hooks, self.id, *extra = state
+        # The dict of a module that is gone: nothing is left to take out.
+        self.hooks_dict_ref = (lambda: None) if hooks is None else _reference(hooks)
+        self.extra_dict = extra[0] if extra else None
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self) -> RemovableHandle:
         return self

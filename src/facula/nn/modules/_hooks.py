@@ -298,7 +298,7 @@ def _run(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], done: se
             result = replaced
 
     if backward:
-        if _first_tensor(result) is None:
+        if not isinstance(result, (Tensor, tuple, list)):
             warnings.warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of "
                 f"Tensors but received {type(result)}",

@@ -168,6 +168,15 @@ class RNNBase(Module):
     def _flat_weights(self) -> list[Tensor]:
         return [getattr(self, name) for name in self._flat_weights_names]
 
+    # What a file of PyTorch's has besides: lists that its layers keep, which properties are here.
+    def __getstate__(self) -> dict[str, Any]:
+        lists = {"_flat_weights_names": self._flat_weights_names}
+        return {**self.__dict__, **lists, "_flat_weights": self._flat_weights}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        kept = ("_flat_weights_names", "_flat_weights", "_flat_weight_refs")
+        super().__setstate__({k: v for k, v in state.items() if k not in kept})
+
     @property
     def all_weights(self) -> list[list[Parameter]]:
         """The parameters of every layer and direction."""

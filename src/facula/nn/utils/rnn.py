@@ -135,7 +135,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 def _rows(lengths: Tensor, steps: int) -> Tensor:
     """Where the elements of packed sequences are in (steps, batch), counted through."""
-    present = facula.arange(steps)[:, None] < lengths[None, :]
+    present = facula.arange(steps, device=lengths.device)[:, None] < lengths[None, :]
     return present.flatten().nonzero().flatten()
 
 
@@ -187,7 +187,7 @@ def pack_padded_sequence(
         raise RuntimeError(f"a length of {longest} was given, but the input has {steps} steps only")
     rows = _rows(lengths, longest).to(input.device)
     data = input.reshape(steps * batch, *input.shape[2:]).index_select(0, rows)
-    sizes = (facula.arange(longest)[:, None] < lengths[None, :]).sum(1)
+    sizes = (facula.arange(longest, device=lengths.device)[:, None] < lengths[None, :]).sum(1)
     return PackedSequence(data, sizes, order, None)
 
 
@@ -214,7 +214,7 @@ def pad_packed_sequence(
             f"got total_length={total_length} and max sequence length being {longest}"
         )
     steps = longest if total_length is None else total_length
-    lengths = (sizes[None, :] > facula.arange(batch)[:, None]).sum(1)
+    lengths = (sizes[None, :] > facula.arange(batch, device=sizes.device)[:, None]).sum(1)
     blank = facula.full(
         (steps * batch, *data.shape[1:]), padding_value, dtype=data.dtype, device=data.device
     )
