@@ -616,3 +616,31 @@ def test_a_live_graph_keeps_its_hooks_through_a_collection():
     z.backward()
     assert hook.calls == 1
     assert_equal(x.grad, [6.0])
+
+
+@pytest.mark.parametrize("operation", [lambda x: x * 2, lambda x: x / 2, lambda x: x * F.ones(2)])
+def test_a_number_counts_as_a_saved_operand_when_a_graph_is_run_again(operation):
+    x = F.ones(2, requires_grad=True)
+    y = operation(x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        y.backward()
+
+
+@pytest.mark.parametrize(
+    "operation", [lambda x: x + 2, lambda x: -x, lambda x: x[0], lambda x: x.lerp(x, 0.5)]
+)
+def test_a_node_that_saved_nothing_can_be_run_again(operation):
+    x = F.ones(2, requires_grad=True)
+    y = operation(x).sum()
+    y.backward()
+    y.backward()
+
+
+def test_a_gradient_for_an_input_in_the_middle_has_memory_of_its_own():
+    x = F.ones(3, requires_grad=True)
+    y = x * 2
+    y.sum().backward(inputs=[y])
+    y.grad.add_(1)
+    assert_equal(y.grad, [2.0, 2.0, 2.0])
+    assert x.grad is None

@@ -640,3 +640,67 @@ def test_hooks_after_accumulation_may_return_what_in_place_methods_return():
     x.register_post_accumulate_grad_hook(lambda p: 5)
     with pytest.raises(TypeError, match="should return None, but it returned 'int'"):
         x.backward(F.ones(2))
+
+
+# -- what a tensor and a node say of their hooks --------------------------------------------------
+
+
+def test_the_hooks_of_a_tensor_are_in_its_dict():
+    x = leaf([1.0])
+    assert x._backward_hooks is None and x._post_accumulate_grad_hooks is None
+    handle = x.register_hook(lambda g: g * 2)
+    x.register_post_accumulate_grad_hook(lambda p: None)
+    assert len(x._backward_hooks) == 1 and len(x._post_accumulate_grad_hooks) == 1
+    handle.remove()
+    assert len(x._backward_hooks) == 0
+    y = x * 1
+    assert y._backward_hooks is None
+    y.register_hook(lambda g: g)
+    assert len(y._backward_hooks) == 1
+
+
+def test_hooks_can_be_registered_for_one_saved_tensor():
+    x = leaf([1.0, 2.0])
+    y = x * x
+    packed = []
+    y.grad_fn._raw_saved_self.register_hooks(
+        lambda t: packed.append(t.shape) or t.detach() * 10, lambda t: t / 10
+    )
+    assert packed == [(2,)]
+    with pytest.raises(RuntimeError, match="only one pair of hooks is allowed"):
+        y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+    y.sum().backward()
+    assert_close(x.grad, [2.0, 4.0])
+    with pytest.raises(RuntimeError, match="after it has been freed"):
+        y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_hooks_for_a_saved_result_and_for_second_derivatives():
+    x = leaf([1.0, 2.0])
+    y = x.exp()
+    y.grad_fn._raw_saved_result.register_hooks(lambda t: t.detach().clone(), lambda t: t)
+    (g,) = F.autograd.grad(y.sum(), x, create_graph=True)
+    (g2,) = F.autograd.grad(g.sum(), x)
+    assert_close(g2, y.detach())
+
+
+def test_a_saved_tensor_that_is_not_there_has_no_hooks():
+    node = (leaf([1.0]) * 2).grad_fn
+    with pytest.raises(RuntimeError, match="with value None is forbidden"):
+        node._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_a_node_knows_what_its_gradients_look_like():
+    (meta,) = (ones(3, requires_grad=True) * 2).grad_fn._input_metadata
+    assert tuple(meta.shape) == (3,) and meta.dtype == F.float64 and meta.device.type == "cpu"
+
+
+def test_nodes_that_are_no_operator_have_names_with_a_namespace():
+    x = ones(3, requires_grad=True)
+    y = x.clone()
+    y[0] = 1.0
+    accumulate = graph.get_gradient_edge(x).node
+    assert accumulate.name() == "torch::autograd::AccumulateGrad"
+    assert type(accumulate).__name__ == "AccumulateGrad"
+    assert y.grad_fn.name() == "torch::autograd::CopySlices"
+    assert F.zeros(3, dtype=F.float64).copy_(x).grad_fn.name() == "torch::autograd::CopyBackwards"

@@ -200,7 +200,7 @@ def test_multi_dot_multiplies_in_the_cheapest_order():
     if IS_FACULA:
         inner, outer = (f for f, _ in result.grad_fn.next_functions)
         assert inner.name().startswith("MmBackward")
-        assert outer.name().startswith("AccumulateGrad")
+        assert outer.name().endswith("AccumulateGrad")
 
 
 def test_integer_products_cut_the_factors():

@@ -500,3 +500,21 @@ def test_errors_in_sequence_arguments_come_through():
         F.zeros(Broken())
     with pytest.raises((ZeroDivisionError, TypeError)):
         F.zeros((2, Broken()))
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: z(2).masked_fill(F.ones(2, dtype=F.uint8), 1), RuntimeError),
+        (lambda: z(2).masked_fill_(F.ones(2, dtype=F.uint8), 1), RuntimeError),
+        (lambda: F.max(z(2, 3), 0, out=(z(3), z(3))), RuntimeError),
+        (lambda: F.min(z(2, 3), 0, out=(z(3).double(), ints(3))), RuntimeError),
+        (lambda: F.argmax(z(3), 0, out=F.zeros(())), RuntimeError),
+        (lambda: F.tril_indices(2, 2, dtype=F.float32), NotImplementedError),
+        (lambda: F.set_grad_enabled(1), TypeError),
+    ],
+)
+def test_other_dtypes_than_those_that_fit_are_refused(call, error):
+    with pytest.raises(error):
+        call()
+    assert F.is_grad_enabled()

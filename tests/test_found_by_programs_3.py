@@ -162,7 +162,7 @@ def test_only_tensors_have_edges():
     x = F.ones(2, requires_grad=True)
     result = Scale.apply(x, 3)
     node = result.grad_fn
-    assert [n.name() for n, _ in node.next_functions] == ["AccumulateGrad"]
+    assert [n.name() for n, _ in node.next_functions] == ["torch::autograd::AccumulateGrad"]
     assert repr(node).startswith("<facula.autograd.function.ScaleBackward object at")
 
 

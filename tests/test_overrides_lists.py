@@ -176,3 +176,12 @@ def test_accelerator_without_devices():
     assert F.accelerator.device_count() == 0
     with pytest.raises(RuntimeError, match="none is available"):
         F.accelerator.synchronize()
+
+
+@pytest.mark.parametrize("name", ["__add__", "__radd__", "__eq__", "__getitem__", "__rsub__"])
+def test_operators_with_symbols_are_listed_and_named(name):
+    operator = getattr(F.Tensor, name)
+    assert operator in overrides.get_overridable_functions()[F.Tensor]
+    assert overrides.get_testing_overrides()[operator](1, 2) == -1
+    assert overrides.resolve_name(operator) == f"{PACKAGE}.Tensor.{name}"
+    assert overrides.is_tensor_method_or_property(operator)

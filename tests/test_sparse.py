@@ -582,3 +582,24 @@ def test_transforms_of_dense_arguments():
     value, tangent = F.func.jvp(lambda v: s @ v, (x[0],), (x[1],))
     assert_equal(value, matrix() @ x[0])
     assert_equal(tangent, matrix() @ x[1])
+
+
+@ONLY_FACULA
+@pytest.mark.parametrize("offset", [1, -5, 10**9])
+def test_positions_that_a_program_wrote_out_of_bounds_are_refused(offset):
+    coo = matrix().to_sparse()
+    coo.indices().add_(offset)
+    csr = matrix().to_sparse_csr()
+    csr.col_indices().add_(offset)
+    starts = matrix().to_sparse_csr()
+    starts.crow_indices().add_(offset)
+    for broken in (coo, csr, starts):
+        for use in (lambda t: t @ F.ones(3, 2), lambda t: t.to_dense(), lambda t: t + t):
+            with pytest.raises(RuntimeError):
+                use(broken)
+
+
+def test_positions_that_a_program_wrote_count():
+    t = matrix().to_sparse()
+    t.indices()[:] = F.tensor([[1, 0, 0], [2, 1, 0]])
+    assert_equal(t.to_dense(), [[3.0, 2.0, 0.0], [0.0, 0.0, 1.0]])

@@ -334,3 +334,80 @@ def test_functions_written_in_python_can_take_part():
     assert twice(Duck()) == "quack"
     assert Duck.calls[0][0] is twice
     assert twice(F.ones(1)).tolist() == [2.0]
+
+
+OPERATORS = {
+    "==": (lambda x: x == 1, "__eq__"),
+    "== from the right": (lambda x: F.ones(2) == x, "__eq__"),
+    "<": (lambda x: x < 1, "lt"),
+    "+": (lambda x: x + 1, "add"),
+    "/ from the right": (lambda x: 2 / x, "__rtruediv__"),
+    "//": (lambda x: x // 2, "__floordiv__"),
+    "~": (lambda x: ~x, "__invert__"),
+    "-": (lambda x: -x, "neg"),
+    "&=": (lambda x: x.__iand__(1), "__iand__"),
+    "|=": (lambda x: x.__ior__(1), "__ior__"),
+    "^=": (lambda x: x.__ixor__(1), "__ixor__"),
+    "<<=": (lambda x: x.__ilshift__(1), "__ilshift__"),
+    ">>=": (lambda x: x.__irshift__(1), "__irshift__"),
+    "+=": (lambda x: x.__iadd__(1), "add_"),
+}
+
+
+@pytest.mark.parametrize("symbol", OPERATORS)
+def test_symbols_arrive_as_the_methods_that_stand_for_them(symbol):
+    call, name = OPERATORS[symbol]
+    Recorder.calls.clear()
+    result = call(F.ones(2, dtype=F.int64).as_subclass(Recorder))
+    (function, types, _, _) = Recorder.calls[0]
+    assert function is getattr(F.Tensor, name) or function == getattr(F.Tensor, name)
+    assert types == (Recorder,) and type(result) is Recorder and len(Recorder.calls) == 1
+
+
+def test_in_place_symbols_give_the_tensor_itself():
+    x = F.ones(2, dtype=F.int64).as_subclass(Tagged)
+    before = x
+    x &= 1
+    x <<= 2
+    assert x is before and x.tolist() == [4, 4]
+
+
+class Named:
+    """No tensor, but it takes calls over."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__
+
+
+DUCK_CALLS = {
+    "broadcast_tensors": lambda d: F.broadcast_tensors(d, F.ones(1)),
+    "atleast_1d": lambda d: F.atleast_1d(d),
+    "atleast_2d": lambda d: F.atleast_2d(d),
+    "atleast_3d": lambda d: F.atleast_3d(d),
+    "allclose": lambda d: F.allclose(F.ones(1), d),
+    "is_floating_point": lambda d: F.is_floating_point(d),
+    "is_complex": lambda d: F.is_complex(d),
+    "is_nonzero": lambda d: F.is_nonzero(d),
+    "is_same_size": lambda d: F.is_same_size(d, F.ones(1)),
+    "numel": lambda d: F.numel(d),
+    "interpolate": lambda d: F.nn.functional.interpolate(d, 2),
+    "max_unpool2d": lambda d: F.nn.functional.max_unpool2d(d, d, 2),
+    "pad_sequence": lambda d: F.nn.utils.rnn.pad_sequence([d]),
+    "uniform_": lambda d: F.nn.init.uniform_(d),
+    "grad": lambda d: F.autograd.grad(d, F.ones(1)),
+    "backward": lambda d: F.autograd.backward(d),
+}
+
+
+@pytest.mark.parametrize("name", DUCK_CALLS)
+def test_functions_written_in_python_hand_strangers_their_call(name):
+    assert DUCK_CALLS[name](Named()) == name
+
+
+def test_a_function_of_several_operators_arrives_as_one_call():
+    Recorder.calls.clear()
+    x = F.ones(1, 1, 2).as_subclass(Recorder)
+    result = F.nn.functional.interpolate(x, scale_factor=2)
+    assert [call[0].__name__ for call in Recorder.calls] == ["interpolate"]
+    assert type(result) is Recorder and result.shape == (1, 1, 4)

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "autograd/leaf_grad.h"
 #include "autograd/node_names.h"
 #include "autograd/used_grads.h"
 #include "core/host_allocator.h"
@@ -107,6 +108,20 @@ void SavedValue::save_output(const Tensor& t, uint32_t output_nr) {
   output_nr_ = output_nr;
   // Holding the output itself would be a cycle (output -> grad_fn -> output).
   save_tensor(alias_tensor(t));
+}
+
+void SavedValue::pack_again() {
+  if (packed_)
+    runtime_error(
+        "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
+        "one pair of hooks is allowed at a time.");
+  if (value_.tag() != Value::Tag::Tensor)
+    runtime_error("Calling register_hooks on a saved tensor with value None is forbidden");
+  const Tensor t = value_.tensor();
+  std::unique_ptr<PackedTensor> packed = pack_saved_tensor(t);
+  if (!output_ && requires_grad(t)) packed->edge = gradient_edge(t);
+  clear();
+  packed_ = std::move(packed);
 }
 
 Value SavedValue::get(Node& owner, Tensor& holder) {
@@ -247,12 +262,18 @@ void Node::set_output(uint32_t i, const Tensor& t) {
 }
 
 void Node::release_saved() {
-  // Shapes and numbers stay: a node that saved nothing else can be run again.
-  for (SavedValue& s : saved)
+  // Shapes and options stay: a node that saved nothing else can be run again. A number that is the
+  // other operand counts as a tensor: whether x * y can be run again does not depend on what y is.
+  for (uint32_t k = 0; k < saved.size(); ++k) {
+    SavedValue& s = saved[k];
     if (s.holds_tensor()) {
       released = true;
       s.clear();
+    } else if (op && k < uint32_t(op->saved_arg_count) && s.holds_number() &&
+               op->saved_args[k].index == 1 && op->args[1].operand) {
+      released = true;
     }
+  }
   if (release_saved_extra) {
     released = true;
     release_saved_extra(this);
@@ -425,37 +446,30 @@ static void accumulate_vjp(Node& node, Tensor* grads, Tensor*, uint64_t) {
   if (!grads[0].defined()) return;
   AutogradMeta& m = ensure_autograd(variable);
   Tensor grad = std::move(grads[0]);
-  if (m.used_grad) note_accumulation(m);
-  if (!m.grad.defined()) {
+  const Tensor before = load_grad(m);
+  if (m.used_grad) note_accumulation(m, before);
+  if (!before.defined()) {
     bool steal = !grad_enabled() && !grad.is_lazy() && grad->refs.load() == 1 &&
                  grad->storage->refs.load() == 1 &&
                  (same(grad.strides(), variable.strides()) ||
                   (grad.is_contiguous() && variable.is_contiguous()));
-    if (steal) m.grad = std::move(grad);
-    else m.grad = laid_out_like(variable, grad_enabled() ? grad : detach_tensor(grad));
-  } else if (grad_enabled() || is_sparse(m.grad)) {
-    m.grad = m.grad + (grad_enabled() ? grad : detach_tensor(grad));
+    store_grad(m, steal ? std::move(grad)
+                        : laid_out_like(variable, grad_enabled() ? grad : detach_tensor(grad)));
+  } else if (grad_enabled() || is_sparse(before)) {
+    store_grad(m, before + (grad_enabled() ? grad : detach_tensor(grad)));
   } else {
-    op::add_(m.grad, detach_tensor(grad));
+    op::add_(before, detach_tensor(grad));
   }
   for (auto& hook : std::vector<std::shared_ptr<GradHook>>(m.accumulate_hooks))
     hook->run({&variable, 1});
-}
-
-static void lock(AutogradMeta& m) {
-  while (m.lock.test_and_set(std::memory_order_acquire)) {}
-}
-static void unlock(AutogradMeta& m) {
-  m.lock.clear(std::memory_order_release);
 }
 
 static void release_accumulator(Node* node) {
   if (!node->extra) return;  // it was idle
   Tensor variable = Tensor::adopt(static_cast<TensorImpl*>(node->extra));
   AutogradMeta& m = *variable->autograd;
-  lock(m);
+  MetaLock guard(m);
   if (m.accumulator == node) m.accumulator = nullptr;
-  unlock(m);
 }
 
 // Programs build a graph over the same leaves again and again: a leaf keeps its accumulator, unless
@@ -465,21 +479,23 @@ static bool set_aside(Node* node) {
     return false;
   Tensor variable = Tensor::adopt(static_cast<TensorImpl*>(node->extra));
   AutogradMeta& m = *variable->autograd;
-  lock(m);
-  const bool kept = m.accumulator == node && !m.idle_accumulator;
-  if (kept) {
-    m.accumulator = nullptr;
-    m.idle_accumulator = node;
-    node->extra = nullptr;
+  bool kept;
+  {
+    MetaLock guard(m);
+    kept = m.accumulator == node && !m.idle_accumulator;
+    if (kept) {
+      m.accumulator = nullptr;
+      m.idle_accumulator = node;
+      node->extra = nullptr;
+    }
   }
-  unlock(m);
   if (!kept) variable.release();  // still the node's
   return kept;
 }
 
 static Node* accumulator_of(const Tensor& t) {
   AutogradMeta& m = ensure_autograd(t);
-  lock(m);
+  MetaLock guard(m);
   Node* n = m.accumulator;
   if (!n || !n->try_retain()) {
     n = std::exchange(m.idle_accumulator, nullptr);
@@ -496,15 +512,13 @@ static Node* accumulator_of(const Tensor& t) {
     n->extra = kept.release();
     m.accumulator = n;
   }
-  unlock(m);
   return n;
 }
 
 void forget_accumulator(const Tensor& t) {
   if (!t->autograd) return;
-  lock(*t->autograd);
+  MetaLock guard(*t->autograd);
   t->autograd->accumulator = nullptr;
-  unlock(*t->autograd);
 }
 
 Edge gradient_edge(const Tensor& given) {
@@ -522,7 +536,8 @@ struct RetainHook : GradHook {
     // The tensor may be gone while its grad_fn lives on in the graph; the cell is empty then.
     if (!*cell || !grads[0].defined()) return;
     AutogradMeta& m = *(*cell)->autograd;
-    m.grad = m.grad.defined() ? m.grad + grads[0] : op::clone(grads[0]);
+    const Tensor before = load_grad(m);
+    store_grad(m, before.defined() ? before + grads[0] : op::clone(grads[0]));
   }
   std::shared_ptr<TensorImpl*> cell;
 };

@@ -64,6 +64,8 @@ class SavedValue {
   void save_output(const Tensor& t, uint32_t output_nr);  // without a cycle through its grad_fn
   void clear();
   Value get(Node& owner, Tensor& holder);  // `holder` keeps an unpacked tensor alive
+  void pack_again();                       // with the hooks that are active now
+  bool holds_number() const { return value_.is_number(); }
   bool holds_tensor() const {
     return packed_ || value_.tag() == Value::Tag::Tensor || value_.tag() == Value::Tag::Tensors;
   }

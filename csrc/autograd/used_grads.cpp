@@ -13,17 +13,17 @@ static bool is_zero(const Tensor& t) {
   return !item_of(op::any(detach_tensor(t))).to<bool>();
 }
 
-void note_accumulation(AutogradMeta& m) {
-  if (m.used_grad != m.grad.impl()) return note_zero(m);
+void note_accumulation(AutogradMeta& m, const Tensor& grad) {
+  if (m.used_grad != grad.impl()) return note_zero(m);
   if (!watch_used_grads.load(std::memory_order_relaxed)) return;
   // Once reused, only a write that is not a backward pass's own can have cleared it.
-  if (!m.grad_reused || m.grad.version() != m.reused_version) m.grad_reused = !is_zero(m.grad);
-  m.reused_version = m.grad.version() + 1;
+  if (!m.grad_reused || grad.version() != m.reused_version) m.grad_reused = !is_zero(grad);
+  m.reused_version = grad.version() + 1;
 }
 
-bool note_use(AutogradMeta& m) {
-  const bool reused = m.grad_reused && m.used_grad == m.grad.impl();
-  m.used_grad = m.grad.impl();
+bool note_use(AutogradMeta& m, const Tensor& grad) {
+  const bool reused = m.grad_reused && m.used_grad == grad.impl();
+  m.used_grad = grad.impl();
   m.grad_reused = false;
   return reused;
 }

@@ -17,6 +17,11 @@ const SparseParts& sparse_parts(const Tensor& t) {
   return *static_cast<const SparseParts*>(t->storage->context);
 }
 
+SparseParts& record_of(const Tensor& t) {
+  sparse_parts(t);
+  return *static_cast<SparseParts*>(t->storage->context);
+}
+
 SparseLayout layout_of(const Tensor& t) {
   return is_sparse(t) ? sparse_parts(t).layout : SparseLayout::Strided;
 }
@@ -25,6 +30,7 @@ Tensor make_sparse(IntSpan sizes, SparseParts parts) {
   checked_numel(sizes);
   const DType dtype = parts.values.dtype();
   const Device device = parts.values.device();
+  parts.mark_positions();
   auto* record = new SparseParts(std::move(parts));
   Storage* storage = borrow_storage(nullptr, 0, device, release_parts, record);
   Tensor t = tensor_on_storage(storage, sizes, contiguous_strides(sizes), 0, dtype);
@@ -35,6 +41,7 @@ Tensor make_sparse(IntSpan sizes, SparseParts parts) {
 void replace_parts(const Tensor& t, IntSpan sizes, SparseParts parts) {
   checked_numel(sizes);
   t->dtype = parts.values.dtype();
+  parts.mark_positions();
   *static_cast<SparseParts*>(t->storage->context) = std::move(parts);
   if (!same(sizes, t.sizes())) t->set_geometry(sizes, contiguous_strides(sizes));
 }

@@ -21,6 +21,18 @@ struct SparseParts {
   Tensor indices, plain, values;
   int64_t sparse_dim = 0, dense_dim = 0, batch_dim = 0;
   bool coalesced = false;  // Coo: positions are sorted and distinct
+  // The versions of indices and plain at which they were known to lie within the sizes: programs
+  // can write to them.
+  uint32_t indices_version = 0, plain_version = 0;
+
+  bool positions_written() const {
+    return indices.version() != indices_version ||
+           (plain.defined() && plain.version() != plain_version);
+  }
+  void mark_positions() {
+    indices_version = indices.version();
+    if (plain.defined()) plain_version = plain.version();
+  }
 
   int64_t nnz() const { return layout == SparseLayout::Coo ? indices.size(1) : plain.size(-1); }
   // Compressed by rows: the first dimension is the compressed one.
@@ -32,6 +44,7 @@ inline bool is_sparse(const Tensor& t) {
   return t->keys & kKeySparse;
 }
 const SparseParts& sparse_parts(const Tensor& t);
+SparseParts& record_of(const Tensor& t);  // the same, to be changed
 SparseLayout layout_of(const Tensor& t);
 Tensor make_sparse(IntSpan sizes, SparseParts parts);
 // Gives `t`, and all tensors that share its record, other parts.

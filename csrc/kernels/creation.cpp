@@ -328,6 +328,8 @@ static Tensor triangle_indices(int64_t rows, int64_t columns, int64_t offset, bo
   if (rows < 0) runtime_error("row must be non-negative, got ", rows);
   if (columns < 0) runtime_error("col must be non-negative, got ", columns);
   Like like(dtype == DType::None ? DType::Int64 : dtype, device);
+  if (like.dtype != DType::Int64 && like.dtype != DType::Int32)
+    dtype_error(like.dtype, "int32, int64");
   // Row i has the columns from begin(i) up to end(i).
   const auto begin = [&](int64_t i) {
     return lower ? 0 : std::clamp<int64_t>(i + offset, 0, columns);

@@ -4,6 +4,7 @@
 
 #include "autograd/node.h"
 #include "cpu/reduce_index.h"
+#include "kernels/destination.h"
 #include "op/device_hooks.h"
 #include "op/hooks/softmax.h"
 #include "op/hooks/sorting.h"
@@ -195,8 +196,8 @@ static void extreme_dim(const Tensor& self, int64_t dim, bool keepdim, bool larg
     index_error("Expected reduction dim ", dim, " to have non-zero size, but the input has shape ",
                 self.sizes());
   Dims shape = self.dim() ? reduced_shape(self.sizes(), uint64_t(1) << dim, keepdim) : Dims();
-  prepare_result(rets, 0, shape, self.dtype(), self.device());
-  prepare_result(rets, 1, shape, DType::Int64, self.device());
+  exact_result(rets, 0, shape, self.dtype(), self.device());
+  exact_result(rets, 1, shape, DType::Int64, self.device());
   if (self.is_meta() || rets.t[0].numel() == 0) return;
   if (self.is_cuda()) return device_extreme(self, dim, largest, rets);
   cpu_reduce_index(self, dim, keepdim, largest, rets.t[0], rets.t[1]);
@@ -241,7 +242,7 @@ static void arg_extreme(const Tensor& self, std::optional<int64_t> dim, bool kee
     rets.t[0] = index;
     return;
   }
-  prepare_result(rets, 0, index.sizes(), DType::Int64, self.device());
+  exact_result(rets, 0, index.sizes(), DType::Int64, self.device());
   op::copy_(rets.t[0], index);
 }
 void argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Rets& rets) {

@@ -102,6 +102,9 @@ void same_dtypes(const Value* args, DType) {
 }
 
 void fill_value_fits(const Value* args, DType) {
+  const DType mask = args[1].tensor().dtype();
+  if (mask != DType::Bool)
+    runtime_error("only supports boolean masks, but got mask with dtype ", mask);
   const Value& value = args[2];
   const DType d = args[0].tensor().dtype();
   if (!value.is_tensor()) return value.scalar().check_fits(d);

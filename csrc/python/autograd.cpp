@@ -320,7 +320,8 @@ PyObject* queue_callback(PyObject*, PyObject* f) {
 
 void keep_stack(Node* n) {
   if (!PyGILState_Check()) return;
-  static PyObject* format = import_attribute("traceback", "format_stack");
+  static PyObject* format;
+  import_once(format, "traceback", "format_stack");
   Ref stack(format ? PyObject_CallNoArgs(format) : nullptr);
   if (!stack) {
     PyErr_Clear();

@@ -195,8 +195,10 @@ Tensor pinned(const Tensor& t) {
 PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     if (override_active()) {  // a mode sees the call, and calls again without itself
-      static PyObject* handle = import_attribute("facula._C", "_handle_torch_function");
-      static PyObject* self = import_attribute("facula._C", "tensor");
+      static PyObject* handle;
+      import_once(handle, "facula._C", "_handle_torch_function");
+      static PyObject* self;
+      import_once(self, "facula._C", "tensor");
       if (!handle || !self) throw PythonError{};
       return check(PyObject_CallFunction(handle, "O()OO", self, args, kwargs ? kwargs : Py_None));
     }
@@ -236,7 +238,8 @@ Tensor tensor_from_data(PyObject* data, DType dtype, Device device) {
   if (device.type == DeviceType::None) device = default_device();
   Tensor t;
   if (is_array_like(data)) {
-    static PyObject* convert = import_attribute("facula._C", "_asarray");
+    static PyObject* convert;
+    import_once(convert, "facula._C", "_asarray");
     if (!convert) throw PythonError{};
     Ref array(PyObject_CallOneArg(convert, data));
     if (!array) throw PythonError{};

@@ -17,8 +17,10 @@ static PyObject* exception_type(ErrorKind kind) {
     case ErrorKind::Memory: return PyExc_MemoryError;
     case ErrorKind::OutOfMemory:
     case ErrorKind::LinAlg: {
-      static PyObject* linalg = import_attribute("facula._errors", "LinAlgError");
-      static PyObject* memory = import_attribute("facula._errors", "OutOfMemoryError");
+      static PyObject* linalg;
+      import_once(linalg, "facula._errors", "LinAlgError");
+      static PyObject* memory;
+      import_once(memory, "facula._errors", "OutOfMemoryError");
       PyObject* found = kind == ErrorKind::LinAlg ? linalg : memory;
       return found ? found : PyExc_RuntimeError;
     }
@@ -45,8 +47,10 @@ void set_python_error() noexcept {
   } catch (const PythonError&) {
     // already set
   } catch (const DeviceError& e) {
-    static PyObject* failed = import_attribute("facula._errors", "AcceleratorError");
-    static PyObject* index = import_attribute("facula._errors", "DeviceIndexError");
+    static PyObject* failed;
+    import_once(failed, "facula._errors", "AcceleratorError");
+    static PyObject* index;
+    import_once(index, "facula._errors", "DeviceIndexError");
     PyObject* type = e.kind() == ErrorKind::Index ? index : failed;
     int code = e.code();
     set_operator_error(type ? type : PyExc_RuntimeError, e.what(), &code);
@@ -81,6 +85,13 @@ PyObject* import_attribute(const char* module, const char* name) {
   if (!a) PyErr_Clear();
   Py_DECREF(m);
   return a;
+}
+
+PyObject* import_once(PyObject*& kept, const char* module, const char* name) {
+  if (kept) return kept;
+  Ref found(import_attribute(module, name));
+  if (!kept) kept = found.release();  // another thread may have been here meanwhile
+  return kept;
 }
 
 void add_functions(PyObject* module, PyMethodDef* methods) {

@@ -103,8 +103,8 @@ PyObject* function_apply(PyObject*, PyObject* call) {
       throw PythonError{};
     Py_ssize_t n = PyTuple_GET_SIZE(args);
     if (PyType_Check(cls) && concerns_transforms(args)) {
-      static PyObject* apply =
-          import_attribute("facula.autograd.function_transforms", "apply_wrapped");
+      static PyObject* apply;
+      import_once(apply, "facula.autograd.function_transforms", "apply_wrapped");
       return check(PyObject_CallFunctionObjArgs(apply, cls, args, nullptr));
     }
     bool executable = false;

@@ -47,12 +47,44 @@ void drop(PyObject* dict) {
 
 // ---- registration: the dict for a place where hooks can be
 
-PyObject* dict_in(std::vector<std::shared_ptr<GradHook>>& hooks, HookKind kind) {
+PyObject* dict_found(const std::vector<std::shared_ptr<GradHook>>& hooks, HookKind kind) {
   for (auto& h : hooks)
     if (auto* d = dynamic_cast<DictHook*>(h.get()); d && d->kind == kind) return Py_NewRef(d->dict);
+  return nullptr;
+}
+PyObject* dict_in(std::vector<std::shared_ptr<GradHook>>& hooks, HookKind kind) {
+  if (PyObject* found = dict_found(hooks, kind)) return found;
   Ref dict(check(PyDict_New()));
   hooks.push_back(std::make_shared<DictHook>(dict.get(), kind));
   return dict.release();
+}
+
+PyObject* dict_of_output(const std::vector<NodeHooks::OfOutput>& hooks, uint32_t output) {
+  for (auto& h : hooks)
+    if (auto* d = dynamic_cast<DictHook*>(h.hook.get()); d && h.output == output)
+      return Py_NewRef(d->dict);
+  return nullptr;
+}
+
+// The hooks of a tensor, or None where none has ever been registered.
+PyObject* found_tensor_hooks(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    const facula::Tensor& t = unwrap(o);
+    if (!t->autograd) Py_RETURN_NONE;
+    NodeRef fn = grad_fn_of(t);
+    PyObject* found = !fn         ? dict_found(t->autograd->hooks, HookKind::Tensor)
+                      : fn->hooks ? dict_of_output(fn->hooks->tensor_hooks, t->autograd->output_nr)
+                                  : nullptr;
+    return found ? found : Py_NewRef(Py_None);
+  });
+}
+PyObject* found_accumulate_hooks(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    const facula::Tensor& t = unwrap(o);
+    if (!t->autograd) Py_RETURN_NONE;
+    PyObject* found = dict_found(t->autograd->accumulate_hooks, HookKind::Accumulate);
+    return found ? found : Py_NewRef(Py_None);
+  });
 }
 
 PyObject* tensor_hooks(PyObject*, PyObject* o) {
@@ -63,9 +95,7 @@ PyObject* tensor_hooks(PyObject*, PyObject* o) {
     if (!fn) return dict_in(ensure_autograd(t).hooks, HookKind::Tensor);
     uint32_t nr = t->autograd->output_nr;
     auto& list = fn->ensure_hooks().tensor_hooks;
-    for (auto& h : list)
-      if (auto* d = dynamic_cast<DictHook*>(h.hook.get()); d && h.output == nr)
-        return Py_NewRef(d->dict);
+    if (PyObject* found = dict_of_output(list, nr)) return found;
     Ref dict(check(PyDict_New()));
     list.push_back({nr, std::make_shared<DictHook>(dict.get(), HookKind::Tensor)});
     return dict.release();
@@ -80,6 +110,8 @@ PyObject* accumulate_hooks(PyObject*, PyObject* o) {
 }
 
 PyMethodDef functions[] = {{"_tensor_hooks", tensor_hooks, METH_O, nullptr},
+                           {"_found_tensor_hooks", found_tensor_hooks, METH_O, nullptr},
+                           {"_found_accumulate_hooks", found_accumulate_hooks, METH_O, nullptr},
                            {"_accumulate_hooks", accumulate_hooks, METH_O, nullptr},
                            {}};
 

@@ -55,8 +55,14 @@ const char* shown_name(const Node& n) {
   return bias ? "ViewBackward0" : dims == 1 ? "SqueezeBackward4" : "UnsafeViewBackward0";
 }
 
+// PyTorch names nodes that are no derivative of one operator with their C++ namespace.
 PyObject* node_name(PyObject* o, PyObject*) {
-  return guarded([&] { return PyUnicode_FromString(shown_name(*node_of(o))); });
+  return guarded([&] {
+    const char* name = shown_name(*node_of(o));
+    for (const char* plain : {"AccumulateGrad", "CopySlices", "CopyBackwards"})
+      if (!std::strcmp(name, plain)) return PyUnicode_FromFormat("torch::autograd::%s", name);
+    return PyUnicode_FromString(name);
+  });
 }
 
 // node(grad, ...): the gradients of its inputs, without hooks and without going further.
@@ -124,6 +130,23 @@ PyObject* next_functions(PyObject* o, void*) {
     return t.release();
   });
 }
+// What the gradients that come in look like.
+PyObject* input_metadata(PyObject* o, void*) {
+  return guarded([&] {
+    static PyObject* type;
+    import_once(type, "facula.autograd.graph", "InputMetadata");
+    check(type);
+    Node* n = node_of(o);
+    Ref all(check(PyList_New(0)));
+    for (const OutputMeta& m : n->outputs) {
+      Ref sizes(make_size(m.sizes)), dtype(to_python(m.dtype)), device(to_python(m.device));
+      Ref one(check(
+          PyObject_CallFunctionObjArgs(type, dtype.get(), device.get(), sizes.get(), nullptr)));
+      check(PyList_Append(all.get(), one.get()));
+    }
+    return all.release();
+  });
+}
 PyObject* metadata(PyObject* o, void*) {
   return guarded([&] {
     Node* n = node_of(o);
@@ -140,6 +163,20 @@ PyObject* variable(PyObject* o, void*) {
   });
 }
 
+PyObject* pack_again(PyObject* o, PyObject* k) {
+  return guarded([&]() -> PyObject* {
+    Node* n = node_of(o);
+    if (n->released)
+      runtime_error(
+          "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate "
+          "values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+          "retain_graph=True if you need to backward through the graph a second time or if you "
+          "need to access saved tensors after calling backward.");
+    n->saved[uint32_t(PyLong_AsLong(k))].pack_again();
+    Py_RETURN_NONE;
+  });
+}
+
 // The k-th of what a node keeps for its derivative, by the name that follows _saved_.
 std::string saved_name(const OpDef& op, int k, SaveSpec& spec) {
   const bool ret = k >= op.saved_arg_count;
@@ -147,6 +184,12 @@ std::string saved_name(const OpDef& op, int k, SaveSpec& spec) {
   const std::string what =
       ret ? (op.ret_names ? op.ret_names[spec.index] : "result") : op.args[spec.index].name;
   return what + (spec.what == SaveSpec::What::Sizes ? "_sym_sizes" : "");
+}
+
+// True where what is kept is one tensor, for which hooks can be registered.
+bool keeps_tensor(const OpDef& op, int k, const SaveSpec& spec) {
+  return spec.what == SaveSpec::What::Whole &&
+         (k >= op.saved_arg_count || op.args[spec.index].type == ArgType::Tensor);
 }
 
 PyObject* node_dir(PyObject* o, PyObject*) {
@@ -157,26 +200,38 @@ PyObject* node_dir(PyObject* o, PyObject*) {
     const OpDef* op = node_of(o)->op;
     SaveSpec spec;
     for (int k = 0; op && k < op->saved_arg_count + op->saved_ret_count; ++k) {
-      Ref name(check(PyUnicode_FromString(("_saved_" + saved_name(*op, k, spec)).c_str())));
-      if (PyList_Append(names.get(), name.get()) < 0) throw PythonError{};
+      const std::string what = saved_name(*op, k, spec);
+      for (const char* prefix : {"_saved_", "_raw_saved_"}) {
+        if (prefix[1] == 'r' && !keeps_tensor(*op, k, spec)) continue;
+        Ref name(check(PyUnicode_FromString((prefix + what).c_str())));
+        if (PyList_Append(names.get(), name.get()) < 0) throw PythonError{};
+      }
     }
     return names.release();
   });
 }
 
-// _saved_self, _saved_dim ...
+// _saved_self, _saved_dim ..., and _raw_saved_self to register hooks for what is saved.
 PyObject* node_getattro(PyObject* o, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(o, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
   const char* text_ = PyUnicode_AsUTF8(name);
   Node* n = cast(o)->node;
-  if (!text_ || !n || !n->op || std::strncmp(text_, "_saved_", 7)) return nullptr;
+  if (!text_ || !n || !n->op) return nullptr;
+  const bool raw = !std::strncmp(text_, "_raw_saved_", 11);
+  if (!raw && std::strncmp(text_, "_saved_", 7)) return nullptr;
   const OpDef& op = *n->op;
   for (int k = 0; k < op.saved_arg_count + op.saved_ret_count; ++k) {
     SaveSpec spec;
-    if (saved_name(op, k, spec) != text_ + 7) continue;
+    if (saved_name(op, k, spec) != text_ + (raw ? 11 : 7)) continue;
+    if (raw && !keeps_tensor(op, k, spec)) continue;
     PyErr_Clear();
     return guarded([&]() -> PyObject* {
+      if (raw) {
+        static PyObject* type;
+        import_once(type, "facula.autograd.graph", "SavedTensor");
+        return check(PyObject_CallFunction(check(type), "Oi", o, k));
+      }
       Tensor holder;
       Value v = n->value(k, holder);
       switch (v.tag()) {
@@ -219,7 +274,8 @@ PyObject* post_hooks(PyObject* o, PyObject*) {
 }
 PyObject* register_in(PyObject* o, PyObject* hook, PyObject* (*dict_of)(PyObject*, PyObject*)) {
   return guarded([&] {
-    static PyObject* handle_type = import_attribute("facula.utils.hooks", "RemovableHandle");
+    static PyObject* handle_type;
+    import_once(handle_type, "facula.utils.hooks", "RemovableHandle");
     if (!handle_type) throw PythonError{};
     Ref dict(check(dict_of(o, nullptr)));
     Ref handle(check(PyObject_CallOneArg(handle_type, dict.get())));
@@ -242,6 +298,7 @@ PyObject* node_new(PyTypeObject* type, PyObject*, PyObject*) {
 PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the derivative."},
                          {"__dir__", node_dir, METH_NOARGS, nullptr},
                          {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
+                         {"_pack_again", pack_again, METH_O, nullptr},
                          {"register_hook", register_hook, METH_O,
                           "Calls hook(grad_inputs, grad_outputs) after this node has run."},
                          {"register_prehook", register_prehook, METH_O,
@@ -250,6 +307,8 @@ PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the deriv
 PyGetSetDef getset[] = {
     {"next_functions", next_functions, nullptr,
      "The nodes that gradients go to, with their input numbers.", nullptr},
+    {"_input_metadata", input_metadata, nullptr, "Dtype, device and shape of each output.",
+     nullptr},
     {"metadata", metadata, nullptr, "A dict for notes that live as long as the node.", nullptr},
     {"variable", variable, nullptr, "The leaf of an AccumulateGrad node.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},

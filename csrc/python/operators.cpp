@@ -308,7 +308,8 @@ PyObject* operator_module(PyObject*, void*) {
   return PyUnicode_FromString("facula");
 }
 PyObject* operator_doc(PyObject* o, void*) {
-  static PyObject* docs = import_attribute("facula._op_docs", "DOCS");
+  static PyObject* docs;
+  import_once(docs, "facula._op_docs", "DOCS");
   auto* self = reinterpret_cast<PyOperator*>(o);
   if (!docs) Py_RETURN_NONE;
   std::string name = self->name;

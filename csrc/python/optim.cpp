@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "autograd/leaf_grad.h"
 #include "autograd/used_grads.h"
 #include "core/sparse.h"
 #include "op/elementwise.h"
@@ -57,7 +58,7 @@ void warn_of_reuse() {
 void note_uses(std::span<const OptimParameter> items) {
   bool reused = false;
   for (const OptimParameter& item : items)
-    if (item.param->autograd) reused |= note_use(*item.param->autograd);
+    if (item.param->autograd) reused |= note_use(*item.param->autograd, item.grad);
   if (reused && watch_used_grads) warn_of_reuse();
   if (PyErr_Occurred()) throw PythonError{};
 }
@@ -152,8 +153,9 @@ PyObject* optimizer_step_of_group(PyObject*, PyObject* const* args, Py_ssize_t c
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i) {
       Ref param = Ref::borrow(PyList_GET_ITEM(params, i));  // `make` may change the list
       const Tensor& p = tensor_of(param.get(), "a parameter");
-      if (!p->autograd || !p->autograd->grad.defined()) continue;
-      if (is_sparse(p->autograd->grad)) {
+      Tensor grad = p->autograd ? load_grad(*p->autograd) : Tensor();
+      if (!grad.defined()) continue;
+      if (is_sparse(grad)) {
         refuse_sparse(step);
         if (!sparse.get()) sparse = Ref(check(PyList_New(0)));
         check(PyList_Append(sparse.get(), param.get()));
@@ -161,7 +163,7 @@ PyObject* optimizer_step_of_group(PyObject*, PyObject* const* args, Py_ssize_t c
       }
       OptimParameter& item = items.emplace_back();
       item.param = p;
-      item.grad = p->autograd->grad;
+      item.grad = std::move(grad);
       if (!stateful) continue;
       PyObject* state = PyDict_GetItemWithError(states, param.get());
       if (!state && PyErr_Occurred()) throw PythonError{};
@@ -230,16 +232,21 @@ PyObject* zero_grads(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Ref params(check(PySequence_Fast(args[0], "parameters must be a sequence")));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(params.get()); ++i) {
       const Tensor& p = tensor_of(PySequence_Fast_GET_ITEM(params.get(), i), "a parameter");
-      if (!p->autograd || !p->autograd->grad.defined()) continue;
+      if (!p->autograd) continue;
       AutogradMeta& m = *p->autograd;
+      Tensor grad = load_grad(m);
+      if (!grad.defined()) continue;
       note_zero(m);
       if (drop) {
-        m.grad.reset();
+        store_grad(m, Tensor());
         continue;
       }
-      if (m.grad.needs_grad()) m.grad = detach_tensor(m.grad);
+      if (grad.needs_grad()) {
+        grad = detach_tensor(grad);
+        store_grad(m, grad);
+      }
       GradGuard off(false);
-      op::zero_(m.grad);
+      op::zero_(grad);
     }
     Py_RETURN_NONE;
   });

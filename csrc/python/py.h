@@ -183,7 +183,11 @@ void init_source_locations();
 void init_storage_type(PyObject* module);
 void init_module_base(PyObject* module);  // of nn.Module
 PyObject* wrap_storage(Storage* s);
-PyObject* import_attribute(const char* module, const char* name);  // cached by the caller
+PyObject* import_attribute(const char* module, const char* name);  // null where that fails
+// Imports what `kept`, a static of the caller, is to hold, unless it does. An import lets other
+// threads run, so it must not happen in the initializer of a static: they would wait there with
+// the GIL that the import needs.
+PyObject* import_once(PyObject*& kept, const char* module, const char* name);
 
 void add_methods(PyTypeObject* type, PyMethodDef* methods);
 void add_functions(PyObject* module, PyMethodDef* methods);

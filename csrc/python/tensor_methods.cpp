@@ -234,7 +234,8 @@ PyObject* overridden_method(PyObject* o, const char* name, PyObject* const* args
 }
 
 PyObject* convert_array(PyObject* array) {
-  static PyObject* f = import_attribute("facula", "from_numpy");
+  static PyObject* f;
+  import_once(f, "facula", "from_numpy");
   if (!f) throw PythonError{};
   return check(PyObject_CallOneArg(f, array));
 }

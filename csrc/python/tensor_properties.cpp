@@ -1,4 +1,5 @@
 // Properties of Tensor.
+#include "autograd/leaf_grad.h"
 #include "core/sparse.h"
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
@@ -79,7 +80,8 @@ uint32_t tracked_version(const Tensor& t) {
   return t->flags & kUntracked ? 0 : t.version();  // .data counts for itself
 }
 Tensor grad_of(const Tensor& t) {
-  if (t->autograd && t->autograd->grad.defined()) return t->autograd->grad;
+  Tensor grad = t->autograd ? load_grad(*t->autograd) : Tensor();
+  if (grad.defined()) return grad;
   if (t.needs_grad() && !is_leaf(t) && !t->autograd->retain_cell)
     check(PyErr_WarnEx(PyExc_UserWarning,
                        "The .grad attribute of a Tensor that is not a leaf Tensor is being "
@@ -114,6 +116,8 @@ PROPERTY(_version, PyLong_FromUnsignedLong(tracked_version(t)))
 PROPERTY(_base, t->base ? wrap(Tensor::share(t->base)) : Py_NewRef(Py_None))
 PROPERTY(grad_fn, wrap_node(valid_grad_fn(t)))
 PROPERTY(grad, wrap_or_none(grad_of(t)))
+PROPERTY(_grad,
+         wrap_or_none(t->autograd ? load_grad(*t->autograd) : Tensor()))  // without a warning
 PROPERTY(output_nr, PyLong_FromUnsignedLong(t->autograd ? t->autograd->output_nr : 0))
 PROPERTY(retains_grad, PyBool_FromLong(t->autograd && t->autograd->retain_cell && !is_leaf(t)))
 PROPERTY(real, wrap(t.is_complex() ? op::real(t) : t))
@@ -168,7 +172,7 @@ int set_grad(PyObject* o, PyObject* value, void*) {
   return write_property(o, "grad", value, [&]() -> int {
     const Tensor& t = unwrap(o);
     if (!value || value == Py_None) {
-      if (t->autograd) t->autograd->grad.reset();
+      if (t->autograd) store_grad(*t->autograd, Tensor());
       return 0;
     }
     if (!is_tensor(value))
@@ -184,7 +188,7 @@ int set_grad(PyObject* o, PyObject* value, void*) {
                     " and the gradient ", g.dtype());
     if (g.device() != t.device())
       runtime_error("assigned grad has data located on a different device");
-    ensure_autograd(t).grad = g;
+    store_grad(ensure_autograd(t), g);
     return 0;
   });
 }
@@ -242,7 +246,7 @@ PyGetSetDef tensor_properties[] = {
     GETTER(_base, "The tensor this one is a view of."),
     GETTER(grad_fn, "The node that made this tensor."),
     {"grad", get_grad, set_grad, "The gradient, or None.", nullptr},
-    {"_grad", get_grad, set_grad, nullptr, nullptr},
+    {"_grad", get__grad, set_grad, nullptr, nullptr},
     {"_grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
     GETTER(output_nr, "Which output of grad_fn this is."),
     GETTER(retains_grad, "True after retain_grad()."),

@@ -151,14 +151,15 @@ PyObject* slot(PyObject* o, const char* name, F&& f) {
 
 PyObject* tensor_repr(PyObject* o) {
   return slot(o, "__repr__", [&] {
-    static PyObject* text = import_attribute("facula._tensor_str", "_str");
+    static PyObject* text;
+    import_once(text, "facula._tensor_str", "_str");
     if (!text) return PyUnicode_FromString("<facula.Tensor>");
     return PyObject_CallOneArg(text, o);
   });
 }
 
 Py_hash_t tensor_hash(PyObject* o) {
-  return Py_hash_t(reinterpret_cast<uintptr_t>(o) >> 4);
+  return Py_hash_t(reinterpret_cast<uintptr_t>(o));  // id(o), as programs expect
 }
 
 Py_ssize_t tensor_length(PyObject* o) {
@@ -280,20 +281,26 @@ PyObject* method_named(const char* name) {
   return PyDict_GetItemString(tensor_base_type->tp_dict, name);
 }
 
+// What __torch_function__ makes of `method` on these operands, null where nobody takes it over.
+PyObject* overridden(const char* method, std::initializer_list<PyObject*> operands) {
+  if (!torch_function_enabled()) return nullptr;
+  std::vector<PyObject*> overloaded;
+  for (PyObject* o : operands) collect_overloaded(o, overloaded);
+  if (overloaded.empty() && !override_active()) return nullptr;
+  PyObject* function = method_named(method);
+  return function ? call_override(function, operands.begin(), operands.size(), nullptr, overloaded)
+                  : nullptr;
+}
+
 PyObject* binary(const OpDef& op, const char* method, const char* reflected, PyObject* a,
                  PyObject* b) {
   return guarded([&]() -> PyObject* {
     bool plain = (Py_TYPE(a) == tensor_type || PyFloat_CheckExact(a) || PyLong_CheckExact(a)) &&
                  (Py_TYPE(b) == tensor_type || PyFloat_CheckExact(b) || PyLong_CheckExact(b));
-    if ((!plain || override_active()) && torch_function_enabled()) {
-      std::vector<PyObject*> overloaded;
-      for (PyObject* o : {a, b}) collect_overloaded(o, overloaded);
-      if (!overloaded.empty() || override_active()) {
-        bool forward = is_tensor(a);
-        PyObject* args[] = {forward ? a : b, forward ? b : a};
-        PyObject* function = method_named(forward ? method : reflected);
-        if (function) return call_override(function, args, 2, nullptr, overloaded);
-      }
+    if (!plain || override_active()) {
+      const bool forward = is_tensor(a);
+      if (PyObject* r = forward ? overridden(method, {a, b}) : overridden(reflected, {b, a}))
+        return r;
     }
     Value args[3];
     Scalar na, nb;
@@ -313,12 +320,8 @@ PyObject* binary(const OpDef& op, const char* method, const char* reflected, PyO
 
 PyObject* in_place(const OpDef& op, const char* method, PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
-    if ((Py_TYPE(a) != tensor_type || has_override(b) || override_active()) &&
-        torch_function_enabled()) {
-      PyObject* args[] = {a, b};
-      PyObject* function = method_named(method);
-      if (function) return check(PyObject_Vectorcall(function, args, 2, nullptr));
-    }
+    if (Py_TYPE(a) != tensor_type || has_override(b) || override_active())
+      if (PyObject* r = overridden(method, {a, b})) return r;
     Value args[3];
     Scalar na, nb;
     if (!operand_value(a, args[0], na) || !operand_value(b, args[1], nb))
@@ -356,7 +359,7 @@ BINARY(nb_multiply, mul, "mul", "mul")
 PyObject* nb_true_divide(PyObject* a, PyObject* b) {
   return binary_named(defs::div, "div", "__rtruediv__", a, b, "MulBackward0", nullptr);
 }
-BINARY(nb_floor_divide, floor_divide, "floor_divide", "__rfloordiv__")
+BINARY(nb_floor_divide, floor_divide, "__floordiv__", "__rfloordiv__")
 BINARY(nb_remainder, remainder, "remainder", "__rmod__")
 BINARY(nb_and, bitwise_and, "__and__", "bitwise_and")
 BINARY(nb_or, bitwise_or, "__or__", "bitwise_or")
@@ -369,11 +372,11 @@ IN_PLACE(nb_inplace_multiply, mul, "mul_")
 IN_PLACE(nb_inplace_true_divide, div, "div_")
 IN_PLACE(nb_inplace_floor_divide, floor_divide, "floor_divide_")
 IN_PLACE(nb_inplace_remainder, remainder, "remainder_")
-IN_PLACE(nb_inplace_and, bitwise_and, "bitwise_and_")
-IN_PLACE(nb_inplace_or, bitwise_or, "bitwise_or_")
-IN_PLACE(nb_inplace_xor, bitwise_xor, "bitwise_xor_")
-IN_PLACE(nb_inplace_lshift, bitwise_left_shift, "bitwise_left_shift_")
-IN_PLACE(nb_inplace_rshift, bitwise_right_shift, "bitwise_right_shift_")
+IN_PLACE(nb_inplace_and, bitwise_and, "__iand__")
+IN_PLACE(nb_inplace_or, bitwise_or, "__ior__")
+IN_PLACE(nb_inplace_xor, bitwise_xor, "__ixor__")
+IN_PLACE(nb_inplace_lshift, bitwise_left_shift, "__ilshift__")
+IN_PLACE(nb_inplace_rshift, bitwise_right_shift, "__irshift__")
 
 PyObject* nb_power(PyObject* a, PyObject* b, PyObject*) {
   return binary_named(defs::pow, "pow", "__rpow__", a, b, "PowBackward2", "PowBackward1");
@@ -390,10 +393,8 @@ PyObject* nb_matrix_multiply(PyObject* a, PyObject* b) {
 
 PyObject* unary(const OpDef& op, const char* method, PyObject* o) {
   return guarded([&]() -> PyObject* {
-    if ((Py_TYPE(o) != tensor_type || override_active()) && torch_function_enabled()) {
-      PyObject* function = method_named(method);
-      if (function) return check(PyObject_CallOneArg(function, o));
-    }
+    if (Py_TYPE(o) != tensor_type || override_active())
+      if (PyObject* r = overridden(method, {o})) return r;
     Value args[] = {Value(unwrap(o))};
     return call_operator(op, args, Destination::New, nullptr);
   });
@@ -410,7 +411,7 @@ PyObject* nb_invert(PyObject* o) {
                         "~ (operator.invert) is only implemented on integer and Boolean-type "
                         "tensors, not facula.%s",
                         dtype_name(unwrap(o).dtype()));
-  return unary(defs::bitwise_not, "bitwise_not", o);
+  return unary(defs::bitwise_not, "__invert__", o);
 }
 PyObject* nb_positive(PyObject* o) {
   if (!may_be_overridden(o)) return Py_NewRef(o);
@@ -420,8 +421,8 @@ PyObject* nb_positive(PyObject* o) {
 PyObject* tensor_compare(PyObject* a, PyObject* b, int op) {
   static const OpDef* const table[] = {&defs::lt, &defs::le, &defs::eq,
                                        &defs::ne, &defs::gt, &defs::ge};
-  static const char* const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
-  static const char* const mirrored[] = {"gt", "ge", "eq", "ne", "lt", "le"};
+  static const char* const names[] = {"lt", "le", "__eq__", "ne", "gt", "ge"};
+  static const char* const mirrored[] = {"gt", "ge", "__eq__", "ne", "lt", "le"};
   return binary(*table[op], names[op], mirrored[op], a, b);
 }
 

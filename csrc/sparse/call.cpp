@@ -7,6 +7,7 @@
 #include "op/ops/sparse.h"
 #include "op/ops/views.h"
 #include "sparse/convert.h"
+#include "sparse/pattern.h"
 
 namespace facula {
 namespace sparse {
@@ -103,6 +104,23 @@ void check_devices(const OpDef& op, const Value* args) {
   });
 }
 
+// What a program wrote into indices() is looked at before it is followed through memory.
+void check_written_positions(const Tensor& t) {
+  if (!is_sparse(t) || !sparse_parts(t).positions_written()) return;
+  SparseParts& parts = record_of(t);
+  if (parts.layout == SparseLayout::Coo) {
+    check_coo(parts.indices, parts.values, t.sizes());
+    if (parts.coalesced) {
+      const Groups groups =
+          group_keys(linear_keys(parts.indices, t.sizes().subspan(0, size_t(parts.sparse_dim))));
+      parts.coalesced = groups.distinct && !groups.order.defined();
+    }
+  } else if (!check_compressed(parts.layout, parts.indices, parts.plain, parts.values, t.sizes())) {
+    runtime_error("plain indices must be sorted and distinct in every row or column");
+  }
+  parts.mark_positions();
+}
+
 [[noreturn]] void refuse(const OpDef& op, const Value* args, const Rets& rets) {
   if (has_batches(op, args, rets))
     fail(ErrorKind::NotImplemented,
@@ -124,6 +142,8 @@ void check_devices(const OpDef& op, const Value* args) {
 void call_sparse(const OpDef& op, const Value* args, Rets& rets, bool taped) {
   using namespace sparse;
   if (&op != &defs::copy_) check_devices(op, args);
+  if (&op != &defs::_sparse_indices && &op != &defs::_sparse_values && &op != &defs::detach)
+    for_each_tensor(op, args, check_written_positions);
   const Table& all = has_batches(op, args, rets) ? batched_table() : table();
   const auto found = all.find(&op);
   if (found == all.end()) refuse(op, args, rets);

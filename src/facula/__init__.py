@@ -61,6 +61,7 @@ from facula._checks import (
     _check_with,
 )
 from facula._errors import AcceleratorError, FatalError, OutOfMemoryError
+from facula._overridable import overridable as _overridable
 from facula._settings import (
     are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode,
@@ -321,6 +322,7 @@ def from_file(
     return t.requires_grad_() if requires_grad else t
 
 
+@_overridable
 def get_device(input: Tensor) -> _Any:
     """The index of the CUDA device of a tensor, or -1.
 
@@ -368,26 +370,31 @@ def _assert(condition: _Any, message: _Any) -> None:
         raise AssertionError(message)
 
 
+@_overridable
 def is_complex(input: Tensor) -> _Any:
     """True for complex tensors."""
     return input.is_complex()
 
 
+@_overridable
 def is_floating_point(input: Tensor) -> _Any:
     """True for floating-point tensors."""
     return input.is_floating_point()
 
 
+@_overridable
 def is_signed(input: Tensor) -> _Any:
     """True when the dtype holds negative numbers."""
     return input.is_signed()
 
 
+@_overridable
 def is_nonzero(input: Tensor) -> _Any:
     """The truth value of a tensor with one element."""
     return input.is_nonzero()
 
 
+@_overridable
 def is_conj(input: Tensor) -> _Any:
     """True for a conjugate that is computed when it is read.
 
@@ -399,6 +406,7 @@ def is_conj(input: Tensor) -> _Any:
     return input.is_conj()
 
 
+@_overridable
 def is_neg(input: Tensor) -> _Any:
     """True for a negative that is computed when it is read.
 
@@ -410,16 +418,19 @@ def is_neg(input: Tensor) -> _Any:
     return input.is_neg()
 
 
+@_overridable
 def is_inference(input: Tensor) -> _Any:
     """True for tensors made in inference mode."""
     return input.is_inference()
 
 
+@_overridable
 def is_same_size(input: Tensor, other: Tensor) -> _Any:
     """True when the shapes are equal."""
     return input.is_same_size(other)
 
 
+@_overridable
 def numel(input: Tensor) -> int:
     """How many elements.
 

@@ -52,6 +52,33 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
     autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
+def _hook_dict(found: Callable[[Any], Any], make: Callable[[Any], Any], doc: str) -> property:
+    """The dict of a tensor's hooks, None before there is one; what is set takes its place."""
+
+    def get(self: Any) -> Any:
+        return found(self)
+
+    def set_hooks(self: Any, hooks: Any) -> None:
+        if hooks is None and found(self) is None:
+            return
+        kept = make(self)
+        if kept is not hooks:
+            kept.clear()
+            kept.update(hooks or {})
+
+    return property(get, set_hooks, doc=doc)
+
+
+Tensor._backward_hooks = _hook_dict(
+    _C._found_tensor_hooks, _C._tensor_hooks, "What register_hook was given, by number."
+)
+Tensor._post_accumulate_grad_hooks = _hook_dict(
+    _C._found_accumulate_hooks,
+    _C._accumulate_hooks,
+    "What register_post_accumulate_grad_hook was given, by number.",
+)
+
+
 @_method
 def register_hook(self, hook):  # type: ignore[no-untyped-def]
     """Calls ``hook(grad)`` whenever a gradient of this tensor is computed.
@@ -156,16 +183,15 @@ def where(self, condition, other):  # type: ignore[no-untyped-def]
     return _ops["where"](condition, self, other)
 
 
-@_method
-def __rdiv__(self, other):  # type: ignore[no-untyped-def]
-    """``other / self``, under the name that Python 2 called.
-
-    Example::
-
-        >>> facula.tensor([2., 4.]).__rdiv__(1)
-        tensor([0.5000, 0.2500])
-    """
-    return _ops["div"](other, self)
+# Under the names that Python 2 called.
+for _name, _operator in (
+    ("__div__", Tensor.__truediv__),
+    ("__idiv__", Tensor.__itruediv__),
+    ("__rdiv__", Tensor.__rtruediv__),
+    ("__long__", Tensor.__int__),
+    ("__nonzero__", Tensor.__bool__),
+):
+    setattr(Tensor, _name, _operator)
 
 
 @_method

@@ -8,6 +8,7 @@ from typing import Any
 from facula import _C
 from facula._contractions import block_diag, chain_matmul, einsum, tensordot
 from facula._grids import cartesian_prod, histogramdd, meshgrid, unravel_index
+from facula._overridable import overridable
 from facula.overrides import is_tensor_like
 
 __all__ = [
@@ -116,6 +117,7 @@ def equal(input: Any, other: Any) -> bool:
     return bool(_ops["eq"](input, other).all())
 
 
+@overridable
 def allclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
@@ -208,6 +210,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
     return total.shape
 
 
+@overridable
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """The tensors in their common broadcast shape: views, or themselves where they have it.
 
@@ -249,6 +252,7 @@ def _at_least(rank: int, tensors: tuple[Any, ...]) -> Any:
     return result[0] if len(tensors) == 1 and isinstance(tensors[0], _C.Tensor) else result
 
 
+@overridable
 def atleast_1d(*tensors: Any) -> Any:
     """Tensors with at least one dimension.
 
@@ -260,6 +264,7 @@ def atleast_1d(*tensors: Any) -> Any:
     return _at_least(1, tensors)
 
 
+@overridable
 def atleast_2d(*tensors: Any) -> Any:
     """Tensors with at least two dimensions.
 
@@ -271,6 +276,7 @@ def atleast_2d(*tensors: Any) -> Any:
     return _at_least(2, tensors)
 
 
+@overridable
 def atleast_3d(*tensors: Any) -> Any:
     """Tensors with at least three dimensions.
 

@@ -106,7 +106,7 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
         >>> facula.overrides.resolve_name(facula.Tensor.add)
         'facula.Tensor.add'
     """
-    if isinstance(f, _C.OperatorMethod):
+    if isinstance(f, _C.OperatorMethod) or f in _operator_slots():
         return f"facula.Tensor.{f.__name__}"
     if isinstance(f, _C.OperatorFunction):
         return f"facula.{_operator_names().get(f, f.__name__)}"
@@ -119,6 +119,17 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
                 prefix = "facula.Tensor" if space is _C.Tensor else space.__name__
                 return f"{prefix}.{f.__name__}"
     return None
+
+
+@functools.cache
+def _operator_slots() -> list[Any]:
+    """What Python calls for symbols, brackets and conversions: ``Tensor.__add__`` and its like."""
+    asks_nobody = {"__init__", "__new__", "__hash__", "__getattribute__", "__iter__", "__repr__"}
+    return [
+        value
+        for name, value in vars(_C.Tensor.__mro__[-2]).items()
+        if isinstance(value, types.WrapperDescriptorType) and name not in asks_nobody
+    ]
 
 
 @functools.cache
@@ -178,6 +189,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
             if isinstance(value, (_C.OperatorMethod, types.GetSetDescriptorType))
             and not name.startswith("__")
         ]
+    result[facula.Tensor] += _operator_slots()
     return result
 
 
@@ -291,6 +303,8 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
         False
     """
     if isinstance(func, _C.OperatorMethod) or getattr(func, "__name__", "") == "__get__":
+        return True
+    if func in _operator_slots():
         return True
     return any(func is method for method in _python_functions()[_C.Tensor])
 

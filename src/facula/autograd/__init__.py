@@ -28,6 +28,7 @@ from facula.autograd.grad_mode import (
     set_multithreading_enabled,
 )
 from facula.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from facula.autograd.graph import SavedTensor as SavedTensor
 from facula.autograd.variable import Variable
 
 __all__ = [
@@ -56,6 +57,14 @@ __all__ = [
 
 def _tuple(x: Any) -> tuple[Any, ...]:
     return (x,) if isinstance(x, (_C.Tensor, graph.GradientEdge)) else tuple(x)
+
+
+def _tensors_in(*arguments: Any) -> tuple[Any, ...]:
+    """The arguments of a backward pass that can have a ``__torch_function__``, one by one."""
+    found: list[Any] = []
+    for argument in arguments:
+        found += argument if isinstance(argument, (tuple, list)) else (argument,)
+    return tuple(found)
 
 
 def _with_new_graph(grads: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -96,6 +105,12 @@ def backward(
         >>> x.grad
         tensor(6.)
     """
+    if _C._has_torch_function(relevant := _tensors_in(tensors, inputs)):
+        named = {
+            "grad_tensors": grad_tensors, "retain_graph": retain_graph,
+            "create_graph": create_graph, "grad_variables": grad_variables, "inputs": inputs,
+        }  # fmt: skip
+        return _C._handle_torch_function(backward, relevant, (tensors,), named)
     if _C.transforms.current_level() and forward_ad.inside_of_transforms():
         raise RuntimeError(
             "backward() called inside of a function transform (vmap, grad, jvp ...). This is not "
@@ -118,7 +133,8 @@ def backward(
     # Leaves among the inputs were accumulated by the engine; others are given their gradient here.
     for tensor, gradient in zip(inputs or (), got, strict=False):
         if gradient is not None and tensor.grad_fn is not None and not tensor.retains_grad:
-            tensor.grad = gradient if tensor.grad is None else tensor.grad + gradient
+            earlier = tensor._grad
+            tensor.grad = gradient.clone() if earlier is None else earlier + gradient
 
 
 def set_kept_graphs_warning(enabled: bool) -> bool:
@@ -167,6 +183,14 @@ def grad(
         >>> facula.autograd.grad(dx, x)
         (tensor(18.),)
     """
+    if _C._has_torch_function(relevant := _tensors_in(outputs, inputs)):
+        named = {
+            "grad_outputs": grad_outputs, "retain_graph": retain_graph,
+            "create_graph": create_graph, "only_inputs": only_inputs,
+            "allow_unused": allow_unused, "is_grads_batched": is_grads_batched,
+            "materialize_grads": materialize_grads,
+        }  # fmt: skip
+        return _C._handle_torch_function(grad, relevant, (outputs, inputs), named)
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, "

@@ -145,6 +145,11 @@ class set_grad_enabled(_Mode):
     """
 
     def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(
+                "set_grad_enabled(): argument 'mode' (position 1) must be bool, not "
+                f"{type(mode).__name__}"
+            )
         self.before = _C.is_grad_enabled()
         self.mode = mode
         _C._set_grad_enabled(mode)

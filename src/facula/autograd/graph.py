@@ -11,7 +11,9 @@ from facula import _C
 
 __all__ = [
     "GradientEdge",
+    "InputMetadata",
     "Node",
+    "SavedTensor",
     "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
@@ -30,6 +32,47 @@ class GradientEdge(NamedTuple):
     node: Any
     output_nr: int
     ownership_token: Any = None  # PyTorch keeps the graph alive with it; the node does so here
+
+
+class InputMetadata(NamedTuple):
+    """What a gradient that enters a node looks like; see ``Node._input_metadata``.
+
+    Example::
+
+        >>> y = facula.ones(2, requires_grad=True) * 2
+        >>> y.grad_fn._input_metadata[0].shape
+        facula.Size([2])
+    """
+
+    dtype: Any
+    device: Any
+    shape: Any
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
+
+
+class SavedTensor:
+    """A tensor that a node keeps for its derivative, such as ``node._raw_saved_self``.
+
+    Example::
+
+        >>> x = facula.tensor([1., 2.], requires_grad=True)
+        >>> y = x * x
+        >>> y.grad_fn._raw_saved_self.register_hooks(lambda t: t.tolist(), facula.tensor)
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
+
+    def __init__(self, node: Any, index: int) -> None:
+        self._node, self._index = node, index
+
+    def register_hooks(
+        self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any], /
+    ) -> None:
+        """Keeps ``pack_hook(tensor)`` in its place, which ``unpack_hook`` turns back."""
+        with saved_tensors_hooks(pack_hook, unpack_hook):
+            self._node._pack_again(self._index)
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:

@@ -9,6 +9,7 @@ from typing import Any
 
 import facula
 from facula import Tensor
+from facula._overridable import overridable
 
 __all__ = [
     "calculate_gain",
@@ -57,6 +58,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
 
 
+@overridable
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fills with numbers uniform between ``a`` and ``b``.
 
@@ -70,6 +72,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         return tensor.uniform_(a, b, generator=generator)
 
 
+@overridable
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fills with normal numbers.
 
@@ -150,6 +153,7 @@ def _accept_uniform(
     return tensor
 
 
+@overridable
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fills with one value.
 
@@ -266,6 +270,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return fan_in if mode == "fan_in" else fan_out
 
 
+@overridable
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from facula import _C
+from facula._overridable import overridable
 from facula.nn._functions.pooling import adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
@@ -33,6 +34,7 @@ def _for_each_dim(value: Any, dims: int, name: str, input: Tensor) -> list[Any]:
     return list(value)
 
 
+@overridable
 def interpolate(
     input: Tensor,
     size: int | Sequence[int] | None = None,

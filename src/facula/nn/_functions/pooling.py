@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from facula import _C
+from facula._overridable import overridable
 
 __all__ = [
     *(f"adaptive_avg_pool{n}d" for n in (2, 3)),
@@ -297,6 +298,7 @@ def fractional_max_pool3d_with_indices(
     )
 
 
+@overridable
 def fractional_max_pool2d(
     input: Tensor,
     kernel_size: Sizes,
@@ -321,6 +323,7 @@ def fractional_max_pool2d(
     return found if return_indices else found[0]
 
 
+@overridable
 def fractional_max_pool3d(
     input: Tensor,
     kernel_size: Sizes,
@@ -378,6 +381,7 @@ def _unpooled(
     return _ops["_max_unpool"](input, indices, wanted)
 
 
+@overridable
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
@@ -397,6 +401,7 @@ def max_unpool1d(
     return _unpooled(1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@overridable
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
@@ -417,6 +422,7 @@ def max_unpool2d(
     return _unpooled(2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@overridable
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,

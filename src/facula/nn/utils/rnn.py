@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import facula
 from facula import Tensor
+from facula._overridable import overridable
 
 __all__ = [
     "PackedSequence",
@@ -228,6 +229,7 @@ def pad_packed_sequence(
     return padded, lengths
 
 
+@overridable
 def pad_sequence(
     sequences: Tensor | list[Tensor],
     batch_first: bool = False,
