@@ -590,8 +590,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         try:
             if own.fetch is None:
                 worker.prepare_here()
-            if own.twister is not None and not _C._runs_alone():
-                self._move_away()  # others might draw from Python's generator
+            shared = own.twister is not None or own.arrays is not None
+            if shared and not _C._runs_alone():
+                self._move_away()  # others might draw from the generators of Python and NumPy
                 return None
             made = self._make_here(own)
         except Exception:

@@ -14,22 +14,26 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from facula import _C
+from facula.utils.data._utils.array_random import can_exchange
 from facula.utils.data._utils.collate import KNOWN_TABLES, default_collate
 from facula.utils.data._utils.fetch import getitem_of, rows_fetcher, rows_of_memory
+from facula.utils.data._utils.harmless import ARRAYS_DRAWN, GENERATOR, TIME, TWISTER
 from facula.utils.data._utils.known import (
+    ARRAY,
     NULL,
     NUMBER,
+    TENSOR,
     Iterator,
     Known,
     NotSimpleError,
     in_class,
     is_plain_tensor,
 )
+from facula.utils.data._utils.known import kind as kind_of
 from facula.utils.data._utils.reading import result_of
-from facula.utils.data._utils.simple import GENERATOR, TIME, TWISTER
 from facula.utils.data.dataset import ConcatDataset, StackDataset, Subset, TensorDataset
 
-_GENERATORS = frozenset((GENERATOR, TWISTER))
+_GENERATORS = frozenset((GENERATOR, TWISTER, ARRAYS_DRAWN))
 
 
 _OF_PICKLES = (
@@ -53,14 +57,18 @@ def _can_stand_in_for_twister() -> bool:
 
 def _can_draw(needs: set[str]) -> bool:
     """Whether the loader can draw the numbers that are needed in the place of a worker."""
-    return TWISTER not in needs or (_C._runs_alone() and _can_stand_in_for_twister())
+    if TWISTER in needs and not (_C._runs_alone() and _can_stand_in_for_twister()):
+        return False
+    return ARRAYS_DRAWN not in needs or (_C._runs_alone() and can_exchange())
 
 
 def _only_looks_up(dataset: Any, needs: set[str]) -> bool:
     """Whether indexing it does no more than that; ``needs`` is told what it may need."""
     kind = type(dataset)
-    if kind in (list, tuple, range):
+    if kind in (list, tuple, range) or kind_of(Known(dataset)) in (TENSOR, ARRAY):
         return True
+    if kind is dict:
+        return {*map(type, dataset)} <= {int}
     inner = functools.partial(_only_looks_up, needs=needs)
     if kind is TensorDataset:
         return all(map(is_plain_tensor, dataset.tensors))
