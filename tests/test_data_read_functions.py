@@ -88,6 +88,7 @@ class Base(data.Dataset):
         self.arrays = Compose(Noise(), ToTensor())
         self.partial = functools.partial(shifted, by=5)
         self.module = Doubles()
+        self.relu = nn.ReLU()
         self.several = nn.Sequential(Doubles(), Doubles())
         self.inner = data.TensorDataset(self.rows, facula.arange(count))
         self.twister = random.Random(1)
@@ -286,6 +287,8 @@ SIMPLE = {
     "static": lambda self, i: (self.doubled(i), self.scaled(i), type(self).scale, Base.scale),
     "names": lambda self, i: shifted(self.rows[i], by=7),
     "unpacked": lambda self, i: (*self.rows[i].tolist(), i),
+    "named tuple": lambda self, i: Pair(self.rows[i], i),
+    "module of nn": lambda self, i: self.relu(self.rows[i] - 3),
     "dict of names": lambda self, i: dict(x=self.rows[i], y=i),
     "dict in a loop": lambda self, i: {k: self.rows[i] + len(k) for k in ("a", "b")},
 }
@@ -339,6 +342,132 @@ def test_arrays_tensors_and_dicts_are_datasets(make):
     expected, _ = outcome(make(), worker_init_fn=in_processes)
     got, pids = outcome(make())
     assert got == expected and pids == [None, None]
+
+
+# ---- what makes batches of samples
+
+
+def stacks(samples):
+    rows, labels = zip(*samples, strict=True)
+    return facula.stack(rows), facula.tensor(labels)
+
+
+def pads(samples):
+    rows = [row[: 1 + label % 3] for row, label in samples]
+    padded = nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    return {"rows": padded, "count": len(samples)}
+
+
+class Gathers:
+    def __call__(self, samples):
+        return facula.stack([row for row, _ in samples])
+
+
+def noisy(samples):
+    return facula.stack([row for row, _ in samples]) + facula.randn(1), random.random()
+
+
+class Odd(data.Sampler):
+    """Of the program, and not to be run ahead of."""
+
+    def __init__(self, made=None):
+        self.made = made
+
+    def __iter__(self):
+        for index in range(1, 24, 2):
+            yield index if self.made is None else self.made(index)
+
+
+class AtOnce(Base):
+    def __getitems__(self, indices):
+        return [(self.rows[i] * 2, i) for i in indices]
+
+
+OPTIONS = {
+    "function": (Base, {"collate_fn": stacks}),
+    "padding": (Base, {"collate_fn": pads}),
+    "object": (Base, {"collate_fn": Gathers()}),
+    "lambda": (Base, {"collate_fn": lambda samples: samples}),
+    "drawing": (Base, {"collate_fn": noisy}),
+    "one by one": (Base, {"batch_size": None}),
+    "one by one, converted": (Base, {"batch_size": None, "collate_fn": lambda s: s[0] + s[1]}),
+    "at once": (AtOnce, {}),
+    "at once, with a function": (AtOnce, {"collate_fn": stacks}),
+    "list of indices": (Base, {"sampler": list(range(20))}),
+    "sampler": (Base, {"sampler": Odd()}),
+    "sampler of batches": (Base, {"batch_sampler": [[1, 2], [3], [4, 5, 6]], "batch_size": 1}),
+    "fork": (Base, {"multiprocessing_context": "fork"}),
+}
+
+
+def batches(dataset, **options):
+    facula.manual_seed(3)
+    random.seed(4)
+    loader = data.DataLoader(dataset, num_workers=2, **{"batch_size": 5, **options})
+    iterator = iter(loader)
+    return repr(list(iterator)), [worker.pid for worker in iterator._workers]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_batches_of_other_options_are_those_of_processes(name):
+    if name == "drawing" and not _C._runs_alone():
+        pytest.skip("a thread of another test is still there, so processes draw")
+    if name == "fork" and not hasattr(os, "fork"):
+        pytest.skip("processes are not forked here")
+    made, options = OPTIONS[name]
+    expected, pids = batches(made(), worker_init_fn=in_processes, **options)
+    assert None not in pids
+    assert batches(made(), **options) == (expected, [None, None])
+
+
+@pytest.mark.parametrize("options", [{"collate_fn": lambda s: s}, {"batch_size": None}])
+def test_batches_do_not_lie_in_the_memory_of_the_dataset(options):
+    dataset = Base()
+    before = dataset.rows.clone()
+    for batch in data.DataLoader(dataset, **{"batch_size": 2, "num_workers": 1, **options}):
+        row, _ = batch if options.get("batch_size", 2) is None else batch[0]
+        row.zero_()
+    assert facula.equal(dataset.rows, before)
+
+
+def test_a_stream_with_other_options():
+    class Numbers(Stream):
+        def __iter__(self):
+            for i in range(data.get_worker_info().id, 11, 2):
+                yield self.rows[i], i
+
+    dataset = Numbers()
+    for options in ({"batch_size": None}, {"collate_fn": stacks}, {"collate_fn": lambda s: s}):
+        expected, pids = batches(dataset, worker_init_fn=in_processes, **options)
+        assert None not in pids
+        assert batches(dataset, **options) == (expected, [None, None])
+
+
+class Index:
+    """Has code of its own, which tells who runs it."""
+
+    def __init__(self, at):
+        self.at = at
+
+    def __index__(self):
+        return self.at if os.getpid() else 0
+
+
+def test_indices_of_other_kinds_go_to_workers():
+    dataset = of(lambda self, index: self.labels[index])
+    expected, _ = batches(dataset, sampler=Odd(Index), worker_init_fn=in_processes)
+    got, pids = batches(dataset, sampler=Odd(Index))
+    assert got == expected and None not in pids
+
+
+def counts(samples):
+    samples[0][0].zero_()
+    return len(samples)
+
+
+@pytest.mark.parametrize("collate", [counts, lambda s: os.getpid(), lambda s: print(s)])
+def test_what_others_would_notice_of_a_batch_is_left_to_workers(collate):
+    assert lookups_of(Base(), collate) is None
 
 
 # ---- what others would notice

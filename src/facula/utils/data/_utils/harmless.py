@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import functools
+import builtins
 import math
 import random
+import sys
 import time
-from typing import Any
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy
 
 import facula
+from facula import _C
 
 # What functions may need: the default generators of Facula, Python and NumPy, time without limit.
 GENERATOR, TWISTER, ARRAYS_DRAWN, TIME = "generator", "twister", "arrays", "time"
 
 # Arguments that functions may be given by name: none that is written to or has code of its own.
 NAMES = frozenset(
-    ("axis", "copy", "correction", "decimals", "dim", "dim0", "dim1", "dims", "dtype", "end")
-    + ("fill_value", "high", "input", "k", "keepdim", "keepdims", "loc", "low", "max", "mean")
-    + ("min", "n", "ndigits", "num_classes", "other", "p", "pad", "repeats", "replace", "scale")
-    + ("seed", "shape", "shifts", "size", "start", "std", "step", "stop", "strict", "tensors")
-    + ("unbiased", "value", "weights")
+    ("axis", "batch_first", "copy", "correction", "decimals", "dim", "dim0", "dim1", "dims")
+    + ("dtype", "end", "fill_value", "high", "inplace", "input", "k", "keepdim", "keepdims", "loc")
+    + ("low", "max", "mean", "min", "n", "ndigits", "num_classes", "other", "p", "pad")
+    + ("padding_value", "repeats", "replace", "scale", "seed", "shape", "shifts", "size", "start")
+    + ("std", "step", "stop", "strict", "tensors", "unbiased", "value", "weights")
 )
 
 LEGACY_TYPES = (
@@ -76,7 +80,6 @@ _WRITING = (
     *("sqrt_", "sub_", "tanh_", "zero_", "squeeze_", "unsqueeze_", "fill_diagonal_"),
 )
 _WRITING_DRAWN = ("bernoulli_", "exponential_", "normal_", "random_", "uniform_")
-_OF_NUMBERS = (int, float, bool, abs, round, pow, divmod)
 _NN_FUNCTIONS = (
     *("gelu", "leaky_relu", "log_softmax", "normalize", "one_hot", "pad", "relu", "sigmoid"),
     *("silu", "softmax", "softplus", "tanh"),
@@ -99,13 +102,17 @@ _ARRAY_COMPUTING = (
 )
 # Of these an array is also harmless as a third argument, which others may write to.
 _THREE_ARRAYS = ("clip", "interp", "where")
-_TEXT_METHODS = {
-    **dict.fromkeys(("capitalize", "lower", "upper", "strip", "lstrip", "rstrip", "title"), "text"),
-    **dict.fromkeys(("replace", "zfill", "removeprefix", "removesuffix", "swapcase"), "text"),
-    **dict.fromkeys(("casefold", "center", "ljust", "rjust", "join"), "text"),
-    **dict.fromkeys(("split", "rsplit", "splitlines", "partition", "rpartition"), "texts"),
-    **dict.fromkeys(("startswith", "endswith", "isdigit", "isalpha", "isupper", "islower"), "of"),
-    **dict.fromkeys(("count", "find", "rfind", "index", "isspace", "isnumeric", "isalnum"), "of"),
+_TEXTS = {
+    "text": (
+        *("capitalize", "lower", "upper", "strip", "lstrip", "rstrip", "title", "replace", "zfill"),
+        *("removeprefix", "removesuffix", "swapcase", "casefold", "center", "ljust", "rjust"),
+        "join",
+    ),
+    "texts": ("split", "rsplit", "splitlines", "partition", "rpartition"),
+    "of": (
+        *("startswith", "endswith", "isdigit", "isalpha", "isupper", "islower", "count", "find"),
+        *("rfind", "index", "isspace", "isnumeric", "isalnum"),
+    ),
 }
 _RANDOM_NUMBERS = (
     *("random", "uniform", "randint", "randrange", "getrandbits", "gauss", "normalvariate"),
@@ -120,83 +127,136 @@ _ARRAY_DRAWN = (
 )
 
 
-def _methods_of(owner: Any, names: Any) -> list[Any]:
-    """Those of a module that are methods of an object, and not the program's own."""
-    shared = getattr(owner, "_inst", None) or numpy.random.mtrand._rand
-    found = [getattr(owner, name, None) for name in names]
-    return [f for f in found if getattr(f, "__self__", None) is shared]
+_OF_TENSOR = ("item", "dim", "ndimension", "numel", "nelement")
+_OF_MATH = tuple(n for n, f in vars(math).items() if callable(f) and n not in ("frexp", "modf"))
 
 
-def _of(owner: Any, *lists: Any) -> list[Any]:
-    """What a module or class has of its own under these names."""
-    found = [getattr(owner, name, None) for names in lists for name in names]
-    return [f for f in found if callable(f)]
+class _Group(NamedTuple):
+    """Functions of one sort: where they are found, under which names."""
+
+    sort: str
+    owners: tuple[Callable[[], Any], ...]
+    names: frozenset[str]
 
 
-@functools.cache
-def known_functions() -> dict[int, tuple[str, Any]]:
-    """By their identity, what sort they are of, and they themselves."""
-    tensor = facula.Tensor
-    plain = ("frexp", "modf")  # which give pairs
-    of_math = [f for n, f in vars(math).items() if callable(f) and n not in plain]
-    ufuncs = [f for f in vars(numpy).values() if type(f) is numpy.ufunc]
-    sorts = {
-        "number": (*_OF_NUMBERS, *of_math, ord),
-        "clock": (time.time, time.perf_counter, time.monotonic, time.time_ns),
-        "least": (min, max),
-        "text": (str, chr, repr, hex, bin, oct),
-        "length": (len,),
-        "type": (type,),
-        "instance": (isinstance,),
-        "is tensor": (facula.is_tensor,),
-        "attribute": (getattr,),
-        "worker": (facula.utils.data.get_worker_info,),
-        "no gradient": (facula.no_grad, facula.inference_mode, facula.enable_grad),
-        "tensor over": (facula.as_tensor, facula.from_numpy),
-        "tensor of": (facula.tensor, *_of(facula, LEGACY_TYPES)),
-        "view": [*_of(facula, _VIEWS), *_of(tensor, _VIEWS)],
-        "tensor": _of(facula, _COMPUTING, _MAKING, _OF_SEVERAL) + _of(tensor, _COMPUTING),
-        "tensor from nn": _of(facula.nn.functional, _NN_FUNCTIONS),
-        "pair": [*_of(facula, _PAIRS), *_of(tensor, _PAIRS)],
-        "parts": [*_of(facula, _PARTS), *_of(tensor, _PARTS)],
-        "of tensor": _of(tensor, ("item", "dim", "ndimension", "numel", "nelement"))
-        + _of(facula, ("allclose", "equal", "numel")),
-        "shape": _of(tensor, ("size", "stride")),
-        "list of tensor": _of(tensor, ("tolist",)),
-        "array of tensor": _of(tensor, ("numpy",)),
-        "drawn": [*_of(facula, _DRAWN), *_of(tensor, ("bernoulli", "multinomial"))],
-        "writes": _of(tensor, _WRITING),
-        "writes drawn": _of(tensor, _WRITING_DRAWN),
-        "array view": [*_of(numpy, _ARRAY_VIEWS), *_of(numpy.ndarray, _ARRAY_VIEWS)],
-        "ufunc": ufuncs,
-        "three arrays": [*_of(numpy, _THREE_ARRAYS), *_of(numpy.ndarray, _THREE_ARRAYS)],
-        "array": _of(numpy, _ARRAY_COMPUTING, ("sort",)) + _of(numpy.ndarray, _ARRAY_COMPUTING),
-        "scalar": [t for t in vars(numpy).values() if _is_scalar_type(t)],
-        "of array": _of(numpy.ndarray, ("item",)) + _of(numpy, ("shape", "size", "ndim")),
-        "list of array": _of(numpy.ndarray, ("tolist",)),
-        "of twister": _methods_of(random, _RANDOM_NUMBERS),
-        "choice": _methods_of(random, ("choice",)),
-        "choices": _methods_of(random, ("choices", "sample")),
-        "shuffle": _methods_of(random, ("shuffle",)),
-        "arrays drawn": _methods_of(numpy.random, _ARRAY_DRAWN),
-        "generator": (facula.Generator,),
-        "twister": (random.Random,),
-        "array generator": (numpy.random.default_rng, numpy.random.RandomState),
-        **{f"text {kind}": _texts(kind) for kind in ("text", "texts", "of")},
-    }
-    known: dict[int, tuple[str, Any]] = {}
-    for sort, functions in sorts.items():
-        for f in functions:
-            known.setdefault(id(f), (sort, f))
-    return known
+def _facula() -> Any:
+    return facula
 
 
-def _is_scalar_type(found: Any) -> bool:
-    return isinstance(found, type) and issubclass(found, (numpy.number, numpy.bool_))
+def _tensor() -> Any:
+    return facula.Tensor
 
 
-def _texts(kind: str) -> list[Any]:
-    return [getattr(str, name) for name, found in _TEXT_METHODS.items() if found == kind]
+def _numpy() -> Any:
+    return numpy
+
+
+def _array() -> Any:
+    return numpy.ndarray
+
+
+def _nn_functional() -> Any:
+    return facula.nn.functional
+
+
+_BOTH = (_facula, _tensor)
+_ARRAY_BOTH = (_numpy, _array)
+_GROUPS = [
+    _Group(sort, owners if isinstance(owners, tuple) else (owners,), frozenset(names))
+    for sort, owners, names in (
+        (
+            "number",
+            lambda: builtins,
+            ("int", "float", "bool", "abs", "round", "pow", "divmod", "ord"),
+        ),
+        ("number", lambda: math, _OF_MATH),
+        ("clock", lambda: time, ("time", "perf_counter", "monotonic", "time_ns")),
+        ("least", lambda: builtins, ("min", "max")),
+        ("text", lambda: builtins, ("str", "chr", "repr", "hex", "bin", "oct")),
+        ("length", lambda: builtins, ("len",)),
+        ("type", lambda: builtins, ("type",)),
+        ("instance", lambda: builtins, ("isinstance",)),
+        ("attribute", lambda: builtins, ("getattr",)),
+        ("is tensor", _facula, ("is_tensor",)),
+        ("worker", lambda: facula.utils.data, ("get_worker_info",)),
+        ("no gradient", _facula, ("no_grad", "inference_mode", "enable_grad")),
+        ("tensor over", _facula, ("as_tensor", "from_numpy")),
+        ("tensor of", _facula, ("tensor", *LEGACY_TYPES)),
+        ("view", _BOTH, _VIEWS),
+        ("tensor", _BOTH, _COMPUTING),
+        ("tensor", _facula, _MAKING + _OF_SEVERAL),
+        ("tensor from nn", _nn_functional, _NN_FUNCTIONS),
+        ("tensor", lambda: facula.nn.utils.rnn, ("pad_sequence",)),
+        ("pair", _BOTH, _PAIRS),
+        ("parts", _BOTH, _PARTS),
+        ("of tensor", _tensor, _OF_TENSOR),
+        ("of tensor", _facula, ("allclose", "equal", "numel")),
+        ("shape", _tensor, ("size", "stride")),
+        ("list of tensor", _tensor, ("tolist",)),
+        ("array of tensor", _tensor, ("numpy",)),
+        ("drawn", _facula, _DRAWN),
+        ("drawn", _tensor, ("bernoulli", "multinomial")),
+        ("writes", _tensor, _WRITING),
+        ("writes drawn", _tensor, _WRITING_DRAWN),
+        ("array view", _ARRAY_BOTH, _ARRAY_VIEWS),
+        ("three arrays", _ARRAY_BOTH, _THREE_ARRAYS),
+        ("array", _ARRAY_BOTH, _ARRAY_COMPUTING),
+        ("array", _numpy, ("sort",)),
+        ("of array", _array, ("item",)),
+        ("of array", _numpy, ("shape", "size", "ndim")),
+        ("list of array", _array, ("tolist",)),
+        ("of twister", lambda: random, _RANDOM_NUMBERS),
+        ("choice", lambda: random, ("choice",)),
+        ("choices", lambda: random, ("choices", "sample")),
+        ("shuffle", lambda: random, ("shuffle",)),
+        ("arrays drawn", lambda: numpy.random, _ARRAY_DRAWN),
+        ("generator", _facula, ("Generator",)),
+        ("twister", lambda: random, ("Random",)),
+        ("array generator", lambda: numpy.random, ("RandomState",)),
+        *((f"text {kind}", lambda: str, names) for kind, names in _TEXTS.items()),
+    )
+]
+# To ask an object of another type for its name might run code.
+_WITH_NAMES = (
+    *(types.BuiltinFunctionType, types.FunctionType, types.MethodType, types.MethodDescriptorType),
+    *(type, type(facula.Tensor), type(facula.FloatTensor), numpy.ufunc, type(numpy.sum)),
+    *(_C.OperatorFunction, _C.OperatorMethod),
+)
+_found: dict[int, tuple[str, Any]] = {}
+
+
+def _is_own(sort: str, called: Any) -> bool:
+    """Whether what draws numbers is a method of the module's generator, and not the program's."""
+    if sort in ("of twister", "choice", "choices", "shuffle"):
+        return getattr(called, "__self__", None) is getattr(random, "_inst", random)
+    if sort == "arrays drawn":
+        return getattr(called, "__self__", None) is numpy.random.mtrand._rand
+    return True
+
+
+def _find(called: Any) -> str:
+    if type(called) not in _WITH_NAMES:
+        maker = numpy.random.default_rng if "numpy.random" in sys.modules else None
+        return "array generator" if maker is not None and called is maker else ""
+    name = called.__name__
+    if type(called) is numpy.ufunc:
+        return "ufunc" if vars(numpy).get(name) is called else ""
+    if isinstance(called, type) and issubclass(called, (numpy.number, numpy.bool_)):
+        return "scalar" if called.__module__ == "numpy" else ""
+    for sort, owners, names in _GROUPS:
+        if name in names and any(getattr(o(), name, None) is called for o in owners):
+            return sort if _is_own(sort, called) else ""
+    return ""
+
+
+def sort_of(called: Any) -> str:
+    """The sort of a known function; nothing for others."""
+    found = _found.get(id(called))
+    if found is None:
+        found = _find(called), called
+        if found[0]:  # others may be gone, and their place taken
+            _found[id(called)] = found
+    return found[0]
 
 
 TENSOR_METHODS = frozenset(
@@ -204,12 +264,13 @@ TENSOR_METHODS = frozenset(
     + _COMPUTING
     + _PAIRS
     + _PARTS
-    + ("item", "dim", "ndimension", "numel", "nelement", "size", "stride", "tolist", "numpy")
+    + _OF_TENSOR
+    + ("size", "stride", "tolist", "numpy")
     + ("bernoulli", "multinomial")
     + _WRITING
     + _WRITING_DRAWN
 )
 ARRAY_METHODS = frozenset(_ARRAY_VIEWS + _ARRAY_COMPUTING + ("item", "tolist"))
-TEXT_METHODS = frozenset(_TEXT_METHODS)
+TEXT_METHODS = frozenset(name for names in _TEXTS.values() for name in names)
 RANDOM_METHODS = frozenset(_RANDOM_NUMBERS + ("choice", "choices", "sample"))
 ARRAY_RANDOM_METHODS = frozenset(_ARRAY_DRAWN)

@@ -150,6 +150,15 @@ def in_class(owner: type, name: str) -> Any:
     return NULL
 
 
+def is_named_tuple(kind: Any) -> bool:
+    """Whether it is a class that ``namedtuple`` has made, which runs no code of the program."""
+    if type(kind) is not type or kind.__bases__ != (tuple,) or not hasattr(kind, "_fields"):
+        return False
+    new = getattr(kind.__dict__.get("__new__"), "__func__", None)
+    made_by = getattr(new, "__globals__", {})
+    return made_by.get("__name__") == f"namedtuple_{kind.__name__}"
+
+
 def is_plain_tensor(t: Any) -> bool:
     """Whether nothing but its elements depends on it."""
     return type(t) is facula.Tensor and not t.requires_grad and t.device.type == "cpu"

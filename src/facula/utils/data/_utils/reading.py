@@ -649,7 +649,7 @@ class Reading(OwnContainers):
         if len(functions) != 1:
             raise NotSimpleError
         (function,) = functions
-        if function == Known(zip) and isinstance(values, Several):
+        if function == Known(zip) and isinstance(values, (List, Several)):
             if named is not None and dict(named.items or ()).keys() != {"strict"}:
                 raise NotSimpleError
             item = values.item
@@ -687,27 +687,33 @@ def _read(*given: Any) -> Any:
     return Reading(*given).run()
 
 
+def read_with(
+    begin: Callable[[Simple], Any], only_looks_up: Callable[[Any], bool], needs: set[str]
+) -> Any:
+    """What ``begin`` finds out of functions; a NotSimpleError where one may do something else.
+
+    Args:
+        begin: is given what finds out.
+        only_looks_up: whether indexing an object with a number does no more than that.
+        needs: is told what the functions may need.
+    """
+    if not IS_READ:
+        raise NotSimpleError
+    simple = Simple(_read, only_looks_up)
+    try:
+        result = begin(simple)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        # Instructions in an order that was not thought of. Workers can always do it.
+        raise NotSimpleError from None
+    needs |= simple.needs
+    return result
+
+
 def result_of(
     function: types.FunctionType,
     arguments: list[Any],
     only_looks_up: Callable[[Any], bool],
     needs: set[str],
 ) -> Any:
-    """What is known of what a function returns; a NotSimpleError where it may do something else.
-
-    Args:
-        function: the function.
-        arguments: what is known of them.
-        only_looks_up: whether indexing an object with a number does no more than that.
-        needs: is told what it may need.
-    """
-    if not IS_READ:
-        raise NotSimpleError
-    simple = Simple(_read, only_looks_up)
-    try:
-        result = simple.call_function(function, arguments)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        # Instructions in an order that was not thought of. Workers can always do it.
-        raise NotSimpleError from None
-    needs |= simple.needs
-    return result
+    """What is known of what a function returns."""
+    return read_with(lambda s: s.call_function(function, arguments), only_looks_up, needs)

@@ -191,8 +191,8 @@ def _tensor(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
 
 
 def _tensor_from_nn(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    for a in arguments:  # a number may also be a bool, which has some write in place
-        if kind(a) == NUMBER and not (isinstance(a, Known) and type(a.value) in (int, float)):
+    for a in arguments:  # a number may also be True, which has some write in place
+        if kind(a) == NUMBER and (not isinstance(a, Known) or a.value is True):
             raise NotSimpleError
     return _tensor(simple, called, arguments, names)
 

@@ -25,7 +25,7 @@ from facula.utils.data._utils.harmless import (
     TENSOR_METHODS,
     TEXT_METHODS,
     TIME,
-    known_functions,
+    sort_of,
 )
 from facula.utils.data._utils.known import (
     ARRAY,
@@ -61,6 +61,7 @@ from facula.utils.data._utils.known import (
     either,
     in_class,
     is_index,
+    is_named_tuple,
     kind,
     sites_in,
 )
@@ -423,7 +424,7 @@ class Simple:
 
     def call_value(self, function: Known, arguments: list[Any], names: tuple[str, ...]) -> Any:
         called = function.value
-        if id(called) in known_functions():
+        if sort_of(called):
             return self.call_known(called, arguments, names)
         if type(called) is types.FunctionType:
             return self.call_function(called, arguments, names)
@@ -440,6 +441,8 @@ class Simple:
         own = in_class(type(called), "__call__")
         if type(own) is types.FunctionType:
             return self.call_function(own, [function, *arguments], names)
+        if is_named_tuple(called) and not names and len(arguments) == len(called._fields):
+            return Tuple(tuple(arguments))
         if called is dict:
             return self.made_dict(arguments, names)
         if called is zip and names == ("strict",):
@@ -508,14 +511,11 @@ class Simple:
 
     def call_known(self, called: Any, arguments: list[Any], names: tuple[str, ...]) -> Any:
         """What one of the known functions returns."""
-        found = known_functions().get(id(called))
-        if found is None:
-            raise NotSimpleError
-        sort = found[0]
+        sort = sort_of(called)
         if sort == "drawn" and names == ("generator",) and arguments[-1] == OWN_GENERATOR:
             check(arguments[:-1], facula.dtype)
             return New(TENSOR)
-        if not NAMES.issuperset(names):
+        if not sort or not NAMES.issuperset(names):
             raise NotSimpleError
         if len(arguments) == 0 and sort not in _WITHOUT_ARGUMENTS:
             raise NotSimpleError
