@@ -60,19 +60,29 @@ PyObject* part_of(PyObject* item, PyObject* key) {
   return value;
 }
 
+bool is_sequence(PyObject* o) {
+  return PyList_CheckExact(o) || PyTuple_CheckExact(o);
+}
+
 // _item_types(values, key=None): the types of the items of a list or tuple, or of what each of them
-// has under that index or key. None where not all have it.
+// has under that index or key. None where not all have it. With Ellipsis, of all that lies in them.
 PyObject* item_types(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *values, *key = nullptr;
     if (!PyArg_ParseTuple(args, "O|O:_item_types", &values, &key)) throw PythonError{};
-    if (!PyList_CheckExact(values) && !PyTuple_CheckExact(values))
+    if (!is_sequence(values))
       type_error("_item_types(): expected a list or a tuple, got ", type_name(values));
     Types types;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); ++i) {
       Ref item = Ref::borrow(PySequence_Fast_GET_ITEM(values, i));
       if (!key) {
         types.add(item.get());
+        continue;
+      }
+      if (key == Py_Ellipsis) {
+        if (!is_sequence(item.get())) return Py_NewRef(Py_None);
+        for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(item.get()); ++k)
+          types.add(Ref::borrow(PySequence_Fast_GET_ITEM(item.get(), k)).get());
         continue;
       }
       PyObject* part = part_of(item.get(), key);
@@ -83,12 +93,30 @@ PyObject* item_types(PyObject*, PyObject* args) {
   });
 }
 
+// _are_of_length(values, length): whether all items of a list or tuple are lists or tuples of it.
+PyObject* are_of_length(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* values;
+    Py_ssize_t length;
+    if (!PyArg_ParseTuple(args, "On:_are_of_length", &values, &length)) throw PythonError{};
+    if (!is_sequence(values)) return Py_NewRef(Py_False);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(values, i);
+      if (!is_sequence(item) || PySequence_Fast_GET_SIZE(item) != length)
+        return Py_NewRef(Py_False);
+    }
+    return Py_NewRef(Py_True);
+  });
+}
+
 }  // namespace
 
 void init_item_types(PyObject* module) {
   static PyMethodDef functions[] = {
       {"_item_types", item_types, METH_VARARGS,
        "_item_types(values, key=None): the types of a list's items, or of their parts."},
+      {"_are_of_length", are_of_length, METH_VARARGS,
+       "_are_of_length(values, length): whether a list's items are lists of that length."},
       {}};
   add_functions(module, functions);
 }

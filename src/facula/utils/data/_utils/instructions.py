@@ -7,12 +7,15 @@ import functools
 import types
 from typing import NamedTuple
 
+_IGNORED = frozenset(
+    ("RESUME", "NOP", "CACHE", "PRECALL", "EXTENDED_ARG", "COPY_FREE_VARS", "MAKE_CELL")
+)
 _QUIET = frozenset(("CALL_INTRINSIC_1", "COPY", "DELETE_FAST", "LOAD_CONST", "POP_EXCEPT"))
 _QUIET |= {"POP_TOP", "STORE_FAST", "SWAP"}
 # Instructions that raise no exception, or none that the function goes on after.
-_SAFE = frozenset(("LOAD_CONST", "LOAD_FAST", "STORE_FAST", "POP_TOP", "COPY", "SWAP", "RESUME"))
-_SAFE |= {"NOP", "CACHE", "PRECALL", "JUMP_FORWARD", "JUMP_BACKWARD", "RETURN_VALUE", "KW_NAMES"}
-_SAFE |= {"RETURN_CONST", "PUSH_NULL", "EXTENDED_ARG", "BUILD_TUPLE", "PUSH_EXC_INFO"}
+_SAFE = frozenset(("LOAD_CONST", "LOAD_FAST", "STORE_FAST", "POP_TOP", "COPY", "SWAP"))
+_SAFE |= {"JUMP_FORWARD", "JUMP_BACKWARD", "RETURN_VALUE", "KW_NAMES"}
+_SAFE |= {"RETURN_CONST", "PUSH_NULL", "BUILD_TUPLE", "PUSH_EXC_INFO"}
 _SAFE |= {"POP_EXCEPT", "LOAD_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST"}
 
 
@@ -37,16 +40,20 @@ class Handler(NamedTuple):
 class Instructions(NamedTuple):
     """What stands in a function."""
 
-    all: list[dis.Instruction]
-    at: dict[int, int]  # which of them is at an offset
+    all: list[dis.Instruction]  # that do something
+    at: dict[int, int]  # which of them is the next at an offset
     handlers: dict[int, Handler]  # of each instruction that may raise
     loops: bool
 
 
 @functools.lru_cache(maxsize=256)
 def instructions_of(code: types.CodeType) -> Instructions:
-    found = list(dis.get_instructions(code))
-    at = {i.offset: k for k, i in enumerate(found)}
+    found: list[dis.Instruction] = []
+    at = {}
+    for i in dis.get_instructions(code):
+        at[i.offset] = len(found)
+        if i.opname not in _IGNORED:
+            found.append(i)
     handlers: dict[int, Handler] = {}
     for entry in getattr(dis.Bytecode(code), "exception_entries", ()):
         if _only_goes_on(found, at[entry.target]):

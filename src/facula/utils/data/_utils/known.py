@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import types
 from dataclasses import dataclass
 from typing import Any
@@ -134,7 +133,6 @@ _SEVERAL = {
 }
 
 _PLAIN = (int, float, bool, str, type(None))
-_MOST_LOOKED_AT = 1 << 18  # numbers in lists
 
 
 class NotSimpleError(Exception):
@@ -195,9 +193,7 @@ def _kind_of_value(value: Any) -> str:
 
 def _kind_of_lists(values: Any) -> str:
     """The kind of what are lists or tuples."""
-    if sum(map(len, values)) > _MOST_LOOKED_AT:
-        return OPAQUE
-    return _SEVERAL.get(_kind_of_types({*map(type, itertools.chain.from_iterable(values))}), OPAQUE)
+    return _SEVERAL.get(_kind_of_types(_C._item_types(values, ...)), OPAQUE)
 
 
 def _kind_of_items(values: list[Any] | tuple[Any, ...]) -> str:

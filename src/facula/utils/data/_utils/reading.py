@@ -21,8 +21,9 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from facula import _C
 from facula.utils.data._utils.harmless import TIME
-from facula.utils.data._utils.instructions import instructions_of
+from facula.utils.data._utils.instructions import Handler, instructions_of
 from facula.utils.data._utils.known import (
     ARRAY,
     CAUGHT,
@@ -64,9 +65,6 @@ from facula.utils.data._utils.simple import Simple
 
 _OPERATORS = frozenset(["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "@"])
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
-_IGNORED = frozenset(
-    ("RESUME", "NOP", "CACHE", "PRECALL", "EXTENDED_ARG", "COPY_FREE_VARS", "MAKE_CELL")
-)
 # Instructions differ from one version of Python to the next; where they are not known, workers do
 # it all.
 IS_READ = sys.version_info[:2] in ((3, 11), (3, 12), (3, 13))
@@ -129,11 +127,17 @@ class Reading(OwnContainers):
     def run(self) -> Any:
         """What the function returns; raises where an instruction is not simple."""
         self.open.append((0, [], self.places))
+        instructions = self.instructions
         while self.open:
             self.next_one, self.stack, self.places = self.open.pop()
             self.ended = False
             while not self.ended:
-                self.step()
+                instruction = instructions[self.next_one]
+                if self.next_one in self.handlers:
+                    self.may_raise(self.handlers[self.next_one])
+                self.next_one += 1
+                self.simple.count_step()
+                _STEPS[instruction.opname](self, instruction)
         if self.code.co_flags & inspect.CO_GENERATOR:
             items = {*map(_given_away, self.yielded)} or {OPAQUE}
             return Iterator(either(items), self.not_made_here)
@@ -141,16 +145,9 @@ class Reading(OwnContainers):
             raise NotSimpleError
         return either(self.returned)
 
-    def step(self) -> None:
-        instruction = self.instructions[self.next_one]
-        handler = self.handlers.get(self.next_one)
-        if handler is not None:
-            stack = self.stack[: handler.depth] + [OPAQUE] * handler.with_place + [ERROR]
-            self.may_go_to_place(handler.first, stack)
-        self.next_one += 1
-        self.simple.count_step()
-        if instruction.opname not in _IGNORED:
-            _STEPS[instruction.opname](self, instruction)
+    def may_raise(self, handler: Handler) -> None:
+        stack = self.stack[: handler.depth] + [OPAQUE] * handler.with_place + [ERROR]
+        self.may_go_to_place(handler.first, stack)
 
     def is_new(self, i: dis.Instruction, stack: list[Any]) -> bool:
         """Whether something is known where the instruction leads that was not known before."""
@@ -562,18 +559,14 @@ class Reading(OwnContainers):
         count = i.arg or 0
         if isinstance(value, Tuple) and len(value.items) == count:
             self.stack += reversed(value.items)
+        elif isinstance(value, (Iterator, List, Several)):
+            self.stack += [value.item] * count
+        elif isinstance(value, ItemOf) and _C._are_of_length(value.values.value, count):
+            self.stack += [PartOf(value.values, k) for k in reversed(range(count))]
         elif kind(value) in (TENSOR, ARRAY):
             self.stack += [as_new(value, kind(value))] * count
         elif kind(value) == NUMBERS:
             self.stack += [NUMBER] * count
-        elif isinstance(value, (List, Several)):
-            self.stack += [value.item] * count
-        elif isinstance(value, ItemOf) and {*map(type, value.values.value)} <= {list, tuple}:
-            parts = [PartOf(value.values, k) for k in range(count)]
-            whole = all(len(v) == count for v in value.values.value)
-            self.stack += reversed(parts) if whole else [OPAQUE] * count
-        elif isinstance(value, Iterator):
-            self.stack += [value.item] * count
         else:
             raise NotSimpleError
 

@@ -7,6 +7,7 @@ import builtins
 import functools
 import inspect
 import itertools
+import operator
 import types
 from _collections import _tuplegetter
 from collections.abc import Callable
@@ -151,20 +152,19 @@ class Simple:
     def attribute_of_items(self, owner: ItemOf, name: str) -> Any:
         """What one of several objects of one class has under that name."""
         values = owner.values.value
-        found = {*map(type, values)}
-        if len(found) != 1 or len(values) > _MOST_DICTS:
+        found = facula._C._item_types(values)
+        (its_type,) = found if len(found) == 1 else (None,)
+        if its_type is None or len(values) > _MOST_DICTS:
             raise NotSimpleError
-        (its_type,) = found
         getter = in_class(its_type, name)
         looked_up: Any = its_type.__getattribute__
         if looked_up is not object.__getattribute__ and looked_up is not tuple.__getattribute__:
             raise NotSimpleError
-        in_dicts = not hasattr(its_type, "__getattr__") and not hasattr(type(getter), "__set__")
-        in_dicts = in_dicts and all(name in getattr(v, "__dict__", ()) for v in values)
         # Fields of named tuples, and what stands in the dicts of objects.
+        in_dicts = not hasattr(its_type, "__getattr__") and not hasattr(type(getter), "__get__")
         if type(getter) is not _tuplegetter and not in_dicts:
             raise NotSimpleError
-        return kind(ItemOf(Known([getattr(v, name) for v in values])))
+        return kind(ItemOf(Known(list(map(operator.attrgetter(name), values)))))
 
     def attribute_of_super(self, owner: Super, name: str) -> Any:
         bases = type(owner.owner.value).__mro__
@@ -251,6 +251,9 @@ class Simple:
     def item(self, container: Any, index: Any) -> Any:
         """What ``container[index]`` is."""
         found = kind(index)
+        in_list = isinstance(container, Known) and type(container.value) in (list, tuple)
+        if in_list and found in (NUMBER, PLAIN, TENSOR, ARRAY):
+            return ItemOf(container)  # before it is found out what all of them are
         of = kind(container)
         if of in (TENSOR, ARRAY) and is_index(index):
             return as_new(container, of)
@@ -264,8 +267,6 @@ class Simple:
             return self.item_of_own_dict(container, index)
         if isinstance(container, Known):
             value = container.value
-            if type(value) in (list, tuple) and found in (NUMBER, PLAIN, TENSOR, ARRAY):
-                return ItemOf(container)
             if type(value) is bytes and found in (NUMBER, SLICE):
                 return OPAQUE
             if type(value) is dict and (found in (NUMBER, TEXT) or isinstance(index, Known)):
