@@ -1,5 +1,6 @@
 """Batches that a loader makes itself, in the place of its workers."""
 
+import gc
 import itertools
 import os
 import random
@@ -481,6 +482,22 @@ def test_errors_stand_where_their_batches_would(monkeypatch):
     expected = [[k, k + 1, k + 2, k + 3] for k in range(0, 20, 4)] + ["no more"]
     for _ in range(3):
         assert outcomes(loader) == expected
+
+
+def test_threads_end_with_their_loader_after_errors():
+    gc.collect()
+    before = threading.active_count()
+    gc.disable()
+    try:
+        loader = data.DataLoader(
+            Fails(), 1, num_workers=2, worker_type="thread", persistent_workers=True
+        )
+        assert "no sample 60" in outcomes(loader)
+        assert threading.active_count() > before
+        del loader
+        assert threading.active_count() == before
+    finally:
+        gc.enable()
 
 
 class Database(data.Dataset):

@@ -55,7 +55,9 @@ def instructions_of(code: types.CodeType) -> Instructions:
         if i.opname not in _IGNORED:
             found.append(i)
     handlers: dict[int, Handler] = {}
-    for entry in getattr(dis.Bytecode(code), "exception_entries", ()):
+    # To ask for them takes as long as the rest.
+    entries = dis.Bytecode(code).exception_entries if code.co_exceptiontable else ()
+    for entry in entries:
         if _only_goes_on(found, at[entry.target]):
             continue
         handler = Handler(at[entry.target], entry.depth, entry.lasti)
