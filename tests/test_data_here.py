@@ -1,5 +1,6 @@
 """Batches that a loader makes itself, in the place of its workers."""
 
+import gc
 import itertools
 import os
 import random
@@ -77,6 +78,10 @@ class Scale:
 
     def __call__(self, row):
         return row * self.by
+
+
+def negated(row):
+    return row * (-1 if os.getpid() else 1)
 
 
 def with_helpers(self, index):
@@ -261,6 +266,8 @@ def test_a_loop_without_an_end_is_stopped_by_the_timeout():
 def test_a_transform_that_is_there_is_not_simple():
     dataset = of(with_transform)
     dataset.transform = facula.sin
+    assert lookups_of(dataset) is not None
+    dataset.transform = facula.Tensor.sin_
     assert lookups_of(dataset) is None
 
 
@@ -375,7 +382,7 @@ def test_a_dataset_that_changes_between_epochs_is_looked_at_again():
     dataset = of(with_transform)
     loader = data.DataLoader(dataset, 2, num_workers=1, persistent_workers=True, timeout=60)
     list(loader)
-    dataset.transform = facula.neg
+    dataset.transform = negated
     assert all((row <= 0).all() for row, _ in loader)
     assert processes(loader)
 
@@ -475,6 +482,22 @@ def test_errors_stand_where_their_batches_would(monkeypatch):
     expected = [[k, k + 1, k + 2, k + 3] for k in range(0, 20, 4)] + ["no more"]
     for _ in range(3):
         assert outcomes(loader) == expected
+
+
+def test_threads_end_with_their_loader_after_errors():
+    gc.collect()
+    before = threading.active_count()
+    gc.disable()
+    try:
+        loader = data.DataLoader(
+            Fails(), 1, num_workers=2, worker_type="thread", persistent_workers=True
+        )
+        assert "no sample 60" in outcomes(loader)
+        assert threading.active_count() > before
+        del loader
+        assert threading.active_count() == before
+    finally:
+        gc.enable()
 
 
 class Database(data.Dataset):

@@ -126,6 +126,7 @@ void init_batch_codec(PyObject* module) {
   add_functions(module, functions);
   init_batch_slots(module);
   init_worker_random(module);
+  init_item_types(module);
   init_batch_writer(module);
   init_batch_stream(module);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "cpu/stream.h"
@@ -109,10 +110,14 @@ class BatchEncoder {
   // What stands in two places is one object on the other side, too: a pickle says so.
   bool first_time(PyObject* o) {
     if (o == empty_tuple()) return true;
-    if (std::find(seen_.begin(), seen_.end(), o) != seen_.end()) return false;
-    if (seen_.size() >= 64) return false;
-    seen_.push_back(o);
-    return true;
+    constexpr size_t kFew = 32;
+    if (seen_.size() < kFew) {
+      if (std::find(seen_.begin(), seen_.end(), o) != seen_.end()) return false;
+      seen_.push_back(o);
+      return true;
+    }
+    if (many_seen_.empty()) many_seen_.insert(seen_.begin(), seen_.end());
+    return many_seen_.insert(o).second;
   }
   static PyObject* empty_tuple() {
     static PyObject* empty = PyTuple_New(0);
@@ -161,7 +166,8 @@ class BatchEncoder {
   char* out_;
   size_t size_ = 0, limit_;
   SlotWriter* slots_;
-  std::vector<PyObject*> seen_;
+  std::vector<PyObject*> seen_;              // the first of them
+  std::unordered_set<PyObject*> many_seen_;  // all, once there are more
 };
 
 // Reads a batch. `slots`, or null, are those of the worker.

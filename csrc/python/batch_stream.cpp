@@ -29,13 +29,13 @@ PyObject* get_acting_as(PyObject*, PyObject*) {
 // comes first (`made`, and tasks that are busy). A batch that fails stays a task.
 struct PyOwn {
   PyObject_HEAD PyObject *tasks, *made, *as, *fetch, *error;
-  PyObject *generator, *twister;  // for DrawingAsWorker, while batches are made
-  char iterates;                  // StopIteration is the end, and no failure
+  PyObject *generator, *twister, *arrays;  // for DrawingAsWorker, while batches are made
+  char iterates;                           // StopIteration is the end, and no failure
 
   bool ready() const {
     const Tasks& t = tasks_of(tasks);
     return fetch != Py_None && error == Py_None && !t.busy && t.count && !PyList_GET_SIZE(made) &&
-           (twister == Py_None || runs_alone());
+           ((twister == Py_None && arrays == Py_None) || runs_alone());
   }
   // Null when it failed; what is no Exception (an interrupt) goes on its way.
   PyObject* next() {
@@ -45,10 +45,10 @@ struct PyOwn {
     Ref task(t.pop()), call = Ref::borrow(fetch);
     PyObject* before = std::exchange(acting_as, as == Py_None ? acting_as : as);
     PyObject* batch;
-    if (generator == Py_None && twister == Py_None) {
+    if (generator == Py_None && twister == Py_None && arrays == Py_None) {
       batch = call_in_worker(call.get(), task.get());
     } else {
-      DrawingAsWorker drawing(generator, twister);
+      DrawingAsWorker drawing(generator, twister, arrays);
       batch = call_in_worker(call.get(), task.get());
       if (!batch && !(iterates && PyErr_ExceptionMatches(PyExc_StopIteration))) drawing.undo();
     }
@@ -81,6 +81,7 @@ PyObject* new_own(PyTypeObject* type, PyObject* args, PyObject*) {
     own.error = Py_NewRef(Py_None);
     own.generator = Py_NewRef(Py_None);
     own.twister = Py_NewRef(Py_None);
+    own.arrays = Py_NewRef(Py_None);
     return self;
   });
 }
@@ -89,7 +90,7 @@ int traverse_own(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   PyOwn& own = *own_of(self);
   for (PyObject* o :
-       {own.tasks, own.made, own.as, own.fetch, own.error, own.generator, own.twister})
+       {own.tasks, own.made, own.as, own.fetch, own.error, own.generator, own.twister, own.arrays})
     Py_VISIT(o);
   return 0;
 }
@@ -105,7 +106,7 @@ void free_own(PyObject* self) {
   PyObject_GC_UnTrack(self);
   PyOwn& own = *own_of(self);
   for (PyObject* o :
-       {own.tasks, own.made, own.as, own.fetch, own.error, own.generator, own.twister})
+       {own.tasks, own.made, own.as, own.fetch, own.error, own.generator, own.twister, own.arrays})
     Py_XDECREF(o);
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
@@ -117,6 +118,7 @@ PyMemberDef own_members[] = {{"tasks", T_OBJECT, offsetof(PyOwn, tasks), READONL
                              {"error", T_OBJECT, offsetof(PyOwn, error), 0, nullptr},
                              {"generator", T_OBJECT, offsetof(PyOwn, generator), 0, nullptr},
                              {"twister", T_OBJECT, offsetof(PyOwn, twister), 0, nullptr},
+                             {"arrays", T_OBJECT, offsetof(PyOwn, arrays), 0, nullptr},
                              {"iterates", T_BOOL, offsetof(PyOwn, iterates), 0, nullptr},
                              {}};
 PyType_Slot own_slots[] = {{Py_tp_new, (void*)new_own},           {Py_tp_dealloc, (void*)free_own},

@@ -40,6 +40,111 @@ PyObject* find_twister(PyObject*, PyObject* random) {
   });
 }
 
+// ---- numpy.random
+
+// Where the numbers of numpy.random come from, once that has been found: the words of a twister,
+// and, in the object itself, whether a normal number is left over and which.
+struct ArrayRandom {
+  char *words = nullptr, *left_over = nullptr;
+  static constexpr size_t kWordBytes = 625 * sizeof(uint32_t), kLeftBytes = 2 * sizeof(double);
+  static constexpr size_t kBytes = kWordBytes + kLeftBytes;
+
+  void read(char* to) const {
+    std::memcpy(to, words, kWordBytes);
+    std::memcpy(to + kWordBytes, left_over, kLeftBytes);
+  }
+  void write(const char* from) const {
+    std::memcpy(words, from, kWordBytes);
+    std::memcpy(left_over, from + kWordBytes, kLeftBytes);
+  }
+  void exchange(char* with) const {
+    char now[kBytes];
+    read(now);
+    write(with);
+    std::memcpy(with, now, kBytes);
+  }
+} shared_arrays;
+
+// The words of a numpy.random.RandomState: what its generator's table of functions begins with.
+char* words_of_arrays(PyObject* random) {
+  Ref generator(check(PyObject_GetAttrString(random, "_bit_generator")));
+  Ref capsule(check(PyObject_GetAttrString(generator.get(), "capsule")));
+  auto* table = static_cast<char**>(PyCapsule_GetPointer(capsule.get(), "BitGenerator"));
+  if (!table) throw PythonError{};
+  return *table;
+}
+
+// Puts a RandomState into a state that nobody else comes upon.
+void mark(PyObject* random, double left_over) {
+  Ref state(check(PyObject_CallMethod(random, "get_state", nullptr)));
+  Ref words(check(PySequence_GetItem(state.get(), 1)));
+  Ref set(check(PyObject_CallMethod(random, "set_state", "((sOiid))", "MT19937", words.get(), 77,
+                                    left_over != 0, left_over)));
+}
+
+// _find_array_random(random, other): how many bytes a state of numpy.random takes, 0 where it is
+// not where it is expected. `random` is the one of the module, `other` another one of its type,
+// which is written to.
+PyObject* find_array_random(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *random, *other;
+    if (!PyArg_ParseTuple(args, "OO:_find_array_random", &random, &other)) throw PythonError{};
+    if (Py_TYPE(random) != Py_TYPE(other)) return PyLong_FromLong(0);
+    mark(other, 0.8414709848078965);
+    auto* object = reinterpret_cast<char*>(other);
+    const auto size = size_t(Py_TYPE(other)->tp_basicsize);
+    size_t found = 0, count = 0;
+    for (size_t at = sizeof(PyObject); at + ArrayRandom::kLeftBytes <= size; at += sizeof(double)) {
+      int has;
+      double value;
+      std::memcpy(&has, object + at, sizeof has);
+      std::memcpy(&value, object + at + sizeof(double), sizeof value);
+      if (has != 1 || value != 0.8414709848078965) continue;
+      found = at;
+      ++count;
+    }
+    if (count != 1) return PyLong_FromLong(0);
+    mark(other, 0);
+    int has;
+    std::memcpy(&has, object + found, sizeof has);
+    int32_t place;
+    const char* words = words_of_arrays(other);
+    std::memcpy(&place, words + 624 * sizeof(uint32_t), sizeof place);
+    Ref state(check(PyObject_CallMethod(other, "get_state", nullptr)));
+    Ref key(check(PySequence_GetItem(state.get(), 1)));
+    Ref bytes(check(PyObject_CallMethod(key.get(), "tobytes", nullptr)));
+    const bool as_expected =
+        has == 0 && place == 77 && PyBytes_Check(bytes.get()) &&
+        size_t(PyBytes_GET_SIZE(bytes.get())) == 624 * sizeof(uint32_t) &&
+        !std::memcmp(words, PyBytes_AS_STRING(bytes.get()), 624 * sizeof(uint32_t));
+    if (!as_expected) return PyLong_FromLong(0);
+    shared_arrays = {words_of_arrays(random), reinterpret_cast<char*>(Py_NewRef(random)) + found};
+    return PyLong_FromSize_t(ArrayRandom::kBytes);
+  });
+}
+
+char* array_state(PyObject* state) {
+  if (!shared_arrays.words || !PyByteArray_CheckExact(state) ||
+      size_t(PyByteArray_GET_SIZE(state)) != ArrayRandom::kBytes)
+    type_error("expected the state of numpy.random in a bytearray, got ", type_name(state));
+  return PyByteArray_AS_STRING(state);
+}
+
+PyObject* exchange_array_random(PyObject*, PyObject* state) {
+  return guarded([&]() -> PyObject* {
+    shared_arrays.exchange(array_state(state));
+    return Py_NewRef(Py_None);
+  });
+}
+
+// ---- what gauss() of the module `random` keeps
+
+constexpr const char* kGauss = "gauss_next";
+
+void set_gauss(PyObject* random, const Ref& value) {
+  if (PyObject_SetAttrString(random, kGauss, value.get())) PyErr_Clear();
+}
+
 PyObject* get_runs_alone(PyObject*, PyObject*) {
   return PyBool_FromLong(runs_alone());
 }
@@ -51,18 +156,27 @@ bool runs_alone() {
   return first && !PyThreadState_Next(first);
 }
 
-DrawingAsWorker::DrawingAsWorker(PyObject* generator, PyObject* twister) {
+DrawingAsWorker::DrawingAsWorker(PyObject* generator, PyObject* twister, PyObject* arrays) {
+  static_assert(kArrayBytes == ArrayRandom::kBytes);
   if (generator != Py_None) {
     if (!is_generator(generator)) type_error("expected a Generator, got ", type_name(generator));
     generator_ = generator_of(generator);
     generator_->get_state(generator_state_);
   }
+  if (arrays != Py_None) std::memcpy(array_before_, array_state(arrays), kArrayBytes);
   if (twister != Py_None) {
     if (!shared_twister || Py_TYPE(twister) != Py_TYPE(shared_twister))
       type_error("expected a random.Random, got ", type_name(twister));
+    shared_gauss_ = Ref(check(PyObject_GetAttrString(shared_twister, kGauss)));
+    own_gauss_ = Ref(check(PyObject_GetAttrString(twister, kGauss)));
     twister_ = Ref::borrow(twister);
-    std::copy_n(words_of(shared_twister), kTwisterWords, shared_state_);
-    std::copy_n(words_of(twister), kTwisterWords, words_of(shared_twister));
+    std::copy_n(words_of(shared_twister), kWords, shared_words_);
+    std::copy_n(words_of(twister), kWords, words_of(shared_twister));
+    set_gauss(shared_twister, own_gauss_);
+  }
+  if (arrays != Py_None) {
+    array_state_ = Ref::borrow(arrays);
+    shared_arrays.exchange(PyByteArray_AS_STRING(arrays));
   }
   before_ = thread_generator;
   if (generator_) thread_generator = generator_;
@@ -70,20 +184,41 @@ DrawingAsWorker::DrawingAsWorker(PyObject* generator, PyObject* twister) {
 
 DrawingAsWorker::~DrawingAsWorker() {
   thread_generator = before_;
+  if (array_state_) shared_arrays.exchange(PyByteArray_AS_STRING(array_state_.get()));
   if (!twister_) return;
-  std::copy_n(words_of(shared_twister), kTwisterWords, words_of(twister_.get()));
-  std::copy_n(shared_state_, kTwisterWords, words_of(shared_twister));
+  std::copy_n(words_of(shared_twister), kWords, words_of(twister_.get()));
+  std::copy_n(shared_words_, kWords, words_of(shared_twister));
+  // An exception may be on its way, which the attributes have nothing to do with.
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  if (PyObject* left = PyObject_GetAttrString(shared_twister, kGauss)) {
+    set_gauss(twister_.get(), Ref(left));
+  } else {
+    PyErr_Clear();
+  }
+  set_gauss(shared_twister, shared_gauss_);
+  PyErr_Restore(type, value, trace);
 }
 
 void DrawingAsWorker::undo() {
   if (generator_) generator_->set_state(generator_state_, sizeof generator_state_);
-  if (twister_) std::copy_n(words_of(twister_.get()), kTwisterWords, words_of(shared_twister));
+  if (array_state_) shared_arrays.write(array_before_);
+  if (!twister_) return;
+  std::copy_n(words_of(twister_.get()), kWords, words_of(shared_twister));
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  set_gauss(shared_twister, own_gauss_);
+  PyErr_Restore(type, value, trace);
 }
 
 void init_worker_random(PyObject* module) {
   static PyMethodDef functions[] = {
       {"_find_twister", find_twister, METH_O,
        "_find_twister(random): whether a worker's random.Random can stand in for this one."},
+      {"_find_array_random", find_array_random, METH_VARARGS,
+       "_find_array_random(random, other): bytes of a state of numpy.random, or 0."},
+      {"_exchange_array_random", exchange_array_random, METH_O,
+       "_exchange_array_random(state): exchanges the state of numpy.random with a bytearray's."},
       {"_runs_alone", get_runs_alone, METH_NOARGS,
        "_runs_alone(): whether the program has one thread that runs Python."},
       {}};

@@ -12,6 +12,7 @@ import numpy
 
 import facula
 from facula import _C
+from facula.utils.data._utils.known import is_named_tuple
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
@@ -219,7 +220,7 @@ _KNOWN_KINDS = (facula.Tensor, numpy.ndarray, int, float, bool, str, bytes)
 def _collate_known(batch: Any) -> Any:
     table, own, otherwise = DEFAULT_TABLES
     for kind in {*map(type, batch)}:
-        if kind not in _KNOWN_KINDS and kind.__module__ != "numpy":
+        if kind not in _KNOWN_KINDS and kind.__module__ != "numpy" and not is_named_tuple(kind):
             raise TypeError(f"{kind.__name__} may have code of its own")
     if table != own:
         raise TypeError("default_collate_fn_map may have code of the program")

@@ -14,7 +14,6 @@ from typing import Any
 import facula
 from facula import _C
 from facula.random import default_generator
-from facula.utils.data._utils.collate import default_collate
 from facula.utils.data._utils.fetch import rows_of_memory
 from facula.utils.data._utils.indices import (
     IndexBatches,
@@ -265,20 +264,29 @@ def _has_own_sampler(loader: Any) -> bool:
 
 def _lookups(loader: Any) -> Lookups | None:
     """What makes batches as worker processes would, where nobody can tell who it was."""
-    if not loader.in_order or not _has_own_sampler(loader):
+    if not loader.in_order or loader.worker_init_fn is not None:
         return None
-    if loader.worker_init_fn is not None or loader.multiprocessing_context is not None:
+    context = loader.multiprocessing_context
+    # Who asks for another way to start processes has a reason.
+    if context is not None and type(context) is not type(multiprocessing.get_context("fork")):
         return None
-    if not loader._auto_collation or loader.collate_fn is not default_collate:
+    if not is_same_in_workers(loader.dataset, context):
         return None
-    if not is_same_in_workers(loader.dataset):
-        return None
+    alone, collate_fn = not loader._auto_collation, loader.collate_fn
     if loader._dataset_kind == 1:
-        found = iterations_of(loader.dataset, loader.drop_last)
+        found = iterations_of(loader.dataset, loader.drop_last, collate_fn, alone)
     else:
-        found = lookups_of(loader.dataset)
+        found = lookups_of(loader.dataset, collate_fn, alone)
     stoppable = found is not None and not (found.loops and loader.timeout)
     return found if stoppable else None
+
+
+def _are_ints(indices: list[Any]) -> bool:
+    """Whether all of them are ints, or lists of ints."""
+    types = {*map(type, indices)}
+    if types == {list}:
+        types = {*map(type, itertools.chain.from_iterable(indices))}
+    return types <= {int}
 
 
 def _may_run_ahead(loader: Any) -> bool:
@@ -315,6 +323,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._in_order = loader.in_order
         self._persistent = loader.persistent_workers
         self._groups = _may_run_ahead(loader)
+        self._own_sampler = _has_own_sampler(loader)
         self._group, self._groups_ahead = 1, 1
         self._epoch = 0
         job = _job(loader, self._base_seed, loader.num_workers)
@@ -434,6 +443,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             drawn = self._indices.draw(room)  # type: ignore[attr-defined]
         else:
             drawn = list(itertools.islice(self._indices, room))
+            if self._here and not self._own_sampler and not _are_ints(drawn):
+                self._move_away()  # an index may be an object with code of its own
         count = len(drawn)
         self._no_more_indices = count < room
         takers = self._takers(count)
@@ -590,8 +601,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         try:
             if own.fetch is None:
                 worker.prepare_here()
-            if own.twister is not None and not _C._runs_alone():
-                self._move_away()  # others might draw from Python's generator
+            shared = own.twister is not None or own.arrays is not None
+            if shared and not _C._runs_alone():
+                self._move_away()  # others might draw from the generators of Python and NumPy
                 return None
             made = self._make_here(own)
         except Exception:

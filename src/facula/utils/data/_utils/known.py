@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 import types
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +10,18 @@ from typing import Any
 import numpy
 
 import facula
+from facula import _C
 
 
 class Known:
     """It is there already."""
 
-    __slots__ = ("items", "kind", "value")
+    __slots__ = ("items", "kind", "parts", "value")
 
     def __init__(self, value: Any) -> None:
         self.value = value
         self.kind = self.items = ""  # what kind() has found out of it, and of its items
+        self.parts: dict[int | str, str] = {}  # and of theirs
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Known and self.value is other.value
@@ -36,22 +38,70 @@ class ItemOf:
 
 
 @dataclass(frozen=True)
+class PartOf:
+    """What all items of a list have under that index or key: of one of them, whichever."""
+
+    values: Known
+    key: int | str
+
+
+@dataclass(frozen=True)
+class New:
+    """A tensor or an array that the function has made: nobody else sees what is written to it."""
+
+    of: str
+
+
+@dataclass(frozen=True)
 class Tuple:
     items: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Iterator:
-    """A new one, over things of which that is known."""
+class Several:
+    """A list or tuple of things of which that is known."""
 
     item: Any
+
+
+@dataclass(frozen=True)
+class List:
+    """A list that the function has made, at that place, and may write to."""
+
+    item: Any  # NOTHING while there is none
+    site: Any
+
+
+@dataclass(frozen=True)
+class Dict:
+    """A dict that the function has made, at that place, and may write to."""
+
+    items: tuple[tuple[Any, Any], ...] | None  # None: any
+    site: Any
+
+
+@dataclass(frozen=True)
+class Iterator:
+    """A new one, over things of which that is known; the lists among them that may change."""
+
+    item: Any
+    sites: frozenset[Any] = frozenset()
+    exact: tuple[Any, ...] | None = None  # which ones, where that is known
 
 
 @dataclass(frozen=True)
 class Method:
     """A function that is given its first argument."""
 
-    function: types.FunctionType
+    function: Any
+    owner: Any
+
+
+@dataclass(frozen=True)
+class Super:
+    """What ``super()`` is in a method of a class."""
+
+    of: type
     owner: Any
 
 
@@ -67,13 +117,22 @@ class Made:
 # Of others, their kind. An opaque one is passed on, nothing else.
 NUMBER, NUMBERS, TENSOR, ARRAY = "number", "numbers", "tensor", "array"
 RANGE, SLICE, TEXT, WORKER = "range", "slice", "text", "worker"
+TENSORS, ARRAYS, TEXTS = "tensors", "arrays", "texts"  # lists or tuples of them
 PLAIN = "plain"  # a number, or lists of them in lists
-OPAQUE, NULL = "opaque", "null"
+ERROR, CAUGHT, MATCH = "error", "caught", "match"  # an exception, one that was asked for, whether
+OPAQUE, NULL, NOTHING = "opaque", "null", "nothing"
 _INDICES = (NUMBER, NUMBERS, PLAIN, TENSOR, ARRAY, SLICE)
+_SEVERAL = {
+    NUMBER: NUMBERS,
+    TENSOR: TENSORS,
+    ARRAY: ARRAYS,
+    TEXT: TEXTS,
+    NUMBERS: PLAIN,
+    PLAIN: PLAIN,
+    NOTHING: NUMBERS,
+}
 
 _PLAIN = (int, float, bool, str, type(None))
-_MOST_LOOKED_AT = 1 << 18  # numbers in lists
-_MOST_OBJECTS = 1 << 12  # items that are no numbers
 
 
 class NotSimpleError(Exception):
@@ -89,44 +148,69 @@ def in_class(owner: type, name: str) -> Any:
     return NULL
 
 
+def is_named_tuple(kind: Any) -> bool:
+    """Whether it is a class that ``namedtuple`` has made, which runs no code of the program."""
+    if type(kind) is not type or kind.__bases__ != (tuple,) or not hasattr(kind, "_fields"):
+        return False
+    new = getattr(kind.__dict__.get("__new__"), "__func__", None)
+    made_by = getattr(new, "__globals__", {})
+    return made_by.get("__name__") == f"namedtuple_{kind.__name__}"
+
+
 def is_plain_tensor(t: Any) -> bool:
     """Whether nothing but its elements depends on it."""
     return type(t) is facula.Tensor and not t.requires_grad and t.device.type == "cpu"
 
 
-def _kind_of_value(value: Any) -> str:
-    if type(value) in (int, float, bool):
+def _kind_of_types(found: set[Any]) -> str:
+    """The kind of values of these types, of which there is None for those that are not plain."""
+    if found and found <= {int, float, bool}:
         return NUMBER
-    if is_plain_tensor(value):
+    if len(found) != 1:
+        return OPAQUE
+    (only,) = found
+    if only is facula.Tensor:
         return TENSOR
-    if type(value) is numpy.ndarray and value.dtype.kind in "biufc":
-        return ARRAY
-    if type(value) in (list, tuple) and len(value) <= _MOST_LOOKED_AT:
-        return NUMBERS if {*map(type, value)} <= {int, float, bool} else OPAQUE
-    return RANGE if type(value) is range else OPAQUE
+    if only is str:
+        return TEXT
+    numbers = (numpy.number, numpy.bool_)
+    is_array = only is numpy.ndarray or (only is not None and issubclass(only, numbers))
+    return ARRAY if is_array else OPAQUE
+
+
+def _kind_of_value(value: Any) -> str:
+    if type(value) is range:
+        return RANGE
+    if type(value) not in (list, tuple):
+        return _kind_of_types(_C._item_types((value,)))
+    if not value:
+        return NUMBERS
+    found = _C._item_types(value)
+    if found == {list} or found == {tuple} or found == {list, tuple}:
+        return PLAIN if _kind_of_lists(value) == NUMBERS else OPAQUE
+    return _SEVERAL.get(_kind_of_types(found), OPAQUE)
+
+
+def _kind_of_lists(values: Any) -> str:
+    """The kind of what are lists or tuples."""
+    return _SEVERAL.get(_kind_of_types(_C._item_types(values, ...)), OPAQUE)
 
 
 def _kind_of_items(values: list[Any] | tuple[Any, ...]) -> str:
     """What every item is."""
-    if not values or len(values) > _MOST_LOOKED_AT:
-        return OPAQUE
-    found = {*map(type, values)}
-    if found <= {int, float, bool}:
-        return NUMBER
-    if found <= {list, tuple}:
-        if sum(map(len, values)) > _MOST_LOOKED_AT:
-            return OPAQUE
-        inner = {*map(type, itertools.chain.from_iterable(values))}
-        return NUMBERS if inner <= {int, float, bool} else OPAQUE
-    if len(found) > 1 or len(values) > _MOST_OBJECTS:
-        return OPAQUE
-    return either({*map(_kind_of_value, values)})
+    found = _C._item_types(values)
+    if found and found <= {list, tuple}:
+        kind_of_lists = _kind_of_lists(values)
+        return kind_of_lists if kind_of_lists in (NUMBERS, TEXTS) else OPAQUE
+    return _kind_of_types(found)
 
 
 def kind(known: Any) -> str:
     """The kind of a value that is there, or is not."""
     if isinstance(known, str):
         return known
+    if isinstance(known, New):
+        return known.of
     if isinstance(known, Known):
         known.kind = known.kind or _kind_of_value(known.value)
         return known.kind
@@ -134,8 +218,17 @@ def kind(known: Any) -> str:
         of = known.values
         of.items = of.items or _kind_of_items(of.value)
         return of.items
-    if isinstance(known, Tuple) and all(kind(v) == NUMBER for v in known.items):
-        return NUMBERS
+    if isinstance(known, PartOf):
+        parts = known.values.parts
+        if known.key not in parts:
+            found = _C._item_types(known.values.value, known.key)
+            parts[known.key] = OPAQUE if found is None else _kind_of_types(found)
+        return parts[known.key]
+    if isinstance(known, (List, Several)):
+        return _SEVERAL.get(kind(known.item), OPAQUE)
+    if isinstance(known, Tuple):
+        kinds = {kind(v) for v in known.items} or {NOTHING}
+        return _SEVERAL.get(kinds.pop(), OPAQUE) if len(kinds) == 1 else OPAQUE
     return OPAQUE
 
 
@@ -158,7 +251,65 @@ def is_plain(known: Any) -> bool:
 
 def either(found: set[Any]) -> Any:
     """What is known of a value that is one of these."""
+    if len(found) > 1:
+        found = {v for v in found if v is not NOTHING}
     if len(found) == 1:
         return found.pop()
+    first, *others = found
+    if isinstance(first, (List, Dict)):
+        site = type(first), first.site
+        if all((type(v), getattr(v, "site", None)) == site for v in others):
+            return functools.reduce(_joined, others, first)
     kinds = {kind(v) for v in found}
     return kinds.pop() if len(kinds) == 1 else OPAQUE
+
+
+def sites_in(known: Any) -> frozenset[Any]:
+    """Where the lists and dicts were made that a value is or leads to, as far as that is known."""
+    if isinstance(known, (List, Dict)):
+        inner = [known.item] if isinstance(known, List) else [v for _, v in known.items or ()]
+        return frozenset((known.site,)).union(*map(sites_in, inner))
+    if isinstance(known, Tuple):
+        return frozenset().union(*map(sites_in, known.items))
+    if isinstance(known, (Several, Iterator)):
+        own = known.sites if isinstance(known, Iterator) else frozenset()
+        return own | sites_in(known.item)
+    if isinstance(known, Made):
+        return frozenset().union(*map(sites_in, known.cells))
+    return sites_in(known.owner) if isinstance(known, Method) else frozenset()
+
+
+def _joined(a: Any, b: Any) -> Any:
+    """What is known of two lists or dicts, of which a value is one."""
+    if isinstance(a, List):
+        return List(either({a.item, b.item}), a.site)
+    if a.items is None or b.items is None:
+        return Dict(None, a.site)
+    first, second = dict(a.items), dict(b.items)
+    keys = {**first, **second}
+    items = tuple((k, either({first.get(k, second.get(k)), keys[k]})) for k in keys)
+    return Dict(items, a.site)
+
+
+def with_new(known: Any, old: List | Dict, new: List | Dict) -> Any:
+    """The same value after ``old``, which may be part of it, has become ``new``. Others that were
+    made at its site may be the same one."""
+    if new.site not in sites_in(known):
+        return known
+    if isinstance(known, (List, Dict)) and known.site == new.site:
+        return new if known == old else _joined(known, new)
+    if isinstance(known, List):
+        return List(with_new(known.item, old, new), known.site)
+    if isinstance(known, Dict):
+        items = tuple((k, with_new(v, old, new)) for k, v in known.items or ())
+        return Dict(items if known.items is not None else None, known.site)
+    if isinstance(known, Tuple):
+        return Tuple(tuple(with_new(v, old, new) for v in known.items))
+    if isinstance(known, Several):
+        return Several(with_new(known.item, old, new))
+    raise NotSimpleError  # what goes over it, or a function that has it
+
+
+def as_new(known: Any, of: str) -> Any:
+    """A tensor or an array that may lie in the memory of ``known``."""
+    return New(of) if isinstance(known, New) else of

@@ -17,12 +17,15 @@ import weakref
 from collections import deque
 from typing import Any, NamedTuple
 
+import numpy
+
 import facula
 from facula import _C
 from facula.utils.data._utils import MP_STATUS_CHECK_INTERVAL, transport
+from facula.utils.data._utils.array_random import as_of_numpy, state_of_worker
 from facula.utils.data._utils.collate import results_in
+from facula.utils.data._utils.harmless import ARRAYS_DRAWN, GENERATOR, TWISTER
 from facula.utils.data._utils.lookups import Lookups
-from facula.utils.data._utils.simple import GENERATOR, TWISTER
 from facula.utils.data._utils.worker import (
     DATA,
     END,
@@ -233,7 +236,7 @@ class _Server:
             self.sock.sendall(frame)
 
 
-def serve(sock: socket.socket, job: Job, worker: int, drawn: tuple[Any, Any]) -> None:
+def serve(sock: socket.socket, job: Job, worker: int, drawn: tuple[Any, Any, Any]) -> None:
     """The main function of a worker process; ``drawn`` are the states of generators, where the
     loader has drawn numbers in its place."""
     for end in list(_open_ends):
@@ -241,11 +244,13 @@ def serve(sock: socket.socket, job: Job, worker: int, drawn: tuple[Any, Any]) ->
     try:
         facula.set_num_threads(1)
         seed_process(job.base_seed, worker)
-        generator, twister = drawn
+        generator, twister, arrays = drawn
         if generator is not None:
             facula.set_rng_state(generator)
         if twister is not None:
             random.setstate(twister)
+        if arrays is not None:
+            numpy.random.set_state(arrays)
         with acting_as(job.info(worker)):
             server = _Server(sock, job, worker)
             with results_in(server.slots):
@@ -293,17 +298,19 @@ class ProcessWorker:
         seed, draws = job.base_seed + number, lookups.draws if lookups is not None else ()
         self.generator = facula.Generator().manual_seed(seed) if GENERATOR in draws else None
         self.twister = random.Random(seed) if TWISTER in draws else None
+        self.arrays = state_of_worker(job.base_seed, number) if ARRAYS_DRAWN in draws else None
         if lookups is None:
             self.start()
 
-    def _drawn(self) -> tuple[Any, Any]:
+    def _drawn(self) -> tuple[Any, Any, Any]:
         """The states of the process's generators."""
         return (
             None if self.generator is None else self.generator.get_state(),
             None if self.twister is None else self.twister.getstate(),
+            None if self.arrays is None else as_of_numpy(self.arrays),
         )
 
-    def start(self, drawn: tuple[Any, Any] | None = None) -> None:
+    def start(self, drawn: tuple[Any, Any, Any] | None = None) -> None:
         """Starts the process, if it is not there, with its generators in those states."""
         import numpy.random  # noqa: F401 - once here, not in each process that is forked
 
@@ -353,6 +360,7 @@ class ProcessWorker:
             assert self._lookups is not None
             self.own.fetch = self._fetch_first if self._job.iterable else self._lookups.fetch
             self.own.generator, self.own.twister = self.generator, self.twister
+            self.own.arrays = self.arrays
             if self._job.iterable:
                 self.own.iterates = True
                 self._drawn_before = self._drawn()

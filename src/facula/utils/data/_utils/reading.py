@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import builtins
 import dis
-import functools
 import inspect
 import operator
 import sys
@@ -22,60 +21,60 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from facula import _C
+from facula.utils.data._utils.harmless import TIME
+from facula.utils.data._utils.instructions import Handler, instructions_of
 from facula.utils.data._utils.known import (
     ARRAY,
+    CAUGHT,
+    ERROR,
+    MATCH,
     NULL,
     NUMBER,
     NUMBERS,
     OPAQUE,
+    PLAIN,
     SLICE,
     TENSOR,
     TEXT,
+    TEXTS,
     WORKER,
+    Dict,
     ItemOf,
     Iterator,
     Known,
+    List,
     Made,
+    Method,
+    New,
     NotSimpleError,
+    PartOf,
+    Several,
+    Super,
     Tuple,
+    as_new,
     either,
     in_class,
     is_plain,
     kind,
+    sites_in,
 )
-from facula.utils.data._utils.simple import TIME, Simple
+from facula.utils.data._utils.own_containers import OwnContainers
+from facula.utils.data._utils.results import CONTEXT
+from facula.utils.data._utils.simple import Simple
 
-_OPERATORS = frozenset(["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"])
+_OPERATORS = frozenset(["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "@"])
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
-_IGNORED = frozenset(
-    ("RESUME", "NOP", "CACHE", "PRECALL", "EXTENDED_ARG", "COPY_FREE_VARS", "MAKE_CELL")
-)
 # Instructions differ from one version of Python to the next; where they are not known, workers do
 # it all.
 IS_READ = sys.version_info[:2] in ((3, 11), (3, 12), (3, 13))
 
 
-def _only_goes_on(instructions: list[dis.Instruction], first: int) -> bool:
-    """Whether a handler of exceptions only puts things in order and lets them go on."""
-    for i in instructions[first:]:
-        if i.opname == "RERAISE":
-            return True
-        to_error = i.opname == "CALL_INTRINSIC_1" and i.arg == 3  # of StopIteration in a generator
-        if not to_error and i.opname not in ("SWAP", "POP_TOP", "STORE_FAST"):
-            return False
-    return False
-
-
-@functools.lru_cache(maxsize=256)
-def _instructions(code: types.CodeType) -> tuple[list[dis.Instruction], dict[int, int]] | None:
-    """The instructions of a function, and which of them is at an offset. None where it catches
-    exceptions: what it does then does not stand among the rest."""
-    found = list(dis.get_instructions(code))
-    at = {i.offset: k for k, i in enumerate(found)}
-    for entry in getattr(dis.Bytecode(code), "exception_entries", ()):
-        if not _only_goes_on(found, at[entry.target]):
-            return None
-    return found, at
+def _given_away(known: Any) -> Any:
+    """What is known of a value that a generator yields: it may write to its lists later."""
+    if isinstance(known, Tuple):
+        return Tuple(tuple(map(_given_away, known.items)))
+    return OPAQUE if sites_in(known) else known
 
 
 _ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
@@ -86,7 +85,7 @@ _DEPENDING = (
 )
 
 
-class Reading:
+class Reading(OwnContainers):
     """Goes through the instructions of a function.
 
     Args:
@@ -105,15 +104,15 @@ class Reading:
         arguments: list[Any],
         simple: Simple,
     ) -> None:
-        others = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-        others |= inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-        read = _instructions(code)
-        if code.co_flags & others or code.co_kwonlyargcount or read is None:
-            raise NotSimpleError
-        if len(arguments) != code.co_argcount:
+        others = inspect.CO_VARKEYWORDS | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+        count = code.co_argcount + code.co_kwonlyargcount
+        count += bool(code.co_flags & inspect.CO_VARARGS)
+        if code.co_flags & others or len(arguments) != count:
             raise NotSimpleError
         self.code, self.scope, self.simple = code, scope, simple
-        self.instructions, self.at = read
+        self.instructions, self.at, self.handlers, self.loops = instructions_of(code)
+        self.code_number = simple.depth, id(code)  # of what is made here
+        self.not_made_here = frozenset().union(*map(sites_in, (*arguments, *cells)))
         self.cells = dict(zip(code.co_freevars, cells, strict=True))
         self.places: dict[str, Any] = dict(zip(code.co_varnames, arguments, strict=False))
         self.stack: list[Any] = []
@@ -128,32 +127,43 @@ class Reading:
     def run(self) -> Any:
         """What the function returns; raises where an instruction is not simple."""
         self.open.append((0, [], self.places))
+        instructions = self.instructions
         while self.open:
             self.next_one, self.stack, self.places = self.open.pop()
             self.ended = False
             while not self.ended:
-                self.step()
+                instruction = instructions[self.next_one]
+                if self.next_one in self.handlers:
+                    self.may_raise(self.handlers[self.next_one])
+                self.next_one += 1
+                self.simple.count_step()
+                _STEPS[instruction.opname](self, instruction)
         if self.code.co_flags & inspect.CO_GENERATOR:
-            return Iterator(either(self.yielded) if self.yielded else OPAQUE)
+            items = {*map(_given_away, self.yielded)} or {OPAQUE}
+            return Iterator(either(items), self.not_made_here)
         if not self.returned:  # it always raises
             raise NotSimpleError
         return either(self.returned)
 
-    def step(self) -> None:
-        instruction = self.instructions[self.next_one]
-        self.next_one += 1
-        self.simple.count_step()
-        if instruction.opname not in _IGNORED:
-            _STEPS[instruction.opname](self, instruction)
+    def may_raise(self, handler: Handler) -> None:
+        stack = self.stack[: handler.depth] + [OPAQUE] * handler.with_place + [ERROR]
+        self.may_go_to_place(handler.first, stack)
 
     def is_new(self, i: dis.Instruction, stack: list[Any]) -> bool:
         """Whether something is known where the instruction leads that was not known before."""
         if i.argval <= i.offset:
             self.simple.needs.add(TIME)
-        state = i.argval, *stack, *self.places.items()
+        return self.is_new_at(self.at[i.argval], stack)
+
+    def is_new_at(self, place: int, stack: list[Any]) -> bool:
+        state = place, *stack, *self.places.items()
         known = state in self.seen
         self.seen.add(state)
         return not known
+
+    def may_go_to_place(self, place: int, stack: list[Any]) -> None:
+        if self.is_new_at(place, stack):
+            self.open.append((place, stack, dict(self.places)))
 
     def go_to(self, i: dis.Instruction) -> None:
         self.next_one = self.at[i.argval]
@@ -173,6 +183,12 @@ class Reading:
             raise NotSimpleError
         before = list(self.stack)
         (value,) = self.pop(1)
+        if value is MATCH:
+            if not name.endswith("IF_FALSE"):
+                raise NotSimpleError
+            self.may_go_to(i, list(self.stack))
+            self.stack[-1] = CAUGHT
+            return
         decided = self.is_none(value) if name.endswith("NONE") else self.truth(value)
         if decided is not None and name.endswith(("IF_FALSE", "NOT_NONE", "IF_FALSE_OR_POP")):
             decided = not decided
@@ -196,19 +212,19 @@ class Reading:
                 return bool(value.value)
             if in_class(its_type, "__bool__") is NULL and in_class(its_type, "__len__") is NULL:
                 return True
+            if in_class(its_type, "__bool__") is NULL:
+                size = in_class(its_type, "__len__")
+                if type(size) is types.FunctionType:
+                    return self.truth(self.simple.call_function(size, [value]))
+        if isinstance(value, Tuple):
+            return bool(value.items)
         found = kind(value)
-        if found == WORKER:
+        if found in (WORKER, CONTEXT) or isinstance(value, (Made, Method)):
             return True
-        if found not in (NUMBER, NUMBERS):
+        depends = found in (NUMBER, NUMBERS, TENSOR, ARRAY, TEXT, PLAIN, TEXTS)
+        if not depends and not isinstance(value, (List, Several, Dict)):
             raise NotSimpleError
         return None
-
-    def pop(self, count: int) -> list[Any]:
-        if count > len(self.stack):
-            raise NotSimpleError
-        taken = self.stack[len(self.stack) - count :]
-        del self.stack[len(self.stack) - count :]
-        return taken
 
     # ---- the end, and what comes before it
 
@@ -220,6 +236,11 @@ class Reading:
         self.returned.add(Known(i.argval))
         self.ended = True
 
+    def do_reraise(self, i: dis.Instruction) -> None:
+        self.ended = True
+
+    do_cleanup_throw = do_reraise
+
     def do_raise_varargs(self, i: dis.Instruction) -> None:
         self.ended = True  # whoever makes the batch leaves it to the worker then
 
@@ -227,7 +248,39 @@ class Reading:
         self.stack.append(OPAQUE)
 
     def do_yield_value(self, i: dis.Instruction) -> None:
+        if any(kind(v) == CONTEXT for v in self.stack):  # others would be in it, too
+            raise NotSimpleError
         self.yielded.update(self.pop(1))
+        self.stack.append(Known(None))
+
+    # ---- exceptions and contexts
+
+    def do_push_exc_info(self, i: dis.Instruction) -> None:
+        (error,) = self.pop(1)
+        self.stack += [OPAQUE, error]
+
+    def do_check_exc_match(self, i: dis.Instruction) -> None:
+        """An interrupt is the program's, so handlers must say which exceptions they are for."""
+        (asked,) = self.pop(1)
+        for one in asked.items if isinstance(asked, Tuple) else (asked,):
+            for t in one.value if self.is_tuple(one) else (getattr(one, "value", None),):
+                if not isinstance(t, type) or not issubclass(t, Exception):
+                    raise NotSimpleError
+        self.stack.append(MATCH)
+
+    def is_tuple(self, known: Any) -> bool:
+        return isinstance(known, Known) and type(known.value) is tuple
+
+    def do_pop_except(self, i: dis.Instruction) -> None:
+        self.pop(1)
+
+    def do_before_with(self, i: dis.Instruction) -> None:
+        (context,) = self.pop(1)
+        if kind(context) != CONTEXT:
+            raise NotSimpleError
+        self.stack += [CONTEXT, Known(None)]
+
+    def do_with_except_start(self, i: dis.Instruction) -> None:
         self.stack.append(Known(None))
 
     # ---- loads and stores
@@ -252,6 +305,15 @@ class Reading:
             self.places.pop(name, None)
         else:
             self.places[name] = value
+
+    def do_delete_fast(self, i: dis.Instruction) -> None:
+        self.places.pop(i.argval, None)
+
+    def do_store_deref(self, i: dis.Instruction) -> None:
+        """Functions that were defined meanwhile would see another value."""
+        if i.argval in self.cells or self.stack[-1] != self.places.get(i.argval, self.stack[-1]):
+            raise NotSimpleError
+        self.store(i.argval)
 
     def do_store_fast(self, i: dis.Instruction) -> None:
         for name in i.argval if isinstance(i.argval, tuple) else (i.argval,):
@@ -281,7 +343,7 @@ class Reading:
     def do_load_global(self, i: dis.Instruction) -> None:
         for scope in (self.scope, vars(builtins)):
             if i.argval in scope:
-                value = Known(scope[i.argval])
+                value = self.simple.known(scope[i.argval])
                 self.push_function(value, (i.arg or 0) & 1)
                 return
         raise NotSimpleError
@@ -303,11 +365,40 @@ class Reading:
         (owner,) = self.pop(1)
         self.push_function(self.simple.attribute(owner, i.argval), 1)
 
+    def super_of(self, of: Any, owner: Any) -> Super:
+        if not isinstance(of, Known) or not isinstance(owner, Known):
+            raise NotSimpleError
+        if not isinstance(of.value, type) or of.value not in type(owner.value).__mro__:
+            raise NotSimpleError
+        return Super(of.value, owner)
+
+    def do_load_super_attr(self, i: dis.Instruction) -> None:
+        called, of, owner = self.pop(3)
+        if called != Known(super):
+            raise NotSimpleError
+        found = self.simple.attribute(self.super_of(of, owner), i.argval)
+        self.push_function(found, (i.arg or 0) & 1)
+
+    def do_import_name(self, i: dis.Instruction) -> None:
+        """What is there already is not imported again."""
+        level, names = self.pop(2)
+        whole = sys.modules.get(i.argval)
+        first = sys.modules.get(i.argval.partition(".")[0])
+        if level != Known(0) or whole is None or first is None:
+            raise NotSimpleError
+        if vars(builtins)["__import__"] is not _IMPORT:
+            raise NotSimpleError
+        self.stack.append(Known(whole if names.value else first))
+
+    def do_import_from(self, i: dis.Instruction) -> None:
+        self.stack.append(self.simple.attribute(self.stack[-1], i.argval))
+
     def do_push_null(self, i: dis.Instruction) -> None:
         self.stack.append(NULL)
 
     def do_pop_top(self, i: dis.Instruction) -> None:
-        self.pop(1)
+        if self.pop(1) == [ERROR]:  # whatever it is, an interrupt as well
+            raise NotSimpleError
 
     def do_swap(self, i: dis.Instruction) -> None:
         stack, depth = self.stack, i.arg or 0
@@ -332,13 +423,49 @@ class Reading:
             raise NotSimpleError
         # From 3.12 on END_FOR takes away what is left.
         after = self.stack[:-1] if sys.version_info < (3, 12) else [*self.stack, NULL]
-        self.may_go_to(i, after)
-        self.stack.append(over.item)
+        if over.exact is None or not over.exact:
+            self.may_go_to(i, after)
+        if over.exact is None:
+            self.stack.append(over.item)
+        elif over.exact:
+            first, *rest = over.exact
+            self.stack[-1] = Iterator(over.item, over.sites, tuple(rest))
+            self.stack.append(first)
+        else:
+            self.ended = True
 
     def do_end_for(self, i: dis.Instruction) -> None:
         self.pop(2 if sys.version_info < (3, 13) else 1)
 
+    def do_get_yield_from_iter(self, i: dis.Instruction) -> None:
+        self.do_get_iter(i)
+
+    def do_send(self, i: dis.Instruction) -> None:
+        self.pop(1)
+        over = self.stack[-1]
+        if not isinstance(over, Iterator):
+            raise NotSimpleError
+        # From 3.12 on END_SEND takes the iterator away.
+        before = self.stack[:-1] if sys.version_info < (3, 12) else list(self.stack)
+        self.may_go_to(i, [*before, OPAQUE])
+        self.stack.append(over.item)
+
+    def do_end_send(self, i: dis.Instruction) -> None:
+        del self.stack[-2]
+
     # ---- what makes new values
+
+    def do_contains_op(self, i: dis.Instruction) -> None:
+        value, container = self.pop(2)
+        if kind(value) not in (NUMBER, TEXT) and not is_plain(value):
+            raise NotSimpleError
+        known = container.value if isinstance(container, Known) else None
+        plain = type(known) in (list, tuple, dict, set, frozenset)
+        if plain and not {*map(type, known)} <= {int, float, bool, str}:
+            raise NotSimpleError
+        if not plain and kind(container) not in (NUMBERS, TEXT, TEXTS):
+            raise NotSimpleError
+        self.stack.append(NUMBER)
 
     def do_binary_subscr(self, i: dis.Instruction) -> None:
         self.stack.append(self.simple.item(*self.pop(2)))
@@ -357,22 +484,45 @@ class Reading:
 
     def do_binary_op(self, i: dis.Instruction) -> None:
         name = i.argrepr.removesuffix("=")
-        operands = self.pop(2)
-        kinds = {kind(v) for v in operands}
-        if name not in _OPERATORS or not kinds <= {NUMBER, TENSOR, ARRAY}:
-            raise NotSimpleError
-        if len(kinds) == 2 and NUMBER not in kinds:
-            raise NotSimpleError
+        a, b = self.pop(2)
+        in_place = name != i.argrepr
+        if in_place and isinstance(a, List) and name == "+":
+            self.extend(a, b)
+            self.stack.append(List(either({a.item, self.simple.iterator(b).item}), a.site))
+            return
         # In place, a tensor or an array is written to, which may be anybody's.
-        if name != i.argrepr and kind(operands[0]) != NUMBER:
+        if in_place and kind(a) not in (NUMBER, TEXT) and not isinstance(a, New):
             raise NotSimpleError
-        self.stack.append((kinds - {NUMBER} or {NUMBER}).pop())
+        if name not in _OPERATORS:
+            raise NotSimpleError
+        self.stack.append(self.computed(name, a, b))
+
+    def computed(self, name: str, a: Any, b: Any) -> Any:
+        """What an operator gives."""
+        kinds = {kind(a), kind(b)}
+        if kind(a) == TEXT and name == "%":
+            parts = b.items if isinstance(b, Tuple) else (b,)
+            if not all(is_plain(v) or kind(v) in (NUMBER, TEXT) for v in parts):
+                raise NotSimpleError
+            return TEXT
+        if kinds == {TEXT} or kinds == {TEXT, NUMBER}:
+            return TEXT
+        if name in ("+", "*") and NUMBERS in kinds and kinds <= {NUMBER, NUMBERS}:
+            return NUMBERS
+        if isinstance(a, Several) and isinstance(b, Several) and name == "+":
+            return Several(either({a.item, b.item}))
+        if not kinds <= {NUMBER, TENSOR, ARRAY} or (len(kinds) == 2 and NUMBER not in kinds):
+            raise NotSimpleError
+        kinds.discard(NUMBER)
+        return New(kinds.pop()) if kinds else NUMBER
 
     def do_unary_negative(self, i: dis.Instruction) -> None:
         (value,) = self.pop(1)
         if kind(value) not in (NUMBER, TENSOR, ARRAY):
             raise NotSimpleError
-        self.stack.append(kind(value))
+        self.stack.append(NUMBER if kind(value) == NUMBER else New(kind(value)))
+
+    do_unary_invert = do_unary_positive = do_unary_negative
 
     def do_unary_not(self, i: dis.Instruction) -> None:
         truth = self.truth(*self.pop(1))
@@ -394,55 +544,29 @@ class Reading:
         name = str(i.argval).removeprefix("bool(").removesuffix(")")
         if name in _COMPARISONS and is_plain(a) and is_plain(b):
             self.stack.append(Known(_COMPARISONS[name](a.value, b.value)))
-        elif kind(a) == kind(b) == NUMBER:
+            return
+        plain = all(is_plain(v) or kind(v) in (NUMBER, TEXT) for v in (a, b))
+        if kind(a) == kind(b) == TEXT or (plain and name in _COMPARISONS):
             self.stack.append(NUMBER)
         else:
-            raise NotSimpleError
+            self.stack.append(self.computed("-", a, b))
 
     def do_build_tuple(self, i: dis.Instruction) -> None:
         self.stack.append(Tuple(tuple(self.pop(i.arg or 0))))
-
-    def do_build_list(self, i: dis.Instruction) -> None:
-        numbers = all(kind(v) == NUMBER for v in self.pop(i.arg or 0))
-        self.stack.append(NUMBERS if numbers else OPAQUE)
-
-    def do_list_append(self, i: dis.Instruction) -> None:
-        (value,) = self.pop(1)
-        if (i.arg or 0) > len(self.stack):
-            raise NotSimpleError
-        if kind(value) != NUMBER:
-            self.stack[-(i.arg or 0)] = OPAQUE
-
-    def do_list_extend(self, i: dis.Instruction) -> None:
-        (values,) = self.pop(1)
-        if not isinstance(values, Known) or type(values.value) is not tuple or i.arg != 1:
-            raise NotSimpleError
-        if kind(values) != NUMBERS:
-            self.stack[-1] = OPAQUE
-
-    def do_build_map(self, i: dis.Instruction) -> None:
-        items = self.pop(2 * (i.arg or 0))
-        if not all(isinstance(k, Known) and type(k.value) in (int, str) for k in items[::2]):
-            raise NotSimpleError
-        self.stack.append(OPAQUE)
-
-    def do_build_const_key_map(self, i: dis.Instruction) -> None:
-        *_, keys = self.pop((i.arg or 0) + 1)
-        if not all(type(k) in (int, str) for k in keys.value):
-            raise NotSimpleError
-        self.stack.append(OPAQUE)
 
     def do_unpack_sequence(self, i: dis.Instruction) -> None:
         (value,) = self.pop(1)
         count = i.arg or 0
         if isinstance(value, Tuple) and len(value.items) == count:
             self.stack += reversed(value.items)
+        elif isinstance(value, (Iterator, List, Several)):
+            self.stack += [value.item] * count
+        elif isinstance(value, ItemOf) and _C._are_of_length(value.values.value, count):
+            self.stack += [PartOf(value.values, k) for k in reversed(range(count))]
         elif kind(value) in (TENSOR, ARRAY):
-            self.stack += [kind(value)] * count
+            self.stack += [as_new(value, kind(value))] * count
         elif kind(value) == NUMBERS:
             self.stack += [NUMBER] * count
-        elif isinstance(value, ItemOf) and {*map(type, value.values.value)} <= {list, tuple}:
-            self.stack += [OPAQUE] * count
         else:
             raise NotSimpleError
 
@@ -453,6 +577,9 @@ class Reading:
 
     def do_format_value(self, i: dis.Instruction) -> None:
         self.text(*self.pop(2 if (i.arg or 0) & 4 else 1))
+
+    def do_convert_value(self, i: dis.Instruction) -> None:
+        self.text(*self.pop(1))
 
     def do_format_simple(self, i: dis.Instruction) -> None:
         self.text(*self.pop(1))
@@ -489,7 +616,44 @@ class Reading:
             raise NotSimpleError
         function, *first = functions
         names, self.names = self.names, ()
-        self.stack.append(self.simple.call(function, first + arguments, names))
+        result = self.called(i, function, first + arguments, names)
+        self.stack.append(result)
+
+    def called(self, i: dis.Instruction, function: Any, arguments: list[Any], names: Any) -> Any:
+        """What a call returns."""
+        if kind(function) == CONTEXT and len(arguments) == 3:  # its end
+            return Known(None)
+        if function == Known(super) and not arguments:
+            cell, name = self.cells.get("__class__"), self.code.co_varnames[0]
+            return self.super_of(cell, self.places.get(name))
+        if isinstance(function, Method) and isinstance(function.owner, (List, Dict)):
+            if names:
+                raise NotSimpleError
+            return self.call_of_own(function.function, function.owner, arguments)
+        self.simple.site = self.site_at(i)
+        return self.simple.call(function, arguments, names)
+
+    def do_call_function_ex(self, i: dis.Instruction) -> None:
+        """``f(*values)``: of zip, any number of values."""
+        with_names = (i.arg or 0) & 1
+        named = self.pop(1)[0] if with_names else None
+        (values,) = self.pop(1)
+        functions = [v for v in self.pop(2) if v is not NULL]
+        if len(functions) != 1:
+            raise NotSimpleError
+        (function,) = functions
+        if function == Known(zip) and isinstance(values, (List, Several)):
+            if named is not None and dict(named.items or ()).keys() != {"strict"}:
+                raise NotSimpleError
+            item = values.item
+            if not isinstance(item, Tuple):
+                raise NotSimpleError
+            self.stack.append(Tuple(tuple(map(Several, item.items))))
+            return
+        if not isinstance(values, Tuple) or named is not None:
+            raise NotSimpleError
+        result = self.called(i, function, list(values.items), ())
+        self.stack.append(result)
 
     def do_call_kw(self, i: dis.Instruction) -> None:
         (names,) = self.pop(1)
@@ -509,10 +673,33 @@ class _Steps(dict[str, Callable[[Reading, dis.Instruction], None]]):
 
 
 _STEPS = _Steps()
+_IMPORT = builtins.__import__
 
 
 def _read(*given: Any) -> Any:
     return Reading(*given).run()
+
+
+def read_with(
+    begin: Callable[[Simple], Any], only_looks_up: Callable[[Any], bool], needs: set[str]
+) -> Any:
+    """What ``begin`` finds out of functions; a NotSimpleError where one may do something else.
+
+    Args:
+        begin: is given what finds out.
+        only_looks_up: whether indexing an object with a number does no more than that.
+        needs: is told what the functions may need.
+    """
+    if not IS_READ:
+        raise NotSimpleError
+    simple = Simple(_read, only_looks_up)
+    try:
+        result = begin(simple)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        # Instructions in an order that was not thought of. Workers can always do it.
+        raise NotSimpleError from None
+    needs |= simple.needs
+    return result
 
 
 def result_of(
@@ -521,17 +708,5 @@ def result_of(
     only_looks_up: Callable[[Any], bool],
     needs: set[str],
 ) -> Any:
-    """What is known of what a function returns; a NotSimpleError where it may do something else.
-
-    Args:
-        function: the function.
-        arguments: what is known of them.
-        only_looks_up: whether indexing an object with a number does no more than that.
-        needs: is told what it may need.
-    """
-    if not IS_READ:
-        raise NotSimpleError
-    simple = Simple(_read, only_looks_up)
-    result = simple.call_function(function, arguments)
-    needs |= simple.needs
-    return result
+    """What is known of what a function returns."""
+    return read_with(lambda s: s.call_function(function, arguments), only_looks_up, needs)

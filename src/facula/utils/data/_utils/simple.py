@@ -5,18 +5,33 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import itertools
-import math
-import random
+import operator
 import types
+from _collections import _tuplegetter
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 
 import facula
+from facula.nn.modules._hooks import global_hooks_active
+from facula.utils.data._utils.harmless import (
+    ARRAY_METHODS,
+    ARRAY_RANDOM_METHODS,
+    LEGACY_TYPES,
+    NAMES,
+    RANDOM_METHODS,
+    TENSOR_METHODS,
+    TEXT_METHODS,
+    TIME,
+    sort_of,
+)
 from facula.utils.data._utils.known import (
     ARRAY,
+    ARRAYS,
+    NOTHING,
     NULL,
     NUMBER,
     NUMBERS,
@@ -25,86 +40,52 @@ from facula.utils.data._utils.known import (
     RANGE,
     SLICE,
     TENSOR,
+    TENSORS,
     TEXT,
+    TEXTS,
     WORKER,
+    Dict,
     ItemOf,
     Iterator,
     Known,
+    List,
     Made,
     Method,
+    New,
     NotSimpleError,
+    PartOf,
+    Several,
+    Super,
     Tuple,
     are,
+    as_new,
     either,
     in_class,
     is_index,
+    is_named_tuple,
     kind,
+    sites_in,
+)
+from facula.utils.data._utils.results import (
+    OWN_ARRAYS,
+    OWN_GENERATOR,
+    OWN_TWISTER,
+    RESULTS,
+    arrays_drawn,
+    check,
 )
 
-_OF_NUMBERS = (
-    *(int, float, bool, abs, round, min, max, pow, divmod),
-    *(math.sqrt, math.sin, math.cos, math.exp, math.log, math.floor, math.ceil, math.pow),
-)
-_TENSOR_METHODS = (
-    *("abs", "add", "bool", "byte", "clamp", "clone", "contiguous", "cos", "div", "double", "exp"),
-    *("flatten", "flip", "float", "half", "int", "item", "long", "mean", "mul", "neg", "permute"),
-    *("pow", "reshape", "sigmoid", "sin", "size", "sqrt", "squeeze", "sub", "sum", "t", "tanh"),
-    *("to", "tolist", "transpose", "unsqueeze", "view"),
-)
-_ARRAY_METHODS = ("astype", "copy", "flatten", "mean", "reshape", "sum", "transpose")
-# What functions may need: the default generators of Facula and of Python, time without limit.
-GENERATOR, TWISTER, TIME = "generator", "twister", "time"
 _MOST_STEPS = 4000
 _MOST_DICTS = 1 << 15
 _MOST_CALLED = 16  # objects of a list
 _DEEPEST = 8
-
-
-# Arguments that functions may be given by name: none that is written to or has code of its own.
-_NAMES = frozenset(
-    ("axis", "copy", "dim", "dtype", "fill_value", "high", "keepdim", "low", "max", "min", "size")
-    + ("start", "strict")
-)
-
-
-def _twisters() -> list[Any]:
-    """Functions of the module ``random``, as far as they are its own."""
-    names = ("random", "uniform", "randint", "randrange", "getrandbits")
-    shared = getattr(random, "_inst", random)
-    found = [getattr(random, name) for name in names]
-    return [f for f in found if getattr(f, "__self__", None) is shared]
-
-
-@functools.cache
-def _known() -> dict[int, tuple[str, Any]]:
-    """Functions that are known to do no more than to return something: by their identity, what
-    sort they are of, and they themselves."""
-    makers = ("zeros", "ones", "full", "arange")
-    sorts = {
-        "numbers": _OF_NUMBERS,
-        "tensor of": (facula.tensor, facula.as_tensor, facula.from_numpy),
-        "tensor": [getattr(facula, name) for name in makers],
-        "array of": (numpy.array, numpy.asarray),
-        "array": [getattr(numpy, name) for name in makers],
-        "drawn": (facula.rand, facula.randn, facula.randint, facula.randperm),
-        "of twister": _twisters(),
-        "tensor method": [getattr(facula.Tensor, name) for name in _TENSOR_METHODS],
-        "array method": [getattr(numpy.ndarray, name) for name in _ARRAY_METHODS],
-        "worker": (facula.utils.data.get_worker_info,),
-        "length": (len,),
-        "text": (str,),
-    }
-    return {id(f): (sort, f) for sort, functions in sorts.items() for f in functions}
-
-
-def _is_dtype(known: Any) -> bool:
-    """Whether numpy knows it as one."""
-    if not isinstance(known, Known):
-        return False
-    value = known.value
-    if isinstance(value, type):
-        return value in (int, float, bool) or issubclass(value, numpy.generic)
-    return isinstance(value, (str, numpy.dtype))
+_METHODS = {TENSOR: (facula.Tensor, TENSOR_METHODS), ARRAY: (numpy.ndarray, ARRAY_METHODS)}
+_METHODS[TEXT] = (str, TEXT_METHODS)
+_ONE_OF = {NUMBERS: NUMBER, RANGE: NUMBER, TENSORS: TENSOR, ARRAYS: ARRAY, TEXTS: TEXT}
+_OWN_METHODS = {OWN_TWISTER: RANDOM_METHODS, OWN_ARRAYS: ARRAY_RANDOM_METHODS}
+_DICT_METHODS = ("get", "items", "keys", "values")
+_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks")
+_HELD = ("_parameters", "_buffers", "_modules")
 
 
 class Simple:
@@ -120,6 +101,13 @@ class Simple:
         self.needs: set[str] = set()
         self.steps_left = _MOST_STEPS
         self.depth = 0
+        self.site: Any = None  # where the call stands that is made
+        self._values: dict[int, Known] = {}
+        self._lists: dict[int, Known] = {}
+
+    def known(self, value: Any) -> Known:
+        """Of which it is found out only once what is in it."""
+        return self._values.setdefault(id(value), Known(value))
 
     def read(
         self, code: types.CodeType, scope: dict[str, Any], cells: tuple[Any, ...], given: list[Any]
@@ -142,78 +130,187 @@ class Simple:
     def attribute(self, owner: Any, name: str) -> Any:
         """What ``owner.name`` is."""
         found = kind(owner)
-        if isinstance(owner, Known) and found not in (TENSOR, ARRAY):
+        if isinstance(owner, Super):
+            return self.attribute_of_super(owner, name)
+        if found in _METHODS and name in _METHODS[found][1]:
+            return Method(getattr(_METHODS[found][0], name), owner)
+        if found in (TENSOR, ARRAY) and name in ("shape", "ndim", "T", "dtype", "size"):
+            return {"shape": NUMBERS, "T": as_new(owner, found), "dtype": OPAQUE}.get(name, NUMBER)
+        if found in (TENSOR, ARRAY, TEXT):
+            raise NotSimpleError
+        if isinstance(owner, Known):
             return self.attribute_of_value(owner, name)
-        if found == TENSOR and name in _TENSOR_METHODS:
-            return Known(getattr(facula.Tensor, name))
-        if found == ARRAY and name in _ARRAY_METHODS:
-            return Known(getattr(numpy.ndarray, name))
-        if found in (TENSOR, ARRAY) and name in ("shape", "ndim", "T"):
-            return {"shape": NUMBERS, "ndim": NUMBER, "T": found}[name]
         if found == WORKER and name in ("id", "num_workers", "seed"):
             return NUMBER
+        is_own = isinstance(owner, (List, Dict)) or found in (*_OWN_METHODS, OWN_GENERATOR)
+        if is_own:
+            return Method(name, owner)
+        if isinstance(owner, ItemOf):
+            return self.attribute_of_items(owner, name)
         raise NotSimpleError
+
+    def attribute_of_items(self, owner: ItemOf, name: str) -> Any:
+        """What one of several objects of one class has under that name."""
+        values = owner.values.value
+        found = facula._C._item_types(values)
+        (its_type,) = found if len(found) == 1 else (None,)
+        if its_type is None or len(values) > _MOST_DICTS:
+            raise NotSimpleError
+        getter = in_class(its_type, name)
+        looked_up: Any = its_type.__getattribute__
+        if looked_up is not object.__getattribute__ and looked_up is not tuple.__getattribute__:
+            raise NotSimpleError
+        # Fields of named tuples, and what stands in the dicts of objects.
+        in_dicts = not hasattr(its_type, "__getattr__") and not hasattr(type(getter), "__get__")
+        if type(getter) is not _tuplegetter and not in_dicts:
+            raise NotSimpleError
+        return kind(ItemOf(Known(list(map(operator.attrgetter(name), values)))))
+
+    def attribute_of_super(self, owner: Super, name: str) -> Any:
+        bases = type(owner.owner.value).__mro__
+        for base in bases[bases.index(owner.of) + 1 :]:
+            if name in base.__dict__:
+                found = base.__dict__[name]
+                if type(found) is not types.FunctionType:
+                    break
+                return Method(found, owner.owner)
+        raise NotSimpleError
+
+    def has_none(self, value: Any, name: str) -> bool:
+        """Whether an object has no such attribute."""
+        its_type = type(value)
+        plain = its_type.__getattribute__ is object.__getattribute__
+        if not plain or hasattr(its_type, "__getattr__"):
+            raise NotSimpleError
+        own = getattr(value, "__dict__", {})
+        return in_class(its_type, name) is NULL and type(own) is dict and name not in own
 
     def attribute_of_value(self, owner: Known, name: str) -> Any:
         value = owner.value
         if isinstance(value, types.ModuleType):
+            if value is facula and name in LEGACY_TYPES:
+                return self.known(getattr(facula, name))
             if name not in vars(value):
                 raise NotSimpleError
-            return Known(vars(value)[name])
+            return self.known(vars(value)[name])
+        if type(value) is type:
+            return self.attribute_of_class(value, name)
         its_type = type(value)
+        if its_type is dict and name in _DICT_METHODS:
+            return Method(name, owner)
         looked_up: Any = its_type.__getattribute__
-        if looked_up is not object.__getattribute__ or hasattr(its_type, "__getattr__"):
+        if looked_up is not object.__getattribute__:
             raise NotSimpleError
+        if name == "__class__" and in_class(its_type, name) is vars(object)[name]:
+            return Known(its_type)
         found = in_class(its_type, name)
         if type(found) is property and isinstance(found.fget, types.FunctionType):
             return self.call_function(found.fget, [owner])
+        if type(found) is staticmethod:
+            return self.known(found.__func__)
+        if type(found) is classmethod and isinstance(found.__func__, types.FunctionType):
+            return Method(found.__func__, Known(its_type))
         own = getattr(value, "__dict__", None)
         is_method = type(found) is types.FunctionType
-        if found is not NULL and hasattr(type(found), "__get__") and not is_method:
+        is_slot = type(found) is types.MemberDescriptorType
+        if found is not NULL and hasattr(type(found), "__get__") and not is_method and not is_slot:
             raise NotSimpleError
+        if is_slot:
+            return self.known(found.__get__(value))
         if type(own) is dict and name in own:
-            return Known(own[name])
+            return self.known(own[name])
         if found is NULL:
+            return self.held_by_module(value, name)
+        return Method(found, owner) if is_method else self.known(found)
+
+    def held_by_module(self, value: Any, name: str) -> Any:
+        """A parameter, buffer or part of an ``nn.Module``."""
+        its_type = type(value)
+        if in_class(its_type, "__getattr__") is not vars(facula.nn.Module)["__getattr__"]:
             raise NotSimpleError
-        return Method(found, owner) if is_method else Known(found)
+        for held in _HELD:
+            inside = value.__dict__.get(held)
+            if type(inside) is dict and name in inside:
+                return self.known(inside[name])
+        raise NotSimpleError
+
+    def attribute_of_class(self, owner: type, name: str) -> Any:
+        found = in_class(owner, name)
+        if found is NULL or in_class(type, name) is not NULL:
+            raise NotSimpleError
+        if type(found) is staticmethod:
+            return self.known(found.__func__)
+        if type(found) is classmethod and isinstance(found.__func__, types.FunctionType):
+            return Method(found.__func__, Known(owner))
+        if hasattr(type(found), "__get__") and type(found) is not types.FunctionType:
+            raise NotSimpleError
+        return self.known(found)
 
     # ---- items
 
     def item(self, container: Any, index: Any) -> Any:
         """What ``container[index]`` is."""
         found = kind(index)
-        if isinstance(container, Known):
-            value = container.value
-            if type(value) in (list, tuple) and found in (NUMBER, PLAIN, TENSOR, ARRAY):
-                return ItemOf(container)
-            if type(value) in (str, bytes) and found in (NUMBER, SLICE):
-                return OPAQUE
-            if type(value) is dict and (found == NUMBER or isinstance(index, Known)):
-                return self.item_of_dict(value, index)
+        in_list = isinstance(container, Known) and type(container.value) in (list, tuple)
+        if in_list and found in (NUMBER, PLAIN, TENSOR, ARRAY):
+            return ItemOf(container)  # before it is found out what all of them are
         of = kind(container)
         if of in (TENSOR, ARRAY) and is_index(index):
-            return of
-        if of in (RANGE, NUMBERS) and found in (NUMBER, SLICE):
-            return NUMBER if found == NUMBER else of
+            return as_new(container, of)
+        if isinstance(container, Tuple) and isinstance(index, Known) and type(index.value) is int:
+            if index.value >= len(container.items) or -index.value > len(container.items):
+                raise NotSimpleError
+            return container.items[index.value]
+        if isinstance(container, (List, Several)) and found in (NUMBER, SLICE):
+            return container.item if found == NUMBER else Several(container.item)
+        if isinstance(container, Dict):
+            return self.item_of_own_dict(container, index)
+        if isinstance(container, Known):
+            value = container.value
+            if type(value) is bytes and found in (NUMBER, SLICE):
+                return OPAQUE
+            if type(value) is dict and (found in (NUMBER, TEXT) or isinstance(index, Known)):
+                return self.item_of_dict(value, index)
+        if of == TEXT and found in (NUMBER, SLICE):
+            return TEXT
+        if of in _ONE_OF and found in (NUMBER, SLICE):
+            return _ONE_OF[of] if found == NUMBER else of
         if of == PLAIN and found in (NUMBER, SLICE):
             return PLAIN
         if isinstance(container, ItemOf) and isinstance(index, Known):
-            return self.item_of_any_dict(container.values.value, index.value)
+            return self.item_of_any(container, index.value)
         if isinstance(container, Known):
             if type(container.value) in (list, tuple) and found == SLICE:
                 return OPAQUE
-            if found == NUMBER and self.only_looks_up(container.value):
-                return OPAQUE
+            return self.item_of_object(container, index)
         raise NotSimpleError
 
-    def item_of_any_dict(self, values: list[Any], index: Any) -> Any:
-        """An item of one of several dicts."""
-        keys = itertools.chain.from_iterable
-        if type(index) is not str or {*map(type, values)} != {dict}:
+    def item_of_object(self, container: Known, index: Any) -> Any:
+        function = in_class(type(container.value), "__getitem__")
+        if type(function) is types.FunctionType:
+            try:
+                return self.call_function(function, [container, index])
+            except NotSimpleError:
+                pass
+        if kind(index) == NUMBER and self.only_looks_up(container.value):
+            return OPAQUE
+        raise NotSimpleError
+
+    def item_of_own_dict(self, container: Dict, index: Any) -> Any:
+        items = dict(container.items or ())
+        if isinstance(index, Known) and type(index.value) in (int, str):
+            return items.get(index.value, OPAQUE)
+        if kind(index) not in (NUMBER, TEXT):
             raise NotSimpleError
-        if len(values) > _MOST_DICTS or not {*map(type, keys(values))} <= {int, str}:
+        return either({*items.values()}) if items else OPAQUE
+
+    def item_of_any(self, container: ItemOf, index: Any) -> Any:
+        """An item of one of several lists or dicts."""
+        if type(index) not in (int, str):
             raise NotSimpleError
-        return OPAQUE
+        if facula._C._item_types(container.values.value, index) is None:
+            raise NotSimpleError
+        return PartOf(container.values, index)
 
     def item_of_dict(self, values: dict[Any, Any], index: Any) -> Any:
         if isinstance(index, Known) and type(index.value) not in (int, str):
@@ -221,28 +318,44 @@ class Simple:
         if not {*map(type, values)} <= {int, str}:
             raise NotSimpleError
         if not isinstance(index, Known):
-            return OPAQUE
+            return self.one_of_values(values)
         if index.value not in values:
             raise NotSimpleError
-        return Known(values[index.value])
+        return self.known(values[index.value])
+
+    def one_of_values(self, values: dict[Any, Any]) -> Any:
+        return kind(ItemOf(self.known_list(values)))
 
     def iterator(self, over: Any) -> Iterator:
         """What ``iter(over)`` is."""
         if isinstance(over, Iterator):
             return over
+        sites = sites_in(over)
+        if isinstance(over, (List, Several)):
+            return Iterator(OPAQUE if over.item is NOTHING else over.item, sites)
         if isinstance(over, Tuple):
-            return Iterator(either({*over.items}) if over.items else OPAQUE)
+            one = either({*over.items}) if over.items else OPAQUE
+            return Iterator(one, sites, over.items if not sites else None)
+        if isinstance(over, Dict):
+            return Iterator(OPAQUE, sites)
         if isinstance(over, Known):
             value = over.value
             if type(value) in (list, tuple):
-                return Iterator(ItemOf(over))
-            if type(value) in (str, bytes, dict):
-                return Iterator(OPAQUE)
+                few = len(value) <= _MOST_CALLED
+                return Iterator(ItemOf(over), exact=tuple(map(self.known, value)) if few else None)
+            if type(value) in (bytes, dict):
+                texts = type(value) is dict and {*map(type, value)} == {str}
+                return Iterator(TEXT if texts else OPAQUE)
         found = kind(over)
-        if found in (RANGE, NUMBERS):
-            return Iterator(NUMBER)
-        if found in (TENSOR, ARRAY, PLAIN):
-            return Iterator(found)
+        if found in _ONE_OF:
+            return Iterator(_ONE_OF[found])
+        if found in (TENSOR, ARRAY, PLAIN, TEXT):
+            return Iterator(as_new(over, found))
+        function = in_class(type(over.value), "__iter__") if isinstance(over, Known) else None
+        if type(function) is types.FunctionType:
+            result = self.call_function(function, [over])
+            if isinstance(result, Iterator):
+                return result
         raise NotSimpleError
 
     # ---- calls
@@ -254,127 +367,211 @@ class Simple:
         if isinstance(function, ItemOf) and len(function.values.value) <= _MOST_CALLED:
             each = [Known(v) for v in function.values.value]
             return either({self.call(f, arguments, names) for f in each})
-        if isinstance(function, Method) and not names:
-            return self.call_function(function.function, [function.owner, *arguments])
+        if isinstance(function, Method):
+            return self.call_method(function, arguments, names)
         if isinstance(function, Made) and not names:
             return self.read(function.code, function.scope.value, function.cells, arguments)
         raise NotSimpleError
 
+    def call_method(self, method: Method, arguments: list[Any], names: tuple[str, ...]) -> Any:
+        function, owner = method.function, method.owner
+        if isinstance(function, types.FunctionType):
+            return self.call_function(function, [owner, *arguments], names)
+        if not isinstance(function, str):
+            return self.call_known(function, [owner, *arguments], names)
+        found = kind(owner)
+        if found == OWN_GENERATOR and function == "manual_seed":
+            check(arguments, ())
+            return OWN_GENERATOR
+        if found == OWN_TWISTER and function in RANDOM_METHODS and not names:
+            return self.drawn_by_own(function, arguments)
+        if found == OWN_ARRAYS and function in ARRAY_RANDOM_METHODS and NAMES.issuperset(names):
+            return arrays_drawn(self, function, arguments, names)
+        if isinstance(owner, Known) and type(owner.value) is dict and not names:
+            return self.call_of_dict(owner, function, arguments)
+        raise NotSimpleError
+
+    def drawn_by_own(self, name: str, arguments: list[Any]) -> Any:
+        if name in ("choice", "choices", "sample"):
+            item = self.iterator(arguments[0]).item
+            check(arguments[1:], ())
+            return item if name == "choice" else Several(item)
+        check(arguments, ())
+        return NUMBER
+
+    def call_of_dict(self, owner: Known, name: str, arguments: list[Any]) -> Any:
+        values = owner.value
+        if name == "get" and 1 <= len(arguments) <= 2:
+            index, *default = arguments
+            plain = kind(index) in (NUMBER, TEXT) and {*map(type, values)} <= {int, str}
+            if not plain:
+                raise NotSimpleError
+            return either({self.one_of_values(values), *(default or [Known(None)])})
+        if arguments or len(values) > _MOST_DICTS:
+            raise NotSimpleError
+        if name == "keys":
+            return self.iterator(owner)
+        inside = self.iterator(self.known_list(values))
+        if name == "values":
+            return inside
+        keys = self.iterator(owner).item
+        return Iterator(Tuple((keys, inside.item)))
+
+    def known_list(self, values: dict[Any, Any]) -> Known:
+        """What a dict holds; of one dict, the same object each time."""
+        if id(values) not in self._lists:
+            self._lists[id(values)] = Known(list(values.values()))
+        return self._lists[id(values)]
+
     def call_value(self, function: Known, arguments: list[Any], names: tuple[str, ...]) -> Any:
         called = function.value
-        if id(called) in _known():
-            if not _NAMES.issuperset(names):
+        if sort_of(called):
+            return self.call_known(called, arguments, names)
+        if type(called) is types.FunctionType:
+            return self.call_function(called, arguments, names)
+        if type(called) is types.MethodType and type(called.__func__) is types.FunctionType:
+            given = [Known(called.__self__), *arguments]
+            return self.call_function(called.__func__, given, names)
+        if type(called) is functools.partial:
+            given = [*map(Known, called.args), *arguments, *map(Known, called.keywords.values())]
+            if {*called.keywords} & {*names} or (called.keywords and names):
                 raise NotSimpleError
-            return self.call_known(called, arguments)
+            return self.call(Known(called.func), given, names or tuple(called.keywords))
+        if isinstance(called, facula.nn.Module):
+            return self.call_module(function, arguments, names)
+        own = in_class(type(called), "__call__")
+        if type(own) is types.FunctionType:
+            return self.call_function(own, [function, *arguments], names)
+        if is_named_tuple(called) and not names and len(arguments) == len(called._fields):
+            return Tuple(tuple(arguments))
+        if called is dict:
+            return self.made_dict(arguments, names)
         if called is zip and names == ("strict",):
             arguments, names = arguments[:-1], ()
         if names:
             raise NotSimpleError
-        if type(called) is types.FunctionType:
-            return self.call_function(called, arguments)
-        own = in_class(type(called), "__call__")
-        if type(own) is types.FunctionType:
-            return self.call_function(own, [function, *arguments])
         is_error = isinstance(called, type) and issubclass(called, BaseException)
         if is_error and vars(builtins).get(called.__name__) is called:
             return OPAQUE
         return self.call_of_iterators(called, arguments)
 
-    def call_function(self, function: types.FunctionType, arguments: list[Any]) -> Any:
-        code = function.__code__
-        missing = code.co_argcount - len(arguments)
-        defaults = function.__defaults__ or ()
-        if missing < 0 or missing > len(defaults):
+    def call_module(self, function: Known, arguments: list[Any], names: tuple[str, ...]) -> Any:
+        module = function.value
+        own = vars(module)
+        hooks = any(own.get(name) for name in _HOOKS) or global_hooks_active()
+        called = in_class(type(module), "__call__")
+        if called is not in_class(facula.nn.Module, "__call__") or "forward" in own or hooks:
             raise NotSimpleError
-        arguments = arguments + [Known(v) for v in defaults[len(defaults) - missing :]]
+        if module._compiled_call_impl is not None:
+            raise NotSimpleError
+        forward = in_class(type(module), "forward")
+        if type(forward) is not types.FunctionType:
+            raise NotSimpleError
+        return self.call_function(forward, [function, *arguments], names)
+
+    def made_dict(self, arguments: list[Any], names: tuple[str, ...]) -> Any:
+        if len(arguments) != len(names):
+            raise NotSimpleError
+        return Dict(tuple(zip(names, arguments, strict=True)), self.site)
+
+    def call_function(
+        self, function: types.FunctionType, arguments: list[Any], names: tuple[str, ...] = ()
+    ) -> Any:
+        """What a function of Python returns."""
+        code = function.__code__
+        count = len(arguments) - len(names)
+        given: dict[str, Any] = dict(zip(names, arguments[count:], strict=True))
+        wanted = code.co_varnames[: code.co_argcount]
+        rest: list[Any] = arguments[code.co_argcount : count]
+        places = arguments[: min(count, code.co_argcount)]
+        defaults = function.__defaults__ or ()
+        usual = dict(zip(wanted[len(wanted) - len(defaults) :], defaults, strict=True))
+        for name in wanted[len(places) :]:
+            if name in given:
+                places.append(given.pop(name))
+            elif name in usual:
+                places.append(self.known(usual[name]))
+            else:
+                raise NotSimpleError
+        end = code.co_argcount + code.co_kwonlyargcount
+        by_name = function.__kwdefaults__ or {}
+        for name in code.co_varnames[code.co_argcount : end]:
+            if name not in given and name not in by_name:
+                raise NotSimpleError
+            places.append(given.pop(name) if name in given else self.known(by_name[name]))
+        takes_rest = bool(code.co_flags & inspect.CO_VARARGS)
+        if given or (rest and not takes_rest) or (code.co_posonlyargcount and names):
+            raise NotSimpleError
+        if takes_rest:
+            places.append(Tuple(tuple(rest)))
         try:
-            cells = tuple(Known(cell.cell_contents) for cell in function.__closure__ or ())
+            cells = tuple(self.known(cell.cell_contents) for cell in function.__closure__ or ())
         except ValueError:  # one of them is empty
             raise NotSimpleError from None
-        return self.read(code, function.__globals__, cells, arguments)
+        return self.read(code, function.__globals__, cells, places)
 
-    def call_known(self, called: Any, arguments: list[Any]) -> Any:
+    def call_known(self, called: Any, arguments: list[Any], names: tuple[str, ...]) -> Any:
         """What one of the known functions returns."""
-        sort, _ = _known()[id(called)]
-        dtypes = (facula.dtype, type(None))
-        others = [a for a in arguments if not _is_dtype(a)]
-        if sort == "numbers":
-            converts = called in (int, float, bool) and len(arguments) == 1
-            self.check_arguments(arguments, (), *((TENSOR, ARRAY) if converts else ()))
-            return NUMBERS if called is divmod else NUMBER
-        if sort == "tensor of":
-            self.check_arguments(arguments, dtypes, TENSOR, ARRAY, PLAIN)
-        elif sort == "tensor":
-            self.check_arguments(arguments, dtypes)
-        elif sort == "drawn":
-            self.check_arguments(arguments, dtypes)
-            self.needs.add(GENERATOR)
-        elif sort == "tensor method":
-            self.check_arguments(arguments, facula.dtype)
-            name = called.__name__
-            return {"item": NUMBER, "size": NUMBERS, "tolist": PLAIN}.get(name, TENSOR)
-        elif sort == "of twister":
-            self.check_arguments(arguments, ())
-            self.needs.add(TWISTER)
-            return NUMBER
-        elif sort == "worker":
-            return WORKER
-        elif sort == "text":
-            self.check_arguments(arguments, ())
-            return TEXT
-        elif sort == "length":
-            return self.length(*arguments) if len(arguments) == 1 else NUMBER
-        else:  # arrays
-            self.check_arguments(others, (), *((ARRAY, PLAIN) if sort == "array of" else ()))
-            return ARRAY
-        return TENSOR
-
-    def check_arguments(self, arguments: list[Any], values: Any, *kinds: str) -> None:
-        """They must be numbers, of these kinds, or values of these types."""
-        for a in arguments:
-            known = isinstance(a, Known) and isinstance(a.value, values)
-            if not known and kind(a) not in (NUMBER, NUMBERS, *kinds):
-                raise NotSimpleError
+        sort = sort_of(called)
+        if sort == "drawn" and names == ("generator",) and arguments[-1] == OWN_GENERATOR:
+            check(arguments[:-1], facula.dtype)
+            return New(TENSOR)
+        if not sort or not NAMES.issuperset(names):
+            raise NotSimpleError
+        if len(arguments) == 0 and sort not in _WITHOUT_ARGUMENTS:
+            raise NotSimpleError
+        try:
+            return RESULTS[sort](self, called, arguments, names)
+        except ValueError:  # another number of arguments
+            raise NotSimpleError from None
 
     def call_of_iterators(self, called: Any, arguments: list[Any]) -> Any:
+        sites = frozenset().union(*map(sites_in, arguments))
         if called is range and are(NUMBER, arguments):
             return RANGE
         if called is map and len(arguments) > 1:
             items = [self.iterator(a).item for a in arguments[1:]]
-            return Iterator(self.call(arguments[0], items))
+            return Iterator(self.call(arguments[0], items), sites)
         if called is zip:
-            return Iterator(Tuple(tuple(self.iterator(a).item for a in arguments)))
+            return Iterator(Tuple(tuple(self.iterator(a).item for a in arguments)), sites)
         if called is itertools.chain:
-            return Iterator(either({self.iterator(a).item for a in arguments} or {OPAQUE}))
+            return Iterator(either({self.iterator(a).item for a in arguments} or {OPAQUE}), sites)
         if called is itertools.count and are(NUMBER, arguments):
             return Iterator(NUMBER)
+        if called in (list, tuple) and not arguments:
+            return List(NOTHING, self.site) if called is list else Tuple(())
         if not arguments:
             raise NotSimpleError
         first, *rest = arguments
         if called is iter and not rest:
             return self.iterator(first)
+        if called is next and isinstance(first, Iterator) and len(rest) <= 1:
+            return either({first.item, *rest})
         bounds = [a for a in rest if a != Known(None)]
         if called is itertools.islice and are(NUMBER, bounds):
             return self.iterator(first)
         if called is enumerate and are(NUMBER, rest):
-            return Iterator(Tuple((NUMBER, self.iterator(first).item)))
+            return Iterator(Tuple((NUMBER, self.iterator(first).item)), sites)
         if called is reversed and not rest and kind(first) in (RANGE, NUMBERS):
             return Iterator(NUMBER)
-        if rest or not any(called is f for f in (list, tuple, sorted, sum)):
-            raise NotSimpleError
-        if kind(self.iterator(first).item) != NUMBER:
+        if rest or not any(called is f for f in (list, tuple, sorted, sum, any, all)):
             raise NotSimpleError
         self.needs.add(TIME)
-        return NUMBER if called is sum else NUMBERS
+        item = self.iterator(first).item
+        if called is list:
+            return List(item, self.site) if not sites else Several(item)
+        if called is tuple:
+            return Several(item)
+        if kind(item) == NUMBER:
+            return List(NUMBER, self.site) if called is sorted else NUMBER
+        if called is sorted and kind(item) == TEXT:
+            return Several(TEXT)
+        if called is sum and kind(item) in (TENSOR, ARRAY):
+            return kind(item)
+        raise NotSimpleError
 
-    def length(self, of: Any) -> Any:
-        if isinstance(of, Known) and type(of.value) in (list, tuple, dict, str, bytes):
-            return NUMBER
-        if isinstance(of, Tuple) or kind(of) in (TENSOR, ARRAY, NUMBERS, RANGE):
-            return NUMBER
-        if not isinstance(of, Known):
-            raise NotSimpleError
-        function = in_class(type(of.value), "__len__")
-        if type(function) is not types.FunctionType:
-            raise NotSimpleError
-        return self.call_function(function, [of])
+
+_WITHOUT_ARGUMENTS = frozenset(
+    ("worker", "no gradient", "of twister", "arrays drawn", "generator", "twister")
+    + ("array generator", "clock", "drawn")
+)

@@ -127,6 +127,7 @@ class ThreadWorker:
         if outcome is not None:
             epoch.has_answers = True
             epoch.made.append(_Answer(*batches.answer_to(outcome)))
+            del outcome  # its traceback refers to this frame, and later to the loader
             self.seconds_per_batch = time.perf_counter() - began
 
     # ---- in the loader

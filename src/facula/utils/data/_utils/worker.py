@@ -12,6 +12,7 @@ from typing import Any
 
 import facula
 from facula import _C
+from facula.utils.data._utils.array_random import seed_arrays
 from facula.utils.data._utils.fetch import make_fetcher
 
 __all__ = ["WorkerInfo", "get_worker_info"]
@@ -75,13 +76,10 @@ class Job:
 
 def seed_process(base_seed: int, worker: int) -> None:
     """Gives each worker process random numbers of its own, which follow from the loader's seed."""
-    import numpy
-
     seed = base_seed + worker
     random.seed(seed)
     facula.manual_seed(seed)
-    words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    numpy.random.seed(numpy.random.SeedSequence(words).generate_state(4))
+    seed_arrays(base_seed, worker)
 
 
 # What a worker answers to a task.

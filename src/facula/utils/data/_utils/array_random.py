@@ -1,0 +1,56 @@
+"""The state of ``numpy.random``, of which each worker process has its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from facula import _C
+
+_shared: Any = None  # the generator of numpy.random whose words have been found
+_size = 0  # bytes of its state
+
+
+def can_exchange() -> bool:
+    """Whether the state of ``numpy.random`` can be exchanged with that of a worker."""
+    global _shared, _size
+    import numpy.random
+
+    state = numpy.random.mtrand._rand
+    if _shared is None:
+        bits = type(state._bit_generator) is numpy.random.MT19937
+        plain = type(state) is numpy.random.RandomState
+        _size = _C._find_array_random(state, numpy.random.RandomState(0)) if plain and bits else 0
+        _shared = state._bit_generator
+    # A program may give it another source of numbers.
+    return _size > 0 and state._bit_generator is _shared
+
+
+def seed_arrays(base_seed: int, worker: int) -> None:
+    """Seeds ``numpy.random`` as a worker process does."""
+    import numpy
+
+    words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    numpy.random.seed(numpy.random.SeedSequence(words).generate_state(4))
+
+
+def state_of_worker(base_seed: int, worker: int) -> bytearray:
+    """What a worker process begins with."""
+    state = bytearray(_size)
+    _C._exchange_array_random(state)
+    try:
+        seed_arrays(base_seed, worker)
+    finally:
+        _C._exchange_array_random(state)
+    return state
+
+
+def as_of_numpy(state: bytearray) -> Any:
+    """The same in the form that ``numpy.random.set_state`` takes."""
+    import numpy
+
+    kept = bytearray(state)
+    _C._exchange_array_random(kept)
+    try:
+        return numpy.random.get_state()
+    finally:
+        _C._exchange_array_random(kept)

@@ -1,0 +1,276 @@
+"""Functions and methods that are known to do no more than to return something, by sort."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import random
+import sys
+import time
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy
+
+import facula
+from facula import _C
+
+# What functions may need: the default generators of Facula, Python and NumPy, time without limit.
+GENERATOR, TWISTER, ARRAYS_DRAWN, TIME = "generator", "twister", "arrays", "time"
+
+# Arguments that functions may be given by name: none that is written to or has code of its own.
+NAMES = frozenset(
+    ("axis", "batch_first", "copy", "correction", "decimals", "dim", "dim0", "dim1", "dims")
+    + ("dtype", "end", "fill_value", "high", "inplace", "input", "k", "keepdim", "keepdims", "loc")
+    + ("low", "max", "mean", "min", "n", "ndigits", "num_classes", "other", "p", "pad")
+    + ("padding_value", "repeats", "replace", "scale", "seed", "shape", "shifts", "size", "start")
+    + ("std", "step", "stop", "strict", "tensors", "unbiased", "value", "weights")
+)
+
+LEGACY_TYPES = (
+    "FloatTensor",
+    "DoubleTensor",
+    "LongTensor",
+    "IntTensor",
+    "ByteTensor",
+    "BoolTensor",
+)
+_VIEWS = (
+    *("atleast_1d", "atleast_2d", "broadcast_to", "contiguous", "cpu", "detach", "diagonal"),
+    *("expand", "expand_as", "flatten", "float", "double", "half", "int", "long", "short", "bool"),
+    *("byte", "bfloat16", "movedim", "moveaxis", "narrow", "permute", "ravel", "reshape", "select"),
+    *("reshape_as", "squeeze", "swapaxes", "swapdims", "t", "to", "transpose", "type_as", "unfold"),
+    *("unsqueeze", "view", "view_as", "unflatten"),
+)
+_COMPUTING = (
+    *("abs", "absolute", "acos", "add", "all", "amax", "amin", "any", "argmax", "argmin"),
+    *("argsort", "asin", "atan", "atan2", "bincount", "bitwise_and", "bitwise_not", "bitwise_or"),
+    *("bitwise_xor", "bmm", "bucketize", "ceil", "clamp", "clip", "clone", "cos", "cosh"),
+    *("count_nonzero", "cross", "cumprod", "cumsum", "deg2rad", "diag", "diff", "div", "divide"),
+    *("dot", "eq", "erf", "exp", "exp2", "expm1", "fliplr", "flip", "flipud", "floor"),
+    *("floor_divide", "fmod", "frac", "gather", "ge", "greater", "gt", "heaviside", "hypot"),
+    *("index_select", "isfinite", "isin", "isinf", "isnan", "le", "lerp", "less", "log", "log10"),
+    *("log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp"),
+    *("log_softmax", "lt", "masked_fill", "masked_select", "matmul", "maximum", "mean", "minimum"),
+    *("mm", "mul", "multiply", "mv", "nan_to_num", "ne", "neg", "negative", "nonzero", "norm"),
+    *("outer", "pow", "prod", "rad2deg", "reciprocal", "relu", "remainder", "repeat"),
+    *("repeat_interleave", "roll", "rot90", "round", "rsqrt", "scatter", "searchsorted"),
+    *("sigmoid", "sign", "sin", "sinc", "sinh", "softmax", "sqrt", "square", "std", "sub"),
+    *("subtract", "sum", "take", "tan", "tanh", "tile", "trace", "tril", "triu", "true_divide"),
+    *("trunc", "var", "vdot", "where", "new_zeros", "new_ones", "new_full"),
+)
+_MAKING = (
+    *("arange", "eye", "full", "full_like", "linspace", "logspace", "ones", "ones_like", "zeros"),
+    *("zeros_like", "tensor"),
+)
+_OF_SEVERAL = (
+    *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"),
+    "row_stack",
+)
+_PAIRS = ("aminmax", "cummax", "cummin", "kthvalue", "max", "median", "min", "mode", "sort", "topk")
+_PARTS = ("chunk", "split", "tensor_split", "unbind")
+_DRAWN = (
+    *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"),
+    *("bernoulli", "normal", "multinomial", "poisson"),
+)
+_WRITING = (
+    *("abs_", "add_", "ceil_", "clamp_", "copy_", "cos_", "div_", "exp_", "fill_", "floor_"),
+    *("index_fill_", "log_", "masked_fill_", "mul_", "neg_", "pow_", "round_", "scatter_", "sin_"),
+    *("sqrt_", "sub_", "tanh_", "zero_", "squeeze_", "unsqueeze_", "fill_diagonal_"),
+)
+_WRITING_DRAWN = ("bernoulli_", "exponential_", "normal_", "random_", "uniform_")
+_NN_FUNCTIONS = (
+    *("gelu", "leaky_relu", "log_softmax", "normalize", "one_hot", "pad", "relu", "sigmoid"),
+    *("silu", "softmax", "softplus", "tanh"),
+)
+_ARRAY_VIEWS = (
+    *("asarray", "ascontiguousarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to"),
+    *("diag", "diagonal", "expand_dims", "flip", "fliplr", "flipud", "moveaxis", "ravel"),
+    *("reshape", "rollaxis", "rot90", "squeeze", "swapaxes", "transpose", "view", "array"),
+    "astype",
+)
+_ARRAY_COMPUTING = (
+    *("all", "amax", "amin", "any", "append", "arange", "argmax", "argmin", "argsort", "average"),
+    *("bincount", "clip", "concatenate", "copy", "count_nonzero", "cross", "cumprod", "cumsum"),
+    *("delete", "diff", "dot", "eye", "flatten", "full", "full_like", "gradient"),
+    *("hstack", "identity", "inner", "insert", "interp", "isclose", "linspace", "logspace"),
+    *("max", "mean", "median", "min", "nanmean", "ones", "ones_like", "outer", "pad"),
+    *("percentile", "prod", "ptp", "quantile", "repeat", "roll", "round", "searchsorted"),
+    *("stack", "std", "sum", "take", "tile", "trace", "tril", "triu", "unique", "var"),
+    *("vstack", "where", "zeros", "zeros_like", "column_stack"),
+)
+# Of these an array is also harmless as a third argument, which others may write to.
+_THREE_ARRAYS = ("clip", "interp", "where")
+_TEXTS = {
+    "text": (
+        *("capitalize", "lower", "upper", "strip", "lstrip", "rstrip", "title", "replace", "zfill"),
+        *("removeprefix", "removesuffix", "swapcase", "casefold", "center", "ljust", "rjust"),
+        "join",
+    ),
+    "texts": ("split", "rsplit", "splitlines", "partition", "rpartition"),
+    "of": (
+        *("startswith", "endswith", "isdigit", "isalpha", "isupper", "islower", "count", "find"),
+        *("rfind", "index", "isspace", "isnumeric", "isalnum"),
+    ),
+}
+_RANDOM_NUMBERS = (
+    *("random", "uniform", "randint", "randrange", "getrandbits", "gauss", "normalvariate"),
+    *("triangular", "betavariate", "expovariate", "gammavariate", "lognormvariate"),
+    *("vonmisesvariate", "paretovariate", "weibullvariate"),
+)
+_ARRAY_DRAWN = (
+    *("beta", "binomial", "bytes", "chisquare", "choice", "dirichlet", "exponential", "gamma"),
+    *("geometric", "gumbel", "integers", "laplace", "logistic", "lognormal", "multinomial"),
+    *("multivariate_normal", "normal", "permutation", "poisson", "rand", "randint", "randn"),
+    *("random", "random_sample", "ranf", "sample", "standard_normal", "triangular", "uniform"),
+)
+
+
+_OF_TENSOR = ("item", "dim", "ndimension", "numel", "nelement")
+_OF_MATH = tuple(n for n, f in vars(math).items() if callable(f) and n not in ("frexp", "modf"))
+
+
+class _Group(NamedTuple):
+    """Functions of one sort: where they are found, under which names."""
+
+    sort: str
+    owners: tuple[Callable[[], Any], ...]
+    names: frozenset[str]
+
+
+def _facula() -> Any:
+    return facula
+
+
+def _tensor() -> Any:
+    return facula.Tensor
+
+
+def _numpy() -> Any:
+    return numpy
+
+
+def _array() -> Any:
+    return numpy.ndarray
+
+
+def _nn_functional() -> Any:
+    return facula.nn.functional
+
+
+_BOTH = (_facula, _tensor)
+_ARRAY_BOTH = (_numpy, _array)
+_GROUPS = [
+    _Group(sort, owners if isinstance(owners, tuple) else (owners,), frozenset(names))
+    for sort, owners, names in (
+        (
+            "number",
+            lambda: builtins,
+            ("int", "float", "bool", "abs", "round", "pow", "divmod", "ord"),
+        ),
+        ("number", lambda: math, _OF_MATH),
+        ("clock", lambda: time, ("time", "perf_counter", "monotonic", "time_ns")),
+        ("least", lambda: builtins, ("min", "max")),
+        ("text", lambda: builtins, ("str", "chr", "repr", "hex", "bin", "oct")),
+        ("length", lambda: builtins, ("len",)),
+        ("type", lambda: builtins, ("type",)),
+        ("instance", lambda: builtins, ("isinstance",)),
+        ("attribute", lambda: builtins, ("getattr",)),
+        ("is tensor", _facula, ("is_tensor",)),
+        ("worker", lambda: facula.utils.data, ("get_worker_info",)),
+        ("no gradient", _facula, ("no_grad", "inference_mode", "enable_grad")),
+        ("tensor over", _facula, ("as_tensor", "from_numpy")),
+        ("tensor of", _facula, ("tensor", *LEGACY_TYPES)),
+        ("view", _BOTH, _VIEWS),
+        ("tensor", _BOTH, _COMPUTING),
+        ("tensor", _facula, _MAKING + _OF_SEVERAL),
+        ("tensor from nn", _nn_functional, _NN_FUNCTIONS),
+        ("tensor", lambda: facula.nn.utils.rnn, ("pad_sequence",)),
+        ("pair", _BOTH, _PAIRS),
+        ("parts", _BOTH, _PARTS),
+        ("of tensor", _tensor, _OF_TENSOR),
+        ("of tensor", _facula, ("allclose", "equal", "numel")),
+        ("shape", _tensor, ("size", "stride")),
+        ("list of tensor", _tensor, ("tolist",)),
+        ("array of tensor", _tensor, ("numpy",)),
+        ("drawn", _facula, _DRAWN),
+        ("drawn", _tensor, ("bernoulli", "multinomial")),
+        ("writes", _tensor, _WRITING),
+        ("writes drawn", _tensor, _WRITING_DRAWN),
+        ("array view", _ARRAY_BOTH, _ARRAY_VIEWS),
+        ("three arrays", _ARRAY_BOTH, _THREE_ARRAYS),
+        ("array", _ARRAY_BOTH, _ARRAY_COMPUTING),
+        ("array", _numpy, ("sort",)),
+        ("of array", _array, ("item",)),
+        ("of array", _numpy, ("shape", "size", "ndim")),
+        ("list of array", _array, ("tolist",)),
+        ("of twister", lambda: random, _RANDOM_NUMBERS),
+        ("choice", lambda: random, ("choice",)),
+        ("choices", lambda: random, ("choices", "sample")),
+        ("shuffle", lambda: random, ("shuffle",)),
+        ("arrays drawn", lambda: numpy.random, _ARRAY_DRAWN),
+        ("generator", _facula, ("Generator",)),
+        ("twister", lambda: random, ("Random",)),
+        ("array generator", lambda: numpy.random, ("RandomState",)),
+        *((f"text {kind}", lambda: str, names) for kind, names in _TEXTS.items()),
+    )
+]
+# To ask an object of another type for its name might run code.
+_WITH_NAMES = (
+    *(types.BuiltinFunctionType, types.FunctionType, types.MethodType, types.MethodDescriptorType),
+    *(type, type(facula.Tensor), type(facula.FloatTensor), numpy.ufunc, type(numpy.sum)),
+    *(_C.OperatorFunction, _C.OperatorMethod),
+)
+_found: dict[int, tuple[str, Any]] = {}
+
+
+def _is_own(sort: str, called: Any) -> bool:
+    """Whether what draws numbers is a method of the module's generator, and not the program's."""
+    if sort in ("of twister", "choice", "choices", "shuffle"):
+        return getattr(called, "__self__", None) is getattr(random, "_inst", random)
+    if sort == "arrays drawn":
+        return getattr(called, "__self__", None) is numpy.random.mtrand._rand
+    return True
+
+
+def _find(called: Any) -> str:
+    if type(called) not in _WITH_NAMES:
+        maker = numpy.random.default_rng if "numpy.random" in sys.modules else None
+        return "array generator" if maker is not None and called is maker else ""
+    name = called.__name__
+    if type(called) is numpy.ufunc:
+        return "ufunc" if vars(numpy).get(name) is called else ""
+    if isinstance(called, type) and issubclass(called, (numpy.number, numpy.bool_)):
+        return "scalar" if called.__module__ == "numpy" else ""
+    for sort, owners, names in _GROUPS:
+        if name in names and any(getattr(o(), name, None) is called for o in owners):
+            return sort if _is_own(sort, called) else ""
+    return ""
+
+
+def sort_of(called: Any) -> str:
+    """The sort of a known function; nothing for others."""
+    found = _found.get(id(called))
+    if found is None:
+        found = _find(called), called
+        if found[0]:  # others may be gone, and their place taken
+            _found[id(called)] = found
+    return found[0]
+
+
+TENSOR_METHODS = frozenset(
+    _VIEWS
+    + _COMPUTING
+    + _PAIRS
+    + _PARTS
+    + _OF_TENSOR
+    + ("size", "stride", "tolist", "numpy")
+    + ("bernoulli", "multinomial")
+    + _WRITING
+    + _WRITING_DRAWN
+)
+ARRAY_METHODS = frozenset(_ARRAY_VIEWS + _ARRAY_COMPUTING + ("item", "tolist"))
+TEXT_METHODS = frozenset(name for names in _TEXTS.values() for name in names)
+RANDOM_METHODS = frozenset(_RANDOM_NUMBERS + ("choice", "choices", "sample"))
+ARRAY_RANDOM_METHODS = frozenset(_ARRAY_DRAWN)

@@ -1,0 +1,404 @@
+"""What functions return that are known to do nothing else."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+import facula
+from facula.utils.data._utils.harmless import (
+    ARRAYS_DRAWN,
+    GENERATOR,
+    TWISTER,
+)
+from facula.utils.data._utils.known import (
+    ARRAY,
+    ARRAYS,
+    NUMBER,
+    NUMBERS,
+    OPAQUE,
+    PLAIN,
+    RANGE,
+    TENSOR,
+    TENSORS,
+    TEXT,
+    TEXTS,
+    WORKER,
+    ItemOf,
+    Known,
+    List,
+    New,
+    NotSimpleError,
+    Several,
+    Tuple,
+    as_new,
+    either,
+    in_class,
+    kind,
+)
+
+# Generators that a function has made itself.
+OWN_GENERATOR, OWN_TWISTER, OWN_ARRAYS = "own generator", "own twister", "own arrays"
+CONTEXT = "context"  # of which nobody outside of it notices
+
+_TENSORS = (TENSOR, TENSORS)
+_DTYPES = (facula.dtype, type(None))
+
+
+def check(arguments: list[Any], values: Any, *kinds: str) -> None:
+    """They must be numbers, of these kinds, or values of these types."""
+    for a in arguments:
+        known = isinstance(a, Known) and isinstance(a.value, values)
+        if not known and kind(a) not in (NUMBER, NUMBERS, *kinds):
+            raise NotSimpleError
+
+
+def _is_dtype(known: Any) -> bool:
+    """Whether numpy knows it as one, or it is a word like the name of a mode."""
+    if not isinstance(known, Known):
+        return False
+    value = known.value
+    if isinstance(value, type):
+        return value in (int, float, bool) or issubclass(value, numpy.generic)
+    return isinstance(value, (str, numpy.dtype, type(None)))
+
+
+def _check_arrays(arguments: list[Any], *kinds: str, most: int = 2) -> None:
+    """The first may be arrays; from the third on, functions of NumPy may write to one."""
+    others = [a for a in arguments if not _is_dtype(a)]
+    check(others, (), ARRAY, PLAIN, *kinds)
+    if any(kind(a) == ARRAY for a in arguments[most:]):
+        raise NotSimpleError
+
+
+def _number(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    converts = called in (int, float, bool, abs, ord) and len(arguments) == 1
+    check(arguments, (), *((TENSOR, ARRAY, TEXT) if converts else ()))
+    if called is abs and kind(arguments[0]) != NUMBER:
+        return New(kind(arguments[0])) if kind(arguments[0]) != TEXT else OPAQUE
+    return NUMBERS if called is divmod else NUMBER
+
+
+def _least(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), RANGE)
+    return NUMBER
+
+
+def _text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), TEXT)
+    return TEXT
+
+
+def _length(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    (of,) = arguments
+    if isinstance(of, Known) and type(of.value) in (list, tuple, dict, str, bytes):
+        return NUMBER
+    if isinstance(of, Tuple) or kind(of) in (TENSOR, ARRAY, RANGE, TEXT):
+        return NUMBER
+    if isinstance(of, (List, Several)) or kind(of) in (NUMBERS, TENSORS, ARRAYS, TEXTS):
+        return NUMBER
+    if not isinstance(of, Known):
+        raise NotSimpleError
+    function = in_class(type(of.value), "__len__")
+    if type(function) is not types.FunctionType:
+        raise NotSimpleError
+    return simple.call_function(function, [of])
+
+
+def _type(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    (of,) = arguments
+    if isinstance(of, Known):
+        return Known(type(of.value))
+    return OPAQUE
+
+
+_TYPES_OF_KINDS: dict[str, tuple[type, ...]] = {
+    NUMBER: (int, float, bool),
+    TENSOR: (facula.Tensor,),
+    TEXT: (str,),
+    NUMBERS: (list, tuple, facula.Size),
+    RANGE: (range,),
+}
+_PLAIN_TYPES = (int, float, bool, str, bytes, list, tuple, dict, set, slice, range)
+
+
+def _instance(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    of, asked = arguments
+    wanted = asked.items if isinstance(asked, Tuple) else (asked,)
+    if isinstance(asked, Known) and type(asked.value) is tuple:
+        wanted = tuple(map(Known, asked.value))
+    known = (*_PLAIN_TYPES, facula.Tensor, numpy.ndarray)
+    for t in wanted:
+        if not isinstance(t, Known) or not any(t.value is k for k in known):
+            raise NotSimpleError
+    asked_for = tuple(t.value for t in wanted)
+    if isinstance(of, Known):
+        if in_class(type(of.value), "__class__") is not vars(object)["__class__"]:
+            raise NotSimpleError
+        return Known(issubclass(type(of.value), asked_for))
+    found = _TYPES_OF_KINDS.get(kind(of))
+    if found is None:
+        return NUMBER
+    fitting = [issubclass(t, asked_for) for t in found]
+    return Known(fitting[0]) if len({*fitting}) == 1 else NUMBER
+
+
+def _is_tensor(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    return _instance(simple, isinstance, [*arguments, Known(facula.Tensor)], ())
+
+
+def _attribute(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    owner, name, *default = arguments
+    if not isinstance(name, Known) or type(name.value) is not str:
+        raise NotSimpleError
+    if default and isinstance(owner, Known) and simple.has_none(owner.value, name.value):
+        return default[0]
+    return simple.attribute(owner, name.value)
+
+
+def _worker(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    return WORKER
+
+
+def _context(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if arguments:
+        raise NotSimpleError
+    return CONTEXT
+
+
+def _tensor_over(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, _DTYPES, TENSOR, ARRAY, PLAIN, TENSORS)
+    first = arguments[0]
+    return TENSOR if kind(first) in (TENSOR, ARRAY) and not isinstance(first, New) else New(TENSOR)
+
+
+def _tensor_of(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, _DTYPES, TENSOR, ARRAY, PLAIN, TENSORS)
+    return New(TENSOR)
+
+
+def _view(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, facula.dtype, TENSOR)
+    return as_new(arguments[0], TENSOR)
+
+
+def _tensor(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, _DTYPES, *_TENSORS)
+    return New(TENSOR)
+
+
+def _tensor_from_nn(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    for a in arguments:  # a number may also be True, which has some write in place
+        if kind(a) == NUMBER and (not isinstance(a, Known) or a.value is True):
+            raise NotSimpleError
+    return _tensor(simple, called, arguments, names)
+
+
+def _pair(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), TENSOR)
+    if len(arguments) == 1:
+        return New(TENSOR)
+    return Several(New(TENSOR))
+
+
+def _parts(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), TENSOR)
+    return Several(as_new(arguments[0], TENSOR))
+
+
+def _of_tensor(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), TENSOR)
+    return NUMBER
+
+
+def _shape(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), TENSOR)
+    return NUMBERS if len(arguments) == 1 else NUMBER
+
+
+def _list_of_tensor(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), TENSOR, ARRAY)
+    return PLAIN
+
+
+def _array_of_tensor(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), TENSOR)
+    return as_new(arguments[0], ARRAY)
+
+
+def _drawn(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, _DTYPES, TENSOR)
+    simple.needs.add(GENERATOR)
+    return New(TENSOR)
+
+
+def _writes(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if not isinstance(arguments[0], New):
+        raise NotSimpleError
+    check(arguments, (), TENSOR)
+    return arguments[0]
+
+
+def _writes_drawn(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    simple.needs.add(GENERATOR)
+    return _writes(simple, called, arguments, names)
+
+
+def _array_view(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    _check_arrays(arguments, ARRAYS)
+    first = arguments[0]
+    copies = called in (numpy.array, numpy.ndarray.astype) and "copy" not in names
+    if (copies and len(arguments) <= 2) or kind(first) != ARRAY:
+        return New(ARRAY)
+    return as_new(first, ARRAY)
+
+
+def _ufunc(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if names or len(arguments) > called.nin:
+        raise NotSimpleError
+    _check_arrays(arguments)
+    return New(ARRAY) if called.nout == 1 else Several(New(ARRAY))
+
+
+def _array(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    _check_arrays(arguments, ARRAYS, most=2)
+    return New(ARRAY)
+
+
+def _three_arrays(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    _check_arrays(arguments, most=3)
+    return New(ARRAY)
+
+
+def _scalar(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), ARRAY, TENSOR)
+    return New(ARRAY)
+
+
+def _of_array(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), ARRAY)
+    return NUMBERS if called is numpy.shape else NUMBER
+
+
+def _of_twister(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, ())
+    simple.needs.add(TWISTER)
+    return NUMBER
+
+
+def _one_of(values: Any) -> Any:
+    """What one of a sequence is."""
+    if isinstance(values, Known) and type(values.value) in (list, tuple):
+        return ItemOf(values)
+    if isinstance(values, (List, Several)):
+        return values.item
+    if isinstance(values, Tuple) and values.items:
+        return either({*values.items})
+    found = {RANGE: NUMBER, NUMBERS: NUMBER, TEXT: TEXT, TEXTS: TEXT}.get(kind(values))
+    if found is None:
+        raise NotSimpleError
+    return found
+
+
+def _choice(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if len(arguments) != 1:
+        raise NotSimpleError
+    simple.needs.add(TWISTER)
+    return _one_of(arguments[0])
+
+
+def _choices(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments[1:], ())
+    simple.needs.add(TWISTER)
+    return Several(_one_of(arguments[0]))
+
+
+def _shuffle(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if len(arguments) != 1 or not isinstance(arguments[0], List):
+        raise NotSimpleError
+    simple.needs.add(TWISTER)
+    return Known(None)
+
+
+_ONE_NUMBER = ("normal", "rand", "randint", "randn", "random", "random_sample", "uniform")
+
+
+def arrays_drawn(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    _check_arrays(arguments)
+    numbers = all(kind(a) == NUMBER for a in arguments) and "size" not in names
+    name = called if isinstance(called, str) else called.__name__
+    most = 2 if name in ("normal", "randint", "uniform") else 0
+    if name in _ONE_NUMBER and numbers and len(arguments) <= most:
+        return NUMBER
+    return OPAQUE if name == "bytes" else New(ARRAY)
+
+
+def _arrays_drawn(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    simple.needs.add(ARRAYS_DRAWN)
+    return arrays_drawn(simple, called, arguments, names)
+
+
+def _own(found: str) -> Callable[..., Any]:
+    def made(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+        check(arguments, ())
+        return found
+
+    return made
+
+
+def _texts(found: Any) -> Callable[..., Any]:
+    def of_text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+        check(arguments, type(None), TEXT, TEXTS)
+        return found
+
+    return of_text
+
+
+RESULTS: dict[str, Callable[..., Any]] = {
+    "number": _number,
+    "clock": _own(NUMBER),
+    "least": _least,
+    "text": _text,
+    "length": _length,
+    "type": _type,
+    "instance": _instance,
+    "is tensor": _is_tensor,
+    "attribute": _attribute,
+    "worker": _worker,
+    "no gradient": _context,
+    "tensor over": _tensor_over,
+    "tensor of": _tensor_of,
+    "view": _view,
+    "tensor": _tensor,
+    "tensor from nn": _tensor_from_nn,
+    "pair": _pair,
+    "parts": _parts,
+    "of tensor": _of_tensor,
+    "shape": _shape,
+    "list of tensor": _list_of_tensor,
+    "array of tensor": _array_of_tensor,
+    "drawn": _drawn,
+    "writes": _writes,
+    "writes drawn": _writes_drawn,
+    "array view": _array_view,
+    "ufunc": _ufunc,
+    "three arrays": _three_arrays,
+    "array": _array,
+    "scalar": _scalar,
+    "of array": _of_array,
+    "list of array": _list_of_tensor,
+    "of twister": _of_twister,
+    "choice": _choice,
+    "choices": _choices,
+    "shuffle": _shuffle,
+    "arrays drawn": _arrays_drawn,
+    "generator": _own(OWN_GENERATOR),
+    "twister": _own(OWN_TWISTER),
+    "array generator": _own(OWN_ARRAYS),
+    "text text": _texts(TEXT),
+    "text texts": _texts(Several(TEXT)),
+    "text of": _texts(NUMBER),
+}
