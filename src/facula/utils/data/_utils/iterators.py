@@ -24,6 +24,7 @@ from facula.utils.data._utils.indices import (
 )
 from facula.utils.data._utils.lookups import (
     Lookups,
+    can_prepare_here,
     is_same_in_workers,
     iterations_of,
     lookups_of,
@@ -262,9 +263,9 @@ def _has_own_sampler(loader: Any) -> bool:
     return type(_sampler_of_indices(loader)) in _OWN_SAMPLERS
 
 
-def _lookups(loader: Any) -> Lookups | None:
+def _lookups(loader: Any, base_seed: int) -> Lookups | None:
     """What makes batches as worker processes would, where nobody can tell who it was."""
-    if not loader.in_order or loader.worker_init_fn is not None:
+    if not loader.in_order:
         return None
     context = loader.multiprocessing_context
     # Who asks for another way to start processes has a reason.
@@ -277,8 +278,14 @@ def _lookups(loader: Any) -> Lookups | None:
         found = iterations_of(loader.dataset, loader.drop_last, collate_fn, alone)
     else:
         found = lookups_of(loader.dataset, collate_fn, alone)
-    stoppable = found is not None and not (found.loops and loader.timeout)
-    return found if stoppable else None
+    if found is None or (found.loops and loader.timeout):
+        return None
+    init_fn = loader.worker_init_fn
+    if init_fn is not None:
+        job = _job(loader, base_seed, loader.num_workers)
+        if found.draws or not can_prepare_here(init_fn, job):
+            return None
+    return found
 
 
 def _are_ints(indices: list[Any]) -> bool:
@@ -336,7 +343,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         lookups = None
         if not threads:
             if not self._pace.unreadable:
-                lookups = _lookups(loader)
+                lookups = _lookups(loader, self._base_seed)
             self._may_be_here = lookups is not None
             self._pace.unreadable = lookups is None
         else:
@@ -356,7 +363,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._begin(loader, new_seed=False)
         if self._may_be_here and not self._pace.threads:  # the dataset may have changed since
-            lookups = _lookups(loader)
+            lookups = _lookups(loader, self._base_seed)
             self._may_be_here = lookups is not None and all(
                 worker.may_draw_here(lookups.draws) for worker in self._workers
             )

@@ -101,6 +101,7 @@ class Simple:
         self.needs: set[str] = set()
         self.steps_left = _MOST_STEPS
         self.depth = 0
+        self.may_seed = False  # whether generators may be begun anew
         self.site: Any = None  # where the call stands that is made
         self._values: dict[int, Known] = {}
         self._lists: dict[int, Known] = {}
@@ -573,5 +574,5 @@ class Simple:
 
 _WITHOUT_ARGUMENTS = frozenset(
     ("worker", "no gradient", "of twister", "arrays drawn", "generator", "twister")
-    + ("array generator", "clock", "drawn")
+    + ("array generator", "clock", "drawn", "first seed")
 )
