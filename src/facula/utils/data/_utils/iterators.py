@@ -48,6 +48,7 @@ _PACKED_BATCHES = 2  # that many are drawn faster as an array
 _FIRST_BATCHES = 4  # that each worker hears of at once
 _HERE_SECONDS = 0.004  # of work that a loader plans to do itself
 _MOST_HERE = 1024  # batches of each worker in that
+_SIZED = 16  # batches of which one is measured, in bytes
 _GROUP_BYTES = 1 << 20
 _SMALL_GROUP_BYTES = 1 << 18
 _GROUP_SLOT_BYTES = 1 << 21
@@ -331,6 +332,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._persistent = loader.persistent_workers
         self._groups = _may_run_ahead(loader)
         self._own_sampler = _has_own_sampler(loader)
+        # Whether the loader, when it makes batches itself, draws an index for each that it gives.
+        self._one_by_one = not self._groups and not self._iterable and self._in_order
         self._group, self._groups_ahead = 1, 1
         self._epoch = 0
         job = _job(loader, self._base_seed, loader.num_workers)
@@ -416,6 +419,10 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _hand_out(self) -> None:
         """Gives tasks to workers, in the order of the sampler."""
+        if self._one_by_one and self._here and self._planned() and not self._slow_here():
+            if not self._no_more_indices:
+                self._keep_next()
+            return
         active = len(self._workers) - sum(self._exhausted)
         if self._here and active:
             if not self._planned() or self._slow_here():
@@ -439,6 +446,22 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             room -= first
         if room and not self._no_more_indices:
             self._give(room)
+
+    def _keep_next(self) -> None:
+        """The next task, in the place of the one that is done."""
+        drawn = list(itertools.islice(self._indices, 1))
+        if not drawn:
+            self._no_more_indices = True
+            return
+        number = self._next_worker
+        self._next_worker = (number + 1) % len(self._workers)
+        self._plan([number], 1)
+        self._open[number] += 1
+        if self._own_sampler or _are_ints(drawn):
+            self._workers[number].keep(drawn)
+        else:
+            self._move_away()  # an index may be an object with code of its own
+            self._workers[number].send(drawn)
 
     def _give(self, room: int) -> None:
         """Gives workers tasks for so many batches."""
@@ -622,7 +645,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             self._open[number] -= 1
             raise
         if made is not None:
-            self._pace.bytes = bytes_in(made[0])
+            if self._num_yielded % _SIZED == 0:
+                self._pace.bytes = bytes_in(made[0])
             return READY, made[0]
         if own.error is None:  # its thread has not finished what it began
             self._wait_for(worker, lambda: worker.has_result() or not own.tasks.busy)
