@@ -87,17 +87,17 @@ _NN_FUNCTIONS = (
 )
 _ARRAY_VIEWS = (
     *("asarray", "ascontiguousarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to"),
-    *("diag", "diagonal", "expand_dims", "flip", "fliplr", "flipud", "moveaxis", "ravel"),
-    *("reshape", "rollaxis", "rot90", "squeeze", "swapaxes", "transpose", "view", "array"),
+    *("diag", "diagonal", "diff", "expand_dims", "flip", "fliplr", "flipud", "moveaxis", "ravel"),
+    *("reshape", "rollaxis", "rot90", "round", "squeeze", "swapaxes", "transpose", "view", "array"),
     "astype",
 )
 _ARRAY_COMPUTING = (
     *("all", "amax", "amin", "any", "append", "arange", "argmax", "argmin", "argsort", "average"),
     *("bincount", "clip", "concatenate", "copy", "count_nonzero", "cross", "cumprod", "cumsum"),
-    *("delete", "diff", "dot", "eye", "flatten", "full", "full_like", "gradient"),
+    *("delete", "dot", "eye", "flatten", "full", "full_like", "gradient"),
     *("hstack", "identity", "inner", "insert", "interp", "isclose", "linspace", "logspace"),
     *("max", "mean", "median", "min", "nanmean", "ones", "ones_like", "outer", "pad"),
-    *("percentile", "prod", "ptp", "quantile", "repeat", "roll", "round", "searchsorted"),
+    *("percentile", "prod", "ptp", "quantile", "repeat", "roll", "searchsorted"),
     *("stack", "std", "sum", "take", "tile", "trace", "tril", "triu", "unique", "var"),
     *("vstack", "where", "zeros", "zeros_like", "column_stack"),
 )
