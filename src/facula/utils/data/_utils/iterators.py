@@ -471,6 +471,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         )
         if packed:
             drawn = self._indices.draw(room)  # type: ignore[attr-defined]
+            if not self._here:
+                drawn.shorten()
         else:
             drawn = list(itertools.islice(self._indices, room))
             if self._here and not self._own_sampler and not _are_ints(drawn):
