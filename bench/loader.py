@@ -22,6 +22,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy
+
 SAMPLES = {"facula": 16384, "torch": 512}  # tiny ones: about as many as a second is enough for
 
 
@@ -45,6 +47,21 @@ def datasets(package: Any, data: Any) -> dict[str, tuple[Callable[[], Any], tupl
     class Threes(Tuples):
         def __getitem__(self, index: int) -> Any:
             return package.tensor([index, index, index]), index
+
+    class DrawnArrays(Tuples):
+        def __getitem__(self, index: int) -> Any:
+            return numpy.random.rand(3).astype(numpy.float32), index
+
+    class Catches(Threes):
+        """What is written around a sample: a base class, a handler, a dict that is filled."""
+
+        def __getitem__(self, index: int) -> Any:
+            sample = {"label": index}
+            try:
+                sample["row"], _ = super().__getitem__(index)
+            except IndexError:
+                sample["row"] = package.zeros(3)
+            return sample
 
     class Dicts(Tuples):
         rows = package.rand(tiny, 4)
@@ -93,7 +110,9 @@ def datasets(package: Any, data: Any) -> dict[str, tuple[Callable[[], Any], tupl
         "list": (lambda: [(float(i), i) for i in range(tiny)], sizes),
         "tuples": (Tuples, (1, 8, 64, 256)),
         "drawn": (Drawn, (1, 8, 64, 256)),
+        "drawn by numpy": (DrawnArrays, (1, 8, 64, 256)),
         "tensors of 3": (Threes, (1, 32, 256)),
+        "caught": (Catches, (1, 32, 256)),
         "dicts": (Dicts, sizes),
         "iterable": (Count, sizes),
         "28 x 28": (lambda: Pictures(2048, 28, 1, False), sizes),

@@ -15,7 +15,7 @@ import pytest
 import facula
 from facula import _C, nn
 from facula.utils import data
-from facula.utils.data._utils import pace
+from facula.utils.data._utils import iterators, pace
 from facula.utils.data._utils.lookups import iterations_of, lookups_of
 from facula.utils.data._utils.reading import IS_READ
 
@@ -468,6 +468,51 @@ def counts(samples):
 @pytest.mark.parametrize("collate", [counts, lambda s: os.getpid(), lambda s: print(s)])
 def test_what_others_would_notice_of_a_batch_is_left_to_workers(collate):
     assert lookups_of(Base(), collate) is None
+
+
+# ---- what prepares a worker
+
+
+def nothing(worker):
+    pass
+
+
+def seeds(worker):
+    seed = facula.initial_seed() % 2**32
+    if seed != data.get_worker_info().seed % 2**32:
+        raise ValueError("another worker's")
+    numpy.random.seed(seed)
+    random.seed(seed + worker)
+
+
+def fails_in_the_second(worker):
+    return 1 // (1 - worker)
+
+
+@pytest.mark.parametrize("prepare", [nothing, seeds, lambda worker: numpy.random.seed(worker)])
+def test_what_only_seeds_a_worker_needs_none(prepare):
+    if not _C._runs_alone():
+        pytest.skip("a thread of another test is still there, so processes are seeded")
+    expected, _ = outcome(Base(), worker_init_fn=in_processes)
+    got, pids = outcome(Base(), worker_init_fn=prepare)
+    assert got == expected and pids == [None, None]
+    # Where numbers are drawn, processes draw them.
+    got, pids = outcome(of(draws_all), worker_init_fn=prepare)
+    assert None not in pids
+
+
+def test_an_error_where_a_worker_is_prepared_is_the_workers():
+    loader = data.DataLoader(Base(), 4, num_workers=2, worker_init_fn=fails_in_the_second)
+    iterator = iter(loader)
+    next(iterator)
+    with pytest.raises(ZeroDivisionError, match="DataLoader worker process 1"):
+        next(iterator)
+
+
+@pytest.mark.parametrize("prepare", [lambda worker: facula.manual_seed(worker), print, os.nice])
+def test_what_does_more_to_a_worker_is_left_to_it(prepare):
+    loader = data.DataLoader(Base(), num_workers=2, worker_init_fn=prepare)
+    assert iterators._lookups(loader, 0) is None
 
 
 # ---- what others would notice

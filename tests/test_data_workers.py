@@ -407,9 +407,9 @@ def test_workers_end_with_their_iterator():
 
 def test_workers_end_when_the_program_is_killed():
     program = (
-        "import sys, time, facula\n"
+        "import os, time, facula\n"
         "from facula.utils.data import DataLoader\n"
-        "it = iter(DataLoader(range(10**6), num_workers=2, worker_init_fn=abs))\n"
+        "it = iter(DataLoader(range(10**6), num_workers=2, worker_init_fn=os.strerror))\n"
         "next(it)\n"
         "print(*[w.pid for w in it._workers], flush=True)\n"
         "time.sleep(60)\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import warnings
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
@@ -283,8 +284,6 @@ class DataLoader(Generic[_T_co]):
         return MultipleWorkersIterator(self)
 
     def __iter__(self) -> BaseIterator:
-        import weakref
-
         if self.persistent_workers and self.num_workers > 0:
             if self._iterator is None or self._iterator.is_shut_down:
                 self._iterator = self._get_iterator()

@@ -18,6 +18,7 @@ from facula import _C
 
 # What functions may need: the default generators of Facula, Python and NumPy, time without limit.
 GENERATOR, TWISTER, ARRAYS_DRAWN, TIME = "generator", "twister", "arrays", "time"
+SEEDED = "seeded"  # the generators are begun anew
 
 # Arguments that functions may be given by name: none that is written to or has code of its own.
 NAMES = frozenset(
@@ -86,17 +87,17 @@ _NN_FUNCTIONS = (
 )
 _ARRAY_VIEWS = (
     *("asarray", "ascontiguousarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to"),
-    *("diag", "diagonal", "expand_dims", "flip", "fliplr", "flipud", "moveaxis", "ravel"),
-    *("reshape", "rollaxis", "rot90", "squeeze", "swapaxes", "transpose", "view", "array"),
+    *("diag", "diagonal", "diff", "expand_dims", "flip", "fliplr", "flipud", "moveaxis", "ravel"),
+    *("reshape", "rollaxis", "rot90", "round", "squeeze", "swapaxes", "transpose", "view", "array"),
     "astype",
 )
 _ARRAY_COMPUTING = (
     *("all", "amax", "amin", "any", "append", "arange", "argmax", "argmin", "argsort", "average"),
     *("bincount", "clip", "concatenate", "copy", "count_nonzero", "cross", "cumprod", "cumsum"),
-    *("delete", "diff", "dot", "eye", "flatten", "full", "full_like", "gradient"),
+    *("delete", "dot", "eye", "flatten", "full", "full_like", "gradient"),
     *("hstack", "identity", "inner", "insert", "interp", "isclose", "linspace", "logspace"),
     *("max", "mean", "median", "min", "nanmean", "ones", "ones_like", "outer", "pad"),
-    *("percentile", "prod", "ptp", "quantile", "repeat", "roll", "round", "searchsorted"),
+    *("percentile", "prod", "ptp", "quantile", "repeat", "roll", "searchsorted"),
     *("stack", "std", "sum", "take", "tile", "trace", "tril", "triu", "unique", "var"),
     *("vstack", "where", "zeros", "zeros_like", "column_stack"),
 )
@@ -210,6 +211,8 @@ _GROUPS = [
         ("choices", lambda: random, ("choices", "sample")),
         ("shuffle", lambda: random, ("shuffle",)),
         ("arrays drawn", lambda: numpy.random, _ARRAY_DRAWN),
+        ("seeds", lambda: random, ("seed",)),
+        ("first seed", _facula, ("initial_seed",)),
         ("generator", _facula, ("Generator",)),
         ("twister", lambda: random, ("Random",)),
         ("array generator", lambda: numpy.random, ("RandomState",)),
@@ -227,17 +230,24 @@ _found: dict[int, tuple[str, Any]] = {}
 
 def _is_own(sort: str, called: Any) -> bool:
     """Whether what draws numbers is a method of the module's generator, and not the program's."""
-    if sort in ("of twister", "choice", "choices", "shuffle"):
-        return getattr(called, "__self__", None) is getattr(random, "_inst", random)
+    owner = getattr(called, "__self__", None)
+    if sort in ("of twister", "choice", "choices", "shuffle", "seeds"):
+        return owner is getattr(random, "_inst", random)
     if sort == "arrays drawn":
-        return getattr(called, "__self__", None) is numpy.random.mtrand._rand
+        return owner is numpy.random.mtrand._rand
     return True
+
+
+def _find_in_numpy_random(called: Any) -> str:
+    """Functions that Cython has made have types of their own."""
+    if called is numpy.random.seed:
+        return "seeds"
+    return "array generator" if called is numpy.random.default_rng else ""
 
 
 def _find(called: Any) -> str:
     if type(called) not in _WITH_NAMES:
-        maker = numpy.random.default_rng if "numpy.random" in sys.modules else None
-        return "array generator" if maker is not None and called is maker else ""
+        return _find_in_numpy_random(called) if "numpy.random" in sys.modules else ""
     name = called.__name__
     if type(called) is numpy.ufunc:
         return "ufunc" if vars(numpy).get(name) is called else ""

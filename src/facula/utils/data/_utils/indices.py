@@ -28,12 +28,15 @@ class PackedBatches:
     """
 
     def __init__(self, numbers: numpy.ndarray[Any, Any], size: int) -> None:
-        if len(numbers) and numbers.max() < 1 << 31:
-            numbers = numbers.astype(numpy.int32)  # half as much to send
         self.numbers, self.size = numbers, size
 
     def __len__(self) -> int:
         return -(-len(self.numbers) // (self.size or 1))
+
+    def shorten(self) -> None:
+        """Half as much to send, where that is possible."""
+        if len(self.numbers) and self.numbers.max() < 1 << 31:
+            self.numbers = self.numbers.astype(numpy.int32)
 
     def share(self, first: int, step: int) -> tuple[bytes, int, int]:
         """Every ``step``-th batch from ``first`` on, their size, and bytes of a number."""
@@ -104,6 +107,9 @@ class RepeatedIndex:
 
     def __len__(self) -> int:
         return self.count
+
+    def shorten(self) -> None:
+        """There is nothing longer than a number in it."""
 
     def draw(self, count: int) -> RepeatedIndex:
         """So many batches."""

@@ -24,6 +24,7 @@ from facula.utils.data._utils.indices import (
 )
 from facula.utils.data._utils.lookups import (
     Lookups,
+    can_prepare_here,
     is_same_in_workers,
     iterations_of,
     lookups_of,
@@ -47,6 +48,7 @@ _PACKED_BATCHES = 2  # that many are drawn faster as an array
 _FIRST_BATCHES = 4  # that each worker hears of at once
 _HERE_SECONDS = 0.004  # of work that a loader plans to do itself
 _MOST_HERE = 1024  # batches of each worker in that
+_SIZED = 16  # batches of which one is measured, in bytes
 _GROUP_BYTES = 1 << 20
 _SMALL_GROUP_BYTES = 1 << 18
 _GROUP_SLOT_BYTES = 1 << 21
@@ -262,9 +264,9 @@ def _has_own_sampler(loader: Any) -> bool:
     return type(_sampler_of_indices(loader)) in _OWN_SAMPLERS
 
 
-def _lookups(loader: Any) -> Lookups | None:
+def _lookups(loader: Any, base_seed: int) -> Lookups | None:
     """What makes batches as worker processes would, where nobody can tell who it was."""
-    if not loader.in_order or loader.worker_init_fn is not None:
+    if not loader.in_order:
         return None
     context = loader.multiprocessing_context
     # Who asks for another way to start processes has a reason.
@@ -277,8 +279,14 @@ def _lookups(loader: Any) -> Lookups | None:
         found = iterations_of(loader.dataset, loader.drop_last, collate_fn, alone)
     else:
         found = lookups_of(loader.dataset, collate_fn, alone)
-    stoppable = found is not None and not (found.loops and loader.timeout)
-    return found if stoppable else None
+    if found is None or (found.loops and loader.timeout):
+        return None
+    init_fn = loader.worker_init_fn
+    if init_fn is not None:
+        job = _job(loader, base_seed, loader.num_workers)
+        if found.draws or not can_prepare_here(init_fn, job):
+            return None
+    return found
 
 
 def _are_ints(indices: list[Any]) -> bool:
@@ -324,6 +332,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._persistent = loader.persistent_workers
         self._groups = _may_run_ahead(loader)
         self._own_sampler = _has_own_sampler(loader)
+        # Whether the loader, when it makes batches itself, draws an index for each that it gives.
+        self._one_by_one = not self._groups and not self._iterable and self._in_order
         self._group, self._groups_ahead = 1, 1
         self._epoch = 0
         job = _job(loader, self._base_seed, loader.num_workers)
@@ -336,7 +346,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         lookups = None
         if not threads:
             if not self._pace.unreadable:
-                lookups = _lookups(loader)
+                lookups = _lookups(loader, self._base_seed)
             self._may_be_here = lookups is not None
             self._pace.unreadable = lookups is None
         else:
@@ -356,7 +366,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._begin(loader, new_seed=False)
         if self._may_be_here and not self._pace.threads:  # the dataset may have changed since
-            lookups = _lookups(loader)
+            lookups = _lookups(loader, self._base_seed)
             self._may_be_here = lookups is not None and all(
                 worker.may_draw_here(lookups.draws) for worker in self._workers
             )
@@ -409,6 +419,10 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _hand_out(self) -> None:
         """Gives tasks to workers, in the order of the sampler."""
+        if self._one_by_one and self._here and self._planned() and not self._slow_here():
+            if not self._no_more_indices:
+                self._keep_next()
+            return
         active = len(self._workers) - sum(self._exhausted)
         if self._here and active:
             if not self._planned() or self._slow_here():
@@ -433,6 +447,22 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if room and not self._no_more_indices:
             self._give(room)
 
+    def _keep_next(self) -> None:
+        """The next task, in the place of the one that is done."""
+        drawn = list(itertools.islice(self._indices, 1))
+        if not drawn:
+            self._no_more_indices = True
+            return
+        number = self._next_worker
+        self._next_worker = (number + 1) % len(self._workers)
+        self._plan([number], 1)
+        self._open[number] += 1
+        if self._own_sampler or _are_ints(drawn):
+            self._workers[number].keep(drawn)
+        else:
+            self._move_away()  # an index may be an object with code of its own
+            self._workers[number].send(drawn)
+
     def _give(self, room: int) -> None:
         """Gives workers tasks for so many batches."""
         drawn: Any
@@ -441,6 +471,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         )
         if packed:
             drawn = self._indices.draw(room)  # type: ignore[attr-defined]
+            if not self._here:
+                drawn.shorten()
         else:
             drawn = list(itertools.islice(self._indices, room))
             if self._here and not self._own_sampler and not _are_ints(drawn):
@@ -615,7 +647,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             self._open[number] -= 1
             raise
         if made is not None:
-            self._pace.bytes = bytes_in(made[0])
+            if self._num_yielded % _SIZED == 0:
+                self._pace.bytes = bytes_in(made[0])
             return READY, made[0]
         if own.error is None:  # its thread has not finished what it began
             self._wait_for(worker, lambda: worker.has_result() or not own.tasks.busy)

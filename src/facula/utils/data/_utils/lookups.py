@@ -13,11 +13,14 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy
+
 from facula import _C
+from facula.random import default_generator
 from facula.utils.data._utils.array_random import can_exchange
 from facula.utils.data._utils.collate import KNOWN_TABLES, default_collate, default_convert
 from facula.utils.data._utils.fetch import getitem_of, rows_fetcher, rows_of_memory
-from facula.utils.data._utils.harmless import ARRAYS_DRAWN, GENERATOR, TIME, TWISTER
+from facula.utils.data._utils.harmless import ARRAYS_DRAWN, GENERATOR, SEEDED, TIME, TWISTER
 from facula.utils.data._utils.known import (
     ARRAY,
     NULL,
@@ -34,6 +37,7 @@ from facula.utils.data._utils.known import kind as kind_of
 from facula.utils.data._utils.reading import read_with, result_of
 from facula.utils.data._utils.simple import Simple
 from facula.utils.data._utils.transport import INLINE_BYTES
+from facula.utils.data._utils.worker import acting_as
 from facula.utils.data.dataset import ConcatDataset, StackDataset, Subset, TensorDataset
 
 _WITH_MANY = (Subset, StackDataset)
@@ -126,6 +130,44 @@ def copied(batch: Any) -> Any:
     if packed is None:
         raise TypeError(f"a {type(batch).__name__} has no short form")
     return _C._unpack_batch(packed)
+
+
+def can_prepare_here(init_fn: Any, job: Any) -> bool:
+    """Whether a ``worker_init_fn`` does nothing but to look things up and to seed generators, and
+    raises no exception in any worker: then what draws no numbers needs no such worker."""
+    needs: set[str] = set()
+
+    def begin(simple: Simple) -> None:
+        simple.may_seed = True
+        simple.call(Known(init_fn), [NUMBER])
+
+    try:
+        read_with(begin, functools.partial(_only_looks_up, needs=needs), needs)
+    except NotSimpleError:
+        return False
+    if needs & _GENERATORS or TIME in needs or (SEEDED in needs and not _C._runs_alone()):
+        return False
+    return _runs_without_errors(init_fn, job, SEEDED in needs)
+
+
+def _runs_without_errors(init_fn: Any, job: Any, seeds: bool) -> bool:
+    """Runs it in the name of each worker, with the worker's generators where it asks for them."""
+    before = (default_generator.get_state(), random.getstate()) if seeds else None
+    arrays = numpy.random.get_state() if seeds else None
+    try:
+        for number in range(job.num_workers):
+            if seeds:
+                default_generator.manual_seed(job.base_seed + number)
+            with acting_as(job.info(number)):
+                init_fn(number)
+    except Exception:
+        return False
+    finally:
+        if before is not None:
+            default_generator.set_state(before[0])
+            random.setstate(before[1])
+            numpy.random.set_state(arrays)
+    return True
 
 
 def _read_batch(dataset: Any, collate_fn: Any, alone: bool, needs: set[str]) -> bool:

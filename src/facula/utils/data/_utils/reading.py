@@ -15,7 +15,6 @@ from __future__ import annotations
 import builtins
 import dis
 import inspect
-import operator
 import sys
 import types
 from collections.abc import Callable
@@ -34,7 +33,6 @@ from facula.utils.data._utils.known import (
     NUMBERS,
     OPAQUE,
     PLAIN,
-    SLICE,
     TENSOR,
     TEXT,
     TEXTS,
@@ -46,7 +44,6 @@ from facula.utils.data._utils.known import (
     List,
     Made,
     Method,
-    New,
     NotSimpleError,
     PartOf,
     Several,
@@ -55,16 +52,14 @@ from facula.utils.data._utils.known import (
     as_new,
     either,
     in_class,
-    is_plain,
     kind,
     sites_in,
 )
+from facula.utils.data._utils.operators import Operators
 from facula.utils.data._utils.own_containers import OwnContainers
 from facula.utils.data._utils.results import CONTEXT
 from facula.utils.data._utils.simple import Simple
 
-_OPERATORS = frozenset(["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "@"])
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
 # Instructions differ from one version of Python to the next; where they are not known, workers do
 # it all.
 IS_READ = sys.version_info[:2] in ((3, 11), (3, 12), (3, 13))
@@ -85,7 +80,7 @@ _DEPENDING = (
 )
 
 
-class Reading(OwnContainers):
+class Reading(Operators, OwnContainers):
     """Goes through the instructions of a function.
 
     Args:
@@ -455,102 +450,6 @@ class Reading(OwnContainers):
 
     # ---- what makes new values
 
-    def do_contains_op(self, i: dis.Instruction) -> None:
-        value, container = self.pop(2)
-        if kind(value) not in (NUMBER, TEXT) and not is_plain(value):
-            raise NotSimpleError
-        known = container.value if isinstance(container, Known) else None
-        plain = type(known) in (list, tuple, dict, set, frozenset)
-        if plain and not {*map(type, known)} <= {int, float, bool, str}:
-            raise NotSimpleError
-        if not plain and kind(container) not in (NUMBERS, TEXT, TEXTS):
-            raise NotSimpleError
-        self.stack.append(NUMBER)
-
-    def do_binary_subscr(self, i: dis.Instruction) -> None:
-        self.stack.append(self.simple.item(*self.pop(2)))
-
-    def do_build_slice(self, i: dis.Instruction) -> None:
-        for part in self.pop(i.arg or 0):
-            if kind(part) != NUMBER and part != Known(None):
-                raise NotSimpleError
-        self.stack.append(SLICE)
-
-    def do_binary_slice(self, i: dis.Instruction) -> None:
-        container, *bounds = self.pop(3)
-        if not all(kind(v) == NUMBER or v == Known(None) for v in bounds):
-            raise NotSimpleError
-        self.stack.append(self.simple.item(container, SLICE))
-
-    def do_binary_op(self, i: dis.Instruction) -> None:
-        name = i.argrepr.removesuffix("=")
-        a, b = self.pop(2)
-        in_place = name != i.argrepr
-        if in_place and isinstance(a, List) and name == "+":
-            self.extend(a, b)
-            self.stack.append(List(either({a.item, self.simple.iterator(b).item}), a.site))
-            return
-        # In place, a tensor or an array is written to, which may be anybody's.
-        if in_place and kind(a) not in (NUMBER, TEXT) and not isinstance(a, New):
-            raise NotSimpleError
-        if name not in _OPERATORS:
-            raise NotSimpleError
-        self.stack.append(self.computed(name, a, b))
-
-    def computed(self, name: str, a: Any, b: Any) -> Any:
-        """What an operator gives."""
-        kinds = {kind(a), kind(b)}
-        if kind(a) == TEXT and name == "%":
-            parts = b.items if isinstance(b, Tuple) else (b,)
-            if not all(is_plain(v) or kind(v) in (NUMBER, TEXT) for v in parts):
-                raise NotSimpleError
-            return TEXT
-        if kinds == {TEXT} or kinds == {TEXT, NUMBER}:
-            return TEXT
-        if name in ("+", "*") and NUMBERS in kinds and kinds <= {NUMBER, NUMBERS}:
-            return NUMBERS
-        if isinstance(a, Several) and isinstance(b, Several) and name == "+":
-            return Several(either({a.item, b.item}))
-        if not kinds <= {NUMBER, TENSOR, ARRAY} or (len(kinds) == 2 and NUMBER not in kinds):
-            raise NotSimpleError
-        kinds.discard(NUMBER)
-        return New(kinds.pop()) if kinds else NUMBER
-
-    def do_unary_negative(self, i: dis.Instruction) -> None:
-        (value,) = self.pop(1)
-        if kind(value) not in (NUMBER, TENSOR, ARRAY):
-            raise NotSimpleError
-        self.stack.append(NUMBER if kind(value) == NUMBER else New(kind(value)))
-
-    do_unary_invert = do_unary_positive = do_unary_negative
-
-    def do_unary_not(self, i: dis.Instruction) -> None:
-        truth = self.truth(*self.pop(1))
-        self.stack.append(NUMBER if truth is None else Known(not truth))
-
-    def do_to_bool(self, i: dis.Instruction) -> None:
-        truth = self.truth(*self.pop(1))
-        self.stack.append(NUMBER if truth is None else Known(truth))
-
-    def do_is_op(self, i: dis.Instruction) -> None:
-        a, b = self.pop(2)
-        if not (isinstance(a, Known) and isinstance(b, Known)):
-            self.stack.append(NUMBER)
-            return
-        self.stack.append(Known((a.value is b.value) != bool(i.arg)))
-
-    def do_compare_op(self, i: dis.Instruction) -> None:
-        a, b = self.pop(2)
-        name = str(i.argval).removeprefix("bool(").removesuffix(")")
-        if name in _COMPARISONS and is_plain(a) and is_plain(b):
-            self.stack.append(Known(_COMPARISONS[name](a.value, b.value)))
-            return
-        plain = all(is_plain(v) or kind(v) in (NUMBER, TEXT) for v in (a, b))
-        if kind(a) == kind(b) == TEXT or (plain and name in _COMPARISONS):
-            self.stack.append(NUMBER)
-        else:
-            self.stack.append(self.computed("-", a, b))
-
     def do_build_tuple(self, i: dis.Instruction) -> None:
         self.stack.append(Tuple(tuple(self.pop(i.arg or 0))))
 
@@ -569,26 +468,6 @@ class Reading(OwnContainers):
             self.stack += [NUMBER] * count
         else:
             raise NotSimpleError
-
-    def text(self, *parts: Any) -> None:
-        if not all(is_plain(v) or kind(v) in (NUMBER, TEXT) for v in parts):
-            raise NotSimpleError
-        self.stack.append(TEXT)
-
-    def do_format_value(self, i: dis.Instruction) -> None:
-        self.text(*self.pop(2 if (i.arg or 0) & 4 else 1))
-
-    def do_convert_value(self, i: dis.Instruction) -> None:
-        self.text(*self.pop(1))
-
-    def do_format_simple(self, i: dis.Instruction) -> None:
-        self.text(*self.pop(1))
-
-    def do_format_with_spec(self, i: dis.Instruction) -> None:
-        self.text(*self.pop(2))
-
-    def do_build_string(self, i: dis.Instruction) -> None:
-        self.text(*self.pop(i.arg or 0))
 
     # ---- calls
 

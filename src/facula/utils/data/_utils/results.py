@@ -12,6 +12,7 @@ import facula
 from facula.utils.data._utils.harmless import (
     ARRAYS_DRAWN,
     GENERATOR,
+    SEEDED,
     TWISTER,
 )
 from facula.utils.data._utils.known import (
@@ -341,6 +342,19 @@ def _arrays_drawn(simple: Any, called: Any, arguments: list[Any], names: Any) ->
     return arrays_drawn(simple, called, arguments, names)
 
 
+def _seeds(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if not simple.may_seed:
+        raise NotSimpleError
+    check(arguments, ())
+    simple.needs.add(SEEDED)
+    return Known(None)
+
+
+def _first_seed(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    _seeds(simple, called, arguments, names)
+    return NUMBER
+
+
 def _own(found: str) -> Callable[..., Any]:
     def made(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
         check(arguments, ())
@@ -395,6 +409,8 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "choices": _choices,
     "shuffle": _shuffle,
     "arrays drawn": _arrays_drawn,
+    "seeds": _seeds,
+    "first seed": _first_seed,
     "generator": _own(OWN_GENERATOR),
     "twister": _own(OWN_TWISTER),
     "array generator": _own(OWN_ARRAYS),

@@ -8,6 +8,7 @@ import functools
 import inspect
 import itertools
 import operator
+import sys
 import types
 from _collections import _tuplegetter
 from collections.abc import Callable
@@ -16,7 +17,6 @@ from typing import Any
 import numpy
 
 import facula
-from facula.nn.modules._hooks import global_hooks_active
 from facula.utils.data._utils.harmless import (
     ARRAY_METHODS,
     ARRAY_RANDOM_METHODS,
@@ -88,6 +88,12 @@ _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_
 _HELD = ("_parameters", "_buffers", "_modules")
 
 
+def _is_module(value: Any) -> bool:
+    """Whether it is an ``nn.Module``, of which there is none before that is imported."""
+    defined = sys.modules.get("facula.nn.modules.module")
+    return defined is not None and isinstance(value, defined.Module)
+
+
 class Simple:
     """What a function does, and those that it calls.
 
@@ -101,6 +107,7 @@ class Simple:
         self.needs: set[str] = set()
         self.steps_left = _MOST_STEPS
         self.depth = 0
+        self.may_seed = False  # whether generators may be begun anew
         self.site: Any = None  # where the call stands that is made
         self._values: dict[int, Known] = {}
         self._lists: dict[int, Known] = {}
@@ -225,8 +232,8 @@ class Simple:
 
     def held_by_module(self, value: Any, name: str) -> Any:
         """A parameter, buffer or part of an ``nn.Module``."""
-        its_type = type(value)
-        if in_class(its_type, "__getattr__") is not vars(facula.nn.Module)["__getattr__"]:
+        own = in_class(type(value), "__getattr__")
+        if not _is_module(value) or own is not vars(facula.nn.Module)["__getattr__"]:
             raise NotSimpleError
         for held in _HELD:
             inside = value.__dict__.get(held)
@@ -437,7 +444,7 @@ class Simple:
             if {*called.keywords} & {*names} or (called.keywords and names):
                 raise NotSimpleError
             return self.call(Known(called.func), given, names or tuple(called.keywords))
-        if isinstance(called, facula.nn.Module):
+        if _is_module(called):
             return self.call_module(function, arguments, names)
         own = in_class(type(called), "__call__")
         if type(own) is types.FunctionType:
@@ -456,6 +463,8 @@ class Simple:
         return self.call_of_iterators(called, arguments)
 
     def call_module(self, function: Known, arguments: list[Any], names: tuple[str, ...]) -> Any:
+        from facula.nn.modules._hooks import global_hooks_active
+
         module = function.value
         own = vars(module)
         hooks = any(own.get(name) for name in _HOOKS) or global_hooks_active()
@@ -573,5 +582,5 @@ class Simple:
 
 _WITHOUT_ARGUMENTS = frozenset(
     ("worker", "no gradient", "of twister", "arrays drawn", "generator", "twister")
-    + ("array generator", "clock", "drawn")
+    + ("array generator", "clock", "drawn", "first seed")
 )
