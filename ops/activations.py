@@ -37,12 +37,14 @@ _function("hardtanh(Tensor input, float min_val=-1.0, float max_val=1.0, bool in
           "Limits each element to [``min_val``, ``max_val``].", _at("hardtanh", "-1.0000,  0.5000", given="-3., 0.5"))
 _written("hardtanh_(Tensor(a!) self, float min_val=-1.0, float max_val=1.0)", "``hardtanh`` in place.",
          _at("hardtanh_", "-1.,  1."))
+# The derivatives of what is made of straight pieces depend on their argument by zero: second derivatives are
+# zeros, and not missing, so that a program may ask for them.
 op("_hardtanh(Tensor self, float min_val, float max_val) -> Tensor", elementwise("if", halves=True), inplace=True,
    f="min_val if a < min_val else (max_val if a > max_val else a)",
    grad="_hardtanh_grad(grad, self, min_val, max_val)", node="HardtanhBackward0")
 op("_hardtanh_grad(Tensor grad_out, Tensor self_in, float min_val, float max_val) -> Tensor", elementwise("if", halves=True),
    f="0 if (b <= min_val) | (b >= max_val) else a",
-   grad=dict(grad_out="_hardtanh_grad(grad, self_in, min_val, max_val)"))
+   grad=dict(grad_out="_hardtanh_grad(grad, self_in, min_val, max_val)", self_in="zeros_like(grad)"))
 
 op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", composite(), method=False, samples="threshold",
    doc="Elements above ``threshold``, and ``value`` in place of the others.",
@@ -56,7 +58,8 @@ op("_threshold(Tensor self, float threshold, float value) -> Tensor", elementwis
    f="value if a <= threshold else a",
    grad="_threshold_grad(grad, self, threshold)", node="ThresholdBackward0")
 op("_threshold_grad(Tensor grad_out, Tensor input, float threshold) -> Tensor", elementwise("f", halves=True),
-   f="0 if b <= threshold else a", grad=dict(grad_out="_threshold_grad(grad, input, threshold)"))
+   f="0 if b <= threshold else a",
+   grad=dict(grad_out="_threshold_grad(grad, input, threshold)", input="zeros_like(grad)"))
 
 _function("leaky_relu(Tensor input, float negative_slope=0.01, bool inplace=False)",
           "Each element, times ``negative_slope`` where it is negative.",
@@ -67,7 +70,8 @@ op("_leaky_relu(Tensor self, float negative_slope) -> Tensor", elementwise("f", 
    f="a if a > 0 else a * negative_slope", grad="_leaky_relu_grad(grad, self, negative_slope)",
    node="LeakyReluBackward0")
 op("_leaky_relu_grad(Tensor grad_out, Tensor input, float negative_slope) -> Tensor", elementwise("f", halves=True),
-   f="a if b > 0 else a * negative_slope", grad=dict(grad_out="_leaky_relu_grad(grad, input, negative_slope)"))
+   f="a if b > 0 else a * negative_slope",
+   grad=dict(grad_out="_leaky_relu_grad(grad, input, negative_slope)", input="zeros_like(grad)"))
 
 op("prelu(Tensor self, Tensor weight) -> Tensor", composite(), aliases=("nn.functional.prelu",), out=False,
    samples="prelu",
@@ -77,7 +81,8 @@ op("prelu(Tensor self, Tensor weight) -> Tensor", composite(), aliases=("nn.func
 op("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", elementwise("f", halves=True), f="a if a > 0 else a * b",
    grad=dict(self="_prelu_grad(grad, self, weight)", weight="_prelu_weight_grad(grad, self)"))
 op("_prelu_grad(Tensor grad_out, Tensor input, Tensor weight) -> Tensor", elementwise("f"), f="a if b > 0 else a * c",
-   grad=dict(grad_out="_prelu_grad(grad, input, weight)", weight="where(gt(input, 0), 0, grad * grad_out)"))
+   grad=dict(grad_out="_prelu_grad(grad, input, weight)", input="zeros_like(grad)",
+             weight="where(gt(input, 0), 0, grad * grad_out)"))
 op("_prelu_weight_grad(Tensor grad_out, Tensor input) -> Tensor", elementwise("f"), f="0 if b > 0 else a * b",
    grad=dict(grad_out="_prelu_weight_grad(grad, input)", input="where(gt(input, 0), 0, grad * grad_out)"))
 
@@ -105,7 +110,8 @@ op("_softshrink(Tensor self, float lambd) -> Tensor", elementwise("f"),
    f="a - lambd if a > lambd else (a + lambd if a < -lambd else a * 0)", grad="_shrink_grad(grad, self, lambd)",
    node="SoftshrinkBackward0")
 op("_shrink_grad(Tensor grad_out, Tensor input, float lambd) -> Tensor", elementwise("f"),
-   f="0 if b >= -lambd and b <= lambd else a", grad=dict(grad_out="_shrink_grad(grad, input, lambd)"))
+   f="0 if b >= -lambd and b <= lambd else a",
+   grad=dict(grad_out="_shrink_grad(grad, input, lambd)", input="zeros_like(grad)"))
 
 _function("hardsigmoid(Tensor input, bool inplace=False)", "``(x + 3) / 6``, limited to [0, 1].",
           _at("hardsigmoid", "0.3333, 0.8333"))
@@ -113,7 +119,8 @@ op("_hardsigmoid(Tensor self) -> Tensor", elementwise("f", halves=True), inplace
    f="limited(a + 3, 6) / 6",
    grad="_hardsigmoid_grad(grad, self)", node="HardsigmoidBackward0")
 op("_hardsigmoid_grad(Tensor grad_out, Tensor self_in) -> Tensor", elementwise("f", halves=True),
-   f="a / 6 if (b > -3) & (b < 3) else 0", grad=dict(grad_out="_hardsigmoid_grad(grad, self_in)"))
+   f="a / 6 if (b > -3) & (b < 3) else 0",
+   grad=dict(grad_out="_hardsigmoid_grad(grad, self_in)", self_in="zeros_like(grad)"))
 _function("hardswish(Tensor input, bool inplace=False)", "``x * hardsigmoid(x)``.", _at("hardswish", "-0.3333,  1.6667"))
 op("_hardswish(Tensor self) -> Tensor", elementwise("f", halves=True), inplace=True, f="a * limited(a + 3, 6) / 6",
    grad="_hardswish_grad(grad, self)", node="HardswishBackward0")

@@ -29,4 +29,4 @@ op("masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", elementwise(
 op("relu(Tensor self) -> Tensor", elementwise("if", halves=True), f="0 if a < 0 else a", grad="_relu_grad(grad, result)", out=False,
    doc="The larger of 0 and each element.", example=">>> facula.relu(facula.tensor([-1., 2.]))\ntensor([0., 2.])", node="ReluBackward0")
 op("_relu_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("if", halves=True), f="0 if b <= 0 else a",
-   grad=dict(grad_out="_relu_grad(grad, result_in)"), samples="none")
+   grad=dict(grad_out="_relu_grad(grad, result_in)", result_in="zeros_like(grad)"), samples="none")

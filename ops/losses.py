@@ -32,7 +32,7 @@ _loss(f"l1_loss(Tensor input, Tensor target, {_LEGACY}, Tensor? weight=None)",
 op("_l1(Tensor self, Tensor target) -> Tensor", elementwise("f"), f="abs(a - b)",
    grad=dict(self="_l1_grad(grad, self, target)", target="_l1_grad(grad, target, self)"), node="L1LossBackward0")
 op("_l1_grad(Tensor grad_out, Tensor self, Tensor target) -> Tensor", elementwise("f"), f="a * sign(b - c)",
-   grad=dict(grad_out="_l1_grad(grad, self, target)"))
+   grad=dict(grad_out="_l1_grad(grad, self, target)", self="zeros_like(grad)", target="zeros_like(grad)"))
 _loss(f"smooth_l1_loss(Tensor input, Tensor target, {_LEGACY}, float beta=1.0)",
       "``0.5 * d**2 / beta`` for differences d below ``beta``, else ``abs(d) - 0.5 * beta``.", "x, y", "tensor(0.7500)",
       "smooth_l1_loss", _XY, node="SmoothL1LossBackward0")

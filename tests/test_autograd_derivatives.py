@@ -99,3 +99,37 @@ def test_gradients_of_a_vector_and_of_a_batched_product():
     F.matmul(batch, v).sum().backward()
     assert_equal(v.grad, [6.0, 6.0])
     assert_equal(batch.grad[2], [[5.0, 6.0], [5.0, 6.0]])
+
+
+STRAIGHT = {
+    "relu": F.relu,
+    "leaky_relu": F.nn.functional.leaky_relu,
+    "prelu": lambda x: F.nn.functional.prelu(x, F.full((1,), 0.2)),
+    "hardtanh": F.nn.functional.hardtanh,
+    "relu6": F.nn.functional.relu6,
+    "threshold": lambda x: F.nn.functional.threshold(x, 0.1, 20.0),
+    "hardshrink": F.nn.functional.hardshrink,
+    "softshrink": F.nn.functional.softshrink,
+    "l1_loss": lambda x: F.nn.functional.l1_loss(x, F.zeros(3)),
+}
+
+
+@pytest.mark.parametrize("name", STRAIGHT)
+def test_second_derivatives_of_straight_pieces_are_zeros_and_not_missing(name):
+    x = F.tensor([-2.0, 0.3, 1.5], requires_grad=True)
+    weight = F.ones(3, requires_grad=True)
+    (slope,) = F.autograd.grad(STRAIGHT[name](x).sum(), x, create_graph=True)
+    assert slope.requires_grad
+    (slope,) = F.autograd.grad(STRAIGHT[name](x * weight).sum(), x, create_graph=True)
+    (curvature,) = F.autograd.grad(slope.sum(), x)
+    assert curvature.shape == (3,) and bool((curvature == 0.0).all())
+
+
+def test_second_derivative_of_a_network_of_relu_is_zero():
+    net = F.nn.Sequential(F.nn.Linear(2, 8), F.nn.ReLU(), F.nn.Linear(8, 1))
+    x = F.ones(3, 2, requires_grad=True)
+    (slope,) = F.autograd.grad(net(x).sum(), x, create_graph=True)
+    (curvature,) = F.autograd.grad(slope[:, 0].sum(), x, create_graph=True)
+    assert curvature.tolist() == [[0.0, 0.0]] * 3
+    (curvature.pow(2).sum() + slope.pow(2).sum()).backward()
+    assert net[0].weight.grad.abs().sum() > 0

@@ -172,3 +172,36 @@ def test_inference_tensors_have_no_version():
         y = F.ones(1)
     with pytest.raises(RuntimeError, match="version counter"):
         y._version  # noqa: B018
+
+
+def test_views_in_inference_mode_are_what_they_view():
+    x = leaf([[1.0, 2.0]])
+    with F.inference_mode():
+        made = F.ones(1, 2)
+        views = [
+            lambda t: t.detach(),
+            lambda t: t.view(2),
+            lambda t: t.reshape(2),
+            lambda t: t[0],
+            lambda t: t.T,
+            lambda t: t.unbind()[0],
+            lambda t: F.broadcast_tensors(t, t)[1][:1],
+        ]
+        for view in views:
+            assert not view(x).is_inference() and view(made).is_inference()
+        kept, copied = x.detach(), x.clone()
+    assert copied.is_inference()
+    (x * kept).sum().backward()
+    assert_equal(x.grad, [[1.0, 2.0]])
+    assert_equal(kept.add_(1.0), [[2.0, 3.0]])
+    assert x._version == 1
+
+
+def test_state_dict_of_inference_mode_can_be_trained_with():
+    source = F.nn.Linear(1, 1)
+    with F.inference_mode():
+        state = source.state_dict()
+    module = F.nn.Linear(1, 1)
+    module.load_state_dict(state, assign=True)
+    module(F.ones(1, 1)).sum().backward()
+    assert module.weight.grad.tolist() == [[1.0]]

@@ -18,6 +18,7 @@ HERE = {
         F.nn.utils.rnn.PackedSequence(x, F.ones(3, dtype=F.int64, device="cpu"))
     )[0],
     "copy": copy.deepcopy,
+    "even points": lambda x: F.quasirandom.SobolEngine(2, scramble=True, seed=1).draw(3),
     "sparse": lambda x: (x * 0).to_sparse().to_dense(),
     "sparse sum": lambda x: F.sparse.sum(F.diag(x).to_sparse(), 0).to_dense(),
     "stacked sparse": lambda x: F.stack([x.to_sparse(), x.to_sparse()]).to_dense(),

@@ -248,3 +248,12 @@ def test_limits_of_dtypes():
         F.iinfo(F.bool)
     with pytest.raises(TypeError):
         F.finfo(F.int32)
+
+
+def test_settings_of_onednn_are_kept_for_a_block():
+    mkldnn = F.backends.mkldnn
+    before = mkldnn.set_flags(_enabled=True)
+    with mkldnn.flags(enabled=False):
+        assert not mkldnn.enabled
+    assert mkldnn.enabled
+    mkldnn.set_flags(*before[:3])

@@ -92,12 +92,18 @@ static void mark_views(const OpDef& op, const Value* args, Rets& rets) {
   else mark(rets.t[0]);
 }
 
-static void mark_inference(const OpDef& op, Rets& rets) {
+// Only what has memory of its own: a view is what the tensor is that it views (alias_tensor()).
+static void mark_inference(const OpDef& op, const Value* args, Rets& rets) {
+  const bool one = op.arg_count && args[0].tag() == Value::Tag::Tensor;
+  const Storage* viewed = one ? args[0].tensor()->storage : nullptr;
+  auto mark = [viewed](const Tensor& t) {
+    if (!t->base && t->storage != viewed) t->flags |= kInference;
+  };
   if (rets.list)
-    for (Tensor& t : *rets.list) t->flags |= kInference;
+    for (Tensor& t : *rets.list) mark(t);
   else if (rets.destination == Destination::New && !(op.flags & kOpMutates))
     for (int i = 0; i < op.ret_count; ++i)
-      if (rets.t[i].defined() && rets.t[i]->refs.load() == 1) rets.t[i]->flags |= kInference;
+      if (rets.t[i].defined() && rets.t[i]->refs.load() == 1) mark(rets.t[i]);
 }
 
 static void call_uncast(const OpDef& op, const Value* args, Rets& rets) {
@@ -138,7 +144,7 @@ static void call_uncast(const OpDef& op, const Value* args, Rets& rets) {
       run(op, args, rets);
     }
     if (op.flags & kOpView) mark_views(op, args, rets);
-    if (thread_state.inference) mark_inference(op, rets);
+    if (thread_state.inference) mark_inference(op, args, rets);
   } catch (Error& e) {
     // Hidden operators are part of something that has a name, or speak for themselves.
     if (op.name[0] != '_')

@@ -105,11 +105,12 @@ class SobolEngine:
         self.seed = seed
         self.scramble = scramble
         self.dimension = dimension
-        self.sobolstate = _initial_state(dimension, self.MAXBIT)
-        if scramble:
-            self._scramble()
-        else:
-            self.shift = facula.zeros(dimension, dtype=facula.int64)
+        with facula.device("cpu"):  # whatever the default device is
+            self.sobolstate = _initial_state(dimension, self.MAXBIT)
+            if scramble:
+                self._scramble()
+            else:
+                self.shift = facula.zeros(dimension, dtype=facula.int64)
         self.quasi = self.shift.clone()
         self._first_point = (self.quasi / 2**self.MAXBIT).reshape(1, -1)
         self.num_generated = 0
