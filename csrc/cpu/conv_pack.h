@@ -325,6 +325,14 @@ FACULA_INLINE void copy_short(const S* from, int64_t count, A* to) {
   copy_span(from, 1, 0, count, count, to);
 }
 
+// Every channel starts elsewhere, which the hardware does not foresee.
+constexpr int64_t kAhead = 8;  // channels
+template <class S>
+FACULA_INLINE void fetch_ahead(const S* from, int64_t channel_stride, int64_t last) {
+  __builtin_prefetch(from + kAhead * channel_stride);
+  __builtin_prefetch(from + kAhead * channel_stride + last);
+}
+
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 // One row of a run, `stride` 1 or 2, of up to two vectors. `all` has a bit for every pixel.
 template <int stride, class S>
@@ -339,8 +347,6 @@ FACULA_INLINE void copy_some(const S* from, uint32_t seen, uint32_t all, Accumul
     store_some(to + lanes, all >> lanes, part(seen >> lanes, from + stride * lanes));
 }
 
-constexpr int64_t kAhead = 8;  // channels
-
 template <int stride, class S>
 void pack_run_some(const Conv& v, const S* channel, int64_t count, const Tap* taps, int64_t tap,
                    int64_t depth, Accumulator<S>* to, int64_t pitch) {
@@ -353,9 +359,7 @@ void pack_run_some(const Conv& v, const S* channel, int64_t count, const Tap* ta
     for (; tap < end; ++tap, to += pitch) {
       const S* from = channel + taps[tap].offset;
       const uint32_t seen = taps[tap].mask;
-      // Every channel starts elsewhere, which the hardware does not foresee.
-      __builtin_prefetch(from + kAhead * channel_stride);
-      __builtin_prefetch(from + kAhead * channel_stride + stride * count - 1);
+      fetch_ahead(from, channel_stride, stride * count - 1);
       if (stride == 1 && count == 2 * lanes && seen == all) {
         if constexpr (stride == 1) {
           store(to, load_wide(from));
@@ -389,6 +393,7 @@ void pack_run(const Conv& v, const S* x, const PixelRun& run, const Tap* taps, i
   const bool whole = kLoadable<S> && stride == 1 && run.count == 2 * lanes;
   for (; depth > 0; --depth, to += pitch) {
     const S* const from = channel + taps[tap].offset;
+    fetch_ahead(from, v.x_channel, stride * run.count - 1);
     if (whole && taps[tap].high - taps[tap].low == 2 * lanes) {
       if constexpr (kLoadable<S>) {
         store(to, load_wide(from));
