@@ -48,6 +48,12 @@ CASES = {
     "one channel each, padding wider than the image": problem(
         (2, 17, 3, 4), (17, 1, 3, 3), 1, 7, groups=17
     ),
+    "one channel each, steps in wide rows": problem((2, 9, 7, 150), (9, 1, 3, 3), 2, 1, groups=9),
+    "one channel each, steps of three": problem((2, 9, 8, 211), (9, 1, 3, 5), 3, 2, groups=9),
+    "one channel each, steps of five": problem((2, 9, 11, 340), (9, 1, 3, 7), 5, 3, groups=9),
+    "one channel each, many small planes": problem((3, 83, 7, 7), (83, 1, 3, 3), 2, 1, groups=83),
+    "few channels": problem((2, 3, 20, 45), (24, 3, 5, 5), 1, 2),
+    "few channels, steps": problem((2, 3, 23, 71), (24, 3, 7, 7), 2, 3),
     "one tap, wide steps": problem((2, 16, 8, 8), (16, 16, 1, 2), (3, 2), 0, 1, True, 1),
 }
 

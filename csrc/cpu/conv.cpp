@@ -67,7 +67,7 @@ void execute(const ConvFunction& f, const Conv& v) {
 
 constexpr int64_t kImageElements = 64 << 10;
 constexpr int64_t kFewOutputs = 4, kFewTaps = 16;
-constexpr int64_t kTurnedColumns = 64;  // of planes that are worth turning
+constexpr int64_t kTurnedColumns = 64;  // of planes that are worth turning, at most
 constexpr int64_t kFewChannels = 8;     // of a group, for which taps are applied without a product
 
 bool is_trivial(const ConvAxis& a) {
@@ -249,7 +249,10 @@ const ConvFunction* channelwise(const Conv& v, bool by_pixels, bool gradient) {
   if (!lanes || v.groups == 1 || v.in < 1 || v.in > kFewChannels || v.in != v.out ||
       lanes % v.in != 0 || v.groups * v.in < lanes)
     return nullptr;
-  if (!by_pixels && (!table.turns[dtype] || v.axis[2].out > kTurnedColumns)) return nullptr;
+  // Of planes that are worth turning. Short vectors gain less by it, unless columns would have to
+  // be put in order.
+  const int64_t columns = std::min(kTurnedColumns, 4 * lanes * v.axis[2].step);
+  if (!by_pixels && (!table.turns[dtype] || v.axis[2].out > columns)) return nullptr;
   return &table.of[dtype];
 }
 

@@ -657,7 +657,8 @@ struct Table : ConvTable {
     if (gradient) of[int(DType::e)] = {plan_weight<t>, run_weight<t>, finish_weight<t>};     \
     else of[int(DType::e)] = {plan_forward<t>, run_forward<t>, nullptr, prepare_forward<t>}; \
     lanes[int(DType::e)] = kLanes<Accumulator<t>>;                                           \
-    turns[int(DType::e)] = kMaskable<t> && kLanes<Accumulator<t>> == 16;                     \
+    turns[int(DType::e)] = kLanes<Accumulator<t>> == (kMaskable<t> ? 16 : 8) &&              \
+                           (kMaskable<t> || std::is_same_v<t, float>);                       \
   }
     FACULA_DTYPES(X)
 #undef X

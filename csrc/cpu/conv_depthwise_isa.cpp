@@ -60,6 +60,16 @@ void copy_spaced(const ConvAxis& w, const S* from, int64_t first, int64_t count,
       return;
     }
   }
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<S, float>) {
+    if (from && w.gap == 2 && w.x_stride == 1) {
+      for (int64_t i = 0; i < count; i += 8) {
+        const int64_t at = first + i, begin = (at + 1) >> 1;
+        store(to + i, load_spaced_between(from + begin, -begin, inputs - begin, at & 1));
+      }
+      return;
+    }
+  }
 #endif
   for (int64_t i = 0; i < count; ++i) to[i] = A(0);
   const int64_t begin = first < 0 ? 0 : (first + w.gap - 1) / w.gap;
@@ -68,15 +78,25 @@ void copy_spaced(const ConvAxis& w, const S* from, int64_t first, int64_t count,
   }
 }
 
+// Which elements of a phase are columns of the input; element 0 would be column `at`.
+struct Span {
+  int64_t low, high;
+  static Span make(const ConvAxis& w, const Band& band, int64_t at) {
+    return {at < 0 ? (-at + w.step - 1) / w.step : 0,
+            at < w.in ? smaller(band.phase, (w.in - 1 - at) / w.step + 1) : 0};
+  }
+};
+constexpr int64_t kKnownSpans = 4;  // found once for a band: a division takes as long as a row
+
 // Copies an input row from column `first` on; null stands for a row of zeros.
 template <class S, class A>
-void copy_row(const Conv& v, const Band& band, const S* from, int64_t first, A* to) {
+void copy_row(const Conv& v, const Band& band, const Span* known, const S* from, int64_t first,
+              A* to) {
   const ConvAxis& w = v.axis[2];
   if (w.gap > 1) return copy_spaced(w, from, first, band.phase, to);  // the step is 1
   for (int64_t p = 0; p < w.step; ++p, to += band.phase) {
-    const int64_t at = first + p;  // the input column of element 0
-    int64_t low = at < 0 ? (-at + w.step - 1) / w.step : 0;
-    int64_t high = at < w.in ? smaller(band.phase, (w.in - 1 - at) / w.step + 1) : 0;
+    const int64_t at = first + p;
+    const auto [low, high] = p < kKnownSpans ? known[p] : Span::make(w, band, at);
     if (!from || low >= high) {
       for (int64_t i = 0; i < band.phase; ++i) to[i] = A(0);
       continue;
@@ -105,12 +125,16 @@ void copy_band(const Conv& v, const Band& band, const S* plane, int64_t depth, i
                int64_t column, A* to) {
   const ConvAxis &d = v.axis[0], &h = v.axis[1], &w = v.axis[2];
   const int64_t first = column * w.step + w.start + Band::lowest(w);
+  Span known[kKnownSpans];
+  for (int64_t p = 0; p < smaller(w.step, kKnownSpans); ++p)
+    known[p] = Span::make(w, band, first + p);
   for (int64_t i = 0; i < d.taps; ++i) {
     const int64_t z = depth * d.step + d.start + i * d.spread;
     for (int64_t r = 0; r < band.in_rows; ++r, to += band.pitch) {
       const int64_t y = row * h.step + h.start + Band::lowest(h) + r;
       const bool inside = z >= 0 && z < d.in && y >= 0 && y < h.in;
-      copy_row(v, band, inside ? plane + z * d.x_stride + y * h.x_stride : nullptr, first, to);
+      copy_row(v, band, known, inside ? plane + z * d.x_stride + y * h.x_stride : nullptr, first,
+               to);
     }
   }
 }
@@ -118,12 +142,13 @@ void copy_band(const Conv& v, const Band& band, const S* plane, int64_t depth, i
 // Where each tap is found in a band, seen from output (0, 0).
 void band_offsets(const Conv& v, const Band& band, int64_t* offsets) {
   const ConvAxis &d = v.axis[0], &h = v.axis[1], &w = v.axis[2];
-  for (int64_t i = 0; i < d.taps; ++i) {
-    for (int64_t j = 0; j < h.taps; ++j) {
-      const int64_t row = i * band.in_rows + j * h.spread - Band::lowest(h);
-      for (int64_t k = 0; k < w.taps; ++k) {
-        const int64_t q = k * w.spread - Band::lowest(w);
-        *offsets++ = row * band.pitch + q % w.step * band.phase + q / w.step;
+  for (int64_t k = 0; k < w.taps; ++k) {
+    const int64_t q = k * w.spread - Band::lowest(w);
+    const int64_t place = q % w.step * band.phase + q / w.step;
+    for (int64_t i = 0; i < d.taps; ++i) {
+      for (int64_t j = 0; j < h.taps; ++j) {
+        const int64_t row = i * band.in_rows + j * h.spread - Band::lowest(h);
+        offsets[(i * h.taps + j) * w.taps + k] = row * band.pitch + place;
       }
     }
   }
@@ -261,8 +286,9 @@ void run_planes(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
   }
   for (int64_t o = 0; o < v.out; ++o) {
     const S* kernel = static_cast<const S*>(v.w) + group * v.w_group + o * v.w_out;
-    for (int64_t k = 0; k < all; ++k) {
-      weights[o * all + k] = widen<A>(kernel[k / taps * v.w_in + places[k % taps]]);
+    A* to = weights + o * all;
+    for (int64_t c = 0; c < v.in; ++c, kernel += v.w_in) {
+      for (int64_t t = 0; t < taps; ++t) *to++ = widen<A>(kernel[places[t]]);
     }
     bias[o] = v.bias ? widen<A>(static_cast<const S*>(v.bias)[group * v.out + o]) : A(0);
   }

@@ -3,6 +3,7 @@
 #pragma once
 #include "cpu/conv.h"
 #include "cpu/conv_tile.h"
+#include "cpu/turn_block.h"
 
 namespace facula::FACULA_ISA {
 
@@ -211,6 +212,43 @@ FACULA_INLINE void store_some(float* p, uint32_t mask, Vector<float> x) {
 FACULA_INLINE void store_some(double* p, uint32_t mask, Vector<double> x) {
   _mm512_mask_storeu_pd(p, __mmask8(mask), (__m512d)x);
 }
+#elif defined(__AVX2__)
+// Which of the numbers `at` are in [low, high); -1 never is.
+FACULA_INLINE __m256i are_between(__m256i at, int64_t low, int64_t high) {
+  const __m256i least = _mm256_set1_epi32(int32_t(larger(low, 0)) - 1);
+  return _mm256_and_si256(_mm256_cmpgt_epi32(at, least),
+                          _mm256_cmpgt_epi32(_mm256_set1_epi32(int32_t(high)), at));
+}
+// Lanes [low, high); the others are zero and not read. The same of every second element. Memory is
+// slow to take vectors in part, so there is no such store.
+FACULA_INLINE Vector<float> load_between(const float* p, int64_t low, int64_t high) {
+  const __m256i at = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return (Vector<float>)_mm256_maskload_ps(p, are_between(at, low, high));
+}
+FACULA_INLINE Vector<float> load_even_between(const float* p, int64_t low, int64_t high) {
+  __m256 first, second;  // which ends with the last element that is needed
+  if (low <= 0 && high >= 8) {
+    first = _mm256_loadu_ps(p);
+    second = _mm256_loadu_ps(p + 7);
+  } else {
+    first = _mm256_maskload_ps(
+        p, are_between(_mm256_setr_epi32(0, -1, 1, -1, 2, -1, 3, -1), low, high));
+    second = _mm256_maskload_ps(
+        p + 7, are_between(_mm256_setr_epi32(-1, 4, -1, 5, -1, 6, -1, 7), low, high));
+  }
+  const __m256d even = _mm256_castps_pd(_mm256_shuffle_ps(first, second, 0xd8));
+  return (Vector<float>)_mm256_castpd_ps(_mm256_permute4x64_pd(even, 0xd8));
+}
+// Half as many elements, [low, high) of them, with zeros between; the first in lane 1 with `odd`.
+FACULA_INLINE Vector<float> load_spaced_between(const float* p, int64_t low, int64_t high,
+                                                bool odd) {
+  const __m256i at = odd ? _mm256_setr_epi32(-1, 0, -1, 1, -1, 2, -1, 3)
+                         : _mm256_setr_epi32(0, -1, 1, -1, 2, -1, 3, -1);
+  const __m256i pairs = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
+  const __m256 four = (__m256)load_between(p, low, smaller(high, 4));
+  return (Vector<float>)_mm256_and_ps(_mm256_permutevar8x32_ps(four, pairs),
+                                      _mm256_castsi256_ps(are_between(at, 0, 4)));
+}
 #endif
 
 // to[i] = from[i * stride] for i in [low, high), zero in the rest of [0, count).
@@ -229,6 +267,35 @@ FACULA_INLINE void copy_span(const S* from, int64_t stride, int64_t low, int64_t
         const uint32_t seen = first_bits(larger(smaller(high - i, lanes), 0)) &
                               ~first_bits(larger(smaller(low - i, lanes), 0));
         store_some(to + i, first_bits(smaller(count - i, lanes)), load_some(seen, from + i));
+      }
+      return;
+    }
+  }
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<S, float>) {
+    if (stride == 1 || stride == 2) {
+      int64_t i = 0;
+      auto part = [&] {
+        return stride == 1 ? load_between(from + i, low - i, high - i)
+                           : load_even_between(from + 2 * i, low - i, high - i);
+      };
+      for (; i < low && i + 8 <= count; i += 8) store(to + i, part());
+      for (; stride == 1 && i + 8 <= high; i += 8) store(to + i, load_wide(from + i));
+      for (; i + 8 <= count; i += 8) store(to + i, part());
+      if (i < count) {
+        const __m256 rest = (__m256)part();
+        __m128 four = _mm256_castps256_ps128(rest);
+        if (count - i >= 4) {
+          _mm_storeu_ps(to + i, four);
+          four = _mm256_extractf128_ps(rest, 1);
+          i += 4;
+        }
+        if (count - i >= 2) {
+          _mm_storel_pi(reinterpret_cast<__m64*>(to + i), four);
+          four = _mm_movehl_ps(four, four);
+          i += 2;
+        }
+        if (i < count) _mm_store_ss(to + i, four);
       }
       return;
     }
@@ -258,6 +325,14 @@ FACULA_INLINE void copy_short(const S* from, int64_t count, A* to) {
   copy_span(from, 1, 0, count, count, to);
 }
 
+// Every channel starts elsewhere, which the hardware does not foresee.
+constexpr int64_t kAhead = 8;  // channels
+template <class S>
+FACULA_INLINE void fetch_ahead(const S* from, int64_t channel_stride, int64_t last) {
+  __builtin_prefetch(from + kAhead * channel_stride);
+  __builtin_prefetch(from + kAhead * channel_stride + last);
+}
+
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 // One row of a run, `stride` 1 or 2, of up to two vectors. `all` has a bit for every pixel.
 template <int stride, class S>
@@ -272,8 +347,6 @@ FACULA_INLINE void copy_some(const S* from, uint32_t seen, uint32_t all, Accumul
     store_some(to + lanes, all >> lanes, part(seen >> lanes, from + stride * lanes));
 }
 
-constexpr int64_t kAhead = 8;  // channels
-
 template <int stride, class S>
 void pack_run_some(const Conv& v, const S* channel, int64_t count, const Tap* taps, int64_t tap,
                    int64_t depth, Accumulator<S>* to, int64_t pitch) {
@@ -286,9 +359,7 @@ void pack_run_some(const Conv& v, const S* channel, int64_t count, const Tap* ta
     for (; tap < end; ++tap, to += pitch) {
       const S* from = channel + taps[tap].offset;
       const uint32_t seen = taps[tap].mask;
-      // Every channel starts elsewhere, which the hardware does not foresee.
-      __builtin_prefetch(from + kAhead * channel_stride);
-      __builtin_prefetch(from + kAhead * channel_stride + stride * count - 1);
+      fetch_ahead(from, channel_stride, stride * count - 1);
       if (stride == 1 && count == 2 * lanes && seen == all) {
         if constexpr (stride == 1) {
           store(to, load_wide(from));
@@ -318,8 +389,19 @@ void pack_run(const Conv& v, const S* x, const PixelRun& run, const Tap* taps, i
     }
   }
 #endif
+  constexpr int64_t lanes = kLanes<A>;
+  const bool whole = kLoadable<S> && stride == 1 && run.count == 2 * lanes;
   for (; depth > 0; --depth, to += pitch) {
-    copy_span(channel + taps[tap].offset, stride, taps[tap].low, taps[tap].high, run.count, to);
+    const S* const from = channel + taps[tap].offset;
+    fetch_ahead(from, v.x_channel, stride * run.count - 1);
+    if (whole && taps[tap].high - taps[tap].low == 2 * lanes) {
+      if constexpr (kLoadable<S>) {
+        store(to, load_wide(from));
+        store(to + lanes, load_wide(from + lanes));
+      }
+    } else {
+      copy_span(from, stride, taps[tap].low, taps[tap].high, run.count, to);
+    }
     if (++tap == tap_count) tap = 0, channel += v.x_channel;
   }
 }
@@ -509,8 +591,12 @@ void turn_channels(const S* from, int64_t step, int64_t apart, int64_t pixels, i
     }
   }
 #endif
+  const bool turned = std::is_same_v<S, float> && step == 1;
+  if constexpr (std::is_same_v<S, float>) {
+    if (turned) turn_matrix(to, wide, from, apart, pixels, channels);
+  }
   for (int64_t p = 0; p < pixels; ++p, to += wide) {
-    for (int64_t c = 0; c < channels; ++c) to[c] = widen<A>(from[p * step + c * apart]);
+    for (int64_t c = 0; c < channels && !turned; ++c) to[c] = widen<A>(from[p * step + c * apart]);
     for (int64_t c = channels; c < wide; ++c) to[c] = A(0);
   }
 }
@@ -536,8 +622,12 @@ void turn_pixels(const A* from, int64_t pixels, int64_t channels, S* to, int64_t
     return;
   }
 #endif
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t p = 0; p < pixels; ++p) to[c * apart + p] = S(from[p * wide + c]);
+  if constexpr (std::is_same_v<S, float>) {
+    turn_matrix(to, apart, from, wide, channels, pixels);
+  } else {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t p = 0; p < pixels; ++p) to[c * apart + p] = S(from[p * wide + c]);
+    }
   }
 }
 

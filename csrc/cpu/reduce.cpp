@@ -168,10 +168,12 @@ struct Reducer {
   }
 
   static constexpr int64_t kMostTogether = 1024;  // long rows gain nothing by company
-  static constexpr int64_t kTurnedRows = 64, kShort = 56, kShortSum = 32;
+  // Turning pays for rows of up to kShorter elements; for more where items are small and nothing
+  // else helps.
+  static constexpr int64_t kTurnedRows = 64, kShorter = 32, kShort = 56;
   bool has_short_rows() const {
     return reduced.size() == 1 && kept.size() == 1 &&
-           reduced[0].size <= (sum_rows ? kShortSum : kShort) &&
+           reduced[0].size <= (sum_rows || item == 8 ? kShorter : kShort) &&
            reduced[0].in == in_item && kept[0].in == reduced[0].size * in_item &&
            kept[0].size >= kTurnedRows && (item == 4 || item == 8);
   }
@@ -181,7 +183,8 @@ struct Reducer {
     const int64_t length = reduced[0].size, step = kTurnedRows * item;
     const bool direct = !cast_out && kept[0].out == item;
     parallel_for(0, outputs, grain, [&](int64_t b, int64_t e) {
-      alignas(64) char loaded[kTurnedRows * kShort * 8], columns[kTurnedRows * kShort * 8];
+      constexpr int64_t kBytes = kTurnedRows * std::max(kShorter * 8, kShort * 4);
+      alignas(64) char loaded[kBytes], columns[kBytes];
       for (int64_t i = b; i < e; i += kTurnedRows) {
         const int64_t m = std::min(kTurnedRows, e - i);
         const char* rows = in + i * kept[0].in;
