@@ -298,3 +298,12 @@ def test_several_views_give_gradients():
     first, second = y.unbind(0)
     (first * second).sum().backward()
     assert_equal(x.grad, [[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]])
+
+
+def test_a_view_made_without_grad_of_a_view_that_became_a_leaf_is_not_written_to_under_the_tape():
+    x = F.ones(9).reshape(3, 3).requires_grad_()
+    with F.no_grad():
+        v = x.diagonal()
+    with pytest.raises(RuntimeError, match="created in no_grad mode"):
+        v.sub_(F.ones((), requires_grad=True))
+    assert x.is_leaf and x.tolist() == [[1.0] * 3] * 3

@@ -518,3 +518,23 @@ def test_other_dtypes_than_those_that_fit_are_refused(call, error):
     with pytest.raises(error):
         call()
     assert F.is_grad_enabled()
+
+
+NUMBERS_AND_TENSORS = {
+    "add_": lambda: F.Tensor.add_(3, z(2)),
+    "mul_": lambda: F.Tensor.mul_(2.5, z(2)),
+    "a mask": lambda: F.masked_fill(z(2), 1, 0),
+    "what is filled": lambda: F.masked_fill(1.0, bools(2), 0),
+    "to(copy=...)": lambda: z(2).to(F.float64, copy=z(3)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS_AND_TENSORS)
+def test_a_number_is_no_tensor_to_write_to_and_a_tensor_is_no_flag(name):
+    with pytest.raises((TypeError, RuntimeError)):
+        NUMBERS_AND_TENSORS[name]()
+
+
+def test_a_factor_whose_square_overflows_is_refused():
+    with pytest.raises(RuntimeError):
+        F.nn.functional.pixel_shuffle(z(1, 4, 1, 1), 2**62)

@@ -597,6 +597,9 @@ def test_positions_that_a_program_wrote_out_of_bounds_are_refused(offset):
         for use in (lambda t: t @ F.ones(3, 2), lambda t: t.to_dense(), lambda t: t + t):
             with pytest.raises(RuntimeError):
                 use(broken)
+    for broken in (csr, starts):
+        with pytest.raises(RuntimeError):
+            F.sparse.sampled_addmm(broken, F.ones(2, 2), F.ones(2, 3))
 
 
 def test_positions_that_a_program_wrote_count():

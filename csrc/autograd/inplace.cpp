@@ -11,7 +11,7 @@ namespace facula {
 
 void check_inplace(const OpDef&, const Tensor& self) {
   if (TensorImpl* base = self->base) {
-    if (self->flags & kNoGradView && base->keys & kKeyGrad)
+    if (self->flags & kNoGradView)
       runtime_error(
           "A view was created in no_grad mode and is being modified inplace with grad mode "
           "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. "

@@ -1,4 +1,6 @@
 // Rearranging images: pixels and channels, patches and columns.
+#include <limits>
+
 #include "op/kernels/images.h"
 
 #include "cpu/columns.h"
@@ -112,6 +114,8 @@ Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
   expect_image(self);
   const int64_t r = upscale_factor, c = self.size(-3);
   if (r <= 0) runtime_error("expects a positive upscale_factor, but got ", r);
+  if (r > std::numeric_limits<int32_t>::max())
+    runtime_error("upscale factor is too large, (upscale_factor)^2 overflowed, got ", r);
   if (c % (r * r))
     runtime_error(
         "expects its input's 'channel' dimension to be divisible by the square of "

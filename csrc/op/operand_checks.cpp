@@ -14,6 +14,12 @@ bool is_bool(const Value& v) {
   return v.is_tensor() ? v.tensor().dtype() == DType::Bool : v.tag() == Value::Tag::Bool;
 }
 
+// A number may stand in for any operand, but here the tensor itself is looked at.
+const Tensor& tensor_in(const Value& v, const char* name) {
+  if (!v.is_tensor()) type_error("argument '", name, "' must be Tensor, not a number");
+  return v.tensor();
+}
+
 template <class T>
 bool any_zero(char* const* p, const int64_t* s, int64_t n) {
   bool found = false;
@@ -102,11 +108,11 @@ void same_dtypes(const Value* args, DType) {
 }
 
 void fill_value_fits(const Value* args, DType) {
-  const DType mask = args[1].tensor().dtype();
+  const DType mask = tensor_in(args[1], "mask").dtype();
   if (mask != DType::Bool)
     runtime_error("only supports boolean masks, but got mask with dtype ", mask);
   const Value& value = args[2];
-  const DType d = args[0].tensor().dtype();
+  const DType d = tensor_in(args[0], "input").dtype();
   if (!value.is_tensor()) return value.scalar().check_fits(d);
   if (value.tensor().dim() != 0)
     runtime_error("only supports a 0-dimensional value tensor, but got a value of shape ",
@@ -116,7 +122,7 @@ void fill_value_fits(const Value* args, DType) {
 
 void one_value(const Value* args, DType) {
   const Value& value = args[1];
-  const DType d = args[0].tensor().dtype();
+  const DType d = tensor_in(args[0], "input").dtype();
   if (!value.is_tensor()) return value.scalar().check_fits(d);
   if (value.tensor().dim() != 0)
     runtime_error("only supports a 0-dimensional value tensor, but got a value of shape ",
@@ -136,22 +142,22 @@ static bool every(const Tensor& t, F passes) {
 }
 
 void weights_not_negative(const Value* args, DType compute) {
-  if (!every(args[0].tensor(), [](double w) { return !(w < 0); }))
+  if (!every(tensor_in(args[0], "input"), [](double w) { return !(w < 0); }))
     runtime_error(is_integral(compute) ? "fweights" : "aweights", " cannot be negative");
 }
 
 void total_not_zero(const Value* args, DType) {
-  if (!every(args[0].tensor(), [](double w) { return w != 0; }))
+  if (!every(tensor_in(args[0], "input"), [](double w) { return w != 0; }))
     runtime_error("weights sum to zero, can't be normalized");
 }
 
 void levels_in_range(const Value* args, DType) {
-  if (!every(args[0].tensor(), [](double q) { return q >= 0 && q <= 1; }))
+  if (!every(tensor_in(args[0], "input"), [](double q) { return q >= 0 && q <= 1; }))
     runtime_error("q values must be in the range [0, 1]");
 }
 
 void variances(const Value* args, DType) {
-  if (!every(args[0].tensor(), [](double v) { return !(v < 0); }))
+  if (!every(tensor_in(args[0], "input"), [](double v) { return !(v < 0); }))
     value_error("var has negative entry/entries; a variance is 0 or more");
 }
 
@@ -190,9 +196,9 @@ static void check_probabilities(Tensor t, DType compute, const char* name, const
 }
 void probabilities(const Value* args, DType compute) {
   if (!is_floating(compute)) return;
-  check_probabilities(args[0].tensor(), compute, "input",
+  check_probabilities(tensor_in(args[0], "input"), compute, "input",
                       ". Apply sigmoid() first, or use binary_cross_entropy_with_logits()");
-  check_probabilities(args[1].tensor(), compute, "target", "");
+  check_probabilities(tensor_in(args[1], "target"), compute, "target", "");
 }
 
 }  // namespace facula::checks

@@ -172,7 +172,9 @@ PyObject* pack_again(PyObject* o, PyObject* k) {
           "values of the graph are freed when you call .backward() or autograd.grad(). Specify "
           "retain_graph=True if you need to backward through the graph a second time or if you "
           "need to access saved tensors after calling backward.");
-    n->saved[uint32_t(PyLong_AsLong(k))].pack_again();
+    const auto at = size_t(PyLong_AsLong(k));
+    if (at >= n->saved.size()) index_error("a node has no saved value ", at);
+    n->saved[uint32_t(at)].pack_again();
     Py_RETURN_NONE;
   });
 }

@@ -196,6 +196,10 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
     raise_misfit(self, args, count, names);
   }
   const OpDef& op = *chosen->op;
+  const bool writes = self->in_place || op.flags & kOpMutates;
+  if (writes && !parsed.args[0].is_tensor())
+    raise_python(PyExc_TypeError, std::string(self->name) + "(): argument '" + op.args[0].name +
+                                      "' (position 1) must be Tensor: it is written to");
   Tensor first;  // of a call with numbers alone: one of them becomes a tensor of its usual dtype
   if ((op.elementwise || op.flags & kOpNumbers) && !parsed.args[0].is_tensor() &&
       !any_tensor(op, parsed.args)) {
@@ -212,7 +216,7 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
   Rets rets;
   std::vector<Tensor> list;
   if (op.flags & kOpListResult) rets.list = &list;
-  if (self->in_place || op.flags & kOpMutates) {
+  if (writes) {
     rets.destination = Destination::InPlace;
     rets.t[0] = parsed.args[0].tensor();
   } else if (parsed.out) {
@@ -255,7 +259,7 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
                       "differentiation, but one of the arguments requires grad.");
   }
   run(op, parsed.args, rets);
-  if (rets.destination == Destination::InPlace) return Py_NewRef(args[0]);
+  if (writes) return count ? Py_NewRef(args[0]) : wrap(parsed.args[0].tensor());
   if (parsed.out) {
     if (op.ret_count == 1 || !op.ret_names) return Py_NewRef(parsed.out);
     Ref named(check(PyStructSequence_New(result_type_of(op, true))));

@@ -61,8 +61,8 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k) {
       const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k));
       PyObject* a = args[n + k];
-      if (!std::strcmp(name, "copy")) copy = PyObject_IsTrue(a);
-      else if (!std::strcmp(name, "non_blocking")) non_blocking = PyObject_IsTrue(a) > 0;
+      if (!std::strcmp(name, "copy")) copy = check(PyObject_IsTrue(a));
+      else if (!std::strcmp(name, "non_blocking")) non_blocking = check(PyObject_IsTrue(a));
       else if (!std::strcmp(name, "memory_format") || !std::strcmp(name, "dtype") ||
                !std::strcmp(name, "device") || !std::strcmp(name, "tensor") ||
                !std::strcmp(name, "other"))

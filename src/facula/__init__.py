@@ -61,7 +61,6 @@ from facula._checks import (
     _check_with,
 )
 from facula._errors import AcceleratorError, FatalError, OutOfMemoryError
-from facula._overridable import overridable as _overridable
 from facula._settings import (
     are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode,
@@ -322,7 +321,6 @@ def from_file(
     return t.requires_grad_() if requires_grad else t
 
 
-@_overridable
 def get_device(input: Tensor) -> _Any:
     """The index of the CUDA device of a tensor, or -1.
 
@@ -331,6 +329,8 @@ def get_device(input: Tensor) -> _Any:
         >>> facula.get_device(facula.ones(1))
         -1
     """
+    if type(input) is not Tensor and overrides.has_torch_function((input,)):
+        return overrides.handle_torch_function(get_device, (input,), input)
     return input.get_device()
 
 
@@ -370,31 +370,34 @@ def _assert(condition: _Any, message: _Any) -> None:
         raise AssertionError(message)
 
 
-@_overridable
 def is_complex(input: Tensor) -> _Any:
     """True for complex tensors."""
+    if type(input) is not Tensor and overrides.has_torch_function((input,)):
+        return overrides.handle_torch_function(is_complex, (input,), input)
     return input.is_complex()
 
 
-@_overridable
 def is_floating_point(input: Tensor) -> _Any:
     """True for floating-point tensors."""
+    if type(input) is not Tensor and overrides.has_torch_function((input,)):
+        return overrides.handle_torch_function(is_floating_point, (input,), input)
     return input.is_floating_point()
 
 
-@_overridable
 def is_signed(input: Tensor) -> _Any:
     """True when the dtype holds negative numbers."""
+    if type(input) is not Tensor and overrides.has_torch_function((input,)):
+        return overrides.handle_torch_function(is_signed, (input,), input)
     return input.is_signed()
 
 
-@_overridable
 def is_nonzero(input: Tensor) -> _Any:
     """The truth value of a tensor with one element."""
+    if type(input) is not Tensor and overrides.has_torch_function((input,)):
+        return overrides.handle_torch_function(is_nonzero, (input,), input)
     return input.is_nonzero()
 
 
-@_overridable
 def is_conj(input: Tensor) -> _Any:
     """True for a conjugate that is computed when it is read.
 
@@ -403,10 +406,11 @@ def is_conj(input: Tensor) -> _Any:
         >>> facula.is_conj(facula.tensor([1 + 2j]).conj())
         True
     """
+    if type(input) is not Tensor and overrides.has_torch_function((input,)):
+        return overrides.handle_torch_function(is_conj, (input,), input)
     return input.is_conj()
 
 
-@_overridable
 def is_neg(input: Tensor) -> _Any:
     """True for a negative that is computed when it is read.
 
@@ -415,22 +419,25 @@ def is_neg(input: Tensor) -> _Any:
         >>> facula.is_neg(facula.tensor([1 + 2j]).conj().imag)
         True
     """
+    if type(input) is not Tensor and overrides.has_torch_function((input,)):
+        return overrides.handle_torch_function(is_neg, (input,), input)
     return input.is_neg()
 
 
-@_overridable
 def is_inference(input: Tensor) -> _Any:
     """True for tensors made in inference mode."""
+    if type(input) is not Tensor and overrides.has_torch_function((input,)):
+        return overrides.handle_torch_function(is_inference, (input,), input)
     return input.is_inference()
 
 
-@_overridable
 def is_same_size(input: Tensor, other: Tensor) -> _Any:
     """True when the shapes are equal."""
+    if type(input) is not Tensor and overrides.has_torch_function((input, other)):
+        return overrides.handle_torch_function(is_same_size, (input, other), input, other)
     return input.is_same_size(other)
 
 
-@_overridable
 def numel(input: Tensor) -> int:
     """How many elements.
 
@@ -439,6 +446,8 @@ def numel(input: Tensor) -> int:
         >>> facula.numel(facula.ones(2, 3))
         6
     """
+    if type(input) is not Tensor and overrides.has_torch_function((input,)):
+        return overrides.handle_torch_function(numel, (input,), input)
     return input.numel()
 
 

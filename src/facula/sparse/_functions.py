@@ -88,10 +88,11 @@ def sampled_addmm(
             f"sampled_addmm(): input of shape {tuple(input.shape)} cannot be added to the product "
             f"of shapes {tuple(mat1.shape)} and {tuple(mat2.shape)}"
         )
-    starts, columns = input.crow_indices(), input.col_indices()
+    pattern = _ops["_sparse_like"](input.detach(), input.detach().values())  # checks its positions
+    starts, columns = pattern.crow_indices(), pattern.col_indices()
     products = _ops["_csr_sampled"](starts, columns, mat1, mat2.t().contiguous())
     values = products * alpha if beta == 0 else input.values() * beta + products * alpha
-    result = _ops["_sparse_like"](input.detach(), values)
+    result = _ops["_sparse_like"](pattern, values)
     return result if out is None else out.copy_(result)
 
 
