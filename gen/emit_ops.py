@@ -121,7 +121,10 @@ def shim(row: Row) -> str:
 
 
 class _Shapes(ast.NodeTransformer):
-    """Rewrites ``self.sizes()`` to a variable of its own, so that only the shape is saved."""
+    """Rewrites ``self.sizes()`` to a variable of its own, so that only the shape is saved.
+
+    For a list of tensors that is one list: the rank and the sizes of each.
+    """
 
     WHAT = {"sizes": "Sizes", "strides": "Strides", "offset": "Offset", "dtype": "DType"}
 

@@ -3,10 +3,10 @@
 from gen.reference import np
 from gen.rows import composite, kernel, op
 
-op("cat(Tensor[] tensors, int dim=0) -> Tensor", kernel(own_out=True), batch="dims", jvp="linear", grad=dict(tensors="_cat_grad(grad, tensors, dim)"),
+op("cat(Tensor[] tensors, int dim=0) -> Tensor", kernel(own_out=True), batch="dims", jvp="linear", grad=dict(tensors="_cat_grad(grad, tensors.sizes(), dim)"),
    aliases=("concat", "concatenate"), samples="cat",
    doc="Joins tensors along a dimension.", example=">>> facula.cat([facula.tensor([1]), facula.tensor([2, 3])])\ntensor([1, 2, 3])")
-op("_cat_grad(Tensor grad, Tensor[] tensors, int dim) -> Tensor[]", composite())
+op("_cat_grad(Tensor grad, int[] shapes, int dim) -> Tensor[]", composite())
 op("stack(Tensor[] tensors, int dim=0) -> Tensor", kernel(own_out=True), batch="new dims", jvp="linear", grad=dict(tensors="unbind(grad, dim)"), samples="stack",
    ref=np.stack, doc="Joins tensors of one shape along a new dimension.",
    example=">>> facula.stack([facula.tensor([1, 2]), facula.tensor([3, 4])])\ntensor([[1, 2],\n        [3, 4]])")

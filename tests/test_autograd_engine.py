@@ -644,3 +644,15 @@ def test_a_gradient_for_an_input_in_the_middle_has_memory_of_its_own():
     y.grad.add_(1)
     assert_equal(y.grad, [2.0, 2.0, 2.0])
     assert x.grad is None
+
+
+def test_joined_tensors_are_not_kept_for_their_gradients():
+    """Only their shapes are, so the graph can be run again."""
+    a, b, empty = F.ones(2, 3), F.ones(2, 1, dtype=F.float64), F.ones(0)
+    inputs = [t.requires_grad_() for t in (a, b, empty)]
+    y = F.cat(inputs, 1)
+    for factor in (1.0, 2.0):
+        grads = F.autograd.grad(y, inputs, F.full_like(y, factor))
+        assert [g.dtype for g in grads] == [t.dtype for t in inputs]
+        assert [g.shape for g in grads] == [t.shape for t in inputs]
+        assert all((g == factor).all() for g in grads)

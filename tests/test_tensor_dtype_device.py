@@ -230,3 +230,8 @@ def test_default_dtype_must_be_floating(bad):
     with pytest.raises(TypeError, match="float"):
         F.set_default_dtype(getattr(F, bad))
     assert F.get_default_dtype() is F.float32
+
+
+def test_to_nothing_in_particular_is_the_tensor():
+    x = F.ones(2)
+    assert x.to() is x

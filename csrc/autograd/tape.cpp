@@ -26,6 +26,17 @@ uint32_t for_each_edge(const OpDef& op, const Value* args, F&& f) {
   return edge;
 }
 
+// Of a list, each tensor's rank and sizes, one after the other.
+void save_sizes(SavedValue& to, const Value& v) {
+  if (v.tag() != Value::Tag::Tensors) return to.save(Value(v.tensor().sizes()));
+  std::vector<int64_t> all;
+  for (const Tensor& t : v.tensors()) {
+    all.push_back(t.dim());
+    all.insert(all.end(), t.sizes().begin(), t.sizes().end());
+  }
+  to.save(Value(IntSpan(all)));
+}
+
 }  // namespace
 
 void save_arguments(Node& node, const OpDef& op, const Value* args, const Rets& rets,
@@ -37,7 +48,7 @@ void save_arguments(Node& node, const OpDef& op, const Value* args, const Rets& 
     if (!(spec.used_by & wanted)) continue;
     const Value& v = args[spec.index];
     if (spec.what == SaveSpec::What::Sizes) {
-      node.saved[k].save(Value(v.tensor().sizes()));
+      save_sizes(node.saved[k], v);
     } else if (spec.what == SaveSpec::What::Strides) {
       node.saved[k].save(Value(v.tensor().strides()));
     } else if (spec.what == SaveSpec::What::Offset) {

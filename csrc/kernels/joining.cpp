@@ -138,16 +138,18 @@ void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
   }
 }
 
-std::vector<Tensor> _cat_grad(const Tensor& grad, TensorSpan tensors, int64_t dim) {
+// `shapes`: each tensor's rank and sizes, one after the other.
+std::vector<Tensor> _cat_grad(const Tensor& grad, IntSpan shapes, int64_t dim) {
   std::vector<Tensor> out;
   dim = wrap_dim(dim, grad.dim());
   int64_t at = 0;
-  for (const Tensor& t : tensors) {
-    if (skipped(t) && grad.dim() != 1) {
-      out.push_back(op::zeros_like(t));
+  for (size_t i = 0; i < shapes.size(); i += 1 + size_t(shapes[i])) {
+    const IntSpan shape = shapes.subspan(i + 1, size_t(shapes[i]));
+    if (int64_t(shape.size()) != grad.dim()) {  // an empty tensor that was left out
+      out.push_back(op::new_zeros(grad, shape));
       continue;
     }
-    int64_t n = t.sizes()[dim];
+    const int64_t n = shape[size_t(dim)];
     out.push_back(op::slice(grad, dim, at, at + n, 1));
     at += n;
   }

@@ -53,10 +53,6 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
       else if (is_memory_format(a)) format = memory_format_of(a);
       else type_error("to(): expected a dtype, a device or a tensor, got ", Py_TYPE(a)->tp_name);
     };
-    if (n == 0 && (!names || PyTuple_GET_SIZE(names) == 0))
-      raise_python(PyExc_TypeError,
-                   "to() received an invalid combination of arguments: expected a dtype, a device "
-                   "or a tensor");
     for (Py_ssize_t i = 0; i < n; ++i) take(args[i]);
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k) {
       const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k));
