@@ -68,19 +68,15 @@ using Offset = signed_index<Index>;
 
 struct Reduction : Parameters {
   __device__ __forceinline__ Acc init() const {
-    FACULA_CONSTANTS
     FACULA_INIT
   }
   __device__ __forceinline__ Acc map([[maybe_unused]] T a, [[maybe_unused]] int64 index) const {
-    FACULA_CONSTANTS
     FACULA_MAP
   }
   __device__ __forceinline__ Acc combine(Acc a, Acc b) const {
-    FACULA_CONSTANTS
     FACULA_COMBINE
   }
   __device__ __forceinline__ auto finalise(Acc a) const {
-    FACULA_CONSTANTS
     FACULA_FINALISE
   }
 };
