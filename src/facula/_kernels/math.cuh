@@ -2,6 +2,7 @@
 // make sense. Formulas are compiled inside namespace facula::math, so that these hide CUDA's own.
 #pragma once
 #include "complex.cuh"
+#include "roots.cuh"
 
 namespace facula {
 namespace math {
@@ -33,7 +34,7 @@ FACULA_UNARY(log, ::logf(x), ::log(x))
 FACULA_LARGE_DOUBLE(log1p, ::log1pf(x), ::log1p(x))
 FACULA_UNARY(log2, ::log2f(x), ::log2(x))
 FACULA_UNARY(log10, ::log10f(x), ::log10(x))
-FACULA_UNARY(sqrt, ::sqrtf(x), ::sqrt(x))
+FACULA_UNARY(sqrt, exact_root(x), ::sqrt(x))
 FACULA_UNARY(rsqrt, ::rsqrtf(x), ::rsqrt(x))
 FACULA_LARGE_DOUBLE(cbrt, ::cbrtf(x), ::cbrt(x))
 FACULA_LARGE_UNARY(sin, ::sinf(x), ::sin(x))

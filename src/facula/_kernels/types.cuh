@@ -323,6 +323,27 @@ __device__ __forceinline__ void store(const Vector<T, V>& vector, char* address)
   *reinterpret_cast<typename Access<int(sizeof(T)) * V>::type*>(address) = vector.raw;
 }
 
+// All elements of a vector as T. Those of bfloat16, which are upper halves of floats, come out of
+// words in pairs.
+template <class Item>
+constexpr bool is_upper_half = false;
+template <>
+constexpr bool is_upper_half<bfloat16> = true;
+template <class T, class Item, int V>
+__device__ __forceinline__ void convert_all(const Vector<Item, V>& from, T* to) {
+  if constexpr (is_upper_half<Item> && V % 2 == 0) {
+#pragma unroll
+    for (int v = 0; v < V; v += 2) {
+      const uint32 pair = reinterpret_cast<const uint32*>(&from)[v / 2];
+      to[v] = T(__uint_as_float(pair << 16));
+      to[v + 1] = T(__uint_as_float(pair & 0xffff0000u));
+    }
+  } else {
+#pragma unroll
+    for (int v = 0; v < V; ++v) to[v] = convert<T>(from.at[v]);
+  }
+}
+
 // Division of numbers below 2^31 by a number known on the host: a product and a shift. 64-bit
 // indices divide plainly.
 template <class Index>
