@@ -27,7 +27,7 @@ class TemplateText {
     std::vector<Word> names;  // empty: always needed
     std::vector<Word> uses;
     std::vector<Word> about;  // records without which it is not needed
-    bool directive = false;  // stays in the text, needed or not
+    bool directive = false;   // stays in the text, needed or not
   };
   class Cutter;
 
