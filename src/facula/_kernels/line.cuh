@@ -47,8 +47,8 @@ struct LineShape {
 };
 
 // x / n. The quotient of floats is that of a division (Markstein, 1990), whose subroutine for
-// numbers near the ends of the range would take long to compile; only where it is below 2^-100 can
-// the last bit be another one.
+// numbers near the ends of the range would take long to compile; only where x is below 2^-100 can the
+// last bit be another one.
 __device__ __forceinline__ float over_length(const LineShape& shape, float x) {
   const float inverse = float(shape.inverse), quotient = x * inverse;
   const float better = __fmaf_rn(__fmaf_rn(-float(shape.n), quotient, x), inverse, quotient);
