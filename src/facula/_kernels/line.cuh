@@ -269,7 +269,8 @@ __device__ __forceinline__ T across(T value, Combine combine) {
       if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
       __syncthreads();
       value = parts[0];
-#pragma unroll
+      constexpr int kTogether = kLanes > 256 ? 4 : 8;
+#pragma unroll kTogether
       for (int i = 1; i < kLanes / 32; ++i) value = combine(value, parts[i]);
     }
   }
