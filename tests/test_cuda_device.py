@@ -1,5 +1,6 @@
 """CUDA tensors against the same work on the host. Skipped where there is no device."""
 
+import numpy as np
 import pytest
 from package_under_test import F
 
@@ -43,6 +44,22 @@ def test_functions_of_one_variable(name, dtype):
     f = getattr(F, name)
     close(f(a.abs() + 0.5), f(x.abs() + 0.5))
     close(f(a.t()[::2].abs()), f(x.t()[::2].abs()))
+
+
+def test_roots_are_exact_up_to_the_ends_of_the_range():
+    bits = np.concatenate(
+        [
+            np.arange(0, 1 << 32, 99_991, dtype=np.uint64),
+            np.arange(0x3F800000 - 40_000, 0x3F800000 + 40_000, dtype=np.uint64),
+            [0, 1, 0x7FFFFF, 0x800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000, 0x80000000, 0xFF800000],
+        ]
+    ).astype(np.uint32)
+    x = bits.view(np.float32)
+    with np.errstate(invalid="ignore"):
+        expected = np.sqrt(x)
+    found = F.from_numpy(x).cuda().sqrt().cpu().numpy()
+    assert np.array_equal(found, expected, equal_nan=True)
+    assert (np.signbit(found) == np.signbit(expected))[x == 0].all()
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, F.int32, F.int64, F.uint8])

@@ -140,3 +140,18 @@ def test_the_benchmark_of_first_use_counts_kernels_and_their_times(driver, tmp_p
         "cumsum of columns": 1,
     }
     assert all(k["clock"] > 0 and k["cpu"] > 0 for found in kernels.values() for k in found)
+
+
+def test_kernels_are_compiled_without_the_types_that_they_do_not_have(driver, tmp_path):
+    program = Path(__file__).parents[1] / "bench" / "first_use.py"
+    options = ["--without-device", "--texts", str(tmp_path), "--only", "mul complex64", "relu"]
+    output_of([str(program), *options, "silu bfloat16"], driver, tmp_path)
+    texts = {path.name[2:-3]: path.read_text() for path in tmp_path.glob("*/*.cu")}
+
+    def types(kernel: str) -> set[str]:
+        names = ("Complex", "float16", "bfloat16", "float8_e5m2")
+        return {name for name in names if f" {name} {{" in texts[f"facula_{kernel}"]}
+
+    assert types("relu") == set()
+    assert types("mul") == {"Complex"}
+    assert types("_silu") == {"bfloat16"}

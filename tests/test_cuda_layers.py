@@ -1,5 +1,6 @@
 """Softmax, losses over classes and normalisation on CUDA against the host."""
 
+import numpy as np
 import pytest
 from cuda_comparison import FLOATS, close, needs_cuda, random, same_with_gradients
 from package_under_test import F
@@ -45,6 +46,13 @@ def test_softmax_of_infinities():
     wide[0, 40_000] = 3.0
     close(F.softmax(wide.cuda(), 1), F.softmax(wide, 1))
     assert F.softmax(F.ones(0, 3).cuda(), 1).shape == (0, 3)
+
+
+@pytest.mark.parametrize("n", [*range(1, 70), 1000, 4099, 33_000, 40_003])
+def test_softmax_of_equal_numbers_is_their_share_to_the_last_bit(n):
+    expected = np.float32(1) / np.float32(n)
+    assert (F.zeros(2, n, device="cuda").softmax(1).cpu().numpy() == expected).all()
+    assert (F.zeros(n, 3, device="cuda").softmax(0).cpu().numpy() == expected).all()
 
 
 def test_softmax_has_second_derivatives():
@@ -219,3 +227,24 @@ def test_instance_norm():
     x, w, b = random(2, 3, 6, 6), random(3, seed=1), random(3, seed=2)
     f = F.nn.functional.instance_norm
     same_with_gradients(lambda x, w, b: f(x, weight=w, bias=b), x, w, b, atol=1e-4)
+
+
+# ---- quotients and roots of norms, which do without the compiler's own
+
+
+@pytest.mark.parametrize("n", [3, 7, 48, 768, 4097, 40_003])
+def test_means_of_rows_are_quotients_to_the_last_bit(n):
+    sums = np.float32(np.random.default_rng(1).standard_normal(64) * np.logspace(-25, 25, 64))
+    x = F.zeros(64, n)
+    x[:, 0] = F.from_numpy(sums)
+    mean = F.native_layer_norm(x.cuda(), (n,), None, None, 1e-5)[1]
+    assert (mean.cpu().numpy().ravel() == sums / np.float32(n)).all()
+    assert F.native_layer_norm(x.cuda() + F.inf, (n,), None, None, 1e-5)[1].isinf().all()
+
+
+def test_inverse_deviations_are_quotients_of_roots_to_the_last_bit():
+    variances = [0.0, 1e-45, 3e-41, 1.2e-38, *np.logspace(-37, 38, 200), np.inf]
+    for eps in variances:
+        rstd = F.native_layer_norm(F.zeros(1, 8, device="cuda"), (8,), None, None, float(eps))[2]
+        with np.errstate(divide="ignore"):
+            assert rstd.item() == np.float32(1) / np.sqrt(np.float32(eps))

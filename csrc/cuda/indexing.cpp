@@ -203,7 +203,7 @@ void cat(TensorSpan parts, int64_t dim, const Tensor& out) {
   key.bits[0] = uint64_t(mover);
   CuFunction function = kernels->find(key).on(device, [&] {
     KernelText text{"cat.cuh", "facula_cat", {}};
-    text.define("FACULA_ITEM", device_type(mover));
+    text.define("FACULA_ITEM", device_mover(mover));
     text.define("FACULA_PARTS", std::to_string(kParts));
     return text;
   });

@@ -76,6 +76,7 @@ void LinePlan::write(ArgumentWriter& out) const {
   out.put<int64_t>(lines_);
   out.put<int64_t>(n_);
   out.put<int64_t>(inner_);
+  out.put<double>(1.0 / double(float(n_)));
 }
 
 }  // namespace facula::cuda

@@ -102,7 +102,7 @@ void move_points(const PointSet& points, const Tensor& values, bool write) {
     KernelText text{"points.cuh", write ? "facula_write_points" : "facula_read_points", {}};
     walk.define(text);
     text.define("FACULA_POINTS", std::to_string(count));
-    text.define("FACULA_ITEM", device_type(moves.mover));
+    text.define("FACULA_ITEM", device_mover(moves.mover));
     text.define("FACULA_WRITE", write ? "1" : "0");
     return text;
   });

@@ -71,19 +71,27 @@ size_t behind_brackets(const std::vector<Token>& tokens, size_t at, const char* 
   return at;
 }
 
-// What a declaration declares; nothing where it is not understood.
-std::vector<std::string_view> declared_names(const std::vector<Token>& tokens) {
+struct Declared {
+  std::vector<std::string_view> names;  // none where the declaration is not understood
+  std::vector<std::string_view> about;  // types in a function's parameters or a specialisation
+  bool record = false;
+};
+
+// What a declaration declares.
+Declared declared_by(const std::vector<Token>& tokens) {
   size_t at = 0;
   while (at + 1 < tokens.size() && tokens[at].is("template") && tokens[at + 1].is("<")) {
     at = behind_brackets(tokens, at + 1, "<", ">");
   }
+  const size_t behind_template = at;
   if (at + 1 >= tokens.size()) return {};
   if (tokens[at].is("using")) {
     if (tokens[at + 1].is("namespace")) return {};
-    return {tokens[at + 1].text};
+    return {{tokens[at + 1].text}, {}, false};
   }
   const bool record = tokens[at].is("struct") || tokens[at].is("union") || tokens[at].is("class");
   std::string_view last;
+  size_t special = 0, special_end = 0;  // the arguments of `last`, where it is specialised
   for (; at < tokens.size(); ++at) {
     const Token& token = tokens[at];
     if (token.is("__global__") || token.is("operator") || token.is("enum") ||
@@ -93,22 +101,38 @@ std::vector<std::string_view> declared_names(const std::vector<Token>& tokens) {
     if (token.is("alignas") || token.is("__launch_bounds__") || token.is("__align__")) {
       at = behind_brackets(tokens, at + 1, "(", ")") - 1;
     } else if (token.is("<")) {
-      at = behind_brackets(tokens, at, "<", ">") - 1;
+      special = at;
+      special_end = behind_brackets(tokens, at, "<", ">");
+      at = special_end - 1;
     } else if (token.identifier) {
       last = token.text;
+      special = special_end = 0;
     } else if (token.is("(") || token.is("=") || token.is(";") || token.is("{") || token.is("[") ||
                (record && token.is(":"))) {
       break;
     }
   }
   if (last.empty()) return {};
-  std::vector<std::string_view> names = {last};
+  Declared declared = {{last}, {}, record};
   if (at < tokens.size() && tokens[at].is("=")) {  // several variables
     for (size_t i = at + 1; i + 1 < tokens.size(); ++i) {
-      if (tokens[i].identifier && tokens[i + 1].is("=")) names.push_back(tokens[i].text);
+      if (tokens[i].identifier && tokens[i + 1].is("=")) declared.names.push_back(tokens[i].text);
     }
   }
-  return names;
+  auto about = [&](size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i) {
+      auto is_parameter = [&](const Token& token) { return token.is(tokens[i].text); };
+      if (tokens[i].identifier &&
+          std::none_of(tokens.begin(), tokens.begin() + long(behind_template), is_parameter)) {
+        declared.about.push_back(tokens[i].text);
+      }
+    }
+  };
+  about(special, special_end);
+  if (!record && at < tokens.size() && tokens[at].is("(")) {
+    about(at, behind_brackets(tokens, at, "(", ")"));
+  }
+  return declared;
 }
 
 }  // namespace
@@ -157,9 +181,9 @@ class TemplateText::Cutter {
           tokens[2].text.data() == tokens[1].text.data() + tokens[1].text.size();
       declares_[tokens[1].text] = parameters && tokens[3].is("name");
     }
-    std::vector<std::string_view> names;
-    if (!tokens.empty()) names.push_back(tokens[1].text);
-    add(line, names, tokens);
+    Declared declared;
+    if (!tokens.empty()) declared.names.push_back(tokens[1].text);
+    add(line, declared, tokens);
     to_.pieces_.back().directive = true;
   }
 
@@ -200,11 +224,11 @@ class TemplateText::Cutter {
     const std::string_view text = text_.substr(begin, at_ - begin);
     auto macro = declares_.find(tokens[0].text);
     if (calls_macro(tokens) && macro != declares_.end()) {
-      std::vector<std::string_view> names;
-      if (macro->second && tokens.size() > 2) names.push_back(tokens[2].text);
-      add(text, names, tokens);
+      Declared declared;
+      if (macro->second && tokens.size() > 2) declared.names.push_back(tokens[2].text);
+      add(text, declared, tokens);
     } else {
-      add(text, declared_names(tokens), tokens);
+      add(text, declared_by(tokens), tokens);
     }
   }
 
@@ -212,8 +236,7 @@ class TemplateText::Cutter {
     return tokens.size() > 2 && tokens[1].is("(") && declares_.count(tokens[0].text);
   }
 
-  void add(std::string_view text, const std::vector<std::string_view>& names,
-           const std::vector<Token>& tokens) {
+  void add(std::string_view text, const Declared& declared, const std::vector<Token>& tokens) {
     Piece piece;
     piece.text = std::string(text);
     for (const Token& token : tokens) {
@@ -221,10 +244,13 @@ class TemplateText::Cutter {
     }
     std::sort(piece.uses.begin(), piece.uses.end());
     piece.uses.erase(std::unique(piece.uses.begin(), piece.uses.end()), piece.uses.end());
-    for (std::string_view name : names) {
-      piece.names.push_back(to_.word(name));
-      to_.declared_[size_t(piece.names.back())].push_back(int(to_.pieces_.size()));
+    for (std::string_view name : declared.names) {
+      const Word word = to_.word(name);
+      piece.names.push_back(word);
+      to_.declared_[size_t(word)].push_back(int(to_.pieces_.size()));
+      if (declared.record) to_.record_[size_t(word)] = true;
     }
+    for (std::string_view name : declared.about) piece.about.push_back(to_.word(name));
     to_.pieces_.push_back(std::move(piece));
   }
 
@@ -236,11 +262,22 @@ class TemplateText::Cutter {
 
 TemplateText::TemplateText(std::string_view text) {
   Cutter(*this, text).run();
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    std::vector<Word>& about = pieces_[i].about;
+    about.erase(std::remove_if(about.begin(), about.end(),
+                               [&](Word word) { return !record_[size_t(word)]; }),
+                about.end());
+    for (Word word : about) about_[size_t(word)].push_back(int(i));
+  }
 }
 
 TemplateText::Word TemplateText::word(std::string_view identifier) {
   auto [found, added] = words_.emplace(std::string(identifier), Word(words_.size()));
-  if (added) declared_.emplace_back();
+  if (added) {
+    declared_.emplace_back();
+    about_.emplace_back();
+    record_.push_back(false);
+  }
   return found->second;
 }
 
@@ -263,13 +300,20 @@ std::string TemplateText::needed_by(const std::vector<std::string_view>& values)
       if (found != words_.end()) use(found->second);
     }
   }
+  auto is_known = [&](Word word) { return known[size_t(word)]; };
+  auto keep = [&](int i) {
+    const Piece& piece = pieces_[size_t(i)];
+    if (kept[size_t(i)] && !piece.directive) return;
+    if (std::none_of(piece.names.begin(), piece.names.end(), is_known)) return;
+    if (!std::all_of(piece.about.begin(), piece.about.end(), is_known)) return;
+    kept[size_t(i)] = true;
+    std::for_each(piece.uses.begin(), piece.uses.end(), use);
+  };
   while (!open.empty()) {
     const Word word = open.back();
     open.pop_back();
-    for (int i : declared_[size_t(word)]) {
-      kept[size_t(i)] = true;
-      std::for_each(pieces_[size_t(i)].uses.begin(), pieces_[size_t(i)].uses.end(), use);
-    }
+    std::for_each(declared_[size_t(word)].begin(), declared_[size_t(word)].end(), keep);
+    std::for_each(about_[size_t(word)].begin(), about_[size_t(word)].end(), keep);
   }
   std::string text;
   for (size_t i = 0; i < pieces_.size(); ++i) {

@@ -39,6 +39,8 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
   const bool exists = column < arguments.width;
   Acc total = Acc(0);
   int64 chosen = -1, count = 0;
+  // Checks of indices keep the next loads behind them: writing out several rows gains nothing.
+#pragma unroll 1
   for (int64 i = begin; i < end; ++i) {
     int64 row = arguments.lookups[i];
     if (!good_index(arguments.site, row, i)) continue;

@@ -1,5 +1,5 @@
 // Copies many dense tensors to their parts of rows of one. The host defines FACULA_NAME and
-//   FACULA_ITEM   what is moved at once: an unsigned type, or complex128 for 16 bytes
+//   FACULA_ITEM   what is moved at once: an unsigned type, or Words4 for 16 bytes
 //   FACULA_PARTS  the most tensors that one launch takes
 // Block y is a tensor.
 #pragma once
@@ -33,11 +33,13 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
     const int64 i = first + u * blockDim.x;
     if (i < count) items[u] = from[i];
   }
-#pragma unroll
-  for (int u = 0; u < kUnroll; ++u) {
-    const int64 i = first + u * blockDim.x;
-    if (i >= count) break;
+  // Items move up instead of being addressed: the division is compiled once.
+  const int64 last = first + kUnroll * blockDim.x, end = last < count ? last : count;
+#pragma unroll 1
+  for (int64 i = first; i < end; i += blockDim.x) {
     const int64 row = count <= 0xffffffffll ? int64(uint32(i) / uint32(size)) : i / size;
-    out[row * arguments.width + (i - row * size)] = items[u];
+    out[row * arguments.width + (i - row * size)] = items[0];
+#pragma unroll
+    for (int u = 1; u < kUnroll; ++u) items[u - 1] = items[u];
   }
 }

@@ -5,6 +5,7 @@
 //   FACULA_ITEM        type of the input
 //   FACULA_PARAMETER   type of the weight; FACULA_WEIGHT 1: it is given
 #pragma once
+#include "roots.cuh"
 #include "types.cuh"
 
 namespace facula {
@@ -29,8 +30,8 @@ struct Arguments {
   double eps;
 };
 
-__device__ __forceinline__ float root(float x) { return ::sqrtf(x); }
-__device__ __forceinline__ double root(double x) { return ::sqrt(x); }
+__device__ __forceinline__ float inverse_root(float x) { return exact_reciprocal(exact_root(x)); }
+__device__ __forceinline__ double inverse_root(double x) { return 1.0 / ::sqrt(x); }
 
 }  // namespace facula
 
@@ -38,8 +39,8 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
   using namespace facula;
   const int64 channel = int64(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool exists = channel < arguments.channels;
-  Sum sum[2];
-#pragma unroll
+  Sum sum[2] = {};
+#pragma unroll 1
   for (int which = 0; which < 2; ++which) {
     Sum total = Sum(0);
     if (exists) {
@@ -52,7 +53,8 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
     for (int distance = 16; distance > 0; distance /= 2) {
       total += __shfl_xor_sync(0xffffffffu, total, distance);
     }
-    sum[which] = total;
+    sum[0] = sum[1];  // by moving up, both are compiled once
+    sum[1] = total;
   }
   if (!exists || threadIdx.x != 0) return;
   const T n = T(arguments.count);
@@ -65,7 +67,7 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
       reinterpret_cast<const FACULA_ITEM*>(arguments.in)[channel * arguments.channel_stride]);
   const Sum away = sum[0] / Sum(n), excess = sum[1] / Sum(n) - away * away;
   const T variance = T(excess < Sum(0) ? Sum(0) : excess);
-  const T rstd = T(1) / root(variance + T(arguments.eps));
+  const T rstd = inverse_root(variance + T(arguments.eps));
   arguments.mean[channel] = T(Sum(from) + away);
   arguments.rstd[channel] = rstd;
   arguments.other[channel] = variance;

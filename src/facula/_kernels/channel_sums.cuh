@@ -75,10 +75,10 @@ extern "C" __global__ void __launch_bounds__(256)
     }
   }
   __shared__ Sum parts[2][kThreads / 32];
-  first = over_block(first, parts[0]);
-  second = over_block(second, parts[1]);
-  if (threadIdx.x != 0) return;
-  const int64 channels = gridDim.x;
-  arguments.out[blockIdx.y * channels + channel] = first;
-  arguments.out[(int64(gridDim.y) + blockIdx.y) * channels + channel] = second;
+#pragma unroll 1
+  for (int which = 0; which < 2; ++which, first = second) {
+    const Sum sum = over_block(first, parts[which]);
+    if (threadIdx.x != 0) continue;
+    arguments.out[(int64(which) * gridDim.y + blockIdx.y) * gridDim.x + channel] = sum;
+  }
 }

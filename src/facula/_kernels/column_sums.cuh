@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(256)
   __syncthreads();
   if (!exists || threadIdx.y >= 2) return;
   const int which = threadIdx.y;
-#pragma unroll
+#pragma unroll 1
   for (int v = 0; v < V; ++v) {
     Sum sum = parts[which][0][v * kAcross + threadIdx.x];
 #pragma unroll

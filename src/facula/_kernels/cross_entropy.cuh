@@ -31,7 +31,8 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   using namespace facula;
   const Line line(arguments.shape);
   Held<FACULA_ITEM> x(line, arguments.in, minus_infinity());
-  const ExponentialSum found(line, x);
+  ExponentialSum found;
+  found.read(line, x);
   const T log_sum = log_of(found.sum);
 #if FACULA_SMOOTH
   T weighted = T(0), all = T(0);
@@ -54,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
 #if FACULA_SMOOTH
     const T smooth = T(arguments.smoothing);
     const T uniform = all * (found.largest + log_sum) - weighted;
-    loss = (T(1) - smooth) * loss + smooth / T(arguments.shape.n) * uniform;
+    loss = (T(1) - smooth) * loss + over_length(arguments.shape, smooth) * uniform;
 #endif
   }
   arguments.loss[line.number] = loss;

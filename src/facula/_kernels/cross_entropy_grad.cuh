@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   const int64 label = line.exists ? arguments.labels[line.number] : -1;
   // Bad labels have been noted by the forward kernel.
   const bool counts = line.exists && label != arguments.ignored && uint64(label) < uint64(classes);
-  const T smooth = T(arguments.smoothing), part = smooth / T(classes);
+  const T smooth = T(arguments.smoothing), part = over_length(arguments.shape, smooth);
   const T grad = line.exists ? arguments.grad[line.number] : T(0);
   const T own = !counts ? T(0) : FACULA_WEIGHTED ? arguments.weight[label] : T(1);
   T all = T(0);

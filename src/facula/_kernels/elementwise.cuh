@@ -37,17 +37,12 @@ struct Arguments {
 #endif
 };
 
+#if FACULA_NDIM > 0
 // Byte offsets of all operands at vector i.
 struct Offsets {
-  choose<FACULA_NDIM == 0, int64, Offset> at[FACULA_INPUTS + 1];
+  Offset at[FACULA_INPUTS + 1];
 
   __device__ __forceinline__ Offsets(const Arguments& arguments, int64 i) {
-#if FACULA_NDIM == 0
-    at[0] = i * V * int64(sizeof(FACULA_OUT));
-#define X(k) at[k + 1] = FACULA_SPLAT >> k & 1 ? 0 : i * V * int64(sizeof(FACULA_IN##k));
-    FACULA_EACH_INPUT(X)
-#undef X
-#else
 #pragma unroll
     for (int k = 0; k <= FACULA_INPUTS; ++k) at[k] = 0;
     Index rest = Index(i);
@@ -60,42 +55,35 @@ struct Offsets {
 #pragma unroll
       for (int k = 0; k <= FACULA_INPUTS; ++k) at[k] += position * arguments.stride[k][d];
     }
+  }
+};
 #endif
-  }
-};
 
-// What one thread holds of all inputs.
-template <int W>
-struct Inputs {
-#define X(k) Vector<FACULA_IN##k, W> input##k;
-  FACULA_EACH_INPUT(X)
-#undef X
-
-  __device__ __forceinline__ void read(const Arguments& arguments, const Offsets& offsets) {
-#define X(k)                                                                       \
-  if (FACULA_SPLAT >> k & 1) load_splat(input##k, arguments.pointer[k + 1] + offsets.at[k + 1]); \
-  else load(input##k, arguments.pointer[k + 1] + offsets.at[k + 1]);
-    FACULA_EACH_INPUT(X)
-#undef X
-  }
-};
-
-template <int W>
-__device__ __forceinline__ void write(const Formula& formula, const Inputs<W>& inputs, int64 index,
-                                      char* out) {
-  Vector<FACULA_OUT, W> result;
-#pragma unroll
-  for (int v = 0; v < W; ++v) {
-#define X(k) , convert<FACULA_ARG##k>(as_value<FACULA_IN##k>(inputs.input##k.at[v]))
-    result.at[v] =
-        convert<FACULA_OUT>(convert<FACULA_RESULT>(formula(index + v FACULA_EACH_INPUT(X))));
-#undef X
-  }
-  store(result, out);
+// An element as the formula sees it, and what the formula gives as an element. Where nothing
+// changes, nothing is called: calls that are inlined take time to compile, too.
+template <class To, class From>
+__device__ __forceinline__ To value_of(stored<From> x) {
+  if constexpr (same<To, stored<From>>) return x;
+  else return convert<To>(as_value<From>(x));
+}
+template <class Value>
+__device__ __forceinline__ stored<FACULA_OUT> element_of(Value x) {
+  if constexpr (same<Value, FACULA_RESULT> && same<Value, FACULA_OUT>) return x;
+  else return convert<FACULA_OUT>(convert<FACULA_RESULT>(x));
 }
 
 }  // namespace math
 }  // namespace facula
+
+// The kernel is one function, and what it does for every input is written out by the preprocessor.
+#define FACULA_IS_SPLAT(k) (FACULA_SPLAT >> k & 1)
+#if FACULA_NDIM > 0
+#define FACULA_BEGIN_AT(i) const Offsets offsets(arguments, i);
+#define FACULA_PLACE(k, i, size) (arguments.pointer[k] + offsets.at[k])
+#else
+#define FACULA_BEGIN_AT(i)
+#define FACULA_PLACE(k, i, size) (arguments.pointer[k] + (i) * int64(size))
+#endif
 
 extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arguments arguments) {
   using namespace facula;
@@ -104,34 +92,55 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arg
   const int64 vectors = FACULA_NDIM == 0 ? arguments.count / V : arguments.count;
   const int64 first = int64(blockIdx.x) * (blockDim.x * kUnroll) + threadIdx.x;
 
-  Inputs<V> inputs[kUnroll];
+  // What one thread holds of all inputs; of a splat one, the number.
+#define X(k) Vector<FACULA_IN##k, FACULA_IS_SPLAT(k) ? 1 : V> input##k[kUnroll];
+  FACULA_EACH_INPUT(X)
+#undef X
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
     const int64 i = first + u * blockDim.x;
-    if (i < vectors) inputs[u].read(arguments, Offsets(arguments, i));
+    if (i < vectors) {
+      FACULA_BEGIN_AT(i)
+#define X(k) \
+  load(input##k[u], FACULA_PLACE(k + 1, FACULA_IS_SPLAT(k) ? 0 : i, sizeof input##k[u]));
+      FACULA_EACH_INPUT(X)
+#undef X
+    }
   }
   // The next inputs move up instead of being addressed, so that the loop stays a loop: the formula
   // is compiled once for all vectors of a thread.
 #pragma unroll 1
   for (int64 i = first, end = first + kUnroll * blockDim.x; i < end; i += blockDim.x) {
     if (i < vectors) {
-      write(formula, inputs[0], i * V, arguments.pointer[0] + Offsets(arguments, i).at[0]);
+      Vector<FACULA_OUT, V> result;
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+#define X(k) , value_of<FACULA_ARG##k, FACULA_IN##k>(input##k[0].at[FACULA_IS_SPLAT(k) ? 0 : v])
+        result.at[v] = element_of(formula(i * V + v FACULA_EACH_INPUT(X)));
+#undef X
+      }
+      FACULA_BEGIN_AT(i)
+      store(result, FACULA_PLACE(0, i, sizeof result));
     }
 #pragma unroll
-    for (int u = 1; u < kUnroll; ++u) inputs[u - 1] = inputs[u];
+    for (int u = 1; u < kUnroll; ++u) {
+#define X(k) input##k[u - 1] = input##k[u];
+      FACULA_EACH_INPUT(X)
+#undef X
+    }
   }
 
 #if FACULA_NDIM == 0 && FACULA_VECTOR > 1
   // The elements after the last whole vector.
   const int64 i = vectors * V + threadIdx.x;
   if (blockIdx.x == gridDim.x - 1 && i < arguments.count) {
-    Inputs<1> rest;
-#define X(k)                                                                                  \
-  load(rest.input##k, arguments.pointer[k + 1] +                                              \
-                          (FACULA_SPLAT >> k & 1 ? 0 : i * int64(sizeof(FACULA_IN##k))));
-    FACULA_EACH_INPUT(X)
+#define X(k)                               \
+  , value_of<FACULA_ARG##k, FACULA_IN##k>( \
+        reinterpret_cast<const stored<FACULA_IN##k>*>( \
+            arguments.pointer[k + 1])[FACULA_IS_SPLAT(k) ? 0 : i])
+    reinterpret_cast<stored<FACULA_OUT>*>(arguments.pointer[0])[i] =
+        element_of(formula(i FACULA_EACH_INPUT(X)));
 #undef X
-    write(formula, rest, i, arguments.pointer[0] + i * int64(sizeof(FACULA_OUT)));
   }
 #endif
 }

@@ -29,6 +29,28 @@ __device__ __noinline__ void note_fault(const FaultSite& site, int64 value, int6
   *const_cast<volatile int32*>(&record->state) = 2;
 }
 
+// The last bad index of a thread that checks several, the first of them last: it is noted in one
+// place, which is compiled once.
+struct LastFault {
+  int site = -1;
+  int64 value = 0, position = 0;
+
+  // Whether an index is good; negative ones become positive.
+  __device__ __forceinline__ bool check(const FaultSite* sites, int at, int64& index,
+                                        int64 position_of_index) {
+    const int64 given = index;
+    if (sites[at].negative && given < 0) index += sites[at].limit;
+    if (uint64(index) < uint64(sites[at].limit)) return true;
+    site = at;
+    value = given;
+    position = position_of_index;
+    return false;
+  }
+  __device__ __forceinline__ void note(const FaultSite* sites) const {
+    if (site >= 0) note_fault(sites[site], value, position);
+  }
+};
+
 // Whether an index is good; negative ones become positive. A bad one is noted, and the element must
 // be left out.
 __device__ __forceinline__ bool good_index(const FaultSite& site, int64& value, int64 position) {

@@ -69,19 +69,18 @@ struct Parameters {
 
 // Names that formulas may use beside functions.
 using Float = choose<is_real_float<R>, R, float>;
-#define FACULA_CONSTANTS                                                         \
-  [[maybe_unused]] constexpr bool True = true, False = false;                    \
-  [[maybe_unused]] const T lowest = lowest_value<T>(), highest = highest_value<T>(); \
-  [[maybe_unused]] const Float inf = highest_value<Float>();                     \
-  [[maybe_unused]] const Float nan = Float(__int_as_float(0x7fc00000));          \
-  [[maybe_unused]] const Float pi = Float(3.14159265358979323846);
+constexpr bool True = true, False = false;
+constexpr T lowest = lowest_value<T>();
+constexpr T highest = highest_value<T>();
+constexpr Float inf = highest_value<Float>();
+constexpr Float nan = Float(__builtin_bit_cast(float, 0x7fc00000u));
+constexpr Float pi = Float(3.14159265358979323846);
 
 #ifdef FACULA_BODY
 struct Formula : Parameters {
 #define X(k) , FACULA_ARG##k FACULA_INPUT_NAME_##k
   __device__ __forceinline__ auto operator()(
       [[maybe_unused]] int64 index FACULA_EACH_INPUT(X)) const {
-    FACULA_CONSTANTS
     FACULA_BODY
   }
 #undef X

@@ -21,10 +21,16 @@ __device__ __forceinline__ void multiply_tile(int64 depth, A fetch_a, B fetch_b,
   const int x = threadIdx.x % 16, y = threadIdx.x / 16;
 #pragma unroll 1
   for (int64 k0 = 0; k0 < depth; k0 += kDepth) {
-#pragma unroll
-    for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
+    auto fetch = [&](int i) {
       a[i % kDepth][i / kDepth] = fetch_a(i / kDepth, k0 + i % kDepth);
       b[i / kTile][i % kTile] = fetch_b(k0 + i / kTile, i % kTile);
+    };
+    if constexpr (is_integer<T>) {
+#pragma unroll 1
+      for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) fetch(i);
+    } else {
+#pragma unroll
+      for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) fetch(i);
     }
     __syncthreads();
 #pragma unroll kSteps

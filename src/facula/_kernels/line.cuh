@@ -9,6 +9,7 @@
 //   FACULA_COMPUTE  the type T of all arithmetic, float or double
 #pragma once
 #include "division.cuh"
+#include "roots.cuh"
 
 namespace facula {
 
@@ -24,14 +25,10 @@ __device__ __forceinline__ float exp_of(float x) { return ::expf(x); }
 __device__ __forceinline__ double exp_of(double x) { return ::exp(x); }
 __device__ __forceinline__ float log_of(float x) { return ::logf(x); }
 __device__ __forceinline__ double log_of(double x) { return ::log(x); }
-__device__ __forceinline__ float sqrt_of(float x) { return ::sqrtf(x); }
+__device__ __forceinline__ float sqrt_of(float x) { return exact_root(x); }
 __device__ __forceinline__ double sqrt_of(double x) { return ::sqrt(x); }
-// 1 / x by the subroutine of other divisions; the compiler has another one for it.
-__device__ __forceinline__ float reciprocal(float x) {
-  float one = 1.0f;
-  asm("" : "+f"(one));
-  return one / x;
-}
+// 1 / x for the sums and roots that lines have: see exact_reciprocal.
+__device__ __forceinline__ float reciprocal(float x) { return exact_reciprocal(x); }
 __device__ __forceinline__ double reciprocal(double x) { return 1.0 / x; }
 __device__ __forceinline__ T minus_infinity() { return T(__int_as_float(int(0xff800000u))); }
 
@@ -46,7 +43,20 @@ struct Sum {
 // Written by LinePlan::write.
 struct LineShape {
   int64 lines, n, inner;
+  double inverse;  // 1 / n, with n rounded to float32
 };
+
+// x / n. The quotient of floats is that of a division (Markstein, 1990), whose subroutine for
+// numbers near the ends of the range would take long to compile; only where x is below 2^-100 can the
+// last bit be another one.
+__device__ __forceinline__ float over_length(const LineShape& shape, float x) {
+  const float inverse = float(shape.inverse), quotient = x * inverse;
+  const float better = __fmaf_rn(__fmaf_rn(-float(shape.n), quotient, x), inverse, quotient);
+  return better == better ? better : quotient;  // infinities stay
+}
+__device__ __forceinline__ double over_length(const LineShape& shape, double x) {
+  return x / double(shape.n);
+}
 
 struct Line {
   int64 number, base, stride, loads;
@@ -63,7 +73,7 @@ struct Line {
       const Division place = divide(number, shape.inner);
       base = place.quotient * shape.inner * shape.n + place.rest;
     }
-    loads = exists ? shape.n / V : 0;
+    loads = exists ? int64(uint64(shape.n) / V) : 0;
   }
 
   // The element's place in the tensor.
@@ -77,8 +87,8 @@ struct Line {
     if constexpr (kItems > 0) {
 #pragma unroll
       for (int slot = 0; slot < kItems; ++slot) {
-        const int64 load = lane + slot * kLanes;
-        if (load < loads) f(slot, load);
+        const int load = lane + slot * kLanes;
+        if (load < int(loads)) f(slot, load);
       }
     } else {
 #pragma unroll 1
@@ -110,6 +120,26 @@ struct Line {
       over(f, operands...);
     }
   }
+  // N times along the line, with f(pass, slot, load) for the loads and after(pass) between passes.
+  // Where lines are read again, all passes are one loop, so that reading is compiled once.
+  template <int N, class F, class After, class... Operands>
+  __device__ __forceinline__ void passes(F f, After after, Operands&... operands) const {
+    constexpr int kLoops = kItems > 0 ? N : 1;
+#pragma unroll
+    for (int pass = 0; pass + 1 < kLoops; ++pass) {
+      over([&](int slot, int64 load) { f(pass, slot, load); });
+      after(pass);
+    }
+    if constexpr (kItems > 0) {
+      finish([&](int slot, int64 load) { f(N - 1, slot, load); }, operands...);
+    } else {
+#pragma unroll 1
+      for (int pass = 0; pass < N; ++pass) {
+        over([&](int slot, int64 load) { f(pass, slot, load); }, operands...);
+        if (pass + 1 < N) after(pass);
+      }
+    }
+  }
 };
 
 // The elements of one operand along the line, as T. Where `missing` is given, places behind the
@@ -132,8 +162,7 @@ struct Held {
       line.over([&](int slot, int64 load) {
         Vector<Item, V> vector;
         fetch(line, load, vector);
-#pragma unroll
-        for (int v = 0; v < V; ++v) values[slot * V + v] = convert<T>(vector.at[v]);
+        convert_all(vector, values + slot * V);
       });
     }
   }
@@ -154,9 +183,11 @@ struct Held {
   }
   // The V elements that line.over is at.
   __device__ __forceinline__ void get(int slot, T (&to)[V]) const {
+    if constexpr (kItems > 0) {
 #pragma unroll
-    for (int v = 0; v < V; ++v) {
-      to[v] = kItems > 0 ? values[slot * V + v] : convert<T>(next[0].at[v]);
+      for (int v = 0; v < V; ++v) to[v] = values[slot * V + v];
+    } else {
+      convert_all(next[0], to);
     }
   }
   // Puts f(value) in the place of every value that is held.
@@ -187,7 +218,7 @@ struct Held {
         T with = sum;  // chosen afterwards: a branch would take longer to compile
 #pragma unroll
         for (int v = 0; v < V; ++v) with += f(values[slot * V + v]);
-        sum = line.lane + slot * kLanes < line.loads ? with : sum;
+        sum = line.lane + slot * kLanes < int(line.loads) ? with : sum;
       }
     } else {
       each(line, [&](T value, int64) { sum += f(value); });
@@ -238,7 +269,8 @@ __device__ __forceinline__ T across(T value, Combine combine) {
       if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
       __syncthreads();
       value = parts[0];
-#pragma unroll
+      constexpr int kTogether = kLanes > 256 ? 4 : 8;
+#pragma unroll kTogether
       for (int i = 1; i < kLanes / 32; ++i) value = combine(value, parts[i]);
     }
   }
@@ -248,12 +280,10 @@ __device__ __forceinline__ T across(T value, Combine combine) {
 // The largest value of a line and the sum of e^(x - largest), in one reading of it. What is missing
 // of `x` is minus infinity.
 struct ExponentialSum {
-  T largest, sum;
+  T largest = minus_infinity(), sum = T(0);
 
   template <class Item>
-  __device__ __forceinline__ ExponentialSum(const Line& line, Held<Item>& x) {
-    largest = minus_infinity();
-    sum = T(0);
+  __device__ __forceinline__ void read(const Line& line, Held<Item>& x) {
     if constexpr (kItems > 0) {
       x.each_or_missing(line, [&](T value) { largest = Larger()(largest, value); });
       largest = across(largest, Larger());
@@ -263,20 +293,28 @@ struct ExponentialSum {
       auto of_load = [&](int slot, int64) {
         T value[V];
         x.get(slot, value);
-        T top = largest;
-#pragma unroll
-        for (int v = 0; v < V; ++v) top = Larger()(top, value[v]);
-        const T from = top == minus_infinity() ? T(0) : top;  // inf - inf would be NaN
-        if (top != largest) sum *= exp_of(largest - from);
-#pragma unroll
-        for (int v = 0; v < V; ++v) sum += exp_of(value[v] - from);
-        largest = top;
+        add(value);
       };
       line.over(of_load, x);
-      const T top = across(largest, Larger());
-      sum = across(sum == T(0) ? T(0) : sum * exp_of(largest - top), Sum());
-      largest = top;
+      gather();
     }
+  }
+  // The next elements that the thread has of the line.
+  __device__ __forceinline__ void add(const T (&value)[V]) {
+    T top = largest;
+#pragma unroll
+    for (int v = 0; v < V; ++v) top = Larger()(top, value[v]);
+    const T from = top == minus_infinity() ? T(0) : top;  // inf - inf would be NaN
+    if (top != largest) sum *= exp_of(largest - from);
+#pragma unroll
+    for (int v = 0; v < V; ++v) sum += exp_of(value[v] - from);
+    largest = top;
+  }
+  // What all threads of the line have added.
+  __device__ __forceinline__ void gather() {
+    const T top = across(largest, Larger());
+    sum = across(sum == T(0) ? T(0) : sum * exp_of(largest - top), Sum());
+    largest = top;
   }
 };
 

@@ -2,6 +2,7 @@
 // make sense. Formulas are compiled inside namespace facula::math, so that these hide CUDA's own.
 #pragma once
 #include "complex.cuh"
+#include "roots.cuh"
 
 namespace facula {
 namespace math {
@@ -33,7 +34,7 @@ FACULA_UNARY(log, ::logf(x), ::log(x))
 FACULA_LARGE_DOUBLE(log1p, ::log1pf(x), ::log1p(x))
 FACULA_UNARY(log2, ::log2f(x), ::log2(x))
 FACULA_UNARY(log10, ::log10f(x), ::log10(x))
-FACULA_UNARY(sqrt, ::sqrtf(x), ::sqrt(x))
+FACULA_UNARY(sqrt, exact_root(x), ::sqrt(x))
 FACULA_UNARY(rsqrt, ::rsqrtf(x), ::rsqrt(x))
 FACULA_LARGE_DOUBLE(cbrt, ::cbrtf(x), ::cbrt(x))
 FACULA_LARGE_UNARY(sin, ::sinf(x), ::sin(x))
@@ -365,17 +366,17 @@ FACULA_FUNCTION T replace_nonfinite(T x, real_of<T> for_nan, real_of<T> for_posi
 
 // Ends of the range of a type: infinities where they exist.
 template <class T>
-FACULA_FUNCTION T highest_value() {
+FACULA_FUNCTION constexpr T highest_value() {
   if constexpr (is_complex<T>) return T(highest_value<real_of<T>>());
-  else if constexpr (is_real_float<T>) return T(__int_as_float(0x7f800000));
+  else if constexpr (is_real_float<T>) return T(__builtin_bit_cast(float, 0x7f800000u));
   else if constexpr (same<T, bool>) return true;
   else if constexpr (T(-1) < T(0)) return T(~(uint64(1) << 63) >> (64 - 8 * sizeof(T)));
   else return T(~uint64(0));
 }
 template <class T>
-FACULA_FUNCTION T lowest_value() {
+FACULA_FUNCTION constexpr T lowest_value() {
   if constexpr (is_complex<T>) return T(lowest_value<real_of<T>>());
-  else if constexpr (is_real_float<T>) return T(__int_as_float(0xff800000));
+  else if constexpr (is_real_float<T>) return T(__builtin_bit_cast(float, 0xff800000u));
   else if constexpr (same<T, bool>) return false;
   else if constexpr (T(-1) < T(0)) return T(-highest_value<T>() - 1);
   else return T(0);

@@ -63,9 +63,11 @@ struct LineParameters {
     if constexpr (!kReadAhead) fetch(load, some);
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      w[v] = FACULA_WEIGHT ? convert<T>(some.weight.at[v]) : T(1);
-      b[v] = FACULA_BIAS ? convert<T>(some.bias.at[v]) : T(0);
+      w[v] = T(1);
+      b[v] = T(0);
     }
+    if (FACULA_WEIGHT) convert_all(some.weight, w);
+    if (FACULA_BIAS) convert_all(some.bias, b);
 #endif
   }
   __device__ __forceinline__ void fetch(int64 load, Some& to) const {

@@ -30,13 +30,14 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   const Line line(arguments.shape);
   Held<FACULA_ITEM> x(line, arguments.in);
   LineParameters parameters(line, arguments.parameters);
-  const T n = T(arguments.shape.n);
   T mean = T(0);
 #if FACULA_CENTRED
-  mean = across(x.sum_of(line, [](T value) { return value; }), Sum()) / n;
+  const T sum = across(x.sum_of(line, [](T value) { return value; }), Sum());
+  mean = over_length(arguments.shape, sum);
 #endif
   const T squares = x.sum_of(line, [&](T value) { return (value - mean) * (value - mean); });
-  const T rstd = reciprocal(sqrt_of(across(squares, Sum()) / n + T(arguments.eps)));
+  const T variance = over_length(arguments.shape, across(squares, Sum()));
+  const T rstd = reciprocal(sqrt_of(variance + T(arguments.eps)));
   if (line.exists && line.lane == 0) {
     if (FACULA_CENTRED) arguments.mean[line.number] = mean;
     arguments.rstd[line.number] = rstd;

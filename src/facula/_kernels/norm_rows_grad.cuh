@@ -25,36 +25,33 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   Held<FACULA_ITEM> input(line, arguments.in);
   Held<FACULA_GRAD> grad(line, arguments.grad);
   LineParameters parameters(line, arguments.parameters);
-  const T n = T(arguments.shape.n);
   const T mean = FACULA_CENTRED && line.exists ? arguments.mean[line.number] : T(0);
   const T rstd = line.exists ? arguments.rstd[line.number] : T(0);
   // With h the normalised input and g the gradient times the weight:
   // rstd (g - mean(g) - h mean(g h)).
   T sum = T(0), product = T(0);
-  auto add = [&](int slot, int64 load) {
+  auto visit = [&](int pass, int slot, int64 load) {
     T x[V], g[V], weight[V], bias[V];
     input.get(slot, x);
     grad.get(slot, g);
     parameters.get(load, weight, bias);
+    if (pass == 0) {
 #pragma unroll
-    for (int v = 0; v < V; ++v) {
-      sum += g[v] * weight[v];
-      product += g[v] * weight[v] * ((x[v] - mean) * rstd);
+      for (int v = 0; v < V; ++v) {
+        sum += g[v] * weight[v];
+        product += g[v] * weight[v] * ((x[v] - mean) * rstd);
+      }
+      return;
     }
-  };
-  line.over(add, input, grad, parameters);
-  sum = FACULA_CENTRED ? across(sum, Sum()) / n : T(0);
-  product = across(product, Sum()) / n;
-  auto write = [&](int slot, int64 load) {
-    T x[V], g[V], weight[V], bias[V];
-    input.get(slot, x);
-    grad.get(slot, g);
-    parameters.get(load, weight, bias);
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       x[v] = rstd * (g[v] * weight[v] - sum - (x[v] - mean) * rstd * product);
     }
     put<FACULA_ITEM>(line, load, x, arguments.out);
   };
-  line.finish(write, input, grad, parameters);
+  auto after = [&](int) {
+    sum = FACULA_CENTRED ? over_length(arguments.shape, across(sum, Sum())) : T(0);
+    product = over_length(arguments.shape, across(product, Sum()));
+  };
+  line.passes<2>(visit, after, input, grad, parameters);
 }

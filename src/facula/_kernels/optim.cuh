@@ -28,12 +28,6 @@ struct Arguments {
   TensorList list;
 };
 
-// V neighbouring elements, or the one at `from`.
-template <class Item, int V>
-__device__ __forceinline__ void load_some(Vector<Item, V>& to, const char* from, bool all) {
-  if (all) load(to, from);
-  else to.at[0] = *reinterpret_cast<const stored<Item>*>(from);
-}
 // The first element goes, the others move up, and `last` comes behind them.
 template <class Item, int V>
 __device__ __forceinline__ void turn(Vector<Item, V>& elements, stored<Item> last) {
@@ -41,14 +35,14 @@ __device__ __forceinline__ void turn(Vector<Item, V>& elements, stored<Item> las
   for (int v = 1; v < V; ++v) elements.at[v - 1] = elements.at[v];
   elements.at[V - 1] = last;
 }
-template <class Item, int V>
-__device__ __forceinline__ void store_some(const Vector<Item, V>& from, char* to, bool all) {
-  if (all) store(from, to);
-  else *reinterpret_cast<stored<Item>*>(to) = from.at[V - 1];
+// The element at an address.
+template <class Item>
+__device__ __forceinline__ stored<Item>& one(char* at) {
+  return *reinterpret_cast<stored<Item>*>(at);
 }
 
 // The update of V neighbouring elements, or of one. They take turns, so that the rule is compiled
-// once: divisions and roots take long.
+// once: divisions and roots take long. Branches do, too: one for all operands.
 template <unsigned F, class Set>
 __device__ __forceinline__ void update(const Set& set, int64 i, bool all, const T* k) {
   constexpr int V = FACULA_VECTOR;
@@ -61,11 +55,20 @@ __device__ __forceinline__ void update(const Set& set, int64 i, bool all, const 
   char* const at0 = set.pointer[kSlots & 1 ? kState0 : 0] + i * int64(sizeof(FACULA_STATE0));
   char* const at1 = set.pointer[kSlots & 2 ? kState1 : 0] + i * int64(sizeof(FACULA_STATE1));
   char* const at2 = set.pointer[kSlots & 4 ? kState2 : 0] + i * int64(sizeof(FACULA_STATE2));
-  load_some(param, at, all);
-  load_some(grad, set.pointer[1] + i * int64(sizeof(FACULA_GRAD)), all);
-  if constexpr (kSlots & 1) load_some(state0, at0, all);
-  if constexpr (kSlots & 2) load_some(state1, at1, all);
-  if constexpr (kSlots & 4) load_some(state2, at2, all);
+  char* const from = set.pointer[1] + i * int64(sizeof(FACULA_GRAD));
+  if (all) {
+    load(param, at);
+    load(grad, from);
+    if constexpr (kSlots & 1) load(state0, at0);
+    if constexpr (kSlots & 2) load(state1, at1);
+    if constexpr (kSlots & 4) load(state2, at2);
+  } else {
+    param.at[0] = one<FACULA_PARAM>(at);
+    grad.at[0] = one<FACULA_GRAD>(from);
+    if constexpr (kSlots & 1) state0.at[0] = one<FACULA_STATE0>(at0);
+    if constexpr (kSlots & 2) state1.at[0] = one<FACULA_STATE1>(at1);
+    if constexpr (kSlots & 4) state2.at[0] = one<FACULA_STATE2>(at2);
+  }
 #pragma unroll 1
   for (int v = all ? V : 1; v > 0; --v) {
     T p = convert<T>(param.at[0]), a = T(0), b = T(0), c = T(0);
@@ -79,20 +82,27 @@ __device__ __forceinline__ void update(const Set& set, int64 i, bool all, const 
     if constexpr (kSlots & 2) turn(state1, convert<FACULA_STATE1>(b));
     if constexpr (kSlots & 4) turn(state2, convert<FACULA_STATE2>(c));
   }
-  store_some(param, at, all);
-  if constexpr (kSlots & 1) store_some(state0, at0, all);
-  if constexpr (kSlots & 2) store_some(state1, at1, all);
-  if constexpr (kSlots & 4) store_some(state2, at2, all);
+  if (all) {
+    store(param, at);
+    if constexpr (kSlots & 1) store(state0, at0);
+    if constexpr (kSlots & 2) store(state1, at1);
+    if constexpr (kSlots & 4) store(state2, at2);
+  } else {  // it has gone through all places
+    one<FACULA_PARAM>(at) = param.at[V - 1];
+    if constexpr (kSlots & 1) one<FACULA_STATE0>(at0) = state0.at[V - 1];
+    if constexpr (kSlots & 2) one<FACULA_STATE1>(at1) = state1.at[V - 1];
+    if constexpr (kSlots & 4) one<FACULA_STATE2>(at2) = state2.at[V - 1];
+  }
 }
 
 template <unsigned F, class Set>
 __device__ __forceinline__ void update_piece(const Piece& piece, const Set& set, const T* k) {
   constexpr int V = FACULA_VECTOR;
-  bool wide = aligned(set, 0, V * int(sizeof(FACULA_PARAM))) &&
+  bool wide = aligned(set, 0, V * int(sizeof(FACULA_PARAM))) &
               aligned(set, 1, V * int(sizeof(FACULA_GRAD)));
-  if constexpr (kSlots & 1) wide = wide && aligned(set, kState0, V * int(sizeof(FACULA_STATE0)));
-  if constexpr (kSlots & 2) wide = wide && aligned(set, kState1, V * int(sizeof(FACULA_STATE1)));
-  if constexpr (kSlots & 4) wide = wide && aligned(set, kState2, V * int(sizeof(FACULA_STATE2)));
+  if constexpr (kSlots & 1) wide &= aligned(set, kState0, V * int(sizeof(FACULA_STATE0)));
+  if constexpr (kSlots & 2) wide &= aligned(set, kState1, V * int(sizeof(FACULA_STATE1)));
+  if constexpr (kSlots & 4) wide &= aligned(set, kState2, V * int(sizeof(FACULA_STATE2)));
   // Vectors first, then the elements behind them.
   const int count = int(piece.last - piece.first), vectors = wide ? count / V : 0;
   const int left = count - vectors * V;
@@ -111,8 +121,8 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::optim::Ar
   using namespace facula::optim;
   const Piece piece(arguments.list);
   const auto& set = arguments.list.set[piece.at];
-  T k[10];
 #if FACULA_COUNTED
+  T k[10];
   const double* row = reinterpret_cast<const double*>(set.pointer[FACULA_OPERANDS - 1]);
 #pragma unroll
   for (int i = 0; i < 10; ++i) k[i] = T(row[i]);
@@ -120,8 +130,7 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::optim::Ar
   if (unsigned(row[10]) & FACULA_EITHER) return update_piece<kFlags | FACULA_EITHER>(piece, set, k);
 #endif
 #else
-#pragma unroll
-  for (int i = 0; i < 10; ++i) k[i] = arguments.k[i];
+  const T* const k = arguments.k;
 #endif
   update_piece<kFlags>(piece, set, k);
 }

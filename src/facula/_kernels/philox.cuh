@@ -14,7 +14,7 @@ __device__ __forceinline__ RandomWords philox(uint64 seed, uint64 subsequence, u
   uint32 c0 = uint32(block), c1 = uint32(block >> 32);
   uint32 c2 = uint32(subsequence), c3 = uint32(subsequence >> 32);
   uint32 k0 = uint32(seed), k1 = uint32(seed >> 32);
-#pragma unroll
+#pragma unroll 5
   for (int round = 0; round < 10; ++round) {
     const uint32 low0 = 0xd2511f53u * c0, high0 = __umulhi(0xd2511f53u, c0);
     const uint32 low1 = 0xcd9e8d57u * c2, high1 = __umulhi(0xcd9e8d57u, c2);

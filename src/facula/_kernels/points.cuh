@@ -1,7 +1,7 @@
 // A tensor at points: places whose positions along some dimensions come from index tensors. The host
 // defines FACULA_NAME, what walk.cuh wants, and
 //   FACULA_POINTS  number of index tensors
-//   FACULA_ITEM    an unsigned type of the elements' size (or complex128): bits move as they are
+//   FACULA_ITEM    an unsigned type of the elements' size (or Words4): bits move as they are
 //   FACULA_WRITE   0: values = tensor; 1: tensor = values
 #pragma once
 #include "fault.cuh"
@@ -29,8 +29,9 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
   const char* from[kUnroll];
   char* to[kUnroll];
   bool good[kUnroll];
+  LastFault fault;
 #pragma unroll
-  for (int u = 0; u < kUnroll; ++u) {
+  for (int u = kUnroll - 1; u >= 0; --u) {
     const int64 i = first + u * blockDim.x;
     good[u] = i < arguments.count;
     if (!good[u]) continue;
@@ -38,15 +39,16 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
     arguments.walk.find(i, at);
     char* place = arguments.tensor + at[1];
 #pragma unroll
-    for (int k = 0; k < FACULA_POINTS; ++k) {
+    for (int k = FACULA_POINTS - 1; k >= 0; --k) {
       int64 index = *reinterpret_cast<const int64*>(arguments.index[k] + at[2 + k]);
-      if (good_index(arguments.site[k], index, at[2 + k] / 8)) place += index * arguments.step[k];
-      else good[u] = false;
+      if (!fault.check(arguments.site, k, index, at[2 + k] / 8)) good[u] = false;
+      place += index * arguments.step[k];
     }
     char* value = arguments.values + at[0];
     from[u] = FACULA_WRITE ? value : place;
     to[u] = FACULA_WRITE ? place : value;
   }
+  fault.note(arguments.site);
   FACULA_ITEM items[kUnroll];
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {

@@ -68,19 +68,15 @@ using Offset = signed_index<Index>;
 
 struct Reduction : Parameters {
   __device__ __forceinline__ Acc init() const {
-    FACULA_CONSTANTS
     FACULA_INIT
   }
   __device__ __forceinline__ Acc map([[maybe_unused]] T a, [[maybe_unused]] int64 index) const {
-    FACULA_CONSTANTS
     FACULA_MAP
   }
   __device__ __forceinline__ Acc combine(Acc a, Acc b) const {
-    FACULA_CONSTANTS
     FACULA_COMBINE
   }
   __device__ __forceinline__ auto finalise(Acc a) const {
-    FACULA_CONSTANTS
     FACULA_FINALISE
   }
 };
@@ -292,23 +288,29 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arg
 #endif
   }
   Acc total = acc[0];
+#if FACULA_VECTOR > 1
+  // Moving up, like the loads: the rule is compiled once for all of them.
+#pragma unroll 1
+  for (int v = 1; v < V; ++v) {
+    total = reduction.combine(total, acc[1]);
 #pragma unroll
-  for (int v = 1; v < V; ++v) total = reduction.combine(total, acc[v]);
-#pragma unroll 1
-  for (int distance = (lanes < 32 ? lanes : 32) / 2; distance > 0; distance /= 2) {
-    total = reduction.combine(total, from_lane(total, distance));
+    for (int i = 2; i < V; ++i) acc[i - 1] = acc[i];
   }
-  if (lanes > 32) {  // then one result fills the block
-    alignas(16) __shared__ unsigned char storage[32 * sizeof(Acc)];
-    Acc* shared = reinterpret_cast<Acc*>(storage);
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = total;
-    __syncthreads();
-    if (threadIdx.x < 32) {
-      total = threadIdx.x < lanes / 32 ? shared[threadIdx.x] : reduction.init();
+#endif
+  // Within warps, then, where one result fills the block, across them.
 #pragma unroll 1
-      for (int distance = 16; distance > 0; distance /= 2) {
-        total = reduction.combine(total, from_lane(total, distance));
-      }
+  for (int across = 0; across <= int(lanes > 32); ++across) {
+    if (across) {
+      alignas(16) __shared__ unsigned char storage[32 * sizeof(Acc)];
+      Acc* shared = reinterpret_cast<Acc*>(storage);
+      if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = total;
+      __syncthreads();
+      if (threadIdx.x >= 32) return;
+      total = threadIdx.x < lanes / 32 ? shared[threadIdx.x] : reduction.init();
+    }
+#pragma unroll 1
+    for (int distance = (lanes < 32 ? lanes : 32) / 2; distance > 0; distance /= 2) {
+      total = reduction.combine(total, from_lane(total, distance));
     }
   }
   if (threadIdx.x == 0 && o < arguments.kept) deliver(reduction, arguments, o, 0, total);

@@ -52,6 +52,7 @@ extern "C" __global__ void __launch_bounds__(256)
       const Item* row = a.x + a.in.offset(place.outer, start[0] + z, start[1] + y, start[2],
                                           place.channel);
       T line = T(0);
+#pragma unroll 2
       for (int32 x = 0; x < count[2]; ++x) {
         line += weight[2][x] * convert<T>(row[x * a.in.inner]);
       }

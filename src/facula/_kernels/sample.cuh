@@ -11,6 +11,11 @@
 
 namespace facula {
 
+// Samplers ask for numbers in several places.
+__device__ __noinline__ RandomWords next_words(uint64 seed, uint64 subsequence, uint64 block) {
+  return philox(seed, subsequence, block);
+}
+
 class Stream {
  public:
   __device__ Stream(uint64 seed, uint64 subsequence, uint64 block)
@@ -18,7 +23,7 @@ class Stream {
 
   __device__ double uniform() {  // on [0, 1)
     if (used_ == 2) {
-      words_ = philox(seed_, subsequence_, block_++);
+      words_ = next_words(seed_, subsequence_, block_++);
       used_ = 0;
     }
     const uint64 bits = used_ == 0 ? uint64(words_.word[0]) << 32 | words_.word[1]

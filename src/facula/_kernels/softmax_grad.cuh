@@ -21,24 +21,20 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   const Line line(arguments.shape);
   Held<FACULA_ITEM> grad(line, arguments.grad), result(line, arguments.result);
   T sum = T(0);
-  auto add = [&](int slot, int64) {
+  auto visit = [&](int pass, int slot, int64 load) {
     T g[V], y[V];
     grad.get(slot, g);
     result.get(slot, y);
+    if (pass == 0) {
 #pragma unroll
-    for (int v = 0; v < V; ++v) sum += FACULA_KIND == 0 ? g[v] * y[v] : g[v];
-  };
-  line.over(add, grad, result);
-  sum = across(sum, Sum());
-  auto write = [&](int slot, int64 load) {
-    T g[V], y[V];
-    grad.get(slot, g);
-    result.get(slot, y);
+      for (int v = 0; v < V; ++v) sum += FACULA_KIND == 0 ? g[v] * y[v] : g[v];
+      return;
+    }
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       g[v] = FACULA_KIND == 0 ? y[v] * (g[v] - sum) : g[v] - exp_of(y[v]) * sum;
     }
     put<FACULA_ITEM>(line, load, g, arguments.out);
   };
-  line.over(write, grad, result);
+  line.passes<2>(visit, [&](int) { sum = across(sum, Sum()); }, grad, result);
 }

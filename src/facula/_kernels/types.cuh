@@ -86,16 +86,26 @@ struct alignas(2 * sizeof(R)) Complex {
 using complex64 = Complex<float>;
 using complex128 = Complex<double>;
 
-// The few type traits that are needed.
+// The few type traits that are needed. Those of single types are specialisations, so that a kernel
+// without the type is compiled without it (csrc/cuda/template_text.h).
 template <class A, class B>
 constexpr bool same = false;
 template <class A>
 constexpr bool same<A, A> = true;
 template <class T>
-constexpr bool is_complex = same<T, complex64> || same<T, complex128>;
+constexpr bool is_complex = false;
+template <class R>
+constexpr bool is_complex<Complex<R>> = true;
 template <class T>
-constexpr bool is_small_float = same<T, float16> || same<T, bfloat16> ||
-                                same<T, float8_e4m3fn> || same<T, float8_e5m2>;
+constexpr bool is_small_float = false;
+template <>
+constexpr bool is_small_float<float16> = true;
+template <>
+constexpr bool is_small_float<bfloat16> = true;
+template <>
+constexpr bool is_small_float<float8_e4m3fn> = true;
+template <>
+constexpr bool is_small_float<float8_e5m2> = true;
 template <class T>
 constexpr bool is_real_float = same<T, float> || same<T, double>;
 template <class T>
@@ -312,11 +322,26 @@ template <class T, int V>
 __device__ __forceinline__ void store(const Vector<T, V>& vector, char* address) {
   *reinterpret_cast<typename Access<int(sizeof(T)) * V>::type*>(address) = vector.raw;
 }
-template <class T, int V>
-__device__ __forceinline__ void load_splat(Vector<T, V>& vector, const char* address) {
-  const stored<T> value = *reinterpret_cast<const stored<T>*>(address);
+
+// All elements of a vector as T. Those of bfloat16, which are upper halves of floats, come out of
+// words in pairs.
+template <class Item>
+constexpr bool is_upper_half = false;
+template <>
+constexpr bool is_upper_half<bfloat16> = true;
+template <class T, class Item, int V>
+__device__ __forceinline__ void convert_all(const Vector<Item, V>& from, T* to) {
+  if constexpr (is_upper_half<Item> && V % 2 == 0) {
 #pragma unroll
-  for (int v = 0; v < V; ++v) vector.at[v] = value;
+    for (int v = 0; v < V; v += 2) {
+      const uint32 pair = reinterpret_cast<const uint32*>(&from)[v / 2];
+      to[v] = T(__uint_as_float(pair << 16));
+      to[v + 1] = T(__uint_as_float(pair & 0xffff0000u));
+    }
+  } else {
+#pragma unroll
+    for (int v = 0; v < V; ++v) to[v] = convert<T>(from.at[v]);
+  }
 }
 
 // Division of numbers below 2^31 by a number known on the host: a product and a shift. 64-bit
