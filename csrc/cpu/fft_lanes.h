@@ -16,7 +16,7 @@ enum class Layout {
 
 template <class T, class P>
 Layout layout_of(P const* lanes, int count, int64_t step, int64_t imag) {
-  constexpr int V = kFftLanes<T>;
+  constexpr int V = kLanes<T>;
   if (step == 2 && imag == 1) return Layout::Lines;
   if (step == 1 && imag == kLoneReal) return Layout::RealLines;
   if (count < V) return Layout::Scattered;
@@ -30,7 +30,7 @@ Layout layout_of(P const* lanes, int count, int64_t step, int64_t imag) {
 // the last ones, calls some(K, place) with K as a constant, half or a quarter of that.
 template <class T, class W, class S>
 inline void for_places(int64_t begin, int64_t end, const W& whole, const S& some) {
-  constexpr int V = kFftLanes<T>, kHalf = V >= 4 ? V / 2 : V, kQuarter = V >= 8 ? V / 4 : kHalf;
+  constexpr int V = kLanes<T>, kHalf = V >= 4 ? V / 2 : V, kQuarter = V >= 8 ? V / 4 : kHalf;
   int64_t at = begin;
   for (; at + V <= end; at += V) whole(at);
   for (; end - at > kQuarter; at += kHalf) some(std::integral_constant<int, kHalf>{}, at);
@@ -48,7 +48,7 @@ class RowReader {
         swap_(swap) {}
 
   void read(int64_t begin, int64_t end) const {
-    constexpr int V = kFftLanes<T>;
+    constexpr int V = kLanes<T>;
     const bool lone = block_.in_imag == kLoneReal;
     switch (layout_) {
       case Layout::Lines: return turn_in<false>(2 * begin, 2 * end);
@@ -84,7 +84,7 @@ class RowReader {
  private:
   template <bool kLone>
   void turn_in(int64_t begin, int64_t end) const {
-    constexpr int V = kFftLanes<T>, kParts = kLone ? 1 : 2;
+    constexpr int V = kLanes<T>, kParts = kLone ? 1 : 2;
     for_places<T>(
         begin, end,
         [&](int64_t at) {
@@ -107,7 +107,7 @@ class RowReader {
   // read end with the line where that is long enough, and reach into what follows otherwise.
   template <int K, bool kLone>
   [[gnu::noinline]] void turn_in_some(int64_t at, int64_t end) const {
-    constexpr int V = kFftLanes<T>, kParts = kLone ? 1 : 2;
+    constexpr int V = kLanes<T>, kParts = kLone ? 1 : 2;
     const int64_t width = total_ * kParts;
     const int64_t from = at + K <= width || width < K ? at : width - K;
     FftVector<T> v[K];
@@ -135,7 +135,7 @@ class RowReader {
   // Whether `count` places may be read from the beginning of every line on.
   bool is_readable(int64_t count) const {
     bool readable = true;
-    for (int l = 0; l < kFftLanes<T>; ++l) readable &= block_.in_end - block_.in[l] >= count;
+    for (int l = 0; l < kLanes<T>; ++l) readable &= block_.in_end - block_.in[l] >= count;
     return readable;
   }
 
@@ -153,7 +153,7 @@ class RowWriter {
       : block_(block), total_(total), order_(order), swap_(swap) {}
 
   void write() const {
-    constexpr int V = kFftLanes<T>;
+    constexpr int V = kLanes<T>;
     const bool lone = block_.out_imag == kLoneReal;
     switch (layout_of<T>(block_.out, block_.count, block_.out_step, block_.out_imag)) {
       case Layout::Lines: return turn_out<false>();
@@ -190,7 +190,7 @@ class RowWriter {
 
   template <bool kLone>
   void turn_out() const {
-    constexpr int V = kFftLanes<T>, kParts = kLone ? 1 : 2;
+    constexpr int V = kLanes<T>, kParts = kLone ? 1 : 2;
     const auto some = [&](auto count, int64_t at) {  // as RowReader does it
       RowWriter(*this).template turn_out_some<count(), kLone>(at);
     };
@@ -260,7 +260,7 @@ class RowWriter {
   // Calls f(l, put) for all lines in their order; put(to) stores the line's K places.
   template <int K, int First, class F>
   static void store_lines(const FftVector<T>* v, const F& f) {
-    if constexpr (First < kFftLanes<T>) {
+    if constexpr (First < kLanes<T>) {
 #pragma GCC unroll 16
       for (int i = 0; i < K; ++i) f(First + i, [&](T* to) { store_part<T, K, First>(to, v[i]); });
       store_lines<K, First + K>(v, f);
@@ -293,7 +293,7 @@ void read_and_transform(const FftBlock<T>& block, bool swap) {
     return run_passes(schedule, 0, block.rows, spare_rows(block));
   }
   const FftPass<T>& first = schedule.pass[0];
-  constexpr int64_t kStep = kFftLanes<T> / 2;
+  constexpr int64_t kStep = kLanes<T> / 2;
   for (int64_t p = 0; p < first.span; p += kStep) {
     const int64_t end = p + kStep < first.span ? p + kStep : first.span;
     for (int k = 0; k < first.radix; ++k) reader.read(p + k * first.span, end + k * first.span);
@@ -390,7 +390,7 @@ void hermitian_block_odd(const FftBlock<T>& block) {
 template <class T>
 void long_columns(const FftLong<T>& plan, const T* in, T* between, T* rows, int64_t block,
                   int64_t block_end, bool inverse) {
-  constexpr int V = kFftLanes<T>;
+  constexpr int V = kLanes<T>;
   const int64_t n1 = plan.first.length, n2 = plan.second.length;
   for (; block < block_end; ++block) {
     const int64_t column = block * V;
@@ -428,7 +428,7 @@ void long_columns(const FftLong<T>& plan, const T* in, T* between, T* rows, int6
 template <class T>
 void long_rows(const FftLong<T>& plan, T* between, T* out, int64_t block, int64_t block_end,
                bool inverse, T scale) {
-  constexpr int V = kFftLanes<T>;
+  constexpr int V = kLanes<T>;
   const int64_t n1 = plan.first.length, n2 = plan.second.length;
   for (; block < block_end; ++block) {
     T* to[V];
@@ -469,7 +469,7 @@ struct Number {
 template <class T, class F, class G>
 inline void for_pairs(int64_t half, const T* lane_roots, const T* block_roots, int64_t begin,
                       int64_t end, const F& vectors, const G& numbers) {
-  constexpr int V = kFftLanes<T>;
+  constexpr int V = kLanes<T>;
   const Lanes<T> lane_root = Lanes<T>::load(lane_roots);
   for (int64_t b = begin; b < end; ++b) {
     const int64_t k0 = b * V;
@@ -534,7 +534,7 @@ void combine(T* z, const T* line, int64_t half, const T* lane_roots, const T* bl
 
 template <class T>
 void multiply(T* out, const T* a, const T* b, int64_t n, bool swap_in, bool swap_out, T scale) {
-  constexpr int V = kFftLanes<T>;
+  constexpr int V = kLanes<T>;
   int64_t j = 0;
   for (; j + V <= n; j += V) {
     const Lanes<T> product =
@@ -551,7 +551,7 @@ void multiply(T* out, const T* a, const T* b, int64_t n, bool swap_in, bool swap
 
 template <class T>
 constexpr FftLoops<T> kFftLoops = {
-    kFftLanes<T>,
+    kLanes<T>,
     complex_block<T>,
     real_block_even<T>,
     real_block_odd<T>,

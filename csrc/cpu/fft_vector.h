@@ -12,24 +12,16 @@
 #include <cstring>
 #include <utility>
 
+#include "cpu/lanes.h"
+
 namespace facula::FACULA_ISA {
 
-#if defined(__AVX512F__)
-constexpr int kFftVectorBytes = 64;
-#elif defined(__AVX__)
-constexpr int kFftVectorBytes = 32;
-#else
-constexpr int kFftVectorBytes = 16;
-#endif
-
 template <class T>
-constexpr int kFftLanes = kFftVectorBytes / int(sizeof(T));
-template <class T>
-constexpr int64_t kFftRow = 2 * kFftLanes<T>;  // of a row, real and imaginary parts
+constexpr int64_t kFftRow = 2 * kLanes<T>;  // of a row, real and imaginary parts
 
 template <class T>
 struct FftVectorOf {
-  typedef T type __attribute__((vector_size(kFftVectorBytes)));
+  typedef T type __attribute__((vector_size(kLaneBytes)));
 };
 template <class T>
 using FftVector = typename FftVectorOf<T>::type;
@@ -50,10 +42,10 @@ template <class T>
 struct Lanes {
   FftVector<T> re, im;
 
-  static Lanes load(const T* row) { return {load_vector(row), load_vector(row + kFftLanes<T>)}; }
+  static Lanes load(const T* row) { return {load_vector(row), load_vector(row + kLanes<T>)}; }
   void store(T* row) const {
     store_vector(row, re);
-    store_vector(row + kFftLanes<T>, im);
+    store_vector(row + kLanes<T>, im);
   }
   Lanes operator+(const Lanes& o) const { return {re + o.re, im + o.im}; }
   Lanes operator-(const Lanes& o) const { return {re - o.re, im - o.im}; }
@@ -74,7 +66,7 @@ inline FftVector<T> shuffled(FftVector<T> a, FftVector<T> b, F, std::integer_seq
 }
 template <class T, class F>
 inline FftVector<T> shuffled(FftVector<T> a, FftVector<T> b, F f) {
-  return shuffled<T>(a, b, f, std::make_integer_sequence<int, kFftLanes<T>>{});
+  return shuffled<T>(a, b, f, std::make_integer_sequence<int, kLanes<T>>{});
 }
 
 template <int V, int D>
@@ -102,9 +94,9 @@ struct Backwards {
 
 // Transposes the K by K matrices side by side in K vectors, by exchanging ever larger blocks off
 // the diagonal.
-template <class T, int K = kFftLanes<T>, int D = 1>
+template <class T, int K = kLanes<T>, int D = 1>
 inline void transpose(FftVector<T>* v) {
-  constexpr int V = kFftLanes<T>;
+  constexpr int V = kLanes<T>;
   if constexpr (D < K) {
 #pragma GCC unroll 16
     for (int i = 0; i < K; ++i) {
@@ -131,7 +123,7 @@ inline auto joined(P a, P b, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(a, b, I...);
 }
 // W numbers: K from each of the lines 0, K, 2 K ... of `lines`, from place `at` on.
-template <class T, int K, int W = kFftLanes<T>>
+template <class T, int K, int W = kLanes<T>>
 inline FftPart<T, W> load_parts(const T* const* lines, int64_t at) {
   if constexpr (W == K) {
     FftPart<T, K> part;
@@ -155,18 +147,18 @@ inline void store_part(T* to, FftVector<T> v) {
 // V complex numbers side by side in memory.
 template <class T>
 inline Lanes<T> load_numbers(const T* from) {
-  const FftVector<T> a = load_vector(from), b = load_vector(from + kFftLanes<T>);
+  const FftVector<T> a = load_vector(from), b = load_vector(from + kLanes<T>);
   return {shuffled<T>(a, b, Evens{}), shuffled<T>(a, b, Odds{})};
 }
 template <class T>
 inline void store_numbers(T* to, const Lanes<T>& x) {
-  constexpr int V = kFftLanes<T>;
+  constexpr int V = kLanes<T>;
   store_vector(to, shuffled<T>(x.re, x.im, Alternate<0, V>{}));
   store_vector(to + V, shuffled<T>(x.re, x.im, Alternate<V / 2, V>{}));
 }
 template <class T>
 inline Lanes<T> reversed(const Lanes<T>& x) {
-  constexpr int V = kFftLanes<T>;
+  constexpr int V = kLanes<T>;
   return {shuffled<T>(x.re, x.re, Backwards<V>{}), shuffled<T>(x.im, x.im, Backwards<V>{})};
 }
 

@@ -28,8 +28,8 @@ void Iteration::add(char* ptr, IntSpan s, IntSpan st, int64_t item) {
   }
 }
 
-// Rows along dimension 1 follow each other with few stores in between: while a row waits for memory,
-// each of them takes the place of one of its own.
+// Rows along dimension 1 follow each other with few stores in between: while a row waits for
+// memory, each of them takes the place of one of its own.
 void Iteration::walk(int64_t from, int64_t to, Body body, const void* context) const {
   if (from >= to) return;  // a size may be 0
   const int64_t length = ndim > 0 ? sizes[0] : 1, rows = ndim > 1 ? sizes[1] : 1;

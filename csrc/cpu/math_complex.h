@@ -41,10 +41,6 @@ FACULA_INLINE bool isfinite(Complex<T> z) {
   return isfinite(z.re) & isfinite(z.im);
 }
 template <Real T>
-FACULA_INLINE Complex<T> polar(T radius, T angle) {
-  return {radius * cos(angle), radius * sin(angle)};
-}
-template <Real T>
 FACULA_INLINE Complex<T> square(Complex<T> z) {
   return z * z;
 }

@@ -32,10 +32,7 @@ class Collator {
     PyObject* made = nullptr;
     if (type == &PyTuple_Type || type == &PyList_Type || type == &PyDict_Type) {
       if (PyDict_GET_SIZE(table_) != PyDict_GET_SIZE(own_)) return rest(column);
-      if (Py_EnterRecursiveCall(" while samples are collated")) throw PythonError{};
-      struct Leave {
-        ~Leave() { Py_LeaveRecursiveCall(); }
-      } leave;
+      const Deeper deeper(depth_);
       made = type == &PyDict_Type ? of_dicts(column) : of_sequences(column);
     } else if (is_as_ever(type)) {
       if (type == tensor_type) {
@@ -52,6 +49,28 @@ class Collator {
   }
 
  private:
+  // One level of nesting more, up to Python's limit: what Python counts of calls in C may be
+  // deeper than the stack (from Python 3.12 on).
+  class Deeper {
+   public:
+    explicit Deeper(int& depth) : depth_(depth) {
+      if (depth_ >= Py_GetRecursionLimit())
+        raise_python(PyExc_RecursionError,
+                     "maximum recursion depth exceeded while samples are collated");
+      if (Py_EnterRecursiveCall(" while samples are collated")) throw PythonError{};
+      ++depth_;
+    }
+    ~Deeper() {
+      --depth_;
+      Py_LeaveRecursiveCall();
+    }
+    Deeper(const Deeper&) = delete;
+    Deeper& operator=(const Deeper&) = delete;
+
+   private:
+    int& depth_;
+  };
+
   static bool is_plain_sequence(PyObject* o) {
     return PyTuple_CheckExact(o) || PyList_CheckExact(o);
   }
@@ -160,6 +179,7 @@ class Collator {
 
   PyObject *table_, *own_, *otherwise_;
   bool plain_;
+  int depth_ = 0;
 };
 
 PyObject* collate(PyObject*, PyObject* const* args, Py_ssize_t count) {

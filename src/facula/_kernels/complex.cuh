@@ -145,12 +145,6 @@ FACULA_COMPLEX atan(Complex<R> z) {
   return {w.im, -w.re};
 }
 
-FACULA_COMPLEX polar(R radius, R angle) {
-  R s, c;
-  real_sincos(angle, &s, &c);
-  return {radius * c, radius * s};
-}
-
 FACULA_COMPLEX power(Complex<R> base, Complex<R> exponent) {
   if (exponent.re == R(0) && exponent.im == R(0)) return {R(1), R(0)};
   if (base.re == R(0) && base.im == R(0)) {  // defined if the exponent's real part is positive
