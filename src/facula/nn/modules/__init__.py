@@ -1,6 +1,6 @@
 """The modules of ``facula.nn``, each in the file of its kind."""
 
-from facula.nn.modules import utils as utils
+import facula.nn.modules.utils  # noqa: F401  (by its full name: facula.nn has another utils)
 from facula.nn.modules.activation import *  # noqa: F403
 from facula.nn.modules.adaptive import *  # noqa: F403
 from facula.nn.modules.attention import *  # noqa: F403
