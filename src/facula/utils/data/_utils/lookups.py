@@ -152,6 +152,8 @@ def can_prepare_here(init_fn: Any, job: Any) -> bool:
 
 def _runs_without_errors(init_fn: Any, job: Any, seeds: bool) -> bool:
     """Runs it in the name of each worker, with the worker's generators where it asks for them."""
+    if seeds and not _C._runs_alone():
+        return False  # others might draw from the generators of Python and NumPy meanwhile
     before = (default_generator.get_state(), random.getstate()) if seeds else None
     arrays = numpy.random.get_state() if seeds else None
     try:
