@@ -66,7 +66,7 @@ def elementwise_loops(row: Row) -> str:
         "= param<double>", "= (real_of_t<T>)param<double>"
     )
     out = []
-    table = {}
+    table, table_of_rows = {}, {}
 
     def function_of_operands(text: str, kind: str) -> str:
         # Without its type, a number with a point would make a float loop one of double.
@@ -83,11 +83,19 @@ def elementwise_loops(row: Row) -> str:
 
     for k, ((text, fallback), letters) in enumerate(formula_groups(row).items()):
         fn = f"{name}_{k}"
-        driver = "run_with_numbers" if o.get("number_loops") else "run"
         run = (
-            f"{driver}<{result}, {types}>(pointers, strides, count, "
+            f"run<{result}, {types}>(pointers, strides, count, "
             f"{function_of_operands(text, result)})"
         )
+        if o.get("number_loops"):
+            out.append(
+                f"template <class T>\n[[gnu::noinline]] static void {fn}_rows(char* const* pointers, "
+                "const int64_t* strides, const int64_t* steps, int64_t count, int64_t rows, "
+                f"[[maybe_unused]] const void* params) {{\n{reads}"
+                f"  run_rows<{result}, {types}>(pointers, strides, steps, count, rows, "
+                f"{function_of_operands(text, result)});\n}}\n"
+            )
+            run = f"{fn}_rows<T>(pointers, strides, strides, count, 1, params)"
         if fallback:
             holds, other = (
                 function_of_operands(fallback[0], "bool"),
@@ -100,15 +108,20 @@ def elementwise_loops(row: Row) -> str:
             )
         out.append(
             f"template <class T>\nstatic void {fn}(char* const* pointers, const int64_t* strides, "
-            f"int64_t count, [[maybe_unused]] const void* params) {{\n{reads}  {run};\n}}\n"
+            f"int64_t count, [[maybe_unused]] const void* params) {{\n"
+            f"{'' if o.get('number_loops') else reads}  {run};\n}}\n"
         )
         for letter in letters:
             for d in DTYPE_GROUPS[letter]:
                 table[d] = f"{fn}<{CPP_TYPES[d]}>"
+                table_of_rows[d] = f"{fn}_rows<{CPP_TYPES[d]}>"
         if o.get("halves") and "f" in letters:
             out.append(_half_loops(row, fn, text, reads.replace("<T>", "<float>")))
             table |= {d: f"{fn}_of_halves<{t}>" for d, t in HALF_TYPES.items()}
-    return "".join(out) + _table(f"loops_{name}", "Loop", table)
+    tables = _table(f"loops_{name}", "Loop", table)
+    if o.get("number_loops"):
+        tables += _table(f"rows_{name}", "RowsLoop", table_of_rows)
+    return "".join(out) + tables
 
 
 def _half_loops(row: Row, fn: str, text: str, reads: str) -> str:

@@ -352,18 +352,22 @@ def elementwise_record(row: Row) -> str:
             )
         else:
             formulas.append("nullptr")
+    tables = f"extern const Loop loops_{name}[kDTypes];"
+    if o.get("number_loops"):
+        tables += f" extern const RowsLoop rows_{name}[kDTypes];"
     loops = "\n".join(
-        f"namespace {i} {{ extern const Loop loops_{name}[kDTypes]; }}"
+        f"namespace {i} {{ {tables} }}"
         if i == "baseline"
-        else f"#ifdef FACULA_X86\nnamespace {i} {{ extern const Loop loops_{name}[kDTypes]; }}\n#endif"
+        else f"#ifdef FACULA_X86\nnamespace {i} {{ {tables} }}\n#endif"
         for i in ISA
     )
+    rows = f"FACULA_LOOP_TABLES(rows_{name})" if o.get("number_loops") else ""
     return (
         f"{loops}\nstatic const ElementwiseDef elementwise_{name} = {{{len(operands)}, "
         f"{{{', '.join(map(str, operands))}}}, {masks}, Promote::{o['promote']}, OutKind::{o['out']}, "
         f"{dtype_mask(o['types'])}, {len(params)}, {{{', '.join(map(str, params))}}}, "
         f"{{{', '.join('ParamKind::' + kinds[args[i].type] for i in params)}}}, "
-        f"{{FACULA_LOOP_TABLES(loops_{name})}}, {{{', '.join(formulas)}}}, "
+        f"{{FACULA_LOOP_TABLES(loops_{name})}}, {{{rows}}}, {{{', '.join(formulas)}}}, "
         f"{'true' if is_costly(row) else 'false'}, "
         f"{'checks::' + o['check'] if 'check' in o else 'nullptr'}, "
         f"{'shortcuts::' + o['shortcut'] if 'shortcut' in o else 'nullptr'}}};\n"

@@ -68,35 +68,85 @@ inline void run(char* const* p, const int64_t* s, int64_t n, F f) {
   run_loop<R, A...>(run_dense<F, R, A...>, &f, p, s, n);
 }
 
-// The same with loops of their own for a tensor that meets numbers, and for two operands also for a
-// number that meets a tensor.
-template <class R, class A, class... B, class F, size_t... I>
-inline void run_with_numbers(char* const* p, const int64_t* s, int64_t n, F f,
-                             std::index_sequence<I...>) {
-  const bool dense = s[0] == int64_t(sizeof(R)), numbers = ((s[I + 2] == 0) && ...);
-  R* out = reinterpret_cast<R*>(p[0]);
-  if (dense && numbers && s[1] == int64_t(sizeof(A))) {
-    const char* x = p[1];
-    const std::tuple<B...> others{element<B>(p[I + 2], 0)...};
+// The same over rows (see RowsLoop); there is at least one.
+template <class F, class R, class... A>
+[[gnu::noinline]] void run_dense_rows(char* const* p, const int64_t* steps, int64_t n, int64_t rows,
+                                      const void* formula) {
+  const F f = *static_cast<const F*>(formula);
+  [&]<size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+    char* out = p[0];
+    const int64_t out_step = steps[0];
+    std::array<const char*, sizeof...(A)> in{p[I + 1]...};
+    const std::array<int64_t, sizeof...(A)> in_steps{steps[I + 1]...};
+    for (;;) {
+      R* to = reinterpret_cast<R*>(out);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = f(element<A>(x, i), std::get<I>(others)...);
-    return;
+      for (int64_t i = 0; i < n; ++i) to[i] = f(element<A>(in[I], i)...);
+      if (--rows == 0) return;
+      out += out_step;
+      ((in[I] += in_steps[I]), ...);
+    }
+  }(std::index_sequence_for<A...>{});
+}
+template <class F, class R, class... A>
+void run_one_dense_row(char* const* p, int64_t n, const void* formula) {
+  constexpr int64_t steps[sizeof...(A) + 1] = {};
+  run_dense_rows<F, R, A...>(p, steps, n, 1, formula);
+}
+
+// Rows of a tensor, operand `dense`, that meets numbers, one of each other operand in each row.
+template <class R, class A, class... B, class F, size_t... I>
+FACULA_INLINE void run_rows_of_numbers(char* const* p, const int64_t* steps, int64_t n,
+                                       int64_t rows, F f, size_t dense, std::index_sequence<I...>) {
+  char* out = p[0];
+  const char* x = p[dense];
+  const int64_t out_step = steps[0], x_step = steps[dense];
+  const size_t first = dense == 1 ? 2 : 1;
+  std::array<const char*, sizeof...(B)> numbers{p[first + I]...};
+  const std::array<int64_t, sizeof...(B)> number_steps{steps[first + I]...};
+  for (;;) {
+    R* to = reinterpret_cast<R*>(out);
+    const std::tuple<B...> others{element<B>(numbers[I], 0)...};
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = f(element<A>(x, i), std::get<I>(others)...);
+    if (--rows == 0) return;
+    out += out_step;
+    x += x_step;
+    ((numbers[I] += number_steps[I]), ...);
   }
+}
+
+// Loops of their own for a tensor that meets numbers, and for two operands also for a number that
+// meets a tensor.
+template <class R, class A, class... B, class F, size_t... I>
+inline void run_rows(char* const* p, const int64_t* s, const int64_t* steps, int64_t n,
+                     int64_t rows, F f, std::index_sequence<I...>) {
+  static constexpr int64_t items[] = {int64_t(sizeof(R)), int64_t(sizeof(A)),
+                                      int64_t(sizeof(B))...};
+  constexpr int kOperands = int(sizeof...(B)) + 2;
+  const bool out_dense = s[0] == items[0], first_dense = s[1] == items[1];
+  if (out_dense && first_dense && ((s[I + 2] == items[I + 2]) && ...))
+    return run_dense_rows<F, R, A, B...>(p, steps, n, rows, &f);
+  constexpr auto others = std::index_sequence_for<B...>{};
+  if (out_dense && first_dense && ((s[I + 2] == 0) && ...))
+    return run_rows_of_numbers<R, A, B...>(p, steps, n, rows, f, 1, others);
   if constexpr (sizeof...(B) == 1) {
     using Other = std::tuple_element_t<0, std::tuple<B...>>;
-    if (dense && s[1] == 0 && s[2] == int64_t(sizeof(Other))) {
-      const char* y = p[2];
-      const A a = element<A>(p[1], 0);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) out[i] = f(a, element<Other>(y, i));
-      return;
-    }
+    const auto turned = [f](Other b, A a) __attribute__((always_inline)) { return f(a, b); };
+    if (out_dense && s[1] == 0 && s[2] == items[2])
+      return run_rows_of_numbers<R, Other, A>(p, steps, n, rows, turned, 2, others);
   }
-  run<R, A, B...>(p, s, n, f);
+  char* q[kOperands];
+  std::copy(p, p + kOperands, q);
+  for (; rows > 0; --rows) {
+    run_staged(run_one_dense_row<F, R, A, B...>, &f, q, s, n, items, kOperands);
+    for (int o = 0; o < kOperands; ++o) q[o] += steps[o];
+  }
 }
 template <class R, class A, class... B, class F>
-inline void run_with_numbers(char* const* p, const int64_t* s, int64_t n, F f) {
-  run_with_numbers<R, A, B...>(p, s, n, f, std::index_sequence_for<B...>{});
+inline void run_rows(char* const* p, const int64_t* s, const int64_t* steps, int64_t n,
+                     int64_t rows, F f) {
+  run_rows<R, A, B...>(p, s, steps, n, rows, f, std::index_sequence_for<B...>{});
 }
 
 // Whether `holds` is true for all of n elements. Answers are joined in integers as wide as the

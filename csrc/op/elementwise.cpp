@@ -8,6 +8,7 @@
 #include "cpu/cast.h"
 #include "cpu/iterate.h"
 #include "cpu/join_rows.h"
+#include "cpu/row_runs.h"
 #include "cpu/stream.h"
 #include "op/device_hooks.h"
 #include "op/ops/copying.h"
@@ -435,6 +436,9 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     else if (joined) joined.run_parallel(body, [] {});
     else it.run_parallel(body);
   };
+  const RowsLoop* rows = (quick ? quick : &d)->rows[isa_level()];
+  if (rows && !casting && !streamed && !joined)
+    if (const RowRuns runs(it, items); runs) return runs.run_parallel(rows[int(compute)], params);
   if (!casting)
     return run([&](char* const* p, const int64_t* s, int64_t m) { loop(p, s, m, params); });
   CastingLoop cl{loop, params, n + 1, {}, {}, equal_halves ? of_halves : nullptr};

@@ -21,8 +21,9 @@ struct ElementwiseDef {
   uint8_t params;
   uint8_t param_args[kMaxInputs];
   ParamKind param_kinds[kMaxInputs];
-  const Loop* loops[3];    // by ISA level: baseline, v3, v4; each a table over dtypes
-  const char* formula[4];  // by category, for devices that compile at run time
+  const Loop* loops[3];     // by ISA level: baseline, v3, v4; each a table over dtypes
+  const RowsLoop* rows[3];  // as `loops`; null where rows are handled one by one
+  const char* formula[4];   // by category, for devices that compile at run time
   bool costly;  // of floats: computing takes longer than memory does, as far as one processor goes
   // Refuses arguments (a zero divisor) before anything is written; null where all are welcome.
   void (*check)(const Value* args, DType compute);
