@@ -97,3 +97,19 @@ def test_the_number_of_threads_changes_nothing():
         assert F.equal(x[:2] / row, one[:2])
     finally:
         F.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_repeated_operand_of_another_type(length):
+    x = values(40, length)
+    for dtype in (F.bfloat16, F.float16, F.int64, F.bool):
+        for other in (values(length), values(40, 1), values(length)[::2].repeat(2)[:length]):
+            given = F.from_numpy(other).to(dtype)
+            expected = x * given.to(F.float32).numpy()
+            exactly(F.from_numpy(x) * given, expected)
+            exactly(given[..., :].expand(40, length) * F.from_numpy(x), expected)
+    halves = F.from_numpy(x).bfloat16()
+    exactly(halves + F.from_numpy(values(length)), halves.float().numpy() + values(length))
+    mask = values(40, 1) > 5
+    out = F.where(F.from_numpy(mask), F.from_numpy(x), F.tensor(1.0, dtype=F.float64))
+    exactly(out, np.where(mask, x, np.float32(1)))

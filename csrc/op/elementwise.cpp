@@ -176,6 +176,24 @@ void without_hazard(const OpDef& op, const Value* args, Rets& rets) {
   elementwise_kernel(op, safe.data(), rets);
 }
 
+// An operand that is repeated (a bias of another type) is converted once, not each time.
+void convert_repeated(Operand& o, Tensor& to, DType dtype) {
+  const Tensor& from = *o.tensor;
+  to = empty_tensor(from.sizes(), dtype, from.device());
+  Iteration it;
+  it.begin(from.sizes());
+  it.add(to.data(), to.sizes(), to.strides(), int64_t(to.item_size()));
+  it.add(from.data(), from.sizes(), from.strides(), int64_t(from.item_size()));
+  it.finish();
+  const CastLoop cast = cast_loop(from.dtype(), dtype);
+  it.run(0, it.numel, [&](char* const* p, const int64_t* s, int64_t n) {
+    cast(p[0], s[0], p[1], s[1], n);
+  });
+  o.tensor = &to;
+  o.dtype = dtype;
+  o.data = to.data();
+}
+
 constexpr int64_t kChunk = 512;  // elements converted at a time: fits the first-level cache
 
 // Runs a loop whose operands are not all of the compute type, through small buffers.
@@ -409,6 +427,19 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
       finish_streams();
     });
     return;
+  }
+
+  Tensor converted[kMaxInputs];
+  if (casting && !equal_halves && numel > kChunk) {
+    constexpr int64_t kTimes = 4;
+    casting = out.dtype() != loop_out;
+    for (int i = 0; i < n; ++i) {
+      Operand& o = operands[i];
+      const DType wanted = d.bool_operands >> i & 1 ? DType::Bool : compute;
+      if (!o.tensor || o.dtype == wanted) continue;
+      if (o.tensor->numel() * kTimes <= numel) convert_repeated(o, converted[i], wanted);
+      else casting = true;
+    }
   }
 
   Iteration it;
