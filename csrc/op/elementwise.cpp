@@ -186,9 +186,8 @@ void convert_repeated(Operand& o, Tensor& to, DType dtype) {
   it.add(from.data(), from.sizes(), from.strides(), int64_t(from.item_size()));
   it.finish();
   const CastLoop cast = cast_loop(from.dtype(), dtype);
-  it.run(0, it.numel, [&](char* const* p, const int64_t* s, int64_t n) {
-    cast(p[0], s[0], p[1], s[1], n);
-  });
+  it.run(0, it.numel,
+         [&](char* const* p, const int64_t* s, int64_t n) { cast(p[0], s[0], p[1], s[1], n); });
   o.tensor = &to;
   o.dtype = dtype;
   o.data = to.data();
