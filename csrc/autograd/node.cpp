@@ -312,8 +312,7 @@ bool requires_grad(const Tensor& given) {
   const Tensor& t = tracked(given);
   if (t.needs_grad()) return true;
   TensorImpl* base = t->base;
-  return base && base->keys & kKeyGrad && !(t->flags & kNoGradView) &&
-         is_differentiable_dtype(t.dtype());
+  return base && base->keys & kKeyGrad && is_differentiable_dtype(t.dtype());
 }
 
 bool is_leaf(const Tensor& t) {

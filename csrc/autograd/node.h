@@ -196,7 +196,10 @@ struct AutogradMeta {
 };
 
 AutogradMeta& ensure_autograd(const Tensor& t);
-bool requires_grad(const Tensor& t);  // looks through views at their base
+// Looks through views at their base, also where a view was made under no_grad: such a view is a
+// leaf without an accumulator, so that what is computed from it counts as differentiable, but no
+// gradient gets past it.
+bool requires_grad(const Tensor& t);
 void set_requires_grad(const Tensor& t, bool on);
 NodeRef grad_fn_of(const Tensor& t);  // null for leaves; brings views up to date
 Edge gradient_edge(const Tensor& t);  // grad_fn or the leaf's accumulator; a new reference
