@@ -11,13 +11,20 @@ namespace facula {
 
 void check_inplace(const OpDef&, const Tensor& self) {
   if (TensorImpl* base = self->base) {
-    if (self->flags & kNoGradView)
+    if (self->flags & kNoGradView) {
+      const Node* fn = self->autograd ? self->autograd->grad_fn.get() : nullptr;
+      if (fn && !fn->op)
+        runtime_error("Output ", self->autograd->output_nr, " of ", fn->name,
+                      " is a view and is being modified inplace. This view was created inside a "
+                      "custom Function (or because an input was returned as-is), whose backward "
+                      "would be passed by. Clone the output of the Function to write to it.");
       runtime_error(
           "A view was created in no_grad mode and is being modified inplace with grad mode "
           "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. "
           "You can clarify your code by moving both the view and the inplace either both "
           "inside the no_grad block (if you don't want the inplace to be tracked) or both "
           "outside (if you want the inplace to be tracked).");
+    }
     if (self->flags & kMultiOutputView) {
       NodeRef fn = grad_fn_of(self);
       runtime_error(
