@@ -35,9 +35,9 @@ struct NodeHooks {
     uint32_t output;
     std::shared_ptr<GradHook> hook;
   };
-  std::vector<OfOutput> tensor_hooks;  // run first, each on one gradient
-  std::vector<std::shared_ptr<GradHook>> pre_hooks;
-  std::vector<OfOutput> retain_hooks;  // after pre-hooks: see the gradient that is used
+  std::vector<OfOutput> tensor_hooks;                // run first, each on one gradient
+  std::vector<std::shared_ptr<GradHook>> pre_hooks;  // run last, where the node is run
+  std::vector<OfOutput> retain_hooks;                // after all other hooks of the tensor
   std::vector<std::shared_ptr<PostHook>> post_hooks;
 };
 
