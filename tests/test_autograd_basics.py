@@ -189,6 +189,14 @@ def test_a_second_backward_is_fine_where_nothing_was_saved():
     assert_equal(x.grad, [2.0, 2.0])
 
 
+@pytest.mark.parametrize("product", [lambda x: x * 2.0, lambda x: 2.0 * x, lambda x: x / 2.0])
+def test_a_second_backward_through_a_multiple_raises_on_whichever_side_the_number_is(product):
+    y = product(leaf([1.0, 2.0])).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward()
+
+
 def test_create_graph_retains_the_graph():
     x = leaf([1.0, 2.0])
     y = (x * x).sum()

@@ -70,6 +70,8 @@ void SavedValue::save_tensor(const Tensor& t) {
     }
   }
   t->storage->saved_for_backward = true;
+  // Of an argument, whether it had a history, which detach_() may take from it.
+  if (!output_) output_nr_ = t->autograd && t->autograd->grad_fn;
   Tensor kept = t;
   value_ = Value(kept);
   kept.release();
@@ -166,6 +168,10 @@ Value SavedValue::get(Node& owner, Tensor& holder) {
     set_history(holder, NodeRef::share(&owner), output_nr_);
     return Value(holder);
   }
+  if (output_nr_ && grad_enabled() && !t->autograd->grad_fn)
+    runtime_error(
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(), for a "
+        "derivative that is to be differentiated again. Use out-of-place .detach() instead.");
   return value_;
 }
 
@@ -270,7 +276,7 @@ void Node::release_saved() {
       released = true;
       s.clear();
     } else if (op && k < uint32_t(op->saved_arg_count) && s.holds_number() &&
-               op->saved_args[k].index == 1 && op->args[1].operand) {
+               op->saved_args[k].index <= 1 && op->args[op->saved_args[k].index].operand) {
       released = true;
     }
   }

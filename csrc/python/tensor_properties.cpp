@@ -197,7 +197,11 @@ int set_requires(PyObject* o, PyObject* value, void*) {
   return write_property(o, "requires_grad", value, [&]() -> int {
     if (!value || !PyBool_Check(value))
       raise_python(PyExc_RuntimeError, "requires_grad must be a bool");
-    set_requires_grad(unwrap(o), value == Py_True);
+    const Tensor& t = unwrap(o);
+    // Unlike requires_grad_(), which leaves results that require grad anyway as they are.
+    if (value == Py_True && !is_leaf(t))
+      runtime_error("you can only change requires_grad flags of leaf variables.");
+    set_requires_grad(t, value == Py_True);
     return 0;
   });
 }
