@@ -356,7 +356,7 @@ Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* produc
                     IntSpan(meta.sizes));
     grad = op::sum_to_size(grad, meta.sizes);
   }
-  if (grad.dtype() != meta.dtype) {
+  if (grad.dtype() != meta.dtype && meta.dtype != DType::None) {
     if (grad.is_complex() && !is_complex(meta.dtype)) grad = op::real(grad);
     if (grad.dtype() != meta.dtype) grad = op::_to_copy(grad, meta.dtype);
   }

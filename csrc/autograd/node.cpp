@@ -513,11 +513,26 @@ static Node* accumulator_of(const Tensor& t) {
       n->release_extra = release_accumulator;
     }
     n->set_output(0, t);
+    n->outputs[0].dtype = grad_dtype_of(t);
     Tensor kept = t;
     n->extra = kept.release();
     m.accumulator = n;
   }
   return n;
+}
+
+DType grad_dtype_of(const Tensor& leaf) {
+  const AutogradMeta* m = leaf->autograd;
+  if (!m || (m->grad_dtype == DType::None && !m->any_grad_dtype)) return leaf.dtype();
+  return m->grad_dtype;
+}
+
+void set_grad_dtype(const Tensor& leaf, DType dtype) {
+  AutogradMeta& m = ensure_autograd(leaf);
+  MetaLock guard(m);
+  m.grad_dtype = dtype;
+  m.any_grad_dtype = dtype == DType::None;
+  if (m.accumulator) m.accumulator->outputs[0].dtype = dtype;  // of graphs that exist
 }
 
 void forget_accumulator(const Tensor& t) {

@@ -16,7 +16,7 @@ struct Edge {
 // What the gradient of an output must look like: gradients are summed, cast and checked against it.
 struct OutputMeta {
   Dims sizes;
-  DType dtype = DType::Float32;
+  DType dtype = DType::Float32;  // None: as it comes
   Device device;
 };
 
@@ -181,6 +181,10 @@ struct AutogradMeta {
   uint32_t output_nr = 0;
   uint32_t view_version = 0;  // of a view: the version at which grad_fn was right
   bool requires_grad = false;
+  // Of a leaf, the dtype that its gradient is to have. None: the leaf's own; `any_grad_dtype`: the
+  // one it comes with.
+  DType grad_dtype = DType::None;
+  bool any_grad_dtype = false;
   Node* accumulator = nullptr;  // weak; guarded by `lock`
   // The accumulator between two graphs: nobody refers to it, and it does not refer to its leaf.
   Node* idle_accumulator = nullptr;  // owned; guarded by `lock`
@@ -210,6 +214,8 @@ bool is_leaf(const Tensor& t);
 void set_history(const Tensor& t, NodeRef node, uint32_t output_nr);
 Tensor detach_tensor(const Tensor& t);
 void retain_grad(const Tensor& t);
+DType grad_dtype_of(const Tensor& leaf);  // None: any
+void set_grad_dtype(const Tensor& leaf, DType dtype);
 void attach_retain_hook(const Tensor& t, Node* before);  // after grad_fn was replaced
 bool is_differentiable_dtype(DType d);
 
