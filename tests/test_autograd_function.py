@@ -814,3 +814,23 @@ def test_a_view_of_an_input_that_is_marked_as_non_differentiable_requires_no_gra
 
     y, part = Part.apply(leaf([1.0, 2.0]))
     assert y.requires_grad and not part.requires_grad and part.tolist() == [1.0]
+
+
+def test_names_of_old_programs_on_the_context_warn_and_work():
+    class Square(F.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            with pytest.warns(FutureWarning, match="mark_shared_storage"):
+                ctx.mark_shared_storage((x, x))
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            with pytest.warns(DeprecationWarning, match="saved_variables"):
+                (x,) = ctx.saved_variables
+            return 2.0 * x * grad
+
+    x = leaf([1.0, 3.0])
+    Square.apply(x).sum().backward()
+    assert_equal(x.grad, [2.0, 6.0])
