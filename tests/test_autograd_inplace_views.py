@@ -218,6 +218,29 @@ def test_a_change_in_place_of_an_expanded_tensor_is_refused():
     assert_equal(x, [1.0])
 
 
+# -- views that retain their gradient ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("write", ["base", "view", "another view", "twice"])
+def test_a_view_retains_its_gradient_after_a_write(write):
+    x, y = matrix()
+    view = y[0]
+    view.retain_grad()
+    if write == "base":
+        y.mul_(2.0)
+    elif write == "view":
+        view.mul_(2.0)
+    elif write == "another view":
+        y[:, 1:].mul_(2.0)
+    else:
+        y.add_(1.0)
+        view.mul_(2.0)
+    (view * F.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert_equal(view.grad, [1.0, 10.0, 100.0])
+    factor = {"another view": [1.0, 2.0, 2.0]}.get(write, [2.0, 2.0, 2.0])
+    assert_equal(x.grad[0], F.tensor(factor) * F.tensor([1.0, 10.0, 100.0]))
+
+
 # -- views and grad modes -------------------------------------------------------------------------
 
 

@@ -130,12 +130,15 @@ void rebase_history(const Tensor& self, Node* node) {
   NodeRef base_before = base->autograd ? base->autograd->grad_fn : NodeRef();
   set_history(base, std::move(slices), 0);
   if (base->autograd->retain_cell) attach_retain_hook(base, base_before.get());
-  // The view reads its history from the new base when it is next asked for.
-  ensure_autograd(self).grad_fn = NodeRef();
+  // The view reads its history from the new base when it is next asked for, which is now where the
+  // hook of retain_grad has to move from the old one.
+  AutogradMeta& m = ensure_autograd(self);
   self->keys |= kKeyGrad;
   if (retains) {
+    m.view_version = self.version() - 1;
     grad_fn_of(self);
-    attach_retain_hook(self, before.get());
+  } else {
+    m.grad_fn = NodeRef();
   }
 }
 

@@ -414,8 +414,10 @@ NodeRef grad_fn_of(const Tensor& given) {
       node->saved[6].save(Value(int64_t((b->keys ^ t->keys) & lazy_keys_of(t))));
       node->outputs.allocate(1);
       node->set_output(0, t);
+      const NodeRef before = m ? m->grad_fn : NodeRef();
       set_history(t, std::move(node), 0);
       m = t->autograd;
+      if (m->retain_cell) attach_retain_hook(t, before.get());
     }
   }
   return m ? m->grad_fn : NodeRef();
