@@ -774,6 +774,18 @@ def test_an_input_returned_as_it_is_cannot_be_written_to_which_would_go_round_th
         _Reversed.apply(x * 1.0).add_(1.0)
 
 
+def test_an_input_returned_as_it_is_cannot_be_used_after_the_input_was_written_to():
+    x = leaf([1.0, 2.0])
+    y = x * 1.0
+    out = _Reversed.apply(y)
+    before = out * 3.0
+    y.mul_(2.0)
+    with pytest.raises(RuntimeError, match="its base or another view of its base"):
+        out * 3.0
+    before.sum().backward()
+    assert_equal(x.grad, [-3.0, -3.0])
+
+
 def test_a_view_of_a_leaf_cannot_be_marked_dirty():
     with pytest.raises(RuntimeError, match="view of a leaf"):
         _Doubled.apply(leaf([1.0, 2.0])[:1])

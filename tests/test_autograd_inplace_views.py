@@ -218,7 +218,7 @@ def test_a_change_in_place_of_an_expanded_tensor_is_refused():
     assert_equal(x, [1.0])
 
 
-# -- views that retain their gradient ---------------------------------------------------------------
+# -- views that retain their gradient --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("write", ["base", "view", "another view", "twice"])

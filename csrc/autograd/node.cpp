@@ -393,9 +393,17 @@ NodeRef grad_fn_of(const Tensor& given) {
   const Tensor& t = tracked(given);
   AutogradMeta* m = t->autograd;
   TensorImpl* base = t->base;
-  if (base && base->keys & kKeyGrad && !(t->flags & kNoGradView) &&
-      is_differentiable_dtype(t.dtype()) && follows_base(t, base)) {
-    if (!m || !m->grad_fn || m->view_version != t.version()) {
+  if (base && base->keys & kKeyGrad && is_differentiable_dtype(t.dtype()) &&
+      follows_base(t, base)) {
+    if (t->flags & kNoGradView) {
+      if (m && m->grad_fn && m->view_version != t.version())
+        runtime_error(
+            "Output ", m->output_nr, " of ", m->grad_fn->name,
+            " is a view and its base or another view of its base has been modified inplace. This "
+            "view was made inside of a custom Function (because an input was returned as it is), "
+            "or from a view that was made under no_grad, so its history is not known any more. "
+            "Clone it before the write.");
+    } else if (!m || !m->grad_fn || m->view_version != t.version()) {
       // The base was written to since: this view's history is now that of the new base.
       Tensor b = Tensor::share(base);
       NodeRef node(Node::make("AsStridedBackward0", as_strided_vjp));
