@@ -199,8 +199,8 @@ PyObject* function_apply(PyObject*, PyObject* call) {
           t = detach_tensor(t);
           result = Ref(wrap(t));
         } else if (is_input || (executable && t.needs_grad())) {
-          // Returned as it came: a new tensor over the same memory carries this node's history. As a
-          // view made without grad it cannot be written to, which would go round this node.
+          // Returned as it came: a new tensor over the same memory carries this node's history. As
+          // a view made without grad it cannot be written to, which would go round this node.
           GradGuard off(false);
           t = is_input ? op::alias(t) : detach_tensor(t);
           result = Ref(wrap(t));
