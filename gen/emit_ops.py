@@ -265,6 +265,8 @@ class Derivative:
                     )
             else:
                 lines.append(f"    out[{edge}] = {text};")
+                if self.row.constant_slope and name == "self":
+                    lines.append(f"    keep_constant_slope_in_graph(n, {edge}, out[{edge}]);")
             lines.append("  }")
         if not self.parsed:
             lines[1:] = ["  (void)n, (void)g, (void)out, (void)needs;"]
@@ -616,6 +618,7 @@ def emit_module(module: str, rows: list[Row], all_rows: list[Row]) -> str:
     includes = "".join(f'#include "op/ops/{m}.h"\n' for m in sorted(used | {module}))
     parts = [
         HEADER.format(source=module + ".py"),
+        '#include "autograd/constant_slope.h"\n' if any(r.constant_slope for r in rows) else "",
         '#include "autograd/node_names.h"\n' if any(map(names_node, rows)) else "",
         f'{includes}#include "op/kernels/{module}.h"\n#include "op/records.h"\n'
         '#include "op/tensor_operators.h"\n\nnamespace facula {\n',

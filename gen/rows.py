@@ -93,6 +93,7 @@ class Row:
     samples: str | None
     jvp: str
     batch: str
+    constant_slope: bool
     grad_groups: tuple[tuple[str, ...], ...] = ()  # arguments whose derivatives are one call
 
     @property
@@ -137,6 +138,7 @@ def op(
     samples: str | None = None,
     jvp: str = "",
     batch: str = "",
+    constant_slope: bool = False,
 ) -> None:
     """Adds a row. See CONTRIBUTING.md for a walk through one.
 
@@ -165,6 +167,8 @@ def op(
        "new dims": likewise, with dims counted in the result, which has one more (unsqueeze);
        "all": a reduction over everything, which has an overload ``dim`` of the same name;
        "random"; "loop": one call per element, for which tests/skips.py has the reason; else a rule of csrc/transform/rules.h.
+    constant_slope: the derivative does not depend on ``self``, by which second derivatives are zeros
+       instead of none, as in PyTorch, whose formula takes ``self`` (``autograd/constant_slope.h``).
     """
     s = parse(schema)
     first_is_self = bool(s.args) and s.args[0].name == "self" and s.args[0].is_tensor
@@ -208,6 +212,7 @@ def op(
         samples=samples,
         jvp=jvp,
         batch=batch,
+        constant_slope=constant_slope,
         grad_groups=tuple(groups),
     )
     for name in row.grad:

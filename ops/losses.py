@@ -107,7 +107,7 @@ _loss("nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_ave
       "facula.tensor([[-1., -2.]]), facula.tensor([1])", "tensor(2.)", "nll_loss")
 op("_nll_loss(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> (Tensor loss, Tensor total_weight)", kernel(),
    grad=dict(self="_nll_loss_grad(grad_loss, self.sizes(), target, weight, ignore_index)"), nondifferentiable=("total_weight",),
-   batch="nll_loss", samples="none", node="NllLossBackward0")
+   batch="nll_loss", samples="none", node="NllLossBackward0", constant_slope=True)
 op("_nll_loss_grad(Tensor grad_out, int[] sizes, Tensor target, Tensor? weight, int ignore_index) -> Tensor", kernel(),
    grad=dict(grad_out="_nll_loss_only(grad, target, weight, ignore_index)"), batch="nll_loss_grad", samples="none")
 op("_nll_loss_only(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> Tensor", composite(), samples="none")

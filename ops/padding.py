@@ -12,7 +12,7 @@ op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", kernel()
 op("_unpad(Tensor self, int[] pad) -> Tensor", composite(), samples="none")
 # Elements of the tensor in place of a constant; mode is 'reflect', 'replicate' or 'circular'.
 op("_pad_with_own(Tensor self, int[] pad, str mode) -> Tensor", kernel(), batch="leading", jvp="linear", samples="none",
-   grad="_pad_with_own_grad(grad, self.sizes(), pad, mode)")
+   grad="_pad_with_own_grad(grad, self.sizes(), pad, mode)", constant_slope=True)
 # The same where autocast leaves the dtype alone: PyTorch names some of these pads only (gen/autocast.py).
 op("_pad_in_own_dtype(Tensor self, int[] pad, str mode) -> Tensor", composite(), samples="none")
 op("_pad_with_own_grad(Tensor grad_output, int[] size, int[] pad, str mode) -> Tensor", kernel(), batch="dims", jvp="linear",

@@ -12,7 +12,7 @@ _SHAPES = {1: "(N, C, L) or (C, L)", 2: "(N, C, H, W) or (C, H, W)", 3: "(N, C, 
 
 op("_max_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> (Tensor values, Tensor taps)",
    kernel(), nondifferentiable=("taps",), batch="dims", samples="none",
-   grad="_max_pool_grad(grad_values, taps, self.sizes(), kernel_size, stride, padding, dilation)", node="MaxPool2DWithIndicesBackward0")
+   grad="_max_pool_grad(grad_values, taps, self.sizes(), kernel_size, stride, padding, dilation)", node="MaxPool2DWithIndicesBackward0", constant_slope=True)
 # The values alone, of tensors on the host without a history.
 op("_max_pool_values(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> Tensor",
    kernel(), batch="dims", samples="none")
@@ -49,14 +49,16 @@ for _n, _example in (
 
 op("_adaptive_max_pool(Tensor self, int[] output_size) -> (Tensor values, Tensor indices)",
    kernel(), nondifferentiable=("indices",), batch="dims", samples="none",
-   grad="_max_positions_grad(grad_values, indices, self.sizes(), output_size)", node="AdaptiveMaxPool2DBackward0")
+   grad="_max_positions_grad(grad_values, indices, self.sizes(), output_size)", node="AdaptiveMaxPool2DBackward0",
+   constant_slope=True)
 # Sums of gradients by positions in flattened planes, which have as many dimensions as output_size.
 op("_max_positions_grad(Tensor grad_output, Tensor indices, int[] size, int[] output_size) -> Tensor",
    kernel(), batch="dims", jvp="linear", samples="none",
    grad=dict(grad_output="_max_positions_pick(grad, indices, output_size)"))
 op("_max_positions_pick(Tensor self, Tensor indices, int[] output_size) -> Tensor", composite(), samples="none")
 op("_adaptive_avg_pool(Tensor self, int[] output_size) -> Tensor", kernel(), batch="dims", jvp="linear", samples="none",
-   grad="_adaptive_avg_pool_grad(grad, self.sizes(), output_size)", node="AdaptiveAvgPool2DBackward0")
+   grad="_adaptive_avg_pool_grad(grad, self.sizes(), output_size)", node="AdaptiveAvgPool2DBackward0",
+   constant_slope=True)
 op("_adaptive_avg_pool_grad(Tensor grad_output, int[] size, int[] output_size) -> Tensor",
    kernel(), batch="dims", jvp="linear", samples="none",
    grad=dict(grad_output="_adaptive_avg_pool(grad, output_size)"))
@@ -90,7 +92,7 @@ for _n, _python, _example in (
 # ---- averages
 
 op("_avg_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
-   kernel(), batch="dims", jvp="linear", samples="none", node="AvgPool2DBackward0",
+   kernel(), batch="dims", jvp="linear", samples="none", node="AvgPool2DBackward0", constant_slope=True,
    grad="_avg_pool_grad(grad, self.sizes(), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)")
 op("_avg_pool_grad(Tensor grad_output, int[] size, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
    kernel(), batch="dims", jvp="linear", samples="none",
@@ -128,7 +130,7 @@ for _n, _example in (
 
 op("_fractional_max_pool(Tensor self, int[] kernel_size, int[] output_size, Tensor random_samples) -> (Tensor values, Tensor indices)",
    kernel(), nondifferentiable=("indices",), batch="dims", samples="none",
-   grad=dict(self="_max_positions_grad(grad_values, indices, self.sizes(), output_size)"))
+   grad=dict(self="_max_positions_grad(grad_values, indices, self.sizes(), output_size)"), constant_slope=True)
 for _n in (2, 3):
     op(f"fractional_max_pool{_n}d(Tensor self, int[{_n}] kernel_size, int[{_n}] output_size, Tensor random_samples) -> (Tensor, Tensor)",
        composite(), python=f"_fractional_max_pool{_n}d", method=False, out=False, samples="none")

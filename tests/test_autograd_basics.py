@@ -189,6 +189,14 @@ def test_a_second_backward_is_fine_where_nothing_was_saved():
     assert_equal(x.grad, [2.0, 2.0])
 
 
+@pytest.mark.parametrize("product", [lambda x: x * 2.0, lambda x: 2.0 * x, lambda x: x / 2.0])
+def test_a_second_backward_through_a_multiple_raises_on_whichever_side_the_number_is(product):
+    y = product(leaf([1.0, 2.0])).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward()
+
+
 def test_create_graph_retains_the_graph():
     x = leaf([1.0, 2.0])
     y = (x * x).sum()
@@ -516,3 +524,85 @@ def test_the_numbers_of_a_tensor_on_the_tape_are_read_through_detach():
     with pytest.raises(RuntimeError, match="detach"):
         x.numpy()
     assert x.detach().numpy().tolist() == [1.0]
+
+
+# -- the dtype of gradients ------------------------------------------------------------------------
+
+
+def test_gradients_have_the_dtype_of_their_leaf_unless_it_says_otherwise():
+    x = F.ones(2, dtype=F.bfloat16, requires_grad=True)
+    assert x.grad_dtype == F.bfloat16
+    total = (x * 2.0).sum()
+    x.grad_dtype = F.float32  # also for graphs that exist
+    seen = []
+    x.register_hook(lambda grad: seen.append(grad.dtype))
+    total.backward()
+    (x * 3.0).sum().backward()
+    assert x.grad.dtype == F.float32 and x.grad.tolist() == [5.0, 5.0]
+    assert F.autograd.grad((x * 2.0).sum(), x)[0].dtype == F.float32
+    assert set(seen) == {F.float32}
+    assert x.detach().grad_dtype == F.bfloat16
+
+
+def test_a_leaf_that_asks_for_no_dtype_takes_gradients_as_they_come():
+    class Wide(F.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1.0
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.double()
+
+    for dtype, expected in ((None, F.float64), (F.float32, F.float32)):
+        x = F.ones(2, requires_grad=True)
+        x.grad_dtype = dtype
+        assert x.grad_dtype == dtype
+        Wide.apply(x).sum().backward()
+        assert x.grad.dtype == expected
+
+
+def test_grad_dtype_says_which_gradients_may_be_assigned():
+    x = F.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="grad"):
+        x.grad = F.ones(2, dtype=F.float64)
+    x.grad_dtype = F.float64
+    x.grad = F.ones(2, dtype=F.float64)
+    with pytest.raises(RuntimeError, match="grad"):
+        x.grad = F.ones(2)
+    with pytest.raises(RuntimeError, match="already a gradient"):
+        x.grad_dtype = F.float16
+    x.grad_dtype = None
+    x.grad = F.ones(2)
+
+
+def test_grad_dtype_is_that_of_leaves_and_a_dtype():
+    y = F.ones(2, requires_grad=True) * 2.0
+    with pytest.raises(RuntimeError, match="leaf"):
+        y.grad_dtype  # noqa: B018
+    with pytest.raises(RuntimeError, match="leaf"):
+        y.grad_dtype = F.float64
+    with pytest.raises(RuntimeError, match="dtype or None"):
+        F.ones(2).grad_dtype = "float64"
+
+
+def test_an_optimizer_steps_by_gradients_of_another_dtype():
+    x = F.ones(2, dtype=F.bfloat16, requires_grad=True)
+    x.grad_dtype = F.float32
+    (x * 2.0).sum().backward()
+    F.optim.SGD([x], lr=0.25).step()
+    assert x.dtype == F.bfloat16 and x.tolist() == [0.5, 0.5]
+
+
+def test_requires_grad_takes_a_bool():
+    for wrong in ("yes", 1, None):
+        with pytest.raises(TypeError, match="must be bool"):
+            F.ones(2).requires_grad_(wrong)
+
+
+def test_backward_takes_an_edge_of_the_graph_as_input():
+    x, y = leaf([1.0, 2.0]), leaf([1.0, 2.0])
+    edge = F.autograd.graph.get_gradient_edge(x)
+    F.autograd.backward((x * y).sum(), inputs=[edge])
+    assert_equal(x.grad, [1.0, 2.0])
+    assert y.grad is None

@@ -111,6 +111,16 @@ STRAIGHT = {
     "hardshrink": F.nn.functional.hardshrink,
     "softshrink": F.nn.functional.softshrink,
     "l1_loss": lambda x: F.nn.functional.l1_loss(x, F.zeros(3)),
+    "first power": lambda x: x**1,
+    "max_pool1d": lambda x: F.nn.functional.max_pool1d(x[None], 2),
+    "max_pool2d": lambda x: F.nn.functional.max_pool2d(x[None, None], (1, 2)),
+    "avg_pool1d": lambda x: F.nn.functional.avg_pool1d(x[None], 2),
+    "avg_pool3d": lambda x: F.nn.functional.avg_pool3d(x[None, None, None], (1, 1, 2)),
+    "adaptive_avg_pool1d": lambda x: F.nn.functional.adaptive_avg_pool1d(x[None], 2),
+    "adaptive_max_pool1d": lambda x: F.nn.functional.adaptive_max_pool1d(x[None], 2),
+    "reflection": lambda x: F.nn.functional.pad(x[None], (1, 1), mode="reflect"),
+    "replication": lambda x: F.nn.functional.pad(x[None], (1, 1), mode="replicate"),
+    "nll_loss": lambda x: F.nn.functional.nll_loss(x[None], F.tensor([1])),
 }
 
 
@@ -133,3 +143,23 @@ def test_second_derivative_of_a_network_of_relu_is_zero():
     assert curvature.tolist() == [[0.0, 0.0]] * 3
     (curvature.pow(2).sum() + slope.pow(2).sum()).backward()
     assert net[0].weight.grad.abs().sum() > 0
+
+
+def test_graphs_of_slopes_that_do_not_change_lead_on_to_what_the_gradient_came_from():
+    pool = F.nn.functional.avg_pool1d
+    x = F.ones(1, 4, requires_grad=True)
+    seed = F.tensor([[1.0, 2.0]], requires_grad=True)
+    (slope,) = F.autograd.grad(pool(x, 2), x, seed, create_graph=True)
+    by_seed, by_x = F.autograd.grad(slope, (seed, x), F.tensor([[1.0, 3.0, 5.0, 7.0]]))
+    assert by_seed.tolist() == [[2.0, 6.0]] and by_x.tolist() == [[0.0] * 4]
+
+
+def test_slopes_that_do_not_change_save_nothing_and_are_plain_tensors_without_create_graph():
+    x = F.ones(1, 4, requires_grad=True)
+    y = F.nn.functional.avg_pool1d(x, 2).sum()
+    (slope,) = F.autograd.grad(y, x)
+    assert slope.grad_fn is None and not slope.requires_grad
+    slope = F.func.grad(lambda x: F.nn.functional.avg_pool1d(x, 2).sum())(x.detach())
+    assert not slope.requires_grad
+    curvature = F.func.hessian(lambda x: F.nn.functional.avg_pool1d(x, 2).sum())(x.detach())
+    assert curvature.shape == (1, 4, 1, 4) and bool((curvature == 0.0).all())

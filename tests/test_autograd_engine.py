@@ -605,6 +605,19 @@ def test_cycles_through_the_metadata_of_a_node_are_collected():
     assert reference() is None
 
 
+def test_a_weak_reference_lives_as_long_as_the_graph_that_leads_to_its_tensor():
+    x = leaf([1.0, 2.0])
+    reference = weakref.ref(x)
+    y = (x * 2.0).sum()
+    del x
+    gc.collect()
+    y.backward()
+    assert_equal(reference().grad, [2.0, 2.0])
+    del y
+    gc.collect()
+    assert reference() is None
+
+
 def test_a_live_graph_keeps_its_hooks_through_a_collection():
     x = leaf([1.0])
     y = x * 2.0

@@ -732,3 +732,117 @@ def test_jvp_gives_the_derivative_in_forward_mode():
         primal, tangent = forward_ad.unpack_dual(Sine.apply(x))
     assert_close(primal, F.tensor([0.5]).sin())
     assert_close(tangent, 2.0 * F.tensor([0.5]).cos())
+
+
+# -- writing to what a Function returns ------------------------------------------------------------
+
+
+class _Doubled(F.autograd.Function):
+    """Changes its argument in place."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2.0)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2.0
+
+
+class _Reversed(F.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return -grad
+
+
+def test_an_input_returned_as_it_is_cannot_be_written_to_which_would_go_round_the_function():
+    x = leaf([1.0, 2.0])
+    y = x * 1.0
+    out = _Reversed.apply(y)
+    with pytest.raises(RuntimeError, match="custom Function"):
+        out.add_(1.0)
+    assert y.tolist() == [1.0, 2.0]
+    out = _Reversed.apply(y).clone().add_(1.0)
+    out.sum().backward()
+    assert_equal(x.grad, [-1.0, -1.0])
+    with F.no_grad():
+        _Reversed.apply(x * 1.0).add_(1.0)
+
+
+def test_an_input_returned_as_it_is_cannot_be_used_after_the_input_was_written_to():
+    x = leaf([1.0, 2.0])
+    y = x * 1.0
+    out = _Reversed.apply(y)
+    before = out * 3.0
+    y.mul_(2.0)
+    with pytest.raises(RuntimeError, match="its base or another view of its base"):
+        out * 3.0
+    before.sum().backward()
+    assert_equal(x.grad, [-3.0, -3.0])
+
+
+def test_a_view_of_a_leaf_cannot_be_marked_dirty():
+    with pytest.raises(RuntimeError, match="view of a leaf"):
+        _Doubled.apply(leaf([1.0, 2.0])[:1])
+    with pytest.raises(RuntimeError, match="leaf"):
+        _Doubled.apply(leaf([1.0, 2.0]))
+
+
+def test_marking_something_dirty_that_is_no_input_warns():
+    class Product(F.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2.0
+            ctx.mark_dirty(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2.0
+
+    x = leaf([1.0, 2.0])
+    with pytest.warns(UserWarning, match="not an input"):
+        y = Product.apply(x)
+    y.sum().backward()
+    assert_equal(x.grad, [2.0, 2.0])
+
+
+def test_a_view_of_an_input_that_is_marked_as_non_differentiable_requires_no_grad():
+    class Part(F.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            part = x[:1]
+            ctx.mark_non_differentiable(part)
+            return x * 2.0, part
+
+        @staticmethod
+        def backward(ctx, grad, _):
+            return grad * 2.0
+
+    y, part = Part.apply(leaf([1.0, 2.0]))
+    assert y.requires_grad and not part.requires_grad and part.tolist() == [1.0]
+
+
+def test_names_of_old_programs_on_the_context_warn_and_work():
+    class Square(F.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            with pytest.warns(FutureWarning, match="mark_shared_storage"):
+                ctx.mark_shared_storage((x, x))
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            with pytest.warns(DeprecationWarning, match="saved_variables"):
+                (x,) = ctx.saved_variables
+            return 2.0 * x * grad
+
+    x = leaf([1.0, 3.0])
+    Square.apply(x).sum().backward()
+    assert_equal(x.grad, [2.0, 6.0])

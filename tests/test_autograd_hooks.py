@@ -704,3 +704,40 @@ def test_nodes_that_are_no_operator_have_names_with_a_namespace():
     assert type(accumulate).__name__ == "AccumulateGrad"
     assert y.grad_fn.name() == "torch::autograd::CopySlices"
     assert F.zeros(3, dtype=F.float64).copy_(x).grad_fn.name() == "torch::autograd::CopyBackwards"
+
+
+# -- hooks of nodes and what is asked for ----------------------------------------------------------
+
+
+def test_retain_grad_keeps_what_the_tensors_hooks_made_and_not_what_its_nodes_prehooks_make():
+    x = leaf([1.0, 2.0])
+    y = x * 2.0
+    y.retain_grad()
+    y.grad_fn.register_prehook(lambda grads: (grads[0] * 7.0,))
+    y.register_hook(lambda grad: grad * 3.0)
+    y.sum().backward()
+    assert_equal(y.grad, [3.0, 3.0])
+    assert_equal(x.grad, [42.0, 42.0])
+
+
+def test_a_gradient_that_is_asked_for_passes_by_the_prehooks_of_the_node_it_would_go_to():
+    x = leaf([1.0, 2.0])
+    y = x * 2.0
+    calls = []
+    y.grad_fn.register_prehook(lambda grads: calls.append("node"))
+    y.register_hook(lambda grad: grad * 5.0)
+    (grad,) = F.autograd.grad((y * 3.0).sum(), y, retain_graph=True)
+    assert_equal(grad, [15.0, 15.0])
+    assert calls == []
+    F.autograd.grad((y * 3.0).sum(), x)
+    assert calls == ["node"]
+
+
+def test_prehooks_of_an_accumulator_run_where_it_accumulates():
+    x = leaf([1.0, 2.0])
+    y = x * 2.0
+    accumulator = y.grad_fn.next_functions[0][0]
+    accumulator.register_prehook(lambda grads: (grads[0] * 7.0,))
+    assert_equal(F.autograd.grad(y.sum(), x, retain_graph=True)[0], [2.0, 2.0])
+    y.sum().backward(inputs=[x])
+    assert_equal(x.grad, [14.0, 14.0])

@@ -420,3 +420,33 @@ def test_an_integer_tensor_takes_no_gradient_from_what_is_copied_in():
     y.copy_(x)
     assert not y.requires_grad
     assert_equal(y, [1, 2])
+
+
+def test_detaching_in_place_is_no_write():
+    x = leaf([1.0, 2.0])
+    y = x.exp()
+    total = (y + 1.0).sum()
+    before = y._version
+    y.detach_()
+    assert y._version == before and y.is_leaf and not y.requires_grad
+    total.backward()
+    assert_close(x.grad, F.exp(x.detach()))
+
+
+def test_a_saved_tensor_that_was_detached_in_place_has_no_second_derivative():
+    x = leaf([1.0, 2.0])
+    y = x.exp()
+    total = (y * y).sum()
+    y.detach_()
+    with pytest.raises(RuntimeError, match="detached in-place"):
+        F.autograd.grad(total, x, create_graph=True)
+    (slope,) = F.autograd.grad(total, x)
+    assert_close(slope, 2.0 * F.exp(2.0 * x.detach()))
+
+
+def test_requires_grad_of_a_result_is_not_assigned():
+    y = leaf([1.0]) * 2.0
+    for on in (True, False):
+        with pytest.raises(RuntimeError, match="only change requires_grad flags of leaf"):
+            y.requires_grad = on
+    assert y.requires_grad_() is y

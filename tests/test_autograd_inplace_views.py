@@ -218,6 +218,29 @@ def test_a_change_in_place_of_an_expanded_tensor_is_refused():
     assert_equal(x, [1.0])
 
 
+# -- views that retain their gradient --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("write", ["base", "view", "another view", "twice"])
+def test_a_view_retains_its_gradient_after_a_write(write):
+    x, y = matrix()
+    view = y[0]
+    view.retain_grad()
+    if write == "base":
+        y.mul_(2.0)
+    elif write == "view":
+        view.mul_(2.0)
+    elif write == "another view":
+        y[:, 1:].mul_(2.0)
+    else:
+        y.add_(1.0)
+        view.mul_(2.0)
+    (view * F.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert_equal(view.grad, [1.0, 10.0, 100.0])
+    factor = {"another view": [1.0, 2.0, 2.0]}.get(write, [2.0, 2.0, 2.0])
+    assert_equal(x.grad[0], F.tensor(factor) * F.tensor([1.0, 10.0, 100.0]))
+
+
 # -- views and grad modes -------------------------------------------------------------------------
 
 
@@ -246,6 +269,75 @@ def test_a_view_made_under_no_grad_has_no_history():
     assert view.grad_fn is None and view._is_view()
     (view * leaf([1.0, 2.0, 3.0])).sum().backward()
     assert x.grad is None
+
+
+def test_a_view_made_under_no_grad_requires_grad_like_its_base():
+    for x in (leaf([1.0, 2.0]), leaf([1.0, 2.0]) * 1.0):
+        with F.no_grad():
+            view = x[:1]
+            assert view.requires_grad
+        assert view.requires_grad and view.is_leaf and view.grad_fn is None
+        assert not view.detach().requires_grad and not view.data.requires_grad
+        with pytest.raises(RuntimeError, match="numpy"):
+            view.numpy()
+        with pytest.raises(RuntimeError, match="out="):
+            F.add(F.ones(1), 1.0, out=view)
+        view.requires_grad_(False)
+        assert view.requires_grad
+
+
+def test_what_is_computed_from_a_view_made_under_no_grad_leads_nowhere():
+    x = leaf([1.0, 2.0])
+    with F.no_grad():
+        view = x[:1]
+    y = view * 3.0
+    assert y.requires_grad and y.grad_fn.next_functions[0] == (None, 0)
+    part = view[0]
+    assert part.requires_grad and name_of(part) == "SelectBackward0"
+    y.sum().backward()
+    assert x.grad is None and view.grad is None
+    assert F.autograd.grad((x * 2.0).sum(), view, allow_unused=True) == (None,)
+    with pytest.raises(RuntimeError, match="allow_unused"):
+        F.autograd.grad((x * 2.0).sum(), view)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        view.sum().backward(inputs=[F.ones(1)])
+
+
+def test_a_view_made_under_no_grad_collects_gradients_once_it_is_made_a_leaf():
+    x = leaf([1.0, 2.0])
+    with F.no_grad():
+        view = x[:1]
+    view.requires_grad_()
+    (view * 3.0).sum().backward()
+    assert_equal(view.grad, [3.0])
+    assert x.grad is None
+
+
+def test_a_view_of_no_grad_times_follows_its_base_once_that_turns_to_a_leaf_without_grad():
+    x = leaf([1.0, 2.0])
+    with F.no_grad():
+        view = x[:1]
+    x.requires_grad_(False)
+    assert not view.requires_grad
+
+
+@pytest.mark.parametrize("pool", [F.nn.functional.max_pool1d, F.nn.functional.max_pool2d])
+def test_pooling_a_view_whose_base_got_a_history_after_it_was_made(pool):
+    x = F.zeros(1, 2, 4, 4)
+    view = x[0]
+    w = F.arange(32.0).reshape(1, 2, 4, 4).requires_grad_()
+    x.add_(w)
+    pool(view, 2).sum().backward()
+    assert w.grad.sum() == (16 if pool is F.nn.functional.max_pool1d else 8)
+
+
+def test_a_window_that_is_a_view_whose_base_got_a_history_later():
+    base = F.zeros(8)
+    window = base[:4]
+    w = F.ones(8, requires_grad=True)
+    base.add_(w)
+    F.stft(F.arange(16.0), 4, window=window, return_complex=True).abs().sum().backward()
+    assert w.grad[:4].abs().sum() > 0 and w.grad[4:].abs().sum() == 0
 
 
 def test_changes_of_a_detached_view_stay_out_of_the_graph():

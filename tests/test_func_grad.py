@@ -432,3 +432,52 @@ def test_a_pass_that_nobody_outside_records_makes_no_second_graph():
     grad(lambda x: Spy.apply(x).sum())(X)
     grad(lambda x: Spy.apply(x).sum())(X.clone().requires_grad_())
     assert kept == [False, True]
+
+
+# -- in inference mode -----------------------------------------------------------------------------
+
+
+def cubes(x):
+    return (x**3).sum()
+
+
+INFERRED = {
+    "grad": (lambda x: F.func.grad(cubes)(x), [3.0, 12.0]),
+    "grad of grad": (lambda x: F.func.grad(lambda y: F.func.grad(cubes)(y).sum())(x), [6.0, 12.0]),
+    "value": (lambda x: F.func.grad_and_value(cubes)(x)[1], 9.0),
+    "vjp": (lambda x: F.func.vjp(cubes, x)[1](F.ones(()))[0], [3.0, 12.0]),
+    "jvp": (lambda x: F.func.jvp(cubes, (x,), (F.ones(2),))[1], 15.0),
+    "jacrev": (lambda x: F.func.jacrev(cubes)(x), [3.0, 12.0]),
+    "jacfwd": (lambda x: F.func.jacfwd(cubes)(x), [3.0, 12.0]),
+    "hessian": (lambda x: F.func.hessian(cubes)(x), [[6.0, 0.0], [0.0, 12.0]]),
+}
+
+
+@pytest.mark.parametrize("name", INFERRED)
+@pytest.mark.parametrize("inside", [True, False])
+def test_transforms_differentiate_in_inference_mode_and_give_normal_tensors(name, inside):
+    function, expected = INFERRED[name]
+    with F.inference_mode():
+        x = F.tensor([1.0, 2.0])
+    for given in (x, F.tensor([1.0, 2.0])):
+        with F.inference_mode(inside):
+            result = function(given)
+            assert F.is_inference_mode_enabled() == inside
+        assert not result.is_inference() and not result.requires_grad
+        assert_equal(result, expected)
+
+
+def test_there_is_no_inference_mode_inside_of_a_function_that_is_differentiated():
+    seen = []
+
+    def function(x):
+        seen.append((F.is_inference_mode_enabled(), F.ones(1).is_inference()))
+        return (x * x).sum()
+
+    with F.inference_mode():
+        F.func.grad(function)(F.ones(2))
+        F.func.vmap(function)(F.ones(2))
+        with pytest.raises(ZeroDivisionError):
+            F.func.grad(lambda x: 1 // 0)(F.ones(2))
+        assert F.is_inference_mode_enabled()
+    assert seen == [(False, False), (True, True)]

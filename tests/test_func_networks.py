@@ -221,3 +221,20 @@ def test_positions_and_diagonals():
         func.vmap(F.masked_scatter)(
             x, F.ones(SAMPLES, 3, 4, dtype=F.bool), F.ones(SAMPLES, 5).double()
         )
+
+
+@pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
+def test_weights_of_classes_may_be_arguments_that_are_not_differentiated_by(name):
+    loss = getattr(F.nn.functional, name)
+    x, weight, labels = F.zeros(2, 3), F.tensor([1.0, 2.0, 3.0]), F.tensor([0, 2])
+
+    def function(x, weight):
+        return loss(x, labels, weight)
+
+    within = F.func.hessian(lambda x: loss(x, labels, weight))(x)
+    assert F.equal(F.func.hessian(function)(x, weight), within)
+    assert within.shape == (2, 3, 2, 3)
+    with pytest.raises(RuntimeError, match="not differentiable"):
+        F.func.grad(function, argnums=1)(x, weight)
+    with pytest.raises(RuntimeError, match="not differentiable"):
+        function(x.requires_grad_(), weight.requires_grad_())

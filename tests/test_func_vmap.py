@@ -419,3 +419,16 @@ def test_a_tensor_that_outlives_its_vmap_behaves_like_its_value():
     x = sample(3, 2)
     vmap(function)(x)
     assert_close(kept[0] * 2, x * 2)
+
+
+def test_gradients_of_what_masks_of_a_batch_scatter():
+    x = F.arange(6.0).reshape(2, 3)
+    source = F.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    mask = F.tensor([[True, False, True], [False, True, False]])
+
+    def loss(x, source, mask):
+        return (x.masked_scatter(mask, source) * F.tensor([1.0, 10.0, 100.0])).sum()
+
+    by_x, by_source = F.func.vmap(F.func.grad(loss, argnums=(0, 1)))(x, source, mask)
+    assert by_x.tolist() == [[0.0, 10.0, 0.0], [1.0, 0.0, 100.0]]
+    assert by_source.tolist() == [[1.0, 100.0, 0.0], [10.0, 0.0, 0.0]]

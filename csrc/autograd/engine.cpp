@@ -196,16 +196,22 @@ class Task {
     std::push_heap(ready_.begin(), ready_.end(), earlier);
   }
 
-  void run_pre_hooks(Node* n, Tensor* grads) {
+  // Of the tensors that the node made: they see and change the gradients that are asked for.
+  void run_tensor_hooks(Node* n, Tensor* grads) {
     NodeHooks* hooks = n->hooks.get();
     if (!hooks) return;
     // Copies: a hook may add or remove hooks.
     for (auto h : std::vector<NodeHooks::OfOutput>(hooks->tensor_hooks))
       if (grads[h.output].defined()) h.hook->run({grads + h.output, 1});
-    for (auto h : std::vector<std::shared_ptr<GradHook>>(hooks->pre_hooks))
-      h->run({grads, n->outputs.size()});
     for (auto h : std::vector<NodeHooks::OfOutput>(hooks->retain_hooks))
       h.hook->run({grads + h.output, 1});
+  }
+
+  // Of the node itself: what it is about to work with.
+  void run_pre_hooks(Node* n, Tensor* grads) {
+    if (!n->hooks) return;
+    for (auto h : std::vector<std::shared_ptr<GradHook>>(n->hooks->pre_hooks))
+      h->run({grads, n->outputs.size()});
   }
 
   void step(Node* n) {
@@ -234,7 +240,7 @@ class Task {
     const bool leaf = n->is_accumulator();
     if (leaf && any && n->extra)
       for (auto h : std::vector<std::shared_ptr<GradHook>>(leaf_hooks(n))) h->run({in, 1});
-    if (any) run_pre_hooks(n, in);
+    if (any) run_tensor_hooks(n, in);
     for (int32_t c = p->first_capture; c >= 0; c = captures_[c].next)
       result_[captures_[c].input] = in[captures_[c].output];
 
@@ -242,6 +248,7 @@ class Task {
     std::optional<ProfiledRange> range;
     if (profiling.load(std::memory_order_relaxed))
       range.emplace(std::string("autograd::engine::evaluate_function: ") + n->name);
+    if (runs && any) run_pre_hooks(n, in);
     if (runs && (any || !n->op)) {  // a custom Function may make something of missing gradients
       uint64_t needs = 0;
       for (uint32_t i = 0; i < edges; ++i) {
@@ -349,7 +356,7 @@ Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* produc
                     IntSpan(meta.sizes));
     grad = op::sum_to_size(grad, meta.sizes);
   }
-  if (grad.dtype() != meta.dtype) {
+  if (grad.dtype() != meta.dtype && meta.dtype != DType::None) {
     if (grad.is_complex() && !is_complex(meta.dtype)) grad = op::real(grad);
     if (grad.dtype() != meta.dtype) grad = op::_to_copy(grad, meta.dtype);
   }

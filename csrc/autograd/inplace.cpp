@@ -11,13 +11,20 @@ namespace facula {
 
 void check_inplace(const OpDef&, const Tensor& self) {
   if (TensorImpl* base = self->base) {
-    if (self->flags & kNoGradView)
+    if (self->flags & kNoGradView) {
+      const Node* fn = self->autograd ? self->autograd->grad_fn.get() : nullptr;
+      if (fn && !fn->op)
+        runtime_error("Output ", self->autograd->output_nr, " of ", fn->name,
+                      " is a view and is being modified inplace. This view was created inside a "
+                      "custom Function (or because an input was returned as-is), whose backward "
+                      "would be passed by. Clone the output of the Function to write to it.");
       runtime_error(
           "A view was created in no_grad mode and is being modified inplace with grad mode "
           "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. "
           "You can clarify your code by moving both the view and the inplace either both "
           "inside the no_grad block (if you don't want the inplace to be tracked) or both "
           "outside (if you want the inplace to be tracked).");
+    }
     if (self->flags & kMultiOutputView) {
       NodeRef fn = grad_fn_of(self);
       runtime_error(
@@ -123,12 +130,15 @@ void rebase_history(const Tensor& self, Node* node) {
   NodeRef base_before = base->autograd ? base->autograd->grad_fn : NodeRef();
   set_history(base, std::move(slices), 0);
   if (base->autograd->retain_cell) attach_retain_hook(base, base_before.get());
-  // The view reads its history from the new base when it is next asked for.
-  ensure_autograd(self).grad_fn = NodeRef();
+  // The view reads its history from the new base when it is next asked for, which is now where the
+  // hook of retain_grad has to move from the old one.
+  AutogradMeta& m = ensure_autograd(self);
   self->keys |= kKeyGrad;
   if (retains) {
+    m.view_version = self.version() - 1;
     grad_fn_of(self);
-    attach_retain_hook(self, before.get());
+  } else {
+    m.grad_fn = NodeRef();
   }
 }
 

@@ -70,6 +70,8 @@ void SavedValue::save_tensor(const Tensor& t) {
     }
   }
   t->storage->saved_for_backward = true;
+  // Of an argument, whether it had a history, which detach_() may take from it.
+  if (!output_) output_nr_ = t->autograd && t->autograd->grad_fn;
   Tensor kept = t;
   value_ = Value(kept);
   kept.release();
@@ -166,6 +168,10 @@ Value SavedValue::get(Node& owner, Tensor& holder) {
     set_history(holder, NodeRef::share(&owner), output_nr_);
     return Value(holder);
   }
+  if (output_nr_ && grad_enabled() && !t->autograd->grad_fn)
+    runtime_error(
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(), for a "
+        "derivative that is to be differentiated again. Use out-of-place .detach() instead.");
   return value_;
 }
 
@@ -270,7 +276,7 @@ void Node::release_saved() {
       released = true;
       s.clear();
     } else if (op && k < uint32_t(op->saved_arg_count) && s.holds_number() &&
-               op->saved_args[k].index == 1 && op->args[1].operand) {
+               op->saved_args[k].index <= 1 && op->args[op->saved_args[k].index].operand) {
       released = true;
     }
   }
@@ -312,8 +318,7 @@ bool requires_grad(const Tensor& given) {
   const Tensor& t = tracked(given);
   if (t.needs_grad()) return true;
   TensorImpl* base = t->base;
-  return base && base->keys & kKeyGrad && !(t->flags & kNoGradView) &&
-         is_differentiable_dtype(t.dtype());
+  return base && base->keys & kKeyGrad && is_differentiable_dtype(t.dtype());
 }
 
 bool is_leaf(const Tensor& t) {
@@ -388,9 +393,17 @@ NodeRef grad_fn_of(const Tensor& given) {
   const Tensor& t = tracked(given);
   AutogradMeta* m = t->autograd;
   TensorImpl* base = t->base;
-  if (base && base->keys & kKeyGrad && !(t->flags & kNoGradView) &&
-      is_differentiable_dtype(t.dtype()) && follows_base(t, base)) {
-    if (!m || !m->grad_fn || m->view_version != t.version()) {
+  if (base && base->keys & kKeyGrad && is_differentiable_dtype(t.dtype()) &&
+      follows_base(t, base)) {
+    if (t->flags & kNoGradView) {
+      if (m && m->grad_fn && m->view_version != t.version())
+        runtime_error(
+            "Output ", m->output_nr, " of ", m->grad_fn->name,
+            " is a view and its base or another view of its base has been modified inplace. This "
+            "view was made inside of a custom Function (because an input was returned as it is), "
+            "or from a view that was made under no_grad, so its history is not known any more. "
+            "Clone it before the write.");
+    } else if (!m || !m->grad_fn || m->view_version != t.version()) {
       // The base was written to since: this view's history is now that of the new base.
       Tensor b = Tensor::share(base);
       NodeRef node(Node::make("AsStridedBackward0", as_strided_vjp));
@@ -409,8 +422,10 @@ NodeRef grad_fn_of(const Tensor& given) {
       node->saved[6].save(Value(int64_t((b->keys ^ t->keys) & lazy_keys_of(t))));
       node->outputs.allocate(1);
       node->set_output(0, t);
+      const NodeRef before = m ? m->grad_fn : NodeRef();
       set_history(t, std::move(node), 0);
       m = t->autograd;
+      if (m->retain_cell) attach_retain_hook(t, before.get());
     }
   }
   return m ? m->grad_fn : NodeRef();
@@ -508,11 +523,26 @@ static Node* accumulator_of(const Tensor& t) {
       n->release_extra = release_accumulator;
     }
     n->set_output(0, t);
+    n->outputs[0].dtype = grad_dtype_of(t);
     Tensor kept = t;
     n->extra = kept.release();
     m.accumulator = n;
   }
   return n;
+}
+
+DType grad_dtype_of(const Tensor& leaf) {
+  const AutogradMeta* m = leaf->autograd;
+  if (!m || (m->grad_dtype == DType::None && !m->any_grad_dtype)) return leaf.dtype();
+  return m->grad_dtype;
+}
+
+void set_grad_dtype(const Tensor& leaf, DType dtype) {
+  AutogradMeta& m = ensure_autograd(leaf);
+  MetaLock guard(m);
+  m.grad_dtype = dtype;
+  m.any_grad_dtype = dtype == DType::None;
+  if (m.accumulator) m.accumulator->outputs[0].dtype = dtype;  // of graphs that exist
 }
 
 void forget_accumulator(const Tensor& t) {

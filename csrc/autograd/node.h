@@ -16,7 +16,7 @@ struct Edge {
 // What the gradient of an output must look like: gradients are summed, cast and checked against it.
 struct OutputMeta {
   Dims sizes;
-  DType dtype = DType::Float32;
+  DType dtype = DType::Float32;  // None: as it comes
   Device device;
 };
 
@@ -35,9 +35,9 @@ struct NodeHooks {
     uint32_t output;
     std::shared_ptr<GradHook> hook;
   };
-  std::vector<OfOutput> tensor_hooks;  // run first, each on one gradient
-  std::vector<std::shared_ptr<GradHook>> pre_hooks;
-  std::vector<OfOutput> retain_hooks;  // after pre-hooks: see the gradient that is used
+  std::vector<OfOutput> tensor_hooks;                // run first, each on one gradient
+  std::vector<std::shared_ptr<GradHook>> pre_hooks;  // run last, where the node is run
+  std::vector<OfOutput> retain_hooks;                // after all other hooks of the tensor
   std::vector<std::shared_ptr<PostHook>> post_hooks;
 };
 
@@ -181,6 +181,10 @@ struct AutogradMeta {
   uint32_t output_nr = 0;
   uint32_t view_version = 0;  // of a view: the version at which grad_fn was right
   bool requires_grad = false;
+  // Of a leaf, the dtype that its gradient is to have. None: the leaf's own; `any_grad_dtype`: the
+  // one it comes with.
+  DType grad_dtype = DType::None;
+  bool any_grad_dtype = false;
   Node* accumulator = nullptr;  // weak; guarded by `lock`
   // The accumulator between two graphs: nobody refers to it, and it does not refer to its leaf.
   Node* idle_accumulator = nullptr;  // owned; guarded by `lock`
@@ -196,7 +200,10 @@ struct AutogradMeta {
 };
 
 AutogradMeta& ensure_autograd(const Tensor& t);
-bool requires_grad(const Tensor& t);  // looks through views at their base
+// Looks through views at their base, also where a view was made under no_grad: such a view is a
+// leaf without an accumulator, so that what is computed from it counts as differentiable, but no
+// gradient gets past it.
+bool requires_grad(const Tensor& t);
 void set_requires_grad(const Tensor& t, bool on);
 NodeRef grad_fn_of(const Tensor& t);  // null for leaves; brings views up to date
 Edge gradient_edge(const Tensor& t);  // grad_fn or the leaf's accumulator; a new reference
@@ -207,6 +214,8 @@ bool is_leaf(const Tensor& t);
 void set_history(const Tensor& t, NodeRef node, uint32_t output_nr);
 Tensor detach_tensor(const Tensor& t);
 void retain_grad(const Tensor& t);
+DType grad_dtype_of(const Tensor& leaf);  // None: any
+void set_grad_dtype(const Tensor& leaf, DType dtype);
 void attach_retain_hook(const Tensor& t, Node* before);  // after grad_fn was replaced
 bool is_differentiable_dtype(DType d);
 

@@ -60,7 +60,8 @@ void save_arguments(Node& node, const OpDef& op, const Value* args, const Rets& 
       Tensor before = op::clone(v.tensor());
       node.saved[k].save(Value(before));
     } else {
-      if (v.is_tensor() && v.tensor()->flags & kInference)
+      // Inside of a transform, forward mode reads them at once.
+      if (v.is_tensor() && v.tensor()->flags & kInference && !current_level)
         runtime_error(
             "Inference tensors cannot be saved for backward. To work around you can make a "
             "clone to get a normal tensor and use it in autograd.");

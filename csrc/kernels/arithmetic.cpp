@@ -55,7 +55,8 @@ Tensor _pow_grad_self(const Tensor& grad, Value self, Value exponent) {
   if (exponent.is_number()) {
     Scalar e = exponent.scalar();
     if (e.equals(0)) return op::zeros_like(grad);
-    if (e.equals(1)) return grad;
+    // Where it may be differentiated again, the result keeps its tie to self, as in PyTorch.
+    if (e.equals(1) && !grad_enabled()) return grad;
     if (e.equals(2)) return grad * op::conj(self * 2);
     Scalar less = e.is_complex() ? Scalar(Complex<double>(e.to_complex().re - 1, e.to_complex().im))
                                  : Scalar(e.to_double() - 1);

@@ -212,10 +212,15 @@ std::tuple<Tensor, Tensor> _cross_entropy_grad_grad(const Tensor& grad, const Te
 // The sum of the weights that were used is no part of the derivative either, so PyTorch refuses
 // too.
 static void expect_constant_weight(const Tensor& weight) {
-  if (is_followed(weight))
-    runtime_error(
-        "not differentiable with respect to argument 'weight'. This input cannot have "
-        "requires_grad True; pass weight.detach()");
+  if (!weight.defined()) return;
+  // Inside of a transform, weights that it does not differentiate by are wrapped as well.
+  for (const Tensor* p = &weight;; p = &(*p)->wrapper->value) {
+    if ((grad_enabled() && requires_grad(*p)) || (p->is_wrapped() && (*p)->wrapper->tangent))
+      runtime_error(
+          "not differentiable with respect to argument 'weight'. This input cannot have "
+          "requires_grad True; pass weight.detach()");
+    if (!p->is_wrapped()) return;
+  }
 }
 
 // A single target may be a vector of one.

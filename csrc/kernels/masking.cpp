@@ -12,8 +12,10 @@
 #include "op/ops/creation.h"
 #include "op/ops/indexing.h"
 #include "op/ops/joining.h"
+#include "op/ops/reductions.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula::kernels {
 
@@ -133,8 +135,17 @@ void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source
 }
 
 Tensor _masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntSpan sizes) {
+  const int64_t all = checked_numel(sizes);
+  if (is_wrapped_by(mask, LevelKind::Vmap)) {
+    // Each mask has a number of elements of its own: they go where they came from, the rest to one
+    // place more, which is left out.
+    const Tensor chosen = op::reshape(op::expand(mask, grad.sizes()), Dims{-1});
+    const Tensor place = op::where(chosen, op::cumsum(chosen, 0) - 1, all);
+    const Tensor sums =
+        op::scatter_add(op::new_zeros(grad, Dims{all + 1}), 0, place, op::reshape(grad, Dims{-1}));
+    return op::reshape(op::narrow(sums, 0, 0, all), sizes);
+  }
   Tensor used = op::masked_select(grad, mask);
-  int64_t all = checked_numel(sizes);
   if (used.numel() < all) {
     Tensor rest = op::new_zeros(grad, Dims{all - used.numel()});
     used = op::cat(std::vector<Tensor>{used, rest}, 0);

@@ -1,4 +1,5 @@
 // The pooling that users call, in terms of the primitives of pooling.cpp.
+#include "autograd/node.h"
 #include "autograd/node_names.h"
 #include "kernels/spatial.h"
 #include "op/kernels/pooling.h"
@@ -42,7 +43,7 @@ Tensor max_pool(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> 
   check_spatial_input(self, dims);
   const Window w(kernel_size, stride, padding, dilation, dims);
   // Nobody will ask where the largest elements were.
-  if (!(self->keys & ~kKeyGrad) && !(grad_enabled() && self.needs_grad()))
+  if (!(self->keys & ~kKeyGrad) && !(grad_enabled() && requires_grad(self)))
     return op::_max_pool_values(self, w.kernel, w.stride, w.padding, w.dilation, ceil_mode);
   const uint64_t earlier = next_node();
   return named(

@@ -1,6 +1,7 @@
 // Short-time Fourier transforms: frames of a signal, a window over each, and one transform of all.
 #include <cmath>
 
+#include "autograd/node.h"
 #include "cpu/fft.h"
 #include "op/elementwise.h"
 #include "op/kernels/signal.h"
@@ -113,7 +114,7 @@ struct Framing {
 
 // Whether an operator on `t` is nothing but its kernel on the host.
 static bool is_plain(const Tensor& t) {
-  return !(t->keys & ~kKeyGrad) && t.is_cpu() && !(grad_enabled() && t.needs_grad());
+  return !(t->keys & ~kKeyGrad) && t.is_cpu() && !(grad_enabled() && requires_grad(t));
 }
 
 // The transforms of frames (batch, frames, n), each multiplied by `weights` where they are given.

@@ -6,6 +6,7 @@
 #include "op/kernel_hook.h"
 #include "op/lazy.h"
 #include "op/ops/copying.h"
+#include "op/ops/views.h"
 #include "op/profiler.h"
 #include "op/tensor_operators.h"
 #include "transform/interpret.h"
@@ -67,6 +68,7 @@ void run_kernel(const OpDef& op, const Value* args, Rets& rets) {
       op::copy_(rets.t[i], from);
     }
   }
+  if (&op == &defs::detach_) return;  // changes what is known of the tensor, not its elements
   for (int i = 0; i < op.ret_count; ++i) rets.t[i].bump_version(op.in_place_name);
 }
 

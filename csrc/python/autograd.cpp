@@ -255,8 +255,10 @@ PyObject* backward(PyObject*, PyObject* args) {
       }
     }
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(input_list.get()); ++i) {
-      Edge e = target_of(PySequence_Fast_GET_ITEM(input_list.get(), i)).edge;
-      if (!e.node)
+      const Target target = target_of(PySequence_Fast_GET_ITEM(input_list.get(), i));
+      const Edge e = target.edge;
+      // A view made under no_grad requires grad, but has no place in any graph: it is unused.
+      if (!e.node && !(target.tensor.defined() && requires_grad(target.tensor)))
         runtime_error("One of the differentiated Tensors does not require grad (input ", i, ")");
       targets.list.push_back(e);
     }

@@ -181,22 +181,28 @@ PyObject* function_apply(PyObject*, PyObject* call) {
       Tensor t = unwrap(o);
       Ref result = Ref::borrow(o);
       node->set_output(uint32_t(i), t);
-      if (is_dirty && !is_input)
-        runtime_error("a tensor marked dirty must be an input that is also returned");
+      if (is_dirty && !is_input) {
+        check(PyErr_WarnEx(PyExc_UserWarning,
+                           "ctx.mark_dirty() received a tensor that was not an input; only inputs "
+                           "that are changed in place are to be marked.",
+                           1));
+        is_dirty = false;
+      }
       if (is_dirty) {
         if (executable) {
-          if (t.needs_grad() && is_leaf(t))
-            runtime_error(
-                "a leaf Variable that requires grad is being used in an in-place operation.");
+          check_inplace(defs::alias, t);
           rebase_history(t, node.get());
           if (!t->base) t->autograd->output_nr = uint32_t(i);
         }
       } else {
-        if (is_input || (executable && !is_fixed && t.needs_grad())) {
-          // Returned as it came: a new tensor over the same memory carries this node's history.
+        if (executable && is_fixed && requires_grad(t)) {
+          t = detach_tensor(t);
+          result = Ref(wrap(t));
+        } else if (is_input || (executable && t.needs_grad())) {
+          // Returned as it came: a new tensor over the same memory carries this node's history. As
+          // a view made without grad it cannot be written to, which would go round this node.
           GradGuard off(false);
           t = is_input ? op::alias(t) : detach_tensor(t);
-          t->flags &= uint8_t(~kNoGradView);
           result = Ref(wrap(t));
         }
         if (executable && !is_fixed && is_differentiable_dtype(t.dtype()))

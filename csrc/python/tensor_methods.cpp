@@ -144,10 +144,13 @@ PyObject* tolist(PyObject* o, PyObject*) {
 PyObject* requires_grad_(PyObject* o, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     static const char* names[] = {"requires_grad", nullptr};
-    int on = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p", const_cast<char**>(names), &on))
+    PyObject* on = Py_True;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(names), &on))
       throw PythonError{};
-    set_requires_grad(unwrap(o), on);
+    if (!PyBool_Check(on))
+      type_error("requires_grad_(): argument 'requires_grad' (position 1) must be bool, not ",
+                 Py_TYPE(on)->tp_name);
+    set_requires_grad(unwrap(o), on == Py_True);
     return Py_NewRef(o);
   });
 }

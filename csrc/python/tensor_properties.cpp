@@ -183,12 +183,38 @@ int set_grad(PyObject* o, PyObject* value, void*) {
     if (!same(g.sizes(), t.sizes()))
       runtime_error("assigned grad has data of a different size: the tensor has shape ", t.sizes(),
                     " and the gradient ", g.sizes());
-    if (g.dtype() != t.dtype())
+    const DType wanted = grad_dtype_of(t);
+    if (g.dtype() != wanted && wanted != DType::None)
       runtime_error("assigned grad has data of a different type: the tensor is ", t.dtype(),
-                    " and the gradient ", g.dtype());
+                    ", its grad_dtype ", wanted, " and the gradient ", g.dtype(),
+                    ". Set grad_dtype to allow another one.");
     if (g.device() != t.device())
       runtime_error("assigned grad has data located on a different device");
     store_grad(ensure_autograd(t), g);
+    return 0;
+  });
+}
+
+PyObject* grad_dtype(const Tensor& t) {
+  if (!is_leaf(t)) runtime_error("grad_dtype can only be accessed on leaf tensors.");
+  const DType dtype = grad_dtype_of(t);
+  return dtype == DType::None ? Py_NewRef(Py_None) : to_python(dtype);
+}
+PROPERTY(grad_dtype, grad_dtype(t))
+
+int set_grad_dtype_property(PyObject* o, PyObject* value, void*) {
+  return write_property(o, "grad_dtype", value, [&]() -> int {
+    const Tensor& t = unwrap(o);
+    if (!value || (value != Py_None && !is_dtype(value)))
+      runtime_error("grad_dtype must be a dtype or None, but got ",
+                    value ? Py_TYPE(value)->tp_name : "nothing");
+    if (!is_leaf(t)) runtime_error("grad_dtype can only be set on leaf tensors.");
+    const DType dtype = value == Py_None ? DType::None : dtype_of(value);
+    const Tensor grad = t->autograd ? load_grad(*t->autograd) : Tensor();
+    if (dtype != DType::None && grad.defined() && grad.dtype() != dtype)
+      runtime_error("Cannot set grad_dtype to ", dtype, " because there is already a gradient of ",
+                    grad.dtype(), ". Clear the gradient first.");
+    set_grad_dtype(t, dtype);
     return 0;
   });
 }
@@ -197,7 +223,11 @@ int set_requires(PyObject* o, PyObject* value, void*) {
   return write_property(o, "requires_grad", value, [&]() -> int {
     if (!value || !PyBool_Check(value))
       raise_python(PyExc_RuntimeError, "requires_grad must be a bool");
-    set_requires_grad(unwrap(o), value == Py_True);
+    const Tensor& t = unwrap(o);
+    // Unlike requires_grad_(), which leaves results that require grad anyway as they are.
+    if (value == Py_True && !is_leaf(t))
+      runtime_error("you can only change requires_grad flags of leaf variables.");
+    set_requires_grad(t, value == Py_True);
     return 0;
   });
 }
@@ -246,6 +276,8 @@ PyGetSetDef tensor_properties[] = {
     GETTER(_base, "The tensor this one is a view of."),
     GETTER(grad_fn, "The node that made this tensor."),
     {"grad", get_grad, set_grad, "The gradient, or None.", nullptr},
+    {"grad_dtype", get_grad_dtype, set_grad_dtype_property,
+     "The dtype that gradients of a leaf are cast to, by default its own; None: any.", nullptr},
     {"_grad", get__grad, set_grad, nullptr, nullptr},
     {"_grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
     GETTER(output_nr, "Which output of grad_fn this is."),

@@ -30,8 +30,9 @@ PyTensor* cast(PyObject* o) {
   return reinterpret_cast<PyTensor*>(o);
 }
 
+// What would be missed if the tensor came back to Python as another object.
 bool has_own_state(PyObject* o) {
-  if (Py_TYPE(o) != tensor_type) return true;
+  if (Py_TYPE(o) != tensor_type || cast(o)->weakrefs) return true;
   PyObject* d = cast(o)->dict;
   return d && PyDict_GET_SIZE(d) > 0;
 }

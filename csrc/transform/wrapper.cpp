@@ -104,6 +104,8 @@ static Tensor wrap_value(LevelKind kind, const Tensor& value, uint32_t level) {
                           value.offset());
   t->keys |= value->keys & (kKeyCuda | kKeyMeta);
   t->keys |= kKeyWrapped;
+  // Tensors of inference mode may be differentiated by transforms, whose tapes end with them.
+  if (kind != LevelKind::Vmap) t->flags &= uint8_t(~kInference);
   auto* w = new Wrapper;
   w->level = level;
   w->kind = kind;

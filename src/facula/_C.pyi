@@ -70,6 +70,7 @@ class Node:
 class Tensor(OpMethods):
     __array_priority__: ClassVar[int]
     shape: Size
+    grad_dtype: dtype | None
     dtype: dtype
     device: device
     layout: layout

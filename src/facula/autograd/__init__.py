@@ -132,6 +132,8 @@ def backward(
     got = _C._backward(outputs, grads, keep, create_graph, inputs or (), True, True)
     # Leaves among the inputs were accumulated by the engine; others are given their gradient here.
     for tensor, gradient in zip(inputs or (), got, strict=False):
+        if not isinstance(tensor, _C.Tensor):  # an edge: nothing to give it to
+            continue
         if gradient is not None and tensor.grad_fn is not None and not tensor.retains_grad:
             earlier = tensor._grad
             tensor.grad = gradient.clone() if earlier is None else earlier + gradient

@@ -60,6 +60,20 @@ class BackwardCFunction(_C.Node, FunctionCtx):
     def saved_tensors(self) -> tuple[Any, ...]:
         return self.saved_for_forward if self._reads_for_forward else _C._saved_tensors(self)
 
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+        )
+        return self.saved_tensors
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        warnings.warn(
+            "mark_shared_storage is deprecated: tensors that share memory are known without it",
+            FutureWarning,
+            stacklevel=2,
+        )
+
     def _run_backward(self, *grads: Any) -> Any:
         cls = self._forward_cls
         if cls.backward is not Function.backward and cls.vjp is not Function.vjp:

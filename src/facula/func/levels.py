@@ -15,12 +15,18 @@ _transforms = _C.transforms
 
 
 class entered:
-    """A context manager that enters a level and gives its number."""
+    """A context manager that enters a level and gives its number.
+
+    Inside of one that differentiates there is no inference mode: derivatives are recorded.
+    """
 
     def __init__(self, kind: str, batch_size: int = 0, randomness: str = "error") -> None:
         self.kind, self.batch_size, self.randomness = kind, batch_size, randomness
 
     def __enter__(self) -> int:
+        self.inferring = self.kind != "vmap" and _C.is_inference_mode_enabled()
+        if self.inferring:
+            _C._set_inference_mode(False)
         self.level: int = _transforms.push_level(self.kind, self.batch_size, self.randomness)
         return self.level
 
@@ -28,6 +34,8 @@ class entered:
         # Levels that code inside has entered and, because of an error, not left end with this one.
         while _transforms.pop_level() not in (self.level, 0):
             pass
+        if self.inferring:
+            _C._set_inference_mode(True)
 
 
 def on_tensors(function: Callable[..., Any], level: int) -> Callable[[Any], Any]:
