@@ -33,7 +33,9 @@ PyTensor* cast(PyObject* o) {
 bool has_own_state(PyObject* o) {
   if (Py_TYPE(o) != tensor_type) return true;
   PyObject* d = cast(o)->dict;
-  return d && PyDict_GET_SIZE(d) > 0;
+  if (d && PyDict_GET_SIZE(d) > 0) return true;
+  // A weak reference to a gradient, or to a tensor that a graph has saved, must find it again.
+  return cast(o)->weakrefs != nullptr;
 }
 
 void tensor_dealloc(PyObject* o) {
