@@ -147,6 +147,15 @@ class TypedStorage:
     def _cdata(self) -> int:
         return self._untyped_storage._cdata
 
+    def is_shared(self) -> bool:
+        """Whether other processes can have the memory, too; CUDA memory they always can."""
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Moves the memory to where other processes can have it."""
+        self._untyped_storage.share_memory_()
+        return self
+
     def untyped(self) -> UntypedStorage:
         """The bytes."""
         return self._untyped_storage
