@@ -382,7 +382,7 @@ for _cls, _flatten, _unflatten, _with_keys in (
     (namedtuple, _namedtuple_flatten, lambda v, cls: cls(*v), _namedtuple_flatten_with_keys),
     (facula.Size, _sequence_flatten, lambda v, _: tuple(v), _sequence_flatten_with_keys),
 ):
-    SUPPORTED_NODES[_cls] = NodeDef(_cls, _flatten, _unflatten, _with_keys)  # type: ignore[arg-type]
+    SUPPORTED_NODES[_cls] = NodeDef(_cls, _flatten, _unflatten, _with_keys)
 _treespec_text.register_builtin_kinds()
 BUILTIN_TYPES: frozenset[Any] = frozenset(SUPPORTED_NODES)
 
