@@ -30,12 +30,11 @@ PyTensor* cast(PyObject* o) {
   return reinterpret_cast<PyTensor*>(o);
 }
 
+// What would be missed if the tensor came back to Python as another object.
 bool has_own_state(PyObject* o) {
-  if (Py_TYPE(o) != tensor_type) return true;
+  if (Py_TYPE(o) != tensor_type || cast(o)->weakrefs) return true;
   PyObject* d = cast(o)->dict;
-  if (d && PyDict_GET_SIZE(d) > 0) return true;
-  // A weak reference to a gradient, or to a tensor that a graph has saved, must find it again.
-  return cast(o)->weakrefs != nullptr;
+  return d && PyDict_GET_SIZE(d) > 0;
 }
 
 void tensor_dealloc(PyObject* o) {
