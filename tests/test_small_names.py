@@ -298,3 +298,28 @@ def test_warn_if_has_hooks_names_hooks_that_a_pickle_lacks():
     x.register_hook(lambda g: g)
     with pytest.warns(UserWarning, match="will not be serialized"):
         F.utils.hooks.warn_if_has_hooks(x)
+
+
+def test_untyped_storages_are_made_of_files_buffers_and_shared_memory(tmp_path):
+    path = str(tmp_path / "bytes")
+    F.UntypedStorage.from_file(path, True, 4).fill_(3)
+    assert F.UntypedStorage.from_file(path, False, 4).tolist() == [3] * 4
+    with open(path, "rb") as file:
+        assert file.read() == bytes([3] * 4)
+    made = F.UntypedStorage.from_buffer(b"\1\2\3\4", dtype=F.int16, byte_order="big")
+    assert made.tolist() == [2, 1, 4, 3]
+    assert F.UntypedStorage._new_shared(4).is_shared()
+    assert F.FloatStorage._new_shared(3).is_shared()
+
+
+def test_untyped_storages_move_and_convert():
+    storage = F.UntypedStorage([1, 0, 3, 4])
+    assert storage.untyped() is storage and storage.to(device="cpu") is storage
+    assert storage.float().dtype is F.float32 and storage.float().tolist() == [1, 0, 3, 4]
+    assert storage.bool().tolist() == [True, False, True, True]
+    assert not storage.is_pinned() and not storage.is_sparse and storage.get_device() is None
+    assert storage.new().nbytes() == 0
+    assert storage.type().endswith("storage.UntypedStorage")
+    assert storage.byteswap(F.int16) is None and storage.tolist() == [0, 1, 4, 3]
+    typed = F.DoubleStorage([1.0, 2.0])
+    assert typed.to(device="cpu").tolist() == [1, 2] and typed.resizable() and not typed.is_pinned()
