@@ -428,3 +428,37 @@ def test_cuda_scaler_without_a_device_is_disabled():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         F.amp.GradScaler(enabled=False)
+
+
+def test_optimizers_that_unscale_themselves_get_the_factor():
+    class Own(F.optim.Optimizer):
+        _step_supports_amp_scaling = True
+
+        def __init__(self, params):
+            super().__init__(params, {})
+            self.seen = []
+
+        def step(self, closure=None):
+            scale = None if self.grad_scale is None else self.grad_scale.item()
+            self.seen.append((scale, float(self.found_inf)))
+
+    w = F.nn.Parameter(F.ones(2))
+    optimizer = Own([w])
+    scaler = F.amp.GradScaler("cpu", init_scale=4.0)
+    for factor, unscaled in ((1.0, False), (float("inf"), False), (1.0, True)):
+        w.grad = None
+        scaler.scale((w * factor).sum()).backward()
+        if unscaled:
+            scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+    assert optimizer.seen == [(4.0, 0.0), (4.0, 1.0), (None, 0.0)]
+    assert not hasattr(optimizer, "grad_scale") and scaler.get_scale() == 2.0
+    assert w.grad.tolist() == [1, 1]
+
+
+def test_autocast_is_asked_for_by_devices_that_there_are():
+    assert F.amp.is_autocast_available("cpu") and not F.amp.is_autocast_available("meta")
+    assert isinstance(F.amp.is_autocast_available("xpu"), bool)
+    with pytest.raises(RuntimeError):
+        F.amp.is_autocast_available("bogus")

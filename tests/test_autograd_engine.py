@@ -669,3 +669,24 @@ def test_joined_tensors_are_not_kept_for_their_gradients():
         assert [g.dtype for g in grads] == [t.dtype for t in inputs]
         assert [g.shape for g in grads] == [t.shape for t in inputs]
         assert all((g == factor).all() for g in grads)
+
+
+def test_weak_references_hold_as_long_as_the_tensor_they_refer_to():
+    w = F.ones(2, requires_grad=True)
+    (w * 2).sum().backward()
+    gradient = weakref.ref(w.grad)
+    assert gradient() is w.grad
+    w.grad = None
+    assert gradient() is None
+
+    ended = []
+    x = F.ones(2)
+    weakref.finalize(x, ended.append, "x")
+    saved = weakref.ref(x)
+    y = (x * w).sum()
+    del x
+    assert saved() is not None and ended == []  # the graph has saved it
+    y.backward()
+    del y
+    gc.collect()
+    assert saved() is None and ended == ["x"]

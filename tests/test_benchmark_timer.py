@@ -33,7 +33,7 @@ def endless(value):
 def test_timeit_counts_the_measured_runs_only():
     m = timer(Clock(), endless(0.5)).timeit(10)
     assert m.number_per_run == 10 and m.median == pytest.approx(0.5) and len(m.times) == 1
-    assert "500 ms" in repr(m) and "1 measurement, 10 runs" in repr(m)
+    assert "500.00 ms" in repr(m) and "1 measurement, 10 runs" in repr(m)
 
 
 def test_blocked_autorange_measures_long_enough():
@@ -118,3 +118,40 @@ def test_significant_figures():
     spec = TaskSpec("f", "")
     assert Measurement(1, [1.0] * 100, spec).significant_figures == 4
     assert Measurement(1, [1.0, 2.0, 3.0, 4.0], spec).significant_figures == 1
+
+
+def measurement(times, **options):
+    return Measurement(1, times, TaskSpec("f()", "pass", **options))
+
+
+def test_a_measurement_shows_its_median_and_quarters_with_two_digits():
+    lines = repr(measurement([1e-3, 2e-3, 3e-3, 1e-2])).splitlines()[1:4]
+    assert lines == ["f()", "  Median: 2.50 ms", "  IQR:    3.00 ms (1.75 to 4.75)"]
+    lines = repr(measurement([1.0, 5.0], num_threads=2)).splitlines()[1:4]
+    assert lines == [
+        "f()",
+        "  Median: 3.00 s",
+        "  2 measurements, 1 runs per measurement, 2 threads",
+    ]
+    assert measurement([1.0]).env is None
+
+
+def test_rows_of_one_environment_stand_together_under_its_name():
+    results = [
+        measurement([1e-5 * (i + 1)] * 4, label="sums", sub_label=name, description="ours", env=env)
+        for i, name in enumerate(("small", "large"))
+        for env in ("old", "new")
+    ]
+    results.append(measurement([1e-5, 2e-5, 9e-5, 9e-5], sub_label="noisy", label="sums", env="new",
+                               description="ours"))  # fmt: skip
+    table = Compare(results)
+    table.highlight_warnings()
+    lines = str(table).splitlines()
+    assert [line.partition("|")[0].rstrip() for line in lines[3:8]] == [
+        "  (old)  small",
+        "         large",
+        "  (new)  small",
+        "         large",
+        "         noisy",
+    ]
+    assert "55.0 (! 132%)" in lines[7] and lines[-1].startswith("(! XX%) Measurement has high")

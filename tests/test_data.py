@@ -1,7 +1,7 @@
 """Datasets, samplers, batches, and loaders without workers."""
 
 import warnings
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict, deque, namedtuple
 
 import numpy
 import pytest
@@ -133,6 +133,8 @@ def test_default_collate_of_every_kind_of_sample():
     assert facula.equal(
         collate([facula.ones(2), facula.zeros(2)]), facula.tensor([[1.0, 1], [0, 0]])
     )
+    together = collate([deque([1], maxlen=3), deque([2])])
+    assert type(together) is deque and together.maxlen == 3 and together[0].tolist() == [1, 2]
     assert collate([1.5, 2.5]).dtype is facula.float64
     assert collate([1, 2]).dtype is facula.int64
     assert collate([True, False]).dtype is facula.bool

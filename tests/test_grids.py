@@ -1,5 +1,7 @@
 """meshgrid, cartesian_prod, unravel_index, and shapes that are turned, cut and restrided."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -215,3 +217,14 @@ def test_functions_that_write_to_their_argument():
     assert F.fill_(x, 2).tolist() == [2.0] * 3
     assert F.as_strided_(x, (2,), (1,)).shape == (2,)
     assert F.tensor([1, 1, 2]).unique_consecutive().tolist() == [1, 2]
+
+
+def test_results_of_histograms_pickle_as_what_they_are():
+    points = F.tensor([[0.0, 0.0], [1.0, 1.0]])
+    for result in (F.histogram(points, 3), F.histogramdd(points, [2, 2])):
+        again = pickle.loads(pickle.dumps(result))
+        assert type(again) is type(result) is getattr(F.return_types, type(result).__name__)
+        assert_equal(again.hist, result.hist)
+    assert type(result)((1, 2)).bin_edges == 2
+    with pytest.raises(TypeError, match="2-sequence"):
+        type(result)((1,))

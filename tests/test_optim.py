@@ -481,6 +481,25 @@ def test_steps_saved_as_numbers_become_tensors():
     assert optimizer.state[p]["step"].item() == 8
 
 
+def test_sparse_adam_steps_with_a_state_dict_of_the_time_before_maximize():
+    w = F.nn.Parameter(F.ones(3, 2))
+    optimizer = F.optim.SparseAdam([w], lr=0.1)
+    state = optimizer.state_dict()
+    del state["param_groups"][0]["maximize"]
+    optimizer.load_state_dict(state)
+    w.grad = F.sparse_coo_tensor([[1]], F.ones(1, 2), (3, 2))
+    optimizer.step()
+    np.testing.assert_allclose(w.detach().numpy(), [[1, 1], [0.9, 0.9], [1, 1]], rtol=1e-6)
+
+
+def test_a_fused_step_on_the_host_may_be_called_capturable():
+    w = parameter(1.0)
+    optimizer = F.optim.Adam([w], lr=0.1, fused=True, capturable=True)
+    w.grad = F.ones(1)
+    optimizer.step()
+    np.testing.assert_allclose(w.detach().numpy(), [0.9], rtol=1e-6)
+
+
 def test_pickle_and_deepcopy_keep_state():
     p = parameter(1.0)
     p.grad = F.ones(1)

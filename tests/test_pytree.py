@@ -1,12 +1,14 @@
 """Trees of containers: flattening, mapping, structures, paths."""
 
 import collections
+import dataclasses
+import importlib
 import time
 
 import pytest
-from package_under_test import F, facula_module
+from package_under_test import F
 
-pytree = facula_module("utils._pytree")
+pytree = importlib.import_module(f"{F.__name__}.utils._pytree")
 
 Point = collections.namedtuple("Point", "x y")
 
@@ -220,3 +222,90 @@ def test_kinds_of_tuples():
     assert pytree.is_namedtuple_instance(Point(1, 2)) and not pytree.is_namedtuple((1, 2))
     assert pytree.is_structseq(time.localtime()) and pytree.is_structseq_class(time.struct_time)
     assert not pytree.is_structseq(Point(1, 2))
+
+
+class Weights:
+    def __init__(self, values, unit):
+        self.values, self.unit = values, unit
+
+
+@pytest.fixture
+def weights():
+    pytree.register_pytree_node(
+        Weights,
+        lambda w: ([w.values], w.unit),
+        lambda values, unit: Weights(*values, unit),
+        serialized_type_name="tests.Weights",
+    )
+    yield Weights
+    pytree._deregister_pytree_node(Weights)
+
+
+def test_structures_are_written_as_json_and_read_again(weights):
+    tree = [{"b": 1, "a": (2, None)}, collections.deque([3], maxlen=4), weights([4, 5], "kg")]
+    tree.append(collections.defaultdict(list, q=[6]))
+    spec = pytree.tree_structure(tree)
+    text = pytree.treespec_dumps(spec)
+    assert pytree.treespec_loads(text) == spec
+    assert pytree.treespec_dumps(pytree.tree_structure([1])) == (
+        '[1, {"type": "builtins.list", "context": "null", "children_spec": '
+        '[{"type": null, "context": null, "children_spec": []}]}]'
+    )
+    assert '{"type": "tests.Weights", "context": "\\"kg\\""' in text
+
+
+def test_structures_that_cannot_be_written_or_read_say_why():
+    with pytest.raises(NotImplementedError, match="Point"):
+        pytree.treespec_dumps(pytree.tree_structure(Point(1, 2)))
+    with pytest.raises(NotImplementedError, match="Deserializing tests"):
+        pytree.treespec_loads(
+            '[1, {"type": "tests.Unknown", "context": "null", "children_spec": []}]'
+        )
+    with pytest.raises(ValueError, match="Unknown protocol 2"):
+        pytree.treespec_dumps(pytree.tree_structure(1), 2)
+    with pytest.raises(TypeError, match="TreeSpec"):
+        pytree.treespec_dumps([1])
+
+
+def test_a_named_tuple_with_a_name_can_be_written():
+    Pair = collections.namedtuple("Pair", "a b")
+    pytree._register_namedtuple(Pair, serialized_type_name="tests.Pair")
+    spec = pytree.tree_structure([Pair(1, [2])])
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+
+
+@dataclasses.dataclass
+class Batch:
+    inputs: object
+    mask: object = None
+    step: int = 0
+
+
+def test_dataclasses_are_nodes_whose_fields_of_none_belong_to_the_structure():
+    pytree.register_dataclass(Batch, field_names=["inputs", "mask"], drop_field_names=["step"])
+    pairs, spec = pytree.tree_flatten_with_path([Batch((1, 2), None, 7)])
+    assert [(pytree.keystr(path), leaf) for path, leaf in pairs] == [
+        ("[0].inputs[0]", 1),
+        ("[0].inputs[1]", 2),
+    ]
+    assert pytree.tree_unflatten([3, 4], spec) == [Batch((3, 4))]
+    assert spec != pytree.tree_structure([Batch((1, 2), 5)])
+    with pytest.raises(ValueError, match="does not include all dataclass fields"):
+        pytree.register_dataclass(Batch, field_names=["inputs"])
+    with pytest.raises(ValueError, match="field_names must be specified"):
+        pytree.register_dataclass(int)
+    pytree._deregister_pytree_node(Batch)
+    assert len(pytree.tree_leaves(Batch(1))) == 1
+
+
+def test_the_older_registration_replaces_what_was_registered(weights):
+    with pytest.warns((FutureWarning, UserWarning)):
+        pytree._register_pytree_node(
+            weights, lambda w: ([w.unit], None), lambda values, _: Weights(None, *values)
+        )
+    assert pytree.tree_leaves(weights([1], "kg")) == ["kg"]
+
+
+def test_map_only_leaves_other_values_alone():
+    twice = pytree.map_only(int)(lambda x: 2 * x)
+    assert [twice(3), twice("3")] == [6, "3"]

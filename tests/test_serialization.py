@@ -703,3 +703,57 @@ def test_generators_and_named_results_are_exchanged():
     theirs, named, add = torch.load(saved([g, F.max(F.ones(1, 2), 1), F.add]), weights_only=False)
     assert F.rand(3, generator=g).tolist() == torch.rand(3, generator=theirs).tolist()
     assert named.indices.tolist() == [0] and add is torch.add
+
+
+def test_streams_of_pickles_may_follow_each_other_in_one_file():
+    file = io.BytesIO()
+    for value in (F.arange(3), {"step": 2}, F.ones(2)):
+        F.save(value, file, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    assert F.load(file).tolist() == [0, 1, 2]
+    assert F.load(file) == {"step": 2}
+    assert F.load(file).tolist() == [1, 1]
+    assert file.read() == b""
+
+
+class Plain:
+    """A file object with the four methods that ``load`` asks for, and no others."""
+
+    def __init__(self, data):
+        file = io.BytesIO(data)
+        self.read, self.readline, self.seek, self.tell = (
+            file.read,
+            file.readline,
+            file.seek,
+            file.tell,
+        )
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_load_reads_file_objects_that_have_no_more_than_four_methods(zipped):
+    file = io.BytesIO()
+    F.save({"a": F.arange(3)}, file, _use_new_zipfile_serialization=zipped)
+    assert F.load(Plain(file.getvalue()))["a"].tolist() == [0, 1, 2]
+
+
+def test_who_runs_a_program_may_say_whether_files_are_trusted(monkeypatch):
+    file = io.BytesIO()
+    F.save(datetime.timedelta(1), file)
+
+    def load(**options):
+        file.seek(0)
+        return F.load(file, **options)
+
+    with pytest.raises(pickle.UnpicklingError):
+        load()
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.warns(UserWarning, match="TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"):
+        assert load() == datetime.timedelta(1)
+    with pytest.raises(pickle.UnpicklingError):  # the program wants it safe
+        load(weights_only=True)
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "true")
+    with pytest.raises(RuntimeError, match="Only one of"):
+        load()
+    monkeypatch.delenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    with pytest.raises(pickle.UnpicklingError):
+        load(weights_only=False)

@@ -1,6 +1,9 @@
 """Names that few programs use: futures, runs, fake quantization, names of other libraries."""
 
+import copy
+import gc
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -252,3 +255,71 @@ def test_batch_norms_without_statistics_under_vmap():
     x = F.arange(24.0).reshape(3, 4, 2)
     wanted = F.stack([m(part) for part in x])
     assert F.allclose(F.func.vmap(m)(x), wanted, atol=1e-6)
+
+
+def test_errors_of_callbacks_do_not_reach_who_sets_the_result():
+    future, seen = F.futures.Future(), []
+    future.add_done_callback(lambda done: 1 / 0)
+    future.add_done_callback(lambda done: seen.append(done.wait()))
+    failed = future.then(lambda done: 1 / 0)
+    future.set_result(3)
+    assert seen == [3]
+    with pytest.raises((ZeroDivisionError, RuntimeError)):
+        failed.wait()
+    with pytest.raises(TypeError):
+        F.futures.Future().then(3)
+
+
+def test_weak_dictionaries_are_copied_with_their_keys():
+    x, y = F.ones(1), F.ones(1)
+    names = F.utils.weak.WeakIdKeyDictionary({x: ["x"]})
+    for copied in (names.copy(), copy.copy(names)):
+        copied[y] = []
+        assert copied[x] is names[x] and len(names) == 1
+    deep = copy.deepcopy(names)
+    assert deep[x] == ["x"] and deep[x] is not names[x]
+    del x
+    gc.collect()
+    assert len(names) == len(deep) == 0
+
+
+def test_typed_storages_can_be_shared():
+    storage = F.FloatStorage([1.0, 2.0])
+    assert not storage.is_shared()
+    assert storage.share_memory_().is_shared() and storage.tolist() == [1, 2]
+
+
+def test_warn_if_has_hooks_names_hooks_that_a_pickle_lacks():
+    x = F.ones(1, requires_grad=True)
+    x.register_hook(F.utils.hooks.unserializable_hook(lambda g: g))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        F.utils.hooks.warn_if_has_hooks(x)
+    x.register_hook(lambda g: g)
+    with pytest.warns(UserWarning, match="will not be serialized"):
+        F.utils.hooks.warn_if_has_hooks(x)
+
+
+def test_untyped_storages_are_made_of_files_buffers_and_shared_memory(tmp_path):
+    path = str(tmp_path / "bytes")
+    F.UntypedStorage.from_file(path, True, 4).fill_(3)
+    assert F.UntypedStorage.from_file(path, False, 4).tolist() == [3] * 4
+    with open(path, "rb") as file:
+        assert file.read() == bytes([3] * 4)
+    made = F.UntypedStorage.from_buffer(b"\1\2\3\4", dtype=F.int16, byte_order="big")
+    assert made.tolist() == [2, 1, 4, 3]
+    assert F.UntypedStorage._new_shared(4).is_shared()
+    assert F.FloatStorage._new_shared(3).is_shared()
+
+
+def test_untyped_storages_move_and_convert():
+    storage = F.UntypedStorage([1, 0, 3, 4])
+    assert storage.untyped() is storage and storage.to(device="cpu") is storage
+    assert storage.float().dtype is F.float32 and storage.float().tolist() == [1, 0, 3, 4]
+    assert storage.bool().tolist() == [True, False, True, True]
+    assert not storage.is_pinned() and not storage.is_sparse and storage.get_device() is None
+    assert storage.new().nbytes() == 0
+    assert storage.type().endswith("storage.UntypedStorage")
+    assert storage.byteswap(F.int16) is None and storage.tolist() == [0, 1, 4, 3]
+    typed = F.DoubleStorage([1.0, 2.0])
+    assert typed.to(device="cpu").tolist() == [1, 2] and typed.resizable() and not typed.is_pinned()

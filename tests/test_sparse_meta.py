@@ -96,3 +96,17 @@ def test_nothing_can_be_read_and_devices_do_not_mix():
     ):
         with pytest.raises(RuntimeError, match="same device"):
             mix()
+
+
+def test_sparse_tensors_are_made_where_meta_is_the_default_device():
+    with F.device("meta"):
+        made = [
+            F.sparse_coo_tensor([[0]], [1.0], (2,)),
+            F.sparse_coo_tensor((2, 3)),
+            F.sparse_csr_tensor([0, 1], [0], [1.0], (1, 2)),
+        ]
+    assert [(t.device.type, tuple(t.shape)) for t in made] == [
+        ("meta", (2,)),
+        ("meta", (2, 3)),
+        ("meta", (1, 2)),
+    ]

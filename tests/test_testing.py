@@ -242,3 +242,8 @@ def test_made_tensors_keep_their_limits():
 def test_senseless_requests_are_refused(options, text):
     with pytest.raises(ValueError, match=text):
         make_tensor(2, device="cpu", **options)
+
+
+def test_make_tensor_refuses_limits_that_no_bool_lies_between():
+    with pytest.raises(ValueError, match="only supports"):
+        F.testing.make_tensor(3, dtype=F.bool, device="cpu", low=2, high=5)

@@ -60,10 +60,10 @@ PyObject* named_result_repr(PyObject* self) {
   });
 }
 
-// With out=, the name ends in _out.
+// With out=, the name ends in _out. Overloads share a type: pickle finds it by its name.
 PyTypeObject* result_type_of(const OpDef& op, bool out = false) {
-  static std::map<std::pair<const OpDef*, bool>, PyTypeObject*> types;
-  auto& t = types[{&op, out}];
+  static std::map<std::pair<std::string_view, bool>, PyTypeObject*> types;
+  auto& t = types[{op.name, out}];
   if (!t) {
     auto* fields = new PyStructSequence_Field[size_t(op.ret_count) + 1]{};
     for (int i = 0; i < op.ret_count; ++i) fields[i].name = op.ret_names[i];

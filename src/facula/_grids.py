@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from facula import _C
+from facula import _C, return_types
 
 _ops = _C._operators
 
@@ -143,17 +142,6 @@ def unravel_index(indices: Any, shape: int | Sequence[int]) -> tuple[Any, ...]:
     return (_ops["floor_divide"](positions, numbers(steps)) % numbers(sizes)).unbind(-1)
 
 
-class HistogramDD(namedtuple("histogramdd", ["hist", "bin_edges"])):
-    """What :func:`facula.histogramdd` returns."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return (
-            f"facula.return_types.histogramdd(\nhist={self.hist!r},\nbin_edges={self.bin_edges!r})"
-        )
-
-
 def histogramdd(
     input: Any,
     bins: int | Sequence[int] | Sequence[Any],
@@ -184,4 +172,4 @@ def histogramdd(
         if isinstance(bins, int) and not isinstance(bins, bool):
             bins = [bins] * (input.shape[-1] if input.dim() else 1)
         hist, *edges = _ops["_histogramdd"](input, bins, range, weight, density)
-    return HistogramDD(hist, tuple(edges))
+    return return_types.histogramdd((hist, tuple(edges)))

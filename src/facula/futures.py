@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -9,6 +10,7 @@ from typing import Any, Generic, TypeVar
 __all__ = ["Future", "collect_all", "wait_all"]
 
 T = TypeVar("T")
+_logger = logging.getLogger(__name__)
 
 
 class Future(Generic[T]):
@@ -71,18 +73,32 @@ class Future(Generic[T]):
             callbacks, self._callbacks = self._callbacks, []
             self._changed.notify_all()
         for callback in callbacks:
+            self._call(callback)
+
+    def _call(self, callback: Callable[[Future[T]], Any]) -> None:
+        # Who sets a result has nothing to do with what its receivers make of it.
+        try:
             callback(self)
+        except Exception:
+            _logger.exception("A callback of a future raised an error, which is ignored")
 
     def add_done_callback(self, callback: Callable[[Future[T]], Any]) -> None:
-        """Calls ``callback(future)`` when there is a result: at once if there is one already."""
+        """Calls ``callback(future)`` when there is a result: at once if there is one already.
+
+        An error that it raises is logged; :meth:`then` hands errors on.
+        """
+        if not callable(callback):
+            raise TypeError(f"expected a function as callback, got {type(callback).__name__}")
         with self._changed:
             if not self._done:
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        self._call(callback)
 
     def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
         """The future of ``callback(future)``, which is called when this one is done."""
+        if not callable(callback):
+            raise TypeError(f"expected a function as callback, got {type(callback).__name__}")
         following: Future[Any] = Future(devices=self.devices)
 
         def run(done: Future[T]) -> None:

@@ -23,10 +23,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from facula.autograd.profiler import profile as _Recorder
-from facula.autograd.profiler import record_function
-from facula.autograd.profiler_util import EventList, FunctionEventAvg
+from facula.autograd.profiler import record_function, warn_of_what_is_not_recorded
+from facula.autograd.profiler_util import DeviceType, EventList, FunctionEventAvg
 
 __all__ = [
+    "DeviceType",
     "ProfilerAction",
     "ProfilerActivity",
     "kineto_available",
@@ -192,15 +193,12 @@ class profile:
         wanted = {ProfilerActivity.CPU} if activities is None else set(activities)
         if not wanted:
             raise AssertionError("No valid profiler activities found")
-        if use_cuda or ProfilerActivity.CUDA in wanted:
-            warnings.warn("profile() records operators on the host; times on the device are not")
-        for name, on in (
-            ("with_stack", with_stack),
-            ("with_flops", with_flops),
-            ("with_modules", with_modules),
-        ):
-            if on:
-                warnings.warn(f"profile({name}=True): these are not recorded")
+        warn_of_what_is_not_recorded(
+            device=bool(use_cuda) or ProfilerActivity.CUDA in wanted,
+            with_stack=with_stack,
+            with_flops=with_flops,
+            with_modules=with_modules,
+        )
         self.activities = wanted
         self.schedule = schedule or _always
         self.record_steps = schedule is not None
@@ -333,7 +331,7 @@ class profile:
                     "dur": e.time_range.elapsed_us(),
                     "pid": os.getpid(),
                     "tid": e.thread,
-                    "args": {"Input Dims": [list(s) for s in e.input_shapes]},
+                    "args": {"Input Dims": e.input_shapes},
                 }
                 for e in self.events()
             ],

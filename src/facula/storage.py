@@ -147,6 +147,23 @@ class TypedStorage:
     def _cdata(self) -> int:
         return self._untyped_storage._cdata
 
+    def is_shared(self) -> bool:
+        """Whether other processes can have the memory, too; CUDA memory they always can."""
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Moves the memory to where other processes can have it."""
+        self._untyped_storage.share_memory_()
+        return self
+
+    def is_pinned(self, device: Any = "cuda") -> bool:
+        """Whether the memory is pinned for a CUDA device."""
+        return self._untyped_storage.is_pinned()
+
+    def resizable(self) -> bool:
+        """Whether ``resize_`` can change the size."""
+        return self._untyped_storage.resizable()
+
     def untyped(self) -> UntypedStorage:
         """The bytes."""
         return self._untyped_storage
@@ -254,6 +271,11 @@ class TypedStorage:
     def cpu(self) -> TypedStorage:
         """A copy in host memory, or the storage itself."""
         return self if self.device.type == "cpu" else self._like(self._untyped_storage.cpu())
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
+        """A copy on another device, or the storage itself."""
+        moved = self._untyped_storage.to(device=device)
+        return self if moved is self._untyped_storage else self._like(moved)
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
         """A copy on a CUDA device, or the storage itself."""
@@ -381,6 +403,10 @@ class _NamedStorage(type):
 
     def from_file(cls, *args: Any, **kwargs: Any) -> TypedStorage:
         return TypedStorage.from_file(*args, dtype=cls.dtype, **kwargs)
+
+    def _new_shared(cls, size: int) -> TypedStorage:
+        storage: TypedStorage = cls(size)
+        return storage.share_memory_()
 
 
 NAMED = {

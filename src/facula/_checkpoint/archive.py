@@ -47,6 +47,19 @@ def write_record(
             record._file_size += view.nbytes  # type: ignore[attr-defined]
 
 
+class _Seekable:
+    """A file object that has ``seek`` without saying so, which ``zipfile`` asks for."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def seekable(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 class Archive:
     """A checkpoint that is open for reading.
 
@@ -62,6 +75,8 @@ class Archive:
     checksums = True
 
     def __init__(self, file: Any, source: str, map_shared: bool | None = None) -> None:
+        if not hasattr(file, "seekable"):
+            file = _Seekable(file)
         self.file, self.source = file, source
         try:
             self.zip = zipfile.ZipFile(file)

@@ -125,8 +125,11 @@ class StreamReading(Reading):
             root = self.storage(kind, key, location, lambda dtype: host[key])
             return root if view is None else self.part(root, key, view)
 
+        end = file.tell()
         file.seek(begin)
-        return self.unpickle(io.BytesIO(read_exactly(file, length, self.source)), persistent_load)
+        description = io.BytesIO(read_exactly(file, length, self.source))
+        file.seek(end)  # several checkpoints may follow each other in one file
+        return self.unpickle(description, persistent_load)
 
     def check_magic_number(self) -> None:
         begin = self.file.tell()

@@ -43,7 +43,7 @@ def is_autocast_available(device_type: str) -> bool:
         >>> facula.amp.is_autocast_available("cpu")
         True
     """
-    return device_type in _DEVICES
+    return device_type not in _ELSEWHERE and _C.device(device_type).type in _DEVICES
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
@@ -181,6 +182,8 @@ class GradScaler:
         state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._step_that_unscales(optimizer, state, args, kwargs)
         if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
         found = state["found_inf_per_device"]
@@ -189,6 +192,26 @@ class GradScaler:
         result = None
         if not any(f.item() for f in found.values()):
             result = optimizer.step(*args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
+
+    def _step_that_unscales(self, optimizer: Any, state: Any, args: Any, kwargs: Any) -> Any:
+        """For optimizers that say ``_step_supports_amp_scaling``: they find the factor in
+        ``grad_scale`` (None if gradients are unscaled already), and in ``found_inf`` whether to
+        skip; or take the scaler as ``grad_scaler``."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            result = optimizer.step(*args, **kwargs, grad_scaler=self)
+        else:
+            if state["stage"] is OptState.READY:
+                self._check_inf_per_device(optimizer)
+            found = [f.to(self._scale.device) for f in state["found_inf_per_device"].values()]
+            unscaled = state["stage"] is OptState.UNSCALED
+            optimizer.grad_scale = None if unscaled else self._scale
+            optimizer.found_inf = sum(found)
+            try:
+                result = optimizer.step(*args, **kwargs)
+            finally:
+                del optimizer.grad_scale, optimizer.found_inf
         state["stage"] = OptState.STEPPED
         return result
 

@@ -316,4 +316,8 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"facula.autograd.{name}")
+    if name == "DeviceType":
+        from facula.autograd.profiler_util import DeviceType
+
+        return DeviceType
     raise AttributeError(f"module 'facula.autograd' has no attribute {name!r}")

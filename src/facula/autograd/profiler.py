@@ -11,13 +11,32 @@ Example::
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from facula import _C
-from facula.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg
+from facula.autograd.profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "profile", "record_function"]
+__all__ = [
+    "DeviceType",
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "profile",
+    "record_function",
+]
+
+
+def warn_of_what_is_not_recorded(*, device: bool, **asked_for: bool) -> None:
+    """Only names, times on the host, shapes and memory are recorded."""
+    if device:
+        warnings.warn(
+            "profile() records operators on the host; times on the device are not", stacklevel=3
+        )
+    for name, on in asked_for.items():
+        if on:
+            warnings.warn(f"profile({name}=True): these are not recorded", stacklevel=3)
 
 
 class profile:
@@ -57,13 +76,12 @@ class profile:
         acc_events: bool = False,
         custom_trace_id_callback: Any = None,
     ) -> None:
-        if use_cuda or use_device not in (None, "cpu"):
-            raise NotImplementedError(
-                "profile() measures the host; times on a CUDA device are not recorded yet"
-            )
-        if with_flops or with_stack or with_modules:
-            raise NotImplementedError(
-                "profile() records names, times, shapes and memory, but no flops, stacks or modules"
+        if enabled:
+            warn_of_what_is_not_recorded(
+                device=use_cuda or use_device not in (None, "cpu"),
+                with_stack=with_stack,
+                with_flops=with_flops,
+                with_modules=with_modules,
             )
         self.enabled = enabled
         self.record_shapes = record_shapes

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import enum
 import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
+__all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
+
+
+class DeviceType(enum.Enum):
+    """The kind of device that an event is of."""
+
+    CPU = 0
+    CUDA = 1
 
 
 class Interval:
@@ -20,19 +28,22 @@ class Interval:
         return self.end - self.start
 
 
-def format_time(microseconds: float) -> str:
-    """A duration in the unit that suits it.
+_MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+
+
+def format_time(microseconds: float, unit: str | None = None) -> str:
+    """A duration in a unit ("s", "ms", "us"), by default the one that suits it.
 
     Example::
 
         >>> facula.autograd.profiler_util.format_time(1500.)
         '1.500ms'
     """
-    if microseconds >= 1e6:
-        return f"{microseconds / 1e6:.3f}s"
-    if microseconds >= 1e3:
-        return f"{microseconds / 1e3:.3f}ms"
-    return f"{microseconds:.3f}us"
+    if unit is None:
+        unit = next((u for u, size in _MICROSECONDS.items() if microseconds >= size), "us")
+    if unit not in _MICROSECONDS:
+        raise ValueError(f"the unit of times is one of s, ms and us, not {unit!r}")
+    return f"{microseconds / _MICROSECONDS[unit]:.3f}{unit}"
 
 
 def format_memory(nbytes: int) -> str:
@@ -49,6 +60,21 @@ class _Times:
     count: int
     cpu_time_total: float
     self_cpu_time_total: float
+    # Only the host is measured, and no more of a call than its name, times, memory and shapes:
+    # these are what programs find of events that PyTorch knows no more about.
+    device_type = DeviceType.CPU
+    use_device: str | None = None
+    device_time = device_time_total = self_device_time_total = 0.0
+    device_memory_usage = self_device_memory_usage = 0
+    device_time_str = device_time_total_str = self_device_time_total_str = "0.000us"
+    cuda_time = cuda_time_total = self_cuda_time_total = 0.0
+    cuda_memory_usage = self_cuda_memory_usage = 0
+    flops = 0
+    scope = 0
+    node_id = -1
+    stack: tuple[str, ...] = ()
+    overload_name = ""
+    is_async = is_remote = is_legacy = is_user_annotation = False
 
     @property
     def cpu_time(self) -> float:
@@ -87,11 +113,14 @@ class FunctionEvent(_Times):
         self.id, self.name, self.thread = id, name, thread
         self.time_range = Interval(start_us, end_us)
         self.cpu_memory_usage = cpu_memory_usage
-        self.input_shapes = tuple(input_shapes)
+        self.input_shapes = [list(shape) for shape in input_shapes]
         self.cpu_children: list[FunctionEvent] = []
         self.cpu_parent: FunctionEvent | None = None
         self.count = 1
-        self.is_async = False
+        self.trace_name = name
+        self.fwd_thread: int | None = None
+        self.sequence_nr = self.device_index = self.device_resource_id = -1
+        self.kernels: list[Any] = []
 
     @property
     def key(self) -> str:
@@ -124,7 +153,7 @@ class FunctionEvent(_Times):
     def __repr__(self) -> str:
         return (
             f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_str} "
-            f"thread={self.thread} input_shapes={list(self.input_shapes)}>"
+            f"thread={self.thread} input_shapes={self.input_shapes}>"
         )
 
 
@@ -138,7 +167,9 @@ class FunctionEventAvg(_Times):
         self.self_cpu_time_total = 0.0
         self.cpu_memory_usage = 0
         self.self_cpu_memory_usage = 0
-        self.input_shapes: tuple[tuple[int, ...], ...] = ()
+        self.input_shapes: list[list[int]] = []
+        self.cpu_children: list[FunctionEvent] = []
+        self.cpu_parent: FunctionEvent | None = None
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
         """Takes another event into account."""
@@ -228,10 +259,10 @@ class EventList(list):  # type: ignore[type-arg]
         """One entry for each name, or for each name and shapes."""
         groups: dict[Any, FunctionEventAvg] = {}
         for event in self:
-            shapes = event.input_shapes if group_by_input_shapes else ()
+            shapes = tuple(map(tuple, event.input_shapes)) if group_by_input_shapes else ()
             groups.setdefault((event.key, shapes), FunctionEventAvg()).add(event)
         for (_, shapes), average in groups.items():
-            average.input_shapes = shapes
+            average.input_shapes = [list(shape) for shape in shapes]
         return EventList(
             groups.values(), profile_memory=self.profile_memory, use_shapes=group_by_input_shapes
         )
@@ -245,15 +276,18 @@ class EventList(list):  # type: ignore[type-arg]
         max_shapes_column_width: int = 80,
         header: str | None = None,
         top_level_events_only: bool = False,
+        time_unit: str | None = None,
     ) -> str:
         """The events as a table.
 
         Args:
             sort_by: an attribute such as "self_cpu_time_total", "cpu_time_total", "cpu_time",
-                "cpu_memory_usage" or "count"; the largest come first.
+                "cpu_memory_usage" or "count"; the largest come first. Times on devices, such as
+                "cuda_time_total", are all zero.
             row_limit: how many rows at most; -1 for all.
             header: a line above the table.
             top_level_events_only: leaves events inside of others out.
+            time_unit: "s", "ms" or "us"; by default each time has the one that suits it.
         """
         rows = list(self)
         if top_level_events_only:
@@ -271,10 +305,10 @@ class EventList(list):  # type: ignore[type-arg]
         columns: list[tuple[str, Callable[[Any], str]]] = [
             ("Name", lambda e: shortened(e.key, max_name_column_width)),
             ("Self CPU %", lambda e: percent(e.self_cpu_time_total)),
-            ("Self CPU", lambda e: e.self_cpu_time_total_str),
+            ("Self CPU", lambda e: format_time(e.self_cpu_time_total, time_unit)),
             ("CPU total %", lambda e: percent(e.cpu_time_total)),
-            ("CPU total", lambda e: e.cpu_time_total_str),
-            ("CPU time avg", lambda e: e.cpu_time_str),
+            ("CPU total", lambda e: format_time(e.cpu_time_total, time_unit)),
+            ("CPU time avg", lambda e: format_time(e.cpu_time, time_unit)),
         ]
         if self.profile_memory:
             columns.append(("CPU Mem", lambda e: format_memory(e.cpu_memory_usage)))
@@ -284,7 +318,7 @@ class EventList(list):  # type: ignore[type-arg]
             columns.append(
                 (
                     "Input Shapes",
-                    lambda e: shortened(str(list(e.input_shapes)), max_shapes_column_width),
+                    lambda e: shortened(str(e.input_shapes), max_shapes_column_width),
                 )
             )
         cells = [
@@ -300,7 +334,7 @@ class EventList(list):  # type: ignore[type-arg]
         rule = "  ".join("-" * w for w in widths)
         out = [header] if header else []
         out += [rule, line(t for t, _ in columns), rule, *map(line, cells), rule]
-        return "\n".join([*out, f"Self CPU time total: {format_time(total)}", ""])
+        return "\n".join([*out, f"Self CPU time total: {format_time(total, time_unit)}", ""])
 
     def export_chrome_trace(self, path: str) -> None:
         """Writes the events to a file for the trace viewers of browsers."""
@@ -312,7 +346,7 @@ class EventList(list):  # type: ignore[type-arg]
                 "dur": e.time_range.elapsed_us(),
                 "tid": e.thread,
                 "pid": "CPU functions",
-                "args": {"input_shapes": [list(s) for s in e.input_shapes]},
+                "args": {"input_shapes": e.input_shapes},
             }
             for e in self
         ]

@@ -164,7 +164,7 @@ class RuleOptimizer(Optimizer):
         raise NotImplementedError
 
     def _update(self, group: dict[str, Any]) -> None:
-        if group.get("capturable"):
+        if group.get("capturable") and not group.get("fused"):
             check_capturable(group)
 
         def make(p: Tensor) -> dict[str, Any]:

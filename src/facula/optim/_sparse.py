@@ -12,7 +12,7 @@ from facula.sparse import sparse_coo_tensor
 def _gradient(group: dict[str, Any], p: Any) -> Tensor:
     """The gradient with every position once, for descent."""
     grad = p.grad.detach().coalesce()
-    return -grad if group["maximize"] else grad
+    return -grad if group.get("maximize") else grad  # older checkpoints lack it
 
 
 def _at(t: Tensor, pattern: Tensor) -> Tensor:

@@ -95,7 +95,7 @@ def sparse_coo_tensor(
         indices = size
     if values is None:
         shape = tuple(indices) if size is None else tuple(size)
-        at = _ops["zeros"](len(shape), 0, dtype=_C.int64)
+        at = _ops["zeros"](len(shape), 0, dtype=_C.int64, device="cpu")
         found = _ops["zeros"](0, dtype=dtype, device=device)
         t = _ops["_sparse_make"](at, None, found, shape, COO, True)
         return _finish(t, requires_grad)
@@ -112,7 +112,7 @@ def sparse_coo_tensor(
         found = found.expand(at.shape[1])
     if found.is_meta or at.is_meta:
         shape = _known("sparse_coo_tensor", size)
-        at = _ops["zeros"](at.shape[0], 0, dtype=_C.int64)
+        at = _ops["zeros"](at.shape[0], 0, dtype=_C.int64, device="cpu")
         return _finish(
             _ops["_sparse_make"](at, None, found.to("meta")[:0], shape, COO, True), requires_grad
         )
@@ -188,8 +188,8 @@ def sparse_compressed_tensor(
         shape = _known(caller, size)
         if starts.dim() != 1:
             raise NotImplementedError(f"{caller}(): batches of matrices cannot be on meta")
-        starts = _ops["zeros"](starts.shape[0], dtype=_C.int64)
-        plain = _ops["zeros"](0, dtype=_C.int64)
+        starts = _ops["zeros"](starts.shape[0], dtype=_C.int64, device="cpu")
+        plain = _ops["zeros"](0, dtype=_C.int64, device="cpu")
         found = found.to("meta")[:0]
         return _finish(
             _ops["_sparse_make"](starts, plain, found, shape, number, True), requires_grad

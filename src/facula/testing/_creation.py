@@ -88,7 +88,7 @@ def _limits(dtype: facula.dtype, low: Any, high: Any) -> tuple[Any, Any]:
     whole = not (dtype.is_floating_point or dtype.is_complex)
     if low > high or (whole and low == high):
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
-    if high < smallest or low > end:
+    if high < smallest or low > end or (dtype == facula.bool and low == end):
         raise ValueError(
             f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} "
             f"only supports [{smallest}, {end})"

@@ -16,13 +16,16 @@ Example::
 
 from __future__ import annotations
 
+import json
 import types
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
 import facula
+from facula.utils import _treespec_text
 
 __all__ = [
     "SUPPORTED_NODES",
@@ -42,7 +45,9 @@ __all__ = [
     "is_structseq_instance",
     "key_get",
     "keystr",
+    "map_only",
     "register_constant",
+    "register_dataclass",
     "register_pytree_node",
     "tree_all",
     "tree_all_only",
@@ -62,7 +67,9 @@ __all__ = [
     "tree_structure",
     "tree_unflatten",
     "treespec_dict",
+    "treespec_dumps",
     "treespec_leaf",
+    "treespec_loads",
     "treespec_pprint",
     "treespec_tuple",
 ]
@@ -153,8 +160,9 @@ def register_pytree_node(
         unflatten_fn: takes children and the context, returns an instance.
         flatten_with_keys_fn: like ``flatten_fn``, with ``(key, child)`` pairs; for the functions
             that deal in paths.
-        serialized_type_name: accepted for programs that also run on PyTorch, like the two
-            functions for contexts: trees are not written to files here.
+        serialized_type_name: what :func:`treespec_dumps` calls the class.
+        to_dumpable_context: turns a context into what JSON can hold, where it is not such already.
+        from_dumpable_context: the reverse.
 
     Example::
 
@@ -168,13 +176,105 @@ def register_pytree_node(
         >>> pytree.tree_leaves([Pair(1, 2), 3])
         [1, 2, 3]
     """
-    del serialized_type_name, to_dumpable_context, from_dumpable_context
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
+    _treespec_text.register(cls, serialized_type_name, to_dumpable_context, from_dumpable_context)
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
 
 
-_register_pytree_node = register_pytree_node
+def _register_pytree_node(
+    cls: type, flatten_fn: FlattenFn, unflatten_fn: UnflattenFn, **options: Any
+) -> None:
+    """The older form of :func:`register_pytree_node`, in which a later call replaces an earlier."""
+    warnings.warn(
+        "`_pytree._register_pytree_node` is deprecated. Please use "
+        "`_pytree.register_pytree_node` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    if cls in SUPPORTED_NODES:
+        warnings.warn(
+            f"{cls} is already registered as pytree node. Overwriting the previous registration.",
+            stacklevel=2,
+        )
+        _deregister_pytree_node(cls)
+    register_pytree_node(cls, flatten_fn, unflatten_fn, **options)
+
+
+def _deregister_pytree_node(cls: type) -> None:
+    """Makes instances of a class leaves again."""
+    del SUPPORTED_NODES[cls]
+    _treespec_text.forget(cls)
+    _CONSTANTS.discard(cls)
+
+
+def register_dataclass(
+    cls: type,
+    *,
+    field_names: list[str] | None = None,
+    drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
+    """Makes a dataclass a kind of node; fields that are None belong to the structure.
+
+    Args:
+        cls: the class. It may be of another kind when its constructor takes fields by name.
+        field_names: the fields that are children; all that the constructor takes by default.
+        drop_field_names: fields that are left out, and get their default again.
+        serialized_type_name: what :func:`treespec_dumps` calls the class.
+
+    Example::
+
+        >>> from dataclasses import dataclass, fields, is_dataclass
+        >>> from facula.utils import _pytree as pytree
+        >>> @dataclass
+        ... class Point:
+        ...     x: float
+        ...     y: float
+        >>> pytree.register_dataclass(Point)
+        >>> pytree.tree_map(lambda v: 2 * v, [Point(1, 2)])
+        [Point(x=2, y=4)]
+    """
+    if is_dataclass(cls):
+        takes = [field.name for field in fields(cls) if field.init]
+        if field_names is None:
+            field_names = [name for name in takes if name not in (drop_field_names or ())]
+        if missing := set(takes) - {*field_names, *(drop_field_names or ())}:
+            raise ValueError(
+                "field_names does not include all dataclass fields.\nMissing fields in "
+                f"`field_names`: {missing}. If you want to include these fields in the pytree, "
+                "please add them to `field_names`, otherwise please add them to "
+                "`drop_field_names`."
+            )
+    elif field_names is None:
+        raise ValueError(
+            "field_names must be specified with a list of all fields used to initialize "
+            f"{cls}, as it is not a dataclass."
+        )
+    names = field_names
+
+    def flatten_with_keys(obj: Any) -> tuple[list[tuple[Any, Any]], Context]:
+        values = [(name, getattr(obj, name)) for name in names]
+        present = [(name, value) for name, value in values if value is not None]
+        absent = [name for name, value in values if value is None]
+        return [(GetAttrKey(n), v) for n, v in present], [[n for n, _ in present], absent]
+
+    def flatten(obj: Any) -> tuple[list[Any], Context]:
+        pairs, context = flatten_with_keys(obj)
+        return [value for _, value in pairs], context
+
+    def unflatten(values: Iterable[Any], context: Context) -> Any:
+        return cls(**dict(zip(context[0], values, strict=True)), **dict.fromkeys(context[1]))
+
+    if cls in SUPPORTED_NODES:
+        _deregister_pytree_node(cls)
+    register_pytree_node(
+        cls,
+        flatten,
+        unflatten,
+        serialized_type_name=serialized_type_name,
+        flatten_with_keys_fn=flatten_with_keys,
+    )
 
 
 def register_constant(cls: type) -> None:
@@ -282,7 +382,8 @@ for _cls, _flatten, _unflatten, _with_keys in (
     (namedtuple, _namedtuple_flatten, lambda v, cls: cls(*v), _namedtuple_flatten_with_keys),
     (facula.Size, _sequence_flatten, lambda v, _: tuple(v), _sequence_flatten_with_keys),
 ):
-    register_pytree_node(_cls, _flatten, _unflatten, flatten_with_keys_fn=_with_keys)  # type: ignore[arg-type]
+    SUPPORTED_NODES[_cls] = NodeDef(_cls, _flatten, _unflatten, _with_keys)
+_treespec_text.register_builtin_kinds()
 BUILTIN_TYPES: frozenset[Any] = frozenset(SUPPORTED_NODES)
 
 
@@ -300,6 +401,16 @@ def is_namedtuple_class(cls: type) -> bool:
 def is_namedtuple_instance(obj: object) -> bool:
     """Whether an object is a named tuple."""
     return is_namedtuple_class(type(obj))
+
+
+_is_namedtuple_instance = is_namedtuple_instance
+
+
+def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
+    """Gives a class of named tuples, which are nodes anyway, a name in texts."""
+    _treespec_text.register(
+        cls, serialized_type_name, lambda _: serialized_type_name, _treespec_text.KINDS.get
+    )
 
 
 def is_namedtuple(obj: object) -> bool:
@@ -542,6 +653,55 @@ def treespec_dict(mapping: Any = (), **kwargs: TreeSpec) -> TreeSpec:
     return TreeSpec(dict, list(items), items.values())
 
 
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """A structure as JSON, in PyTorch's form.
+
+    Args:
+        treespec: the structure.
+        protocol: the version of the form: 1, or None for the latest.
+
+    Example::
+
+        >>> from facula.utils import _pytree as pytree
+        >>> pytree.treespec_dumps(pytree.tree_structure(1))
+        '[1, {"type": null, "context": null, "children_spec": []}]'
+    """
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(
+            "treespec_dumps(treespec, protocol): Expected `treespec` to be instance of TreeSpec "
+            f"but got item of type {type(treespec)}."
+        )
+    _check_protocol(_treespec_text.PROTOCOL if protocol is None else protocol)
+    return json.dumps([_treespec_text.PROTOCOL, _treespec_text.described(treespec)])
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """The structure that :func:`treespec_dumps` wrote.
+
+    Example::
+
+        >>> from facula.utils import _pytree as pytree
+        >>> text = pytree.treespec_dumps(pytree.tree_structure([1, (2,)]))
+        >>> pytree.treespec_loads(text) == pytree.tree_structure([1, (2,)])
+        True
+    """
+    protocol, described = json.loads(serialized)
+    _check_protocol(protocol)
+
+    def make(kind: Any, context: Context, children: list[TreeSpec]) -> TreeSpec:
+        return TreeSpec(kind if kind in SUPPORTED_NODES else namedtuple, context, children)
+
+    spec: TreeSpec = _treespec_text.read(described, make, _LEAF_SPEC)
+    return spec
+
+
+def _check_protocol(protocol: int) -> None:
+    if protocol != _treespec_text.PROTOCOL:
+        raise ValueError(
+            f"Unknown protocol {protocol}. Available protocols: [{_treespec_text.PROTOCOL}]"
+        )
+
+
 class _Asterisk:
     def __repr__(self) -> str:
         return "*"
@@ -703,6 +863,22 @@ def _predicate(type_or_types_or_pred: Any) -> Callable[[Any], bool]:
     if callable(given):
         return given  # type: ignore[no-any-return]
     raise TypeError(f"Argument must be a type, a tuple of types, or a callable, got {given!r}.")
+
+
+def map_only(
+    type_or_types_or_pred: Any, /
+) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """A decorator: the function is called for values of a type only, others stay as they are.
+
+    Example::
+
+        >>> from facula.utils import _pytree as pytree
+        >>> twice = pytree.map_only(int)(lambda x: 2 * x)
+        >>> twice(3), twice("3")
+        (6, '3')
+    """
+    wanted = _predicate(type_or_types_or_pred)
+    return lambda func: lambda x: func(x) if wanted(x) else x
 
 
 def tree_map_only(

@@ -8,7 +8,7 @@ import warnings
 import weakref
 from typing import Any
 
-__all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook"]
+__all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 
 def _reference(hooks: dict[int, Any]) -> Any:
@@ -83,6 +83,30 @@ def unserializable_hook(f: Any) -> Any:
     with contextlib.suppress(AttributeError):  # built-in functions take no attributes
         f.__torch_unserializable__ = True
     return f
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warns of hooks of a tensor that a pickle of it lacks.
+
+    Example::
+
+        >>> import warnings
+        >>> x = facula.ones(1, requires_grad=True)
+        >>> _ = x.register_hook(lambda g: g)
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     facula.utils.hooks.warn_if_has_hooks(x)
+        >>> len(caught)
+        1
+    """
+    for hook in (tensor._backward_hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized. If this is expected, "
+                "you can decorate the function with @facula.utils.hooks.unserializable_hook to "
+                "suppress this warning",
+                stacklevel=2,
+            )
 
 
 class BackwardHook:

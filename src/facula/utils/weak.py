@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, MutableMapping
+from copy import deepcopy
 from typing import Any
 
 from facula import Tensor
@@ -111,6 +112,15 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     def copy(self) -> WeakIdKeyDictionary:
         """Another mapping with the same entries."""
         return type(self)(self, self.ref_type)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> WeakIdKeyDictionary:
+        # Keys are what they are by identity, so only the values are copied.
+        result = type(self)(ref_type=self.ref_type)
+        for key, value in self.items():
+            result[key] = deepcopy(value, memo)
+        return result
 
     def keyrefs(self) -> list[Any]:
         """The references to the keys."""

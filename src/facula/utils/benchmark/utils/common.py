@@ -147,11 +147,6 @@ class Measurement:
         return self.task_spec.title
 
     @property
-    def env(self) -> str:
-        """Where it was measured."""
-        return self.task_spec.env or "Unspecified env"
-
-    @property
     def as_row_name(self) -> str:
         """The name of its row in a table."""
         spec = self.task_spec
@@ -164,21 +159,16 @@ class Measurement:
 
     def __repr__(self) -> str:
         unit, scale = select_unit(self.median)
-        figures = self.significant_figures
-        shown = trim_sigfig(self.median / scale, figures)
         lines = [f"{object.__repr__(self)}", self.task_spec.summarize()]
         n = len(self.raw_times)
-        if n > 1:
-            spread = trim_sigfig(self.iqr / scale, max(figures - 1, 1))
-            quarters = [trim_sigfig(self._quantile(q) / scale, figures) for q in (0.25, 0.75)]
-            lines.append(f"  Median: {shown:g} {unit}")
-            lines.append(f"  IQR:    {spread:g} {unit} ({quarters[0]:g} to {quarters[1]:g})")
-        else:
-            lines.append(f"  {shown:g} {unit}")
+        lines.append(f"  {'Median: ' if n > 1 else ''}{self.median / scale:.2f} {unit}")
+        if n > 3:  # fewer have no quarters to speak of
+            low, high = (self._quantile(q) / scale for q in (0.25, 0.75))
+            lines.append(f"  IQR:    {self.iqr / scale:.2f} {unit} ({low:.2f} to {high:.2f})")
+        threads = self.task_spec.num_threads
         lines.append(
             f"  {n} measurement{'s' if n > 1 else ''}, {self.number_per_run} runs "
-            f"{'per measurement' if n > 1 else ','} "
-            f"{self.task_spec.num_threads} thread{'s' if self.task_spec.num_threads > 1 else ''}"
+            f"{'per measurement' if n > 1 else ''}, {threads} thread{'s' if threads > 1 else ''}"
         )
         if n > 1 and self.has_warnings:
             percent = 100 * self.iqr / self.median

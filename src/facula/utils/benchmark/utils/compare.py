@@ -70,7 +70,7 @@ class Compare:
         self._colorize = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
     def highlight_warnings(self) -> None:
-        """Marks measurements that vary too much with ``(!)``."""
+        """Marks measurements that vary too much, with how much they do."""
         self._highlight_warnings = True
 
     def print(self) -> None:
@@ -89,21 +89,25 @@ class Compare:
         sections = common.ordered_unique(m.num_threads for m in results)
         envs = common.ordered_unique(m.env for m in results)
 
-        def row_name(m: Any) -> str:
-            return m.as_row_name if len(envs) == 1 else f"({m.env})  {m.as_row_name}"
+        def place(m: Any) -> tuple[int, Any, str]:
+            return m.num_threads, m.env, m.as_row_name
 
-        names = common.ordered_unique((m.num_threads, row_name(m)) for m in results)
-        cells = {(m.num_threads, row_name(m), m.description): m for m in results}
+        # The rows of one environment stand together, and the first of them names it.
+        rows = sorted(common.ordered_unique(map(place, results)), key=lambda p: envs.index(p[1]))
+        cells = {(*place(m), m.description): m for m in results}
         medians = {key: m.median for key, m in cells.items()}
         texts = {
-            key: self._number(m, scale) + (" (!)" if self._warned(m) else "")
+            key: self._number(m, scale) + (self._warning(m) if self._warned(m) else "")
             for key, m in cells.items()
         }
-        first = 6 + max(len(n) for _, n in names)
+        several = len(envs) > 1
+        titles = {env: f"({env or 'Unspecified env'})" if several else "  " for env in envs}
+        margin = 4 + max(map(len, titles.values()))
+        first = margin + max(len(name) for _, _, name in rows)
         widths = [
             max(
                 len(str(column or "")),
-                *(len(texts.get((t, n, column), "")) for t, n in names),
+                *(len(texts.get((*row, column), "")) for row in rows),
             )
             for column in columns
         ]
@@ -117,19 +121,26 @@ class Compare:
         for threads in sections:
             begin = f"{threads} threads: "
             lines.append(begin + "-" * max(width - len(begin), 0))
-            for t, name in names:
-                if t != threads:
+            unnamed = dict(titles)
+            for row in rows:
+                if row[0] != threads:
                     continue
-                row = f"      {name:<{first - 6}}"
+                line = f"  {unnamed.pop(row[1], ''):<{margin - 4}}  {row[2]:<{first - margin}}"
                 for column, w in zip(columns, widths, strict=True):
-                    key = (t, name, column)
+                    key = (*row, column)
                     cell = f"{texts.get(key, ''):^{w}}"
-                    row += "  |  " + self._coloured(cell, key, medians)
-                lines.append(row.rstrip())
+                    line += "  |  " + self._coloured(cell, key, medians)
+                lines.append(line.rstrip())
         lines += ["", f"Times are in {common.unit_to_english(unit)}s ({unit})."]
         if any(self._warned(m) for m in results):
-            lines.append("(!) Measurement has high variance.")
+            lines.append(
+                "(! XX%) Measurement has high variance, where XX is the IQR / median * 100."
+            )
         return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def _warning(m: common.Measurement) -> str:
+        return f" (! {100 * m.iqr / m.median:.0f}%)"
 
     def _warned(self, m: common.Measurement) -> bool:
         return self._highlight_warnings and m.has_warnings
@@ -144,11 +155,10 @@ class Compare:
     def _coloured(self, cell: str, key: tuple[Any, ...], medians: dict[Any, float]) -> str:
         if self._colorize is Colorize.NONE or key not in medians:
             return cell
-        threads, name, column = key
         if self._colorize is Colorize.ROWWISE:
-            others = [v for k, v in medians.items() if k[:2] == (threads, name)]
+            others = [v for k, v in medians.items() if k[:-1] == key[:-1]]
         else:
-            others = [v for k, v in medians.items() if k[2] == column]
+            others = [v for k, v in medians.items() if k[-1] == key[-1]]
         ratio = medians[key] / min(others)
         if ratio <= 1.0:
             return _BOLD + _BEST + cell + _END

@@ -37,7 +37,8 @@ def _rebuilt(original: Any, items: Any, mutable: type) -> Any:
             if isinstance(items, dict):
                 clone.update(items)
             else:
-                clone[:] = items
+                for i, item in enumerate(items):  # deques have no slices
+                    clone[i] = item
             return clone
         return kind(items)
     return items
