@@ -1,7 +1,7 @@
 // An NVRTC that hands everything to the real one, at the path in FACULA_CLOCKED_NVRTC, and writes
 // what compiling took to the file FACULA_NVRTC_CLOCK: one line for each kernel, with its name,
-// milliseconds on the clock, and milliseconds of the thread's processor time. The texts go to the
-// folder FACULA_NVRTC_TEXTS, if it is given.
+// milliseconds on the clock, milliseconds of the thread's processor time, and when it was done, in
+// milliseconds. The texts go to the folder FACULA_NVRTC_TEXTS, if it is given.
 #include <dlfcn.h>
 #include <time.h>
 
@@ -69,7 +69,6 @@ API int nvrtcCreateProgram(Program* program, const char* source, const char* nam
 
 API int nvrtcCompileProgram(Program program, int count, const char* const* options) {
   const auto compile = real("nvrtcCompileProgram", nvrtcCompileProgram);
-  std::lock_guard lock(mutex);
   static const bool warm = [&] {  // the first kernel of a process pays for the compiler's start
     Program first;
     if (real("nvrtcCreateProgram", nvrtcCreateProgram)(
@@ -82,9 +81,10 @@ API int nvrtcCompileProgram(Program program, int count, const char* const* optio
   }();
   (void)warm;
   const double wall = milliseconds(CLOCK_MONOTONIC), work = milliseconds(CLOCK_THREAD_CPUTIME_ID);
-  const int result = compile(program, count, options);
+  const int result = compile(program, count, options);  // several threads may do so at once
   const double wall_end = milliseconds(CLOCK_MONOTONIC),
                work_end = milliseconds(CLOCK_THREAD_CPUTIME_ID);
+  std::lock_guard lock(mutex);
   const Text& text = texts[program];
   static int number = 0;
   if (const char* folder = std::getenv("FACULA_NVRTC_TEXTS")) {
@@ -95,8 +95,8 @@ API int nvrtcCompileProgram(Program program, int count, const char* const* optio
     }
   }
   if (std::FILE* file = std::fopen(std::getenv("FACULA_NVRTC_CLOCK"), "a")) {
-    std::fprintf(file, "%s %.3f %.3f\n", text.name.substr(0, text.name.find('.')).c_str(),
-                 wall_end - wall, work_end - work);
+    std::fprintf(file, "%s %.3f %.3f %.3f\n", text.name.substr(0, text.name.find('.')).c_str(),
+                 wall_end - wall, work_end - work, wall_end);
     std::fclose(file);
   }
   return result;

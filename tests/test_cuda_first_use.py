@@ -82,6 +82,21 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 4)
 """
 
 
+# The kernels of gradients are under way when the process ends, and when another one is forked off.
+ATTENTION = """
+import os, sys
+import facula as F
+q, k, v = (F.rand(1, 1, 64, 64).to(F.bfloat16).cuda().requires_grad_({grad}) for _ in range(3))
+out = F.nn.functional.scaled_dot_product_attention(q, k, v)
+child = os.fork()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    if {backward}:
+        F.autograd.grad(out, [q, k, v], F.empty_like(out))
+sys.exit(0)
+"""
+
+
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
     folder = tmp_path_factory.mktemp("driver")
@@ -121,6 +136,16 @@ def test_kernels_compile_once_on_a_machine(driver, tmp_path):
 
 def test_a_process_may_end_right_after_its_first_kernels(driver, tmp_path):
     assert run(SHORT_WORK, driver, tmp_path)
+
+
+def test_attention_compiles_the_kernels_of_its_gradients_ahead(driver, tmp_path):
+    def kernels(name: str, **choices: bool) -> set[str]:
+        return run(ATTENTION.format(**choices), driver, tmp_path / name)
+
+    alone = kernels("alone", grad=False, backward=False)
+    ahead = kernels("ahead", grad=True, backward=False)
+    assert len(ahead - alone) == 3 and alone <= ahead
+    assert kernels("all", grad=True, backward=True) == ahead
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="is about glibc's heap")

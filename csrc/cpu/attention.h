@@ -27,6 +27,7 @@ struct Attention {
   // The logarithm of each query's sum of exponentials, (batch, heads, queries), dense, of the type
   // that is computed in. Queries that see no key have +infinity, so that their weights are 0.
   void* logsumexp;
+  bool differentiated = false;  // the derivative will probably be wanted, too
   // The derivative reads `out` and grad_out, and writes the others.
   HeadMatrix grad_out, grad_q, grad_k, grad_v;
 };

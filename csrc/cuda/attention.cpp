@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "cpu/attention.h"
 #include "cuda/allocator.h"
@@ -148,11 +149,14 @@ int64_t count_blocks(const Attention& a, const Tiling& tiling) {
   return (rows + tiling.rows() - 1) / tiling.rows() * heads;
 }
 
-void run(const Tiling& tiling, const Attention& a, const Workspace& workspace, int64_t most_blocks,
-         int device) {
-  struct Template {
-    const char *file, *name;
-  };
+Tiling tiling_of(Pass pass, const Attention& a) {
+  return {pass, a.dtype, std::max(a.width, a.value_width), a.mask != nullptr};
+}
+
+struct Template {
+  const char *file, *name;
+};
+const Template& template_of(Pass pass) {
   static constexpr Template kTemplates[] = {
       {"attention_forward.cuh", "facula_attention"},
       {"attention_query_grad.cuh", "facula_attention_query_grad"},
@@ -162,30 +166,60 @@ void run(const Tiling& tiling, const Attention& a, const Workspace& workspace, i
       {"attention_grad_groups.cuh", "facula_attention_grad"},
       {"attention_grad_end.cuh", "facula_attention_grad_end"},
   };
+  return kTemplates[int(pass)];
+}
+
+// What a pass's kernel knows of the problem when it is compiled.
+struct Variant {
+  bool causal, whole;
+  int mask;
+
+  Variant(Pass pass, const Attention& a) {
+    const bool of_queries = pass == Pass::GradientBegin || pass == Pass::GradientEnd;
+    causal = a.causal && !of_queries;
+    whole = aligned(a);
+    mask = !a.mask || of_queries ? 0 : a.mask_is_bool ? 1 : 2;
+  }
+};
+
+Kernel& kernel_of(const Tiling& tiling, const Attention& a) {
   static auto* kernels = new KernelTable;
-  const Template& chosen = kTemplates[int(tiling.pass)];
-  const bool of_queries = tiling.pass == Pass::GradientBegin || tiling.pass == Pass::GradientEnd;
-  const bool whole = aligned(a), causal = a.causal && !of_queries;
-  const int mask = !a.mask || of_queries ? 0 : a.mask_is_bool ? 1 : 2;
+  const Variant variant(tiling.pass, a);
   KernelKey key;
-  key.text[0] = chosen.file;
-  key.bits[0] = uint64_t(a.dtype) | uint64_t(tiling.width) << 8 | uint64_t(causal) << 20 |
-                uint64_t(mask) << 21 | uint64_t(whole) << 23;
+  key.text[0] = template_of(tiling.pass).file;
+  key.bits[0] = uint64_t(a.dtype) | uint64_t(tiling.width) << 8 | uint64_t(variant.causal) << 20 |
+                uint64_t(variant.mask) << 21 | uint64_t(variant.whole) << 23;
+  return kernels->find(key);
+}
+
+KernelText text_of(const Tiling& tiling, const Attention& a) {
+  const Variant variant(tiling.pass, a);
+  const Template& chosen = template_of(tiling.pass);
+  KernelText text{chosen.file, chosen.name, {}, tiling.groups != 0};
+  text.define("FACULA_ITEM", device_type(a.dtype));
+  text.define("FACULA_SINGLE", tiling.item == 4 ? "1" : "0");
+  text.define("FACULA_WIDTH", std::to_string(tiling.width));
+  text.define("FACULA_TILES", std::to_string(tiling.tiles));
+  text.define("FACULA_STEP", std::to_string(tiling.step));
+  text.define("FACULA_SPLIT", std::to_string(tiling.split));
+  text.define("FACULA_GROUPS", std::to_string(tiling.groups));
+  text.define("FACULA_STAGES", std::to_string(tiling.stages));
+  text.define("FACULA_CAUSAL", variant.causal ? "1" : "0");
+  text.define("FACULA_MASK", std::to_string(variant.mask));
+  text.define("FACULA_ALIGNED", variant.whole ? "1" : "0");
+  return text;
+}
+
+// Runs a pass. If its kernel has to be compiled, so are those of the passes to come, at once.
+void run(const Tiling& tiling, const Attention& a, const Workspace& workspace, int64_t most_blocks,
+         int device, std::span<const Pass> to_come = {}) {
   const auto memory = unsigned(tiling.shared_memory());
-  CuFunction function = kernels->find(key).on(device, [&] {
-    KernelText text{chosen.file, chosen.name, {}, tiling.groups != 0};
-    text.define("FACULA_ITEM", device_type(a.dtype));
-    text.define("FACULA_SINGLE", tiling.item == 4 ? "1" : "0");
-    text.define("FACULA_WIDTH", std::to_string(tiling.width));
-    text.define("FACULA_TILES", std::to_string(tiling.tiles));
-    text.define("FACULA_STEP", std::to_string(tiling.step));
-    text.define("FACULA_SPLIT", std::to_string(tiling.split));
-    text.define("FACULA_GROUPS", std::to_string(tiling.groups));
-    text.define("FACULA_STAGES", std::to_string(tiling.stages));
-    text.define("FACULA_CAUSAL", causal ? "1" : "0");
-    text.define("FACULA_MASK", std::to_string(mask));
-    text.define("FACULA_ALIGNED", whole ? "1" : "0");
-    return text;
+  CuFunction function = kernel_of(tiling, a).on(device, [&] {
+    for (Pass pass : to_come) {
+      const Tiling next = tiling_of(pass, a);
+      kernel_of(next, a).prepare(device, [&] { return text_of(next, a); });
+    }
+    return text_of(tiling, a);
   });
   if (memory > 48u << 10) allow_shared_memory(function, memory);
   const int64_t blocks = count_blocks(a, tiling);
@@ -198,21 +232,29 @@ void run(const Tiling& tiling, const Attention& a, const Workspace& workspace, i
                 current_stream(device), arguments.data());
 }
 
-Tiling tiling_of(Pass pass, const Attention& a) {
-  return {pass, a.dtype, std::max(a.width, a.value_width), a.mask != nullptr};
+std::span<const Pass> gradient_passes(const Attention& a, int device) {
+  static constexpr Pass kInOrder[] = {Pass::QueryGradient, Pass::KeyGradient};
+  static constexpr Pass kByGroups[] = {Pass::GradientBegin, Pass::GradientByGroups,
+                                       Pass::GradientEnd};
+  // The sums of groups come in no certain order.
+  if (settings.deterministic || !by_groups(a, device)) return kInOrder;
+  return kByGroups;
 }
 
 void forward(const Attention& a, Device on) {
   use_device(on.index);
-  if (!by_groups(a, on.index)) return run(tiling_of(Pass::Forward, a), a, {}, INT64_MAX, on.index);
+  std::span<const Pass> to_come;
+  if (a.differentiated) to_come = gradient_passes(a, on.index);
+  if (!by_groups(a, on.index))
+    return run(tiling_of(Pass::Forward, a), a, {}, INT64_MAX, on.index, to_come);
   // Blocks stay where they are and take one tile after the other: a counter tells which ones.
   const Tiling tiling = tiling_of(Pass::ForwardByGroups, a);
   const int64_t places = device_properties(on.index).multiprocessors;
-  if (count_blocks(a, tiling) <= places) return run(tiling, a, {}, places, on.index);
+  if (count_blocks(a, tiling) <= places) return run(tiling, a, {}, places, on.index, to_come);
   CuStream stream = current_stream(on.index);
   Scratch counter(sizeof(uint32_t), on.index, stream);
   set_bytes(counter.get(), 0, sizeof(uint32_t), on.index, stream);
-  run(tiling, a, {.counter = counter.get()}, places, on.index);
+  run(tiling, a, {.counter = counter.get()}, places, on.index, to_come);
 }
 
 void backward(const Attention& a, Device on) {
@@ -221,19 +263,19 @@ void backward(const Attention& a, Device on) {
   const int64_t rows = a.batch * a.heads * a.queries;
   Scratch delta(size_t(rows) * 2 * sizeof(float), on.index, stream);
   Workspace workspace{.delta = static_cast<float*>(delta.get())};
-  // The sums of groups come in no certain order.
-  if (settings.deterministic || !by_groups(a, on.index)) {
-    for (Pass pass : {Pass::QueryGradient, Pass::KeyGradient})
-      run(tiling_of(pass, a), a, workspace, INT64_MAX, on.index);
-    return;
-  }
+  const std::span<const Pass> passes = gradient_passes(a, on.index);
+  auto run_all = [&] {
+    for (size_t i = 0; i < passes.size(); ++i) {
+      run(tiling_of(passes[i], a), a, workspace, INT64_MAX, on.index, passes.subspan(i + 1));
+    }
+  };
+  if (passes[0] != Pass::GradientBegin) return run_all();
   const Tiling tiling = tiling_of(Pass::GradientByGroups, a);
   const int64_t steps = (a.queries + tiling.step - 1) / tiling.step;
   const int64_t sums = a.batch * a.heads * steps * tiling.step * tiling.width;
   Scratch grad_q_sums(size_t(sums) * sizeof(float), on.index, stream);
   workspace.grad_q_sums = static_cast<float*>(grad_q_sums.get());
-  for (Pass pass : {Pass::GradientBegin, Pass::GradientByGroups, Pass::GradientEnd})
-    run(tiling_of(pass, a), a, workspace, INT64_MAX, on.index);
+  run_all();
 }
 
 }  // namespace

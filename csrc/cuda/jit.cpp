@@ -1,11 +1,16 @@
 #include "cuda/jit.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <system_error>
+#include <thread>
 #include <unordered_set>
 
 #include "cuda/kernel_cache.h"
@@ -104,6 +109,50 @@ CuModule load_module(const std::string& image, const std::string& name) {
   }
   return module;
 }
+
+// Threads that compile what will be wanted soon. The process waits for them before it ends: what
+// NVRTC and the driver take down then must not be at work.
+class ThreadsAhead {
+ public:
+  static ThreadsAhead& instance() {
+    static ThreadsAhead* threads = [] {
+      nvrtc_version();  // loaded before: its own clean-up comes after ours
+      std::atexit([] { instance().wait(); });
+      return new ThreadsAhead;
+    }();
+    return *threads;
+  }
+
+  template <class Work>
+  void start(Work work) {
+    change(+1);
+    try {
+      std::thread([this, work = std::move(work)] {
+        work();
+        change(-1);
+      }).detach();
+    } catch (const std::system_error&) {  // no more threads: whoever wants the kernel compiles it
+      change(-1);
+    }
+  }
+
+ private:
+  void change(int by) {
+    std::lock_guard lock(mutex_);
+    running_ += by;
+    idle_.notify_all();
+  }
+  void wait() {
+    if (getpid() != process_) return;  // threads do not survive a fork
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [&] { return running_ == 0; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  int running_ = 0;
+  const pid_t process_ = getpid();
+};
 
 bool is_identifier(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
@@ -205,6 +254,17 @@ CuFunction Kernel::load(int device, const KernelText& text) {
   FACULA_CU(cuModuleGetFunction, &function, module, text.entry.c_str());
   functions_[device].store(function, std::memory_order_release);
   return function;
+}
+
+void Kernel::load_ahead(int device, KernelText text) {
+  if (std::thread::hardware_concurrency() < 2) return;
+  ThreadsAhead::instance().start([this, device, text = std::move(text)] {
+    try {
+      load(device, text);
+    } catch (...) {
+      // Whoever wants the kernel meets the same error.
+    }
+  });
 }
 
 Kernel& KernelTable::insert(std::atomic<Entry*>& bucket, const KernelKey& key) {

@@ -52,9 +52,16 @@ class Kernel {
     CuFunction function = functions_[device].load(std::memory_order_acquire);
     return function ? function : load(device, build());
   }
+  // Begins to compile on another thread, for a caller who will soon want the kernel: what it
+  // compiles meanwhile takes no longer.
+  template <class Build>
+  void prepare(int device, Build&& build) {
+    if (!functions_[device].load(std::memory_order_acquire)) load_ahead(device, build());
+  }
 
  private:
   CuFunction load(int device, const KernelText& text);
+  void load_ahead(int device, KernelText text);
 
   std::mutex mutex_;  // one thread compiles, the others wait for its result
   std::atomic<CuFunction> functions_[kMaxDevices] = {};

@@ -128,15 +128,31 @@ void input_gradient(const NormalizedRows& shape, const Tensor& grad, const Tenso
 
 enum class Sums { Moments, ByChannel, ByRow, ByRowRms };
 
-CuFunction sums_kernel(const char* file, const char* name, Sums kind, DType item, DType grad,
-                       DType compute, int vector, bool wide, int device) {
-  static auto* kernels = new KernelTable;
-  use_device(device);
-  KernelKey key;
-  key.text[0] = file;
-  key.bits[0] = uint64_t(kind) | uint64_t(item) << 2 | uint64_t(grad) << 7 |
-                uint64_t(compute) << 12 | uint64_t(vector) << 17 | uint64_t(wide) << 22;
-  return kernels->find(key).on(device, [&] {
+struct SumsKernel {
+  const char *file, *name;
+  Sums kind;
+  DType item, grad, compute;
+  int vector;
+  bool wide;
+
+  CuFunction on(int device) const {
+    use_device(device);
+    return find().on(device, [&] { return text(); });
+  }
+  void prepare(int device) const {
+    find().prepare(device, [&] { return text(); });
+  }
+
+ private:
+  Kernel& find() const {
+    static auto* kernels = new KernelTable;
+    KernelKey key;
+    key.text[0] = file;
+    key.bits[0] = uint64_t(kind) | uint64_t(item) << 2 | uint64_t(grad) << 7 |
+                  uint64_t(compute) << 12 | uint64_t(vector) << 17 | uint64_t(wide) << 22;
+    return kernels->find(key);
+  }
+  KernelText text() const {
     KernelText text{file, name, {}};
     text.define("FACULA_KIND", std::to_string(int(kind)));
     text.define("FACULA_ITEM", device_type(item));
@@ -145,8 +161,8 @@ CuFunction sums_kernel(const char* file, const char* name, Sums kind, DType item
     text.define("FACULA_VECTOR", std::to_string(vector));
     text.define("FACULA_INDEX", wide ? "uint64" : "uint32");
     return text;
-  });
-}
+  }
+};
 
 // How many blocks share the work of one result, so that `results` blocks fill the device.
 int64_t parts_for(int64_t work, int64_t least, int64_t results, int device) {
@@ -159,19 +175,29 @@ DType sum_dtype(Sums kind, DType compute) {
   return kind == Sums::Moments ? DType::Float64 : compute;
 }
 
+SumsKernel column_sums_kernel(Sums kind, int64_t columns, const Tensor& in, const Tensor& grad,
+                              DType compute) {
+  return {"column_sums.cuh",
+          "facula_column_sums",
+          kind,
+          in.dtype(),
+          grad.defined() ? grad.dtype() : in.dtype(),
+          compute,
+          vector_width(columns, {&in, &grad}),
+          false};
+}
+
 // (2, parts, columns) of a dense matrix.
 Tensor column_sums(Sums kind, int64_t rows, int64_t columns, const Tensor& in, const Tensor& grad,
                    const Tensor& mean, const Tensor& rstd, DType compute) {
   const int device = in.device().index;
-  const int vector = vector_width(columns, {&in, &grad});
+  const SumsKernel kernel = column_sums_kernel(kind, columns, in, grad, compute);
   constexpr int64_t kAcross = 32, kDown = 8;
-  const int64_t across = (columns + kAcross * vector - 1) / (kAcross * vector);
+  const int64_t at_once = kAcross * kernel.vector, across = (columns + at_once - 1) / at_once;
   const int64_t parts = parts_for(rows, kDown * 4, across, device);
   const int64_t share = (rows + parts - 1) / parts;
   Tensor out = empty_tensor(Dims{2, parts, columns}, sum_dtype(kind, compute), in.device());
-  CuFunction function =
-      sums_kernel("column_sums.cuh", "facula_column_sums", kind, in.dtype(),
-                  grad.defined() ? grad.dtype() : in.dtype(), compute, vector, false, device);
+  CuFunction function = kernel.on(device);
   ArgumentWriter arguments;
   for (const Tensor* t : {&in, &grad, &mean, &rstd}) arguments.put(pointer(*t));
   arguments.put(out.data());
@@ -196,9 +222,15 @@ Tensor channel_sums(Sums kind, const NormalizedChannels& s, const Tensor& in, co
   const int64_t parts = parts_for(loads, kThreads * 4, s.channels, device);
   const int64_t share = (loads + parts - 1) / parts;
   Tensor out = empty_tensor(Dims{2, parts, s.channels}, sum_dtype(kind, compute), in.device());
-  CuFunction function =
-      sums_kernel("channel_sums.cuh", "facula_channel_sums", kind, in.dtype(),
-                  grad.defined() ? grad.dtype() : in.dtype(), compute, vector, wide, device);
+  const SumsKernel kernel{"channel_sums.cuh",
+                          "facula_channel_sums",
+                          kind,
+                          in.dtype(),
+                          grad.defined() ? grad.dtype() : in.dtype(),
+                          compute,
+                          vector,
+                          wide};
+  CuFunction function = kernel.on(device);
   ArgumentWriter arguments;
   for (const Tensor* t : {&in, &grad, &mean}) arguments.put(pointer(*t));
   arguments.put(out.data());
@@ -215,14 +247,19 @@ Tensor channel_sums(Sums kind, const NormalizedChannels& s, const Tensor& in, co
 void rows_grad(const NormalizedRows& shape, const Tensor& grad, const Tensor& in,
                const Tensor& mean, const Tensor& rstd, const Tensor& weight,
                const Tensor& input_grad, const Tensor& weight_grad, const Tensor& bias_grad) {
-  if (input_grad.defined()) input_gradient(shape, grad, in, mean, rstd, weight, input_grad);
-  if (!weight_grad.defined() && !bias_grad.defined()) return;
   const DType compute = rstd.dtype();
+  const Sums kind = shape.centred ? Sums::ByRow : Sums::ByRowRms;
+  const bool parameters = weight_grad.defined() || bias_grad.defined();
+  if (input_grad.defined()) {
+    if (parameters && shape.groups == 0)  // both kernels are compiled at once
+      column_sums_kernel(kind, shape.n, in, grad, compute).prepare(in.device().index);
+    input_gradient(shape, grad, in, mean, rstd, weight, input_grad);
+  }
+  if (!parameters) return;
   const Tensor none;
   Tensor sums;  // (2, parts, parameters)
   if (shape.groups == 0) {
-    sums = column_sums(shape.centred ? Sums::ByRow : Sums::ByRowRms, shape.rows, shape.n, in, grad,
-                       mean, rstd, compute);
+    sums = column_sums(kind, shape.rows, shape.n, in, grad, mean, rstd, compute);
   } else {
     const int device = in.device().index;
     const int64_t lines = shape.rows * shape.channels;

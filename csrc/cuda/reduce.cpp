@@ -262,10 +262,20 @@ void write_arguments(const ReduceLaunch& launch, const Pass& pass, ArgumentWrite
   write_sizes(pass.reduced, pass.reduced_class, pass.wide, out);
 }
 
-void run_pass(const ReduceLaunch& launch, const Pass& pass, int device, CuStream stream) {
+Kernel& kernel_of(const ReduceLaunch& launch, const Pass& pass) {
   static auto* kernels = new KernelTable;
-  CuFunction function =
-      kernels->find(key_of(launch, pass)).on(device, [&] { return text_of(launch, pass); });
+  return kernels->find(key_of(launch, pass));
+}
+
+// If its kernel has to be compiled, so is that of the pass to come, at once.
+void run_pass(const ReduceLaunch& launch, const Pass& pass, int device, CuStream stream,
+              const Pass* to_come = nullptr) {
+  CuFunction function = kernel_of(launch, pass).on(device, [&] {
+    if (to_come) {
+      kernel_of(launch, *to_come).prepare(device, [&] { return text_of(launch, *to_come); });
+    }
+    return text_of(launch, pass);
+  });
   ArgumentWriter arguments;
   write_arguments(launch, pass, arguments);
   launch_kernel(function,
@@ -294,7 +304,7 @@ void launch_reduce(const ReduceLaunch& launch, int device, CuStream stream) {
   first.stage = 1;
   first.out = partial.get();
   second.in = partial.get();
-  run_pass(launch, first, device, stream);
+  run_pass(launch, first, device, stream, &second);
   run_pass(launch, second, device, stream);
 }
 

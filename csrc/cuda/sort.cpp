@@ -127,8 +127,10 @@ void select_long(const LineSort& s, const Lines& lines) {
 // Passes over lines of n elements that lie one after the other.
 class Radix {
  public:
-  Radix(DType dtype, int64_t lines, int64_t n, bool descending, int device, CuStream stream)
+  Radix(DType dtype, int passes, int64_t lines, int64_t n, bool descending, int device,
+        CuStream stream)
       : dtype_(dtype),
+        passes_(passes),
         lines_(lines),
         n_(n),
         tiles_((n + tile_size() - 1) / tile_size()),
@@ -165,23 +167,41 @@ class Radix {
  private:
   int64_t tile_size() const { return int64_t(kThreads) * (item_size(dtype_) == 8 ? 8 : 16); }
 
-  CuFunction kernel(int stage, bool first) const {
+  DType type(bool first) const { return first ? dtype_ : mover_type(dtype_); }
+  Kernel& kernel_of(int stage, bool first) const {
     static auto* kernels = new KernelTable;
+    KernelKey key;
+    key.bits[0] = uint64_t(type(first)) | uint64_t(first) << 5 | uint64_t(stage) << 6;
+    return kernels->find(key);
+  }
+  KernelText text_of(int stage, bool first) const {
     static constexpr const char* kNames[] = {"facula_radix_count", "facula_radix_sum",
                                              "facula_radix_move"};
-    const DType type = first ? dtype_ : mover_type(dtype_);
-    KernelKey key;
-    key.bits[0] = uint64_t(type) | uint64_t(first) << 5 | uint64_t(stage) << 6;
-    return kernels->find(key).on(device_, [&] {
-      KernelText text{"radix.cuh", kNames[stage], {}};
-      text.define("FACULA_TYPE", device_type(type));
-      text.define("FACULA_FIRST", first ? "1" : "0");
-      text.define("FACULA_STAGE", std::to_string(stage));
-      return text;
+    KernelText text{"radix.cuh", kNames[stage], {}};
+    text.define("FACULA_TYPE", device_type(type(first)));
+    text.define("FACULA_FIRST", first ? "1" : "0");
+    text.define("FACULA_STAGE", std::to_string(stage));
+    return text;
+  }
+  CuFunction kernel(int stage, bool first) const {
+    return kernel_of(stage, first).on(device_, [&] {
+      if (stage == 0 && first) prepare_others();
+      return text_of(stage, first);
     });
+  }
+  // All kernels of a sort are compiled at once. The slowest one begins.
+  void prepare_others() const {
+    auto prepare = [&](int stage, bool first) {
+      kernel_of(stage, first).prepare(device_, [&] { return text_of(stage, first); });
+    };
+    for (int stage = 2; stage >= 0; --stage) {
+      if (stage > 0) prepare(stage, true);
+      if (passes_ > 1) prepare(stage, false);
+    }
   }
 
   DType dtype_;
+  int passes_;
   int64_t lines_, n_, tiles_;
   bool descending_;
   int device_;
@@ -196,7 +216,7 @@ Tensor sorted_positions(const Tensor& matrix, bool descending) {
   const int64_t lines = matrix.size(0), n = matrix.size(1);
   const auto item = matrix.item_size();
   use_device(device);
-  Radix radix(matrix.dtype(), lines, n, descending, device, stream);
+  Radix radix(matrix.dtype(), int(item), lines, n, descending, device, stream);
   const size_t count = size_t(lines * n);
   Scratch keys(count * item, device, stream), other_keys(count * item, device, stream);
   Tensor positions = empty_tensor(matrix.sizes(), DType::UInt32, matrix.device());
@@ -255,9 +275,9 @@ void sort_keys(const uint64_t* keys, int64_t n, int bits, uint64_t* sorted, uint
                int device, CuStream stream) {
   if (n >= int64_t(UINT32_MAX)) throw CudaError("more than 2**32 indices at once");
   use_device(device);
-  Radix radix(DType::UInt64, 1, n, false, device, stream);
-  Scratch other_keys(size_t(n) * 8, device, stream), other_order(size_t(n) * 4, device, stream);
   const int passes = std::max(1, (bits + 7) / 8);
+  Radix radix(DType::UInt64, passes, 1, n, false, device, stream);
+  Scratch other_keys(size_t(n) * 8, device, stream), other_order(size_t(n) * 4, device, stream);
   const void* from = keys;
   const uint32_t* from_order = nullptr;
   for (int digit = 0; digit < passes; ++digit) {

@@ -239,6 +239,7 @@ std::tuple<Tensor, Tensor> _attention(const Tensor& query, const Tensor& key, co
   }
   Attention a = describe(q, k, v, mask, is_causal, scale);
   a.out = matrix_of(out), a.logsumexp = logsumexp.data();
+  a.differentiated = query.needs_grad() || key.needs_grad() || value.needs_grad();
   if (q.is_cuda()) device_attention.forward(a, q.device());
   else attention_forward(a);
   return {out, logsumexp};
