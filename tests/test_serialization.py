@@ -734,26 +734,3 @@ def test_load_reads_file_objects_that_have_no_more_than_four_methods(zipped):
     file = io.BytesIO()
     F.save({"a": F.arange(3)}, file, _use_new_zipfile_serialization=zipped)
     assert F.load(Plain(file.getvalue()))["a"].tolist() == [0, 1, 2]
-
-
-def test_who_runs_a_program_may_say_whether_files_are_trusted(monkeypatch):
-    file = io.BytesIO()
-    F.save(datetime.timedelta(1), file)
-
-    def load(**options):
-        file.seek(0)
-        return F.load(file, **options)
-
-    with pytest.raises(pickle.UnpicklingError):
-        load()
-    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
-    with pytest.warns(UserWarning, match="TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"):
-        assert load() == datetime.timedelta(1)
-    with pytest.raises(pickle.UnpicklingError):  # the program wants it safe
-        load(weights_only=True)
-    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "true")
-    with pytest.raises(RuntimeError, match="Only one of"):
-        load()
-    monkeypatch.delenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
-    with pytest.raises(pickle.UnpicklingError):
-        load(weights_only=False)

@@ -631,9 +631,7 @@ def load(
             ``weights_only``.
         weights_only: True (what None means, too) reads tensors, numbers, texts, containers and
             what :func:`add_safe_globals` allows, and runs no code from the file. False runs
-            whatever the file says: only for files that you trust. Users of a program may set
-            PyTorch's environment variables: TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 makes every call
-            safe, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 turns None into False.
+            whatever the file says: only for files that you trust.
         mmap: True uses the file's pages as memory instead of reading it; needs a path.
         pickle_load_args: for the unpickler, such as ``encoding="latin1"`` for Python 2.
 
@@ -646,7 +644,8 @@ def load(
         >>> facula.load(file, map_location="cpu")
         tensor([0, 1, 2])
     """
-    weights_only = _weights_only(weights_only, pickle_module)
+    if weights_only is None:
+        weights_only = pickle_module is None
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     options = {"encoding": "utf-8", **pickle_load_args}
@@ -667,29 +666,6 @@ def load(
                 "io.BytesIO and try to load from it instead."
             )
     return _load(f, type(f).__name__, map_location, pickle_module, weights_only, False, options)
-
-
-def _is_set(variable: str) -> bool:
-    return os.environ.get(variable, "0").lower() in ("1", "y", "yes", "true")
-
-
-def _weights_only(asked_for: bool | None, pickle_module: Any) -> bool:
-    """What ``load`` does about code in the file: as the program says, or who runs it."""
-    always, never = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
-    if _is_set(always):
-        if _is_set(never):
-            raise RuntimeError(f"Only one of {always} or {never} should be set, but both were set.")
-        return True
-    if asked_for is not None:
-        return asked_for
-    if _is_set(never):
-        warnings.warn(
-            f"Environment variable {never} detected, since the `weights_only` argument was not "
-            "passed to `facula.load`: the code that the file names is run.",
-            stacklevel=3,
-        )
-        return False
-    return pickle_module is None
 
 
 def _load(
