@@ -4,6 +4,7 @@
 //                                   or of pixels (conv_depthwise_isa.cpp)
 //   images of few channels by pixels -> products with rows of taps (conv_few_channels_isa.cpp)
 //   3x3 kernels with step 1      -> Winograd's algorithm where it pays (conv_winograd_isa.cpp)
+//   1x1 kernels on images by pixels -> a product of matrices that lie there (gemm.h)
 //   rows of pixels with channels -> read where they lie (conv_direct_isa.cpp), see suits_direct
 //   results that lie by channels -> a product with channels as rows (conv_channel_rows_isa.cpp)
 //   results that lie by pixels   -> a product with pixels as rows (conv_pixel_rows_isa.cpp)
@@ -19,6 +20,7 @@
 #include "core/thread_pool.h"
 #include "cpu/cast.h"
 #include "cpu/conv_kernels.h"
+#include "cpu/gemm.h"
 
 namespace facula {
 
@@ -100,6 +102,42 @@ Conv with_axes_merged(Conv v) {
     a[0] = ConvAxis();
   }
   return v;
+}
+
+// The rows of a matrix that has a pixel in each, and how far apart they are.
+struct PixelMatrix {
+  explicit PixelMatrix(const Conv& v)
+      : rows(v.batch * v.axis[2].out),
+        x_row(v.axis[2].out == 1 ? v.x_batch : v.axis[2].x_stride),
+        y_row(v.axis[2].out == 1 ? v.y_batch : v.axis[2].y_stride) {}
+  int64_t rows, x_row, y_row;
+};
+
+// Whether the weights, as a matrix, meet all pixels as rows of a matrix. Axes are merged. Few
+// channels do not fill the blocks of a product.
+bool is_matrix_product(const Conv& v) {
+  constexpr int64_t kFewest = 16;
+  const int64_t pixels = v.axis[2].out;
+  const PixelMatrix m(v);
+  auto follow = [&](int64_t batch, int64_t row) { return v.batch == 1 || batch == pixels * row; };
+  return is_floating(v.dtype) && v.groups == 1 && v.in >= kFewest && v.out >= kFewest &&
+         m.rows >= kFewest && v.axis[0].out == 1 && v.axis[1].out == 1 && is_trivial(v.axis[0]) &&
+         is_trivial(v.axis[1]) && is_trivial(v.axis[2]) && v.x_channel == 1 && v.y_channel == 1 &&
+         follow(v.x_batch, m.x_row) && follow(v.y_batch, m.y_row);
+}
+
+void multiply_pixels(const Conv& v) {  // y = x w
+  const PixelMatrix m(v);
+  Gemm g{v.dtype, 1, m.rows, v.out,   v.in, v.x, 0,       m.x_row, 1,
+         v.w,     0, v.w_in, v.w_out, v.y,  0,   m.y_row, 1};
+  g.bias = v.bias;
+  gemm(g);
+}
+
+void multiply_pixels_for_weight(const Conv& v) {  // w = y' x
+  const PixelMatrix m(v);
+  gemm(Gemm{v.dtype, 1, v.out, v.in, m.rows, v.y, 0, 1, m.y_row, v.x, 0, m.x_row, 1,
+            const_cast<void*>(v.w), 0, v.w_out, v.w_in});
 }
 
 // The same convolution with taps that go forward.
@@ -289,6 +327,7 @@ void conv_forward(const Conv& problem) {
       return execute(FACULA_CONV_TABLE(conv_few_channels_input_table).of[int(v.dtype)], onward);
   }
   v = with_axes_merged(v);
+  if (is_matrix_product(v)) return multiply_pixels(v);
   if (const ConvFunction* f = depthwise_pixels(v, false)) return execute(*f, with_taps_onward(v));
   const bool by_pixels = v.y_channel == 1 && (v.axis[2].y_stride != 1 || v.pixels() == 1);
   if (const ConvFunction* f = depthwise(v, by_pixels, false)) return execute(*f, v);
@@ -408,6 +447,8 @@ void conv_transposed(const Conv& forward) {
 
 void conv_weight_gradient(const Conv& v) {
   if (v.groups == 0 || v.out == 0 || v.in == 0 || v.taps() == 0) return;
+  if (const Conv merged = with_axes_merged(v); is_matrix_product(merged))
+    return multiply_pixels_for_weight(merged);
   const bool by_pixels = v.x_channel == 1 && v.axis[2].x_stride != 1;
   if (const ConvFunction* f = depthwise_pixels(v, true)) return execute(*f, v);
   if (const ConvFunction* f = depthwise(v, by_pixels, true)) return execute(*f, v);
