@@ -56,6 +56,7 @@ CASES = {
     "few channels, steps": problem((2, 3, 23, 71), (24, 3, 7, 7), 2, 3),
     "one tap": problem((3, 40, 9, 7), (24, 40, 1, 1)),
     "one tap, channels in several blocks": problem((2, 400, 8, 9), (300, 400, 1, 1)),
+    "one tap, planes of more than a few vectors": problem((3, 130, 13, 12), (140, 130, 1, 1)),
     "one tap, one pixel": problem((20, 48, 1, 1), (32, 48, 1, 1)),
     "one tap, transposed": problem((2, 32, 9, 9), (32, 48, 1, 1), transposed=True),
     "one tap, padded": problem((2, 32, 9, 9), (48, 32, 1, 1), 1, 1),
