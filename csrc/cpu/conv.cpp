@@ -141,6 +141,13 @@ bool has_plane_rows(const Conv& v) {
          v.axis[2].out >= kTiny;
 }
 
+// The product packs its rows. For one or two panels of columns that are full, it is as good to read
+// them where they lie.
+bool pays_to_pack_pixels(const Conv& v) {
+  constexpr int64_t kPanel = 32;
+  return v.dtype == DType::BFloat16 || v.out > 2 * kPanel || v.out % kPanel != 0;
+}
+
 void multiply_pixels(const Conv& v) {  // y = x w
   const PixelRows rows(v);
   Gemm g{v.dtype, 1, rows.count, v.out, v.in};
@@ -382,7 +389,7 @@ void conv_forward(const Conv& problem) {
       return execute(FACULA_CONV_TABLE(conv_few_channels_input_table).of[int(v.dtype)], onward);
   }
   v = with_axes_merged(v);
-  if (has_pixel_rows(v)) return multiply_pixels(v);
+  if (has_pixel_rows(v) && pays_to_pack_pixels(v)) return multiply_pixels(v);
   if (has_plane_rows(v) && (!v.bias || v.dtype == DType::BFloat16)) return multiply_planes(v);
   if (const ConvFunction* f = depthwise_pixels(v, false)) return execute(*f, with_taps_onward(v));
   const bool by_pixels = v.y_channel == 1 && (v.axis[2].y_stride != 1 || v.pixels() == 1);
