@@ -54,6 +54,13 @@ CASES = {
     "one channel each, many small planes": problem((3, 83, 7, 7), (83, 1, 3, 3), 2, 1, groups=83),
     "few channels": problem((2, 3, 20, 45), (24, 3, 5, 5), 1, 2),
     "few channels, steps": problem((2, 3, 23, 71), (24, 3, 7, 7), 2, 3),
+    "one tap": problem((3, 40, 9, 7), (24, 40, 1, 1)),
+    "one tap, channels in several blocks": problem((2, 400, 8, 9), (300, 400, 1, 1)),
+    "one tap, planes of more than a few vectors": problem((3, 130, 13, 12), (140, 130, 1, 1)),
+    "one tap, one pixel": problem((20, 48, 1, 1), (32, 48, 1, 1)),
+    "one tap, transposed": problem((2, 32, 9, 9), (32, 48, 1, 1), transposed=True),
+    "one tap, padded": problem((2, 32, 9, 9), (48, 32, 1, 1), 1, 1),
+    "one tap, volume": problem((2, 16, 4, 5, 6), (32, 16, 1, 1, 1)),
     "one tap, wide steps": problem((2, 16, 8, 8), (16, 16, 1, 2), (3, 2), 0, 1, True, 1),
 }
 

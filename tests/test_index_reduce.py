@@ -101,6 +101,26 @@ def test_index_fill_counts_repeated_positions_once():
     assert_equal(value.grad, 1.0)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("width", [16, 1500])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_index_fill_of_many_slices(dim, width, dtype):
+    shape = (30, width) if dim == 0 else (3, 30, 7, width)
+    x = F.arange(int(np.prod(shape))).reshape(shape).to(getattr(F, dtype))
+    index = [3, -1, 7, 3, 0, -30, 29, 12]
+    wanted = x.clone()
+    for i in index:
+        wanted.select(dim, i).fill_(7)
+    before = x.clone()
+    assert_equal(x.index_fill(dim, F.tensor(index), 7), wanted)
+    assert_equal(x, before)
+    assert_equal(x.index_fill(dim, F.tensor(index), F.tensor(7.0)), wanted)
+    columns = x.transpose(-1, -2)
+    assert_equal(columns.index_fill(1, F.tensor(index), 7), wanted.transpose(-1, -2))
+    assert x.index_fill_(dim, F.tensor(index), 7) is x
+    assert_equal(x, wanted)
+
+
 def test_written_to_tensors_must_not_overlap():
     x = F.arange(6.0)
     with pytest.raises(RuntimeError):

@@ -20,6 +20,7 @@ FILES = [
     "test_distances.py",
     "test_grids.py",
     "test_half_conversions.py",
+    "test_half_tables.py",
     "test_image_paths.py",
     "test_kernel_paths.py",
     "test_layer_kernels.py",

@@ -164,3 +164,37 @@ def test_largest_difference_keeps_nan():
     x[2, 39] = -4.0
     d = facula.cdist(x, y, p=float("inf"))
     assert d[1].isnan().all() and d[0].tolist() == [1.0, 1.0] and d[2].tolist() == [5.0, 5.0]
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, facula.int8, facula.uint8, facula.int32])
+@pytest.mark.parametrize("rows", [1, 4, 7, 8, 13, 140])
+@pytest.mark.parametrize("width", [5, 16, 31, 32, 40, 100, 129])
+def test_sums_of_columns_of_narrow_elements(width, rows, dtype):
+    x = (facula.arange(rows * width) * 7919 % 101).reshape(rows, width).to(dtype)
+    wide = facula.float32 if x.is_floating_point() else facula.int64
+    np.testing.assert_array_equal(x.sum(0, dtype=wide).numpy(), x.to(wide).numpy().sum(0))
+    if x.is_floating_point():
+        x[rows // 2, width - 1] = float("nan")
+        total = x.sum(0, dtype=wide)
+        assert total.isnan().nonzero().tolist() == [[width - 1]]
+        assert x.nansum(0, dtype=wide).isfinite().all()
+
+
+@pytest.mark.parametrize("n", [16, 33, 63, 64, 65, 100, 127, 256, 1000])
+@pytest.mark.parametrize("dtype", [facula.float32, facula.float64, facula.int32, facula.int64])
+def test_rows_that_are_folded_together_are_those_folded_alone(n, dtype):
+    x = (facula.arange(150 * n) * 7919 % 2003 - 1000).reshape(150, n).to(dtype)
+    y = x / 1000 if x.is_floating_point() else x
+    for name in ("amax", "amin", "prod", "sum"):
+        together = getattr(y, name)(1)
+        alone = facula.stack([getattr(row, name)() for row in y.unbind()])
+        if name in ("amax", "amin"):
+            np.testing.assert_array_equal(together.numpy(), alone.numpy())
+        else:
+            np.testing.assert_allclose(together.numpy(), alone.numpy(), rtol=1e-4, atol=1e-5)
+    if x.is_floating_point():
+        y[37, n // 2], y[38, n - 1], y[39, 0] = float("nan"), float("inf"), -float("inf")
+        assert y.amax(1).isnan().nonzero().tolist() == [[37]]
+        assert y.amin(1).isnan().nonzero().tolist() == [[37]]
+        assert y.amax(1)[38] == float("inf") and y.amin(1)[39] == -float("inf")
+        np.testing.assert_array_equal(y.amax(1)[100:].numpy(), y.numpy().max(1)[100:])

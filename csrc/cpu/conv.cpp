@@ -4,6 +4,7 @@
 //                                   or of pixels (conv_depthwise_isa.cpp)
 //   images of few channels by pixels -> products with rows of taps (conv_few_channels_isa.cpp)
 //   3x3 kernels with step 1      -> Winograd's algorithm where it pays (conv_winograd_isa.cpp)
+//   1x1 kernels                  -> a product of matrices as they lie (gemm.h)
 //   rows of pixels with channels -> read where they lie (conv_direct_isa.cpp), see suits_direct
 //   results that lie by channels -> a product with channels as rows (conv_channel_rows_isa.cpp)
 //   results that lie by pixels   -> a product with pixels as rows (conv_pixel_rows_isa.cpp)
@@ -19,6 +20,7 @@
 #include "core/thread_pool.h"
 #include "cpu/cast.h"
 #include "cpu/conv_kernels.h"
+#include "cpu/gemm_kernels.h"
 
 namespace facula {
 
@@ -100,6 +102,104 @@ Conv with_axes_merged(Conv v) {
     a[0] = ConvAxis();
   }
   return v;
+}
+
+// Others are faster as they are packed here.
+bool has_fast_product(DType dtype) {
+  return packed_product_available(dtype) || (dtype == DType::BFloat16 && bf16_product_available());
+}
+
+// Whether one tap meets every pixel where it lies, and there is enough to multiply: few channels do
+// not fill the blocks of a product. Axes are merged.
+bool has_one_tap(const Conv& v) {
+  constexpr int64_t kFewest = 16;
+  return has_fast_product(v.dtype) && v.groups == 1 && v.in >= kFewest && v.out >= kFewest &&
+         v.batch * v.pixels() >= kFewest && v.axis[0].out == 1 && v.axis[1].out == 1 &&
+         is_trivial(v.axis[0]) && is_trivial(v.axis[1]) && is_trivial(v.axis[2]);
+}
+
+// Matrices of images that lie by pixels: a row for each pixel, so many elements apart.
+struct PixelRows {
+  explicit PixelRows(const Conv& v)
+      : count(v.batch * v.axis[2].out),
+        x(v.axis[2].out == 1 ? v.x_batch : v.axis[2].x_stride),
+        y(v.axis[2].out == 1 ? v.y_batch : v.axis[2].y_stride) {}
+  int64_t count, x, y;
+};
+bool has_pixel_rows(const Conv& v) {
+  const PixelRows rows(v);
+  auto follow = [&](int64_t batch, int64_t row) {
+    return v.batch == 1 || batch == v.axis[2].out * row;
+  };
+  return has_one_tap(v) && v.x_channel == 1 && v.y_channel == 1 && follow(v.x_batch, rows.x) &&
+         follow(v.y_batch, rows.y);
+}
+// Matrices of images that lie by planes: a row for each channel. Tiny planes do not fill vectors.
+bool has_plane_rows(const Conv& v) {
+  constexpr int64_t kTiny = 128;
+  return has_one_tap(v) && v.axis[2].x_stride == 1 && v.axis[2].y_stride == 1 &&
+         v.axis[2].out >= kTiny;
+}
+
+// The product packs its rows. For one or two panels of columns that are full, it is as good to read
+// them where they lie.
+bool pays_to_pack_pixels(const Conv& v) {
+  constexpr int64_t kPanel = 32;
+  return v.dtype == DType::BFloat16 || v.out > 2 * kPanel || v.out % kPanel != 0;
+}
+
+void multiply_pixels(const Conv& v) {  // y = x w
+  const PixelRows rows(v);
+  Gemm g{v.dtype, 1, rows.count, v.out, v.in};
+  g.a = v.x, g.a_row = rows.x, g.a_col = 1;
+  g.b = v.w, g.b_row = v.w_in, g.b_col = v.w_out;
+  g.c = v.y, g.c_row = rows.y, g.c_col = 1;
+  g.bias = v.bias;
+  gemm(g);
+}
+
+void multiply_planes(const Conv& v) {  // y = w x, for each image
+  Gemm g{v.dtype, v.batch, v.out, v.axis[2].out, v.in};
+  g.a = v.w, g.a_batch = 0, g.a_row = v.w_out, g.a_col = v.w_in;
+  g.b = v.x, g.b_batch = v.x_batch, g.b_row = v.x_channel, g.b_col = 1;
+  g.c = v.y, g.c_batch = v.y_batch, g.c_row = v.y_channel, g.c_col = 1;
+  if (v.bias) {  // of bfloat16: the sum starts from it and is rounded once
+    const int64_t grain = std::max<int64_t>(1, 32768 / g.n);
+    parallel_for(0, v.batch * v.out, grain, [&](int64_t i, int64_t end) {
+      for (; i < end; ++i) {
+        const int64_t channel = i % v.out, row = i / v.out * v.y_batch + channel * v.y_channel;
+        std::fill_n(static_cast<uint16_t*>(v.y) + row, g.n,
+                    static_cast<const uint16_t*>(v.bias)[channel]);
+      }
+    });
+    g.beta_re = 1;
+  }
+  gemm(g);
+}
+
+// w = y' x. A small result is too little to share between threads, so its depth should be cut.
+bool has_large_weight(const Conv& v) {
+  return v.in * v.out >= 128 * 128;
+}
+void multiply_pixels_for_weight(const Conv& v) {
+  const PixelRows rows(v);
+  Gemm g{v.dtype, 1, v.out, v.in, rows.count};
+  g.a = v.y, g.a_row = 1, g.a_col = rows.y;
+  g.b = v.x, g.b_row = rows.x, g.b_col = 1;
+  g.c = const_cast<void*>(v.w), g.c_row = v.w_out, g.c_col = v.w_in;
+  gemm(g);
+}
+void multiply_planes_for_weight(const Conv& v) {
+  Gemm g{v.dtype, 1, v.out, v.in, v.axis[2].out};
+  g.a_row = v.y_channel, g.a_col = 1;
+  g.b_row = 1, g.b_col = v.x_channel;
+  g.c = const_cast<void*>(v.w), g.c_row = v.w_out, g.c_col = v.w_in;
+  for (int64_t n = 0; n < v.batch; ++n) {
+    g.a = advance(v, static_cast<const void*>(v.y), n * v.y_batch);
+    g.b = advance(v, v.x, n * v.x_batch);
+    g.beta_re = n > 0;
+    gemm(g);
+  }
 }
 
 // The same convolution with taps that go forward.
@@ -289,6 +389,8 @@ void conv_forward(const Conv& problem) {
       return execute(FACULA_CONV_TABLE(conv_few_channels_input_table).of[int(v.dtype)], onward);
   }
   v = with_axes_merged(v);
+  if (has_pixel_rows(v) && pays_to_pack_pixels(v)) return multiply_pixels(v);
+  if (has_plane_rows(v) && (!v.bias || v.dtype == DType::BFloat16)) return multiply_planes(v);
   if (const ConvFunction* f = depthwise_pixels(v, false)) return execute(*f, with_taps_onward(v));
   const bool by_pixels = v.y_channel == 1 && (v.axis[2].y_stride != 1 || v.pixels() == 1);
   if (const ConvFunction* f = depthwise(v, by_pixels, false)) return execute(*f, v);
@@ -408,6 +510,12 @@ void conv_transposed(const Conv& forward) {
 
 void conv_weight_gradient(const Conv& v) {
   if (v.groups == 0 || v.out == 0 || v.in == 0 || v.taps() == 0) return;
+  if (const Conv merged = with_axes_merged(v); has_large_weight(v)) {
+    if (has_pixel_rows(merged)) return multiply_pixels_for_weight(merged);
+    // Sums over several images are rounded once, which halves would not be.
+    if (has_plane_rows(merged) && (v.batch == 1 || !is_reduced_float(v.dtype)))
+      return multiply_planes_for_weight(merged);
+  }
   const bool by_pixels = v.x_channel == 1 && v.axis[2].x_stride != 1;
   if (const ConvFunction* f = depthwise_pixels(v, true)) return execute(*f, v);
   if (const ConvFunction* f = depthwise(v, by_pixels, true)) return execute(*f, v);

@@ -24,12 +24,13 @@ struct LineLoops {
   // The same for floats of any width, where NaN counts as 0.
   ReduceLoop sum_numbers[kDTypes];
   Loop fold_numbers[kDTypes];
-  // Sums of dense rows of n elements, kShortestRow or more and not too many for one block, that lie
-  // `row_bytes` apart, for float32 and float64: what the loop of the reduction gives for each. Null
-  // for other dtypes.
+  // Folds dense rows of n elements, kShortestRow or more and not too many for one block, that lie
+  // `row_bytes` apart: what the loop of the reduction gives for each. For float32 and float64,
+  // extremes also for int32 and int64; null for other dtypes. False where an extreme may be wrong,
+  // since not all elements are finite.
   static constexpr int64_t kShortestRow = 16;
-  using SumRows = void (*)(char* sums, const char* in, int64_t row_bytes, int64_t rows, int64_t n);
-  SumRows sum_rows[kDTypes];
+  using FoldRows = bool (*)(char* to, const char* in, int64_t row_bytes, int64_t rows, int64_t n);
+  FoldRows sum_rows[kDTypes], product_rows[kDTypes], largest_rows[kDTypes], smallest_rows[kDTypes];
   // Whether any, or all, of dense integers of one byte are not 0, as a bool.
   ReduceLoop any_byte, every_byte;
   // sum[i] += factor * x[i] for dense half types; null for other dtypes.

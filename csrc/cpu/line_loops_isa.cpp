@@ -129,60 +129,107 @@ void sum_run(char* accumulator, const char* in, int64_t, int64_t n, bool first) 
   acc = first ? part : acc + part;
 }
 
-// The lanes of a row's sum, before they are folded: the order of reduce_wide.
-template <class T>
-FACULA_INLINE typename WideOf<T>::type sum_lanes(const T* x, int64_t n) {
+struct ProductOfLanes {
+  template <class V>
+  static FACULA_INLINE V combine(V a, V b) {
+    return a * b;
+  }
+};
+
+// The lanes of a row's sum or product, before they are folded: the order of reduce_wide.
+template <class F, class T>
+FACULA_INLINE typename WideOf<T>::type row_lanes(const T* x, int64_t n) {
   using V = typename WideOf<T>::type;
   constexpr int L = kLanes<T>;
-  V a = V{};
+  const V none = T(std::is_same_v<F, ProductOfLanes>) - V{};
+  V a = none;
   int64_t i = 0;
   if (n >= 4 * L) {
     V b = a, c = a, d = a;
     for (; i + 4 * L <= n; i += 4 * L) {
-      a += wide_at(x + i);
-      b += wide_at(x + i + L);
-      c += wide_at(x + i + 2 * L);
-      d += wide_at(x + i + 3 * L);
+      a = F::combine(a, wide_at(x + i));
+      b = F::combine(b, wide_at(x + i + L));
+      c = F::combine(c, wide_at(x + i + 2 * L));
+      d = F::combine(d, wide_at(x + i + 3 * L));
     }
-    for (; i + L <= n; i += L) a += wide_at(x + i);
-    a = (a + b) + (c + d);
+    for (; i + L <= n; i += L) a = F::combine(a, wide_at(x + i));
+    a = F::combine(F::combine(a, b), F::combine(c, d));
   }
-  for (; i + L <= n; i += L) a += wide_at(x + i);
-  if (i < n)
-    a += is_lane_from(i - (n - L), a, std::make_index_sequence<L>{}) ? wide_at(x + n - L) : V{};
+  for (; i + L <= n; i += L) a = F::combine(a, wide_at(x + i));
+  if (i < n) {
+    const auto is_new = is_lane_from(i - (n - L), a, std::make_index_sequence<L>{});
+    a = F::combine(a, is_new ? wide_at(x + n - L) : none);
+  }
   return a;
 }
 
 // Folds the lanes of 2 D vectors, each with those D to the right of it, into D vectors: vector i
 // then has lanes of the vectors i and i + D by turns. In the end there is one, and lane r is the
-// sum of row r.
-template <int D, class V, size_t... I>
+// result of row r.
+template <class F, int D, class V, size_t... I>
 FACULA_INLINE void fold_rows_of_lanes(V* v, std::index_sequence<I...> lanes) {
   constexpr int L = sizeof...(I);
   for (int i = 0; i < D; ++i)
-    v[i] = __builtin_shufflevector(
-               v[i], v[i + D], (int(I) / D % 2 * L + int(I) / (2 * D) * 2 * D + int(I) % D)...) +
-           __builtin_shufflevector(
-               v[i], v[i + D], (int(I) / D % 2 * L + int(I) / (2 * D) * 2 * D + D + int(I) % D)...);
-  if constexpr (D > 1) fold_rows_of_lanes<D / 2>(v, lanes);
+    v[i] = F::combine(
+        __builtin_shufflevector(v[i], v[i + D],
+                                (int(I) / D % 2 * L + int(I) / (2 * D) * 2 * D + int(I) % D)...),
+        __builtin_shufflevector(
+            v[i], v[i + D], (int(I) / D % 2 * L + int(I) / (2 * D) * 2 * D + D + int(I) % D)...));
+  if constexpr (D > 1) fold_rows_of_lanes<F, D / 2>(v, lanes);
 }
 
-// As many rows as a vector has lanes share the work of folding lanes.
-template <class T>
-void sum_rows(char* sums, const char* in, int64_t row_bytes, int64_t rows, int64_t n) {
+// As many rows as a vector has lanes share the work of folding lanes; lanes_of(x) gives a row's.
+template <class F, class T, class LanesOf>
+FACULA_INLINE void fold_rows(char* to, const char* in, int64_t row_bytes, int64_t rows,
+                             LanesOf lanes_of) {
   using V = typename WideOf<T>::type;
   constexpr int L = kLanes<T>;
   constexpr auto lanes = std::make_index_sequence<L>{};
-  T* out = reinterpret_cast<T*>(sums);
+  T* out = reinterpret_cast<T*>(to);
   auto row = [&](int64_t r) { return reinterpret_cast<const T*>(in + r * row_bytes); };
   int64_t r = 0;
   for (; r + L <= rows; r += L) {
     V v[L];
-    for (int i = 0; i < L; ++i) v[i] = sum_lanes(row(r + i), n);
-    fold_rows_of_lanes<L / 2>(v, lanes);
+    for (int i = 0; i < L; ++i) v[i] = lanes_of(row(r + i));
+    fold_rows_of_lanes<F, L / 2>(v, lanes);
     __builtin_memcpy(out + r, &v[0], sizeof v[0]);
   }
-  for (; r < rows; ++r) out[r] = fold_lanes<SumOfLanes, L / 2>(sum_lanes(row(r), n), lanes)[0];
+  for (; r < rows; ++r) out[r] = fold_lanes<F, L / 2>(lanes_of(row(r)), lanes)[0];
+}
+
+template <class F, class T>
+bool reduce_rows(char* to, const char* in, int64_t row_bytes, int64_t rows, int64_t n) {
+  fold_rows<F, T>(to, in, row_bytes, rows, [&](const T* x) { return row_lanes<F>(x, n); });
+  return true;
+}
+
+// Without a look at NaN, but false when an element is not finite: then a sum of differences is not
+// (which may also happen, harmlessly, when it overflows).
+template <Extreme E, class T>
+bool extremes_of_rows(char* to, const char* in, int64_t row_bytes, int64_t rows, int64_t n) {
+  using V = typename WideOf<T>::type;
+  constexpr int L = kLanes<T>;
+  auto pick = [](V a, V b) { return ExtremeOfLanes<E>::combine(a, b); };
+  V differences = V{};
+  fold_rows<ExtremeOfLanes<E>, T>(to, in, row_bytes, rows, [&](const T* x) {
+    V a = wide_at(x), b = wide_at(x + n - L);  // some elements may be read twice
+    differences += a - b;
+    int64_t i = L;
+    for (; i + 2 * L <= n; i += 2 * L) {
+      const V p = wide_at(x + i), q = wide_at(x + i + L);
+      a = pick(a, p);
+      b = pick(b, q);
+      differences += p - q;
+    }
+    if (i + L <= n) {
+      const V p = wide_at(x + i);
+      a = pick(a, p);
+      differences += p - p;
+    }
+    return pick(a, b);
+  });
+  differences -= differences;
+  return fold_lanes<SumOfLanes, L / 2>(differences, std::make_index_sequence<L>{})[0] == 0;
 }
 
 template <bool kEvery>
@@ -195,62 +242,100 @@ void test_bytes(char* accumulator, const char* in, int64_t, int64_t n, bool firs
   acc = first ? holds : kEvery ? acc & holds : acc | holds;
 }
 
-// Two vectors of sums of four rows. The elements of a pair are added apart and put beside each
-// other at the end.
-template <size_t... I>
-FACULA_INLINE void add_four_of_pairs(float* acc, const BFloat16* x0, const BFloat16* x1,
-                                     const BFloat16* x2, const BFloat16* x3,
+// Two vectors of sums of kRows rows, four or eight. The elements of a pair are added apart and put
+// beside each other at the end.
+template <int kRows, size_t... I>
+FACULA_INLINE void add_rows_of_pairs(float* acc, const char* x, int64_t row_bytes,
                                      std::index_sequence<I...>) {
   constexpr size_t L = sizeof...(I);
-  Words p[4];
-  const BFloat16* const rows[] = {x0, x1, x2, x3};
-  for (int r = 0; r < 4; ++r) __builtin_memcpy(&p[r], rows[r], sizeof p[r]);
-  const Floats even =
-      (Floats(p[0] << 16) + Floats(p[1] << 16)) + (Floats(p[2] << 16) + Floats(p[3] << 16));
-  constexpr uint32_t kUpper = 0xffff0000u;
-  const Floats odd = (Floats(p[0] & kUpper) + Floats(p[1] & kUpper)) +
-                     (Floats(p[2] & kUpper) + Floats(p[3] & kUpper));
-  const Floats low = wide_at(acc) + __builtin_shufflevector(even, odd, (I / 2 + (I % 2) * L)...);
+  Floats even[2], odd[2];
+#pragma GCC unroll 2
+  for (int four = 0; four < kRows / 4; ++four) {
+    Words p[4];
+    for (int r = 0; r < 4; ++r)
+      __builtin_memcpy(&p[r], x + (4 * four + r) * row_bytes, sizeof p[r]);
+    even[four] =
+        (Floats(p[0] << 16) + Floats(p[1] << 16)) + (Floats(p[2] << 16) + Floats(p[3] << 16));
+    constexpr uint32_t kUpper = 0xffff0000u;
+    odd[four] = (Floats(p[0] & kUpper) + Floats(p[1] & kUpper)) +
+                (Floats(p[2] & kUpper) + Floats(p[3] & kUpper));
+  }
+  if constexpr (kRows == 8) {
+    even[0] += even[1];
+    odd[0] += odd[1];
+  }
+  const Floats low =
+      wide_at(acc) + __builtin_shufflevector(even[0], odd[0], (I / 2 + (I % 2) * L)...);
   const Floats high =
-      wide_at(acc + L) + __builtin_shufflevector(even, odd, (L / 2 + I / 2 + (I % 2) * L)...);
+      wide_at(acc + L) + __builtin_shufflevector(even[0], odd[0], (L / 2 + I / 2 + (I % 2) * L)...);
   __builtin_memcpy(acc, &low, sizeof low);
   __builtin_memcpy(acc + L, &high, sizeof high);
+}
+
+// Adds to n sums what add(i) gives for the vector of columns at i, or one(i) for a single column.
+// The last vector overlaps the one before and adds 0 to the columns that are done.
+template <class Acc, class Add, class One>
+FACULA_INLINE void add_columns(Acc* acc, int64_t i, int64_t n, Add add, One one) {
+  constexpr int L = kLanes<Acc>;
+  using V = typename WideOf<Acc>::type;
+  for (; i + L <= n; i += L) {
+    const V all = wide_at(acc + i) + add(i);
+    __builtin_memcpy(acc + i, &all, sizeof all);
+  }
+  if (i < n && n >= L) {
+    const int64_t last = n - L;
+    const V more = add(last), was = wide_at(acc + last);
+    const V all = was + (is_lane_from(i - last, more, std::make_index_sequence<L>{}) ? more : V{});
+    __builtin_memcpy(acc + last, &all, sizeof all);
+    return;
+  }
+  for (; i < n; ++i) acc[i] += one(i);
 }
 
 template <class T, bool kNumbers>
 void fold_sum_run(char* const* p, const int64_t* s, int64_t n, const void* params) {
   using Acc = TotalOf<T, kNumbers>;
-  constexpr int L = kLanes<Acc>;
   Acc* acc = reinterpret_cast<Acc*>(p[0]);
   const int64_t rows = *static_cast<const int64_t*>(params);
   const char* row = p[1];
   auto at = [&](int64_t k) { return reinterpret_cast<const T*>(row + k * s[2]); };
-  int64_t r = 0;
-  for (; r + 4 <= rows; r += 4, row += 4 * s[2]) {
+  auto add_four = [&](int64_t i) {
     const T *x0 = at(0), *x1 = at(1), *x2 = at(2), *x3 = at(3);
-    int64_t i = 0;
-    // Where vectors are shorter, putting pairs in order costs more.
-    if constexpr (std::is_same_v<T, BFloat16> && !kNumbers && kLaneBytes == 64)
-      for (; i + 2 * L <= n; i += 2 * L)
-        add_four_of_pairs(acc + i, x0 + i, x1 + i, x2 + i, x3 + i, std::make_index_sequence<L>{});
-    for (; i + L <= n; i += L) {
-      const auto all = wide_at(acc + i) +
-                       (terms<kNumbers, Acc>(x0 + i) + terms<kNumbers, Acc>(x1 + i)) +
-                       (terms<kNumbers, Acc>(x2 + i) + terms<kNumbers, Acc>(x3 + i));
-      __builtin_memcpy(acc + i, &all, sizeof all);
-    }
-    for (; i < n; ++i)
-      acc[i] = acc[i] + (term<kNumbers, Acc>(x0[i]) + term<kNumbers, Acc>(x1[i])) +
-               (term<kNumbers, Acc>(x2[i]) + term<kNumbers, Acc>(x3[i]));
+    add_columns(
+        acc, i, n,
+        [&](int64_t k) {
+          return (terms<kNumbers, Acc>(x0 + k) + terms<kNumbers, Acc>(x1 + k)) +
+                 (terms<kNumbers, Acc>(x2 + k) + terms<kNumbers, Acc>(x3 + k));
+        },
+        [&](int64_t k) {
+          return (term<kNumbers, Acc>(x0[k]) + term<kNumbers, Acc>(x1[k])) +
+                 (term<kNumbers, Acc>(x2[k]) + term<kNumbers, Acc>(x3[k]));
+        });
+    row += 4 * s[2];
+  };
+  int64_t r = 0;
+  // Where vectors are shorter, putting pairs in order costs more.
+  if constexpr (std::is_same_v<T, BFloat16> && !kNumbers && kLaneBytes == 64) {
+    constexpr int L = kLanes<float>;
+    constexpr auto lanes = std::make_index_sequence<size_t(L)>{};
+    const int64_t paired = n / (2 * L) * (2 * L);
+    auto add_pairs = [&]<int kRows>(std::integral_constant<int, kRows>) {
+      for (; r + kRows <= rows; r += kRows) {
+        for (int64_t i = 0; i < paired; i += 2 * L)
+          add_rows_of_pairs<kRows>(acc + i, row + i * int64_t(sizeof(T)), s[2], lanes);
+        for (int four = 0; four < kRows / 4; ++four) add_four(paired);
+      }
+    };
+    add_pairs(std::integral_constant<int, 8>{});
+    add_pairs(std::integral_constant<int, 4>{});
+  } else {
+    for (; r + 4 <= rows; r += 4) add_four(0);
   }
   for (; r < rows; ++r, row += s[2]) {
     const T* x = at(0);
-    int64_t i = 0;
-    for (; i + L <= n; i += L) {
-      const auto all = wide_at(acc + i) + terms<kNumbers, Acc>(x + i);
-      __builtin_memcpy(acc + i, &all, sizeof all);
-    }
-    for (; i < n; ++i) acc[i] += term<kNumbers, Acc>(x[i]);
+    add_columns(
+        acc, 0, n, [&](int64_t k) { return terms<kNumbers, Acc>(x + k); },
+        [&](int64_t k) { return term<kNumbers, Acc>(x[k]); });
   }
 }
 
@@ -517,9 +602,16 @@ constexpr Loop fold_of() {
   if constexpr (std::is_void_v<TotalOf<T, kNumbers>>) return nullptr;
   else return fold_sum_run<T, kNumbers>;
 }
-template <class T>
-constexpr LineLoops::SumRows sum_rows_of() {
-  if constexpr (std::is_floating_point_v<T>) return sum_rows<T>;
+template <class F, class T>
+constexpr LineLoops::FoldRows rows_of() {
+  if constexpr (std::is_floating_point_v<T>) return reduce_rows<F, T>;
+  else return nullptr;
+}
+template <Extreme E, class T>
+constexpr LineLoops::FoldRows extreme_of_rows() {
+  if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, int32_t> ||
+                std::is_same_v<T, int64_t>)
+    return extremes_of_rows<E, T>;
   else return nullptr;
 }
 template <class T, bool kLargest>
@@ -546,7 +638,10 @@ extern const LineLoops line_loops;
 #define X_FOLD(e, t, n, c) fold_of<t, false>(),
 #define X_SUM_NUMBERS(e, t, n, c) sum_of<t, true>(),
 #define X_FOLD_NUMBERS(e, t, n, c) fold_of<t, true>(),
-#define X_SUM_ROWS(e, t, n, c) sum_rows_of<t>(),
+#define X_SUM_ROWS(e, t, n, c) rows_of<SumOfLanes, t>(),
+#define X_PRODUCT_ROWS(e, t, n, c) rows_of<ProductOfLanes, t>(),
+#define X_LARGEST_ROWS(e, t, n, c) extreme_of_rows<Extreme::Largest, t>(),
+#define X_SMALLEST_ROWS(e, t, n, c) extreme_of_rows<Extreme::Smallest, t>(),
 #define X_MAXIMUM(e, t, n, c) running_of<t, true>(),
 #define X_MINIMUM(e, t, n, c) running_of<t, false>(),
 #define X_SCALED(e, t, n, c) add_scaled_of<t>(),
@@ -560,6 +655,9 @@ const LineLoops line_loops = {
     {FACULA_DTYPES(X_SUM_NUMBERS)},
     {FACULA_DTYPES(X_FOLD_NUMBERS)},
     {FACULA_DTYPES(X_SUM_ROWS)},
+    {FACULA_DTYPES(X_PRODUCT_ROWS)},
+    {FACULA_DTYPES(X_LARGEST_ROWS)},
+    {FACULA_DTYPES(X_SMALLEST_ROWS)},
     test_bytes<false>,
     test_bytes<true>,
     {FACULA_DTYPES(X_SCALED)},

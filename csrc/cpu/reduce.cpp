@@ -94,7 +94,7 @@ struct Reducer {
   std::vector<Axis> kept, reduced;
   const char* in;
   char* out;
-  LineLoops::SumRows sum_rows;  // where this is a sum that has such a loop
+  LineLoops::FoldRows fold_together;  // some rows at a time, or null
 
   bool reads_directly() const { return !cast_in && !map.loop; }
   // n values as they are folded, at `to`.
@@ -150,11 +150,17 @@ struct Reducer {
     if (reduced.size() == 1 && kept.size() == 1 && reads_directly() && !cast_out) {
       // Plain rows: the loop folds straight into the result.
       const Axis k = kept[0], r = reduced[0];
-      const bool together = sum_rows && r.in == item && k.out == item &&
+      const bool together = fold_together && r.in == item && k.out == item &&
                             r.size >= LineLoops::kShortestRow && r.size <= kMostTogether;
       parallel_for(0, outputs, grain, [&](int64_t b, int64_t e) {
-        if (together) return sum_rows(out + b * item, in + b * k.in, k.in, e - b, r.size);
-        for (int64_t i = b; i < e; ++i) reduce(out + i * k.out, in + i * k.in, r.in, r.size, true);
+        const int64_t some = together ? kTurnedRows : e - b;
+        for (; b < e; b += some) {
+          const int64_t end = std::min(b + some, e);
+          if (together && fold_together(out + b * item, in + b * k.in, k.in, end - b, r.size))
+            continue;
+          for (int64_t i = b; i < end; ++i)
+            reduce(out + i * k.out, in + i * k.in, r.in, r.size, true);
+        }
       });
       return;
     }
@@ -173,7 +179,7 @@ struct Reducer {
   static constexpr int64_t kTurnedRows = 64, kShorter = 32, kShort = 56;
   bool has_short_rows() const {
     return reduced.size() == 1 && kept.size() == 1 &&
-           reduced[0].size <= (sum_rows || item == 8 ? kShorter : kShort) &&
+           reduced[0].size <= (fold_together || item == 8 ? kShorter : kShort) &&
            reduced[0].in == in_item && kept[0].in == reduced[0].size * in_item &&
            kept[0].size >= kTurnedRows && (item == 4 || item == 8);
   }
@@ -401,7 +407,19 @@ void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keep
             {},
             in.data(),
             out.data(),
-            in.dtype() == acc && combines("a + b") ? line_loops().sum_rows[int(acc)] : nullptr};
+            nullptr};
+  struct Way {
+    const char* combine;
+    const LineLoops::FoldRows* rows;
+  };
+  const LineLoops& loops = line_loops();
+  for (const Way& way :
+       {Way{"a + b", loops.sum_rows}, Way{"a * b", loops.product_rows},
+        Way{"maximum(a, b)", loops.largest_rows}, Way{"minimum(a, b)", loops.smallest_rows}}) {
+    if (in.dtype() != acc || !combines(way.combine)) continue;
+    r.fold_together = way.rows[int(acc)];
+    break;
+  }
   int64_t in_item = r.in_item, out_item = int64_t(out.item_size()), o = 0;
   for (int64_t d = 0; d < in.dim(); ++d) {
     bool gone = mask >> d & 1;

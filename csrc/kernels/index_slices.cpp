@@ -1,5 +1,10 @@
 // Whole slices along one dimension (index_select, index_add, index_copy, index_fill), and positions
 // in the flattened tensor (take, put).
+#include <cstring>
+#include <vector>
+
+#include "core/thread_pool.h"
+#include "cpu/iterate.h"
 #include "kernels/destination.h"
 #include "kernels/index_work.h"
 #include "op/hooks/indexing.h"
@@ -181,6 +186,57 @@ void index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   cpu_write_points(slice_work(at_least_1d(out), dim, positions, values));
 }
 
+namespace {
+
+// The slices of a contiguous tensor along a dimension: `outer` times `places` of `bytes` each.
+struct Slices {
+  Slices(const Tensor& t, int64_t dim) : places(t.sizes()[dim]), bytes(int64_t(t.item_size())) {
+    for (int64_t d = 0; d < dim; ++d) outer *= t.sizes()[d];
+    for (int64_t d = dim + 1; d < t.dim(); ++d) bytes *= t.sizes()[d];
+  }
+  int64_t outer = 1, places, bytes;
+};
+
+// Whether slices should be marked first and then written once each, instead of copied and filled in
+// the order of the index: where that names many, and each is a line of the cache or more.
+bool pays_to_mark(const Tensor& self, int64_t dim, const Tensor& positions) {
+  if (!self.is_cpu() || self.dim() == 0 || !self.is_contiguous() || self.numel() == 0) return false;
+  const Slices s(self, dim);
+  return s.bytes >= 64 && self.numel() >= 4096 && positions.numel() >= s.places / 8;
+}
+
+void fill_marked(const Tensor& self, const Tensor& out, int64_t dim, const Tensor& positions,
+                 const char* value) {
+  const Slices s(self, dim);
+  const int64_t item = int64_t(self.item_size());
+  std::vector<char> marked(size_t(s.places));
+  const int64_t* points = positions.data_as<int64_t>();
+  for (int64_t i = 0; i < positions.numel(); ++i)
+    marked[size_t(points[i] < 0 ? points[i] + s.places : points[i])] = 1;
+  constexpr int64_t kPattern = 4096;
+  alignas(64) char pattern[kPattern];
+  std::memcpy(pattern, value, size_t(item));
+  for (int64_t n = item; n < kPattern; n *= 2) std::memcpy(pattern + n, pattern, size_t(n));
+  const char* from = self.data();
+  char* to = out.data();
+  parallel_for(
+      0, s.outer * s.places, std::max<int64_t>(1, 4 * kGrain / s.bytes),
+      [&](int64_t begin, int64_t end) {
+        int64_t place = begin % s.places;
+        for (int64_t i = begin; i < end; ++i, place = place + 1 < s.places ? place + 1 : 0) {
+          const int64_t at = i * s.bytes;
+          if (!marked[size_t(place)]) {
+            if (from != to) std::memcpy(to + at, from + at, size_t(s.bytes));
+            continue;
+          }
+          for (int64_t done = 0; done < s.bytes; done += kPattern)
+            std::memcpy(to + at + done, pattern, size_t(std::min(kPattern, s.bytes - done)));
+        }
+      });
+}
+
+}  // namespace
+
 void index_fill(const Tensor& self, int64_t dim, const Tensor& index, Value value, Rets& rets) {
   dim = wrap_dim(dim, self.dim());
   if (index.dtype() != DType::Int64)
@@ -198,13 +254,19 @@ void index_fill(const Tensor& self, int64_t dim, const Tensor& index, Value valu
     if (self.is_cpu()) check_index(positions, self.dim() ? self.sizes()[dim] : 1, dim, true);
     if (rets.destination == Destination::InPlace) positions = apart_from(self, positions);
   }
-  Tensor& out = start_from(self, rets, CopyLayout::Preserve);
+  const bool marks = !self.is_meta() && pays_to_mark(self, dim, positions);
+  Tensor& out = marks && rets.destination == Destination::New
+                    ? exact_result(rets, 0, self.sizes(), self.dtype(), self.device())
+                    : start_from(self, rets, CopyLayout::Preserve);
   if (out.is_meta()) return;
   GradGuard off(false);
   Tensor number = value.is_tensor() ? op::_to_copy(value.tensor(), out.dtype(), out.device())
                   : out.is_cuda()
                       ? op::full(IntSpan(), value.scalar(), out.dtype(), std::nullopt, out.device())
                       : number_tensor(value.scalar(), out.dtype());
+  if (marks)
+    return fill_marked(rets.destination == Destination::New ? self : out, out, dim, positions,
+                       number.data());
   Tensor target = at_least_1d(out);
   Dims still(size_t(target.dim()), 0);
   Tensor values = alias_tensor(number, target.sizes(), still, number.offset());

@@ -11,6 +11,7 @@
 #include "cpu/row_runs.h"
 #include "cpu/stream.h"
 #include "op/device_hooks.h"
+#include "op/half_tables.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
 
@@ -361,7 +362,10 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
   }
   if (quick) n = quick->inputs;
   Loop loop = (quick ? quick : &d)->loops[isa_level()][int(compute)];
-  const Loop of_halves = (quick ? quick : &d)->loops[isa_level()][int(result)];
+  Loop of_halves = (quick ? quick : &d)->loops[isa_level()][int(result)];
+  if (d.costly && is_reduced_float(result) && !quick && count == n &&
+      std::all_of(tensors, tensors + n, [&](const Tensor* t) { return t->dtype() == result; }))
+    if (const Loop look_up = half_table_loop(d, result, out.numel(), params)) of_halves = look_up;
   Operand operands[kMaxInputs];
   bool equal_halves = is_reduced_float(result) && out.dtype() == result && of_halves;
   bool casting = out.dtype() != loop_out, all_dense = same_shape && out.is_contiguous();
