@@ -15,9 +15,10 @@ import pytest
 import facula
 from facula import _C, nn
 from facula.utils import data
-from facula.utils.data._utils import iterators, pace
+from facula.utils.data._utils import pace
 from facula.utils.data._utils.lookups import iterations_of, lookups_of
 from facula.utils.data._utils.reading import IS_READ
+from facula.utils.data._utils.terms import Terms
 
 pytestmark = pytest.mark.skipif(not IS_READ, reason="functions of this Python are not read")
 
@@ -512,7 +513,7 @@ def test_an_error_where_a_worker_is_prepared_is_the_workers():
 @pytest.mark.parametrize("prepare", [lambda worker: facula.manual_seed(worker), print, os.nice])
 def test_what_does_more_to_a_worker_is_left_to_it(prepare):
     loader = data.DataLoader(Base(), num_workers=2, worker_init_fn=prepare)
-    assert iterators._lookups(loader, 0) is None
+    assert Terms(loader, True).lookups is None
 
 
 # ---- what others would notice

@@ -74,7 +74,25 @@ class Collator {
   static bool is_plain_sequence(PyObject* o) {
     return PyTuple_CheckExact(o) || PyList_CheckExact(o);
   }
-  PyObject* rest(PyObject* column) { return check(call_in_worker(otherwise_, column)); }
+  // What does the rest is a function, or a tuple of types for which it is the second item, if the
+  // table is as it was, and the third one for others.
+  PyObject* rest(PyObject* column) {
+    if (!PyTuple_CheckExact(otherwise_)) return check(call_in_worker(otherwise_, column));
+    const bool known = is_plain_sequence(column) &&
+                       check(PyObject_RichCompareBool(table_, own_, Py_EQ)) && are_known(column);
+    return check(call_in_worker(PyTuple_GET_ITEM(otherwise_, known ? 1 : 2), column));
+  }
+  bool are_known(PyObject* column) {
+    PyObject* types = PyTuple_GET_ITEM(otherwise_, 0);
+    PyTypeObject* last = nullptr;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(column); ++i) {
+      PyTypeObject* type = Py_TYPE(PySequence_Fast_GET_ITEM(column, i));
+      if (type == last) continue;
+      if (!check(PySet_Contains(types, reinterpret_cast<PyObject*>(type)))) return false;
+      last = type;
+    }
+    return true;
+  }
 
   bool is_as_ever(PyTypeObject* type) {
     auto* key = reinterpret_cast<PyObject*>(type);

@@ -203,6 +203,7 @@ class DataLoader(Generic[_T_co]):
         self.persistent_workers = persistent_workers
         self._iterable_length: int | None = None  # what len() said of an iterable dataset
         self._pace: Any = None  # how long batches of workers take
+        self._terms: Any = None  # what was read of the dataset, as long as that holds
         self._current: Any = None  # a weak reference to the last iterator
         self._resume_from: dict[str, Any] | None = None
         self._initialized = True

@@ -264,6 +264,17 @@ def serve(sock: socket.socket, job: Job, worker: int, drawn: tuple[Any, Any, Any
 # ---- in the loader
 
 
+def generators_of(base_seed: int, worker: int, draws: frozenset[str]) -> tuple[Any, Any, Any]:
+    """The generators that a process begins with: Facula's, Python's and NumPy's, None for those
+    that are not drawn from."""
+    seed = base_seed + worker
+    return (
+        facula.Generator().manual_seed(seed) if GENERATOR in draws else None,
+        random.Random(seed) if TWISTER in draws else None,
+        state_of_worker(base_seed, worker) if ARRAYS_DRAWN in draws else None,
+    )
+
+
 class ProcessWorker:
     """A worker process as the loader sees it.
 
@@ -273,12 +284,20 @@ class ProcessWorker:
         context: how processes are started.
         lookups: makes batches as the process would, where the loader may do that itself; the
             process is started when it has something to do.
+        generators: the process's, where the loader has drawn from them already.
     """
 
     most_batches = 1024  # in a message
     groups_ahead = 5  # a few milliseconds: nobody waits for a processor that is busy elsewhere
 
-    def __init__(self, job: Job, number: int, context: Any, lookups: Lookups | None = None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        number: int,
+        context: Any,
+        lookups: Lookups | None = None,
+        generators: Any = None,
+    ) -> None:
         self.number, self.of = number, job.num_workers
         self._job, self._context, self._lookups = job, context, lookups
         self.process: Any = None
@@ -295,10 +314,9 @@ class ProcessWorker:
         self.bytes_per_batch = self.slot_bytes_per_batch = 0
         self.own: Any = None  # batches of the epoch that the loader makes itself
         # The process's generators, from which the loader draws in its place.
-        seed, draws = job.base_seed + number, lookups.draws if lookups is not None else ()
-        self.generator = facula.Generator().manual_seed(seed) if GENERATOR in draws else None
-        self.twister = random.Random(seed) if TWISTER in draws else None
-        self.arrays = state_of_worker(job.base_seed, number) if ARRAYS_DRAWN in draws else None
+        draws = lookups.draws if lookups is not None else frozenset()
+        generators = generators or generators_of(job.base_seed, number, draws)
+        self.generator, self.twister, self.arrays = generators
         if lookups is None:
             self.start()
 
