@@ -497,9 +497,13 @@ def test_what_only_seeds_a_worker_needs_none(prepare):
     expected, _ = outcome(Base(), worker_init_fn=in_processes)
     got, pids = outcome(Base(), worker_init_fn=prepare)
     assert got == expected and pids == [None, None]
-    # Where numbers are drawn, processes draw them.
-    got, pids = outcome(of(draws_all), worker_init_fn=prepare)
+    # Numbers that are drawn are those of a worker that was seeded.
+    expected, pids = outcome(
+        of(draws_all), worker_init_fn=lambda worker: (os.getpid(), prepare(worker))
+    )
     assert None not in pids
+    got, pids = outcome(of(draws_all), worker_init_fn=prepare)
+    assert got == expected and pids == [None, None]
 
 
 def test_an_error_where_a_worker_is_prepared_is_the_workers():

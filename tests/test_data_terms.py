@@ -1,5 +1,6 @@
 """What a loader has read of its dataset holds until something changes that it rests on."""
 
+import copy
 import functools
 import gc
 import random
@@ -278,6 +279,45 @@ def test_terms_keep_neither_the_loader_nor_its_iterator():
         gc.enable()
 
 
+def test_a_copy_of_a_loader_reads_for_itself():
+    loader = data.DataLoader(dataset_with(with_attribute), 4, num_workers=2)
+    expected = repr(list(loader))
+    copied = copy.deepcopy(loader)
+    assert copied._terms is None and repr(list(copied)) == expected
+    copied.dataset.factor = "text"
+    assert repr(list(loader)) == expected
+
+
+class Slotted:
+    __slots__ = ("factor",)
+
+
+def test_a_slot_that_is_emptied_is_noticed():
+    dataset = dataset_with(lambda self, index: self.held.factor * index)
+    dataset.held = Slotted()
+    dataset.held.factor = 2
+    loader = data.DataLoader(dataset, 4, num_workers=2)
+    list(loader)
+    assert holds(loader)
+    del dataset.held.factor
+    assert not holds(loader)
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_a_subset_takes_the_indices_of_a_batch_at_once(size):
+    class Asked(Rows):
+        def __getitem__(self, index):
+            return index
+
+        def __getattr__(self, name):
+            raise AttributeError(noisy(name))
+
+    for inner in (dataset_with(with_global), Asked()):
+        dataset = data.Subset(data.Subset(inner, range(1, 12)), [3, 0, 5, 9, 2, 2])
+        loaders = [data.DataLoader(dataset, size, num_workers=n) for n in (0, 2)]
+        assert repr(list(loaders[0])) == repr(list(loaders[1]))
+
+
 class HasIterator(Rows):
     def __getitem__(self, index):
         return index
@@ -294,6 +334,19 @@ def test_an_iterator_that_its_dataset_has_is_collected():
 
 
 # ---- facts
+
+
+def test_items_that_stay_what_they_are_need_not_be_asked():
+    settled = [1, 2.5, "text", None, True, b"bytes", (1, ("two", 3.0))]
+    facts = _C._Facts()
+    assert facts.settle(settled) and facts.settle(settled) and len(facts) == 1
+    assert facts.hold({})
+    settled[-1] = (1, ("two", 3.5))
+    assert not facts.hold({})
+    facts = _C._Facts()
+    for item in ([1], {}, facula.ones(1), numpy.ones(1), (1, [2]), numpy.float64(1)):
+        assert not facts.settle([1, item])
+    assert not facts.settle({1: 2}) and len(facts) == 0
 
 
 def test_facts_of_all_kinds():
@@ -442,3 +495,49 @@ def test_a_worker_init_fn_that_depends_on_the_seed_is_tried_each_time():
         assert failed == bool(base_seed % 2)
         outcomes.add(failed)
     assert outcomes == {True, False}
+
+
+def seed_worker(worker):
+    seed = facula.initial_seed() % 2**32
+    numpy.random.seed(seed)
+    random.seed(seed + worker)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("moved_after", [None, 0, 1, 4])
+@pytest.mark.parametrize("kind", ["map", "stream"])
+def test_a_worker_that_is_seeded_and_draws(persistent, moved_after, kind):
+    if not _C._runs_alone():
+        pytest.skip("a thread of another test is still there")
+    dataset = dataset_with(lambda self, i: (random.random(), numpy.random.rand(2), facula.rand(1)))
+    if kind == "stream":
+        dataset = DrawnStream()
+
+    def epochs(init_fn, moves):
+        facula.manual_seed(3)
+        random.seed(4)
+        numpy.random.seed(5)
+        options = {"worker_init_fn": init_fn, "persistent_workers": persistent}
+        loader = data.DataLoader(dataset, 2, num_workers=2, **options)
+        got = []
+        for _ in range(2):
+            iterator = iter(loader)
+            for i in range(12):
+                if moves and i == moved_after:
+                    iterator._settle()
+                    iterator._move_away()
+                if (batch := next(iterator, None)) is not None:
+                    got.append(repr(batch))
+        pids = [worker.pid for worker in iterator._workers]
+        return got, pids, facula.rand(1).item(), random.random(), numpy.random.rand()
+
+    expected = epochs(lambda worker: (noisy(worker), seed_worker(worker)), False)
+    got = epochs(seed_worker, True)
+    assert (None in got[1]) == (moved_after is None)
+    assert got[0] == expected[0] and got[2:] == expected[2:]
+
+
+class DrawnStream(data.IterableDataset):
+    def __iter__(self):
+        for _ in range(7):
+            yield random.random(), numpy.random.rand(2), facula.rand(1)

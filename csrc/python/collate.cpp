@@ -235,6 +235,7 @@ Ref samples_at(PyObject* getitem, PyObject* indices) {
   return list;
 }
 
+// Null with StopIteration set at the end, which every epoch comes to: to throw takes longer.
 Ref next_samples(PyObject* samples, Py_ssize_t count, bool drop_last) {
   Ref list(check(PyList_New(0)));
   while (PyList_GET_SIZE(list.get()) < count) {
@@ -246,7 +247,7 @@ Ref next_samples(PyObject* samples, Py_ssize_t count, bool drop_last) {
   const Py_ssize_t found = PyList_GET_SIZE(list.get());
   if (found == 0 || (drop_last && found < count)) {
     PyErr_SetNone(PyExc_StopIteration);
-    throw PythonError{};
+    return Ref();
   }
   return list;
 }
@@ -258,6 +259,7 @@ PyObject* call_fetch(PyObject* self, PyObject* const* args, size_t flags, PyObje
     Ref list = f.getitem == Py_None
                    ? next_samples(f.samples, check(int(PyObject_Size(args[0]))), f.drop_last)
                    : samples_at(f.getitem, args[0]);
+    if (!list) return nullptr;
     if (f.tables == Py_None) return check(call_in_worker(f.collate, list.get()));
     PyObject** t = PySequence_Fast_ITEMS(f.tables);
     return Collator(t[0], t[1], t[2]).collate(list.get());

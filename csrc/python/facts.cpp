@@ -1,5 +1,6 @@
 // What a conclusion rests on: attributes, global names, code, types. As long as all of it is as it
 // was, the conclusion need not be drawn again.
+#include <algorithm>
 #include <vector>
 
 #include "python/interop.h"
@@ -20,7 +21,7 @@ struct Fact {
   enum Kind { Type, Class, Item, Attribute, Cell, Function, Items, Answer };
   Kind kind;
   Ref of, key, was;  // `of` is null for what is given each time, `was` for what was not there
-  unsigned int version = 0;
+  unsigned int version = 0;  // of a class; of items, 1 where they stay what they are
   PyObject *code = nullptr, *defaults = nullptr, *by_name = nullptr;  // kept by `was`
 };
 
@@ -46,6 +47,17 @@ bool same_answer(PyObject* a, PyObject* b) {
   return check(PyObject_RichCompareBool(a, b, Py_EQ));
 }
 
+// Whether an object stays what it is: a number, a text, or a tuple of such.
+bool stays(PyObject* o, int depth = 0) {
+  if (o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) ||
+      PyUnicode_CheckExact(o) || PyBytes_CheckExact(o))
+    return true;
+  if (!PyTuple_CheckExact(o) || depth == 4) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+    if (!stays(PyTuple_GET_ITEM(o, i), depth + 1)) return false;
+  return true;
+}
+
 struct Facts {
   std::vector<Fact> all;
   bool complete = true;
@@ -67,15 +79,17 @@ struct Facts {
         return PyFunction_GET_CODE(of) == f.code && PyFunction_GET_DEFAULTS(of) == f.defaults &&
                PyFunction_GET_KW_DEFAULTS(of) == f.by_name;
       case Fact::Items: {
-        const Py_ssize_t n = PyTuple_GET_SIZE(f.was.get());
-        if (PySequence_Fast_GET_SIZE(of) != n) return false;
-        for (Py_ssize_t i = 0; i < n; ++i)
-          if (PySequence_Fast_GET_ITEM(of, i) != PyTuple_GET_ITEM(f.was.get(), i)) return false;
-        return true;
+        const auto n = size_t(PyTuple_GET_SIZE(f.was.get()));
+        return size_t(PySequence_Fast_GET_SIZE(of)) == n &&
+               std::equal(PySequence_Fast_ITEMS(of), PySequence_Fast_ITEMS(of) + n,
+                          PySequence_Fast_ITEMS(f.was.get()));
       }
       case Fact::Answer: {
-        const Ref now(check(PyObject_Call(of, f.key.get(), nullptr)));
-        return same_answer(now.get(), f.was.get());
+        const Ref now(PyObject_Call(of, f.key.get(), nullptr));
+        if (now) return same_answer(now.get(), f.was.get());
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError{};
+        PyErr_Clear();
+        return false;
       }
     }
     return false;
@@ -214,6 +228,19 @@ PyObject* items(PyObject* self, PyObject* o) {
   });
 }
 
+PyObject* settle(PyObject* self, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o)) return Py_NewRef(Py_False);
+    for (const Fact& f : facts_of(self).all)
+      if (f.kind == Fact::Items && f.of.get() == o && f.version) return Py_NewRef(Py_True);
+    const Ref items(check(PySequence_Tuple(o)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
+      if (!stays(PyTuple_GET_ITEM(items.get(), i))) return Py_NewRef(Py_False);
+    facts_of(self).all.push_back({Fact::Items, Ref::borrow(o), Ref(), items, 1});
+    return Py_NewRef(Py_True);
+  });
+}
+
 PyObject* answer(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *question, *about, *was;
@@ -260,6 +287,8 @@ PyMethodDef methods[] = {
     {"cell", cell, METH_O, "cell(cell): what is in it."},
     {"function", function, METH_O, "function(function): its code and default values."},
     {"items", items, METH_O, "items(list): which objects they are."},
+    {"settle", settle, METH_O,
+     "settle(list): notes which objects its items are, if they stay what they are; whether so."},
     {"answer", answer, METH_VARARGS, "answer(question, arguments, was): what a call returns."},
     {"give_up", give_up, METH_NOARGS, "give_up(): there is more to it than can be noted."},
     {"hold", hold, METH_O, "hold(given): whether all of it is as it was, and in this dict."},

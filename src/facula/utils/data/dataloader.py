@@ -16,7 +16,7 @@ from facula.utils.data._utils.iterators import (
     MemoryIterator,
     MultipleWorkersIterator,
     SingleProcessIterator,
-    needs_no_workers,
+    rows_in_place_of_workers,
 )
 from facula.utils.data._utils.worker import get_worker_info
 from facula.utils.data.dataset import Dataset, IterableDataset
@@ -280,8 +280,9 @@ class DataLoader(Generic[_T_co]):
     def _get_iterator(self) -> BaseIterator:
         if self.num_workers == 0:
             return SingleProcessIterator(self)
-        if needs_no_workers(self):
-            return MemoryIterator(self)
+        rows = rows_in_place_of_workers(self)
+        if rows is not None:
+            return MemoryIterator(self, rows)
         return MultipleWorkersIterator(self)
 
     def __iter__(self) -> BaseIterator:

@@ -61,6 +61,14 @@ def _seeded_by_numpy(base_seed: int, worker: int) -> bytearray:
     return state
 
 
+def state_now() -> bytearray:
+    """The state that ``numpy.random`` is in."""
+    state = bytearray(_size)
+    _C._exchange_array_random(state)
+    _C._exchange_array_random(bytearray(state))
+    return state
+
+
 def as_of_numpy(state: bytearray) -> Any:
     """The same in the form that ``numpy.random.set_state`` takes."""
     import numpy

@@ -13,7 +13,7 @@ from typing import Any
 import facula
 from facula import _C
 from facula.random import default_generator
-from facula.utils.data._utils.fetch import rows_of_memory
+from facula.utils.data._utils.fetch import rows_fetcher, rows_of_memory
 from facula.utils.data._utils.indices import (
     IndexBatches,
     RepeatedIndex,
@@ -190,9 +190,9 @@ class MemoryIterator(_C._BatchStream, SingleProcessIterator):  # type: ignore[mi
     they are made in less time than a worker's message takes.
     """
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any, rows: Any) -> None:
         BaseIterator.__init__(self, loader)
-        self._fetch = job_of(loader, 0, 0).fetcher()
+        self._fetch = rows_fetcher(rows, loader.dataset)
         self._num_workers = loader.num_workers
         self._workers: list[Any] = []
         self._begin_where_workers_would()
@@ -223,21 +223,23 @@ class MemoryIterator(_C._BatchStream, SingleProcessIterator):  # type: ignore[mi
         self.is_shut_down = True
 
 
-def needs_no_workers(loader: Any) -> bool:
-    """Whether nobody can tell that a :class:`MemoryIterator` is not a number of workers."""
+def rows_in_place_of_workers(loader: Any) -> Any:
+    """The rows of which a :class:`MemoryIterator` makes batches, where nobody can tell that it is
+    not a number of workers; None for other loaders."""
     if type(loader.dataset) is not TensorDataset:
-        return False
+        return None
     if loader.worker_init_fn is not None or loader.multiprocessing_context is not None:
-        return False
+        return None
     sampler = getattr(loader.batch_sampler, "sampler", None)
     if type(loader.batch_sampler) is not BatchSampler or type(sampler) not in _DRAWN_AT_ONCE:
-        return False
+        return None
     if type(sampler) is RandomSampler and (sampler.replacement or sampler._num_samples):
-        return False
+        return None
     rows = rows_of_memory(loader.dataset, loader.collate_fn)
     if not rows or not len(rows[0]):
-        return False
-    return loader.batch_size * sum(t.nbytes for t in rows) <= _IN_PLACE_BYTES * len(rows[0])
+        return None
+    size = loader.batch_size * sum([t.nbytes for t in rows])
+    return rows if size <= _IN_PLACE_BYTES * len(rows[0]) else None
 
 
 def _are_ints(indices: list[Any]) -> bool:
@@ -346,11 +348,15 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if terms.threads:
             return not terms.timeout and terms.job.init_fn is None and terms.in_order
         lookups = terms.lookups
-        return (
-            lookups is not None
-            and (not lookups.draws or can_draw(lookups.draws))
-            and terms.can_prepare(self._base_seed)
-        )
+        if lookups is None or (lookups.draws and not can_draw(lookups.draws)):
+            return False
+        if lookups.draws and self._generators:
+            return True  # those of workers that have been prepared, if they are
+        generators = terms.prepared(self._base_seed)
+        if generators is None:
+            return False
+        self._generators = {**generators, **self._generators}
+        return True
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         terms = self._terms

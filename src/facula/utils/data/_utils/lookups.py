@@ -17,7 +17,7 @@ import numpy
 
 from facula import _C
 from facula.random import default_generator
-from facula.utils.data._utils.array_random import can_exchange
+from facula.utils.data._utils.array_random import can_exchange, seed_arrays, state_now
 from facula.utils.data._utils.collate import KNOWN_TABLES, default_collate, default_convert
 from facula.utils.data._utils.fetch import getitem_of, rows_fetcher, rows_of_memory
 from facula.utils.data._utils.harmless import (
@@ -112,6 +112,20 @@ def _noted(parts: Any) -> Any:
     return parts.values() if isinstance(parts, dict) else parts
 
 
+def _has_many(dataset: Any) -> bool:
+    """Whether a dataset over others takes the indices of a batch at once without asking those with
+    code of their own whether they do."""
+    inner = dataset.dataset if type(dataset) is Subset else dataset.datasets
+    inner = (inner,) if type(dataset) is Subset else inner
+    inner = inner.values() if isinstance(inner, dict) else inner
+    for part in inner:
+        if in_class(type(part), "__getattr__") is not NULL:
+            return False
+        if type(part) in _WITH_MANY and not _has_many(part):
+            return False
+    return True
+
+
 def _only_looks_up(dataset: Any, needs: set[str]) -> bool:
     """Whether indexing it does no more than that; ``needs`` is told what it may need."""
     kind = type(dataset)
@@ -172,7 +186,7 @@ _SETTLED += (types.BuiltinFunctionType,)
 
 def preparation_of(init_fn: Any) -> Preparation | None:
     """What a ``worker_init_fn`` does, if that is nothing but to look things up and to seed
-    generators: then what draws no numbers needs no such worker, unless it raises an exception."""
+    generators: then there need be no such worker, unless it raises an exception."""
     needs: set[str] = set()
     found: dict[int, Known] = {}
 
@@ -194,31 +208,46 @@ def preparation_of(init_fn: Any) -> Preparation | None:
     return Preparation(SEEDED in needs, settled)
 
 
-def prepares(preparation: Preparation, init_fn: Any, job: Any) -> bool:
-    """Whether a ``worker_init_fn`` raises no exception in any worker."""
-    if preparation.seeds and not _C._runs_alone():
-        return False  # others might draw from the generators of Python and NumPy meanwhile
-    return _runs_without_errors(init_fn, job, preparation.seeds)
-
-
-def _runs_without_errors(init_fn: Any, job: Any, seeds: bool) -> bool:
-    """Runs it in the name of each worker, with the worker's generators where it asks for them."""
+def prepared(
+    preparation: Preparation, init_fn: Any, job: Any, draws: frozenset[str]
+) -> dict[int, tuple[Any, Any, Any]] | None:
+    """Runs a ``worker_init_fn`` in the name of each worker. None where it raises an exception,
+    which is the worker's; else the generators that each worker then draws from, by number."""
+    seeds = preparation.seeds or bool(draws)
+    if seeds and not _C._runs_alone():
+        return None  # others might draw from the generators of Python and NumPy meanwhile
     before = (default_generator.get_state(), random.getstate()) if seeds else None
     arrays = numpy.random.get_state() if seeds else None
+    found = {}
     try:
         for number in range(job.num_workers):
             if seeds:
                 default_generator.manual_seed(job.base_seed + number)
+            if TWISTER in draws:
+                random.seed(job.base_seed + number)
+            if ARRAYS_DRAWN in draws:
+                seed_arrays(job.base_seed, number)
             with acting_as(job.info(number)):
                 init_fn(number)
+            found[number] = _generators_now(draws)
     except Exception:
-        return False
+        return None
     finally:
         if before is not None:
             default_generator.set_state(before[0])
             random.setstate(before[1])
             numpy.random.set_state(arrays)
-    return True
+    return found
+
+
+def _generators_now(draws: frozenset[str]) -> tuple[Any, Any, Any]:
+    """Copies of the program's generators, those that are drawn from."""
+    twister = None
+    if TWISTER in draws:
+        twister = random.Random(0)
+        twister.setstate(random.getstate())
+    generator = default_generator.clone_state() if GENERATOR in draws else None
+    return generator, twister, state_now() if ARRAYS_DRAWN in draws else None
 
 
 def _read_batch(dataset: Any, collate_fn: Any, alone: bool, needs: set[str]) -> bool:
@@ -283,12 +312,15 @@ def lookups_of(
     if not simple or not can_draw(needs):
         return None
     fetch: Callable[[Any], Any]
-    if as_ever:
+    if as_ever and type(dataset) in _WITH_MANY and _has_many(dataset):
+        many = dataset.__getitems__
+        fetch = lambda indices: _C._collate(many(indices), *KNOWN_TABLES)  # noqa: E731
+    elif as_ever:
         fetch = _C._Fetch(getitem_of(dataset), None, default_collate, KNOWN_TABLES, False)
         rows = rows_of_memory(dataset, default_collate)
         if rows is not None:
             facts_here().give_up()  # it rests on more than their elements
-            fetch = rows_fetcher(rows, fetch)
+            fetch = rows_fetcher(rows, dataset, KNOWN_TABLES)
     else:
         fetch = _fetcher(dataset, collate_fn, alone)
     return Lookups(fetch, _GENERATORS & needs, TIME in needs)

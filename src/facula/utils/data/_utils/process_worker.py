@@ -244,15 +244,15 @@ def serve(sock: socket.socket, job: Job, worker: int, drawn: tuple[Any, Any, Any
     try:
         facula.set_num_threads(1)
         seed_process(job.base_seed, worker)
-        generator, twister, arrays = drawn
-        if generator is not None:
-            facula.set_rng_state(generator)
-        if twister is not None:
-            random.setstate(twister)
-        if arrays is not None:
-            numpy.random.set_state(arrays)
         with acting_as(job.info(worker)):
             server = _Server(sock, job, worker)
+            generator, twister, arrays = drawn  # after ``worker_init_fn``, which may seed
+            if generator is not None:
+                facula.set_rng_state(generator)
+            if twister is not None:
+                random.setstate(twister)
+            if arrays is not None:
+                numpy.random.set_state(arrays)
             with results_in(server.slots):
                 server.run()
     except (KeyboardInterrupt, BrokenPipeError, ConnectionResetError):

@@ -19,7 +19,7 @@ from facula.utils.data._utils.lookups import (
     iterations_of,
     lookups_of,
     preparation_of,
-    prepares,
+    prepared,
 )
 from facula.utils.data._utils.worker import Job
 from facula.utils.data.sampler import (
@@ -115,13 +115,17 @@ class Terms:
         if draws:
             self.own_flags |= DRAWS if draws == {GENERATOR} else DRAWS | DRAWS_ALONE
 
+    def __reduce__(self) -> Any:
+        """A copy of the loader, in which everything may be another one, has none."""
+        return type(None), ()
+
     def _note_options(self, loader: Any) -> None:
         options = loader.__dict__
         for name in _OPTIONS:
             if name not in options:  # a subclass has its own way
                 self.facts.give_up()
             self.facts.given_item(options, name)
-        for sampler in (loader.batch_sampler, getattr(loader.batch_sampler, "sampler", None)):
+        for sampler in (loader.batch_sampler, _sampler_of_indices(loader)):
             if sampler is not None:
                 self.facts.attribute(sampler, "sampler")
                 self.facts.attribute(sampler, "generator")
@@ -144,8 +148,6 @@ class Terms:
         if found is None or (found.loops and loader.timeout):
             return None
         if loader.worker_init_fn is not None:
-            if found.draws:
-                return None
             self.preparation = preparation_of(loader.worker_init_fn)
             if self.preparation is None:
                 return None
@@ -171,10 +173,12 @@ class Terms:
             *(base_seed, job.num_workers, job.init_fn),
         )
 
-    def can_prepare(self, base_seed: int) -> bool:
-        """Whether ``worker_init_fn`` raises no exception, of which workers would have to tell."""
+    def prepared(self, base_seed: int) -> dict[int, Any] | None:
+        """What :func:`lookups.prepared` says of ``worker_init_fn``: of one that is settled, and of
+        numbers that nobody draws, once for all."""
         if self.preparation is None or self._is_prepared:
-            return True
-        fine = prepares(self.preparation, self.job.init_fn, self.job_with(base_seed))
-        self._is_prepared = fine and self.preparation.is_settled
-        return fine
+            return {}
+        draws = self.lookups.draws if self.lookups is not None else frozenset()
+        found = prepared(self.preparation, self.job.init_fn, self.job_with(base_seed), draws)
+        self._is_prepared = found is not None and self.preparation.is_settled and not draws
+        return found
