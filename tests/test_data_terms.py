@@ -506,7 +506,8 @@ def seed_worker(worker):
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("moved_after", [None, 0, 1, 4])
 @pytest.mark.parametrize("kind", ["map", "stream"])
-def test_a_worker_that_is_seeded_and_draws(persistent, moved_after, kind):
+@pytest.mark.parametrize("prepare", [None, seed_worker])
+def test_a_worker_that_draws_and_may_be_seeded(persistent, moved_after, kind, prepare):
     if not _C._runs_alone():
         pytest.skip("a thread of another test is still there")
     dataset = dataset_with(lambda self, i: (random.random(), numpy.random.rand(2), facula.rand(1)))
@@ -531,8 +532,8 @@ def test_a_worker_that_is_seeded_and_draws(persistent, moved_after, kind):
         pids = [worker.pid for worker in iterator._workers]
         return got, pids, facula.rand(1).item(), random.random(), numpy.random.rand()
 
-    expected = epochs(lambda worker: (noisy(worker), seed_worker(worker)), False)
-    got = epochs(seed_worker, True)
+    expected = epochs(lambda worker: (noisy(worker), prepare and prepare(worker)), False)
+    got = epochs(prepare, True)
     assert (None in got[1]) == (moved_after is None)
     assert got[0] == expected[0] and got[2:] == expected[2:]
 

@@ -69,6 +69,25 @@ def state_now() -> bytearray:
     return state
 
 
+class KeptArrays:
+    """The state of ``numpy.random``, to go on from there."""
+
+    def __init__(self) -> None:
+        import numpy
+
+        # To ask NumPy takes longer than all the rest.
+        self._bytes = state_now() if can_exchange() else None
+        self._state = numpy.random.get_state() if self._bytes is None else None
+
+    def put_back(self) -> None:
+        import numpy
+
+        if self._bytes is not None and can_exchange():
+            _C._exchange_array_random(self._bytes)
+        elif self._state is not None:
+            numpy.random.set_state(self._state)
+
+
 def as_of_numpy(state: bytearray) -> Any:
     """The same in the form that ``numpy.random.set_state`` takes."""
     import numpy

@@ -427,13 +427,16 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if not self._iterable:
             left = [] if rest is None else rest
             self._indices = unpacked(first + ahead, left, self._index_sampler)
+        drawn = self._generators
+        if self._iterable:
+            self._generators = {}  # processes begin to iterate once more
         self._have_workers(self._terms.lookups)
         self._num_yielded += came
         self._resumed = {"given": given, "exhausted": exhausted, "next_worker": next_worker}
         self._begin_with_workers()
         if self._here and fetches:
             for worker, fetch in zip(self._workers, fetches, strict=True):
-                worker.own.fetch = fetch or worker.own.fetch
+                worker.go_on_with(fetch, drawn.get(worker.number))
         self._given = given
 
     # ---- an epoch of workers

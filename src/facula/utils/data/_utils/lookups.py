@@ -13,11 +13,14 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy
-
 from facula import _C
 from facula.random import default_generator
-from facula.utils.data._utils.array_random import can_exchange, seed_arrays, state_now
+from facula.utils.data._utils.array_random import (
+    KeptArrays,
+    can_exchange,
+    seed_arrays,
+    state_now,
+)
 from facula.utils.data._utils.collate import KNOWN_TABLES, default_collate, default_convert
 from facula.utils.data._utils.fetch import getitem_of, rows_fetcher, rows_of_memory
 from facula.utils.data._utils.harmless import (
@@ -216,8 +219,7 @@ def prepared(
     seeds = preparation.seeds or bool(draws)
     if seeds and not _C._runs_alone():
         return None  # others might draw from the generators of Python and NumPy meanwhile
-    before = (default_generator.get_state(), random.getstate()) if seeds else None
-    arrays = numpy.random.get_state() if seeds else None
+    before = (default_generator.get_state(), random.getstate(), KeptArrays()) if seeds else None
     found = {}
     try:
         for number in range(job.num_workers):
@@ -236,7 +238,7 @@ def prepared(
         if before is not None:
             default_generator.set_state(before[0])
             random.setstate(before[1])
-            numpy.random.set_state(arrays)
+            before[2].put_back()
     return found
 
 

@@ -383,6 +383,14 @@ class ProcessWorker:
                 self.own.iterates = True
                 self._drawn_before = self._drawn()
 
+    def go_on_with(self, fetch: Any, generators: Any) -> None:
+        """The loader has begun to iterate in the place of the process, and drawn numbers."""
+        if fetch is not None:
+            self.own.fetch = fetch
+        if generators is not None:
+            self.generator, self.twister, self.arrays = generators
+            self.own.generator, self.own.twister, self.own.arrays = generators
+
     def may_draw_here(self, draws: frozenset[str]) -> bool:
         """Whether the loader has the process's generators, and the process has not drawn itself."""
         known = self._lookups.draws if self._lookups is not None else frozenset()

@@ -101,7 +101,10 @@ class Terms:
     def _note_own_epochs(self) -> None:
         """How the loader makes an epoch by itself, if it may."""
         job, draws = self.job, self.lookups.draws if self.lookups is not None else frozenset()
-        self.may_be_own = self.lookups is not None and not (draws and job.iterable)
+        # Processes that take over begin to iterate once more, with the numbers that were there at
+        # the begin of the epoch: those of the seed, if no other epoch came before.
+        again = self.preparation is not None or self.persistent
+        self.may_be_own = self.lookups is not None and not (draws and job.iterable and again)
         # Whether that depends on what the program does besides.
         self.may_change_its_mind = bool(draws) or self.preparation is not None
         self.first_tasks = 1 if self.may_run_ahead else self.prefetch * job.num_workers
