@@ -318,7 +318,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _come_to_terms(self, loader: Any) -> Terms:
         """What was read of the loader, and whether it makes the epoch by itself."""
-        terms = loader._terms
+        terms: Terms = loader._terms
         if terms is None or terms.lookups is None or not terms.facts.hold(loader.__dict__):
             terms = self._new_terms(loader)
         self._pace = pace = loader._pace
@@ -362,6 +362,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         terms = self._terms
         if self._crew is None or (self._may_be_here and not terms.threads):
             terms = self._come_to_terms(loader)  # the dataset may have changed since
+        self._is_own = self._is_own and self._crew is None
         self._begin(loader, new_seed=False)
         if self._crew is None:
             fits = terms is self._terms or terms.follows(self._terms)

@@ -118,10 +118,8 @@ def _noted(parts: Any) -> Any:
 def _has_many(dataset: Any) -> bool:
     """Whether a dataset over others takes the indices of a batch at once without asking those with
     code of their own whether they do."""
-    inner = dataset.dataset if type(dataset) is Subset else dataset.datasets
-    inner = (inner,) if type(dataset) is Subset else inner
-    inner = inner.values() if isinstance(inner, dict) else inner
-    for part in inner:
+    parts: Any = (dataset.dataset,) if type(dataset) is Subset else dataset.datasets
+    for part in parts.values() if isinstance(parts, dict) else parts:
         if in_class(type(part), "__getattr__") is not NULL:
             return False
         if type(part) in _WITH_MANY and not _has_many(part):
@@ -183,8 +181,10 @@ class Preparation(NamedTuple):
     is_settled: bool  # whether it raises depends on nothing that may change unnoticed
 
 
-_SETTLED = (int, float, bool, str, bytes, type(None), type, types.FunctionType, types.ModuleType)
-_SETTLED += (types.BuiltinFunctionType,)
+_SETTLED = frozenset(
+    (int, float, bool, str, bytes, type(None), type, types.FunctionType, types.ModuleType)
+    + (types.BuiltinFunctionType,)
+)
 
 
 def preparation_of(init_fn: Any) -> Preparation | None:
