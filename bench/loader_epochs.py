@@ -12,6 +12,7 @@ and with them, and the second over the first. Kinds whose name ends in "!" need 
 from __future__ import annotations
 
 import argparse
+import gc
 import random
 import statistics
 import time
@@ -139,6 +140,8 @@ def measure(loaders: list[Any], rounds: int, seconds: float) -> list[float]:
     """The best median of each, over rounds that take so long together."""
     for loader in loaders:
         seconds_of_epoch(loader)
+    gc.collect()
+    gc.freeze()  # else the same one of two that take turns may pay for each look at all objects
     longest = max(map(seconds_of_epoch, loaders))
     epochs = max(3, min(400, int(seconds / rounds / len(loaders) / longest)))
     best = [float("inf")] * len(loaders)
