@@ -188,7 +188,7 @@ PyObject* new_stream(PyTypeObject* type, PyObject*, PyObject*) {
 int traverse_stream(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Turns& t = turns_of(self);
-  for (const Ref& o : {t.own.tasks, t.own.fetch}) Py_VISIT(o.get());
+  for (const Ref* o : {&t.own.tasks, &t.own.fetch}) Py_VISIT(o->get());
   for (const auto* list : {&t.readers, &t.own.ahead, &t.own.fetches, &t.own.as, &t.own.drawn})
     for (const Ref& o : *list) Py_VISIT(o.get());
   return 0;

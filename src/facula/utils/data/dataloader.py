@@ -11,10 +11,10 @@ from typing import Any, Generic, TypeVar
 
 import facula
 from facula.utils.data._utils.collate import default_collate, default_convert
-from facula.utils.data._utils.iterators import (
+from facula.utils.data._utils.iterators import MultipleWorkersIterator
+from facula.utils.data._utils.own_iterators import (
     BaseIterator,
     MemoryIterator,
-    MultipleWorkersIterator,
     SingleProcessIterator,
     rows_in_place_of_workers,
 )
