@@ -12,7 +12,8 @@ from facula import _C
 from facula.utils import data
 from facula.utils.data._utils import collate as collating
 from facula.utils.data._utils import transport
-from facula.utils.data._utils.iterators import MemoryIterator, MultipleWorkersIterator
+from facula.utils.data._utils.iterators import MultipleWorkersIterator
+from facula.utils.data._utils.own_iterators import MemoryIterator
 
 pytestmark = pytest.mark.usefixtures("workers_make_every_batch")
 

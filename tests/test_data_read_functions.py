@@ -15,9 +15,10 @@ import pytest
 import facula
 from facula import _C, nn
 from facula.utils import data
-from facula.utils.data._utils import iterators, pace
+from facula.utils.data._utils import pace
 from facula.utils.data._utils.lookups import iterations_of, lookups_of
 from facula.utils.data._utils.reading import IS_READ
+from facula.utils.data._utils.terms import Terms
 
 pytestmark = pytest.mark.skipif(not IS_READ, reason="functions of this Python are not read")
 
@@ -496,9 +497,13 @@ def test_what_only_seeds_a_worker_needs_none(prepare):
     expected, _ = outcome(Base(), worker_init_fn=in_processes)
     got, pids = outcome(Base(), worker_init_fn=prepare)
     assert got == expected and pids == [None, None]
-    # Where numbers are drawn, processes draw them.
-    got, pids = outcome(of(draws_all), worker_init_fn=prepare)
+    # Numbers that are drawn are those of a worker that was seeded.
+    expected, pids = outcome(
+        of(draws_all), worker_init_fn=lambda worker: (os.getpid(), prepare(worker))
+    )
     assert None not in pids
+    got, pids = outcome(of(draws_all), worker_init_fn=prepare)
+    assert got == expected and pids == [None, None]
 
 
 def test_an_error_where_a_worker_is_prepared_is_the_workers():
@@ -512,7 +517,7 @@ def test_an_error_where_a_worker_is_prepared_is_the_workers():
 @pytest.mark.parametrize("prepare", [lambda worker: facula.manual_seed(worker), print, os.nice])
 def test_what_does_more_to_a_worker_is_left_to_it(prepare):
     loader = data.DataLoader(Base(), num_workers=2, worker_init_fn=prepare)
-    assert iterators._lookups(loader, 0) is None
+    assert Terms(loader, True).lookups is None
 
 
 # ---- what others would notice

@@ -36,6 +36,70 @@ PyObject* unpack_batch(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
+// Whether a batch that has a short form is as good as one that was read from it: nobody else has
+// it, nor anything in it, nor the memory of its tensors.
+class OnlyOwner {
+ public:
+  explicit OnlyOwner(size_t limit) : left_(limit / 2) {}  // of longer ones the form itself says
+  bool of(PyObject* o, int depth = 0) {
+    if (o == Py_None || PyBool_Check(o) || PyFloat_CheckExact(o)) return spend(16);
+    if (PyLong_CheckExact(o)) {
+      int overflow = 0;
+      PyLong_AsLongLongAndOverflow(o, &overflow);
+      return !overflow && spend(16);
+    }
+    if (PyUnicode_CheckExact(o))
+      return PyUnicode_IS_ASCII(o) && spend(16 + size_t(PyUnicode_GET_LENGTH(o)));
+    if (PyBytes_CheckExact(o)) return spend(16 + size_t(PyBytes_GET_SIZE(o)));
+    if (Py_REFCNT(o) != 1 || depth == kDeepest || !spend(16)) return false;
+    if (Py_TYPE(o) == tensor_type) return of_tensor(o);
+    if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) {
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+        if (!of(PySequence_Fast_GET_ITEM(o, i), depth + 1)) return false;
+      return true;
+    }
+    if (!PyDict_CheckExact(o)) return false;
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);)
+      if (!of(key, depth + 1) || !of(value, depth + 1)) return false;
+    return true;
+  }
+
+ private:
+  bool spend(size_t bytes) {
+    const bool fits = bytes <= left_;
+    if (fits) left_ -= bytes;
+    return fits;
+  }
+  bool of_tensor(PyObject* o) {
+    const auto* py = reinterpret_cast<PyTensor*>(o);
+    const TensorImpl* t = py->impl;
+    const Storage* s = t->storage;
+    const size_t size = size_t(t->numel) * item_size(t->dtype);
+    return t->refs == 1 && !t->keys && t->flags == kContiguous && !t->base && !t->autograd &&
+           !(py->dict && PyDict_GET_SIZE(py->dict)) && !py->weakrefs && s->refs == 1 &&
+           s->version == 0 && !s->context && !s->python && s->resizable && s->nbytes == size &&
+           t->offset == 0 && spend(size + 128);
+  }
+
+  size_t left_;
+};
+
+// _as_from_worker(batch, limit): the batch as it comes from a worker: nobody else has its memory. A
+// TypeError where it has no short form, and might have code of its own. A batch that the caller
+// holds otherwise is copied.
+PyObject* as_from_worker(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    if (count != 2) type_error("_as_from_worker() takes a batch and a size");
+    const auto limit = size_t(std::clamp<int64_t>(index_of(args[1]), 0, 1 << 30));
+    if (OnlyOwner(limit).of(args[0])) return Py_NewRef(args[0]);
+    Ref packed(check(pack_batch(self, args, count)));
+    if (packed.get() == Py_None) type_error("a ", type_name(args[0]), " has no short form");
+    PyObject* const form = packed.get();
+    return check(unpack_batch(self, &form, 1));
+  });
+}
+
 PyTypeObject* reader_type = nullptr;
 
 // _read_batches(data, count, begin, end, slots)
@@ -99,6 +163,8 @@ PyMethodDef functions[] = {
     {"_crc32c", checksum, METH_O, "The CRC-32C of bytes."},
     {"_pack_batch", (PyCFunction)(void*)pack_batch, METH_FASTCALL,
      "_pack_batch(batch, limit): bytes, or None when it is too long or has no short form."},
+    {"_as_from_worker", (PyCFunction)(void*)as_from_worker, METH_FASTCALL,
+     "_as_from_worker(batch, limit): the batch in memory that nobody else has."},
     {"_unpack_batch", (PyCFunction)(void*)unpack_batch, METH_FASTCALL,
      "_unpack_batch(data): the batch of which _pack_batch made bytes."},
     {"_read_batches", read_batches, METH_VARARGS,
@@ -126,6 +192,7 @@ void init_batch_codec(PyObject* module) {
   add_functions(module, functions);
   init_batch_slots(module);
   init_worker_random(module);
+  init_facts(module);
   init_item_types(module);
   init_batch_writer(module);
   init_batch_stream(module);

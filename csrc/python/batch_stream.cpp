@@ -3,26 +3,19 @@
 #include <algorithm>
 #include <deque>
 #include <new>
+#include <optional>
 
 #include "python/batch_codec.h"
-#include "python/batch_tasks.h"
-#include "python/worker_random.h"
+#include "python/own_epoch.h"
 
 namespace facula::python {
 namespace {
 
-// What code of this thread finds out about the worker that it runs in: a tuple, or null outside of
-// workers.
-thread_local PyObject* acting_as = nullptr;
-
-// _act_as(what): sets it, or takes it away with None, and returns what it was.
+// _act_as(what): says who the thread is, or that it is nobody with None, and returns what it was.
 PyObject* act_as(PyObject*, PyObject* what) {
-  PyObject* before = acting_as;
-  acting_as = what == Py_None ? nullptr : Py_NewRef(what);
+  PyObject* before = acting.as;
+  acting.as = what == Py_None ? nullptr : Py_NewRef(what);
   return before ? before : Py_NewRef(Py_None);
-}
-PyObject* get_acting_as(PyObject*, PyObject*) {
-  return Py_NewRef(acting_as ? acting_as : Py_None);
 }
 
 // Batches of a worker that the loader makes itself. What may be made in a thread of the worker
@@ -43,8 +36,9 @@ struct PyOwn {
     Ref kept = Ref::borrow(reinterpret_cast<PyObject*>(this));
     const Busy busy(t);
     Ref task(t.pop()), call = Ref::borrow(fetch);
-    PyObject* before = std::exchange(acting_as, as == Py_None ? acting_as : as);
     PyObject* batch;
+    std::optional<ActingAs> acts;
+    if (as != Py_None) acts.emplace(Acting{as});
     if (generator == Py_None && twister == Py_None && arrays == Py_None) {
       batch = call_in_worker(call.get(), task.get());
     } else {
@@ -52,7 +46,7 @@ struct PyOwn {
       batch = call_in_worker(call.get(), task.get());
       if (!batch && !(iterates && PyErr_ExceptionMatches(PyExc_StopIteration))) drawing.undo();
     }
-    acting_as = before;
+    acts.reset();
     if (!batch) {
       Ref caught_error(caught());
       Py_SETREF(error, caught_error.release());
@@ -143,29 +137,38 @@ struct Turns {
   std::vector<double> seconds, pauses;
   bool slow = false;  // one of them was
 
+  OwnEpoch own;  // before tasks are handed out, if they are at all
+
   void note(std::vector<double>& times, double value) const {
     constexpr size_t kMost = 256;
     if (times.size() < kMost) times.push_back(value);
     else times[made_here % kMost] = value;
   }
 
-  PyObject* make_here(PyOwn& own) {
+  // Makes a batch and takes the time, if it is its turn.
+  template <class Make>
+  PyObject* timed(Make&& make) {
     constexpr uint32_t kEach = 8;
     constexpr double kQuick = 5e-6, kSlow = 2e-3;
     if (ended != 0) {
       note(pauses, now() - std::exchange(ended, 0));
     }
-    if (made_here++ % kEach && last < kQuick) return own.next();
+    const bool quick = last < kQuick;
+    if (made_here++ % kEach && quick) return make();
     const double began = now();
-    PyObject* batch = own.next();
+    PyObject* batch = make();
     ended = now();
     last = ended - began;
     note(seconds, last);
+    own.seconds += quick ? kEach * last : last;
     if (last > kSlow) {
       slow = true;
       allowed = 1;  // this one
     }
     return batch;
+  }
+  PyObject* make_here(PyOwn& from) {
+    return timed([&] { return from.next(); });
   }
 };
 
@@ -182,7 +185,24 @@ PyObject* new_stream(PyTypeObject* type, PyObject*, PyObject*) {
   return self;
 }
 
+int traverse_stream(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Turns& t = turns_of(self);
+  for (const Ref* o : {&t.own.tasks, &t.own.fetch}) Py_VISIT(o->get());
+  for (const auto* list : {&t.readers, &t.own.ahead, &t.own.fetches, &t.own.as, &t.own.drawn})
+    for (const Ref& o : *list) Py_VISIT(o.get());
+  return 0;
+}
+
+int clear_stream(PyObject* self) {
+  turns_of(self).own.clear();
+  turns_of(self).allowed = 0;
+  for (Ref& reader : turns_of(self).readers) reader = Ref();
+  return 0;
+}
+
 void free_stream(PyObject* self) {
+  PyObject_GC_UnTrack(self);
   PyTypeObject* type = Py_TYPE(self);
   turns_of(self).~Turns();
   type->tp_free(self);
@@ -208,10 +228,160 @@ PyObject* next_of(Turns& turns, PyObject* reader) {
   return batch;
 }
 
+// ---- an epoch that the loader makes by itself
+
+// The next batch of such an epoch. Null at its end, and, no longer active, when the rest is handed
+// out to workers.
+PyObject* next_own(PyObject* self, Turns& t) {
+  static PyObject* finished = PyUnicode_InternFromString("is_finished");
+  static PyObject* shut_down = PyUnicode_InternFromString("is_shut_down");
+  constexpr double kLookAtPace = 1e-3;
+  OwnEpoch& e = t.own;
+  while (true) {
+    Ref task = e.take_task();
+    if (!task) {
+      e.clear();
+      e.over = true;
+      check(PyObject_SetAttr(self, finished, Py_True));
+      if (!e.persistent) check(PyObject_SetAttr(self, shut_down, Py_True));
+      return nullptr;
+    }
+    const uint32_t number = e.next;
+    auto leave = [&](Leave why) -> PyObject* {
+      e.next = number;
+      Ref left(check(PyObject_CallMethod(self, "_leave_own", "Oi", task.get(), int(why))));
+      return nullptr;
+    };
+    if (e.plain) {
+      Ref batch(check(call_in_worker(Ref(e.fetch).get(), task.get())));
+      e.count(0);
+      return batch.release();
+    }
+    if (!e.fits(task.get())) return leave(Leave::BelongsToWorkers);
+    if (e.alone && !runs_alone()) return leave(Leave::KeepsGoing);
+    e.next = e.after(number);
+    Ref batch(t.timed([&] { return e.make(self, number, task.get()); }));
+    if (!batch) {
+      if (!PyErr_ExceptionMatches(PyExc_Exception)) {  // an interrupt: nobody will make it again
+        e.count(number);
+        throw PythonError{};
+      }
+      const bool ended = e.iterates && PyErr_ExceptionMatches(PyExc_StopIteration);
+      PyErr_Clear();
+      if (!e.active) return nullptr;
+      if (!ended) return leave(Leave::Failed);
+      e.ended[number] = 1;
+      e.fetches[number] = Ref();
+      continue;
+    }
+    e.count(number);
+    if (e.step_by_step && e.tasks) {
+      Ref drawn = e.draw();
+      if (drawn) e.ahead.push_back(std::move(drawn));
+      else e.tasks = Ref();
+    }
+    if ((e.seconds > kLookAtPace || t.slow) && e.active) {
+      e.seconds = 0;
+      Ref looked(check(PyObject_CallMethod(self, "_look_at_pace", "(O)", batch.get())));
+    }
+    return batch.release();
+  }
+}
+
+// _begin_own(tasks, ahead, fetch, workers, flags): begins an epoch with these tasks, of which some
+// have been drawn. Flags: 1 the dataset is iterated over, 2 indices must be ints, 4 a task is drawn
+// for each batch, 8 numbers are drawn, 16 from generators that all threads share, 32 another epoch
+// may follow, 64 there are no workers in whose place batches are made, and errors are the caller's.
+PyObject* begin_own(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *tasks, *ahead, *fetch;
+    unsigned int workers;
+    int flags;
+    if (!PyArg_ParseTuple(args, "OO!OIi:_begin_own", &tasks, &PyList_Type, &ahead, &fetch, &workers,
+                          &flags))
+      throw PythonError{};
+    if (workers == 0) value_error("_begin_own(): there are no workers");
+    Turns& t = turns_of(self);
+    OwnEpoch& e = t.own;
+    e.iterates = flags & 1;
+    if (!e.iterates && !PyIter_Check(tasks))
+      type_error("_begin_own(): expected an iterator, got ", type_name(tasks));
+    e.only_ints = flags & 2;
+    e.step_by_step = flags & 4;
+    e.draws = flags & 8;
+    e.alone = flags & 16;
+    e.persistent = flags & 32;
+    e.plain = flags & 64;
+    e.tasks = Ref::borrow(tasks);
+    e.fetch = Ref::borrow(fetch);
+    e.ahead.clear();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(ahead); ++i)
+      e.ahead.push_back(Ref::borrow(PyList_GET_ITEM(ahead, i)));
+    e.fetches.assign(e.iterates ? workers : 0, Ref());
+    e.ended.assign(e.iterates ? workers : 0, 0);
+    if (e.plain || !e.persistent) e.as.clear();
+    e.as.resize(e.plain ? 0 : workers);
+    e.drawn.assign(e.draws ? workers : 0, Ref());
+    e.given.assign(workers, 0);
+    e.next = 0;
+    e.yielded = 0;
+    e.active = true;
+    e.over = false;
+    t.ended = 0;
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* list_of(const std::vector<Ref>& items) {
+  Ref list(check(PyList_New(Py_ssize_t(items.size()))));
+  for (size_t i = 0; i < items.size(); ++i)
+    PyList_SET_ITEM(list.get(), Py_ssize_t(i), Py_NewRef(items[i] ? items[i].get() : Py_None));
+  return list.release();
+}
+
+// _own_state(): what has come of such an epoch: (batches, of each worker, whether it has ended, the
+// next worker, what each iterates with), and the tasks that are left: (drawn, to be drawn).
+PyObject* own_state(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    const OwnEpoch& e = turns_of(self).own;
+    Ref given(check(PyList_New(0))), ended(check(PyList_New(0)));
+    for (uint32_t i = 0; i < e.workers(); ++i) {
+      Ref count(check(PyLong_FromSsize_t(e.given[i])));
+      check(PyList_Append(given.get(), count.get()));
+      check(PyList_Append(ended.get(), i < e.ended.size() && e.ended[i] ? Py_True : Py_False));
+    }
+    Ref fetches(list_of(e.fetches)), ahead(list_of(e.ahead));
+    return check(Py_BuildValue("nOOIOOO", e.yielded, given.get(), ended.get(), e.next,
+                               fetches.get(), ahead.get(), e.tasks ? e.tasks.get() : Py_None));
+  });
+}
+
+// _forget_own(over): leaves such an epoch; if it is over, nothing else comes.
+PyObject* forget_own(PyObject* self, PyObject* over) {
+  turns_of(self).own.clear();
+  turns_of(self).own.over = over == Py_True;
+  return Py_NewRef(Py_None);
+}
+
+// _acting_as(): the worker that the thread acts as.
+PyObject* get_acting_as(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    if (acting.as || !acting.stream) return Py_NewRef(acting.as ? acting.as : Py_None);
+    Ref made(check(PyObject_CallMethod(acting.stream, "_as_worker", "I", acting.number)));
+    auto& known = turns_of(acting.stream).own.as;
+    if (acting.number < known.size()) known[acting.number] = made;
+    return made.release();
+  });
+}
+
 PyObject* next_in_turn(PyObject* self) {
   return guarded([&]() -> PyObject* {
     static PyObject* otherwise = PyUnicode_InternFromString("_next_after_turns");
     Turns& t = turns_of(self);
+    if (t.own.active) {
+      if (PyObject* batch = next_own(self, t)) return batch;
+    }
+    if (t.own.over) return nullptr;
     if (t.allowed > 0 && !t.order.empty()) {
       const uint32_t number = t.order.front();
       auto count = [&] {
@@ -367,13 +537,18 @@ PyMethodDef stream_methods[] = {{"_allow", allow, METH_VARARGS, nullptr},
                                 {"_times_here", times_here, METH_NOARGS, nullptr},
                                 {"_slow_here", slow_here, METH_NOARGS, nullptr},
                                 {"_pause_ends", pause_ends, METH_NOARGS, nullptr},
+                                {"_begin_own", begin_own, METH_VARARGS, nullptr},
+                                {"_own_state", own_state, METH_NOARGS, nullptr},
+                                {"_forget_own", forget_own, METH_O, nullptr},
                                 {}};
 PyType_Slot stream_slots[] = {
     {Py_tp_new, (void*)new_stream},         {Py_tp_dealloc, (void*)free_stream},
     {Py_tp_iter, (void*)PyObject_SelfIter}, {Py_tp_iternext, (void*)next_in_turn},
-    {Py_tp_methods, stream_methods},        {0, nullptr}};
+    {Py_tp_methods, stream_methods},        {Py_tp_traverse, (void*)traverse_stream},
+    {Py_tp_clear, (void*)clear_stream},     {0, nullptr}};
 PyType_Spec stream_spec = {"facula._C._BatchStream", sizeof(PyStream), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, stream_slots};
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                           stream_slots};
 
 }  // namespace
 

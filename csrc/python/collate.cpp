@@ -74,7 +74,25 @@ class Collator {
   static bool is_plain_sequence(PyObject* o) {
     return PyTuple_CheckExact(o) || PyList_CheckExact(o);
   }
-  PyObject* rest(PyObject* column) { return check(call_in_worker(otherwise_, column)); }
+  // What does the rest is a function, or a tuple of types for which it is the second item, if the
+  // table is as it was, and the third one for others.
+  PyObject* rest(PyObject* column) {
+    if (!PyTuple_CheckExact(otherwise_)) return check(call_in_worker(otherwise_, column));
+    const bool known = is_plain_sequence(column) &&
+                       check(PyObject_RichCompareBool(table_, own_, Py_EQ)) && are_known(column);
+    return check(call_in_worker(PyTuple_GET_ITEM(otherwise_, known ? 1 : 2), column));
+  }
+  bool are_known(PyObject* column) {
+    PyObject* types = PyTuple_GET_ITEM(otherwise_, 0);
+    PyTypeObject* last = nullptr;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(column); ++i) {
+      PyTypeObject* type = Py_TYPE(PySequence_Fast_GET_ITEM(column, i));
+      if (type == last) continue;
+      if (!check(PySet_Contains(types, reinterpret_cast<PyObject*>(type)))) return false;
+      last = type;
+    }
+    return true;
+  }
 
   bool is_as_ever(PyTypeObject* type) {
     auto* key = reinterpret_cast<PyObject*>(type);
@@ -217,6 +235,7 @@ Ref samples_at(PyObject* getitem, PyObject* indices) {
   return list;
 }
 
+// Null with StopIteration set at the end, which every epoch comes to: to throw takes longer.
 Ref next_samples(PyObject* samples, Py_ssize_t count, bool drop_last) {
   Ref list(check(PyList_New(0)));
   while (PyList_GET_SIZE(list.get()) < count) {
@@ -228,7 +247,7 @@ Ref next_samples(PyObject* samples, Py_ssize_t count, bool drop_last) {
   const Py_ssize_t found = PyList_GET_SIZE(list.get());
   if (found == 0 || (drop_last && found < count)) {
     PyErr_SetNone(PyExc_StopIteration);
-    throw PythonError{};
+    return Ref();
   }
   return list;
 }
@@ -240,6 +259,7 @@ PyObject* call_fetch(PyObject* self, PyObject* const* args, size_t flags, PyObje
     Ref list = f.getitem == Py_None
                    ? next_samples(f.samples, check(int(PyObject_Size(args[0]))), f.drop_last)
                    : samples_at(f.getitem, args[0]);
+    if (!list) return nullptr;
     if (f.tables == Py_None) return check(call_in_worker(f.collate, list.get()));
     PyObject** t = PySequence_Fast_ITEMS(f.tables);
     return Collator(t[0], t[1], t[2]).collate(list.get());

@@ -76,6 +76,7 @@ void init_dlpack(PyObject* module);
 void init_shared_memory(PyObject* module);
 void init_batch_codec(PyObject* module);
 void init_collate(PyObject* module);
+void init_facts(PyObject* module);
 void init_item_types(PyObject* module);
 void init_kernel_hook(PyObject* module);
 

@@ -20,6 +20,7 @@ class Types {
   void add(PyObject* value) {
     static PyObject* array_type = type_in_module("numpy", "ndarray");
     auto* type = reinterpret_cast<PyObject*>(Py_TYPE(value));
+    if (type == last_ && Py_TYPE(value) != tensor_type && type != array_type) return;
     if (Py_TYPE(value) == tensor_type && unwrap(value)->keys) {
       type = Py_None;
     } else if (type == array_type) {
@@ -44,13 +45,15 @@ class Types {
   bool plain_ = false;
 };
 
-// An item's own item; null where it may have none, or would run code to find it.
+// An item's own item at an index; null where it has none.
+PyObject* part_at(PyObject* item, Py_ssize_t at) {
+  if (!PyTuple_CheckExact(item) && !PyList_CheckExact(item)) return nullptr;
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(item);
+  return at < -n || at >= n ? nullptr : PySequence_Fast_GET_ITEM(item, at < 0 ? at + n : at);
+}
+
+// The same under a key; null also where it would run code to find it.
 PyObject* part_of(PyObject* item, PyObject* key) {
-  if (PyLong_CheckExact(key)) {
-    if (!PyTuple_CheckExact(item) && !PyList_CheckExact(item)) return nullptr;
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(item), at = index_of(key);
-    return at < -n || at >= n ? nullptr : PySequence_Fast_GET_ITEM(item, at < 0 ? at + n : at);
-  }
   if (!PyDict_CheckExact(item) || !PyUnicode_CheckExact(key)) return nullptr;
   PyObject *other, *value;
   for (Py_ssize_t at = 0; PyDict_Next(item, &at, &other, &value);)
@@ -73,6 +76,8 @@ PyObject* item_types(PyObject*, PyObject* args) {
     if (!is_sequence(values))
       type_error("_item_types(): expected a list or a tuple, got ", type_name(values));
     Types types;
+    const bool by_index = key && PyLong_CheckExact(key);
+    const Py_ssize_t index = by_index ? index_of(key) : 0;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); ++i) {
       Ref item = Ref::borrow(PySequence_Fast_GET_ITEM(values, i));
       if (!key) {
@@ -85,7 +90,7 @@ PyObject* item_types(PyObject*, PyObject* args) {
           types.add(Ref::borrow(PySequence_Fast_GET_ITEM(item.get(), k)).get());
         continue;
       }
-      PyObject* part = part_of(item.get(), key);
+      PyObject* part = by_index ? part_at(item.get(), index) : part_of(item.get(), key);
       if (!part) return Py_NewRef(Py_None);
       types.add(Ref::borrow(part).get());
     }

@@ -137,12 +137,87 @@ PyObject* exchange_array_random(PyObject*, PyObject* state) {
   });
 }
 
+// The words that numpy.random.SeedSequence makes of four, and a twister of those.
+class SeededTwister {
+ public:
+  explicit SeededTwister(const uint32_t (&entropy)[4]) {
+    uint32_t pool[4], hash = 0x43b0d7e5u;
+    auto hashed = [&](uint32_t v) {
+      v ^= hash;
+      hash *= 0x931e8875u;
+      v *= hash;
+      return v ^ v >> 16;
+    };
+    for (int i = 0; i < 4; ++i) pool[i] = hashed(entropy[i]);
+    for (int from = 0; from < 4; ++from)
+      for (int to = 0; to < 4; ++to)
+        if (from != to) {
+          const uint32_t v = 0xca01f9ddu * pool[to] - 0x4973f715u * hashed(pool[from]);
+          pool[to] = v ^ v >> 16;
+        }
+    hash = 0x8b51f9ddu;
+    uint32_t key[4];
+    for (int i = 0; i < 4; ++i) {
+      uint32_t v = pool[i] ^ hash;
+      hash *= 0x58f38dedu;
+      v *= hash;
+      key[i] = v ^ v >> 16;
+    }
+    fill(key);
+  }
+  uint32_t words[625];  // and the place in them
+
+ private:
+  // Matsumoto and Nishimura's init_by_array().
+  void fill(const uint32_t (&key)[4]) {
+    constexpr int n = 624;
+    words[0] = 19650218u;
+    for (int i = 1; i < n; ++i)
+      words[i] = 1812433253u * (words[i - 1] ^ words[i - 1] >> 30) + uint32_t(i);
+    auto mixed = [&](int i, uint32_t by) { return (words[i - 1] ^ words[i - 1] >> 30) * by; };
+    int i = 1, j = 0;
+    auto step = [&] {
+      if (++i == n) words[0] = words[n - 1], i = 1;
+    };
+    for (int k = 0; k < n; ++k, j = (j + 1) % 4) {
+      words[i] = (words[i] ^ mixed(i, 1664525u)) + key[j] + uint32_t(j);
+      step();
+    }
+    for (int k = 1; k < n; ++k) {
+      words[i] = (words[i] ^ mixed(i, 1566083941u)) - uint32_t(i);
+      step();
+    }
+    words[0] = 0x80000000u;
+    words[n] = n;
+  }
+};
+
+// _seeded_array_random(a, b, c, d): the state of numpy.random when it is seeded with what
+// SeedSequence makes of these words.
+PyObject* seeded_array_random(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    uint32_t entropy[4];
+    if (!PyArg_ParseTuple(args, "IIII:_seeded_array_random", &entropy[0], &entropy[1], &entropy[2],
+                          &entropy[3]))
+      throw PythonError{};
+    const SeededTwister twister(entropy);
+    char state[ArrayRandom::kBytes] = {};
+    std::memcpy(state, twister.words, sizeof twister.words);
+    return check(PyByteArray_FromStringAndSize(state, sizeof state));
+  });
+}
+
 // ---- what gauss() of the module `random` keeps
 
-constexpr const char* kGauss = "gauss_next";
+PyObject* gauss_name() {
+  static PyObject* name = PyUnicode_InternFromString("gauss_next");
+  return name;
+}
 
-void set_gauss(PyObject* random, const Ref& value) {
-  if (PyObject_SetAttrString(random, kGauss, value.get())) PyErr_Clear();
+// Most generators have none, which is None.
+void set_gauss(PyObject* random, const Ref& before, const Ref& value) {
+  if (before.get() != value.get() && PyObject_SetAttr(random, gauss_name(), value.get()))
+    PyErr_Clear();
 }
 
 PyObject* get_runs_alone(PyObject*, PyObject*) {
@@ -167,12 +242,12 @@ DrawingAsWorker::DrawingAsWorker(PyObject* generator, PyObject* twister, PyObjec
   if (twister != Py_None) {
     if (!shared_twister || Py_TYPE(twister) != Py_TYPE(shared_twister))
       type_error("expected a random.Random, got ", type_name(twister));
-    shared_gauss_ = Ref(check(PyObject_GetAttrString(shared_twister, kGauss)));
-    own_gauss_ = Ref(check(PyObject_GetAttrString(twister, kGauss)));
+    shared_gauss_ = Ref(check(PyObject_GetAttr(shared_twister, gauss_name())));
+    own_gauss_ = Ref(check(PyObject_GetAttr(twister, gauss_name())));
     twister_ = Ref::borrow(twister);
     std::copy_n(words_of(shared_twister), kWords, shared_words_);
     std::copy_n(words_of(twister), kWords, words_of(shared_twister));
-    set_gauss(shared_twister, own_gauss_);
+    set_gauss(shared_twister, shared_gauss_, own_gauss_);
   }
   if (arrays != Py_None) {
     array_state_ = Ref::borrow(arrays);
@@ -191,12 +266,10 @@ DrawingAsWorker::~DrawingAsWorker() {
   // An exception may be on its way, which the attributes have nothing to do with.
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  if (PyObject* left = PyObject_GetAttrString(shared_twister, kGauss)) {
-    set_gauss(twister_.get(), Ref(left));
-  } else {
-    PyErr_Clear();
-  }
-  set_gauss(shared_twister, shared_gauss_);
+  Ref left(PyObject_GetAttr(shared_twister, gauss_name()));
+  if (!left) PyErr_Clear();
+  else set_gauss(twister_.get(), own_gauss_, left);
+  set_gauss(shared_twister, left, shared_gauss_);
   PyErr_Restore(type, value, trace);
 }
 
@@ -207,7 +280,7 @@ void DrawingAsWorker::undo() {
   std::copy_n(words_of(twister_.get()), kWords, words_of(shared_twister));
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  set_gauss(shared_twister, own_gauss_);
+  set_gauss(shared_twister, Ref(), own_gauss_);
   PyErr_Restore(type, value, trace);
 }
 
@@ -219,6 +292,8 @@ void init_worker_random(PyObject* module) {
        "_find_array_random(random, other): bytes of a state of numpy.random, or 0."},
       {"_exchange_array_random", exchange_array_random, METH_O,
        "_exchange_array_random(state): exchanges the state of numpy.random with a bytearray's."},
+      {"_seeded_array_random", seeded_array_random, METH_VARARGS,
+       "_seeded_array_random(a, b, c, d): the state of numpy.random seeded by four words."},
       {"_runs_alone", get_runs_alone, METH_NOARGS,
        "_runs_alone(): whether the program has one thread that runs Python."},
       {}};

@@ -11,12 +11,12 @@ from typing import Any, Generic, TypeVar
 
 import facula
 from facula.utils.data._utils.collate import default_collate, default_convert
-from facula.utils.data._utils.iterators import (
+from facula.utils.data._utils.iterators import MultipleWorkersIterator
+from facula.utils.data._utils.own_iterators import (
     BaseIterator,
     MemoryIterator,
-    MultipleWorkersIterator,
     SingleProcessIterator,
-    needs_no_workers,
+    rows_in_place_of_workers,
 )
 from facula.utils.data._utils.worker import get_worker_info
 from facula.utils.data.dataset import Dataset, IterableDataset
@@ -203,6 +203,7 @@ class DataLoader(Generic[_T_co]):
         self.persistent_workers = persistent_workers
         self._iterable_length: int | None = None  # what len() said of an iterable dataset
         self._pace: Any = None  # how long batches of workers take
+        self._terms: Any = None  # what was read of the dataset, as long as that holds
         self._current: Any = None  # a weak reference to the last iterator
         self._resume_from: dict[str, Any] | None = None
         self._initialized = True
@@ -279,8 +280,9 @@ class DataLoader(Generic[_T_co]):
     def _get_iterator(self) -> BaseIterator:
         if self.num_workers == 0:
             return SingleProcessIterator(self)
-        if needs_no_workers(self):
-            return MemoryIterator(self)
+        rows = rows_in_place_of_workers(self)
+        if rows is not None:
+            return MemoryIterator(self, rows)
         return MultipleWorkersIterator(self)
 
     def __iter__(self) -> BaseIterator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from facula import _C
@@ -25,16 +26,32 @@ def can_exchange() -> bool:
     return _size > 0 and state._bit_generator is _shared
 
 
+def _words(base_seed: int, worker: int) -> tuple[int, int, int, int]:
+    return worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0
+
+
 def seed_arrays(base_seed: int, worker: int) -> None:
     """Seeds ``numpy.random`` as a worker process does."""
     import numpy
 
-    words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    words = list(_words(base_seed, worker))
     numpy.random.seed(numpy.random.SeedSequence(words).generate_state(4))
 
 
 def state_of_worker(base_seed: int, worker: int) -> bytearray:
     """What a worker process begins with."""
+    if _seeds_as_numpy():
+        return _C._seeded_array_random(*_words(base_seed, worker))
+    return _seeded_by_numpy(base_seed, worker)
+
+
+@functools.cache
+def _seeds_as_numpy() -> bool:
+    """Whether NumPy seeds as ever, so that it can be done without it, which takes less time."""
+    return _C._seeded_array_random(*_words(1 << 40 | 3, 5)) == _seeded_by_numpy(1 << 40 | 3, 5)
+
+
+def _seeded_by_numpy(base_seed: int, worker: int) -> bytearray:
     state = bytearray(_size)
     _C._exchange_array_random(state)
     try:
@@ -42,6 +59,33 @@ def state_of_worker(base_seed: int, worker: int) -> bytearray:
     finally:
         _C._exchange_array_random(state)
     return state
+
+
+def state_now() -> bytearray:
+    """The state that ``numpy.random`` is in."""
+    state = bytearray(_size)
+    _C._exchange_array_random(state)
+    _C._exchange_array_random(bytearray(state))
+    return state
+
+
+class KeptArrays:
+    """The state of ``numpy.random``, to go on from there."""
+
+    def __init__(self) -> None:
+        import numpy
+
+        # To ask NumPy takes longer than all the rest.
+        self._bytes = state_now() if can_exchange() else None
+        self._state = numpy.random.get_state() if self._bytes is None else None
+
+    def put_back(self) -> None:
+        import numpy
+
+        if self._bytes is not None and can_exchange():
+            _C._exchange_array_random(self._bytes)
+        elif self._state is not None:
+            numpy.random.set_state(self._state)
 
 
 def as_of_numpy(state: bytearray) -> Any:

@@ -229,7 +229,10 @@ def _collate_known(batch: Any) -> Any:
 
 
 # The same for those who leave it to others to run code of the program, or to raise errors.
-KNOWN_TABLES = (*DEFAULT_TABLES[:2], _collate_known)
+KNOWN_TABLES = (
+    *DEFAULT_TABLES[:2],
+    (frozenset(_KNOWN_KINDS), _collate_by_table, _collate_known),
+)
 
 
 def default_collate(batch: Any) -> Any:

@@ -38,7 +38,11 @@ def rows_of_memory(dataset: Any, collate_fn: Any) -> tuple[facula.Tensor, ...] |
     return dataset.tensors
 
 
-def rows_fetcher(tensors: tuple[facula.Tensor, ...], plain: Any) -> Callable[[Any], Any]:
+def rows_fetcher(
+    tensors: tuple[facula.Tensor, ...], dataset: Any, tables: Any = DEFAULT_TABLES
+) -> Callable[[Any], Any]:
+    """Makes batches of rows, which are a dataset's."""
+
     def fetch(indices: Any) -> Any:
         if {*map(type, indices)} == {int}:
             where = facula.tensor(indices)
@@ -46,6 +50,7 @@ def rows_fetcher(tensors: tuple[facula.Tensor, ...], plain: Any) -> Callable[[An
                 return [gathered(t, where) for t in tensors]
             except IndexError:  # negative ones count from the end, others have a message to give
                 pass
+        plain = _C._Fetch(getitem_of(dataset), None, default_collate, tables, False)
         return plain(indices)
 
     return fetch
@@ -75,6 +80,7 @@ def make_fetcher(
     many = getattr(dataset, "__getitems__", None)
     if many:
         return lambda indices: collate_fn(many(indices))
-    fetch = _C._Fetch(getitem_of(dataset), None, collate_fn, tables, False)
     rows = rows_of_memory(dataset, collate_fn)
-    return fetch if rows is None else rows_fetcher(rows, fetch)
+    if rows is not None:
+        return rows_fetcher(rows, dataset)
+    return _C._Fetch(getitem_of(dataset), None, collate_fn, tables, False)

@@ -19,6 +19,7 @@ from facula import _C
 # What functions may need: the default generators of Facula, Python and NumPy, time without limit.
 GENERATOR, TWISTER, ARRAYS_DRAWN, TIME = "generator", "twister", "arrays", "time"
 SEEDED = "seeded"  # the generators are begun anew
+ASKED = "asked"  # the worker is asked for its seed, or the clock for the time
 
 # Arguments that functions may be given by name: none that is written to or has code of its own.
 NAMES = frozenset(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy
@@ -131,6 +131,15 @@ def packed_indices_of(sampler: Any) -> IndexBatches | RepeatedIndex | None:
     if type(sampler) is BatchSampler and type(sampler.sampler) in _SAMPLERS_OF_INTS:
         return IndexBatches(sampler.sampler._runs(), sampler.batch_size, sampler.drop_last)
     return None
+
+
+def unpacked(first: list[Any], rest: Iterable[Any], sampler: Any) -> Iterator[Any]:
+    """What is left of a sampler's indices, of which many can be drawn at once where they are ints:
+    these, and then the others."""
+    left = itertools.chain(first, rest)
+    if type(sampler) is BatchSampler and type(sampler.sampler) in _SAMPLERS_OF_INTS:
+        return IndexBatches(map(numpy.array, left), sampler.batch_size, False)
+    return left
 
 
 def indices_of(sampler: Any) -> Iterator[Any]:

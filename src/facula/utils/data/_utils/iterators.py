@@ -1,47 +1,29 @@
-"""One pass over a loader's dataset."""
+"""One pass over a loader's dataset with workers."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import multiprocessing
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import facula
 from facula import _C
-from facula.random import default_generator
-from facula.utils.data._utils.fetch import rows_of_memory
 from facula.utils.data._utils.indices import (
     IndexBatches,
     RepeatedIndex,
     indices_of,
     packed_indices_of,
-    with_first_drawn,
+    unpacked,
 )
-from facula.utils.data._utils.lookups import (
-    Lookups,
-    can_prepare_here,
-    is_same_in_workers,
-    iterations_of,
-    lookups_of,
-)
+from facula.utils.data._utils.lookups import can_draw
+from facula.utils.data._utils.own_iterators import BaseIterator
 from facula.utils.data._utils.pace import Pace, bytes_in
-from facula.utils.data._utils.pin_memory import pin_memory
-from facula.utils.data._utils.process_worker import ProcessWorker
+from facula.utils.data._utils.process_worker import ProcessWorker, generators_of
+from facula.utils.data._utils.terms import Terms
 from facula.utils.data._utils.thread_worker import ThreadWorker
-from facula.utils.data._utils.worker import END, ERROR, READY, Job
-from facula.utils.data.sampler import (
-    BatchSampler,
-    InfiniteConstantSampler,
-    RandomSampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
+from facula.utils.data._utils.worker import END, ERROR, READY, WorkerInfo, worker_info
 
 _GROUP_SECONDS = 0.001  # of work in one message to a worker
 _PACKED_BATCHES = 2  # that many are drawn faster as an array
@@ -52,241 +34,7 @@ _SIZED = 16  # batches of which one is measured, in bytes
 _GROUP_BYTES = 1 << 20
 _SMALL_GROUP_BYTES = 1 << 18
 _GROUP_SLOT_BYTES = 1 << 21
-_IN_PLACE_BYTES = 1 << 24  # of a batch of rows: copied in a millisecond
-_DRAWN_AT_ONCE = (RandomSampler, SequentialSampler, SubsetRandomSampler)
-_OWN_SAMPLERS = (
-    InfiniteConstantSampler,
-    RandomSampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
-
-
-class BaseIterator:
-    """What iterators with and without workers have in common.
-
-    Args:
-        loader: the DataLoader.
-    """
-
-    is_shut_down = False
-
-    def __init__(self, loader: Any) -> None:
-        self._index_sampler = loader._index_sampler
-        self._iterable = loader._dataset_kind == 1
-        self._pin_memory = self._can_pin(loader)
-        self._begin(loader, new_seed=True)
-
-    def _can_pin(self, loader: Any) -> bool:
-        if not loader.pin_memory:
-            return False
-        if facula.cuda.is_available() and hasattr(facula.Tensor, "pin_memory"):
-            return True
-        warnings.warn(
-            "'pin_memory' argument is set as true but no accelerator is found, then device pinned "
-            "memory won't be used."
-        )
-        return False
-
-    def _begin(self, loader: Any, new_seed: bool) -> None:
-        """Begins an epoch, or goes on in one."""
-        resumed, loader._resume_from = loader._resume_from, None
-        self._resumed = resumed
-        self._loader_length = loader._iterable_length
-        self._warned = False
-        self.is_finished = False
-        own = loader.generator
-        generator = own if own is not None else default_generator
-        before = generator.get_state()
-        if resumed is not None:
-            generator.set_state(resumed["generator"])
-        self._generator_state = generator.get_state()
-        try:
-            self._indices: Iterator[Any] = self._new_indices(loader)
-            # The sampler's order follows from what is drawn after this, so it is drawn again when
-            # that epoch is gone on with, by whatever iterator.
-            self._drew_seed = new_seed if resumed is None else resumed.get("drew_seed", new_seed)
-            if self._drew_seed:
-                seed = facula.empty((), dtype=facula.int64).random_(generator=own).item()
-                if new_seed:
-                    self._base_seed: int = seed
-            self._num_yielded = resumed["num_yielded"] if resumed is not None else 0
-            if resumed is not None:
-                if new_seed:
-                    self._base_seed = resumed["base_seed"]
-                self._skip(resumed)
-        finally:
-            # The program's own numbers go on as if the epoch had not begun a second time.
-            if resumed is not None and own is None:
-                generator.set_state(before)
-
-    def _new_indices(self, loader: Any) -> Iterator[Any]:
-        return indices_of(self._index_sampler)
-
-    def _skip(self, resumed: dict[str, Any]) -> None:
-        if self._iterable:
-            return
-        for done in range(self._num_yielded):
-            if next(self._indices, self) is self:
-                raise RuntimeError(
-                    f"the state has {self._num_yielded} batches, but the sampler gives only {done}"
-                )
-        self._indices = with_first_drawn(self._indices)  # while the generator is set back
-
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "version": 1,
-            "in_epoch": True,
-            "num_yielded": self._num_yielded,
-            "generator": self._generator_state,
-            "base_seed": self._base_seed,
-            "drew_seed": self._drew_seed,
-            "num_workers": 0,
-        }
-
-    def __iter__(self) -> BaseIterator:
-        return self
-
-    def _next_data(self) -> Any:
-        raise NotImplementedError
-
-    def __next__(self) -> Any:
-        try:
-            data = self._next_data()
-        except StopIteration:
-            self.is_finished = True
-            raise
-        self._num_yielded = came = self._num_yielded + 1
-        if self._loader_length is not None and came > self._loader_length:
-            self._warn_of_length()
-        return pin_memory(data) if self._pin_memory else data
-
-    def _warn_of_length(self) -> None:
-        if not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"Length of IterableDataset was reported to be {self._loader_length} (when "
-                f"accessing len(dataloader)), but {self._num_yielded} samples have been fetched. "
-                "With workers, each goes over the whole dataset unless its __iter__ shares the "
-                "work out by get_worker_info()."
-            )
-
-    def __len__(self) -> int:
-        return len(self._index_sampler)
-
-    def __getstate__(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
-
-
-class SingleProcessIterator(BaseIterator):
-    """Loads a batch when it is asked for."""
-
-    def __init__(self, loader: Any) -> None:
-        if loader.timeout != 0:
-            raise AssertionError("SingleProcessIterator requires timeout == 0")
-        super().__init__(loader)
-        self._fetch = _job(loader, 0, 0).fetcher()
-        if self._iterable and self._resumed is not None:
-            for _ in range(self._num_yielded):
-                self._fetch(next(self._indices))
-
-    def _next_data(self) -> Any:
-        return self._fetch(next(self._indices))
-
-
-class MemoryIterator(SingleProcessIterator):
-    """In the place of workers where they would cost more than what there is to do.
-
-    Batches that are copied rows of memory are the same whoever makes them, and up to some size
-    they are made in less time than a worker's message takes.
-    """
-
-    def __init__(self, loader: Any) -> None:
-        BaseIterator.__init__(self, loader)
-        self._fetch = _job(loader, 0, 0).fetcher()
-        self._num_workers = loader.num_workers
-        self._workers: list[Any] = []
-        self._begin_where_workers_would()
-
-    def _reset(self, loader: Any, first_iter: bool = False) -> None:
-        self._begin(loader, new_seed=False)
-        self._begin_where_workers_would()
-
-    def _begin_where_workers_would(self) -> None:
-        """They would have been given indices by now, and the generator moved on."""
-        self._indices = with_first_drawn(self._indices)
-
-    def state_dict(self) -> dict[str, Any]:
-        return {**super().state_dict(), "num_workers": self._num_workers}
-
-    def _shutdown_workers(self) -> None:
-        """There are none; trainers that end them by themselves may call it."""
-        self.is_shut_down = True
-
-
-def needs_no_workers(loader: Any) -> bool:
-    """Whether nobody can tell that a :class:`MemoryIterator` is not a number of workers."""
-    if loader.worker_init_fn is not None or loader.multiprocessing_context is not None:
-        return False
-    sampler = getattr(loader.batch_sampler, "sampler", None)
-    if type(loader.batch_sampler) is not BatchSampler or type(sampler) not in _DRAWN_AT_ONCE:
-        return False
-    if type(sampler) is RandomSampler and (sampler.replacement or sampler._num_samples):
-        return False
-    rows = rows_of_memory(loader.dataset, loader.collate_fn)
-    if not rows or not len(rows[0]):
-        return False
-    return loader.batch_size * sum(t.nbytes for t in rows) <= _IN_PLACE_BYTES * len(rows[0])
-
-
-def _job(loader: Any, base_seed: int, num_workers: int) -> Job:
-    return Job(
-        loader.dataset,
-        loader._dataset_kind == 1,
-        loader._auto_collation,
-        loader.collate_fn,
-        loader.drop_last,
-        base_seed,
-        num_workers,
-        loader.worker_init_fn,
-    )
-
-
-def _sampler_of_indices(loader: Any) -> Any:
-    if not loader._auto_collation:
-        return loader.sampler
-    return loader.batch_sampler.sampler if type(loader.batch_sampler) is BatchSampler else None
-
-
-def _has_own_sampler(loader: Any) -> bool:
-    """Whether indices come from samplers of this package alone."""
-    return type(_sampler_of_indices(loader)) in _OWN_SAMPLERS
-
-
-def _lookups(loader: Any, base_seed: int) -> Lookups | None:
-    """What makes batches as worker processes would, where nobody can tell who it was."""
-    if not loader.in_order:
-        return None
-    context = loader.multiprocessing_context
-    # Who asks for another way to start processes has a reason.
-    if context is not None and type(context) is not type(multiprocessing.get_context("fork")):
-        return None
-    if not is_same_in_workers(loader.dataset, context):
-        return None
-    alone, collate_fn = not loader._auto_collation, loader.collate_fn
-    if loader._dataset_kind == 1:
-        found = iterations_of(loader.dataset, loader.drop_last, collate_fn, alone)
-    else:
-        found = lookups_of(loader.dataset, collate_fn, alone)
-    if found is None or (found.loops and loader.timeout):
-        return None
-    init_fn = loader.worker_init_fn
-    if init_fn is not None:
-        job = _job(loader, base_seed, loader.num_workers)
-        if found.draws or not can_prepare_here(init_fn, job):
-            return None
-    return found
+_KEEPS_GOING, _BELONGS_TO_WORKERS, _FAILED = range(3)  # why an epoch is not left to the loader
 
 
 def _are_ints(indices: list[Any]) -> bool:
@@ -297,13 +45,34 @@ def _are_ints(indices: list[Any]) -> bool:
     return types <= {int}
 
 
-def _may_run_ahead(loader: Any) -> bool:
-    """Whether nobody can notice how far ahead indices are drawn.
+class _Crew(list[Any]):
+    """The workers of an iterator, which end with it."""
 
-    A sampler of the program's own may look at what the training does meanwhile.
-    """
-    sampler = _sampler_of_indices(loader)
-    return _has_own_sampler(loader) and getattr(sampler, "generator", None) is None
+    def __init__(self) -> None:
+        super().__init__()
+        self._process = os.getpid()
+        self._is_dismissed = False
+
+    def dismiss(self, at_once: bool = False) -> None:
+        """Ends the workers."""
+        if self._is_dismissed:
+            return
+        self._is_dismissed = True
+        if os.getpid() != self._process:  # a copy in a forked process: they are not its own
+            return
+        for worker in self:
+            worker.close()
+        if at_once:
+            for worker in self:
+                if isinstance(worker, ProcessWorker) and worker.process is not None:
+                    worker.process.terminate()
+        for worker in self:
+            worker.join()
+
+    def __del__(self) -> None:
+        # When the interpreter ends, modules may be gone before this.
+        with contextlib.suppress(AttributeError, TypeError, ImportError):
+            self.dismiss()
 
 
 class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[misc]
@@ -318,59 +87,196 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     takes less time than to hear from them (:class:`Pace`): those of worker threads, whose memory is
     the loader's, and those that are looked up in memory, whoever does that. A batch that fails is
     made again by its worker, so that the error is the worker's.
+
+    As long as nothing but that is to be done, there are no tasks and nobody to hand them to:
+    ``_BatchStream.__next__`` draws indices and makes batches of them (``_begin_own``). That ends
+    with the epoch, or where workers or a look at each batch are needed after all
+    (``_hand_over``).
     """
+
+    _crew: _Crew | None = None  # the workers, once tasks are handed out
 
     def __init__(self, loader: Any) -> None:
         if loader.num_workers <= 0 or loader.prefetch_factor <= 0:
             raise AssertionError("workers need num_workers > 0 and prefetch_factor > 0")
-        self._workers: list[Any] = []
-        self._process = os.getpid()
+        self._generators: dict[int, Any] = {}  # of workers, from which the loader draws
+        self._terms = self._come_to_terms(loader)
+        self._persistent = self._terms.persistent
+        self._pace.saved = 0.0
         super().__init__(loader)
-        self._timeout = loader.timeout
-        self._prefetch = loader.prefetch_factor
-        self._in_order = loader.in_order
-        self._persistent = loader.persistent_workers
-        self._groups = _may_run_ahead(loader)
-        self._own_sampler = _has_own_sampler(loader)
+        self._may_be_here = self._may_make_batches(self._terms)
+        if self._is_own and self._may_be_here:
+            self._begin_by_itself(self._terms)
+            return
+        self._have_workers(self._terms.lookups if self._may_be_here else None)
+        self._begin_with_workers()
+
+    def _come_to_terms(self, loader: Any) -> Terms:
+        """What was read of the loader, and whether it makes the epoch by itself."""
+        terms: Terms = loader._terms
+        if terms is None or terms.lookups is None or not terms.facts.hold(loader.__dict__):
+            terms = self._new_terms(loader)
+        self._pace = pace = loader._pace
+        # A state and a promised length are seen to with each batch, and so is pinned memory.
+        self._is_own = (
+            terms.may_be_own
+            and loader._resume_from is None
+            and loader._iterable_length is None
+            and not loader.pin_memory
+            and pace.suits_loader()
+        )
+        return terms
+
+    def _new_terms(self, loader: Any) -> Terms:
+        threads = loader.worker_type == "thread"
+        pace = loader._pace
+        if pace is None or pace.is_of_others(threads, loader.num_workers):
+            pace = loader._pace = Pace(threads, loader.num_workers)
+        terms = loader._terms = Terms(loader, reads=not pace.unreadable)
+        pace.unreadable = terms.lookups is None and not threads
+        return terms
+
+    def _may_make_batches(self, terms: Terms) -> bool:
+        """Whether the loader may do so in the place of workers."""
+        if terms.may_be_own and not terms.may_change_its_mind:
+            return True
+        if terms.threads:
+            return not terms.timeout and terms.job.init_fn is None and terms.in_order
+        lookups = terms.lookups
+        if lookups is None or (lookups.draws and not can_draw(lookups.draws)):
+            return False
+        if lookups.draws and self._generators:
+            return True  # those of workers that have been prepared, if they are
+        generators = terms.prepared(self._base_seed)
+        if generators is None:
+            return False
+        self._generators = {**generators, **self._generators}
+        return True
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        terms = self._terms
+        if self._crew is None or (self._may_be_here and not terms.threads):
+            terms = self._come_to_terms(loader)  # the dataset may have changed since
+        self._is_own = self._is_own and self._crew is None
+        self._begin(loader, new_seed=False)
+        if self._crew is None:
+            fits = terms is self._terms or terms.follows(self._terms)
+            self._may_be_here = fits and self._may_make_batches(terms)
+            if self._is_own and self._may_be_here:
+                self._terms = terms
+                self._begin_by_itself(terms)
+                return
+            self._have_workers(self._terms.lookups)
+        elif self._may_be_here and not terms.threads:
+            lookups = terms.lookups
+            self._may_be_here = self._may_make_batches(terms) and all(
+                worker.may_draw_here(lookups.draws) for worker in self._workers
+            )
+        self._begin_with_workers()
+
+    # ---- an epoch that the loader makes by itself
+
+    def _begin_by_itself(self, terms: Terms) -> None:
+        tasks: Any = self._indices
+        if self._iterable:
+            ahead, tasks = [], next(tasks)  # which is always the same
+        else:
+            # Workers would have been given indices by now, and generators moved on.
+            ahead = list(itertools.islice(tasks, terms.first_tasks))
+        self._made_before = 0
+        self._begin_own(tasks, ahead, terms.lookups.fetch, terms.job.num_workers, terms.own_flags)  # type: ignore[union-attr]
+
+    def _as_worker(self, number: int) -> tuple[WorkerInfo, None]:
+        """What code finds out that runs in the place of a worker."""
+        job = self._terms.job
+        seed = self._base_seed + number
+        return worker_info(number, job.num_workers, seed, job.dataset), None
+
+    def _generators_of(self, number: int) -> Any:
+        """The generators of a worker that numbers are drawn from."""
+        lookups = self._terms.lookups
+        assert lookups is not None
+        if number not in self._generators:
+            self._generators[number] = generators_of(self._base_seed, number, lookups.draws)
+        return self._generators[number]
+
+    def _look_at_pace(self, batch: Any) -> None:
+        """Called after some milliseconds of work, with the last batch."""
+        self._pace.bytes = bytes_in(batch)
+        came = self._own_state()[0]
+        self._pace.note(*self._times_here(), came - self._made_before)
+        self._made_before = came
+        if not self._pace.suits_loader():
+            self._hand_over([])
+
+    def _leave_own(self, task: Any, why: int) -> None:
+        """Called where a task is not the loader's, or failed."""
+        self._hand_over([task])
+        if why == _FAILED:
+            self._pace.failed = True
+        if why != _KEEPS_GOING:
+            self._move_away()
+
+    def _hand_over(self, first: list[Any]) -> None:
+        """What is left becomes tasks of workers, be they processes or not yet."""
+        came, given, exhausted, next_worker, fetches, ahead, rest = self._own_state()
+        if not self._iterable:
+            left = [] if rest is None else rest
+            self._indices = unpacked(first + ahead, left, self._index_sampler)
+        drawn = self._generators
+        if self._iterable:
+            self._generators = {}  # processes begin to iterate once more
+        self._have_workers(self._terms.lookups)
+        self._num_yielded += came
+        self._resumed = {"given": given, "exhausted": exhausted, "next_worker": next_worker}
+        self._begin_with_workers()
+        if self._here and fetches:
+            for worker, fetch in zip(self._workers, fetches, strict=True):
+                worker.go_on_with(fetch, drawn.get(worker.number))
+        self._given = given
+
+    # ---- an epoch of workers
+
+    @property
+    def _workers(self) -> list[Any]:
+        if self._crew is None:
+            self._hand_over([])
+        assert self._crew is not None
+        return self._crew
+
+    def _have_workers(self, lookups: Any) -> None:
+        """Makes workers, of which processes begin at once where they are not to be waited for."""
+        terms = self._terms
+        self._forget_own(False)
+        self._timeout, self._prefetch, self._in_order = (
+            terms.timeout,
+            terms.prefetch,
+            terms.in_order,
+        )
+        self._groups, self._own_sampler = terms.may_run_ahead, terms.own_sampler
         # Whether the loader, when it makes batches itself, draws an index for each that it gives.
         self._one_by_one = not self._groups and not self._iterable and self._in_order
         self._group, self._groups_ahead = 1, 1
         self._epoch = 0
-        job = _job(loader, self._base_seed, loader.num_workers)
-        context = loader.multiprocessing_context or multiprocessing
-        threads = loader.worker_type == "thread"
-        self._pace = loader._pace
-        if self._pace is None or self._pace.is_of_others(threads, loader.num_workers):
-            self._pace = loader._pace = Pace(threads, loader.num_workers)
-        self._pace.saved = 0.0
-        lookups = None
-        if not threads:
-            if not self._pace.unreadable:
-                lookups = _lookups(loader, self._base_seed)
-            self._may_be_here = lookups is not None
-            self._pace.unreadable = lookups is None
-        else:
-            may_wait = not self._timeout and loader.worker_init_fn is None
-            self._may_be_here = may_wait and self._in_order
+        self._crew = _Crew()
+        job = terms.job_with(self._base_seed)
         try:
-            for i in range(loader.num_workers):
-                if threads:
-                    self._workers.append(ThreadWorker(job, i))
+            for i in range(job.num_workers):
+                if terms.threads:
+                    self._crew.append(ThreadWorker(job, i))
                 else:
-                    self._workers.append(ProcessWorker(job, i, context, lookups))
-            self._begin_in_workers()
+                    generators = self._generators.get(i)
+                    self._crew.append(ProcessWorker(job, i, terms.context, lookups, generators))
         except BaseException:
             self._shutdown_workers()
             raise
 
-    def _reset(self, loader: Any, first_iter: bool = False) -> None:
-        self._begin(loader, new_seed=False)
-        if self._may_be_here and not self._pace.threads:  # the dataset may have changed since
-            lookups = _lookups(loader, self._base_seed)
-            self._may_be_here = lookups is not None and all(
-                worker.may_draw_here(lookups.draws) for worker in self._workers
-            )
-        self._begin_in_workers()
+    def _begin_with_workers(self) -> None:
+        try:
+            self._begin_in_workers()
+        except BaseException:
+            self._shutdown_workers()
+            raise
 
     def _begin_in_workers(self) -> None:
         count = len(self._workers)
@@ -396,6 +302,16 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._hand_out()
 
     def state_dict(self) -> dict[str, Any]:
+        if self._crew is None:
+            came, given, exhausted, next_worker, *_ = self._own_state()
+            return {
+                **super().state_dict(),
+                "num_yielded": came,
+                "num_workers": self._terms.job.num_workers,
+                "given": given,
+                "exhausted": exhausted,
+                "next_worker": next_worker,
+            }
         self._settle()
         return {
             **super().state_dict(),
@@ -406,8 +322,10 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         }
 
     def _new_indices(self, loader: Any) -> Iterator[Any]:
-        packed = packed_indices_of(self._index_sampler) if _may_run_ahead(loader) else None
-        return packed or super()._new_indices(loader)
+        packed = None
+        if self._terms.may_run_ahead and not self._is_own:
+            packed = packed_indices_of(self._index_sampler)
+        return packed or indices_of(self._index_sampler)
 
     def _forget_plan(self) -> None:
         for number in range(len(self._workers)):
@@ -525,9 +443,10 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _move_away(self) -> None:
         """From now on workers make the batches."""
+        workers = self._workers
         self._note_times()
         self._here, self._group = False, 1
-        for number, worker in enumerate(self._workers):
+        for number, worker in enumerate(workers):
             if not self._exhausted[number]:
                 worker.move_away(self._given[number])
 
@@ -704,18 +623,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if self.is_shut_down:
             return
         self.is_shut_down = True
-        if os.getpid() != self._process:  # a copy in a forked process: the workers are not its own
-            return
-        for worker in self._workers:
-            worker.close()
-        if at_once:
-            for worker in self._workers:
-                if isinstance(worker, ProcessWorker) and worker.process is not None:
-                    worker.process.terminate()
-        for worker in self._workers:
-            worker.join()
-
-    def __del__(self) -> None:
-        # When the interpreter ends, modules may be gone before this.
-        with contextlib.suppress(AttributeError, TypeError, ImportError):
-            self._shutdown_workers()
+        if self._crew is None:
+            self._forget_own(True)
+        else:
+            self._crew.dismiss(at_once)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import functools
+import threading
 import types
+from collections.abc import Callable
+from collections.abc import Iterator as Iterates
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +15,51 @@ import numpy
 
 import facula
 from facula import _C
+
+
+class _Noting(threading.local):
+    """What this thread notes the facts in that its conclusions rest on."""
+
+    facts: Any = None
+
+
+_noting = _Noting()
+
+
+def facts_here() -> Any:
+    """Where facts are noted; what nobody wants to know of goes to one that is forgotten."""
+    return _noting.facts if _noting.facts is not None else _C._Facts()
+
+
+@contextmanager
+def noting_in(facts: Any) -> Iterates[None]:
+    """While it lasts, every question about something that may change is noted in ``facts``, with
+    the answer."""
+    before, _noting.facts = _noting.facts, facts
+    try:
+        yield
+    finally:
+        _noting.facts = before
+
+
+def asked(question: Callable[..., Any], *about: Any) -> Any:
+    """The answer to a question, which is noted."""
+    answer = question(*about)
+    facts = _noting.facts
+    if facts is None:
+        return answer
+    # Of numbers and texts, and tuples of them, it is quicker to see that they are the same ones.
+    if question not in _OF_ITEMS or not facts.settle(about[0]):
+        facts.answer(question, about, answer)
+    return answer
+
+
+_OF_ITEMS = (_C._item_types, _C._are_of_length)
+
+
+def types_in(values: Any) -> set[type]:
+    """The types of what one comes upon when going over a list, a set or a dict."""
+    return {*map(type, values)}
 
 
 class Known:
@@ -139,6 +188,12 @@ class NotSimpleError(Exception):
     """The function may do something that others notice."""
 
 
+_FIXED = frozenset(
+    (int, float, bool, str, bytes, type(None), type, types.FunctionType, types.ModuleType)
+    + (types.BuiltinFunctionType, types.MethodType)
+)  # of which an object stays what it is
+
+
 def in_class(owner: type, name: str) -> Any:
     """What a class or its bases have under that name, NULL if nothing. Runs no code."""
     for base in owner.__mro__:
@@ -181,11 +236,13 @@ def _kind_of_types(found: set[Any]) -> str:
 def _kind_of_value(value: Any) -> str:
     if type(value) is range:
         return RANGE
-    if type(value) not in (list, tuple):
+    if type(value) in _FIXED:
         return _kind_of_types(_C._item_types((value,)))
-    if not value:
+    if type(value) not in (list, tuple):
+        return _kind_of_types(asked(_C._item_types, (value,)))
+    found = asked(_C._item_types, value)
+    if not found:
         return NUMBERS
-    found = _C._item_types(value)
     if found == {list} or found == {tuple} or found == {list, tuple}:
         return PLAIN if _kind_of_lists(value) == NUMBERS else OPAQUE
     return _SEVERAL.get(_kind_of_types(found), OPAQUE)
@@ -193,12 +250,12 @@ def _kind_of_value(value: Any) -> str:
 
 def _kind_of_lists(values: Any) -> str:
     """The kind of what are lists or tuples."""
-    return _SEVERAL.get(_kind_of_types(_C._item_types(values, ...)), OPAQUE)
+    return _SEVERAL.get(_kind_of_types(asked(_C._item_types, values, ...)), OPAQUE)
 
 
 def _kind_of_items(values: list[Any] | tuple[Any, ...]) -> str:
     """What every item is."""
-    found = _C._item_types(values)
+    found = asked(_C._item_types, values)
     if found and found <= {list, tuple}:
         kind_of_lists = _kind_of_lists(values)
         return kind_of_lists if kind_of_lists in (NUMBERS, TEXTS) else OPAQUE
@@ -221,7 +278,7 @@ def kind(known: Any) -> str:
     if isinstance(known, PartOf):
         parts = known.values.parts
         if known.key not in parts:
-            found = _C._item_types(known.values.value, known.key)
+            found = asked(_C._item_types, known.values.value, known.key)
             parts[known.key] = OPAQUE if found is None else _kind_of_types(found)
         return parts[known.key]
     if isinstance(known, (List, Several)):

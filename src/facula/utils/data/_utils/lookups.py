@@ -13,14 +13,25 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy
-
 from facula import _C
 from facula.random import default_generator
-from facula.utils.data._utils.array_random import can_exchange
+from facula.utils.data._utils.array_random import (
+    KeptArrays,
+    can_exchange,
+    seed_arrays,
+    state_now,
+)
 from facula.utils.data._utils.collate import KNOWN_TABLES, default_collate, default_convert
 from facula.utils.data._utils.fetch import getitem_of, rows_fetcher, rows_of_memory
-from facula.utils.data._utils.harmless import ARRAYS_DRAWN, GENERATOR, SEEDED, TIME, TWISTER
+from facula.utils.data._utils.harmless import (
+    ARRAYS_DRAWN,
+    ASKED,
+    GENERATOR,
+    SEEDED,
+    TIME,
+    TWISTER,
+    sort_of,
+)
 from facula.utils.data._utils.known import (
     ARRAY,
     NULL,
@@ -30,8 +41,11 @@ from facula.utils.data._utils.known import (
     Known,
     List,
     NotSimpleError,
+    asked,
+    facts_here,
     in_class,
     is_plain_tensor,
+    types_in,
 )
 from facula.utils.data._utils.known import kind as kind_of
 from facula.utils.data._utils.reading import read_with, result_of
@@ -41,7 +55,14 @@ from facula.utils.data._utils.worker import acting_as
 from facula.utils.data.dataset import ConcatDataset, StackDataset, Subset, TensorDataset
 
 _WITH_MANY = (Subset, StackDataset)
+_copied = _C._as_from_worker  # a batch with memory that nobody else has
 _BATCH = "batch", 0, 0  # where the list of a batch's samples was made
+_PARTS: dict[type, tuple[str, ...]] = {
+    TensorDataset: ("tensors",),
+    Subset: ("dataset", "indices"),
+    ConcatDataset: ("datasets",),
+    StackDataset: ("datasets",),
+}
 _GENERATORS = frozenset((GENERATOR, TWISTER, ARRAYS_DRAWN))
 
 
@@ -64,7 +85,7 @@ def _can_stand_in_for_twister() -> bool:
     return bool(_C._find_twister(random._inst))  # type: ignore[attr-defined]
 
 
-def _can_draw(needs: set[str]) -> bool:
+def can_draw(needs: set[str] | frozenset[str]) -> bool:
     """Whether the loader can draw the numbers that are needed in the place of a worker."""
     if TWISTER in needs and not (_C._runs_alone() and _can_stand_in_for_twister()):
         return False
@@ -75,6 +96,8 @@ def _many_of(dataset: Any) -> Any:
     """What takes the indices of a batch at once: a function, NULL where it is of another kind, None
     where there is no such thing, or where it is known to do the same."""
     kind = type(dataset)
+    facts_here().type_of(dataset)
+    facts_here().attribute(dataset, "__getitems__")
     own = getattr(dataset, "__dict__", ())
     if kind in _WITH_MANY or not (hasattr(kind, "__getitems__") or "__getitems__" in own):
         return None
@@ -83,23 +106,47 @@ def _many_of(dataset: Any) -> Any:
     return function if plain else NULL
 
 
+def _noted(parts: Any) -> Any:
+    """What a dataset is made of, which is noted."""
+    if type(parts) in (list, tuple):
+        facts_here().items(parts)
+    else:
+        facts_here().give_up()
+    return parts.values() if isinstance(parts, dict) else parts
+
+
+def _has_many(dataset: Any) -> bool:
+    """Whether a dataset over others takes the indices of a batch at once without asking those with
+    code of their own whether they do."""
+    parts: Any = (dataset.dataset,) if type(dataset) is Subset else dataset.datasets
+    for part in parts.values() if isinstance(parts, dict) else parts:
+        if in_class(type(part), "__getattr__") is not NULL:
+            return False
+        if type(part) in _WITH_MANY and not _has_many(part):
+            return False
+    return True
+
+
 def _only_looks_up(dataset: Any, needs: set[str]) -> bool:
     """Whether indexing it does no more than that; ``needs`` is told what it may need."""
     kind = type(dataset)
     if kind in (list, tuple, range) or kind_of(Known(dataset)) in (TENSOR, ARRAY):
         return True
     if kind is dict:
-        return {*map(type, dataset)} <= {int}
+        return bool(asked(types_in, dataset) <= {int})
     inner = functools.partial(_only_looks_up, needs=needs)
+    facts = facts_here()
+    facts.type_of(dataset)
+    for name in _PARTS.get(kind, ()):
+        facts.attribute(dataset, name)
     if kind is TensorDataset:
-        return all(map(is_plain_tensor, dataset.tensors))
+        return all(asked(is_plain_tensor, t) for t in _noted(dataset.tensors))
     if kind is Subset:
         return type(dataset.indices) in (list, tuple, range) and inner(dataset.dataset)
     if kind is ConcatDataset:
-        return all(map(inner, dataset.datasets))
+        return all(map(inner, _noted(dataset.datasets)))
     if kind is StackDataset:
-        parts = dataset.datasets
-        return all(map(inner, parts.values() if isinstance(parts, dict) else parts))
+        return all(map(inner, _noted(dataset.datasets)))
     if isinstance(dataset, (list, tuple, dict)) or _many_of(dataset) is not None:
         return False
     if in_class(kind, "__getattribute__") is not object.__getattribute__:
@@ -117,59 +164,92 @@ def _only_looks_up(dataset: Any, needs: set[str]) -> bool:
 def is_same_in_workers(dataset: Any, context: Any = None) -> bool:
     """Whether a worker process has the dataset as it is. Those that are not forked are sent a
     pickle, and what that becomes may be the class's own choice."""
+    # What the next line asks.
+    facts_here().item(vars(multiprocessing), "get_start_method")
+    facts_here().attribute(multiprocessing.context._default_context, "_actual_context")
+    facts_here().type_of(dataset)
     method = (context or multiprocessing).get_start_method(allow_none=True)
     if (method or multiprocessing.get_all_start_methods()[0]) == "fork":
         return True
     return all(in_class(type(dataset), n) is vars(object).get(n, NULL) for n in _OF_PICKLES)
 
 
-def copied(batch: Any) -> Any:
-    """The batch as it comes from a worker: nobody else has its memory. Raises where it has no short
-    form, and might have code of its own."""
-    packed = _C._pack_batch(batch, INLINE_BYTES)
-    if packed is None:
-        raise TypeError(f"a {type(batch).__name__} has no short form")
-    return _C._unpack_batch(packed)
+class Preparation(NamedTuple):
+    """What a ``worker_init_fn`` does that nobody has to see."""
+
+    seeds: bool  # generators are begun anew
+    is_settled: bool  # whether it raises depends on nothing that may change unnoticed
 
 
-def can_prepare_here(init_fn: Any, job: Any) -> bool:
-    """Whether a ``worker_init_fn`` does nothing but to look things up and to seed generators, and
-    raises no exception in any worker: then what draws no numbers needs no such worker."""
+_SETTLED = frozenset(
+    (int, float, bool, str, bytes, type(None), type, types.FunctionType, types.ModuleType)
+    + (types.BuiltinFunctionType,)
+)
+
+
+def preparation_of(init_fn: Any) -> Preparation | None:
+    """What a ``worker_init_fn`` does, if that is nothing but to look things up and to seed
+    generators: then there need be no such worker, unless it raises an exception."""
     needs: set[str] = set()
+    found: dict[int, Known] = {}
 
     def begin(simple: Simple) -> None:
         simple.may_seed = True
         simple.call(Known(init_fn), [NUMBER])
+        found.update(simple.values())
 
     try:
         read_with(begin, functools.partial(_only_looks_up, needs=needs), needs)
     except NotSimpleError:
-        return False
-    if needs & _GENERATORS or TIME in needs or (SEEDED in needs and not _C._runs_alone()):
-        return False
-    return _runs_without_errors(init_fn, job, SEEDED in needs)
+        return None
+    if needs & _GENERATORS or TIME in needs:
+        return None
+    settled = ASKED not in needs and type(init_fn) is types.FunctionType
+    for known in found.values():
+        plain = type(known.value) in _SETTLED or sort_of(known.value)
+        settled = settled and bool(plain)
+    return Preparation(SEEDED in needs, settled)
 
 
-def _runs_without_errors(init_fn: Any, job: Any, seeds: bool) -> bool:
-    """Runs it in the name of each worker, with the worker's generators where it asks for them."""
+def prepared(
+    preparation: Preparation, init_fn: Any, job: Any, draws: frozenset[str]
+) -> dict[int, tuple[Any, Any, Any]] | None:
+    """Runs a ``worker_init_fn`` in the name of each worker. None where it raises an exception,
+    which is the worker's; else the generators that each worker then draws from, by number."""
+    seeds = preparation.seeds or bool(draws)
     if seeds and not _C._runs_alone():
-        return False  # others might draw from the generators of Python and NumPy meanwhile
-    before = (default_generator.get_state(), random.getstate()) if seeds else None
-    arrays = numpy.random.get_state() if seeds else None
+        return None  # others might draw from the generators of Python and NumPy meanwhile
+    before = (default_generator.get_state(), random.getstate(), KeptArrays()) if seeds else None
+    found = {}
     try:
         for number in range(job.num_workers):
             if seeds:
                 default_generator.manual_seed(job.base_seed + number)
+            if TWISTER in draws:
+                random.seed(job.base_seed + number)
+            if ARRAYS_DRAWN in draws:
+                seed_arrays(job.base_seed, number)
             with acting_as(job.info(number)):
                 init_fn(number)
+            found[number] = _generators_now(draws)
     except Exception:
-        return False
+        return None
     finally:
         if before is not None:
             default_generator.set_state(before[0])
             random.setstate(before[1])
-            numpy.random.set_state(arrays)
-    return True
+            before[2].put_back()
+    return found
+
+
+def _generators_now(draws: frozenset[str]) -> tuple[Any, Any, Any]:
+    """Copies of the program's generators, those that are drawn from."""
+    twister = None
+    if TWISTER in draws:
+        twister = random.Random(0)
+        twister.setstate(random.getstate())
+    generator = default_generator.clone_state() if GENERATOR in draws else None
+    return generator, twister, state_now() if ARRAYS_DRAWN in draws else None
 
 
 def _read_batch(dataset: Any, collate_fn: Any, alone: bool, needs: set[str]) -> bool:
@@ -201,16 +281,16 @@ def _fetcher(dataset: Any, collate_fn: Any, alone: bool) -> Callable[[Any], Any]
     get = getitem_of(dataset)
     if alone:
         if collate_fn is default_convert:
-            return lambda index: default_convert(copied(get(index)))
-        return lambda index: copied(collate_fn(get(index)))
+            return lambda index: default_convert(_copied(get(index), INLINE_BYTES))
+        return lambda index: _copied(collate_fn(get(index)), INLINE_BYTES)
     many = getattr(dataset, "__getitems__", None) if _many_of(dataset) is not None else None
     if collate_fn is default_collate:
         assert many is not None
         return lambda indices: _C._collate(many(indices), *KNOWN_TABLES)
     if many is not None:
-        return lambda indices: copied(collate_fn(many(indices)))
+        return lambda indices: _copied(collate_fn(many(indices)), INLINE_BYTES)
     fetch = _C._Fetch(get, None, collate_fn, None, False)
-    return lambda indices: copied(fetch(indices))
+    return lambda indices: _copied(fetch(indices), INLINE_BYTES)
 
 
 def lookups_of(
@@ -231,14 +311,18 @@ def lookups_of(
         simple = _only_looks_up(dataset, needs)
     else:
         simple = _read_batch(dataset, collate_fn, alone, needs)
-    if not simple or not _can_draw(needs):
+    if not simple or not can_draw(needs):
         return None
     fetch: Callable[[Any], Any]
-    if as_ever:
+    if as_ever and type(dataset) in _WITH_MANY and _has_many(dataset):
+        many = dataset.__getitems__
+        fetch = lambda indices: _C._collate(many(indices), *KNOWN_TABLES)  # noqa: E731
+    elif as_ever:
         fetch = _C._Fetch(getitem_of(dataset), None, default_collate, KNOWN_TABLES, False)
         rows = rows_of_memory(dataset, default_collate)
         if rows is not None:
-            fetch = rows_fetcher(rows, fetch)
+            facts_here().give_up()  # it rests on more than their elements
+            fetch = rows_fetcher(rows, dataset, KNOWN_TABLES)
     else:
         fetch = _fetcher(dataset, collate_fn, alone)
     return Lookups(fetch, _GENERATORS & needs, TIME in needs)
@@ -249,6 +333,7 @@ def iterations_of(
 ) -> Lookups | None:
     """The same for an iterable dataset: a function that begins to iterate, and returns what makes
     a batch of the next samples."""
+    facts_here().type_of(dataset)
     function = in_class(type(dataset), "__iter__")
     if not isinstance(function, types.FunctionType):
         return None
@@ -266,18 +351,18 @@ def iterations_of(
         read_with(read, functools.partial(_only_looks_up, needs=needs), needs)
     except NotSimpleError:
         return None
-    if not _can_draw(needs):
+    if not can_draw(needs):
         return None
 
     def begin() -> Any:
         samples = iter(dataset)
         if alone and collate_fn is default_convert:
-            return lambda index: default_convert(copied(next(samples)))
+            return lambda index: default_convert(_copied(next(samples), INLINE_BYTES))
         if alone:
-            return lambda index: copied(collate_fn(next(samples)))
+            return lambda index: _copied(collate_fn(next(samples)), INLINE_BYTES)
         if collate_fn is default_collate:
             return _C._Fetch(None, samples, default_collate, KNOWN_TABLES, drop_last)
         fetch = _C._Fetch(None, samples, collate_fn, None, drop_last)
-        return lambda indices: copied(fetch(indices))
+        return lambda indices: _copied(fetch(indices), INLINE_BYTES)
 
     return Lookups(begin, _GENERATORS & needs, True)

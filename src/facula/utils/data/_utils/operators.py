@@ -21,9 +21,11 @@ from facula.utils.data._utils.known import (
     NotSimpleError,
     Several,
     Tuple,
+    asked,
     either,
     is_plain,
     kind,
+    types_in,
 )
 
 _OPERATORS = frozenset(["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "@"])
@@ -129,7 +131,7 @@ class Operators:
             raise NotSimpleError
         known = container.value if isinstance(container, Known) else None
         plain = type(known) in (list, tuple, dict, set, frozenset)
-        if plain and not {*map(type, known)} <= {int, float, bool, str}:
+        if plain and not asked(types_in, known) <= {int, float, bool, str}:
             raise NotSimpleError
         if not plain and kind(container) not in (NUMBERS, TEXT, TEXTS):
             raise NotSimpleError

@@ -244,15 +244,15 @@ def serve(sock: socket.socket, job: Job, worker: int, drawn: tuple[Any, Any, Any
     try:
         facula.set_num_threads(1)
         seed_process(job.base_seed, worker)
-        generator, twister, arrays = drawn
-        if generator is not None:
-            facula.set_rng_state(generator)
-        if twister is not None:
-            random.setstate(twister)
-        if arrays is not None:
-            numpy.random.set_state(arrays)
         with acting_as(job.info(worker)):
             server = _Server(sock, job, worker)
+            generator, twister, arrays = drawn  # after ``worker_init_fn``, which may seed
+            if generator is not None:
+                facula.set_rng_state(generator)
+            if twister is not None:
+                random.setstate(twister)
+            if arrays is not None:
+                numpy.random.set_state(arrays)
             with results_in(server.slots):
                 server.run()
     except (KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
@@ -264,6 +264,17 @@ def serve(sock: socket.socket, job: Job, worker: int, drawn: tuple[Any, Any, Any
 # ---- in the loader
 
 
+def generators_of(base_seed: int, worker: int, draws: frozenset[str]) -> tuple[Any, Any, Any]:
+    """The generators that a process begins with: Facula's, Python's and NumPy's, None for those
+    that are not drawn from."""
+    seed = base_seed + worker
+    return (
+        facula.Generator().manual_seed(seed) if GENERATOR in draws else None,
+        random.Random(seed) if TWISTER in draws else None,
+        state_of_worker(base_seed, worker) if ARRAYS_DRAWN in draws else None,
+    )
+
+
 class ProcessWorker:
     """A worker process as the loader sees it.
 
@@ -273,12 +284,20 @@ class ProcessWorker:
         context: how processes are started.
         lookups: makes batches as the process would, where the loader may do that itself; the
             process is started when it has something to do.
+        generators: the process's, where the loader has drawn from them already.
     """
 
     most_batches = 1024  # in a message
     groups_ahead = 5  # a few milliseconds: nobody waits for a processor that is busy elsewhere
 
-    def __init__(self, job: Job, number: int, context: Any, lookups: Lookups | None = None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        number: int,
+        context: Any,
+        lookups: Lookups | None = None,
+        generators: Any = None,
+    ) -> None:
         self.number, self.of = number, job.num_workers
         self._job, self._context, self._lookups = job, context, lookups
         self.process: Any = None
@@ -295,10 +314,9 @@ class ProcessWorker:
         self.bytes_per_batch = self.slot_bytes_per_batch = 0
         self.own: Any = None  # batches of the epoch that the loader makes itself
         # The process's generators, from which the loader draws in its place.
-        seed, draws = job.base_seed + number, lookups.draws if lookups is not None else ()
-        self.generator = facula.Generator().manual_seed(seed) if GENERATOR in draws else None
-        self.twister = random.Random(seed) if TWISTER in draws else None
-        self.arrays = state_of_worker(job.base_seed, number) if ARRAYS_DRAWN in draws else None
+        draws = lookups.draws if lookups is not None else frozenset()
+        generators = generators or generators_of(job.base_seed, number, draws)
+        self.generator, self.twister, self.arrays = generators
         if lookups is None:
             self.start()
 
@@ -364,6 +382,14 @@ class ProcessWorker:
             if self._job.iterable:
                 self.own.iterates = True
                 self._drawn_before = self._drawn()
+
+    def go_on_with(self, fetch: Any, generators: Any) -> None:
+        """The loader has begun to iterate in the place of the process, and drawn numbers."""
+        if fetch is not None:
+            self.own.fetch = fetch
+        if generators is not None:
+            self.generator, self.twister, self.arrays = generators
+            self.own.generator, self.own.twister, self.own.arrays = generators
 
     def may_draw_here(self, draws: frozenset[str]) -> bool:
         """Whether the loader has the process's generators, and the process has not drawn itself."""

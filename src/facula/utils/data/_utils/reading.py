@@ -50,6 +50,7 @@ from facula.utils.data._utils.known import (
     Super,
     Tuple,
     as_new,
+    asked,
     either,
     in_class,
     kind,
@@ -203,8 +204,11 @@ class Reading(Operators, OwnContainers):
         """Whether a value is true; None where that depends."""
         if isinstance(value, Known):
             its_type = type(value.value)
-            if its_type in (int, float, bool, str, bytes, list, tuple, dict, range, type(None)):
+            if its_type in (list, dict):
+                return bool(asked(bool, value.value))
+            if its_type in (int, float, bool, str, bytes, tuple, range, type(None)):
                 return bool(value.value)
+            self.simple.facts.type_of(value.value)
             if in_class(its_type, "__bool__") is NULL and in_class(its_type, "__len__") is NULL:
                 return True
             if in_class(its_type, "__bool__") is NULL:
@@ -261,6 +265,7 @@ class Reading(Operators, OwnContainers):
             for t in one.value if self.is_tuple(one) else (getattr(one, "value", None),):
                 if not isinstance(t, type) or not issubclass(t, Exception):
                     raise NotSimpleError
+                self.simple.facts.of_class(t)
         self.stack.append(MATCH)
 
     def is_tuple(self, known: Any) -> bool:
@@ -337,6 +342,7 @@ class Reading(Operators, OwnContainers):
 
     def do_load_global(self, i: dis.Instruction) -> None:
         for scope in (self.scope, vars(builtins)):
+            self.simple.facts.item(scope, i.argval)
             if i.argval in scope:
                 value = self.simple.known(scope[i.argval])
                 self.push_function(value, (i.arg or 0) & 1)
@@ -363,6 +369,7 @@ class Reading(Operators, OwnContainers):
     def super_of(self, of: Any, owner: Any) -> Super:
         if not isinstance(of, Known) or not isinstance(owner, Known):
             raise NotSimpleError
+        self.simple.facts.type_of(owner.value)
         if not isinstance(of.value, type) or of.value not in type(owner.value).__mro__:
             raise NotSimpleError
         return Super(of.value, owner)
@@ -377,6 +384,9 @@ class Reading(Operators, OwnContainers):
     def do_import_name(self, i: dis.Instruction) -> None:
         """What is there already is not imported again."""
         level, names = self.pop(2)
+        for name in (i.argval, i.argval.partition(".")[0]):
+            self.simple.facts.item(sys.modules, name)
+        self.simple.facts.item(vars(builtins), "__import__")
         whole = sys.modules.get(i.argval)
         first = sys.modules.get(i.argval.partition(".")[0])
         if level != Known(0) or whole is None or first is None:
@@ -460,7 +470,7 @@ class Reading(Operators, OwnContainers):
             self.stack += reversed(value.items)
         elif isinstance(value, (Iterator, List, Several)):
             self.stack += [value.item] * count
-        elif isinstance(value, ItemOf) and _C._are_of_length(value.values.value, count):
+        elif isinstance(value, ItemOf) and asked(_C._are_of_length, value.values.value, count):
             self.stack += [PartOf(value.values, k) for k in reversed(range(count))]
         elif kind(value) in (TENSOR, ARRAY):
             self.stack += [as_new(value, kind(value))] * count

@@ -11,6 +11,7 @@ import numpy
 import facula
 from facula.utils.data._utils.harmless import (
     ARRAYS_DRAWN,
+    ASKED,
     GENERATOR,
     SEEDED,
     TWISTER,
@@ -103,6 +104,7 @@ def _length(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
         return NUMBER
     if not isinstance(of, Known):
         raise NotSimpleError
+    simple.facts.type_of(of.value)
     function = in_class(type(of.value), "__len__")
     if type(function) is not types.FunctionType:
         raise NotSimpleError
@@ -112,6 +114,7 @@ def _length(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
 def _type(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     (of,) = arguments
     if isinstance(of, Known):
+        simple.facts.type_of(of.value)
         return Known(type(of.value))
     return OPAQUE
 
@@ -137,6 +140,7 @@ def _instance(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any
             raise NotSimpleError
     asked_for = tuple(t.value for t in wanted)
     if isinstance(of, Known):
+        simple.facts.type_of(of.value)
         if in_class(type(of.value), "__class__") is not vars(object)["__class__"]:
             raise NotSimpleError
         return Known(issubclass(type(of.value), asked_for))
@@ -161,6 +165,7 @@ def _attribute(simple: Any, called: Any, arguments: list[Any], names: Any) -> An
 
 
 def _worker(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    simple.needs.add(ASKED)
     return WORKER
 
 
@@ -352,6 +357,13 @@ def _seeds(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
 
 def _first_seed(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     _seeds(simple, called, arguments, names)
+    simple.needs.add(ASKED)
+    return NUMBER
+
+
+def _clock(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, ())
+    simple.needs.add(ASKED)
     return NUMBER
 
 
@@ -373,7 +385,7 @@ def _texts(found: Any) -> Callable[..., Any]:
 
 RESULTS: dict[str, Callable[..., Any]] = {
     "number": _number,
-    "clock": _own(NUMBER),
+    "clock": _clock,
     "least": _least,
     "text": _text,
     "length": _length,

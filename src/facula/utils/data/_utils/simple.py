@@ -59,12 +59,15 @@ from facula.utils.data._utils.known import (
     Tuple,
     are,
     as_new,
+    asked,
     either,
+    facts_here,
     in_class,
     is_index,
     is_named_tuple,
     kind,
     sites_in,
+    types_in,
 )
 from facula.utils.data._utils.results import (
     OWN_ARRAYS,
@@ -88,6 +91,20 @@ _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_
 _HELD = ("_parameters", "_buffers", "_modules")
 
 
+_FUNCTION_OF_PARTIAL = operator.attrgetter("func")
+_ARGUMENTS_OF_PARTIAL = operator.attrgetter("args")
+_NAMED_OF_PARTIAL = operator.attrgetter("keywords")
+
+
+def _are_few(values: Any) -> bool:
+    return len(values) <= _MOST_CALLED
+
+
+def _are_values(of: dict[Any, Any], values: list[Any]) -> bool:
+    """Whether these are what a dict holds."""
+    return len(of) == len(values) and all(map(operator.is_, of.values(), values))
+
+
 def _is_module(value: Any) -> bool:
     """Whether it is an ``nn.Module``, of which there is none before that is imported."""
     defined = sys.modules.get("facula.nn.modules.module")
@@ -104,6 +121,7 @@ class Simple:
 
     def __init__(self, read: Callable[..., Any], only_looks_up: Callable[[Any], bool]) -> None:
         self._read, self.only_looks_up = read, only_looks_up
+        self.facts = facts_here()
         self.needs: set[str] = set()
         self.steps_left = _MOST_STEPS
         self.depth = 0
@@ -115,6 +133,10 @@ class Simple:
     def known(self, value: Any) -> Known:
         """Of which it is found out only once what is in it."""
         return self._values.setdefault(id(value), Known(value))
+
+    def values(self) -> dict[int, Known]:
+        """What has been come upon so far."""
+        return self._values
 
     def read(
         self, code: types.CodeType, scope: dict[str, Any], cells: tuple[Any, ...], given: list[Any]
@@ -159,6 +181,7 @@ class Simple:
     def attribute_of_items(self, owner: ItemOf, name: str) -> Any:
         """What one of several objects of one class has under that name."""
         values = owner.values.value
+        self.facts.give_up()  # it rests on what is in each of them
         found = facula._C._item_types(values)
         (its_type,) = found if len(found) == 1 else (None,)
         if its_type is None or len(values) > _MOST_DICTS:
@@ -174,6 +197,7 @@ class Simple:
         return kind(ItemOf(Known(list(map(operator.attrgetter(name), values)))))
 
     def attribute_of_super(self, owner: Super, name: str) -> Any:
+        self.facts.type_of(owner.owner.value)
         bases = type(owner.owner.value).__mro__
         for base in bases[bases.index(owner.of) + 1 :]:
             if name in base.__dict__:
@@ -185,6 +209,8 @@ class Simple:
 
     def has_none(self, value: Any, name: str) -> bool:
         """Whether an object has no such attribute."""
+        self.facts.type_of(value)
+        self.facts.attribute(value, name)
         its_type = type(value)
         plain = its_type.__getattribute__ is object.__getattribute__
         if not plain or hasattr(its_type, "__getattr__"):
@@ -195,6 +221,7 @@ class Simple:
     def attribute_of_value(self, owner: Known, name: str) -> Any:
         value = owner.value
         if isinstance(value, types.ModuleType):
+            self.facts.item(vars(value), name)
             if value is facula and name in LEGACY_TYPES:
                 return self.known(getattr(facula, name))
             if name not in vars(value):
@@ -205,6 +232,7 @@ class Simple:
         its_type = type(value)
         if its_type is dict and name in _DICT_METHODS:
             return Method(name, owner)
+        self.facts.type_of(value)
         looked_up: Any = its_type.__getattribute__
         if looked_up is not object.__getattribute__:
             raise NotSimpleError
@@ -223,7 +251,8 @@ class Simple:
         if found is not NULL and hasattr(type(found), "__get__") and not is_method and not is_slot:
             raise NotSimpleError
         if is_slot:
-            return self.known(found.__get__(value))
+            return self.known(asked(found.__get__, value))
+        self.facts.attribute(value, name)
         if type(own) is dict and name in own:
             return self.known(own[name])
         if found is NULL:
@@ -232,6 +261,7 @@ class Simple:
 
     def held_by_module(self, value: Any, name: str) -> Any:
         """A parameter, buffer or part of an ``nn.Module``."""
+        self.facts.give_up()
         own = in_class(type(value), "__getattr__")
         if not _is_module(value) or own is not vars(facula.nn.Module)["__getattr__"]:
             raise NotSimpleError
@@ -242,6 +272,7 @@ class Simple:
         raise NotSimpleError
 
     def attribute_of_class(self, owner: type, name: str) -> Any:
+        self.facts.of_class(owner)
         found = in_class(owner, name)
         if found is NULL or in_class(type, name) is not NULL:
             raise NotSimpleError
@@ -293,6 +324,7 @@ class Simple:
         raise NotSimpleError
 
     def item_of_object(self, container: Known, index: Any) -> Any:
+        self.facts.type_of(container.value)
         function = in_class(type(container.value), "__getitem__")
         if type(function) is types.FunctionType:
             try:
@@ -315,17 +347,18 @@ class Simple:
         """An item of one of several lists or dicts."""
         if type(index) not in (int, str):
             raise NotSimpleError
-        if facula._C._item_types(container.values.value, index) is None:
+        if asked(facula._C._item_types, container.values.value, index) is None:
             raise NotSimpleError
         return PartOf(container.values, index)
 
     def item_of_dict(self, values: dict[Any, Any], index: Any) -> Any:
         if isinstance(index, Known) and type(index.value) not in (int, str):
             raise NotSimpleError
-        if not {*map(type, values)} <= {int, str}:
+        if not asked(types_in, values) <= {int, str}:
             raise NotSimpleError
         if not isinstance(index, Known):
             return self.one_of_values(values)
+        self.facts.item(values, index.value)
         if index.value not in values:
             raise NotSimpleError
         return self.known(values[index.value])
@@ -348,17 +381,22 @@ class Simple:
         if isinstance(over, Known):
             value = over.value
             if type(value) in (list, tuple):
-                few = len(value) <= _MOST_CALLED
+                few = asked(_are_few, value)
+                if few:
+                    self.facts.items(value)
                 return Iterator(ItemOf(over), exact=tuple(map(self.known, value)) if few else None)
             if type(value) in (bytes, dict):
-                texts = type(value) is dict and {*map(type, value)} == {str}
+                texts = type(value) is dict and asked(types_in, value) == {str}
                 return Iterator(TEXT if texts else OPAQUE)
         found = kind(over)
         if found in _ONE_OF:
             return Iterator(_ONE_OF[found])
         if found in (TENSOR, ARRAY, PLAIN, TEXT):
             return Iterator(as_new(over, found))
-        function = in_class(type(over.value), "__iter__") if isinstance(over, Known) else None
+        function = None
+        if isinstance(over, Known):
+            self.facts.type_of(over.value)
+            function = in_class(type(over.value), "__iter__")
         if type(function) is types.FunctionType:
             result = self.call_function(function, [over])
             if isinstance(result, Iterator):
@@ -371,7 +409,8 @@ class Simple:
         """What a call returns; the last arguments have these names."""
         if isinstance(function, Known):
             return self.call_value(function, arguments, names)
-        if isinstance(function, ItemOf) and len(function.values.value) <= _MOST_CALLED:
+        if isinstance(function, ItemOf) and asked(_are_few, function.values.value):
+            self.facts.items(function.values.value)
             each = [Known(v) for v in function.values.value]
             return either({self.call(f, arguments, names) for f in each})
         if isinstance(function, Method):
@@ -410,11 +449,11 @@ class Simple:
         values = owner.value
         if name == "get" and 1 <= len(arguments) <= 2:
             index, *default = arguments
-            plain = kind(index) in (NUMBER, TEXT) and {*map(type, values)} <= {int, str}
+            plain = kind(index) in (NUMBER, TEXT) and asked(types_in, values) <= {int, str}
             if not plain:
                 raise NotSimpleError
             return either({self.one_of_values(values), *(default or [Known(None)])})
-        if arguments or len(values) > _MOST_DICTS:
+        if arguments or asked(len, values) > _MOST_DICTS:
             raise NotSimpleError
         if name == "keys":
             return self.iterator(owner)
@@ -427,7 +466,9 @@ class Simple:
     def known_list(self, values: dict[Any, Any]) -> Known:
         """What a dict holds; of one dict, the same object each time."""
         if id(values) not in self._lists:
-            self._lists[id(values)] = Known(list(values.values()))
+            found = list(values.values())
+            self.facts.answer(_are_values, (values, found), True)
+            self._lists[id(values)] = Known(found)
         return self._lists[id(values)]
 
     def call_value(self, function: Known, arguments: list[Any], names: tuple[str, ...]) -> Any:
@@ -440,15 +481,19 @@ class Simple:
             given = [Known(called.__self__), *arguments]
             return self.call_function(called.__func__, given, names)
         if type(called) is functools.partial:
+            self.note_partial(called)
             given = [*map(Known, called.args), *arguments, *map(Known, called.keywords.values())]
             if {*called.keywords} & {*names} or (called.keywords and names):
                 raise NotSimpleError
             return self.call(Known(called.func), given, names or tuple(called.keywords))
         if _is_module(called):
             return self.call_module(function, arguments, names)
+        self.facts.type_of(called)
         own = in_class(type(called), "__call__")
         if type(own) is types.FunctionType:
             return self.call_function(own, [function, *arguments], names)
+        if isinstance(called, type):
+            self.facts.of_class(called)
         if is_named_tuple(called) and not names and len(arguments) == len(called._fields):
             return Tuple(tuple(arguments))
         if called is dict:
@@ -462,7 +507,16 @@ class Simple:
             return OPAQUE
         return self.call_of_iterators(called, arguments)
 
+    def note_partial(self, called: functools.partial[Any]) -> None:
+        asked(_FUNCTION_OF_PARTIAL, called)
+        asked(_ARGUMENTS_OF_PARTIAL, called)
+        asked(_NAMED_OF_PARTIAL, called)
+        asked(len, called.keywords)
+        for name in called.keywords:
+            self.facts.item(called.keywords, name)
+
     def call_module(self, function: Known, arguments: list[Any], names: tuple[str, ...]) -> Any:
+        self.facts.give_up()
         from facula.nn.modules._hooks import global_hooks_active
 
         module = function.value
@@ -487,6 +541,7 @@ class Simple:
         self, function: types.FunctionType, arguments: list[Any], names: tuple[str, ...] = ()
     ) -> Any:
         """What a function of Python returns."""
+        self.facts.function(function)
         code = function.__code__
         count = len(arguments) - len(names)
         given: dict[str, Any] = dict(zip(names, arguments[count:], strict=True))
@@ -514,6 +569,8 @@ class Simple:
         if takes_rest:
             places.append(Tuple(tuple(rest)))
         try:
+            for cell in function.__closure__ or ():
+                self.facts.cell(cell)
             cells = tuple(self.known(cell.cell_contents) for cell in function.__closure__ or ())
         except ValueError:  # one of them is empty
             raise NotSimpleError from None

@@ -1,0 +1,313 @@
+// What a conclusion rests on: attributes, global names, code, types. As long as all of it is as it
+// was, the conclusion need not be drawn again.
+#include <algorithm>
+#include <vector>
+
+#include "python/interop.h"
+
+namespace facula::python {
+namespace {
+
+// The number of a class's state, which changes when something is written to it or to a base; 0
+// where it has none.
+unsigned int version_of(PyTypeObject* type) {
+  // Python numbers a class when something is looked up in it.
+  Ref looked_up(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__init__"));
+  if (!looked_up) PyErr_Clear();
+  return type->tp_version_tag;
+}
+
+struct Fact {
+  enum Kind { Type, Class, Item, Attribute, Cell, Function, Items, Answer };
+  Kind kind;
+  Ref of, key, was;  // `of` is null for what is given each time, `was` for what was not there
+  unsigned int version = 0;  // of a class; of items, 1 where they stay what they are
+  PyObject *code = nullptr, *defaults = nullptr, *by_name = nullptr;  // kept by `was`
+};
+
+PyObject* item_or_null(PyObject* dict, PyObject* key) {
+  PyObject* found = PyDict_GetItemWithError(dict, key);
+  if (!found && PyErr_Occurred()) throw PythonError{};
+  return found;
+}
+
+// The dict of an object, null where it has none that is a plain one.
+Ref dict_of(PyObject* o) {
+  Ref dict(PyObject_GenericGetDict(o, nullptr));
+  if (!dict) PyErr_Clear();
+  else if (!PyDict_CheckExact(dict.get())) return Ref();
+  return dict;
+}
+
+// Whether two answers are the same, as far as that can be said without running code.
+bool same_answer(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (!PySet_CheckExact(a) && !PyUnicode_CheckExact(a) && !PyLong_CheckExact(a)) return false;
+  return check(PyObject_RichCompareBool(a, b, Py_EQ));
+}
+
+// Whether an object stays what it is: a number, a text, or a tuple of such.
+bool stays(PyObject* o, int depth = 0) {
+  if (o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) ||
+      PyUnicode_CheckExact(o) || PyBytes_CheckExact(o))
+    return true;
+  if (!PyTuple_CheckExact(o) || depth == 4) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+    if (!stays(PyTuple_GET_ITEM(o, i), depth + 1)) return false;
+  return true;
+}
+
+struct Facts {
+  std::vector<Fact> all;
+  bool complete = true;
+
+  static bool holds(const Fact& f, PyObject* given) {
+    PyObject* of = f.of ? f.of.get() : given;
+    switch (f.kind) {
+      case Fact::Type:
+        return reinterpret_cast<PyObject*>(Py_TYPE(of)) == f.was.get() &&
+               Py_TYPE(of)->tp_version_tag == f.version;
+      case Fact::Class: return reinterpret_cast<PyTypeObject*>(of)->tp_version_tag == f.version;
+      case Fact::Item: return item_or_null(of, f.key.get()) == f.was.get();
+      case Fact::Attribute: {
+        const Ref dict = dict_of(of);
+        return (dict ? item_or_null(dict.get(), f.key.get()) : nullptr) == f.was.get();
+      }
+      case Fact::Cell: return PyCell_GET(of) == f.was.get();
+      case Fact::Function:
+        return PyFunction_GET_CODE(of) == f.code && PyFunction_GET_DEFAULTS(of) == f.defaults &&
+               PyFunction_GET_KW_DEFAULTS(of) == f.by_name;
+      case Fact::Items: {
+        const auto n = size_t(PyTuple_GET_SIZE(f.was.get()));
+        return size_t(PySequence_Fast_GET_SIZE(of)) == n &&
+               std::equal(PySequence_Fast_ITEMS(of), PySequence_Fast_ITEMS(of) + n,
+                          PySequence_Fast_ITEMS(f.was.get()));
+      }
+      case Fact::Answer: {
+        const Ref now(PyObject_Call(of, f.key.get(), nullptr));
+        if (now) return same_answer(now.get(), f.was.get());
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError{};
+        PyErr_Clear();
+        return false;
+      }
+    }
+    return false;
+  }
+};
+
+struct PyFacts {
+  PyObject_HEAD Facts f;
+};
+Facts& facts_of(PyObject* o) {
+  return reinterpret_cast<PyFacts*>(o)->f;
+}
+
+PyObject* new_facts(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (self) new (&facts_of(self)) Facts;
+  return self;
+}
+
+int traverse_facts(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  for (const Fact& f : facts_of(self).all)
+    for (const Ref* o : {&f.of, &f.key, &f.was}) Py_VISIT(o->get());
+  return 0;
+}
+
+int clear_facts(PyObject* self) {
+  std::vector<Fact> gone;
+  gone.swap(facts_of(self).all);
+  facts_of(self).complete = false;
+  return 0;
+}
+
+void free_facts(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  PyTypeObject* type = Py_TYPE(self);
+  facts_of(self).~Facts();
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* type_of(PyObject* self, PyObject* o) {
+  return guarded([&] {
+    PyTypeObject* type = Py_TYPE(o);
+    const unsigned int version = version_of(type);
+    Facts& f = facts_of(self);
+    f.complete &= version != 0;
+    f.all.push_back({Fact::Type, Ref::borrow(o), Ref(),
+                     Ref::borrow(reinterpret_cast<PyObject*>(type)), version});
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* of_class(PyObject* self, PyObject* type) {
+  return guarded([&] {
+    if (!PyType_Check(type)) type_error("expected a class, got ", type_name(type));
+    const unsigned int version = version_of(reinterpret_cast<PyTypeObject*>(type));
+    Facts& f = facts_of(self);
+    f.complete &= version != 0;
+    f.all.push_back({Fact::Class, Ref::borrow(type), Ref(), Ref(), version});
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* item(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *dict, *key;
+    if (!PyArg_ParseTuple(args, "O!O:item", &PyDict_Type, &dict, &key)) throw PythonError{};
+    Fact fact{Fact::Item, Ref::borrow(dict), Ref::borrow(key), Ref()};
+    fact.was = Ref::borrow(item_or_null(dict, key));
+    facts_of(self).all.push_back(std::move(fact));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* given_item(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *dict, *key;
+    if (!PyArg_ParseTuple(args, "O!O:given_item", &PyDict_Type, &dict, &key)) throw PythonError{};
+    Fact fact{Fact::Item, Ref(), Ref::borrow(key), Ref()};
+    fact.was = Ref::borrow(item_or_null(dict, key));
+    facts_of(self).all.push_back(std::move(fact));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* attribute(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *o, *name;
+    if (!PyArg_ParseTuple(args, "OU:attribute", &o, &name)) throw PythonError{};
+    Fact fact{Fact::Attribute, Ref::borrow(o), Ref::borrow(name), Ref()};
+    const Ref dict = dict_of(o);
+    if (dict) fact.was = Ref::borrow(item_or_null(dict.get(), name));
+    facts_of(self).all.push_back(std::move(fact));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* cell(PyObject* self, PyObject* o) {
+  return guarded([&] {
+    if (!PyCell_Check(o)) type_error("expected a cell, got ", type_name(o));
+    facts_of(self).all.push_back({Fact::Cell, Ref::borrow(o), Ref(), Ref::borrow(PyCell_GET(o))});
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* function(PyObject* self, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!PyFunction_Check(o)) type_error("expected a function, got ", type_name(o));
+    Fact fact{Fact::Function, Ref::borrow(o), Ref(), Ref()};
+    fact.code = PyFunction_GET_CODE(o);
+    fact.defaults = PyFunction_GET_DEFAULTS(o);
+    fact.by_name = PyFunction_GET_KW_DEFAULTS(o);
+    auto or_none = [](PyObject* p) { return p ? p : Py_None; };
+    fact.was = Ref(
+        check(PyTuple_Pack(3, or_none(fact.code), or_none(fact.defaults), or_none(fact.by_name))));
+    Facts& f = facts_of(self);
+    if (fact.by_name) {  // which may be written to
+      PyObject *name, *value;
+      for (Py_ssize_t at = 0; PyDict_Next(fact.by_name, &at, &name, &value);)
+        f.all.push_back(
+            {Fact::Item, Ref::borrow(fact.by_name), Ref::borrow(name), Ref::borrow(value)});
+    }
+    f.all.push_back(std::move(fact));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* items(PyObject* self, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o))
+      type_error("expected a list or a tuple, got ", type_name(o));
+    facts_of(self).all.push_back(
+        {Fact::Items, Ref::borrow(o), Ref(), Ref(check(PySequence_Tuple(o)))});
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* settle(PyObject* self, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o)) return Py_NewRef(Py_False);
+    for (const Fact& f : facts_of(self).all)
+      if (f.kind == Fact::Items && f.of.get() == o && f.version) return Py_NewRef(Py_True);
+    const Ref items(check(PySequence_Tuple(o)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
+      if (!stays(PyTuple_GET_ITEM(items.get(), i))) return Py_NewRef(Py_False);
+    facts_of(self).all.push_back({Fact::Items, Ref::borrow(o), Ref(), items, 1});
+    return Py_NewRef(Py_True);
+  });
+}
+
+PyObject* answer(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *question, *about, *was;
+    if (!PyArg_ParseTuple(args, "OO!O:answer", &question, &PyTuple_Type, &about, &was))
+      throw PythonError{};
+    facts_of(self).all.push_back(
+        {Fact::Answer, Ref::borrow(question), Ref::borrow(about), Ref::borrow(was)});
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* give_up(PyObject* self, PyObject*) {
+  facts_of(self).complete = false;
+  return Py_NewRef(Py_None);
+}
+
+PyObject* hold(PyObject* self, PyObject* given) {
+  return guarded([&]() -> PyObject* {
+    if (!PyDict_CheckExact(given)) type_error("expected a dict, got ", type_name(given));
+    const Ref kept = Ref::borrow(self);
+    Facts& f = facts_of(self);
+    // A question may run code that ends everything, so the place is looked up each time.
+    for (size_t i = 0; f.complete && i < f.all.size(); ++i) {
+      const Fact& fact = f.all[i];
+      const bool holds =
+          fact.kind == Fact::Answer ? Facts::holds(Fact(fact), given) : Facts::holds(fact, given);
+      if (!holds) return Py_NewRef(Py_False);
+    }
+    return PyBool_FromLong(f.complete);
+  });
+}
+
+Py_ssize_t count(PyObject* self) {
+  return Py_ssize_t(facts_of(self).all.size());
+}
+
+PyMethodDef methods[] = {
+    {"type_of", type_of, METH_O, "type_of(object): its type, and what that has."},
+    {"of_class", of_class, METH_O, "of_class(type): what it has."},
+    {"item", item, METH_VARARGS, "item(dict, key): what stands there, if anything."},
+    {"given_item", given_item, METH_VARARGS,
+     "given_item(dict, key): what stands in a dict that is not kept, but given again."},
+    {"attribute", attribute, METH_VARARGS, "attribute(object, name): the same in its own dict."},
+    {"cell", cell, METH_O, "cell(cell): what is in it."},
+    {"function", function, METH_O, "function(function): its code and default values."},
+    {"items", items, METH_O, "items(list): which objects they are."},
+    {"settle", settle, METH_O,
+     "settle(list): notes which objects its items are, if they stay what they are; whether so."},
+    {"answer", answer, METH_VARARGS, "answer(question, arguments, was): what a call returns."},
+    {"give_up", give_up, METH_NOARGS, "give_up(): there is more to it than can be noted."},
+    {"hold", hold, METH_O, "hold(given): whether all of it is as it was, and in this dict."},
+    {}};
+PyType_Slot slots[] = {{Py_tp_new, (void*)new_facts},
+                       {Py_tp_dealloc, (void*)free_facts},
+                       {Py_tp_traverse, (void*)traverse_facts},
+                       {Py_tp_clear, (void*)clear_facts},
+                       {Py_tp_methods, methods},
+                       {Py_sq_length, (void*)count},
+                       {0, nullptr}};
+PyType_Spec spec = {"facula._C._Facts", sizeof(PyFacts), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                    slots};
+
+}  // namespace
+
+void init_facts(PyObject* module) {
+  Ref type(check(PyType_FromSpec(&spec)));
+  check(PyModule_AddObjectRef(module, "_Facts", type.get()));
+}
+
+}  // namespace facula::python

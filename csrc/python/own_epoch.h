@@ -1,0 +1,120 @@
+// An epoch whose batches the loader makes itself from the begin, in the place of worker processes
+// that have not been started: what is left of workers is their numbers and random numbers.
+#pragma once
+#include <vector>
+
+#include "python/batch_tasks.h"
+#include "python/worker_random.h"
+
+namespace facula::python {
+
+// What code of this thread finds out about the worker that it runs in.
+struct Acting {
+  PyObject* as = nullptr;      // a tuple, or null outside of workers
+  PyObject* stream = nullptr;  // what makes one of a number when it is asked for, or null
+  uint32_t number = 0;
+};
+inline thread_local Acting acting;
+
+// While it lasts, the thread acts as another worker.
+struct ActingAs {
+  explicit ActingAs(Acting as) : before(std::exchange(acting, as)) {}
+  ~ActingAs() { acting = before; }
+  ActingAs(const ActingAs&) = delete;
+  Acting before;
+};
+
+// Why such an epoch is left for tasks that are handed out to workers.
+enum class Leave { KeepsGoing, BelongsToWorkers, Failed };
+
+struct OwnEpoch {
+  bool active = false, over = false;
+  bool iterates = false;   // each worker goes over the dataset, so `tasks` is the one task there is
+  bool only_ints = false;  // indices must be ints: others may have code of their own
+  bool step_by_step = false;  // a task is drawn for each batch that is given
+  bool draws = false;         // random numbers, which are those of the worker
+  bool alone = false;         // from generators that all threads share
+  bool persistent = false;    // another epoch may follow, and workers stay who they are
+  bool plain = false;         // there are no workers in whose place batches are made
+  Ref tasks;                  // goes over them
+  std::vector<Ref> ahead;     // tasks that have been drawn
+  Ref fetch;                  // makes a batch, or begins to iterate and returns what makes batches
+  std::vector<Ref> fetches;   // of each worker that iterates, null before it begins
+  std::vector<Ref> as;        // of each worker: for Acting, null before somebody asks
+  std::vector<Ref> drawn;     // and its generators
+  std::vector<char> ended;
+  std::vector<Py_ssize_t> given;
+  uint32_t next = 0;  // worker
+  Py_ssize_t yielded = 0;
+  double seconds = 0;  // spent on batches since somebody looked at the pace
+
+  uint32_t workers() const { return uint32_t(given.size()); }
+  uint32_t after(uint32_t number) const { return number + 1 == workers() ? 0 : number + 1; }
+
+  // The next task; null when there are no more.
+  Ref take_task() {
+    if (iterates) {
+      uint32_t tried = 0;
+      while (tried < workers() && ended[next]) next = after(next), ++tried;
+      return tried < workers() ? tasks : Ref();
+    }
+    if (!ahead.empty()) {
+      Ref first = std::move(ahead.front());
+      ahead.erase(ahead.begin());
+      return first;
+    }
+    return step_by_step ? Ref() : draw();
+  }
+  Ref draw() {
+    Ref drawn_task(PyIter_Next(tasks.get()));
+    if (!drawn_task && PyErr_Occurred()) throw PythonError{};
+    return drawn_task;
+  }
+  // Whether somebody else may make a batch of it.
+  bool fits(PyObject* task) const {
+    if (!only_ints || PyLong_CheckExact(task)) return true;
+    if (!PyList_CheckExact(task)) return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(task); ++i)
+      if (!PyLong_CheckExact(PyList_GET_ITEM(task, i))) return false;
+    return true;
+  }
+  void count(uint32_t number) {
+    ++given[number];
+    ++yielded;
+  }
+  // A batch of a worker; null with an exception set when that failed.
+  PyObject* make(PyObject* stream, uint32_t number, PyObject* task) {
+    const Ref known = as[number];  // others may end the epoch meanwhile
+    const ActingAs acts({known.get(), stream, number});
+    if (!draws) return fetch_one(number, task);
+    if (!drawn[number])
+      drawn[number] = Ref(check(PyObject_CallMethod(stream, "_generators_of", "I", number)));
+    const Ref generators = drawn[number];
+    PyObject** found = PySequence_Fast_ITEMS(generators.get());
+    DrawingAsWorker drawing(found[0], found[1], found[2]);
+    PyObject* batch = fetch_one(number, task);
+    if (!batch) drawing.undo();
+    return batch;
+  }
+  void clear() {
+    active = false;
+    tasks = fetch = Ref();
+    ahead.clear();
+    fetches.clear();
+    if (!persistent) as.clear();
+    drawn.clear();
+  }
+
+ private:
+  PyObject* fetch_one(uint32_t number, PyObject* task) {
+    if (!iterates) return call_in_worker(Ref(fetch).get(), task);
+    if (!fetches[number]) {
+      Ref begun(wait_for_gil([&] { return PyObject_CallNoArgs(Ref(fetch).get()); }));
+      if (!begun) return nullptr;
+      fetches[number] = std::move(begun);
+    }
+    return call_in_worker(Ref(fetches[number]).get(), task);
+  }
+};
+
+}  // namespace facula::python

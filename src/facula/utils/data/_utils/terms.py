@@ -1,0 +1,187 @@
+"""On which terms a loader works with its workers: its options, and what was read of its dataset.
+
+Reading takes longer than a short epoch. So it is noted what the conclusions rest on
+(``_C._Facts``), and they hold until some of that changes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from typing import Any
+
+from facula import _C
+from facula.utils.data._utils.harmless import GENERATOR
+from facula.utils.data._utils.known import noting_in
+from facula.utils.data._utils.lookups import (
+    Lookups,
+    Preparation,
+    is_same_in_workers,
+    iterations_of,
+    lookups_of,
+    preparation_of,
+    prepared,
+)
+from facula.utils.data._utils.worker import Job
+from facula.utils.data.sampler import (
+    BatchSampler,
+    InfiniteConstantSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+# Of an epoch that the loader makes by itself, for ``_begin_own``.
+ITERATES, ONLY_INTS, STEP_BY_STEP, DRAWS, DRAWS_ALONE = 1, 2, 4, 8, 16
+PERSISTENT, PLAIN = 32, 64
+_OWN_SAMPLERS = (
+    InfiniteConstantSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+_OPTIONS = (
+    *("batch_sampler", "collate_fn", "dataset", "drop_last", "in_order", "num_workers"),
+    *("persistent_workers", "prefetch_factor", "sampler", "timeout", "worker_init_fn"),
+    *("worker_type", "_dataset_kind", "_multiprocessing_context"),
+)
+
+
+def job_of(loader: Any, base_seed: int, num_workers: int) -> Job:
+    """What the loader's workers are told."""
+    return Job(
+        loader.dataset,
+        loader._dataset_kind == 1,
+        loader._auto_collation,
+        loader.collate_fn,
+        loader.drop_last,
+        base_seed,
+        num_workers,
+        loader.worker_init_fn,
+    )
+
+
+def _sampler_of_indices(loader: Any) -> Any:
+    if not loader._auto_collation:
+        return loader.sampler
+    return loader.batch_sampler.sampler if type(loader.batch_sampler) is BatchSampler else None
+
+
+class Terms:
+    """What holds as long as nothing changes that matters; it does not keep the loader alive.
+
+    Args:
+        loader: the DataLoader.
+        reads: whether to find out if the loader can make batches in the place of processes.
+    """
+
+    def __init__(self, loader: Any, reads: bool) -> None:
+        self.facts = _C._Facts()
+        self._note_options(loader)
+        self.threads = loader.worker_type == "thread"
+        self.job = job_of(loader, 0, loader.num_workers)
+        self.context = loader.multiprocessing_context or multiprocessing
+        self.timeout, self.prefetch = loader.timeout, loader.prefetch_factor
+        self.in_order, self.persistent = loader.in_order, loader.persistent_workers
+        sampler = _sampler_of_indices(loader)
+        # Whether indices come from samplers of this package alone.
+        self.own_sampler = type(sampler) in _OWN_SAMPLERS
+        # Whether nobody can notice how far ahead they are drawn: a sampler of the program's own may
+        # look at what the training does meanwhile, and a generator may be drawn from.
+        self.may_run_ahead = self.own_sampler and getattr(sampler, "generator", None) is None
+        self.preparation: Preparation | None = None
+        self._is_prepared = False
+        self.lookups: Lookups | None = None
+        if reads and not self.threads:
+            with noting_in(self.facts):
+                self.lookups = self._read(loader)
+        self._note_own_epochs()
+
+    def _note_own_epochs(self) -> None:
+        """How the loader makes an epoch by itself, if it may."""
+        job, draws = self.job, self.lookups.draws if self.lookups is not None else frozenset()
+        # Processes that take over begin to iterate once more, with the numbers that were there at
+        # the begin of the epoch: those of the seed, if no other epoch came before.
+        again = self.preparation is not None or self.persistent
+        self.may_be_own = self.lookups is not None and not (draws and job.iterable and again)
+        # Whether that depends on what the program does besides.
+        self.may_change_its_mind = bool(draws) or self.preparation is not None
+        self.first_tasks = 1 if self.may_run_ahead else self.prefetch * job.num_workers
+        self.own_flags = PERSISTENT if self.persistent else 0
+        if job.iterable:
+            self.own_flags |= ITERATES
+        elif not self.may_run_ahead:
+            self.own_flags |= STEP_BY_STEP
+        if not self.own_sampler:
+            self.own_flags |= ONLY_INTS
+        if draws:
+            self.own_flags |= DRAWS if draws == {GENERATOR} else DRAWS | DRAWS_ALONE
+
+    def __reduce__(self) -> Any:
+        """A copy of the loader, in which everything may be another one, has none."""
+        return type(None), ()
+
+    def _note_options(self, loader: Any) -> None:
+        options = loader.__dict__
+        for name in _OPTIONS:
+            if name not in options:  # a subclass has its own way
+                self.facts.give_up()
+            self.facts.given_item(options, name)
+        for sampler in (loader.batch_sampler, _sampler_of_indices(loader)):
+            if sampler is not None:
+                self.facts.attribute(sampler, "sampler")
+                self.facts.attribute(sampler, "generator")
+
+    def _read(self, loader: Any) -> Lookups | None:
+        """What makes batches as worker processes would, where nobody can tell who it was."""
+        if not loader.in_order:
+            return None
+        context = loader.multiprocessing_context
+        # Who asks for another way to start processes has a reason.
+        if context is not None and type(context) is not type(multiprocessing.get_context("fork")):
+            return None
+        if not is_same_in_workers(loader.dataset, context):
+            return None
+        alone, collate_fn = not loader._auto_collation, loader.collate_fn
+        if loader._dataset_kind == 1:
+            found = iterations_of(loader.dataset, loader.drop_last, collate_fn, alone)
+        else:
+            found = lookups_of(loader.dataset, collate_fn, alone)
+        if found is None or (found.loops and loader.timeout):
+            return None
+        if loader.worker_init_fn is not None:
+            self.preparation = preparation_of(loader.worker_init_fn)
+            if self.preparation is None:
+                return None
+        return found
+
+    def hold(self, loader: Any) -> bool:
+        """Whether all is as it was."""
+        return bool(self.facts.hold(loader.__dict__))
+
+    def follows(self, before: Terms) -> bool:
+        """Whether workers that were started on other terms do the same on these."""
+        a, b = self.job, before.job
+        draws = self.lookups.draws if self.lookups is not None else frozenset()
+        drew = before.lookups.draws if before.lookups is not None else frozenset()
+        same = a.collate_fn is b.collate_fn and a.init_fn is b.init_fn
+        return same and a.num_workers == b.num_workers and draws <= drew
+
+    def job_with(self, base_seed: int) -> Job:
+        """What workers are told."""
+        job = self.job
+        return Job(
+            *(job.dataset, job.iterable, job.auto_collation, job.collate_fn, job.drop_last),
+            *(base_seed, job.num_workers, job.init_fn),
+        )
+
+    def prepared(self, base_seed: int) -> dict[int, Any] | None:
+        """What :func:`lookups.prepared` says of ``worker_init_fn``: of one that is settled, and of
+        numbers that nobody draws, once for all."""
+        if self.preparation is None or self._is_prepared:
+            return {}
+        draws = self.lookups.draws if self.lookups is not None else frozenset()
+        found = prepared(self.preparation, self.job.init_fn, self.job_with(base_seed), draws)
+        self._is_prepared = found is not None and self.preparation.is_settled and not draws
+        return found
