@@ -223,3 +223,27 @@ def test_gradients_of_gather_and_scatter():
     z = F.zeros(3, requires_grad=True)
     F.where(I([True, False, True]), z, 5.0).sum().backward()
     assert z.grad.tolist() == [1, 0, 1]
+
+
+def test_unique_elements_have_no_derivative():
+    x = F.tensor([2.0, 1.0, 2.0], requires_grad=True)
+    for call in (
+        lambda: F.unique(x),
+        lambda: F.unique(x, dim=0),
+        lambda: F.unique_consecutive(x),
+        lambda: F.unique_consecutive(x, dim=0),
+    ):
+        found = call()
+        assert found.requires_grad
+        with pytest.raises(NotImplementedError, match="unique"):
+            found.sum().backward()
+    _, inverse, counts = F.unique(x, return_inverse=True, return_counts=True)
+    assert not inverse.requires_grad and not counts.requires_grad
+
+
+@pytest.mark.parametrize("name", ["unique", "unique_consecutive"])
+@pytest.mark.parametrize("dim", [0, -1, 5])
+def test_a_number_has_no_slices(name, dim):
+    with pytest.raises(IndexError, match="no dimensions"):
+        getattr(F, name)(F.tensor(2.0), dim=dim)
+    assert getattr(F, name)(F.tensor(2.0)).tolist() == [2.0]
