@@ -39,13 +39,15 @@ void prepare_pair(const Tensor& self, IntSpan shape, IntSpan layout, Rets& rets)
     rets.t[1] = empty_tensor(shape, layout, DType::Int64, self.device());
     return;
   }
+  // Resized, it would no longer hold what is to be read.
+  if (rets.t[0].is(self) && !same(shape, self.sizes())) aliasing_error();
   exact_result(rets, 0, shape, self.dtype(), self.device());
   exact_result(rets, 1, shape, DType::Int64, self.device());
 }
 
 Tensor readable(const Tensor& self, const Rets& rets) {
   if (rets.destination == Destination::New) return self;
-  return apart_from(rets.t[1], apart_from(rets.t[0], self));
+  return apart_from(rets.t[1], apart_or_copied(rets.t[0], self));
 }
 
 void sort_lines(const Tensor& in, int64_t dim, bool descending, int64_t k, const Tensor& values,
