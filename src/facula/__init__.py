@@ -15,6 +15,7 @@ from typing import Any as _Any
 from facula import _C, _cuda_paths
 from facula import _tensor as _tensor
 from facula import _tensor_quantized as _tensor_quantized
+from facula import _untyped_storage as _untyped_storage
 from facula._C import (
     Generator,
     Size,

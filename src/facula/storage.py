@@ -260,6 +260,33 @@ class TypedStorage:
         moved = self._untyped_storage.cuda(device)
         return self if moved is self._untyped_storage else self._like(moved)
 
+    def to(self, *, device: Any, non_blocking: Any = False) -> TypedStorage:
+        """A copy on another device, or the storage itself."""
+        moved = self._untyped_storage.to(device=device, non_blocking=non_blocking)
+        return self if moved is self._untyped_storage else self._like(moved)
+
+    def is_pinned(self, device: Any = "cuda") -> Any:
+        """True for page-locked host memory."""
+        return self._untyped_storage.is_pinned(device)
+
+    def pin_memory(self, device: Any = "cuda") -> TypedStorage:
+        """A copy in page-locked host memory, or the storage itself."""
+        pinned = self._untyped_storage.pin_memory(device)
+        return self if pinned is self._untyped_storage else self._like(pinned)
+
+    def is_shared(self) -> Any:
+        """True after ``share_memory_``, and on CUDA devices."""
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Moves the memory where other processes can see it."""
+        self._untyped_storage.share_memory_()
+        return self
+
+    def resizable(self) -> Any:
+        """Whether the memory may grow."""
+        return self._untyped_storage.resizable()
+
     def _to(self, dtype: Any) -> TypedStorage:
         if dtype is self.dtype:
             return self
