@@ -330,8 +330,7 @@ Triple unique_elements(const Tensor& self, bool sorted, bool want_inverse, bool 
 Triple unique_slices(const Tensor& self, int64_t dim, bool sorted, bool want_inverse,
                      bool want_counts) {
   require_data(self, "unique");
-  if (self.dim() == 0)
-    index_error("Dimension specified as ", dim, " but tensor has no dimensions");
+  if (self.dim() == 0) index_error("Dimension specified as ", dim, " but tensor has no dimensions");
   dim = wrap_dim(dim, self.dim());
   GradGuard off(false);
   Tensor moved = dense(op::movedim(self, Dims{dim}, Dims{0}));
