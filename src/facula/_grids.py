@@ -147,6 +147,8 @@ class HistogramDD(namedtuple("histogramdd", ["hist", "bin_edges"])):
     """What :func:`facula.histogramdd` returns."""
 
     __slots__ = ()
+    __module__ = "facula.return_types"
+    __qualname__ = "histogramdd"
 
     def __repr__(self) -> str:
         return (
