@@ -87,3 +87,16 @@ def test_none_stands_for_a_list_that_is_empty_by_default():
 def test_none_stands_for_no_gradient():
     assert not F.zeros(2, requires_grad=None).requires_grad
     assert not F.full((2,), 1.0, dtype=None, device=None, requires_grad=None).requires_grad
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
+def test_any_and_all_over_no_dimensions_keep_every_element(name):
+    function, x = getattr(F, name), F.tensor([[0.0, 2.0], [3.0, 0.0]])
+    for keepdim in (False, True):
+        found = function(x, (), keepdim)
+        assert found.dtype is F.bool and found.tolist() == [[False, True], [True, False]]
+    assert function(x.to(F.uint8), ()).dtype is F.uint8
+    out = F.empty(0, dtype=F.bool)
+    assert function(x, dim=(), out=out) is out and out.shape == (2, 2)
+    assert function(F.tensor(2.0), ()).item() is True
+    assert function(x, None).shape == () and F.sum(x, ()).item() == 5
