@@ -89,7 +89,9 @@ Tensor contiguous(const Tensor& self, MemoryFormat format) {
 }
 
 void copy_(const Tensor& self, Value from, bool non_blocking, Rets&) {
-  const Tensor src = from.is_tensor() ? from.tensor() : weak_number_tensor(from.scalar());
+  Tensor number;
+  if (!from.is_tensor()) number = weak_number_tensor(from.scalar());
+  const Tensor& src = from.is_tensor() ? from.tensor() : number;
   if (self.is(src)) return;
   CopiesReturnEarly early(non_blocking);
   if (!same(self.sizes(), src.sizes()) && !is_expandable(src.sizes(), self.sizes())) {
