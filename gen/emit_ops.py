@@ -197,10 +197,16 @@ class Derivative:
 
     def emit(self) -> str:
         schema = self.row.schema
-        lines = [
-            f"static void vjp_{schema.cpp_name}([[maybe_unused]] Node& n, Tensor* g, Tensor* out, uint64_t needs) {{"
-        ]
         single = len(schema.rets) == 1 and not schema.returns_list
+        # A derivative that only raises reads none of several gradients.
+        names = {name for _, used, _ in self.parsed.values() for name in used}
+        reads = (
+            single or schema.returns_list or any(n.startswith(("grad", "given_")) for n in names)
+        )
+        given = "Tensor* g" if reads else "Tensor*"
+        lines = [
+            f"static void vjp_{schema.cpp_name}([[maybe_unused]] Node& n, {given}, Tensor* out, uint64_t needs) {{"
+        ]
         if single:
             lines.append("  if (!g[0].defined()) return;")
             if any("grad" in used for _, used, _ in self.parsed.values()):

@@ -7,9 +7,9 @@ op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", kernel()
 op("contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)", composite(), function=False, out=False, samples="unary",
    doc="The tensor itself if its memory is in order, else a copy.",
    example=">>> facula.ones(2, 3).t().contiguous().stride()\n(2, 1)")
-op("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", kernel(), batch="copy", jvp="linear", samples="none",
+op("copy_(Tensor(a!) self, Operand src, bool non_blocking=False) -> Tensor(a!)", kernel(), batch="copy", jvp="linear", samples="none",
    grad=dict(self="zeros_like(grad)", src="grad"), node="CopyBackwards",
-   doc="Writes the elements of ``src`` into this tensor, with broadcasting and conversion.",
+   doc="Writes the elements of ``src``, or a number, into this tensor, with broadcasting and conversion.",
    example=">>> facula.zeros(2).copy_(facula.tensor([1, 2]))\ntensor([1., 2.])")
 op("_to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor",
    kernel(), batch="clone", jvp="linear", grad="_to_copy(grad, self.dtype())" , node="ToCopyBackward0", samples="none")

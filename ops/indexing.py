@@ -254,13 +254,16 @@ _kernel(f"mode(Tensor self, int dim=-1, bool keepdim=False) {_PAIR}", grad=_PUT_
 # ---- distinct elements; the public functions unpack these triples
 op("_unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
    "-> (Tensor output, Tensor inverse, Tensor counts)", kernel(), batch="dynamic", python="_unique", function=True,
-   method=False, out=False)
+   method=False, out=False, grad=dict(self='_no_derivative("unique", "input")'),
+   nondifferentiable=("inverse", "counts"))
 op("_unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, "
    "bool return_counts=False) -> (Tensor output, Tensor inverse, Tensor counts)", kernel(), batch="dynamic",
-   python="_unique_dim", function=True, method=False, out=False)
+   python="_unique_dim", function=True, method=False, out=False, grad=dict(self='_no_derivative("unique", "input")'),
+   nondifferentiable=("inverse", "counts"))
 op("_unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
    "int? dim=None) -> (Tensor output, Tensor inverse, Tensor counts)", kernel(), batch="dynamic",
-   python="_unique_consecutive", function=True, method=False, out=False)
+   python="_unique_consecutive", function=True, method=False, out=False, grad=dict(self='_no_derivative("unique_consecutive", "input")'),
+   nondifferentiable=("inverse", "counts"))
 op("isin(Operand elements, Operand test_elements, *, bool assume_unique=False, "
    "bool invert=False) -> Tensor", kernel(), batch="isin",
    samples="isin", method=False, doc="True where an element is one of ``test_elements``.",

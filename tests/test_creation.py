@@ -513,3 +513,17 @@ def test_scalars_and_complex_numbers():
 def test_argument_errors_name_the_argument(call, text):
     with pytest.raises(TypeError, match=text):
         call()
+
+
+def test_nothing_given_has_no_format_to_preserve():
+    with pytest.raises(RuntimeError, match="unsupported memory format"):
+        F.empty(2, 3, memory_format=F.preserve_format)
+
+
+def test_no_blocks_make_an_empty_row():
+    assert F.block_diag().shape == (1, 0)
+
+
+def test_negative_sizes_do_not_broadcast():
+    with pytest.raises(ValueError, match="negative"):
+        F.broadcast_shapes((-1,), (3,))

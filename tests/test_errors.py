@@ -538,3 +538,11 @@ def test_a_number_is_no_tensor_to_write_to_and_a_tensor_is_no_flag(name):
 def test_a_factor_whose_square_overflows_is_refused():
     with pytest.raises(RuntimeError):
         F.nn.functional.pixel_shuffle(z(1, 4, 1, 1), 2**62)
+
+
+@pytest.mark.parametrize("name", ["cat", "stack"])
+def test_joined_floats_do_not_fit_integers(name):
+    with pytest.raises(TypeError, match="can't be cast to the desired output type Int"):
+        getattr(F, name)([F.ones(2), F.ones(2)], out=F.empty(0, dtype=F.int32))
+    out = F.empty(0, dtype=F.float64)
+    assert getattr(F, name)([F.ones(1), F.ones(1)], out=out) is out

@@ -400,3 +400,19 @@ def test_gradients_flow_through_brackets():
     z[1] = 5
     z.sum().backward()
     assert y.grad.tolist() == [2, 0, 2]
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (1, 1, 4), (1, 2, 4), (1, 1, 2, 1), (1, 1)])
+@pytest.mark.parametrize("index", [[0, 2], np.array([True, False, True])])
+def test_leading_ones_of_assigned_tensors_do_not_count(shape, index):
+    x, value = F.zeros(3, 4), F.arange(float(np.prod(shape))).view(shape).requires_grad_()
+    x[index] = value
+    assert x[1].tolist() == [0.0] * 4
+    assert F.equal(x[[0, 2]], value.detach().expand(*(1,) * (len(shape) - 2), 2, 4).view(2, 4))
+    x.sum().backward()
+    assert value.grad.sum() == 8
+
+
+def test_other_dimensions_too_many_are_refused():
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        F.zeros(3, 4)[[0, 1]] = F.ones(2, 1, 4)

@@ -223,3 +223,65 @@ def test_gradients_of_gather_and_scatter():
     z = F.zeros(3, requires_grad=True)
     F.where(I([True, False, True]), z, 5.0).sum().backward()
     assert z.grad.tolist() == [1, 0, 1]
+
+
+def test_unique_elements_have_no_derivative():
+    x = F.tensor([2.0, 1.0, 2.0], requires_grad=True)
+    for call in (
+        lambda: F.unique(x),
+        lambda: F.unique(x, dim=0),
+        lambda: F.unique_consecutive(x),
+        lambda: F.unique_consecutive(x, dim=0),
+    ):
+        found = call()
+        assert found.requires_grad
+        with pytest.raises(NotImplementedError, match="unique"):
+            found.sum().backward()
+    _, inverse, counts = F.unique(x, return_inverse=True, return_counts=True)
+    assert not inverse.requires_grad and not counts.requires_grad
+
+
+@pytest.mark.parametrize("name", ["unique", "unique_consecutive"])
+@pytest.mark.parametrize("dim", [0, -1, 5])
+def test_a_number_has_no_slices(name, dim):
+    with pytest.raises(IndexError, match="no dimensions"):
+        getattr(F, name)(F.tensor(2.0), dim=dim)
+    assert getattr(F, name)(F.tensor(2.0)).tolist() == [2.0]
+
+
+def test_sorting_may_write_over_its_argument():
+    for out in (lambda x: x, lambda x: x[:]):
+        x = F.tensor([3.0, 1.0, 2.0])
+        indices = F.empty(0, dtype=F.int64)
+        F.sort(x, descending=True, out=(out(x), indices))
+        assert x.tolist() == [3.0, 2.0, 1.0]
+        assert indices.tolist() == [0, 2, 1]
+    x = F.tensor([1.0, 3.0, 2.0])
+    F.topk(x, 3, out=(x, indices))
+    assert x.tolist() == [3.0, 2.0, 1.0]
+
+
+@pytest.mark.facula_only
+def test_selecting_fewer_does_not_shrink_its_argument():
+    x = F.tensor([1.0, 3.0, 2.0])
+    with pytest.raises(RuntimeError, match="single memory location"):
+        F.topk(x, 2, out=(x, F.empty(0, dtype=F.int64)))
+    assert x.tolist() == [1.0, 3.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "logcumsumexp"])
+def test_scans_may_write_over_their_argument(name):
+    x = F.tensor([[3.0, 1.0], [2.0, 4.0]]).t()
+    expected = getattr(F, name)(x, 0)
+    assert getattr(F, name)(x, 0, out=x) is x
+    assert F.equal(x, expected)
+
+
+def test_masked_fill_gives_a_contiguous_copy():
+    x = F.arange(24.0).view(2, 3, 4).transpose(1, 2)
+    filled = x.masked_fill(x > 20, -1)
+    assert filled.stride() == (12, 3, 1)
+    assert filled.view(-1).tolist() == [-1 if v > 20 else v for v in x.reshape(-1).tolist()]
+    image = F.ones(2, 3, 4, 5).contiguous(memory_format=F.channels_last)
+    assert image.masked_fill(image > 0, 2).is_contiguous()
+    assert image.masked_fill_(image > 0, 2).stride() == (60, 1, 15, 3)

@@ -166,3 +166,41 @@ def test_storages_from_buffers_and_files(tmp_path):
     assert copy.deepcopy(s).tolist() == pickle.loads(pickle.dumps(s)).tolist() == [1, 2]
     assert s.type() == "facula.FloatStorage" and s.type("facula.IntStorage").dtype is F.int32
     assert "of size 2" in repr(s)
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_bytes_of_a_storage_as_numbers():
+    s = F.tensor([1, 258], dtype=F.int16).untyped_storage()
+    assert s.float().tolist() == [1.0, 0.0, 2.0, 1.0] and s.float().dtype is F.float32
+    assert s.long().dtype is F.int64 and s.bool().tolist() == [True, False, True, True]
+    copy = s.byte()
+    copy[0] = 9
+    assert s.tolist() == [1, 0, 2, 1]
+    s.byteswap(F.int16)
+    assert s.tolist() == [0, 1, 1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_what_a_storage_says_of_its_memory():
+    untyped, typed = F.ones(2).untyped_storage(), F.ones(2).storage()
+    for s in (untyped, typed):
+        assert not s.is_pinned() and not s.is_shared() and s.resizable()
+        assert not s.is_sparse
+        assert s.to(device="cpu").tolist() == s.tolist()
+        assert s.share_memory_() is s and s.is_shared()
+        with pytest.raises(TypeError):
+            s.to("cpu")
+    assert untyped.to(device="cpu") is untyped and untyped.untyped() is untyped
+    assert untyped.get_device() is None
+    assert untyped.type() == f"{F.__name__}.storage.UntypedStorage"
+    assert F.ones(2).untyped_storage().new().nbytes() == 0
+
+
+def test_a_storage_is_made_of_a_buffer_or_a_file(tmp_path):
+    made = F.UntypedStorage.from_buffer(b"abcd", dtype=F.uint8)
+    assert made.tolist() == [97, 98, 99, 100]
+    path = tmp_path / "bytes"
+    path.write_bytes(b"abcd")
+    mapped = F.UntypedStorage.from_file(str(path), shared=True, nbytes=4)
+    mapped[1] = 66
+    assert path.read_bytes() == b"aBcd"

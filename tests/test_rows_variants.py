@@ -303,7 +303,7 @@ def test_out_of_a_lower_kind_is_refused(row, dtype):
             expected,
             lambda e: F.zeros(e.shape, dtype=lower.get(LETTER[dtype_name(e)], e.dtype)),
         )
-        with pytest.raises(RuntimeError):
+        with pytest.raises((RuntimeError, TypeError)):  # cat and stack raise the latter
             function(*args, **kwargs, out=out)
         assert not any(to_array(o).any() for o in results(out)), "a refused call has written"
 

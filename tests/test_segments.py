@@ -105,3 +105,10 @@ def test_only_what_is_written_is_copied():
         assert y.untyped_storage().data_ptr() not in saved.keepers
         out.sum().backward()
     assert facula.allclose(x.grad, 2 * facula.cos(facula.tensor(4.0)).expand(2))
+
+
+def test_results_of_rows_of_segments_are_contiguous():
+    data, lengths = facula.arange(10.0).view(2, 5), facula.tensor([[2, 3], [1, 4]])
+    for reduce in ("sum", "mean", "max"):
+        found = facula.segment_reduce(data, reduce, lengths=lengths, axis=1)
+        assert found.is_contiguous() and found.stride() == (2, 1)

@@ -256,3 +256,17 @@ def test_settings_of_onednn_are_kept_for_a_block():
         assert not mkldnn.enabled
     assert mkldnn.enabled
     mkldnn.set_flags(*before[:3])
+
+
+def test_streams_of_the_host():
+    before, mine = F.cpu.current_stream(), F.cpu.Stream()
+    with F.cpu.stream(mine):
+        assert F.cpu.current_stream() is mine
+        with F.cpu.stream(None):
+            assert F.cpu.current_stream() is mine
+    assert F.cpu.current_stream() is before
+    event = F.cpu.Event()
+    for wait in (event.record, event.synchronize, event.wait, mine.record_event):
+        assert wait() is None
+    assert event.query()
+    assert mine.wait_stream(before) is None and mine.wait_event(event) is None

@@ -71,3 +71,32 @@ def test_keywords_of_pytorch_and_numpy():
 def test_help_shows_signatures():
     assert F.add.__doc__.startswith("add(input, other, *, alpha=1, out=None) -> Tensor")
     assert F.Tensor.view.__doc__.startswith("Tensor.view(*size) -> Tensor")
+
+
+def test_none_stands_for_a_list_that_is_empty_by_default():
+    x = F.tensor([[3.0, 1.0], [2.0, 5.0]])
+    assert F.amax(x, None).item() == 5 and x.amin(dim=None).item() == 1
+    assert F.amax(x, dim=None, keepdim=True).shape == (1, 1)
+    assert F.roll(x, 1, None).tolist() == [[5.0, 3.0], [1.0, 2.0]]
+    with pytest.raises(TypeError):
+        F.flip(x, None)
+    with pytest.raises(TypeError):
+        F.rot90(x, 1, None)
+
+
+def test_none_stands_for_no_gradient():
+    assert not F.zeros(2, requires_grad=None).requires_grad
+    assert not F.full((2,), 1.0, dtype=None, device=None, requires_grad=None).requires_grad
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
+def test_any_and_all_over_no_dimensions_keep_every_element(name):
+    function, x = getattr(F, name), F.tensor([[0.0, 2.0], [3.0, 0.0]])
+    for keepdim in (False, True):
+        found = function(x, (), keepdim)
+        assert found.dtype is F.bool and found.tolist() == [[False, True], [True, False]]
+    assert function(x.to(F.uint8), ()).dtype is F.uint8
+    out = F.empty(0, dtype=F.bool)
+    assert function(x, dim=(), out=out) is out and out.shape == (2, 2)
+    assert function(F.tensor(2.0), ()).item() is True
+    assert function(x, None).shape == () and F.sum(x, ()).item() == 5

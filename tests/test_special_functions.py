@@ -608,3 +608,19 @@ def test_incomplete_gamma_functions_in_float32_are_those_in_float64_rounded(name
     normal = wide > 1e-37
     error = np.abs(narrow.astype("float64") - wide)[normal] / np.spacing(narrow[normal])
     assert error.max() <= 0.501
+
+
+def test_mvlgamma_of_many_terms():
+    x = F.tensor([200.0, 300.0], dtype=F.float64, requires_grad=True)
+    terms = sum(F.lgamma(x - 0.5 * j) for j in range(100)) + 25 * 99 * math.log(math.pi)
+    result = F.mvlgamma(x, 100)
+    assert F.allclose(result, terms, rtol=1e-13)
+    (given,) = F.autograd.grad(result.sum(), x)
+    (expected,) = F.autograd.grad(terms.sum(), x)
+    assert F.allclose(given, expected, rtol=1e-12)
+    assert F.mvlgamma(F.tensor([400]), 100).dtype is F.float32
+
+
+def test_mvlgamma_of_more_terms_than_fit_into_memory():
+    with pytest.raises(RuntimeError, match="memory"):
+        F.mvlgamma(F.tensor([10.0]), 2**50)

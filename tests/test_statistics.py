@@ -1,6 +1,7 @@
 """Quantiles, histograms, covariance and moments: values against NumPy, edge cases, errors."""
 
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -309,3 +310,10 @@ def test_cov_refuses_what_it_cannot_measure():
         F.cov(F.ones(2, 3, 4))
     with pytest.warns(UserWarning, match="degrees of freedom"):
         assert F.cov(F.ones(2, 1)).isnan().all()
+
+
+def test_a_histogram_of_points_has_a_named_type_that_is_pickled():
+    result = F.histogramdd(F.tensor([[1.0, 2.0], [3.0, 4.0]]), 2)
+    assert type(result) is F.return_types.histogramdd
+    again = pickle.loads(pickle.dumps(result))
+    assert type(again) is type(result) and F.equal(again.hist, result.hist)

@@ -226,3 +226,33 @@ def test_a_tensor_in_a_reference_cycle_is_collected():
 
 def test_array_priority_puts_tensors_before_arrays():
     assert F.ones(1).__array_priority__ == 1000
+
+
+@pytest.mark.parametrize("number", [3, 2.5, True])
+def test_copy_takes_a_number(number):
+    x = F.zeros(2, 3)
+    assert x.t().copy_(number).stride() == (1, 3)
+    assert x.tolist() == [[float(number)] * 3] * 2
+
+
+def test_copying_a_number_converts_as_a_tensor_does():
+    assert F.zeros(2, dtype=F.int32).copy_(2.7).tolist() == [2, 2]
+    assert F.zeros(2, dtype=F.bool).copy_(5).tolist() == [True, True]
+    assert F.zeros(1, dtype=F.complex64).copy_(1j).tolist() == [1j]
+    assert F.empty(2, device="meta").copy_(1).is_meta
+
+
+def test_what_a_number_was_copied_over_gets_no_gradient():
+    x = F.ones(3, requires_grad=True)
+    y = x * 2
+    y[1:].copy_(7)
+    y.sum().backward()
+    assert y.tolist() == [2.0, 7.0, 7.0]
+    assert x.grad.tolist() == [2.0, 0.0, 0.0]
+
+
+def test_a_number_is_copied_inside_of_transforms():
+    assert F.func.vmap(lambda x: x.clone().copy_(3))(F.ones(2, 2)).tolist() == [[3.0] * 2] * 2
+    value, tangent = F.func.jvp(lambda x: (x * 2).copy_(3), (F.ones(2),), (F.ones(2),))
+    assert value.tolist() == [3.0, 3.0]
+    assert tangent.tolist() == [0.0, 0.0]

@@ -235,3 +235,31 @@ def test_default_dtype_must_be_floating(bad):
 def test_to_nothing_in_particular_is_the_tensor():
     x = F.ones(2)
     assert x.to() is x
+
+
+ELSEWHERE = ["mps", "xpu", "xla", "hpu", "mtia", "ipu", "maia", "hip", "fpga", "lazy", "ve"]
+
+
+@pytest.mark.parametrize("name", [*ELSEWHERE, "vulkan", "opengl", "privateuseone"])
+def test_devices_of_other_makers_can_be_named(name):
+    device = F.device(name)
+    assert (device.type, device.index, str(device)) == (name, None, name)
+    assert F.device(f"{name}:2") == F.device(name, 2) != device
+    assert pickle.loads(pickle.dumps(device)) == device
+    assert device not in (F.device("cpu"), F.device("meta"), F.ones(1).device)
+
+
+@pytest.mark.parametrize("name", ["mps", "vulkan", "lazy", "maia"])
+def test_devices_of_other_makers_hold_no_tensors(name):
+    with pytest.raises(NotImplementedError, match="(?i)" + name):
+        F.zeros(2, device=name)
+    with pytest.raises(NotImplementedError, match="(?i)" + name):
+        F.empty(0, device=F.device(name))
+    for use in (lambda: F.ones(2).to(name), lambda: F.tensor([1.0], device=name)):
+        with pytest.raises(RuntimeError):
+            use()
+    with pytest.raises(RuntimeError):
+        F.Generator(name)
+    with pytest.raises(NotImplementedError), F.device(name):
+        F.zeros(2)
+    assert F.zeros(2).device.type == "cpu"

@@ -233,3 +233,11 @@ def test_broadcasting_of_operators():
         F.zeros(2, 3) + F.zeros(2)
     with pytest.raises(RuntimeError):
         F.zeros(3).add_(F.zeros(2, 3))
+
+
+@pytest.mark.parametrize("exponent", [-1, 0.5, -0.5])
+def test_simple_powers_of_complex_numbers_are_as_exact_as_the_functions(exponent):
+    z = F.tensor([1j, -1, 2, 3 - 4j, -0.5 + 0j])
+    function = {-1: F.reciprocal, 0.5: F.sqrt, -0.5: F.rsqrt}[exponent]
+    assert F.equal(z**exponent, function(z))
+    assert F.equal(F.pow(z.to(F.complex128), exponent), function(z.to(F.complex128)))

@@ -450,3 +450,13 @@ def test_resize_and_set():
     y = F.zeros(1)
     y.set_(F.ones(4)[1:])
     assert (y.shape, y.storage_offset()) == ((3,), 1)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "complex64"])
+def test_bits_seen_as_another_dtype_have_no_history(dtype):
+    leaf = F.ones(4, requires_grad=True)
+    for x in (leaf, leaf * 1):
+        y = x.view(getattr(F, dtype))
+        assert not y.requires_grad
+        assert y.grad_fn is None
+        assert not (y + 1).requires_grad

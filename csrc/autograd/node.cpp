@@ -314,11 +314,17 @@ static const Tensor& tracked(const Tensor& t) {
   return *p;
 }
 
+// Views whose history can be read off the base: of the same dtype, or the parts of complex numbers.
+static bool follows_base(const Tensor& t, const TensorImpl* base) {
+  return base->dtype == t.dtype() || (is_complex(base->dtype) && t.dtype() == to_real(base->dtype));
+}
+
 bool requires_grad(const Tensor& given) {
   const Tensor& t = tracked(given);
   if (t.needs_grad()) return true;
   TensorImpl* base = t->base;
-  return base && base->keys & kKeyGrad && is_differentiable_dtype(t.dtype());
+  return base && base->keys & kKeyGrad && is_differentiable_dtype(t.dtype()) &&
+         follows_base(t, base);
 }
 
 bool is_leaf(const Tensor& t) {
@@ -378,11 +384,6 @@ void view_geometry(const Tensor& base, DType dtype, Dims& sizes, Dims& strides, 
   offset *= 2;
   sizes.push_back(2);
   strides.push_back(1);
-}
-
-// Views whose history can be read off the base: of the same dtype, or the parts of complex numbers.
-static bool follows_base(const Tensor& t, const TensorImpl* base) {
-  return base->dtype == t.dtype() || (is_complex(base->dtype) && t.dtype() == to_real(base->dtype));
 }
 
 uint8_t lazy_keys_of(const Tensor& t) {

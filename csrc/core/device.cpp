@@ -1,16 +1,18 @@
 #include "core/device.h"
 
+#include <iterator>
+
 #include "core/error.h"
 
 namespace facula {
 
+// In the order of DeviceType.
+static constexpr const char* kTypeNames[] = {
+    "cpu",  "cuda", "meta", "mps",  "xpu", "xla",    "hpu",    "mtia",   "privateuseone", "ipu",
+    "maia", "hip",  "fpga", "lazy", "ve",  "vulkan", "opengl", "opencl", "ideep",         "mkldnn"};
+
 const char* device_type_name(DeviceType type) {
-  switch (type) {
-    case DeviceType::CPU: return "cpu";
-    case DeviceType::CUDA: return "cuda";
-    case DeviceType::Meta: return "meta";
-    default: return "none";
-  }
+  return size_t(type) < std::size(kTypeNames) ? kTypeNames[size_t(type)] : "none";
 }
 
 std::string to_string(Device device) {
@@ -22,18 +24,18 @@ std::string to_string(Device device) {
 Device parse_device(const std::string& text_) {
   auto bad = [&](const char* why) {
     runtime_error(
-        "Expected one of cpu, cuda, meta device type at start of device string, with an "
-        "optional index such as 'cuda:0'. Invalid device string: '",
+        "Expected one of cpu, cuda, meta, or another device type of PyTorch, at start of device "
+        "string, with an optional index such as 'cuda:0'. Invalid device string: '",
         text_, "' (", why, ")");
   };
   if (text_.empty()) bad("it is empty");
   auto colon = text_.find(':');
   std::string kind = text_.substr(0, colon);
   Device d;
-  if (kind == "cpu") d.type = DeviceType::CPU;
-  else if (kind == "cuda") d.type = DeviceType::CUDA;
-  else if (kind == "meta") d.type = DeviceType::Meta;
-  else bad("unknown device type");
+  size_t type = 0;
+  while (type < std::size(kTypeNames) && kind != kTypeNames[type]) ++type;
+  if (type == std::size(kTypeNames)) bad("unknown device type");
+  d.type = DeviceType(type);
   if (colon != std::string::npos) {
     std::string digits = text_.substr(colon + 1);
     if (digits.empty() || digits.size() > 3 ||

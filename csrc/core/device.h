@@ -5,7 +5,8 @@
 
 namespace facula {
 
-enum class DeviceType : uint8_t { CPU = 0, CUDA = 1, Meta = 2, None = 255 };
+// Types from Absent on are names of PyTorch that programs compare with; nothing can be put there.
+enum class DeviceType : uint8_t { CPU = 0, CUDA = 1, Meta = 2, Absent = 3, None = 255 };
 
 struct Device {
   DeviceType type = DeviceType::CPU;
@@ -15,6 +16,7 @@ struct Device {
   bool is_cpu() const { return type == DeviceType::CPU; }
   bool is_cuda() const { return type == DeviceType::CUDA; }
   bool is_meta() const { return type == DeviceType::Meta; }
+  bool is_absent() const { return type >= DeviceType::Absent && type != DeviceType::None; }
 };
 constexpr Device kNoDevice{DeviceType::None, -1};
 

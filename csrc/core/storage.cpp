@@ -41,6 +41,10 @@ void register_device_memory(DeviceType type, DeviceMemory memory) {
 }
 
 Storage* allocate_storage(size_t nbytes, Device device) {
+  if (device.is_absent())
+    fail(ErrorKind::NotImplemented, "device ", device,
+         " can be named, but holds no tensors: Facula has no backend for it. There are cpu, cuda "
+         "and meta");
   auto* s = new (host_allocate(sizeof(Storage))) Storage;
   s->device = device;
   s->nbytes = nbytes;

@@ -88,7 +88,10 @@ Tensor contiguous(const Tensor& self, MemoryFormat format) {
   return op::clone(self, format);
 }
 
-void copy_(const Tensor& self, const Tensor& src, bool non_blocking, Rets&) {
+void copy_(const Tensor& self, Value from, bool non_blocking, Rets&) {
+  Tensor number;
+  if (!from.is_tensor()) number = weak_number_tensor(from.scalar());
+  const Tensor& src = from.is_tensor() ? from.tensor() : number;
   if (self.is(src)) return;
   CopiesReturnEarly early(non_blocking);
   if (!same(self.sizes(), src.sizes()) && !is_expandable(src.sizes(), self.sizes())) {
@@ -98,6 +101,7 @@ void copy_(const Tensor& self, const Tensor& src, bool non_blocking, Rets&) {
                   " cannot be broadcast to the destination");
   }
   if (!self.is_contiguous() && has_internal_overlap(self.sizes(), self.strides())) overlap_error();
+  if (!from.is_tensor() && self.is_cuda()) return device_hooks().fill(self, from.scalar());
   if (may_share_memory(self, src)) {
     if (self.data() == src.data() && same(self.sizes(), src.sizes()) &&
         same(self.strides(), src.strides()) && self.dtype() == src.dtype())

@@ -87,6 +87,8 @@ static Tensor filled(Tensor t, const Scalar& value) {
 Tensor empty(IntSpan size, DType dtype, Value, Device device, std::optional<bool> pin, bool grad,
              MemoryFormat format) {
   Like like(dtype, device);
+  if (format == MemoryFormat::Preserve)
+    runtime_error("unsupported memory format Preserve: there is no tensor whose format to keep");
   if (format == MemoryFormat::None || format == MemoryFormat::Contiguous)
     return finish(unwritten(allocated(size, like, pin)), grad);
   checked_numel(size);

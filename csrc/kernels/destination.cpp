@@ -36,6 +36,15 @@ Tensor apart_from(const Tensor& written, const Tensor& read) {
   return op::clone(read);
 }
 
+Tensor apart_or_copied(const Tensor& written, const Tensor& read) {
+  if (!read.is_meta() && written.data() == read.data() && written.dtype() == read.dtype() &&
+      same(written.sizes(), read.sizes()) && same(written.strides(), read.strides())) {
+    GradGuard off(false);
+    return op::clone(read);
+  }
+  return apart_from(written, read);
+}
+
 Dims preserved_strides(const Tensor& t) {
   if (non_overlapping_and_dense(t.sizes(), t.strides())) return Dims(t.strides());
   const Tensor* in[] = {&t};

@@ -15,6 +15,8 @@ Tensor& start_from(const Tensor& self, Rets& rets, CopyLayout layout);
 // `read`, or a copy of it when it may share memory with `written`. Raises as PyTorch does where
 // sharing is certain.
 Tensor apart_from(const Tensor& written, const Tensor& read);
+// The same for operators whose argument may itself be given as out=: it is copied then.
+Tensor apart_or_copied(const Tensor& written, const Tensor& read);
 
 // The strides of a copy that preserves the layout.
 Dims preserved_strides(const Tensor& t);

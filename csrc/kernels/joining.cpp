@@ -26,6 +26,13 @@ static DType joined_dtype(TensorSpan tensors) {
   return p.result();
 }
 
+// PyTorch raises a TypeError here, where other operators raise a RuntimeError.
+static void check_destination_dtype(const Rets& rets, DType dtype) {
+  if (rets.destination != Destination::New && !can_cast(dtype, rets.t[0].dtype()))
+    type_error("input types can't be cast to the desired output type ",
+               legacy_dtype_name(rets.t[0].dtype()), ": the tensors promote to ", dtype);
+}
+
 // An empty 1-d tensor may be joined with anything, as in PyTorch.
 static bool skipped(const Tensor& t) {
   return t.dim() == 1 && t.numel() == 0;
@@ -120,6 +127,7 @@ void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
       if (may_share_memory(rets.t[0], t)) aliasing_error();
   if (!rets.t[0].defined() && all_channels_last(tensors, *lead))
     rets.t[0] = empty_tensor(shape, spatial_strides(shape, true), dtype, lead->device());
+  check_destination_dtype(rets, dtype);
   prepare_result(rets, 0, shape, dtype, lead->device());
   if (joins_at_once(tensors, rets.t[0])) {
     std::vector<Tensor> parts;
@@ -176,7 +184,9 @@ void stack(TensorSpan tensors, int64_t dim, Rets& rets) {
     rets.t[0] = alias_tensor(joined.t[0], shape, strides, 0);
     return;
   }
-  prepare_result(rets, 0, shape, joined_dtype(tensors), tensors[0].device());
+  const DType dtype = joined_dtype(tensors);
+  check_destination_dtype(rets, dtype);
+  prepare_result(rets, 0, shape, dtype, tensors[0].device());
   if (joins_at_once(tensors, rets.t[0]) && rets.t[0].numel()) {
     std::vector<Tensor> parts;
     for (const Tensor& t : tensors) parts.push_back(op::unsqueeze(t, dim));

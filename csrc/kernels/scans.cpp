@@ -31,7 +31,7 @@ void cumprod(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
     dtype_error(DType::Bool, "integers, floating-point and complex dtypes");
   Tensor& out = exact_result(rets, 0, self.sizes(), result, self.device());
   if (self.is_meta() || self.numel() == 0) return;
-  Tensor in = rets.destination == Destination::Out ? apart_from(out, self) : self;
+  Tensor in = rets.destination == Destination::Out ? apart_or_copied(out, self) : self;
   if (out.is_cuda())
     return device_sorting.scan(at_least_1d(in), dim, Scan::Product, at_least_1d(out));
   if (in.dtype() != result) in = op::_to_copy(in, result);
@@ -91,7 +91,8 @@ static void extreme_into(const Tensor& self, int64_t dim, bool largest, Rets& re
   exact_result(rets, 0, self.sizes(), self.dtype(), self.device());
   exact_result(rets, 1, self.sizes(), DType::Int64, self.device());
   if (self.is_meta() || self.numel() == 0) return;
-  if (rets.destination != Destination::New) in = apart_from(rets.t[1], apart_from(rets.t[0], self));
+  if (rets.destination != Destination::New)
+    in = apart_from(rets.t[1], apart_or_copied(rets.t[0], self));
   if (self.is_cuda())
     return device_sorting.cumulative_extreme(at_least_1d(in), dim, largest, at_least_1d(rets.t[0]),
                                              at_least_1d(rets.t[1]));
@@ -112,7 +113,7 @@ void logcumsumexp(const Tensor& self, int64_t dim, Rets& rets) {
          "'; convert the input to a floating-point dtype");
   Tensor& out = exact_result(rets, 0, self.sizes(), self.dtype(), self.device());
   if (self.is_meta() || self.numel() == 0) return;
-  Tensor in = rets.destination == Destination::New ? self : apart_from(out, self);
+  Tensor in = rets.destination == Destination::New ? self : apart_or_copied(out, self);
   if (out.is_cuda())
     return device_sorting.scan(at_least_1d(in), dim, Scan::LogSumExp, at_least_1d(out));
   cpu_logcumsumexp(at_least_1d(in), dim, at_least_1d(out));

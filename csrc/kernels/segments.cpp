@@ -102,7 +102,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   const Tensor index = op::expand(op::unsqueeze(number, 2), Dims{rows, size, rest});
   Tensor result = op::scatter_reduce_two(base, 1, index, op::reshape(data, Dims{rows, size, rest}),
                                          rule.scatter, true);
-  result = op::narrow(result, 1, 0, count);
+  result = op::contiguous(op::narrow(result, 1, 0, count));
   if (reduce == "mean") {
     Tensor sizes = op::narrow(begins, 1, 1, count) - op::narrow(begins, 1, 0, count);
     sizes = op::unsqueeze(sizes, 2);

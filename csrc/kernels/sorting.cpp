@@ -39,13 +39,15 @@ void prepare_pair(const Tensor& self, IntSpan shape, IntSpan layout, Rets& rets)
     rets.t[1] = empty_tensor(shape, layout, DType::Int64, self.device());
     return;
   }
+  // Resized, it would no longer hold what is to be read.
+  if (rets.t[0].is(self) && !same(shape, self.sizes())) aliasing_error();
   exact_result(rets, 0, shape, self.dtype(), self.device());
   exact_result(rets, 1, shape, DType::Int64, self.device());
 }
 
 Tensor readable(const Tensor& self, const Rets& rets) {
   if (rets.destination == Destination::New) return self;
-  return apart_from(rets.t[1], apart_from(rets.t[0], self));
+  return apart_from(rets.t[1], apart_or_copied(rets.t[0], self));
 }
 
 void sort_lines(const Tensor& in, int64_t dim, bool descending, int64_t k, const Tensor& values,
@@ -328,7 +330,7 @@ Triple unique_elements(const Tensor& self, bool sorted, bool want_inverse, bool 
 Triple unique_slices(const Tensor& self, int64_t dim, bool sorted, bool want_inverse,
                      bool want_counts) {
   require_data(self, "unique");
-  if (self.dim() == 0) return unique_elements(self, sorted, want_inverse, want_counts);
+  if (self.dim() == 0) index_error("Dimension specified as ", dim, " but tensor has no dimensions");
   dim = wrap_dim(dim, self.dim());
   GradGuard off(false);
   Tensor moved = dense(op::movedim(self, Dims{dim}, Dims{0}));

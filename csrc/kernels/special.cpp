@@ -6,9 +6,12 @@
 
 #include "op/ops/comparison.h"
 #include "op/ops/copying.h"
+#include "op/ops/creation.h"
 #include "op/ops/indexing.h"
 #include "op/ops/mathematics.h"
+#include "op/ops/reductions.h"
 #include "op/ops/special.h"
+#include "op/ops/views.h"
 #include "op/tensor_operators.h"
 
 namespace facula::kernels {
@@ -34,7 +37,13 @@ Tensor mvlgamma(const Tensor& x, int64_t p) {
   if (p < 1) runtime_error("p has to be greater than or equal to 1, got ", p);
   const Tensor self = op::contiguous(x);  // the result is, too
   Tensor total = op::lgamma(self);
-  for (int64_t j = 1; j < p; ++j) total = total + op::lgamma(self - 0.5 * double(j));
+  if (p <= 64) {
+    for (int64_t j = 1; j < p; ++j) total = total + op::lgamma(self - 0.5 * double(j));
+  } else {  // all terms in one tensor, so that a p beyond reason is refused for lack of memory
+    const Tensor steps = op::arange_start(1, p, 1, total.dtype(), {}, self.device());
+    const int64_t last[] = {-1};
+    total = total + op::sum_dim(op::lgamma(op::unsqueeze(self, -1) - 0.5 * steps), IntSpan(last));
+  }
   return total + 0.25 * double(p) * double(p - 1) * std::log(3.14159265358979323846);
 }
 

@@ -324,6 +324,8 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
   if (fresh) {
     bool dense = same_shape;
     for (int i = 0; i < count; ++i) dense = dense && tensors[i]->is_contiguous();
+    // What a mask fills (masked_fill) is a contiguous copy in PyTorch, which programs then view.
+    if (d.promote == Promote::First && d.bool_operands) dense = true;
     out = dense ? empty_tensor(shape, out_dtype, device)
                 : empty_tensor(shape, result_strides(shape, tensors, count), out_dtype, device);
     if (!count) out->flags |= kWeak;

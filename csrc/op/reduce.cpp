@@ -5,6 +5,7 @@
 
 #include "cpu/reduce.h"
 #include "op/device_hooks.h"
+#include "op/ops/comparison.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
 
@@ -27,9 +28,28 @@ uint64_t dims_of(const Value& dim, int64_t ndim) {
   return ndim ? uint64_t(1) << wrap_dim(dim.to_int(), ndim) : (wrap_dim(dim.to_int(), 0), 0);
 }
 
+// any and all over no dimensions say of each element whether it is true; other reductions take an
+// empty list for every dimension. Both as in PyTorch.
+static bool over_none(const ReduceDef& d, const Value* args) {
+  return d.result == DType::Bool && d.dim_arg >= 0 && args[d.dim_arg].tag() == Value::Tag::Ints &&
+         args[d.dim_arg].ints().empty();
+}
+
+static void truth_of_each(const Tensor& self, Rets& rets) {
+  const DType result = self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool;
+  const Tensor truth = op::_to_copy(op::ne(self, 0), result);
+  if (rets.destination == Destination::New) {
+    rets.t[0] = truth;
+    return;
+  }
+  prepare_result(rets, 0, self.sizes(), result, self.device());
+  op::copy_(rets.t[0], truth);
+}
+
 void reduce_kernel(const OpDef& op, const Value* args, Rets& rets) {
   const ReduceDef& d = *op.reduce;
   const Tensor& self = args[0].tensor();
+  if (over_none(d, args)) return truth_of_each(self, rets);
   const Value none;
   uint64_t mask = dims_of(d.dim_arg >= 0 ? args[d.dim_arg] : none, self.dim());
   bool keepdim = d.keepdim_arg >= 0 && args[d.keepdim_arg].to_bool();

@@ -11,7 +11,7 @@ const ElementwiseDef* common_exponent(const Value* args, DType compute) {
   if (!args[1].is_number()) return nullptr;
   const Scalar e = args[1].scalar();
   const OpDef* op = e.equals(2) ? &defs::_square : e.equals(3) ? &defs::_cube : nullptr;
-  if (!op && is_floating(compute))
+  if (!op && category(compute) >= Category::Floating)  // complex ones are exact this way, too
     op = e.equals(0.5)    ? &defs::sqrt
          : e.equals(-0.5) ? &defs::rsqrt
          : e.equals(-1)   ? &defs::reciprocal

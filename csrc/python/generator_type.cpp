@@ -34,7 +34,8 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
                                      &where))
       throw PythonError{};
     Device device = where == Py_None ? Device{} : resolve_device(device_of(where));
-    if (device.is_meta()) runtime_error("Generator(): the meta device has no random numbers");
+    if (device.is_meta() || device.is_absent())
+      runtime_error("Generator(): device ", device, " has no random numbers");
     return adopt_generator(type, new Generator(device));
   });
 }

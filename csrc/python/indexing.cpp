@@ -276,7 +276,7 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
           }
           return 0;
         }
-        Tensor v = value_tensor(value, t);
+        Tensor v = strip_ones(value_tensor(value, t), 0);
         if (v.device() != t.device()) v = op::_to_copy(v, DType::None, t.device());
         op::index_put_(plan.view, plan.indices, v, false);
         return 0;

@@ -32,10 +32,22 @@ bool int_list(PyObject* const* items, Py_ssize_t n, ParseArena& arena, Value& ou
   return true;
 }
 
+// PyTorch takes None for a list that is empty unless it is given, and for requires_grad.
+bool none_is_default(const ArgDef& def) {
+  if (!def.has_default) return false;
+  if (def.type == ArgType::IntList)
+    return def.value.tag() == Value::Tag::Ints && def.value.ints().empty();
+  return def.type == ArgType::Bool && !std::strcmp(def.name, "requires_grad");
+}
+
 // Converts one argument; false when its type does not fit.
 bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
   if (o == Py_None && def.optional && def.type != ArgType::TensorList) {
     out = Value();
+    return true;
+  }
+  if (o == Py_None && none_is_default(def)) {
+    out = def.value;
     return true;
   }
   switch (def.type) {

@@ -35,6 +35,9 @@ void detach_kernel(const OpDef&, const Value* args, Rets& rets) {
 }
 
 bool write_copy(const OpDef& op, const Value* args, Rets& rets) {
+  if (!args[1].is_tensor())
+    fail(ErrorKind::NotImplemented, "copying a number into a tensor of layout facula.",
+         layout_name(layout_of(args[0].tensor())), " is not supported");
   const Tensor &self = args[0].tensor(), &src = args[1].tensor();
   if (!is_sparse(self)) {
     op::copy_(self, op::_sparse_to_dense(src));

@@ -93,7 +93,8 @@ void clone(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
 void copy(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   Arguments values(op, args);
   values.set(values[0], args[0].tensor()->wrapper->value);
-  values.set(values[1], aligned(args[1].tensor(), level, args[0].tensor().dim()));
+  if (args[1].is_tensor())
+    values.set(values[1], aligned(args[1].tensor(), level, args[0].tensor().dim()));
   run(op, values.data(), rets, level);
 }
 

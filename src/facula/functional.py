@@ -199,9 +199,10 @@ def broadcast_shapes(*shapes: Any) -> Any:
         >>> facula.broadcast_shapes((2, 1), (3,))
         facula.Size([2, 3])
     """
-    tensors = [
-        _ops["empty"]((s,) if isinstance(s, int) else tuple(s), device="meta") for s in shapes
-    ]
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    if any(n < 0 for s in sizes for n in s):
+        raise ValueError(f"broadcast_shapes(): a dimension has negative length: {sizes}")
+    tensors = [_ops["empty"](s, device="meta") for s in sizes]
     if not tensors:
         return _C.Size(())
     total = tensors[0]

@@ -282,6 +282,11 @@ class TypedStorage:
         moved = self._untyped_storage.cuda(device)
         return self if moved is self._untyped_storage else self._like(moved)
 
+    def pin_memory(self, device: Any = "cuda") -> TypedStorage:
+        """A copy in page-locked host memory, or the storage itself."""
+        pinned = self._untyped_storage.pin_memory(device)
+        return self if pinned is self._untyped_storage else self._like(pinned)
+
     def _to(self, dtype: Any) -> TypedStorage:
         if dtype is self.dtype:
             return self

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from facula.cpu.streams import Event, Stream, StreamContext, current_stream, stream
+
 __all__ = [
+    "Event",
+    "Stream",
+    "StreamContext",
     "current_device",
+    "current_stream",
     "device_count",
     "is_available",
     "is_initialized",
     "set_device",
+    "stream",
     "synchronize",
 ]
 
