@@ -704,3 +704,16 @@ def test_nodes_that_are_no_operator_have_names_with_a_namespace():
     assert type(accumulate).__name__ == "AccumulateGrad"
     assert y.grad_fn.name() == "torch::autograd::CopySlices"
     assert F.zeros(3, dtype=F.float64).copy_(x).grad_fn.name() == "torch::autograd::CopyBackwards"
+
+
+@pytest.mark.parametrize("register", ["register_prehook", "register_hook"])
+def test_what_a_node_hook_returns_must_be_gradients(register):
+    for returned, error, words in (
+        (1, TypeError, "hook must return None or a Tensor, not int"),
+        (F.ones(3), RuntimeError, "hook has changed the size of value"),
+        (F.ones(2, dtype=F.float32), RuntimeError, "hook has changed the type of value"),
+    ):
+        y = leaf([1.0, 2.0]).exp()
+        getattr(y.grad_fn, register)(lambda *_, returned=returned: (returned,))
+        with pytest.raises(error, match=words):
+            y.sum().backward()
