@@ -1,12 +1,13 @@
 """Counting floating-point operations, and which module they belong to."""
 
 import copy
+from functools import partial
 
 import pytest
 from package_under_test import F
 
 from facula.nn import functional
-from facula.utils.checkpoint import checkpoint
+from facula.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 from facula.utils.flop_counter import FlopCounterMode, flop_registry, register_flop_formula
 from facula.utils.module_tracker import ModuleTracker
 
@@ -118,6 +119,17 @@ def test_what_a_checkpoint_computes_again_is_counted():
         checkpoint(lambda x: (x @ weight).exp(), leaf(4, 5), use_reentrant=False).sum().backward()
 
     assert counts(run) == {"mm": 4 * 200}
+
+
+def test_what_a_checkpoint_kept_is_not_counted_again():
+    weight = leaf(5, 5)
+
+    def run():
+        contexts = partial(create_selective_checkpoint_contexts, [aten.mm.default])
+        options = {"use_reentrant": False, "context_fn": contexts}
+        checkpoint(lambda x: (x @ weight).exp(), leaf(4, 5), **options).sum().backward()
+
+    assert counts(run) == {"mm": 3 * 200}
 
 
 class Net(nn.Module):

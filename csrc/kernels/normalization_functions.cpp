@@ -34,7 +34,7 @@ namespace {
 // Where the fused kernel does not apply. Of complex numbers PyTorch takes the mean of the squares
 // themselves, not of their magnitudes, so the root is complex.
 Tensor rms_norm_of_parts(const Tensor& input, IntSpan normalized_shape, const Tensor& weight,
-                        double eps) {
+                         double eps) {
   Dims dims;
   for (int64_t d = first_normalized(input, normalized_shape); d < input.dim(); ++d)
     dims.push_back(d);

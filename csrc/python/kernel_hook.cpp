@@ -1,7 +1,8 @@
 // Python's side of the kernel hook. Three functions stand for it: `before(name, args)` returns None
 // to let the kernel run, True to be given its results by `after(results)`, or the results;
 // `write(destinations)` hears of kernels that write into tensors. Any of them may be None. Beside
-// them there is a watch, `watch(name, args, kwargs, results)`, which hears of every kernel that ran.
+// them there is a watch, `watch(name, args, kwargs, results)`, which hears of every kernel that
+// ran.
 #include "op/kernel_hook.h"
 
 #include "python/interop.h"
@@ -94,38 +95,32 @@ void tell_watch(const OpDef& op, const Value* args, const Rets& rets) {
     for (const Tensor& t : *rets.list) add_result(t);
   else
     for (int i = 0; i < op.ret_count; ++i) add_result(rets.t[i]);
-  Ref done(check(PyObject_CallFunction(after_any, "sOOO", op.name, list.get(), named.get(),
-                                       results.get())));
+  Ref done(check(
+      PyObject_CallFunction(after_any, "sOOO", op.name, list.get(), named.get(), results.get())));
 }
 
-void hooked(const OpDef& op, const Value* args, Rets& rets, Kernel kernel);
-
-void watched(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
-  if (before_kernel || after_kernel || before_write) hooked(op, args, rets, kernel);
-  else kernel(op, args, rets);
-  tell_watch(op, args, rets);
-}
-
-void hooked(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
+// Whether the kernel ran: a hook may have given the results.
+bool run_with_hooks(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
   if (before_write && rets.destination != Destination::New) tell_of_write(op, rets);
   // What writes into its arguments, draws random numbers or gives a list runs every time.
   const bool plain = before_kernel && rets.destination == Destination::New && !rets.list &&
                      !(op.flags & (kOpMutates | kOpRandom | kOpView));
-  if (!plain) return kernel(op, args, rets);
   bool wanted = false;
-  {
+  if (plain) {
     WithGil gil;
     Off off;
     Ref list(check(PyTuple_New(op.arg_count)));
     for (int i = 0; i < op.arg_count; ++i)
       PyTuple_SET_ITEM(list.get(), i, check(value_to_python(args[i])));
     Ref answer(check(PyObject_CallFunction(before_kernel, "sO", op.name, list.get())));
-    if (answer.get() != Py_None && answer.get() != Py_True)
-      return take_results(op, answer.get(), rets);
+    if (answer.get() != Py_None && answer.get() != Py_True) {
+      take_results(op, answer.get(), rets);
+      return false;
+    }
     wanted = answer.get() == Py_True;
   }
   kernel(op, args, rets);
-  if (!wanted) return;
+  if (!wanted) return true;
   WithGil gil;
   Off off;
   Ref results(check(PyTuple_New(op.ret_count)));
@@ -135,6 +130,15 @@ void hooked(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
     PyTuple_SET_ITEM(results.get(), i, t.defined() ? wrap(alias_tensor(t)) : Py_NewRef(Py_None));
   }
   Ref done(check(PyObject_CallOneArg(after_kernel, results.get())));
+  return true;
+}
+
+void hooked(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
+  if (run_with_hooks(op, args, rets, kernel) && after_any) tell_watch(op, args, rets);
+}
+
+void set_kernel_hook() {
+  kernel_hook = before_kernel || after_kernel || before_write || after_any ? hooked : nullptr;
 }
 
 PyObject* set_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -142,13 +146,11 @@ PyObject* set_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count != 3) type_error("_set_kernel_hook() takes 3 arguments, got ", count);
     PyObject** hooks[] = {&before_kernel, &after_kernel, &before_write};
     Ref former(check(PyTuple_New(3)));
-    bool on = false;
     for (int i = 0; i < 3; ++i) {
       PyTuple_SET_ITEM(former.get(), i, *hooks[i] ? *hooks[i] : Py_NewRef(Py_None));
       *hooks[i] = args[i] == Py_None ? nullptr : Py_NewRef(args[i]);
-      on = on || *hooks[i];
     }
-    kernel_hook = after_any ? watched : on ? hooked : nullptr;
+    set_kernel_hook();
     return former.release();
   });
 }
@@ -157,8 +159,7 @@ PyObject* set_watch(PyObject*, PyObject* function) {
   return guarded([&]() -> PyObject* {
     PyObject* former = after_any ? after_any : Py_NewRef(Py_None);
     after_any = function == Py_None ? nullptr : Py_NewRef(function);
-    const bool on = before_kernel || after_kernel || before_write;
-    kernel_hook = after_any ? watched : on ? hooked : nullptr;
+    set_kernel_hook();
     return former;
   });
 }
