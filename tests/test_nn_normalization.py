@@ -265,3 +265,12 @@ def test_rms_norm_takes_a_weight_of_another_dtype(dtype):
     )
     result.sum().backward()
     assert x.grad.dtype == dtype and weight.grad.dtype == other
+
+
+def test_group_norm_refuses_groups_of_one_value():
+    with pytest.raises(ValueError, match="Expected more than 1 value per channel when training"):
+        F.nn.GroupNorm(3, 3)(F.ones(1, 3))
+    with pytest.raises(ValueError, match="Expected more than 1 value per channel when training"):
+        F.nn.functional.group_norm(F.ones(1, 2, 1), 2)
+    assert F.nn.GroupNorm(3, 3)(F.ones(2, 3)).tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert F.group_norm(F.ones(1, 2), 2).tolist() == [[0, 0]]

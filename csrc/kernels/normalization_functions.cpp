@@ -262,6 +262,14 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
       op::native_group_norm(input, weight, bias, batch, channels, inner, num_groups, eps));
 }
 
+Tensor group_norm_functional(const Tensor& input, int64_t num_groups, const Tensor& weight,
+                             const Tensor& bias, double eps) {
+  // What is one value in a group is its mean, whatever it is: the result would say nothing.
+  if (input.dim() >= 2 && num_groups > 0)
+    require_several(input, "value per channel", input.numel() / num_groups);
+  return op::group_norm(input, num_groups, weight, bias, eps, true);
+}
+
 static Tensor normalized_instances(const Tensor& input, const Tensor& weight, const Tensor& bias,
                                    const Tensor& running_mean, const Tensor& running_var,
                                    bool use_input_stats, double momentum, double eps) {
