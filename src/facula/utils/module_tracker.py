@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import logging
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +18,8 @@ from facula.nn.modules.module import (
 from facula.utils._pytree import tree_leaves
 
 __all__ = ["ModuleTracker"]
+
+_logger = logging.getLogger(__name__)
 
 
 class ModuleTracker:
@@ -74,10 +76,10 @@ class ModuleTracker:
 
     def _enter(self, name: str) -> None:
         if name in self.parents:
-            warnings.warn(
-                f"{name} was entered again before it was left: a module that calls itself, or one "
-                "that is used several times in a backward pass, is tracked as one",
-                stacklevel=2,
+            _logger.info(
+                "%s was entered again before it was left: a module that calls itself, or one that "
+                "is used several times in a backward pass, is tracked as one",
+                name,
             )
         self.parents.add(name)
 
