@@ -5,7 +5,7 @@
 
 from gen.rows import kernel, op
 
-# mode: 'linear' or 'cubic', or with ' antialias' behind it, which widens the windows of a smaller result.
+# mode: 'linear' or 'cubic', or with ' antialias' behind it, which widens the windows of a smaller result; 'lanczos antialias'.
 op("_interpolate(Tensor self, int[] output_size, str mode, bool align_corners, float[] scales) -> Tensor",
    kernel(), python="_interpolate", function=True, method=False, batch="leading", jvp="linear", samples="interpolate", out=False,
    grad="_interpolate_grad(grad, self.sizes(), output_size, mode, align_corners, scales)")

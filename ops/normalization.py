@@ -109,10 +109,13 @@ op("_group_norm_grad(Tensor grad_output, Tensor input, Tensor mean, Tensor rstd,
    batch="group_norm_grad", samples="none")
 op("_group_norm_grad_grad(Tensor? for_input, Tensor? for_weight, Tensor? for_bias, Tensor grad_output, Tensor input, Tensor? weight, int group, float eps) -> (Tensor grad_output_grad, Tensor input_grad, Tensor weight_grad)",
    composite(), samples="none")
+_GROUPS = f"Brings each of ``num_groups`` groups of channels (dimension 1) to mean 0 and variance 1. {_AFFINE}"
 op("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
-   composite(), aliases=("nn.functional.group_norm",), out=False, samples="group_norm",
-   doc=f"Brings each of ``num_groups`` groups of channels (dimension 1) to mean 0 and variance 1. {_AFFINE}",
+   composite(), out=False, samples="group_norm", doc=_GROUPS,
    example=">>> facula.group_norm(facula.tensor([[1., 3.]]), 1, eps=0.)\ntensor([[-1.,  1.]])")
+op("group_norm.functional(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+   composite(), python="nn.functional.group_norm", out=False, samples="group_norm", doc=_GROUPS,
+   example=">>> facula.nn.functional.group_norm(facula.tensor([[1., 3.]]), 1, eps=0.)\ntensor([[-1.,  1.]])")
 
 _INSTANCE = ("Brings each channel of each element of the batch to mean 0 and variance 1; with ``use_input_stats=False`` by\n"
              "``running_mean`` and ``running_var``, which otherwise move by ``momentum`` where they are given.\n" + _AFFINE)

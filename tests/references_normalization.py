@@ -100,6 +100,7 @@ BY_ROW: dict[str, Any] = {
     "batch_norm.functional": batch_norm,
     "native_batch_norm": native_batch_norm,
     "group_norm": group_norm,
+    "group_norm.functional": group_norm,
     "native_group_norm": native_group_norm,
     "instance_norm.functional": instance_norm,
     "local_response_norm": local_response_norm,

@@ -741,3 +741,16 @@ def test_prehooks_of_an_accumulator_run_where_it_accumulates():
     assert_equal(F.autograd.grad(y.sum(), x, retain_graph=True)[0], [2.0, 2.0])
     y.sum().backward(inputs=[x])
     assert_equal(x.grad, [14.0, 14.0])
+
+
+@pytest.mark.parametrize("register", ["register_prehook", "register_hook"])
+def test_what_a_node_hook_returns_must_be_gradients(register):
+    for returned, error, words in (
+        (1, TypeError, "hook must return None or a Tensor, not int"),
+        (F.ones(3), RuntimeError, "hook has changed the size of value"),
+        (F.ones(2, dtype=F.float32), RuntimeError, "hook has changed the type of value"),
+    ):
+        y = leaf([1.0, 2.0]).exp()
+        getattr(y.grad_fn, register)(lambda *_, returned=returned: (returned,))
+        with pytest.raises(error, match=words):
+            y.sum().backward()

@@ -79,6 +79,28 @@ def test_interpolation_keeps_constants_and_lines():
             np.testing.assert_allclose(flat, np.ones((1, 2, 3, 20)), atol=1e-6)
 
 
+def lanczos_matrix(n, out):
+    wide = max(n / out, 1.0)
+    x = (np.arange(n) + 0.5 - (np.arange(out)[:, None] + 0.5) * n / out) / wide
+    weights = np.where(abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("size", [(4, 5), (20, 3), (9, 30), (1, 1)])
+def test_lanczos_is_a_windowed_sinc(size):
+    x = facula.from_numpy(array(2, 3, 9, 11)).double().requires_grad_()
+    result = F.interpolate(x, size, mode="lanczos", antialias=True)
+    rows, columns = lanczos_matrix(9, size[0]), lanczos_matrix(11, size[1])
+    # An axis that keeps its size is copied.
+    rows = np.eye(9) if size[0] == 9 else rows
+    np.testing.assert_allclose(result.detach(), rows @ x.detach().numpy() @ columns.T, atol=1e-12)
+    result.sum().backward()
+    np.testing.assert_allclose(x.grad[0, 0], np.outer(rows.sum(0), columns.sum(0)), atol=1e-12)
+    assert result.grad_fn.name() == "UpsampleLanczos2DAaBackward0"
+    layer = facula.from_numpy(array(1, 1, 4, 4)).abs().mul(50).to(facula.uint8)
+    assert F.interpolate(layer, size, mode="lanczos", antialias=True).dtype == facula.uint8
+
+
 def test_area_is_adaptive_pooling():
     x = facula.from_numpy(array(1, 2, 7, 9))
     assert facula.equal(F.interpolate(x, (3, 4), mode="area"), F.adaptive_avg_pool2d(x, (3, 4)))
@@ -108,7 +130,17 @@ def test_bytes_are_rounded_to_the_nearest():
         (lambda x: F.interpolate(x, 3, align_corners=True), ValueError, "align_corners"),
         (lambda x: F.interpolate(x, 3, mode="cubic"), NotImplementedError, "bicubic"),
         (lambda x: F.interpolate(x, 0), RuntimeError, "greater than 0"),
-        (lambda x: F.interpolate(x, 3, antialias=True), ValueError, "bilinear and bicubic"),
+        (
+            lambda x: F.interpolate(x, 3, antialias=True),
+            ValueError,
+            "bilinear, bicubic and lanczos",
+        ),
+        (lambda x: F.interpolate(x, 3, mode="lanczos"), ValueError, "requires antialias=True"),
+        (
+            lambda x: F.interpolate(x, 3, mode="lanczos", align_corners=True, antialias=True),
+            ValueError,
+            "does not support align_corners",
+        ),
         (
             lambda x: F.interpolate(x, 3, recompute_scale_factor=True),
             ValueError,
@@ -163,6 +195,17 @@ def test_default_of_align_corners_warns():
         F.grid_sample(facula.ones(1, 1, 2, 2), facula.zeros(1, 1, 1, 2))
     with pytest.warns(UserWarning, match="align_corners=False"):
         F.affine_grid(facula.eye(2, 3)[None], (1, 1, 2, 2))
+
+
+def test_affine_grid_refuses_matrices_and_sizes_that_are_none():
+    theta = facula.eye(2, 3)[None]
+    for given, size in (
+        (theta.int(), (1, 1, 2, 2)),
+        (theta[0], (1, 1, 2, 2)),
+        (theta, (1, 1, 0, 2)),
+    ):
+        with pytest.raises(ValueError, match="Expected"):
+            F.affine_grid(given, size, align_corners=False)
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])

@@ -344,3 +344,89 @@ def test_backward_hook_warns_of_a_result_it_cannot_watch():
     module.register_full_backward_hook(lambda *_: None)
     with pytest.warns(UserWarning, match="should be a Tensor or a tuple of Tensors but received"):
         module(F.ones(1, requires_grad=True))
+
+
+def test_a_backward_hook_leaves_tensors_without_gradient_as_they_are():
+    class Two(nn.Module):
+        def forward(self, x, y):
+            return x * 2, y + 1
+
+    module = Two()
+    seen = []
+    module.register_full_backward_hook(lambda m, grad_in, grad_out: seen.append(grad_out))
+    x = F.ones(2, requires_grad=True)
+    first, second = module(x, F.arange(2))
+    assert not second.requires_grad
+    first.sum().backward()
+    assert seen[0][1] is None and x.grad.tolist() == [2, 2]
+
+
+def test_a_backward_hook_gives_zeros_for_an_input_that_was_not_used():
+    class First(nn.Module):
+        def forward(self, x, y):
+            return x * 2
+
+    module = First()
+    module.register_full_backward_hook(lambda *_: None)
+    x, y = F.ones(2, requires_grad=True), F.ones(2, requires_grad=True)
+    module(x, y).sum().backward()
+    assert y.grad.tolist() == [0, 0]
+
+
+def test_conversion_keeps_the_objects_of_parameters_and_gradients():
+    module = nn.Linear(2, 2)
+    weight = module.weight
+    grad = weight.grad = F.ones(2, 2)
+    module.double()
+    assert module.weight is weight and weight.grad is grad
+    assert weight.dtype == grad.dtype == F.float64
+
+
+def test_conversion_may_be_told_to_overwrite_parameters():
+    module = nn.Linear(2, 2)
+    weight = module.weight
+    weight.grad = F.ones(2, 2)
+    F.__future__.set_overwrite_module_params_on_conversion(True)
+    try:
+        module.double()
+    finally:
+        F.__future__.set_overwrite_module_params_on_conversion(False)
+    assert module.weight is not weight and weight.dtype == F.float32
+    assert module.weight.grad.dtype == F.float64
+
+
+def test_conversion_and_loading_may_be_told_to_swap_parameters():
+    class Doubled(F.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is F.Tensor.module_load:
+                return args[1].detach() * 2
+            return super().__torch_function__(func, types, args, kwargs)
+
+    module = nn.Linear(2, 2, bias=False)
+    weight = module.weight
+    grad = weight.grad = F.ones(2, 2)
+    F.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        module.double()
+        assert module.weight is weight and weight.dtype == F.float64
+        assert weight.grad is grad and grad.dtype == F.float64
+        module.load_state_dict({"weight": F.ones(2, 2)})
+        assert module.weight is weight and weight.dtype == F.float64
+        assert weight.requires_grad and weight.tolist() == [[1, 1], [1, 1]]
+        module.load_state_dict({"weight": F.zeros(2, 2)}, assign=True)
+        assert module.weight is weight and weight.dtype == F.float32
+        module.register_buffer("steps", F.ones(2).as_subclass(Doubled))
+        steps = module.steps
+        module.load_state_dict({"weight": F.zeros(2, 2), "steps": F.ones(2)})
+        assert module.steps is steps and steps.tolist() == [2, 2]
+    finally:
+        F.__future__.set_swap_module_params_on_conversion(False)
+    assert not F.__future__.get_swap_module_params_on_conversion()
+
+
+def test_errors_name_the_class_that_was_given_for_a_module():
+    with pytest.raises(TypeError, match=r"nn\.modules\.activation\.ReLU is not a Module subclass"):
+        nn.Sequential(nn.ReLU)
+    with pytest.raises(ValueError, match=r"factor 0 for <class '.*Sequential'>"):
+        nn.Sequential() * 0

@@ -251,3 +251,26 @@ def test_vmap_of_gradients_keeps_samples_apart():
     batched = F.func.vmap(F.func.grad(loss), (None, 0))(w, x)
     one_by_one = F.stack([F.func.grad(loss)(w, sample) for sample in x])
     close(batched, one_by_one.numpy(), 1e-4)
+
+
+@pytest.mark.parametrize("dtype", [F.bfloat16, F.float32, F.float64])
+def test_rms_norm_takes_a_weight_of_another_dtype(dtype):
+    x = F.tensor([[1.0, 2.0, 2.0]], dtype=dtype, requires_grad=True)
+    other = F.float32 if dtype == F.float64 else F.float64
+    weight = F.tensor([1.0, 2.0, 4.0], dtype=other, requires_grad=True)
+    result = F.rms_norm(x, [3], weight, eps=0.0)
+    assert result.dtype == dtype
+    F.testing.assert_close(
+        result.double(), F.rms_norm(x.double(), [3], weight.double(), eps=0.0), atol=0.01, rtol=0.01
+    )
+    result.sum().backward()
+    assert x.grad.dtype == dtype and weight.grad.dtype == other
+
+
+def test_group_norm_refuses_groups_of_one_value():
+    with pytest.raises(ValueError, match="Expected more than 1 value per channel when training"):
+        F.nn.GroupNorm(3, 3)(F.ones(1, 3))
+    with pytest.raises(ValueError, match="Expected more than 1 value per channel when training"):
+        F.nn.functional.group_norm(F.ones(1, 2, 1), 2)
+    assert F.nn.GroupNorm(3, 3)(F.ones(2, 3)).tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert F.group_norm(F.ones(1, 2), 2).tolist() == [[0, 0]]

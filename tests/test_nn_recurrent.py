@@ -351,3 +351,8 @@ def test_dropped_elements_are_those_of_pytorch():
     expected, _ = theirs(x)
     F.manual_seed(9)
     same_values(ours(to_facula(x))[0], expected)
+
+
+def test_pad_sequence_has_the_dtype_of_the_first_sequence():
+    padded = rnn.pad_sequence([F.ones(2), F.ones(1, dtype=F.float64)])
+    assert padded.dtype == F.float32

@@ -290,12 +290,12 @@ Tensor affine_grid_generator(const Tensor& theta, IntSpan size, bool align_corne
          size);
   const int64_t dims = int64_t(size.size()) - 2;
   if (!is_floating(theta.dtype()))
-    runtime_error("Expected theta to have floating point type, but got ", theta.dtype());
+    value_error("Expected theta to have floating point type, but got ", theta.dtype());
   if (theta.dim() != 3 || theta.size(-2) != dims || theta.size(-1) != dims + 1)
-    runtime_error("Expected a batch of ", dims, "D affine matrices of shape Nx", dims, "x",
-                  dims + 1, " for size ", size, ". Got ", theta.sizes(), ".");
+    value_error("Expected a batch of ", dims, "D affine matrices of shape Nx", dims, "x", dims + 1,
+                " for size ", size, ". Got ", theta.sizes(), ".");
   for (int64_t n : size)
-    if (n <= 0) runtime_error("Expected non-zero, positive output size. Got ", size);
+    if (n <= 0) value_error("Expected non-zero, positive output size. Got ", size);
   if (theta.size(0) != size[0])
     runtime_error("Expected theta for a batch of ", size[0], ", as size ", size,
                   " says, but got shape ", theta.sizes());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "cpu/resample_bytes.h"
 #include "kernels/image_work.h"
@@ -12,15 +13,16 @@ namespace facula::kernels {
 namespace {
 
 struct Rule {
-  bool cubic, antialias, align_corners;
+  bool cubic, lanczos, antialias, align_corners;
 };
 
 Rule rule_of(std::string_view mode, bool align_corners) {
   const bool antialias = mode.ends_with(" antialias");
   const std::string_view kind = mode.substr(0, mode.find(' '));
-  if (kind != "linear" && kind != "cubic")
-    value_error("mode '", mode, "' is not one of 'linear' and 'cubic'");
-  return {kind == "cubic", antialias, align_corners};
+  const bool lanczos = kind == "lanczos";
+  if (kind != "linear" && kind != "cubic" && !(lanczos && antialias))
+    value_error("mode '", mode, "' is not one of 'linear', 'cubic' and 'lanczos antialias'");
+  return {kind == "cubic", lanczos, antialias, align_corners};
 }
 
 // How far apart neighbours of the result are in the input. Coordinates are computed in float32
@@ -66,15 +68,28 @@ ResampleTable point_table(int64_t in, int64_t out, const Rule& rule, double scal
   return table;
 }
 
-// Windows as wide as the step: a triangle, or Keys' kernel with a = -0.5 as Pillow has it.
+// The sinc function, tapered by its own middle lobe.
+template <class A>
+A lanczos_weight(A x) {
+  auto sinc = [](A x) {
+    const A angle = x * std::numbers::pi_v<A>;
+    return x == 0 ? A(1) : std::sin(angle) / angle;
+  };
+  return x < 3 ? sinc(x) * sinc(x / 3) : A(0);
+}
+
+// Windows as wide as the step: a triangle, Keys' kernel with a = -0.5, or Lanczos' kernel with
+// three lobes, as Pillow has them.
 template <class A>
 ResampleTable window_table(int64_t in, int64_t out, const Rule& rule, double scale) {
   const A step = step_of<A>(in, out, rule.align_corners, scale);
-  const A reach = rule.cubic ? A(2) : A(1), support = step >= 1 ? reach * step : reach;
+  const A reach = rule.lanczos ? A(3) : rule.cubic ? A(2) : A(1);
+  const A support = step >= 1 ? reach * step : reach;
   const A shrink = step >= 1 ? A(1) / step : A(1);
   const int64_t widest = std::min(in, int64_t(std::ceil(support)) * 2 + 1);
   auto filter = [&](A x) {
     x = std::abs(x);
+    if (rule.lanczos) return lanczos_weight(x);
     if (!rule.cubic) return x < 1 ? 1 - x : A(0);
     const A a = A(-0.5);
     if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;

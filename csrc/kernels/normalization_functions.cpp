@@ -31,10 +31,10 @@ Tensor layer_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& w
 
 namespace {
 
-// PyTorch takes the mean of the squares themselves, not of their magnitudes, so the root is
-// complex.
-Tensor complex_rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& weight,
-                        double eps) {
+// Where the fused kernel does not apply. Of complex numbers PyTorch takes the mean of the squares
+// themselves, not of their magnitudes, so the root is complex.
+Tensor rms_norm_of_parts(const Tensor& input, IntSpan normalized_shape, const Tensor& weight,
+                         double eps) {
   Dims dims;
   for (int64_t d = first_normalized(input, normalized_shape); d < input.dim(); ++d)
     dims.push_back(d);
@@ -51,7 +51,13 @@ Tensor rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& wei
                            ? std::numeric_limits<double>::epsilon()
                            : std::numeric_limits<float>::epsilon();
   const double added = eps.value_or(least);
-  if (input.is_complex()) return complex_rms_norm(input, normalized_shape, weight, added);
+  if (input.is_complex()) return rms_norm_of_parts(input, normalized_shape, weight, added);
+  const bool reduced = is_reduced_float(input.dtype());
+  if (weight.defined() && input.is_floating() && weight.dtype() != input.dtype() &&
+      !(reduced && weight.dtype() == DType::Float32)) {
+    const Tensor x = reduced ? op::_to_copy(input, DType::Float32) : input;
+    return op::_to_copy(rms_norm_of_parts(x, normalized_shape, weight, added), input.dtype());
+  }
   return std::get<0>(op::_fused_rms_norm(input, normalized_shape, weight, added));
 }
 
@@ -254,6 +260,14 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
   for (int64_t d = 2; d < input.dim(); ++d) inner *= input.size(d);
   return std::get<0>(
       op::native_group_norm(input, weight, bias, batch, channels, inner, num_groups, eps));
+}
+
+Tensor group_norm_functional(const Tensor& input, int64_t num_groups, const Tensor& weight,
+                             const Tensor& bias, double eps) {
+  // What is one value in a group is its mean, whatever it is: the result would say nothing.
+  if (input.dim() >= 2 && num_groups > 0)
+    require_several(input, "value per channel", input.numel() / num_groups);
+  return op::group_norm(input, num_groups, weight, bias, eps, true);
 }
 
 static Tensor normalized_instances(const Tensor& input, const Tensor& weight, const Tensor& bias,

@@ -12,20 +12,23 @@ PyObject* tuple_of(std::span<const facula::Tensor> tensors) {
   return t;
 }
 
+// One gradient that a hook returned in place of `grad`.
+facula::Tensor replacement(const facula::Tensor& grad, PyObject* o) {
+  if (!is_tensor(o)) type_error("hook must return None or a Tensor, not ", Py_TYPE(o)->tp_name);
+  const facula::Tensor& g = unwrap(o);
+  if (grad.defined() && !same(g.sizes(), grad.sizes()))
+    runtime_error("hook has changed the size of value: ", grad.sizes(), " became ", g.sizes());
+  if (grad.defined() && g.dtype() != grad.dtype())
+    runtime_error("hook has changed the type of value (was ", grad.dtype(), " got ", g.dtype(),
+                  ")");
+  return g;
+}
+
 // What a hook returned in place of `grads`: None keeps them.
 void replace(std::span<facula::Tensor> grads, PyObject* result, bool tuple) {
   if (result == Py_None) return;
   if (!tuple) {
-    if (!is_tensor(result))
-      type_error("hook must return None or a Tensor, not ", Py_TYPE(result)->tp_name);
-    const facula::Tensor& g = unwrap(result);
-    if (grads[0].defined() && !same(g.sizes(), grads[0].sizes()))
-      runtime_error("hook has changed the size of value: ", grads[0].sizes(), " became ",
-                    g.sizes());
-    if (grads[0].defined() && g.dtype() != grads[0].dtype())
-      runtime_error("hook has changed the type of value (was ", grads[0].dtype(), " got ",
-                    g.dtype(), ")");
-    grads[0] = g;
+    grads[0] = replacement(grads[0], result);
     return;
   }
   Ref list(is_tensor(result) ? PyTuple_Pack(1, result) : PySequence_Tuple(result));
@@ -35,7 +38,7 @@ void replace(std::span<facula::Tensor> grads, PyObject* result, bool tuple) {
                   PyTuple_GET_SIZE(list.get()), ", but expected ", grads.size(), ")");
   for (size_t i = 0; i < grads.size(); ++i) {
     PyObject* o = PyTuple_GET_ITEM(list.get(), Py_ssize_t(i));
-    grads[i] = o == Py_None ? facula::Tensor() : unwrap(o);
+    grads[i] = o == Py_None ? facula::Tensor() : replacement(grads[i], o);
   }
 }
 

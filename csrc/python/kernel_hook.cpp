@@ -1,6 +1,8 @@
 // Python's side of the kernel hook. Three functions stand for it: `before(name, args)` returns None
 // to let the kernel run, True to be given its results by `after(results)`, or the results;
-// `write(destinations)` hears of kernels that write into tensors. Any of them may be None.
+// `write(destinations)` hears of kernels that write into tensors. Any of them may be None. Beside
+// them there is a watch, `watch(name, args, kwargs, results)`, which hears of every kernel that
+// ran.
 #include "op/kernel_hook.h"
 
 #include "python/interop.h"
@@ -11,6 +13,7 @@ namespace {
 thread_local PyObject* before_kernel = nullptr;
 thread_local PyObject* after_kernel = nullptr;
 thread_local PyObject* before_write = nullptr;
+thread_local PyObject* after_any = nullptr;
 
 PyObject* value_to_python(const Value& v) {
   switch (v.tag()) {
@@ -65,26 +68,59 @@ void tell_of_write(const OpDef& op, const Rets& rets) {
   Ref done(check(PyObject_CallOneArg(before_write, written.get())));
 }
 
-void hooked(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
+// Arguments that can only be named are left out where they have their default.
+void tell_watch(const OpDef& op, const Value* args, const Rets& rets) {
+  WithGil gil;
+  Off off;
+  Ref list(check(PyList_New(0))), named(check(PyDict_New())), results(check(PyList_New(0)));
+  auto add = [](PyObject* to, PyObject* item) {
+    Ref owned(check(item));
+    check(PyList_Append(to, owned.get()));
+  };
+  for (int i = 0; i < op.arg_count; ++i) {
+    Ref value(check(value_to_python(args[i])));
+    if (!op.args[i].keyword_only) {
+      add(list.get(), value.release());
+      continue;
+    }
+    Ref unchanged(check(value_to_python(op.args[i].value)));
+    if (is_tensor(value.get()) ||
+        !check(PyObject_RichCompareBool(value.get(), unchanged.get(), Py_EQ)))
+      check(PyDict_SetItemString(named.get(), op.args[i].name, value.get()));
+  }
+  auto add_result = [&](const Tensor& t) {
+    add(results.get(), t.defined() ? wrap(alias_tensor(t)) : Py_NewRef(Py_None));
+  };
+  if (rets.list)
+    for (const Tensor& t : *rets.list) add_result(t);
+  else
+    for (int i = 0; i < op.ret_count; ++i) add_result(rets.t[i]);
+  Ref done(check(
+      PyObject_CallFunction(after_any, "sOOO", op.name, list.get(), named.get(), results.get())));
+}
+
+// Whether the kernel ran: a hook may have given the results.
+bool run_with_hooks(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
   if (before_write && rets.destination != Destination::New) tell_of_write(op, rets);
   // What writes into its arguments, draws random numbers or gives a list runs every time.
   const bool plain = before_kernel && rets.destination == Destination::New && !rets.list &&
                      !(op.flags & (kOpMutates | kOpRandom | kOpView));
-  if (!plain) return kernel(op, args, rets);
   bool wanted = false;
-  {
+  if (plain) {
     WithGil gil;
     Off off;
     Ref list(check(PyTuple_New(op.arg_count)));
     for (int i = 0; i < op.arg_count; ++i)
       PyTuple_SET_ITEM(list.get(), i, check(value_to_python(args[i])));
     Ref answer(check(PyObject_CallFunction(before_kernel, "sO", op.name, list.get())));
-    if (answer.get() != Py_None && answer.get() != Py_True)
-      return take_results(op, answer.get(), rets);
+    if (answer.get() != Py_None && answer.get() != Py_True) {
+      take_results(op, answer.get(), rets);
+      return false;
+    }
     wanted = answer.get() == Py_True;
   }
   kernel(op, args, rets);
-  if (!wanted) return;
+  if (!wanted) return true;
   WithGil gil;
   Off off;
   Ref results(check(PyTuple_New(op.ret_count)));
@@ -94,6 +130,15 @@ void hooked(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
     PyTuple_SET_ITEM(results.get(), i, t.defined() ? wrap(alias_tensor(t)) : Py_NewRef(Py_None));
   }
   Ref done(check(PyObject_CallOneArg(after_kernel, results.get())));
+  return true;
+}
+
+void hooked(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
+  if (run_with_hooks(op, args, rets, kernel) && after_any) tell_watch(op, args, rets);
+}
+
+void set_kernel_hook() {
+  kernel_hook = before_kernel || after_kernel || before_write || after_any ? hooked : nullptr;
 }
 
 PyObject* set_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -101,20 +146,29 @@ PyObject* set_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count != 3) type_error("_set_kernel_hook() takes 3 arguments, got ", count);
     PyObject** hooks[] = {&before_kernel, &after_kernel, &before_write};
     Ref former(check(PyTuple_New(3)));
-    bool on = false;
     for (int i = 0; i < 3; ++i) {
       PyTuple_SET_ITEM(former.get(), i, *hooks[i] ? *hooks[i] : Py_NewRef(Py_None));
       *hooks[i] = args[i] == Py_None ? nullptr : Py_NewRef(args[i]);
-      on = on || *hooks[i];
     }
-    kernel_hook = on ? hooked : nullptr;
+    set_kernel_hook();
     return former.release();
+  });
+}
+
+PyObject* set_watch(PyObject*, PyObject* function) {
+  return guarded([&]() -> PyObject* {
+    PyObject* former = after_any ? after_any : Py_NewRef(Py_None);
+    after_any = function == Py_None ? nullptr : Py_NewRef(function);
+    set_kernel_hook();
+    return former;
   });
 }
 
 PyMethodDef functions[] = {
     {"_set_kernel_hook", (PyCFunction)(void*)set_hook, METH_FASTCALL,
      "_set_kernel_hook(before, after, write): watches this thread's kernels; returns the former."},
+    {"_set_kernel_watch", set_watch, METH_O,
+     "_set_kernel_watch(function): tells it of all kernels of this thread; returns the former."},
     {}};
 
 }  // namespace

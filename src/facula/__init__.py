@@ -537,6 +537,7 @@ _C.DisableTorchFunction = DisableTorchFunction
 _C.TensorBase = Tensor
 
 _LAZY = {
+    "__future__",
     "compiler",
     "jit",
     "fx",

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from facula import __future__ as __future__
 from facula import accelerator as accelerator
 from facula import amp as amp
 from facula import autograd as autograd

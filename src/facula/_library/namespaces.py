@@ -6,6 +6,7 @@ them, so every overload name leads to the one function, which chooses by its arg
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -177,6 +178,11 @@ class OpOverloadPacket:
         return self
 
 
+# Names of PyTorch's for what several of Facula's operators do.
+_NAMES_ALONE = ("convolution_backward",)
+
+
+@functools.cache
 def own_operator(name: str) -> OpOverload:
     """The object for one of Facula's operators, also for those that are no part of the API."""
     if _own_function(name) is not None:
@@ -188,9 +194,18 @@ def own_operator(name: str) -> OpOverload:
     return OpOverloadPacket("aten", name, refuse).default
 
 
+# Operators that PyTorch has under ``aten`` with the arguments that they have here.
+_OF_LAYERS = (
+    *("gelu", "glu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "linear", "mish"),
+    *("one_hot", "pad", "relu6", "scaled_dot_product_attention", "silu", "softplus", "softshrink"),
+)
+
+
 def _own_function(name: str) -> Any:
     """The function or method behind a name of ``aten``; None when there is none."""
     found = _C._operators.get(name) or _C._operator_methods.get(name)
+    if found is None and name in _OF_LAYERS:
+        found = _C._operators.get(f"nn.functional.{name}")
     if found is None:
         for prefix in ("linalg_", "fft_", "special_"):
             if name.startswith(prefix):
@@ -209,6 +224,10 @@ class _OpNamespace(types.ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         function = _own_function(name) if self.name == "aten" else None
+        if self.name == "aten" and name in _NAMES_ALONE:
+            packet = own_operator(name).overloadpacket
+            setattr(self, name, packet)
+            return packet
         if function is None and f"{self.name}::{name}" not in _records:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
         packet = OpOverloadPacket(self.name, name, function)

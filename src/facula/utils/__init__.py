@@ -17,8 +17,10 @@ _SUBMODULES = (
     "data",
     "deterministic",
     "dlpack",
+    "flop_counter",
     "hooks",
     "model_zoo",
+    "module_tracker",
     "tensorboard",
     "weak",
 )

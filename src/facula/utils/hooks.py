@@ -217,8 +217,10 @@ def _identity() -> Any:
     class BackwardHookFunction(Function):
         @staticmethod
         def forward(ctx: Any, *tensors: Any) -> Any:
-            ctx.set_materialize_grads(False)
-            return tuple(t.view_as(t) for t in tensors)
+            results = tuple(t.view_as(t) for t in tensors)
+            plain = [r for t, r in zip(tensors, results, strict=True) if not t.requires_grad]
+            ctx.mark_non_differentiable(*plain)
+            return results
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:

@@ -17,7 +17,7 @@ _ops = _C._operators
 Tensor = _C.Tensor
 
 # mode -> the number of spatial dimensions that it takes
-_LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
+_LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2}
 _MODES = ("nearest", "nearest-exact", "area", *_LINEAR)
 
 
@@ -47,12 +47,13 @@ def interpolate(
     """Resizes the spatial dimensions of (N, C, L), (N, C, H, W) or (N, C, D, H, W).
 
     Either ``size`` or ``scale_factor`` is given. ``mode`` is 'nearest', 'nearest-exact', 'area', or
-    by the number of spatial dimensions 'linear', 'bilinear', 'bicubic' or 'trilinear'.
+    by the number of spatial dimensions 'linear', 'bilinear', 'bicubic', 'lanczos' or 'trilinear'.
 
     Args:
         align_corners: whether centres of outermost elements coincide, not their outer edges.
         recompute_scale_factor: derive the factor again from the rounded size.
-        antialias: average over wider windows when the result is smaller ('bilinear', 'bicubic').
+        antialias: average over wider windows when the result is smaller ('bilinear', 'bicubic');
+            'lanczos' always does and requires it.
 
     Example::
 
@@ -66,7 +67,7 @@ def interpolate(
         if align_corners is not None:
             raise ValueError(
                 "align_corners option can only be set with the interpolating modes: "
-                "linear | bilinear | bicubic | trilinear"
+                "linear | bilinear | bicubic | trilinear | lanczos"
             )
     elif align_corners is None:
         align_corners = False
@@ -87,16 +88,16 @@ def interpolate(
         if size is not None:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         scales = []
-    if antialias and not (mode in ("bilinear", "bicubic") and input.dim() == 4):
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.dim() == 4):
         raise ValueError(
-            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D "
-            "tensor as input"
+            "Anti-alias option is restricted to bilinear, bicubic and lanczos modes and requires a "
+            "4-D tensor as input"
         )
     if mode not in _MODES:
         raise NotImplementedError(
             "Input Error: Only 3D, 4D and 5D input Tensors supported "
             f"(got {input.dim()}D) for the modes: nearest | linear | bilinear | bicubic | "
-            f"trilinear | area | nearest-exact (got {mode})"
+            f"trilinear | lanczos | area | nearest-exact (got {mode})"
         )
     if dims not in (1, 2, 3):
         raise NotImplementedError(
@@ -117,7 +118,11 @@ def interpolate(
         raise NotImplementedError(
             f"Got {input.dim()}D input, but {mode} mode needs {_LINEAR[mode] + 2}D input"
         )
-    kind = "cubic" if mode == "bicubic" else "linear"
+    kind = {"bicubic": "cubic", "lanczos": "lanczos"}.get(mode, "linear")
+    if mode == "lanczos" and not antialias:
+        raise ValueError("Lanczos mode requires antialias=True")
+    if mode == "lanczos" and align_corners:
+        raise ValueError("Lanczos mode does not support align_corners=True")
     if antialias:
         kind += " antialias"
     result = _ops["_interpolate"](input, sizes, kind, bool(align_corners), scales)

@@ -9,6 +9,7 @@ from typing import Any
 
 import facula
 from facula import Tensor
+from facula import __future__ as future
 from facula.nn.parameter import Parameter, is_lazy
 from facula.utils.hooks import RemovableHandle
 
@@ -24,6 +25,22 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
         return super().__repr__()
 
     __str__ = __repr__
+
+
+def _swap_in(held: Tensor, given: Tensor, assign: bool) -> None:
+    """Makes ``held`` what its ``module_load`` says that loading ``given`` gives."""
+    loaded: Any = held.module_load(given, assign=assign)
+    if loaded is given or loaded is held:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning "
+            "one of the inputs in module_load"
+        )
+    if isinstance(held, Parameter):
+        if isinstance(loaded, Parameter):
+            loaded.requires_grad_(held.requires_grad)
+        else:
+            loaded = Parameter(loaded, requires_grad=held.requires_grad)
+    facula.utils.swap_tensors(held, loaded)
 
 
 class StateMethods:
@@ -194,7 +211,9 @@ class StateMethods:
             )
         try:
             with facula.no_grad():
-                if assign:
+                if future.get_swap_module_params_on_conversion():
+                    _swap_in(held, given, assign)
+                elif assign:
                     if isinstance(held, Parameter):
                         if not isinstance(given, Parameter):
                             given = Parameter(given, requires_grad=held.requires_grad)

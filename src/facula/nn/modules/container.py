@@ -154,9 +154,9 @@ class Sequential(Module):
 
 def _times(count: Any) -> int:
     if not isinstance(count, int):
-        raise TypeError(f"unsupported operand type(s) for *: {type(Sequential)} and {type(count)}")
+        raise TypeError(f"unsupported operand type(s) for *: {Sequential} and {type(count)}")
     if count <= 0:
-        raise ValueError(f"Non-positive multiplication factor {count} for {type(Sequential)}")
+        raise ValueError(f"Non-positive multiplication factor {count} for {Sequential}")
     return count
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import facula
 from facula import _C, Tensor
+from facula import __future__ as future
 from facula.nn.modules._hooks import (  # the public home of these names
     HookMethods,
     call_with_hooks,
@@ -47,7 +48,7 @@ def _addindent(text: str, spaces: int) -> str:
 
 
 def _type_name(value: Any) -> str:
-    kind = type(value)
+    kind = value if isinstance(value, type) else type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
@@ -571,16 +572,11 @@ class Module(StateMethods, HookMethods, _C.ModuleBase):
             with facula.no_grad():
                 changed = fn(parameter)
             grad = parameter.grad
-            kept: Any = parameter
-            if _same_kind(parameter, changed):
-                parameter.data = changed
-            else:
-                kept = Parameter(changed, parameter.requires_grad)
-                self._parameters[name] = kept
+            changed_grad = None
             if grad is not None:
                 with facula.no_grad():
-                    changed_grad = fn(grad)
-                kept.grad = changed_grad.requires_grad_(grad.requires_grad)
+                    changed_grad = fn(grad).requires_grad_(grad.requires_grad)
+            self._parameters[name] = _converted(parameter, changed, grad, changed_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -689,9 +685,25 @@ class Module(StateMethods, HookMethods, _C.ModuleBase):
         return replica
 
 
-def _same_kind(parameter: Any, changed: Any) -> bool:
-    """Whether ``parameter.data = changed`` can keep the parameter itself."""
-    return not isinstance(changed, UninitializedTensorMixin) or is_lazy(parameter)
+def _converted(parameter: Any, changed: Any, grad: Any, changed_grad: Any) -> Any:
+    """The parameter that holds ``changed``: the same object, unless ``facula.__future__`` says."""
+    if future.get_swap_module_params_on_conversion():
+        parameter.grad = None
+        facula.utils.swap_tensors(parameter, Parameter(changed, parameter.requires_grad))
+        if grad is not None:
+            facula.utils.swap_tensors(grad, changed_grad)
+            parameter.grad = grad
+        return parameter
+    overwrite = future.get_overwrite_module_params_on_conversion()
+    # Data that has no shape yet can be given only to a parameter without a shape.
+    if overwrite or (isinstance(changed, UninitializedTensorMixin) and not is_lazy(parameter)):
+        parameter = Parameter(changed, parameter.requires_grad)
+        parameter.grad = changed_grad
+        return parameter
+    parameter.data = changed
+    if grad is not None:
+        grad.data = changed_grad
+    return parameter
 
 
 def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:

@@ -238,6 +238,8 @@ def pad_sequence(
 ) -> Tensor:
     """Stacks sequences (length, *), filled up on one side to the length of the longest.
 
+    The result has the dtype of the first sequence.
+
     Example::
 
         >>> a, b = facula.ones(2), facula.ones(1)
@@ -265,6 +267,7 @@ def pad_sequence(
                 "pad_sequence: sequences must have the same shape but for their length, got "
                 f"{tuple(parts[0].shape)} and {tuple(part.shape)}"
             )
+        part = part.to(parts[0].dtype)
         missing = longest - len(part)
         if missing:
             rest = part.new_full((missing, *trailing), padding_value)
