@@ -205,7 +205,8 @@ class TypedStorage:
             return f"facula.{where}{NAME_OF_DTYPE.get(self.dtype, 'TypedStorage')}"
         if isinstance(dtype, str):
             dtype = DTYPE_OF_NAME[dtype.rpartition(".")[2]]
-        return self._to(getattr(dtype, "dtype", dtype))
+        dtype = getattr(dtype, "dtype", dtype)
+        return self if dtype is self.dtype else self._to(dtype)
 
     # ---- numbers
 
@@ -288,9 +289,8 @@ class TypedStorage:
         return self if pinned is self._untyped_storage else self._like(pinned)
 
     def _to(self, dtype: Any) -> TypedStorage:
-        if dtype is self.dtype:
-            return self
-        return TypedStorage(wrap_storage=self._tensor().to(dtype).untyped_storage(), dtype=dtype)
+        converted = self._tensor().to(dtype, copy=True)
+        return TypedStorage(wrap_storage=converted.untyped_storage(), dtype=dtype)
 
     def float(self) -> TypedStorage:
         """As float32."""

@@ -36,7 +36,13 @@ class Stream:
 
 
 class Event:
-    """Stands where programs want to know that work is done; on the host it always is."""
+    """Stands where programs want to know that work is done; on the host it always is.
+
+    Example::
+
+        >>> facula.cpu.Event().query()
+        True
+    """
 
     def query(self) -> bool:
         """True."""
@@ -61,12 +67,25 @@ _current = _Current()
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The stream of the innermost ``with stream(...)``, or the default one."""
+    """The stream of the innermost ``with stream(...)``, or the default one.
+
+    Example::
+
+        >>> type(facula.cpu.current_stream()).__name__
+        'Stream'
+    """
     return _current.stream or _default
 
 
 class StreamContext:
-    """Makes a stream the current one inside of a ``with`` block; None changes nothing."""
+    """Makes a stream the current one inside of a ``with`` block; None changes nothing.
+
+    Example::
+
+        >>> with facula.cpu.StreamContext(None):
+        ...     facula.ones(1)
+        tensor([1.])
+    """
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
