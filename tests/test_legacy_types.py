@@ -148,7 +148,7 @@ def test_converting_storages():
     s = F.FloatStorage([1.5, 2])
     assert s.double().dtype is F.float64 and s.double().tolist() == [1.5, 2]
     assert s.long().tolist() == [1, 2] and s.bool().tolist() == [True, True]
-    assert s.float() is s and s.cpu() is s
+    assert s.float() is not s and s.float().tolist() == [1.5, 2] and s.cpu() is s
     assert s.half().dtype is F.float16 and s.complex_float().dtype is F.complex64
 
 
