@@ -89,7 +89,7 @@ def elementwise_loops(row: Row) -> str:
         )
         if o.get("number_loops"):
             out.append(
-                f"template <class T>\n[[gnu::noinline]] static void {fn}_rows(char* const* pointers, "
+                f"template <class T>\nstatic void {fn}_rows(char* const* pointers, "
                 "const int64_t* strides, const int64_t* steps, int64_t count, int64_t rows, "
                 f"[[maybe_unused]] const void* params) {{\n{reads}"
                 f"  run_rows<{result}, {types}>(pointers, strides, steps, count, rows, "

@@ -36,13 +36,18 @@ FACULA_INLINE A element(const char* p, int64_t i) {
 }
 
 template <class R, class... A, class F>
-FACULA_INLINE void fill_dense(char* const* p, int64_t n, F f) {
-  R* out = reinterpret_cast<R*>(p[0]);
+FACULA_INLINE void fill_dense(char* to, std::array<const char*, sizeof...(A)> in, int64_t n, F f) {
+  R* out = reinterpret_cast<R*>(to);
   [&]<size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-    const std::array<const char*, sizeof...(A)> in{p[I + 1]...};
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = f(element<A>(in[I], i)...);
   }(std::index_sequence_for<A...>{});
+}
+template <class R, class... A, class F>
+FACULA_INLINE void fill_dense(char* const* p, int64_t n, F f) {
+  std::array<const char*, sizeof...(A)> in;
+  for (size_t o = 0; o < sizeof...(A); ++o) in[o] = p[o + 1];
+  fill_dense<R, A...>(p[0], in, n, f);
 }
 
 // Rows of a large tensor come one at a time, and each store to the stack takes the place of one
@@ -68,33 +73,51 @@ inline void run(char* const* p, const int64_t* s, int64_t n, F f) {
   run_loop<R, A...>(run_dense<F, R, A...>, &f, p, s, n);
 }
 
-// The same over rows (see RowsLoop); there is at least one.
-template <class F, class R, class... A>
-[[gnu::noinline]] void run_dense_rows(char* const* p, const int64_t* steps, int64_t n, int64_t rows,
-                                      const void* formula) {
-  const F f = *static_cast<const F*>(formula);
-  [&]<size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-    char* out = p[0];
-    const int64_t out_step = steps[0];
-    std::array<const char*, sizeof...(A)> in{p[I + 1]...};
-    const std::array<int64_t, sizeof...(A)> in_steps{steps[I + 1]...};
-    for (;;) {
-      R* to = reinterpret_cast<R*>(out);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) to[i] = f(element<A>(in[I], i)...);
-      if (--rows == 0) return;
-      out += out_step;
-      ((in[I] += in_steps[I]), ...);
-    }
-  }(std::index_sequence_for<A...>{});
+// Rows (see RowsLoop), of which there is at least one. A single one is a call whose arguments are
+// in registers; more of floats are a loop without calls, whose return waits for the row's stores.
+template <class A>
+using Address = const char*;
+
+template <class R, class... A, class F>
+[[gnu::noinline]] void fill_row(char* out, int64_t n, F f, Address<A>... in) {
+  fill_dense<R, A...>(out, {in...}, n, f);
 }
 template <class F, class R, class... A>
-void run_one_dense_row(char* const* p, int64_t n, const void* formula) {
-  constexpr int64_t steps[sizeof...(A) + 1] = {};
-  run_dense_rows<F, R, A...>(p, steps, n, 1, formula);
+void run_dense_row(char* const* p, int64_t n, const void* formula) {
+  [&]<size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+    fill_row<R, A...>(p[0], n, *static_cast<const F*>(formula), p[I + 1]...);
+  }(std::index_sequence_for<A...>{});
+}
+template <class R, class... A, class F, size_t... I>
+FACULA_INLINE void run_dense_rows(char* const* p, const int64_t* steps, int64_t n, int64_t rows,
+                                  F f, std::index_sequence<I...>) {
+  if (rows == 1) return fill_row<R, A...>(p[0], n, f, p[I + 1]...);
+  char* out = p[0];
+  const int64_t out_step = steps[0];
+  std::array<const char*, sizeof...(A)> in{p[I + 1]...};
+  const std::array<int64_t, sizeof...(A)> in_steps{steps[I + 1]...};
+  for (; rows > 0; --rows) {
+    if constexpr (std::is_floating_point_v<R>) {
+      // Some vectors at a time, so that what is loaded for the later ones is ahead of stores.
+      R* to = reinterpret_cast<R*>(out);
+#pragma GCC ivdep
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < n; ++i) to[i] = f(element<A>(in[I], i)...);
+    } else {
+      fill_row<R, A...>(out, n, f, in[I]...);
+    }
+    out += out_step;
+    ((in[I] += in_steps[I]), ...);
+  }
 }
 
 // Rows of a tensor, operand `dense`, that meets numbers, one of each other operand in each row.
+template <class R, class A, class... B, class F>
+[[gnu::noinline]] void fill_row_with_numbers(char* to, const char* x, int64_t n, F f, B... others) {
+  R* out = reinterpret_cast<R*>(to);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = f(element<A>(x, i), others...);
+}
 template <class R, class A, class... B, class F, size_t... I>
 FACULA_INLINE void run_rows_of_numbers(char* const* p, const int64_t* steps, int64_t n,
                                        int64_t rows, F f, size_t dense, std::index_sequence<I...>) {
@@ -105,10 +128,7 @@ FACULA_INLINE void run_rows_of_numbers(char* const* p, const int64_t* steps, int
   std::array<const char*, sizeof...(B)> numbers{p[first + I]...};
   const std::array<int64_t, sizeof...(B)> number_steps{steps[first + I]...};
   for (;;) {
-    R* to = reinterpret_cast<R*>(out);
-    const std::tuple<B...> others{element<B>(numbers[I], 0)...};
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) to[i] = f(element<A>(x, i), std::get<I>(others)...);
+    fill_row_with_numbers<R, A>(out, x, n, f, element<B>(numbers[I], 0)...);
     if (--rows == 0) return;
     out += out_step;
     x += x_step;
@@ -126,7 +146,7 @@ inline void run_rows(char* const* p, const int64_t* s, const int64_t* steps, int
   constexpr int kOperands = int(sizeof...(B)) + 2;
   const bool out_dense = s[0] == items[0], first_dense = s[1] == items[1];
   if (out_dense && first_dense && ((s[I + 2] == items[I + 2]) && ...))
-    return run_dense_rows<F, R, A, B...>(p, steps, n, rows, &f);
+    return run_dense_rows<R, A, B...>(p, steps, n, rows, f, std::index_sequence_for<A, B...>{});
   constexpr auto others = std::index_sequence_for<B...>{};
   if (out_dense && first_dense && ((s[I + 2] == 0) && ...))
     return run_rows_of_numbers<R, A, B...>(p, steps, n, rows, f, 1, others);
@@ -139,7 +159,7 @@ inline void run_rows(char* const* p, const int64_t* s, const int64_t* steps, int
   char* q[kOperands];
   std::copy(p, p + kOperands, q);
   for (; rows > 0; --rows) {
-    run_staged(run_one_dense_row<F, R, A, B...>, &f, q, s, n, items, kOperands);
+    run_staged(run_dense_row<F, R, A, B...>, &f, q, s, n, items, kOperands);
     for (int o = 0; o < kOperands; ++o) q[o] += steps[o];
   }
 }
