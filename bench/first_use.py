@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """What the first use of an operator on a GPU costs: milliseconds of compiling for each kernel.
 
-bench/first_use.py [--without-device] [--only TEXT ...] [--rounds 1] [--cpu] [--json FILE]
-                   [--texts FOLDER]
+bench/first_use.py [--without-device] [--without-ready] [--only TEXT ...] [--rounds 1] [--cpu]
+                   [--json FILE] [--texts FOLDER]
 
 Each case runs in a process of its own with an empty cache of kernels, forward and, where a case
 says so, backward. Needs a C++ compiler for the library that stands between the package and NVRTC
 (``nvrtc_clock.cpp``). With ``--without-device`` the package runs on the driver of the tests that is
 not one, and NVRTC compiles for compute capability 9.0; cases that need values or another library
-than NVRTC then say so. The best of the rounds counts. Times are those of the clock, or with
+than NVRTC then say so. With ``--without-ready`` kernels that came with the package are compiled,
+too. The best of the rounds counts. Times are those of the clock, or with
 ``--cpu`` of the processor, which other work disturbs less. "together" is how long kernels were
 compiled by the clock: threads do so at once. ``--texts`` keeps what was compiled.
 """
@@ -413,6 +414,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     p.add_argument("--without-device", action="store_true")
+    p.add_argument("--without-ready", action="store_true")
     p.add_argument("--only", nargs="*", default=[], help="parts of the names of cases")
     p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--cpu", action="store_true")
@@ -432,6 +434,8 @@ def main() -> None:
         build(folder, args.without_device)
         os.environ["CUDA_CACHE_DISABLE"] = "1"  # NVRTC keeps what it compiled, too
         os.environ["FACULA_CUDA_PATH"] = temporary
+        if args.without_ready:
+            os.environ["FACULA_READY_KERNELS"] = ""
         os.environ["FACULA_CLOCKED_NVRTC"] = library
         os.environ["FACULA_NVRTC_CLOCK"] = str(folder / "clock")
         import facula as T

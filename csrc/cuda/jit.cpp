@@ -22,7 +22,7 @@ namespace facula::cuda {
 namespace {
 
 // Part of every cache key; to be raised when images of the same text must not be used any more.
-constexpr const char* kCacheFormat = "facula-kernels-1";
+constexpr const char* kCacheFormat = "facula-kernels-2";
 
 std::vector<std::string> compile_options(NvrtcVersion version) {
   std::vector<std::string> options = {"--std=c++17", "--device-as-default-execution-space"};
@@ -222,15 +222,18 @@ std::string formula_body(const std::string& expression) {
 std::string compile_kernel(const KernelText& text, const std::string& target, bool use_cache) {
   const std::string source = assemble(text);
   const NvrtcVersion version = nvrtc_version();
-  std::string everything = std::string(kCacheFormat) + "\nNVRTC " + std::to_string(version.major) +
-                           "." + std::to_string(version.minor) + " " + target + "\n";
+  std::string everything = std::string(kCacheFormat) + "\n" + target + "\n";
   const std::vector<std::string> options = compile_options(version);
   for (const std::string& option : options) everything += option + "\n";
+  // Each NVRTC has its own images in the cache; those that came with the package serve all.
   const std::string key = kernel_cache_key(everything + source);
+  const std::string cached =
+      key + "-" + std::to_string(version.major) + "." + std::to_string(version.minor);
   std::string image;
-  if (use_cache && read_cached_kernel(key, &image)) return image;
+  if (use_cache && (read_ready_kernel(key, &image) || read_cached_kernel(cached, &image)))
+    return image;
   image = nvrtc_compile(text.entry, source, target, options);
-  write_cached_kernel(key, image);
+  write_cached_kernel(cached, image);
   return image;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cuda/libraries.h"
 #include "cuda/sha256.h"
 
 namespace facula::cuda {
@@ -43,7 +44,28 @@ std::string header_of(const std::string& image) {
   return header;
 }
 
+bool read_kernel(const std::string& directory, const std::string& key, std::string* image) {
+  if (directory.empty()) return false;
+  int file = open((directory + "/" + key).c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  std::string content;
+  char buffer[65536];
+  ssize_t count;
+  while ((count = read(file, buffer, sizeof buffer)) > 0) content.append(buffer, size_t(count));
+  close(file);
+  if (count < 0 || content.size() <= kHeader) return false;
+  std::string body = content.substr(kHeader);
+  if (content.compare(0, kHeader, header_of(body)) != 0) return false;
+  *image = std::move(body);
+  return true;
+}
+
 }  // namespace
+
+std::string ready_kernel_directory() {
+  const char* variable = std::getenv("FACULA_READY_KERNELS");
+  return variable ? variable : own_directory() + "/_kernels/ready";
+}
 
 std::string kernel_cache_directory() {
   auto variable = [](const char* name) -> std::string {
@@ -61,20 +83,11 @@ std::string kernel_cache_key(const std::string& everything) {
 }
 
 bool read_cached_kernel(const std::string& key, std::string* image) {
-  std::string directory = kernel_cache_directory();
-  if (directory.empty()) return false;
-  int file = open((directory + "/" + key).c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  std::string content;
-  char buffer[65536];
-  ssize_t count;
-  while ((count = read(file, buffer, sizeof buffer)) > 0) content.append(buffer, size_t(count));
-  close(file);
-  if (count < 0 || content.size() <= kHeader) return false;
-  std::string body = content.substr(kHeader);
-  if (content.compare(0, kHeader, header_of(body)) != 0) return false;
-  *image = std::move(body);
-  return true;
+  return read_kernel(kernel_cache_directory(), key, image);
+}
+
+bool read_ready_kernel(const std::string& key, std::string* image) {
+  return read_kernel(ready_kernel_directory(), key, image);
 }
 
 void write_cached_kernel(const std::string& key, const std::string& image) {

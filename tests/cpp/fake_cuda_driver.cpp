@@ -4,7 +4,8 @@
 // does not exist, allocating during a capture) is an error here too.
 //
 // With FAKE_CUDA_GUARD set, device memory can be neither read nor written by the program, as on a
-// real device: host code that touches it ends in a segmentation fault.
+// real device: host code that touches it ends in a segmentation fault. FAKE_CUDA_CAPABILITY is the
+// compute capability, such as 80; without it 90.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -104,6 +105,10 @@ API cuDeviceGetCount(int* n) {
 API cuDeviceGet(int* d, int i) {
   return *d = i, i == 0 ? 0 : kInvalidValue;
 }
+static int capability() {
+  const char* text = std::getenv("FAKE_CUDA_CAPABILITY");
+  return text ? std::atoi(text) : 90;
+}
 API cuDeviceGetAttribute(int* v, int which, int) {
   switch (which) {
     case 1: *v = 1024; break;
@@ -112,9 +117,10 @@ API cuDeviceGetAttribute(int* v, int which, int) {
     case 16: *v = 132; break;
     case 38: *v = 50 << 20; break;
     case 39: *v = 2048; break;
-    case 75: *v = 9; break;
+    case 75: *v = capability() / 10; break;
+    case 76: *v = capability() % 10; break;
     case 82: *v = 65536; break;
-    case 97: *v = 232448; break;
+    case 97: *v = capability() < 90 ? 166912 : 232448; break;
     default: *v = 0;
   }
   return 0;

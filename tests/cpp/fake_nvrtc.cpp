@@ -8,10 +8,10 @@ API int nvrtcVersion(int* major, int* minor) {
   return *major = 12, *minor = 9, 0;
 }
 API int nvrtcGetNumSupportedArchs(int* n) {
-  return *n = 1, 0;
+  return *n = 2, 0;
 }
 API int nvrtcGetSupportedArchs(int* archs) {
-  return *archs = 90, 0;
+  return archs[0] = 80, archs[1] = 90, 0;
 }
 API const char* nvrtcGetErrorString(int) {
   return "an error of the fake compiler";
