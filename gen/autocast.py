@@ -46,7 +46,7 @@ _CUDA = {
     """,
     "Float32": _LOSSES
     + """
-    acos asin cdist cosh cosine_similarity dist erfinv exp expm1 frobenius_norm group_norm
+    acos asin cdist cosh cosine_similarity cross_entropy dist erfinv exp expm1 frobenius_norm group_norm
     layer_norm log log10 log1p log2 logsumexp native_layer_norm nuclear_norm pdist pow reciprocal
     renorm rms_norm rsqrt sinh softplus tan _interpolate
     """,

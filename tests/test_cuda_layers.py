@@ -248,3 +248,18 @@ def test_inverse_deviations_are_quotients_of_roots_to_the_last_bit():
         rstd = F.native_layer_norm(F.zeros(1, 8, device="cuda"), (8,), None, None, float(eps))[2]
         with np.errstate(divide="ignore"):
             assert rstd.item() == np.float32(1) / np.sqrt(np.float32(eps))
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 0.5, float("inf")])
+def test_norms_of_half_precision_do_not_overflow_on_the_way(order):
+    x = (F.arange(-500, 500) / 4).to(F.float16)
+    close(F.linalg.vector_norm(x.cuda(), order), F.linalg.vector_norm(x, order))
+    rows = x.view(10, 100)
+    close(rows.cuda().norm(order, dim=1), rows.norm(order, dim=1))
+
+
+@pytest.mark.parametrize("memory_format", [F.contiguous_format, F.channels_last])
+def test_averages_of_windows_that_reach_over_the_edge(memory_format):
+    x = random(2, 3, 11, 13).contiguous(memory_format=memory_format)
+    pool = F.nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False)
+    same_with_gradients(pool, x)

@@ -422,3 +422,84 @@ def test_what_the_driver_refuses_is_an_accelerator_error(run):
         else:
             raise AssertionError
     """)
+
+
+def test_a_device_without_a_number_is_the_current_one(run):
+    run("""
+        made = [F.tensor(3.0, device="cuda"), F.tensor([], device=F.device("cuda")),
+                F.hann_window(7, device="cuda"), F.empty(2, device="cuda"),
+                F.zeros(3, device="cuda").new_tensor([1.0], device="cuda"),
+                F.as_tensor([1], device="cuda")]
+        with F.device("cuda"):
+            made += [F.tensor(1.0), F.tensor([]), F.zeros(2), F.as_tensor([1]), F.hann_window(5)]
+        assert {str(t.device) for t in made} == {"cuda:0"}, made
+        F.set_default_device("cuda")
+        assert F.get_default_device() == F.device("cuda", 0) == F.tensor([1.0]).device
+        """)
+
+
+def test_gradients_of_copies_go_back_to_their_device(run):
+    run("""
+        z = F.zeros(4, device="cuda", requires_grad=True)
+        F.zeros(4).copy_(z).sum().backward()
+        assert z.grad.device == z.device
+        z.grad = None
+        w = F.zeros(8)
+        w[2:6] = z
+        w.sum().backward()
+        assert z.grad.device == z.device
+        """)
+
+
+def test_pickles_keep_the_device(run):
+    run("""
+        import copy, pickle
+        x = F.zeros(3, 2, device="cuda").t()
+        for again in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x), copy.copy(x),
+                      pickle.loads(pickle.dumps(F.nn.Parameter(x)))):
+            assert again.device == x.device and again.stride() == x.stride()
+        assert copy.copy(x).data_ptr() == x.data_ptr()
+        """)
+
+
+def test_memory_of_others_by_the_cuda_array_interface(run):
+    run("""
+        import weakref
+        class Array:
+            def __init__(self, of, **changes):
+                self.__cuda_array_interface__ = {**of.__cuda_array_interface__, **changes}
+        x = F.zeros(3, 2, device="cuda").t()
+        array = Array(x)
+        died = weakref.ref(array)
+        for t in (F.as_tensor(array, device="cuda"), F.asarray(array)):
+            assert t.data_ptr() == x.data_ptr() and t.stride() == x.stride() and t.shape == (2, 3)
+            assert t.device == x.device and t.dtype == F.float32
+        copied = F.tensor(array, device="cuda")
+        assert copied.device == x.device and copied.data_ptr() != x.data_ptr()
+        del array
+        assert died() is not None  # its tensors keep it
+        del t
+        assert died() is None
+        s = cuda.Stream()
+        assert F.asarray(Array(x, stream=s.cuda_stream)).data_ptr() == x.data_ptr()
+        assert F.asarray(Array(x, stream=None)).data_ptr() == x.data_ptr()
+        assert F.asarray(Array(F.zeros(0, 3, device="cuda"))).shape == (0, 3)
+        here = F.zeros(4)
+        for changes in (dict(mask=[1]), dict(stream=0), dict(strides=(3, 8)), dict(shape=(-1, 2)),
+                        dict(data=(0, False)), dict(data=(here.data_ptr(), False))):
+            try:
+                F.asarray(Array(x, **changes))
+            except ValueError as error:
+                assert "array" in str(error), error
+            else:
+                raise AssertionError(changes)
+        """)
+
+
+def test_cross_entropy_runs_in_float32_in_autocast(run):
+    run("""
+        x = F.zeros(4, 3, device="cuda", dtype=F.float16)
+        labels = F.zeros(4, dtype=F.int64, device="cuda")
+        with F.autocast("cuda", dtype=F.float16):
+            assert F.nn.functional.cross_entropy(x, labels).dtype is F.float32
+        """)

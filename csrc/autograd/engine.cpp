@@ -362,7 +362,8 @@ Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* produc
   }
   if (grad.device() != meta.device) {
     // Only copies between devices, and numbers, cross them.
-    if (grad.dim() != 0 && std::string_view(producer) != "ToCopyBackward0")
+    constexpr std::string_view kCopies[] = {"ToCopyBackward0", "CopyBackwards", "CopySlices"};
+    if (grad.dim() != 0 && std::ranges::find(kCopies, producer) == std::end(kCopies))
       runtime_error("Function ", producer, " returned a gradient on device ", grad.device(),
                     " but expected ", meta.device);
     grad = op::_to_copy(grad, grad.dtype(), meta.device);

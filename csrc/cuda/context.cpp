@@ -214,6 +214,23 @@ void wait_event(int device, CuStream stream, CuEvent event) {
   FACULA_CU(cuStreamWaitEvent, stream, event, 0u);
 }
 
+void order_streams(int device, CuStream earlier, CuStream later) {
+  if (earlier == later) return;
+  CuEvent done = create_event(device, false);
+  record_event(device, done, earlier);
+  wait_event(device, later, done);
+  destroy_event(device, done);
+}
+
+int device_of_pointer(const void* pointer) {
+  use_device(current_device());
+  constexpr int kDeviceOrdinal = 9;
+  int device = -1;
+  const CuResult result = driver().cuPointerGetAttribute(
+      &device, kDeviceOrdinal, CuDevicePtr(reinterpret_cast<uintptr_t>(pointer)));
+  return result == kCuSuccess ? device : -1;
+}
+
 float elapsed_milliseconds(int device, CuEvent start, CuEvent end) {
   use_device(device);
   float milliseconds = 0;

@@ -69,6 +69,11 @@ void record_event(int device, CuEvent event, CuStream stream);
 bool event_is_done(int device, CuEvent event);
 void synchronize_event(int device, CuEvent event);
 void wait_event(int device, CuStream stream, CuEvent event);
+// Work that comes to `later` waits for what is on `earlier` now.
+void order_streams(int device, CuStream earlier, CuStream later);
+
+// The device whose memory this is, or -1.
+int device_of_pointer(const void* pointer);
 float elapsed_milliseconds(int device, CuEvent start, CuEvent end);
 
 // Allows this thread what must not happen while another of its streams is being captured, such as

@@ -17,8 +17,13 @@
 namespace facula {
 
 static thread_local Device t_default_device{DeviceType::CPU, -1};
+static Device with_index(Device device) {
+  if (device.is_cuda() && device.index < 0) device.index = int8_t(device_memory.current_device());
+  return device;
+}
+
 Device default_device() {
-  return t_default_device;
+  return with_index(t_default_device);
 }
 void set_default_device(Device d) {
   t_default_device = d;
@@ -31,14 +36,10 @@ struct Like {  // what an argument left open
   Device device;
   Like(DType d, Device v)
       : dtype(d == DType::None ? default_dtype() : d),
-        device(v.type == DeviceType::None ? default_device() : v) {
-    if (device.is_cuda() && device.index < 0) device.index = int8_t(device_memory.current_device());
-  }
+        device(v.type == DeviceType::None ? default_device() : with_index(v)) {}
   Like(const Tensor& t, DType d, Device v)
       : dtype(d == DType::None ? t.dtype() : d),
-        device(v.type == DeviceType::None ? t.device() : v) {
-    if (device.is_cuda() && device.index < 0) device.index = int8_t(device_memory.current_device());
-  }
+        device(v.type == DeviceType::None ? t.device() : with_index(v)) {}
 };
 
 // As empty_tensor, in page-locked memory where that is asked for.

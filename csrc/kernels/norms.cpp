@@ -107,7 +107,6 @@ Tensor _vector_norm(const Tensor& self, double order, IntSpan dim, bool keepdim)
   // Totals of squares may be too large for half precision where the norm is not.
   const DType acc = compute_dtype(out.dtype());
   Tensor total = acc == out.dtype() ? out : empty_tensor(out.sizes(), acc, out.device());
-  const Value map_args[] = {Value(x), Value(order)};
   if (x.is_cpu()) {
     const ElementwiseDef& map = *plan.map->elementwise;
     alignas(16) const double params[2] = {order, 0};
@@ -115,13 +114,15 @@ Tensor _vector_norm(const Tensor& self, double order, IntSpan dim, bool keepdim)
                {map.loops[isa_level()][int(acc)], params});
   } else {
     Rets mapped, folded;
+    if (x.dtype() != acc) x = op::_to_copy(x, acc);
+    const Value map_args[] = {Value(x), Value(order)};
     call(*plan.map, map_args, mapped);
     Dims dims;
     for (int64_t d = 0; d < x.dim(); ++d)
       if (mask >> d & 1) dims.push_back(d);
     const Value fold_args[] = {Value(mapped.t[0]), Value(dims), Value(keepdim), Value()};
     call(*plan.fold, fold_args, folded);
-    total = op::_to_copy(op::reshape(folded.t[0], out.sizes()), acc);
+    total = op::reshape(folded.t[0], out.sizes());
   }
   if (plan.root == 0.5) op::sqrt_(total);
   else if (plan.root != 1) op::pow_(total, plan.root);

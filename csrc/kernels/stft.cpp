@@ -145,7 +145,8 @@ Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length
         "facula.hamming_window are better choices.");
   if (!self.is_floating() && !self.is_complex())
     runtime_error("expected a tensor of floating point or complex values, got ", self.dtype());
-  if (is_reduced_float(self.dtype()))
+  // A window of float32 takes a signal of half precision with it.
+  if (is_reduced_float(self.dtype()) && (!window.defined() || is_reduced_float(window.dtype())))
     runtime_error("Unsupported dtype ", legacy_dtype_name(self.dtype()),
                   "; convert the signal with .float() first");
   if (self.dim() < 1 || self.dim() > 2)

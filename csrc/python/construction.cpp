@@ -158,8 +158,10 @@ void fill(PyObject* o, IntSpan shape, size_t depth, DType d, char*& p) {
 bool is_array_like(PyObject* o) {
   if (is_tensor(o) || PyList_Check(o) || PyTuple_Check(o) || PyUnicode_Check(o)) return false;
   if (is_number(o)) return false;
-  return PyObject_HasAttrString(o, "__array_interface__") ||
-         PyObject_HasAttrString(o, "__dlpack__") || PyObject_HasAttrString(o, "__array__");
+  for (const char* name :
+       {"__array_interface__", "__dlpack__", "__cuda_array_interface__", "__array__"})
+    if (PyObject_HasAttrString(o, name)) return true;
+  return false;
 }
 
 struct DataArguments {

@@ -151,12 +151,8 @@ void order_after(const Tensor& t, PyObject* stream) {
   auto consumer =
       number == 1 ? nullptr : reinterpret_cast<cuda::CuStream>(static_cast<uintptr_t>(number));
   cuda::CuStream own = cuda::current_stream(device);
-  if (own == consumer) return;
   WithoutGil released;
-  cuda::CuEvent done = cuda::create_event(device, false);
-  cuda::record_event(device, done, own);
-  cuda::wait_event(device, consumer, done);
-  cuda::destroy_event(device, done);
+  cuda::order_streams(device, own, consumer);
 }
 
 // A pair of integers: a version or a device. Enumerations count as integers.

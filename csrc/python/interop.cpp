@@ -2,11 +2,11 @@
 #include "python/interop.h"
 
 #include <atomic>
-#include <bit>
 #include <cstring>
 
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
+#include "python/array_interface.h"
 
 namespace facula::python {
 namespace {
@@ -66,94 +66,17 @@ Tensor tensor_from_buffer(PyObject* o, DType dtype, int64_t count, int64_t offse
                             size_t(count * item), Dims{count}, Dims{1}, dtype);
 }
 
-// ---- the array interface, version 3 (a dict; see NumPy's "The array interface protocol")
-
-Dims dims_of(PyObject* sequence, const char* what) {
-  if (!PyTuple_Check(sequence) && !PyList_Check(sequence))
-    type_error("__array_interface__: ", what, " must be a tuple of ints, not ",
-               type_name(sequence));
-  Ref items(check(PySequence_Tuple(sequence)));
-  Py_ssize_t n = PyTuple_GET_SIZE(items.get());
-  if (n > kMaxDims)
-    value_error("a tensor has at most ", kMaxDims, " dimensions, this array has ", n);
-  Dims dims;
-  for (Py_ssize_t i = 0; i < n; ++i) dims.push_back(index_of(PyTuple_GET_ITEM(items.get(), i)));
-  return dims;
-}
-
-DType dtype_of_typestr(PyObject* o) {
-  const char* s = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
-  if (!s) {
-    PyErr_Clear();
-    type_error("__array_interface__: typestr must be a string such as '<f4'");
-  }
-  char* end = nullptr;
-  long bytes = std::strlen(s) >= 3 ? std::strtol(s + 2, &end, 10) : 0;
-  DType d = end && *end == 0 ? dtype_of_kind(s[1], bytes) : DType::None;
-  if (d == DType::None)
-    type_error("can't convert an array of type '", s,
-               "'. The only supported types are: ", supported_array_dtypes());
-  char foreign = std::endian::native == std::endian::little ? '>' : '<';
-  if (s[0] == foreign && bytes > 1)
-    value_error(
-        "the array has byte order different from the native byte order; convert it to native order "
-        "first");
-  return d;
-}
-
 Tensor tensor_from_interface(PyObject* o, PyObject* interface) {
-  if (!PyDict_Check(interface))
-    type_error("__array_interface__ must be a dict, not ", type_name(interface));
-  auto entry = [&](const char* key) {  // borrowed; null for None too
-    PyObject* found = PyDict_GetItemString(interface, key);
-    return found == Py_None ? nullptr : found;
-  };
-  DType dtype = dtype_of_typestr(entry("typestr"));
-  int64_t item = int64_t(item_size(dtype));
-  PyObject* shape = entry("shape");
-  if (!shape) value_error("__array_interface__ has no shape");
-  Dims sizes = dims_of(shape, "shape");
-  for (int64_t s : sizes)
-    if (s < 0) value_error("__array_interface__: negative size in shape ", IntSpan(sizes));
-  Dims strides = contiguous_strides(sizes);
-  if (PyObject* given = entry("strides")) {
-    strides = dims_of(given, "strides");
-    if (strides.size() != sizes.size())
-      value_error("__array_interface__: strides and shape differ in length");
-    for (int64_t& s : strides) {
-      if (s % item)
-        value_error(
-            "the array's strides are not a multiple of the element byte size; copy it first");
-      s /= item;
-    }
-  }
-  size_t bytes = checked_extent(sizes, strides, dtype);
-
-  PyObject* data = entry("data");
-  if (data && PyTuple_Check(data)) {
-    if (PyTuple_GET_SIZE(data) != 2)
-      value_error("__array_interface__: data must be (address, read-only flag)");
-    Ref number(check(PyNumber_Long(PyTuple_GET_ITEM(data, 0))));
-    void* address = PyLong_AsVoidPtr(number.get());
-    if (PyErr_Occurred()) throw PythonError{};
-    if (!address && bytes) value_error("__array_interface__: the address is null");
-    static bool warned = false;
-    if (check(PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)))) warn_not_writable("array", warned);
-    // The interface may own what the address points to, so it is kept with the object.
-    Ref keep(check(PyTuple_Pack(2, o, interface)));
-    Storage* s =
-        borrow_storage(bytes ? address : nullptr, bytes, Device{}, release_object, nullptr);
-    s->context = keep.release();
-    return tensor_on_storage(s, sizes, strides, 0, dtype);
-  }
+  const ArrayInterface array(o, interface, "__array_interface__");
+  if (array.has_address()) return array.at_address(Device{});
+  PyObject *data = array.entry("data"), *start = array.entry("offset");
   Buffer buffer(data ? data : o, PyBUF_SIMPLE);
-  PyObject* start = entry("offset");
   int64_t offset = start ? index_of(start) : 0;
-  if (offset < 0 || offset > buffer.view->len || bytes > size_t(buffer.view->len - offset))
-    value_error("__array_interface__: shape ", IntSpan(sizes), " at offset ", offset,
+  if (offset < 0 || offset > buffer.view->len || array.bytes > size_t(buffer.view->len - offset))
+    value_error("__array_interface__: shape ", IntSpan(array.sizes), " at offset ", offset,
                 " does not fit into a buffer of ", int64_t(buffer.view->len), " bytes");
-  return tensor_over_buffer(buffer, static_cast<char*>(buffer.view->buf) + offset, bytes, sizes,
-                            strides, dtype);
+  return tensor_over_buffer(buffer, static_cast<char*>(buffer.view->buf) + offset, array.bytes,
+                            array.sizes, array.strides, array.dtype);
 }
 
 // ---- asarray, as_tensor, frombuffer
@@ -195,7 +118,7 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     Tensor t;
     if (!is_plain_data(data)) t = share_array(data);
     if (!t.defined()) return wrap(tensor_from_data(data, dtype, device));
-    if (device.type == DeviceType::None) device = resolve_device(default_device());
+    if (device.type == DeviceType::None) device = default_device();
     return wrap(convert_tensor(t, dtype, device, false));
   });
 }
@@ -414,6 +337,8 @@ Tensor share_array(PyObject* o) {
   if (Ref interface = optional_attribute(o, "__array_interface__"))
     return tensor_from_interface(o, interface.get());
   if (optional_attribute(o, "__dlpack__")) return tensor_from_dlpack(o);
+  if (Ref interface = optional_attribute(o, "__cuda_array_interface__"))
+    return tensor_from_cuda_interface(o, interface.get());
   if (Ref method = optional_attribute(o, "__array__")) {
     Ref array(check(PyObject_CallNoArgs(method.get())));
     if (!is_ndarray(array.get()))

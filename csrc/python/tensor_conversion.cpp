@@ -5,14 +5,14 @@
 #include "kernels/spatial.h"
 #include "op/hooks/memory.h"
 #include "op/ops/copying.h"
+#include "python/interop.h"
 #include "python/method_override.h"
 
 namespace facula::python {
 namespace {
 
 Tensor converted(const Tensor& t, DType dtype, Device device, bool copy, MemoryFormat format) {
-  if (device.type != DeviceType::None && device.is_cuda() && device.index < 0)
-    device = current_cuda_device();
+  if (device.type != DeviceType::None) device = resolve_device(device);
   bool same_dtype = dtype == DType::None || dtype == t.dtype();
   bool same_device = device.type == DeviceType::None || device == t.device();
   bool same_format =

@@ -8,7 +8,7 @@ extern PyGetSetDef tensor_properties[];
 extern PyMethodDef tensor_methods[];
 extern PyMethodDef tensor_conversions[];
 
-Device tensor_device_of(PyObject* o);      // as tensors carry it: there is one CPU
+Device tensor_device_of(PyObject* o);      // as tensors carry it, see resolve_device
 Scalar read_item(const Tensor& t);         // one element, from any device
 PyObject* convert_array(PyObject* array);  // an ndarray as a tensor object
 

@@ -510,9 +510,7 @@ void drop_python_object(void* object) {
 }  // namespace
 
 Device tensor_device_of(PyObject* o) {
-  Device d = device_of(o);
-  if (d.type == DeviceType::CPU) d.index = -1;
-  return d;
+  return resolve_device(device_of(o));
 }
 
 Scalar read_item(const Tensor& given) {

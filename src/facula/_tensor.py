@@ -630,7 +630,7 @@ def _reduce_ex(self: Any, protocol: int) -> Any:
             self.requires_grad,
             state,
         )
-    source = self.detach().cpu().resolve_conj().resolve_neg()
+    source = self.detach().resolve_conj().resolve_neg()
     return _pickling.rebuild_tensor, (
         type(self),
         source.untyped_storage(),

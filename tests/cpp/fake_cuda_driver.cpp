@@ -188,6 +188,7 @@ API cuMemFreeHost(void* p) {
 }
 API cuPointerGetAttribute(void* value, int which, unsigned long long p) {
   LOCK;
+  if (which == 9 && inside(device_memory, p)) return *static_cast<int*>(value) = 0, 0;
   if (which != 2) return kInvalidValue;
   if (inside(host_memory, p)) return *static_cast<unsigned*>(value) = 1, 0;
   if (inside(device_memory, p)) return *static_cast<unsigned*>(value) = 2, 0;
