@@ -503,3 +503,57 @@ def test_cross_entropy_runs_in_float32_in_autocast(run):
         with F.autocast("cuda", dtype=F.float16):
             assert F.nn.functional.cross_entropy(x, labels).dtype is F.float32
         """)
+
+
+def test_waiting_for_values_is_reported_where_a_program_asks_for_it(run):
+    run("""
+        import warnings
+        assert cuda.get_sync_debug_mode() == 0
+        x = F.zeros(3, device="cuda")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            x.sum().item(), x.cpu(), cuda.synchronize()
+        for mode, number in (("warn", 1), (1, 1), ("error", 2), (2, 2), ("default", 0), (0, 0)):
+            cuda.set_sync_debug_mode(mode)
+            assert cuda.get_sync_debug_mode() == number
+        cuda.set_sync_debug_mode("warn")
+        for work in (lambda: x[0].item(), x.cpu, lambda: F.ones(2).cuda()):
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                work()
+            assert ["called a synchronizing CUDA operation"] == [str(w.message) for w in seen]
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            x + 1, cuda.synchronize(), F.ones(2).pin_memory().to("cuda", non_blocking=True)
+        assert not seen
+        cuda.set_sync_debug_mode("error")
+        try:
+            x.cpu()
+        except RuntimeError as error:
+            assert "synchronizing" in str(error)
+        else:
+            raise AssertionError("it waited")
+        cuda.set_sync_debug_mode(0)
+        assert x.cpu().shape == (3,)
+        for wrong in (3, "loud"):
+            try:
+                cuda.set_sync_debug_mode(wrong)
+            except RuntimeError as error:
+                assert "debug_mode" in str(error)
+            else:
+                raise AssertionError(wrong)
+        """)
+
+
+def test_facts_about_a_device(run):
+    run("""
+        p = cuda.get_device_properties("cuda")
+        assert p.uuid == "abababab-abab-abab-abab-abababababab" and p.major == 9
+        assert p.is_multi_gpu_board == 0 and p.shared_memory_per_multiprocessor >= 0
+        try:
+            cuda.get_device_properties(99)
+        except AssertionError as error:
+            assert "99" in str(error)
+        else:
+            raise RuntimeError("no error")
+        """)

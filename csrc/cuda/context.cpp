@@ -32,6 +32,19 @@ CuDevice handle_of(int device) {
   return handle;
 }
 
+// As nvidia-smi writes it, without its "GPU-".
+std::string uuid_of(CuDevice handle) {
+  unsigned char bytes[16] = {};
+  FACULA_CU(cuDeviceGetUuid, bytes, handle);
+  std::string out;
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    constexpr char kDigits[] = "0123456789abcdef";
+    out += {kDigits[bytes[i] >> 4], kDigits[bytes[i] & 15]};
+  }
+  return out;
+}
+
 DeviceProperties* query_properties(int device) {
   CuDevice handle = handle_of(device);
   auto attribute = [&](CuDeviceAttribute which) {
@@ -53,8 +66,17 @@ DeviceProperties* query_properties(int device) {
   p->registers_per_multiprocessor = attribute(kCuMaxRegistersPerMultiprocessor);
   p->shared_memory_per_block = size_t(attribute(kCuMaxSharedMemoryPerBlock));
   p->shared_memory_per_block_optin = size_t(attribute(kCuMaxSharedMemoryPerBlockOptin));
+  p->shared_memory_per_multiprocessor = size_t(attribute(kCuMaxSharedMemoryPerMultiprocessor));
   p->l2_cache_size = size_t(attribute(kCuL2CacheSize));
+  p->clock_rate = attribute(kCuClockRate);
+  p->memory_clock_rate = attribute(kCuMemoryClockRate);
+  p->memory_bus_width = attribute(kCuMemoryBusWidth);
+  p->pci_bus = attribute(kCuPciBus);
+  p->pci_device = attribute(kCuPciDevice);
+  p->pci_domain = attribute(kCuPciDomain);
   p->integrated = attribute(kCuIntegrated) != 0;
+  p->multi_gpu_board = attribute(kCuMultiGpuBoard) != 0;
+  p->uuid = uuid_of(handle);
   return p;
 }
 

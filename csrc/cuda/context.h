@@ -21,8 +21,13 @@ struct DeviceProperties {
   int registers_per_multiprocessor = 0;
   size_t shared_memory_per_block = 0;
   size_t shared_memory_per_block_optin = 0;
+  size_t shared_memory_per_multiprocessor = 0;
   size_t l2_cache_size = 0;
-  bool integrated = false;
+  int clock_rate = 0, memory_clock_rate = 0;  // kHz
+  int memory_bus_width = 0;                   // bits
+  int pci_bus = 0, pci_device = 0, pci_domain = 0;
+  bool integrated = false, multi_gpu_board = false;
+  std::string uuid;
 };
 const DeviceProperties& device_properties(int device);
 

@@ -1,6 +1,7 @@
 #include "cuda/copy.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "cuda/kernel_types.h"
@@ -33,14 +34,34 @@ int64_t count_of(int ndim, const int64_t* sizes) {
   return count;
 }
 
+std::atomic<WaitReport> g_wait_report{WaitReport::None};
+
 }  // namespace
+
+WaitReport wait_report() {
+  return g_wait_report.load(std::memory_order_relaxed);
+}
+
+void set_wait_report(WaitReport report) {
+  g_wait_report.store(report, std::memory_order_relaxed);
+}
+
+void wait_for_value(int device, CuStream stream) {
+  const WaitReport report = wait_report();
+  if (report != WaitReport::None) {
+    constexpr const char* kText = "called a synchronizing CUDA operation";
+    if (report == WaitReport::Error) throw CudaError(kText);
+    if (warn) warn(kText);
+  }
+  synchronize_stream(device, stream);
+}
 
 void copy_to_device(void* device_memory, const void* host_memory, size_t bytes, int device,
                     CuStream stream, bool blocking) {
   if (bytes == 0) return;
   use_device(device);
   FACULA_CU(cuMemcpyHtoDAsync_v2, address(device_memory), host_memory, bytes, stream);
-  if (blocking) return synchronize_stream(device, stream);
+  if (blocking) return wait_for_value(device, stream);
   record_pinned(host_memory, device, stream);
 }
 
@@ -49,7 +70,7 @@ void copy_to_host(void* host_memory, const void* device_memory, size_t bytes, in
   if (bytes == 0) return;
   use_device(device);
   FACULA_CU(cuMemcpyDtoHAsync_v2, host_memory, address(device_memory), bytes, stream);
-  if (blocking) return synchronize_stream(device, stream);
+  if (blocking) return wait_for_value(device, stream);
   record_pinned(host_memory, device, stream);
 }
 

@@ -10,6 +10,13 @@ void copy_to_device(void* device_memory, const void* host_memory, size_t bytes, 
                     CuStream stream, bool blocking = true);
 void copy_to_host(void* host_memory, const void* device_memory, size_t bytes, int device,
                   CuStream stream, bool blocking = true);
+// Waits for a stream where a program did not ask to wait, but for a value.
+void wait_for_value(int device, CuStream stream);
+// What wait_for_value does besides.
+enum class WaitReport : int { None, Warning, Error };
+WaitReport wait_report();
+void set_wait_report(WaitReport report);
+
 void copy_on_device(void* to, const void* from, size_t bytes, int device, CuStream stream);
 // Between devices, queued on `stream` of `to_device`; the caller orders it after the work that
 // makes the source (wait_event).

@@ -53,13 +53,21 @@ enum CuDeviceAttribute : int {
   kCuMaxThreadsPerBlock = 1,
   kCuMaxSharedMemoryPerBlock = 8,
   kCuWarpSize = 10,
+  kCuClockRate = 13,
   kCuMultiprocessorCount = 16,
   kCuIntegrated = 18,
+  kCuPciBus = 33,
+  kCuPciDevice = 34,
+  kCuMemoryClockRate = 36,
+  kCuMemoryBusWidth = 37,
   kCuL2CacheSize = 38,
   kCuMaxThreadsPerMultiprocessor = 39,
+  kCuPciDomain = 50,
   kCuComputeCapabilityMajor = 75,
   kCuComputeCapabilityMinor = 76,
+  kCuMaxSharedMemoryPerMultiprocessor = 81,
   kCuMaxRegistersPerMultiprocessor = 82,
+  kCuMultiGpuBoard = 84,
   kCuMaxSharedMemoryPerBlockOptin = 97,
 };
 
@@ -80,6 +88,7 @@ enum CuCaptureMode : int { kCuCaptureGlobal = 0, kCuCaptureThreadLocal = 1, kCuC
   X(cuDeviceGetCount, (int*))                                                                \
   X(cuDeviceGet, (CuDevice*, int))                                                           \
   X(cuDeviceGetAttribute, (int*, CuDeviceAttribute, CuDevice))                               \
+  X(cuDeviceGetUuid, (void*, CuDevice))                                                      \
   X(cuDeviceGetName, (char*, int, CuDevice))                                                 \
   X(cuDeviceTotalMem_v2, (size_t*, CuDevice))                                                \
   X(cuDeviceCanAccessPeer, (int*, CuDevice, CuDevice))                                       \

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda/allocator.h"
+#include "cuda/copy.h"
 #include "cuda/fault.h"
 #include "cuda/jit.h"
 #include "cuda/layout.h"
@@ -348,7 +349,7 @@ void eig(const Tensor& a, const Tensor& values, const Tensor& vectors, const Ten
                     vectors_at(i), ld, type, work.get(), device_bytes,
                     static_cast<void*>(host_work.data()), host_bytes, shifted(info, i));
   // The host's part of the work area is in use until the work is done.
-  if (host_bytes) synchronize_stream(lib.device, lib.stream);
+  if (host_bytes) wait_for_value(lib.device, lib.stream);
 }
 
 void ldl(const Tensor& a, const Tensor& pivots, const Tensor& info) {
@@ -377,7 +378,7 @@ void ldl_solve(const Tensor& factors, const Tensor& pivots, const Tensor& b) {
                     type, x.at(i), ld_b, work.get(), device_bytes,
                     static_cast<void*>(host_work.data()), host_bytes, info.get());
   // The host's part of the work area is in use until the work is done.
-  if (host_bytes) synchronize_stream(lib.device, lib.stream);
+  if (host_bytes) wait_for_value(lib.device, lib.stream);
 }
 
 void lu_order(const Tensor& pivots, const Tensor& order, bool inverse) {

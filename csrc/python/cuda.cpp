@@ -6,6 +6,7 @@
 
 #include "cuda/backend.h"
 #include "cuda/context.h"
+#include "cuda/copy.h"
 #include "cuda/driver.h"
 #include "cuda/graph.h"
 #include "cuda/jit.h"
@@ -80,9 +81,20 @@ void init_devices(nb::module_& m) {
     out["regs_per_multiprocessor"] = p.registers_per_multiprocessor;
     out["shared_memory_per_block"] = p.shared_memory_per_block;
     out["shared_memory_per_block_optin"] = p.shared_memory_per_block_optin;
+    out["shared_memory_per_multiprocessor"] = p.shared_memory_per_multiprocessor;
     out["L2_cache_size"] = p.l2_cache_size;
+    out["clock_rate"] = p.clock_rate;
+    out["memory_clock_rate"] = p.memory_clock_rate;
+    out["memory_bus_width"] = p.memory_bus_width;
+    out["is_multi_gpu_board"] = int(p.multi_gpu_board);
+    out["pci_bus_id"] = p.pci_bus;
+    out["pci_device_id"] = p.pci_device;
+    out["pci_domain_id"] = p.pci_domain;
+    out["uuid"] = p.uuid;
     return out;
   });
+  m.def("_cuda_wait_report", [] { return int(cuda::wait_report()); });
+  m.def("_cuda_set_wait_report", [](int r) { cuda::set_wait_report(cuda::WaitReport(r)); });
   m.def("_cuda_architectures",
         [] { return cuda::translated([] { return cuda::nvrtc_architectures(); }); });
   m.def("_cuda_search_paths", [](const std::vector<std::string>& paths) {

@@ -125,6 +125,9 @@ API cuDeviceGetAttribute(int* v, int which, int) {
   }
   return 0;
 }
+API cuDeviceGetUuid(void* uuid, int) {
+  return std::memset(uuid, 0xab, 16), 0;
+}
 API cuDeviceGetName(char* name, int n, int) {
   return std::strncpy(name, "Fake GPU", size_t(n)), 0;
 }

@@ -116,6 +116,7 @@ __all__ = [
     "set_rng_state",
     "set_rng_state_all",
     "set_stream",
+    "set_sync_debug_mode",
     "stream",
     "streams",
     "synchronize",
@@ -185,9 +186,32 @@ def get_arch_list() -> list[str]:
     return [f"sm_{number}" for number in _C._cuda_architectures()]
 
 
+_SYNC_DEBUG_MODES = ("default", "warn", "error")
+
+
 def get_sync_debug_mode() -> int:
-    """0: waiting for the device is never reported."""
-    return 0
+    """0, 1 or 2: operations that wait for the device say nothing, warn, or raise."""
+    return _C._cuda_wait_report()
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """What operations do that make the program wait for the device, such as ``item()``.
+
+    0 or ``"default"``: nothing, 1 or ``"warn"``: a warning, 2 or ``"error"``: an exception.
+
+    Example::
+
+        >>> facula.cuda.set_sync_debug_mode("default")
+        >>> facula.cuda.get_sync_debug_mode()
+        0
+    """
+    modes = {**{name: i for i, name in enumerate(_SYNC_DEBUG_MODES)}, **{i: i for i in range(3)}}
+    if debug_mode not in modes:
+        raise RuntimeError(
+            f"invalid value of debug_mode, expected one of {', '.join(_SYNC_DEBUG_MODES)}, "
+            f"0, 1 or 2, got {debug_mode!r}"
+        )
+    _C._cuda_set_wait_report(modes[debug_mode])
 
 
 def synchronize(device: Any = None) -> None:
@@ -232,7 +256,10 @@ class _Properties:
 
 def get_device_properties(device: Any = None) -> Any:
     """Name, compute capability, memory and multiprocessors of a device."""
-    return _Properties(_C._cuda_properties(_index(device)))
+    index = _index(device)
+    if index >= device_count() > 0:
+        raise AssertionError(f"Invalid device id {index}: this machine has {device_count()}")
+    return _Properties(_C._cuda_properties(index))
 
 
 def get_device_name(device: Any = None) -> str:
