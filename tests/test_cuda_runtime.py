@@ -295,3 +295,15 @@ def test_the_array_interface_of_cupy():
 def test_arrays_of_numpy_go_to_the_device():
     array = np.arange(12, dtype=np.float32).reshape(3, 4)
     assert F.from_numpy(array).cuda().t().cpu().numpy().tolist() == array.T.tolist()
+
+
+def test_the_management_library_tells_about_the_device():
+    try:
+        watts = F.cuda.power_draw() / 1000
+    except RuntimeError as error:
+        pytest.skip(str(error))  # containers may hide it
+    assert 0 < watts < 2000
+    assert 0 < F.cuda.temperature() < 120
+    assert 0 <= F.cuda.utilization() <= 100 and 0 <= F.cuda.memory_usage() <= 100
+    assert 0 < F.cuda.clock_rate() < 10_000
+    assert F.cuda.device_memory_used() > 0

@@ -59,11 +59,13 @@ __all__ = [
     "caching_allocator_alloc",
     "caching_allocator_delete",
     "can_device_access_peer",
+    "clock_rate",
     "current_device",
     "current_stream",
     "default_stream",
     "device",
     "device_count",
+    "device_memory_used",
     "device_of",
     "empty_cache",
     "get_allocator_backend",
@@ -102,7 +104,9 @@ __all__ = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "memory_usage",
     "nvtx",
+    "power_draw",
     "profiler",
     "random",
     "reset_accumulated_memory_stats",
@@ -120,7 +124,9 @@ __all__ = [
     "stream",
     "streams",
     "synchronize",
+    "temperature",
     "unavailable_reason",
+    "utilization",
 ]
 
 
@@ -373,6 +379,15 @@ _GRAPHS = {
     "is_current_stream_capturing",
     "make_graphed_callables",
 }
+# facula.cuda._nvml needs ctypes, which nothing else does.
+_NVML = {
+    "clock_rate",
+    "device_memory_used",
+    "memory_usage",
+    "power_draw",
+    "temperature",
+    "utilization",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -382,8 +397,9 @@ def __getattr__(name: str) -> Any:
         return import_module(f"facula.cuda.{name}")
     if name == "default_generators":
         return tuple(_C._default_generator(i) for i in range(device_count()))
-    if name in _GRAPHS:
-        return getattr(import_module("facula.cuda.graphs"), name)
+    for module, names in (("graphs", _GRAPHS), ("_nvml", _NVML)):
+        if name in names:
+            return getattr(import_module(f"facula.cuda.{module}"), name)
     if name.endswith("Tensor"):
         from facula._legacy_types import find
 
