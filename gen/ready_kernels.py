@@ -3,16 +3,16 @@
 ``python -m gen.ready_kernels --extension FILE --generated FOLDER --to FOLDER
 [--capabilities 80 90] [--required]``
 
-NVRTC needs no GPU. The calls below run on the driver of the tests that is not one; what they make
-the package compile goes into the folder ``--to``, which becomes ``facula/_kernels/ready``. Without
-NVRTC or a compiler for that driver nothing is made: such kernels are compiled when they are first
-used, as all others are. A kernel is found by its text, so one that has changed since is not used.
+NVRTC needs no GPU. The calls of ready_calls.py run on the driver of the tests that is not one; what
+they make the package compile goes into the folder ``--to``, which becomes
+``facula/_kernels/ready``. Without NVRTC or a compiler for that driver nothing is made: such kernels
+are compiled when they are first used, as all others are. A kernel is found by its text, so one that
+has changed since is not used.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import os
 import shutil
@@ -20,79 +20,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import traceback
 from pathlib import Path
 from typing import Any
 
+from gen.ready_calls import Call, calls
+
 ROOT = Path(__file__).resolve().parent.parent
 DRIVER = ROOT / "tests" / "cpp" / "fake_cuda_driver.cpp"
-HALVES = ("bfloat16", "float16")
-FLOATS = ("float32", *HALVES)
-Call = Callable[[Any], Any]
-
-
-def attention(dtype: str, width: int, kind: str) -> Call:
-    """Forward and gradients; ``kind`` is "plain", "causal", "bool" or "float", after the mask."""
-
-    def call(F: Any) -> None:
-        T = getattr(F, dtype)
-        q, k, v = (F.zeros(1, 1, 64, width, dtype=T, device="cuda") for _ in range(3))
-        mask = None
-        if kind in ("bool", "float"):
-            mask = F.zeros(64, 64, dtype=F.bool if kind == "bool" else T, device="cuda")
-        for tensor in (q, k, v):
-            tensor.requires_grad_()
-        out = F.nn.functional.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, is_causal=kind == "causal"
-        )
-        out.backward(F.zeros_like(out))
-
-    return call
-
-
-# Functions that are long series or have many cases, by how many arguments they take.
-ONE = ["digamma", "lgamma", "sinc", "special.airy_ai", "special.log_ndtr"]
-ONE += [f"special.{name}" for name in ("i0", "i0e", "i1", "i1e", "spherical_bessel_j0")]
-ONE += [f"special.bessel_{kind}{n}" for kind in "jy" for n in (0, 1)]
-ONE += [f"special.modified_bessel_{kind}{n}" for kind in "ik" for n in (0, 1)]
-ONE += [f"special.scaled_modified_bessel_k{n}" for n in (0, 1)]
-TWO = ["logaddexp", "special.gammainc", "special.gammaincc", "special.zeta"]
-TWO += [f"special.{name}chebyshev_polynomial_{k}" for name in ("", "shifted_") for k in "tuvw"]
-TWO += [f"special.hermite_polynomial_{kind}" for kind in ("h", "he")]
-TWO += ["special.laguerre_polynomial_l", "special.legendre_polynomial_p"]
-
-
-def function(name: str, dtype: str) -> Call:
-    """A function of elements of one dtype that lie one after the other; gradients if it has them."""
-
-    def call(F: Any) -> None:
-        arguments = [
-            F.zeros(64, dtype=getattr(F, dtype), device="cuda", requires_grad=True)
-            for _ in range(2 if name in TWO else 1)
-        ]
-        of = F
-        for part in name.split("."):
-            of = getattr(of, part)
-        with contextlib.suppress(NotImplementedError):
-            out = of(*arguments)
-            if out.requires_grad:
-                out.backward(F.zeros_like(out))
-
-    return call
-
-
-def calls() -> Iterator[Call]:
-    for dtype in FLOATS:
-        for width in (64, 128):
-            for kind in ("causal", "plain", "bool", "float"):
-                yield attention(dtype, width, kind)
-    for dtype in ("float32", "float64"):
-        for name in (*TWO, *ONE):
-            yield function(name, dtype)
-    for dtype in FLOATS:
-        for width in (32,) if dtype == "float32" else (32, 256):
-            for kind in ("causal", "plain"):
-                yield attention(dtype, width, kind)
 
 
 def stage(folder: Path, extension: Path, generated: Path) -> None:
@@ -124,6 +59,8 @@ def run(call: Call) -> int:
             facula.set_num_threads(1)
             call(facula)
             status = 0
+        except Exception:
+            traceback.print_exc()
         finally:
             os._exit(status)
     return child
@@ -165,7 +102,7 @@ def fingerprint(capabilities: list[int]) -> str:
     digest = hashlib.sha256(repr(capabilities).encode())
     folders = (ROOT / "csrc" / "cuda", ROOT / "src" / "facula" / "_kernels")
     files = [path for folder in folders for path in folder.iterdir() if path.is_file()]
-    for path in sorted((*files, Path(__file__))):
+    for path in sorted((*files, *Path(__file__).parent.glob("ready_*.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
