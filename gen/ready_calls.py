@@ -1,7 +1,7 @@
 """The calls whose kernels come with the package: see ready_kernels.py, which runs them.
 
 A kernel's text depends on dtypes, on whether elements lie one after the other, and for rows on how
-long they are; so the sizes here stand for all that are treated alike. What an ordinary program
+many threads share one (``cuda/line.cpp``); so the sizes here stand for all that are treated alike. What an ordinary program
 uses in training comes in the three dtypes of training, long series in single and double precision.
 """
 
@@ -85,7 +85,7 @@ def function(name: str, dtype: str) -> Call:
 
 # ---- what models are made of: a body, then the shapes of its arguments
 ROWS = (64, 768)
-LONG_ROWS = (4, 8192)
+WIDTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 IMAGE = (2, 8, 16, 16)
 BODIES: list[tuple[Any, ...]] = []
 
@@ -98,15 +98,21 @@ def of_tensor(body: Body, *shapes: tuple[int, ...]) -> None:
     BODIES.append((lambda F, *args: body(*args), *shapes))
 
 
-for _rows in (ROWS, LONG_ROWS, (4, 50304)):
-    _width = _rows[-1:]
-    functional("layer_norm", _rows, normalized_shape=_width)
+for _width in WIDTHS:
+    _rows = (4, _width)
     BODIES.append(
-        (lambda F, x, w, b: F.nn.functional.layer_norm(x, w.shape, w, b), _rows, _width, _width)
+        (
+            lambda F, x, w, b: F.nn.functional.layer_norm(x, w.shape, w, b),
+            _rows,
+            (_width,),
+            (_width,),
+        )
     )
-    BODIES.append((lambda F, x, w: F.nn.functional.rms_norm(x, w.shape, w), _rows, _width))
-    functional("softmax", _rows, dim=1)
-    functional("log_softmax", _rows, dim=1)
+    BODIES.append((lambda F, x, w: F.nn.functional.rms_norm(x, w.shape, w), _rows, (_width,)))
+functional("layer_norm", ROWS, normalized_shape=ROWS[1:])
+for _width in (10, *WIDTHS, 50304, 50257):
+    functional("softmax", (4, _width), dim=1)
+    functional("log_softmax", (4, _width), dim=1)
 functional("softmax", ROWS, dim=0)
 functional("log_softmax", IMAGE, dim=1)
 functional("softmax", (4, 8, 64, 64), dim=-1)
@@ -152,7 +158,8 @@ for _name in ("sum", "mean", "max", "min", "norm", "std", "var", "argmax"):
 of_tensor(lambda x: x.sum((0, 2, 3)), IMAGE)
 of_tensor(lambda x: x.mean((2, 3)), IMAGE)
 for _name in ("cumsum", "cumprod", "cummax", "logcumsumexp"):
-    of_tensor(lambda x, name=_name: getattr(x, name)(1), ROWS)
+    for _rows in ((64, 48), ROWS):
+        of_tensor(lambda x, name=_name: getattr(x, name)(1), _rows)
 of_tensor(lambda x: x.cumsum(0), ROWS)
 of_tensor(lambda x: x.cumsum(1), (4, 50304))
 for _length in (64, 1000, 4000, 1 << 20):
@@ -173,6 +180,8 @@ of_tensor(lambda a, b: a + b, ROWS, (768,))
 of_tensor(lambda a, b: a * b, ROWS, (64, 1))
 of_tensor(lambda a, b: a / b, ROWS, ROWS)
 of_tensor(lambda a, b: a**b, ROWS, ROWS)
+of_tensor(lambda x: x**2.5, ROWS)
+of_tensor(lambda x: x.sin() + x.cos(), ROWS)
 BODIES.append((lambda F, a, b: F.cat([a, b], 1), ROWS, ROWS))
 BODIES.append((lambda F, a, b: F.stack([a, b]), ROWS, ROWS))
 BODIES.append((lambda F, a, b: F.where(a > b, a, b), ROWS, ROWS))
@@ -192,8 +201,10 @@ def indexed(body: Body, shape: tuple[int, ...], index: tuple[int, ...], dtype: s
 
 
 INDEXED: list[tuple[Body, tuple[int, ...], tuple[int, ...]]] = [
-    (lambda F, x, i: F.nn.functional.cross_entropy(x, i), (64, 1000), (64,)),
-    (lambda F, x, i: F.nn.functional.cross_entropy(x, i), (8, 50304), (8,)),
+    *(
+        (lambda F, x, i: F.nn.functional.cross_entropy(x, i), (64, classes), (64,))
+        for classes in (2, 10, 65, 100, 1000, 32000, 50304, 50257)
+    ),
     (lambda F, x, i: F.nn.functional.cross_entropy(x, i, label_smoothing=0.1), (64, 1000), (64,)),
     (lambda F, x, i: F.nn.functional.cross_entropy(x, i), IMAGE, (2, 16, 16)),
     (lambda F, x, i: F.nn.functional.nll_loss(x, i), (64, 1000), (64,)),
@@ -207,6 +218,9 @@ INDEXED: list[tuple[Body, tuple[int, ...], tuple[int, ...]]] = [
     (lambda F, x, i: x.scatter(1, i, 1.0), (64, 768), (64, 4)),
     (lambda F, x, i: x.index_select(0, i), (64, 768), (32,)),
     (lambda F, x, i: x.index_add(0, i, x), (64, 768), (64,)),
+    (lambda F, x, i: x.index_put((i,), x), (64, 768), (64,)),
+    (lambda F, x, i: x.index_put((i,), x, accumulate=True), (64, 768), (64,)),
+    (lambda F, x, i: x[i > 0], (64, 768), (64, 768)),
     (lambda F, x, i: x.masked_fill(i > 0, 0.0), (64, 768), (64, 768)),
     (lambda F, x, i: F.where(i > 0, x, x.detach()), (64, 768), (64, 768)),
 ]
@@ -218,6 +232,12 @@ def batch_norm(dtype: str, training: bool) -> Call:
         forward_and_backward(F, norm(on_device(F, dtype, *IMAGE)))
 
     return call
+
+
+def ctc(F: Any) -> None:
+    targets = F.zeros(4, 8, dtype=F.int64, device="cuda")
+    x = on_device(F, "float32", 20, 4, 10)
+    forward_and_backward(F, F.nn.functional.ctc_loss(x, targets, [20] * 4, [8] * 4))
 
 
 # ---- random numbers, order of whole numbers, optimisers
@@ -242,7 +262,8 @@ def of_whole_numbers(F: Any) -> None:
     x = F.zeros(64, 768, dtype=F.int64, device="cuda")
     for length in (64, 1000, 4000, 1 << 20):
         x.new_zeros(2, length).sort(1)
-    x.cumsum(0), x.cumsum(1), (x > 0).cumsum(1)
+    x.cumsum(0), x.cumsum(1), x[:, :48].cumsum(1), (x > 0).cumsum(1)
+    x.nonzero(), x[x > 0], (x > 0).nonzero()
     x.sum(), x.sum(0), x.sum(1), x.max(), x.max(1), x.argmax(1)
     (x == x).all(), (x == x).any(1), (x == x).sum(), (x == x).float().mean()
     x // 7, x % 7, x.float(), x.to(F.int32), F.nn.functional.one_hot(x[0], 10)
@@ -267,7 +288,8 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("Adam", {}),
     ("AdamW", {}),
     ("AdamW", {"capturable": True}),
-    *((name, {}) for name in ("RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "Adamax")),
+    *((name, {}) for name in ("RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam")),
+    *((name, {}) for name in ("Adamax", "Rprop")),
 ]
 
 
@@ -286,6 +308,7 @@ def calls() -> Iterator[Call]:
                 yield attention(dtype, width, kind)
     yield samples
     yield of_whole_numbers
+    yield ctc
     for dtype in FLOATS:
         for body, *shapes in BODIES:
             yield of_shapes(body, *shapes, dtype=dtype)
