@@ -77,6 +77,11 @@ add("div int64", integers(40, 64, 48, count=2), lambda T, a, b: a / (b + 1))
 add("floor_divide int64", integers(40, 64, 48), lambda T, a: a // 7)
 add("remainder float32", PAIR, lambda T, a, b: a % b)
 add("compare", PAIR, lambda T, a, b: a > b)
+add(
+    "contiguous of 6 dimensions",
+    numbers(4, 3, 5, 4, 3, 7),
+    lambda T, a: a.permute(4, 1, 5, 0, 3, 2).contiguous(),
+)
 add("where", PAIR, lambda T, a, b: T.where(a > b, a, b))
 add("clamp", PAIR, lambda T, a, b: a.clamp(0.1, 0.9))
 add("lerp", PAIR, lambda T, a, b: T.lerp(a, b, 0.3))
@@ -85,6 +90,7 @@ add("to bfloat16", PAIR, lambda T, a, b: a.to(T.bfloat16))
 add("contiguous of a transposition", PAIR, lambda T, a, b: a.T.contiguous())
 for _name in ("exp", "log", "tanh", "sigmoid", "sin", "erf", "sqrt", "lgamma", "digamma", "erfinv"):
     add(_name, PAIR, lambda T, a, b, f=_name: getattr(a, f)())
+add("polygamma", PAIR, lambda T, a, b: T.polygamma(2, a))
 for _name in ("i0e", "bessel_j1", "log_ndtr"):
     add(_name, PAIR, lambda T, a, b, f=_name: getattr(T.special, f)(a))
 for _name in ("gammainc", "zeta", "xlog1py"):
@@ -129,6 +135,7 @@ add("cumprod", PAIR, lambda T, a, b: a.cumprod(1))
 add("cummax", PAIR, lambda T, a, b: a.cummax(1))
 add("logcumsumexp", PAIR, lambda T, a, b: a.logcumsumexp(1))
 add("sort of rows", PAIR, lambda T, a, b: a.sort(1))
+add("sort of rows of 4000", numbers(8, 4000), lambda T, a: a.sort(1))
 add("sort of 2**20", numbers(1 << 20), lambda T, a: a.sort())
 add("sort int64", integers(40, 64, 48), lambda T, a: a.sort(1))
 add("argsort", PAIR, lambda T, a, b: a.argsort(1))
@@ -158,6 +165,7 @@ add_grad("cat", PAIR, lambda T, a, b: T.cat([a, b], 1))
 add("stack of three", PAIR, lambda T, a, b: T.stack([a, b, a]))
 add("masked_fill", INDEX, lambda T, a, b, i: a.masked_fill(i > 3, 0.0))
 add("masked_select", INDEX, lambda T, a, b, i: a.masked_select(i > 3))
+add("nonzero", INDEX, lambda T, a, b, i: i.nonzero())
 add("tril", PAIR, lambda T, a, b: a.tril())
 add("roll and flip", PAIR, lambda T, a, b: (a.roll(3, 1), a.flip(0)))
 
@@ -253,6 +261,11 @@ add_grad(
     "grid_sample",
     both(IMAGE, numbers(2, 8, 8, 2)),
     lambda T, a, g: T.nn.functional.grid_sample(a, g, align_corners=False),
+)
+add_grad(
+    "grid_sample bicubic",
+    both(IMAGE, numbers(2, 8, 8, 2)),
+    lambda T, a, g: T.nn.functional.grid_sample(a, g, mode="bicubic", align_corners=False),
 )
 add_grad("unfold", IMAGE, lambda T, a: T.nn.functional.unfold(a, 3))
 add("pad reflect", IMAGE, lambda T, a: T.nn.functional.pad(a, (1, 1, 1, 1), mode="reflect"))

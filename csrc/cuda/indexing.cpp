@@ -240,8 +240,12 @@ void triangle(const Tensor& self, int64_t diagonal, bool lower, const Tensor& ou
   const int device = self.device().index;
   ElementwiseLaunch launch;
   launch.name = lower ? "tril" : "triu";
-  launch.body = lower ? "index % columns <= index / columns % rows + diagonal ? a : T(0)"
-                      : "index % columns >= index / columns % rows + diagonal ? a : T(0)";
+  launch.body = lower ? "const Division place = quotient_and_rest(index, columns); "
+                        "const int64 row = quotient_and_rest(place.quotient, rows).rest; "
+                        "return place.rest <= row + diagonal ? a : T(0);"
+                      : "const Division place = quotient_and_rest(index, columns); "
+                        "const int64 row = quotient_and_rest(place.quotient, rows).rest; "
+                        "return place.rest >= row + diagonal ? a : T(0);";
   launch.inputs = 1;
   launch.ptrs[0] = out.data();
   launch.ptrs[1] = self.data();

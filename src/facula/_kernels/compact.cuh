@@ -5,7 +5,7 @@
 //   FACULA_DIMS   0: linear positions; else the number of dimensions to write positions of
 // Blocks have 256 threads.
 #pragma once
-#include "types.cuh"
+#include "division.cuh"
 
 namespace facula {
 
@@ -34,43 +34,48 @@ extern "C" __global__ void __launch_bounds__(256)
   // A warp looks at neighbours, round by round.
   const int64 begin = int64(blockIdx.x) * kTile + warp * (32 * kRounds) + lane;
   const auto* in = reinterpret_cast<const stored<FACULA_IN>*>(arguments.in);
-  uint32 ballots[kRounds];
+  uint32 ballots = 0;  // of round r in lane r
   uint32 mine = 0;
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
     const int64 i = begin + r * 32;
     const bool yes = i < arguments.n && convert<bool>(in[i]);
-    ballots[r] = __ballot_sync(0xffffffffu, yes);
-    mine += uint32(__popc(ballots[r]));
+    const uint32 ballot = __ballot_sync(0xffffffffu, yes);
+    ballots = lane == r ? ballot : ballots;
+    mine += uint32(__popc(ballot));
   }
   if (lane == 0) found[warp] = mine;
   __syncthreads();
 #if FACULA_STAGE == 0
   if (threadIdx.x == 0) {
     uint32 all = 0;
+#pragma unroll 1
     for (int w = 0; w < kWarps; ++w) all += found[w];
     arguments.counts[blockIdx.x] = all;
   }
 #else
   int64 number = blockIdx.x > 0 ? arguments.counts[blockIdx.x - 1] : 0;
+#pragma unroll 1
   for (int w = 0; w < warp; ++w) number += found[w];
-#pragma unroll
+#pragma unroll 1
   for (int r = 0; r < kRounds; ++r) {
-    if (ballots[r] >> lane & 1) {
-      int64 to = number + __popc(ballots[r] & ((1u << lane) - 1));
+    const uint32 ballot = __shfl_sync(0xffffffffu, ballots, r);
+    if (ballot >> lane & 1) {
+      const int64 to = number + __popc(ballot & ((1u << lane) - 1));
       int64 position = begin + r * 32;
 #if FACULA_DIMS == 0
       arguments.out[to] = position;
 #else
-#pragma unroll
-      for (int d = FACULA_DIMS - 1; d >= 0; --d) {
-        const int64 rest = d > 0 ? position / arguments.sizes[d] : 0;
-        arguments.out[to + d * arguments.column] = position - rest * arguments.sizes[d];
-        position = rest;
+#pragma unroll 1
+      for (int d = FACULA_DIMS - 1; d > 0; --d) {
+        const Division division = quotient_and_rest(position, arguments.sizes[d]);
+        arguments.out[to + d * arguments.column] = division.rest;
+        position = division.quotient;
       }
+      arguments.out[to] = position;
 #endif
     }
-    number += __popc(ballots[r]);
+    number += __popc(ballot);
   }
 #endif
 }

@@ -33,7 +33,7 @@ struct Place {
 };
 
 __device__ __forceinline__ int64 pop(int64& rest, int64 size) {
-  const Division division = divide(rest, size);
+  const Division division = quotient_and_rest(rest, size);
   rest = division.quotient;
   return division.rest;
 }
@@ -73,7 +73,7 @@ __device__ __forceinline__ Place input_of(const Arguments& a, int64 group, const
     const Axis& axis = a.axis[d];
 #if FACULA_KIND == 1
     const int64 distance = pixel.at[d] - axis.start - tap.at[d] * axis.spread;
-    const Division division = divide(distance < 0 ? 0 : distance, axis.step);
+    const Division division = quotient_and_rest(distance < 0 ? 0 : distance, axis.step);
     const int64 at = division.quotient;
     place.inside = place.inside && distance >= 0 && division.rest == 0 && at < axis.out;
 #else

@@ -1,5 +1,6 @@
 // Quotient and rest of 64-bit numbers that are not negative: what the compiler writes for one such
-// division is long, and kernels have several. This is compiled once and called.
+// division is long, and kernels have several. This is compiled once and called. The name is no other
+// function's, so that kernels without such divisions are compiled without it.
 #pragma once
 #include "types.cuh"
 
@@ -9,7 +10,7 @@ struct Division {
   int64 quotient, rest;
 };
 
-inline __device__ __noinline__ Division divide(int64 n, int64 by) {
+inline __device__ __noinline__ Division quotient_and_rest(int64 n, int64 by) {
   // Narrow divisions are several times faster, and most numbers allow them.
   if ((uint64(n) | uint64(by)) >> 32 == 0) {
     const uint32 quotient = uint32(n) / uint32(by);

@@ -14,6 +14,7 @@
 //   FACULA_INDEX     uint32 or uint64
 //   FACULA_UNROLL    vectors per thread, all loaded before any is used
 #pragma once
+#include "division.cuh"
 #include "formula.cuh"
 
 namespace facula {
@@ -38,22 +39,32 @@ struct Arguments {
 };
 
 #if FACULA_NDIM > 0
-// Byte offsets of all operands at vector i.
+// Byte offsets of all operands at a thread's vectors. Many dimensions are a loop, whose steps serve
+// all vectors.
 struct Offsets {
-  Offset at[FACULA_INPUTS + 1];
+  Offset at[kUnroll][FACULA_INPUTS + 1];
 
-  __device__ __forceinline__ Offsets(const Arguments& arguments, int64 i) {
+  __device__ __forceinline__ Offsets(const Arguments& arguments, int64 first) {
+    Index rest[kUnroll];
 #pragma unroll
-    for (int k = 0; k <= FACULA_INPUTS; ++k) at[k] = 0;
-    Index rest = Index(i);
+    for (int u = 0; u < kUnroll; ++u) {
+      rest[u] = Index(first + u * blockDim.x);
 #pragma unroll
+      for (int k = 0; k <= FACULA_INPUTS; ++k) at[u][k] = 0;
+    }
+    constexpr int kWritten = FACULA_NDIM > 4 ? 1 : FACULA_NDIM;
+#pragma unroll kWritten
     for (int d = 0; d < FACULA_NDIM; ++d) {
-      // The outermost dimension needs no division.
-      const Index quotient = d + 1 < FACULA_NDIM ? arguments.size[d].divide(rest) : 0;
-      const Offset position = Offset(rest - quotient * arguments.size[d].divisor);
-      rest = quotient;
+      const Divider<Index> size = arguments.size[d];
 #pragma unroll
-      for (int k = 0; k <= FACULA_INPUTS; ++k) at[k] += position * arguments.stride[k][d];
+      for (int u = 0; u < kUnroll; ++u) {
+        // The outermost dimension needs no division.
+        const Index quotient = d + 1 < FACULA_NDIM ? size.divide(rest[u]) : 0;
+        const Offset position = Offset(rest[u] - quotient * size.divisor);
+        rest[u] = quotient;
+#pragma unroll
+        for (int k = 0; k <= FACULA_INPUTS; ++k) at[u][k] += position * arguments.stride[k][d];
+      }
     }
   }
 };
@@ -78,11 +89,9 @@ __device__ __forceinline__ stored<FACULA_OUT> element_of(Value x) {
 // The kernel is one function, and what it does for every input is written out by the preprocessor.
 #define FACULA_IS_SPLAT(k) (FACULA_SPLAT >> k & 1)
 #if FACULA_NDIM > 0
-#define FACULA_BEGIN_AT(i) const Offsets offsets(arguments, i);
-#define FACULA_PLACE(k, i, size) (arguments.pointer[k] + offsets.at[k])
+#define FACULA_PLACE(k, u, i, size) (arguments.pointer[k] + offsets.at[u][k])
 #else
-#define FACULA_BEGIN_AT(i)
-#define FACULA_PLACE(k, i, size) (arguments.pointer[k] + (i) * int64(size))
+#define FACULA_PLACE(k, u, i, size) (arguments.pointer[k] + (i) * int64(size))
 #endif
 
 extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arguments arguments) {
@@ -92,6 +101,9 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arg
   const int64 vectors = FACULA_NDIM == 0 ? arguments.count / V : arguments.count;
   const int64 first = int64(blockIdx.x) * (blockDim.x * kUnroll) + threadIdx.x;
 
+#if FACULA_NDIM > 0
+  Offsets offsets(arguments, first);
+#endif
   // What one thread holds of all inputs; of a splat one, the number.
 #define X(k) Vector<FACULA_IN##k, FACULA_IS_SPLAT(k) ? 1 : V> input##k[kUnroll];
   FACULA_EACH_INPUT(X)
@@ -100,9 +112,8 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arg
   for (int u = 0; u < kUnroll; ++u) {
     const int64 i = first + u * blockDim.x;
     if (i < vectors) {
-      FACULA_BEGIN_AT(i)
 #define X(k) \
-  load(input##k[u], FACULA_PLACE(k + 1, FACULA_IS_SPLAT(k) ? 0 : i, sizeof input##k[u]));
+  load(input##k[u], FACULA_PLACE(k + 1, u, FACULA_IS_SPLAT(k) ? 0 : i, sizeof input##k[u]));
       FACULA_EACH_INPUT(X)
 #undef X
     }
@@ -119,14 +130,16 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::math::Arg
         result.at[v] = element_of(formula(i * V + v FACULA_EACH_INPUT(X)));
 #undef X
       }
-      FACULA_BEGIN_AT(i)
-      store(result, FACULA_PLACE(0, i, sizeof result));
+      store(result, FACULA_PLACE(0, 0, i, sizeof result));
     }
 #pragma unroll
     for (int u = 1; u < kUnroll; ++u) {
 #define X(k) input##k[u - 1] = input##k[u];
       FACULA_EACH_INPUT(X)
 #undef X
+#if FACULA_NDIM > 0
+      offsets.at[u - 1][0] = offsets.at[u][0];
+#endif
     }
   }
 

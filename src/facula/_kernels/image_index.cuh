@@ -42,7 +42,7 @@ struct ImagePlace {
     return all - rest * size;
   }
   static __device__ __forceinline__ int64 next(int64& rest, int64 size) {
-    const Division division = divide(rest, size);
+    const Division division = quotient_and_rest(rest, size);
     rest = division.quotient;
     return division.rest;
   }

@@ -70,7 +70,7 @@ struct Line {
     stride = kColumns ? shape.inner : 1;
     base = number * shape.n;
     if constexpr (kColumns) {
-      const Division place = divide(number, shape.inner);
+      const Division place = quotient_and_rest(number, shape.inner);
       base = place.quotient * shape.inner * shape.n + place.rest;
     }
     loads = exists ? int64(uint64(shape.n) / V) : 0;

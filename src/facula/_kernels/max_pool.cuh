@@ -46,7 +46,7 @@ __device__ __forceinline__ bool find_tap(const Arguments& a, const int64 (&windo
   bool inside = true;
 #pragma unroll
   for (int d = 2; d >= 0; --d) {
-    const Division division = divide(tap, a.axis[d].taps);
+    const Division division = quotient_and_rest(tap, a.axis[d].taps);
     const int64 j = division.rest;
     tap = division.quotient;
     at[d] = window[d] * a.axis[d].step + j * a.axis[d].spread - a.axis[d].pad;
@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(256)
   auto meets = [&](int d, int tap, int64& window) {
     const int64 distance = place.at[d] + a.axis[d].pad - tap * a.axis[d].spread;
     if (distance < 0) return false;
-    const Division division = divide(distance, a.axis[d].step);
+    const Division division = quotient_and_rest(distance, a.axis[d].step);
     window = division.quotient;
     return division.rest == 0 && window < a.out.size[d];
   };

@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(FACULA_LANES* FACULA_BESIDE)
   using namespace facula;
   const Line line(arguments.shape);
   Held<FACULA_ITEM> input(line, arguments.in), grad(line, arguments.grad);
-  const int64 group = divide(line.number, arguments.each).quotient;
+  const int64 group = quotient_and_rest(line.number, arguments.each).quotient;
   const T mean = line.exists ? arguments.mean[group] : T(0);
   const T rstd = line.exists ? arguments.rstd[group] : T(0);
   T sum = T(0), product = T(0);

@@ -24,7 +24,7 @@ struct LineParameters {
   __device__ __forceinline__ LineParameters(const Line& line, const Parameters& parameters)
       : of(parameters) {
 #if FACULA_GROUPED
-    first = divide(line.number, of.groups).rest * of.channels;
+    first = quotient_and_rest(line.number, of.groups).rest * of.channels;
 #endif
   }
   __device__ __forceinline__ void read([[maybe_unused]] const Line& line, int ahead, int64 load) {

@@ -52,9 +52,9 @@ __device__ __forceinline__ key_of<T> load_key(const char* address, bool descendi
     key = bits != 0;
   } else if constexpr (is_real_float<T> || is_small_float<T>) {
     const Key magnitude = bits & Key(sign - 1);
-    if (magnitude > largest_number<T>) key = Key(~Key(0));
-    else if (magnitude == 0) key = sign;
-    else key = bits & sign ? Key(~bits) : Key(bits | sign);
+    const Key negative = magnitude == 0 ? sign : Key(~bits);
+    key = bits & sign ? negative : Key(bits | sign);
+    key = magnitude > largest_number<T> ? Key(~Key(0)) : key;
   } else if constexpr (T(-1) < T(0)) {
     key = Key(bits ^ sign);
   } else {

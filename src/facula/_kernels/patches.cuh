@@ -38,19 +38,19 @@ extern "C" __global__ void __launch_bounds__(256)
       inside ? arguments.image[(plane * h.in + y) * w.in + x] : convert<Item>(int32(0));
 #else
   using Value = choose<is_small_float<Item>, float, Item>;
-  const Division across = divide(i, w.in), down = divide(across.quotient, h.in);
+  const Division across = quotient_and_rest(i, w.in), down = quotient_and_rest(across.quotient, h.in);
   const int64 x = across.rest, y = down.rest, plane = down.quotient;
   Value sum = convert<Value>(int32(0));
   for (int64 j0 = 0; j0 < h.taps; ++j0) {
     const int64 from0 = y + h.pad - j0 * h.spread;
     if (from0 < 0) continue;
-    const auto [t0, rest0] = divide(from0, h.step);
+    const auto [t0, rest0] = quotient_and_rest(from0, h.step);
     if (rest0 != 0 || t0 >= h.out) continue;
 #pragma unroll 1
     for (int64 j1 = 0; j1 < w.taps; ++j1) {
       const int64 from1 = x + w.pad - j1 * w.spread;
       if (from1 < 0) continue;
-      const auto [t1, rest1] = divide(from1, w.step);
+      const auto [t1, rest1] = quotient_and_rest(from1, w.step);
       if (rest1 != 0 || t1 >= w.out) continue;
       const int64 row = (plane * h.taps + j0) * w.taps + j1;
       sum = sum + convert<Value>(arguments.columns[(row * h.out + t0) * w.out + t1]);

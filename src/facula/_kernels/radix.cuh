@@ -31,20 +31,21 @@ struct Arguments {
   uint32* totals;  // [line][digit]
 };
 
-__device__ __forceinline__ Key read_key(const Arguments& arguments, int64 line, int64 i) {
-  const char* address = arguments.in + (line * arguments.n + i) * int64(sizeof(Key));
+__device__ __forceinline__ Key read_key([[maybe_unused]] const Arguments& arguments,
+                                        const Key* from) {
 #if FACULA_FIRST
-  return load_key<T>(address, arguments.descending != 0);
+  return load_key<T>(reinterpret_cast<const char*>(from), arguments.descending != 0);
 #else
-  return *reinterpret_cast<const Key*>(address);
+  return *from;
 #endif
 }
 __device__ __forceinline__ uint32 digit_of(const Arguments& arguments, Key key) {
   return uint32(key >> arguments.shift) & 255u;
 }
 
-// Sum over all threads before this one; `total` is that of all. `shared` has kWarps elements.
-__device__ __forceinline__ uint32 sum_before(uint32 value, uint32* shared, uint32& total) {
+// Sum over all threads before this one; `total` is that of all. `shared` has kWarps elements. Not
+// inlined: a tile needs it twice.
+__device__ __noinline__ uint32 sum_before(uint32 value, uint32* shared, uint32& total) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   uint32 sum = value;
 #pragma unroll
@@ -78,10 +79,11 @@ extern "C" __global__ void __launch_bounds__(256)
   counts[me] = 0;
   __syncthreads();
   const int64 tile = blockIdx.x, begin = tile * kTile;
+  const Key* const in = reinterpret_cast<const Key*>(arguments.in) + line * arguments.n;
 #pragma unroll 4
   for (int j = 0; j < kItems; ++j) {
     const int64 i = begin + j * kThreads + me;
-    if (i < arguments.n) atomicAdd(&counts[digit_of(arguments, read_key(arguments, line, i))], 1u);
+    if (i < arguments.n) atomicAdd(&counts[digit_of(arguments, read_key(arguments, in + i))], 1u);
   }
   __syncthreads();
   arguments.counts[(line * 256 + me) * arguments.tiles + tile] = counts[me];
@@ -127,30 +129,36 @@ extern "C" __global__ void __launch_bounds__(256)
 
   // A warp reads neighbouring elements in their order, so ranks keep it.
   const int within = warp * (32 * kItems) + lane;  // the thread's first element in the tile
-  const int64 first = begin + within;
   const int left = int(arguments.n - begin < kTile ? arguments.n - begin : kTile);  // of the tile
+  const uint32 below = (1u << lane) - 1;
+  const Key* const in_tile =
+      reinterpret_cast<const Key*>(arguments.in) + line * arguments.n + begin;
+  [[maybe_unused]] const uint32* const tile_positions =
+      arguments.positions + line * arguments.n + begin;
   Key key[kItems];
   uint32 position[kItems];
   uint32 rank[kItems];
+  // All reads come first, so that they wait for each other's memory once. Behind the end of the
+  // line stand the highest keys: they take the last places of the tile and are never written.
 #pragma unroll
   for (int j = 0; j < kItems; ++j) {
-    const bool exists = within + j * 32 < left;
-    key[j] = exists ? read_key(arguments, line, first + j * 32) : Key(0);
+    const int i = within + j * 32;
+    const int from = i < left ? i : left - 1;
+    const Key read = read_key(arguments, in_tile + from);
+    key[j] = i < left ? read : Key(~Key(0));
 #if FACULA_FIRST
-    position[j] = uint32(first) + j * 32;
+    position[j] = uint32(begin) + i;
 #else
-    position[j] = exists ? arguments.positions[line * arguments.n + first + j * 32] : 0;
+    position[j] = tile_positions[from];
 #endif
-    const uint32 digit = exists ? digit_of(arguments, key[j]) : 256u;
-    const uint32 peers = __match_any_sync(0xffffffffu, digit);
-    const int leader = __ffs(int(peers)) - 1;
-    uint32 before = 0;
-    if (lane == leader && exists) {
-      before = counters[warp][digit];
-      counters[warp][digit] = before + uint32(__popc(peers));
-    }
-    before = __shfl_sync(0xffffffffu, before, leader);
-    rank[j] = before + uint32(__popc(peers & ((1u << lane) - 1)));
+  }
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) {
+    uint32& counter = counters[warp][digit_of(arguments, key[j])];
+    const uint32 peers = __match_any_sync(0xffffffffu, digit_of(arguments, key[j]));
+    rank[j] = counter + uint32(__popc(peers & below));
+    __syncwarp();
+    if (peers >> lane == 1) counter = rank[j] + 1;  // the last of them
     __syncwarp();
   }
   __syncthreads();
@@ -175,7 +183,6 @@ extern "C" __global__ void __launch_bounds__(256)
 
 #pragma unroll
   for (int j = 0; j < kItems; ++j) {
-    if (within + j * 32 >= left) continue;
     const uint32 to = counters[warp][digit_of(arguments, key[j])] + rank[j];
     keys[to] = key[j];
     positions[to] = position[j];

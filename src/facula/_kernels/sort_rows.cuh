@@ -53,22 +53,12 @@ __device__ __forceinline__ Entry from_lane(Entry e, int distance) {
 }
 #endif
 
+// All entries differ but those behind the end of the line, whose order does not matter.
 __device__ __forceinline__ void order_pair(Entry& a, Entry& b, bool rising) {
   const Entry x = a, y = b;
-  const bool exchange = rising ? y < x : x < y;
+  const bool exchange = (y < x) == rising;
   a = exchange ? y : x;
   b = exchange ? x : y;
-}
-
-// Strides inside a thread, once the direction is the same for all of its entries.
-__device__ __forceinline__ void merge_inside(Entry (&e)[kItems], bool rising) {
-#pragma unroll
-  for (int stride = kItems / 2; stride > 0; stride /= 2) {
-#pragma unroll
-    for (int j = 0; j < kItems; ++j) {
-      if (!(j & stride)) order_pair(e[j], e[j | stride], rising);
-    }
-  }
 }
 
 }  // namespace facula
@@ -84,37 +74,30 @@ extern "C" __global__ void __launch_bounds__(FACULA_THREADS)
   if (exists) arguments.walk.find(line, at);
   const char* in = arguments.in + at[0];
 
-  // Which thread starts with which element does not matter: neighbours read neighbours.
+  // Which thread starts with which element does not matter: neighbours read neighbours. Behind the
+  // end of the line the first element is read in vain, which needs no branch.
+  const int n = exists ? arguments.n : 0;
   Entry e[kItems];
 #pragma unroll
   for (int j = 0; j < kItems; ++j) {
     const int i = j * kLanes + lane;
-    e[j] = exists && i < arguments.n
-               ? entry(load_key<T>(in + i * arguments.in_step, arguments.descending != 0),
-                       uint32(i))
-               : entry(key_of<T>(~key_of<T>(0)), 0xffffffffu);
+    const bool inside = i < n;
+    const key_of<T> key =
+        load_key<T>(in + (inside ? i : 0) * arguments.in_step, arguments.descending != 0);
+    e[j] = entry(inside ? key : key_of<T>(~key_of<T>(0)), inside ? uint32(i) : 0xffffffffu);
   }
 
-  // Entry j of thread t stands at t * kItems + j of the network.
-#pragma unroll
-  for (int size = 2; size < kItems; size *= 2) {
-#pragma unroll
-    for (int stride = size / 2; stride > 0; stride /= 2) {
-#pragma unroll
-      for (int j = 0; j < kItems; ++j) {
-        if (!(j & stride)) order_pair(e[j], e[j | stride], !(j & size));
-      }
-    }
-  }
+  // Entry j of thread t stands at t * kItems + j of the network. The steps inside a thread are
+  // compiled once, for runs of every size.
 #if FACULA_LANES > 32
   alignas(16) __shared__ unsigned char storage[kCapacity * sizeof(Entry)];
   Entry* shared = reinterpret_cast<Entry*>(storage);
 #endif
 #pragma unroll 1
-  for (int lanes = 1; lanes <= kLanes; lanes *= 2) {  // runs of lanes * kItems entries
-    const bool rising = !(lane & lanes);
+  for (int size = 2; size <= kCapacity; size *= 2) {
+    const bool rising = !(lane * kItems & size);
 #pragma unroll 1
-    for (int distance = lanes / 2; distance > 0; distance /= 2) {
+    for (int distance = size / (2 * kItems); distance > 0; distance /= 2) {
       const bool lower = !(lane & distance);
 #if FACULA_LANES > 32
       if (distance >= 32) {
@@ -136,7 +119,14 @@ extern "C" __global__ void __launch_bounds__(FACULA_THREADS)
         if ((lower == rising) == (other < e[j])) e[j] = other;
       }
     }
-    merge_inside(e, rising);
+#pragma unroll
+    for (int stride = kItems / 2; stride > 0; stride /= 2) {
+      if (stride >= size) continue;
+#pragma unroll
+      for (int j = 0; j < kItems; ++j) {
+        if (!(j & stride)) order_pair(e[j], e[j | stride], rising != ((j & size) != 0));
+      }
+    }
   }
 
   char* values = arguments.values + at[1];
@@ -147,15 +137,18 @@ extern "C" __global__ void __launch_bounds__(FACULA_THREADS)
 #pragma unroll
   for (int j = 0; j < kItems; ++j) shared[lane * kItems + j] = e[j];
   __syncthreads();
-#pragma unroll
-  for (int j = 0; j < kItems; ++j) e[j] = shared[j * kLanes + lane];
 #endif
   if (!exists) return;
-#pragma unroll
+#pragma unroll 4
   for (int j = 0; j < kItems; ++j) {
-    const int i = kLanes > 32 ? j * kLanes + lane : lane * kItems + j;
-    if (i >= arguments.kept) continue;
+#if FACULA_LANES > 32
+    const int i = j * kLanes + lane;
+    const uint32 position = position_of(shared[i]);
+#else
+    const int i = lane * kItems + j;
     const uint32 position = position_of(e[j]);
+#endif
+    if (i >= arguments.kept) continue;
     indices[i * arguments.indices_step] = position;
     *reinterpret_cast<key_of<T>*>(values + i * arguments.values_step) =
         *reinterpret_cast<const key_of<T>*>(in + position * arguments.in_step);

@@ -27,8 +27,8 @@ __device__ __forceinline__ void window_of(const Arguments& a, int64 plane, int d
                                           int64& begin, int64& end) {
   const int64 in = a.in.size[d], out = a.out.size[d];
 #if FACULA_KIND == 0
-  begin = divide(t * in, out).quotient;
-  end = divide((t + 1) * in + out - 1, out).quotient;
+  begin = quotient_and_rest(t * in, out).quotient;
+  end = quotient_and_rest((t + 1) * in + out - 1, out).quotient;
 #else
   const int k = d - (3 - a.dims);
   begin = 0;
