@@ -13,6 +13,8 @@ EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52}
 SHAPES = [  # (m, n, k): a size for each way of computing, none a multiple of a register tile
     (63, 65, 129),
     (511, 77, 390),
+    (64, 301, 784),
+    (305, 270, 401),
     (17, 333, 1000),
     (5, 700, 260),
     (700, 9, 513),
