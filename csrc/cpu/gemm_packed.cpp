@@ -1,6 +1,7 @@
 // Large products of float and double on all threads: b is packed once and shared, then pieces of c
 // are dealt out. How c is cut depends on the number of threads, how sums are taken does not.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/host_allocator.h"
@@ -120,6 +121,25 @@ struct Bias {
   int64_t row, col;  // strides; one of them is 0
 };
 
+// A piece of c and the block of k from `p` on, of matrices that begin at a and c.
+template <class T>
+PanelProduct<T> part_of(const Gemm& g, const T* a, T* c, Bias<T> bias, int64_t row, int64_t column,
+                        int64_t p) {
+  PanelProduct<T> part;
+  part.a = a + row * g.a_row + p * g.a_col;
+  part.a_row = g.a_row, part.a_col = g.a_col;
+  part.c = c + row * g.c_row + column * g.c_col;
+  part.c_row = g.c_row, part.c_col = g.c_col;
+  part.alpha = T(g.alpha_re);
+  part.beta = p == 0 && !bias.data ? T(g.beta_re) : T(1);
+  part.start = part.c, part.start_row = g.c_row, part.start_col = g.c_col;
+  if (p == 0 && bias.data) {
+    part.start = bias.data + row * bias.row + column * bias.col;
+    part.start_row = bias.row, part.start_col = bias.col;
+  }
+  return part;
+}
+
 template <class T>
 void multiply(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* c, Bias<T> bias,
               PackedRight<T>& right, int64_t most_k, int64_t most_n) {
@@ -133,30 +153,50 @@ void multiply(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* 
         for (; i < end; ++i) {
           const int64_t down = i / cut.across, across = i % cut.across;
           const int64_t row = cut.row(down), column = cut.column(across);
-          PanelProduct<T> part;
-          part.m = cut.row(down + 1) - row;
-          part.n = cut.column(across + 1) - column;
-          part.a_row = g.a_row, part.a_col = g.a_col;
-          part.c = c + row * g.c_row + (j0 + column) * g.c_col;
-          part.c_row = g.c_row, part.c_col = g.c_col;
-          part.alpha = T(g.alpha_re);
           for (int64_t p = 0; p < k; p += right.deep()) {
+            PanelProduct<T> part = part_of(g, a, c, bias, row, j0 + column, k0 + p);
+            part.m = cut.row(down + 1) - row;
+            part.n = cut.column(across + 1) - column;
             part.k = std::min(right.deep(), k - p);
-            part.a = a + row * g.a_row + (k0 + p) * g.a_col;
             part.b = right.at(p, column);
-            const bool first = k0 + p == 0;
-            part.start = part.c, part.start_row = g.c_row, part.start_col = g.c_col;
-            if (first && bias.data) {
-              part.start = bias.data + row * bias.row + (j0 + column) * bias.col;
-              part.start_row = bias.row, part.start_col = bias.col;
-            }
-            part.beta = first && !bias.data ? T(g.beta_re) : T(1);
             t.multiply(part);
           }
         }
       });
     }
   }
+}
+
+// So few rows that no columns of b are used by two pieces of c: each piece packs its own.
+template <class T>
+bool is_low(const PanelTable<T>& t, const Gemm& g) {
+  return ceil_div(g.m, t.rows) < 2 * t.tall_tiles;
+}
+template <class T>
+void multiply_low(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* c, Bias<T> bias,
+                  int64_t deep) {
+  // Panels of a piece, which stay in the second-level cache; wider where a has to be packed too.
+  const int64_t most_panels = g.a_col == 1 ? 4 : 8, panels = ceil_div(g.n, t.columns);
+  const double work = double(g.m) * double(g.n) * double(g.k);
+  const int threads = in_parallel_region() ? 1 : num_threads();
+  const auto tasks = int64_t(std::min(double(threads * t.tasks_per_thread), work / kTaskWork));
+  const int64_t pieces = std::max(ceil_div(panels, most_panels), std::min(tasks, panels));
+  const int64_t room = ceil_div(panels, pieces) * t.columns;
+  const auto grain = std::max<int64_t>(1, int64_t(kTaskWork / (work / double(pieces))));
+  parallel_for(0, pieces, grain, [&](int64_t i, int64_t end) {
+    PackedRight<T> right(t, deep, deep, room);
+    for (; i < end; ++i) {
+      const int64_t column = i * panels / pieces * t.columns;
+      const int64_t stop = std::min(g.n, (i + 1) * panels / pieces * t.columns);
+      for (int64_t p = 0; p < g.k; p += deep) {
+        PanelProduct<T> part = part_of(g, a, c, bias, 0, column, p);
+        part.m = g.m, part.n = stop - column, part.k = std::min(deep, g.k - p);
+        right.pack(b + p * g.b_row + column * g.b_col, g.b_row, g.b_col, part.k, part.n);
+        part.b = right.at(0, 0);
+        t.multiply(part);
+      }
+    }
+  });
 }
 
 // With few rows, b is read where it lies rather than packed: it takes the place of a.
@@ -180,19 +220,70 @@ void product(const Gemm& problem) {
   const int64_t fitting = kPackedBytes / int64_t(sizeof(T)) / most_k / t.columns * t.columns;
   const int64_t most_n = std::min(g.n, fitting);
   auto run = [&](int64_t begin, int64_t end) {
-    PackedRight<T> right(t, deep, most_k, most_n);
+    std::optional<PackedRight<T>> right;
+    if (!is_low(t, g)) right.emplace(t, deep, most_k, most_n);
     for (int64_t i = begin; i < end; ++i) {
-      multiply(t, g, static_cast<const T*>(g.a) + i * g.a_batch,
-               static_cast<const T*>(g.b) + i * g.b_batch, static_cast<T*>(g.c) + i * g.c_batch,
-               bias, right, most_k, most_n);
+      const T* a = static_cast<const T*>(g.a) + i * g.a_batch;
+      const T* b = static_cast<const T*>(g.b) + i * g.b_batch;
+      T* c = static_cast<T*>(g.c) + i * g.c_batch;
+      if (right) multiply(t, g, a, b, c, bias, *right, most_k, most_n);
+      else multiply_low(t, g, a, b, c, bias, deep);
     }
   };
   const double work = double(g.m) * double(g.n) * double(g.k);
-  if (g.batch >= 4 * num_threads() || work < 16 * kTaskWork) {  // a thread computes whole matrices
+  if (g.batch >= 4 * num_threads() || (g.batch > 1 && work < 16 * kTaskWork)) {
+    // a thread computes whole matrices
     parallel_for(0, g.batch, std::max<int64_t>(1, int64_t(kTaskWork / work)), run);
   } else {
     run(0, g.batch);
   }
+}
+
+// Parts that the depth of a product with a small result is cut into: c has too few pieces for
+// threads. Depends on the shape alone, since it decides how sums are rounded.
+int64_t parts_of_depth(const Gemm& g) {
+  constexpr int64_t kSmallResult = 128 * 128, kDepth = 512, kMostParts = 16;
+  if (g.batch > 1 || g.m * g.n > kSmallResult) return 1;
+  const int64_t parts = std::min(g.k / kDepth, kMostParts);
+  return parts < 4 ? 1 : parts;
+}
+
+template <class T>
+void deep_product(const Gemm& g, int64_t parts) {
+  const PanelTable<T>& t = *table<T>();
+  const int64_t size = g.m * g.n, deep = ceil_div(ceil_div(g.k, parts), 8) * 8;
+  const size_t bytes = size_t(parts * size) * sizeof(T);
+  T* const sums = static_cast<T*>(host_allocate(bytes));
+  parallel_for(0, parts, 1, [&](int64_t i, int64_t end) {
+    for (; i < end; ++i) {
+      Gemm part = g;
+      part.a = static_cast<const T*>(g.a) + i * deep * g.a_col;
+      part.b = static_cast<const T*>(g.b) + i * deep * g.b_row;
+      part.k = std::min(deep, g.k - i * deep);
+      part.c = sums + i * size, part.c_row = g.n, part.c_col = 1;
+      part.alpha_re = 1, part.beta_re = 0, part.bias = nullptr;
+      product<T>(part);
+    }
+  });
+  const T alpha = T(g.alpha_re), beta = T(g.beta_re);
+  const T* const bias = static_cast<const T*>(g.bias);
+  parallel_for(0, g.m, std::max<int64_t>(1, 8192 / (g.n * parts)), [&](int64_t row, int64_t end) {
+    t.add(sums + row * g.n, parts, size, (end - row) * g.n);
+    for (; row < end; ++row) {
+      T* c = static_cast<T*>(g.c) + row * g.c_row;
+      for (int64_t j = 0; j < g.n; ++j, c += g.c_col) {
+        const T sum = alpha * sums[row * g.n + j];
+        *c = bias ? sum + bias[j] : beta != T(0) ? sum + beta * *c : sum;
+      }
+    }
+  });
+  host_free(sums, bytes);
+}
+
+template <class T>
+void cut_product(const Gemm& g) {
+  const int64_t parts = parts_of_depth(g);
+  parts == 1 ? product<T>(g) : deep_product<T>(g, parts);
 }
 
 }  // namespace
@@ -203,7 +294,7 @@ bool packed_product_available(DType dtype) {
 }
 
 void packed_product(const Gemm& g) {
-  g.dtype == DType::Float32 ? product<float>(g) : product<double>(g);
+  g.dtype == DType::Float32 ? cut_product<float>(g) : cut_product<double>(g);
 }
 
 }  // namespace facula

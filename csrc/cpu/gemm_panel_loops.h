@@ -401,8 +401,18 @@ void multiply(const PanelProduct<A>& g) {
 }
 
 template <class A>
-constexpr PanelTable<A> kPanelTable{kPanelRows,      kPanelColumns<A>, kPanelK<A>, kTallTiles,
-                                    kTasksPerThread, pack_columns<A>,  multiply<A>};
+void add_parts(A* sums, int64_t parts, int64_t apart, int64_t n) {
+  for (int64_t j = 0; j < n; j += kLanes<A>) {
+    const int64_t count = n - j < kLanes<A> ? n - j : kLanes<A>;
+    Vector<A> sum = load_part(sums + j, count);
+    for (int64_t i = 1; i < parts; ++i) sum += load_part(sums + i * apart + j, count);
+    store_part(sums + j, sum, count);
+  }
+}
+
+template <class A>
+constexpr PanelTable<A> kPanelTable{kPanelRows,      kPanelColumns<A>, kPanelK<A>,  kTallTiles,
+                                    kTasksPerThread, pack_columns<A>,  multiply<A>, add_parts<A>};
 
 }  // namespace
 }  // namespace facula::FACULA_ISA

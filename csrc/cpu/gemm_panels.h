@@ -32,6 +32,8 @@ struct PanelTable {
   // `count` columns of b as panels; element (p, j) comes from from[p * step + j * apart].
   void (*pack)(const T* from, int64_t step, int64_t apart, int64_t k, int64_t count, T* to);
   void (*multiply)(const PanelProduct<T>&);
+  // Adds to n elements the ones `apart` behind them, those twice as far and so on, `parts` in all.
+  void (*add)(T* sums, int64_t parts, int64_t apart, int64_t n);
 };
 
 // Built per ISA from gemm_panels_float_isa.cpp and gemm_panels_double_isa.cpp; null where the
