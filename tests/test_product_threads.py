@@ -13,6 +13,9 @@ EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52}
 SHAPES = [  # (m, n, k): a size for each way of computing, none a multiple of a register tile
     (63, 65, 129),
     (511, 77, 390),
+    (64, 301, 784),
+    (305, 270, 401),
+    (60, 71, 2100),
     (17, 333, 1000),
     (5, 700, 260),
     (700, 9, 513),
@@ -67,16 +70,27 @@ def test_product_has_the_same_bits_with_any_number_of_threads(
         assert facula.equal(results[0], results[2]), (m, n, k)
 
 
+SHAPES_OF_LAYERS = [(1, 700, 300), (12, 129, 400), (300, 77, 200), (4, 3, 2), (60, 71, 2100)]
+
+
 def test_linear_with_bias_is_the_product_plus_bias() -> None:
     random = np.random.RandomState(2)
     for dtype in (facula.float32, facula.float64, facula.bfloat16):
-        for rows, features, inputs in [(1, 700, 300), (12, 129, 400), (300, 77, 200), (4, 3, 2)]:
+        for rows, features, inputs in SHAPES_OF_LAYERS:
             x = facula.tensor(random.randn(rows, inputs)).to(dtype)
             w = facula.tensor(random.randn(features, inputs)).to(dtype)
             bias = facula.tensor(random.randn(features)).to(dtype)
             with_bias = facula.nn.functional.linear(x, w, bias)
             start = bias.expand(rows, features).contiguous()
             assert facula.equal(with_bias, facula.addmm(start, x, w.t()))
+
+
+def test_deep_product_with_a_small_result_is_scaled_and_added() -> None:
+    random = np.random.RandomState(3)
+    a, b, c = random.randn(3000, 50), random.randn(3000, 40), random.randn(40, 50)
+    out = facula.tensor(c).t()  # columns are contiguous
+    out.addmm_(facula.tensor(a).t(), facula.tensor(b), beta=0.5, alpha=-2)
+    assert np.abs(out.numpy() - (0.5 * c.T - 2 * (a.T @ b))).max() < 1e-10
 
 
 def test_not_a_number_stays_in_its_row_and_column() -> None:

@@ -30,6 +30,7 @@ constexpr double kParallelWork = 1 << 19;
 constexpr double kPartWork = 1 << 17;
 constexpr double kSmallWork = 48 * 48 * 48;  // up to this, preparations cost more than they save
 constexpr int64_t kVectorPart = 1 << 15;     // matrix elements per part of a matrix-vector product
+constexpr int64_t kStretch = 256;            // columns of such a part, where there are enough
 constexpr int64_t kDotPart = 1 << 16;        // elements per partial dot; fixed, so sums never vary
 constexpr int kPartsPerThread = 4;           // lets the pool even out threads of different speed
 constexpr int64_t kPartSide = 256;           // rows and columns of a part worth its packing
@@ -226,9 +227,15 @@ void few_rows(const Gemm& g) {  // m <= kFewRows
   } else {
     // Which columns are taken together decides how they are rounded: parts begin where they would
     // with any number of threads, and a last column is not left alone: it would be taken as a dot.
-    const int64_t unit = std::abs(g.b_row) < std::abs(g.b_col) ? kColumnsOfDots : kColumnsOfRows;
+    const bool dots = std::abs(g.b_row) < std::abs(g.b_col);
+    const int64_t unit = dots ? kColumnsOfDots : kColumnsOfRows;
     const int64_t blocks = std::max<int64_t>(1, (g.n + unit - 2) / unit);
-    const int64_t grain = std::max<int64_t>(1, kVectorPart / g.k / std::min(g.n, unit));
+    int64_t grain = std::max<int64_t>(1, kVectorPart / g.k / std::min(g.n, unit));
+    if (!dots) {  // rows are read in stretches that are worth fetching ahead, equal ones
+      const int64_t all = g.batch * blocks, threads = num_threads();
+      const int64_t turns = std::max<int64_t>(1, all / (threads * kStretch / unit));
+      grain = std::max(grain, (all - 1) / (threads * turns) + 1);
+    }
     parallel_for(0, g.batch * blocks, grain, [&](int64_t b, int64_t e) {
       while (b < e) {
         const int64_t i = b / blocks, first = b % blocks;

@@ -27,17 +27,42 @@ FACULA_INLINE void store_part(double* p, Vector<double> v, int64_t count) {
   _mm512_mask_storeu_pd(p, __mmask8(first_lanes(count)), (__m512d)v);
 }
 #else
-template <class A>
-FACULA_INLINE Vector<A> load_part(const A* p, int64_t count) {
-  alignas(32) A lanes[kLanes<A>] = {};
-  for (int64_t i = 0; i < count; ++i) lanes[i] = p[i];
-  return load(lanes);
+// -1 in the first lanes, from kLanes - count on.
+alignas(64) constexpr int32_t kFirstWords[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+alignas(64) constexpr int64_t kFirstPairs[8] = {-1, -1, -1, -1};
+FACULA_INLINE Vector<float> load_part(const float* p, int64_t count) {
+  const auto* mask = reinterpret_cast<const __m256i*>(kFirstWords + 8 - count);
+  return (Vector<float>)_mm256_maskload_ps(p, _mm256_loadu_si256(mask));
 }
-template <class A>
-FACULA_INLINE void store_part(A* p, Vector<A> v, int64_t count) {
-  alignas(32) A lanes[kLanes<A>];
-  store(lanes, v);
-  for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
+FACULA_INLINE Vector<double> load_part(const double* p, int64_t count) {
+  const auto* mask = reinterpret_cast<const __m256i*>(kFirstPairs + 4 - count);
+  return (Vector<double>)_mm256_maskload_pd(p, _mm256_loadu_si256(mask));
+}
+// Masked stores take tens of cycles on some CPUs.
+FACULA_INLINE void store_part(float* p, Vector<float> v, int64_t count) {
+  if (count == 8) return store(p, v);
+  __m128 rest = _mm256_castps256_ps128((__m256)v);
+  if (count & 4) {
+    _mm_storeu_ps(p, rest);
+    rest = _mm256_extractf128_ps((__m256)v, 1);
+    p += 4;
+  }
+  if (count & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(p), rest);
+    rest = _mm_movehl_ps(rest, rest);
+    p += 2;
+  }
+  if (count & 1) _mm_store_ss(p, rest);
+}
+FACULA_INLINE void store_part(double* p, Vector<double> v, int64_t count) {
+  if (count == 4) return store(p, v);
+  __m128d rest = _mm256_castpd256_pd128((__m256d)v);
+  if (count & 2) {
+    _mm_storeu_pd(p, rest);
+    rest = _mm256_extractf128_pd((__m256d)v, 1);
+    p += 2;
+  }
+  if (count & 1) _mm_store_sd(p, rest);
 }
 #endif
 

@@ -14,16 +14,23 @@ namespace {
 #if defined(__AVX512F__)
 constexpr int kPanelRows = 14;  // 28 of 32 registers accumulate, two hold b, one a
 constexpr int kLeftPanels = 1;  // of a, packed at a time: they stay in the nearest cache
+constexpr int64_t kTallTiles = 1, kTasksPerThread = 8;
+constexpr int64_t kFewPanels = 3;  // of b, up to which a is not worth a packed copy
 #else
 constexpr int kPanelRows = 6;    // 12 of 16
-constexpr int kLeftPanels = 16;  // in the second-level cache; a panel of b is in the nearest
+constexpr int kLeftPanels = 32;  // in the second-level cache; a panel of b is in the nearest
+constexpr int64_t kTallTiles = 8, kTasksPerThread = 4;
+constexpr int64_t kFewPanels = 8;
 #endif
 template <class A>
 constexpr int64_t kPanelK = sizeof(A) == 4 ? 384 : 256;
 template <class A>
 constexpr int kPanelColumns = 2 * kLanes<A>;
-// Panels of b up to which a is not worth a packed copy.
-constexpr int64_t kFewPanels = 3;
+// Tiles that fetch the next panel of b while they use this one, which stays in the nearest cache;
+// each fetches so many elements in a step of k.
+constexpr int64_t kNextTiles = 4;
+template <class A>
+constexpr int64_t kNextStep = kPanelColumns<A> / kNextTiles;
 
 // ---- packing
 
@@ -112,6 +119,47 @@ void pack_panel(const A* from, int64_t step, int64_t apart, int64_t k, int64_t c
   }
 }
 
+// Rows of `panels` panels of a, `height` elements of each, that are contiguous: Count rows at once
+// across all panels, so that memory is read to the end of what lies together.
+template <int Count, class A>
+FACULA_INLINE void pack_left_rows(const A* from, int64_t step, int64_t panels, int64_t height,
+                                  A* to, int64_t room) {
+  constexpr int groups = kGroups<kPanelRows, A>;
+  for (int64_t i = 0; i < panels; ++i, from += height, to += room) {
+    Vector<A> row[Count][groups];
+#pragma GCC unroll 8
+    for (int p = 0; p < Count; ++p) {
+#pragma GCC unroll 2
+      for (int v = 0; v < groups; ++v) row[p][v] = load(from + p * step + v * kLanes<A>);
+    }
+#pragma GCC unroll 8
+    for (int p = 0; p < Count; ++p) store_row<kPanelRows, A>(to + p * kPanelRows, row[p], 1);
+  }
+}
+
+// As many of the first `m` rows of a, neighbours in memory, as can be read a vector at a time.
+// Returns the number of panels.
+template <class A>
+int64_t pack_left(const A* from, int64_t step, int64_t k, int64_t m, int64_t height, A* to) {
+  constexpr int64_t reach = kGroups<kPanelRows, A> * kLanes<A>, at_once = 8;
+  if (m < reach) return 0;
+  const int64_t panels = (m - reach) / height + 1, room = k * kPanelRows;
+  int64_t p = 0;
+  for (; p + at_once < k; p += at_once) {
+    pack_left_rows<at_once>(from + p * step, step, panels, height, to + p * kPanelRows, room);
+  }
+  for (; p + 1 < k; ++p) {
+    pack_left_rows<1>(from + p * step, step, panels, height, to + p * kPanelRows, room);
+  }
+  // A vector would reach into the next panel, which is written already.
+  for (int64_t i = 0; i < panels; ++i) {
+    for (int64_t r = 0; r < kPanelRows; ++r) {
+      to[i * room + p * kPanelRows + r] = from[p * step + i * height + r];
+    }
+  }
+  return panels;
+}
+
 template <class A>
 void pack_columns(const A* from, int64_t step, int64_t apart, int64_t k, int64_t count, A* to) {
   constexpr int64_t wide = kPanelColumns<A>;
@@ -155,10 +203,11 @@ FACULA_INLINE void store_half(A* p, HalfLanes<A> v) {
 }
 
 // c = alpha * a @ b + beta * start for R rows and H halves of vectors. Packed: a is a panel of
-// kPanelRows rows.
+// kPanelRows rows. What begins at `next` is fetched into the second-level cache where b is in the
+// nearest one.
 template <class A, int R, int H, bool Packed>
-void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, A* c,
-                int64_t c_row, const A* start, int64_t start_row, A alpha, A beta) {
+void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, const A* next,
+                A* c, int64_t c_row, const A* start, int64_t start_row, A alpha, A beta) {
   constexpr int lanes = kLanes<A>, V = H / 2;
   constexpr bool odd = H % 2 != 0;
   constexpr int64_t kAhead = 8;  // rows of b fetched before their use
@@ -176,7 +225,11 @@ void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b,
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       row[v] = load(b + v * lanes);
-      if (kLaneBytes == 64 || v == 0) __builtin_prefetch(b + kAhead * 2 * lanes + v * lanes);
+      if constexpr (kLaneBytes == 64) __builtin_prefetch(b + kAhead * 2 * lanes + v * lanes);
+    }
+    if constexpr (kLaneBytes == 32) {
+      __builtin_prefetch(next, 0, 2);
+      next += kNextStep<A>;
     }
     if constexpr (odd) {
       last = load_half(b + V * lanes);
@@ -212,8 +265,8 @@ void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b,
 }
 
 template <class A>
-using PanelTile = void (*)(int64_t, const A*, int64_t, int64_t, const A*, A*, int64_t, const A*,
-                           int64_t, A, A);
+using PanelTile = void (*)(int64_t, const A*, int64_t, int64_t, const A*, const A*, A*, int64_t,
+                           const A*, int64_t, A, A);
 
 template <class A, bool Packed>
 struct PanelTiles {
@@ -291,6 +344,8 @@ bool readable_in_place(const PanelProduct<A>& g) {
 // so no more rows may lie at the same place of their pages.
 template <class A>
 int64_t most_rows_in_place(const PanelProduct<A>& g) {
+  constexpr int64_t ways = 8;
+  if (kPanelRows <= ways) return kPanelRows;
   return g.a_row * int64_t(sizeof(A)) % 4096 == 0 ? (kPanelRows + 1) / 2 : kPanelRows;
 }
 
@@ -308,7 +363,13 @@ void multiply(const PanelProduct<A>& g) {
     const int64_t m = g.m - i0 < group_rows ? g.m - i0 : group_rows;
     if (packed) {
       A* to = left;
-      for (int64_t i = 0; i < m; i += tile_rows, to += g.k * kPanelRows) {
+      int64_t i = 0;
+      if (kLeftPanels > 1 && g.a_row == 1) {
+        const int64_t panels = pack_left(g.a + i0, g.a_col, g.k, m, tile_rows, to);
+        i = panels * tile_rows;
+        to += panels * g.k * kPanelRows;
+      }
+      for (; i < m; i += tile_rows, to += g.k * kPanelRows) {
         pack_panel<kPanelRows, A>(g.a + (i0 + i) * g.a_row, g.a_col, g.a_row, g.k,
                                   m - i < tile_rows ? m - i : tile_rows, to);
       }
@@ -324,11 +385,14 @@ void multiply(const PanelProduct<A>& g) {
         const PanelTile<A> tile = packed ? kPanelTiles<A, true>.of[halves - 1][rows - 1]
                                          : kPanelTiles<A, false>.of[halves - 1][rows - 1];
         const A* a = packed ? left + i / tile_rows * g.k * kPanelRows : g.a + (i0 + i) * g.a_row;
+        const A* next = b;
+        if (const int64_t at = i / tile_rows; at < kNextTiles && j + wide < g.n)
+          next += wide * g.k + at * g.k * kNextStep<A>;
         if (direct) {
-          tile(g.k, a, g.a_row, g.a_col, b, g.c + (i0 + i) * g.c_row + j, g.c_row,
+          tile(g.k, a, g.a_row, g.a_col, b, next, g.c + (i0 + i) * g.c_row + j, g.c_row,
                g.start + (i0 + i) * g.start_row + j, g.start_row, g.alpha, g.beta);
         } else {
-          tile(g.k, a, g.a_row, g.a_col, b, sums, wide, sums, wide, A(1), A(0));
+          tile(g.k, a, g.a_row, g.a_col, b, next, sums, wide, sums, wide, A(1), A(0));
           finish_tile(g, sums, i0 + i, rows, j, width);
         }
       }
@@ -337,8 +401,18 @@ void multiply(const PanelProduct<A>& g) {
 }
 
 template <class A>
-constexpr PanelTable<A> kPanelTable{kPanelRows, kPanelColumns<A>, kPanelK<A>, pack_columns<A>,
-                                    multiply<A>};
+void add_parts(A* sums, int64_t parts, int64_t apart, int64_t n) {
+  for (int64_t j = 0; j < n; j += kLanes<A>) {
+    const int64_t count = n - j < kLanes<A> ? n - j : kLanes<A>;
+    Vector<A> sum = load_part(sums + j, count);
+    for (int64_t i = 1; i < parts; ++i) sum += load_part(sums + i * apart + j, count);
+    store_part(sums + j, sum, count);
+  }
+}
+
+template <class A>
+constexpr PanelTable<A> kPanelTable{kPanelRows,      kPanelColumns<A>, kPanelK<A>,  kTallTiles,
+                                    kTasksPerThread, pack_columns<A>,  multiply<A>, add_parts<A>};
 
 }  // namespace
 }  // namespace facula::FACULA_ISA

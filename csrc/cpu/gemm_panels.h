@@ -1,6 +1,6 @@
 // Large products of float and double from packed panels, cut into pieces that gemm_packed.cpp deals
 // out to threads. Every element's sum over k is taken in the same order however the matrix is cut:
-// in blocks of block_k elements, one after the other, each added to c.
+// in blocks of up to block_k elements, one after the other, each added to c.
 #pragma once
 #include <cstdint>
 
@@ -26,9 +26,14 @@ template <class T>
 struct PanelTable {
   int64_t rows, columns;  // of a register tile
   int64_t block_k;
+  // Pieces of c: as many register tiles high where c is, before columns are cut, and so many for
+  // each thread, which lets the pool even out threads of different speed.
+  int64_t tall_tiles, tasks_per_thread;
   // `count` columns of b as panels; element (p, j) comes from from[p * step + j * apart].
   void (*pack)(const T* from, int64_t step, int64_t apart, int64_t k, int64_t count, T* to);
   void (*multiply)(const PanelProduct<T>&);
+  // Adds to n elements the ones `apart` behind them, those twice as far and so on, `parts` in all.
+  void (*add)(T* sums, int64_t parts, int64_t apart, int64_t n);
 };
 
 // Built per ISA from gemm_panels_float_isa.cpp and gemm_panels_double_isa.cpp; null where the
