@@ -109,12 +109,10 @@ constexpr int tile_vectors(int outputs) {
   return some < 1 ? 1 : some > 8 ? 8 : some;
 }
 
-// sums[o][i] += the sum over k of w[k][o] * x[offsets[k] + i], for one tile.
-template <class A, int O>
-void add_taps(const A* x, const int64_t* offsets, int64_t count, const A* w, A* sums,
-              int64_t pitch) {
-  constexpr int V = tile_vectors(O);
-  Vector<A> sum[O][V] = {};
+// sum[o] = the sum over k of w[k][o] * x[offsets[k]], for V vectors of pixels.
+template <class A, int O, int V>
+FACULA_INLINE void sum_taps(const A* x, const int64_t* offsets, int64_t count, const A* w,
+                            Vector<A> (&sum)[O][V]) {
   for (int64_t k = 0; k < count; ++k, w += O) {
     const A* const from = x + offsets[k];
     if constexpr (O < V) {
@@ -139,26 +137,52 @@ void add_taps(const A* x, const int64_t* offsets, int64_t count, const A* w, A* 
       }
     }
   }
+}
+
+// A row of results: y[o][i] = bias[o] + the sum, in tiles of two vectors that may overlap.
+template <class A, int O>
+void apply_taps(const A* x, const int64_t* offsets, int64_t count, const A* w, const A* bias,
+                int64_t columns, A* y, int64_t y_channel) {
+  constexpr int V = kTileVectors;
+  for (int64_t i = 0; i < columns; i += kTileColumns<A>) {
+    i = smaller(i, columns - kTileColumns<A>);
+    Vector<A> sum[O][V] = {};
+    sum_taps<A, O, V>(x + i, offsets, count, w, sum);
 #pragma GCC unroll 8
-  for (int o = 0; o < O; ++o) {
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) {
-      A* const to = sums + o * pitch + v * kLanes<A>;
-      store(to, load(to) + sum[o][v]);
+    for (int o = 0; o < O; ++o) {
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) {
+        store(y + o * y_channel + i + v * kLanes<A>, bias[o] + sum[o][v]);
+      }
     }
   }
 }
+template <class A>
+constexpr decltype(&apply_taps<A, 1>) kApplyTaps[kOutputs] = {apply_taps<A, 1>, apply_taps<A, 2>,
+                                                              apply_taps<A, 3>, apply_taps<A, 4>,
+                                                              apply_taps<A, 5>, apply_taps<A, 6>};
+
+// sums[o][i] += a part of the sum, for whole tiles.
 template <class A, int O>
-void add_taps_to_all(const A* x, const int64_t* offsets, int64_t count, const A* w, int64_t outputs,
-                     A* sums, int64_t pitch) {
-  for (int64_t i = 0; i < outputs; i += tile_vectors(O) * kLanes<A>) {
-    add_taps<A, O>(x + i, offsets, count, w, sums + i, pitch);
+void add_taps(const A* x, const int64_t* offsets, int64_t count, const A* w, int64_t outputs,
+              A* sums, int64_t pitch) {
+  constexpr int V = tile_vectors(O);
+  for (int64_t i = 0; i < outputs; i += V * kLanes<A>) {
+    Vector<A> sum[O][V] = {};
+    sum_taps<A, O, V>(x + i, offsets, count, w, sum);
+#pragma GCC unroll 8
+    for (int o = 0; o < O; ++o) {
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) {
+        A* const to = sums + o * pitch + i + v * kLanes<A>;
+        store(to, load(to) + sum[o][v]);
+      }
+    }
   }
 }
 template <class A>
-constexpr decltype(&add_taps_to_all<A, 1>) kAddTaps[kOutputs] = {
-    add_taps_to_all<A, 1>, add_taps_to_all<A, 2>, add_taps_to_all<A, 3>,
-    add_taps_to_all<A, 4>, add_taps_to_all<A, 5>, add_taps_to_all<A, 6>};
+constexpr decltype(&add_taps<A, 1>) kAddTaps[kOutputs] = {
+    add_taps<A, 1>, add_taps<A, 2>, add_taps<A, 3>, add_taps<A, 4>, add_taps<A, 5>, add_taps<A, 6>};
 
 // Tiles are whole: they go so many elements beyond the last output.
 template <class A>
@@ -230,11 +254,29 @@ void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, v
   const S* const image = static_cast<const S*>(v.x) + b.batch * v.x_batch;
   S* const y = static_cast<S*>(v.y) + b.y_offset(v);
   const A* w = static_cast<const A*>(shared);
+  // Where few products make a result, it is not worth keeping elsewhere.
+  const bool direct = kInPlace<S> && v.in * taps <= kChain && p.depth_chunks == 1 &&
+                      v.axis[2].y_stride == 1 && b.columns >= kTileColumns<A>;
   for (int64_t o = 0; o < v.out; o += height) {
     const int64_t outputs = smaller(height, v.out - o);
+    A bias[kOutputs];
     for (int64_t i = 0; i < outputs; ++i) {
-      const A bias = v.bias ? widen<A>(static_cast<const S*>(v.bias)[o + i]) : A(0);
-      for (int64_t j = 0; j < pitch; ++j) sums[i * pitch + j] = bias;
+      bias[i] = v.bias ? widen<A>(static_cast<const S*>(v.bias)[o + i]) : A(0);
+    }
+    if (direct) {
+      for (int64_t i = 0; o == 0 && i < v.in; ++i) {
+        copy_channel(v, planes, b, image + i * v.x_channel, x + i * planes.channel);
+      }
+      for (int64_t i = 0; i < b.rows; ++i) {
+        S* const row = y + o * v.y_channel + i * v.axis[1].y_stride;
+        kApplyTaps<A>[outputs - 1](x + i* planes.pitch, offsets, v.in* taps, w, bias, b.columns,
+                                   reinterpret_cast<A*>(row), v.y_channel);
+      }
+      w += v.in * taps * outputs;
+      continue;
+    }
+    for (int64_t i = 0; i < outputs; ++i) {
+      for (int64_t j = 0; j < pitch; ++j) sums[i * pitch + j] = bias[i];
     }
     for (int64_t c = 0; c < v.in; c += p.depth_block) {
       const int64_t channels = smaller(p.depth_block, v.in - c), depth = channels * taps;
