@@ -54,6 +54,17 @@ CASES = {
     "one channel each, many small planes": problem((3, 83, 7, 7), (83, 1, 3, 3), 2, 1, groups=83),
     "few channels": problem((2, 3, 20, 45), (24, 3, 5, 5), 1, 2),
     "few channels, steps": problem((2, 3, 23, 71), (24, 3, 7, 7), 2, 3),
+    "few planes out": problem((2, 40, 19, 33), (3, 40, 3, 5), 1, (1, 2)),
+    "few planes out, in two parts": problem((2, 30, 9, 21), (8, 30, 3, 4), 1, 1),
+    "few planes out, steps": problem((2, 20, 19, 45), (5, 20, 4, 3), (1, 2), (0, 3)),
+    "few planes out, transposed with steps": problem(
+        (2, 40, 9, 13), (40, 3, 7, 7), 2, 3, 1, True, 1
+    ),
+    "few planes out, long rows": problem((2, 12, 5000), (1, 12, 9), 1, 4),
+    "few planes, dilated with steps": problem((2, 2, 25, 50), (20, 2, 3, 4), (3, 2), 3, (2, 3)),
+    "few planes, long rows": problem((2, 1, 5003), (17, 1, 80), 4, 38),
+    "few planes, volume": problem((2, 3, 6, 9, 21), (20, 3, 3, 2, 3), (1, 2, 1), 1),
+    "few planes, several blocks of rows": problem((1, 5, 150, 70), (9, 5, 3, 2), 1, 1),
     "one tap": problem((3, 40, 9, 7), (24, 40, 1, 1)),
     "one tap, channels in several blocks": problem((2, 400, 8, 9), (300, 400, 1, 1)),
     "one tap, planes of more than a few vectors": problem((3, 130, 13, 12), (140, 130, 1, 1)),
@@ -70,6 +81,23 @@ CASES = {
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_blocks(name, layout, dtype):
     run(CASES[name], dtype, (layout, layout), 0)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("few planes")])
+def test_planes_of_doubles(name):
+    run(CASES[name], "float64", ("contiguous", "contiguous"), 0)
+
+
+def test_infinite_pixels_reach_only_what_sees_them():
+    x, w = F.ones(2, 1, 9, 29), F.ones(8, 1, 3, 3, requires_grad=True)
+    x[:, :, 0, -1] = float("inf")
+    y = F.conv2d(x, w)
+    assert y.isinf().sum() == 2 * 8 and y[:, :, 0, -1].isinf().all()
+    x[:, :, :, -1] = float("inf")
+    x[:, :, -1] = float("nan")
+    y = F.conv2d(x, w[:, :, :2, :2], stride=2)  # meets neither the last row nor column
+    assert (y == 4).all()
+    assert (F.autograd.grad(y.sum(), w)[0][:, :, :2, :2] == 2 * 4 * 14).all()
 
 
 @settings(max_examples=60, deadline=None)

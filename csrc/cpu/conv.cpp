@@ -3,6 +3,7 @@
 //   few input channels per group -> taps applied to vectors of channels (conv_channelwise_isa.cpp)
 //                                   or of pixels (conv_depthwise_isa.cpp)
 //   images of few channels by pixels -> products with rows of taps (conv_few_channels_isa.cpp)
+//   images of few planes         -> taps applied to a copy with padding (conv_few_planes_isa.cpp)
 //   3x3 kernels with step 1      -> Winograd's algorithm where it pays (conv_winograd_isa.cpp)
 //   1x1 kernels                  -> a product of matrices as they lie (gemm.h)
 //   rows of pixels with channels -> read where they lie (conv_direct_isa.cpp), see suits_direct
@@ -340,6 +341,20 @@ const ConvFunction* depthwise_pixels(const Conv& v, bool gradient) {
   return &table.of[int(v.dtype)];
 }
 
+// The functions for planes of few channels in or out; null where there are none or too few pixels.
+// Taps go forward.
+const ConvFunction* few_planes(const Conv& v, bool gradient) {
+  constexpr int64_t kFewest = 64, kVector = 8;
+  const ConvFunction& f = (gradient ? FACULA_CONV_TABLE(conv_few_planes_weight_table)
+                                    : FACULA_CONV_TABLE(conv_few_planes_table))
+                              .of[int(v.dtype)];
+  const bool few = gradient ? v.in <= kFewChannels && v.out >= kVector && v.axis[2].y_stride == 1
+                            : v.in <= kFewChannels || v.out <= kFewChannels;
+  const bool fits = f.run && few && v.groups == 1 && v.in >= 1 && v.taps() > 1 &&
+                    v.axis[2].x_stride == 1 && v.batch * v.pixels() >= kFewest;
+  return fits ? &f : nullptr;
+}
+
 // The functions for vectors of channels with whole groups; null where those do not fit.
 const ConvFunction* channelwise(const Conv& v, bool by_pixels, bool gradient) {
   const ConvTable& table = gradient ? FACULA_CONV_TABLE(conv_channelwise_weight_table)
@@ -383,6 +398,7 @@ void conv_forward(const Conv& problem) {
     return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], onward);
   if (has_few_inputs(onward))
     return execute(FACULA_CONV_TABLE(conv_few_channels_table).of[int(v.dtype)], onward);
+  if (const ConvFunction* f = few_planes(onward, false)) return execute(*f, onward);
   if (!has_steps(v)) {
     reverse_axes(onward);
     if (has_few_outputs(onward))
@@ -526,6 +542,7 @@ void conv_weight_gradient(const Conv& v) {
   if (const Conv other = with_roles_swapped(v);
       !has_steps(v) && has_few_inputs(other) && v.pixels() > 0)
     return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], other);
+  if (const ConvFunction* f = few_planes(v, true)) return execute(*f, v);
   if (suits_direct(v))
     return execute(FACULA_CONV_TABLE(conv_direct_weight_table).of[int(v.dtype)], v);
   // Of images by planes, vectors run along the side that gets turned; by pixels, the other is

@@ -11,8 +11,8 @@ constexpr int64_t kTaskProducts = 512 << 10;  // that are worth a thread
 constexpr int64_t kMostChunks = 32;           // of partial sums
 constexpr int64_t kColumns = 32;              // whose products are summed in registers
 constexpr int64_t kGroup = 8;                 // outputs at once
-constexpr int kJoined = 3;                    // neighbouring taps that load every pixel once
-constexpr int kMostTaps = 9;                  // whose sums stay in registers
+constexpr int kJoined = 3;    // neighbouring taps that load every pixel once, for steps up to two
+constexpr int kMostTaps = 9;  // whose sums stay in registers
 constexpr int64_t kKernelRows = kMostTaps / kJoined;
 
 // Where a tap finds its first pixel, seen from an output row's column 0, and its number. The
@@ -144,13 +144,13 @@ void prepare_forward(const Conv& v, const ConvPlan&, int64_t, void* shared) {
 template <class S>
 struct Seen {
   const S* x;
-  int64_t x_next;
+  int64_t x_pixel, x_next;  // between neighbouring pixels, and between those of two outputs
   const S* const* pixels;
   const S* ahead;  // pixels that the next group is the first to see, which come from memory
 };
 
-// All channels of P outputs.
-template <class S, int P, bool listed>
+// All channels of P outputs. Taps are joined for steps of one and two only.
+template <class S, int P, bool listed, int step>
 void apply_taps(const Seen<S>& seen, const TapAt* taps, int64_t count, int64_t all_taps,
                 const Accumulator<S>* weights, int64_t channels, S* y, int64_t y_next) {
   using A = Accumulator<S>;
@@ -158,30 +158,42 @@ void apply_taps(const Seen<S>& seen, const TapAt* taps, int64_t count, int64_t a
   for_each_vector<A>(channels, [&](int64_t c) {
     Vector<A> sum[P];
     const Vector<A> bias = load(weights);
+    const S* ahead = seen.ahead + c;
+    // Where a cache line has two vectors, the second fetches the pixels between.
+    if (step == 2 && lanes * sizeof(S) < 64 && c / lanes % 2 == 1) ahead -= seen.x_pixel;
 #pragma GCC unroll 8
     for (int i = 0; i < P; ++i) {
       sum[i] = bias;
-      __builtin_prefetch(seen.ahead + i * seen.x_next + c);
+      __builtin_prefetch(ahead + i * seen.x_next);
     }
     const S* const* pixels = seen.pixels;
     for (const TapAt* t = taps; t < taps + count; ++t) {
       const S* from = seen.x + t->x + c;
-      auto next = [&] {
+      auto next = [&](int64_t apart) {
         if constexpr (listed) return load_wide(*pixels++ + c);
         const S* const at = from;
-        from += seen.x_next;
+        from += apart;
         return load_wide(at);
       };
       const A* const w = weights + (t->tap + 1) * lanes;
       if (t->joined == 1) {
         const Vector<A> weight = load(w);
 #pragma GCC unroll 8
-        for (int i = 0; i < P; ++i) sum[i] += weight * next();
+        for (int i = 0; i < P; ++i) sum[i] += weight * next(seen.x_next);
+      } else if constexpr (step == 2) {
+        const Vector<A> first = load(w), second = load(w + lanes), third = load(w + 2 * lanes);
+#pragma GCC unroll 32
+        for (int i = 0; i < 2 * P + 1; ++i) {
+          const Vector<A> x = next(seen.x_pixel);
+          if (i % 2 == 1) sum[i / 2] += second * x;
+          if (i % 2 == 0 && i >= 2) sum[i / 2 - 1] += third * x;
+          if (i % 2 == 0 && i / 2 < P) sum[i / 2] += first * x;
+        }
       } else {
         const Vector<A> first = load(w), second = load(w + lanes), third = load(w + 2 * lanes);
 #pragma GCC unroll 16
         for (int i = 0; i < P + kJoined - 1; ++i) {
-          const Vector<A> x = next();
+          const Vector<A> x = next(seen.x_pixel);
           if (i < P) sum[i] += first * x;
           if (i >= 1 && i - 1 < P) sum[i - 1] += second * x;
           if (i >= 2) sum[i - 2] += third * x;
@@ -200,19 +212,26 @@ void list_pixels(const ConvAxis& w, const S* x, const TapAt* taps, int64_t tap_c
                  int64_t column, int64_t count, const S* zeros, const S** to) {
   for (const TapAt* t = taps; t < taps + tap_count; ++t) {
     const int64_t first = column * w.step + w.start + t->tap % w.taps * w.spread;
-    for (int64_t i = 0; i < count + t->joined - 1; ++i) {
-      const int64_t at = first + i * w.step;
-      *to++ = at >= 0 && at < w.in ? x + t->x + (column + i) * w.step * w.x_stride : zeros;
+    const int64_t apart = t->joined > 1 ? 1 : w.step, end = (count - 1) * w.step + t->joined;
+    for (int64_t i = 0; i < end; i += apart) {
+      const int64_t at = first + i;
+      *to++ = at >= 0 && at < w.in ? x + t->x + (column * w.step + i) * w.x_stride : zeros;
     }
   }
 }
 
-template <class S, bool listed>
+template <class S, bool listed, int step>
 auto apply_function(int64_t pixels) {
-  return pixels == 8   ? apply_taps<S, 8, listed>
-         : pixels == 7 ? apply_taps<S, 7, listed>
-         : pixels == 4 ? apply_taps<S, 4, listed>
-                       : apply_taps<S, 1, listed>;
+  return pixels == 8   ? apply_taps<S, 8, listed, step>
+         : pixels == 7 ? apply_taps<S, 7, listed, step>
+         : pixels == 4 ? apply_taps<S, 4, listed, step>
+                       : apply_taps<S, 1, listed, step>;
+}
+template <class S>
+auto apply_function(int64_t pixels, bool listed, int64_t step) {
+  if (step == 2)
+    return listed ? apply_function<S, true, 2>(pixels) : apply_function<S, false, 2>(pixels);
+  return listed ? apply_function<S, true, 1>(pixels) : apply_function<S, false, 1>(pixels);
 }
 
 template <class S>
@@ -229,7 +248,7 @@ void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, v
   const S* const x = input_of<S>(v, row);
   S* const y = output_of<S>(v, row);
   const int64_t x_next = w.step * w.x_stride, columns = row.end - row.first;
-  const int64_t count = find_taps(v, row, -1, w.step == 1 && w.spread == 1, taps);
+  const int64_t count = find_taps(v, row, -1, w.step <= 2 && w.spread == 1, taps);
   const S* const ahead = x + (count ? taps[count - 1].x : 0) + kGroup * x_next;
   // In groups that may overlap; images have rows of 7, 14 ...
   const int64_t most = columns % 8 != 0 && columns >= 7 ? 7 : columns >= 8 ? 8 : 1;
@@ -238,9 +257,9 @@ void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, v
     j = smaller(j, row.end - pixels);
     const bool listed = j < inside.low || j + pixels > inside.high;
     if (listed) list_pixels(w, x, taps, count, j, pixels, zeros, list);
-    (listed ? apply_function<S, true>(pixels) : apply_function<S, false>(pixels))(
-        Seen<S>{x + j * x_next, x_next, list, ahead + j * x_next}, taps, count, v.taps(), weights,
-        v.groups, y + j * w.y_stride, w.y_stride);
+    apply_function<S>(pixels, listed, w.step)(
+        Seen<S>{x + j * x_next, w.x_stride, x_next, list, ahead + j * x_next}, taps, count,
+        v.taps(), weights, v.groups, y + j * w.y_stride, w.y_stride);
     j += pixels;
   }
 }

@@ -155,17 +155,18 @@ void copy_pixels(const Conv& v, const S* from, int64_t count, int64_t channels, 
     }
     return;
   }
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  if (stride == 1) {
-    for (int64_t c = 0; c < channels; c += 16) {
-      for (int64_t i = 0; i < count; i += 16) {
-        transpose_16<true>(from + c * v.x_channel + i, v.x_channel, smaller(16, channels - c),
-                           smaller(16, count - i), to + i * pitch + c, pitch);
+  if constexpr (kTurnable<S>) {
+    if (stride == 1) {
+      for (int64_t c = 0; c < channels; c += kSquare) {
+        for (int64_t i = 0; i < count; i += kSquare) {
+          transpose_square<true>(from + c * v.x_channel + i, v.x_channel,
+                                 smaller(kSquare, channels - c), smaller(kSquare, count - i),
+                                 to + i * pitch + c, pitch);
+        }
       }
+      return;
     }
-    return;
   }
-#endif
   for (int64_t c = 0; c < channels; ++c, from += v.x_channel) {
     for (int64_t i = 0; i < count; ++i) to[i * pitch + c] = widen<float>(from[i * stride]);
   }

@@ -25,7 +25,10 @@ void tile(const Span* span, const Span* end, const float* a, int64_t a_row, int6
       for (int32_t p = 0; p < span->length; ++p, right += kPanel) {
         Vector<float> row[V];
 #pragma GCC unroll 2
-        for (int v = 0; v < V; ++v) row[v] = load(right + v * kWide);
+        for (int v = 0; v < V; ++v) {
+          row[v] = load(right + v * kWide);
+          keep_in_register<float>(row[v]);
+        }
 #pragma GCC unroll 16
         for (int i = 0; i < R; ++i) {
           const float x = four[i / 4][i % 4 * a_row];
@@ -110,19 +113,20 @@ void prepare_direct(const Conv& v, const ConvPlan&, int64_t task, void* shared) 
   float* to = static_cast<float*>(shared) + (task / parts * taps * v.in + first) * kPanel;
   const S* w = static_cast<const S*>(v.w) + task / parts / panels * v.w_group +
                panel * kPanel * v.w_out + first * v.w_in;
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  if (taps > 1 && v.w_in != 1 && dense_taps(v)) {
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t t = 0; t < taps; t += 16) {
-        for (int64_t j = 0; j < kPanel; j += 16) {
-          transpose_16(w + c * v.w_in + j * v.w_out + t, v.w_out, columns - j,
-                       smaller(16, taps - t), to + (t * v.in + c) * kPanel + j, v.in * kPanel);
+  if (kTurnable<S> && taps > 1 && v.w_in != 1 && dense_taps(v)) {
+    if constexpr (kTurnable<S>) {
+      for (int64_t c = 0; c < channels; ++c) {
+        for (int64_t t = 0; t < taps; t += kSquare) {
+          for (int64_t j = 0; j < kPanel; j += kSquare) {
+            transpose_square(w + c * v.w_in + j * v.w_out + t, v.w_out, columns - j,
+                             smaller(kSquare, taps - t), to + (t * v.in + c) * kPanel + j,
+                             v.in * kPanel);
+          }
         }
       }
+      return;
     }
-    return;
   }
-#endif
   for (int64_t t = 0; t < taps; ++t, to += v.in * kPanel) {
     const TapPlace at(v, t);
     const S* from =

@@ -52,6 +52,8 @@ struct ConvTable {
   extern const ConvTable* const conv_few_channels_table; /* NHWC, few channels, one group */ \
   extern const ConvTable* const conv_few_channels_weight_table;                              \
   extern const ConvTable* const conv_few_channels_input_table;                               \
+  extern const ConvTable* const conv_few_planes_table; /* NCHW, few in or out, one group */  \
+  extern const ConvTable* const conv_few_planes_weight_table;                                \
   }
 FACULA_CONV_TABLES(baseline)
 #ifdef FACULA_X86

@@ -251,6 +251,52 @@ FACULA_INLINE Vector<float> load_spaced_between(const float* p, int64_t low, int
 }
 #endif
 
+// `count` neighbours, the other lanes zero.
+template <class S>
+FACULA_INLINE Vector<Accumulator<S>> load_first(const S* from, int64_t count) {
+  using A = Accumulator<S>;
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+  if constexpr (kMaskable<S>) return load_some(first_bits(count), from);
+#endif
+  if constexpr (kLoadable<S>) {
+    if (count == kLanes<A>) return load_wide(from);
+  }
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  if constexpr (std::is_same_v<S, float>) return load_between(from, 0, count);
+#endif
+  alignas(64) A lanes[kLanes<A>] = {};
+  for (int64_t i = 0; i < count; ++i) lanes[i] = widen<A>(from[i]);
+  return load(lanes);
+}
+
+// The first `count` lanes.
+template <class A>
+FACULA_INLINE void store_first(A* to, int64_t count, Vector<A> x) {
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+  if constexpr (std::is_floating_point_v<A>) return store_some(to, first_bits(count), x);
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<A, float>) {  // memory is slow to take vectors in part
+    if (count >= 8) return store(to, x);
+    __m128 four = _mm256_castps256_ps128((__m256)x);
+    if (count & 4) {
+      _mm_storeu_ps(to, four);
+      four = _mm256_extractf128_ps((__m256)x, 1);
+      to += 4;
+    }
+    if (count & 2) {
+      _mm_storel_pi(reinterpret_cast<__m64*>(to), four);
+      four = _mm_movehl_ps(four, four);
+      to += 2;
+    }
+    if (count & 1) _mm_store_ss(to, four);
+    return;
+  }
+#endif
+  alignas(64) A lanes[kLanes<A>];
+  store(lanes, x);
+  for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
+}
+
 // to[i] = from[i * stride] for i in [low, high), zero in the rest of [0, count).
 template <class S, class A>
 FACULA_INLINE void copy_span(const S* from, int64_t stride, int64_t low, int64_t high,
@@ -282,21 +328,7 @@ FACULA_INLINE void copy_span(const S* from, int64_t stride, int64_t low, int64_t
       for (; i < low && i + 8 <= count; i += 8) store(to + i, part());
       for (; stride == 1 && i + 8 <= high; i += 8) store(to + i, load_wide(from + i));
       for (; i + 8 <= count; i += 8) store(to + i, part());
-      if (i < count) {
-        const __m256 rest = (__m256)part();
-        __m128 four = _mm256_castps256_ps128(rest);
-        if (count - i >= 4) {
-          _mm_storeu_ps(to + i, four);
-          four = _mm256_extractf128_ps(rest, 1);
-          i += 4;
-        }
-        if (count - i >= 2) {
-          _mm_storel_pi(reinterpret_cast<__m64*>(to + i), four);
-          four = _mm_movehl_ps(four, four);
-          i += 2;
-        }
-        if (i < count) _mm_store_ss(to + i, four);
-      }
+      if (i < count) store_first(to + i, count - i, part());
       return;
     }
   }
@@ -406,12 +438,23 @@ void pack_run(const Conv& v, const S* x, const PixelRun& run, const Tap* taps, i
   }
 }
 
+// Whether squares of elements can be turned in registers.
+#if defined(__AVX2__)
+constexpr int64_t kSquare = kLanes<float>;
+template <class S>
+constexpr bool kTurnable = kLoadable<S> && std::is_same_v<Accumulator<S>, float>;
+#else
+constexpr int64_t kSquare = 1;
+template <class S>
+constexpr bool kTurnable = false;
+#endif
+
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-// to[p * pitch + i] = from[i * apart + p] for p < count <= 16 and i < lanes; the other lanes of 16
-// are zero, or not written with exact = true.
+// to[p * pitch + i] = from[i * apart + p] for p < count <= kSquare and i < lanes; the other
+// lanes of kSquare are zero, or not written with exact = true.
 template <bool exact = false, class S>
-FACULA_INLINE void transpose_16(const S* from, int64_t apart, int64_t lanes, int64_t count,
-                                float* to, int64_t pitch) {
+FACULA_INLINE void transpose_square(const S* from, int64_t apart, int64_t lanes, int64_t count,
+                                    float* to, int64_t pitch) {
   const uint32_t mask = first_bits(count);
   __m512 r[16], t[16];
 #pragma GCC unroll 16
@@ -451,6 +494,60 @@ FACULA_INLINE void transpose_16(const S* from, int64_t apart, int64_t lanes, int
     }
   }
 }
+#elif defined(__AVX2__)
+// r[i][p] becomes r[p][i].
+FACULA_INLINE void turn_registers(__m256 (&r)[8]) {
+  __m256 t[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+    r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+    r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const __m256 low = r[i], high = r[i + 4];
+    r[i] = _mm256_permute2f128_ps(low, high, 0x20);
+    r[i + 4] = _mm256_permute2f128_ps(low, high, 0x31);
+  }
+}
+template <bool exact, class S>
+void transpose_part(const S* from, int64_t apart, int64_t lanes, int64_t count, float* to,
+                    int64_t pitch) {
+  __m256 r[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    r[i] = i < lanes ? (__m256)load_first(from + i * apart, count) : _mm256_setzero_ps();
+  }
+  turn_registers(r);
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    if (i >= count) continue;
+    if constexpr (exact) store_first(to + i * pitch, smaller(lanes, 8), (Vector<float>)r[i]);
+    else _mm256_storeu_ps(to + i * pitch, r[i]);
+  }
+}
+// As above.
+template <bool exact = false, class S>
+FACULA_INLINE void transpose_square(const S* from, int64_t apart, int64_t lanes, int64_t count,
+                                    float* to, int64_t pitch) {
+  if (lanes < 8 || count < 8) return transpose_part<exact>(from, apart, lanes, count, to, pitch);
+  __m256 r[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) r[i] = (__m256)load_wide(from + i * apart);
+  turn_registers(r);
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) _mm256_storeu_ps(to + i * pitch, r[i]);
+}
+#else
+template <bool exact = false, class S>
+void transpose_square(const S*, int64_t, int64_t, int64_t, float*, int64_t) = delete;
 #endif
 
 // Columns of a panel from elements that are contiguous along the panel's rows: to[p * width + j] =
@@ -459,19 +556,17 @@ template <class S, class A>
 void transpose_panel(const S* from, int64_t step, int64_t apart, int64_t count, int64_t columns,
                      A* to) {
   constexpr int64_t width = kTileColumns<A>;
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  if constexpr (kMaskable<S> && std::is_same_v<A, float>) {
+  if constexpr (kTurnable<S> && std::is_same_v<A, float>) {
     if (step == 1) {
-      for (int64_t p = 0; p < count; p += 16) {
-        for (int64_t j = 0; j < width; j += 16) {
-          transpose_16(from + j * apart + p, apart, columns - j, smaller(16, count - p),
-                       to + p * width + j, width);
+      for (int64_t p = 0; p < count; p += kSquare) {
+        for (int64_t j = 0; j < width; j += kSquare) {
+          transpose_square(from + j * apart + p, apart, columns - j, smaller(kSquare, count - p),
+                           to + p * width + j, width);
         }
       }
       return;
     }
   }
-#endif
   for (int64_t j = 0; j < columns; ++j) {
     const S* row = from + j * apart;
     for (int64_t p = 0; p < count; ++p) to[p * width + j] = widen<A>(row[p * step]);
@@ -501,32 +596,6 @@ void pack_weight_panel(const Conv& v, const S* w, int64_t k0, int64_t depth, int
     }
     k += end;
   }
-}
-
-// `count` neighbours, the other lanes zero.
-template <class S>
-FACULA_INLINE Vector<Accumulator<S>> load_first(const S* from, int64_t count) {
-  using A = Accumulator<S>;
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  if constexpr (kMaskable<S>) return load_some(first_bits(count), from);
-#endif
-  if constexpr (kLoadable<S>) {
-    if (count == kLanes<A>) return load_wide(from);
-  }
-  alignas(64) A lanes[kLanes<A>] = {};
-  for (int64_t i = 0; i < count; ++i) lanes[i] = widen<A>(from[i]);
-  return load(lanes);
-}
-
-// The first `count` lanes.
-template <class A>
-FACULA_INLINE void store_first(A* to, int64_t count, Vector<A> x) {
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  if constexpr (std::is_floating_point_v<A>) return store_some(to, first_bits(count), x);
-#endif
-  alignas(64) A lanes[kLanes<A>];
-  store(lanes, x);
-  for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
 }
 
 // One vector of accumulators as neighbouring elements, the reverse of load_wide.
@@ -581,16 +650,15 @@ template <class S, class A>
 void turn_channels(const S* from, int64_t step, int64_t apart, int64_t pixels, int64_t channels,
                    A* to) {
   constexpr int64_t wide = kLanes<A>;
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  if constexpr (kMaskable<S> && std::is_same_v<A, float>) {
+  if constexpr (kTurnable<S> && std::is_same_v<A, float>) {
     if (step == 1) {
-      for (int64_t p = 0; p < pixels; p += 16) {
-        transpose_16(from + p, apart, channels, smaller(16, pixels - p), to + p * wide, wide);
+      for (int64_t p = 0; p < pixels; p += kSquare) {
+        transpose_square(from + p, apart, channels, smaller(kSquare, pixels - p), to + p * wide,
+                         wide);
       }
       return;
     }
   }
-#endif
   const bool turned = std::is_same_v<S, float> && step == 1;
   if constexpr (std::is_same_v<S, float>) {
     if (turned) turn_matrix(to, wide, from, apart, pixels, channels);
@@ -605,23 +673,21 @@ void turn_channels(const S* from, int64_t step, int64_t apart, int64_t pixels, i
 template <class S, class A>
 void turn_pixels(const A* from, int64_t pixels, int64_t channels, S* to, int64_t apart) {
   constexpr int64_t wide = kLanes<A>;
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  if constexpr (std::is_same_v<A, float>) {
-    for (int64_t p = 0; p < pixels; p += 16) {
-      const int64_t count = smaller(16, pixels - p);
+  if constexpr (kTurnable<S> && std::is_same_v<A, float>) {
+    for (int64_t p = 0; p < pixels; p += kSquare) {
+      const int64_t count = smaller(kSquare, pixels - p);
       if constexpr (std::is_same_v<S, float>) {
-        transpose_16<true>(from + p * wide, wide, count, channels, to + p, apart);
+        transpose_square<true>(from + p * wide, wide, count, channels, to + p, apart);
       } else {
-        alignas(64) float turned[16 * 16];
-        transpose_16(from + p * wide, wide, count, channels, turned, 16);
+        alignas(64) float turned[kSquare * kSquare];
+        transpose_square(from + p * wide, wide, count, channels, turned, kSquare);
         for (int64_t c = 0; c < channels; ++c) {
-          store_row(turned + c * 16, count, to + c * apart + p, 1);
+          store_row(turned + c * kSquare, count, to + c * apart + p, 1);
         }
       }
     }
     return;
   }
-#endif
   if constexpr (std::is_same_v<S, float>) {
     turn_matrix(to, apart, from, wide, channels, pixels);
   } else {
@@ -635,25 +701,24 @@ void turn_pixels(const A* from, int64_t pixels, int64_t channels, S* to, int64_t
 template <class S, class A>
 void store_turned(const A* from, int64_t pitch, int64_t rows, int64_t columns, S* to,
                   int64_t apart) {
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  if constexpr (std::is_same_v<A, float>) {
-    for (int64_t j = 0; j < columns; j += 16) {
-      for (int64_t i = 0; i < rows; i += 16) {
-        const int64_t height = smaller(16, rows - i), width = smaller(16, columns - j);
+  if constexpr (kTurnable<S> && std::is_same_v<A, float>) {
+    for (int64_t j = 0; j < columns; j += kSquare) {
+      for (int64_t i = 0; i < rows; i += kSquare) {
+        const int64_t height = smaller(kSquare, rows - i), width = smaller(kSquare, columns - j);
+        const A* const square = from + i * pitch + j;
         if constexpr (std::is_same_v<S, float>) {
-          transpose_16<true>(from + i * pitch + j, pitch, height, width, to + j * apart + i, apart);
+          transpose_square<true>(square, pitch, height, width, to + j * apart + i, apart);
         } else {
-          alignas(64) float turned[16 * 16];
-          transpose_16(from + i * pitch + j, pitch, height, width, turned, 16);
+          alignas(64) float turned[kSquare * kSquare];
+          transpose_square(square, pitch, height, width, turned, kSquare);
           for (int64_t k = 0; k < width; ++k) {
-            store_row(turned + k * 16, height, to + (j + k) * apart + i, 1);
+            store_row(turned + k * kSquare, height, to + (j + k) * apart + i, 1);
           }
         }
       }
     }
     return;
   }
-#endif
   for (int64_t j = 0; j < columns; ++j) {
     for (int64_t i = 0; i < rows; ++i) to[j * apart + i] = S(from[i * pitch + j]);
   }

@@ -25,7 +25,10 @@ void tile(TileDepth k, const A* a, int64_t a_row, int64_t a_col, const A* b, int
       for (int64_t p = 0; p < piece; ++p) {
         Vector<A> row[V];
 #pragma GCC unroll 4
-        for (int v = 0; v < V; ++v) row[v] = load(b + v * kLanes<A>);
+        for (int v = 0; v < V; ++v) {
+          row[v] = load(b + v * kLanes<A>);
+          keep_in_register<A>(row[v]);
+        }
 #pragma GCC unroll 16
         for (int i = 0; i < R; ++i) {
           const A x = four[i / 4][i % 4 * a_row];

@@ -75,25 +75,27 @@ void gather_taps(const Conv& v, const S* w, int64_t in, int64_t out, float* to) 
     }
     return;
   }
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-  if constexpr (kMaskable<S>) {
+  if constexpr (kTurnable<S>) {
     if (v.w_in == 1) {
       for (int64_t t = 0; t < 9; ++t) {
-        transpose_16(tap_at(t), v.w_out, out, in, to + t * kWide * kWide, kWide);
+        transpose_square(tap_at(t), v.w_out, out, in, to + t * kWide * kWide, kWide);
       }
       return;
     }
     // Nine neighbours, in order or (for the transposed operator) from the last to the first.
     if (h == 3 * k && (k == 1 || k == -1)) {
-      float* first = k == 1 ? to : to + 8 * kWide * kWide;
+      float* const first = k == 1 ? to : to + 8 * kWide * kWide;
+      const S* const from = k == 1 ? w : w - 8;
+      const int64_t apart = k * kWide * kWide;
       for (int64_t c = 0; c < in; ++c) {
-        transpose_16((k == 1 ? w : w - 8) + c * v.w_in, v.w_out, out, 9, first + c * kWide,
-                     k * kWide * kWide);
+        for (int64_t t = 0; t < 9; t += kSquare) {
+          transpose_square(from + c * v.w_in + t, v.w_out, out, smaller(kSquare, 9 - t),
+                           first + c * kWide + t * apart, apart);
+        }
       }
       return;
     }
   }
-#endif
   for (int64_t t = 0; t < 9; ++t) {
     for (int64_t c = 0; c < in; ++c) {
       for (int64_t o = 0; o < kWide; ++o) {
