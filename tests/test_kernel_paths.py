@@ -350,3 +350,52 @@ def test_a_tensor_equals_itself_unless_it_holds_nan():
     assert not F.equal(x.to(F.complex64), x.to(F.complex64))
     n = F.tensor([1, 2])
     assert F.equal(n, n)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int64", "uint8"])
+def test_scans_of_strided_tensors(dtype):
+    x = F.from_numpy(np.abs(numbers(60, 90, scale=2.0))).to(getattr(F, dtype))
+    x[3, 7] = x[40, 60]
+    for strided in (x.t(), x[:, ::2], x[::3].t()):
+        dense = strided.contiguous()
+        for dim in (0, 1):
+            assert F.equal(F.cumsum(strided, dim), F.cumsum(dense, dim))
+            assert F.equal(F.cumprod(strided, dim), F.cumprod(dense, dim))
+            got, want = F.cummax(strided, dim), F.cummax(dense.float(), dim)
+            assert F.equal(got.values.float(), want.values)
+            assert F.equal(got.indices, want.indices)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8"])
+@pytest.mark.parametrize("n", [1, 2047, 2049, 70_001, 300_000])
+def test_both_extremes_of_all_elements(dtype, n):
+    x = F.from_numpy(np.abs(numbers(n))).to(getattr(F, dtype))
+    for at in (0, n // 2, n - 1):
+        x[at] = 0
+        low, high = F.aminmax(x)
+        assert low.dtype == high.dtype == x.dtype
+        assert low == x.amin() == 0
+        assert high == x.amax()
+    if x.is_floating_point():
+        x[n // 3] = math.nan
+        assert all(e.isnan() for e in F.aminmax(x))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+def test_bits_are_shifted_by_a_number(dtype):
+    n = np.arange(-300, 300).astype(dtype)
+    x = F.from_numpy(n.copy())
+    for count in (0, 1, 4, 7):
+        np.testing.assert_array_equal((x >> count).numpy(), n >> np.array(count, dtype))
+        np.testing.assert_array_equal((x << count).numpy(), n << np.array(count, dtype))
+    assert not (x << n.itemsize * 8).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_larger_and_smaller_of_rows_and_columns(dtype):
+    a = numbers(70, 400).astype(dtype)
+    x = F.from_numpy(a)
+    for other in (a[:1] / 2, a[:, :1] / 2):
+        y = F.from_numpy(other.astype(dtype))
+        np.testing.assert_array_equal(F.maximum(x, y).numpy(), np.maximum(a, y.numpy()))
+        np.testing.assert_array_equal(F.minimum(y, x).numpy(), np.minimum(a, y.numpy()))
