@@ -109,13 +109,13 @@ op("lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", elementwise("fc", h
    ref=lambda a, b, w: a + w * (b - a),
    doc="Linear interpolation from ``self`` (weight 0) to ``end`` (weight 1).",
    example=">>> facula.lerp(facula.tensor([0., 10.]), facula.tensor([10., 20.]), 0.5)\ntensor([ 5., 15.])")
-op("maximum(Tensor self, Tensor other) -> Tensor", elementwise("bif", numbers=False, halves=True),
+op("maximum(Tensor self, Tensor other) -> Tensor", elementwise("bif", numbers=False, number_loops=True, halves=True),
    f=dict(b="a | b", **{"": "maximum(a, b)"}),
    grad=dict(self="_half_ties(grad, self, other)", other="_half_ties(grad, other, self)"),
    inplace=False, ref=np.maximum,
    doc="The larger of two, elementwise; NaN wins.",
    example=">>> facula.maximum(facula.tensor([1, 5]), facula.tensor([3, 2]))\ntensor([3, 5])")
-op("minimum(Tensor self, Tensor other) -> Tensor", elementwise("bif", numbers=False, halves=True),
+op("minimum(Tensor self, Tensor other) -> Tensor", elementwise("bif", numbers=False, number_loops=True, halves=True),
    f=dict(b="a & b", **{"": "minimum(a, b)"}),
    grad=dict(self="_half_ties(grad, other, self)", other="_half_ties(grad, self, other)"),
    inplace=False, ref=np.minimum,

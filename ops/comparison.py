@@ -49,10 +49,10 @@ _bits("xor", "^", np.bitwise_xor)
 op("bitwise_not(Tensor self) -> Tensor", elementwise("bi"), f=dict(b="not a", i="~a"),
    ref=np.bitwise_not, doc="Flips every bit; negates booleans.",
    example=">>> facula.bitwise_not(facula.tensor([0, 5]))\ntensor([-1, -6])")
-op("bitwise_left_shift(Tensor self, Tensor other) -> Tensor", elementwise("i", numbers=True), f="left_shift(a, b)",
+op("bitwise_left_shift(Tensor self, Tensor other) -> Tensor", elementwise("i", numbers=True, number_loops=True), f="left_shift(a, b)",
    ref=np.left_shift, samples="shift", doc="Shifts bits to the left.",
    example=">>> facula.bitwise_left_shift(facula.tensor([1, 2]), 3)\ntensor([ 8, 16])")
-op("bitwise_right_shift(Tensor self, Tensor other) -> Tensor", elementwise("i", numbers=True), f="right_shift(a, b)",
+op("bitwise_right_shift(Tensor self, Tensor other) -> Tensor", elementwise("i", numbers=True, number_loops=True), f="right_shift(a, b)",
    ref=np.right_shift, samples="shift", doc="Shifts bits to the right, keeping the sign.",
    example=">>> facula.bitwise_right_shift(facula.tensor([8, -8]), 2)\ntensor([ 2, -2])")
 

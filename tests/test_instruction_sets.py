@@ -16,6 +16,7 @@ from facula import _C
 
 BELOW = ["baseline", "v3"][: _C._isa()]  # a build for one machine has level 0 only
 FILES = [
+    "test_block_conversions.py",
     "test_convolution_direct.py",
     "test_distances.py",
     "test_grids.py",

@@ -277,3 +277,125 @@ def test_small_tensors_are_changed_in_place(dtype, count):
         x = F.full((count, 2), 3.0, dtype=kind)
         x[:, 1].mul_(other)
         assert x.tolist() == [[3.0, 0.75]] * count
+
+
+@pytest.mark.parametrize("n", [3, 4, 7, 1000, 70_001])
+def test_running_sums_of_float32_are_kept_in_float64(n):
+    x = numbers(3, n, scale=1e3)
+    exact = np.cumsum(x.astype(np.float64), axis=1).astype(np.float32)
+    got = F.cumsum(F.from_numpy(x), 1).numpy()
+    np.testing.assert_array_max_ulp(got, exact, maxulp=1)
+    np.testing.assert_array_equal(got[1], F.cumsum(F.from_numpy(x[1]), 0).numpy())
+    x[0, 2] = np.inf
+    sums = F.cumsum(F.from_numpy(x), 1).numpy()
+    assert np.isfinite(sums[0, :2]).all() and (sums[0, 2:] == np.inf).all()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "bfloat16", "int64", "complex64"])
+def test_columns_of_tensors_are_joined(dtype):
+    x = F.from_numpy(numbers(6, 50, 700)).to(getattr(F, dtype))
+    parts = [x[..., :100], x[..., 300:], x[..., 100:300]]
+    joined = F.cat(parts, -1)
+    at = 0
+    for part in parts:
+        assert F.equal(joined[..., at : at + part.shape[-1]], part)
+        at += part.shape[-1]
+    rows = F.stack([x[:, 1], x[:, 7], x[:, 1]], 1)  # rows far from each other
+    for i, k in enumerate((1, 7, 1)):
+        assert F.equal(rows[:, i], x[:, k])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "bfloat16", "float32", "int64", "complex128"])
+def test_two_tensors_alternate(dtype):
+    x, y = (F.from_numpy(numbers(301, 203, scale=s)).to(getattr(F, dtype)) for s in (9, 4))
+    pairs = F.stack([x, y], -1)
+    assert F.equal(pairs[..., 0], x)
+    assert F.equal(pairs[..., 1], y)
+    odd = F.stack([y.flatten()[1:], y.flatten()[:-1]], -1)  # both in one memory
+    assert F.equal(odd[:, 0], y.flatten()[1:])
+    assert F.equal(odd[:, 1], y.flatten()[:-1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_parts_become_complex_numbers(dtype):
+    a, b = (numbers(211, 97, scale=s).astype(dtype) for s in (9, 4))
+    np.testing.assert_array_equal(F.complex(F.from_numpy(a), F.from_numpy(b)).numpy(), a + 1j * b)
+    wide = F.complex(F.from_numpy(a), F.from_numpy(b[:1])).numpy()
+    np.testing.assert_array_equal(wide, a + 1j * b[:1])
+    turned = F.complex(F.from_numpy(a).t(), F.from_numpy(b).t()).numpy()
+    np.testing.assert_array_equal(turned, (a + 1j * b).T)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "uint8"])
+def test_sequences_longer_than_a_block(dtype):
+    target = getattr(F, dtype)
+    n = 70_001
+    counted = F.arange(n, dtype=F.int64)
+    assert F.equal(F.arange(n, dtype=target), counted.to(target))
+    if dtype == "float64":
+        np.testing.assert_array_equal(
+            F.arange(0.5, 0.5 + n * 0.1, 0.1, dtype=target).numpy()[:n], 0.5 + np.arange(n) * 0.1
+        )
+    spaced = F.linspace(-3, 5, n, dtype=target)
+    t = np.float32 if dtype in ("float32", "bfloat16") else np.float64
+    step, i = t(8) / t(n - 1), np.arange(n)
+    values = np.where(i < n // 2, t(-3) + step * i.astype(t), t(5) - step * (n - 1 - i).astype(t))
+    assert values.dtype == t
+    assert F.equal(spaced, F.from_numpy(values).to(target))
+
+
+def test_a_tensor_equals_itself_unless_it_holds_nan():
+    x = F.tensor([1.0, math.nan])
+    assert not F.equal(x, x)
+    assert not F.equal(x.to(F.complex64), x.to(F.complex64))
+    n = F.tensor([1, 2])
+    assert F.equal(n, n)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int64", "uint8"])
+def test_scans_of_strided_tensors(dtype):
+    x = F.from_numpy(np.abs(numbers(60, 90, scale=2.0))).to(getattr(F, dtype))
+    x[3, 7] = x[40, 60]
+    for strided in (x.t(), x[:, ::2], x[::3].t()):
+        dense = strided.contiguous()
+        for dim in (0, 1):
+            assert F.equal(F.cumsum(strided, dim), F.cumsum(dense, dim))
+            assert F.equal(F.cumprod(strided, dim), F.cumprod(dense, dim))
+            got, want = F.cummax(strided, dim), F.cummax(dense.float(), dim)
+            assert F.equal(got.values.float(), want.values)
+            assert F.equal(got.indices, want.indices)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8"])
+@pytest.mark.parametrize("n", [1, 2047, 2049, 70_001, 300_000])
+def test_both_extremes_of_all_elements(dtype, n):
+    x = F.from_numpy(np.abs(numbers(n))).to(getattr(F, dtype))
+    for at in (0, n // 2, n - 1):
+        x[at] = 0
+        low, high = F.aminmax(x)
+        assert low.dtype == high.dtype == x.dtype
+        assert low == x.amin() == 0
+        assert high == x.amax()
+    if x.is_floating_point():
+        x[n // 3] = math.nan
+        assert all(e.isnan() for e in F.aminmax(x))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+def test_bits_are_shifted_by_a_number(dtype):
+    n = np.arange(-300, 300).astype(dtype)
+    x = F.from_numpy(n.copy())
+    for count in (0, 1, 4, 7):
+        np.testing.assert_array_equal((x >> count).numpy(), n >> np.array(count, dtype))
+        np.testing.assert_array_equal((x << count).numpy(), n << np.array(count, dtype))
+    assert not (x << n.itemsize * 8).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_larger_and_smaller_of_rows_and_columns(dtype):
+    a = numbers(70, 400).astype(dtype)
+    x = F.from_numpy(a)
+    for other in (a[:1] / 2, a[:, :1] / 2):
+        y = F.from_numpy(other.astype(dtype))
+        np.testing.assert_array_equal(F.maximum(x, y).numpy(), np.maximum(a, y.numpy()))
+        np.testing.assert_array_equal(F.minimum(y, x).numpy(), np.minimum(a, y.numpy()))

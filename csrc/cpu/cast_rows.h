@@ -3,82 +3,110 @@
 #pragma once
 #include "core/dtype.h"
 #include "cpu/cast.h"
-#include "cpu/half_lanes.h"
+#include "cpu/cast_vectors.h"
+#include "cpu/copy_dense.h"
 
 namespace facula::FACULA_ISA {
 
-// One element, by the machine's own conversion where compilers would not find it.
+template <class T>
+constexpr bool is_eight_bit_float_v =
+    std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E5M2>;
+template <class T>
+constexpr bool is_half_v = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+// Dense elements by way of another type, which gives the same results: `convert` says what 16-bit
+// floats go through. Where there is none, it is `To` itself.
 template <class To, class From>
-FACULA_INLINE To convert_one(From x) {
-#if defined(__F16C__)
-  if constexpr (std::is_same_v<From, Half> && !std::is_same_v<To, Half>)
-    return convert<To>(_cvtsh_ss(x.bits));
-  else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>)
-    return Half::from_bits(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT));
-  else
-#endif
-    return convert<To>(x);
+constexpr auto between() {
+  constexpr bool to_half = is_half_v<To> && !std::is_same_v<From, float>,
+                 from_half = is_half_v<From> && !std::is_same_v<To, float>;
+  if constexpr (std::is_same_v<To, From>) {
+    return To();
+  } else if constexpr (to_half || from_half) {
+    return float();
+  } else if constexpr (kIntegersInSteps && std::is_floating_point_v<From> &&
+                       std::is_integral_v<To> && !std::is_same_v<To, bool>) {
+    if constexpr (std::is_same_v<To, uint32_t> ||
+                  (std::is_same_v<To, uint8_t> && std::is_same_v<From, double>))
+      return int64_t();
+    else if constexpr (sizeof(To) < 4) return int32_t();
+    else return To();
+  } else {
+    return To();
+  }
 }
 
-// Strided elements are moved one by one: vectorising them buys nothing and costs build time.
 template <class To, class From>
-__attribute__((optimize("no-tree-vectorize"))) void cast_strided(char* to, int64_t ts,
-                                                                 const char* from, int64_t fs,
-                                                                 int64_t n) {
+[[gnu::noinline]] void cast_dense(To* to, const From* from, int64_t n) {
+  using Between = decltype(between<To, From>());
+  if constexpr (std::is_same_v<Between, To>) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
+  } else {
+    constexpr int64_t kBlock = 256;
+    alignas(64) Between block[kBlock];
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t m = n - i < kBlock ? n - i : kBlock;
+      cast_dense(static_cast<Between*>(block), from + i, m);
+      cast_dense(to + i, static_cast<const Between*>(block), m);
+    }
+  }
+}
+
+// Elements that are apart are brought together first: the loop over dense ones is vectorised.
+template <class To, class From>
+void cast_strided(char* to, int64_t ts, const char* from, int64_t fs, int64_t n) {
+  constexpr int64_t kBlock = 256;
+  alignas(64) From in[kBlock];
+  alignas(64) To out[kBlock];
+  constexpr int64_t to_item = sizeof(To), from_item = sizeof(From);
   if (fs == 0) {
-    const To v = convert<To>(*reinterpret_cast<const From*>(from));
-    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<To*>(to + i * ts) = v;
+    const To value = convert<To>(*reinterpret_cast<const From*>(from));
+    const char* one = reinterpret_cast<const char*>(&value);
+    if (ts == to_item) return gather_elements(to, one, 0, n, to_item);
+    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<To*>(to + i * ts) = value;
     return;
   }
-  for (int64_t i = 0; i < n; ++i)
-    *reinterpret_cast<To*>(to + i * ts) =
-        convert_one<To>(*reinterpret_cast<const From*>(from + i * fs));
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t m = n - i < kBlock ? n - i : kBlock;
+    const From* dense = reinterpret_cast<const From*>(from + i * fs);
+    if (fs != from_item) {
+      gather_elements(reinterpret_cast<char*>(in), from + i * fs, fs, m, from_item);
+      dense = in;
+    }
+    if (ts == to_item) {
+      cast_dense(reinterpret_cast<To*>(to + i * ts), dense, m);
+      continue;
+    }
+    cast_dense(static_cast<To*>(out), dense, m);
+    scatter_elements(to + i * ts, ts, reinterpret_cast<const char*>(out), m, to_item);
+  }
 }
 
-#if defined(__AVX2__)
-inline void cast_dense(BFloat16* to, const float* from, int64_t n) {
-  int64_t i = 0;
-  for (; i + 2 * kFloats <= n; i += 2 * kFloats)
-    write_halves(to + i, wide_at(from + i), wide_at(from + i + kFloats));
-  for (; i < n; ++i) to[i] = from[i];
-}
-#endif
-#if defined(__F16C__)
-// The machine's own conversions; compilers do not find them in the arithmetic of bits.
-inline void cast_dense(Half* to, const float* from, int64_t n) {
-  int64_t i = 0;
-  for (; i + kFloats <= n; i += kFloats) write_halves(to + i, wide_at(from + i));
-  for (; i < n; ++i) to[i] = convert_one<Half>(from[i]);
-}
-inline void cast_dense(float* to, const Half* from, int64_t n) {
-  int64_t i = 0;
-  for (; i + kFloats <= n; i += kFloats) {
-    const Floats v = read_halves(from + i);
-    __builtin_memcpy(to + i, &v, sizeof v);
-  }
-  for (; i < n; ++i) to[i] = convert_one<float>(from[i]);
-}
-#endif
+// Eight-bit floats are rare, and elements that stay what they are are moved: neither is worth the
+// time it takes to build more than this.
 template <class To, class From>
-inline void cast_dense(To* to, const From* from, int64_t n) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
+__attribute__((optimize("no-tree-vectorize"))) void cast_singly(char* to, int64_t ts,
+                                                                const char* from, int64_t fs,
+                                                                int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    *reinterpret_cast<To*>(to + i * ts) =
+        convert<To>(*reinterpret_cast<const From*>(from + i * fs));
 }
 
 template <class To, class From>
 void cast(char* to, int64_t ts, const char* from, int64_t fs, int64_t n) {
-  constexpr bool rare = std::is_same_v<To, Float8E4M3> || std::is_same_v<To, Float8E5M2> ||
-                        std::is_same_v<From, Float8E4M3> || std::is_same_v<From, Float8E5M2>;
-  if constexpr (!rare) {
-    if (ts == sizeof(To) && fs == sizeof(From)) {
+  if constexpr (is_eight_bit_float_v<To> || is_eight_bit_float_v<From>) {
+    cast_singly<To, From>(to, ts, from, fs, n);
+  } else if constexpr (std::is_same_v<To, From>) {
+    if (ts == sizeof(To) && fs == sizeof(From)) copy_dense(to, from, n * int64_t(sizeof(To)));
+    else if (ts == sizeof(To)) gather_elements(to, from, fs, n, sizeof(To));
+    else cast_singly<To, From>(to, ts, from, fs, n);
+  } else {
+    if (ts == sizeof(To) && fs == sizeof(From))
       cast_dense(reinterpret_cast<To*>(to), reinterpret_cast<const From*>(from), n);
-      return;
-    }
-    if constexpr (std::is_same_v<To, From>) {
-      if (ts == sizeof(To) && fs == 0) return gather_elements(to, from, 0, n, sizeof(To));
-    }
+    else cast_strided<To, From>(to, ts, from, fs, n);
   }
-  cast_strided<To, From>(to, ts, from, fs, n);
 }
 
 template <class From>

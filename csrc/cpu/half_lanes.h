@@ -100,6 +100,24 @@ FACULA_INLINE void write_halves(H* x, Floats v, Floats w) {
     else write_odd(rounded(v), rounded(w));
     return;
   }
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<H, BFloat16>) {
+    auto write_low = [&](Words low, Words high) __attribute__((always_inline)) {
+      const __m256i mixed = _mm256_packus_epi32(__m256i(low), __m256i(high));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(x), _mm256_permute4x64_epi64(mixed, 0xd8));
+    };
+    auto rounded = [](Floats f) __attribute__((always_inline)) {
+      const Words b = Words(f);
+      return (b + 0x7fffu + ((b >> 16) & 1u)) >> 16;
+    };
+    auto rounded_or_nan = [&](Floats f) __attribute__((always_inline)) {
+      return f != f ? (Words(f) | 0x400000u) >> 16 : rounded(f);
+    };
+    if (__builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(__m256(v), __m256(w), _CMP_UNORD_Q)), 0))
+      write_low(rounded_or_nan(v), rounded_or_nan(w));
+    else write_low(rounded(v), rounded(w));
+    return;
+  }
 #endif
   write_halves(x, v);
   write_halves(x + kFloats, w);

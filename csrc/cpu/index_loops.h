@@ -49,6 +49,9 @@ struct IndexLoops {
                            int64_t second);
   // x[i] = first + i * step
   void (*count_up)(int64_t* x, int64_t n, int64_t first, int64_t step);
+  // x[i] = base + step * (first + i * by), by being 1 or -1, without fused operations.
+  void (*ramp_f32)(float* x, int64_t n, float base, float step, int64_t first, int64_t by);
+  void (*ramp_f64)(double* x, int64_t n, double base, double step, int64_t first, int64_t by);
   // Two to four rows of n items, `step` bytes apart, whose items alternate in one row: at `to`, or
   // taken apart at `from`. By the logarithm of the item size, up to 8 bytes.
   using Alternate = void (*)(char* to, const char* from, int64_t step, int64_t rows, int64_t n);

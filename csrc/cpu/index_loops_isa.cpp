@@ -165,6 +165,18 @@ void count_up(int64_t* x, int64_t n, int64_t first, int64_t step) {
   for (int64_t i = 0; i < n; ++i) x[i] = first + i * step;
 }
 
+// Numbers are counted in float64, which holds them exactly, and in blocks from int32, which every
+// machine converts.
+template <class T>
+void ramp(T* x, int64_t n, T base, T step, int64_t first, int64_t by) {
+  constexpr int64_t kBlock = 256;
+  for (int64_t b = 0; b < n; b += kBlock) {
+    const int32_t m = int32_t(n - b < kBlock ? n - b : kBlock);
+    const double from = double(first + b * by), each = double(by);
+    for (int32_t i = 0; i < m; ++i) x[b + i] = base + step * T(from + each * double(i));
+  }
+}
+
 template <class Bits, int kRows, bool kApart>
 void alternate_rows(char* to, const char* from, int64_t step, int64_t n) {
   using T [[gnu::may_alias]] = Bits;
@@ -211,6 +223,8 @@ const IndexLoops index_loops = {
     run_network,
     run_wide_network,
     count_up,
+    ramp<float>,
+    ramp<double>,
     {alternate<uint8_t, false>, alternate<uint16_t, false>, alternate<uint32_t, false>,
      alternate<uint64_t, false>},
     {alternate<uint8_t, true>, alternate<uint16_t, true>, alternate<uint32_t, true>,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "cpu/index_items.h"
 #include "cpu/index_loops.h"
 #include "cpu/line_loops.h"
+#include "cpu/stream.h"
 #include "op/elementwise.h"
 #include "op/ops/arithmetic.h"
 #include "op/tensor_operators.h"
@@ -54,12 +54,12 @@ void move_run(const PointWork& w, char* tensor, char* values, int64_t ts, int64_
               int64_t from, int64_t to, Mine&& mine) {
   const bool dense = n > 1 && ts == int64_t(sizeof(T));
   if (dense && vs == ts) {
-    const size_t bytes = size_t(n) * sizeof(T);
+    const int64_t bytes = n * int64_t(sizeof(T));
     mine(from, to, [&](int64_t i) {
       char* t = tensor + w.place(i);
       char* v = values + i * w.step;
-      if constexpr (kRead) std::memcpy(v, t, bytes);
-      else std::memcpy(t, v, bytes);
+      if constexpr (kRead) copy_bytes(v, t, bytes);
+      else copy_bytes(t, v, bytes);
     });
     return;
   }
@@ -210,24 +210,27 @@ void add_grouped(const PointWork& w, int64_t places, float alpha) {
   const int64_t count = int64_t(groups.size()), work = w.count * w.rest.numel;
   groups.push_back(w.count);
   const auto add_dense = line_loops().add_scaled[int(DTypeOf<T>::value)];
+  const CastLoop load = cast_loop(DTypeOf<T>::value, DType::Float32),
+                 store = cast_loop(DType::Float32, DTypeOf<T>::value);
   auto add_group = [&](int64_t first, int64_t end, char* const* p, const int64_t* s, int64_t n) {
     constexpr int64_t kChunk = 256;
-    float sum[kChunk];
+    float sum[kChunk], values[kChunk];
+    char* const sums = reinterpret_cast<char*>(sum);
     char* target = p[0] + w.place(order[size_t(first)]);
     for (int64_t j = 0; j < n; j += kChunk) {
       const int64_t m = std::min(kChunk, n - j);
       char* t = target + j * s[0];
-      for (int64_t k = 0; k < m; ++k) sum[k] = float(*reinterpret_cast<const T*>(t + k * s[0]));
+      load(sums, 4, t, s[0], m);
       for (int64_t i = first; i < end; ++i) {
         const char* v = p[1] + order[size_t(i)] * w.step + j * s[1];
         if (add_dense && s[1] == int64_t(sizeof(T))) {
           add_dense(sum, v, m, alpha);
           continue;
         }
-        for (int64_t k = 0; k < m; ++k)
-          sum[k] += alpha * float(*reinterpret_cast<const T*>(v + k * s[1]));
+        load(reinterpret_cast<char*>(values), 4, v, s[1], m);
+        for (int64_t k = 0; k < m; ++k) sum[k] += alpha * values[k];
       }
-      for (int64_t k = 0; k < m; ++k) *reinterpret_cast<T*>(t + k * s[0]) = T(sum[k]);
+      store(t, s[0], sums, 4, m);
     }
   };
   parallel_for(0, count, std::max<int64_t>(1, kGrain * count / work), [&](int64_t b, int64_t e) {

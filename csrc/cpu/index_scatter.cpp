@@ -1,13 +1,13 @@
 #include "cpu/index_scatter.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "cpu/index_items.h"
 #include "cpu/index_loops.h"
 #include "cpu/index_points.h"
 #include "cpu/iterate.h"
+#include "cpu/stream.h"
 
 namespace facula {
 namespace {
@@ -289,7 +289,7 @@ void cpu_gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor
       if (s[1] == 0) {  // one index for a run
         from += read_index(p[1]) * step;
         if (s[0] == item && s[2] == item) {
-          std::memcpy(p[0], from, size_t(n * item));
+          copy_bytes(p[0], from, n * item);
           return;
         }
         for (int64_t i = 0; i < n; ++i, from += s[2])

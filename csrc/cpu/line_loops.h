@@ -51,6 +51,7 @@ struct LineLoops {
   RunningExtreme running_maximum[kDTypes], running_minimum[kDTypes];
   // Running sums of a row; returns the last one. y may be x.
   int64_t (*running_sum_i64)(const int64_t* x, int64_t* y, int64_t n, int64_t before);
+  double (*running_sum_f32)(const float* x, float* y, int64_t n, double before);
   // `count` items that lie `step` bytes apart, each `times` over, dense at `to`; by the logarithm
   // of the item size.
   using RepeatEach = void (*)(char* to, const char* from, int64_t step, int64_t count,
@@ -59,6 +60,8 @@ struct LineLoops {
   // Copies `count` whole lines of the cache past it, in vectors as wide as there are; the target is
   // aligned to a line. See cpu/stream.h.
   void (*stream_lines)(char* to, const char* from, int64_t count);
+  // memcpy of many bytes; see cpu/copy_dense.h.
+  void (*copy)(char* to, const char* from, int64_t bytes);
 };
 
 const LineLoops& line_loops();

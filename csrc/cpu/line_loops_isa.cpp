@@ -1,3 +1,4 @@
+#include "cpu/copy_dense.h"
 #include "cpu/line_loops.h"
 
 #if defined(__x86_64__)
@@ -520,26 +521,67 @@ void running_extreme(const char* in, char* values, int64_t* where, int64_t n) {
   one_by_one(n);
 }
 
+#if defined(__AVX2__)
+// Sums within a vector, by shifts of one, two and four.
+template <class V>
+FACULA_INLINE V running_in_lanes(V v) {
+  const V zero = V{};
+#if defined(__AVX512BW__)
+  v += __builtin_shufflevector(zero, v, 0, 8, 9, 10, 11, 12, 13, 14);
+  v += __builtin_shufflevector(zero, v, 0, 1, 8, 9, 10, 11, 12, 13);
+  return v + __builtin_shufflevector(zero, v, 0, 1, 2, 3, 8, 9, 10, 11);
+#else
+  v += __builtin_shufflevector(zero, v, 0, 4, 5, 6);
+  return v + __builtin_shufflevector(zero, v, 0, 1, 4, 5);
+#endif
+}
+template <class V>
+FACULA_INLINE V last_in_all_lanes(V v) {
+#if defined(__AVX512BW__)
+  return __builtin_shufflevector(v, v, 7, 7, 7, 7, 7, 7, 7, 7);
+#else
+  return __builtin_shufflevector(v, v, 3, 3, 3, 3);
+#endif
+}
+#endif
+
+// The sums of a vector wait for the last one before it, and not for each other.
 int64_t running_sum_i64(const int64_t* x, int64_t* y, int64_t n, int64_t before) {
   int64_t i = 0;
-#if defined(__AVX512BW__)
-  // Sums within a vector by shifts of one, two and four; its last one goes on to the next vector.
+#if defined(__AVX2__)
   using V = typename WideOf<int64_t>::type;
+  constexpr int L = kLanes<int64_t>;
   V carry = before - V{};
-  for (; i + 8 <= n; i += 8) {
-    const V zero = V{};
-    V v = wide_at(x + i);
-    v += __builtin_shufflevector(zero, v, 0, 8, 9, 10, 11, 12, 13, 14);
-    v += __builtin_shufflevector(zero, v, 0, 1, 8, 9, 10, 11, 12, 13);
-    v += __builtin_shufflevector(zero, v, 0, 1, 2, 3, 8, 9, 10, 11);
-    const V last = __builtin_shufflevector(v, v, 7, 7, 7, 7, 7, 7, 7, 7);
+  for (; i + L <= n; i += L) {
+    V v = running_in_lanes(wide_at(x + i));
+    const V last = last_in_all_lanes(v);
     v += carry;
     carry += last;
-    __builtin_memcpy(y + i, &v, 64);
+    __builtin_memcpy(y + i, &v, sizeof v);
   }
   before = carry[0];
 #endif
   for (; i < n; ++i) y[i] = before += x[i];
+  return before;
+}
+double running_sum_f32(const float* x, float* y, int64_t n, double before) {
+  int64_t i = 0;
+#if defined(__AVX2__)
+  using V = typename WideOf<double>::type;
+  typedef float Singles __attribute__((vector_size(kLaneBytes / 2)));
+  constexpr int L = kLanes<double>;
+  V carry = before - V{};
+  for (; i + L <= n; i += L) {
+    Singles f;
+    __builtin_memcpy(&f, x + i, sizeof f);
+    const V v = running_in_lanes(__builtin_convertvector(f, V));
+    f = __builtin_convertvector(v + carry, Singles);
+    carry += last_in_all_lanes(v);
+    __builtin_memcpy(y + i, &f, sizeof f);
+  }
+  before = carry[0];
+#endif
+  for (; i < n; ++i) y[i] = float(before += double(x[i]));
   return before;
 }
 
@@ -668,9 +710,11 @@ const LineLoops line_loops = {
     {FACULA_DTYPES(X_MAXIMUM)},
     {FACULA_DTYPES(X_MINIMUM)},
     running_sum_i64,
+    running_sum_f32,
     {repeat_each<uint8_t>, repeat_each<uint16_t>, repeat_each<uint32_t>, repeat_each<uint64_t>,
      repeat_each<Item16>},
     stream_lines,
+    copy_dense,
 };
 
 }  // namespace facula::FACULA_ISA

@@ -27,6 +27,8 @@ void run_staged(DenseLoop loop, const void* formula, char* const* p, const int64
 
 // n elements of `item` bytes, one beside the other.
 void gather_elements(char* to, const char* from, int64_t stride, int64_t n, int64_t item);
+// As many dense elements, written `stride` bytes apart.
+void scatter_elements(char* to, int64_t stride, const char* from, int64_t n, int64_t item);
 
 // A bool is read as a byte: compilers do not vectorise loops that read bools.
 template <class A>

@@ -34,6 +34,11 @@ template <class T>
 void gather(char* to, const char* from, int64_t stride, int64_t n) {
   T* out = reinterpret_cast<T*>(to);
   if (stride == 0) return fill(out, *reinterpret_cast<const T*>(from), n);
+  if (stride == 2 * int64_t(sizeof(T))) {  // every other element: vectors are read and thinned out
+    const T* in = reinterpret_cast<const T*>(from);
+    for (int64_t i = 0; i < n; ++i) out[i] = in[2 * i];
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) out[i] = *reinterpret_cast<const T*>(from + i * stride);
 }
 
@@ -42,6 +47,8 @@ void scatter(char* to, int64_t stride, const char* from, int64_t n) {
   const T* in = reinterpret_cast<const T*>(from);
   for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * stride) = in[i];
 }
+
+}  // namespace
 
 void scatter_elements(char* to, int64_t stride, const char* from, int64_t n, int64_t item) {
   switch (item) {
@@ -52,8 +59,6 @@ void scatter_elements(char* to, int64_t stride, const char* from, int64_t n, int
     default: return scatter<Pair>(to, stride, from, n);
   }
 }
-
-}  // namespace
 
 void gather_elements(char* to, const char* from, int64_t stride, int64_t n, int64_t item) {
   switch (item) {

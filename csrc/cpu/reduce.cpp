@@ -84,7 +84,7 @@ struct Reducer {
   ReduceLoop reduce;
   Loop fold;
   DType acc;
-  CastLoop cast_in;   // null when the input already has the accumulation type
+  CastLoop cast_in;   // null when the input is folded as it is
   ReduceLoop narrow;  // of dense elements that it converts itself, or null; so does narrow_fold
   Loop narrow_fold;
   int64_t in_item;
@@ -436,6 +436,11 @@ void cpu_reduce(const ReduceDef& def, const Tensor& in, uint64_t mask, bool keep
   simplify(r.reduced);
   bool by_rows = !r.kept.empty() && !r.reduced.empty() && r.kept[0].in < r.reduced[0].in &&
                  r.kept[0].size >= 4;
+  // Elements that are apart are brought together first: dense ones are folded by vectors.
+  constexpr int64_t kWorthGathering = 32;
+  if (!by_rows && !r.cast_in && !r.reduced.empty() && r.reduced[0].size >= kWorthGathering &&
+      r.reduced[0].in != in_item && r.reduced[0].in != 0)
+    r.cast_in = cast_loop(acc, acc);
   if (by_rows) r.outer();
   else r.inner();
 }

@@ -330,7 +330,8 @@ void cpu_cumsum(const Tensor& in, int64_t dim, const Tensor& out) {
       }
     }
     if (dense && dim == in.dim() - 1) {
-      // Dense rows, four at a time: each sum waits for itself, four do not wait for each other.
+      // Dense rows, most dtypes four at a time: each sum waits for itself, four do not wait for
+      // each other.
       const T* x = in.data_as<T>();
       T* y = out.data_as<T>();
       parallel_for(0, in.numel() / n, std::max<int64_t>(1, kGrain / n), [&](int64_t b, int64_t e) {
@@ -348,6 +349,10 @@ void cpu_cumsum(const Tensor& in, int64_t dim, const Tensor& out) {
             T* const to[] = {y + r * n};
             scan_half_rows<1>(from, to, n, 0, add);
           }
+          return;
+        }
+        if constexpr (std::is_same_v<T, float>) {
+          for (; r < e; ++r) line_loops().running_sum_f32(x + r * n, y + r * n, n, 0);
           return;
         }
         for (; r + 4 <= e; r += 4) {

@@ -75,6 +75,10 @@ void finish_streams() {}
 
 #endif
 
+void copy_many_bytes(char* to, const char* from, int64_t bytes) {
+  line_loops().copy(to, from, bytes);
+}
+
 void stream_copy(char* to, const char* from, int64_t bytes) {
   const int64_t head = int64_t(-reinterpret_cast<uintptr_t>(to) & 63);
   if (bytes < 64 + head) {

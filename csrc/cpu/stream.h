@@ -2,6 +2,7 @@
 // first, which is a third of the traffic of an addition, and drives out what is still to be read.
 #pragma once
 #include <cstdint>
+#include <cstring>
 
 #include "cpu/iterate.h"
 
@@ -15,6 +16,14 @@ bool exceeds_cache(int64_t bytes);
 // after finish_streams() of the thread that wrote.
 void stream_copy(char* to, const char* from, int64_t bytes);
 void finish_streams();
+
+// memcpy, by vectors of the machine where there are many bytes (cpu/copy_dense.h).
+void copy_many_bytes(char* to, const char* from, int64_t bytes);
+inline void copy_bytes(char* to, const char* from, int64_t bytes) {
+  constexpr int64_t kMany = 2048;
+  if (bytes < kMany) std::memcpy(to, from, size_t(bytes));
+  else copy_many_bytes(to, from, bytes);
+}
 
 // Bytes computed at a time: so few that reading the next block and writing the last one overlap.
 constexpr int64_t kStreamBlock = 512;

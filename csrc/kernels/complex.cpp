@@ -1,4 +1,6 @@
 // Complex numbers and their parts.
+#include "cpu/index_loops.h"
+#include "cpu/iterate.h"
 #include "kernels/destination.h"
 #include "kernels/make_view.h"
 #include "op/elementwise.h"
@@ -113,6 +115,15 @@ void complex(const Tensor& real, const Tensor& imag, Rets& rets) {
     if (has_internal_overlap(out.sizes(), out.strides())) overlap_error();
     re = apart_from(out, real);
     im = apart_from(out, imag);
+  }
+  const int64_t item = int64_t(re.item_size());
+  if (out.is_cpu() && out.is_contiguous() && re.is_contiguous() && im.is_contiguous() &&
+      same(re.sizes(), shape) && same(im.sizes(), shape) && (im.data() - re.data()) % item == 0) {
+    const auto interleave = index_loops().interleave[item == 8 ? 3 : 2];
+    parallel_for(0, out.numel(), kGrain, [&](int64_t b, int64_t e) {
+      interleave(out.data() + 2 * b * item, re.data() + b * item, im.data() - re.data(), 2, e - b);
+    });
+    return;
   }
   op::copy_(part(out, 0), re);
   op::copy_(part(out, 1), im);

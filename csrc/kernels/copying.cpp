@@ -26,7 +26,7 @@ void cpu_copy(const Tensor& to, const Tensor& from) {
     const bool streamed = exceeds_cache(2 * bytes);
     parallel_for(0, bytes, 4 * kGrain, [&](int64_t b, int64_t e) {
       if (!streamed) {
-        std::memcpy(to.data() + b, from.data() + b, size_t(e - b));
+        copy_bytes(to.data() + b, from.data() + b, e - b);
         return;
       }
       stream_copy(to.data() + b, from.data() + b, e - b);

@@ -1,7 +1,9 @@
 // New tensors: sequences, fills, and tensors like others.
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/node.h"
+#include "cpu/cast.h"
 #include "cpu/index_loops.h"
 #include "cpu/iterate.h"
 #include "op/elementwise.h"
@@ -132,18 +134,25 @@ Tensor full(IntSpan size, const Scalar& value, DType dtype, Value, Device device
   return finish(filled(empty_tensor(size, like.dtype, like.device), value), grad);
 }
 
-// Fills a fresh host tensor from f(i) in double or int64 and moves it to its device.
+// Fills a fresh host tensor with values that f(values, first, n) writes, double or int64, and moves
+// it to its device.
 template <class V, class F>
 static Tensor sequence(IntSpan size, const Like& like, F f) {
   Device host;
   Tensor t = empty_tensor(size, like.dtype, like.device.is_meta() ? like.device : host);
   if (like.device.is_meta()) return t;
-  dispatch_dtype(like.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* p = t.data_as<T>();
-    parallel_for(0, t.numel(), kGrain, [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) p[i] = convert<T>(V(f(i)));
-    });
+  constexpr int64_t kBlock = 512;
+  constexpr DType computed = DTypeOf<V>::value;
+  const CastLoop store = cast_loop(computed, like.dtype);
+  const int64_t item = int64_t(t.item_size());
+  parallel_for(0, t.numel(), kGrain, [&](int64_t b, int64_t e) {
+    if (like.dtype == computed) return f(t.data_as<V>() + b, b, e - b);
+    V block[kBlock];
+    for (; b < e; b += kBlock) {
+      const int64_t m = std::min(kBlock, e - b);
+      f(static_cast<V*>(block), b, m);
+      store(t.data() + b * item, item, reinterpret_cast<const char*>(block), sizeof(V), m);
+    }
   });
   return like.device.is_cpu() ? t : op::_to_copy(t, DType::None, like.device);
 }
@@ -151,16 +160,12 @@ static Tensor sequence(IntSpan size, const Like& like, F f) {
 // first, first + step, ... on whatever device.
 template <class V>
 static Tensor progression(int64_t n, const Like& like, V first, V step) {
-  if (std::is_same_v<V, int64_t> && like.dtype == DType::Int64 && like.device.is_cpu()) {
-    Tensor t = empty_tensor(Dims{n}, like.dtype, like.device);
-    parallel_for(0, n, kGrain, [&](int64_t b, int64_t e) {
-      index_loops().count_up(t.data_as<int64_t>() + b, e - b, int64_t(first) + b * int64_t(step),
-                             int64_t(step));
-    });
-    return t;
-  }
   if (!like.device.is_cuda())
-    return sequence<V>(Dims{n}, like, [=](int64_t i) { return first + V(i) * step; });
+    return sequence<V>(Dims{n}, like, [=](V* x, int64_t b, int64_t m) {
+      if constexpr (std::is_same_v<V, int64_t>)
+        index_loops().count_up(x, m, first + b * step, step);
+      else index_loops().ramp_f64(x, m, first, step, b, 1);
+    });
   Tensor t = empty_tensor(Dims{n}, like.dtype, like.device);
   if (n) device_creation.progression(t, Scalar(first), Scalar(step));
   return t;
@@ -254,9 +259,29 @@ template <class T, class F>
 static Tensor spaced(T a, T b, int64_t steps, const Like& like, F f) {
   const int64_t half = steps / 2;
   const T step = steps > 1 ? T((b - a) / T(steps - 1)) : T(0);
+  const T last = steps == 1 ? a : b;
   using V = decltype(f(a));
-  return sequence<V>(Dims{steps}, like, [=](int64_t i) -> V {
-    return f(steps == 1 ? a : i < half ? T(a + step * T(i)) : T(b - step * T(steps - 1 - i)));
+  return sequence<V>(Dims{steps}, like, [=](V* x, int64_t first, int64_t n) {
+    if constexpr (std::is_floating_point_v<T>) {
+      constexpr int64_t kBlock = 512;
+      T values[kBlock];
+      auto ramp = [](auto... what) {
+        if constexpr (std::is_same_v<T, float>) index_loops().ramp_f32(what...);
+        else index_loops().ramp_f64(what...);
+      };
+      for (int64_t done = 0; done < n; done += kBlock) {
+        const int64_t m = std::min(kBlock, n - done), at = first + done;
+        const int64_t rising = std::clamp<int64_t>(half - at, 0, m);
+        ramp(static_cast<T*>(values), rising, a, step, at, int64_t(1));
+        ramp(values + rising, m - rising, last, -step, steps - 1 - at - rising, int64_t(-1));
+        for (int64_t i = 0; i < m; ++i) x[done + i] = f(values[i]);
+      }
+    } else {
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t at = first + i;
+        x[i] = f(at < half ? T(a + step * T(at)) : T(last - step * T(steps - 1 - at)));
+      }
+    }
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/thread_pool.h"
 #include "cpu/iterate.h"
+#include "cpu/stream.h"
 #include "kernels/destination.h"
 #include "kernels/index_work.h"
 #include "op/hooks/indexing.h"
@@ -226,7 +227,7 @@ void fill_marked(const Tensor& self, const Tensor& out, int64_t dim, const Tenso
         for (int64_t i = begin; i < end; ++i, place = place + 1 < s.places ? place + 1 : 0) {
           const int64_t at = i * s.bytes;
           if (!marked[size_t(place)]) {
-            if (from != to) std::memcpy(to + at, from + at, size_t(s.bytes));
+            if (from != to) copy_bytes(to + at, from + at, s.bytes);
             continue;
           }
           for (int64_t done = 0; done < s.bytes; done += kPattern)

@@ -1,9 +1,13 @@
 // Joining, reversing and repeating.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
 #include "core/thread_pool.h"
+#include "cpu/index_loops.h"
+#include "cpu/iterate.h"
+#include "cpu/stream.h"
 #include "kernels/make_view.h"
 #include "kernels/spatial.h"
 #include "op/elementwise.h"
@@ -46,15 +50,34 @@ static bool joins_at_once(TensorSpan tensors, const Tensor& out) {
   });
 }
 
-// Joins dense tensors row by row: each gives `bytes` of every row of the result, which is written
-// from its beginning to its end. False where the general copy is as good: few rows, short pieces,
-// other dtypes or layouts.
+// The distance of rows, each the dense elements of the dimensions from `dim` on; -1 if they are not
+// dense, or not all as far apart.
+static int64_t row_step(const Tensor& t, int64_t dim) {
+  int64_t dense = 1, step = -1, next = 0;
+  for (int64_t d = t.dim() - 1; d >= 0; --d) {
+    const int64_t size = t.sizes()[d], stride = t.strides()[d];
+    if (size == 1) continue;
+    if (d >= dim) {
+      if (stride != dense) return -1;
+      dense *= size;
+    } else {
+      if (step < 0) step = stride;
+      else if (stride != next) return -1;
+      next = stride * size;
+    }
+  }
+  return step < 0 ? dense : step;
+}
+
+// Joins tensors of dense rows row by row: each gives `bytes` of every row of the result, which is
+// written from its beginning to its end. False where the general copy is as good: few rows, short
+// pieces, other dtypes or layouts.
 static bool join_rows(TensorSpan tensors, const Tensor& out, int64_t dim, bool is_new_dim) {
   constexpr int64_t kShortest = 32, kGrainBytes = 1 << 17;
   if (!out.is_cpu() || !out.is_contiguous() || out.numel() == 0) return false;
   struct Piece {
     const char* data;
-    int64_t bytes;
+    int64_t bytes, step;
   };
   const int64_t item = int64_t(out.item_size());
   int64_t rows = 1, inner = item;
@@ -63,11 +86,10 @@ static bool join_rows(TensorSpan tensors, const Tensor& out, int64_t dim, bool i
   std::vector<Piece> pieces;
   for (const Tensor& t : tensors) {
     if (t.numel() == 0) continue;
-    if (t.dtype() != out.dtype() || !t.is_cpu() || !t.is_contiguous() || may_share_memory(out, t))
-      return false;
-    const int64_t bytes = is_new_dim ? inner : inner * t.sizes()[dim];
-    if (bytes < kShortest) return false;
-    pieces.push_back({t.data(), bytes});
+    if (t.dtype() != out.dtype() || !t.is_cpu() || may_share_memory(out, t)) return false;
+    const int64_t bytes = is_new_dim ? inner : inner * t.sizes()[dim], step = row_step(t, dim);
+    if (bytes < kShortest || step < 0) return false;
+    pieces.push_back({t.data(), bytes, step * item});
   }
   const int64_t row = out.numel() / rows * item;
   if (rows < 2 * num_threads() && out.numel() * item > kGrainBytes) return false;
@@ -75,9 +97,27 @@ static bool join_rows(TensorSpan tensors, const Tensor& out, int64_t dim, bool i
     char* to = out.data() + b * row;
     for (; b < e; ++b)
       for (const Piece& p : pieces) {
-        std::memcpy(to, p.data + b * p.bytes, size_t(p.bytes));
+        copy_bytes(to, p.data + b * p.step, p.bytes);
         to += p.bytes;
       }
+  });
+  return true;
+}
+
+// Two dense tensors whose elements alternate in the result.
+static bool join_pairs(TensorSpan tensors, const Tensor& out, int64_t dim) {
+  const int64_t item = int64_t(out.item_size());
+  if (tensors.size() != 2 || dim != out.dim() - 1 || !out.is_cpu() || !out.is_contiguous() ||
+      item > 8)
+    return false;
+  for (const Tensor& t : tensors)
+    if (t.dtype() != out.dtype() || !t.is_contiguous() || may_share_memory(out, t)) return false;
+  const char* first = tensors[0].data();
+  const int64_t apart = tensors[1].data() - first;
+  if (apart % item) return false;
+  const auto interleave = index_loops().interleave[std::countr_zero(uint64_t(item))];
+  parallel_for(0, tensors[0].numel(), kGrain, [&](int64_t b, int64_t e) {
+    interleave(out.data() + 2 * b * item, first + b * item, apart, 2, e - b);
   });
   return true;
 }
@@ -192,7 +232,7 @@ void stack(TensorSpan tensors, int64_t dim, Rets& rets) {
     for (const Tensor& t : tensors) parts.push_back(op::unsqueeze(t, dim));
     return device_indexing.cat(parts, dim, rets.t[0]);
   }
-  if (join_rows(tensors, rets.t[0], dim, true)) return;
+  if (join_rows(tensors, rets.t[0], dim, true) || join_pairs(tensors, rets.t[0], dim)) return;
   for (size_t i = 0; i < tensors.size(); ++i)
     op::copy_(op::select(rets.t[0], dim, int64_t(i)), tensors[i]);
 }

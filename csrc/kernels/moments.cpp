@@ -162,6 +162,43 @@ Tensor nanmean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DTy
   return op::nansum(self, dim, keepdim, dtype) / count;
 }
 
+// Both extremes of all elements, block by block, so that memory is read once.
+static Pair extremes_of_all(const Tensor& self) {
+  const DType acc = compute_dtype(self.dtype());
+  const ReduceLoop least = defs::amin.reduce->loops[isa_level()][int(acc)],
+                   most = defs::amax.reduce->loops[isa_level()][int(acc)];
+  const CastLoop load = acc == self.dtype() ? nullptr : cast_loop(self.dtype(), acc);
+  const int64_t n = self.numel(), item = int64_t(self.item_size()), wide = int64_t(item_size(acc));
+  constexpr int64_t kBlock = 2048, kBlocks = 32, kMostBytes = 16;
+  const int64_t pieces = (n - 1) / (kBlock * kBlocks) + 1;
+  std::vector<char> partial(size_t(2 * pieces * wide));
+  char *lows = partial.data(), *highs = lows + pieces * wide;
+  parallel_for(0, pieces, 1, [&](int64_t b, int64_t e) {
+    alignas(64) char buffer[kBlock * 8];
+    for (; b < e; ++b)
+      for (int64_t k = 0; k < kBlocks; ++k) {
+        const int64_t at = (b * kBlocks + k) * kBlock, m = std::min(kBlock, n - at);
+        if (m <= 0) break;
+        const char* x = self.data() + at * item;
+        if (load) {
+          load(buffer, wide, x, item, m);
+          x = buffer;
+        }
+        least(lows + b * wide, x, wide, m, k == 0);
+        most(highs + b * wide, x, wide, m, k == 0);
+      }
+  });
+  Tensor low = empty_tensor({}, self.dtype(), Device{}),
+         high = empty_tensor({}, self.dtype(), Device{});
+  alignas(16) char total[kMostBytes];
+  const CastLoop store = cast_loop(acc, self.dtype());
+  least(total, lows, wide, pieces, true);
+  store(low.data(), 0, total, 0, 1);
+  most(total, highs, wide, pieces, true);
+  store(high.data(), 0, total, 0, 1);
+  return {low, high};
+}
+
 void aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Rets& rets) {
   if (!dim && self.numel() == 0)
     runtime_error(
@@ -176,7 +213,13 @@ void aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Rets&
     if (given.defined() && given.dtype() != self.dtype())
       runtime_error("Expected out tensor to have dtype ", self.dtype(), ", but got ", given.dtype(),
                     " instead");
-  Tensor least = op::amin(self, dims, keepdim), most = op::amax(self, dims, keepdim);
+  Tensor least, most;
+  if (!dim && !keepdim && self.is_cpu() && self.is_contiguous() && self.dtype() != DType::Bool) {
+    std::tie(least, most) = extremes_of_all(self);
+  } else {
+    least = op::amin(self, dims, keepdim);
+    most = op::amax(self, dims, keepdim);
+  }
   if (rets.destination == Destination::New) {
     rets.t[0] = least;
     rets.t[1] = most;

@@ -279,7 +279,7 @@ void cumsum(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
     };
     return device_sorting.scan(line(self), dim, Scan::Sum, line(rets.t[0]));
   }
-  cpu_cumsum(self, dim, rets.t[0]);
+  cpu_cumsum(op::contiguous(self), dim, rets.t[0]);  // dense lines are added up by vectors
 }
 
 Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {

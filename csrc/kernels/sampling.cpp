@@ -177,36 +177,61 @@ void sample_without_replacement(const Tensor& weights, int64_t categories, int64
     first_rings(q + row * categories, categories, samples, out + row * samples);
 }
 
+// Running sums of `kRows` rows, which do not wait for each other; the last ones are their totals.
+template <int kRows, class T>
+void sum_weights(const T* p, T* sums, int64_t categories) {
+  T so_far[kRows] = {};
+  for (int64_t i = 0; i < categories; ++i)
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) sums[r * categories + i] = so_far[r] += p[r * categories + i];
+}
+
+template <class T>
+void check_row(const T* p, int64_t n, T total) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (p[i] < 0)
+      runtime_error("invalid multinomial distribution (encountering probability entry < 0)");
+    if (!std::isfinite(p[i]))
+      runtime_error(
+          "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
+  }
+  if (!(total > 0)) runtime_error("invalid multinomial distribution (sum of probabilities <= 0)");
+}
+
 // With replacement: the first category whose cumulative probability reaches a uniform draw. T is
-// the precision of the sums.
+// the precision of the sums. Every row is checked before the first draw; sums are divided by the
+// total where they are looked at.
 template <class T>
 void sample_with_replacement(const Tensor& weights, int64_t categories, int64_t samples,
                              RandomStream& stream, int64_t* out) {
+  constexpr int kTogether = 8;
   const Tensor w = op::contiguous(op::_to_copy(weights, DTypeOf<T>::value));
-  Tensor cumulative = empty_tensor(w.sizes(), DTypeOf<T>::value, Device{});
-  const int64_t rows = w.numel() / std::max<int64_t>(categories, 1);
-  for (int64_t row = 0; row < rows; ++row) {  // every row is checked before the first draw
-    const T* p = w.data_as<T>() + row * categories;
-    T* c = cumulative.data_as<T>() + row * categories;
-    T sum = 0;
-    for (int64_t i = 0; i < categories; ++i) {
-      if (!(p[i] >= 0) && !std::isnan(p[i]))
-        runtime_error("invalid multinomial distribution (encountering probability entry < 0)");
-      if (!std::isfinite(p[i]))
-        runtime_error(
-            "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
-      c[i] = sum += p[i];
-    }
-    if (!(sum > 0)) runtime_error("invalid multinomial distribution (sum of probabilities <= 0)");
-    for (int64_t i = 0; i < categories; ++i) c[i] /= sum;
-    c[categories - 1] = 1;
+  const Tensor cumulative = empty_tensor(w.sizes(), DTypeOf<T>::value, Device{});
+  const int64_t rows = w.numel() / categories;
+  const T* p = w.data_as<T>();
+  T* sums = cumulative.data_as<T>();
+  parallel_for(
+      0, rows, std::max<int64_t>(kTogether, kGrain / categories), [&](int64_t b, int64_t e) {
+        int64_t row = b;
+        for (; row + kTogether <= e; row += kTogether)
+          sum_weights<kTogether>(p + row * categories, sums + row * categories, categories);
+        for (; row < e; ++row)
+          sum_weights<1>(p + row * categories, sums + row * categories, categories);
+      });
+  // What is wrong with any weight shows in the least of them or in its row's total.
+  const bool some_negative = !(item_of(op::amin(w)).to_double() >= 0);
+  for (int64_t row = 0; row < rows; ++row) {
+    const T total = sums[(row + 1) * categories - 1];
+    if (some_negative || !(total > 0 && std::isfinite(total)))
+      check_row(p + row * categories, categories, total);
   }
   for (int64_t row = 0; row < rows; ++row) {
-    const T* c = cumulative.data_as<T>() + row * categories;
+    const T *c = sums + row * categories, *last = c + categories - 1, total = *last;
     for (int64_t k = 0; k < samples; ++k) {
       const double u = stream.uniform();
       *out++ =
-          std::lower_bound(c, c + categories, u, [](T a, double b) { return double(a) < b; }) - c;
+          std::lower_bound(c, last, u, [total](T a, double b) { return double(a / total) < b; }) -
+          c;
     }
   }
 }

@@ -35,7 +35,7 @@ void cumprod(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
   if (out.is_cuda())
     return device_sorting.scan(at_least_1d(in), dim, Scan::Product, at_least_1d(out));
   if (in.dtype() != result) in = op::_to_copy(in, result);
-  cpu_cumprod(at_least_1d(in), dim, at_least_1d(out));
+  cpu_cumprod(at_least_1d(op::contiguous(in)), dim, at_least_1d(out));
 }
 
 // Sums from each element to the end.
@@ -96,8 +96,16 @@ static void extreme_into(const Tensor& self, int64_t dim, bool largest, Rets& re
   if (self.is_cuda())
     return device_sorting.cumulative_extreme(at_least_1d(in), dim, largest, at_least_1d(rets.t[0]),
                                              at_least_1d(rets.t[1]));
-  cpu_cumulative_extreme(at_least_1d(in), dim, largest, at_least_1d(rets.t[0]),
-                         at_least_1d(rets.t[1]));
+  in = op::contiguous(in);
+  if (!is_reduced_float(in.dtype()) || dim < self.dim() - 1)
+    return cpu_cumulative_extreme(at_least_1d(in), dim, largest, at_least_1d(rets.t[0]),
+                                  at_least_1d(rets.t[1]));
+  // Rows of half precision: the loops of float32 are vectors, which pays for the way there and
+  // back.
+  const Tensor values = empty_tensor(self.sizes(), DType::Float32, self.device());
+  cpu_cumulative_extreme(at_least_1d(op::_to_copy(in, DType::Float32)), dim, largest,
+                         at_least_1d(values), at_least_1d(rets.t[1]));
+  op::copy_(rets.t[0], values);
 }
 void cummax(const Tensor& self, int64_t dim, Rets& rets) {
   extreme_into(self, dim, true, rets);
