@@ -314,7 +314,7 @@ class BlockMask:
         return "\n".join(drawings)
 
     def __str__(self) -> str:
-        drawing = self.to_string().rstrip("\n")
+        drawing = self.to_string().rstrip()
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{drawing}\n)"
 
     def __repr__(self) -> str:
