@@ -40,7 +40,7 @@ op("_smooth_l1(Tensor self, Tensor target, float beta) -> Tensor", elementwise("
    grad=dict(self="_smooth_l1_grad(grad, self, target, beta)", target="_smooth_l1_grad(grad, target, self, beta)"),
    node="SmoothL1LossBackward0")
 op("_smooth_l1_grad(Tensor grad_out, Tensor self, Tensor target, float beta) -> Tensor", elementwise("f"),
-   f="a * ((b - c) / beta if abs(b - c) < beta else sign(b - c))",
+   f="a * (sign(b - c) if abs(b - c) >= beta else (b - c) / beta)",
    grad=dict(grad_out="_smooth_l1_grad(grad, self, target, beta)",
              self="where(lt(abs(self - target), beta), grad * grad_out / beta, 0)",
              target="where(lt(abs(self - target), beta), -(grad * grad_out) / beta, 0)"))

@@ -113,7 +113,7 @@ op("logaddexp(Tensor self, Tensor other) -> Tensor", elementwise("fc", numbers=F
    doc="``log(exp(self) + exp(other))`` without overflow.",
    example=">>> facula.logaddexp(facula.tensor([100.]), facula.tensor([100.]))\ntensor([100.6931])")
 op("copysign(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float", halves=True), f="copysign(a, b)",
-   grad=dict(self="grad * sign(self) * sign(result)", other="grad * 0"),
+   grad=dict(self="grad * where(eq(self, 0), 0, result / self)", other="grad * 0"),
    ref=np.copysign, doc="The magnitude of ``self`` with the sign of ``other``.",
    example=">>> facula.copysign(facula.tensor([1., 2.]), -1)\ntensor([-1., -2.])")
 op("xlogy(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float", numbers=True), f="xlogy(a, b)",

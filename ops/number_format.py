@@ -50,7 +50,7 @@ op("_frexp_exponent(Tensor self) -> Tensor", elementwise("f"), f="frexp_exponent
 op("nextafter(Tensor self, Tensor other) -> Tensor", composite(own_out=True), inplace=True, samples="nextafter",
    doc="The number next to ``self`` on the way to ``other``, in their dtype.",
    example=">>> facula.nextafter(facula.tensor([0.]), facula.tensor([1.]))\ntensor([1.4013e-45])")
-_STEP = dict(self="grad", other="grad * 0")
+_STEP = dict(self="grad * ne(self, other)", other="grad * 0")
 op("_nextafter(Tensor self, Tensor other) -> Tensor", elementwise("f"), f="nextafter(a, b)", grad=_STEP)
 # Half precision is computed as float32, whose neighbours are nearer.
 op("_nextafter_coarse(Tensor self, Tensor other, int digits, int lowest_exponent) -> Tensor", elementwise("f"),

@@ -356,3 +356,29 @@ def test_dropped_elements_are_those_of_pytorch():
 def test_pad_sequence_has_the_dtype_of_the_first_sequence():
     padded = rnn.pad_sequence([F.ones(2), F.ones(1, dtype=F.float64)])
     assert padded.dtype == F.float32
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_layers_of_complex_numbers(kind):
+    F.manual_seed(0)
+    layer = getattr(F.nn, kind)(3, 2, 2, bidirectional=True, dtype=F.complex128)
+    x = F.randn(4, 2, 3, dtype=F.complex128)
+    y, _ = layer(x)
+    cell = getattr(F.nn, f"{kind}Cell")(3, 2, dtype=F.complex128)
+    state = {k.removesuffix("_l0"): v for k, v in layer.state_dict().items() if k.endswith("_l0")}
+    cell.load_state_dict(state)
+    first = getattr(F.nn, kind)(3, 2, dtype=F.complex128)
+    first.load_state_dict({f"{k}_l0": v for k, v in state.items()})
+    outputs, hidden = [], None
+    for step in x:
+        hidden = cell(step, hidden)
+        outputs.append(hidden[0] if kind == "LSTM" else hidden)
+    F.testing.assert_close(first(x)[0], F.stack(outputs))
+    assert y.dtype == F.complex128 and y.shape == (4, 2, 4)
+    gates = first.weight_ih_l0.shape[0] // 2
+    if kind == "RNN":
+        weights = [getattr(first, f"{n}_l0") for n in ("weight_ih", "bias_ih", "bias_hh")]
+        assert gates == 1
+        F.testing.assert_close(outputs[0], (x[0] @ weights[0].t() + weights[1] + weights[2]).tanh())
+    y.abs().sum().backward()
+    assert layer.weight_ih_l0.grad.abs().sum() > 0

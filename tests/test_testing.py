@@ -247,3 +247,31 @@ def test_senseless_requests_are_refused(options, text):
 def test_make_tensor_refuses_limits_that_no_bool_lies_between():
     with pytest.raises(ValueError, match="only supports"):
         F.testing.make_tensor(3, dtype=F.bool, device="cpu", low=2, high=5)
+
+
+def test_sparse_tensors_are_compared_by_their_parts():
+    def close(a, b):
+        F.testing.assert_close(a, b)
+
+    a = F.tensor([[0, 1.0], [2, 0]])
+    b = F.tensor([[1.0, 0], [0, 2]])
+    close(a.to_sparse(), a.to_sparse())
+    with pytest.raises(AssertionError, match="Sparse COO values are not close!"):
+        close(a.to_sparse(), (2 * a).to_sparse())
+    with pytest.raises(AssertionError, match="Sparse COO indices are not equal!"):
+        close(a.to_sparse(), b.to_sparse())
+    with pytest.raises(AssertionError, match="sparse COO tensors does not match: 2 != 4"):
+        close(a.to_sparse(), F.ones(2, 2).to_sparse())
+    for name, kind in (("csr", "col"), ("csc", "row")):
+        first, second = (getattr(t, f"to_sparse_{name}")() for t in (a, b))
+        close(first, first.clone())
+        with pytest.raises(AssertionError, match=f"Sparse {name.upper()} {kind}_indices"):
+            close(first, second)
+    blocks = F.eye(4).to_sparse_bsr((2, 2))
+    close(blocks, F.eye(4).to_sparse_bsr((2, 2)))
+    with pytest.raises(AssertionError, match="sparse BSR tensors does not match: 2 != 4"):
+        close(blocks, F.eye(4).to_sparse_bsr((1, 1)))
+    twice = F.sparse_coo_tensor([[0, 0], [0, 0]], [1.0, 2.0], (2, 2))
+    with pytest.raises(AssertionError, match="does not match: 2 != 1"):
+        close(twice, twice.coalesce())
+    F.testing.assert_close(a.to_sparse(), a, check_layout=False)

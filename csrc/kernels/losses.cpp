@@ -151,7 +151,8 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, d
   if (weight.defined() && weight.numel() != x.size(1))
     runtime_error("inconsistent weight size, expected ", x.size(1), " but got ", weight.sizes());
   const Tensor at = op::unsqueeze(y, 1);
-  Tensor z = op::clamp_min(margin - op::gather(x, 1, at) + x, 0.0);
+  // A class exactly at the margin has no gradient, which it would have with clamp_min.
+  Tensor z = op::relu(margin - op::gather(x, 1, at) + x);
   if (p == 2) z = z * z;
   if (weight.defined()) z = z * op::unsqueeze(op::index_select(weight, 0, y), 1);
   z = op::scatter_value(z, 1, at, Scalar(0.0));

@@ -32,7 +32,7 @@ struct States {
 
 std::tuple<Tensor, Tensor, Tensor> run_layer(const RecurrentTensors& x, Cell cell,
                                              IntSpan batch_sizes, bool reverse) {
-  bool plain = false;
+  bool plain = is_complex(x.input.dtype());  // the kernels are for real numbers
   for (const Tensor* t : {&x.input, &x.hx, &x.cx, &x.w_ih, &x.w_hh, &x.b_ih, &x.b_hh, &x.w_hr})
     plain |= is_wrapped_by(*t, LevelKind::Vmap) || is_wrapped_by(*t, LevelKind::Jvp);
   if (plain) return plain_recurrent_layer(x, cell, batch_sizes, reverse);

@@ -153,7 +153,7 @@ Tensor _share_ties(const Tensor& grad, const Tensor& self, const Tensor& result,
   Dims kept = reduced_shape(self.sizes(), mask, true);
   Tensor g = keepdim ? grad : op::reshape(grad, kept),
          r = keepdim ? result : op::reshape(result, kept);
-  Tensor equal = op::logical_or(op::eq(self, r), op::logical_and(op::isnan(self), op::isnan(r)));
+  Tensor equal = op::eq(self, r);  // nowhere for NaN, so that the gradient is NaN
   Dims dims;
   for (int64_t d = 0; d < self.dim(); ++d)
     if (mask >> d & 1) dims.push_back(d);

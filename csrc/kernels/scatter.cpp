@@ -281,7 +281,8 @@ static Tensor sharers(const Tensor& grad, const Tensor& self, int64_t dim, const
   Tensor theirs = mean ? op::ones_like(src)
                        : op::_to_copy(op::eq(src, op::gather(result, dim, index)), grad.dtype());
   Tensor count = op::scatter_add(own, dim, index, theirs);
-  return op::masked_fill(count, op::eq(count, 0), 1);
+  // Of an extremum that is NaN nobody has a share, and the gradients are NaN.
+  return mean ? op::masked_fill(count, op::eq(count, 0), 1) : count;
 }
 
 Tensor _scatter_reduce_self_grad(const Tensor& grad, const Tensor& self, int64_t dim,

@@ -25,8 +25,9 @@ Tensor _logit_grad(const Tensor& grad, Value self, std::optional<double> eps) {
   const bool limited = eps && *eps >= 0;
   const double low = limited ? *eps : 0.0;
   const double outside = limited ? 0.0 : std::numeric_limits<double>::quiet_NaN();
-  Tensor inside = op::logical_and(op::ge(self, low), op::le(self, 1 - low));
-  return op::where(inside, grad / (self * (1 - self)), outside);
+  // NaN is not outside, and its gradient is NaN.
+  Tensor beyond = op::logical_or(op::lt(self, low), op::gt(self, 1 - low));
+  return op::where(beyond, outside, grad / (self * (1 - self)));
 }
 
 Tensor polygamma_method(const Tensor& self, int64_t n) {

@@ -46,6 +46,8 @@ void run_kernel(const OpDef& op, const Value* args, Rets& rets) {
     runtime_error(
         "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
         "make a clone to get a normal tensor before doing inplace update.");
+  uint32_t versions[Rets::kMax];
+  for (int i = 0; i < op.ret_count; ++i) versions[i] = rets.t[i].version();
   if (op.flags & (kOpOwnOut | kOpMutates)) {
     op.kernel(op, args, rets);
   } else {
@@ -69,7 +71,11 @@ void run_kernel(const OpDef& op, const Value* args, Rets& rets) {
     }
   }
   if (&op == &defs::detach_) return;  // changes what is known of the tensor, not its elements
-  for (int i = 0; i < op.ret_count; ++i) rets.t[i].bump_version(op.in_place_name);
+  // A composite has counted already if one of its parts wrote to the destination.
+  for (int i = 0; i < op.ret_count; ++i) {
+    if (rets.t[i].version() == versions[i]) rets.t[i].bump_version(op.in_place_name);
+    else rets.t[i]->storage->last_writer = op.in_place_name;
+  }
 }
 
 static void run_hooked(const OpDef& op, const Value* args, Rets& rets) {

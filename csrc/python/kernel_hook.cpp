@@ -2,7 +2,8 @@
 // to let the kernel run, True to be given its results by `after(results)`, or the results;
 // `write(destinations)` hears of kernels that write into tensors. Any of them may be None. Beside
 // them there is a watch, `watch(name, args, kwargs, results)`, which hears of every kernel that
-// ran.
+// ran. In front of all stands `dispatch(name, args, kwargs, number)`, which returns the results and
+// runs the kernel, if it wants to, by that number.
 #include "op/kernel_hook.h"
 
 #include "python/interop.h"
@@ -14,6 +15,19 @@ thread_local PyObject* before_kernel = nullptr;
 thread_local PyObject* after_kernel = nullptr;
 thread_local PyObject* before_write = nullptr;
 thread_local PyObject* after_any = nullptr;
+thread_local PyObject* in_front = nullptr;
+
+// A kernel that waits for `dispatch` to run it.
+struct Waiting {
+  const OpDef& op;
+  const Value* args;
+  Rets& rets;
+  Kernel kernel;
+  uint64_t number;
+  Waiting* outer;
+};
+thread_local Waiting* waiting = nullptr;
+thread_local uint64_t last_number = 0;
 
 PyObject* value_to_python(const Value& v) {
   switch (v.tag()) {
@@ -68,26 +82,35 @@ void tell_of_write(const OpDef& op, const Rets& rets) {
   Ref done(check(PyObject_CallOneArg(before_write, written.get())));
 }
 
-// Arguments that can only be named are left out where they have their default.
+// The arguments of a call: a list, and a dict of those that can only be named and have not their
+// default.
+struct PythonArguments {
+  Ref list{check(PyList_New(0))}, named{check(PyDict_New())};
+
+  PythonArguments(const OpDef& op, const Value* args) {
+    for (int i = 0; i < op.arg_count; ++i) {
+      Ref value(check(value_to_python(args[i])));
+      if (!op.args[i].keyword_only) {
+        check(PyList_Append(list.get(), value.get()));
+        continue;
+      }
+      Ref unchanged(check(value_to_python(op.args[i].value)));
+      if (is_tensor(value.get()) ||
+          !check(PyObject_RichCompareBool(value.get(), unchanged.get(), Py_EQ)))
+        check(PyDict_SetItemString(named.get(), op.args[i].name, value.get()));
+    }
+  }
+};
+
 void tell_watch(const OpDef& op, const Value* args, const Rets& rets) {
   WithGil gil;
   Off off;
-  Ref list(check(PyList_New(0))), named(check(PyDict_New())), results(check(PyList_New(0)));
+  PythonArguments given(op, args);
+  Ref results(check(PyList_New(0)));
   auto add = [](PyObject* to, PyObject* item) {
     Ref owned(check(item));
     check(PyList_Append(to, owned.get()));
   };
-  for (int i = 0; i < op.arg_count; ++i) {
-    Ref value(check(value_to_python(args[i])));
-    if (!op.args[i].keyword_only) {
-      add(list.get(), value.release());
-      continue;
-    }
-    Ref unchanged(check(value_to_python(op.args[i].value)));
-    if (is_tensor(value.get()) ||
-        !check(PyObject_RichCompareBool(value.get(), unchanged.get(), Py_EQ)))
-      check(PyDict_SetItemString(named.get(), op.args[i].name, value.get()));
-  }
   auto add_result = [&](const Tensor& t) {
     add(results.get(), t.defined() ? wrap(alias_tensor(t)) : Py_NewRef(Py_None));
   };
@@ -95,8 +118,8 @@ void tell_watch(const OpDef& op, const Value* args, const Rets& rets) {
     for (const Tensor& t : *rets.list) add_result(t);
   else
     for (int i = 0; i < op.ret_count; ++i) add_result(rets.t[i]);
-  Ref done(check(
-      PyObject_CallFunction(after_any, "sOOO", op.name, list.get(), named.get(), results.get())));
+  Ref done(check(PyObject_CallFunction(after_any, "sOOO", op.name, given.list.get(),
+                                       given.named.get(), results.get())));
 }
 
 // Whether the kernel ran: a hook may have given the results.
@@ -133,12 +156,86 @@ bool run_with_hooks(const OpDef& op, const Value* args, Rets& rets, Kernel kerne
   return true;
 }
 
+// What a kernel returned, as the operator returns it.
+PyObject* results_to_python(const OpDef& op, const Rets& rets) {
+  if (rets.list) return wrap_list(*rets.list);
+  if (op.ret_count == 1) return wrap(rets.t[0]);
+  Ref tuple(check(PyTuple_New(op.ret_count)));
+  for (int i = 0; i < op.ret_count; ++i)
+    PyTuple_SET_ITEM(tuple.get(), i,
+                     rets.t[i].defined() ? check(wrap(rets.t[i])) : Py_NewRef(Py_None));
+  return tuple.release();
+}
+
+// What `dispatch` returned. A tensor that is not the kernel's own comes as an alias: the result of
+// a call is about to get a history.
+void take_dispatched(const OpDef& op, PyObject* given, Rets& rets) {
+  auto take = [&](PyObject* item, Tensor& into) {
+    if (item == Py_None) return;
+    if (!is_tensor(item))
+      type_error("expected __torch_dispatch__ to return tensors for ", op.name, ", got ",
+                 Py_TYPE(item)->tp_name);
+    Tensor t = unwrap(item);
+    if (!into.is(t)) into = alias_tensor(t);
+  };
+  if (!rets.list && op.ret_count == 1) return take(given, rets.t[0]);
+  Ref items(check(PySequence_Tuple(given)));
+  const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
+  if (rets.list) {
+    rets.list->resize(size_t(count));
+    for (Py_ssize_t i = 0; i < count; ++i)
+      take(PyTuple_GET_ITEM(items.get(), i), (*rets.list)[size_t(i)]);
+    return;
+  }
+  if (count != op.ret_count)
+    runtime_error("expected __torch_dispatch__ to return ", op.ret_count, " results for ", op.name,
+                  ", got ", count);
+  for (int i = 0; i < op.ret_count; ++i) take(PyTuple_GET_ITEM(items.get(), i), rets.t[i]);
+}
+
+void dispatched(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
+  WithGil gil;
+  GradGuard off(false);  // below the tape
+  PythonArguments given(op, args);
+  const bool in_place = rets.destination == Destination::InPlace;
+  if (rets.destination == Destination::Out) {
+    Ref out(check(results_to_python(op, rets)));
+    check(PyDict_SetItemString(given.named.get(), "out", out.get()));
+  }
+  Ref list(check(PyList_AsTuple(given.list.get())));
+  struct Scope {
+    Waiting here;
+    Scope(Waiting w) : here(w) { waiting = &here; }
+    ~Scope() { waiting = here.outer; }
+  } scope({op, args, rets, kernel, ++last_number, waiting});
+  Ref handler(Py_NewRef(in_front));
+  Ref answer(
+      check(PyObject_CallFunction(handler.get(), "sOOK", in_place ? op.in_place_name : op.name,
+                                  list.get(), given.named.get(), (unsigned long long)last_number)));
+  if (rets.destination == Destination::New) take_dispatched(op, answer.get(), rets);
+}
+
+PyObject* run_waiting(PyObject*, PyObject* number) {
+  return guarded([&]() -> PyObject* {
+    const uint64_t wanted = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred()) throw PythonError();
+    if (!waiting || waiting->number != wanted)
+      runtime_error("a kernel can only be run by the dispatch function that it was given to");
+    Waiting& w = *waiting;
+    if (kernel_hook) kernel_hook(w.op, w.args, w.rets, w.kernel);
+    else w.kernel(w.op, w.args, w.rets);
+    return results_to_python(w.op, w.rets);
+  });
+}
+
 void hooked(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
+  if (in_front) return dispatched(op, args, rets, kernel);
   if (run_with_hooks(op, args, rets, kernel) && after_any) tell_watch(op, args, rets);
 }
 
 void set_kernel_hook() {
-  kernel_hook = before_kernel || after_kernel || before_write || after_any ? hooked : nullptr;
+  const bool any = before_kernel || after_kernel || before_write || after_any || in_front;
+  kernel_hook = any ? hooked : nullptr;
 }
 
 PyObject* set_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -164,7 +261,20 @@ PyObject* set_watch(PyObject*, PyObject* function) {
   });
 }
 
+PyObject* set_dispatch(PyObject*, PyObject* function) {
+  return guarded([&]() -> PyObject* {
+    PyObject* former = in_front ? in_front : Py_NewRef(Py_None);
+    in_front = function == Py_None ? nullptr : Py_NewRef(function);
+    set_kernel_hook();
+    return former;
+  });
+}
+
 PyMethodDef functions[] = {
+    {"_set_kernel_dispatch", set_dispatch, METH_O,
+     "_set_kernel_dispatch(function): gives it the kernels of this thread; returns the former."},
+    {"_run_waiting_kernel", run_waiting, METH_O,
+     "_run_waiting_kernel(number): runs the kernel that the dispatch function was given."},
     {"_set_kernel_hook", (PyCFunction)(void*)set_hook, METH_FASTCALL,
      "_set_kernel_hook(before, after, write): watches this thread's kernels; returns the former."},
     {"_set_kernel_watch", set_watch, METH_O,

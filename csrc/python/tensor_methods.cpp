@@ -218,7 +218,10 @@ PyObject* resize_(PyObject* o, PyObject* args, PyObject* kwargs) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.get()); ++i)
       dims.push_back(index_of(PyTuple_GET_ITEM(sizes.get(), i)));
     if (format != MemoryFormat::None) strides_for(dims, format);  // refuses a wrong rank
-    if (!same(dims, t.sizes())) resize_tensor(t, dims);
+    if (!same(dims, t.sizes())) {
+      resize_tensor(t, dims);
+      t.bump_version("resize_");
+    }
     if (format != MemoryFormat::None) t->set_geometry(dims, strides_for(dims, format));
     return Py_NewRef(o);
   });

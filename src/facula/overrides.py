@@ -142,10 +142,21 @@ def _python_functions() -> dict[Any, list[Any]]:
         value
         for cls in facula.Tensor.__mro__
         for name, value in vars(cls).items()
-        if isinstance(value, types.FunctionType) and not name.startswith("__")
+        if isinstance(value, _PYTHON_METHODS) and (not name.startswith("__") or name == "__repr__")
     ]
     written = [getattr(functional, name) for name in functional.__all__]
-    return {facula: written, facula.Tensor: methods}
+    created = [getattr(facula, name) for name in _CREATION]
+    first = [getattr(facula.nn.init, name) for name in vars(facula.nn.init) if name[-1] == "_"]
+    return {
+        facula: written + created,
+        facula.Tensor: methods,
+        facula.nn.init: [f for f in first if isinstance(f, types.FunctionType)],
+    }
+
+
+_PYTHON_METHODS = (types.FunctionType, types.MethodDescriptorType)
+# Functions that look at their arguments themselves, in C++ or in Python.
+_CREATION = ("tensor", "as_tensor", "asarray", "from_numpy", "sparse_coo_tensor")
 
 
 def _takes_tensors(function: Any) -> bool:

@@ -251,18 +251,65 @@ def _compare_tensors(
         return  # no values to compare
     if actual.device != expected.device:
         actual, expected = actual.cpu(), expected.cpu()
-    # Elements count, not how they are held.
+    if actual.layout != facula.strided and actual.layout == expected.layout:
+        _compare_sparse(actual, expected, path, options, rtol, atol)
+        return
+    # Between layouts, elements count and not how they are held.
     actual, expected = actual.to_dense(), expected.to_dense()
+    _compare_values(actual, expected, path, options, rtol, atol)
+
+
+def _compare_sparse(
+    actual: Tensor,
+    expected: Tensor,
+    path: tuple[Any, ...],
+    options: _Options,
+    rtol: float,
+    atol: float,
+) -> None:
+    """Positions have to be the same ones, in the same order; values have to be close."""
+    name = str(actual.layout).rpartition("_")[2].upper()
+    counts = actual._nnz(), expected._nnz()
+    if counts[0] != counts[1]:
+        raise _Mismatch(
+            f"The number of specified values in sparse {name} tensors does not match: "
+            f"{counts[0]} != {counts[1]}",
+            path,
+        )
+    if name == "COO":
+        parts = {"indices": (actual._indices(), expected._indices())}
+        values = actual._values(), expected._values()
+    else:
+        kinds = ("crow", "col") if name in ("CSR", "BSR") else ("ccol", "row")
+        parts = {
+            f"{kind}_indices": tuple(getattr(t, f"{kind}_indices")() for t in (actual, expected))
+            for kind in kinds
+        }
+        values = actual.values(), expected.values()
+    for kind, (mine, other) in parts.items():
+        _compare_values(mine, other, path, options, 0.0, 0.0, f"Sparse {name} {kind}")
+    _compare_values(*values, path, options, rtol, atol, f"Sparse {name} values")
+
+
+def _compare_values(
+    actual: Tensor,
+    expected: Tensor,
+    path: tuple[Any, ...],
+    options: _Options,
+    rtol: float,
+    atol: float,
+    subject: str = "Tensor-likes",
+) -> None:
     if actual.dtype != expected.dtype:
         common = facula.promote_types(actual.dtype, expected.dtype)
         actual, expected = actual.to(common), expected.to(common)
     close = facula.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=options.equal_nan)
     if not close.all():
-        raise _Mismatch(_tensor_report(actual, expected, close, rtol, atol), path)
+        raise _Mismatch(_tensor_report(actual, expected, close, rtol, atol, subject), path)
 
 
 def _tensor_report(
-    actual: Tensor, expected: Tensor, close: Tensor, rtol: float, atol: float
+    actual: Tensor, expected: Tensor, close: Tensor, rtol: float, atol: float, subject: str
 ) -> str:
     if actual.dim() == 0:
         return _scalar_report(actual.item(), expected.item(), rtol, atol)
@@ -283,7 +330,7 @@ def _tensor_report(
     absolute = (actual - expected).abs()
     relative = absolute / expected.abs()
     return (
-        f"Tensor-likes are not {word}!\n\n"
+        f"{subject} are not {word}!\n\n"
         f"Mismatched elements: {count} / {total} ({count / total:.1%})"
         + worst("absolute", absolute, atol)
         + worst("relative", relative, rtol)

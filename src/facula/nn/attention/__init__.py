@@ -11,6 +11,8 @@ import enum
 from collections.abc import Iterator
 
 from facula.nn.attention import bias as bias
+from facula.nn.attention import flex_attention as flex_attention
+from facula.nn.attention import varlen as varlen
 
 __all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]
 

@@ -210,7 +210,7 @@ class RNNBase(Module):
     # ---- checks
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        if not facula.is_floating_point(input):
+        if not (facula.is_floating_point(input) or facula.is_complex(input)):
             raise in_layer(
                 ValueError, f"RNN input dtype should be floating point. Got {input.dtype}"
             )
