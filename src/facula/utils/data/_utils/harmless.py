@@ -179,6 +179,7 @@ _GROUPS = [
         ("type", lambda: builtins, ("type",)),
         ("instance", lambda: builtins, ("isinstance",)),
         ("attribute", lambda: builtins, ("getattr",)),
+        ("has attribute", lambda: builtins, ("hasattr",)),
         ("is tensor", _facula, ("is_tensor",)),
         ("worker", lambda: facula.utils.data, ("get_worker_info",)),
         ("no gradient", _facula, ("no_grad", "inference_mode", "enable_grad")),

@@ -30,6 +30,7 @@ from facula.utils.data._utils.known import (
     TEXTS,
     WORKER,
     ItemOf,
+    Kept,
     Known,
     List,
     New,
@@ -100,7 +101,7 @@ def _length(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
         return NUMBER
     if isinstance(of, Tuple) or kind(of) in (TENSOR, ARRAY, RANGE, TEXT):
         return NUMBER
-    if isinstance(of, (List, Several)) or kind(of) in (NUMBERS, TENSORS, ARRAYS, TEXTS):
+    if isinstance(of, (List, Several, Kept)) or kind(of) in (NUMBERS, TENSORS, ARRAYS, TEXTS):
         return NUMBER
     if not isinstance(of, Known):
         raise NotSimpleError
@@ -159,9 +160,20 @@ def _attribute(simple: Any, called: Any, arguments: list[Any], names: Any) -> An
     owner, name, *default = arguments
     if not isinstance(name, Known) or type(name.value) is not str:
         raise NotSimpleError
+    if default and simple.changes_in(owner, name.value):
+        return either({simple.attribute(owner, name.value), default[0]})
     if default and isinstance(owner, Known) and simple.has_none(owner.value, name.value):
         return default[0]
     return simple.attribute(owner, name.value)
+
+
+def _has_attribute(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    owner, name = arguments
+    if not isinstance(owner, Known) or not isinstance(name, Known) or type(name.value) is not str:
+        raise NotSimpleError
+    if simple.changes_in(owner, name.value):
+        return NUMBER
+    return Known(not simple.has_none(owner.value, name.value))
 
 
 def _worker(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
@@ -393,6 +405,7 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "instance": _instance,
     "is tensor": _is_tensor,
     "attribute": _attribute,
+    "has attribute": _has_attribute,
     "worker": _worker,
     "no gradient": _context,
     "tensor over": _tensor_over,
