@@ -513,3 +513,169 @@ def test_a_list_that_somebody_else_gets_hold_of_is_left_to_processes():
     log = dataset.log
     assert has_processes(loader, iter(loader))
     assert log == []
+
+
+# ---- iterable datasets
+
+
+class Stream(data.IterableDataset):
+    """Counts what it gives."""
+
+    def __init__(self, count=9):
+        self.count, self.given, self.log = count, 0, []
+        self.left = 0
+
+    def __iter__(self):
+        worker = data.get_worker_info()
+        self.log.append(len(self.log))
+        for i in range(worker.id, self.count, worker.num_workers):
+            self.given += 1
+            yield i, self.given, len(self.log)
+
+
+class DrawingStream(Stream):
+    def __iter__(self):
+        for _ in range(self.count):
+            self.given += 1
+            yield random.random(), self.given
+
+
+class Steps(Stream):
+    """Is its own iterator."""
+
+    def __iter__(self):
+        self.left = self.count
+        return self
+
+    def __next__(self):
+        if not self.left:
+            raise StopIteration
+        self.left -= 1
+        self.given += 1
+        return self.left, self.given
+
+
+class FailingStream(Stream):
+    def __iter__(self):
+        for i in range(self.count):
+            self.given += 1
+            if self.given == 4:
+                raise KeyError(f"sample {i}")
+            yield i, self.given
+
+
+@pytest.mark.parametrize("kind", [Stream, DrawingStream, Steps])
+@pytest.mark.parametrize(
+    "options", [{}, {"batch_size": None}, {"batch_size": 4, "drop_last": True}]
+)
+def test_streams_are_those_of_processes(kind, options, in_processes):
+    compare(kind, in_processes, **options)
+
+
+@pytest.mark.parametrize("kind", [Stream, Steps])
+def test_streams_go_on_in_workers_that_stay(kind, in_processes):
+    compare(kind, in_processes, persistent_workers=True)
+
+
+def test_errors_of_streams_are_the_workers(in_processes):
+    found, with_processes = outcomes(FailingStream())
+    assert not with_processes
+    assert "worker process 1" in found[3][1]
+    with in_processes():
+        assert outcomes(FailingStream()) == (found, True)
+
+
+@pytest.mark.parametrize("epochs_before", [0, 1])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_processes_make_a_stream_again_from_its_begin(epochs_before, persistent):
+    def epoch(after):
+        facula.manual_seed(3)
+        options = {"num_workers": 2, "persistent_workers": persistent}
+        loader = data.DataLoader(Stream(), 2, **options)
+        for _ in range(epochs_before):
+            list(loader)
+        iterator = iter(loader)
+        found = [flat(next(iterator)) for _ in range(after)]
+        assert all(worker.pid for worker in iterator._workers)
+        return found + [*map(flat, iterator)]
+
+    assert epoch(3) == epoch(0)
+
+
+# ---- what is the same in a copy
+
+
+def generator_of_two(self, index):
+    return self.twister.random() + self.inner.twister.random()
+
+
+def test_a_generator_that_two_objects_have_is_one_in_a_copy(in_processes):
+    def make():
+        dataset = of(generator_of_two)
+        dataset.inner.twister = dataset.twister
+        return dataset
+
+    compare(make, in_processes)
+
+
+def test_a_copy_is_made_when_the_epoch_begins(in_processes):
+    """Also of a generator that the sampler draws from as well."""
+
+    def run():
+        dataset, generator = of(own_generators), facula.Generator().manual_seed(2)
+        dataset.generator = generator
+        options = {"shuffle": True, "generator": generator, "num_workers": 2}
+        iterator = iter(data.DataLoader(dataset, 2, **options))
+        found = [flat(next(iterator))]
+        dataset.twister = random.Random(99)
+        return found + [*map(flat, iterator)], iterator._crew is not None
+
+    found, with_processes = run()
+    assert not with_processes
+    with in_processes():
+        assert run() == (found, True)
+
+
+class Index(int):
+    pass
+
+
+def test_indices_with_code_of_their_own_go_to_processes_with_the_copy():
+    dataset = of(counter)
+    loader = data.DataLoader(dataset, 1, sampler=[0, 1, 2, Index(3), 4, 5], num_workers=2)
+    iterator = iter(loader)
+    assert [flat(batch)[0] for batch in iterator] == [[1], [1], [2], [2], [3], [3]]
+    assert iterator._crew is not None
+
+
+class Asks(Memory):
+    def __getattr__(self, name):
+        return os.getpid()
+
+    def __getitem__(self, index):
+        if index:
+            self.missing = index
+        return self.missing
+
+
+def test_attributes_that_a_class_answers_for_are_left_to_processes():
+    iterator = iter(data.DataLoader(Asks(), 2, num_workers=1))
+    assert iterator._crew is not None
+
+
+def keeps_its_own_list(self, index):
+    self.log.append(index)
+    self.none = self.log
+    return index
+
+
+def keeps_its_own_list_in_a_dict(self, index):
+    self.log.append(index)
+    self.cache[index] = [self.log]
+    return index
+
+
+@pytest.mark.parametrize("getitem", [keeps_its_own_list, keeps_its_own_list_in_a_dict])
+def test_a_list_in_two_places_is_left_to_processes(getitem):
+    iterator = iter(data.DataLoader(of(getitem), 2, num_workers=1))
+    assert iterator._crew is not None

@@ -206,7 +206,9 @@ def _is_instance(value: Any) -> bool:
         return False
     if type(getattr(value, "__dict__", None)) is not dict or isinstance(value, type):
         return False
-    if its_type.__setattr__ is not object.__setattr__ or hasattr(its_type, "__del__"):
+    if its_type.__setattr__ is not object.__setattr__:
+        return False
+    if hasattr(its_type, "__del__") or hasattr(its_type, "__getattr__"):
         return False
     slots = (v for base in its_type.__mro__ for v in base.__dict__.values())
     if any(type(v) is types.MemberDescriptorType for v in slots):
@@ -283,11 +285,14 @@ class Changes:
         ((_, name), owner) = next(iter(routes.items()))
         return self.slot(owner, name)
 
+    def is_there(self, owner: Any, name: str, value: Any) -> bool:
+        """Whether a value is the container that stands in that place."""
+        slot = self.slots.get((id(owner), name))
+        return slot is not None and value == Kept(slot)
+
     def store(self, owner: Any, name: str, value: Any) -> None:
         """``owner.name = value``"""
         slot = self.slot(owner, name)
-        if (value.of if isinstance(value, Maybe) else value) == Kept(slot):
-            return  # ``owner.name += ...``
         before = slot.summary()
         if value == _NONE:
             slot.may_be_none = True
@@ -390,15 +395,16 @@ class Changes:
         if id(value) in made:
             return made[id(value)]
         same = made[id(value)] = object.__new__(type(value))
-        keep = object.__setattr__
-        for name, one in value.__dict__.items():  # its dict is not made before somebody asks for it
-            keep(same, name, one)
+        own = same.__dict__
+        own.update(value.__dict__)
         for name, leads_to in steps:
-            one = value.__dict__.get(name, NULL)
             if leads_to is not None:
-                keep(same, name, self._copy(one, leads_to, made))
-            elif one is not NULL:
-                keep(same, name, _copied(one))
+                own[name] = self._copy(own[name], leads_to, made)
+            elif name in own:
+                one = own[name]
+                if id(one) not in made:
+                    made[id(one)] = _copied(one)
+                own[name] = made[id(one)]
         return same
 
 

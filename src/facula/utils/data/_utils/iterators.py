@@ -194,6 +194,12 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _begin_by_itself(self, terms: Terms) -> None:
         tasks: Any = self._indices
+        self._copies_before.clear()
+        if terms.changes is not None and not self._copies:
+            # Processes would begin now, and not see what the program writes later.
+            roots = terms.changes.roots
+            for number in range(terms.job.num_workers):
+                self._copies[number] = terms.changes.copies(roots)
         if self._iterable:
             ahead, tasks = [], next(tasks)  # which is always the same
         else:
@@ -213,8 +219,6 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         """What makes the batches of a worker that writes to its copy of the dataset."""
         lookups, changes = self._terms.lookups, self._terms.changes
         assert lookups is not None and changes is not None
-        if number not in self._copies:
-            self._copies[number] = changes.copies(changes.roots)
         if self._iterable:
             self._copies_before[number] = changes.copies(self._copies[number])
         return lookups.fetch(*self._copies[number])
@@ -232,7 +236,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         changes = self._terms.changes
         if changes is None:
             return job
-        copies = (self._copies_before if self._iterable else self._copies).get(number)
+        copies = self._copies_before.get(number) or self._copies.get(number)
         dataset, *owner = copies or changes.copies(changes.roots)
         collate_fn = MethodType(job.collate_fn.__func__, *owner) if owner else job.collate_fn
         return dataclasses.replace(job, dataset=dataset, collate_fn=collate_fn)

@@ -387,6 +387,16 @@ def either(found: set[Any]) -> Any:
 _NONE = Known(None)
 
 
+def leads_to_kept(known: Any) -> bool:
+    """Whether a value is a container that stays, or leads to one."""
+    if isinstance(known, (Tuple, Dict)):
+        pairs = known.items or ()
+        return any(leads_to_kept(v[1] if isinstance(known, Dict) else v) for v in pairs)
+    if isinstance(known, (List, Several)):
+        return leads_to_kept(known.item)
+    return isinstance(known, Kept) or (isinstance(known, Maybe) and leads_to_kept(known.of))
+
+
 def sites_in(known: Any) -> frozenset[Any]:
     """Where the lists and dicts were made that a value is or leads to, as far as that is known."""
     if isinstance(known, (List, Dict)):

@@ -59,6 +59,7 @@ from facula.utils.data._utils.known import (
     in_class,
     is_data,
     kind,
+    leads_to_kept,
     sites_in,
 )
 from facula.utils.data._utils.operators import Operators
@@ -395,6 +396,8 @@ class Reading(Operators, OwnContainers):
     def given_away(self, value: Any) -> Any:
         """What is known of a value that is kept for later: from now on it can be written to by
         other names than those that are known here."""
+        if leads_to_kept(value):  # copies of two places would no longer be the same
+            raise NotSimpleError
         sites = sites_in(value)
         if not sites:
             return value
@@ -416,6 +419,8 @@ class Reading(Operators, OwnContainers):
         changes = self.simple.changes
         if changes is None or not isinstance(owner, Known):
             raise NotSimpleError
+        if changes.is_there(owner.value, i.argval, value):
+            return  # ``owner.name += ...``
         given = self.given_away(value)
         kept = value if isinstance(value, (List, Dict)) else given
         changes.store(owner.value, i.argval, kept)

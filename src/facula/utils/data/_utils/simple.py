@@ -69,6 +69,7 @@ from facula.utils.data._utils.known import (
     is_index,
     is_named_tuple,
     kind,
+    leads_to_kept,
     sites_in,
     types_in,
 )
@@ -480,7 +481,7 @@ class Simple:
         is_dict = isinstance(owner, Known) and type(owner.value) is dict
         if is_dict and function in READING and not names:
             return self.call_of_dict(owner, function, arguments)
-        if self.changes is None or any(map(sites_in, arguments)):
+        if self.changes is None or any(sites_in(a) or leads_to_kept(a) for a in arguments):
             raise NotSimpleError
         return call_of(self.changes, self, owner, function, arguments, names)
 
