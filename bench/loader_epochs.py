@@ -211,6 +211,7 @@ def main() -> None:
     facula.set_num_threads(1)
     ratios = []
     for count in map(int, options.samples.split(",")):
+        others = kinds(count)  # what one loader's epochs write, the other's do not find
         for name, (dataset, more) in kinds(count).items():
             if options.only not in name:
                 continue
@@ -218,7 +219,7 @@ def main() -> None:
                 chosen = {"batch_size": size, **more}
                 with_workers = data.DataLoader(dataset, num_workers=options.workers, **chosen)
                 chosen.pop("persistent_workers", None)
-                without = data.DataLoader(dataset, **chosen)
+                without = data.DataLoader(others[name][0], **chosen)
                 alone, helped = measure([without, with_workers], options.rounds, options.seconds)
                 batches = "one by one" if chosen["batch_size"] is None else f"batches of {size}"
                 print(

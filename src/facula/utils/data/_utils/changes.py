@@ -22,6 +22,7 @@ from typing import Any
 import numpy
 
 import facula
+from facula import _C
 from facula.utils.data._utils.known import (
     DATA,
     NOTHING,
@@ -49,7 +50,6 @@ from facula.utils.data._utils.known import (
     kind,
     noting_in,
     sites_in,
-    types_in,
 )
 from facula.utils.data._utils.results import OWN_ARRAYS, OWN_GENERATOR, OWN_TWISTER
 
@@ -57,6 +57,7 @@ MAPS = (dict, OrderedDict, defaultdict, Counter)
 _CONTAINERS = frozenset((list, deque, set, *MAPS))
 _DRAWN_FROM = (OWN_ARRAYS, OWN_GENERATOR, OWN_TWISTER)
 _PLAIN_KEYS = {int, float, bool, str}
+_KIND_OF_TYPE = {int: NUMBER, float: NUMBER, bool: NUMBER, random.Random: OWN_TWISTER}
 _MOST_ITEMS = 1 << 16  # of a container that is copied
 _NONE = Known(None)
 
@@ -85,23 +86,22 @@ def _described(known: Any) -> Any:
     return DATA if found == OPAQUE and is_data(known) else found
 
 
-def _items(values: list[Any]) -> Any:
-    return _described(ItemOf(Known(values))) if values else NOTHING
-
-
 def _contents(container: Any) -> tuple[Any, Any]:
     """What the items and the keys of a container are, if to look for one runs no code."""
     if len(container) > _MOST_ITEMS:
         raise NotSimpleError
     is_map = type(container) in MAPS
-    if (is_map or type(container) is set) and not types_in(container) <= _PLAIN_KEYS:
+    values = container if type(container) is list else [*container]
+    if (is_map or type(container) is set) and not _C._item_types(values) <= _PLAIN_KEYS:
         raise NotSimpleError
     if type(container) is defaultdict and container.default_factory not in (int, float):
         raise NotSimpleError
+    items = _described(ItemOf(Known(values))) if values else NOTHING
     if not is_map:
-        return _items([*container]), None
+        return items, None
+    values = [*container.values()]
     made = {NUMBER} if type(container) in (defaultdict, Counter) else {NOTHING}
-    return either({_items([*container.values()]), *made}), _items([*container])
+    return either({_described(ItemOf(Known(values))) if values else NOTHING, *made}), items
 
 
 class Slot:
@@ -157,8 +157,10 @@ def _fits(owner: Any, name: str, summary: tuple[Any, bool, Any, Any]) -> bool:
     """Whether what stands there is within what it was taken for, and nobody else has it."""
     value = owner.__dict__.get(name, NULL)
     its_type, may_be_none, items, _ = summary
-    if (type(value) is int or type(value) is float) and its_type is None:
-        return bool(items == NUMBER)
+    if value is NULL:
+        value = in_class(type(owner), name)
+    if its_type is None and _KIND_OF_TYPE.get(type(value)) == items:
+        return True
     if type(value) in _CONTAINERS and sys.getrefcount(value) > _REFERENCES:
         return False
     del value

@@ -194,19 +194,31 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _begin_by_itself(self, terms: Terms) -> None:
         tasks: Any = self._indices
-        self._copies_before.clear()
-        if terms.changes is not None and not self._copies:
-            # Processes would begin now, and not see what the program writes later.
-            roots = terms.changes.roots
-            for number in range(terms.job.num_workers):
-                self._copies[number] = terms.changes.copies(roots)
+        fetch = terms.lookups.fetch  # type: ignore[union-attr]
+        if terms.changes is not None:
+            fetch = self._fetches_in_copies(terms)
         if self._iterable:
             ahead, tasks = [], next(tasks)  # which is always the same
         else:
             # Workers would have been given indices by now, and generators moved on.
             ahead = list(itertools.islice(tasks, terms.first_tasks))
         self._made_before = 0
-        self._begin_own(tasks, ahead, terms.lookups.fetch, terms.job.num_workers, terms.own_flags)  # type: ignore[union-attr]
+        self._begin_own(tasks, ahead, fetch, terms.job.num_workers, terms.own_flags)
+
+    def _fetches_in_copies(self, terms: Terms) -> list[Any]:
+        """What makes the batches of workers that write to their copies of the dataset; nothing of
+        those that iterate, which begin later. Processes would be started now, and not see what the
+        program writes from now on."""
+        changes, lookups = terms.changes, terms.lookups
+        assert changes is not None and lookups is not None
+        copies = self._copies
+        if not copies:
+            for number in range(terms.job.num_workers):
+                copies[number] = changes.copies(changes.roots)
+        self._copies_before.clear()
+        if self._iterable:
+            return []
+        return [lookups.fetch(*copies[number]) for number in range(terms.job.num_workers)]
 
     def _as_worker(self, number: int) -> tuple[WorkerInfo, None]:
         """What code finds out that runs in the place of a worker."""
@@ -216,11 +228,10 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         return worker_info(number, job.num_workers, seed, dataset), None
 
     def _begin_in_copy(self, number: int) -> Any:
-        """What makes the batches of a worker that writes to its copy of the dataset."""
+        """A worker begins to iterate over its copy: what makes its batches."""
         lookups, changes = self._terms.lookups, self._terms.changes
         assert lookups is not None and changes is not None
-        if self._iterable:
-            self._copies_before[number] = changes.copies(self._copies[number])
+        self._copies_before[number] = changes.copies(self._copies[number])
         return lookups.fetch(*self._copies[number])
 
     def _raise_as_worker(self, number: int, error: Exception) -> None:

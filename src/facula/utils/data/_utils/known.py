@@ -183,6 +183,8 @@ RANGE, SLICE, TEXT, WORKER = "range", "slice", "text", "worker"
 TENSORS, ARRAYS, TEXTS = "tensors", "arrays", "texts"  # lists or tuples of them
 PLAIN = "plain"  # a number, or lists of them in lists
 ERROR, CAUGHT, MATCH = "error", "caught", "match"  # an exception, one that was asked for, whether
+BYTES, PATH = "bytes", "path"
+FILE, BINARY_FILE, CLOSES = "file", "binary file", "closes"  # opened to be read, and their end
 OPAQUE, NULL, NOTHING = "opaque", "null", "nothing"
 DATA = "data"  # what default_collate knows, in lists, tuples and dicts: opaque otherwise
 _INDICES = (NUMBER, NUMBERS, PLAIN, TENSOR, ARRAY, SLICE)
@@ -307,7 +309,7 @@ def kind(known: Any) -> str:
 
 
 _OF_DATA = frozenset(
-    (NUMBER, NUMBERS, TENSOR, ARRAY, TEXT, PLAIN, TENSORS, ARRAYS, TEXTS, DATA, NOTHING)
+    (NUMBER, NUMBERS, TENSOR, ARRAY, TEXT, PLAIN, TENSORS, ARRAYS, TEXTS, BYTES, DATA, NOTHING)
 )
 _MOST_TUPLES = 256  # that are gone through before each epoch
 

@@ -487,9 +487,16 @@ def changing_lookups_of(
     if not can_draw(needs):
         return None
 
+    getitem = in_class(type(dataset), "__getitem__")
+    tables = DEFAULT_TABLES if collate_fn is default_collate else None
+    one_by_one = not alone and not iterable and type(dataset) not in _WITH_MANY
+
     def begin(copy: Any, owner: Any = None) -> Any:
         collate = collate_fn if owner is None else types.MethodType(called, owner)
-        fetch = make_fetcher(iterable, copy, not alone, collate, drop_last)
+        if one_by_one:  # which make_fetcher finds out
+            fetch = _C._Fetch(types.MethodType(getitem, copy), None, collate, tables, False)
+        else:
+            fetch = make_fetcher(iterable, copy, not alone, collate, drop_last)
         if collate_fn is default_collate and not alone:
             return fetch
         return lambda task: _copied(fetch(task), INLINE_BYTES, _pickled)

@@ -7,11 +7,13 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from facula.utils.data._utils.files import is_path
 from facula.utils.data._utils.kept import check_contains
 from facula.utils.data._utils.known import (
     ARRAY,
     NUMBER,
     NUMBERS,
+    PATH,
     SLICE,
     TENSOR,
     TEXT,
@@ -86,6 +88,8 @@ class Operators:
     def computed(self, name: str, a: Any, b: Any) -> Any:
         """What an operator gives."""
         kinds = {kind(a), kind(b)}
+        if name == "/" and is_path(a) and (kind(b) == TEXT or is_path(b)):
+            return PATH
         if kind(a) == TEXT and name == "%":
             parts = b.items if isinstance(b, Tuple) else (b,)
             if not all(is_plain(v) or kind(v) in (NUMBER, TEXT) for v in parts):

@@ -26,9 +26,12 @@ from facula.utils.data._utils.instructions import Handler, instructions_of
 from facula.utils.data._utils.kept import READING
 from facula.utils.data._utils.known import (
     ARRAY,
+    BINARY_FILE,
     CAUGHT,
+    CLOSES,
     DATA,
     ERROR,
+    FILE,
     MATCH,
     NULL,
     NUMBER,
@@ -299,6 +302,9 @@ class Reading(Operators, OwnContainers):
 
     def do_before_with(self, i: dis.Instruction) -> None:
         (context,) = self.pop(1)
+        if kind(context) in (FILE, BINARY_FILE):
+            self.stack += [CLOSES, context]
+            return
         if kind(context) != CONTEXT:
             raise NotSimpleError
         self.stack += [CONTEXT, Known(None)]
@@ -569,7 +575,7 @@ class Reading(Operators, OwnContainers):
 
     def called(self, i: dis.Instruction, function: Any, arguments: list[Any], names: Any) -> Any:
         """What a call returns."""
-        if kind(function) == CONTEXT and len(arguments) == 3:  # its end
+        if kind(function) in (CONTEXT, CLOSES) and len(arguments) == 3:  # its end
             return Known(None)
         if function == Known(super) and not arguments:
             cell, name = self.cells.get("__class__"), self.code.co_varnames[0]

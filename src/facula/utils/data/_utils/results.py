@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 import facula
+from facula.utils.data._utils.files import array_of_bytes, array_of_file, joined, opened
 from facula.utils.data._utils.harmless import (
     ARRAYS_DRAWN,
     ASKED,
@@ -19,6 +20,7 @@ from facula.utils.data._utils.harmless import (
 from facula.utils.data._utils.known import (
     ARRAY,
     ARRAYS,
+    BYTES,
     NUMBER,
     NUMBERS,
     OPAQUE,
@@ -99,7 +101,7 @@ def _length(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     (of,) = arguments
     if isinstance(of, Known) and type(of.value) in (list, tuple, dict, str, bytes):
         return NUMBER
-    if isinstance(of, Tuple) or kind(of) in (TENSOR, ARRAY, RANGE, TEXT):
+    if isinstance(of, Tuple) or kind(of) in (TENSOR, ARRAY, RANGE, TEXT, BYTES):
         return NUMBER
     if isinstance(of, (List, Several, Kept)) or kind(of) in (NUMBERS, TENSORS, ARRAYS, TEXTS):
         return NUMBER
@@ -442,4 +444,8 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "text text": _texts(TEXT),
     "text texts": _texts(Several(TEXT)),
     "text of": _texts(NUMBER),
+    "file": opened,
+    "path text": joined,
+    "array of file": array_of_file,
+    "array of bytes": array_of_bytes,
 }

@@ -17,6 +17,7 @@ from typing import Any
 import numpy
 
 import facula
+from facula.utils.data._utils.files import PATH_METHODS, is_path, method_of_file, method_of_path
 from facula.utils.data._utils.harmless import (
     ARRAY_METHODS,
     ARRAY_RANDOM_METHODS,
@@ -32,11 +33,15 @@ from facula.utils.data._utils.kept import READING, call_of, item_of, iterator_ov
 from facula.utils.data._utils.known import (
     ARRAY,
     ARRAYS,
+    BINARY_FILE,
+    BYTES,
+    FILE,
     NOTHING,
     NULL,
     NUMBER,
     NUMBERS,
     OPAQUE,
+    PATH,
     PLAIN,
     RANGE,
     SLICE,
@@ -198,6 +203,10 @@ class Simple:
             return {"shape": NUMBERS, "T": as_new(owner, found), "dtype": OPAQUE}.get(name, NUMBER)
         if found in (TENSOR, ARRAY, TEXT):
             raise NotSimpleError
+        if found in (FILE, BINARY_FILE) or (found == BYTES and name == "decode"):
+            return Method(name, owner)
+        if name in PATH_METHODS and is_path(owner):
+            return Method(name, PATH)
         if isinstance(owner, Known):
             return self.attribute_of_value(owner, name)
         if found == WORKER and name in ("id", "num_workers", "seed"):
@@ -352,6 +361,8 @@ class Simple:
                 return self.item_of_dict(value, index)
         if of == TEXT and found in (NUMBER, SLICE):
             return TEXT
+        if of == BYTES and found == SLICE:
+            return BYTES
         if of in _ONE_OF and found in (NUMBER, SLICE):
             return _ONE_OF[of] if found == NUMBER else of
         if of == PLAIN and found in (NUMBER, SLICE):
@@ -438,6 +449,8 @@ class Simple:
             return Iterator(_ONE_OF[found])
         if found in (TENSOR, ARRAY, PLAIN, TEXT):
             return Iterator(as_new(over, found))
+        if found in (FILE, BINARY_FILE):
+            return Iterator(TEXT if found == FILE else BYTES)
         function = None
         if isinstance(over, Known):
             self.facts.type_of(over.value)
@@ -471,6 +484,13 @@ class Simple:
         if not isinstance(function, str):
             return self.call_known(function, [owner, *arguments], names)
         found = kind(owner)
+        if found in (FILE, BINARY_FILE) and not names:
+            return method_of_file(found, function, arguments)
+        if found == PATH:
+            self.needs.add(TIME)
+            return method_of_path(function, arguments, names)
+        if found == BYTES and are(TEXT, arguments):
+            return TEXT
         if found == OWN_GENERATOR and function == "manual_seed":
             check(arguments, ())
             return OWN_GENERATOR
