@@ -13,6 +13,7 @@ it does not (:func:`lookups.changing_lookups_of`).
 from __future__ import annotations
 
 import copy
+import itertools
 import random
 import sys
 import types
@@ -58,6 +59,7 @@ _CONTAINERS = frozenset((list, deque, set, *MAPS))
 _DRAWN_FROM = (OWN_ARRAYS, OWN_GENERATOR, OWN_TWISTER)
 _PLAIN_KEYS = {int, float, bool, str}
 _KIND_OF_TYPE = {int: NUMBER, float: NUMBER, bool: NUMBER, random.Random: OWN_TWISTER}
+_AS_IT_IS = frozenset((int, float, bool, str, type(None)))
 _MOST_ITEMS = 1 << 16  # of a container that is copied
 _NONE = Known(None)
 
@@ -222,6 +224,12 @@ def _is_instance(value: Any) -> bool:
     return True
 
 
+def _computed_names(its_type: type) -> frozenset[str]:
+    """Attributes that a class sets by code of its own."""
+    found = ((n, v) for base in its_type.__mro__ for n, v in base.__dict__.items())
+    return frozenset(name for name, value in found if hasattr(type(value), "__set__"))
+
+
 class Changes:
     """What is written to, and what leads there.
 
@@ -232,7 +240,11 @@ class Changes:
     def __init__(self, *roots: Any) -> None:
         self.roots = roots
         self.slots: dict[tuple[int, str], Slot] = {}
-        self.steps: dict[int, list[tuple[str, int | None]]] = {}  # from an object to others
+        self.numbers = [*map(id, roots)]
+        # Of each object that is copied: names that lead to others, or, with None, change, and
+        # names that are not simply there.
+        self.steps: dict[int, dict[str, int | None]] = {}
+        self.computed: dict[int, frozenset[str]] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -361,22 +373,23 @@ class Changes:
             if not more:
                 break
             needed |= more
-        roots = {*map(id, self.roots)}
+        roots = {*self.numbers}
         owners = {id(slot.owner): slot.owner for slot in self.slots.values()}
         for routes in self.routes.values():
             owners.update((key[0], owner) for key, owner in routes.items())
-        self.steps = {number: [] for number in needed}
+        self.steps = {number: {} for number in needed}
         for number in needed:
             routes = self.routes.get(number, {})
             is_found = number in roots or bool(routes)
             if number in self.otherwise or not is_found or not _is_instance(owners[number]):
                 raise NotSimpleError
+            self.computed[number] = _computed_names(type(owners[number]))
             for owner, name in routes:
                 if (owner, name) in self.slots:
                     raise NotSimpleError
-                self.steps[owner].append((name, number))
+                self.steps[owner][name] = number
         for (owner, name), slot in self.slots.items():
-            self.steps[owner].append((name, None))
+            self.steps[owner][name] = None
             facts_here().type_of(slot.owner)
             number = id(_found(slot.owner, name)) if slot.type is not None else None
             if number in self.otherwise or number in self.routes:
@@ -387,27 +400,33 @@ class Changes:
     def copies(self, values: Any) -> list[Any]:
         """The roots, or copies of them, as a worker has them at first."""
         made: dict[int, Any] = {}
-        pairs = zip(values, self.roots, strict=True)
-        return [self._copy(value, id(root), made) for value, root in pairs]
+        return [*map(self._copy, values, self.numbers, itertools.repeat(made))]
 
     def _copy(self, value: Any, number: int, made: dict[int, Any]) -> Any:
-        steps = self.steps.get(number)
-        if steps is None:
+        if number not in self.steps:
             return value
         if id(value) in made:
             return made[id(value)]
-        same = made[id(value)] = object.__new__(type(value))
-        own = same.__dict__
-        own.update(value.__dict__)
-        for name, leads_to in steps:
-            if leads_to is not None:
-                own[name] = self._copy(own[name], leads_to, made)
-            elif name in own:
-                one = own[name]
-                if id(one) not in made:
-                    made[id(one)] = _copied(one)
-                own[name] = made[id(one)]
+        steps, computed = self.steps[number], self.computed[number]
+        same = made[id(value)] = _new(type(value))
+        own = value.__dict__
+        plain = computed.isdisjoint(own)
+        if not plain:
+            same.__dict__.update(own)
+        for name, one in own.items():
+            if name in steps:
+                leads_to = steps[name]
+                if leads_to is not None:
+                    one = self._copy(one, leads_to, made)
+                elif type(one) not in _AS_IT_IS:
+                    one = made[id(one)] = made[id(one)] if id(one) in made else _copied(one)
+                _set(same, name, one)
+            elif plain:
+                _set(same, name, one)  # where it is found quicker than in a dict of its own
         return same
+
+
+_new, _set = object.__new__, object.__setattr__
 
 
 def is_key(known: Any) -> bool:
