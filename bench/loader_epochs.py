@@ -168,7 +168,7 @@ def kinds(count: int) -> dict[str, tuple[Any, dict[str, Any]]]:
         "counts": (Counts(), {}),
         "counts, persistent": (Counts(), {"persistent_workers": True}),
         "counts, collate_fn": (Counts(), {"collate_fn": collate_pairs}),
-        "cached": (Cached(), {}),
+        "cached, persistent": (Cached(), {"persistent_workers": True}),
         "logged": (Logged(), {}),
         "own generator": (OwnGenerator(), {}),
         "counting stream": (CountingStream(), {}),

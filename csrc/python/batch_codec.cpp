@@ -194,6 +194,7 @@ void init_batch_codec(PyObject* module) {
   init_batch_slots(module);
   init_worker_random(module);
   init_facts(module);
+  init_object_copies(module);
   init_item_types(module);
   init_batch_writer(module);
   init_batch_stream(module);

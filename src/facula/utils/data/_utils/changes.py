@@ -13,6 +13,7 @@ it does not (:func:`lookups.changing_lookups_of`).
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import random
 import sys
@@ -59,7 +60,6 @@ _CONTAINERS = frozenset((list, deque, set, *MAPS))
 _DRAWN_FROM = (OWN_ARRAYS, OWN_GENERATOR, OWN_TWISTER)
 _PLAIN_KEYS = {int, float, bool, str}
 _KIND_OF_TYPE = {int: NUMBER, float: NUMBER, bool: NUMBER, random.Random: OWN_TWISTER}
-_AS_IT_IS = frozenset((int, float, bool, str, type(None)))
 _MOST_ITEMS = 1 << 16  # of a container that is copied
 _NONE = Known(None)
 
@@ -189,6 +189,11 @@ def _references() -> int:
 _REFERENCES = _references()
 
 
+@functools.cache
+def _finds_twisters() -> bool:
+    return bool(_C._find_twister(random._inst))  # type: ignore[attr-defined]
+
+
 def _copied(value: Any) -> Any:
     """What a worker has in a slot at first."""
     if type(value) in _CONTAINERS:
@@ -197,8 +202,10 @@ def _copied(value: Any) -> Any:
     if found == OWN_GENERATOR:
         return value.clone_state()
     if found == OWN_TWISTER:
-        same = random.Random(0)
-        same.setstate(value.getstate())
+        same = random.Random.__new__(random.Random, 0)  # whose numbers do not matter
+        same.gauss_next = value.gauss_next
+        if not _finds_twisters() or not _C._copy_twister(same, value):
+            same.setstate(value.getstate())
         return same
     return value if found is None else copy.deepcopy(value)
 
@@ -407,26 +414,22 @@ class Changes:
             return value
         if id(value) in made:
             return made[id(value)]
-        steps, computed = self.steps[number], self.computed[number]
-        same = made[id(value)] = _new(type(value))
-        own = value.__dict__
-        plain = computed.isdisjoint(own)
-        if not plain:
-            same.__dict__.update(own)
-        for name, one in own.items():
-            if name in steps:
-                leads_to = steps[name]
-                if leads_to is not None:
-                    one = self._copy(one, leads_to, made)
-                elif type(one) not in _AS_IT_IS:
-                    one = made[id(one)] = made[id(one)] if id(one) in made else _copied(one)
-                _set(same, name, one)
-            elif plain:
-                _set(same, name, one)  # where it is found quicker than in a dict of its own
+        same = made[id(value)] = object.__new__(type(value))
+        steps, own = self.steps[number], value.__dict__
+        if self.computed[number].isdisjoint(own):
+            _C._copy_attributes(same, value, steps, self._changed, made)
+        else:
+            changed = {n: self._changed(steps[n], own[n], made) for n in steps if n in own}
+            same.__dict__.update({**own, **changed})
         return same
 
-
-_new, _set = object.__new__, object.__setattr__
+    def _changed(self, leads_to: int | None, value: Any, made: dict[int, Any]) -> Any:
+        """An attribute of a copy."""
+        if leads_to is not None:
+            return self._copy(value, leads_to, made)
+        if id(value) not in made:
+            made[id(value)] = _copied(value)
+        return made[id(value)]
 
 
 def is_key(known: Any) -> bool:
