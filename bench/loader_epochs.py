@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import random
 import statistics
 import time
@@ -96,12 +97,51 @@ def kinds(count: int) -> dict[str, tuple[Any, dict[str, Any]]]:
             self.seen += 1
             return self.seen, index
 
+    class Cached(Computed):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cache: dict[int, Any] = {}
+
+        def __getitem__(self, index: int) -> Any:
+            if index not in self.cache:
+                self.cache[index] = self.rows[index] * self.scale
+            return self.cache[index]
+
+    class Logged(Numbers):
+        def __init__(self) -> None:
+            self.log: list[int] = []
+
+        def __getitem__(self, index: int) -> Any:
+            self.log.append(index)
+            return float(index), len(self.log)
+
+    class OwnGenerator(Numbers):
+        def __init__(self) -> None:
+            self.generator = random.Random(0)
+
+        def __getitem__(self, index: int) -> Any:
+            return self.generator.random(), index
+
+    class Process(Numbers):
+        """Asks for what only a process has."""
+
+        def __getitem__(self, index: int) -> Any:
+            return os.getpid(), index
+
     class Stream(data.IterableDataset):
         def __iter__(self) -> Any:
             info = data.get_worker_info()
             first, step = (info.id, info.num_workers) if info else (0, 1)
             for i in range(first, count, step):
                 yield i, float(i)
+
+    class CountingStream(Stream):
+        seen = 0
+
+        def __iter__(self) -> Any:
+            for sample in super().__iter__():
+                self.seen += 1
+                yield *sample, self.seen
 
     rows = data.TensorDataset(facula.rand(count, 16), facula.arange(count))
     return {
@@ -125,7 +165,14 @@ def kinds(count: int) -> dict[str, tuple[Any, dict[str, Any]]]:
         "drawn tensors": (DrawnTensors(), {}),
         "drawn arrays": (DrawnArrays(), {}),
         "stream": (Stream(), {}),
-        "counts!": (Counts(), {}),
+        "counts": (Counts(), {}),
+        "counts, persistent": (Counts(), {"persistent_workers": True}),
+        "counts, collate_fn": (Counts(), {"collate_fn": collate_pairs}),
+        "cached, persistent": (Cached(), {"persistent_workers": True}),
+        "logged": (Logged(), {}),
+        "own generator": (OwnGenerator(), {}),
+        "counting stream": (CountingStream(), {}),
+        "process!": (Process(), {}),
     }
 
 
@@ -164,6 +211,7 @@ def main() -> None:
     facula.set_num_threads(1)
     ratios = []
     for count in map(int, options.samples.split(",")):
+        others = kinds(count)  # what one loader's epochs write, the other's do not find
         for name, (dataset, more) in kinds(count).items():
             if options.only not in name:
                 continue
@@ -171,7 +219,7 @@ def main() -> None:
                 chosen = {"batch_size": size, **more}
                 with_workers = data.DataLoader(dataset, num_workers=options.workers, **chosen)
                 chosen.pop("persistent_workers", None)
-                without = data.DataLoader(dataset, **chosen)
+                without = data.DataLoader(others[name][0], **chosen)
                 alone, helped = measure([without, with_workers], options.rounds, options.seconds)
                 batches = "one by one" if chosen["batch_size"] is None else f"batches of {size}"
                 print(

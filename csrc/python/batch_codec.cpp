@@ -85,15 +85,16 @@ class OnlyOwner {
   size_t left_;
 };
 
-// _as_from_worker(batch, limit): the batch as it comes from a worker: nobody else has its memory. A
-// TypeError where it has no short form, and might have code of its own. A batch that the caller
-// holds otherwise is copied.
+// _as_from_worker(batch, limit[, otherwise]): the batch as it comes from a worker: nobody else has
+// its memory. Where it has no short form, and might have code of its own, what `otherwise` makes of
+// it, or a TypeError. A batch that the caller holds otherwise is copied.
 PyObject* as_from_worker(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
-    if (count != 2) type_error("_as_from_worker() takes a batch and a size");
+    if (count != 2 && count != 3) type_error("_as_from_worker() takes a batch and a size");
     const auto limit = size_t(std::clamp<int64_t>(index_of(args[1]), 0, 1 << 30));
     if (OnlyOwner(limit).of(args[0])) return Py_NewRef(args[0]);
-    Ref packed(check(pack_batch(self, args, count)));
+    Ref packed(check(pack_batch(self, args, 2)));
+    if (packed.get() == Py_None && count == 3) return check(PyObject_CallOneArg(args[2], args[0]));
     if (packed.get() == Py_None) type_error("a ", type_name(args[0]), " has no short form");
     PyObject* const form = packed.get();
     return check(unpack_batch(self, &form, 1));
@@ -164,7 +165,7 @@ PyMethodDef functions[] = {
     {"_pack_batch", (PyCFunction)(void*)pack_batch, METH_FASTCALL,
      "_pack_batch(batch, limit): bytes, or None when it is too long or has no short form."},
     {"_as_from_worker", (PyCFunction)(void*)as_from_worker, METH_FASTCALL,
-     "_as_from_worker(batch, limit): the batch in memory that nobody else has."},
+     "_as_from_worker(batch, limit[, otherwise]): the batch in memory that nobody else has."},
     {"_unpack_batch", (PyCFunction)(void*)unpack_batch, METH_FASTCALL,
      "_unpack_batch(data): the batch of which _pack_batch made bytes."},
     {"_read_batches", read_batches, METH_VARARGS,
@@ -193,6 +194,7 @@ void init_batch_codec(PyObject* module) {
   init_batch_slots(module);
   init_worker_random(module);
   init_facts(module);
+  init_object_copies(module);
   init_item_types(module);
   init_batch_writer(module);
   init_batch_stream(module);

@@ -283,6 +283,7 @@ bool is_batch_reader(PyObject* o);
 PyObject* next_batch(BatchReader* reader);  // there must be one left
 
 void init_batch_writer(PyObject* module);
+void init_object_copies(PyObject* module);
 void init_batch_stream(PyObject* module);
 
 }  // namespace facula::python

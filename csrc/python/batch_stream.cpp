@@ -267,6 +267,12 @@ PyObject* next_own(PyObject* self, Turns& t) {
         throw PythonError{};
       }
       const bool ended = e.iterates && PyErr_ExceptionMatches(PyExc_StopIteration);
+      if (!ended && e.changes) {  // made again, it would find what has been written meanwhile
+        ++e.given[number];
+        Ref error(caught());
+        Ref raised(check(PyObject_CallMethod(self, "_raise_as_worker", "IO", number, error.get())));
+        return nullptr;
+      }
       PyErr_Clear();
       if (!e.active) return nullptr;
       if (!ended) return leave(Leave::Failed);
@@ -291,7 +297,9 @@ PyObject* next_own(PyObject* self, Turns& t) {
 // _begin_own(tasks, ahead, fetch, workers, flags): begins an epoch with these tasks, of which some
 // have been drawn. Flags: 1 the dataset is iterated over, 2 indices must be ints, 4 a task is drawn
 // for each batch, 8 numbers are drawn, 16 from generators that all threads share, 32 another epoch
-// may follow, 64 there are no workers in whose place batches are made, and errors are the caller's.
+// may follow, 64 there are no workers in whose place batches are made, and errors are the caller's,
+// 128 each worker has a copy of what is written to: `fetch` is a list of what makes their batches,
+// or, of those that iterate, `_begin_in_copy(number)` returns it.
 PyObject* begin_own(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *tasks, *ahead, *fetch;
@@ -312,12 +320,19 @@ PyObject* begin_own(PyObject* self, PyObject* args) {
     e.alone = flags & 16;
     e.persistent = flags & 32;
     e.plain = flags & 64;
+    e.changes = flags & 128;
     e.tasks = Ref::borrow(tasks);
     e.fetch = Ref::borrow(fetch);
     e.ahead.clear();
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(ahead); ++i)
       e.ahead.push_back(Ref::borrow(PyList_GET_ITEM(ahead, i)));
-    e.fetches.assign(e.iterates ? workers : 0, Ref());
+    e.fetches.assign(e.iterates || e.changes ? workers : 0, Ref());
+    if (e.changes && !e.iterates) {
+      if (!PyList_CheckExact(fetch) || PyList_GET_SIZE(fetch) != Py_ssize_t(workers))
+        type_error("_begin_own(): expected a list of what makes each worker's batches");
+      for (uint32_t i = 0; i < workers; ++i)
+        e.fetches[i] = Ref::borrow(PyList_GET_ITEM(fetch, Py_ssize_t(i)));
+    }
     e.ended.assign(e.iterates ? workers : 0, 0);
     if (e.plain || !e.persistent) e.as.clear();
     e.as.resize(e.plain ? 0 : workers);

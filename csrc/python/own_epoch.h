@@ -34,12 +34,13 @@ struct OwnEpoch {
   bool step_by_step = false;  // a task is drawn for each batch that is given
   bool draws = false;         // random numbers, which are those of the worker
   bool alone = false;         // from generators that all threads share
+  bool changes = false;       // what is written to, of which each worker has a copy
   bool persistent = false;    // another epoch may follow, and workers stay who they are
   bool plain = false;         // there are no workers in whose place batches are made
   Ref tasks;                  // goes over them
   std::vector<Ref> ahead;     // tasks that have been drawn
   Ref fetch;                  // makes a batch, or begins to iterate and returns what makes batches
-  std::vector<Ref> fetches;   // of each worker that iterates, null before it begins
+  std::vector<Ref> fetches;   // of each worker that iterates or has a copy, null before it begins
   std::vector<Ref> as;        // of each worker: for Acting, null before somebody asks
   std::vector<Ref> drawn;     // and its generators
   std::vector<char> ended;
@@ -86,14 +87,14 @@ struct OwnEpoch {
   PyObject* make(PyObject* stream, uint32_t number, PyObject* task) {
     const Ref known = as[number];  // others may end the epoch meanwhile
     const ActingAs acts({known.get(), stream, number});
-    if (!draws) return fetch_one(number, task);
+    if (!draws) return fetch_one(stream, number, task);
     if (!drawn[number])
       drawn[number] = Ref(check(PyObject_CallMethod(stream, "_generators_of", "I", number)));
     const Ref generators = drawn[number];
     PyObject** found = PySequence_Fast_ITEMS(generators.get());
     DrawingAsWorker drawing(found[0], found[1], found[2]);
-    PyObject* batch = fetch_one(number, task);
-    if (!batch) drawing.undo();
+    PyObject* batch = fetch_one(stream, number, task);
+    if (!batch && !changes) drawing.undo();
     return batch;
   }
   void clear() {
@@ -106,10 +107,13 @@ struct OwnEpoch {
   }
 
  private:
-  PyObject* fetch_one(uint32_t number, PyObject* task) {
-    if (!iterates) return call_in_worker(Ref(fetch).get(), task);
+  PyObject* fetch_one(PyObject* stream, uint32_t number, PyObject* task) {
+    if (!iterates && !changes) return call_in_worker(Ref(fetch).get(), task);
     if (!fetches[number]) {
-      Ref begun(wait_for_gil([&] { return PyObject_CallNoArgs(Ref(fetch).get()); }));
+      Ref begun(wait_for_gil([&] {
+        return changes ? PyObject_CallMethod(stream, "_begin_in_copy", "I", number)
+                       : PyObject_CallNoArgs(Ref(fetch).get());
+      }));
       if (!begun) return nullptr;
       fetches[number] = std::move(begun);
     }

@@ -40,6 +40,19 @@ PyObject* find_twister(PyObject*, PyObject* random) {
   });
 }
 
+// _copy_twister(to, from): whether the words of one random.Random were given to another. A normal
+// number that is left over is an attribute.
+PyObject* copy_twister(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *to, *from;
+    if (!PyArg_ParseTuple(args, "OO:_copy_twister", &to, &from)) throw PythonError{};
+    const bool known = shared_twister && Py_TYPE(to) == Py_TYPE(shared_twister) &&
+                       Py_TYPE(from) == Py_TYPE(shared_twister);
+    if (known) std::memcpy(words_of(to), words_of(from), 625 * sizeof(uint32_t));
+    return PyBool_FromLong(known);
+  });
+}
+
 // ---- numpy.random
 
 // Where the numbers of numpy.random come from, once that has been found: the words of a twister,
@@ -294,6 +307,8 @@ void init_worker_random(PyObject* module) {
        "_exchange_array_random(state): exchanges the state of numpy.random with a bytearray's."},
       {"_seeded_array_random", seeded_array_random, METH_VARARGS,
        "_seeded_array_random(a, b, c, d): the state of numpy.random seeded by four words."},
+      {"_copy_twister", copy_twister, METH_VARARGS,
+       "_copy_twister(to, from): whether a random.Random was put into the state of another."},
       {"_runs_alone", get_runs_alone, METH_NOARGS,
        "_runs_alone(): whether the program has one thread that runs Python."},
       {}};

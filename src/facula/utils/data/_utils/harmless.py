@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import os
 import random
 import sys
 import time
@@ -24,8 +25,20 @@ ASKED = "asked"  # the worker is asked for its seed, or the clock for the time
 # Arguments that functions may be given by name: none that is written to or has code of its own.
 NAMES = frozenset(
     ("axis", "batch_first", "copy", "correction", "decimals", "dim", "dim0", "dim1", "dims")
-    + ("dtype", "end", "fill_value", "high", "inplace", "input", "k", "keepdim", "keepdims", "loc")
-    + ("low", "max", "mean", "min", "n", "ndigits", "num_classes", "other", "p", "pad")
+    + (
+        "dtype",
+        "encoding",
+        "end",
+        "fill_value",
+        "high",
+        "inplace",
+        "input",
+        "k",
+        "keepdim",
+        "keepdims",
+        "loc",
+    )
+    + ("low", "max", "mean", "min", "mode", "n", "ndigits", "num_classes", "other", "p", "pad")
     + ("padding_value", "repeats", "replace", "scale", "seed", "shape", "shifts", "size", "start")
     + ("std", "step", "stop", "strict", "tensors", "unbiased", "value", "weights")
 )
@@ -179,6 +192,11 @@ _GROUPS = [
         ("type", lambda: builtins, ("type",)),
         ("instance", lambda: builtins, ("isinstance",)),
         ("attribute", lambda: builtins, ("getattr",)),
+        ("has attribute", lambda: builtins, ("hasattr",)),
+        ("file", lambda: builtins, ("open",)),
+        ("path text", lambda: os.path, ("join", "basename", "dirname")),
+        ("array of file", _numpy, ("load",)),
+        ("array of bytes", _numpy, ("frombuffer",)),
         ("is tensor", _facula, ("is_tensor",)),
         ("worker", lambda: facula.utils.data, ("get_worker_info",)),
         ("no gradient", _facula, ("no_grad", "inference_mode", "enable_grad")),

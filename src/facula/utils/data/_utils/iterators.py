@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
+from types import MethodType
 from typing import Any
 
 from facula import _C
@@ -17,13 +19,22 @@ from facula.utils.data._utils.indices import (
     packed_indices_of,
     unpacked,
 )
-from facula.utils.data._utils.lookups import can_draw
+from facula.utils.data._utils.lookups import begin_scope, can_draw
 from facula.utils.data._utils.own_iterators import BaseIterator
 from facula.utils.data._utils.pace import Pace, bytes_in
 from facula.utils.data._utils.process_worker import ProcessWorker, generators_of
 from facula.utils.data._utils.terms import Terms
 from facula.utils.data._utils.thread_worker import ThreadWorker
-from facula.utils.data._utils.worker import END, ERROR, READY, WorkerInfo, worker_info
+from facula.utils.data._utils.worker import (
+    END,
+    ERROR,
+    READY,
+    Job,
+    WorkerInfo,
+    pack_error,
+    unpack_error,
+    worker_info,
+)
 
 _GROUP_SECONDS = 0.001  # of work in one message to a worker
 _PACKED_BATCHES = 2  # that many are drawn faster as an array
@@ -100,6 +111,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if loader.num_workers <= 0 or loader.prefetch_factor <= 0:
             raise AssertionError("workers need num_workers > 0 and prefetch_factor > 0")
         self._generators: dict[int, Any] = {}  # of workers, from which the loader draws
+        # What workers have a copy of: as it is now, and as it was at the begin of the epoch.
+        self._copies: dict[int, list[Any]] = {}
+        self._copies_before: dict[int, list[Any]] = {}
         self._terms = self._come_to_terms(loader)
         self._persistent = self._terms.persistent
         self._pace.saved = 0.0
@@ -108,6 +122,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if self._is_own and self._may_be_here:
             self._begin_by_itself(self._terms)
             return
+        self._may_be_here = self._may_be_here and self._terms.changes is None
         self._have_workers(self._terms.lookups if self._may_be_here else None)
         self._begin_with_workers()
 
@@ -166,6 +181,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                 self._terms = terms
                 self._begin_by_itself(terms)
                 return
+            self._may_be_here = self._may_be_here and self._terms.changes is None
             self._have_workers(self._terms.lookups)
         elif self._may_be_here and not terms.threads:
             lookups = terms.lookups
@@ -178,19 +194,63 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _begin_by_itself(self, terms: Terms) -> None:
         tasks: Any = self._indices
+        fetch = terms.lookups.fetch  # type: ignore[union-attr]
+        if terms.changes is not None:
+            fetch = self._fetches_in_copies(terms)
         if self._iterable:
             ahead, tasks = [], next(tasks)  # which is always the same
         else:
             # Workers would have been given indices by now, and generators moved on.
             ahead = list(itertools.islice(tasks, terms.first_tasks))
         self._made_before = 0
-        self._begin_own(tasks, ahead, terms.lookups.fetch, terms.job.num_workers, terms.own_flags)  # type: ignore[union-attr]
+        self._begin_own(tasks, ahead, fetch, terms.job.num_workers, terms.own_flags)
+
+    def _fetches_in_copies(self, terms: Terms) -> list[Any]:
+        """What makes the batches of workers that write to their copies of the dataset; nothing of
+        those that iterate, which begin later. Processes would be started now, and not see what the
+        program writes from now on."""
+        changes, lookups = terms.changes, terms.lookups
+        assert changes is not None and lookups is not None
+        copies = self._copies
+        if not copies:
+            for number in range(terms.job.num_workers):
+                copies[number] = changes.copies(changes.roots)
+        self._copies_before.clear()
+        if self._iterable:
+            return []
+        return [lookups.fetch(*copies[number]) for number in range(terms.job.num_workers)]
 
     def _as_worker(self, number: int) -> tuple[WorkerInfo, None]:
         """What code finds out that runs in the place of a worker."""
         job = self._terms.job
         seed = self._base_seed + number
-        return worker_info(number, job.num_workers, seed, job.dataset), None
+        dataset = self._copies[number][0] if self._terms.changes is not None else job.dataset
+        return worker_info(number, job.num_workers, seed, dataset), None
+
+    def _begin_in_copy(self, number: int) -> Any:
+        """A worker begins to iterate over its copy: what makes its batches."""
+        lookups, changes = self._terms.lookups, self._terms.changes
+        assert lookups is not None and changes is not None
+        self._copies_before[number] = changes.copies(self._copies[number])
+        return lookups.fetch(*self._copies[number])
+
+    def _raise_as_worker(self, number: int, error: Exception) -> None:
+        """Raises an exception that came up while a worker's batch was made, as from there."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_globals is begin_scope:
+            trace = trace.tb_next
+        raise unpack_error(pack_error(error.with_traceback(trace), number))
+
+    def _job_in_copy(self, job: Job, number: int) -> Job:
+        """What a worker is told that goes on with its copy, or, of what is iterated over, begins
+        once more."""
+        changes = self._terms.changes
+        if changes is None:
+            return job
+        copies = self._copies_before.get(number) or self._copies.get(number)
+        dataset, *owner = copies or changes.copies(changes.roots)
+        collate_fn = MethodType(job.collate_fn.__func__, *owner) if owner else job.collate_fn
+        return dataclasses.replace(job, dataset=dataset, collate_fn=collate_fn)
 
     def _generators_of(self, number: int) -> Any:
         """The generators of a worker that numbers are drawn from."""
@@ -214,7 +274,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._hand_over([task])
         if why == _FAILED:
             self._pace.failed = True
-        if why != _KEEPS_GOING:
+        if why != _KEEPS_GOING and self._may_be_here:
             self._move_away()
 
     def _hand_over(self, first: list[Any]) -> None:
@@ -226,6 +286,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         drawn = self._generators
         if self._iterable:
             self._generators = {}  # processes begin to iterate once more
+        self._may_be_here = self._may_be_here and self._terms.changes is None
         self._have_workers(self._terms.lookups)
         self._num_yielded += came
         self._resumed = {"given": given, "exhausted": exhausted, "next_worker": next_worker}
@@ -266,7 +327,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                     self._crew.append(ThreadWorker(job, i))
                 else:
                     generators = self._generators.get(i)
-                    self._crew.append(ProcessWorker(job, i, terms.context, lookups, generators))
+                    own = self._job_in_copy(job, i)
+                    known = lookups if terms.changes is None else None
+                    self._crew.append(ProcessWorker(own, i, terms.context, known, generators))
         except BaseException:
             self._shutdown_workers()
             raise

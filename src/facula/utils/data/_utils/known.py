@@ -130,6 +130,20 @@ class Dict:
 
 
 @dataclass(frozen=True)
+class Maybe:
+    """None, or something of which that is known."""
+
+    of: Any
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A list, dict or the like that stays from call to call, and is written to."""
+
+    slot: Any  # where it is found (:mod:`changes`)
+
+
+@dataclass(frozen=True)
 class Iterator:
     """A new one, over things of which that is known; the lists among them that may change."""
 
@@ -169,7 +183,10 @@ RANGE, SLICE, TEXT, WORKER = "range", "slice", "text", "worker"
 TENSORS, ARRAYS, TEXTS = "tensors", "arrays", "texts"  # lists or tuples of them
 PLAIN = "plain"  # a number, or lists of them in lists
 ERROR, CAUGHT, MATCH = "error", "caught", "match"  # an exception, one that was asked for, whether
+BYTES, PATH = "bytes", "path"
+FILE, BINARY_FILE, CLOSES = "file", "binary file", "closes"  # opened to be read, and their end
 OPAQUE, NULL, NOTHING = "opaque", "null", "nothing"
+DATA = "data"  # what default_collate knows, in lists, tuples and dicts: opaque otherwise
 _INDICES = (NUMBER, NUMBERS, PLAIN, TENSOR, ARRAY, SLICE)
 _SEVERAL = {
     NUMBER: NUMBERS,
@@ -286,7 +303,46 @@ def kind(known: Any) -> str:
     if isinstance(known, Tuple):
         kinds = {kind(v) for v in known.items} or {NOTHING}
         return _SEVERAL.get(kinds.pop(), OPAQUE) if len(kinds) == 1 else OPAQUE
+    if isinstance(known, Kept) and known.slot.type is list:
+        return _SEVERAL.get(kind(known.slot.item()), OPAQUE)
     return OPAQUE
+
+
+_OF_DATA = frozenset(
+    (NUMBER, NUMBERS, TENSOR, ARRAY, TEXT, PLAIN, TENSORS, ARRAYS, TEXTS, BYTES, DATA, NOTHING)
+)
+_MOST_TUPLES = 256  # that are gone through before each epoch
+
+
+def _are_tuples_of_data(values: Any) -> bool:
+    return {*map(type, values)} == {tuple} and all(is_data(Known(v)) for v in values)
+
+
+def is_data(known: Any) -> bool:
+    """Whether it is nothing but numbers, texts, tensors and arrays, in lists, tuples and dicts, so
+    that no code of the program's is needed to make a batch of it."""
+    if kind(known) in _OF_DATA:
+        return True
+    if isinstance(known, Tuple):
+        return all(map(is_data, known.items))
+    if isinstance(known, (List, Several)):
+        return is_data(known.item)
+    if isinstance(known, Dict):
+        return known.items is not None and all(is_data(v) for _, v in known.items)
+    if isinstance(known, Kept):
+        return known.slot.type in (list, dict) and is_data(known.slot.item())
+    if isinstance(known, Maybe):
+        return is_data(known.of)
+    if isinstance(known, Known):
+        if known.value is None:  # whoever makes a batch of it says so
+            return True
+        return type(known.value) is tuple and all(is_data(Known(v)) for v in known.value)
+    if isinstance(known, ItemOf):
+        values = known.values.value
+        if facts_here().settle(values):
+            return _are_tuples_of_data(values)
+        return len(values) <= _MOST_TUPLES and bool(asked(_are_tuples_of_data, values))
+    return False
 
 
 def are(of: str, values: list[Any]) -> bool:
@@ -317,8 +373,30 @@ def either(found: set[Any]) -> Any:
         site = type(first), first.site
         if all((type(v), getattr(v, "site", None)) == site for v in others):
             return functools.reduce(_joined, others, first)
+    if _NONE in found:
+        rest = either(found - {_NONE})
+        if isinstance(rest, Maybe):
+            return rest
+        return OPAQUE if rest == OPAQUE or sites_in(rest) else Maybe(rest)
+    if any(isinstance(v, Maybe) for v in found):
+        return either({_NONE, *(v.of if isinstance(v, Maybe) else v for v in found)})
     kinds = {kind(v) for v in found}
-    return kinds.pop() if len(kinds) == 1 else OPAQUE
+    if len(kinds) == 1:
+        return kinds.pop()
+    return DATA if DATA in kinds and all(map(is_data, found)) else OPAQUE
+
+
+_NONE = Known(None)
+
+
+def leads_to_kept(known: Any) -> bool:
+    """Whether a value is a container that stays, or leads to one."""
+    if isinstance(known, (Tuple, Dict)):
+        pairs = known.items or ()
+        return any(leads_to_kept(v[1] if isinstance(known, Dict) else v) for v in pairs)
+    if isinstance(known, (List, Several)):
+        return leads_to_kept(known.item)
+    return isinstance(known, Kept) or (isinstance(known, Maybe) and leads_to_kept(known.of))
 
 
 def sites_in(known: Any) -> frozenset[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
+import pickle
 import random
 import types
 from collections.abc import Callable
@@ -21,8 +22,19 @@ from facula.utils.data._utils.array_random import (
     seed_arrays,
     state_now,
 )
-from facula.utils.data._utils.collate import KNOWN_TABLES, default_collate, default_convert
-from facula.utils.data._utils.fetch import getitem_of, rows_fetcher, rows_of_memory
+from facula.utils.data._utils.changes import Changes
+from facula.utils.data._utils.collate import (
+    DEFAULT_TABLES,
+    KNOWN_TABLES,
+    default_collate,
+    default_convert,
+)
+from facula.utils.data._utils.fetch import (
+    getitem_of,
+    make_fetcher,
+    rows_fetcher,
+    rows_of_memory,
+)
 from facula.utils.data._utils.harmless import (
     ARRAYS_DRAWN,
     ASKED,
@@ -44,7 +56,9 @@ from facula.utils.data._utils.known import (
     asked,
     facts_here,
     in_class,
+    is_data,
     is_plain_tensor,
+    noting_in,
     types_in,
 )
 from facula.utils.data._utils.known import kind as kind_of
@@ -54,6 +68,7 @@ from facula.utils.data._utils.transport import INLINE_BYTES
 from facula.utils.data._utils.worker import acting_as
 from facula.utils.data.dataset import ConcatDataset, StackDataset, Subset, TensorDataset
 
+begin_scope = globals()  # of functions here that a worker's errors would not come through
 _WITH_MANY = (Subset, StackDataset)
 _copied = _C._as_from_worker  # a batch with memory that nobody else has
 _BATCH = "batch", 0, 0  # where the list of a batch's samples was made
@@ -78,6 +93,9 @@ class Lookups(NamedTuple):
     fetch: Callable[..., Any]  # makes a batch, or begins to iterate and returns what makes batches
     draws: frozenset[str]  # the default generators that numbers are drawn from
     loops: bool  # it may not come to an end
+    # Of what each worker has a copy; then ``fetch`` is given a dataset and a collate_fn, and
+    # returns what makes batches.
+    changes: Changes | None = None
 
 
 @functools.cache
@@ -366,3 +384,121 @@ def iterations_of(
         return lambda indices: _copied(fetch(indices), INLINE_BYTES)
 
     return Lookups(begin, _GENERATORS & needs, True)
+
+
+# ---- datasets that write to themselves
+
+_MOST_READINGS = 8
+
+
+def _has_own_table() -> bool:
+    """Whether ``default_collate`` runs no code of the program."""
+    return DEFAULT_TABLES[0] == DEFAULT_TABLES[1]
+
+
+def _pickled(batch: Any) -> Any:
+    """A batch without a short form, as it comes from a worker."""
+    return pickle.loads(pickle.dumps(batch, 5))
+
+
+def _function_of(collate_fn: Any) -> tuple[Any, list[Any]]:
+    """What is called, and what it is given first."""
+    if type(collate_fn) is types.MethodType:
+        return collate_fn.__func__, [Known(collate_fn.__self__)]
+    return collate_fn, []
+
+
+def _takes_one_by_one(dataset: Any) -> bool:
+    """Whether the samples of a batch are those that ``__getitem__`` returns."""
+    if type(dataset) not in _WITH_MANY:
+        return _many_of(dataset) is None
+    parts: Any = (dataset.dataset,) if type(dataset) is Subset else dataset.datasets
+    inside = parts.values() if isinstance(parts, dict) else parts
+    return _has_many(dataset) and all(map(_takes_one_by_one, inside))
+
+
+def _sample_of(simple: Simple, dataset: Any) -> Any:
+    """What one comes upon when iterating over a dataset."""
+    facts_here().type_of(dataset)
+    function = in_class(type(dataset), "__iter__")
+    if type(function) is not types.FunctionType:
+        raise NotSimpleError
+    found = simple.call_function(function, [Known(dataset)])
+    if found == Known(dataset):
+        function = in_class(type(dataset), "__next__")
+        if type(function) is not types.FunctionType:
+            raise NotSimpleError
+        return simple.call_function(function, [Known(dataset)])
+    if not isinstance(found, Iterator):
+        raise NotSimpleError
+    return found.item
+
+
+def changing_lookups_of(
+    dataset: Any,
+    collate_fn: Any,
+    iterable: bool,
+    alone: bool = False,
+    drop_last: bool = False,
+) -> Lookups | None:
+    """The same for a dataset that also writes to itself, of which each worker has a copy."""
+    called, first = _function_of(collate_fn)
+    changes = Changes(dataset, *(known.value for known in first))
+    default = collate_fn is default_collate or collate_fn is default_convert
+    needs: set[str] = set()
+
+    def nothing_else(value: Any) -> bool:
+        return False
+
+    def read(simple: Simple) -> None:
+        simple.changes = changes
+        changes.begin()
+        if not iterable and not alone and not _takes_one_by_one(dataset):
+            raise NotSimpleError
+        known = Known(dataset)
+        sample = _sample_of(simple, dataset) if iterable else simple.item(known, NUMBER)
+        # What has code of its own might lead to what is copied.
+        if not is_data(sample):
+            raise NotSimpleError
+        if not default:
+            given = [*first, sample if alone else List(sample, _BATCH)]
+            simple.call(Known(called), given)
+        elif not asked(_has_own_table):
+            raise NotSimpleError
+
+    try:
+        for _ in range(_MOST_READINGS):
+            try:
+                with noting_in(_C._Facts()):
+                    read_with(read, nothing_else, set())
+            except NotSimpleError:
+                if not changes.grew:  # else more is known next time
+                    raise
+            if not changes.grew:
+                break
+        if not changes.slots:
+            return None
+        read_with(read, nothing_else, needs)
+        if changes.grew:
+            return None
+        changes.settle()
+    except NotSimpleError:
+        return None
+    if not can_draw(needs):
+        return None
+
+    getitem = in_class(type(dataset), "__getitem__")
+    tables = DEFAULT_TABLES if collate_fn is default_collate else None
+    one_by_one = not alone and not iterable and type(dataset) not in _WITH_MANY
+
+    def begin(copy: Any, owner: Any = None) -> Any:
+        collate = collate_fn if owner is None else types.MethodType(called, owner)
+        if one_by_one:  # which make_fetcher finds out
+            fetch = _C._Fetch(types.MethodType(getitem, copy), None, collate, tables, False)
+        else:
+            fetch = make_fetcher(iterable, copy, not alone, collate, drop_last)
+        if collate_fn is default_collate and not alone:
+            return fetch
+        return lambda task: _copied(fetch(task), INLINE_BYTES, _pickled)
+
+    return Lookups(begin, _GENERATORS & needs, iterable or TIME in needs, changes)

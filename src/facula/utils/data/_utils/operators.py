@@ -7,16 +7,21 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from facula.utils.data._utils.files import is_path
+from facula.utils.data._utils.kept import check_contains
 from facula.utils.data._utils.known import (
     ARRAY,
     NUMBER,
     NUMBERS,
+    PATH,
     SLICE,
     TENSOR,
     TEXT,
     TEXTS,
+    Kept,
     Known,
     List,
+    Maybe,
     New,
     NotSimpleError,
     Several,
@@ -36,6 +41,7 @@ class Operators:
     """The instructions of a :class:`Reading` that compute."""
 
     extend: Callable[[Any, Any], None]
+    given_away: Callable[[Any], Any]
     pop: Callable[[int], list[Any]]
     simple: Any
     stack: list[Any]
@@ -60,6 +66,14 @@ class Operators:
         name = i.argrepr.removesuffix("=")
         a, b = self.pop(2)
         in_place = name != i.argrepr
+        if isinstance(a, Maybe):  # nothing is computed with None
+            a = a.of
+        if isinstance(b, Maybe):
+            b = b.of
+        if in_place and name == "+" and self.simple.is_kept(a):
+            item = self.given_away(self.simple.iterator(b).item)
+            self.stack.append(self.simple.extend_kept(a, Several(item)))
+            return
         if in_place and isinstance(a, List) and name == "+":
             self.extend(a, b)
             self.stack.append(List(either({a.item, self.simple.iterator(b).item}), a.site))
@@ -74,6 +88,8 @@ class Operators:
     def computed(self, name: str, a: Any, b: Any) -> Any:
         """What an operator gives."""
         kinds = {kind(a), kind(b)}
+        if name == "/" and is_path(a) and (kind(b) == TEXT or is_path(b)):
+            return PATH
         if kind(a) == TEXT and name == "%":
             parts = b.items if isinstance(b, Tuple) else (b,)
             if not all(is_plain(v) or kind(v) in (NUMBER, TEXT) for v in parts):
@@ -129,6 +145,12 @@ class Operators:
         value, container = self.pop(2)
         if kind(value) not in (NUMBER, TEXT) and not is_plain(value):
             raise NotSimpleError
+        if isinstance(container, Maybe):
+            container = container.of
+        if isinstance(container, Kept):
+            check_contains(container, value)
+            self.stack.append(NUMBER)
+            return
         known = container.value if isinstance(container, Known) else None
         plain = type(known) in (list, tuple, dict, set, frozenset)
         if plain and not asked(types_in, known) <= {int, float, bool, str}:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dis
+from collections.abc import Callable
 from typing import Any
 
+from facula.utils.data._utils.kept import delete_item, set_item
 from facula.utils.data._utils.known import (
     NOTHING,
     NUMBER,
@@ -32,6 +34,7 @@ class OwnContainers:
     """What a :class:`Reading` knows of them; nobody else sees them change."""
 
     code_number: tuple[int, int]
+    given_away: Callable[[Any], Any]
     loops: bool
     not_made_here: frozenset[Any]
     places: dict[str, Any]
@@ -81,12 +84,20 @@ class OwnContainers:
             self.set_in_dict(container, key, value)
         elif isinstance(container, List) and kind(key) == NUMBER:
             self.add_to_list(container, value)
+        elif self.simple.changes is not None and not isinstance(container, New):
+            set_item(self.simple.changes, container, key, self.given_away(value))
         elif (
             not isinstance(container, New)
             or not is_index(key)
             or kind(value) not in (NUMBER, NUMBERS, PLAIN, container.of)
         ):
             raise NotSimpleError
+
+    def do_delete_subscr(self, i: dis.Instruction) -> None:
+        container, key = self.pop(2)
+        if self.simple.changes is None:
+            raise NotSimpleError
+        delete_item(self.simple.changes, container, key)
 
     def do_store_slice(self, i: dis.Instruction) -> None:
         value, container, *bounds = self.pop(4)

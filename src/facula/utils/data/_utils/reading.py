@@ -23,10 +23,15 @@ from typing import Any
 from facula import _C
 from facula.utils.data._utils.harmless import TIME
 from facula.utils.data._utils.instructions import Handler, instructions_of
+from facula.utils.data._utils.kept import READING
 from facula.utils.data._utils.known import (
     ARRAY,
+    BINARY_FILE,
     CAUGHT,
+    CLOSES,
+    DATA,
     ERROR,
+    FILE,
     MATCH,
     NULL,
     NUMBER,
@@ -40,9 +45,11 @@ from facula.utils.data._utils.known import (
     Dict,
     ItemOf,
     Iterator,
+    Kept,
     Known,
     List,
     Made,
+    Maybe,
     Method,
     NotSimpleError,
     PartOf,
@@ -53,7 +60,9 @@ from facula.utils.data._utils.known import (
     asked,
     either,
     in_class,
+    is_data,
     kind,
+    leads_to_kept,
     sites_in,
 )
 from facula.utils.data._utils.operators import Operators
@@ -185,6 +194,14 @@ class Reading(Operators, OwnContainers):
             self.may_go_to(i, list(self.stack))
             self.stack[-1] = CAUGHT
             return
+        if isinstance(value, Maybe) and name.endswith("NONE"):
+            is_left = name.endswith("NOT_NONE")  # the other way is for None
+            places = self.places
+            self.places = self.with_instead(value, value.of if is_left else Known(None))
+            self.may_go_to(i, list(self.stack))
+            self.places = places
+            self.places = self.with_instead(value, Known(None) if is_left else value.of)
+            return
         decided = self.is_none(value) if name.endswith("NONE") else self.truth(value)
         if decided is not None and name.endswith(("IF_FALSE", "NOT_NONE", "IF_FALSE_OR_POP")):
             decided = not decided
@@ -194,6 +211,10 @@ class Reading(Operators, OwnContainers):
         elif decided:
             self.stack = kept
             self.go_to(i)
+
+    def with_instead(self, value: Maybe, known: Any) -> dict[str, Any]:
+        """The places, of which it is known now what one of them is."""
+        return {name: known if v is value else v for name, v in self.places.items()}
 
     def is_none(self, value: Any) -> bool | None:
         if isinstance(value, Known):
@@ -217,6 +238,11 @@ class Reading(Operators, OwnContainers):
                     return self.truth(self.simple.call_function(size, [value]))
         if isinstance(value, Tuple):
             return bool(value.items)
+        if isinstance(value, Maybe):
+            self.truth(value.of)  # which must run no code
+            return None
+        if isinstance(value, Kept):
+            return None
         found = kind(value)
         if found in (WORKER, CONTEXT) or isinstance(value, (Made, Method)):
             return True
@@ -276,6 +302,9 @@ class Reading(Operators, OwnContainers):
 
     def do_before_with(self, i: dis.Instruction) -> None:
         (context,) = self.pop(1)
+        if kind(context) in (FILE, BINARY_FILE):
+            self.stack += [CLOSES, context]
+            return
         if kind(context) != CONTEXT:
             raise NotSimpleError
         self.stack += [CONTEXT, Known(None)]
@@ -301,6 +330,10 @@ class Reading(Operators, OwnContainers):
 
     def store(self, name: str) -> None:
         (value,) = self.pop(1)
+        if isinstance(value, Maybe):  # an object of its own, since it may turn out to be none
+            same, value = value, Maybe(value.of)
+            if self.stack and self.instructions[self.next_one - 2].opname == "COPY":
+                self.stack[-1] = value if self.stack[-1] is same else self.stack[-1]
         if value is NULL:
             self.places.pop(name, None)
         else:
@@ -365,6 +398,38 @@ class Reading(Operators, OwnContainers):
     def do_load_method(self, i: dis.Instruction) -> None:
         (owner,) = self.pop(1)
         self.push_function(self.simple.attribute(owner, i.argval), 1)
+
+    def given_away(self, value: Any) -> Any:
+        """What is known of a value that is kept for later: from now on it can be written to by
+        other names than those that are known here."""
+        if leads_to_kept(value):  # copies of two places would no longer be the same
+            raise NotSimpleError
+        sites = sites_in(value)
+        if not sites:
+            return value
+        if sites & self.not_made_here:
+            raise NotSimpleError
+
+        def without(known: Any) -> Any:
+            if not sites_in(known) & sites:
+                return known
+            return DATA if is_data(known) else OPAQUE
+
+        result = without(value)
+        self.stack = [*map(without, self.stack)]
+        self.places = {name: without(v) for name, v in self.places.items()}
+        return result
+
+    def do_store_attr(self, i: dis.Instruction) -> None:
+        value, owner = self.pop(2)
+        changes = self.simple.changes
+        if changes is None or not isinstance(owner, Known):
+            raise NotSimpleError
+        if changes.is_there(owner.value, i.argval, value):
+            return  # ``owner.name += ...``
+        given = self.given_away(value)
+        kept = value if isinstance(value, (List, Dict)) else given
+        changes.store(owner.value, i.argval, kept)
 
     def super_of(self, of: Any, owner: Any) -> Super:
         if not isinstance(of, Known) or not isinstance(owner, Known):
@@ -510,7 +575,7 @@ class Reading(Operators, OwnContainers):
 
     def called(self, i: dis.Instruction, function: Any, arguments: list[Any], names: Any) -> Any:
         """What a call returns."""
-        if kind(function) == CONTEXT and len(arguments) == 3:  # its end
+        if kind(function) in (CONTEXT, CLOSES) and len(arguments) == 3:  # its end
             return Known(None)
         if function == Known(super) and not arguments:
             cell, name = self.cells.get("__class__"), self.code.co_varnames[0]
@@ -519,6 +584,13 @@ class Reading(Operators, OwnContainers):
             if names:
                 raise NotSimpleError
             return self.call_of_own(function.function, function.owner, arguments)
+        if isinstance(function, Method) and self.simple.is_kept(function.owner):
+            # The container may keep what it is given.
+            if str(function.function).startswith("extend"):
+                items = [self.simple.iterator(a).item for a in arguments]
+                arguments = [Several(self.given_away(item)) for item in items]
+            elif function.function not in READING:
+                arguments = [*map(self.given_away, arguments)]
         self.simple.site = self.site_at(i)
         return self.simple.call(function, arguments, names)
 

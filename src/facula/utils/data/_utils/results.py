@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 import facula
+from facula.utils.data._utils.files import array_of_bytes, array_of_file, joined, opened
 from facula.utils.data._utils.harmless import (
     ARRAYS_DRAWN,
     ASKED,
@@ -19,6 +20,7 @@ from facula.utils.data._utils.harmless import (
 from facula.utils.data._utils.known import (
     ARRAY,
     ARRAYS,
+    BYTES,
     NUMBER,
     NUMBERS,
     OPAQUE,
@@ -30,6 +32,7 @@ from facula.utils.data._utils.known import (
     TEXTS,
     WORKER,
     ItemOf,
+    Kept,
     Known,
     List,
     New,
@@ -98,9 +101,9 @@ def _length(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     (of,) = arguments
     if isinstance(of, Known) and type(of.value) in (list, tuple, dict, str, bytes):
         return NUMBER
-    if isinstance(of, Tuple) or kind(of) in (TENSOR, ARRAY, RANGE, TEXT):
+    if isinstance(of, Tuple) or kind(of) in (TENSOR, ARRAY, RANGE, TEXT, BYTES):
         return NUMBER
-    if isinstance(of, (List, Several)) or kind(of) in (NUMBERS, TENSORS, ARRAYS, TEXTS):
+    if isinstance(of, (List, Several, Kept)) or kind(of) in (NUMBERS, TENSORS, ARRAYS, TEXTS):
         return NUMBER
     if not isinstance(of, Known):
         raise NotSimpleError
@@ -159,9 +162,20 @@ def _attribute(simple: Any, called: Any, arguments: list[Any], names: Any) -> An
     owner, name, *default = arguments
     if not isinstance(name, Known) or type(name.value) is not str:
         raise NotSimpleError
+    if default and simple.changes_in(owner, name.value):
+        return either({simple.attribute(owner, name.value), default[0]})
     if default and isinstance(owner, Known) and simple.has_none(owner.value, name.value):
         return default[0]
     return simple.attribute(owner, name.value)
+
+
+def _has_attribute(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    owner, name = arguments
+    if not isinstance(owner, Known) or not isinstance(name, Known) or type(name.value) is not str:
+        raise NotSimpleError
+    if simple.changes_in(owner, name.value):
+        return NUMBER
+    return Known(not simple.has_none(owner.value, name.value))
 
 
 def _worker(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
@@ -393,6 +407,7 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "instance": _instance,
     "is tensor": _is_tensor,
     "attribute": _attribute,
+    "has attribute": _has_attribute,
     "worker": _worker,
     "no gradient": _context,
     "tensor over": _tensor_over,
@@ -429,4 +444,8 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "text text": _texts(TEXT),
     "text texts": _texts(Several(TEXT)),
     "text of": _texts(NUMBER),
+    "file": opened,
+    "path text": joined,
+    "array of file": array_of_file,
+    "array of bytes": array_of_bytes,
 }

@@ -17,6 +17,7 @@ from typing import Any
 import numpy
 
 import facula
+from facula.utils.data._utils.files import PATH_METHODS, is_path, method_of_file, method_of_path
 from facula.utils.data._utils.harmless import (
     ARRAY_METHODS,
     ARRAY_RANDOM_METHODS,
@@ -28,14 +29,19 @@ from facula.utils.data._utils.harmless import (
     TIME,
     sort_of,
 )
+from facula.utils.data._utils.kept import READING, call_of, item_of, iterator_over
 from facula.utils.data._utils.known import (
     ARRAY,
     ARRAYS,
+    BINARY_FILE,
+    BYTES,
+    FILE,
     NOTHING,
     NULL,
     NUMBER,
     NUMBERS,
     OPAQUE,
+    PATH,
     PLAIN,
     RANGE,
     SLICE,
@@ -47,9 +53,11 @@ from facula.utils.data._utils.known import (
     Dict,
     ItemOf,
     Iterator,
+    Kept,
     Known,
     List,
     Made,
+    Maybe,
     Method,
     New,
     NotSimpleError,
@@ -66,6 +74,7 @@ from facula.utils.data._utils.known import (
     is_index,
     is_named_tuple,
     kind,
+    leads_to_kept,
     sites_in,
     types_in,
 )
@@ -86,7 +95,6 @@ _METHODS = {TENSOR: (facula.Tensor, TENSOR_METHODS), ARRAY: (numpy.ndarray, ARRA
 _METHODS[TEXT] = (str, TEXT_METHODS)
 _ONE_OF = {NUMBERS: NUMBER, RANGE: NUMBER, TENSORS: TENSOR, ARRAYS: ARRAY, TEXTS: TEXT}
 _OWN_METHODS = {OWN_TWISTER: RANDOM_METHODS, OWN_ARRAYS: ARRAY_RANDOM_METHODS}
-_DICT_METHODS = ("get", "items", "keys", "values")
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks")
 _HELD = ("_parameters", "_buffers", "_modules")
 
@@ -127,11 +135,17 @@ class Simple:
         self.depth = 0
         self.may_seed = False  # whether generators may be begun anew
         self.site: Any = None  # where the call stands that is made
+        self.changes: Any = None  # what may be written to, if anything may
         self._values: dict[int, Known] = {}
         self._lists: dict[int, Known] = {}
 
     def known(self, value: Any) -> Known:
         """Of which it is found out only once what is in it."""
+        if self.changes is not None:
+            self.changes.come_to(value)
+        return self._value(value)
+
+    def _value(self, value: Any) -> Known:
         return self._values.setdefault(id(value), Known(value))
 
     def values(self) -> dict[int, Known]:
@@ -154,11 +168,33 @@ class Simple:
         if self.steps_left < 0:
             raise NotSimpleError
 
+    # ---- containers that stay
+
+    def changes_in(self, owner: Any, name: str) -> bool:
+        """Whether an attribute is written to."""
+        there = self.changes is not None and isinstance(owner, Known)
+        return there and (id(owner.value), name) in self.changes.slots
+
+    def is_kept(self, known: Any) -> bool:
+        """Whether it is a container that was there before, and may be written to."""
+        if isinstance(known, Kept):
+            return True
+        there = self.changes is not None and isinstance(known, Known)
+        return there and self.changes.is_container(known.value)
+
+    def extend_kept(self, known: Any, values: Any) -> Any:
+        call_of(self.changes, self, known, "extend", [values], ())
+        return Kept(self.changes.kept(known))
+
     # ---- attributes
 
     def attribute(self, owner: Any, name: str) -> Any:
         """What ``owner.name`` is."""
+        if isinstance(owner, Maybe):  # None has nothing that is asked for
+            owner = owner.of
         found = kind(owner)
+        if isinstance(owner, Kept):
+            return Method(name, owner)
         if isinstance(owner, Super):
             return self.attribute_of_super(owner, name)
         if found in _METHODS and name in _METHODS[found][1]:
@@ -167,6 +203,10 @@ class Simple:
             return {"shape": NUMBERS, "T": as_new(owner, found), "dtype": OPAQUE}.get(name, NUMBER)
         if found in (TENSOR, ARRAY, TEXT):
             raise NotSimpleError
+        if found in (FILE, BINARY_FILE) or (found == BYTES and name == "decode"):
+            return Method(name, owner)
+        if name in PATH_METHODS and is_path(owner):
+            return Method(name, PATH)
         if isinstance(owner, Known):
             return self.attribute_of_value(owner, name)
         if found == WORKER and name in ("id", "num_workers", "seed"):
@@ -210,8 +250,8 @@ class Simple:
     def has_none(self, value: Any, name: str) -> bool:
         """Whether an object has no such attribute."""
         self.facts.type_of(value)
-        self.facts.attribute(value, name)
         its_type = type(value)
+        self.facts.attribute(value, name)
         plain = its_type.__getattribute__ is object.__getattribute__
         if not plain or hasattr(its_type, "__getattr__"):
             raise NotSimpleError
@@ -230,7 +270,9 @@ class Simple:
         if type(value) is type:
             return self.attribute_of_class(value, name)
         its_type = type(value)
-        if its_type is dict and name in _DICT_METHODS:
+        if its_type is dict and name in READING:
+            return Method(name, owner)
+        if self.changes is not None and self.changes.is_container(value):
             return Method(name, owner)
         self.facts.type_of(value)
         looked_up: Any = its_type.__getattribute__
@@ -252,9 +294,13 @@ class Simple:
             raise NotSimpleError
         if is_slot:
             return self.known(asked(found.__get__, value))
+        if self.changes is not None and type(own) is dict:
+            changing = self.changes.load(value, name)
+            if changing is not None:
+                return changing
         self.facts.attribute(value, name)
         if type(own) is dict and name in own:
-            return self.known(own[name])
+            return self._value(own[name])
         if found is NULL:
             return self.held_by_module(value, name)
         return Method(found, owner) if is_method else self.known(found)
@@ -288,6 +334,10 @@ class Simple:
 
     def item(self, container: Any, index: Any) -> Any:
         """What ``container[index]`` is."""
+        if isinstance(container, Maybe):
+            container = container.of
+        if isinstance(container, Kept):
+            return item_of(container, index)
         found = kind(index)
         in_list = isinstance(container, Known) and type(container.value) in (list, tuple)
         if in_list and found in (NUMBER, PLAIN, TENSOR, ARRAY):
@@ -311,6 +361,8 @@ class Simple:
                 return self.item_of_dict(value, index)
         if of == TEXT and found in (NUMBER, SLICE):
             return TEXT
+        if of == BYTES and found == SLICE:
+            return BYTES
         if of in _ONE_OF and found in (NUMBER, SLICE):
             return _ONE_OF[of] if found == NUMBER else of
         if of == PLAIN and found in (NUMBER, SLICE):
@@ -370,6 +422,10 @@ class Simple:
         """What ``iter(over)`` is."""
         if isinstance(over, Iterator):
             return over
+        if isinstance(over, Maybe):
+            over = over.of
+        if isinstance(over, Kept):
+            return iterator_over(over)
         sites = sites_in(over)
         if isinstance(over, (List, Several)):
             return Iterator(OPAQUE if over.item is NOTHING else over.item, sites)
@@ -393,6 +449,8 @@ class Simple:
             return Iterator(_ONE_OF[found])
         if found in (TENSOR, ARRAY, PLAIN, TEXT):
             return Iterator(as_new(over, found))
+        if found in (FILE, BINARY_FILE):
+            return Iterator(TEXT if found == FILE else BYTES)
         function = None
         if isinstance(over, Known):
             self.facts.type_of(over.value)
@@ -411,7 +469,7 @@ class Simple:
             return self.call_value(function, arguments, names)
         if isinstance(function, ItemOf) and asked(_are_few, function.values.value):
             self.facts.items(function.values.value)
-            each = [Known(v) for v in function.values.value]
+            each = [*map(self.known, function.values.value)]
             return either({self.call(f, arguments, names) for f in each})
         if isinstance(function, Method):
             return self.call_method(function, arguments, names)
@@ -426,6 +484,13 @@ class Simple:
         if not isinstance(function, str):
             return self.call_known(function, [owner, *arguments], names)
         found = kind(owner)
+        if found in (FILE, BINARY_FILE) and not names:
+            return method_of_file(found, function, arguments)
+        if found == PATH:
+            self.needs.add(TIME)
+            return method_of_path(function, arguments, names)
+        if found == BYTES and are(TEXT, arguments):
+            return TEXT
         if found == OWN_GENERATOR and function == "manual_seed":
             check(arguments, ())
             return OWN_GENERATOR
@@ -433,9 +498,12 @@ class Simple:
             return self.drawn_by_own(function, arguments)
         if found == OWN_ARRAYS and function in ARRAY_RANDOM_METHODS and NAMES.issuperset(names):
             return arrays_drawn(self, function, arguments, names)
-        if isinstance(owner, Known) and type(owner.value) is dict and not names:
+        is_dict = isinstance(owner, Known) and type(owner.value) is dict
+        if is_dict and function in READING and not names:
             return self.call_of_dict(owner, function, arguments)
-        raise NotSimpleError
+        if self.changes is None or any(sites_in(a) or leads_to_kept(a) for a in arguments):
+            raise NotSimpleError
+        return call_of(self.changes, self, owner, function, arguments, names)
 
     def drawn_by_own(self, name: str, arguments: list[Any]) -> Any:
         if name in ("choice", "choices", "sample"):
@@ -478,14 +546,15 @@ class Simple:
         if type(called) is types.FunctionType:
             return self.call_function(called, arguments, names)
         if type(called) is types.MethodType and type(called.__func__) is types.FunctionType:
-            given = [Known(called.__self__), *arguments]
+            given = [self.known(called.__self__), *arguments]
             return self.call_function(called.__func__, given, names)
         if type(called) is functools.partial:
             self.note_partial(called)
-            given = [*map(Known, called.args), *arguments, *map(Known, called.keywords.values())]
+            bound, named = map(self.known, called.args), map(self.known, called.keywords.values())
+            given = [*bound, *arguments, *named]
             if {*called.keywords} & {*names} or (called.keywords and names):
                 raise NotSimpleError
-            return self.call(Known(called.func), given, names or tuple(called.keywords))
+            return self.call(self.known(called.func), given, names or tuple(called.keywords))
         if _is_module(called):
             return self.call_module(function, arguments, names)
         self.facts.type_of(called)

@@ -15,6 +15,7 @@ from facula.utils.data._utils.known import noting_in
 from facula.utils.data._utils.lookups import (
     Lookups,
     Preparation,
+    changing_lookups_of,
     is_same_in_workers,
     iterations_of,
     lookups_of,
@@ -33,7 +34,7 @@ from facula.utils.data.sampler import (
 
 # Of an epoch that the loader makes by itself, for ``_begin_own``.
 ITERATES, ONLY_INTS, STEP_BY_STEP, DRAWS, DRAWS_ALONE = 1, 2, 4, 8, 16
-PERSISTENT, PLAIN = 32, 64
+PERSISTENT, PLAIN, CHANGES = 32, 64, 128
 _OWN_SAMPLERS = (
     InfiniteConstantSampler,
     RandomSampler,
@@ -94,8 +95,15 @@ class Terms:
         self._is_prepared = False
         self.lookups: Lookups | None = None
         if reads and not self.threads:
-            with noting_in(self.facts):
-                self.lookups = self._read(loader)
+            for changes in (False, True):
+                with noting_in(self.facts):
+                    self.lookups = self._read(loader, changes)
+                if self.lookups is not None or changes:
+                    break
+                self.facts = _C._Facts()  # what was noted holds on to what may be written to
+                self._note_options(loader)
+        # What each worker has a copy of.
+        self.changes = self.lookups.changes if self.lookups is not None else None
         self._note_own_epochs()
 
     def _note_own_epochs(self) -> None:
@@ -115,6 +123,8 @@ class Terms:
             self.own_flags |= STEP_BY_STEP
         if not self.own_sampler:
             self.own_flags |= ONLY_INTS
+        if self.changes is not None:
+            self.own_flags |= CHANGES
         if draws:
             self.own_flags |= DRAWS if draws == {GENERATOR} else DRAWS | DRAWS_ALONE
 
@@ -133,8 +143,13 @@ class Terms:
                 self.facts.attribute(sampler, "sampler")
                 self.facts.attribute(sampler, "generator")
 
-    def _read(self, loader: Any) -> Lookups | None:
-        """What makes batches as worker processes would, where nobody can tell who it was."""
+    def _read(self, loader: Any, changes: bool) -> Lookups | None:
+        """What makes batches as worker processes would, where nobody can tell who it was.
+
+        Args:
+            loader: the DataLoader.
+            changes: whether the dataset may write to itself.
+        """
         if not loader.in_order:
             return None
         context = loader.multiprocessing_context
@@ -144,7 +159,11 @@ class Terms:
         if not is_same_in_workers(loader.dataset, context):
             return None
         alone, collate_fn = not loader._auto_collation, loader.collate_fn
-        if loader._dataset_kind == 1:
+        iterable = loader._dataset_kind == 1
+        if changes:
+            drop_last = loader.drop_last
+            found = changing_lookups_of(loader.dataset, collate_fn, iterable, alone, drop_last)
+        elif iterable:
             found = iterations_of(loader.dataset, loader.drop_last, collate_fn, alone)
         else:
             found = lookups_of(loader.dataset, collate_fn, alone)
@@ -166,6 +185,8 @@ class Terms:
         draws = self.lookups.draws if self.lookups is not None else frozenset()
         drew = before.lookups.draws if before.lookups is not None else frozenset()
         same = a.collate_fn is b.collate_fn and a.init_fn is b.init_fn
+        if self.changes is not None or before.changes is not None:
+            return False  # each has copies of its own
         return same and a.num_workers == b.num_workers and draws <= drew
 
     def job_with(self, base_seed: int) -> Job:
