@@ -1,4 +1,4 @@
-"""Device memory under stress, on a driver that is none (fake_cuda.py): no memory, threads, exits."""
+"""Device memory under stress, on a driver that is none (fake_cuda.py): shortage, threads."""
 
 import pytest
 from fake_cuda import needs_compiler

@@ -1,4 +1,4 @@
-"""Threads and CUDA, on a driver that is none (fake_cuda.py): waiting for the device holds nobody up.
+"""Threads and CUDA, on a driver that is none (fake_cuda.py): who waits holds nobody up.
 
 The driver's device is held, so that whatever waits for it waits until another thread of the program
 lets it go. A program that cannot run that thread hangs, and its time limit is the failure.

@@ -323,7 +323,15 @@ class _Graphed:
                     if own.data_ptr() != given.data_ptr():
                         own.detach().copy_(given)
                 piece.forward_graph.replay()
-                return tuple(o.detach() for o in piece.outputs)
+                outputs = tuple(o.detach() for o in piece.outputs)
+                ctx.mark_non_differentiable(
+                    *(
+                        o
+                        for o, own in zip(outputs, piece.outputs, strict=True)
+                        if not own.requires_grad
+                    )
+                )
+                return outputs
 
             @staticmethod
             def backward(ctx: Any, *grads: Any) -> Any:
