@@ -4,6 +4,7 @@ import os
 
 import hypothesis
 import pytest
+from fake_cuda import fake_cuda_folder, run_on_fake_cuda  # noqa: F401
 from package_under_test import F
 
 # Derandomised, so that a failure in CI is the failure at home. HYPOTHESIS_PROFILE=long searches.

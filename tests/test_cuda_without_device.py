@@ -4,54 +4,16 @@ Kernels are not run there, so only what the host decides is tested; test_cuda_ru
 rest. The fake driver has 1 GiB of memory.
 """
 
-import os
-import shutil
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
-
 import pytest
+from fake_cuda import needs_compiler
 from package_under_test import F
 
-SOURCES = Path(__file__).parent / "cpp"
-COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
-pytestmark = pytest.mark.skipif(
-    not COMPILER or not sys.platform.startswith("linux"), reason="needs a C++ compiler"
-)
-
-
-@pytest.fixture(scope="session")
-def fake_driver(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fake_cuda")
-    command = [COMPILER, "-std=c++20", "-O1", "-shared", "-fPIC"]
-    for source, library in (
-        ("fake_cuda_driver.cpp", "libcuda.so.1"),
-        ("fake_nvrtc.cpp", "libnvrtc.so.12"),
-    ):
-        subprocess.run([*command, "-o", folder / library, SOURCES / source], check=True)
-    return folder
+pytestmark = needs_compiler
 
 
 @pytest.fixture
-def run(fake_driver):
-    """Runs a program with the fake driver; it fails by raising."""
-    package = str(Path(F.__file__).parents[1])
-
-    def run(program: str, **variables: str) -> None:
-        path = os.pathsep.join([package, *sys.path])
-        env = {
-            **os.environ,
-            "FACULA_CUDA_PATH": str(fake_driver),
-            "FACULA_CACHE_DIR": str(fake_driver / "cache"),
-            "PYTHONPATH": path,
-            **variables,
-        }
-        code = "import facula as F\nfrom facula import cuda\n" + textwrap.dedent(program)
-        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-
-    return run
+def run(run_on_fake_cuda):
+    return run_on_fake_cuda
 
 
 def test_tensors_travel_and_are_counted(run):
@@ -302,15 +264,13 @@ def test_optimisers_that_count_on_the_device_read_nothing_back(run):
 
 def test_arithmetic_on_lists_is_one_launch(run):
     run("""
-        import ctypes, os
-        library = ctypes.CDLL(os.environ["FACULA_CUDA_PATH"] + "/libcuda.so.1")
-        library.fake_cuda_launches.restype = ctypes.c_uint64
+        import fake_cuda_library
 
         def launches(name, *args, **options):
-            before = library.fake_cuda_launches()
+            before = fake_cuda_library.launches()
             result = getattr(F, "_foreach_" + name)(*args, **options)
             assert len(result) == 3
-            return library.fake_cuda_launches() - before
+            return fake_cuda_library.launches() - before
 
         def new():
             return [F.empty(n, 4, device="cuda") for n in (3, 5, 7)]

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 
+#include "autograd/node_streams.h"
 #include "core/sparse.h"
 #include "op/elementwise.h"
 #include "op/ops/arithmetic.h"
@@ -170,7 +171,7 @@ class Task {
   void run(std::span<const Edge> roots, std::span<const Tensor> root_grads) {
     for (size_t i = 0; i < roots.size(); ++i) {
       Pending* p = map_.find(roots[i].node);
-      add_into(grads_[p->slot + roots[i].input_nr], root_grads[i], options_.create_graph);
+      give(root_grads[i], roots[i].node, grads_[p->slot + roots[i].input_nr]);
     }
     for (const Edge& root : roots) {
       Pending* p = map_.find(root.node);
@@ -188,12 +189,21 @@ class Task {
   }
 
   std::vector<Tensor> take_result() { return std::move(result_); }
+  void return_to_caller() { streams_.restore(); }
 
  private:
   static bool earlier(Node* a, Node* b) { return a->sequence < b->sequence; }
   void push(Node* n) {
     ready_.push_back(n);
     std::push_heap(ready_.begin(), ready_.end(), earlier);
+  }
+
+  // Adds a gradient to those that wait for a node, on the node's stream.
+  void give(Tensor grad, Node* to, Tensor& slot) {
+    if (!streams_.on()) return add_into(slot, std::move(grad), options_.create_graph);
+    streams_.pass(grad, to);
+    add_into(slot, std::move(grad), options_.create_graph);
+    streams_.leave();
   }
 
   // Of the tensors that the node made: they see and change the gradients that are asked for.
@@ -236,13 +246,16 @@ class Task {
       any |= in[i].defined();
     }
     current_node = n;
+    if (streams_.on()) streams_.enter(n);
     GradGuard mode(options_.create_graph);
     const bool leaf = n->is_accumulator();
     if (leaf && any && n->extra)
       for (auto h : std::vector<std::shared_ptr<GradHook>>(leaf_hooks(n))) h->run({in, 1});
     if (any) run_tensor_hooks(n, in);
-    for (int32_t c = p->first_capture; c >= 0; c = captures_[c].next)
+    for (int32_t c = p->first_capture; c >= 0; c = captures_[c].next) {
       result_[captures_[c].input] = in[captures_[c].output];
+      if (streams_.on()) streams_.give_to_caller(in[captures_[c].output]);
+    }
 
     bool runs = !selective_ || p->needed || (leaf && options_.accumulate && p->first_capture >= 0);
     std::optional<ProfiledRange> range;
@@ -294,7 +307,7 @@ class Task {
       Pending* q = map_.find(e.node);
       if (out[i].defined() && (!selective_ || q->needed || q->first_capture >= 0)) {
         Tensor g = validate_gradient(e.node->outputs[e.input_nr], std::move(out[i]), n->name, i);
-        add_into(grads_[q->slot + e.input_nr], std::move(g), options_.create_graph);
+        give(std::move(g), e.node, grads_[q->slot + e.input_nr]);
       }
       if (--q->dependencies == 0) push(e.node);
     }
@@ -325,6 +338,7 @@ class Task {
   std::vector<Tensor> grads_;
   std::vector<Capture> captures_;
   std::vector<Node*> ready_;
+  PassStreams streams_;
 };
 
 }  // namespace
@@ -385,6 +399,7 @@ std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Te
   t_task = &task;
   task.plan(roots, inputs);
   task.run(roots, grads);
+  task.return_to_caller();
   for (size_t i = 0; i < task.at_end.size(); ++i) task.at_end[i]();  // may add more
   return task.take_result();
 }

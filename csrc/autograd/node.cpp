@@ -4,6 +4,7 @@
 
 #include "autograd/leaf_grad.h"
 #include "autograd/node_names.h"
+#include "autograd/node_streams.h"
 #include "autograd/used_grads.h"
 #include "core/host_allocator.h"
 #include "core/sparse.h"
@@ -178,7 +179,10 @@ Value SavedValue::get(Node& owner, Tensor& holder) {
 // ---- nodes
 
 Node::Node(const char* n, Vjp f)
-    : sequence(g_sequence.fetch_add(1, std::memory_order_relaxed)), name(n), apply(f) {}
+    : sequence(g_sequence.fetch_add(1, std::memory_order_relaxed)), name(n), apply(f) {
+  if (streams_in_use.load(std::memory_order_relaxed)) [[unlikely]]
+    note_streams(this);
+}
 
 Node* Node::make(const char* name, Vjp apply) {
   return new (host_allocate(sizeof(Node))) Node(name, apply);
@@ -205,6 +209,8 @@ Tensor unsafe_view(const Tensor& temporary, IntSpan size) {
 std::atomic<int64_t> finished_roots{0};
 
 Node::~Node() {
+  if (streams_in_use.load(std::memory_order_relaxed)) [[unlikely]]
+    forget_streams(this);
   if (was_root) finished_roots.fetch_sub(1, std::memory_order_relaxed);
   if (release_extra) release_extra(this);
   if (metadata) release_node_metadata(metadata);

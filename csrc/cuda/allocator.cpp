@@ -8,6 +8,7 @@
 
 #include "autograd/node.h"
 #include "cuda/block.h"
+#include "cuda/memory_pool.h"
 
 namespace facula::cuda {
 
@@ -169,6 +170,30 @@ class DeviceAllocator {
     if (users > 0) --users;
   }
 
+  void hold_pool(uint64_t pool) {
+    std::lock_guard lock(mutex_);
+    ++pool_users(pool);
+  }
+
+  int users_of(uint64_t pool) {
+    std::lock_guard lock(mutex_);
+    return pool_users(pool);
+  }
+
+  void begin_route(uint64_t pool) {
+    std::lock_guard lock(mutex_);
+    routes_.push_back({std::this_thread::get_id(), pool});
+  }
+
+  void end_route(uint64_t pool) {
+    std::lock_guard lock(mutex_);
+    for (size_t i = routes_.size(); i-- > 0;) {
+      if (routes_[i].pool != pool || routes_[i].thread != std::this_thread::get_id()) continue;
+      routes_.erase(routes_.begin() + int64_t(i));
+      return;
+    }
+  }
+
  private:
   struct Pending {
     CuEvent event;
@@ -184,7 +209,8 @@ class DeviceAllocator {
     if (bytes > (size_t(1) << 60)) return nullptr;  // rounding would overflow
     const size_t size = round_up(bytes, kRounding);
     if (!pending_.empty() && captures_.empty()) collect_finished(false);
-    Arena& arena = arena_of(stream, captures_.empty() ? 0 : pool_for(stream), size < kSmallLimit);
+    const uint64_t pool = captures_.empty() && routes_.empty() ? 0 : pool_for(stream);
+    Arena& arena = arena_of(stream, pool, size < kSmallLimit);
     Block* block = take_cached(arena, size);
     if (!block && grow(arena, size)) block = take_cached(arena, size);
     if (!block && captures_.empty()) {
@@ -208,12 +234,17 @@ class DeviceAllocator {
   }
 
   uint64_t pool_for(CuStream stream) {
-    if (!stream) return 0;  // the default stream cannot be captured
-    int capturing = 0;
-    use_device(device_);
-    FACULA_CU(cuStreamIsCapturing, stream, &capturing);
-    if (!capturing) return 0;
     const auto me = std::this_thread::get_id();
+    int capturing = 0;
+    if (stream && !captures_.empty()) {  // the default stream cannot be captured
+      use_device(device_);
+      FACULA_CU(cuStreamIsCapturing, stream, &capturing);
+    }
+    if (!capturing) {
+      for (size_t i = routes_.size(); i-- > 0;)
+        if (routes_[i].thread == me) return routes_[i].pool;
+      return 0;
+    }
     for (size_t i = captures_.size(); i-- > 0;)
       if (captures_[i].thread == me) return captures_[i].pool;
     return captures_.back().pool;
@@ -418,29 +449,62 @@ class DeviceAllocator {
 
   // Returns what nobody uses: whole segments, and the ends of those that grow.
   void release_cached() {
-    if (!captures_.empty()) return;
-    collect_finished(true);
+    if (!captures_.empty() || segments_.empty()) return;  // a device that nobody uses stays so
     use_device(device_);
-    std::vector<Segment*> kept;
-    for (Segment* segment : segments_) {
+    RelaxedCapture relaxed;  // another device may be capturing
+    collect_finished(true);
+    // Segments that are gone leave the list one by one: the driver may refuse any of them.
+    for (size_t i = segments_.size(); i-- > 0;) {
+      Segment* segment = segments_[i];
       Arena& arena = *segment->arena;
       const bool held = arena.pool && pool_users(arena.pool) > 0;
       if (!held && segment->reserved) shrink(segment);
       Block* first = segment->first;
-      if (held || segment->reserved || !first->free || !first->whole_segment()) {
-        kept.push_back(segment);
+      if (held || segment->size == 0) {
+        if (!held) forget_range(segment, i);
         continue;
       }
+      if (segment->reserved || !first->free || !first->whole_segment()) continue;
       // cuMemFree waits for work that still uses the memory.
       FACULA_CU(cuMemFree_v2, address(segment->base));
       remove_free(first);
       recycle(first);
       ++stats_.driver_frees;
-      stats_.segment.subtract(arena.small, 1);
       stats_.reserved_bytes.subtract(arena.small, int64_t(segment->size));
-      delete segment;
+      forget_segment(segment, i);
     }
-    segments_.swap(kept);
+    forget_pools();
+  }
+
+  void forget_segment(Segment* segment, size_t place) {
+    stats_.segment.subtract(segment->arena->small, 1);
+    segments_.erase(segments_.begin() + int64_t(place));
+    delete segment;
+  }
+
+  // Gives the addresses of a segment that can grow, and is empty, back.
+  void forget_range(Segment* segment, size_t place) {
+    FACULA_CU(cuMemAddressFree, address(segment->base), segment->reserved);
+    segment->arena->growing = nullptr;
+    forget_segment(segment, place);
+  }
+
+  // Pools that no graph holds and whose memory is gone: programs may make them without end.
+  void forget_pools() {
+    std::erase_if(pools_, [&](auto& entry) {
+      const auto [pool, users] = entry;
+      auto in_segment = [&](Segment* s) { return s->arena->pool == pool; };
+      auto in_route = [&](const Capture& route) { return route.pool == pool; };
+      if (users > 0 || std::any_of(segments_.begin(), segments_.end(), in_segment) ||
+          std::any_of(routes_.begin(), routes_.end(), in_route))
+        return false;
+      std::erase_if(arenas_, [&](Arena* arena) {
+        if (arena->pool != pool) return false;
+        delete arena;
+        return true;
+      });
+      return true;
+    });
   }
 
   // Unmaps the pieces at the end of a segment that lie in a free block.
@@ -470,13 +534,23 @@ class DeviceAllocator {
   // ---- use by several streams
 
   void wait_for_streams(Block* block) {
+    // Held here meanwhile, so that the block is not free before all streams have their event.
+    ++block->pending_events;
+    use_device(device_);
+    RelaxedCapture relaxed;
     for (CuStream stream : block->other_streams) {
       CuEvent event = take_event();
-      record_event(device_, event, stream);
+      // A stream that its owner has destroyed takes no event, but its work may still run.
+      if (driver().cuEventRecord(event, stream) != kCuSuccess) {
+        idle_events_.push_back(event);
+        FACULA_CU(cuCtxSynchronize);
+        continue;
+      }
       pending_.push_back({event, block});
       ++block->pending_events;
     }
     block->other_streams.clear();
+    if (--block->pending_events == 0) make_free(block);
   }
 
   CuEvent take_event() {
@@ -488,17 +562,21 @@ class DeviceAllocator {
 
   // Frees blocks whose foreign streams have come past their last use.
   void collect_finished(bool wait) {
-    size_t kept = 0;
-    for (Pending& pending : pending_) {
+    use_device(device_);
+    RelaxedCapture relaxed;
+    // What is done leaves the list at once: the driver may raise at any event.
+    for (size_t i = 0; i < pending_.size();) {
+      const Pending pending = pending_[i];
       if (wait) FACULA_CU(cuEventSynchronize, pending.event);
       if (!wait && !event_is_done(device_, pending.event)) {
-        pending_[kept++] = pending;
+        ++i;
         continue;
       }
+      pending_[i] = pending_.back();
+      pending_.pop_back();
       idle_events_.push_back(pending.event);
       if (--pending.block->pending_events == 0) make_free(pending.block);
     }
-    pending_.resize(kept);
   }
 
   // ---- running out
@@ -558,6 +636,7 @@ class DeviceAllocator {
   std::vector<Pending> pending_;
   std::vector<CuEvent> idle_events_;
   std::vector<Capture> captures_;
+  std::vector<Capture> routes_;  // threads whose memory comes from a pool without a capture
   std::vector<std::pair<uint64_t, int>> pools_;
   size_t limit_ = SIZE_MAX, max_split_ = SIZE_MAX;
   AllocatorStats stats_;
@@ -589,6 +668,7 @@ void* allocate(size_t bytes, int device) {
 
 void deallocate(void* pointer, int device) noexcept {
   if (!pointer) return;
+  ContextScope scope;
   try {
     allocator_of(device).deallocate(pointer);
   } catch (const std::exception& error) {
@@ -639,6 +719,19 @@ void end_pool_capture(int device, uint64_t pool) {
 }
 void release_memory_pool(int device, uint64_t pool) {
   allocator_of(device).release_pool(pool);
+}
+
+void hold_memory_pool(int device, uint64_t pool) {
+  allocator_of(device).hold_pool(pool);
+}
+int memory_pool_users(int device, uint64_t pool) {
+  return allocator_of(device).users_of(pool);
+}
+void begin_pool_route(int device, uint64_t pool) {
+  allocator_of(device).begin_route(pool);
+}
+void end_pool_route(int device, uint64_t pool) {
+  allocator_of(device).end_route(pool);
 }
 
 }  // namespace facula::cuda

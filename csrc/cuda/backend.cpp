@@ -2,6 +2,7 @@
 #include "cuda/backend.h"
 
 #include <cstring>
+#include <exception>
 #include <mutex>
 
 #include "core/device_copy.h"
@@ -9,6 +10,7 @@
 #include "cpu/cast.h"
 #include "cuda/allocator.h"
 #include "cuda/attention.h"
+#include "cuda/backward_streams.h"
 #include "cuda/convolution.h"
 #include "cuda/copy.h"
 #include "cuda/creation.h"
@@ -36,7 +38,33 @@
 #include "op/tensor_operators.h"
 
 namespace facula::cuda {
+
+void (*let_go_of_interpreter)(void (*)(void*), void*) = nullptr;
+
 namespace {
+
+// Runs f, which waits for the device; other Python threads run meanwhile. No lock may be held: a
+// thread that waits for it may have the GIL, which this one needs afterwards.
+template <class F>
+void wait_without_interpreter(F&& f) {
+  if (!let_go_of_interpreter) return f();
+  // Exceptions do not cross the Python layer's function.
+  struct Call {
+    F& f;
+    std::exception_ptr error;
+  } call{f, nullptr};
+  let_go_of_interpreter(
+      [](void* p) {
+        auto& call = *static_cast<Call*>(p);
+        try {
+          call.f();
+        } catch (...) {
+          call.error = std::current_exception();
+        }
+      },
+      &call);
+  if (call.error) std::rethrow_exception(call.error);
+}
 
 void* allocate_memory(size_t bytes, int device) {
   return translated([&] { return allocate(bytes, device < 0 ? current_device() : device); });
@@ -53,7 +81,9 @@ void copy_bytes(void* to, const void* from, size_t bytes, Device device) {
   });
 }
 void read_memory(void* host, const void* memory, size_t bytes, int device) {
-  translated([&] { copy_to_host(host, memory, bytes, device, current_stream(device)); });
+  wait_without_interpreter([&] {
+    translated([&] { copy_to_host(host, memory, bytes, device, current_stream(device)); });
+  });
 }
 
 // Byte strides of a tensor over a broadcast shape.
@@ -188,8 +218,10 @@ void copy(const Tensor& from, const Tensor& to) {
     }
     const Tensor& host = to.is_cuda() ? from : to;
     const bool waits = !copies_return_early || !is_pinned(host.data());
-    if (to.is_cuda()) copy_to_device(to.data(), from.data(), bytes, device, stream, waits);
-    else copy_to_host(to.data(), from.data(), bytes, device, stream, waits);
+    wait_without_interpreter([&] {
+      if (to.is_cuda()) copy_to_device(to.data(), from.data(), bytes, device, stream, waits);
+      else copy_to_host(to.data(), from.data(), bytes, device, stream, waits);
+    });
     if (!waits) record_pinned(host->storage->data, device, stream);
   });
 }
@@ -216,6 +248,7 @@ void register_backend() {
     copy_within_device = copy_bytes;
     device_memory.current_device.set(current_device);
     device_memory.pinned_storage.set(pinned_storage);
+    register_backward_streams();
     register_creation();
     register_attention();
     register_images();

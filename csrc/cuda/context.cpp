@@ -4,7 +4,9 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 
+#include "autograd/node_streams.h"
 #include "cuda/fault.h"
 
 namespace facula::cuda {
@@ -109,7 +111,13 @@ int current_device() {
 
 void set_current_device(int device) {
   if (device != 0 || !is_available()) check_device(device);
+  if (device == thread_device) return;
   thread_device = device;
+  // Other libraries shall see the change, but contexts take memory: none is made for it.
+  CuContext known = device_state(device).context.load(std::memory_order_acquire);
+  CuContext current = nullptr;
+  FACULA_CU(cuCtxGetCurrent, &current);
+  if (known && current != known) FACULA_CU(cuCtxSetCurrent, known);
 }
 
 CuContext device_context(int device) {
@@ -124,11 +132,26 @@ CuContext device_context(int device) {
   return context;
 }
 
+thread_local constinit int ContextScope::depth_ = 0;
+thread_local constinit CuContext ContextScope::before_ = nullptr;
+
+void ContextScope::restore() noexcept {
+  driver().cuCtxSetCurrent(std::exchange(before_, nullptr));
+}
+
 void use_device(int device) {
   CuContext wanted = device_context(device);
   CuContext current = nullptr;
   FACULA_CU(cuCtxGetCurrent, &current);
-  if (current != wanted) FACULA_CU(cuCtxSetCurrent, wanted);
+  if (current == wanted) return;
+  if (current && ContextScope::depth_ > 0 && !ContextScope::before_) {
+    // A context of ours that is not the current device's was left by set_current_device.
+    bool stale = false;
+    for (int d = 0; device == thread_device && d < device_count() && !stale; ++d)
+      stale = device_state(d).context.load(std::memory_order_acquire) == current;
+    if (!stale) ContextScope::before_ = current;
+  }
+  FACULA_CU(cuCtxSetCurrent, wanted);
 }
 
 CuStream current_stream(int device) {
@@ -138,6 +161,7 @@ CuStream current_stream(int device) {
 
 void set_current_stream(int device, CuStream stream) {
   check_device(device);
+  if (stream) streams_in_use.store(true, std::memory_order_relaxed);
   if (!thread_streams) thread_streams = std::make_unique<CuStream[]>(kMaxDevices);
   thread_streams[device] = stream;
 }
@@ -238,6 +262,7 @@ void wait_event(int device, CuStream stream, CuEvent event) {
 
 void order_streams(int device, CuStream earlier, CuStream later) {
   if (earlier == later) return;
+  ContextScope scope;
   CuEvent done = create_event(device, false);
   record_event(device, done, earlier);
   wait_event(device, later, done);
@@ -245,6 +270,7 @@ void order_streams(int device, CuStream earlier, CuStream later) {
 }
 
 int device_of_pointer(const void* pointer) {
+  ContextScope scope;
   use_device(current_device());
   constexpr int kDeviceOrdinal = 9;
   int device = -1;

@@ -42,15 +42,24 @@ void set_current_device(int device);
 void use_device(int device);
 CuContext device_context(int device);
 
-class DeviceGuard {
+// Around every call from outside (translate.h): the context that the thread had before it is
+// current again afterwards, for other libraries take the current one for theirs. A thread that had
+// none, or that of another device than its current one, keeps the one of its current device.
+class ContextScope {
  public:
-  explicit DeviceGuard(int device) : previous_(current_device()) { set_current_device(device); }
-  ~DeviceGuard() { set_current_device(previous_); }
-  DeviceGuard(const DeviceGuard&) = delete;
-  DeviceGuard& operator=(const DeviceGuard&) = delete;
+  ContextScope() { ++depth_; }
+  ~ContextScope() {
+    if (--depth_ == 0 && before_) [[unlikely]]
+      restore();
+  }
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
 
  private:
-  int previous_;
+  friend void use_device(int device);
+  static void restore() noexcept;
+  static thread_local constinit int depth_;
+  static thread_local constinit CuContext before_;  // to be restored, or null
 };
 
 // Null is the legacy default stream, as in PyTorch.

@@ -202,7 +202,6 @@ void launch_elementwise(const ElementwiseLaunch& launch, int device, CuStream st
     }
     return launch_by_slices(launch, plan.layout, device, stream);
   }
-  use_device(device);
   CuFunction function =
       kernels->find(key_of(launch, plan)).on(device, [&] { return text_of(launch, plan); });
   ArgumentWriter arguments;

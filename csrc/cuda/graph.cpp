@@ -16,6 +16,7 @@ std::atomic<uint64_t> graph_numbers{0};
 Graph::Graph(bool keep_graph) : number_(++graph_numbers), keep_graph_(keep_graph) {}
 
 Graph::~Graph() {
+  ContextScope scope;
   try {
     reset();
   } catch (const CudaError&) {
@@ -32,6 +33,10 @@ void Graph::begin_capture(uint64_t pool, CuCaptureMode mode) {
     throw CudaError(
         "CUDA graphs must be captured on a non-default stream. (However, after capture, it is "
         "ok to replay them on the default stream.)");
+  if (stream_is_capturing(device, stream))
+    throw CudaError(
+        "This stream is being captured already, and captures cannot be nested; end the other one "
+        "first");
   use_device(device);
   // Where bad indices are noted: made now, since page-locking memory is no work for a stream.
   fault_site(device, "", 0, 0);

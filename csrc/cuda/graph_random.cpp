@@ -112,14 +112,19 @@ RandomPlace take_place(Generator& generator, int device, uint64_t words) {
   if (captures.load(std::memory_order_acquire) != 0) [[unlikely]] {
     CuStream stream = current_stream(device);
     if (stream && stream_is_capturing(device, stream)) {
-      std::lock_guard lock(mutex);
-      if (GraphSources* g = capturing_graph(device)) {
+      Tensor made;  // without the lock: the allocator may call Python
+      std::unique_lock lock(mutex);
+      while (GraphSources* g = capturing_graph(device)) {
         auto found = std::find_if(g->sources.begin(), g->sources.end(),
                                   [&](const Source& s) { return s.generator == &generator; });
+        if (found == g->sources.end() && !made.defined()) {
+          lock.unlock();
+          made = empty_tensor(Dims{2}, DType::Int64, Device{DeviceType::CUDA, int8_t(device)});
+          lock.lock();
+          continue;
+        }
         if (found == g->sources.end()) {
-          const Device where{DeviceType::CUDA, int8_t(device)};
-          found = g->sources.insert(found,
-                                    Source{&generator, empty_tensor(Dims{2}, DType::Int64, where)});
+          found = g->sources.insert(found, Source{&generator, made});
           generator.retain();
         }
         const uint64_t block = found->blocks;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/device_read.h"
 #include "cuda/allocator.h"
 #include "cuda/copy.h"
 #include "cuda/kernel_types.h"
@@ -44,7 +45,7 @@ Tensor true_positions(const Tensor& mask, bool unravel) {
     if (stage == 1) {
       scan_lines(counts, 0, Scan::Sum, counts);
       int64_t found = 0;
-      copy_to_host(&found, counts.data_as<int64_t>() + (tiles - 1), 8, device, stream);
+      read_device_memory(&found, counts.data_as<int64_t>() + (tiles - 1), 8, device);
       out = result(found);
       if (found == 0 || (unravel && dims == 0)) return out;
     }

@@ -46,9 +46,11 @@ std::string compile_kernel(const KernelText& text, const std::string& target,
 // One kernel: a caller-held slot whose look-up is one load.
 class Kernel {
  public:
+  // The function, for a launch that comes next: the device's context is current afterwards.
   // `build` returns the KernelText and is called once per device.
   template <class Build>
   CuFunction on(int device, Build&& build) {
+    use_device(device);
     CuFunction function = functions_[device].load(std::memory_order_acquire);
     return function ? function : load(device, build());
   }

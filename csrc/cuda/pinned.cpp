@@ -29,6 +29,21 @@ struct PinnedBlock {
   std::vector<Pending> events = {};
 };
 
+// Host memory belongs to no device: whoever needs some finds the context that it was about to launch
+// in.
+class KeptContext {
+ public:
+  KeptContext() { driver().cuCtxGetCurrent(&before_); }
+  ~KeptContext() {
+    if (before_) driver().cuCtxSetCurrent(before_);
+  }
+  KeptContext(const KeptContext&) = delete;
+  KeptContext& operator=(const KeptContext&) = delete;
+
+ private:
+  CuContext before_ = nullptr;
+};
+
 // Sizes are powers of two: page-locking takes milliseconds, so that a block should serve many.
 int class_of(size_t bytes) {
   return std::bit_width(std::max(bytes, kSmallest) - 1);
@@ -37,6 +52,7 @@ int class_of(size_t bytes) {
 class PinnedAllocator {
  public:
   void* allocate(size_t bytes) {
+    KeptContext kept;
     const int size_class = class_of(bytes);
     if (size_class >= kClasses)
       throw CudaError("Cannot allocate " + std::to_string(bytes) + " bytes of pinned memory");
@@ -45,16 +61,16 @@ class PinnedAllocator {
       PinnedBlock* block = idle_[size_class][i];
       if (!is_done(*block)) continue;
       idle_[size_class].erase(idle_[size_class].begin() + int64_t(i));
-      live_.emplace(block->pointer, block);
-      return block->pointer;
+      return lend(block);
     }
     use_device(current_device());
     RelaxedCapture relaxed;
     constexpr unsigned kPortable = 1;  // page-locked for every device
     void* pointer = nullptr;
     FACULA_CU(cuMemHostAlloc, &pointer, size_t(1) << size_class, kPortable);
-    live_.emplace(pointer, new PinnedBlock{pointer, size_class});
-    return pointer;
+    stats_.segments.add(1);
+    stats_.reserved.add(int64_t(1) << size_class);
+    return lend(new PinnedBlock{pointer, size_class});
   }
 
   void deallocate(void* pointer) {
@@ -63,6 +79,8 @@ class PinnedAllocator {
     if (found == live_.end()) return;
     PinnedBlock* block = found->second;
     live_.erase(found);
+    stats_.live.subtract(1);
+    stats_.live_bytes.subtract(int64_t(1) << block->size_class);
     for (auto [device, stream] : block->streams) {
       CuEvent event = create_event(device, false);
       record_event(device, event, stream);
@@ -86,14 +104,38 @@ class PinnedAllocator {
     for (auto& blocks : idle_) {
       std::erase_if(blocks, [&](PinnedBlock* block) {
         if (!is_done(*block)) return false;
+        use_device(current_device());
+        RelaxedCapture relaxed;
         driver().cuMemFreeHost(block->pointer);
+        stats_.segments.subtract(1);
+        stats_.reserved.subtract(int64_t(1) << block->size_class);
         delete block;
         return true;
       });
     }
   }
 
+  PinnedStats stats() {
+    std::lock_guard lock(mutex_);
+    return stats_;
+  }
+
+  void reset_stats(bool peaks) {
+    std::lock_guard lock(mutex_);
+    for (Count* c : {&stats_.segments, &stats_.reserved, &stats_.live, &stats_.live_bytes}) {
+      if (peaks) c->peak = c->current;
+      else c->allocated = c->freed = 0;
+    }
+  }
+
  private:
+  void* lend(PinnedBlock* block) {
+    live_.emplace(block->pointer, block);
+    stats_.live.add(1);
+    stats_.live_bytes.add(int64_t(1) << block->size_class);
+    return block->pointer;
+  }
+
   static bool is_done(PinnedBlock& block) {
     while (!block.events.empty()) {
       const Pending& last = block.events.back();
@@ -109,6 +151,7 @@ class PinnedAllocator {
   std::mutex mutex_;
   std::vector<PinnedBlock*> idle_[kClasses];
   std::unordered_map<void*, PinnedBlock*> live_;
+  PinnedStats stats_;
 };
 
 PinnedAllocator& allocator() {
@@ -128,6 +171,7 @@ void* allocate_pinned(size_t bytes) {
 
 void deallocate_pinned(void* pointer) noexcept {
   if (!pointer) return;
+  ContextScope scope;
   try {
     allocator().deallocate(pointer);
   } catch (const std::exception&) {
@@ -151,6 +195,7 @@ Storage* pinned_storage(size_t bytes) {
 
 bool is_pinned(const void* pointer) {
   if (!pointer || !is_available()) return false;
+  ContextScope scope;
   use_device(current_device());
   constexpr int kMemoryType = 2;
   unsigned type = 0;
@@ -165,6 +210,13 @@ void record_pinned(const void* pointer, int device, CuStream stream) {
 
 void empty_pinned_cache() {
   allocator().empty_cache();
+}
+
+PinnedStats pinned_stats() {
+  return allocator().stats();
+}
+void reset_pinned_stats(bool peaks) {
+  allocator().reset_stats(peaks);
 }
 
 }  // namespace facula::cuda

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "core/storage.h"
-#include "cuda/driver.h"
+#include "cuda/allocator.h"
 
 namespace facula::cuda {
 
@@ -20,5 +20,12 @@ bool is_pinned(const void* pointer);
 void record_pinned(const void* pointer, int device, CuStream stream);
 // Gives unused blocks back to the system.
 void empty_pinned_cache();
+
+struct PinnedStats {
+  Count segments, reserved;  // blocks from the system, and their bytes
+  Count live, live_bytes;    // those that tensors have
+};
+PinnedStats pinned_stats();
+void reset_pinned_stats(bool peaks);  // the peaks, or the sums
 
 }  // namespace facula::cuda

@@ -53,6 +53,9 @@ Generator& generator_of(Generator* given, Device device) {
                   "' device type for generator but found '", device_type_name(given->device.type),
                   "'. Make one with facula.Generator(device='", device_type_name(device.type),
                   "')");
+  if (given->device.index != device.index)
+    runtime_error("Expected a generator on ", device, " but found one on ", given->device,
+                  ". Make one with facula.Generator(device='", device, "')");
   return *given;
 }
 

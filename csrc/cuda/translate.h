@@ -1,12 +1,15 @@
-// Errors of the CUDA layer in the words and types of the core.
+// Calls from outside into the CUDA layer: its errors in the words and types of the core, and the
+// thread's context as it was.
 #pragma once
 #include "core/device_error.h"
+#include "cuda/context.h"
 #include "cuda/fault.h"
 
 namespace facula::cuda {
 
 template <class F>
 auto translated(F&& f) {
+  ContextScope scope;
   try {
     return f();
   } catch (const OutOfMemory& e) {

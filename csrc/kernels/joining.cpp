@@ -211,6 +211,8 @@ void stack(TensorSpan tensors, int64_t dim, Rets& rets) {
     if (!same(tensors[i].sizes(), tensors[0].sizes()))
       runtime_error("stack expects each tensor to be equal size, but got ", tensors[0].sizes(),
                     " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
+  for (const Tensor& t : tensors)
+    if (t.device() != tensors[0].device()) device_error(tensors[0].device(), t.device());
   Dims shape(tensors[0].sizes());
   shape.insert(dim, int64_t(tensors.size()));
   const Tensor& first = tensors[0];

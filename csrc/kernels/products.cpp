@@ -148,6 +148,7 @@ void dot(const Tensor& self, const Tensor& tensor, Rets& rets) {
 static void add_product(const Tensor& self, const Tensor& a, const Tensor& b, IntSpan shape,
                         Scalar beta, Scalar alpha, Rets& rets) {
   check_operands(a, b);
+  if (self.device() != a.device()) device_error(self.device(), a.device());
   if (self.dtype() != a.dtype())
     runtime_error("self and mat2 must have the same dtype, but got ",
                   legacy_dtype_name(self.dtype()), " and ", legacy_dtype_name(a.dtype()));

@@ -7,6 +7,7 @@
 #include "op/elementwise.h"
 #include "op/ops/creation.h"
 #include "op/tensor_operators.h"
+#include "python/allocation_site.h"
 #include "python/node_type.h"
 #include "python/tensor_methods.h"
 
@@ -268,6 +269,7 @@ PyObject* backward(PyObject*, PyObject* args) {
     options.accumulate = accumulate;
     std::vector<Tensor> result;
     {
+      note_allocation_site();
       WithoutGil released;
       result = run_backward(roots.list, g, targets.list, options);
       out.clear();

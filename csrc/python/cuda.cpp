@@ -193,6 +193,11 @@ void init_cuda(nb::module_& m) {
       },
       nullptr);
   cuda::register_backend();
+  cuda::let_go_of_interpreter = [](void (*wait)(void*), void* argument) {
+    if (!PyGILState_Check()) return wait(argument);
+    WithoutGil released;
+    wait(argument);
+  };
   init_devices(m);
   init_streams(m);
   init_graphs(m);

@@ -4,10 +4,12 @@
 #include <nanobind/stl/tuple.h>
 
 #include "cuda/allocator.h"
+#include "cuda/memory_pool.h"
 #include "cuda/pinned.h"
 #include "cuda/translate.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
+#include "python/allocation_site.h"
 #include "python/py.h"
 
 namespace nb = nanobind;
@@ -15,17 +17,17 @@ namespace nb = nanobind;
 namespace facula::python {
 namespace {
 
+void put_count(nb::dict& out, const std::string& name, const cuda::Count& c) {
+  out[(name + ".current").c_str()] = c.current;
+  out[(name + ".peak").c_str()] = c.peak;
+  out[(name + ".allocated").c_str()] = c.allocated;
+  out[(name + ".freed").c_str()] = c.freed;
+}
+
 void put_counts(nb::dict& out, const std::string& name, const cuda::Counts& counts) {
-  auto put = [&](const char* pool, const cuda::Count& c) {
-    const std::string key = name + "." + pool + ".";
-    out[(key + "current").c_str()] = c.current;
-    out[(key + "peak").c_str()] = c.peak;
-    out[(key + "allocated").c_str()] = c.allocated;
-    out[(key + "freed").c_str()] = c.freed;
-  };
-  put("all", counts.all);
-  put("small_pool", counts.small);
-  put("large_pool", counts.large);
+  put_count(out, name + ".all", counts.all);
+  put_count(out, name + ".small_pool", counts.small);
+  put_count(out, name + ".large_pool", counts.large);
 }
 
 nb::dict statistics(int device) {
@@ -121,18 +123,47 @@ nb::object pin(nb::handle h) {
   }
 }
 
+thread_local constinit SourceLocation allocation_site;  // of the work that runs without the GIL
+
 }  // namespace
+
+void note_allocation_site() {
+  if (cuda::tracking_allocations()) [[unlikely]]
+    allocation_site = capture_location();
+}
 
 void init_cuda_memory(nb::module_& m) {
   cuda::locate_allocation = [] {
-    WithGil gil;  // large tensors are made without it
-    return capture_location();
+    return PyGILState_Check() ? capture_location() : allocation_site;
   };
   m.def("_cuda_memory_info", [](int d) {
     auto i = cuda::translated([&] { return cuda::memory_info(d); });
     return std::make_tuple(i.free, i.total);
   });
   m.def("_cuda_memory_stats", statistics);
+  m.def("_cuda_pinned_stats", [] {
+    const cuda::PinnedStats s = cuda::pinned_stats();
+    nb::dict out;
+    put_count(out, "allocations", s.segments);
+    put_count(out, "allocated_bytes", s.reserved);
+    put_count(out, "active_requests", s.live);
+    put_count(out, "active_bytes", s.live_bytes);
+    out["num_host_alloc"] = s.segments.allocated;
+    out["num_host_free"] = s.segments.freed;
+    return out;
+  });
+  m.def("_cuda_reset_pinned_stats", [](bool peaks) { cuda::reset_pinned_stats(peaks); });
+  m.def("_cuda_hold_pool",
+        [](int d, uint64_t pool) { cuda::translated([&] { cuda::hold_memory_pool(d, pool); }); });
+  m.def("_cuda_release_pool", [](int d, uint64_t pool) {
+    cuda::translated([&] { cuda::release_memory_pool(d, pool); });
+  });
+  m.def("_cuda_pool_users", [](int d, uint64_t pool) {
+    return cuda::translated([&] { return cuda::memory_pool_users(d, pool); });
+  });
+  m.def("_cuda_route", [](int d, uint64_t pool, bool on) {
+    cuda::translated([&] { on ? cuda::begin_pool_route(d, pool) : cuda::end_pool_route(d, pool); });
+  });
   m.def("_cuda_reset_peak", [](int d) { cuda::reset_peak_stats(d); });
   m.def("_cuda_reset_accumulated", [](int d) { cuda::reset_accumulated_stats(d); });
   m.def(
@@ -164,8 +195,12 @@ void init_cuda_memory(nb::module_& m) {
           cuda::allocate(bytes, d, reinterpret_cast<cuda::CuStream>(stream)));
     });
   });
-  m.def("_cuda_deallocate",
-        [](uintptr_t pointer, int d) { cuda::deallocate(reinterpret_cast<void*>(pointer), d); });
+  m.def("_cuda_deallocate", [](uintptr_t pointer) {
+    auto* memory = reinterpret_cast<void*>(pointer);
+    const int device = cuda::translated([&] { return cuda::device_of_pointer(memory); });
+    if (device < 0) value_error("there is no device memory at this address: ", pointer);
+    cuda::deallocate(memory, device);
+  });
   m.def("_cuda_record_stream", [](nb::handle tensor, uintptr_t stream) {
     const Tensor& t = tensor_of(tensor, "record_stream expects a tensor");
     if (!t.is_cuda()) runtime_error("record_stream expects a CUDA tensor, got one on ", t.device());

@@ -6,6 +6,7 @@
 
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
+#include "python/allocation_site.h"
 #include "python/array_interface.h"
 
 namespace facula::python {
@@ -302,6 +303,7 @@ Tensor convert_tensor(const Tensor& t, DType dtype, Device device, bool copy) {
   bool same_device = device.type == DeviceType::None || device == t.device();
   if (same_dtype && same_device && !copy) return t;
   if (t.numel() < 1 << 16) return op::_to_copy(t, dtype, device);
+  note_allocation_site();
   WithoutGil released;
   return op::_to_copy(t, dtype, device);
 }

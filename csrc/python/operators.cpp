@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "python/allocation_site.h"
 #include "python/parse.h"
 
 namespace facula::python {
@@ -41,6 +42,7 @@ int64_t work_of(const OpDef& op, const Value* args) {
 
 void run(const OpDef& op, const Value* args, Rets& rets) {
   if (work_of(op, args) < kReleaseGilAbove) return call(op, args, rets);
+  note_allocation_site();
   WithoutGil released;
   call(op, args, rets);
 }

@@ -18,6 +18,7 @@
 #include "op/ops/mathematics.h"
 #include "op/ops/reductions.h"
 #include "op/tensor_operators.h"
+#include "python/allocation_site.h"
 #include "python/py.h"
 
 namespace facula::python {
@@ -67,6 +68,7 @@ void note_uses(std::span<const OptimParameter> items) {
 template <class F>
 void run_for(int64_t elements, F&& f) {
   if (elements < kReleaseGilAbove) return f();
+  note_allocation_site();
   WithoutGil released;
   f();
 }

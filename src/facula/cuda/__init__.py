@@ -13,11 +13,14 @@ from facula._errors import AcceleratorError, OutOfMemoryError
 from facula.cuda import memory, nvtx, streams
 from facula.cuda._devices import index_of as _index
 from facula.cuda.memory import (
+    MemPool,
     caching_allocator_alloc,
     caching_allocator_delete,
     empty_cache,
     get_allocator_backend,
     get_per_process_memory_fraction,
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
     list_gpu_processes,
     max_memory_allocated,
     max_memory_cached,
@@ -30,11 +33,14 @@ from facula.cuda.memory import (
     memory_stats,
     memory_stats_as_nested_dict,
     memory_summary,
+    reset_accumulated_host_memory_stats,
     reset_accumulated_memory_stats,
     reset_max_memory_allocated,
     reset_max_memory_cached,
+    reset_peak_host_memory_stats,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
+    use_mem_pool,
 )
 from facula.cuda.streams import (
     Event,
@@ -43,6 +49,7 @@ from facula.cuda.streams import (
     StreamContext,
     current_stream,
     default_stream,
+    get_stream_from_external,
     set_stream,
     stream,
 )
@@ -52,6 +59,7 @@ __all__ = [
     "CUDAGraph",
     "Event",
     "ExternalStream",
+    "MemPool",
     "OutOfMemoryError",
     "Stream",
     "StreamContext",
@@ -73,13 +81,17 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_gencode_flags",
     "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
+    "get_stream_from_external",
     "get_sync_debug_mode",
     "graph",
     "graph_pool_handle",
     "graphs",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
     "init",
     "initial_seed",
     "ipc_collect",
@@ -88,6 +100,7 @@ __all__ = [
     "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
+    "jiterator",
     "list_gpu_processes",
     "make_graphed_callables",
     "manual_seed",
@@ -109,9 +122,11 @@ __all__ = [
     "power_draw",
     "profiler",
     "random",
+    "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
+    "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
@@ -125,7 +140,9 @@ __all__ = [
     "streams",
     "synchronize",
     "temperature",
+    "tunable",
     "unavailable_reason",
+    "use_mem_pool",
     "utilization",
 ]
 
@@ -190,6 +207,18 @@ def get_arch_list() -> list[str]:
     if not is_available():
         return []
     return [f"sm_{number}" for number in _C._cuda_architectures()]
+
+
+def get_gencode_flags() -> str:
+    """What NVCC is to be given to compile for :func:`get_arch_list`; empty without a device.
+
+    Example::
+
+        >>> facula.cuda.is_available() or facula.cuda.get_gencode_flags() == ""
+        True
+    """
+    numbers = [arch.removeprefix("sm_") for arch in get_arch_list()]
+    return " ".join(f"-gencode compute=compute_{n},code=sm_{n}" for n in numbers)
 
 
 _SYNC_DEBUG_MODES = ("default", "warn", "error")
@@ -393,7 +422,7 @@ _NVML = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("amp", "graphs", "profiler", "random"):
+    if name in ("amp", "graphs", "jiterator", "profiler", "random", "tunable"):
         return import_module(f"facula.cuda.{name}")
     if name == "default_generators":
         return tuple(_C._default_generator(i) for i in range(device_count()))

@@ -7,6 +7,7 @@ that were used in the capture, and results are read from those that it returned.
 from __future__ import annotations
 
 import gc
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -118,7 +119,7 @@ class graph:
         enable_annotations: accepted; graphs carry no annotations.
     """
 
-    _stream: Stream | None = None
+    _streams: dict[int, Stream] = {}  # of each device
 
     def __init__(
         self,
@@ -129,15 +130,19 @@ class graph:
         enable_annotations: bool = False,
     ) -> None:
         if stream is None:
-            if graph._stream is None:
-                graph._stream = Stream()
-            stream = graph._stream
+            device = _C._cuda_current_device()
+            if device not in graph._streams:
+                graph._streams[device] = Stream(device)
+            stream = graph._streams[device]
         self.cuda_graph, self.pool, self.mode = cuda_graph, pool, capture_error_mode
         self.capture_stream = stream
         self._context = StreamContext(stream)
 
     def __enter__(self) -> None:
-        facula.cuda.synchronize()
+        if is_current_stream_capturing() or self.capture_stream.is_capturing():
+            # Found here, since waiting for the device would break the other capture.
+            raise RuntimeError("captures cannot be nested: this stream is being captured already")
+        facula.cuda.synchronize(self.capture_stream.device_index)
         gc.collect()
         facula.cuda.empty_cache()
         self._context.__enter__()
@@ -153,6 +158,9 @@ class graph:
                 self.cuda_graph.capture_end()
             else:
                 self.cuda_graph.reset()
+        except BaseException:
+            if kind is None:
+                raise  # else the body's own error is the one to be heard of
         finally:
             self._context.__exit__()
 
@@ -174,7 +182,7 @@ def make_graphed_callables(
         callables: one, or a tuple of them in the order in which they will be called.
         sample_args: a tuple of tensors (for a tuple of callables: one tuple for each) with the
             shapes, dtypes and ``requires_grad`` of real arguments. What is replayed always works
-            on memory of this shape.
+            on memory of this shape. Calls may name these arguments.
         num_warmup_iters: calls before the recording, on a stream of their own.
         allow_unused_input: whether inputs may have no influence on the outputs.
         pool: memory to share, from :func:`graph_pool_handle`.
@@ -234,6 +242,7 @@ class _Graphed:
                     "buffers must have requires_grad=False."
                 )
         leaves, self.tree = pytree.tree_flatten(args)
+        self.signature = inspect.signature(function.forward if self.is_module else function)
         if not all(isinstance(leaf, facula.Tensor) for leaf in leaves):
             raise TypeError(
                 "In the beta API, sample_args for each callable must contain only Tensors. Other "
@@ -263,7 +272,9 @@ class _Graphed:
     def capture_forward(self, pool: Any) -> None:
         with graph(self.forward_graph, pool=pool):
             result = self.function(*self.args)
-        self.outputs, self.result_tree = pytree.tree_flatten(result)
+        # What is no tensor is what every call returns.
+        self.leaves, self.result_tree = pytree.tree_flatten(result)
+        self.outputs = [leaf for leaf in self.leaves if isinstance(leaf, facula.Tensor)]
 
     def capture_backward(self, pool: Any) -> None:
         self.weights = [facula.empty_like(o) if o.requires_grad else None for o in self.outputs]
@@ -274,6 +285,34 @@ class _Graphed:
         gradients = iter(found)
         self.gradients = [next(gradients, None) if t.requires_grad else None for t in self.surface]
 
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The tensors of a call, in the order of the sample's."""
+        if kwargs:
+            bound = self.signature.bind(*args, **kwargs)
+            if bound.kwargs:
+                raise TypeError(
+                    f"a graphed callable takes what its sample_args had; {sorted(bound.kwargs)} "
+                    "cannot be given by position"
+                )
+            args = bound.args
+        leaves, tree = pytree.tree_flatten(args)
+        if tree != self.tree:
+            raise TypeError(
+                f"a graphed callable takes arguments built like its sample_args, {self.tree}; "
+                f"got {tree}"
+            )
+        for place, (own, given) in enumerate(zip(self.inputs, leaves, strict=True)):
+            expected = (own.shape, own.dtype, own.device)
+            if not isinstance(given, facula.Tensor):
+                raise TypeError(f"argument {place} of a graphed callable must be a tensor")
+            if (given.shape, given.dtype, given.device) != expected:
+                raise ValueError(
+                    f"argument {place} of a graphed callable must be like the sample's: "
+                    f"{tuple(own.shape)} {own.dtype} on {own.device}, got {tuple(given.shape)} "
+                    f"{given.dtype} on {given.device}"
+                )
+        return leaves
+
     def callable(self) -> Any:
         piece = self
 
@@ -282,28 +321,45 @@ class _Graphed:
             def forward(ctx: Any, *inputs: Any) -> Any:
                 for own, given in zip(piece.inputs, inputs, strict=False):
                     if own.data_ptr() != given.data_ptr():
-                        own.copy_(given)
+                        own.detach().copy_(given)
                 piece.forward_graph.replay()
-                return tuple(o.detach() for o in piece.outputs)
+                outputs = tuple(o.detach() for o in piece.outputs)
+                ctx.mark_non_differentiable(
+                    *(
+                        o
+                        for o, own in zip(outputs, piece.outputs, strict=True)
+                        if not own.requires_grad
+                    )
+                )
+                return outputs
 
             @staticmethod
             def backward(ctx: Any, *grads: Any) -> Any:
                 for own, given in zip(piece.weights, grads, strict=True):
                     if own is not None and own.data_ptr() != given.data_ptr():
                         own.copy_(given)
-                piece.backward_graph.replay()
-                return tuple(g.detach() if g is not None else None for g in piece.gradients)
+                if any(g is not None for g in piece.gradients):
+                    piece.backward_graph.replay()
+                # A parameter that was frozen after the capture gets none.
+                return tuple(
+                    g.detach() if g is not None and wanted else None
+                    for g, wanted in zip(piece.gradients, ctx.needs_input_grad, strict=True)
+                )
 
-        def replay(*args: Any) -> Any:
-            outputs = Replay.apply(*pytree.tree_leaves(args), *piece.parameters)
-            return pytree.tree_unflatten(list(outputs), piece.result_tree)
+        def replay(*args: Any, **kwargs: Any) -> Any:
+            inputs = piece.arguments(args, kwargs)
+            outputs = iter(Replay.apply(*inputs, *piece.parameters))
+            results = [
+                next(outputs) if isinstance(leaf, facula.Tensor) else leaf for leaf in piece.leaves
+            ]
+            return pytree.tree_unflatten(results, piece.result_tree)
 
         if not self.is_module:
             return replay
         module, eager, mode = self.function, self.function.forward, self.function.training
 
-        def forward(*args: Any) -> Any:
-            return replay(*args) if module.training == mode else eager(*args)
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            return (replay if module.training == mode else eager)(*args, **kwargs)
 
         module.forward = forward
         return module

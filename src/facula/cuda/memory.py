@@ -6,18 +6,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+from collections.abc import Iterator
 from typing import Any
 
 from facula import _C
 from facula.cuda._devices import index_of
 
 __all__ = [
+    "MemPool",
     "caching_allocator_alloc",
     "caching_allocator_delete",
     "empty_cache",
     "get_allocator_backend",
     "get_per_process_memory_fraction",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
     "list_gpu_processes",
     "max_memory_allocated",
     "max_memory_cached",
@@ -30,11 +35,14 @@ __all__ = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
+    "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
     "set_per_process_memory_fraction",
+    "use_mem_pool",
 ]
 
 
@@ -58,16 +66,56 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
     return dict(sorted(_C._cuda_memory_stats(index_of(device)).items()))
 
 
-def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
-    """:func:`memory_stats` with a dict for each part of a name."""
+def _nested(figures: dict[str, Any]) -> dict[str, Any]:
     nested: dict[str, Any] = {}
-    for name, value in memory_stats(device).items():
+    for name, value in figures.items():
         *path, last = name.split(".")
         place = nested
         for part in path:
             place = place.setdefault(part, {})
         place[last] = value
     return nested
+
+
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """:func:`memory_stats` with a dict for each part of a name."""
+    return _nested(memory_stats(device))
+
+
+def host_memory_stats() -> dict[str, Any]:
+    """Figures of pinned memory, such as ``"allocated_bytes.peak"``.
+
+    ``allocations`` and ``allocated_bytes`` count what comes from the system, in powers of two,
+    ``active_requests`` and ``active_bytes`` what tensors have of it; each has ``current``,
+    ``peak``, ``allocated`` and ``freed``. ``num_host_alloc`` and ``num_host_free`` stand alone.
+    Without a device the dict is empty.
+
+    Example::
+
+        >>> before = facula.cuda.host_memory_stats().get("active_requests.current", 0)
+        >>> if facula.cuda.is_available():
+        ...     x = facula.ones(3).pin_memory()
+        ...     now = facula.cuda.host_memory_stats()
+        ...     assert now["active_requests.current"] == before + 1
+    """
+    if not _C._cuda_is_available():
+        return {}
+    return dict(sorted(_C._cuda_pinned_stats().items()))
+
+
+def host_memory_stats_as_nested_dict() -> dict[str, Any]:
+    """:func:`host_memory_stats` with a dict for each part of a name."""
+    return _nested(host_memory_stats())
+
+
+def reset_peak_host_memory_stats() -> None:
+    """Starts the peaks of :func:`host_memory_stats` anew, at what is held now."""
+    _C._cuda_reset_pinned_stats(True)
+
+
+def reset_accumulated_host_memory_stats() -> None:
+    """Starts the sums of :func:`host_memory_stats` anew."""
+    _C._cuda_reset_pinned_stats(False)
 
 
 def _figure(name: str, device: Any) -> int:
@@ -155,17 +203,109 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
     return _C._cuda_allocate(int(size), index, handle)
 
 
-def caching_allocator_delete(mem_ptr: int, device: Any = None) -> None:
-    """Gives back what :func:`caching_allocator_alloc` returned."""
-    _C._cuda_deallocate(int(mem_ptr), index_of(device))
+def caching_allocator_delete(mem_ptr: int) -> None:
+    """Gives back what :func:`caching_allocator_alloc` returned.
+
+    Example::
+
+        >>> if facula.cuda.is_available():
+        ...     address = facula.cuda.caching_allocator_alloc(1024)
+        ...     facula.cuda.caching_allocator_delete(address)
+    """
+    _C._cuda_deallocate(int(mem_ptr))
 
 
-def memory_snapshot(mempool_id: Any = None) -> list[dict[str, Any]]:
+class MemPool:
+    """Memory apart from the common cache, which :func:`use_mem_pool` takes from.
+
+    The cache of a pool serves that pool only, and is given back to the driver when the pool and all
+    tensors in it are gone and the cache is emptied.
+
+    Args:
+        allocator: must be None: there are no other allocators.
+        use_on_oom: must be False: pools do not help out when other memory ends.
+        no_split: must be False: blocks of a pool are cut as all others.
+
+    Example::
+
+        >>> if facula.cuda.is_available():
+        ...     pool = facula.cuda.MemPool()
+        ...     with facula.cuda.use_mem_pool(pool):
+        ...         x = facula.zeros(3, device="cuda")
+        ...     assert pool.snapshot()[0]["allocated_size"] == 512
+    """
+
+    def __init__(
+        self, allocator: None = None, use_on_oom: bool = False, no_split: bool = False
+    ) -> None:
+        if allocator is not None or use_on_oom or no_split:
+            raise NotImplementedError("MemPool() takes no allocator, use_on_oom or no_split")
+        self._devices: set[int] = set()  # where it holds its memory
+        self._number = _C._cuda_new_memory_pool()
+
+    @property
+    def id(self) -> tuple[int, int]:
+        """What graphs take as ``pool``, and :func:`memory_snapshot` as ``mempool_id``."""
+        return (self._number, 0)
+
+    @property
+    def allocator(self) -> None:
+        """None: the memory is the package's own."""
+        return
+
+    def use_count(self) -> int:
+        """How many hold the pool: this object and graphs that share it."""
+        held = [_C._cuda_pool_users(d, self._number) for d in self._devices]
+        return 1 + sum(users - 1 for users in held)
+
+    def snapshot(self, include_traces: bool = True) -> list[dict[str, Any]]:
+        """:func:`memory_snapshot` of this pool."""
+        return memory_snapshot(self.id)
+
+    def _hold(self, device: int) -> None:
+        if device not in self._devices:
+            _C._cuda_hold_pool(device, self._number)
+            self._devices.add(device)
+
+    def __del__(self, release: Any = _C._cuda_release_pool) -> None:
+        for device in getattr(self, "_devices", ()):
+            release(device, self._number)
+
+
+@contextlib.contextmanager
+def use_mem_pool(pool: MemPool, device: Any = None) -> Iterator[None]:
+    """Inside ``with``, what this thread allocates on the device comes from ``pool``.
+
+    Example::
+
+        >>> if facula.cuda.is_available():
+        ...     with facula.cuda.use_mem_pool(facula.cuda.MemPool()):
+        ...         x = facula.zeros(3, device="cuda")
+    """
+    index = index_of(device)
+    pool._hold(index)
+    _C._cuda_route(index, pool.id[0], True)
+    try:
+        yield
+    finally:
+        _C._cuda_route(index, pool.id[0], False)
+
+
+def memory_snapshot(mempool_id: Any = None, include_traces: bool = True) -> list[dict[str, Any]]:
     """Every segment of every device with its blocks, and the lines that made them where
-    :func:`_record_memory_history` is on."""
+    :func:`_record_memory_history` is on.
+
+    Args:
+        mempool_id: only those of a pool, by ``MemPool.id`` or ``CUDAGraph.pool()``.
+        include_traces: whether to name the lines.
+    """
     found = [s for d in range(_C._cuda_device_count()) for s in _C._cuda_memory_snapshot(d)]
     if mempool_id is not None:
         found = [s for s in found if s["segment_pool_id"] == tuple(mempool_id)]
+    if not include_traces:
+        for segment in found:
+            for block in segment["blocks"]:
+                block["frames"] = []
     return found
 
 

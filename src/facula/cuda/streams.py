@@ -15,6 +15,7 @@ __all__ = [
     "StreamContext",
     "current_stream",
     "default_stream",
+    "get_stream_from_external",
     "set_stream",
     "stream",
 ]
@@ -28,6 +29,7 @@ class Stream:
     Args:
         device: where; the current device by default.
         priority: lower numbers run first; 0 is the lowest priority.
+        stream_id, device_index, device_type: those of another stream: this one is the same queue.
 
     Example::
 
@@ -46,8 +48,17 @@ class Stream:
         priority: int = 0,
         *,
         stream_ptr: int | None = None,
-        **unused: Any,
+        stream_id: int | None = None,
+        device_index: int | None = None,
+        device_type: int | None = None,
     ) -> None:
+        if stream_id is not None:
+            if device_index is None or device_type != Stream.device_type:
+                raise ValueError(
+                    "a stream_id needs the device_index and the device_type of its stream "
+                    f"({Stream.device_type} for CUDA), got {device_index} and {device_type}"
+                )
+            device, stream_ptr = device_index, stream_id
         self.device_index = index_of(device)
         if stream_ptr is None:
             stream_ptr = _C._cuda_stream_new(self.device_index, priority)
@@ -126,9 +137,16 @@ class Stream:
 
 
 class ExternalStream(Stream):
-    """A stream that another library made, by its address; that library keeps it alive."""
+    """A stream that another library made, by its address; that library keeps it alive.
 
-    def __init__(self, stream_ptr: int, device: Any = None, **unused: Any) -> None:
+    Example::
+
+        >>> if facula.cuda.is_available():
+        ...     s = facula.cuda.Stream()
+        ...     assert facula.cuda.ExternalStream(s.cuda_stream, s.device) == s
+    """
+
+    def __init__(self, stream_ptr: int, device: Any = None) -> None:
         super().__init__(device, stream_ptr=int(stream_ptr))
 
 
@@ -216,6 +234,11 @@ class Event:
                 "Both events must be created with argument 'enable_timing=True' to ask for the "
                 "elapsed time."
             )
+        if self.device_index != end_event.device_index:
+            raise RuntimeError(
+                f"Both events must be recorded on the same device, but they are on {self.device} "
+                f"and {end_event.device}."
+            )
         if not (self.query() and end_event.query()):
             raise RuntimeError(
                 "Both events must be completed before calculating elapsed time; call "
@@ -227,9 +250,16 @@ class Event:
         """Events that other processes can use do not exist here."""
         raise NotImplementedError("events cannot be shared with other processes")
 
-    def __del__(self) -> None:
-        if getattr(self, "cuda_event", 0):
-            _C._cuda_event_free(self.device_index, self.cuda_event)
+    @classmethod
+    def from_ipc_handle(cls, device: Any, handle: bytes) -> Event:
+        """Events that other processes can use do not exist here."""
+        raise NotImplementedError("events cannot be shared with other processes")
+
+    # The function is an argument since the module's names may be gone when Python ends.
+    def __del__(self, free: Any = _C._cuda_event_free) -> None:
+        event, self.cuda_event = getattr(self, "cuda_event", 0), 0
+        if event:
+            free(self.device_index, event)
 
     def __repr__(self) -> str:
         where = f"{self.cuda_event:#x}" if self.cuda_event else "uninitialized"
@@ -240,6 +270,11 @@ def current_stream(device: Any = None) -> Stream:
     """The stream that work of this thread goes to."""
     index = index_of(device)
     return Stream(index, stream_ptr=_C._cuda_stream_current(index))
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+    """The stream that another library made, by its address, as :class:`ExternalStream`."""
+    return ExternalStream(data_ptr, device)
 
 
 def default_stream(device: Any = None) -> Stream:
