@@ -3,4 +3,5 @@
 #include <cmath>
 
 #define FACULA_SAMPLER inline
+#define FACULA_CALLED_SAMPLER inline
 #include "_kernels/samplers.h"

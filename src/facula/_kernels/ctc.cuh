@@ -33,7 +33,8 @@ __device__ __forceinline__ double exp_of(double x) { return ::exp(x); }
 __device__ __forceinline__ float log1p_of(float x) { return ::log1pf(x); }
 __device__ __forceinline__ double log1p_of(double x) { return ::log1p(x); }
 __device__ __forceinline__ T never() { return T(__int_as_float(int(0xff800000u))); }
-__device__ __forceinline__ T log_add(T a, T b) {
+// Called from several places, and long to compile.
+__device__ __noinline__ T log_add(T a, T b) {
   const T larger = a > b ? a : b, distance = a > b ? a - b : b - a;
   return larger == never() ? larger : larger + log1p_of(exp_of(-distance));
 }
@@ -70,6 +71,7 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
 #if FACULA_KIND == 0
   const Sequence q(a, blockIdx.x);
   T* alpha = a.alpha + q.n * a.steps * a.states;
+#pragma unroll 1
   for (int64 s = threadIdx.x; s < a.states; s += blockDim.x) {
     if (s % 2 == 1 && s < q.states) {
       int64 label = q.labels[s / 2];
@@ -79,9 +81,11 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
       alpha[s] = s < 2 && s < q.states && q.steps > 0 ? q.log_prob(a, 0, s) : never();
     }
   }
+#pragma unroll 1
   for (int64 t = 1; t < a.steps; ++t) {
     __syncthreads();  // also makes the step before visible to the block
     const T* before = alpha + (t - 1) * a.states;
+#pragma unroll 1
     for (int64 s = threadIdx.x; s < a.states; s += blockDim.x) {
       T sum = never();
       if (t < q.steps && s < q.states) {
@@ -104,8 +108,10 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
 #elif FACULA_KIND == 1
   const Sequence q(a, blockIdx.x);
   T* beta = a.beta + q.n * a.steps * a.states;
+#pragma unroll 1
   for (int64 t = q.steps - 1; t >= 0; --t) {
     const T* next = beta + (t + 1) * a.states;
+#pragma unroll 1
     for (int64 s = threadIdx.x; s < q.states; s += blockDim.x) {
       T sum;
       if (t == q.steps - 1) {
@@ -120,13 +126,15 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
     __syncthreads();
   }
 #else
-  const int64 t = blockIdx.x / a.batch;
-  const Sequence q(a, blockIdx.x % a.batch);
+  const uint32 batch = uint32(a.batch), step = blockIdx.x / batch;
+  const int64 t = step;
+  const Sequence q(a, blockIdx.x - step * batch);
   const T loss = a.loss[q.n], grad = a.grad[q.n];
   const int64 row = (t * a.batch + q.n) * a.classes;
   const bool counts = t < q.steps && !(a.zero_infinity && loss == -never());
   const T* alpha = a.alpha + (q.n * a.steps + t) * a.states;
   const T* beta = a.beta + (q.n * a.steps + t) * a.states;
+#pragma unroll 1
   for (int64 c = threadIdx.x; c < a.classes; c += blockDim.x) {
     if (!counts) {
       a.out[row + c] = T(0);
@@ -135,10 +143,12 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
     // All states with this label, in order.
     T part = never();
     if (c == a.blank) {
+#pragma unroll 1
       for (int64 s = 0; s < q.states; ++s) {
         if (q.label(a, s) == c) part = log_add(part, alpha[s] + beta[s]);
       }
     } else {
+#pragma unroll 1
       for (int64 s = 1; s < q.states; s += 2) {
         if (q.labels[s / 2] == c) part = log_add(part, alpha[s] + beta[s]);
       }

@@ -6,7 +6,7 @@
 // Neighbouring threads have neighbouring columns. A thread reads each row of its window once and
 // adds it to all results that it belongs to.
 #pragma once
-#include "types.cuh"
+#include "division.cuh"
 
 namespace facula {
 
@@ -35,11 +35,11 @@ extern "C" __global__ void __launch_bounds__(256)
   constexpr int kRows = FACULA_ROWS, kWindow = (kRows - 1) * kStep + kDown;
   const int64 index = int64(blockIdx.x) * 256 + threadIdx.x;
   if (index >= a.threads) return;
-  const int64 strip_number = index / a.out_columns;
-  const uint32 column = uint32(index - strip_number * a.out_columns);
-  const int64 plane = strip_number / a.strips;
-  const uint32 first = uint32(strip_number - plane * a.strips) * kRows;
-  const int64 image = plane / a.channels, channel = plane - image * a.channels;
+  const Division strip = quotient_and_rest(index, a.out_columns);
+  const uint32 column = uint32(strip.rest);
+  const Division plane = quotient_and_rest(strip.quotient, a.strips);
+  const uint32 first = uint32(plane.rest) * kRows;
+  const auto [image, channel] = quotient_and_rest(plane.quotient, a.channels);
 
   Compute weight[kDown][kAcross];
 #pragma unroll

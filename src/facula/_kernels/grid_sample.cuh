@@ -8,7 +8,7 @@
 //   FACULA_CORNERS    1: align_corners
 //   FACULA_ALONG      1: weights are differentiated along a direction
 #pragma once
-#include "types.cuh"
+#include "division.cuh"
 
 namespace facula {
 
@@ -81,6 +81,15 @@ struct Line {
 #endif
   }
 
+  // The next neighbour takes the place of the first.
+  __device__ __forceinline__ void move_up() {
+#pragma unroll
+    for (int k = 1; k < kTaps; ++k) {
+      at[k - 1] = at[k];
+      weight[k - 1] = weight[k], slope[k - 1] = slope[k], bend[k - 1] = bend[k];
+    }
+  }
+
   // Far away, or nowhere: outside in any case, and an integer can hold it.
   static __device__ __forceinline__ T within(T place) {
     return place > T(-1e9) && place < T(1e9) ? place : T(-100);
@@ -127,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(256)
   const Arguments& a = arguments;
   const int64 i = int64(blockIdx.x) * blockDim.x + threadIdx.x;  // image and point
   if (i >= a.batch * a.points) return;
-  const int64 image = i / a.points, point = i % a.points;
+  const auto [image, point] = quotient_and_rest(i, a.points);
   Line lines[3];  // x, y, z
   T along[3] = {};
 #pragma unroll
@@ -140,10 +149,15 @@ extern "C" __global__ void __launch_bounds__(256)
     T* input = a.input + (image * a.channels + channel) * a.pixels;
     T* output = a.output + (image * a.channels + channel) * a.points + point;
     [[maybe_unused]] T sum = T(0);
+    // The four rows of a cubic kernel move up instead of being addressed, so that their loop stays
+    // one: what is done for a row is compiled once.
+    constexpr int kRows = FACULA_MODE == 2 ? 1 : kTaps;
+    const Line down = lines[1];
 #pragma unroll
     for (int k = 0; k < kDepthTaps; ++k) {
-#pragma unroll
-      for (int j = 0; j < kTaps; ++j) {
+#pragma unroll kRows
+      for (int step = 0; step < kTaps; ++step) {
+        const int j = FACULA_MODE == 2 ? 0 : step;
 #pragma unroll
         for (int l = 0; l < kTaps; ++l) {
           const int32 z = FACULA_DIMS == 3 ? lines[2].at[k] : 0;
@@ -177,8 +191,10 @@ extern "C" __global__ void __launch_bounds__(256)
           }
 #endif
         }
+        if (FACULA_MODE == 2) lines[1].move_up();
       }
     }
+    lines[1] = down;
 #if FACULA_KIND == 0
     *output = sum;
 #endif

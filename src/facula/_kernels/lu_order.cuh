@@ -21,9 +21,11 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
   const int32* pivots = arguments.pivots + matrix * arguments.exchanges;
   int64* const order = arguments.order + matrix * rows;
   int64* const to = FACULA_INVERSE ? arguments.spare + matrix * rows : order;
+#pragma unroll 1
   for (int64 i = threadIdx.x; i < rows; i += blockDim.x) to[i] = i;
   __syncthreads();
   if (threadIdx.x == 0) {  // exchanges depend on each other
+#pragma unroll 1
     for (int64 i = 0; i < arguments.exchanges; ++i) {
       int64 with = int64(pivots[i]) - 1;
       if (!good_index(arguments.site, with, matrix * arguments.exchanges + i)) continue;
@@ -34,6 +36,7 @@ extern "C" __global__ void FACULA_NAME(const __grid_constant__ facula::Arguments
   }
   __syncthreads();
   if (FACULA_INVERSE) {
+#pragma unroll 1
     for (int64 i = threadIdx.x; i < rows; i += blockDim.x) order[to[i]] = i;
   }
 }

@@ -29,6 +29,7 @@ struct Row {
   __device__ __forceinline__ T value(int64 c) const { return convert<T>(in[c]); }
   __device__ __forceinline__ int64 times(int64 c) const {  // that a class is among the labels
     int64 found = 0;
+#pragma unroll 1
     for (int64 k = 0; k < count; ++k) found += labels[k] == c;
     return found;
   }
@@ -51,8 +52,10 @@ extern "C" __global__ void __launch_bounds__(128)
   }
 #if FACULA_KIND == 0
   T sum = T(0);
+#pragma unroll 1
   for (int64 c = threadIdx.x; c < a.classes; c += kThreads) {
     if (row.times(c) > 0) continue;
+#pragma unroll 1
     for (int64 k = 0; k < row.count; ++k) {
       if (row.labels[k] >= a.classes) continue;
       const T margin = T(1) - row.value(row.labels[k]) + row.value(c);
@@ -68,15 +71,18 @@ extern "C" __global__ void __launch_bounds__(128)
   a.loss[blockIdx.x] = sum / T(a.classes);
 #else
   const T step = a.loss[blockIdx.x] / T(a.classes);
+#pragma unroll 1
   for (int64 c = threadIdx.x; c < a.classes; c += kThreads) {
     const int64 times = row.times(c);
     int64 count = 0;
     if (times == 0) {
+#pragma unroll 1
       for (int64 k = 0; k < row.count; ++k) {
         if (row.labels[k] >= a.classes) continue;
         count += T(1) - row.value(row.labels[k]) + row.value(c) > T(0);
       }
     } else {
+#pragma unroll 1
       for (int64 other = 0; other < a.classes; ++other) {
         if (T(1) - row.value(c) + row.value(other) > T(0) && row.times(other) == 0) --count;
       }

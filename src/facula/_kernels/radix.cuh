@@ -92,6 +92,7 @@ extern "C" __global__ void __launch_bounds__(256)
   if (gridDim.x == 1) {  // few tiles: each thread adds up a digit
     uint32* mine = arguments.counts + (line * 256 + me) * arguments.tiles;
     uint32 sum = 0;
+#pragma unroll 1
     for (int64 i = 0; i < arguments.tiles; ++i) {
       const uint32 count = mine[i];
       mine[i] = sum;
@@ -105,6 +106,7 @@ extern "C" __global__ void __launch_bounds__(256)
   const int64 digit = blockIdx.x;
   uint32* counts = arguments.counts + (line * 256 + digit) * arguments.tiles;
   uint32 carried = 0;
+#pragma unroll 1
   for (int64 first = 0; first < arguments.tiles; first += kThreads) {
     const int64 i = first + me;
     const uint32 count = i < arguments.tiles ? counts[i] : 0;

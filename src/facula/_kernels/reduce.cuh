@@ -54,9 +54,10 @@ __device__ __forceinline__ Moments<Value> moments(Value value) {
 }
 template <class Value>
 __device__ __forceinline__ Moments<Value> merge(Moments<Value> x, Moments<Value> y) {
+  // Without any elements both means are 0, and so is what is added.
   const Value count = x.count + y.count;
-  if (count == Value(0)) return x;
-  const Value delta = y.mean - x.mean, share = y.count / count;
+  const Value share = count == Value(0) ? Value(0) : quotient_of_counts(y.count, count);
+  const Value delta = y.mean - x.mean;
   return {count, x.mean + delta * share, x.squares + y.squares + delta * delta * x.count * share};
 }
 

@@ -24,4 +24,11 @@ __device__ __forceinline__ float exact_reciprocal(float x) {
   return better == better ? better : inverse;
 }
 
+// a / b for whole numbers from 0 to 2^100, b above 0 (Markstein, 1990).
+__device__ __forceinline__ float quotient_of_counts(float a, float b) {
+  const float inverse = exact_reciprocal(b), quotient = a * inverse;
+  return __fmaf_rn(__fmaf_rn(-b, quotient, a), inverse, quotient);
+}
+__device__ __forceinline__ double quotient_of_counts(double a, double b) { return a / b; }
+
 }  // namespace facula

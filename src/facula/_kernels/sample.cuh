@@ -7,6 +7,7 @@
 #include "philox.cuh"
 #include "walk.cuh"
 #define FACULA_SAMPLER __device__ inline
+#define FACULA_CALLED_SAMPLER __device__ __noinline__ inline
 #include "samplers.h"
 
 namespace facula {
@@ -33,7 +34,7 @@ class Stream {
   }
   __device__ double normal() {
     const double u = 1 - uniform(), v = uniform();
-    return ::sqrt(-2 * ::log(u)) * ::cospi(2 * v);
+    return ::sqrt(-2 * samplers::log_of(u)) * ::cospi(2 * v);
   }
 
  private:

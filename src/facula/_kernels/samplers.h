@@ -1,9 +1,14 @@
 // Samples that take an unknown number of draws; shared by CPU and CUDA. A stream has uniform(), on
-// [0, 1), and normal(). FACULA_SAMPLER stands before every function.
+// [0, 1), and normal(). FACULA_SAMPLER stands before every function, and FACULA_CALLED_SAMPLER
+// before those that are called from many places and long to compile for a device.
 #pragma once
 
 namespace facula {
 namespace samplers {
+
+FACULA_CALLED_SAMPLER double log_of(double x) {
+  return ::log(x);
+}
 
 // Marsaglia and Tsang (2000), squeezed rejection from a cubed normal. Shapes below 1 draw for the
 // shape plus 1 and multiply by a power of a uniform.
@@ -27,7 +32,7 @@ FACULA_SAMPLER double gamma(double shape, Stream& stream) {
     } while (root <= 0);
     const double v = root * root * root, u = 1 - stream.uniform(), squared = x * x;
     if (u < 1 - 0.0331f * squared * squared) return scale * d * v;
-    if (::log(u) < 0.5 * squared + d * (1 - v + ::log(v))) return scale * d * v;
+    if (log_of(u) < 0.5 * squared + d * (1 - v + log_of(v))) return scale * d * v;
   }
 }
 
@@ -46,7 +51,7 @@ FACULA_SAMPLER double poisson_by_products(double rate, Stream& stream) {
 // Large rates: transformed rejection with squeeze, algorithm PTRS of Hoermann (1993).
 template <class Stream>
 FACULA_SAMPLER double poisson_by_rejection(double rate, Stream& stream) {
-  const double log_rate = ::log(rate);
+  const double log_rate = log_of(rate);
   const double b = 0.931 + 2.53 * ::sqrt(rate), a = -0.059 + 0.02483 * b;
   const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), v_r = 0.9277 - 3.6224 / (b - 2);
   while (true) {
@@ -55,7 +60,7 @@ FACULA_SAMPLER double poisson_by_rejection(double rate, Stream& stream) {
     const double k = ::floor((2 * a / us + b) * u + rate + 0.43);
     if (us >= 0.07 && v <= v_r) return k;
     if (k < 0 || (us < 0.013 && v > us)) continue;
-    if (::log(v) + ::log(inverse_alpha) - ::log(a / (us * us) + b) <=
+    if (log_of(v) + log_of(inverse_alpha) - log_of(a / (us * us) + b) <=
         k * log_rate - rate - ::lgamma(k + 1))
       return k;
   }
@@ -73,7 +78,7 @@ FACULA_SAMPLER T binomial_by_gaps(T trials, T p, Stream& stream) {
   const double log_failure = T(::log1p(-double(p)));
   double used = 0;
   for (T successes = 0;; successes += 1) {
-    used += ::ceil(::log(stream.uniform()) / log_failure);
+    used += ::ceil(log_of(stream.uniform()) / log_failure);
     if (used > trials) return successes;
   }
 }
@@ -104,10 +109,10 @@ FACULA_SAMPLER T binomial_by_rejection(T trials, T p, Stream& stream) {
     const double k = T(::floor((2 * a / us + b) * u + centre));
     if (k < 0 || k > n) continue;
     if (us >= 0.07 && v <= v_r) return T(k);
-    v = ::log(v * alpha / (a / (us * us) + b));
-    const double bound = (mode + 0.5) * ::log((mode + 1) / (odds * (n - mode + 1))) +
-                         (n + 1) * ::log((n - mode + 1) / (n - k + 1)) +
-                         (k + 0.5) * ::log(odds * (n - k + 1) / (k + 1)) + stirling_tail(mode) +
+    v = log_of(v * alpha / (a / (us * us) + b));
+    const double bound = (mode + 0.5) * log_of((mode + 1) / (odds * (n - mode + 1))) +
+                         (n + 1) * log_of((n - mode + 1) / (n - k + 1)) +
+                         (k + 0.5) * log_of(odds * (n - k + 1) / (k + 1)) + stirling_tail(mode) +
                          stirling_tail(n - mode) - stirling_tail(k) - stirling_tail(n - k);
     if (v <= bound) return T(k);
   }

@@ -57,10 +57,11 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll 1
     for (int64 first = me; first < arguments.n; first += kAhead * kThreads) {
       Key next[kAhead];
+      // Behind the end the first of them is read again, which needs no branch.
 #pragma unroll
       for (int u = 0; u < kAhead; ++u) {
         const int64 i = first + u * kThreads;
-        if (i < arguments.n) next[u] = load_key<T>(in + i * arguments.in_step, descending);
+        next[u] = load_key<T>(in + (i < arguments.n ? i : first) * arguments.in_step, descending);
       }
       const int64 last = first + kAhead * kThreads, end = last < arguments.n ? last : arguments.n;
 #pragma unroll 1
