@@ -167,10 +167,12 @@ void multiply(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* 
   }
 }
 
-// So few rows that no columns of b are used by two pieces of c: each piece packs its own.
+// Whether a block of a stays in the second-level cache. Then c is cut into pieces of whole columns,
+// so that no columns of b are used by two of them and each packs its own.
 template <class T>
-bool is_low(const PanelTable<T>& t, const Gemm& g) {
-  return ceil_div(g.m, t.rows) < 2 * t.tall_tiles;
+bool is_low(const PanelTable<T>& t, const Gemm& g, int64_t deep) {
+  const int64_t bytes = g.m * std::min(deep, g.k) * int64_t(sizeof(T));
+  return bytes <= (g.a_col == 1 ? t.low_bytes : t.low_bytes * 2 / 3);  // or it is packed often
 }
 template <class T>
 void multiply_low(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* c, Bias<T> bias,
@@ -221,7 +223,7 @@ void product(const Gemm& problem) {
   const int64_t most_n = std::min(g.n, fitting);
   auto run = [&](int64_t begin, int64_t end) {
     std::optional<PackedRight<T>> right;
-    if (!is_low(t, g)) right.emplace(t, deep, most_k, most_n);
+    if (!is_low(t, g, deep)) right.emplace(t, deep, most_k, most_n);
     for (int64_t i = begin; i < end; ++i) {
       const T* a = static_cast<const T*>(g.a) + i * g.a_batch;
       const T* b = static_cast<const T*>(g.b) + i * g.b_batch;

@@ -14,12 +14,12 @@ namespace {
 #if defined(__AVX512F__)
 constexpr int kPanelRows = 14;  // 28 of 32 registers accumulate, two hold b, one a
 constexpr int kLeftPanels = 1;  // of a, packed at a time: they stay in the nearest cache
-constexpr int64_t kTallTiles = 1, kTasksPerThread = 8;
+constexpr int64_t kTallTiles = 1, kTasksPerThread = 8, kLowBytes = 0;
 constexpr int64_t kFewPanels = 3;  // of b, up to which a is not worth a packed copy
 #else
 constexpr int kPanelRows = 6;    // 12 of 16
 constexpr int kLeftPanels = 32;  // in the second-level cache; a panel of b is in the nearest
-constexpr int64_t kTallTiles = 8, kTasksPerThread = 4;
+constexpr int64_t kTallTiles = 8, kTasksPerThread = 4, kLowBytes = 288 << 10;
 constexpr int64_t kFewPanels = 8;
 #endif
 template <class A>
@@ -411,8 +411,9 @@ void add_parts(A* sums, int64_t parts, int64_t apart, int64_t n) {
 }
 
 template <class A>
-constexpr PanelTable<A> kPanelTable{kPanelRows,      kPanelColumns<A>, kPanelK<A>,  kTallTiles,
-                                    kTasksPerThread, pack_columns<A>,  multiply<A>, add_parts<A>};
+constexpr PanelTable<A> kPanelTable{kPanelRows,      kPanelColumns<A>, kPanelK<A>,
+                                    kTallTiles,      kTasksPerThread,  kLowBytes,
+                                    pack_columns<A>, multiply<A>,      add_parts<A>};
 
 }  // namespace
 }  // namespace facula::FACULA_ISA
