@@ -341,8 +341,8 @@ const ConvFunction* depthwise_pixels(const Conv& v, bool gradient) {
   return &table.of[int(v.dtype)];
 }
 
-// The functions for planes of few channels in or out; null where there are none or too few pixels.
-// Taps go forward.
+// The functions for planes of few channels in or out; null where there are none, or too few pixels,
+// or enough channels for vectors of them. Taps go forward.
 const ConvFunction* few_planes(const Conv& v, bool gradient) {
   constexpr int64_t kFewest = 64, kVector = 8;
   const ConvFunction& f = (gradient ? FACULA_CONV_TABLE(conv_few_planes_weight_table)
@@ -350,8 +350,8 @@ const ConvFunction* few_planes(const Conv& v, bool gradient) {
                               .of[int(v.dtype)];
   const bool few = gradient ? v.in <= kFewChannels && v.out >= kVector && v.axis[2].y_stride == 1
                             : v.in <= kFewChannels || v.out <= kFewChannels;
-  const bool fits = f.run && few && v.groups == 1 && v.in >= 1 && v.taps() > 1 &&
-                    v.axis[2].x_stride == 1 && v.batch * v.pixels() >= kFewest;
+  const bool fits = f.run && few && !suits_direct(v) && v.groups == 1 && v.in >= 1 &&
+                    v.taps() > 1 && v.axis[2].x_stride == 1 && v.batch * v.pixels() >= kFewest;
   return fits ? &f : nullptr;
 }
 

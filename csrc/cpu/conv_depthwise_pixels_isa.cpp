@@ -146,7 +146,10 @@ struct Seen {
   const S* x;
   int64_t x_pixel, x_next;  // between neighbouring pixels, and between those of two outputs
   const S* const* pixels;
-  const S* ahead;  // pixels that the next group is the first to see, which come from memory
+  // Pixels that the next group is the first to see, which come from memory, and how far before them
+  // the row above begins: with steps of two, it is new as well.
+  const S* ahead;
+  int64_t ahead_row;
 };
 
 // All channels of P outputs. Taps are joined for steps of one and two only.
@@ -165,6 +168,7 @@ void apply_taps(const Seen<S>& seen, const TapAt* taps, int64_t count, int64_t a
     for (int i = 0; i < P; ++i) {
       sum[i] = bias;
       __builtin_prefetch(ahead + i * seen.x_next);
+      if (step == 2) __builtin_prefetch(ahead - seen.ahead_row + i * seen.x_next);
     }
     const S* const* pixels = seen.pixels;
     for (const TapAt* t = taps; t < taps + count; ++t) {
@@ -250,6 +254,7 @@ void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, v
   const int64_t x_next = w.step * w.x_stride, columns = row.end - row.first;
   const int64_t count = find_taps(v, row, -1, w.step <= 2 && w.spread == 1, taps);
   const S* const ahead = x + (count ? taps[count - 1].x : 0) + kGroup * x_next;
+  const int64_t ahead_row = count > 1 ? taps[count - 1].x - taps[count - 2].x : 0;
   // In groups that may overlap; images have rows of 7, 14 ...
   const int64_t most = columns % 8 != 0 && columns >= 7 ? 7 : columns >= 8 ? 8 : 1;
   for (int64_t j = row.first; j < row.end;) {
@@ -258,8 +263,8 @@ void run_forward(const Conv& v, const ConvPlan& p, int64_t task, void* memory, v
     const bool listed = j < inside.low || j + pixels > inside.high;
     if (listed) list_pixels(w, x, taps, count, j, pixels, zeros, list);
     apply_function<S>(pixels, listed, w.step)(
-        Seen<S>{x + j * x_next, w.x_stride, x_next, list, ahead + j * x_next}, taps, count,
-        v.taps(), weights, v.groups, y + j * w.y_stride, w.y_stride);
+        Seen<S>{x + j * x_next, w.x_stride, x_next, list, ahead + j * x_next, ahead_row}, taps,
+        count, v.taps(), weights, v.groups, y + j * w.y_stride, w.y_stride);
     j += pixels;
   }
 }
