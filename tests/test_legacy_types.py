@@ -204,3 +204,9 @@ def test_a_storage_is_made_of_a_buffer_or_a_file(tmp_path):
     mapped = F.UntypedStorage.from_file(str(path), shared=True, nbytes=4)
     mapped[1] = 66
     assert path.read_bytes() == b"aBcd"
+
+
+def test_names_of_unsigned_types():
+    kinds = [F.uint16, F.uint32, F.uint64]
+    names = [F.zeros(1, dtype=kind).type() for kind in kinds]
+    assert names == [f"{F.__name__}.UInt{n}Tensor" for n in (16, 32, 64)]

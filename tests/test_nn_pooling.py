@@ -227,3 +227,19 @@ def test_layer_is_pytorchs(name, args, kwargs, shape):
     np.testing.assert_allclose(got.detach().numpy(), wanted.detach().numpy(), rtol=2e-6, atol=1e-6)
     got.square().sum().backward(), wanted.square().sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), rtol=2e-5, atol=1e-5)
+
+
+def test_adaptive_pools_take_inputs_without_channels():
+    assert F.adaptive_avg_pool1d(facula.ones(0, 3), 2).shape == (0, 2)
+    assert F.adaptive_avg_pool2d(facula.ones(2, 0, 4, 5), (3, 1)).shape == (2, 0, 3, 1)
+    assert F.adaptive_avg_pool2d(facula.ones(2, 0, 4, 5), 1).shape == (2, 0, 1, 1)
+    assert F.adaptive_avg_pool3d(facula.ones(0, 3, 4, 5), 2).shape == (0, 2, 2, 2)
+    assert F.adaptive_max_pool2d(facula.ones(0, 3, 4), 2).shape == (0, 2, 2)
+    for empty in ((2, 0, 4, 5), (2, 3, 0, 5)):
+        with pytest.raises(RuntimeError):
+            F.adaptive_max_pool2d(facula.ones(empty), 2)
+    with pytest.raises(RuntimeError):
+        F.adaptive_avg_pool2d(facula.ones(2, 3, 0, 5), 2)
+    assert F.pad(facula.ones(2, 0, 3), (1, 1), "circular").shape == (2, 0, 5)
+    with pytest.raises(RuntimeError):
+        F.pad(facula.ones(2, 0, 3), (1, 1), "reflect")

@@ -411,3 +411,23 @@ def test_a_function_of_several_operators_arrives_as_one_call():
     result = F.nn.functional.interpolate(x, scale_factor=2)
     assert [call[0].__name__ for call in Recorder.calls] == ["interpolate"]
     assert type(result) is Recorder and result.shape == (1, 1, 4)
+
+
+def test_attention_of_several_heads_can_be_taken_over():
+    class Other:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, len(args)
+
+    forward = F.nn.functional.multi_head_attention_forward
+    arguments = (Other(), 1, 1, 4, 1, None, None, None, None, False, 0.0, None, None)
+    assert forward(*arguments) == ("multi_head_attention_forward", 13)
+
+
+def test_functions_of_python_have_readable_names():
+    resolve = F.overrides.resolve_name
+    assert resolve(F.nn.init.kaiming_uniform_) == f"{F.__name__}.nn.init.kaiming_uniform_"
+    assert resolve(F.tensor) == f"{F.__name__}.tensor"
+    assert resolve(F.Tensor.numpy) == f"{F.__name__}.Tensor.numpy"
+    assert resolve(F.Tensor.requires_grad_) == f"{F.__name__}.Tensor.requires_grad_"
+    assert resolve(len) is None

@@ -202,14 +202,15 @@ Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, Value value)
          "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad=", pad,
          " pads ", dims, " dimensions, which takes an input of ", dims + 1, " or ", dims + 2,
          " dimensions, but got shape ", input.sizes());
-  for (int64_t d = input.dim() - dims - 1; d < input.dim(); ++d)
+  const bool wraps = mode == "circular";  // also where there are no channels
+  for (int64_t d = input.dim() - dims - !wraps; d < input.dim(); ++d)
     if (input.sizes()[size_t(d)] == 0)
       runtime_error("Expected ", dims + 1, "D or ", dims + 2,
                     "D (batch mode) tensor with possibly 0 batch size and other non-zero "
                     "dimensions for input, but got: ",
                     input.sizes());
   const uint64_t earlier = next_node();
-  const Tensor padded = mode == "circular" || (mode == "reflect" && dims == 3)
+  const Tensor padded = wraps || (mode == "reflect" && dims == 3)
                             ? op::_pad_in_own_dtype(input, pad, mode)
                             : op::_pad_with_own(input, pad, mode);
   static const char* const names[2][3] = {

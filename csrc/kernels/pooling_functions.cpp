@@ -97,18 +97,18 @@ Tensor avg_pool(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> 
       earlier, dims, "AvgPool3DBackward0");
 }
 
-Dims adaptive_sizes(const Tensor& self, IntSpan output_size, int64_t dims) {
+Dims adaptive_sizes(const Tensor& self, IntSpan output_size, int64_t dims, int64_t may_be_empty) {
   const Dims sizes = spatial_values(output_size, dims, "output_size");
   for (int64_t n : sizes)
     if (n < 0)
       runtime_error("elements of output_size must be greater than or equal to 0, but got ",
                     IntSpan(sizes));
-  check_spatial_input(self, dims);
+  check_spatial_input(self, dims, may_be_empty);
   return sizes;
 }
 
 Tensor adaptive_avg_pool(const Tensor& self, IntSpan output_size, int64_t dims) {
-  const Dims sizes = adaptive_sizes(self, output_size, dims);
+  const Dims sizes = adaptive_sizes(self, output_size, dims, dims == 3 ? 1 : self.dim() - dims);
   bool one = is_floating(self.dtype());
   for (int64_t n : sizes) one &= n == 1;
   const uint64_t earlier = next_node();
@@ -119,7 +119,7 @@ Tensor adaptive_avg_pool(const Tensor& self, IntSpan output_size, int64_t dims) 
 std::tuple<Tensor, Tensor> adaptive_max_pool(const Tensor& self, IntSpan output_size,
                                              int64_t dims) {
   const uint64_t earlier = next_node();
-  auto [values, places] = op::_adaptive_max_pool(self, adaptive_sizes(self, output_size, dims));
+  auto [values, places] = op::_adaptive_max_pool(self, adaptive_sizes(self, output_size, dims, 1));
   return {named(values, earlier, dims, "AdaptiveMaxPool3DBackward0"), places};
 }
 

@@ -86,10 +86,13 @@ Dims spatial_values(IntSpan given, int64_t dims, const char* name) {
 }
 
 void check_spatial_input(const Tensor& input, int64_t dims) {
-  const bool batched = input.dim() == dims + 2;
+  check_spatial_input(input, dims, input.dim() == dims + 2);
+}
+
+void check_spatial_input(const Tensor& input, int64_t dims, int64_t may_be_empty) {
   bool empty = false;
-  for (int64_t d = batched; d < input.dim(); ++d) empty |= input.sizes()[size_t(d)] == 0;
-  if ((!batched && input.dim() != dims + 1) || empty)
+  for (int64_t d = may_be_empty; d < input.dim(); ++d) empty |= input.sizes()[size_t(d)] == 0;
+  if ((input.dim() != dims + 1 && input.dim() != dims + 2) || empty)
     runtime_error(
         "Expected ", dims + 1, "D or ", dims + 2,
         "D (batch mode) tensor with optional 0 dim batch size for input, but got: ", input.sizes());

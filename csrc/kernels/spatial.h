@@ -34,5 +34,7 @@ Spatial spatial_result(const Spatial& like, IntSpan sizes, DType dtype);
 Dims spatial_values(IntSpan given, int64_t dims, const char* name);
 // Refuses inputs that are not (C, ...) or (N, C, ...), or that have no elements but in the batch.
 void check_spatial_input(const Tensor& input, int64_t dims);
+// The same where the first `may_be_empty` dimensions may have no elements.
+void check_spatial_input(const Tensor& input, int64_t dims, int64_t may_be_empty);
 
 }  // namespace facula

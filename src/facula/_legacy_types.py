@@ -21,6 +21,7 @@ _DTYPES = {
     "ComplexDoubleTensor": _C.complex128,
 }
 _NAMES = {d: n for n, d in _DTYPES.items()}
+_NAMES |= {getattr(_C, f"uint{n}"): f"UInt{n}Tensor" for n in (16, 32, 64)}  # names alone
 
 
 class tensortype(type):

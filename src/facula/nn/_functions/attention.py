@@ -9,6 +9,7 @@ from typing import Any
 import facula
 from facula import Tensor
 from facula._errors import in_layer
+from facula._overridable import overridable
 
 __all__ = ["multi_head_attention_forward"]
 
@@ -126,6 +127,7 @@ def _with_columns(mask: Tensor | None, extra: int) -> Tensor | None:
     return facula.cat([mask, mask.new_zeros((*mask.shape[:-1], extra))], -1)
 
 
+@overridable
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
