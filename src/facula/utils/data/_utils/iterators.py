@@ -211,14 +211,15 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         program writes from now on."""
         changes, lookups = terms.changes, terms.lookups
         assert changes is not None and lookups is not None
-        copies = self._copies
-        if not copies:
-            for number in range(terms.job.num_workers):
-                copies[number] = changes.copies(changes.roots)
+        numbers = range(terms.job.num_workers)
         self._copies_before.clear()
         if self._iterable:
+            if not self._copies:
+                self._copies = dict.fromkeys(numbers, changes.copies(changes.roots))
             return []
-        return [lookups.fetch(*copies[number]) for number in range(terms.job.num_workers)]
+        if not self._copies:
+            self._copies = {number: changes.copies(changes.roots) for number in numbers}
+        return [lookups.fetch(*copies) for copies in self._copies.values()]
 
     def _as_worker(self, number: int) -> tuple[WorkerInfo, None]:
         """What code finds out that runs in the place of a worker."""
@@ -231,7 +232,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         """A worker begins to iterate over its copy: what makes its batches."""
         lookups, changes = self._terms.lookups, self._terms.changes
         assert lookups is not None and changes is not None
-        self._copies_before[number] = changes.copies(self._copies[number])
+        before = self._copies_before[number] = self._copies[number]
+        self._copies[number] = changes.copies(before)
         return lookups.fetch(*self._copies[number])
 
     def _raise_as_worker(self, number: int, error: Exception) -> None:
