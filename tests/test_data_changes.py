@@ -263,6 +263,12 @@ def test_options_make_no_difference(getitem, options, in_processes):
     compare(lambda: of(getitem), in_processes, **options)
 
 
+@pytest.mark.skipif(facula.cuda.is_available(), reason="memory is pinned")
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
+def test_memory_that_cannot_be_pinned_makes_no_difference(in_processes):
+    compare(lambda: of(counter), in_processes, pin_memory=True)
+
+
 def test_a_subset_leads_to_what_is_written(in_processes):
     compare(lambda: data.Subset(of(counter), [4, 5, 6, 7, 1]), in_processes)
 
@@ -292,6 +298,38 @@ def test_collate_fn_may_be_a_method_of_the_dataset(persistent, in_processes):
     assert not with_processes
     with in_processes():
         assert run() == (found, True)
+
+
+class Counting:
+    """Makes batches, and counts them."""
+
+    def __init__(self):
+        self.batches = 0
+
+    def __call__(self, samples):
+        self.batches += 1
+        return facula.tensor([a + b for a, b in samples]), self.batches
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_collate_fn_may_be_an_object_that_counts(persistent, in_processes):
+    def run():
+        collate = Counting()
+        found = epochs(of(counter), collate_fn=collate, persistent_workers=persistent)
+        assert collate.batches == 0
+        return found
+
+    found, with_processes = run()
+    assert not with_processes
+    with in_processes():
+        assert run() == (found, True)
+
+
+def test_processes_go_on_with_the_copy_of_collate_fn():
+    iterator = iter(data.DataLoader(of(counter), 1, num_workers=1, collate_fn=Counting()))
+    assert next(iterator)[1] == 1
+    assert iterator._workers[0].pid
+    assert [batch[1] for batch in iterator] == [*range(2, 13)]
 
 
 def test_the_worker_is_told_of_its_copy():
@@ -412,6 +450,11 @@ class Strange(Memory):
         self.shared = shared_log
 
     @property
+    def of_process(self):
+        if os.getpid() % 2:
+            raise AttributeError
+
+    @property
     def managed(self):
         return self._managed
 
@@ -481,11 +524,23 @@ def writes_to_what_it_keeps(self, index):
     return self.log[0]
 
 
+def asks_for_property(self, index):
+    self.seen += 1
+    return int(hasattr(self, "of_process"))
+
+
 @pytest.mark.parametrize(
     "getitem",
-    [global_list, list_of_others, dict_of_class, list_by_two_names, list_in_a_list]
+    [
+        asks_for_property,
+        global_list,
+        list_of_others,
+        dict_of_class,
+        list_by_two_names,
+        list_in_a_list,
+    ]
     + [method_of_the_original, property_that_writes, writes_to_its_class, in_place]
-    + [process_number, keeps_what_has_code, writes_to_what_it_keeps],
+    + [process_number, keeps_what_has_code, writes_to_what_it_keeps, asks_for_property],
 )
 def test_what_others_may_see_is_left_to_processes(getitem):
     dataset = type("Own", (Strange,), {"__getitem__": getitem})()

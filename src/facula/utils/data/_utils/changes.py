@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import itertools
 import random
 import sys
 import types
@@ -407,11 +406,12 @@ class Changes:
     def copies(self, values: Any) -> list[Any]:
         """The roots, or copies of them, as a worker has them at first."""
         made: dict[int, Any] = {}
-        return [*map(self._copy, values, self.numbers, itertools.repeat(made))]
+        return [
+            self._copy(value, number, made) if number in self.steps else value
+            for value, number in zip(values, self.numbers, strict=True)
+        ]
 
     def _copy(self, value: Any, number: int, made: dict[int, Any]) -> Any:
-        if number not in self.steps:
-            return value
         if id(value) in made:
             return made[id(value)]
         same = made[id(value)] = object.__new__(type(value))

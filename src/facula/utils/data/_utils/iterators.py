@@ -8,9 +8,9 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
-from types import MethodType
 from typing import Any
 
+import facula
 from facula import _C
 from facula.utils.data._utils.indices import (
     IndexBatches,
@@ -19,7 +19,7 @@ from facula.utils.data._utils.indices import (
     packed_indices_of,
     unpacked,
 )
-from facula.utils.data._utils.lookups import begin_scope, can_draw
+from facula.utils.data._utils.lookups import begin_scope, can_draw, with_collate
 from facula.utils.data._utils.own_iterators import BaseIterator
 from facula.utils.data._utils.pace import Pace, bytes_in
 from facula.utils.data._utils.process_worker import ProcessWorker, generators_of
@@ -137,7 +137,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             terms.may_be_own
             and loader._resume_from is None
             and loader._iterable_length is None
-            and not loader.pin_memory
+            and not (loader.pin_memory and facula.cuda.is_available())
             and pace.suits_loader()
         )
         return terms
@@ -211,14 +211,15 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         program writes from now on."""
         changes, lookups = terms.changes, terms.lookups
         assert changes is not None and lookups is not None
-        copies = self._copies
-        if not copies:
-            for number in range(terms.job.num_workers):
-                copies[number] = changes.copies(changes.roots)
+        numbers = range(terms.job.num_workers)
         self._copies_before.clear()
         if self._iterable:
+            if not self._copies:
+                self._copies = dict.fromkeys(numbers, changes.copies(changes.roots))
             return []
-        return [lookups.fetch(*copies[number]) for number in range(terms.job.num_workers)]
+        if not self._copies:
+            self._copies = {number: changes.copies(changes.roots) for number in numbers}
+        return [lookups.fetch(copies) for copies in self._copies.values()]
 
     def _as_worker(self, number: int) -> tuple[WorkerInfo, None]:
         """What code finds out that runs in the place of a worker."""
@@ -231,8 +232,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         """A worker begins to iterate over its copy: what makes its batches."""
         lookups, changes = self._terms.lookups, self._terms.changes
         assert lookups is not None and changes is not None
-        self._copies_before[number] = changes.copies(self._copies[number])
-        return lookups.fetch(*self._copies[number])
+        before = self._copies_before[number] = self._copies[number]
+        self._copies[number] = changes.copies(before)
+        return lookups.fetch(self._copies[number])
 
     def _raise_as_worker(self, number: int, error: Exception) -> None:
         """Raises an exception that came up while a worker's batch was made, as from there."""
@@ -248,8 +250,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         if changes is None:
             return job
         copies = self._copies_before.get(number) or self._copies.get(number)
-        dataset, *owner = copies or changes.copies(changes.roots)
-        collate_fn = MethodType(job.collate_fn.__func__, *owner) if owner else job.collate_fn
+        copies = copies or changes.copies(changes.roots)
+        dataset, collate_fn = with_collate(job.collate_fn, copies)
         return dataclasses.replace(job, dataset=dataset, collate_fn=collate_fn)
 
     def _generators_of(self, number: int) -> Any:

@@ -93,8 +93,8 @@ class Lookups(NamedTuple):
     fetch: Callable[..., Any]  # makes a batch, or begins to iterate and returns what makes batches
     draws: frozenset[str]  # the default generators that numbers are drawn from
     loops: bool  # it may not come to an end
-    # Of what each worker has a copy; then ``fetch`` is given a dataset and a collate_fn, and
-    # returns what makes batches.
+    # Of what each worker has a copy; then ``fetch`` is given a worker's copies of the dataset and
+    # of what makes batches, and returns what does so with them.
     changes: Changes | None = None
 
 
@@ -401,11 +401,13 @@ def _pickled(batch: Any) -> Any:
     return pickle.loads(pickle.dumps(batch, 5))
 
 
-def _function_of(collate_fn: Any) -> tuple[Any, list[Any]]:
-    """What is called, and what it is given first."""
+def with_collate(collate_fn: Any, copies: list[Any]) -> tuple[Any, Any]:
+    """A worker's dataset and what it makes batches with, of copies of both; a method has the copy
+    of its object."""
+    dataset, own = copies
     if type(collate_fn) is types.MethodType:
-        return collate_fn.__func__, [Known(collate_fn.__self__)]
-    return collate_fn, []
+        return dataset, types.MethodType(collate_fn.__func__, own)
+    return dataset, own
 
 
 def _takes_one_by_one(dataset: Any) -> bool:
@@ -442,8 +444,11 @@ def changing_lookups_of(
     drop_last: bool = False,
 ) -> Lookups | None:
     """The same for a dataset that also writes to itself, of which each worker has a copy."""
-    called, first = _function_of(collate_fn)
-    changes = Changes(dataset, *(known.value for known in first))
+    called, first, own = collate_fn, [], collate_fn
+    if type(collate_fn) is types.MethodType:
+        called, own = collate_fn.__func__, collate_fn.__self__
+        first = [Known(own)]
+    changes = Changes(dataset, own)
     default = collate_fn is default_collate or collate_fn is default_convert
     needs: set[str] = set()
 
@@ -491,8 +496,8 @@ def changing_lookups_of(
     tables = DEFAULT_TABLES if collate_fn is default_collate else None
     one_by_one = not alone and not iterable and type(dataset) not in _WITH_MANY
 
-    def begin(copy: Any, owner: Any = None) -> Any:
-        collate = collate_fn if owner is None else types.MethodType(called, owner)
+    def begin(copies: list[Any]) -> Any:
+        copy, collate = with_collate(collate_fn, copies)
         if one_by_one:  # which make_fetcher finds out
             fetch = _C._Fetch(types.MethodType(getitem, copy), None, collate, tables, False)
         else:

@@ -175,6 +175,9 @@ def _has_attribute(simple: Any, called: Any, arguments: list[Any], names: Any) -
         raise NotSimpleError
     if simple.changes_in(owner, name.value):
         return NUMBER
+    found = in_class(type(owner.value), name.value)
+    if hasattr(type(found), "__get__") and type(found) is not types.FunctionType:
+        raise NotSimpleError  # which may run code
     return Known(not simple.has_none(owner.value, name.value))
 
 
