@@ -1,4 +1,4 @@
-"""Streams in the backward pass, on a driver that is none (fake_cuda.py): who runs where, after whom.
+"""Streams in the backward pass, on a driver that is none (fake_cuda.py): who runs where and when.
 
 The driver writes down what is queued. That gradients are right is tested on devices, too
 (test_cuda_runtime.py).
