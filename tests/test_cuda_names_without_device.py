@@ -1,4 +1,4 @@
-"""Streams, events, pools and other names of facula.cuda, on a driver that is none (fake_cuda.py)."""
+"""Streams, events, pools and other names of facula.cuda on a driver that is none (fake_cuda.py)."""
 
 import pytest
 from fake_cuda import needs_compiler
