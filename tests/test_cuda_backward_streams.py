@@ -1,4 +1,4 @@
-"""Streams in the backward pass, on a driver that is none (fake_cuda.py): who runs where, after whom.
+"""Streams in the backward pass, on a driver that is none (fake_cuda.py): who runs where and when.
 
 The driver writes down what is queued. That gradients are right is tested on devices, too
 (test_cuda_runtime.py).
@@ -200,4 +200,28 @@ def test_default_streams_need_no_events(run):
             pass
         log = journal(lambda: (x * 2).exp().sum().backward())
         assert {w.kind for w in log} <= {"launch", "set", "copy"}
+    """)
+
+
+def test_second_derivatives_and_checkpoints_stay_on_their_streams(run):
+    run("""
+        from facula.utils.checkpoint import checkpoint
+        a = cuda.Stream()
+        x = F.ones(64, device="cuda", requires_grad=True)
+        def on_stream(work):
+            work()
+            log = journal(work)
+            return {w.stream for w in log if w.kind == "launch"}
+        with cuda.stream(a):
+            y = (x * x).exp()
+        (first,) = F.autograd.grad(y, [x], F.ones_like(y), create_graph=True)
+        assert a.cuda_stream in on_stream(
+            lambda: F.autograd.grad(first, [x], F.ones_like(first), retain_graph=True))
+        for reentrant in (True, False):
+            with cuda.stream(a):
+                z = checkpoint(lambda t: (t * t).exp(), x, use_reentrant=reentrant)
+            log = journal(lambda: F.autograd.backward(z, F.ones_like(z)))
+            streams = [w.stream for w in log if w.kind == "launch"]
+            assert a.cuda_stream in streams  # the forward work that is done again, and its backward
+            assert cuda.current_stream() == cuda.default_stream()
     """)

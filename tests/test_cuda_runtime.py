@@ -194,6 +194,111 @@ def test_replays_draw_the_numbers_that_calls_would_draw():
     assert not results[0].equal(first)
 
 
+def test_graphed_callables_take_names_and_add_up_gradients():
+    class Layer(F.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = F.nn.Parameter(F.tensor([1.0, 2.0, 3.0], device="cuda"))
+
+        def forward(self, x, factor):
+            return {"y": x * self.weight * factor}, None
+
+    sample = (F.ones(3, device="cuda"), F.ones(3, device="cuda"))
+    layer = cuda.make_graphed_callables(Layer(), sample)
+    for factor in (2.0, 5.0):
+        result, nothing = layer(factor=F.full((3,), factor, device="cuda"), x=sample[0] * 4)
+        assert nothing is None
+        assert result["y"].tolist() == [4 * factor, 8 * factor, 12 * factor]
+        result["y"].sum().backward()
+    assert layer.weight.grad.tolist() == [28.0] * 3  # of both calls
+
+
+def test_backward_on_the_streams_of_forward_gives_the_same_gradients():
+    F.manual_seed(0)
+    start = F.randn(512, 512)
+    streams = [cuda.Stream() for _ in range(3)]
+
+    def forward(x, streams):
+        parts = []
+        for stream in streams:
+            if stream:
+                stream.wait_stream(cuda.current_stream())
+            with cuda.stream(stream):
+                y = x
+                for _ in range(6):
+                    y = (y @ x / 30).sin()
+                parts.append(y)
+            if stream:
+                cuda.current_stream().wait_stream(stream)
+        return sum(parts)
+
+    def gradient(streams):
+        x = start.cuda().requires_grad_()
+        for _ in range(3):  # later rounds use memory of the first again
+            x.grad = None
+            forward(x, streams).square().sum().backward()
+        return x.grad
+
+    expected = gradient([None] * 3)
+    for caller in (cuda.current_stream(), cuda.Stream()):
+        caller.wait_stream(cuda.current_stream())
+        with cuda.stream(caller):
+            found = gradient(streams)
+        cuda.current_stream().wait_stream(caller)
+        close(found, expected.cpu(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_capture_may_fork_streams_in_forward_and_backward():
+    side = cuda.Stream()
+    x = F.full((1000,), 2.0, device="cuda", requires_grad=True)
+
+    def step():
+        main = cuda.current_stream()
+        side.wait_stream(main)
+        with cuda.stream(side):
+            y = x * x
+        main.wait_stream(side)
+        return F.autograd.grad((y * 3).sum(), [x])[0]
+
+    with cuda.stream(cuda.Stream()):
+        step()
+    cuda.synchronize()
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        found = step()
+    for value in (2.0, 7.0):
+        with F.no_grad():
+            x.fill_(value)
+        graph.replay()
+        assert found.unique().tolist() == [6 * value]
+
+
+def test_pools_hold_real_memory():
+    pool = cuda.MemPool()
+    with cuda.use_mem_pool(pool):
+        x = F.arange(10, device="cuda")
+    y = F.zeros(10, device="cuda")
+    assert x.sum().item() == 45 and y.sum().item() == 0
+    held = sum(s["allocated_size"] for s in pool.snapshot())
+    assert held == 512 and pool.use_count() == 1
+
+
+@pytest.mark.skipif(cuda.device_count() < 2, reason="needs two devices")
+def test_two_devices_compute_and_exchange():
+    x = F.randn(1000, requires_grad=True)
+    a = x.detach().cuda(0).requires_grad_()
+    b = (a * 2).to("cuda:1")
+    c = (b.sin() + F.ones(1000, device="cuda:1")).to("cuda:0")
+    c.sum().backward()
+    ((x * 2).sin() + 1).sum().backward()
+    close(a.grad, x.grad)
+    with cuda.device(1):
+        s = cuda.Stream()
+        with cuda.stream(s):
+            close(F.arange(100.0, device="cuda") + 1, F.arange(100.0) + 1)
+    assert cuda.current_device() == 0
+
+
 def test_memory_of_a_graph_is_not_given_away():
     x = F.zeros(1 << 20, device="cuda")
     g = cuda.CUDAGraph()

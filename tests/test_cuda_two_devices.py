@@ -429,3 +429,24 @@ def test_modules_move_between_devices(run):
         assert x.device.index == 1 and x.tolist() == [1, 1, 1]
         assert cuda.can_device_access_peer(0, 1) and not cuda.can_device_access_peer(1, 1)
     """)
+
+
+def test_data_parallel_modules_use_both_devices(run):
+    run("""
+        model = F.nn.Sequential(F.nn.LayerNorm(4), F.nn.GELU()).cuda(0)
+        parallel = F.nn.DataParallel(model, device_ids=[0, 1])
+        x = F.ones(6, 4, device=0, requires_grad=True)
+        streams = [cuda.Stream(d) for d in range(2)]
+        def step():
+            before = launches(0), launches(1)
+            y = parallel(x)
+            assert y.shape == x.shape and y.device.index == 0
+            y.sum().backward()
+            assert launches(0) > before[0] and launches(1) > before[1]
+            assert model[0].weight.grad.device.index == x.grad.device.index == 0
+            assert cuda.current_device() == 0
+        step()
+        with streams[1], streams[0]:
+            step()
+        assert current_context() == 0
+    """)

@@ -212,7 +212,8 @@ def caching_allocator_delete(mem_ptr: int) -> None:
         ...     address = facula.cuda.caching_allocator_alloc(1024)
         ...     facula.cuda.caching_allocator_delete(address)
     """
-    _C._cuda_deallocate(int(mem_ptr))
+    if mem_ptr:  # no bytes have no address
+        _C._cuda_deallocate(int(mem_ptr))
 
 
 class MemPool:
