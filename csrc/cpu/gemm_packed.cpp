@@ -178,7 +178,7 @@ template <class T>
 void multiply_low(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* c, Bias<T> bias,
                   int64_t deep) {
   // Panels of a piece, which stay in the second-level cache; wider where a has to be packed too.
-  const int64_t most_panels = g.a_col == 1 ? 4 : 8, panels = ceil_div(g.n, t.columns);
+  const int64_t most_panels = g.a_col == 1 ? 4 : 16, panels = ceil_div(g.n, t.columns);
   const double work = double(g.m) * double(g.n) * double(g.k);
   const int threads = in_parallel_region() ? 1 : num_threads();
   const auto tasks = int64_t(std::min(double(threads * t.tasks_per_thread), work / kTaskWork));

@@ -34,6 +34,8 @@ constexpr int64_t kNextStep = kPanelColumns<A> / kNextTiles;
 
 // ---- packing
 
+constexpr int64_t kRowsAhead = 8;  // fetched while rows are packed: they lie too far apart to guess
+
 template <int W, class A>
 constexpr int kGroups = (W + kLanes<A> - 1) / kLanes<A>;  // vectors that hold a row of a panel
 
@@ -131,6 +133,7 @@ FACULA_INLINE void pack_left_rows(const A* from, int64_t step, int64_t panels, i
     for (int p = 0; p < Count; ++p) {
 #pragma GCC unroll 2
       for (int v = 0; v < groups; ++v) row[p][v] = load(from + p * step + v * kLanes<A>);
+      __builtin_prefetch(from + (p + kRowsAhead) * step);
     }
 #pragma GCC unroll 8
     for (int p = 0; p < Count; ++p) store_row<kPanelRows, A>(to + p * kPanelRows, row[p], 1);
@@ -171,6 +174,7 @@ void pack_columns(const A* from, int64_t step, int64_t apart, int64_t k, int64_t
       A* out = to + p * wide;
       for (int64_t i = 0; i < full; ++i, row += wide, out += k * wide) {
         const Vector<A> x = load(row), y = load(row + kLanes<A>);
+        if constexpr (kLaneBytes == 32) __builtin_prefetch(row + kRowsAhead * step);
         store(out, x);
         store(out + kLanes<A>, y);
       }
