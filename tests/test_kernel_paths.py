@@ -399,3 +399,34 @@ def test_larger_and_smaller_of_rows_and_columns(dtype):
         y = F.from_numpy(other.astype(dtype))
         np.testing.assert_array_equal(F.maximum(x, y).numpy(), np.maximum(a, y.numpy()))
         np.testing.assert_array_equal(F.minimum(y, x).numpy(), np.minimum(a, y.numpy()))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
+def test_large_operands_across_the_result(dtype):
+    a, b = numbers(1100, 1000), numbers(1000, 1100)
+    x, y = F.from_numpy(a).to(getattr(F, dtype)), F.from_numpy(b).to(getattr(F, dtype))
+    small = slice(0, 700), slice(300, 340)
+    for across in (y.t(), y.reshape(100, 10, 1100).permute(2, 0, 1).reshape(1100, 1000)):
+        want = x[small].clone() + across[small].clone()
+        assert F.equal((x + across)[small], want)
+        assert F.equal((across + x)[small], want)
+        assert F.equal(F.where(x > across, x, across)[small], F.maximum(x, across)[small])
+        z = x.clone()
+        z += across
+        assert F.equal(z[small], want)
+    wide = F.from_numpy(a) + y.t()  # of two dtypes
+    assert F.equal(wide[small], F.from_numpy(a)[small].clone() + y.t()[small].clone())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+def test_many_short_rows_that_are_apart(dtype):
+    x = F.from_numpy(numbers(40, 60)).to(getattr(F, dtype))
+    windows = x.unfold(1, 3, 1)
+    dense = windows.clone()
+    assert F.equal(windows * 2, dense * 2)
+    assert F.equal(windows + windows.flip(2), dense + dense.flip(2))
+    assert F.equal(windows + windows[:1, :1], dense + dense[:1, :1])
+    out = F.zeros(40, 58, 4).to(getattr(F, dtype))
+    out[..., :3] += windows
+    assert F.equal(out[..., :3], dense)
+    assert not out[..., 3].any()

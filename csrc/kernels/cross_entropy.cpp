@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "autograd/node_names.h"
+#include "cpu/cast.h"
 #include "kernels/destination.h"
 #include "kernels/host_only.h"
 #include "kernels/loss_reduction.h"
@@ -308,10 +309,19 @@ std::tuple<Tensor, Tensor> _nll_loss(const Tensor& self, const Tensor& target, c
   }
   if (!self.is_meta()) {
     const Tensor labels = checked_labels(target, s.classes, ignore_index);
-    const Tensor x = as_computed(self, compute), w = as_computed(weight, compute);
+    // Of half precision, only what the labels pick is converted.
+    const Tensor x = dense(self), w = as_computed(weight, compute);
+    const CastLoop load = cast_loop(self.dtype(), compute);
+    const int64_t item = int64_t(x.item_size());
     with_type(compute, [&](auto tag) {
       using T = decltype(tag);
-      const T *in = x.data_as<T>(), *weights = pointer<T>(w);
+      const T* weights = pointer<T>(w);
+      auto in = [&](int64_t at) {
+        if (x.dtype() == compute) return x.data_as<T>()[at];
+        T value;
+        load(reinterpret_cast<char*>(&value), 0, x.data() + at * item, 0, 1);
+        return value;
+      };
       const int64_t* label = labels.data_as<int64_t>();
       double sum = 0;
       for (int64_t i = 0; i < labels.numel(); ++i) {
@@ -319,7 +329,7 @@ std::tuple<Tensor, Tensor> _nll_loss(const Tensor& self, const Tensor& target, c
         const T own = !counts ? T(0) : weights ? weights[label[i]] : T(1);
         const int64_t image = i / s.inner, at = i % s.inner;
         loss.data_as<T>()[i] =
-            counts ? -own * in[(image * s.classes + label[i]) * s.inner + at] : T(0);
+            counts ? -own * in((image * s.classes + label[i]) * s.inner + at) : T(0);
         sum += double(own);
       }
       *total.data_as<T>() = T(sum);

@@ -10,6 +10,7 @@
 #include "cpu/join_rows.h"
 #include "cpu/row_runs.h"
 #include "cpu/stream.h"
+#include "cpu/strided_copy.h"
 #include "op/device_hooks.h"
 #include "op/half_tables.h"
 #include "op/ops/copying.h"
@@ -191,6 +192,46 @@ void convert_repeated(Operand& o, Tensor& to, DType dtype) {
          [&](char* const* p, const int64_t* s, int64_t n) { cast(p[0], s[0], p[1], s[1], n); });
   o.tensor = &to;
   o.dtype = dtype;
+  o.data = to.data();
+}
+
+// Whether an operand is better brought into the layout of the result first. It may have its
+// neighbours along another dimension, and be so large that each element read in the result's order
+// would come with a line of memory of its own; or it has the shape of the result, but is all that
+// keeps many short rows apart.
+bool pays_to_turn(const Iteration& it, const Tensor& t, const Tensor& out) {
+  constexpr int64_t kFewest = int64_t(1) << 20, kMost = int64_t(1) << 28, kLine = 64, kShort = 16,
+                    kManyRows = 256;
+  const int64_t item = int64_t(t.item_size()), bytes = t.numel() * item;
+  if (bytes > kMost || !same(t.sizes(), out.sizes()) || same(t.strides(), out.strides()) ||
+      !non_overlapping_and_dense(out.sizes(), out.strides()))
+    return false;
+  if (it.ndim < 2) return false;
+  if (it.sizes[0] < kShort && it.numel / it.sizes[0] >= kManyRows) return true;
+  if (bytes < kFewest) return false;
+  auto is_run = [kShort](const Tensor& x, int64_t d) {
+    return x.strides()[d] == 1 && x.sizes()[d] >= kShort;
+  };
+  bool turned = false, runs = false;
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    turned |= is_run(out, d) && t.strides()[d] * item >= kLine;
+    runs |= is_run(t, d);
+  }
+  return turned && runs;
+}
+
+// Such an operand is copied first, which is done by tiles.
+void turn_round(Operand& o, Tensor& to, const Tensor& out) {
+  const Tensor& from = *o.tensor;
+  to = empty_tensor(out.sizes(), out.strides(), from.dtype(), from.device());
+  const int64_t item = int64_t(from.item_size());
+  Iteration it;
+  it.begin(out.sizes());
+  it.add(to.data(), to.sizes(), to.strides(), item);
+  it.add(from.data(), from.sizes(), from.strides(), item);
+  it.finish();
+  copy_strided_operands(it, cast_loop(from.dtype(), from.dtype()), item, item, true);
+  o.tensor = &to;
   o.data = to.data();
 }
 
@@ -447,16 +488,27 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     }
   }
 
-  Iteration it;
-  it.begin(shape);
-  it.add(out.data(), out.sizes(), out.strides(), int64_t(out.item_size()));
-  for (int i = 0; i < n; ++i) {
-    Operand& o = operands[i];
-    if (o.tensor)
-      it.add(o.data, o.tensor->sizes(), o.tensor->strides(), int64_t(o.tensor->item_size()));
-    else it.add(o.data, {}, {}, 1);
-  }
-  it.finish();
+  auto iteration = [&] {
+    Iteration all;
+    all.begin(shape);
+    all.add(out.data(), out.sizes(), out.strides(), int64_t(out.item_size()));
+    for (int i = 0; i < n; ++i) {
+      const Operand& o = operands[i];
+      if (o.tensor)
+        all.add(o.data, o.tensor->sizes(), o.tensor->strides(), int64_t(o.tensor->item_size()));
+      else all.add(o.data, {}, {}, 1);
+    }
+    all.finish();
+    return all;
+  };
+  Iteration it = iteration();
+  bool turned = false;
+  for (int i = 0; i < n; ++i)
+    if (Operand& o = operands[i]; o.tensor && pays_to_turn(it, *o.tensor, out)) {
+      turn_round(o, converted[i], out);
+      turned = true;
+    }
+  if (turned) it = iteration();
   int64_t items[kMaxOperands] = {int64_t(out.item_size())};
   int64_t bytes = numel * items[0];
   for (int i = 0; i < n; ++i) {
