@@ -382,3 +382,10 @@ def test_layers_of_complex_numbers(kind):
         F.testing.assert_close(outputs[0], (x[0] @ weights[0].t() + weights[1] + weights[2]).tanh())
     y.abs().sum().backward()
     assert layer.weight_ih_l0.grad.abs().sum() > 0
+
+
+def test_unpadded_sequences_are_copies():
+    padded = F.zeros(3, 2)
+    first, second = rnn.unpad_sequence(padded, F.tensor([3, 1]))
+    first.fill_(1), second.fill_(2)
+    assert padded.eq(0).all() and first.is_contiguous() and second.shape == (1,)

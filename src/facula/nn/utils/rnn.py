@@ -290,7 +290,7 @@ def unpad_sequence(
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [
-        sequence[:length]
+        sequence[:length].clone(memory_format=facula.contiguous_format)
         for sequence, length in zip(padded_sequences, lengths.tolist(), strict=True)
     ]
 
