@@ -734,3 +734,19 @@ def keeps_its_own_list_in_a_dict(self, index):
 def test_a_list_in_two_places_is_left_to_processes(getitem):
     iterator = iter(data.DataLoader(of(getitem), 2, num_workers=1))
     assert iterator._crew is not None
+
+
+@pytest.mark.parametrize("getitem", [counter, cache_by_get, list_cut, own_generators])
+def test_a_dataset_is_read_again_only_where_something_else_stands_there(getitem):
+    dataset = of(getitem)
+    loader = data.DataLoader(dataset, 2, num_workers=2)
+    list(loader)
+    before = loader._terms
+    for sample in range(3):
+        dataset[sample]  # what is written now is of the kinds that were read
+    list(loader)
+    assert loader._terms is before
+    dataset.seen, dataset.filled, dataset.log = 1, {0: "text"}, ["text"]
+    with contextlib.suppress(TypeError):
+        next(iter(loader))
+    assert (loader._terms is before) == (getitem in (counter, own_generators))

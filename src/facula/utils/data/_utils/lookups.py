@@ -450,7 +450,6 @@ def changing_lookups_of(
         first = [Known(own)]
     changes = Changes(dataset, own)
     default = collate_fn is default_collate or collate_fn is default_convert
-    needs: set[str] = set()
 
     def nothing_else(value: Any) -> bool:
         return False
@@ -471,24 +470,26 @@ def changing_lookups_of(
         elif not asked(_has_own_table):
             raise NotSimpleError
 
+    needs: set[str] = set()
     try:
         for _ in range(_MOST_READINGS):
+            needs, facts = set(), _C._Facts()
             try:
-                with noting_in(_C._Facts()):
-                    read_with(read, nothing_else, set())
+                with noting_in(facts):
+                    read_with(read, nothing_else, needs)
             except NotSimpleError:
                 if not changes.grew:  # else more is known next time
                     raise
             if not changes.grew:
                 break
-        if not changes.slots:
+        if changes.grew or not changes.slots:
             return None
-        read_with(read, nothing_else, needs)
-        if changes.grew:
-            return None
-        changes.settle()
+        with noting_in(facts):
+            changes.settle()
     except NotSimpleError:
         return None
+    if not asked(facts.hold, {}):  # those of the last reading
+        facts_here().give_up()
     if not can_draw(needs):
         return None
 
