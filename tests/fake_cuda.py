@@ -58,6 +58,7 @@ def run_on_fake_cuda(fake_cuda_folder):
             lines = "\n".join(f"{n:3} {line}" for n, line in enumerate(text.splitlines(), 1))
             pytest.fail(f"{lines}\n{done.stderr}", pytrace=False)
         assert misuses or "misuse" not in done.stderr, done.stderr
+        assert "Exception ignored" not in done.stderr, done.stderr
         return done.stdout
 
     return run

@@ -247,7 +247,7 @@ def test_graphs_that_are_gone_leave_nothing_behind(run):
 @pytest.mark.parametrize(
     "settings", ["", "expandable_segments:True", "max_split_size_mb:32"], ids=str
 )
-def test_threads_streams_and_captures_at_random(run, settings):
+def test_threads_and_streams_at_random(run, settings):
     run(
         """
         import random, threading, time
@@ -324,6 +324,9 @@ def test_the_end_of_a_program_releases_nothing_twice(run):
         there.record_stream(cuda.Stream())
         x = F.ones(3, device="cuda", requires_grad=True)
         kept = (x * 2).sum()
+        sys.modules["pool"] = pool = cuda.MemPool()
+        with cuda.use_mem_pool(pool):
+            F.pooled = take(1)
         atexit.register(lambda: take(1))
         thread = threading.Thread(target=lambda: [take(1) for _ in range(200)])
         thread.start()

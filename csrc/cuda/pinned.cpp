@@ -29,8 +29,8 @@ struct PinnedBlock {
   std::vector<Pending> events = {};
 };
 
-// Host memory belongs to no device: whoever needs some finds the context that it was about to launch
-// in.
+// Host memory belongs to no device: whoever needs some finds the context that it was about to
+// launch in.
 class KeptContext {
  public:
   KeptContext() { driver().cuCtxGetCurrent(&before_); }
