@@ -244,7 +244,7 @@ void product(const Gemm& problem) {
 // Parts that the depth of a product with a small result is cut into: c has too few pieces for
 // threads. Depends on the shape alone, since it decides how sums are rounded.
 int64_t parts_of_depth(const Gemm& g) {
-  constexpr int64_t kSmallResult = 128 * 128, kDepth = 512, kMostParts = 16;
+  constexpr int64_t kSmallResult = 128 * 128, kDepth = 512, kMostParts = 8;
   if (g.batch > 1 || g.m * g.n > kSmallResult) return 1;
   const int64_t parts = std::min(g.k / kDepth, kMostParts);
   return parts < 4 ? 1 : parts;
