@@ -6,16 +6,11 @@
 // runs the kernel, if it wants to, by that number.
 #include "op/kernel_hook.h"
 
+#include "core/per_thread.h"
 #include "python/interop.h"
 
 namespace facula::python {
 namespace {
-
-thread_local PyObject* before_kernel = nullptr;
-thread_local PyObject* after_kernel = nullptr;
-thread_local PyObject* before_write = nullptr;
-thread_local PyObject* after_any = nullptr;
-thread_local PyObject* in_front = nullptr;
 
 // A kernel that waits for `dispatch` to run it.
 struct Waiting {
@@ -26,8 +21,17 @@ struct Waiting {
   uint64_t number;
   Waiting* outer;
 };
-thread_local Waiting* waiting = nullptr;
-thread_local uint64_t last_number = 0;
+
+struct Hooks {
+  PyObject *before_kernel = nullptr, *after_kernel = nullptr, *before_write = nullptr;
+  PyObject *after_any = nullptr, *in_front = nullptr;
+  Waiting* waiting = nullptr;
+  uint64_t last_number = 0;
+};
+
+Hooks& hooks() {
+  return per_thread<Hooks>();
+}
 
 PyObject* value_to_python(const Value& v) {
   switch (v.tag()) {
@@ -79,7 +83,7 @@ void tell_of_write(const OpDef& op, const Rets& rets) {
   for (int i = 0; i < op.ret_count; ++i)
     PyTuple_SET_ITEM(written.get(), i,
                      rets.t[i].defined() ? check(wrap(rets.t[i])) : Py_NewRef(Py_None));
-  Ref done(check(PyObject_CallOneArg(before_write, written.get())));
+  Ref done(check(PyObject_CallOneArg(hooks().before_write, written.get())));
 }
 
 // The arguments of a call: a list, and a dict of those that can only be named and have not their
@@ -118,15 +122,15 @@ void tell_watch(const OpDef& op, const Value* args, const Rets& rets) {
     for (const Tensor& t : *rets.list) add_result(t);
   else
     for (int i = 0; i < op.ret_count; ++i) add_result(rets.t[i]);
-  Ref done(check(PyObject_CallFunction(after_any, "sOOO", op.name, given.list.get(),
+  Ref done(check(PyObject_CallFunction(hooks().after_any, "sOOO", op.name, given.list.get(),
                                        given.named.get(), results.get())));
 }
 
 // Whether the kernel ran: a hook may have given the results.
 bool run_with_hooks(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
-  if (before_write && rets.destination != Destination::New) tell_of_write(op, rets);
+  if (hooks().before_write && rets.destination != Destination::New) tell_of_write(op, rets);
   // What writes into its arguments, draws random numbers or gives a list runs every time.
-  const bool plain = before_kernel && rets.destination == Destination::New && !rets.list &&
+  const bool plain = hooks().before_kernel && rets.destination == Destination::New && !rets.list &&
                      !(op.flags & (kOpMutates | kOpRandom | kOpView));
   bool wanted = false;
   if (plain) {
@@ -135,7 +139,7 @@ bool run_with_hooks(const OpDef& op, const Value* args, Rets& rets, Kernel kerne
     Ref list(check(PyTuple_New(op.arg_count)));
     for (int i = 0; i < op.arg_count; ++i)
       PyTuple_SET_ITEM(list.get(), i, check(value_to_python(args[i])));
-    Ref answer(check(PyObject_CallFunction(before_kernel, "sO", op.name, list.get())));
+    Ref answer(check(PyObject_CallFunction(hooks().before_kernel, "sO", op.name, list.get())));
     if (answer.get() != Py_None && answer.get() != Py_True) {
       take_results(op, answer.get(), rets);
       return false;
@@ -152,7 +156,7 @@ bool run_with_hooks(const OpDef& op, const Value* args, Rets& rets, Kernel kerne
     // An alias: the result itself is about to get a history.
     PyTuple_SET_ITEM(results.get(), i, t.defined() ? wrap(alias_tensor(t)) : Py_NewRef(Py_None));
   }
-  Ref done(check(PyObject_CallOneArg(after_kernel, results.get())));
+  Ref done(check(PyObject_CallOneArg(hooks().after_kernel, results.get())));
   return true;
 }
 
@@ -205,13 +209,13 @@ void dispatched(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
   Ref list(check(PyList_AsTuple(given.list.get())));
   struct Scope {
     Waiting here;
-    Scope(Waiting w) : here(w) { waiting = &here; }
-    ~Scope() { waiting = here.outer; }
-  } scope({op, args, rets, kernel, ++last_number, waiting});
-  Ref handler(Py_NewRef(in_front));
-  Ref answer(
-      check(PyObject_CallFunction(handler.get(), "sOOK", in_place ? op.in_place_name : op.name,
-                                  list.get(), given.named.get(), (unsigned long long)last_number)));
+    Scope(Waiting w) : here(w) { hooks().waiting = &here; }
+    ~Scope() { hooks().waiting = here.outer; }
+  } scope({op, args, rets, kernel, ++hooks().last_number, hooks().waiting});
+  Ref handler(Py_NewRef(hooks().in_front));
+  Ref answer(check(
+      PyObject_CallFunction(handler.get(), "sOOK", in_place ? op.in_place_name : op.name,
+                            list.get(), given.named.get(), (unsigned long long)scope.here.number)));
   if (rets.destination == Destination::New) take_dispatched(op, answer.get(), rets);
 }
 
@@ -219,9 +223,9 @@ PyObject* run_waiting(PyObject*, PyObject* number) {
   return guarded([&]() -> PyObject* {
     const uint64_t wanted = PyLong_AsUnsignedLongLong(number);
     if (PyErr_Occurred()) throw PythonError();
-    if (!waiting || waiting->number != wanted)
+    if (!hooks().waiting || hooks().waiting->number != wanted)
       runtime_error("a kernel can only be run by the dispatch function that it was given to");
-    Waiting& w = *waiting;
+    Waiting& w = *hooks().waiting;
     if (kernel_hook) kernel_hook(w.op, w.args, w.rets, w.kernel);
     else w.kernel(w.op, w.args, w.rets);
     return results_to_python(w.op, w.rets);
@@ -229,23 +233,24 @@ PyObject* run_waiting(PyObject*, PyObject* number) {
 }
 
 void hooked(const OpDef& op, const Value* args, Rets& rets, Kernel kernel) {
-  if (in_front) return dispatched(op, args, rets, kernel);
-  if (run_with_hooks(op, args, rets, kernel) && after_any) tell_watch(op, args, rets);
+  if (hooks().in_front) return dispatched(op, args, rets, kernel);
+  if (run_with_hooks(op, args, rets, kernel) && hooks().after_any) tell_watch(op, args, rets);
 }
 
 void set_kernel_hook() {
-  const bool any = before_kernel || after_kernel || before_write || after_any || in_front;
+  const bool any = hooks().before_kernel || hooks().after_kernel || hooks().before_write ||
+                   hooks().after_any || hooks().in_front;
   kernel_hook = any ? hooked : nullptr;
 }
 
 PyObject* set_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     if (count != 3) type_error("_set_kernel_hook() takes 3 arguments, got ", count);
-    PyObject** hooks[] = {&before_kernel, &after_kernel, &before_write};
+    PyObject** places[] = {&hooks().before_kernel, &hooks().after_kernel, &hooks().before_write};
     Ref former(check(PyTuple_New(3)));
     for (int i = 0; i < 3; ++i) {
-      PyTuple_SET_ITEM(former.get(), i, *hooks[i] ? *hooks[i] : Py_NewRef(Py_None));
-      *hooks[i] = args[i] == Py_None ? nullptr : Py_NewRef(args[i]);
+      PyTuple_SET_ITEM(former.get(), i, *places[i] ? *places[i] : Py_NewRef(Py_None));
+      *places[i] = args[i] == Py_None ? nullptr : Py_NewRef(args[i]);
     }
     set_kernel_hook();
     return former.release();
@@ -254,8 +259,8 @@ PyObject* set_hook(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* set_watch(PyObject*, PyObject* function) {
   return guarded([&]() -> PyObject* {
-    PyObject* former = after_any ? after_any : Py_NewRef(Py_None);
-    after_any = function == Py_None ? nullptr : Py_NewRef(function);
+    PyObject* former = hooks().after_any ? hooks().after_any : Py_NewRef(Py_None);
+    hooks().after_any = function == Py_None ? nullptr : Py_NewRef(function);
     set_kernel_hook();
     return former;
   });
@@ -263,8 +268,8 @@ PyObject* set_watch(PyObject*, PyObject* function) {
 
 PyObject* set_dispatch(PyObject*, PyObject* function) {
   return guarded([&]() -> PyObject* {
-    PyObject* former = in_front ? in_front : Py_NewRef(Py_None);
-    in_front = function == Py_None ? nullptr : Py_NewRef(function);
+    PyObject* former = hooks().in_front ? hooks().in_front : Py_NewRef(Py_None);
+    hooks().in_front = function == Py_None ? nullptr : Py_NewRef(function);
     set_kernel_hook();
     return former;
   });
