@@ -228,7 +228,7 @@ _kernel(f"kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) {_PAIR}",
         nondifferentiable=("indices",), samples="kthvalue",
         doc="The ``k``-th smallest element along a dimension, counted from 1, and where it is.",
         example=">>> facula.kthvalue(facula.tensor([3, 1, 2]), 2).values\ntensor(2)")
-op("median(Tensor self) -> Tensor", kernel(), batch="all", grad="_share_ties(grad, self, result, [], False)",
+op("median(Tensor self) -> Tensor", kernel(), batch="all", grad="_share_ties(grad, self, result, [], False, True)",
    out=False, samples="floating",
    doc="The middle element, the lower of two; NaN if any element is NaN.",
    example=">>> facula.median(facula.tensor([3., 1., 2., 9.]))\ntensor(2.)")
@@ -236,7 +236,7 @@ _kernel(f"median.dim(Tensor self, int dim, bool keepdim=False) {_PAIR}", grad=_P
         nondifferentiable=("indices",), samples="one_dim",
         doc="The middle elements along a dimension and where they are.",
         example=">>> facula.median(facula.tensor([[3, 1, 2]]), 1).values\ntensor([2])")
-op("nanmedian(Tensor self) -> Tensor", kernel(), batch="all", grad="_share_ties(grad, self, result, [], False)",
+op("nanmedian(Tensor self) -> Tensor", kernel(), batch="all", grad="_share_ties(grad, self, result, [], False, True)",
    out=False, samples="floating", ref="nanmedian",
    doc="The middle of the elements that are not NaN.",
    example=">>> facula.nanmedian(facula.tensor([3., float('nan'), 2.]))\ntensor(2.)")

@@ -33,7 +33,7 @@ op("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
    grad="_share_ties(grad, self, result, dim, keepdim)", ref=np.amin,
    doc="The smallest value over the given dimensions (all by default); ties share the gradient.",
    example=">>> facula.amin(facula.tensor([[1., 5.], [7., 2.]]), 1)\ntensor([1., 2.])")
-op("_share_ties(Tensor grad, Tensor self, Tensor result, int[] dim, bool keepdim) -> Tensor", composite())
+op("_share_ties(Tensor grad, Tensor self, Tensor result, int[] dim, bool keepdim, bool nan_has_shares=False) -> Tensor", composite())
 op("any(Tensor self) -> Tensor", reduction("b", combine="a | b", init="False", result="Bool"),
    ref=np.any, doc="True if any element is true.",
    example=">>> facula.any(facula.tensor([False, True]))\ntensor(True)")
@@ -82,7 +82,7 @@ op("std.unbiased_dim(Tensor self, int[1]? dim, bool unbiased, bool keepdim=False
    example=">>> facula.std(facula.tensor([[1., 2., 3.]]), 1, False)\ntensor([0.8165])", node="StdBackward0")
 
 op("max(Tensor self) -> Tensor", reduction("bif", combine="maximum(a, b)", init="lowest", empty=False),
-   grad="_share_ties(grad, self, result, [], False)", ref=np.max,
+   grad="_share_ties(grad, self, result, [], False, True)", ref=np.max,
    doc="The largest element.", example=">>> facula.max(facula.tensor([1, 3, 2]))\ntensor(3)", node="MaxBackward1")
 op("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", kernel(own_out=True), batch="dims",
    grad="_put_along(grad_values, indices, dim, keepdim, self.sizes())", nondifferentiable=("indices",),
@@ -92,7 +92,7 @@ op("max.other(Tensor self, Tensor other) -> Tensor", composite(), samples="none"
    doc="The same as ``maximum``.",
    example=">>> facula.max(facula.tensor([1, 5]), facula.tensor([3, 2]))\ntensor([3, 5])")
 op("min(Tensor self) -> Tensor", reduction("bif", combine="minimum(a, b)", init="highest", empty=False),
-   grad="_share_ties(grad, self, result, [], False)", ref=np.min,
+   grad="_share_ties(grad, self, result, [], False, True)", ref=np.min,
    doc="The smallest element.", example=">>> facula.min(facula.tensor([1, 3, 2]))\ntensor(1)", node="MinBackward1")
 op("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", kernel(own_out=True), batch="dims",
    grad="_put_along(grad_values, indices, dim, keepdim, self.sizes())", nondifferentiable=("indices",),

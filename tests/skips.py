@@ -90,9 +90,6 @@ _TINY = "PyTorch: 300 modulo the smallest normal number is NaN; it is 0"
 _NAN_SIGN = "PyTorch's conversion from float32 turns a positive NaN into a negative one"
 _ONE_TRIANGLE = "PyTorch's gradient also fills the triangle that is not read"
 _REAL_DIAGONAL = "PyTorch's gradient follows an imaginary part of the diagonal, which is real"
-_NAN_WINS = (
-    "PyTorch gives NaN to all elements when one is NaN; Facula gives the gradient to the NaN"
-)
 
 SKIPS: list[Skip] = [
     # ---- where PyTorch is less exact, or leaves it open
@@ -105,20 +102,11 @@ SKIPS: list[Skip] = [
     Skip("linalg_matrix_exp", "torch", "float16 bfloat16", "PyTorch's is NaN for half precision"),
     Skip("signbit", "torch", "bfloat16", _NAN_SIGN, "special values"),
     Skip("copysign", "torch", "bfloat16", _NAN_SIGN, "special values"),
-    Skip("amax", "torch gradient", "float32 float64", _NAN_WINS, "special values*"),
-    Skip("amin", "torch gradient", "float32 float64", _NAN_WINS, "special values*"),
     Skip(
         "acosh",
         "torch gradient",
         "float32 float64",
         "outside of its domain, where the result is NaN and no gradient is right",
-        "special values",
-    ),
-    Skip(
-        "copysign",
-        "torch gradient",
-        "float32 float64",
-        "PyTorch divides the result by the input, which gives NaN where that is infinite or NaN",
         "special values",
     ),
     Skip("cholesky_solve", "torch gradient", "*", _ONE_TRIANGLE),
@@ -178,7 +166,6 @@ SKIPS: list[Skip] = [
     Skip("ldexp", "torch", "bfloat16 float32", "PyTorch multiplies infinity by 0", _SPECIAL),
     Skip("ldexp", "torch", "int64", "PyTorch multiplies infinity by 0", "extreme values"),
     Skip("ldexp", "torch gradient", _FLOATS, "PyTorch takes 2**-1 to be 0", "another dtype"),
-    Skip("nextafter", "torch gradient", _FLOATS, "the larger has none in PyTorch", _SPECIAL),
     Skip(
         "polygamma",
         "torch",

@@ -206,7 +206,9 @@ def test_graphed_callables_take_names_and_add_up_gradients():
     sample = (F.ones(3, device="cuda"), F.ones(3, device="cuda"))
     layer = cuda.make_graphed_callables(Layer(), sample)
     for factor in (2.0, 5.0):
-        result, nothing = layer(factor=F.full((3,), factor, device="cuda"), x=sample[0] * 4)
+        # Other tensors than the samples, into which the graph's inputs are copied.
+        x, y = F.full((3,), 4.0, device="cuda"), F.full((3,), factor, device="cuda")
+        result, nothing = layer(factor=y, x=x)
         assert nothing is None
         assert result["y"].tolist() == [4 * factor, 8 * factor, 12 * factor]
         result["y"].sum().backward()

@@ -148,16 +148,12 @@ std::vector<Tensor> plain_gradients(const Tensor& grad, const Tensor& q, const T
 
 // ---- in blocks
 
-// (batch, heads, rows, width), with the heads of a row beside each other or each apart.
-Tensor of_heads(const Tensor& like, int64_t width, bool beside) {
+// (batch, heads, rows, width), with the heads of a row beside each other where `like` has them so.
+Tensor laid_out_like(const Tensor& like, int64_t width) {
   const int64_t batch = like.size(0), heads = like.size(1), rows = like.size(2);
   Dims strides{heads * rows * width, rows * width, width, 1};
-  if (beside) strides[1] = width, strides[2] = heads * width;
+  if (like.stride(1) < like.stride(2)) strides[1] = width, strides[2] = heads * width;
   return empty_tensor(Dims{batch, heads, rows, width}, strides, like.dtype(), like.device());
-}
-
-Tensor laid_out_like(const Tensor& like, int64_t width) {
-  return of_heads(like, width, like.stride(1) < like.stride(2));
 }
 
 Tensor with_dense_rows(const Tensor& t) {
@@ -190,13 +186,12 @@ bool has_blocks(const Tensor& query, int64_t value_width) {
   return d == DType::Float32 || d == DType::Float64 || d == DType::Float16 || d == DType::BFloat16;
 }
 
-// (batch, heads, rows, width). Where there are not four dimensions, each matrix is a batch of its
-// own unless keys are shared, so that results lie one after the other.
-Tensor four_dimensional(const Tensor& t, bool keys_are_shared) {
+// (batch, heads, rows, width)
+Tensor four_dimensional(const Tensor& t) {
   if (t.dim() == 4) return t;
-  const int kept = keys_are_shared ? 3 : 2;
-  const int64_t heads = keys_are_shared ? t.size(-3) : 1;
-  return op::reshape(t, Dims{checked_numel(leading(t, kept)), heads, t.size(-2), t.size(-1)});
+  if (t.dim() == 2) return op::unsqueeze(op::unsqueeze(t, 0), 0);
+  if (t.dim() == 3) return op::unsqueeze(t, 0);
+  return op::reshape(t, Dims{checked_numel(leading(t, 3)), t.size(-3), t.size(-2), t.size(-1)});
 }
 
 }  // namespace
@@ -216,16 +211,14 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   for (const Tensor* t : {&query, &key, &value, &attn_mask})
     plain |= is_wrapped_by(*t, LevelKind::Jvp);  // tangents are cheaper step by step
   if (plain) return plain_attention(o, attn_mask, dropout_p, is_causal, factor);
-  const bool shared = enable_gqa && o.k.size(-3) != o.q.size(-3);
   Tensor mask = attn_mask;
   if (mask.defined()) {
     if (mask.dtype() != DType::Bool && mask.dtype() != query.dtype())
       mask = op::_to_copy(mask, query.dtype());
-    mask = four_dimensional(op::expand(mask, scores), shared);
+    mask = four_dimensional(op::expand(mask, scores));
   }
-  const Tensor out =
-      std::get<0>(op::_attention(four_dimensional(o.q, shared), four_dimensional(o.k, shared),
-                                 four_dimensional(o.v, shared), mask, is_causal, factor));
+  const Tensor out = std::get<0>(op::_attention(four_dimensional(o.q), four_dimensional(o.k),
+                                                four_dimensional(o.v), mask, is_causal, factor));
   if (o.q.dim() == 4) return out;
   Dims shape = leading(o.q, 1);
   shape.push_back(value.size(-1));
@@ -235,8 +228,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
 std::tuple<Tensor, Tensor> _attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                       const Tensor& mask, bool is_causal, double scale) {
   const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
-  // The next layer wants the heads of a row together: no copy then, whatever the query's layout.
-  Tensor out = of_heads(q, v.size(3), true);
+  Tensor out = laid_out_like(q, v.size(3));
   Tensor logsumexp =
       empty_tensor(Dims{q.size(0), q.size(1), q.size(2)}, compute_dtype(q.dtype()), q.device());
   if (out.is_meta()) return {out, logsumexp};

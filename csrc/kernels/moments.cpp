@@ -233,8 +233,8 @@ Tensor _aminmax_grad(const Tensor& grad_min, const Tensor& grad_max, const Tenso
                      const Tensor& min, const Tensor& max, std::optional<int64_t> dim,
                      bool keepdim) {
   const Dims dims = dim ? Dims{*dim} : Dims();
-  return op::_share_ties(grad_min, self, min, dims, keepdim) +
-         op::_share_ties(grad_max, self, max, dims, keepdim);
+  return op::_share_ties(grad_min, self, min, dims, keepdim, false) +
+         op::_share_ties(grad_max, self, max, dims, keepdim, false);
 }
 
 // ---- covariance

@@ -148,12 +148,13 @@ Tensor _prod_dim_grad(const Tensor& grad, const Tensor& self, int64_t dim, bool 
 }
 
 Tensor _share_ties(const Tensor& grad, const Tensor& self, const Tensor& result, IntSpan dim,
-                   bool keepdim) {
+                   bool keepdim, bool nan_has_shares) {
   uint64_t mask = dim_mask(dim, self.dim());
   Dims kept = reduced_shape(self.sizes(), mask, true);
   Tensor g = keepdim ? grad : op::reshape(grad, kept),
          r = keepdim ? result : op::reshape(result, kept);
   Tensor equal = op::eq(self, r);  // nowhere for NaN, so that the gradient is NaN
+  if (nan_has_shares) equal = op::logical_or(equal, op::logical_and(op::isnan(self), op::isnan(r)));
   Dims dims;
   for (int64_t d = 0; d < self.dim(); ++d)
     if (mask >> d & 1) dims.push_back(d);

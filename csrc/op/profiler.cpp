@@ -19,7 +19,8 @@ std::atomic<uint64_t> session{0};  // ranges that outlive their session are drop
 
 uint64_t thread_number() {
   static std::atomic<uint64_t> next{1};
-  thread_local const uint64_t mine = next.fetch_add(1);
+  thread_local constinit uint64_t mine = 0;  // a constant first, which needs no guard beside it
+  if (mine == 0) mine = next.fetch_add(1);
   return mine;
 }
 
