@@ -144,6 +144,7 @@ functional("max_pool1d", (2, 8, 64), kernel_size=2)
 for _name in ("nearest", "bilinear", "bicubic"):
     functional("interpolate", IMAGE, scale_factor=2, mode=_name)
 functional("grid_sample", IMAGE, (2, 8, 8, 2), align_corners=False)
+functional("grid_sample", IMAGE, (2, 8, 8, 2), align_corners=False, mode="bicubic")
 functional("unfold", IMAGE, kernel_size=3)
 functional("pad", IMAGE, pad=(1, 1, 1, 1))
 functional("pad", IMAGE, pad=(1, 1, 1, 1), mode="reflect")
@@ -181,6 +182,7 @@ of_tensor(lambda a, b: a * b, ROWS, (64, 1))
 of_tensor(lambda a, b: a / b, ROWS, ROWS)
 of_tensor(lambda a, b: a**b, ROWS, ROWS)
 of_tensor(lambda x: x**2.5, ROWS)
+of_tensor(lambda a, b: a % b, ROWS, ROWS)
 of_tensor(lambda x: x.sin() + x.cos(), ROWS)
 BODIES.append((lambda F, a, b: F.cat([a, b], 1), ROWS, ROWS))
 BODIES.append((lambda F, a, b: F.stack([a, b]), ROWS, ROWS))
@@ -250,7 +252,8 @@ def samples(F: Any) -> None:
         F.randn(64, 48, dtype=dtype, device="cuda")
         F.zeros(64, 48, dtype=dtype, device="cuda").exponential_()
     F.randint(0, 9, (64, 48), device="cuda")
-    F.randperm(999, device="cuda")
+    for count in (99, 999, 1999, 3999, 99999):
+        F.randperm(count, device="cuda")
     F.bernoulli(x)
     F.poisson(x)
     F.normal(x, x)
@@ -263,11 +266,19 @@ def of_whole_numbers(F: Any) -> None:
     for length in (64, 1000, 4000, 1 << 20):
         x.new_zeros(2, length).sort(1)
     x.cumsum(0), x.cumsum(1), x[:, :48].cumsum(1), (x > 0).cumsum(1)
-    x.nonzero(), x[x > 0], (x > 0).nonzero()
+    for mask in (x, x > 0, x.float(), x[0] > 0, x.view(64, 24, 32) > 0):
+        mask.nonzero(), mask[mask > 0]
     x.sum(), x.sum(0), x.sum(1), x.max(), x.max(1), x.argmax(1)
     (x == x).all(), (x == x).any(1), (x == x).sum(), (x == x).float().mean()
-    x // 7, x % 7, x.float(), x.to(F.int32), F.nn.functional.one_hot(x[0], 10)
+    x / x, x // 7, x % 7, x // x, x % x, x**x, x.float(), x.to(F.int32)
+    F.nn.functional.one_hot(x[0], 10)
     F.searchsorted(x, x), F.bincount(x[0], minlength=10), F.arange(9, device="cuda")
+
+
+def of_complex_numbers(F: Any) -> None:
+    z = on_device(F, "complex64", 64, 48)
+    for out in (z * z, z / z, z.exp(), z**z, z.sum(0), z.sum(), z.abs(), z.conj() + z):
+        forward_and_backward(F, out)
 
 
 def step(optimiser: str, dtype: str, **options: Any) -> Call:
@@ -302,12 +313,15 @@ def calls() -> Iterator[Call]:
     for dtype in ("float32", "float64"):
         for name in (*TWO, *ONE):
             yield function(name, dtype)
+        yield of_shapes(lambda F, x: F.polygamma(2, x), (64,), dtype=dtype)
+        yield of_shapes(lambda F, a, b: a**b, (64,), (64,), dtype=dtype)
     for dtype in FLOATS:
         for width in (32,) if dtype == "float32" else (32, 256):
             for kind in ("causal", "plain"):
                 yield attention(dtype, width, kind)
     yield samples
     yield of_whole_numbers
+    yield of_complex_numbers
     yield ctc
     for dtype in FLOATS:
         for body, *shapes in BODIES:

@@ -113,6 +113,7 @@ def output_of(arguments: list[str], driver: Path, cache: Path) -> str:
         **os.environ,
         "FACULA_CUDA_PATH": str(driver),
         "FACULA_CACHE_DIR": str(cache),
+        "FACULA_READY_KERNELS": "",  # those that came with the package would not be compiled
         "PYTHONPATH": path,
     }
     command = [sys.executable, *arguments]
