@@ -83,6 +83,75 @@ def function(name: str, dtype: str) -> Call:
     return call
 
 
+# ---- functions that every program has, one call for all of a dtype
+ELEMENTARY = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "sqrt",
+    "rsqrt",
+    "reciprocal",
+    "square",
+    "abs",
+    "neg",
+    "sign",
+]
+ELEMENTARY += [
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+]
+ELEMENTARY += ["erf", "erfc", "erfinv", "sigmoid", "floor", "ceil", "round", "trunc", "frac"]
+OF_TWO = [
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "atan2",
+    "hypot",
+    "maximum",
+    "minimum",
+    "fmod",
+    "remainder",
+    "xlogy",
+    "special.xlog1py",
+]
+OF_TWO += ["eq", "ne", "lt", "le", "gt", "ge"]
+
+
+def elementary(dtype: str) -> Call:
+    def call(F: Any) -> None:
+        a, b, c = (on_device(F, dtype, 64) for _ in range(3))
+        for name in ELEMENTARY:
+            forward_and_backward(F, getattr(F, name)(a))
+        for name in OF_TWO:
+            of = F.special if name.startswith("special.") else F
+            forward_and_backward(F, getattr(of, name.removeprefix("special."))(a, b))
+        forward_and_backward(F, F.lerp(a, b, 0.5))
+        forward_and_backward(F, F.lerp(a, b, c))
+        forward_and_backward(F, F.addcmul(a, b, c))
+        forward_and_backward(F, F.addcdiv(a, b, c))
+        forward_and_backward(F, a.clamp(0, 1))
+        forward_and_backward(F, a.clamp(min=0))
+        for number in (a + 1, a * 2, a / 3, 1 - a, 1 / a, a**2, a**3, 2**a, -a, a > 0):
+            forward_and_backward(F, number)
+
+    return call
+
+
 # ---- what models are made of: a body, then the shapes of its arguments
 ROWS = (64, 768)
 WIDTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
@@ -271,7 +340,9 @@ def of_whole_numbers(F: Any) -> None:
     x.sum(), x.sum(0), x.sum(1), x.max(), x.max(1), x.argmax(1)
     (x == x).all(), (x == x).any(1), (x == x).sum(), (x == x).float().mean()
     x / x, x // 7, x % 7, x // x, x % x, x**x, x.float(), x.to(F.int32)
-    F.nn.functional.one_hot(x[0], 10)
+    F.nn.functional.one_hot(x[0], 10), x @ x.T
+    images = x.view(4, 4, 64, 48)
+    F.nn.functional.conv2d(images, images[..., :3, :3].contiguous())
     F.searchsorted(x, x), F.bincount(x[0], minlength=10), F.arange(9, device="cuda")
 
 
@@ -319,6 +390,8 @@ def calls() -> Iterator[Call]:
         for width in (32,) if dtype == "float32" else (32, 256):
             for kind in ("causal", "plain"):
                 yield attention(dtype, width, kind)
+    for dtype in (*FLOATS, "float64"):
+        yield elementary(dtype)
     yield samples
     yield of_whole_numbers
     yield of_complex_numbers
