@@ -3,18 +3,15 @@
 // are at certain distances.
 #pragma once
 #include <cstdint>
-#include <cstring>
 
+#include "cpu/few_bytes.h"
 #include "cpu/lanes.h"
 
 namespace facula::FACULA_ISA {
 
 inline void copy_dense(char* to, const char* from, int64_t bytes) {
-  constexpr int64_t kLong = 2048, V = kLaneBytes;
-  if (bytes < kLong) {
-    std::memcpy(to, from, size_t(bytes));
-    return;
-  }
+  constexpr int64_t V = kLaneBytes;
+  if (bytes < kManyBytes) return copy_few_bytes(to, from, bytes);
   typedef uint64_t Vector __attribute__((vector_size(V), aligned(1), may_alias));
   auto at = [](const char* p) { return *reinterpret_cast<const Vector*>(p); };
   auto write = [](char* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; };

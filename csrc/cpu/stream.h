@@ -2,8 +2,8 @@
 // first, which is a third of the traffic of an addition, and drives out what is still to be read.
 #pragma once
 #include <cstdint>
-#include <cstring>
 
+#include "cpu/few_bytes.h"
 #include "cpu/iterate.h"
 
 namespace facula {
@@ -20,9 +20,7 @@ void finish_streams();
 // memcpy, by vectors of the machine where there are many bytes (cpu/copy_dense.h).
 void copy_many_bytes(char* to, const char* from, int64_t bytes);
 inline void copy_bytes(char* to, const char* from, int64_t bytes) {
-  constexpr int64_t kMany = 2048;
-  if (bytes < kMany) std::memcpy(to, from, size_t(bytes));
-  else copy_many_bytes(to, from, bytes);
+  bytes < kManyBytes ? copy_few_bytes(to, from, bytes) : copy_many_bytes(to, from, bytes);
 }
 
 // Bytes computed at a time: so few that reading the next block and writing the last one overlap.
