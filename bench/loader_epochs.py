@@ -34,145 +34,172 @@ def seed_numpy(worker: int) -> None:
     numpy.random.seed(worker)
 
 
+# Not made anew for each loader: Python makes the code of a method fast for one class.
+class Numbers(data.Dataset):
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Any:
+        return float(index), index
+
+
+class Computed(Numbers):
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.rows, self.scale = facula.rand(count, 4), 2.0
+
+    def __getitem__(self, index: int) -> Any:
+        return self.rows[index] * self.scale + 1, index
+
+
+class Arrays(Numbers):
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.rows = numpy.random.rand(count, 4).astype(numpy.float32)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.rows[index], index
+
+
+class Dicts(Computed):
+    def __getitem__(self, index: int) -> Any:
+        return {"row": self.rows[index], "label": index}
+
+
+class Texts(Numbers):
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.items = [(f"text {i}", i) for i in range(count)]
+
+    def __getitem__(self, index: int) -> Any:
+        text, label = self.items[index]
+        return text.upper(), label
+
+
+class Transformed(Computed):
+    transform = staticmethod(lambda row: row / 2)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.transform(self.rows[index]), index
+
+
+class Drawn(Numbers):
+    def __getitem__(self, index: int) -> Any:
+        return random.random(), index
+
+
+class DrawnTensors(Numbers):
+    def __getitem__(self, index: int) -> Any:
+        return facula.rand(3), index
+
+
+class DrawnArrays(Numbers):
+    def __getitem__(self, index: int) -> Any:
+        return numpy.random.rand(3), index
+
+
+class Counts(Numbers):
+    """Changes, of which the program must not notice."""
+
+    seen = 0
+
+    def __getitem__(self, index: int) -> Any:
+        self.seen += 1
+        return self.seen, index
+
+
+class Cached(Computed):
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.cache: dict[int, Any] = {}
+
+    def __getitem__(self, index: int) -> Any:
+        if index not in self.cache:
+            self.cache[index] = self.rows[index] * self.scale
+        return self.cache[index]
+
+
+class Logged(Numbers):
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.log: list[int] = []
+
+    def __getitem__(self, index: int) -> Any:
+        self.log.append(index)
+        return float(index), len(self.log)
+
+
+class OwnGenerator(Numbers):
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.generator = random.Random(0)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.generator.random(), index
+
+
+class Process(Numbers):
+    """Asks for what only a process has."""
+
+    def __getitem__(self, index: int) -> Any:
+        return os.getpid(), index
+
+
+class Stream(data.IterableDataset):
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __iter__(self) -> Any:
+        info = data.get_worker_info()
+        first, step = (info.id, info.num_workers) if info else (0, 1)
+        for i in range(first, self.count, step):
+            yield i, float(i)
+
+
+class CountingStream(Stream):
+    seen = 0
+
+    def __iter__(self) -> Any:
+        for sample in super().__iter__():
+            self.seen += 1
+            yield *sample, self.seen
+
+
 def kinds(count: int) -> dict[str, tuple[Any, dict[str, Any]]]:
     """By name: a dataset of so many samples, and options of its loader."""
-
-    class Numbers(data.Dataset):
-        def __len__(self) -> int:
-            return count
-
-        def __getitem__(self, index: int) -> Any:
-            return float(index), index
-
-    class Computed(Numbers):
-        def __init__(self) -> None:
-            self.rows, self.scale = facula.rand(count, 4), 2.0
-
-        def __getitem__(self, index: int) -> Any:
-            return self.rows[index] * self.scale + 1, index
-
-    class Arrays(Numbers):
-        def __init__(self) -> None:
-            self.rows = numpy.random.rand(count, 4).astype(numpy.float32)
-
-        def __getitem__(self, index: int) -> Any:
-            return self.rows[index], index
-
-    class Dicts(Computed):
-        def __getitem__(self, index: int) -> Any:
-            return {"row": self.rows[index], "label": index}
-
-    class Texts(Numbers):
-        def __init__(self) -> None:
-            self.items = [(f"text {i}", i) for i in range(count)]
-
-        def __getitem__(self, index: int) -> Any:
-            text, label = self.items[index]
-            return text.upper(), label
-
-    class Transformed(Computed):
-        transform = staticmethod(lambda row: row / 2)
-
-        def __getitem__(self, index: int) -> Any:
-            return self.transform(self.rows[index]), index
-
-    class Drawn(Numbers):
-        def __getitem__(self, index: int) -> Any:
-            return random.random(), index
-
-    class DrawnTensors(Numbers):
-        def __getitem__(self, index: int) -> Any:
-            return facula.rand(3), index
-
-    class DrawnArrays(Numbers):
-        def __getitem__(self, index: int) -> Any:
-            return numpy.random.rand(3), index
-
-    class Counts(Numbers):
-        """Changes, of which the program must not notice."""
-
-        seen = 0
-
-        def __getitem__(self, index: int) -> Any:
-            self.seen += 1
-            return self.seen, index
-
-    class Cached(Computed):
-        def __init__(self) -> None:
-            super().__init__()
-            self.cache: dict[int, Any] = {}
-
-        def __getitem__(self, index: int) -> Any:
-            if index not in self.cache:
-                self.cache[index] = self.rows[index] * self.scale
-            return self.cache[index]
-
-    class Logged(Numbers):
-        def __init__(self) -> None:
-            self.log: list[int] = []
-
-        def __getitem__(self, index: int) -> Any:
-            self.log.append(index)
-            return float(index), len(self.log)
-
-    class OwnGenerator(Numbers):
-        def __init__(self) -> None:
-            self.generator = random.Random(0)
-
-        def __getitem__(self, index: int) -> Any:
-            return self.generator.random(), index
-
-    class Process(Numbers):
-        """Asks for what only a process has."""
-
-        def __getitem__(self, index: int) -> Any:
-            return os.getpid(), index
-
-    class Stream(data.IterableDataset):
-        def __iter__(self) -> Any:
-            info = data.get_worker_info()
-            first, step = (info.id, info.num_workers) if info else (0, 1)
-            for i in range(first, count, step):
-                yield i, float(i)
-
-    class CountingStream(Stream):
-        seen = 0
-
-        def __iter__(self) -> Any:
-            for sample in super().__iter__():
-                self.seen += 1
-                yield *sample, self.seen
-
     rows = data.TensorDataset(facula.rand(count, 16), facula.arange(count))
     return {
         "rows": (rows, {}),
         "rows, shuffled": (rows, {"shuffle": True}),
         "list": ([(float(i), i) for i in range(count)], {}),
-        "numbers": (Numbers(), {}),
-        "numbers, shuffled": (Numbers(), {"shuffle": True}),
-        "numbers, generator": (Numbers(), {"shuffle": True, "generator": facula.Generator()}),
-        "numbers, persistent": (Numbers(), {"persistent_workers": True}),
-        "numbers, worker_init_fn": (Numbers(), {"worker_init_fn": seed_numpy}),
-        "numbers, collate_fn": (Numbers(), {"collate_fn": collate_pairs}),
-        "numbers, one by one": (Numbers(), {"batch_size": None}),
-        "subset": (data.Subset(Numbers(), list(range(count))), {}),
-        "computed": (Computed(), {}),
-        "arrays": (Arrays(), {}),
-        "dicts": (Dicts(), {}),
-        "texts": (Texts(), {}),
-        "transformed": (Transformed(), {}),
-        "drawn": (Drawn(), {}),
-        "drawn tensors": (DrawnTensors(), {}),
-        "drawn arrays": (DrawnArrays(), {}),
-        "stream": (Stream(), {}),
-        "counts": (Counts(), {}),
-        "counts, persistent": (Counts(), {"persistent_workers": True}),
-        "counts, collate_fn": (Counts(), {"collate_fn": collate_pairs}),
-        "cached, persistent": (Cached(), {"persistent_workers": True}),
-        "logged": (Logged(), {}),
-        "own generator": (OwnGenerator(), {}),
-        "counting stream": (CountingStream(), {}),
-        "process!": (Process(), {}),
+        "numbers": (Numbers(count), {}),
+        "numbers, shuffled": (Numbers(count), {"shuffle": True}),
+        "numbers, generator": (Numbers(count), {"shuffle": True, "generator": facula.Generator()}),
+        "numbers, persistent": (Numbers(count), {"persistent_workers": True}),
+        "numbers, worker_init_fn": (Numbers(count), {"worker_init_fn": seed_numpy}),
+        "numbers, collate_fn": (Numbers(count), {"collate_fn": collate_pairs}),
+        "numbers, one by one": (Numbers(count), {"batch_size": None}),
+        "subset": (data.Subset(Numbers(count), list(range(count))), {}),
+        "computed": (Computed(count), {}),
+        "arrays": (Arrays(count), {}),
+        "dicts": (Dicts(count), {}),
+        "texts": (Texts(count), {}),
+        "transformed": (Transformed(count), {}),
+        "drawn": (Drawn(count), {}),
+        "drawn tensors": (DrawnTensors(count), {}),
+        "drawn arrays": (DrawnArrays(count), {}),
+        "stream": (Stream(count), {}),
+        "counts": (Counts(count), {}),
+        "counts, persistent": (Counts(count), {"persistent_workers": True}),
+        "counts, collate_fn": (Counts(count), {"collate_fn": collate_pairs}),
+        "cached, persistent": (Cached(count), {"persistent_workers": True}),
+        "logged": (Logged(count), {}),
+        "own generator": (OwnGenerator(count), {}),
+        "counting stream": (CountingStream(count), {}),
+        "process!": (Process(count), {}),
     }
 
 

@@ -424,11 +424,11 @@ def test_processes_go_on_with_what_has_been_written(monkeypatch):
 def test_processes_take_over_where_that_pays(monkeypatch):
     monkeypatch.setattr(pace, "_START_SECONDS", 1e-5)
     monkeypatch.setattr(pace, "_HANDOVER_SECONDS", 0.0)
-    dataset = type("Own", (Memory,), {"__getitem__": counter})(4000)
+    dataset = type("Own", (Memory,), {"__getitem__": counter})(40000)
     iterator = iter(data.DataLoader(dataset, 2, num_workers=2))
     seen = [flat(batch)[0] for batch in iterator]
     assert iterator._crew is not None
-    assert seen == [[2 * i + 1, 2 * i + 2] for i in range(1000) for _ in range(2)]
+    assert seen == [[2 * i + 1, 2 * i + 2] for i in range(10000) for _ in range(2)]
 
 
 # ---- what is left to processes

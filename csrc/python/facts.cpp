@@ -31,12 +31,39 @@ PyObject* item_or_null(PyObject* dict, PyObject* key) {
   return found;
 }
 
-// The dict of an object, null where it has none that is a plain one.
-Ref dict_of(PyObject* o) {
-  Ref dict(PyObject_GenericGetDict(o, nullptr));
+// What getattr() gives without code of the program; null where there is no such attribute.
+Ref attribute_or_null(PyObject* o, PyObject* name) {
+  PyObject* found;
+#if PY_VERSION_HEX >= 0x030D0000
+  check(PyObject_GetOptionalAttr(o, name, &found));
+#else
+  check(_PyObject_LookupAttr(o, name, &found));
+#endif
+  return Ref(found);
+}
+
+// An object's own attribute, null where it has none. Until somebody asks for its
+// dict an object needs none, and in some versions of Python its attributes are found slower from
+// then on. So they are asked for as the program does, where that tells the object's from its
+// class's: those of plain classes that hide none, nor a method or a value.
+Ref own_attribute(PyObject* o, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(o);
+  if (type->tp_getattro == PyObject_GenericGetAttr && !PyType_Check(o) && !PyModule_Check(o)) {
+    const Ref of_class = Ref::borrow(_PyType_Lookup(type, name));
+    if (!of_class) return attribute_or_null(o, name);
+    const bool is_function = PyFunction_Check(of_class.get());
+    if (is_function || !Py_TYPE(of_class.get())->tp_descr_get) {
+      Ref found = attribute_or_null(o, name);
+      const bool is_method = is_function && found && PyMethod_Check(found.get()) &&
+                             PyMethod_GET_FUNCTION(found.get()) == of_class.get() &&
+                             PyMethod_GET_SELF(found.get()) == o;
+      return is_method || found.get() == of_class.get() ? Ref() : std::move(found);
+    }
+  }
+  const Ref dict(PyObject_GenericGetDict(o, nullptr));
   if (!dict) PyErr_Clear();
-  else if (!PyDict_CheckExact(dict.get())) return Ref();
-  return dict;
+  if (!dict || !PyDict_Check(dict.get())) return Ref();
+  return Ref::borrow(item_or_null(dict.get(), name));
 }
 
 // Whether two answers are the same, as far as that can be said without running code.
@@ -70,10 +97,7 @@ struct Facts {
                Py_TYPE(of)->tp_version_tag == f.version;
       case Fact::Class: return reinterpret_cast<PyTypeObject*>(of)->tp_version_tag == f.version;
       case Fact::Item: return item_or_null(of, f.key.get()) == f.was.get();
-      case Fact::Attribute: {
-        const Ref dict = dict_of(of);
-        return (dict ? item_or_null(dict.get(), f.key.get()) : nullptr) == f.was.get();
-      }
+      case Fact::Attribute: return own_attribute(of, f.key.get()).get() == f.was.get();
       case Fact::Cell: return PyCell_GET(of) == f.was.get();
       case Fact::Function:
         return PyFunction_GET_CODE(of) == f.code && PyFunction_GET_DEFAULTS(of) == f.defaults &&
@@ -154,37 +178,33 @@ PyObject* of_class(PyObject* self, PyObject* type) {
   });
 }
 
-PyObject* item(PyObject* self, PyObject* args) {
+// What stands in a dict, which is kept, or given again when it is asked.
+PyObject* note_item(PyObject* self, PyObject* args, bool kept) {
   return guarded([&]() -> PyObject* {
     PyObject *dict, *key;
-    if (!PyArg_ParseTuple(args, "O!O:item", &PyDict_Type, &dict, &key)) throw PythonError{};
-    Fact fact{Fact::Item, Ref::borrow(dict), Ref::borrow(key), Ref()};
+    if (!PyArg_ParseTuple(args, "O!O", &PyDict_Type, &dict, &key)) throw PythonError{};
+    Fact fact{Fact::Item, kept ? Ref::borrow(dict) : Ref(), Ref::borrow(key), Ref()};
     fact.was = Ref::borrow(item_or_null(dict, key));
     facts_of(self).all.push_back(std::move(fact));
     return Py_NewRef(Py_None);
   });
 }
-
+PyObject* item(PyObject* self, PyObject* args) {
+  return note_item(self, args, true);
+}
 PyObject* given_item(PyObject* self, PyObject* args) {
-  return guarded([&]() -> PyObject* {
-    PyObject *dict, *key;
-    if (!PyArg_ParseTuple(args, "O!O:given_item", &PyDict_Type, &dict, &key)) throw PythonError{};
-    Fact fact{Fact::Item, Ref(), Ref::borrow(key), Ref()};
-    fact.was = Ref::borrow(item_or_null(dict, key));
-    facts_of(self).all.push_back(std::move(fact));
-    return Py_NewRef(Py_None);
-  });
+  return note_item(self, args, false);
 }
 
 PyObject* attribute(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    PyObject *o, *name;
-    if (!PyArg_ParseTuple(args, "OU:attribute", &o, &name)) throw PythonError{};
-    Fact fact{Fact::Attribute, Ref::borrow(o), Ref::borrow(name), Ref()};
-    const Ref dict = dict_of(o);
-    if (dict) fact.was = Ref::borrow(item_or_null(dict.get(), name));
-    facts_of(self).all.push_back(std::move(fact));
-    return Py_NewRef(Py_None);
+    PyObject *o, *name, *otherwise = Py_None;
+    if (!PyArg_ParseTuple(args, "OU|O:attribute", &o, &name, &otherwise)) throw PythonError{};
+    Ref was = own_attribute(o, name);
+    PyObject* found = Py_NewRef(was ? was.get() : otherwise);
+    facts_of(self).all.push_back(
+        {Fact::Attribute, Ref::borrow(o), Ref::borrow(name), std::move(was)});
+    return found;
   });
 }
 
@@ -283,7 +303,8 @@ PyMethodDef methods[] = {
     {"item", item, METH_VARARGS, "item(dict, key): what stands there, if anything."},
     {"given_item", given_item, METH_VARARGS,
      "given_item(dict, key): what stands in a dict that is not kept, but given again."},
-    {"attribute", attribute, METH_VARARGS, "attribute(object, name): the same in its own dict."},
+    {"attribute", attribute, METH_VARARGS,
+     "attribute(object, name, otherwise=None): its own, not its class's, which is returned."},
     {"cell", cell, METH_O, "cell(cell): what is in it."},
     {"function", function, METH_O, "function(function): its code and default values."},
     {"items", items, METH_O, "items(list): which objects they are."},

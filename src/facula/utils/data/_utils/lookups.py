@@ -115,12 +115,11 @@ def _many_of(dataset: Any) -> Any:
     where there is no such thing, or where it is known to do the same."""
     kind = type(dataset)
     facts_here().type_of(dataset)
-    facts_here().attribute(dataset, "__getitems__")
-    own = getattr(dataset, "__dict__", ())
-    if kind in _WITH_MANY or not (hasattr(kind, "__getitems__") or "__getitems__" in own):
+    own = facts_here().attribute(dataset, "__getitems__", NULL)
+    if kind in _WITH_MANY or not (hasattr(kind, "__getitems__") or own is not NULL):
         return None
     function = in_class(kind, "__getitems__")
-    plain = isinstance(function, types.FunctionType) and "__getitems__" not in own
+    plain = isinstance(function, types.FunctionType) and own is NULL
     return function if plain else NULL
 
 

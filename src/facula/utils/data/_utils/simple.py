@@ -251,12 +251,11 @@ class Simple:
         """Whether an object has no such attribute."""
         self.facts.type_of(value)
         its_type = type(value)
-        self.facts.attribute(value, name)
+        own = self.facts.attribute(value, name, NULL)
         plain = its_type.__getattribute__ is object.__getattribute__
         if not plain or hasattr(its_type, "__getattr__"):
             raise NotSimpleError
-        own = getattr(value, "__dict__", {})
-        return in_class(its_type, name) is NULL and type(own) is dict and name not in own
+        return in_class(its_type, name) is NULL and own is NULL
 
     def attribute_of_value(self, owner: Known, name: str) -> Any:
         value = owner.value
@@ -287,20 +286,19 @@ class Simple:
             return self.known(found.__func__)
         if type(found) is classmethod and isinstance(found.__func__, types.FunctionType):
             return Method(found.__func__, Known(its_type))
-        own = getattr(value, "__dict__", None)
         is_method = type(found) is types.FunctionType
         is_slot = type(found) is types.MemberDescriptorType
         if found is not NULL and hasattr(type(found), "__get__") and not is_method and not is_slot:
             raise NotSimpleError
         if is_slot:
             return self.known(asked(found.__get__, value))
-        if self.changes is not None and type(own) is dict:
+        if self.changes is not None and type(getattr(value, "__dict__", None)) is dict:
             changing = self.changes.load(value, name)
             if changing is not None:
                 return changing
-        self.facts.attribute(value, name)
-        if type(own) is dict and name in own:
-            return self._value(own[name])
+        own = self.facts.attribute(value, name, NULL)
+        if own is not NULL:
+            return self._value(own)
         if found is NULL:
             return self.held_by_module(value, name)
         return Method(found, owner) if is_method else self.known(found)
