@@ -16,6 +16,7 @@ SHAPES = [  # (m, n, k): a size for each way of computing, none a multiple of a 
     (64, 301, 784),
     (305, 270, 401),
     (60, 71, 2100),
+    (131, 47, 2200),
     (17, 333, 1000),
     (5, 700, 260),
     (700, 9, 513),

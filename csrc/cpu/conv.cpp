@@ -65,7 +65,11 @@ void execute(const ConvFunction& f, const Conv& v) {
     const HostBlock scratch(plan.scratch_bytes);
     for (; begin < end; ++begin) f.run(v, plan, begin, scratch.data, shared.data);
   });
-  if (f.finish) f.finish(v, plan, shared.data);
+  if (f.finish) {
+    parallel_for(0, plan.finish_tasks, 1, [&](int64_t begin, int64_t end) {
+      for (; begin < end; ++begin) f.finish(v, plan, begin, shared.data);
+    });
+  }
 }
 
 constexpr int64_t kImageElements = 64 << 10;
@@ -241,7 +245,8 @@ bool suits_winograd(const Conv& v, bool gradient) {
   const auto tiles = double(v.batch * ((v.axis[1].out + 3) / 4) * ((v.axis[2].out + 3) / 4));
   const auto in = double((v.in + 15) / 16 * 16), out = double((v.out + 15) / 16 * 16);
   const bool turn = v.x_channel != 1;
-  const double products = 36 * in * out * tiles / 16 * 1.15;
+  // A weight gradient has its sums read and written for each block of tiles.
+  const double products = 36 * in * out / 16 * (tiles * 1.15 + (gradient ? 4 : 0));
   const double direct = double(v.batch * v.pixels()) * double(v.in * v.out) * 9 / 16;
   double transforms = 12 * in * out;
   if (gradient)

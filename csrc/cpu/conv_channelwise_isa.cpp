@@ -628,7 +628,7 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
 }
 
 template <class S>
-void finish_weight(const Conv& v, const ConvPlan& p, void* shared) {
+void finish_weight(const Conv& v, const ConvPlan& p, int64_t, void* shared) {
   using A = Accumulator<S>;
   constexpr int64_t lanes = kLanes<A>;
   const int64_t taps = v.taps(), channels = v.groups * v.in;

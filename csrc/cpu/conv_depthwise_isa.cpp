@@ -399,7 +399,7 @@ void run_weight_planes(const Conv& v, const ConvPlan& p, int64_t task, void* mem
 }
 
 template <class S>
-void finish_weight_planes(const Conv& v, const ConvPlan& p, void* shared) {
+void finish_weight_planes(const Conv& v, const ConvPlan& p, int64_t, void* shared) {
   using A = Accumulator<S>;
   const int64_t taps = v.taps(), count = v.groups * v.out * taps;
   const A* const sums = static_cast<const A*>(shared);

@@ -440,7 +440,7 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
 
 // Adds the sums of the chunks, in order. Channels that two vectors have are in both the same.
 template <class S>
-void finish_weight(const Conv& v, const ConvPlan& p, void* shared) {
+void finish_weight(const Conv& v, const ConvPlan& p, int64_t, void* shared) {
   using A = Accumulator<S>;
   constexpr int64_t lanes = kLanes<A>;
   const int64_t count = divide_up(v.groups, lanes) * v.taps() * lanes;

@@ -2,6 +2,7 @@
 // lies: for each tap, rows are input channels, vectors run along output channels, and the sum goes
 // over the pixels of output rows. Nothing is copied by taps.
 #include "cpu/conv_direct.h"
+#include "cpu/conv_weight_sums.h"
 
 namespace facula::FACULA_ISA {
 namespace {
@@ -33,8 +34,7 @@ void plan_weight(const Conv& v, int threads, ConvPlan& p) {
               [&] { return box_floats(a, p) <= kBoxFloats && block_pixels(p) <= kBlockPixels; });
   const int64_t parts = v.groups * divide_up(v.in, kWide), blocks = block_count(v, p);
   p.depth_chunks = smaller(blocks, divide_up(kWantedParts, parts));
-  if (p.depth_chunks > 1)
-    p.shared_bytes = sizeof(float) * size_t(p.depth_chunks * v.groups * v.taps() * v.in * v.out);
+  plan_sums<float>(v, p);
   const int64_t wanted = wanted_tasks(v, threads);
   auto tasks = [&] { return v.groups * p.depth_chunks * divide_up(v.in, p.depth_block); };
   while (tasks() < wanted && p.depth_block > kWide) {
@@ -86,6 +86,7 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
   const S* const x = static_cast<const S*>(v.x) + (group * v.in + channel) * v.x_channel;
   const S* const y = static_cast<const S*>(v.y) + group * v.out * v.y_channel;
 
+  const SumStrides strides = sum_strides(v, channels, outs);
   for (int64_t i = 0; i < taps * channels * outs; ++i) sums[i] = 0;
   for (int64_t number = chunk * blocks / p.depth_chunks;
        number < (chunk + 1) * blocks / p.depth_chunks; ++number) {
@@ -112,41 +113,25 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
       for (int64_t j = 0; j < v.out; j += kPanel) {
         const int vectors = v.out - j > kWide ? 2 : 1;
         for (int64_t i = 0; i < channels; i += height) {
-          float* const sum = sums + (tap * channels + i) * outs + j;
+          float* const sum = sums + tap * strides.tap + i * strides.channel + j;
           span_tiles.of[vectors - 1][smaller(height, channels - i) - 1](
-              spans, end, left + i, 1, step, gradient + j * pixels, sum, outs, sum, outs);
+              spans, end, left + i, 1, step, gradient + j * pixels, sum, strides.channel, sum,
+              strides.channel);
         }
       }
     }
   }
   if (p.depth_chunks == 1)
-    return store_weights<S>(v, sums, outs, group, 0, taps, channel, channels, 0, v.out);
-  float* to = static_cast<float*>(shared) + (chunk * v.groups + group) * taps * v.in * v.out;
-  for (int64_t i = 0; i < taps * channels; ++i) {
-    const int64_t row = i / channels * v.in + channel + i % channels;
-    copy_span(sums + i * outs, 1, 0, v.out, v.out, to + row * v.out);
-  }
-}
-
-// Adds the sums of the chunks, in order.
-template <class S>
-void finish_weight(const Conv& v, const ConvPlan& p, void* shared) {
-  if (p.depth_chunks == 1) return;
-  const int64_t group_size = v.in * v.taps() * v.out, count = v.groups * group_size;
-  float* const sums = static_cast<float*>(shared);
-  for (int64_t chunk = 1; chunk < p.depth_chunks; ++chunk) {
-    for (int64_t i = 0; i < count; ++i) sums[i] += sums[chunk * count + i];
-  }
-  for (int64_t group = 0; group < v.groups; ++group) {
-    store_weights<S>(v, sums + group * group_size, v.out, group, 0, v.taps(), 0, v.in, 0, v.out);
-  }
+    return store_weights<S>(v, sums, strides, group, 0, taps, channel, channels, 0, v.out);
+  share_sums(v, sums, strides, 0, taps, channel, channels, 0, v.out,
+             sums_of<float>(v, shared, chunk, group));
 }
 
 struct Table : ConvTable {
   constexpr Table() : ConvTable{} {
 #define X(e, t, name, c)                                                            \
   if constexpr (std::is_same_v<Accumulator<t>, float> && c == 2 && sizeof(t) > 1) { \
-    of[int(DType::e)] = {plan_weight<t>, run_weight<t>, finish_weight<t>};          \
+    of[int(DType::e)] = {plan_weight<t>, run_weight<t>, finish_sums<t>};            \
   }
     FACULA_DTYPES(X)
 #undef X

@@ -3,7 +3,7 @@
 // in a copy of some input rows with their padding. The derivatives, too:
 //   by the weights: the same rows, with pixels as the depth of the product
 //   by the input:   each output pixel's gradient times all weights, added to what the pixel saw
-#include "cpu/conv_plan.h"
+#include "cpu/conv_weight_sums.h"
 
 namespace facula::FACULA_ISA {
 namespace {
@@ -176,14 +176,14 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
 }
 
 template <class S>
-void finish_weight(const Conv& v, const ConvPlan& p, void* shared) {
+void finish_weight(const Conv& v, const ConvPlan& p, int64_t, void* shared) {
   using A = Accumulator<S>;
   const int64_t pitch = panels_width<A>(v.out), count = v.in * v.taps() * pitch;
   A* const sums = static_cast<A*>(shared);
   for (int64_t chunk = 1; chunk < p.depth_chunks; ++chunk) {
     for (int64_t i = 0; i < count; ++i) sums[i] += sums[chunk * count + i];
   }
-  store_weights<S>(v, sums, pitch, 0, 0, v.taps(), 0, v.in, 0, v.out);
+  store_weights<S>(v, sums, {v.in * pitch, pitch}, 0, 0, v.taps(), 0, v.in, 0, v.out);
 }
 
 // ---- the derivative by the input: a transposed problem, whose x is the gradient and whose y has

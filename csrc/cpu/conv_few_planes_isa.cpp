@@ -5,7 +5,7 @@
 // copy, with pixels as the depth of a product whose vectors run along output channels.
 //
 // For vectors of up to 32 bytes: with wider ones that are stored in part, matrices are made fast.
-#include "cpu/conv_plan.h"
+#include "cpu/conv_weight_sums.h"
 
 namespace facula::FACULA_ISA {
 namespace {
@@ -407,14 +407,14 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
 
 // Adds the sums of the chunks, in order.
 template <class S>
-void finish_weight(const Conv& v, const ConvPlan& p, void* shared) {
+void finish_weight(const Conv& v, const ConvPlan& p, int64_t, void* shared) {
   using A = Accumulator<S>;
   const int64_t pitch = round_up(v.out, kTileColumns<A>), count = v.in * v.taps() * pitch;
   A* const sums = static_cast<A*>(shared);
   for (int64_t chunk = 1; chunk < p.depth_chunks; ++chunk) {
     for (int64_t i = 0; i < count; ++i) sums[i] += sums[chunk * count + i];
   }
-  store_weights<S>(v, sums, pitch, 0, 0, v.taps(), 0, v.in, 0, v.out);
+  store_weights<S>(v, sums, {v.in * pitch, pitch}, 0, 0, v.taps(), 0, v.in, 0, v.out);
 }
 
 struct Table : ConvTable {

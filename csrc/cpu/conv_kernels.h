@@ -14,13 +14,15 @@ struct ConvPlan {
   int64_t tap_block = 0, tap_blocks = 1;
   int64_t prepare_tasks = 0;
   size_t shared_bytes = 0;  // memory that all tasks write to, for partial sums
+  int64_t finish_tasks = 1, finish_block = 0;
 };
 
 // Tasks write disjoint parts of the result (or of the shared memory) and may run in any order.
 struct ConvFunction {
   void (*plan)(const Conv&, int threads, ConvPlan&);
   void (*run)(const Conv&, const ConvPlan&, int64_t task, void* scratch, void* shared);
-  void (*finish)(const Conv&, const ConvPlan&, void* shared) = nullptr;  // after all tasks
+  // After all tasks.
+  void (*finish)(const Conv&, const ConvPlan&, int64_t task, void* shared) = nullptr;
   // Fills the shared memory, before the tasks.
   void (*prepare)(const Conv&, const ConvPlan&, int64_t task, void* shared) = nullptr;
 };

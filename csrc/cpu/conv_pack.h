@@ -724,27 +724,4 @@ void store_turned(const A* from, int64_t pitch, int64_t rows, int64_t columns, S
   }
 }
 
-// Sums [tap][channel][output] of some taps and channels become weights.
-template <class S, class A>
-void store_weights(const Conv& v, const A* sums, int64_t pitch, int64_t group, int64_t tap,
-                   int64_t taps, int64_t channel, int64_t channels, int64_t out, int64_t columns) {
-  if (taps == v.taps() && taps > 1 && dense_taps(v)) {
-    for (int64_t c = 0; c < channels; ++c) {
-      store_turned(sums + c * pitch, channels * pitch, taps, columns,
-                   weight_at<S>(v, group, out, channel + c, 0), v.w_out);
-    }
-    return;
-  }
-  for (int64_t t = 0; t < taps; ++t, sums += channels * pitch) {
-    S* to = weight_at<S>(v, group, out, channel, tap + t);
-    if (v.w_in == 1) {
-      store_turned(sums, pitch, channels, columns, to, v.w_out);
-      continue;
-    }
-    for (int64_t c = 0; c < channels; ++c) {
-      store_row(sums + c * pitch, columns, to + c * v.w_in, v.w_out);
-    }
-  }
-}
-
 }  // namespace facula::FACULA_ISA

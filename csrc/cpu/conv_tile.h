@@ -25,17 +25,6 @@ template <class A>
 using ConvTile = void (*)(TileDepth k, const A* a, int64_t a_row, int64_t a_col, const A* b,
                           int64_t b_row, A* c, int64_t c_row, const A* start, int64_t start_row);
 
-// Keeps what many products share in a register: compilers would read it again for each of them, and
-// a machine reads no more vectors at a time than it multiplies.
-template <class A>
-FACULA_INLINE void keep_in_register(Vector<A>& x) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  asm("" : "+v"(x));
-#else
-  (void)x;
-#endif
-}
-
 template <class A>
 struct ConvTiles {
   ConvTile<A> of[kTileVectors][kTileRows];  // by vectors - 1 and rows - 1

@@ -1,7 +1,7 @@
 // The derivative of a convolution by its weights: a product of the matrix of what pixels see, by
 // tap and channel, with the output's gradient, by channel. Its depth is the number of output pixels
 // of the whole batch. Rows are taps and input channels, vectors run along output channels.
-#include "cpu/conv_plan.h"
+#include "cpu/conv_weight_sums.h"
 
 namespace facula::FACULA_ISA {
 namespace {
@@ -27,8 +27,8 @@ void plan_weight(const Conv& v, int threads, ConvPlan& p) {
   if (parts < 8 && pixels >= 2 * kChunkPixels) {
     p.depth_chunks =
         cut(pixels, larger(kChunkPixels, divide_up(pixels, kMostChunks)), width, p.depth_block);
-    p.shared_bytes = sizeof(A) * size_t(p.depth_chunks * v.groups * v.in * taps * v.out);
   }
+  plan_sums<A>(v, p);
   const int64_t wanted = wanted_tasks(v, threads);
   auto tasks = [&] {
     return v.groups * p.row_blocks * p.tap_blocks * p.column_blocks * p.depth_chunks;
@@ -171,32 +171,12 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
       i += height;
     }
   }
+  const SumStrides strides{channels * p.column_block, p.column_block};
   if (p.depth_chunks == 1) {
-    store_weights<S>(v, sums, p.column_block, group, tap0, taps, channel0, channels, column0,
-                     columns);
-    return;
-  }
-  A* out = static_cast<A*>(shared) + (chunk * v.groups + group) * v.taps() * v.in * v.out;
-  for (int64_t i = 0; i < rows; ++i) {
-    const int64_t row = (tap0 + i / channels) * v.in + channel0 + i % channels;
-    for (int64_t j = 0; j < columns; ++j) {
-      out[row * v.out + column0 + j] = sums[i * p.column_block + j];
-    }
-  }
-}
-
-// Adds the sums of the chunks, in order.
-template <class S>
-void finish_weight(const Conv& v, const ConvPlan& p, void* shared) {
-  using A = Accumulator<S>;
-  if (p.depth_chunks == 1) return;
-  const int64_t group_size = v.in * v.taps() * v.out, count = v.groups * group_size;
-  A* const sums = static_cast<A*>(shared);
-  for (int64_t chunk = 1; chunk < p.depth_chunks; ++chunk) {
-    for (int64_t i = 0; i < count; ++i) sums[i] += sums[chunk * count + i];
-  }
-  for (int64_t group = 0; group < v.groups; ++group) {
-    store_weights<S>(v, sums + group * group_size, v.out, group, 0, v.taps(), 0, v.in, 0, v.out);
+    store_weights<S>(v, sums, strides, group, tap0, taps, channel0, channels, column0, columns);
+  } else {
+    share_sums(v, sums, strides, tap0, taps, channel0, channels, column0, columns,
+               sums_of<A>(v, shared, chunk, group));
   }
 }
 
@@ -205,7 +185,7 @@ struct Table : ConvTable {
 #define X(e, t, name, c)                                                  \
   if constexpr (c == 1 || (c == 2 && sizeof(t) > 1)) {                    \
     of[int(DType::e)] = {plan_weight<Storage<t>>, run_weight<Storage<t>>, \
-                         finish_weight<Storage<t>>};                      \
+                         finish_sums<Storage<t>>};                        \
   }
     FACULA_DTYPES(X)
 #undef X

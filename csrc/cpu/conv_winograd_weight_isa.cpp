@@ -3,15 +3,16 @@
 // 36 matrix products, and the sums are transformed into 3x3 weights.
 #include "cpu/conv_winograd.h"
 
-#include "cpu/conv_kernels.h"
+#include "cpu/conv_weight_sums.h"
 
 namespace facula::FACULA_ISA {
 namespace {
 
-constexpr int64_t kInner = 128;     // input channels of a task
-constexpr int64_t kOuter = 64;      // output channels of a task
-constexpr int64_t kTiles = 96;      // that are transformed at once
-constexpr int64_t kMostChunks = 8;  // of all tiles, where there are few channels to share
+constexpr int64_t kInner = 128;      // input channels of a task
+constexpr int64_t kOuter = 64;       // output channels of a task
+constexpr int64_t kTiles = 96;       // that are transformed at once
+constexpr int64_t kLeastTiles = 48;  // of a chunk
+constexpr int64_t kMostChunks = 8;   // of all tiles, where there are few channels to share
 
 FACULA_INLINE void transform_gradient(const Floats* g, int step, Floats* out, int out_step) {
   const Floats g0 = g[0], g1 = g[step], g2 = g[2 * step], g3 = g[3 * step];
@@ -101,12 +102,10 @@ void plan_weight(const Conv& v, int, ConvPlan& p) {
   p.column_block = smaller(kOuter, round_up(v.out, kTileColumns<float>));
   p.column_blocks = divide_up(v.out, p.column_block);
   const int64_t parts = v.groups * p.row_blocks * p.column_blocks;
-  p.depth_chunks = larger(1, smaller(kMostChunks / parts, tiles.all / kTiles));
-  p.depth_block = round_up(divide_up(tiles.all, p.depth_chunks), kTiles);
-  p.depth_chunks = divide_up(tiles.all, p.depth_block);
+  p.depth_chunks = cut(tiles.all, larger(kLeastTiles, divide_up(tiles.all * parts, kMostChunks)), 1,
+                       p.depth_block);
   p.tasks = parts * p.depth_chunks;
-  if (p.depth_chunks > 1)
-    p.shared_bytes = sizeof(float) * size_t(p.depth_chunks * v.groups * 9 * v.in * v.out);
+  plan_sums<float>(v, p);
   const Layout layout(p);
   p.scratch_bytes = Scratch::bytes<float>(kPoints * layout.input_step) +
                     Scratch::bytes<float>(kPoints * layout.gradient_step) +
@@ -115,8 +114,9 @@ void plan_weight(const Conv& v, int, ConvPlan& p) {
                     Scratch::bytes<float>(9 * layout.inner * layout.outer);
 }
 
-// Sums [point][channel][output] -> weights [tap][channel][output].
-void transform_sums(const Layout& layout, const float* sums, int64_t channels, float* to) {
+// Sums [point][channel][output] -> weights.
+void transform_sums(const Layout& layout, const float* sums, int64_t channels, SumStrides strides,
+                    float* to) {
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t o = 0; o < layout.outer; o += kWide) {
       const float* from = sums + c * layout.outer + o;
@@ -132,7 +132,7 @@ void transform_sums(const Layout& layout, const float* sums, int64_t channels, f
         transform_weight(half + 6 * r, 1, taps, 1);
 #pragma GCC unroll 3
         for (int q = 0; q < 3; ++q) {
-          store(to + ((3 * r + q) * channels + c) * layout.outer + o, taps[q]);
+          store(to + (3 * r + q) * strides.tap + c * strides.channel + o, taps[q]);
         }
       }
     }
@@ -160,8 +160,10 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
   const int64_t columns = smaller(p.column_block, v.out - out);
   const int64_t first = chunk * p.depth_block, end = smaller(tiles.all, first + p.depth_block);
   const int64_t tile_rows = divide_up(channels, divide_up(channels, kTileRows));
-  for (int64_t begin = first; begin < end; begin += kTiles) {
-    const int64_t count = smaller(kTiles, end - begin);
+  int64_t block;
+  cut(end - first, kTiles, 1, block);
+  for (int64_t begin = first; begin < end; begin += block) {
+    const int64_t count = smaller(block, end - begin);
     transform_inputs<S>(v, tiles, group, begin, count, in, round_up(channels, kWide), strip, input,
                         layout.inner, layout.input_step);
     transform_gradients<S>(v, tiles, group, begin, count, out, round_up(columns, kWide), strip,
@@ -179,39 +181,19 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
       }
     }
   }
-  transform_sums(layout, sums, channels, weights);
-  if (p.depth_chunks == 1) {
-    store_weights<S>(v, weights, layout.outer, group, 0, 9, in, channels, out, columns);
-    return;
-  }
-  float* to = static_cast<float*>(shared) + (chunk * v.groups + group) * 9 * v.in * v.out;
-  for (int64_t i = 0; i < 9 * channels; ++i) {
-    const int64_t row = i / channels * v.in + in + i % channels;
-    for (int64_t j = 0; j < columns; ++j) {
-      to[row * v.out + out + j] = weights[i * layout.outer + j];
-    }
-  }
-}
-
-// Adds the weights of the chunks, in order.
-template <class S>
-void finish_weight(const Conv& v, const ConvPlan& p, void* shared) {
-  if (p.depth_chunks == 1) return;
-  const int64_t group_size = 9 * v.in * v.out, count = v.groups * group_size;
-  float* const sums = static_cast<float*>(shared);
-  for (int64_t chunk = 1; chunk < p.depth_chunks; ++chunk) {
-    for (int64_t i = 0; i < count; ++i) sums[i] += sums[chunk * count + i];
-  }
-  for (int64_t group = 0; group < v.groups; ++group) {
-    store_weights<S>(v, sums + group * group_size, v.out, group, 0, 9, 0, v.in, 0, v.out);
-  }
+  const SumStrides strides = sum_strides(v, channels, layout.outer);
+  transform_sums(layout, sums, channels, strides, weights);
+  if (p.depth_chunks == 1)
+    return store_weights<S>(v, weights, strides, group, 0, 9, in, channels, out, columns);
+  share_sums(v, weights, strides, 0, 9, in, channels, out, columns,
+             sums_of<float>(v, shared, chunk, group));
 }
 
 struct Table : ConvTable {
   constexpr Table() : ConvTable{} {
 #define X(e, t, name, c)                                                            \
   if constexpr (std::is_same_v<Accumulator<t>, float> && c == 2 && sizeof(t) > 1) { \
-    of[int(DType::e)] = {plan_weight<t>, run_weight<t>, finish_weight<t>};          \
+    of[int(DType::e)] = {plan_weight<t>, run_weight<t>, finish_sums<t>};            \
   }
     FACULA_DTYPES(X)
 #undef X

@@ -94,6 +94,17 @@ FACULA_INLINE void store(A* p, Vector<A> v) {
   *reinterpret_cast<typename VectorOf<A>::unaligned*>(p) = v;
 }
 
+// Keeps what many products share in a register: compilers would read it again for each of them, and
+// a machine reads no more vectors at a time than it multiplies.
+template <class A>
+FACULA_INLINE void keep_in_register(Vector<A>& x) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  asm("" : "+v"(x));
+#else
+  (void)x;
+#endif
+}
+
 // sum + x * y, rounded once where the machine can: tiles of all sizes must agree in every bit, and
 // whether a compiler fuses the two depends on the loop around them.
 template <class A>

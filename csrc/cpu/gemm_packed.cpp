@@ -178,7 +178,7 @@ template <class T>
 void multiply_low(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* c, Bias<T> bias,
                   int64_t deep) {
   // Panels of a piece, which stay in the second-level cache; wider where a has to be packed too.
-  const int64_t most_panels = g.a_col == 1 ? 4 : 16, panels = ceil_div(g.n, t.columns);
+  const int64_t most_panels = g.a_col == 1 ? t.low_panels : 16, panels = ceil_div(g.n, t.columns);
   const double work = double(g.m) * double(g.n) * double(g.k);
   const int threads = in_parallel_region() ? 1 : num_threads();
   const auto tasks = int64_t(std::min(double(threads * t.tasks_per_thread), work / kTaskWork));
@@ -201,15 +201,19 @@ void multiply_low(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b,
   });
 }
 
-// With few rows, b is read where it lies rather than packed: it takes the place of a.
-Gemm with_few_columns(const Gemm& g) {
-  if (g.m > kFewPackedRows || g.m >= g.n || g.b_row != 1 || g.b_col == 1) return g;
+Gemm transposed(const Gemm& g) {
   Gemm t = g;
   std::swap(t.m, t.n);
   t.a = g.b, t.a_batch = g.b_batch, t.a_row = g.b_col, t.a_col = g.b_row;
   t.b = g.a, t.b_batch = g.a_batch, t.b_row = g.a_col, t.b_col = g.a_row;
   std::swap(t.c_row, t.c_col);
   return t;
+}
+
+// With few rows, b is read where it lies rather than packed: it takes the place of a.
+Gemm with_few_columns(const Gemm& g) {
+  const bool few = g.m <= kFewPackedRows && g.m < g.n && g.b_row == 1 && g.b_col != 1;
+  return few ? transposed(g) : g;
 }
 
 template <class T>
@@ -285,7 +289,12 @@ void deep_product(const Gemm& g, int64_t parts) {
 template <class T>
 void cut_product(const Gemm& g) {
   const int64_t parts = parts_of_depth(g);
-  parts == 1 ? product<T>(g) : deep_product<T>(g, parts);
+  if (parts == 1) return product<T>(g);
+  // Where both matrices lie across k, the one with longer rows should be b, which is packed by
+  // whole rows; so is a where several of its panels are packed at a time.
+  const bool turn =
+      g.m > g.n && g.a_row == 1 && g.b_col == 1 && !g.bias && table<T>()->left_panels == 1;
+  deep_product<T>(turn ? transposed(g) : g, parts);
 }
 
 }  // namespace

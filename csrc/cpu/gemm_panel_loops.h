@@ -14,14 +14,15 @@ namespace {
 #if defined(__AVX512F__)
 constexpr int kPanelRows = 14;  // 28 of 32 registers accumulate, two hold b, one a
 constexpr int kLeftPanels = 1;  // of a, packed at a time: they stay in the nearest cache
-constexpr int64_t kTallTiles = 1, kTasksPerThread = 8, kLowBytes = 0;
+constexpr int64_t kTallTiles = 1, kTasksPerThread = 8, kLowPanels = 8;
 constexpr int64_t kFewPanels = 3;  // of b, up to which a is not worth a packed copy
 #else
 constexpr int kPanelRows = 6;    // 12 of 16
 constexpr int kLeftPanels = 32;  // in the second-level cache; a panel of b is in the nearest
-constexpr int64_t kTallTiles = 8, kTasksPerThread = 4, kLowBytes = 288 << 10;
+constexpr int64_t kTallTiles = 8, kTasksPerThread = 4, kLowPanels = 4;
 constexpr int64_t kFewPanels = 8;
 #endif
+constexpr int64_t kLowBytes = 288 << 10;
 template <class A>
 constexpr int64_t kPanelK = sizeof(A) == 4 ? 384 : 256;
 template <class A>
@@ -174,7 +175,8 @@ void pack_columns(const A* from, int64_t step, int64_t apart, int64_t k, int64_t
       A* out = to + p * wide;
       for (int64_t i = 0; i < full; ++i, row += wide, out += k * wide) {
         const Vector<A> x = load(row), y = load(row + kLanes<A>);
-        if constexpr (kLaneBytes == 32) __builtin_prefetch(row + kRowsAhead * step);
+        __builtin_prefetch(row + kRowsAhead * step);
+        if constexpr (kLaneBytes == 64) __builtin_prefetch(row + kRowsAhead * step + kLanes<A>);
         store(out, x);
         store(out + kLanes<A>, y);
       }
@@ -244,7 +246,10 @@ void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b,
     for (int i = 0; i < R; ++i) {
       const A x = a[i * a_row];
 #pragma GCC unroll 2
-      for (int v = 0; v < V; ++v) sum[i][v] = multiply_add(x, row[v], sum[i][v]);
+      for (int v = 0; v < V; ++v) {  // said each time: addresses would take its register
+        keep_in_register<A>(row[v]);
+        sum[i][v] = multiply_add(x, row[v], sum[i][v]);
+      }
       if constexpr (odd) half[i] += x * last;
     }
     a += a_col;
@@ -415,8 +420,8 @@ void add_parts(A* sums, int64_t parts, int64_t apart, int64_t n) {
 }
 
 template <class A>
-constexpr PanelTable<A> kPanelTable{kPanelRows,      kPanelColumns<A>, kPanelK<A>,
-                                    kTallTiles,      kTasksPerThread,  kLowBytes,
+constexpr PanelTable<A> kPanelTable{kPanelRows,      kPanelColumns<A>, kPanelK<A>,  kLeftPanels,
+                                    kTallTiles,      kTasksPerThread,  kLowBytes,   kLowPanels,
                                     pack_columns<A>, multiply<A>,      add_parts<A>};
 
 }  // namespace

@@ -26,10 +26,12 @@ template <class T>
 struct PanelTable {
   int64_t rows, columns;  // of a register tile
   int64_t block_k;
+  int64_t left_panels;  // of a that are packed at a time
   // Pieces of c: as many register tiles high where c is, before columns are cut, and so many for
   // each thread, which lets the pool even out threads of different speed.
   int64_t tall_tiles, tasks_per_thread;
-  int64_t low_bytes;  // of a block of a for which each piece has all rows of c
+  int64_t low_bytes;   // of a block of a for which each piece has all rows of c
+  int64_t low_panels;  // of such a piece, at most; more where a has to be packed in any case
   // `count` columns of b as panels; element (p, j) comes from from[p * step + j * apart].
   void (*pack)(const T* from, int64_t step, int64_t apart, int64_t k, int64_t count, T* to);
   void (*multiply)(const PanelProduct<T>&);
