@@ -67,6 +67,19 @@ def test_large_tensors_are_transposed(shape):
     np.testing.assert_array_equal(last.permute(0, 3, 1, 2).contiguous().numpy(), a)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+def test_matrices_are_transposed_by_tiles_and_what_is_left_of_them(dtype):
+    for rows, columns in [(8, 8), (15, 9), (16, 64), (33, 70), (129, 31), (256, 127), (700, 520)]:
+        a = np.arange(rows * columns).reshape(rows, columns).astype(dtype)
+        for part in (np.s_[:, :], np.s_[1:, 3:], np.s_[:, :-1]):
+            turned = F.from_numpy(a)[part].t().contiguous()
+            np.testing.assert_array_equal(turned.numpy(), a[part].T)
+    # Past the cache, where the rows of the result begin with a line of it.
+    a = np.arange(1 << 26, dtype=np.uint8).view(dtype).reshape(1024, -1)
+    turned = F.from_numpy(a).t().contiguous().numpy()
+    assert turned.tobytes() == a.T.tobytes()
+
+
 @pytest.mark.parametrize("channels", [2, 3, 4, 5])
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
 def test_channels_alternate(channels, dtype):

@@ -209,25 +209,22 @@ FACULA_INLINE FACULA_ISA::Floats madd(FACULA_ISA::Floats a, FACULA_ISA::Floats b
   return c;
 #endif
 }
-FACULA_INLINE FACULA_ISA::Floats exp2_of_negative(FACULA_ISA::Floats x) {
-  using FACULA_ISA::Floats, FACULA_ISA::Words, FACULA_ISA::lanes;
-  constexpr float magic = detail::kExpMagic<float>;
-  auto c = [](int i) { return lanes(detail::kExp2Terms[i]); };
-  const Floats shifted = x + magic, r = x - (shifted - magic), z = r * r;
-  const Floats low = madd(z, madd(r, c(3), c(2)), madd(r, c(1), c(0)));
-  const Floats high = madd(z, c(6), madd(r, c(5), c(4)));
-  return madd(z * z, high, low) * Floats(Words(shifted) << 23);
-}
 FACULA_INLINE FACULA_ISA::Floats gelu(FACULA_ISA::Floats x) {
-  using FACULA_ISA::Floats, FACULA_ISA::lanes;
-  auto pair = [](Floats b, int i) {
-    return madd(b, lanes(detail::kGeluTerms[i + 1]), lanes(detail::kGeluTerms[i]));
-  };
-  const Floats zero{}, most = lanes(4.0f), a = abs(x) * 0.707106781f, b = a > most ? most : a;
-  Floats p = pair(b, 8);
-  for (int i = 6; i >= 0; i -= 2) p = madd(b * b, p, pair(b, i));
-  const Floats e = exp2_of_negative(-(b * p)), erfc = a > most ? zero : e;
-  return 0.5f * x * (x < zero ? erfc : 2.0f - erfc);
+  using FACULA_ISA::Floats, FACULA_ISA::Words, FACULA_ISA::lanes;
+  constexpr auto& c = detail::kGeluTerms;
+  constexpr auto& d = detail::kHalfExp2Terms;
+  const Floats zero{}, magic = lanes(kRoundMagic<float>);
+  const Words none{}, most = detail::kGeluMost - none, a = Words(abs(x));
+  const Floats b = Floats(a < most ? a : most), square = b * b;
+  auto pair = [&](int i) { return madd(b, lanes(c[i + 1]), lanes(c[i])); };
+  Floats p = pair(8);
+  for (int i = 6; i >= 0; i -= 2) p = madd(square, p, pair(i));
+  const Floats shifted = madd(b, p, magic), r = madd(b, p, magic - shifted);
+  Floats e = lanes(d[5]);
+  for (int i = 4; i >= 0; --i) e = madd(r, e, lanes(d[i]));
+  const Words scaled = Words(e) + (Words(shifted) << 23);
+  const Floats half_erfc = Floats(a > most ? none : scaled);
+  return x * (x < zero ? half_erfc : 1.0f - half_erfc);
 }
 
 // To an integer, by the processor's code of a direction: 0 to the nearest, 1 down, 2 up, 3 to zero.

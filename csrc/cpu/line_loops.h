@@ -62,6 +62,11 @@ struct LineLoops {
   void (*stream_lines)(char* to, const char* from, int64_t count);
   // memcpy of many bytes; see cpu/copy_dense.h.
   void (*copy)(char* to, const char* from, int64_t bytes);
+  // Item j of row i of the target is item i of line j of the source; by the logarithm of the item
+  // size. Whole vectors go past the cache if asked to, for which rows begin with a line of it.
+  using Turn = void (*)(char* to, int64_t to_bytes, const char* from, int64_t from_bytes,
+                        int64_t rows, int64_t columns, bool past_cache);
+  Turn turn[5];
 };
 
 const LineLoops& line_loops();

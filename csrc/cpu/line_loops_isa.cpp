@@ -6,6 +6,8 @@
 #endif
 
 #include "cpu/half_lanes.h"
+#include "cpu/index_items.h"
+#include "cpu/turn_lanes.h"
 
 namespace facula::FACULA_ISA {
 namespace {
@@ -585,10 +587,6 @@ double running_sum_f32(const float* x, float* y, int64_t n, double before) {
   return before;
 }
 
-struct Item16 {
-  uint64_t words[2];
-};
-
 // Moved as bits. Runs shorter than a vector are written as one, and the next run over its rest.
 template <class Bits>
 void repeat_each(char* to, const char* from, int64_t step, int64_t count, int64_t times) {
@@ -715,6 +713,8 @@ const LineLoops line_loops = {
      repeat_each<Item16>},
     stream_lines,
     copy_dense,
+    {turn_items<Item1>, turn_items<Item2>, turn_items<Item4>, turn_items<Item8>,
+     turn_items<Item16>},
 };
 
 }  // namespace facula::FACULA_ISA

@@ -44,18 +44,30 @@ template <Real T>
 inline constexpr T kExpLeast = sizeof(T) == 4 ? T(-104) : T(-746);
 template <Real T>
 inline constexpr T kExpMost = sizeof(T) == 4 ? T(89) : T(710);
-// The same as kRoundMagic with the bias of the exponent and `shift` added, so that the rounded
-// sum's bits, shifted to the exponent's place, are the factor.
+// e^x as a factor between sqrt(1/2) and sqrt(2) and the sum of `magic` with the exponent of the
+// other factor, a power of two.
 template <Real T>
-FACULA_INLINE T exp_in_range(T x, T magic, T rest) {
+struct ExpFactors {
+  T near_one, shifted;
+
+  BitsOf<T> exponent() const { return BitsOf<T>(bits_of(shifted) << (sizeof(T) == 4 ? 23 : 52)); }
+};
+template <Real T>
+FACULA_INLINE ExpFactors<T> exp_factors(T x, T magic) {
   constexpr bool kFloat = sizeof(T) == 4;
   constexpr T ln2_high = kFloat ? T(kLn2HighF) : T(kLn2High);
   constexpr T ln2_low = kFloat ? T(kLn2LowF) : T(kLn2Low);
   const T shifted = madd(x, kFloat ? T(1.44269504f) : T(1.4426950408889634), magic);
   const T n = shifted - magic;
   const T r = madd(n, -ln2_low, madd(n, -ln2_high, x));
-  const T factor = std::bit_cast<T>(BitsOf<T>(bits_of(shifted) << (kFloat ? 23 : 52)));
-  return (T(1) + madd(r * r, exp_tail(r), r)) * factor * rest;
+  return {T(1) + madd(r * r, exp_tail(r), r), shifted};
+}
+// `magic` is kRoundMagic with the bias of the exponent and `shift` added, so that the rounded
+// sum's bits, shifted to the exponent's place, are the factor.
+template <Real T>
+FACULA_INLINE T exp_in_range(T x, T magic, T rest) {
+  const auto e = exp_factors(x, magic);
+  return e.near_one * std::bit_cast<T>(e.exponent()) * rest;
 }
 template <Real T>
 inline constexpr T kExpMagic = kRoundMagic<T> + T(sizeof(T) == 4 ? 127 : 1023);
@@ -283,21 +295,13 @@ FACULA_INLINE double exp_of_negative(double x) {
   return x < -707.0 ? 0.0 : e;
 }
 
-namespace detail {
-// 2^r for |r| <= 1/2.
-inline constexpr float kExp2Terms[] = {1.0f,           0.693147182f,   0.240226507f,
-                                       0.0555035695f,  0.00961808302f, 0.00133908633f,
-                                       0.000154531634f};
-}  // namespace detail
-
 // 2^x for -125 <= x <= 0.
 FACULA_INLINE float exp2_of_negative(float x) {
-  constexpr auto& c = detail::kExp2Terms;
   constexpr float magic = detail::kExpMagic<float>;
   const float shifted = x + magic, r = x - (shifted - magic), z = r * r;
   // In pairs, so that less waits for what is before it.
-  const float low = madd(z, madd(r, c[3], c[2]), madd(r, c[1], c[0]));
-  const float high = madd(z, c[6], madd(r, c[5], c[4]));
+  const float low = madd(z, madd(r, 0.0555035695f, 0.240226507f), madd(r, 0.693147182f, 1.0f));
+  const float high = madd(z, 0.000154531634f, madd(r, 0.00133908633f, 0.00961808302f));
   return madd(z * z, high, low) * std::bit_cast<float>(bits_of(shifted) << 23);
 }
 
@@ -421,9 +425,19 @@ FACULA_INLINE T sigmoid(T x) {
   const T lost = e - (s - T(1));
   return madd(q * lost, x < T(0) ? q - T(1) : -q, q);
 }
+// e^x for a sum with 1: 0 where 1 hides it. Of NaN, anything.
+template <Real T>
+FACULA_INLINE T exp_beside_one(T x) {
+  constexpr T least = sizeof(T) == 4 ? T(-80) : T(-700);
+  constexpr T most = sizeof(T) == 4 ? T(88.7228317f) : T(709.782712893);
+  const auto e = detail::exp_factors(x, kRoundMagic<T>);
+  BitsOf<T> bits = bits_of(e.near_one) + e.exponent();
+  bits = x < least ? BitsOf<T>(0) : bits;
+  return std::bit_cast<T>(x > most ? bits_of(kInf<T>) : bits);
+}
 template <Real T>
 FACULA_INLINE T silu(T x) {
-  return x / (T(1) + exp(-x));
+  return x / (T(1) + exp_beside_one(-x));
 }
 // log(1 + e^x)
 template <Real T>

@@ -213,21 +213,33 @@ FACULA_INLINE float ndtri(float p) {
 FACULA_INLINE double gelu(double x) {
   return x * ndtr(x);
 }
-// With erfc(a) = 2^-(a p(a)) for all of 0 <= a <= 4, and 0 beyond: what cancels in erf does not
-// here. p by pairs of its terms, so that less waits for what is before it. half_lanes.h has the
-// same for vectors.
+// With erfc(b / sqrt(2)) / 2 = 2^(b p(b) - 1) for b = |x| up to 4 sqrt(2), and 0 beyond: what
+// cancels in erf does not here. p by pairs of its terms, so that less waits for what is before it;
+// limits and the power of two as integers, which take no turn of the multipliers. half_lanes.h has
+// the same for vectors.
 namespace detail {
+inline constexpr uint32_t kGeluMost = std::bit_cast<uint32_t>(5.65685425f);
 inline constexpr float kGeluTerms[] = {
-    1.62791693f,    0.91832459f,     0.148804918f,    -0.0287276376f,  0.00102332328f,
-    0.00157749874f, -0.00060743955f, 0.000115794901f, -1.1889837e-05f, 5.22484925e-07f};
+    -1.15110576f,     -0.459205389f,  -0.052491799f,   0.0070242933f,   -6.41213919e-05f,
+    -0.000248838332f, 6.7627494e-05f, -9.4845218e-06f, 7.24313509e-07f, -2.37514399e-08f};
+// 2^(r - 1) for |r| <= 1/2.
+inline constexpr float kHalfExp2Terms[] = {0.5f,          0.346573502f,  0.120111212f,
+                                           0.0277536679f, 0.0048357565f, 0.000663236191f};
 }  // namespace detail
 FACULA_INLINE float gelu(float x) {
   constexpr auto& c = detail::kGeluTerms;
-  const float a = abs(x) * 0.707106781f, b = a > 4.0f ? 4.0f : a;
+  constexpr auto& d = detail::kHalfExp2Terms;
+  constexpr uint32_t most = detail::kGeluMost;
+  constexpr float magic = kRoundMagic<float>;
+  const uint32_t a = bits_of(abs(x));
+  const float b = std::bit_cast<float>(a < most ? a : most);
   const float p = polynomial(b * b, madd(b, c[1], c[0]), madd(b, c[3], c[2]), madd(b, c[5], c[4]),
                              madd(b, c[7], c[6]), madd(b, c[9], c[8]));
-  const float e = exp2_of_negative(-(b * p)), erfc = a > 4.0f ? 0.0f : e;
-  return 0.5f * x * (x < 0.0f ? erfc : 2.0f - erfc);
+  const float shifted = madd(b, p, magic), r = madd(b, p, magic - shifted);
+  const float e = polynomial(r, d[0], d[1], d[2], d[3], d[4], d[5]);
+  const uint32_t scaled = bits_of(e) + (bits_of(shifted) << 23);
+  const float half_erfc = std::bit_cast<float>(a > most ? 0u : scaled);
+  return x * (x < 0.0f ? half_erfc : 1.0f - half_erfc);
 }
 template <Real T>
 FACULA_INLINE T gelu_tanh(T x) {

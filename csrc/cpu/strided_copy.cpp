@@ -4,10 +4,9 @@
 #include <bit>
 #include <cstring>
 
-#include "cpu/index_items.h"
 #include "cpu/index_loops.h"
+#include "cpu/line_loops.h"
 #include "cpu/stream.h"
-#include "cpu/turn_block.h"
 
 namespace facula {
 namespace {
@@ -41,10 +40,6 @@ void exchange_dims(Iteration& it, int a, int b) {
   for (int o = 0; o < it.operands; ++o) std::swap(it.strides[o][a], it.strides[o][b]);
 }
 
-// Columns of a tile: a line or two of the target.
-template <class T>
-constexpr int64_t kLineItems = sizeof(T) < 4 ? 64 / sizeof(T) : 16;
-
 // Asks for memory that is far from what was read before, which the processor does not foresee.
 void prefetch(const char* p, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
@@ -65,46 +60,28 @@ int transposed_dim(const Iteration& it, int64_t item) {
   return 0;
 }
 
-// One tile after the other is turned in a buffer and streamed: `rows` pieces of a line or two.
-template <class T>
-void stream_turned(char* to, int64_t to_bytes, const T* from, int64_t from_step, int64_t rows) {
-  constexpr int64_t kRows = 64, kColumns = kLineItems<T>;
-  alignas(64) T tile[kRows * kColumns];
-  for (int64_t i = 0; i < rows; i += kRows) {
-    const int64_t m = std::min(kRows, rows - i);
-    turn_matrix(tile, kColumns, from + i, from_step, m, kColumns);
-    for (int64_t r = 0; r < m; ++r)
-      stream_copy(to + (i + r) * to_bytes, reinterpret_cast<const char*>(tile + r * kColumns),
-                  kColumns * int64_t(sizeof(T)));
-  }
-}
-
 void copy_transposed(Iteration it, int dim, int64_t item) {
   exchange_dims(it, 1, dim);
   // Whole lines of the target can be streamed where all its rows begin with one.
   bool streamed =
       exceeds_cache(2 * it.numel * item) && reinterpret_cast<uintptr_t>(it.data[0]) % 64 == 0;
   for (int d = 1; d < it.ndim; ++d) streamed = streamed && it.strides[0][d] % 64 == 0;
-  with_item_type(item, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    constexpr int64_t kColumns = kLineItems<T>;
-    const int64_t to_step = it.strides[0][1] / item, from_step = it.strides[1][0] / item;
-    // As many rows as let the target stay in the cache, so that the source is read in long runs.
-    const int64_t block = std::clamp<int64_t>((1 << 16) / (it.sizes[0] * item), 64, 512);
-    for_each_block(it, block, [&](char* to, const char* from, int64_t rows) {
-      for (int64_t j = 0; j < it.sizes[0]; j += kColumns) {
-        const int64_t next = std::min(it.sizes[0], j + 2 * kColumns);
-        for (int64_t k = j + kColumns; k < next; ++k)
-          prefetch(from + k * it.strides[1][0], rows * item);
-        const T* source = reinterpret_cast<const T*>(from) + j * from_step;
-        if (streamed && j + kColumns <= it.sizes[0])
-          stream_turned(to + j * item, it.strides[0][1], source, from_step, rows);
-        else
-          turn_matrix(reinterpret_cast<T*>(to) + j, to_step, source, from_step, rows,
-                      std::min(kColumns, it.sizes[0] - j));
-      }
-      if (streamed) finish_streams();
-    });
+  const auto turn = line_loops().turn[std::countr_zero(uint64_t(item) | 16)];
+  const int64_t columns = item < 4 ? 64 / item : 16;  // a line or two of the target
+  const int64_t to_step = it.strides[0][1], from_step = it.strides[1][0];
+  // As many rows as let the target stay in the cache, so that the source is read in long runs; few
+  // where the target is not to be there.
+  const int64_t block =
+      streamed ? 64 : std::clamp<int64_t>((1 << 16) / (it.sizes[0] * item), 64, 512);
+  for_each_block(it, block, [&](char* to, const char* from, int64_t rows) {
+    for (int64_t j = 0; j < it.sizes[0]; j += columns) {
+      const int64_t next = std::min(it.sizes[0], j + 2 * columns);
+      if (!streamed)
+        for (int64_t k = j + columns; k < next; ++k) prefetch(from + k * from_step, rows * item);
+      turn(to + j * item, to_step, from + j * from_step, from_step, rows,
+           std::min(columns, it.sizes[0] - j), streamed);
+    }
+    if (streamed) finish_streams();
   });
 }
 

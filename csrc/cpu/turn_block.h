@@ -3,46 +3,59 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "core/numeric.h"
 
 namespace facula {
 
-// Blocks of 4 x 4 (2 x 2) items are turned in vectors of 16 bytes, others one by one.
+// Items in 16 bytes: as many lines are turned at a time.
 template <class T>
-constexpr int kTurned = sizeof(T) == 4   ? 4
-                        : sizeof(T) == 8 ? 2
-                                         : 1;
+constexpr int kTurned = sizeof(T) < 16 ? 16 / int(sizeof(T)) : 1;
+
+// An integer with the bits of an item of less than 16 bytes.
+template <class T>
+using TurnedBits =
+    std::conditional_t<sizeof(T) == 1, uint8_t,
+                       std::conditional_t<sizeof(T) == 2, uint16_t,
+                                          std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+
+// r[i][g][k] becomes r[k][g][i], for vectors of groups of 16 bytes: lines are shuffled into each
+// other like halves of a deck of cards, as often as a line can be halved.
+template <class T, class V, int B = kTurned<T>>
+FACULA_INLINE void turn_groups(V (&r)[B]) {
+  auto zip = []<size_t... L>(V a, V b, V& low, V& high,
+                             std::index_sequence<L...>) __attribute__((always_inline)) {
+    constexpr int N = int(sizeof...(L));
+    low = __builtin_shufflevector(a, b, (int(L) / B * B + int(L) % B / 2 + int(L) % 2 * N)...);
+    high = __builtin_shufflevector(a, b,
+                                   (int(L) / B * B + int(L) % B / 2 + B / 2 + int(L) % 2 * N)...);
+  };
+  constexpr auto lanes = std::make_index_sequence<sizeof(V) / sizeof(T)>{};
+#pragma GCC unroll 4
+  for (int left = B; left > 1; left /= 2) {
+    V t[B];
+#pragma GCC unroll 8
+    for (int i = 0; i < B / 2; ++i) zip(r[i], r[i + B / 2], t[2 * i], t[2 * i + 1], lanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < B; ++i) r[i] = t[i];
+  }
+}
 
 template <class T>
 FACULA_INLINE void turn_block(T* to, int64_t to_step, const T* from, int64_t from_step) {
-  if constexpr (sizeof(T) == 4) {
-    typedef uint32_t Four __attribute__((vector_size(16)));
-    auto load = [&](int j) {
-      Four x;
-      std::memcpy(&x, from + j * from_step, 16);
-      return x;
-    };
-    auto store = [&](int i, Four y) { std::memcpy(static_cast<void*>(to + i * to_step), &y, 16); };
-    const Four x0 = load(0), x1 = load(1), x2 = load(2), x3 = load(3);
-    const Four a = __builtin_shufflevector(x0, x1, 0, 4, 1, 5),
-               b = __builtin_shufflevector(x0, x1, 2, 6, 3, 7),
-               c = __builtin_shufflevector(x2, x3, 0, 4, 1, 5),
-               d = __builtin_shufflevector(x2, x3, 2, 6, 3, 7);
-    store(0, __builtin_shufflevector(a, c, 0, 1, 4, 5));
-    store(1, __builtin_shufflevector(a, c, 2, 3, 6, 7));
-    store(2, __builtin_shufflevector(b, d, 0, 1, 4, 5));
-    store(3, __builtin_shufflevector(b, d, 2, 3, 6, 7));
-  } else if constexpr (sizeof(T) == 8) {
-    typedef uint64_t Two __attribute__((vector_size(16)));
-    Two x, y;
-    std::memcpy(&x, from, 16);
-    std::memcpy(&y, from + from_step, 16);
-    const Two a = __builtin_shufflevector(x, y, 0, 2), b = __builtin_shufflevector(x, y, 1, 3);
-    std::memcpy(static_cast<void*>(to), &a, 16);
-    std::memcpy(static_cast<void*>(to + to_step), &b, 16);
-  } else {
+  constexpr int B = kTurned<T>;
+  if constexpr (B == 1) {
     *to = *from;
+  } else {
+    typedef TurnedBits<T> Group __attribute__((vector_size(16)));
+    Group r[B];
+#pragma GCC unroll 16
+    for (int j = 0; j < B; ++j) std::memcpy(&r[j], from + j * from_step, 16);
+    turn_groups<TurnedBits<T>>(r);
+#pragma GCC unroll 16
+    for (int i = 0; i < B; ++i) std::memcpy(static_cast<void*>(to + i * to_step), &r[i], 16);
   }
 }
 
