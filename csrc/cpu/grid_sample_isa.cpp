@@ -1,7 +1,6 @@
 // What a block of points sees of an input, and sums over it; built once per ISA. Coordinates are
 // worked on axis by axis, for all points of the block at once.
-#include "cpu/grid_sample.h"
-#include "cpu/reduce_loop.h"
+#include "cpu/grid_corners.h"
 #include "cpu/vector_math.h"
 
 namespace facula::FACULA_ISA {
@@ -354,38 +353,8 @@ void look_up(const GridSample& g, const T* grid, const T* direction, int64_t n, 
     for (int p = 0; p < kGridBlock; ++p) b.corner[p] = b.pixel[0][p] & ~(b.pixel[0][p] >> 31);
 }
 
-// The four pixels of each point, two neighbours at a time, where b.row is set: as if all were
-// inside, then the points at the edges anew. Apart from the arithmetic, which is done in vectors.
-template <class T>
-void read_corners(const GridBlock<T>& b, const T* x, T (*top)[2], T (*bottom)[2]) {
-  const T* below = x + b.row;
-  for (int64_t p = 0; p < kGridBlock; p += 4) {
-    asm("" : "+r"(p));  // gathers are slower than loads
-#pragma GCC unroll 4
-    for (int64_t k = 0; k < 4; ++k) {
-      const int64_t at = b.corner[p + k];
-      __builtin_memcpy(top[p + k], x + at, 2 * sizeof(T));
-      __builtin_memcpy(bottom[p + k], below + at, 2 * sizeof(T));
-    }
-  }
-  for (int e = 0; e < b.edges; ++e) {
-    const int p = b.edge[e];
-    for (int k = 0; k < 4; ++k) {
-      const int32_t at = b.pixel[k][p];
-      T(*line)[2] = k < 2 ? top : bottom;
-      line[p][k % 2] = at < 0 ? T(0) : x[at];
-    }
-  }
-}
-template <class T>
-FACULA_INLINE void weigh_corners(const T (*weight)[kGridBlock], const T (*top)[2],
-                                 const T (*bottom)[2], T* sums) {
-  for (int p = 0; p < kGridBlock; ++p)
-    sums[p] = weight[0][p] * top[p][0] + weight[1][p] * top[p][1] + weight[2][p] * bottom[p][0] +
-              weight[3][p] * bottom[p][1];
-}
-
-// The same for the 4 x 4 pixels of cubic interpolation.
+// The sums of points that see 4 x 4 pixels, where b.row is set: as if all were inside, then the
+// points at the edges anew. Loads apart from the arithmetic, which is done in vectors.
 template <class T>
 void sum_squares(const GridBlock<T>& b, const T* x, T* sums) {
   T line[kGridBlock][4];
@@ -415,9 +384,7 @@ void sum_taps(const GridBlock<T>& b, const T* x, T* sums) {
     }
     for (int p = 0; p < kGridBlock; ++p) sums[p] *= b.weight[0][p];
   } else if (kTaps == 4 && b.row) {
-    T top[kGridBlock][2], bottom[kGridBlock][2];
-    read_corners(b, x, top, bottom);
-    return weigh_corners(b.weight, top, bottom, sums);
+    return sum_corners<1>(b, x, &b.weight, reinterpret_cast<T(*)[kGridBlock]>(sums));
   } else if (kTaps == 16 && b.row) {
     sum_squares(b, x, sums);
   } else {
@@ -460,13 +427,10 @@ template <class T>
 void slopes(const GridBlock<T>& b, const T* x, const T* y, int64_t n, int dims,
             T (*sums)[kGridBlock]) {
   if (b.taps == 4 && b.row) {
-    T top[kGridBlock][2], bottom[kGridBlock][2], slope[kGridBlock], grad[kGridBlock] = {};
-    read_corners(b, x, top, bottom);
-    for (int64_t p = 0; p < n; ++p) grad[p] = y[p];
-    for (int d = 0; d < 2; ++d) {
-      weigh_corners(b.slope[d], top, bottom, slope);
-      for (int p = 0; p < kGridBlock; ++p) sums[d][p] += slope[p] * grad[p];
-    }
+    T slope[2][kGridBlock];
+    sum_corners<2>(b, x, b.slope, slope);
+    for (int d = 0; d < 2; ++d)
+      for (int64_t p = 0; p < n; ++p) sums[d][p] += slope[d][p] * y[p];
     return;
   }
   for (int k = 0; k < b.taps; ++k) {
@@ -485,17 +449,7 @@ void slopes(const GridBlock<T>& b, const T* x, const T* y, int64_t n, int dims,
 
 // ---- channels side by side
 
-// Vectors of 16 bytes: the channels are a multiple of them.
-template <class T>
-struct FewOf {
-  typedef T type __attribute__((vector_size(16)));
-};
-template <class T>
-FACULA_INLINE typename FewOf<T>::type few_at(const T* x) {
-  typename FewOf<T>::type v;
-  __builtin_memcpy(&v, x, 16);
-  return v;
-}
+// The channels are a multiple of what 16 bytes hold.
 
 // What one point sees: the pixels that are not outside.
 template <class T>

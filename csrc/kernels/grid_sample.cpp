@@ -81,10 +81,13 @@ Tensor optional_for_loops(const Tensor& t) {
 }
 
 // Where channels lie side by side, each neighbour of a point is a vector: that is worth turning the
-// input for, unless points see little of it.
-bool takes_channels_last(const GridSample& g, bool slopes = false) {
-  const int64_t fewest = g.mode == GridMode::Cubic ? 2 : slopes && g.dims == 2 ? 48 : 16;
-  return g.mode != GridMode::Nearest && g.channels >= fewest && g.pixels() <= 4 * g.points;
+// input for, unless points see little of it. The four neighbours in an image are as quick to read
+// as they lie; what is added to them is not.
+bool takes_channels_last(const GridSample& g, GridSampleKind kind) {
+  if (g.mode == GridMode::Nearest || g.pixels() > 4 * g.points) return false;
+  if (g.mode == GridMode::Cubic || kind == GridSampleKind::Back) return g.channels >= 2;
+  if (g.dims == 3) return g.channels >= 8;
+  return kind == GridSampleKind::Slopes && g.channels >= 48;
 }
 // The problem with channels last, and zeros for what their number lacks of a multiple of four.
 GridSample with_channels_last(GridSample g) {
@@ -111,7 +114,7 @@ Tensor sample(const Tensor& input, const Tensor& grid, const Tensor& direction, 
     using T = typename decltype(tag)::type;
     const Tensor at = for_loops(grid), along = optional_for_loops(direction);
     const GridSample g = describe(input.sizes(), at, o.mode, o.padding, o.align_corners);
-    if (!input.is_cuda() && takes_channels_last(g)) {
+    if (!input.is_cuda() && takes_channels_last(g, GridSampleKind::Values)) {
       const GridSample last = with_channels_last(g);
       const Tensor x = turned(computable(input), g, g.pixels());
       const Tensor y =
@@ -132,7 +135,7 @@ Tensor back(const Tensor& grad, const Tensor& grid, const Tensor& direction, Int
     using T = typename decltype(tag)::type;
     const Tensor at = for_loops(grid), along = optional_for_loops(direction);
     const GridSample problem = describe(size, at, o.mode, o.padding, o.align_corners);
-    if (!grad.is_cuda() && takes_channels_last(problem)) {
+    if (!grad.is_cuda() && takes_channels_last(problem, GridSampleKind::Back)) {
       const GridSample last = with_channels_last(problem);
       const Tensor y = turned(computable(grad), problem, problem.points);
       const Tensor x = empty_tensor(Dims{problem.batch, problem.pixels(), last.channels},
@@ -155,7 +158,7 @@ Tensor slopes(const Tensor& grad, const Tensor& input, const Tensor& grid, const
     using T = typename decltype(tag)::type;
     const Tensor at = for_loops(grid), along = optional_for_loops(direction);
     const GridSample problem = describe(input.sizes(), at, o.mode, o.padding, o.align_corners);
-    const bool last = !grad.is_cuda() && takes_channels_last(problem, true);
+    const bool last = !grad.is_cuda() && takes_channels_last(problem, GridSampleKind::Slopes);
     auto arranged = [&](const Tensor& t, int64_t n) {
       return last ? turned(computable(t), problem, n) : for_loops(t);
     };
