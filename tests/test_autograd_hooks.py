@@ -754,3 +754,71 @@ def test_what_a_node_hook_returns_must_be_gradients(register):
         getattr(y.grad_fn, register)(lambda *_, returned=returned: (returned,))
         with pytest.raises(error, match=words):
             y.sum().backward()
+
+
+# -- gradients of means ---------------------------------------------------------------------------
+
+MEANS = {
+    "all": lambda x: x.mean(),
+    "dims": lambda x: x.mean((2, 3)).sum(),
+    "flattened": lambda x: x.flatten(1).mean(1).sum(),
+    "pool": lambda x: F.nn.functional.adaptive_avg_pool2d(x, 1).sum(),
+}
+
+
+def write(grad):
+    assert grad.is_contiguous()
+    grad.view(-1).mul_(2)
+    return grad
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_gradients_of_means_may_be_written_to(name):
+    x = F.ones(2, 3, 4, 4, requires_grad=True)
+    (grad,) = F.autograd.grad(MEANS[name](x), x)
+    plain = grad.flatten()[0].item()
+    assert_close(write(grad), F.full((2, 3, 4, 4), 2 * plain))
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_hooks_may_write_to_gradients_of_means(name):
+    x = F.ones(2, 3, 4, 4, requires_grad=True)
+    (plain,) = F.autograd.grad(MEANS[name](x), x)
+    for register in ("register_hook", "retain_grad"):
+        y = x * 1
+        if register == "register_hook":
+            y.register_hook(write)
+        else:
+            y.retain_grad()
+        (grad,) = F.autograd.grad(MEANS[name](y), x)
+        assert_close(grad, plain * (2 if register == "register_hook" else 1))
+    leaf_of_hook = F.ones(2, 3, 4, 4, requires_grad=True)
+    leaf_of_hook.register_hook(write)
+    MEANS[name](leaf_of_hook).backward()
+    assert_close(leaf_of_hook.grad, plain * 2)
+    y = x * 1
+    y.grad_fn.register_prehook(lambda grads: (write(grads[0]),))
+    assert_close(F.autograd.grad(MEANS[name](y), x)[0], plain * 2)
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_functions_may_write_to_gradients_of_means(name):
+    class Twice(F.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return write(grad)
+
+    x = F.ones(2, 3, 4, 4, requires_grad=True)
+    (plain,) = F.autograd.grad(MEANS[name](x), x)
+    MEANS[name](Twice.apply(x)).backward()
+    assert_close(x.grad, plain * 2)
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_gradients_of_means_in_transforms_are_written_out(name):
+    grad = F.func.grad(MEANS[name])(F.ones(2, 3, 4, 4))
+    assert grad.is_contiguous()

@@ -124,3 +124,16 @@ def test_modules_follow_their_mode(name):
     assert not F.equal(module(x), x)
     assert module.eval()(x) is x
     assert repr(module) == f"{name}(p=0.5, inplace=False)"
+
+
+@pytest.mark.parametrize("shape", [(6,), (6, 3), (6, 3, 2), (6, 3, 2, 2)])
+@pytest.mark.parametrize("inplace", [False, True])
+@pytest.mark.filterwarnings("ignore:dropout3d")
+def test_dropout3d_takes_what_has_not_five_dimensions_for_one_sample(shape, inplace):
+    F.manual_seed(0)
+    kept = functional.dropout3d(F.ones(1, 6, 2, 2, 2))[0, :, 0, 0, 0]
+    F.manual_seed(0)
+    out = functional.dropout3d(F.ones(shape), inplace=inplace)
+    assert tuple(out.shape) == shape
+    channels = out.reshape(6, -1)
+    assert channels.tolist() == kept[:, None].expand_as(channels).tolist()

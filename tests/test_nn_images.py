@@ -343,3 +343,27 @@ def test_sizes_round_as_in_pytorch(mode):
             torch.from_numpy(x), scale_factor=factor, mode=mode
         )
         np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_padded_volumes_keep_channels_last(mode):
+    x = facula.ones(2, 3, 4, 4, 4).to(memory_format=facula.channels_last_3d)
+    padded = F.pad(x, (1,) * 6, mode)
+    assert padded.is_contiguous(memory_format=facula.channels_last_3d)
+    assert padded.tolist() == facula.ones(2, 3, 6, 6, 6).tolist()
+
+
+@pytest.mark.parametrize("pad", [(0, 0), (-1, 0), (-1, -1, 0, -1)])
+def test_what_padding_takes_away_leaves_the_order_of_memory(pad):
+    x = facula.arange(60.0).reshape(5, 4, 3).transpose(0, 2)  # (3, 4, 5)
+    left, right, top, bottom = (*pad, 0, 0)[:4]
+    kept = x[:, -top : 4 + bottom, -left : 5 + right]
+    out = F.pad(x, pad)
+    assert out.tolist() == kept.tolist()
+    assert out.stride() == kept.clone().stride()
+    assert F.pad(x.to("meta"), pad).stride() == out.stride()
+
+
+def test_padding_may_take_everything_away():
+    x = facula.ones(4, 3).t()
+    assert F.pad(x, (-2, -2)).shape == (3, 0)

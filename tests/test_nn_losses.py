@@ -272,3 +272,8 @@ def test_modules_match_pytorch(name, options, data):
     assert list(ours[0].state_dict()) == list(theirs[0].state_dict())
     np.testing.assert_allclose(ours[1], theirs[1], rtol=2e-6)
     np.testing.assert_allclose(ours[2], theirs[2], rtol=2e-5, atol=1e-6)
+
+
+def test_multilabel_margin_loss_refuses_targets_that_are_no_integers():
+    with pytest.raises(RuntimeError, match="expected scalar type Long"):
+        functional.multilabel_margin_loss(F.ones(2, 3), F.ones(2, 3))

@@ -274,3 +274,16 @@ def test_group_norm_refuses_groups_of_one_value():
         F.nn.functional.group_norm(F.ones(1, 2, 1), 2)
     assert F.nn.GroupNorm(3, 3)(F.ones(2, 3)).tolist() == [[0, 0, 0], [0, 0, 0]]
     assert F.group_norm(F.ones(1, 2), 2).tolist() == [[0, 0]]
+
+
+def test_instance_norm_by_running_moments_is_contiguous():
+    x = F.tensor(values(2, 3, 4, 4))
+    layer = nn.InstanceNorm2d(3, track_running_stats=True).eval()
+    out = layer(x.to(memory_format=F.channels_last))
+    assert out.is_contiguous()
+    assert out.tolist() == layer(x).tolist()
+
+
+def test_rms_norm_of_fewer_dimensions_than_the_shape_is_a_value_error():
+    with pytest.raises(ValueError, match="at least 2 dimensions, but got 1"):
+        nn.RMSNorm((2, 3))(F.ones(3))

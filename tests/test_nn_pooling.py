@@ -243,3 +243,34 @@ def test_adaptive_pools_take_inputs_without_channels():
     assert F.pad(facula.ones(2, 0, 3), (1, 1), "circular").shape == (2, 0, 5)
     with pytest.raises(RuntimeError):
         F.pad(facula.ones(2, 0, 3), (1, 1), "reflect")
+
+
+# ---- layouts
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        lambda x: F.avg_pool3d(x, 2),
+        lambda x: F.adaptive_avg_pool3d(x, 2),
+        lambda x: F.adaptive_max_pool3d(x, 2),
+    ],
+)
+def test_some_pools_of_volumes_are_contiguous_whatever_they_are_given(pool):
+    x = image(2, 3, 4, 4, 4)
+    out = pool(x.to(memory_format=facula.channels_last_3d))
+    assert out.is_contiguous()
+    assert out.tolist() == pool(x).tolist()
+
+
+def test_norms_of_windows_keep_channels_last():
+    x = image(2, 3, 4, 4)
+    out = F.lp_pool2d(x.to(memory_format=facula.channels_last), 2, 2)
+    assert out.is_contiguous(memory_format=facula.channels_last)
+    assert out.tolist() == F.lp_pool2d(x, 2, 2).tolist()
+
+
+def test_norm_of_a_window_of_zeros_has_gradient_zero():
+    x = facula.zeros(1, 1, 2, 2, requires_grad=True)
+    F.lp_pool2d(x, 2, 2).sum().backward()
+    assert x.grad.tolist() == facula.zeros(1, 1, 2, 2).tolist()

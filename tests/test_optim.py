@@ -814,3 +814,13 @@ def test_the_warning_is_given_after_clipping_too(reuse_warning):
             (p * 2).sum().backward()
             F.nn.utils.clip_grad_norm_([p], 0.5)
             optimizer.step()
+
+
+def test_state_dicts_of_schedulers_have_pytorchs_order():
+    schedule = F.optim.lr_scheduler
+    optimizer = F.optim.SGD([F.zeros(1, requires_grad=True)], lr=0.1, momentum=0.9)
+    parts = [schedule.ConstantLR(optimizer), schedule.ExponentialLR(optimizer, 0.9)]
+    assert list(schedule.SequentialLR(optimizer, parts, [1]).state_dict())[-1] == "_schedulers"
+    assert list(schedule.LambdaLR(optimizer, lambda e: 1).state_dict())[-1] == "lr_lambdas"
+    cycle = list(schedule.OneCycleLR(optimizer, 0.1, total_steps=4).state_dict())
+    assert cycle.index("_schedule_phases") < cycle.index("_anneal_func_type")

@@ -224,6 +224,12 @@ class Task {
       h->run({grads, n->outputs.size()});
   }
 
+  // Operators read a mean's gradient as one element that is repeated; a program may write to it.
+  static void write_out(Tensor& grad) {
+    if (!grad.defined() || !grad->base || !(grad->base->flags & kSpreadGrad)) return;
+    if (has_internal_overlap(grad.sizes(), grad.strides())) grad = op::contiguous(grad);
+  }
+
   void step(Node* n) {
     Pending* p = map_.find(n);
     const uint32_t outputs = n->outputs.size(), edges = n->edges.size();
@@ -249,6 +255,9 @@ class Task {
     if (streams_.on()) streams_.enter(n);
     GradGuard mode(options_.create_graph);
     const bool leaf = n->is_accumulator();
+    const bool hooked = n->hooks || (leaf && n->extra && !leaf_hooks(n).empty());
+    if (hooked || p->first_capture >= 0 || (!leaf && !n->op))
+      for (uint32_t i = 0; i < outputs; ++i) write_out(in[i]);
     if (leaf && any && n->extra)
       for (auto h : std::vector<std::shared_ptr<GradHook>>(leaf_hooks(n))) h->run({in, 1});
     if (any) run_tensor_hooks(n, in);
@@ -288,9 +297,11 @@ class Task {
           throw;
         }
       }
-      if (n->hooks)
+      if (n->hooks && !n->hooks->post_hooks.empty()) {
+        for (uint32_t i = 0; i < edges; ++i) write_out(out[i]);
         for (auto h : std::vector<std::shared_ptr<PostHook>>(n->hooks->post_hooks))
           h->run({out, edges}, seen);
+      }
       if (anomaly_mode && anomaly_check_nan)
         for (uint32_t i = 0; i < edges; ++i)
           if (out[i].defined() && has_nan(out[i])) {

@@ -31,6 +31,7 @@ enum TensorFlag : uint8_t {
   kNoGradView = 16,       // a view made under no_grad of a base that requires grad
   kMultiOutputView = 32,  // one of several views returned by one call (split, unbind)
   kOwnsPython = 64,       // the tensor keeps its Python object alive, not the other way round
+  kSpreadGrad = 128,      // a gradient whose repetitions are written out before a program sees them
 };
 
 struct TensorImpl {

@@ -200,7 +200,7 @@ Tensor dropout3d_functional(const Tensor& input, double p, bool training, bool i
               "3 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 4D "
               "or 5D inputs).")
              .c_str());
-  if (input.dim() != 4) return dropped(input, p, training, true, inplace);
+  if (input.dim() == 5) return dropped(input, p, training, true, inplace);
   const Tensor out = dropped(op::unsqueeze(input, 0), p, training, true, inplace);
   return inplace ? input : op::squeeze_dim(out, Dims{0});
 }

@@ -170,6 +170,8 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Flag si
   if (!same(target.sizes(), input.sizes()) && !(input.dim() == 0 && target.numel() == 1))
     runtime_error("inconsistent target size: ", target.sizes(),
                   " for input of size: ", input.sizes());
+  if (!is_integral(target.dtype()))
+    runtime_error("expected scalar type Long but found ", target.dtype());
   const bool scalar = input.dim() == 0;
   const Tensor loss = op::_multilabel_margin(scalar ? op::reshape(input, Dims{1}) : input,
                                              scalar ? op::reshape(target, Dims{1}) : target);

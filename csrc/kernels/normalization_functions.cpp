@@ -46,6 +46,9 @@ Tensor rms_norm_of_parts(const Tensor& input, IntSpan normalized_shape, const Te
 
 Tensor rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {
+  if (input.dim() < int64_t(normalized_shape.size()))
+    value_error("Input tensor must have at least ", normalized_shape.size(),
+                " dimensions, but got ", input.dim());
   // Half precision is computed in float32, whose eps it takes.
   const double least = to_real(input.dtype()) == DType::Float64
                            ? std::numeric_limits<double>::epsilon()
@@ -278,8 +281,8 @@ static Tensor normalized_instances(const Tensor& input, const Tensor& weight, co
     if (!running_mean.defined() || !running_var.defined())
       runtime_error(
           "Expected running_mean and running_var to be defined when use_input_stats is false");
-    return op::batch_norm(input, weight, bias, running_mean, running_var, false, momentum, eps,
-                          false);
+    return op::batch_norm(op::contiguous(input), weight, bias, running_mean, running_var, false,
+                          momentum, eps, false);
   }
   const int64_t channels = input.size(1),
                 inner = input.numel() / std::max<int64_t>(1, input.size(0) * channels);

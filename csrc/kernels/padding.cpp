@@ -70,6 +70,14 @@ bool pad_axes(const Tensor& self, IntSpan pad, const Scalar& value, bool channel
 Tensor constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& value) {
   const Dims shape = padded_shape(self, pad);
   const bool last = (self.dim() == 4 || self.dim() == 5) && suggests_channels_last(self);
+  // Nothing is added: a copy of what is left, in the order of memory that copies have.
+  if (!has_spatial_layout(self, last) &&
+      std::all_of(pad.begin(), pad.end(), [](int64_t n) { return n <= 0; })) {
+    int64_t from = self.offset();
+    for (size_t i = 0; i < pad.size() / 2; ++i)
+      from -= pad[2 * i] * self.strides()[shape.size() - 1 - i];
+    return op::clone(alias_tensor(self, shape, self.strides(), from));
+  }
   Tensor out = empty_tensor(shape, spatial_strides(shape, last), self.dtype(), self.device());
   if (out.is_meta()) return out;
   if (self.numel() == 0) return op::fill_(out, Value(value));
@@ -152,9 +160,9 @@ void check_pads(const Tensor& self, IntSpan pad, std::string_view mode) {
   }
 }
 
-// PyTorch keeps channels_last where it pads images by repetition.
+// PyTorch keeps channels_last where it pads images and volumes by repetition.
 bool keeps_layout(std::string_view mode, size_t dims) {
-  return mode != "circular" && dims == 2;
+  return mode != "circular" && dims >= 2;
 }
 
 }  // namespace

@@ -127,9 +127,14 @@ static int64_t end_of(int64_t t, int64_t in, int64_t out) {
   return ((t + 1) * in + out - 1) / out;
 }
 
+// PyTorch keeps channels_last of images here, not of volumes.
+static Spatial image_view(const Tensor& t, size_t dims) {
+  return dims == 3 ? spatial_view(t, 3, false) : spatial_view(t, int64_t(dims));
+}
+
 std::tuple<Tensor, Tensor> _adaptive_max_pool(const Tensor& self, IntSpan output_size) {
   check_orderable(self);
-  const Spatial in = spatial_view(self, int64_t(output_size.size()));
+  const Spatial in = image_view(self, output_size.size());
   const Spatial values = spatial_result(in, output_size, self.dtype());
   const Spatial where = spatial_result(in, output_size, DType::Int64);
   if (self.is_meta() || !values.t.numel()) return {values.t, where.t};
@@ -174,7 +179,7 @@ static ResampleTable divided_table(int64_t in, int64_t out) {
 
 Tensor _adaptive_avg_pool(const Tensor& self, IntSpan output_size) {
   check_floating(self);
-  const Spatial in = spatial_view(self, int64_t(output_size.size()));
+  const Spatial in = image_view(self, output_size.size());
   const Spatial out = spatial_result(in, output_size, self.dtype());
   if (self.is_meta() || !out.t.numel()) return out.t;
   ResampleTable tables[3];
@@ -185,7 +190,7 @@ Tensor _adaptive_avg_pool(const Tensor& self, IntSpan output_size) {
 
 Tensor _adaptive_avg_pool_grad(const Tensor& grad_output, IntSpan size, IntSpan output_size) {
   const size_t dims = output_size.size();
-  const Spatial in = spatial_view(grad_output, int64_t(dims));
+  const Spatial in = image_view(grad_output, dims);
   const Spatial out = spatial_result(in, size.last(dims), grad_output.dtype());
   if (out.t.is_meta() || !out.t.numel()) return out.t;
   ResampleTable tables[3];
@@ -252,7 +257,7 @@ Tensor _avg_pool(const Tensor& self, IntSpan kernel_size, IntSpan stride, IntSpa
   const int64_t dims = int64_t(kernel_size.size());
   const Dims sizes =
       pooled_sizes(self, kernel_size, stride, padding, Dims(size_t(dims), 1), ceil_mode);
-  const Spatial in = spatial_view(self, dims);
+  const Spatial in = image_view(self, size_t(dims));
   const Spatial out = spatial_result(in, sizes, self.dtype());
   if (self.is_meta() || !out.t.numel()) return out.t;
   ResampleTable tables[3];
@@ -266,7 +271,7 @@ Tensor _avg_pool_grad(const Tensor& grad_output, IntSpan size, IntSpan kernel_si
                       IntSpan padding, bool, bool count_include_pad,
                       std::optional<int64_t> divisor_override) {
   const size_t dims = kernel_size.size();
-  const Spatial in = spatial_view(grad_output, int64_t(dims));
+  const Spatial in = image_view(grad_output, dims);
   const Spatial out = spatial_result(in, size.last(dims), grad_output.dtype());
   if (out.t.is_meta() || !out.t.numel()) return out.t;
   ResampleTable tables[3];

@@ -133,7 +133,7 @@ Tensor lp_pool(const Tensor& input, double norm_type, IntSpan kernel_size,
   const Tensor sums =
       op::_avg_pool(powers, w.kernel, w.stride, w.padding, ceil_mode, true, std::nullopt);
   // No gradient where the root's would be infinite.
-  const Tensor safe = op::masked_fill(sums, op::eq(sums, 0), 0);
+  const Tensor safe = op::where(op::eq(sums, 0), 0, sums);
   return op::pow(safe * taps, 1.0 / norm_type);
 }
 
@@ -185,7 +185,10 @@ Tensor avg_pool3d(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan
 Tensor _spread_over_planes(const Tensor& self, IntSpan size, int64_t spatial_dims) {
   double pixels = 1;
   for (int64_t n : size.last(size_t(spatial_dims))) pixels *= double(n);
-  return op::expand(self / pixels, size);
+  if (grad_enabled() || self.is_wrapped()) return op::expand(self, size) / pixels;
+  const Tensor share = self / pixels;
+  share->flags |= kSpreadGrad;
+  return op::expand(share, size);
 }
 
 // ---- positions in flattened planes

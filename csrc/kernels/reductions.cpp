@@ -92,8 +92,12 @@ Tensor _expand_reduced(const Tensor& grad, IntSpan sizes, std::optional<IntSpan>
 }
 
 Tensor _mean_grad(const Tensor& grad, IntSpan sizes, std::optional<IntSpan> dim, bool keepdim) {
-  return op::expand(
-      op::_expand_reduced(grad / double(reduced_count(sizes, dim)), sizes, dim, keepdim), sizes);
+  const double count = double(reduced_count(sizes, dim));
+  if (grad_enabled() || grad.is_wrapped())
+    return op::expand(op::_expand_reduced(grad, sizes, dim, keepdim), sizes) / count;
+  const Tensor share = grad / count;
+  share->flags |= kSpreadGrad;
+  return op::expand(op::_expand_reduced(share, sizes, dim, keepdim), sizes);
 }
 
 Tensor sum_to_size(const Tensor& self, IntSpan size) {

@@ -38,6 +38,7 @@ class _SchedulerOfSchedulers(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer, with the state dicts of the schedulers."""
         state = super().state_dict()
+        state.pop("_schedulers")
         state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
         return state
 

@@ -203,8 +203,8 @@ class OneCycleLR(_CyclicScheduler):
             raise ValueError(
                 f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
             )
-        self._anneal_func_type = anneal_strategy
         self._schedule_phases = self._phases(pct_start, three_phase)
+        self._anneal_func_type = anneal_strategy
         if last_epoch == -1:
             max_lrs = _format_param("max_lr", optimizer, max_lr)
             for largest, group in zip(max_lrs, optimizer.param_groups, strict=True):

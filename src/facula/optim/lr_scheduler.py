@@ -70,6 +70,7 @@ class _FunctionScheduler(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and functions; of callable objects their attributes."""
         state = super().state_dict()
+        state.pop("lr_lambdas")
         state["lr_lambdas"] = [
             None if isinstance(f, types.FunctionType) else f.__dict__.copy()
             for f in self.lr_lambdas
