@@ -77,7 +77,7 @@ op("abs(Tensor self) -> Tensor", elementwise("bifc", out="Real", halves="a & 327
    aliases=("absolute",), doc="The absolute value; the modulus of complex numbers.",
    example=">>> facula.abs(facula.tensor([-1, 2]))\ntensor([1, 2])")
 op("sign(Tensor self) -> Tensor", elementwise("bif"), f=dict(b="a", **{"": "sign(a)"}),
-   grad="grad * 0", ref=np.sign,
+   grad="zeros_like(grad)", ref=np.sign,
    doc="-1, 0 or 1 by sign.", example=">>> facula.sign(facula.tensor([-2., 0., 3.]))\ntensor([-1.,  0.,  1.])")
 op("sgn(Tensor self) -> Tensor", elementwise("bifc"), jvp="by vjp", f=dict(b="a", **{"": "sgn(a)"}),
    grad="_sgn_grad(grad, self, result)", ref="sgn",
@@ -139,10 +139,10 @@ op("clamp(Tensor self, Operand? min=None, Operand? max=None) -> Tensor", composi
    doc="Limits each element to the range from ``min`` to ``max``; either may be left out.",
    example=">>> facula.clamp(facula.tensor([-2., 0., 3.]), -1, 1)\ntensor([-1.,  0.,  1.])", node="ClampBackward1")
 op("clamp_min(Tensor self, Tensor min) -> Tensor", elementwise("bif", number_loops=True, halves=True), f="maximum(a, b)",
-   grad=dict(self="grad * ge(self, min)", min="grad * lt(self, min)"),
+   grad=dict(self="where(ge(self, min), grad, 0)", min="where(lt(self, min), grad, 0)"),
    ref=np.maximum, doc="Limits from below.",
    example=">>> facula.clamp_min(facula.tensor([-2., 3.]), 0)\ntensor([0., 3.])")
 op("clamp_max(Tensor self, Tensor max) -> Tensor", elementwise("bif", number_loops=True, halves=True), f="minimum(a, b)",
-   grad=dict(self="grad * le(self, max)", max="grad * gt(self, max)"),
+   grad=dict(self="where(le(self, max), grad, 0)", max="where(gt(self, max), grad, 0)"),
    ref=np.minimum, doc="Limits from above.",
    example=">>> facula.clamp_max(facula.tensor([-2., 3.]), 0)\ntensor([-2.,  0.])")

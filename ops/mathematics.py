@@ -84,7 +84,7 @@ op("_sigmoid_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("fc
 
 def _rounding(name, ref, words, shown, aliases=()):
     op(f"{name}(Tensor self) -> Tensor", elementwise("if", halves=True), f=dict(i="a", f=f"{name}(a)"),
-       grad="grad * 0", ref=ref, doc=words, aliases=aliases,
+       grad="zeros_like(grad)", ref=ref, doc=words, aliases=aliases,
        example=f">>> facula.{name}(facula.tensor([-1.5000, 0.5000, 2.7000]))\n{shown}")
 
 
@@ -113,7 +113,7 @@ op("logaddexp(Tensor self, Tensor other) -> Tensor", elementwise("fc", numbers=F
    doc="``log(exp(self) + exp(other))`` without overflow.",
    example=">>> facula.logaddexp(facula.tensor([100.]), facula.tensor([100.]))\ntensor([100.6931])")
 op("copysign(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float", halves=True), f="copysign(a, b)",
-   grad=dict(self="grad * where(eq(self, 0), 0, result / self)", other="grad * 0"),
+   grad=dict(self="grad * where(eq(self, 0), 0, result / self)", other="zeros_like(grad)"),
    ref=np.copysign, doc="The magnitude of ``self`` with the sign of ``other``.",
    example=">>> facula.copysign(facula.tensor([1., 2.]), -1)\ntensor([-1., -2.])")
 op("xlogy(Tensor self, Tensor other) -> Tensor", elementwise("f", promote="Float", numbers=True), f="xlogy(a, b)",

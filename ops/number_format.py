@@ -14,7 +14,7 @@ op("round.decimals(Tensor self, *, int decimals) -> Tensor", composite(own_out=T
    doc="Rounds to a number of decimals; to tens, hundreds and so on when it is negative.",
    example=">>> facula.round(facula.tensor([1.2346, 128.]), decimals=2)\ntensor([  1.2300, 128.0000])")
 op("_round_scaled(Tensor self, float scale, bool multiples) -> Tensor", elementwise("f"),
-   f="round_scaled(a, scale, multiples)", grad=dict(self="grad * 0"))
+   f="round_scaled(a, scale, multiples)", grad=dict(self="zeros_like(grad)"))
 op("logaddexp2(Tensor self, Tensor other) -> Tensor", elementwise("f", numbers=False), f="logaddexp2(a, b)",
    grad=dict(self="grad * sigmoid((self - other) * 0.6931471805599453)",
              other="grad * sigmoid((other - self) * 0.6931471805599453)"),
@@ -24,7 +24,7 @@ op("float_power(Operand self, Operand exponent) -> Tensor", composite(own_out=Tr
    samples="float_power", doc="Raises to a power in double precision (complex128 for complex numbers).",
    example=">>> facula.float_power(facula.tensor([2, 3]), -1)\ntensor([0.5000, 0.3333], dtype=facula.float64)")
 op("heaviside(Tensor self, Tensor values) -> Tensor", elementwise("bif", numbers=False, check="same_dtypes"), f="heaviside(a, b)",
-   grad=dict(self="grad * 0", values="grad * eq(self, 0)"), ref="heaviside", samples="one_dtype",
+   grad=dict(self="zeros_like(grad)", values="where(eq(self, 0), grad, 0)"), ref="heaviside", samples="one_dtype",
    doc="0 below zero, 1 above, and ``values`` at zero.",
    example=">>> facula.heaviside(facula.tensor([-1., 0., 2.]), facula.tensor([0.5]))\ntensor([0.0000, 0.5000, 1.0000])")
 op("gcd(Tensor self, Tensor other) -> Tensor", elementwise("i", numbers=False), f="gcd(a, b)", ref="gcd",
@@ -50,7 +50,7 @@ op("_frexp_exponent(Tensor self) -> Tensor", elementwise("f"), f="frexp_exponent
 op("nextafter(Tensor self, Tensor other) -> Tensor", composite(own_out=True), inplace=True, samples="nextafter",
    doc="The number next to ``self`` on the way to ``other``, in their dtype.",
    example=">>> facula.nextafter(facula.tensor([0.]), facula.tensor([1.]))\ntensor([1.4013e-45])")
-_STEP = dict(self="grad * ne(self, other)", other="grad * 0")
+_STEP = dict(self="where(ne(self, other), grad, 0)", other="zeros_like(grad)")
 op("_nextafter(Tensor self, Tensor other) -> Tensor", elementwise("f"), f="nextafter(a, b)", grad=_STEP)
 # Half precision is computed as float32, whose neighbours are nearer.
 op("_nextafter_coarse(Tensor self, Tensor other, int digits, int lowest_exponent) -> Tensor", elementwise("f"),

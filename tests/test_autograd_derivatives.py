@@ -163,3 +163,20 @@ def test_slopes_that_do_not_change_save_nothing_and_are_plain_tensors_without_cr
     assert not slope.requires_grad
     curvature = F.func.hessian(lambda x: F.nn.functional.avg_pool1d(x, 2).sum())(x.detach())
     assert curvature.shape == (1, 4, 1, 4) and bool((curvature == 0.0).all())
+
+
+@pytest.mark.parametrize("dtype", [F.float64, F.complex64, F.bfloat16])
+def test_elements_of_an_expanded_tensor_share_the_gradient_of_their_place(dtype):
+    x = F.tensor([1.0, 2.0, 3.0], dtype=dtype, requires_grad=True)
+    shown = x.expand(2, 3).as_strided((2,), (1,), 1)
+    shown.sum().abs().backward()
+    assert_equal(x.grad, F.tensor([0.0, 1.0, 1.0], dtype=dtype))
+
+
+def test_second_derivatives_through_overlapping_windows_seen_as_memory():
+    x = F.ones(3, dtype=F.float64, requires_grad=True)
+    memory = (x * 2).unfold(0, 2, 1).as_strided((3,), (1,), 0)
+    (first,) = F.autograd.grad((memory**3).sum(), x, create_graph=True)
+    (second,) = F.autograd.grad(first.sum(), x)
+    assert_equal(first, F.full_like(x, 24.0))
+    assert_equal(second, F.full_like(x, 48.0))

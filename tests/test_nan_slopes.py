@@ -69,3 +69,40 @@ def test_copysign_of_infinities_and_nan():
 def test_nextafter_goes_nowhere_from_where_it_is():
     grads = slope(facula.nextafter, [1.0, 1.0], [1.0, 2.0])
     assert grads == [[0.0, 1.0], [0.0, 0.0]]
+
+
+CUT_OFF = {
+    "clamp_min": lambda x: x.clamp_min(0.0).sqrt(),
+    "clamp_min of a tensor": lambda x: x.clamp(min=facula.zeros(3, dtype=x.dtype)).sqrt(),
+    "clamp": lambda x: x.clamp(0.0, 9.0).sqrt(),
+    "clamp of tensors": lambda x: x.clamp(x.new_zeros(3), x.new_full((3,), 9.0)).sqrt(),
+    "clamp_max": lambda x: (-x).clamp_max(0.0).neg().sqrt(),
+}
+
+
+@pytest.mark.parametrize("name", CUT_OFF)
+def test_an_element_beyond_its_limit_has_no_gradient_even_of_infinity(name):
+    (grad,) = slope(CUT_OFF[name], [-1.0, 4.0, 1.0])
+    same(grad, [0.0, 0.25, 0.5])
+
+
+def test_limits_have_the_gradients_of_what_they_cut_off():
+    x = facula.tensor([-1.0, 5.0])
+    (low, high) = slope(lambda low, high: x.clamp(low, high).sqrt(), [0.0, 1.0], [3.0, 4.0])
+    same(low, [math.inf, 0.0])
+    same(high, [0.0, 0.25])
+
+
+@pytest.mark.parametrize("name", ["sign", "floor", "ceil", "trunc", "round"])
+def test_steps_have_no_gradient_even_of_infinity(name):
+    (grad,) = slope(lambda x: getattr(x, name)().abs().sqrt(), [0.0, 4.0])
+    same(grad, [0.0, 0.0])
+
+
+@pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian"])
+def test_elements_beside_an_extremum_have_no_gradient_even_of_infinity(name):
+    (grad,) = slope(
+        lambda x: getattr(x - getattr(x.detach(), name)(), name)().sqrt(), [1.0, 2.0, 4.0]
+    )
+    at = {"max": 2, "min": 0}.get(name, 1)
+    same(grad, [math.inf if i == at else 0.0 for i in range(3)])

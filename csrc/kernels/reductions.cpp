@@ -164,6 +164,9 @@ Tensor _share_ties(const Tensor& grad, const Tensor& self, const Tensor& result,
     if (mask >> d & 1) dims.push_back(d);
   if (dims.empty()) return g;
   Tensor ties = op::sum_dim(equal, IntSpan(dims), true, grad.dtype());
+  // As in PyTorch, elements beside an extremum of everything have no gradient even if it is
+  // infinite.
+  if (nan_has_shares) return op::where(equal, g / ties, Scalar(0));
   return equal * (g / ties);
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/make_view.h"
 #include "op/kernels/creation.h"
 #include "op/kernels/views.h"
+#include "op/ops/arithmetic.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/indexing.h"
@@ -89,6 +90,22 @@ Tensor _as_strided_grad(const Tensor& grad, IntSpan base_size, IntSpan base_stri
                                  offset.value_or(base_offset) - base_offset);
 }
 
+// Whether no two elements of this geometry can share memory: strictly nested strides cannot meet.
+static bool is_distinct(IntSpan size, IntSpan stride) {
+  Dims order(size.size());
+  for (size_t i = 0; i < size.size(); ++i) order[i] = int64_t(i);
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return stride[a] < stride[b]; });
+  int64_t covered = 0;
+  for (int64_t d : order) {
+    if (size[d] == 0) return true;
+    if (size[d] == 1) continue;
+    if (stride[d] <= covered) return false;
+    covered += (size[d] - 1) * stride[d];
+  }
+  return true;
+}
+
 Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_stride, IntSpan size,
                            IntSpan stride, int64_t offset) {
   // A flat image of the memory both geometries reach; gradients are added where they point and
@@ -105,26 +122,19 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan base_size, IntSpan base_s
   const int64_t base_at = std::max<int64_t>(-offset, 0), at = offset + base_at;
   int64_t length = std::max(base_at + reach(base_size, base_stride), at + reach(size, stride));
   Tensor flat = op::new_zeros(grad, Dims{length});
-  if (non_overlapping_and_dense(size, stride) || !has_internal_overlap(size, stride)) {
-    bool distinct = true;  // strictly nested strides cannot meet; otherwise go by index
-    Dims order(size.size());
-    for (size_t i = 0; i < size.size(); ++i) order[i] = int64_t(i);
-    std::sort(order.begin(), order.end(),
-              [&](int64_t a, int64_t b) { return stride[a] < stride[b]; });
-    int64_t covered = 0;
-    for (int64_t d : order) {
-      if (size[d] <= 1) continue;
-      distinct = distinct && stride[d] > covered;
-      covered += (size[d] - 1) * stride[d];
-    }
-    if (distinct) {
-      op::copy_(op::as_strided(flat, size, stride, at), grad);
-      return op::as_strided(flat, base_size, base_stride, base_at);
-    }
+  auto places = [&](IntSpan sizes, IntSpan strides, int64_t begin) {
+    Tensor all = op::arange(Scalar(length), DType::Int64, std::nullopt, grad.device());
+    return op::reshape(op::as_strided(all, sizes, strides, begin), Dims{-1});
+  };
+  if (is_distinct(size, stride)) op::copy_(op::as_strided(flat, size, stride, at), grad);
+  else flat = op::index_add(flat, 0, places(size, stride, at), op::reshape(grad, Dims{-1}));
+  if (!is_distinct(base_size, base_stride)) {
+    // Elements of an expanded base that share a place share its gradient.
+    Tensor index = places(base_size, base_stride, base_at);
+    Tensor sharers = op::index_add(op::new_zeros(index, Dims{length}), 0, index,
+                                   op::new_ones(index, Dims{index.size(0)}));
+    flat = op::div(flat, op::clamp_min(sharers, Scalar(int64_t(1))));
   }
-  Tensor index = op::as_strided(
-      op::arange(Scalar(length), DType::Int64, std::nullopt, grad.device()), size, stride, at);
-  flat = op::index_add(flat, 0, op::reshape(index, Dims{-1}), op::reshape(grad, Dims{-1}));
   return op::as_strided(flat, base_size, base_stride, base_at);
 }
 
