@@ -333,6 +333,15 @@ bool has_few_outputs(const Conv& v) {
 bool has_few_inputs(const Conv& v) {
   return has_few_channels(v, v.in, v.x_channel, v.axis[2].x_stride, v.out, v.y_channel);
 }
+// Images by planes, for which it pays to turn the side of many channels: with many products for
+// each output, or where long vectors of pixels would be made of single planes.
+bool has_few_deep_planes(const Conv& v, bool others) {
+  constexpr int64_t kFewest = 16;
+  const int64_t depth = others ? 128 : v.in == 1 ? 1 : 64;
+  return v.out >= kFewest && v.axis[2].x_stride == 1 && v.axis[2].y_stride == 1 &&
+         v.in * v.taps() >= depth && (v.axis[1].spread == 1 || v.axis[1].taps == 1) &&
+         has_few_channels(v, v.in, 1, v.in, v.out, 1);
+}
 
 // The functions for single channels that lie by pixels; null where those do not fit. The sums of
 // many taps do not stay in registers, and bands of one vector of channels do better.
@@ -401,9 +410,10 @@ void conv_forward(const Conv& problem) {
   Conv onward = with_taps_onward(v);  // which these want
   if (suits_winograd(onward, false))
     return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], onward);
-  if (has_few_inputs(onward))
+  const ConvFunction* planes = few_planes(onward, false);
+  if (has_few_inputs(onward) || has_few_deep_planes(onward, planes))
     return execute(FACULA_CONV_TABLE(conv_few_channels_table).of[int(v.dtype)], onward);
-  if (const ConvFunction* f = few_planes(onward, false)) return execute(*f, onward);
+  if (planes) return execute(*planes, onward);
   if (!has_steps(v)) {
     reverse_axes(onward);
     if (has_few_outputs(onward))
@@ -548,6 +558,8 @@ void conv_weight_gradient(const Conv& v) {
       !has_steps(v) && has_few_inputs(other) && v.pixels() > 0)
     return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], other);
   if (const ConvFunction* f = few_planes(v, true)) return execute(*f, v);
+  if (has_few_deep_planes(v, false) && v.pixels() > 0)
+    return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], v);
   if (suits_direct(v))
     return execute(FACULA_CONV_TABLE(conv_direct_weight_table).of[int(v.dtype)], v);
   // Of images by planes, vectors run along the side that gets turned; by pixels, the other is
