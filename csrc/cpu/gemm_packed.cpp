@@ -181,7 +181,8 @@ void multiply_low(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b,
   const int64_t most_panels = g.a_col == 1 ? t.low_panels : 16, panels = ceil_div(g.n, t.columns);
   const double work = double(g.m) * double(g.n) * double(g.k);
   const int threads = in_parallel_region() ? 1 : num_threads();
-  const auto tasks = int64_t(std::min(double(threads * t.tasks_per_thread), work / kTaskWork));
+  const double most_tasks = threads == 1 ? 1 : threads * t.tasks_per_thread;
+  const auto tasks = int64_t(std::min(most_tasks, work / kTaskWork));
   const int64_t pieces = std::max(ceil_div(panels, most_panels), std::min(tasks, panels));
   const int64_t room = ceil_div(panels, pieces) * t.columns;
   const auto grain = std::max<int64_t>(1, int64_t(kTaskWork / (work / double(pieces))));
