@@ -179,7 +179,11 @@ void multiply_planes(const Conv& v) {  // y = w x, for each image
     });
     g.beta_re = 1;
   }
-  gemm(g);
+  // Weights that lie across the rows are packed as they lie when pixels are the rows. Those are
+  // packed too, which wide planes do not gain by.
+  constexpr int64_t kWide = 512;
+  const bool turn = g.a_row == 1 && g.n <= kWide && packed_product_available(v.dtype);
+  gemm(turn ? transposed(g) : g);
 }
 
 // w = y' x. A small result is too little to share between threads, so its depth should be cut.

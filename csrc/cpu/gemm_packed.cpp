@@ -202,15 +202,6 @@ void multiply_low(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b,
   });
 }
 
-Gemm transposed(const Gemm& g) {
-  Gemm t = g;
-  std::swap(t.m, t.n);
-  t.a = g.b, t.a_batch = g.b_batch, t.a_row = g.b_col, t.a_col = g.b_row;
-  t.b = g.a, t.b_batch = g.a_batch, t.b_row = g.a_col, t.b_col = g.a_row;
-  std::swap(t.c_row, t.c_col);
-  return t;
-}
-
 // With few rows, b is read where it lies rather than packed: it takes the place of a.
 Gemm with_few_columns(const Gemm& g) {
   const bool few = g.m <= kFewPackedRows && g.m < g.n && g.b_row == 1 && g.b_col != 1;
