@@ -2,7 +2,8 @@
 //   one channel per group, by pixels -> read where they lie (conv_depthwise_pixels_isa.cpp)
 //   few input channels per group -> taps applied to vectors of channels (conv_channelwise_isa.cpp)
 //                                   or of pixels (conv_depthwise_isa.cpp)
-//   images of few channels by pixels -> products with rows of taps (conv_few_channels_isa.cpp)
+//   images of few channels by pixels, or deep ones by planes
+//                                -> products with rows of taps (conv_few_channels_isa.cpp)
 //   images of few planes         -> taps applied to a copy with padding (conv_few_planes_isa.cpp)
 //   3x3 kernels with step 1      -> Winograd's algorithm where it pays (conv_winograd_isa.cpp)
 //   1x1 kernels                  -> a product of matrices as they lie (gemm.h)
