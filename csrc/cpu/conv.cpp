@@ -2,7 +2,8 @@
 //   one channel per group, by pixels -> read where they lie (conv_depthwise_pixels_isa.cpp)
 //   few input channels per group -> taps applied to vectors of channels (conv_channelwise_isa.cpp)
 //                                   or of pixels (conv_depthwise_isa.cpp)
-//   images of few channels by pixels -> products with rows of taps (conv_few_channels_isa.cpp)
+//   images of few channels by pixels, or deep ones by planes
+//                                -> products with rows of taps (conv_few_channels_isa.cpp)
 //   images of few planes         -> taps applied to a copy with padding (conv_few_planes_isa.cpp)
 //   3x3 kernels with step 1      -> Winograd's algorithm where it pays (conv_winograd_isa.cpp)
 //   1x1 kernels                  -> a product of matrices as they lie (gemm.h)
@@ -179,7 +180,11 @@ void multiply_planes(const Conv& v) {  // y = w x, for each image
     });
     g.beta_re = 1;
   }
-  gemm(g);
+  // Weights that lie across the rows are packed as they lie when pixels are the rows. Those are
+  // packed too, which wide planes do not gain by.
+  constexpr int64_t kWide = 512;
+  const bool turn = g.a_row == 1 && g.n <= kWide && packed_product_available(v.dtype);
+  gemm(turn ? transposed(g) : g);
 }
 
 // w = y' x. A small result is too little to share between threads, so its depth should be cut.
@@ -337,6 +342,15 @@ bool has_few_outputs(const Conv& v) {
 bool has_few_inputs(const Conv& v) {
   return has_few_channels(v, v.in, v.x_channel, v.axis[2].x_stride, v.out, v.y_channel);
 }
+// Images by planes, for which it pays to turn the side of many channels: with many products for
+// each output, or where long vectors of pixels would be made of single planes.
+bool has_few_deep_planes(const Conv& v, bool others) {
+  constexpr int64_t kFewest = 16;
+  const int64_t depth = others ? 128 : v.in == 1 ? 1 : 64;
+  return v.out >= kFewest && v.axis[2].x_stride == 1 && v.axis[2].y_stride == 1 &&
+         v.in * v.taps() >= depth && (v.axis[1].spread == 1 || v.axis[1].taps == 1) &&
+         has_few_channels(v, v.in, 1, v.in, v.out, 1);
+}
 
 // The functions for single channels that lie by pixels; null where those do not fit. The sums of
 // many taps do not stay in registers, and bands of one vector of channels do better.
@@ -405,9 +419,10 @@ void conv_forward(const Conv& problem) {
   Conv onward = with_taps_onward(v);  // which these want
   if (suits_winograd(onward, false))
     return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], onward);
-  if (has_few_inputs(onward))
+  const ConvFunction* planes = few_planes(onward, false);
+  if (has_few_inputs(onward) || has_few_deep_planes(onward, planes))
     return execute(FACULA_CONV_TABLE(conv_few_channels_table).of[int(v.dtype)], onward);
-  if (const ConvFunction* f = few_planes(onward, false)) return execute(*f, onward);
+  if (planes) return execute(*planes, onward);
   if (!has_steps(v)) {
     reverse_axes(onward);
     if (has_few_outputs(onward))
@@ -552,6 +567,8 @@ void conv_weight_gradient(const Conv& v) {
       !has_steps(v) && has_few_inputs(other) && v.pixels() > 0)
     return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], other);
   if (const ConvFunction* f = few_planes(v, true)) return execute(*f, v);
+  if (has_few_deep_planes(v, false) && v.pixels() > 0)
+    return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], v);
   if (suits_direct(v))
     return execute(FACULA_CONV_TABLE(conv_direct_weight_table).of[int(v.dtype)], v);
   // Of images by planes, vectors run along the side that gets turned; by pixels, the other is

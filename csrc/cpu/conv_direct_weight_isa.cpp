@@ -75,7 +75,7 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
   Scratch scratch(memory);
   float* const memory_of_box = scratch.take<float>(box_floats(a, p));
   float* const gradient = scratch.take<float>(block_pixels(p) * outs);
-  float* const sums = scratch.take<float>(sum_floats(v, p.depth_block));
+  float* sums = scratch.take<float>(sum_floats(v, p.depth_block));
   Span* const spans = scratch.take<Span>(most_spans(p));
 
   const int64_t parts = divide_up(v.in, p.depth_block), blocks = block_count(v, p);
@@ -86,8 +86,17 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
   const S* const x = static_cast<const S*>(v.x) + (group * v.in + channel) * v.x_channel;
   const S* const y = static_cast<const S*>(v.y) + group * v.out * v.y_channel;
 
-  const SumStrides strides = sum_strides(v, channels, outs);
-  for (int64_t i = 0; i < taps * channels * outs; ++i) sums[i] = 0;
+  SumStrides strides = sum_strides(v, channels, outs);
+  // Sums of a chunk are held where they are shared, if they fill whole vectors.
+  const bool in_place = p.depth_chunks > 1 && v.out % kWide == 0;
+  if (in_place) {
+    strides = sum_strides(v, v.in, v.out);
+    sums = sums_of<float>(v, shared, chunk, group) + channel * strides.channel;
+  }
+  for (int64_t i = 0; i < taps * channels; ++i) {
+    float* const row = sums + i / channels * strides.tap + i % channels * strides.channel;
+    for (int64_t j = 0; j < (in_place ? v.out : outs); ++j) row[j] = 0;
+  }
   for (int64_t number = chunk * blocks / p.depth_chunks;
        number < (chunk + 1) * blocks / p.depth_chunks; ++number) {
     int64_t batch = number;
@@ -123,8 +132,9 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
   }
   if (p.depth_chunks == 1)
     return store_weights<S>(v, sums, strides, group, 0, taps, channel, channels, 0, v.out);
-  share_sums(v, sums, strides, 0, taps, channel, channels, 0, v.out,
-             sums_of<float>(v, shared, chunk, group));
+  if (!in_place)
+    share_sums(v, sums, strides, 0, taps, channel, channels, 0, v.out,
+               sums_of<float>(v, shared, chunk, group));
 }
 
 struct Table : ConvTable {

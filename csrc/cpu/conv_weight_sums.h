@@ -53,7 +53,8 @@ void plan_sums(const Conv& v, ConvPlan& p) {
   }
   const int64_t channel = p.depth_chunks * v.taps() * v.out;
   p.shared_bytes = sizeof(A) * size_t(v.groups * v.in * channel);
-  p.finish_block = smaller(v.in, larger(1, kTaskSums / channel));
+  // Channels may be contiguous in the weights: no two tasks write to the same line of a cache.
+  p.finish_block = smaller(v.in, round_up(larger(1, kTaskSums / channel), kLanes<A>));
   p.finish_tasks = v.groups * divide_up(v.in, p.finish_block);
 }
 

@@ -23,6 +23,15 @@
 
 namespace facula {
 
+Gemm transposed(const Gemm& g) {
+  Gemm t = g;
+  std::swap(t.m, t.n);
+  t.a = g.b, t.a_batch = g.b_batch, t.a_row = g.b_col, t.a_col = g.b_row;
+  t.b = g.a, t.b_batch = g.a_batch, t.b_row = g.a_col, t.b_col = g.a_row;
+  std::swap(t.c_row, t.c_col);
+  return t;
+}
+
 namespace {
 
 // Multiplications below which waking a thread costs more than it saves, and the least for a part.
@@ -74,15 +83,6 @@ Gemm part_of(const Gemm& g, int64_t first, int64_t count, int64_t row, int64_t r
   part.c = advance(g, g.c, first * g.c_batch + row * g.c_row + column * g.c_col);
   if (g.bias) part.bias = advance(g, g.bias, column);
   return part;
-}
-
-Gemm transposed(const Gemm& g) {
-  Gemm t = g;
-  std::swap(t.m, t.n);
-  t.a = g.b, t.a_batch = g.b_batch, t.a_row = g.b_col, t.a_col = g.b_row;
-  t.b = g.a, t.b_batch = g.a_batch, t.b_row = g.a_col, t.b_col = g.a_row;
-  std::swap(t.c_row, t.c_col);
-  return t;
 }
 
 // A batch that shares one operand is one product with more rows (or columns).

@@ -6,6 +6,9 @@
 
 namespace facula {
 
+// The same product with rows and columns in each other's place; a bias would not fit.
+Gemm transposed(const Gemm&);
+
 // All matrices of a batch, in the calling thread. m, n, k and batch are positive.
 using GemmFunction = void (*)(const Gemm&);
 

@@ -181,7 +181,8 @@ void multiply_low(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b,
   const int64_t most_panels = g.a_col == 1 ? t.low_panels : 16, panels = ceil_div(g.n, t.columns);
   const double work = double(g.m) * double(g.n) * double(g.k);
   const int threads = in_parallel_region() ? 1 : num_threads();
-  const auto tasks = int64_t(std::min(double(threads * t.tasks_per_thread), work / kTaskWork));
+  const double most_tasks = threads == 1 ? 1 : threads * t.tasks_per_thread;
+  const auto tasks = int64_t(std::min(most_tasks, work / kTaskWork));
   const int64_t pieces = std::max(ceil_div(panels, most_panels), std::min(tasks, panels));
   const int64_t room = ceil_div(panels, pieces) * t.columns;
   const auto grain = std::max<int64_t>(1, int64_t(kTaskWork / (work / double(pieces))));
@@ -199,15 +200,6 @@ void multiply_low(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b,
       }
     }
   });
-}
-
-Gemm transposed(const Gemm& g) {
-  Gemm t = g;
-  std::swap(t.m, t.n);
-  t.a = g.b, t.a_batch = g.b_batch, t.a_row = g.b_col, t.a_col = g.b_row;
-  t.b = g.a, t.b_batch = g.a_batch, t.b_row = g.a_col, t.b_col = g.a_row;
-  std::swap(t.c_row, t.c_col);
-  return t;
 }
 
 // With few rows, b is read where it lies rather than packed: it takes the place of a.

@@ -14,17 +14,18 @@ namespace {
 #if defined(__AVX512F__)
 constexpr int kPanelRows = 14;  // 28 of 32 registers accumulate, two hold b, one a
 constexpr int kLeftPanels = 1;  // of a, packed at a time: they stay in the nearest cache
-constexpr int64_t kTallTiles = 1, kTasksPerThread = 8, kLowPanels = 8;
+constexpr int64_t kTallTiles = 1, kTasksPerThread = 8, kLowBytes = 640 << 10, kLowPanels = 8;
 constexpr int64_t kFewPanels = 3;  // of b, up to which a is not worth a packed copy
 #else
 constexpr int kPanelRows = 6;    // 12 of 16
 constexpr int kLeftPanels = 32;  // in the second-level cache; a panel of b is in the nearest
-constexpr int64_t kTallTiles = 8, kTasksPerThread = 4, kLowPanels = 4;
+constexpr int64_t kTallTiles = 8, kTasksPerThread = 4, kLowBytes = 288 << 10, kLowPanels = 4;
 constexpr int64_t kFewPanels = 8;
 #endif
-constexpr int64_t kLowBytes = 288 << 10;
 template <class A>
-constexpr int64_t kPanelK = sizeof(A) == 4 ? 384 : 256;
+constexpr int64_t kPanelK = sizeof(A) == 8     ? 256
+                            : kLaneBytes == 64 ? 512
+                                               : 384;
 template <class A>
 constexpr int kPanelColumns = 2 * kLanes<A>;
 // Tiles that fetch the next panel of b while they use this one, which stays in the nearest cache;
