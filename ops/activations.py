@@ -40,7 +40,7 @@ _written("hardtanh_(Tensor(a!) self, float min_val=-1.0, float max_val=1.0)", "`
 # The derivatives of what is made of straight pieces depend on their argument by zero: second derivatives are
 # zeros, and not missing, so that a program may ask for them.
 op("_hardtanh(Tensor self, float min_val, float max_val) -> Tensor", elementwise("if", halves=True), inplace=True,
-   f="min_val if a < min_val else (max_val if a > max_val else a)",
+   f="limited(a, min_val, max_val)",
    grad="_hardtanh_grad(grad, self, min_val, max_val)", node="HardtanhBackward0")
 op("_hardtanh_grad(Tensor grad_out, Tensor self_in, float min_val, float max_val) -> Tensor", elementwise("if", halves=True),
    f="0 if (b <= min_val) | (b >= max_val) else a",

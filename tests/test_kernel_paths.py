@@ -203,6 +203,25 @@ def test_integers_divide_as_in_python(dtype):
         assert (x % divisor).tolist() == [p % divisor for p, _ in pairs]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_remainders_of_quotients_with_any_number_of_bits(dtype):
+    rng = np.random.default_rng(2)
+    b = (rng.standard_normal(3000) * 3).astype(dtype)
+    for bits in (0, 10, 22, 23, 24, 27, 29, 51, 53):
+        a = (b * 2.0**bits * rng.uniform(-1, 1, 3000)).astype(dtype)
+        x, y = F.from_numpy(a), F.from_numpy(b)
+        np.testing.assert_array_equal(F.fmod(x, y).numpy(), np.fmod(a, b))
+        np.testing.assert_array_equal(F.remainder(x, y).numpy(), np.remainder(a, b))
+
+
+def test_functions_of_any_nan_are_nan():
+    bits = np.r_[0x7F800001:0x7F800201, 0xFFC00000:0xFFC00200].astype(np.uint32)
+    x = F.from_numpy(bits.view(np.float32))
+    names = ("exp", "exp2", "expm1", "sigmoid", "tanh", "erf")
+    for f in [getattr(F, name) for name in names] + [F.nn.functional.silu, F.nn.functional.gelu]:
+        assert f(x).isnan().all() and f(x.double()).isnan().all()
+
+
 def test_common_divisors_of_large_integers():
     pairs = [
         (1 << 62, 3 << 55),
@@ -302,6 +321,32 @@ def test_running_sums_of_float32_are_kept_in_float64(n):
     x[0, 2] = np.inf
     sums = F.cumsum(F.from_numpy(x), 1).numpy()
     assert np.isfinite(sums[0, :2]).all() and (sums[0, 2:] == np.inf).all()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
+def test_many_tensors_are_joined_to_few_rows(dtype):
+    # Pieces of any length, some of them empty, that parts of the work begin and end within.
+    lengths = np.random.default_rng(3).integers(0, 4000, 300)
+    for rows in (1, 2, 8, 9):
+        parts = [np.arange(i, i + rows * n).reshape(rows, n) for i, n in enumerate(lengths)]
+        parts = [part.astype(dtype) for part in parts]
+        tensors = [F.from_numpy(part) for part in parts]
+        wanted = np.concatenate(parts, 1)
+        np.testing.assert_array_equal(F.cat(tensors, 1).numpy(), wanted)
+        wide = [F.cat([t, t], 1)[:, : t.shape[1]] for t in tensors]  # rows that are apart
+        np.testing.assert_array_equal(F.cat(wide, 1).numpy(), wanted)
+    single = [np.array([i]).astype(dtype) for i in range(1000)]
+    np.testing.assert_array_equal(
+        F.cat([F.from_numpy(x) for x in single]).numpy(), np.ravel(single)
+    )
+    rows = [np.full(700, i).astype(dtype) for i in range(500)]
+    np.testing.assert_array_equal(F.stack([F.from_numpy(x) for x in rows]).numpy(), rows)
+
+
+def test_tensors_larger_than_the_cache_are_joined():
+    parts = [numbers(9_000_001), numbers(3), numbers(8_000_000, scale=2.0)]
+    joined = F.cat([F.from_numpy(part) for part in parts])
+    np.testing.assert_array_equal(joined.numpy(), np.concatenate(parts))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "bfloat16", "int64", "complex64"])

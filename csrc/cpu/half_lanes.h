@@ -188,9 +188,13 @@ FACULA_INLINE FACULA_ISA::Floats rsqrt(FACULA_ISA::Floats x) {
 FACULA_INLINE FACULA_ISA::Floats abs(FACULA_ISA::Floats x) {
   return FACULA_ISA::Floats(FACULA_ISA::Words(x) & 0x7fffffffu);
 }
+FACULA_INLINE FACULA_ISA::Floats limited(FACULA_ISA::Floats x, float least, float most) {
+  const FACULA_ISA::Floats low = FACULA_ISA::lanes(least), high = FACULA_ISA::lanes(most);
+  const FACULA_ISA::Floats y = x < low ? low : x;
+  return y > high ? high : y;
+}
 FACULA_INLINE FACULA_ISA::Floats limited(FACULA_ISA::Floats x, int most) {
-  const FACULA_ISA::Floats low{}, high = float(most) - low;
-  return x < low ? low : (x > high ? high : x);
+  return limited(x, 0.0f, float(most));
 }
 FACULA_INLINE FACULA_ISA::Floats copysign(FACULA_ISA::Floats x, FACULA_ISA::Floats sign) {
   using FACULA_ISA::Words;

@@ -299,31 +299,40 @@ FACULA_INLINE T floor_divide_full_range(T a, T b) {
 // The remainder in one step, exact and without branches, while the quotient has few bits enough:
 // a loop asks `quotient_in_range` for a block of elements and takes fmod_full_range and its like,
 // which go through C's digit by digit, when one has not. NaN, infinities and 0 as divisor are out
-// of range.
-FACULA_INLINE bool quotient_in_range(float x, float y) {
+// of range. The quotient that is rounded to an integer is never below that of the exact one.
+namespace detail {
+FACULA_INLINE bool quotient_below_2_to_28(float x, float y) {
   const double a = abs(x), b = abs(y);
-  return (a / b < 268435456.0) & (b < kInf<double>);
+  return (a < b * 0x1p28) & (b < kInf<double>);
 }
-FACULA_INLINE float fmod(float x, float y) {
+FACULA_INLINE float fmod_in_double(float x, float y) {
   const double a = abs(x), b = abs(y);
-  double r = a - trunc(a / b) * b;  // exact: 24 + 28 bits
-  r = r < 0 ? r + b : r;
-  r = r >= b ? r - b : r;
-  return copysign(float(r), x);
+  const double r = a - trunc(a / b) * b;  // exact: 24 + 28 bits
+  return copysign(float(r < 0 ? r + b : r), x);
 }
+}  // namespace detail
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+FACULA_INLINE bool quotient_in_range(float x, float y) {
+  const float b = abs(y);
+  return (abs(x) < b * 0x1p23f) & (b > 1e-30f) & (b < kInf<float>);
+}
 FACULA_INLINE bool quotient_in_range(double x, double y) {
   const double b = abs(y);
-  return (abs(x) / b < 4503599627370496.0) & (b > 1e-290) & (b < kInf<double>);
+  return (abs(x) < b * 0x1p52) & (b > 1e-290) & (b < kInf<double>);
 }
-FACULA_INLINE double fmod(double x, double y) {
-  const double a = abs(x), b = abs(y);
-  double r = __builtin_fma(-trunc(a / b), b, a);  // exact: the remainder is a double
-  r = r < 0 ? r + b : r;
-  r = r >= b ? r - b : r;
-  return copysign(r, x);
+template <Real T>
+FACULA_INLINE T fmod(T x, T y) {
+  const T a = abs(x), b = abs(y);
+  const T r = madd(-trunc(a / b), b, a);  // exact: it has no more bits than a and b
+  return copysign(r < T(0) ? r + b : r, x);
 }
 #else
+FACULA_INLINE bool quotient_in_range(float x, float y) {
+  return detail::quotient_below_2_to_28(x, y);
+}
+FACULA_INLINE float fmod(float x, float y) {
+  return detail::fmod_in_double(x, y);
+}
 FACULA_INLINE bool quotient_in_range(double, double) {
   return false;
 }
@@ -331,8 +340,10 @@ FACULA_INLINE double fmod(double x, double y) {
   return std::fmod(x, y);
 }
 #endif
-template <Real T>
-static inline T fmod_full_range(T x, T y) {
+static inline float fmod_full_range(float x, float y) {
+  return detail::quotient_below_2_to_28(x, y) ? detail::fmod_in_double(x, y) : std::fmod(x, y);
+}
+static inline double fmod_full_range(double x, double y) {
   return quotient_in_range(x, y) ? fmod(x, y) : std::fmod(x, y);
 }
 

@@ -1,7 +1,7 @@
 // Exponentials, logarithms and powers.
 //
 // exp: x = n ln2 + r with |r| <= ln2 / 2, a near-minimax polynomial for (e^r - 1 - r) / r^2, then
-// scaling by 2^n in two factors. log: x = 2^k m with m in [sqrt(1/2), sqrt(2)); for double the
+// scaling by 2^n in two steps. log: x = 2^k m with m in [sqrt(1/2), sqrt(2)); for double the
 // series in s = (m - 1) / (m + 1), for float a polynomial in m - 1. Coefficients were fitted for
 // this file at Chebyshev nodes in 60-digit arithmetic.
 #pragma once
@@ -25,57 +25,55 @@ FACULA_INLINE double clamp(double x, double low, double high) {
   return x > high ? high : x;
 }
 
-// (e^r - 1 - r) / r^2 for |r| <= ln2 / 2.
+// (e^r - 1 - r) / r^2 for |r| <= ln2 / 2. By pairs of terms: what waits for all that is before it
+// keeps other elements from being begun.
 FACULA_INLINE float exp_tail(float r) {
-  return polynomial(r, 0.5f, 0.166665763f, 0.0416665561f, 0.00836318545f, 0.0013926191f);
+  return polynomial(r * r, madd(r, 0.166665763f, 0.5f), madd(r, 0.00836318545f, 0.0416665561f),
+                    0.0013926191f);
 }
 FACULA_INLINE double exp_tail(double r) {
-  return polynomial(r, 0.5000000000000001, 0.16666666666666669, 0.041666666666624094,
-                    0.00833333333333006, 0.0013888888917230724, 0.00019841269863066696,
-                    2.4801521269532122e-05, 2.7557268439678e-06, 2.7620101012098e-07,
-                    2.5100395159429243e-08);
+  return polynomial(r * r, madd(r, 0.16666666666666669, 0.5000000000000001),
+                    madd(r, 0.00833333333333006, 0.041666666666624094),
+                    madd(r, 0.00019841269863066696, 0.0013888888917230724),
+                    madd(r, 2.7557268439678e-06, 2.4801521269532122e-05),
+                    madd(r, 2.5100395159429243e-08, 2.7620101012098e-07));
 }
 
-// e^x for x within the range where it is neither 0 nor infinite, and a little more: 2^n becomes one
-// factor with an exponent that is kShift closer to 0, and the constant that makes up for it.
-template <Real T>
-inline constexpr int kExpShift = sizeof(T) == 4 ? 32 : 64;
-template <Real T>
-inline constexpr T kExpLeast = sizeof(T) == 4 ? T(-104) : T(-746);
-template <Real T>
-inline constexpr T kExpMost = sizeof(T) == 4 ? T(89) : T(710);
-// e^x as a factor between sqrt(1/2) and sqrt(2) and the sum of `magic` with the exponent of the
-// other factor, a power of two.
+// e^x or 2^x as a factor between sqrt(1/2) and sqrt(2), and n in the low bits of a sum, where 2^n
+// is the other one.
 template <Real T>
 struct ExpFactors {
   T near_one, shifted;
 
-  BitsOf<T> exponent() const { return BitsOf<T>(bits_of(shifted) << (sizeof(T) == 4 ? 23 : 52)); }
+  // The product with another power of two: exponents are added as integers. Of NaN, anything.
+  T scaled(BitsOf<T> by) const {
+    return std::bit_cast<T>(BitsOf<T>(bits_of(near_one) + ((bits_of(shifted) + by) << kMantissa)));
+  }
+  static constexpr int kMantissa = sizeof(T) == 4 ? 23 : 52;
 };
 template <Real T>
-FACULA_INLINE ExpFactors<T> exp_factors(T x, T magic) {
+FACULA_INLINE ExpFactors<T> exp_factors(T x) {
   constexpr bool kFloat = sizeof(T) == 4;
   constexpr T ln2_high = kFloat ? T(kLn2HighF) : T(kLn2High);
   constexpr T ln2_low = kFloat ? T(kLn2LowF) : T(kLn2Low);
-  const T shifted = madd(x, kFloat ? T(1.44269504f) : T(1.4426950408889634), magic);
-  const T n = shifted - magic;
+  const T shifted = madd(x, kFloat ? T(1.44269504f) : T(1.4426950408889634), kRoundMagic<T>);
+  const T n = shifted - kRoundMagic<T>;
   const T r = madd(n, -ln2_low, madd(n, -ln2_high, x));
   return {T(1) + madd(r * r, exp_tail(r), r), shifted};
 }
-// `magic` is kRoundMagic with the bias of the exponent and `shift` added, so that the rounded
-// sum's bits, shifted to the exponent's place, are the factor.
+// The product of the factors of e^x or 2^x, which is 0 below `least` and infinite above `most`. On
+// the way 2^n is this much closer to 1; choices come last, where nothing waits for them.
 template <Real T>
-FACULA_INLINE T exp_in_range(T x, T magic, T rest) {
-  const auto e = exp_factors(x, magic);
-  return e.near_one * std::bit_cast<T>(e.exponent()) * rest;
-}
+inline constexpr BitsOf<T> kExpShift = sizeof(T) == 4 ? 32 : 64;
 template <Real T>
-inline constexpr T kExpMagic = kRoundMagic<T> + T(sizeof(T) == 4 ? 127 : 1023);
-// For kExpLeast <= x <= 0, and NaN.
+inline constexpr T kExpUp = sizeof(T) == 4 ? T(0x1p32) : T(0x1p64);
 template <Real T>
-FACULA_INLINE T exp_below_zero(T x) {
-  constexpr T rest = sizeof(T) == 4 ? T(0x1p-32) : T(0x1p-64);
-  return exp_in_range(x, kExpMagic<T> + T(kExpShift<T>), rest);
+FACULA_INLINE T exp_product(ExpFactors<T> e, T x, T least, T most) {
+  constexpr BitsOf<T> shift = kExpShift<T>;
+  const T near = e.scaled(x < T(0) ? shift : BitsOf<T>(0) - shift);
+  T v = near * (x < T(0) ? T(1) / kExpUp<T> : kExpUp<T>);
+  v = x < least ? T(0) : v;
+  return x <= most ? v : x + kInf<T>;  // NaN stays
 }
 
 template <Real T>
@@ -275,10 +273,17 @@ FACULA_INLINE T pow_special(T x, T y, T r) {
 
 template <Real T>
 FACULA_INLINE T exp(T x) {
-  constexpr T up = sizeof(T) == 4 ? T(0x1p32) : T(0x1p64);
-  const T shift = x < T(0) ? T(detail::kExpShift<T>) : T(-detail::kExpShift<T>);
-  const T y = detail::clamp(x, detail::kExpLeast<T>, detail::kExpMost<T>);
-  return detail::exp_in_range(y, detail::kExpMagic<T> + shift, x < T(0) ? T(1) / up : up);
+  constexpr bool kFloat = sizeof(T) == 4;
+  return detail::exp_product(detail::exp_factors(x), x, kFloat ? T(-104) : T(-746),
+                             kFloat ? T(89) : T(710));
+}
+template <Real T>
+FACULA_INLINE T exp2(T x) {
+  constexpr bool kFloat = sizeof(T) == 4;
+  const T shifted = x + kRoundMagic<T>;
+  const T r = (x - (shifted - kRoundMagic<T>)) * T(0.6931471805599453);
+  const detail::ExpFactors<T> e{T(1) + madd(r * r, detail::exp_tail(r), r), shifted};
+  return detail::exp_product(e, x, kFloat ? T(-151) : T(-1076), kFloat ? T(129) : T(1025));
 }
 
 // e^x for x <= 0, where results below the smallest normal number count as 0: one factor is enough.
@@ -297,7 +302,7 @@ FACULA_INLINE double exp_of_negative(double x) {
 
 // 2^x for -125 <= x <= 0.
 FACULA_INLINE float exp2_of_negative(float x) {
-  constexpr float magic = detail::kExpMagic<float>;
+  constexpr float magic = kRoundMagic<float> + 127.0f;  // of which the bits are an exponent
   const float shifted = x + magic, r = x - (shifted - magic), z = r * r;
   // In pairs, so that less waits for what is before it.
   const float low = madd(z, madd(r, 0.0555035695f, 0.240226507f), madd(r, 0.693147182f, 1.0f));
@@ -308,21 +313,9 @@ FACULA_INLINE float exp2_of_negative(float x) {
 // e^-|x|
 template <Real T>
 FACULA_INLINE T exp_of_minus_abs(T x) {
-  const T a = abs(x), most = -detail::kExpLeast<T>;
-  return detail::exp_below_zero(-(a > most ? most : a));
-}
-
-FACULA_INLINE float exp2(float x) {
-  x = detail::clamp(x, -200.0f, 200.0f);
-  const auto n = round_to_count(x);
-  const float r = (x - n.value) * 0.693147181f;
-  return scale_by(1.0f + madd(r * r, detail::exp_tail(r), r), n.count);
-}
-FACULA_INLINE double exp2(double x) {
-  x = detail::clamp(x, -1500.0, 1500.0);
-  const auto n = round_to_count(x);
-  const double r = (x - n.value) * 0.6931471805599453;
-  return scale_by(1.0 + madd(r * r, detail::exp_tail(r), r), n.count);
+  const T a = abs(x), near = detail::exp_factors(-a).scaled(detail::kExpShift<T>);
+  const T v = a > (sizeof(T) == 4 ? T(104) : T(746)) ? T(0) : near * (T(1) / detail::kExpUp<T>);
+  return isnan(a) ? a : v;
 }
 
 // 2 (s e + (s - 1/2)) with s = 2^(n - 1) and e = e^r - 1: nothing overflows before the result.
@@ -421,19 +414,17 @@ FACULA_INLINE T sigmoid(T x) {
   const T e = exp_of_minus_abs(x);
   const T s = T(1) + e;
   const T q = (x < T(0) ? e : T(1)) / s;
-  // Take out what rounding s added: q (1 - lost / s), where 1 / s is q or 1 - q.
-  const T lost = e - (s - T(1));
-  return madd(q * lost, x < T(0) ? q - T(1) : -q, q);
+  // Take out most of what rounding s added, q more / s; 1 / s is 1 - e / 2 or a little less.
+  const T more = (s - T(1)) - e;
+  return madd(q, more * madd(e, T(-0.5), T(1)), q);
 }
 // e^x for a sum with 1: 0 where 1 hides it. Of NaN, anything.
 template <Real T>
 FACULA_INLINE T exp_beside_one(T x) {
   constexpr T least = sizeof(T) == 4 ? T(-80) : T(-700);
   constexpr T most = sizeof(T) == 4 ? T(88.7228317f) : T(709.782712893);
-  const auto e = detail::exp_factors(x, kRoundMagic<T>);
-  BitsOf<T> bits = bits_of(e.near_one) + e.exponent();
-  bits = x < least ? BitsOf<T>(0) : bits;
-  return std::bit_cast<T>(x > most ? bits_of(kInf<T>) : bits);
+  const T e = detail::exp_factors(x).scaled(0), v = x < least ? T(0) : e;
+  return x > most ? kInf<T> : v;
 }
 template <Real T>
 FACULA_INLINE T silu(T x) {

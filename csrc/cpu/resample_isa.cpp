@@ -276,23 +276,39 @@ FACULA_INLINE A folded(A* lane) {
   }
 }
 
-// Lanes of their own, so that the sum is a vector's; folded at the end.
+// Lanes of their own, so that the sum is a vector's; folded at the end. As vectors, since compilers
+// keep arrays that are more than one in memory.
 template <class S, class A>
 A sum_of(const S* x, int64_t n) {
-  constexpr int L = 64 / sizeof(A);
-  A lane[2][L] = {};
+  constexpr int L = 64 / sizeof(A), V = kLanes<A>, kParts = L / V;
+  typedef A Vector __attribute__((vector_size(kLaneBytes)));
+  auto part = [](const S* from) __attribute__((always_inline)) {
+    if constexpr (std::is_same_v<S, A>) {
+      Vector v;
+      __builtin_memcpy(&v, from, sizeof v);
+      return v;
+    } else {
+      return read_halves(from);
+    }
+  };
+  Vector even[kParts] = {}, odd[kParts] = {};
   int64_t i = 0;
   for (; i + 2 * L <= n; i += 2 * L)
-    for (int k = 0; k < L; ++k) {
-      lane[0][k] += A(x[i + k]);
-      lane[1][k] += A(x[i + L + k]);
+#pragma GCC unroll 4
+    for (int p = 0; p < kParts; ++p) {
+      even[p] += part(x + i + p * V);
+      odd[p] += part(x + i + L + p * V);
     }
   for (; i + L <= n; i += L)
-    for (int k = 0; k < L; ++k) lane[0][k] += A(x[i + k]);
+#pragma GCC unroll 4
+    for (int p = 0; p < kParts; ++p) even[p] += part(x + i + p * V);
   A rest = 0;
   for (; i < n; ++i) rest += A(x[i]);
-  for (int k = 0; k < L; ++k) lane[0][k] += lane[1][k];
-  return folded<L>(lane[0]) + rest;
+#pragma GCC unroll 4
+  for (int p = 0; p < kParts; ++p) even[p] += odd[p];
+  A lane[L];
+  __builtin_memcpy(lane, even, sizeof lane);
+  return folded<L>(lane) + rest;
 }
 
 template <class S>

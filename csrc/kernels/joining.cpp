@@ -70,36 +70,46 @@ static int64_t row_step(const Tensor& t, int64_t dim) {
 }
 
 // Joins tensors of dense rows row by row: each gives `bytes` of every row of the result, which is
-// written from its beginning to its end. False where the general copy is as good: few rows, short
-// pieces, other dtypes or layouts.
+// written from its beginning to its end. False where the general copy is as good: short pieces of
+// many rows, other dtypes or layouts.
 static bool join_rows(TensorSpan tensors, const Tensor& out, int64_t dim, bool is_new_dim) {
-  constexpr int64_t kShortest = 32, kGrainBytes = 1 << 17;
+  constexpr int64_t kShortest = 32, kFewRows = 8, kLong = 1024, kGrainBytes = 1 << 17;
   if (!out.is_cpu() || !out.is_contiguous() || out.numel() == 0) return false;
   struct Piece {
     const char* data;
-    int64_t bytes, step;
+    int64_t begin, bytes, step;
   };
   const int64_t item = int64_t(out.item_size());
-  int64_t rows = 1, inner = item;
+  int64_t rows = 1, inner = item, row = 0;
   for (int64_t d = 0; d < dim; ++d) rows *= out.sizes()[d];
   for (int64_t d = dim + 1; d < out.dim(); ++d) inner *= out.sizes()[d];
   std::vector<Piece> pieces;
+  pieces.reserve(tensors.size());
   for (const Tensor& t : tensors) {
     if (t.numel() == 0) continue;
     if (t.dtype() != out.dtype() || !t.is_cpu() || may_share_memory(out, t)) return false;
     const int64_t bytes = is_new_dim ? inner : inner * t.sizes()[dim], step = row_step(t, dim);
-    if (bytes < kShortest || step < 0) return false;
-    pieces.push_back({t.data(), bytes, step * item});
+    if ((bytes < kShortest && rows > kFewRows) || step < 0) return false;
+    pieces.push_back({t.data(), row, bytes, step * item});
+    row += bytes;
   }
-  const int64_t row = out.numel() / rows * item;
-  if (rows < 2 * num_threads() && out.numel() * item > kGrainBytes) return false;
-  parallel_for(0, rows, std::max<int64_t>(1, kGrainBytes / row), [&](int64_t b, int64_t e) {
-    char* to = out.data() + b * row;
-    for (; b < e; ++b)
-      for (const Piece& p : pieces) {
-        copy_bytes(to, p.data + b * p.step, p.bytes);
-        to += p.bytes;
-      }
+  const bool streamed = exceeds_cache(2 * rows * row);
+  const Piece *first = pieces.data(), *last = first + pieces.size();
+  parallel_for(0, rows * row, kGrainBytes, [&, target = out.data()](int64_t b, int64_t e) {
+    const Piece* piece = std::upper_bound(first, last, b % row,
+                                          [](int64_t at, const Piece& p) { return at < p.begin; }) -
+                         1;
+    char *to = target + b, *end = target + e;
+    int64_t done = b % row - piece->begin;  // of the piece in which the work begins
+    for (int64_t r = b / row; to < end; done = 0) {
+      const int64_t n = std::min<int64_t>(end - to, piece->bytes - done);
+      const char* from = piece->data + r * piece->step + done;
+      if (streamed && n >= kLong) stream_copy(to, from, n);
+      else copy_bytes(to, from, n);
+      to += n;
+      if (++piece == last) piece = first, ++r;
+    }
+    if (streamed) finish_streams();
   });
   return true;
 }

@@ -5,12 +5,16 @@
 namespace facula {
 namespace math {
 
-// Between 0 and `most`; NaN stays. One choice after the other: compilers make more of two that are
-// one within the other.
+// Between `least` and `most`; NaN stays. One choice after the other: compilers make more of two that
+// are one within the other.
+template <class T>
+FACULA_FUNCTION T limited(T x, T least, T most) {
+  const T y = x < least ? least : x;
+  return y > most ? most : y;
+}
 template <class T>
 FACULA_FUNCTION T limited(T x, int most) {
-  const T y = x < T(0) ? T(0) : x;
-  return y > T(most) ? T(most) : y;
+  return limited(x, T(0), T(most));
 }
 
 // The derivative of x normal_cdf(x). Infinities are limited: their product with 0 has no value.
