@@ -285,3 +285,13 @@ def test_masked_fill_gives_a_contiguous_copy():
     image = F.ones(2, 3, 4, 5).contiguous(memory_format=F.channels_last)
     assert image.masked_fill(image > 0, 2).is_contiguous()
     assert image.masked_fill_(image > 0, 2).stride() == (60, 1, 15, 3)
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 100])
+@pytest.mark.parametrize("bad", [-1, 10, 2**62, -(2**63)])
+def test_an_index_outside_is_found_wherever_it_stands(n, bad):
+    for at in {0, n // 2, n - 1}:
+        index = F.zeros(n, dtype=F.int64)
+        index[at] = bad
+        with pytest.raises(RuntimeError, match="out of bounds"):
+            F.zeros(10).gather(0, index)

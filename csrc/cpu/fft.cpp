@@ -1,5 +1,7 @@
 #include "cpu/fft.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -14,7 +16,20 @@ namespace {
 constexpr int64_t kNumbersPerThread = 4096;  // below that threads cost more than they bring
 // Lines of a batch that does not stay in the cache are copied first: reading one after the other is
 // what memory is fast at, while lanes read all lines of a block at once.
-constexpr int64_t kCachedBytes = 6 << 20, kCopiedLine = 64;
+constexpr int64_t kCopiedLine = 64;
+// Half of the third level, as far as it is within a core's reach: some systems report what all dies
+// have together.
+int64_t cached_bytes() {
+  static const int64_t bytes = [] {
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    const int64_t third_level = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#else
+    const int64_t third_level = 0;
+#endif
+    return std::clamp<int64_t>(third_level / 2, 6 << 20, 16 << 20);  // the results take as much
+  }();
+  return bytes;
+}
 
 template <class T>
 class Scratch {
@@ -268,7 +283,7 @@ void run_in_lanes(const Work<T>& work) {
   const int64_t length = work.in_length * work.in_parts;
   const bool copied =
       work.window || (work.in_stride == 1 && work.out_stride == 1 && length >= kCopiedLine &&
-                      total * length * int64_t(sizeof(T)) > kCachedBytes);
+                      total * length * int64_t(sizeof(T)) > cached_bytes());
   // Where lines are evenly apart, so are those of one block and the next.
   const bool evenly = work.starts.sizes.size() == 1;
   const int64_t in_apart = evenly ? lanes * work.starts.in_strides[0] * work.in_parts : 0,

@@ -13,10 +13,29 @@ namespace {
 
 constexpr int64_t kBlock = 64;
 
+// A range has at most 2^63 values, so a sign says that one is outside. Several vectors collect
+// them: a single one would be waited for at each step.
 bool all_inside(const int64_t* x, int64_t n, uint64_t low, uint64_t range) {
-  uint64_t outside = 0;
-  for (int64_t i = 0; i < n; ++i) outside |= uint64_t(x[i]) - low >= range;
-  return !outside;
+  typedef uint64_t Words __attribute__((vector_size(kLaneBytes)));
+  constexpr int64_t L = kLaneBytes / 8;
+  auto outside = [&](auto value) {
+    const auto above = value - low;
+    return above | (range - 1 - above);
+  };
+  Words signs[4] = {};
+  int64_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L)
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      Words values;
+      __builtin_memcpy(&values, x + i + k * L, sizeof values);
+      signs[k] |= outside(values);
+    }
+  const Words all = (signs[0] | signs[1]) | (signs[2] | signs[3]);
+  uint64_t any = 0;
+  for (; i < n; ++i) any |= outside(uint64_t(x[i]));
+  for (int64_t k = 0; k < L; ++k) any |= all[k];
+  return int64_t(any) >= 0;
 }
 
 void extremes(const int64_t* x, int64_t n, int64_t* low, int64_t* high) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -123,22 +124,37 @@ bool has_owners(const PointWork& w) {
          w.count >= 64 && w.count * w.rest.numel >= kGrain && num_threads() > 1;
 }
 
-// Calls f(mine), where mine(from, to, g) calls g(i) for the points that belong to the caller.
-// Places are spread by a hash, since those used most often lie together. Points are listed first:
-// whose the next one is cannot be foretold.
+// Where the places of each owner begin, and the end: ranges with about as many points each, as a
+// few of the points tell. A thread whose places lie together has them in its cache for long, and
+// what the processor fetches beside them is not another's.
+std::vector<int64_t> owner_ranges(const PointWork& w, int64_t owners) {
+  const int64_t samples = std::min(w.count, std::clamp<int64_t>(16 * owners, 128, 2048));
+  std::vector<int64_t> places(static_cast<size_t>(samples)), ranges;
+  for (int64_t k = 0; k < samples; ++k) places[size_t(k)] = w.place(w.count * k / samples);
+  std::sort(places.begin(), places.end());
+  ranges.push_back(std::numeric_limits<int64_t>::min());
+  for (int64_t k = 1; k < owners; ++k) ranges.push_back(places[size_t(samples * k / owners)]);
+  ranges.push_back(std::numeric_limits<int64_t>::max());
+  return ranges;
+}
+
+// Calls f(mine), where mine(from, to, g) calls g(i) for the points that belong to the caller. They
+// are listed first: whose the next one is cannot be foretold.
 template <class F>
 void for_each_owner(const PointWork& w, F&& f) {
-  const uint64_t owners = uint64_t(num_threads());
-  parallel_for(0, int64_t(owners), 1, [&](int64_t b, int64_t e) {
+  const int64_t owners = num_threads();
+  const std::vector<int64_t> ranges = owner_ranges(w, owners);
+  parallel_for(0, owners, 1, [&](int64_t b, int64_t e) {
+    const int64_t first = ranges[size_t(b)], end = ranges[size_t(e)];
     f([&](int64_t from, int64_t to, auto&& g) {
       constexpr int64_t kBlock = 512;
       int64_t own[kBlock];
       for (; from < to; from += kBlock) {
         int64_t count = 0;
         for (int64_t i = from; i < std::min(to, from + kBlock); ++i) {
-          const uint64_t hash = uint32_t(uint32_t(w.place(i) >> 8) * 0x9e3779b1u);
+          const int64_t place = w.place(i);
           own[count] = i;
-          count += (hash * owners >> 32) - uint64_t(b) < uint64_t(e - b);
+          count += (place >= first) & (place < end);
         }
         for (int64_t k = 0; k < count; ++k) g(own[k]);
       }

@@ -93,7 +93,8 @@ struct MinimumOp {
 };
 
 // Whether all elements of a slice have one index, as index_select has it: whole slices are moved
-// then. If so, `points` are the index values and `work` the slices of the tensor and of the values.
+// then. If so, `work` are the slices of the tensor and of the values; its points are the index, or
+// lie in `points`.
 bool slice_points(const Tensor& tensor, int64_t dim, const Tensor& index, const Tensor& values,
                   std::vector<int64_t>& points, PointWork& work) {
   constexpr int64_t kFew = 4;
@@ -101,11 +102,11 @@ bool slice_points(const Tensor& tensor, int64_t dim, const Tensor& index, const 
   if (count == 0 || index.numel() / count < kFew) return false;
   for (int64_t d = 0; d < index.dim(); ++d)
     if (d != dim && index.sizes()[d] != 1 && index.strides()[d] != 0) return false;
-  points.resize(size_t(count));
-  for (int64_t i = 0; i < count; ++i)
-    points[size_t(i)] = index.data_as<int64_t>()[i * index.strides()[dim]];
+  const int64_t* index_values = index.data_as<int64_t>();
+  const int64_t step = index.strides()[dim];
+  for (int64_t i = 0; step != 1 && i < count; ++i) points.push_back(index_values[i * step]);
   const int64_t item = int64_t(tensor.item_size());
-  work.points = points.data();
+  work.points = step == 1 ? index_values : points.data();
   work.count = count;
   work.scale = tensor.strides()[dim] * item;
   work.step = values.strides()[dim] * item;
@@ -248,7 +249,7 @@ void cpu_gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor
   std::vector<int64_t> points;
   PointWork slices;
   if (slice_points(self, dim, index, out, points, slices)) {
-    check_range(reinterpret_cast<const char*>(points.data()), 8, slices.count, size, dim);
+    check_range(reinterpret_cast<const char*>(slices.points), 8, slices.count, size, dim);
     return cpu_read_points(slices);
   }
   if (index.strides()[dim] == 1 && index.sizes()[dim] < kShortLine) {
@@ -330,7 +331,7 @@ void cpu_scatter(const Tensor& out, int64_t dim, const Tensor& index, const Tens
   PointWork slices;
   const bool whole = slice_points(out, dim, index, src, points, slices);
   if (whole)
-    check_range(reinterpret_cast<const char*>(points.data()), 8, slices.count, out.sizes()[dim],
+    check_range(reinterpret_cast<const char*>(slices.points), 8, slices.count, out.sizes()[dim],
                 dim);
   if (whole && combine == Combine::Assign) return cpu_write_points(slices);
   if (whole && combine == Combine::Add) return cpu_add_points(slices, out.dtype(), Scalar(1));
