@@ -1,5 +1,7 @@
 """``jit``, ``compiler`` and seeds of devices answer as PyTorch does in plain Python."""
 
+import copy
+
 import pytest
 from package_under_test import F
 
@@ -65,3 +67,64 @@ def test_modules_may_be_listed_as_often_as_they_are_used():
     net = F.nn.Sequential(shared, shared)
     assert len(list(net.modules())) == 2
     assert len(list(net.modules(remove_duplicate=False))) == 3
+
+
+# ---- compile
+
+
+@pytest.mark.parametrize("options", [{}, {"mode": "reduce-overhead"}, {"backend": "eager"}])
+def test_compiled_functions_are_the_functions(options):
+    def double(x):
+        return 2 * x
+
+    assert F.compile(double, **options) is double
+    assert F.compile(**options)(double) is double
+
+
+def test_a_compiled_module_has_pytorchs_names_and_the_modules_attributes():
+    module = F.nn.Sequential(F.nn.Linear(2, 2), F.nn.Dropout())
+    module.width = 2
+    compiled = F.compile(module)
+    assert isinstance(compiled, F.nn.Module)
+    assert compiled._orig_mod is module
+    assert list(compiled.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+    assert repr(compiled).startswith("OptimizedModule(\n  (_orig_mod): Sequential(")
+    compiled.height = 3
+    assert (compiled.width, module.height, len(compiled)) == (2, 3, 2)
+    compiled.eval()
+    assert not module.training
+    module.train()
+    assert compiled.training
+    x = F.ones(1, 2)
+    assert F.equal(compiled.eval()(x), module(x))
+    with pytest.raises(AttributeError, match="'Sequential' object has no attribute 'nothing'"):
+        compiled.nothing  # noqa: B018
+    assert F.compile(module, disable=True) is module
+
+
+def test_copies_and_files_of_compiled_modules(tmp_path):
+    compiled = F.compile(F.nn.Linear(2, 2))
+    twin = copy.deepcopy(compiled)
+    assert twin._orig_mod is not compiled._orig_mod
+    twin.load_state_dict(compiled.state_dict())
+    F.save(compiled, tmp_path / "module.pt")
+    loaded = F.load(tmp_path / "module.pt", weights_only=False)
+    x = F.ones(1, 2)
+    assert F.equal(loaded(x), compiled(x)) and F.equal(twin(x), compiled(x))
+
+
+def test_modules_can_be_compiled_in_place():
+    module = F.nn.Linear(2, 2)
+    x = F.ones(1, 2)
+    expected = module(x)
+    module.compile(fullgraph=True)
+    assert F.equal(module(x), expected)
+
+
+def test_compile_refuses_what_pytorch_refuses():
+    with pytest.raises(RuntimeError, match="Either mode or options"):
+        F.compile(len, mode="default", options={})
+    with pytest.raises(RuntimeError, match="Unrecognized mode=fast"):
+        F.compile(len, mode="fast")
+    with pytest.raises(AssertionError, match="callable function is expected"):
+        F.compile(5)

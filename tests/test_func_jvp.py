@@ -417,3 +417,73 @@ def test_make_dual_checks_its_arguments():
             forward_ad.make_dual(dual, T)
         with pytest.raises(RuntimeError, match="itself has a forward gradient"):
             forward_ad.make_dual(X, dual)
+
+
+# ---- results that are written to
+
+
+def broadcast_then_rows(x):
+    y = F.ones(5, 3) + x
+    y[0].zero_()
+    y[1] = 7.0
+    y[2].mul_(3)
+    return y
+
+
+def layer_then_views(x):
+    y = F.nn.functional.linear(F.ones(5, 4), F.ones(3, 4), x)
+    y.mul_(3)
+    y.view(-1)[:4].mul_(2)
+    return y
+
+
+def sum_then_product(x):
+    y = x + 1
+    y.mul_(2)
+    return F.cat([x, y])
+
+
+def difference_then_element(x):
+    y = x - 1
+    y[0] = 5.0
+    return F.cat([x, y])
+
+
+def added_then_element(x):
+    y = F.zeros(3)
+    y.add_(x)
+    y[0] = 9.0
+    return F.cat([x, y])
+
+
+def transposed_then_row(x):
+    y = F.zeros(4, 3).t() + x[:, None]
+    y[0].zero_()
+    return y
+
+
+WRITTEN = (
+    broadcast_then_rows,
+    layer_then_views,
+    sum_then_product,
+    difference_then_element,
+    added_then_element,
+    transposed_then_row,
+)
+
+
+@pytest.mark.parametrize("function", WRITTEN, ids=lambda f: f.__name__)
+def test_writing_to_a_result_changes_its_own_tangent_only(function):
+    x = F.tensor([1.0, 2.0, 3.0])
+    backward = F.func.jacrev(function)(x)
+    assert F.func.jacfwd(function)(x).tolist() == backward.tolist()
+    direction = F.tensor([1.0, -1.0, 2.0])
+    tangent = F.func.jvp(function, (x,), (direction,))[1]
+    assert tangent.tolist() == (backward @ direction).tolist()
+
+
+@pytest.mark.parametrize("function", [broadcast_then_rows, lambda x: F.ones(5, 3) + x])
+def test_tangents_lie_like_their_results(function):
+    x = F.ones(3)
+    out, tangent = F.func.jvp(function, (x,), (F.ones(1).expand(3),))
+    assert tangent.stride() == out.stride()

@@ -430,3 +430,9 @@ def test_errors_name_the_class_that_was_given_for_a_module():
         nn.Sequential(nn.ReLU)
     with pytest.raises(ValueError, match=r"factor 0 for <class '.*Sequential'>"):
         nn.Sequential() * 0
+
+
+def test_positional_arguments_of_state_dict_are_told_to_go():
+    with pytest.warns(FutureWarning, match="Positional args are being deprecated"):
+        state = nn.Linear(1, 1).state_dict({}, "layer.")
+    assert list(state) == ["layer.weight", "layer.bias"]

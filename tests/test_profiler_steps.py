@@ -32,7 +32,7 @@ def test_schedules_go_in_cycles():
     assert [endless(i) for i in range(4)] == [w, s, w, s]
     with pytest.warns(UserWarning, match="warmup"):
         schedule(wait=0, warmup=0, active=1)
-    with pytest.raises(ValueError, match="schedule"):
+    with pytest.raises(AssertionError, match="schedule"):
         schedule(wait=0, warmup=1, active=0)
 
 

@@ -126,8 +126,9 @@ void init_transforms(nb::module_& parent) {
       "make_dual",
       [](const nb::object& primal, const nb::object& tangent, uint32_t level) {
         return translated([&] {
-          Tensor t = tangent.is_none() ? Tensor() : tensor_of(tangent);
-          return object_of(wrap_dual(tensor_of(primal), t, level));
+          const Tensor& p = tensor_of(primal);
+          const Tensor t = tangent.is_none() ? Tensor() : tangent_like(p, tensor_of(tangent));
+          return object_of(wrap_dual(p, t, level));
         });
       },
       nb::arg(), nb::arg().none(), nb::arg());

@@ -1,6 +1,7 @@
 // Forward mode: the tangents of the results from those of the arguments.
 #include "autograd/engine.h"
 #include "autograd/node.h"
+#include "core/sparse.h"
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/mathematics.h"
@@ -9,6 +10,14 @@
 #include "transform/interpret.h"
 
 namespace facula {
+
+Tensor tangent_like(const Tensor& primal, const Tensor& tangent) {
+  if (is_sparse(primal) || is_sparse(tangent) || same(primal.strides(), tangent.strides()) ||
+      !same(primal.sizes(), tangent.sizes()) ||
+      !non_overlapping_and_dense(primal.sizes(), primal.strides()))
+    return tangent;
+  return op::zeros_like(primal) + tangent;  // laid out like the first operand
+}
 
 namespace {
 
@@ -78,19 +87,10 @@ void run_on(const OpDef& op, const Value* args, Tangents& out) {
   for (int i = 0; i < op.ret_count; ++i) out.t[i] = rets.t[i];
 }
 
-// Whether a view exists depends on strides, so a tangent gets those of its primal first.
-Tensor laid_out_like(const Tensor& primal, const Tensor& tangent) {
-  if (same(primal.strides(), tangent.strides()) || !same(primal.sizes(), tangent.sizes()) ||
-      !non_overlapping_and_dense(primal.sizes(), primal.strides()))
-    return tangent;
-  return op::zeros_like(primal) + tangent;  // laid out like the first operand
-}
-
 Tangents linear(const OpDef& op, const Value* primals, const std::vector<Slot>& slots) {
   Tangents out;
   Arguments args = replaced(op, primals, slots, [&](const Slot& s) {
-    Tensor t = s.tangent.defined() ? s.tangent : zeros_for(s.primal);
-    return op.flags & kOpView ? laid_out_like(s.primal, t) : t;
+    return s.tangent.defined() ? s.tangent : zeros_for(s.primal);
   });
   run_on(op, args.data(), out);
   return out;
@@ -235,6 +235,22 @@ Tangents tangents_of(const OpDef& op, const Value* primals, const std::vector<Sl
   return {};
 }
 
+// The memory under all levels.
+const Storage* memory_of(Tensor t) {
+  while (t.is_wrapped()) t = t->wrapper->value;
+  return t->storage;
+}
+
+// The tangent of a result that is no view. A program may write to the result and to views of it,
+// so it lies like the result, in memory that is not that of an argument's tangent.
+Tensor own_tangent(const Tensor& value, const Tensor& tangent, const std::vector<Slot>& slots) {
+  const Tensor laid = tangent_like(value, tangent);
+  if (!laid.is(tangent)) return laid;
+  for (const Slot& s : slots)
+    if (s.tangent.defined() && memory_of(s.tangent) == memory_of(laid)) return op::clone(laid);
+  return laid;
+}
+
 // The tangent of a tensor that is about to be written to: its own, or a part of that of its base,
 // so that views and base go on sharing.
 Tensor writable_tangent(const Tensor& t) {
@@ -256,7 +272,7 @@ Tensor writable_tangent(const Tensor& t) {
   return w.tangent;
 }
 
-void write_tangent(const Tensor& self, const Tensor& tangent) {
+void write_tangent(const Tensor& self, const Tensor& tangent, const std::vector<Slot>& slots) {
   Wrapper& w = *self->wrapper;
   if (!tangent.defined()) {
     if (w.tangent.defined()) op::zero_(w.tangent);
@@ -266,9 +282,9 @@ void write_tangent(const Tensor& self, const Tensor& tangent) {
     op::copy_(writable_tangent(self), tangent);
     return;
   }
-  w.tangent = tangent.dtype() == self.dtype() ? tangent : op::_to_copy(tangent, self.dtype());
-  if (!same(w.tangent.sizes(), self.sizes()))
-    w.tangent = op::clone(op::expand(w.tangent, self.sizes()));
+  Tensor t = tangent.dtype() == self.dtype() ? tangent : op::_to_copy(tangent, self.dtype());
+  if (!same(t.sizes(), self.sizes())) t = op::expand(t, self.sizes());
+  w.tangent = own_tangent(w.value, t, slots);
 }
 
 }  // namespace
@@ -315,14 +331,14 @@ void call_forward(const OpDef& op, const Value* args, Rets& rets, const Level& l
         written.t[0] = self->wrapper->tangent;
         call(op, tangents.data(), written);
       } else {
-        write_tangent(self, Tensor());
+        write_tangent(self, Tensor(), slots);
       }
       return;
     }
     call(op, primals.data(), results);
     Tangents tangents = tangents_of(op, primals.data(), slots, results);
     op::copy_(self->wrapper->value, results.t[0]);
-    if (is_differentiable_dtype(self.dtype())) write_tangent(self, tangents.t[0]);
+    if (is_differentiable_dtype(self.dtype())) write_tangent(self, tangents.t[0], slots);
     return;
   }
 
@@ -333,9 +349,10 @@ void call_forward(const OpDef& op, const Value* args, Rets& rets, const Level& l
   Tangents tangents;
   if (any && !(op.flags & kOpNoGrad)) tangents = tangents_of(op, primals.data(), slots, results);
   auto wrap = [&](const Tensor& value, const Tensor& tangent) {
-    if (!value.defined() || (!tangent.defined() && !(op.flags & kOpView))) return value;
-    Tensor w = wrap_dual(value, tangent, level.id);
-    if (op.flags & kOpView && is_wrapped_at(args[0].tensor(), level.id)) {
+    const bool view = op.flags & kOpView;
+    if (!value.defined() || (!tangent.defined() && !view)) return value;
+    Tensor w = wrap_dual(value, view ? tangent : own_tangent(value, tangent, slots), level.id);
+    if (view && is_wrapped_at(args[0].tensor(), level.id)) {
       const Tensor& self = args[0].tensor();
       w->base = Tensor(self->base ? Tensor::share(self->base) : self).release();
     }

@@ -76,6 +76,9 @@ bool is_followed(const Tensor& t);
 Tensor wrap_batched(const Tensor& value, uint32_t level);  // hides the first dimension
 Tensor wrap_tracked(const Tensor& value, uint32_t level);
 Tensor wrap_dual(const Tensor& value, const Tensor& tangent, uint32_t level);
+// A tangent with the strides of its primal: views of both must be the same parts, and whether a
+// view exists depends on strides.
+Tensor tangent_like(const Tensor& primal, const Tensor& tangent);
 // Makes a tensor stand for what it was so far, so that tensors of the level can be written to it.
 void become_wrapped(const Tensor& t, LevelKind kind, uint32_t level);
 // The same for several levels, outermost first, some of them vmap: the tensor gets a copy of what

@@ -583,6 +583,7 @@ _LAZY = {
 
 # Names whose modules are imported when they are first used.
 _LAZY_NAMES = {
+    "compile": "compiler",
     "load": "serialization",
     "ops": "_library.namespaces",
     "Tag": "_library.tags",

@@ -170,6 +170,7 @@ from facula.autograd.grad_mode import enable_grad as enable_grad
 from facula.autograd.grad_mode import inference_mode as inference_mode
 from facula.autograd.grad_mode import no_grad as no_grad
 from facula.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from facula.compiler import compile as compile
 from facula.func import vmap as vmap
 from facula.functional import allclose as allclose
 from facula.functional import broadcast_shapes as broadcast_shapes

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from facula.nn import Module
+
 __all__ = [
     "allow_in_graph",
     "assume_constant_result",
+    "compile",
     "cudagraph_mark_step_begin",
     "disable",
     "is_compiling",
@@ -71,3 +74,100 @@ def cudagraph_mark_step_begin() -> None:
 
 def reset() -> None:
     """Returns at once: there is no compiled code to forget."""
+
+
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+
+
+class OptimizedModule(Module):
+    """What :func:`compile` makes of a module: it has the other one as ``_orig_mod``, so names of
+    parameters and keys of state dicts are those that PyTorch gives to compiled modules, and it
+    takes everything else from there.
+    """
+
+    def __init__(self, mod: Module) -> None:
+        super().__init__()
+        self._orig_mod = mod
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the module."""
+        return self._orig_mod(*args, **kwargs)
+
+    @property
+    def training(self) -> bool:  # type: ignore[override]
+        """That of the module."""
+        return self._orig_mod.training
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        if self.__dict__.get("_modules"):  # not while Module.__init__ runs
+            self._orig_mod.training = mode
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            return super().__getattr__(name)
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("_orig_mod", "forward", "training") or not self.__dict__.get("_modules"):
+            super().__setattr__(name, value)
+        else:
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._orig_mod, name)
+
+    def __len__(self) -> int:
+        return len(self._orig_mod)  # type: ignore[arg-type]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
+
+
+def compile(
+    model: Callable[..., Any] | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable[..., Any] | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    name: str | None = None,
+    disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
+) -> Any:
+    """Returns a function as it is, and a module inside of an :class:`OptimizedModule`: operators
+    run one by one, as without it. A decorator with or without arguments.
+
+    Args:
+        model: a function or a module.
+        mode: looked at for its name only, as nothing is compiled; the other arguments say how
+            PyTorch would go about it.
+        disable: returns a module as it is, too.
+
+    Example::
+
+        >>> @facula.compile(fullgraph=True)
+        ... def double(x):
+        ...     return 2 * x
+        >>> double(facula.ones(2))
+        tensor([2., 2.])
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+
+    def wrap(model: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(model):
+            raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+        return OptimizedModule(model) if isinstance(model, Module) and not disable else model
+
+    return wrap if model is None else wrap(model)

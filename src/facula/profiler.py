@@ -97,7 +97,7 @@ def schedule(
         ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
     """
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
-        raise ValueError(
+        raise AssertionError(
             "Invalid profiler schedule arguments: active must be positive and the others not "
             f"negative, got wait={wait}, warmup={warmup}, active={active}, repeat={repeat}, "
             f"skip_first={skip_first}"

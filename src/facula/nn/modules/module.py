@@ -139,11 +139,8 @@ class Module(StateMethods, HookMethods, _C.ModuleBase):
         return self.forward(*args, **kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compiles the calls of this module in place, with the arguments of ``facula.compile``."""
-        compiler = getattr(facula, "compile", None)
-        if compiler is None:
-            raise RuntimeError("Module.compile() needs facula.compile, which this build lacks")
-        self._compiled_call_impl = compiler(self._call_impl, *args, **kwargs)
+        """Hands the calls of this module to ``facula.compile``, with its arguments."""
+        self._compiled_call_impl = facula.compile(self._call_impl, *args, **kwargs)
 
     # ---- registration
 
