@@ -37,20 +37,20 @@ op("_share_ties(Tensor grad, Tensor self, Tensor result, int[] dim, bool keepdim
 op("any(Tensor self) -> Tensor", reduction("b", combine="a | b", init="False", result="Bool"),
    ref=np.any, doc="True if any element is true.",
    example=">>> facula.any(facula.tensor([False, True]))\ntensor(True)")
-op("any.dim(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor",
+op("any.dim(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
    reduction("b", combine="a | b", init="False", result="Bool"), ref=np.any,
    doc="Over the given dimensions.",
    example=">>> facula.any(facula.tensor([[0, 0], [0, 1]]), 1)\ntensor([False,  True])")
 op("all(Tensor self) -> Tensor", reduction("b", combine="a & b", init="True", result="Bool"),
    ref=np.all, doc="True if every element is true.",
    example=">>> facula.all(facula.tensor([False, True]))\ntensor(False)")
-op("all.dim(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor",
+op("all.dim(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
    reduction("b", combine="a & b", init="True", result="Bool"), ref=np.all,
    doc="Over the given dimensions.",
    example=">>> facula.all(facula.tensor([[1, 1], [0, 1]]), 1)\ntensor([ True, False])")
 
 op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel(own_out=True), batch="all", jvp="linear",
-   grad="_mean_grad(grad, self.sizes(), None, False)", ref=np.mean, out=False, samples="floating",
+   grad="_mean_grad(grad, self.sizes(), None, False)", ref=np.mean, samples="floating",
    doc="The mean of all elements.", example=">>> facula.mean(facula.tensor([1., 2., 6.]))\ntensor(3.)")
 op("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    kernel(own_out=True), batch="reduction", jvp="linear", grad="_mean_grad(grad, self.sizes(), dim, keepdim)", ref=np.mean,

@@ -220,6 +220,13 @@ def test_an_in_place_operand_may_be_broadcast():
     assert_equal(row.grad, [44.0, 86.0])
 
 
+def test_a_constant_divided_in_place_by_what_requires_grad():
+    divisor = leaf([2.0, 4.0])
+    quotient = F.tensor([1.0, 8.0], dtype=divisor.dtype).div_(divisor, rounding_mode=None)
+    quotient.sum().backward()
+    assert_close(divisor.grad, F.tensor([-0.25, -0.5], dtype=divisor.dtype))
+
+
 def test_the_target_of_a_change_in_place_cannot_be_broadcast():
     y = F.zeros(2)
     with pytest.raises(RuntimeError, match="shape"):

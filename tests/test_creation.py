@@ -527,3 +527,11 @@ def test_no_blocks_make_an_empty_row():
 def test_negative_sizes_do_not_broadcast():
     with pytest.raises(ValueError, match="negative"):
         F.broadcast_shapes((-1,), (3,))
+
+
+def test_triangles_of_any_size_are_counted_before_they_are_written():
+    assert F.triu_indices(2**62, 3).tolist() == F.triu_indices(3, 3).tolist()
+    assert F.tril_indices(3, 2**62).tolist() == F.tril_indices(3, 3).tolist()
+    assert F.tril_indices(5, 2**63 - 1, -(2**63)).shape == (2, 0)
+    with pytest.raises(RuntimeError):  # their number is 0 modulo 2**64
+        F.tril_indices(2**20, 2**44, 2**44)

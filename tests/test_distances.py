@@ -7,6 +7,7 @@ import pytest
 from package_under_test import IS_FACULA, F, assert_close, facula_module, leaf
 
 checks = facula_module("autograd.gradcheck")
+DIRECT = "donot_use_mm_for_euclid_dist"
 ORDERS = [0, 0.5, 1, 1.5, 2, 3, math.inf]
 
 
@@ -71,6 +72,14 @@ def test_gradient_between_equal_points_is_zero(p):
     a = leaf([[1.0, 2.0], [3.0, 4.0]])
     F.cdist(a, a.detach(), p=p).diagonal().sum().backward()
     assert a.grad.tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("width", [2, 40])
+@pytest.mark.parametrize("pairs", [F.pdist, lambda x: F.cdist(x, x.detach(), compute_mode=DIRECT)])
+def test_an_infinite_gradient_between_equal_points_is_zero(pairs, width):
+    x = leaf(np.stack([np.zeros(width), np.zeros(width), np.ones(width)]))
+    pairs(x).sqrt().sum().backward()
+    assert F.isfinite(x.grad).all() and (x.grad[2] > 0).all()
 
 
 def test_cdist_refuses_what_are_no_points():

@@ -416,3 +416,17 @@ def test_leading_ones_of_assigned_tensors_do_not_count(shape, index):
 def test_other_dimensions_too_many_are_refused():
     with pytest.raises(RuntimeError, match="shape mismatch"):
         F.zeros(3, 4)[[0, 1]] = F.ones(2, 1, 4)
+
+
+def test_an_array_of_one_integer_is_an_integer():
+    x = F.zeros(3)
+    x[np.array(1)].add_(1)
+    x[np.array(2, dtype=np.int32)] = F.tensor(5)
+    assert x.tolist() == [0, 1, 5]
+
+
+def test_assigning_to_true_is_to_everything_and_to_false_to_nothing():
+    x = F.zeros(3)
+    x[True] = F.tensor([1, 2, 3])
+    x[False] = F.ones(7)
+    assert x.tolist() == [1, 2, 3]

@@ -30,3 +30,14 @@ def test_derivatives_of_moments():
         assert F.autograd.gradgradcheck(lambda a, d=dim: moments(a, d, 0.0, True), (x,))
     rows = F.vmap(lambda a: moments(a, [0], 1.0, False)[0])(x.detach())
     assert F.allclose(rows, x.detach().var(1))
+
+
+def test_the_mean_of_everything_has_a_destination():
+    out = F.empty(0)
+    assert F.mean(F.tensor([1.0, 2.0, 6.0]), out=out) is out and out.tolist() == 3
+
+
+def test_all_and_any_of_everything_keep_dimensions():
+    x = F.tensor([[0, 1], [1, 1]])
+    assert x.all(keepdim=True).tolist() == [[False]]
+    assert F.any(x, keepdim=True).tolist() == [[True]]

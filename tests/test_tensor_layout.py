@@ -59,6 +59,13 @@ def test_contiguous_returns_the_tensor_itself_when_it_can():
     assert t.data_ptr() != x.data_ptr()
 
 
+def test_contiguous_preserves_what_is_contiguous_only():
+    x = F.zeros(2, 3)
+    assert x.contiguous(memory_format=F.preserve_format) is x
+    with pytest.raises(RuntimeError, match="preserve memory format"):
+        x.t().contiguous(memory_format=F.preserve_format)
+
+
 @pytest.mark.parametrize(
     "op",
     [

@@ -198,6 +198,11 @@ def test_integer_division_by_zero_leaves_the_destination_alone():
             assert x.tolist() == [8, 8]
 
 
+def test_no_elements_can_be_divided_by_zero():
+    x = F.zeros(0, 3, dtype=F.int64)
+    assert (x // 0).shape == (x % F.zeros(3, dtype=F.int64)).shape == (0, 3)
+
+
 def test_a_divisor_that_is_zero_in_the_dtype_of_the_division():
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         F.tensor([1], dtype=F.int8) // F.tensor(256)

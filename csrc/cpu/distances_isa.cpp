@@ -56,6 +56,7 @@ struct Count {  // p = 0
   Vector<T> term(Vector<T> d) const { return d != Vector<T>{} ? T(1) - Vector<T>{} : Vector<T>{}; }
   T finish(T total) const { return total; }
   Vector<T> prepared(Vector<T> distance) const { return distance; }
+  Vector<T> weight(Vector<T> grad, Vector<T>) const { return grad; }
   Vector<T> slope(Vector<T>, Vector<T>, Vector<T>) const { return Vector<T>{}; }
 };
 template <class T>
@@ -64,6 +65,7 @@ struct Manhattan {
   Vector<T> term(Vector<T> d) const { return size_of<T>(d); }
   T finish(T total) const { return total; }
   Vector<T> prepared(Vector<T> distance) const { return distance; }
+  Vector<T> weight(Vector<T> grad, Vector<T>) const { return grad; }
   Vector<T> slope(Vector<T> grad, Vector<T>, Vector<T> d) const { return along<T>(grad, d); }
 };
 template <class T>
@@ -72,6 +74,10 @@ struct Euclid {
   Vector<T> term(Vector<T> d) const { return d * d; }
   T finish(T total) const { return math::sqrt(total); }
   Vector<T> prepared(Vector<T> distance) const { return inverse_of<T>(distance); }
+  // Pairs in one place have no gradient even of infinity.
+  Vector<T> weight(Vector<T> grad, Vector<T> distance) const {
+    return distance == Vector<T>{} ? Vector<T>{} : grad;
+  }
   Vector<T> slope(Vector<T> grad, Vector<T> inverse, Vector<T> d) const {
     return grad * (d * inverse);
   }
@@ -82,6 +88,7 @@ struct Largest {  // p = inf
   Vector<T> term(Vector<T> d) const { return size_of<T>(d); }
   T finish(T total) const { return total; }
   Vector<T> prepared(Vector<T> distance) const { return distance; }
+  Vector<T> weight(Vector<T> grad, Vector<T>) const { return grad; }
   Vector<T> slope(Vector<T> grad, Vector<T> distance, Vector<T> d) const {
     return size_of<T>(d) == distance ? along<T>(grad, d) : Vector<T>{};
   }
@@ -93,6 +100,7 @@ struct Power {
   Vector<T> term(Vector<T> d) const { return power_of_size<T>(d, p); }
   T finish(T total) const { return math::pow(total, 1 / p); }
   Vector<T> prepared(Vector<T> distance) const { return inverse_of<T>(distance); }
+  Vector<T> weight(Vector<T> grad, Vector<T>) const { return grad; }
   Vector<T> slope(Vector<T> grad, Vector<T> inverse, Vector<T> d) const {
     const Vector<T> value = along<T>(grad, d) * power_of_size<T>(d * inverse, p - 1);
     return d == Vector<T>{} ? Vector<T>{} : value;
@@ -196,7 +204,8 @@ void narrow_slopes(const T* grad, const T* distances, const T* x1, const T* x2, 
         }
         g = last[0], d = last[1];
       }
-      const Vector<T> weight = wide_at(g), prepared = norm.prepared(wide_at(d));
+      const Vector<T> weight = norm.weight(wide_at(g), wide_at(d)),
+                      prepared = norm.prepared(wide_at(d));
       for (int64_t m = 0; m < width; ++m)
         total[m] += norm.slope(weight, prepared, x1[i * width + m] - wide_at(turned[m] + j));
     }
@@ -209,12 +218,15 @@ void narrow_slopes(const T* grad, const T* distances, const T* x1, const T* x2, 
 template <class T, class Norm>
 void wide_slopes(const T* grad, const T* distances, const T* x1, const T* x2, T* out, int64_t rows,
                  int64_t columns, int64_t count, int64_t width, Norm norm) {
-  alignas(64) T prepared[kSlopeTile<T>] = {};
+  alignas(64) T prepared[kSlopeTile<T>] = {}, weights[kSlopeTile<T>] = {};
   for (int64_t i = 0; i < rows; ++i, grad += columns, distances += columns) {
     std::copy_n(distances, count, prepared);
+    std::copy_n(grad, count, weights);
     for (int64_t j = 0; j < count; j += kLanes<T>) {
-      const Vector<T> v = norm.prepared(wide_at(prepared + j));
+      const Vector<T> d = wide_at(prepared + j), w = norm.weight(wide_at(weights + j), d),
+                      v = norm.prepared(d);
       __builtin_memcpy(prepared + j, &v, sizeof v);
+      __builtin_memcpy(weights + j, &w, sizeof w);
     }
     T* to = out + i * width;
     for (int64_t m = 0; m < width; m += kLanes<T>) {
@@ -223,7 +235,8 @@ void wide_slopes(const T* grad, const T* distances, const T* x1, const T* x2, T*
       const Vector<T> a = wide_at(x1 + i * width + at), none{};
       Vector<T> total{};
       for (int64_t j = 0; j < count; ++j)
-        total += norm.slope(grad[j] - none, prepared[j] - none, a - wide_at(x2 + j * width + at));
+        total +=
+            norm.slope(weights[j] - none, prepared[j] - none, a - wide_at(x2 + j * width + at));
       alignas(64) T sums[kLanes<T>];
       __builtin_memcpy(sums, &total, sizeof total);
       for (int64_t k = m - at; k < kLanes<T>; ++k) to[at + k] += sums[k];

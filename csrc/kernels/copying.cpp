@@ -81,10 +81,10 @@ Tensor clone(const Tensor& self, MemoryFormat format) {
 }
 
 Tensor contiguous(const Tensor& self, MemoryFormat format) {
-  if (format == MemoryFormat::Preserve)
-    runtime_error("preserve memory format is unsupported by the contiguous operator");
-  if (format == MemoryFormat::None) format = MemoryFormat::Contiguous;
+  const bool preserves = format == MemoryFormat::Preserve;
+  if (preserves || format == MemoryFormat::None) format = MemoryFormat::Contiguous;
   if (self.is_contiguous(format)) return self;
+  if (preserves) runtime_error("preserve memory format is unsupported by the contiguous operator");
   return op::clone(self, format);
 }
 

@@ -1,6 +1,7 @@
 // New tensors: sequences, fills, and tensors like others.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "autograd/node.h"
 #include "cpu/cast.h"
@@ -358,19 +359,27 @@ static Tensor triangle_indices(int64_t rows, int64_t columns, int64_t offset, bo
   Like like(dtype == DType::None ? DType::Int64 : dtype, device);
   if (like.dtype != DType::Int64 && like.dtype != DType::Int32)
     dtype_error(like.dtype, "int32, int64");
-  // Row i has the columns from begin(i) up to end(i).
-  const auto begin = [&](int64_t i) {
-    return lower ? 0 : std::clamp<int64_t>(i + offset, 0, columns);
-  };
-  const auto end = [&](int64_t i) {
-    return lower ? std::clamp<int64_t>(i + offset + 1, 0, columns) : columns;
-  };
-  int64_t n = 0;
-  for (int64_t i = 0; i < rows; ++i) n += end(i) - begin(i);
+  // Row i has the columns from begin(i) up to end(i); rows outside of [first, last) have none.
+  using Wide = __int128;  // the numbers may be any
+  const auto place = [&](Wide i) { return int64_t(std::clamp<Wide>(i + offset, 0, columns)); };
+  const auto begin = [&](int64_t i) { return lower ? 0 : place(i); };
+  const auto end = [&](int64_t i) { return lower ? place(Wide(i) + 1) : columns; };
+  const auto row_at = [&](Wide i) { return int64_t(std::clamp<Wide>(i, 0, rows)); };
+  const int64_t first = lower ? row_at(-Wide(offset)) : 0;
+  const int64_t last = !columns ? first : lower ? rows : row_at(Wide(columns) - offset);
+  Wide total = 0;
+  if (first < last) {  // counts differ by one from row to row, except those of the largest
+    const int64_t a = end(first) - begin(first), b = end(last - 1) - begin(last - 1);
+    const Wide least = std::min(a, b), most = std::max(a, b), steps = most - least;
+    total = steps * (least + most - 1) / 2 + (Wide(last) - first - steps) * most;
+  }
+  if (total > std::numeric_limits<int64_t>::max() / 32)
+    runtime_error("the indices of a triangle of ", rows, " by ", columns, " are too many");
+  const int64_t n = int64_t(total);
   if (like.device.is_meta()) return empty_tensor(Dims{2, n}, like.dtype, like.device);
   const Tensor t = empty_tensor(Dims{2, n}, DType::Int64, Device{});
   int64_t *row = t.data_as<int64_t>(), *column = row + n;
-  for (int64_t i = 0; i < rows; ++i) {
+  for (int64_t i = first; i < last; ++i) {
     const int64_t count = end(i) - begin(i);
     row = std::fill_n(row, count, i);
     index_loops().count_up(column, count, begin(i), 1);

@@ -1,5 +1,8 @@
 // The one function between a caller and a kernel.
 #include "sparse/call.h"
+
+#include <algorithm>
+
 #include "autograd/node.h"
 #include "op/autocast.h"
 #include "op/elementwise.h"
@@ -55,7 +58,9 @@ void run_kernel(const OpDef& op, const Value* args, Rets& rets) {
     std::vector<Value> copied;
     Tensor before;
     if (rets.destination == Destination::InPlace && op.flags & kOpComposite && grad_enabled() &&
-        requires_grad(rets.t[0])) {
+        std::any_of(args, args + op.arg_count, [](const Value& v) {
+          return v.tag() == Value::Tag::Tensor && requires_grad(v.tensor());
+        })) {
       // What the parts save of self must survive the write at the end.
       before = op::clone(rets.t[0]);
       copied.assign(args, args + op.arg_count);

@@ -37,6 +37,7 @@ void divisor_not_zero(const Value* args, DType compute) {
         "Divide floating-point numbers to get inf or nan");
   };
   const Value& divisor = args[1];
+  if (args[0].is_tensor() && args[0].tensor().numel() == 0) return;  // nothing is divided
   if (!divisor.is_tensor()) {
     // In the compute type: 256 is 0 as uint8.
     alignas(16) int64_t bits[2] = {0, 0};

@@ -159,6 +159,11 @@ Plan make_plan(const Tensor& self, PyObject* index) {
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
             "valid indices (got str)");
       Tensor t = index_tensor(o, self.device());
+      if (is_array(o) && t.dim() == 0 && is_integral(t.dtype()) && t.dtype() != DType::UInt8) {
+        pick(read_item(t).to_int());
+        axis += 1;
+        continue;
+      }
       if (!is_integral(t.dtype(), true))
         index_error("tensors used as indices must be long, int, byte or bool tensors, got ",
                     t.dtype());
@@ -258,7 +263,13 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
             return 0;
           }
         }
-        Plan plan = make_plan(t, index);
+        Plan plan;
+        if (PyBool_Check(index)) {  // True stands for everything, False for nothing of any shape
+          if (index == Py_False) return value_tensor(value, t), 0;
+          plan.view = op::unsqueeze(t, 0);
+        } else {
+          plan = make_plan(t, index);
+        }
         if (plan.reversed) {
           Tensor v = value_tensor(value, t);
           if (v.device() != t.device() || v.dtype() != t.dtype())
