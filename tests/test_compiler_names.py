@@ -1,6 +1,7 @@
 """``jit``, ``compiler`` and seeds of devices answer as PyTorch does in plain Python."""
 
 import copy
+import warnings
 
 import pytest
 from package_under_test import F
@@ -79,6 +80,18 @@ def test_compiled_functions_are_the_functions(options):
 
     assert F.compile(double, **options) is double
     assert F.compile(**options)(double) is double
+
+
+def test_that_nothing_is_compiled_is_said_once(monkeypatch):
+    monkeypatch.setattr(F.compiler, "_said", False, raising=False)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            F.compile(abs)
+    if F.__name__ == "facula":
+        assert [str(w.message).split(":")[0] for w in said] == [
+            "facula.compile() compiles nothing yet"
+        ]
 
 
 def test_a_compiled_module_has_pytorchs_names_and_the_modules_attributes():

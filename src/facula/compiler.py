@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -127,6 +128,19 @@ class OptimizedModule(Module):
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
 
+_said = False
+
+
+def _say_once() -> None:
+    global _said
+    if not _said:
+        _said = True
+        warnings.warn(
+            "facula.compile() compiles nothing yet: operators run one by one, with the same results",
+            stacklevel=4,
+        )
+
+
 def compile(
     model: Callable[..., Any] | None = None,
     *,
@@ -141,8 +155,9 @@ def compile(
     isolate_recompiles: bool = False,
     shapes_spec: Any = None,
 ) -> Any:
-    """Returns a function as it is, and a module inside of an :class:`OptimizedModule`: operators
-    run one by one, as without it. A decorator with or without arguments.
+    """Returns a function as it is, and a module inside of an :class:`OptimizedModule`: nothing is
+    compiled, which a warning says once, and operators run one by one, with the results that they
+    have without it. A decorator with or without arguments.
 
     Args:
         model: a function or a module.
@@ -168,6 +183,7 @@ def compile(
     def wrap(model: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(model):
             raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+        _say_once()
         return OptimizedModule(model) if isinstance(model, Module) and not disable else model
 
     return wrap if model is None else wrap(model)

@@ -126,9 +126,8 @@ class StateMethods:
         """
         if args:  # the older positional form
             warnings.warn(
-                "Positional args are being deprecated, use kwargs instead. Refer to "
-                "https://pytorch.org/docs/main/generated/torch.nn.Module.html"
-                "#torch.nn.Module.state_dict for details.",
+                "Positional args are being deprecated, use kwargs instead: "
+                "state_dict(destination=..., prefix=..., keep_vars=...)",
                 FutureWarning,
                 stacklevel=2,
             )
