@@ -136,7 +136,7 @@ def _say_once() -> None:
     if not _said:
         _said = True
         warnings.warn(
-            "facula.compile() compiles nothing yet: operators run one by one, with the same results",
+            "facula.compile() compiles nothing yet: operators run one by one, as without it",
             stacklevel=4,
         )
 
