@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "cpu/index_loops.h"
 #include "cpu/line_loops.h"
@@ -93,7 +92,7 @@ void copy_runs(const Iteration& it, int64_t bytes) {
   for_each_block(it, kStretch, [&](char* to, const char* from, int64_t n) {
     for (int64_t i = 0; i < n; ++i, to += to_step, from += from_step) {
       if (i + ahead < n) prefetch(from + ahead * from_step, bytes);
-      std::memcpy(to, from, size_t(bytes));
+      copy_bytes(to, from, bytes);
     }
   });
 }
@@ -154,12 +153,15 @@ Reverse reverse_loop(int64_t item) {
 void copy_strided_operands(const Iteration& it, CastLoop cast, int64_t to_item, int64_t from_item,
                            bool same_dtype) {
   const int64_t item = same_dtype ? to_item : 0;
-  constexpr int64_t kShort = 16, kLongRun = 2048;
+  constexpr int64_t kShort = 16, kLongRun = 2048, kLongest = 8192;
   if (const int dim = item ? transposed_dim(it, item) : 0) return copy_transposed(it, dim, item);
   const int64_t bytes = it.ndim > 0 ? it.sizes[0] * item : 0;
   const bool runs = it.ndim > 0 && item && bytes >= kShort && it.strides[0][0] == item &&
                     it.strides[1][0] == item;
-  if (runs && it.ndim > 1 && bytes <= kLongRun) return copy_runs(it, bytes);
+  // Longer ones are worth streaming where they do not stay in the cache.
+  if (runs && it.ndim > 1 && bytes <= kLongest &&
+      (bytes <= kLongRun || !exceeds_cache(2 * it.numel * item)))
+    return copy_runs(it, bytes);
   for (const bool in_target : {true, false})
     if (const int planes = item ? alternating_planes(it, item, in_target) : -1; planes >= 0)
       return copy_alternating(it, planes, item, in_target);
