@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -191,3 +194,19 @@ def test_bits_are_the_same(name: str) -> None:
         for a, b in zip(alone, CASES[name](), strict=True):
             assert a.dtype == b.dtype
             assert facula.equal(a.nan_to_num(), b.nan_to_num()), f"{threads} threads"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+def test_threads_may_run_on_every_processor_after_they_were_woken() -> None:
+    """A thread that is woken is kept off its waker's processor until it runs."""
+    x = facula.rand(400_000)
+    facula.set_num_threads(2)
+    for _ in range(20):
+        x.exp()
+        time.sleep(0.002)
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        name = (task / "comm").read_text().strip()
+        if name == "facula":
+            found.add(frozenset(os.sched_getaffinity(int(task.name))))
+    assert found == {frozenset(os.sched_getaffinity(0))}

@@ -25,6 +25,7 @@ namespace {
 
 constexpr int kMaxThreads = 512;
 constexpr int kPiecesPerThread = 8;  // what a late thread has not begun, the others take over
+constexpr int kFewThreads = 8;       // of which each can be told where to run
 constexpr int kSpins = 1000;         // some 20 to 50 us, about the price of a sleep and a wake-up
 
 thread_local bool inside_region = false;
@@ -43,6 +44,15 @@ int available_cpus() {
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
 #endif
   return std::max(1, int(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+// The processor that the thread runs on, or -1.
+int current_cpu() {
+#ifdef __linux__
+  return sched_getcpu();
+#else
+  return -1;
+#endif
 }
 
 int default_threads() {
@@ -95,6 +105,15 @@ class Pool {
     Doorbell doorbell;
     pthread_t thread;
     int index;
+    std::atomic<int> cpu{-1};  // where it began to wait
+#ifdef __linux__
+    // Set while the worker is kept off a processor: all those that it may run on otherwise.
+    std::atomic<bool> kept_off{false};
+    cpu_set_t allowed;
+#endif
+
+    void keep_off(int cpu_of_caller);
+    void run_anywhere();
   };
 
   static constexpr uint32_t kClosed = 1u << 31;
@@ -175,6 +194,27 @@ void Pool::work(int first) noexcept {
   }
 }
 
+// The system may wake a thread on the processor of its waker, where it would have to wait for the
+// end of the loop that it should take part in; a processor beside it stays idle for milliseconds.
+void Pool::Worker::keep_off([[maybe_unused]] int cpu_of_caller) {
+#ifdef __linux__
+  if (kept_off.load() || pthread_getaffinity_np(thread, sizeof allowed, &allowed) != 0) return;
+  cpu_set_t others = allowed;
+  CPU_CLR(cpu_of_caller, &others);
+  if (CPU_COUNT(&others) == 0) return;
+  if (pthread_setaffinity_np(thread, sizeof others, &others) == 0) kept_off.store(true);
+#endif
+}
+
+// Called by the worker, which stays where it is now.
+void Pool::Worker::run_anywhere() {
+#ifdef __linux__
+  if (!kept_off.load()) return;
+  pthread_setaffinity_np(pthread_self(), sizeof allowed, &allowed);
+  kept_off.store(false);
+#endif
+}
+
 void Pool::run(int64_t begin, int64_t end, int64_t grain, int threads, detail::RangeFunction f,
                void* context) {
   if (!try_acquire()) {
@@ -205,7 +245,13 @@ void Pool::run(int64_t begin, int64_t end, int64_t grain, int threads, detail::R
     share_[i].last = pieces * (i + 1) / shares;
   }
   state_.store(0, std::memory_order_release);
-  for (int i = 0; i < shares - 1; ++i) worker_[i].doorbell.ring();
+  const int cpu = shares <= kFewThreads ? current_cpu() : -1;
+  for (int i = 0; i < shares - 1; ++i) {
+    Worker& worker = worker_[i];
+    const bool is_here = worker.cpu.load(std::memory_order_relaxed) == cpu;
+    if (cpu >= 0 && (is_here || worker.doorbell.asleep.load())) worker.keep_off(cpu);
+    worker.doorbell.ring();
+  }
 
   inside_region = true;
   work(0);
@@ -236,7 +282,9 @@ void Pool::close_and_wait() {
 void Pool::serve(Worker& self) {
   uint32_t seen = 0;
   for (;;) {
+    self.cpu.store(current_cpu(), std::memory_order_relaxed);
     seen = self.doorbell.wait_for_change(seen, spins_);
+    self.run_anywhere();
     if (stopping_.load()) return;
     uint32_t state = state_.load(std::memory_order_relaxed);
     bool joined = false;
@@ -270,6 +318,7 @@ void Pool::resize(int workers) {
     Worker& worker = worker_[i];
     worker.index = i;
     worker.doorbell.rings.store(0);
+    worker.cpu.store(-1);
     if (pthread_create(&worker.thread, nullptr, worker_main, &worker) != 0) break;
 #ifdef __linux__
     pthread_setname_np(worker.thread, "facula");
