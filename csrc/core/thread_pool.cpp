@@ -26,7 +26,9 @@ namespace {
 constexpr int kMaxThreads = 512;
 constexpr int kPiecesPerThread = 8;  // what a late thread has not begun, the others take over
 constexpr int kFewThreads = 8;       // of which each can be told where to run
-constexpr int kSpins = 1000;         // some 20 to 50 us, about the price of a sleep and a wake-up
+// How long a thread looks for more work before it sleeps: between two pieces of shared work there
+// is often one that is too small to share, and to be woken takes some 10 us of the caller's time.
+constexpr int64_t kSpinNanoseconds = 100'000;
 
 thread_local bool inside_region = false;
 
@@ -36,6 +38,28 @@ inline void cpu_relax() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+int64_t nanoseconds_now() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+// Looks again and again for so long; whether it was found to be done.
+template <class F>
+bool spin_until(F done, int64_t nanoseconds) {
+  constexpr int kLooks = 16;  // between two looks at the clock
+  if (done()) return true;
+  if (nanoseconds == 0) return false;
+  const int64_t end = nanoseconds_now() + nanoseconds;
+  do {
+    for (int i = 0; i < kLooks; ++i) {
+      cpu_relax();
+      if (done()) return true;
+    }
+  } while (nanoseconds_now() < end);
+  return false;
 }
 
 int available_cpus() {
@@ -76,12 +100,11 @@ struct Doorbell {
     rings.fetch_add(1);
     if (asleep.load()) rings.notify_one();
   }
-  uint32_t wait_for_change(uint32_t seen, int spins) {
-    for (int i = 0; i < spins; ++i) {
-      const uint32_t now = rings.load(std::memory_order_acquire);
-      if (now != seen) return now;
-      cpu_relax();
-    }
+  uint32_t wait_for_change(uint32_t seen, int64_t spin_nanoseconds) {
+    uint32_t now = seen;
+    if (spin_until([&] { return (now = rings.load(std::memory_order_acquire)) != seen; },
+                   spin_nanoseconds))
+      return now;
     asleep.store(true);
     rings.wait(seen);
     asleep.store(false);
@@ -133,7 +156,7 @@ class Pool {
   bool shut_down_ = false;
   int requested_ = 0;  // workers asked for; fewer may run when the system refuses threads
   int running_ = 0;
-  int spins_ = kSpins;
+  int64_t spin_nanoseconds_ = kSpinNanoseconds;
 
   // The loop at hand. A worker may touch it only between joining and leaving; `state_` counts those
   // inside, and its top bit closes the loop to further ones.
@@ -271,10 +294,7 @@ void Pool::run(int64_t begin, int64_t end, int64_t grain, int threads, detail::R
 void Pool::close_and_wait() {
   const uint32_t seen = all_left_.rings.load();
   if (state_.fetch_or(kClosed) == 0) return;
-  for (int i = 0; i < spins_; ++i) {
-    if (state_.load(std::memory_order_acquire) == kClosed) break;
-    cpu_relax();
-  }
+  spin_until([&] { return state_.load(std::memory_order_acquire) == kClosed; }, spin_nanoseconds_);
   // The last one to leave a closed loop rings exactly once, also when it left during the spin.
   all_left_.wait_for_change(seen, 0);
 }
@@ -283,7 +303,7 @@ void Pool::serve(Worker& self) {
   uint32_t seen = 0;
   for (;;) {
     self.cpu.store(current_cpu(), std::memory_order_relaxed);
-    seen = self.doorbell.wait_for_change(seen, spins_);
+    seen = self.doorbell.wait_for_change(seen, spin_nanoseconds_);
     self.run_anywhere();
     if (stopping_.load()) return;
     uint32_t state = state_.load(std::memory_order_relaxed);
@@ -309,7 +329,7 @@ void Pool::resize(int workers) {
   stop_workers();
   requested_ = workers;
   // With fewer cores than threads, one that spins delays the others.
-  spins_ = workers < available_cpus() ? kSpins : 0;
+  spin_nanoseconds_ = workers < available_cpus() ? kSpinNanoseconds : 0;
   // Signals belong to the threads of the program, which may not expect handlers to run here.
   sigset_t all, previous;
   sigfillset(&all);
