@@ -59,7 +59,8 @@ bool exceeds_cache(int64_t bytes) {
   if (bytes < kNever) return false;
   static const LastCache cache;
   const int64_t caches = (num_threads() - 1) / cache.processors + 1;
-  return bytes > cache.bytes / 4 * 5 * caches;
+  // Up to here, what the cache still holds from one operator to the next is worth more.
+  return bytes > cache.bytes / 4 * 7 * caches;
 }
 
 void finish_streams() {
