@@ -42,10 +42,10 @@ Ref attribute_or_null(PyObject* o, PyObject* name) {
   return Ref(found);
 }
 
-// An object's own attribute, null where it has none. Until somebody asks for its
-// dict an object needs none, and in some versions of Python its attributes are found slower from
-// then on. So they are asked for as the program does, where that tells the object's from its
-// class's: those of plain classes that hide none, nor a method or a value.
+// An object's own attribute, null where it has none. An object gets a dict when somebody asks for
+// it, and some versions of Python find its attributes slower from then on. So they are asked for as
+// the program does, where the answer tells the object's from its class's: if the class has nothing
+// of that name, a function, or a plain value.
 Ref own_attribute(PyObject* o, PyObject* name) {
   PyTypeObject* type = Py_TYPE(o);
   if (type->tp_getattro == PyObject_GenericGetAttr && !PyType_Check(o) && !PyModule_Check(o)) {
