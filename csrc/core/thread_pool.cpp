@@ -24,8 +24,10 @@ namespace facula {
 namespace {
 
 constexpr int kMaxThreads = 512;
-constexpr int kPiecesPerThread = 8;  // what a late thread has not begun, the others take over
-constexpr int kFewThreads = 8;       // of which each can be told where to run
+// What a late thread has not begun, the others take over; the last piece is waited for, so that
+// pieces of a large share cost what one of them takes.
+constexpr int kPiecesPerThread = 32;
+constexpr int kFewThreads = 8;  // of which each can be told where to run
 // How long a thread looks for more work before it sleeps: between two pieces of shared work there
 // is often one that is too small to share, and to be woken takes some 10 us of the caller's time.
 constexpr int64_t kSpinNanoseconds = 100'000;

@@ -239,26 +239,37 @@ bool allows_winograd(const Conv& v) {
   return true;
 }
 
-// Whether tiles of 4x4 outputs are worth their transforms. Costs are vector instructions, counted
-// and measured; the choice depends on the shape alone. Rounding errors are some three times those
-// of plain sums. With few channels less is gained, and small networks train through the same steps
-// as in PyTorch as long as errors are no larger than its own (bench/curves.py).
-bool suits_winograd(const Conv& v, bool gradient) {
+// The side of the tiles of outputs by which Winograd's algorithm should go, 0 where plain sums cost
+// less. Costs are vector instructions, counted and measured; the choice depends on the shape alone.
+// Tiles of 2x2 round no worse than plain sums, those of 4x4 some three times as much: with few
+// channels less is gained by these, and small networks train through the same steps as in PyTorch
+// as long as errors are no larger than its own (bench/curves.py).
+int winograd_tile(const Conv& v, bool gradient) {
   constexpr int64_t kEnough = 64;
-  if (!allows_winograd(v)) return false;
-  if (v.dtype == DType::Float32 && (v.in < kEnough || v.out < kEnough)) return false;
-  const auto tiles = double(v.batch * ((v.axis[1].out + 3) / 4) * ((v.axis[2].out + 3) / 4));
+  if (!allows_winograd(v)) return 0;
   const auto in = double((v.in + 15) / 16 * 16), out = double((v.out + 15) / 16 * 16);
   const bool turn = v.x_channel != 1;
-  // A weight gradient has its sums read and written for each block of tiles.
-  const double products = 36 * in * out / 16 * (tiles * 1.15 + (gradient ? 4 : 0));
+  // Of one element of a tile's input and output, and of a kernel.
+  struct Transforms {
+    double input, input_turned, output, output_turned, kernel;
+  };
+  auto cost = [&](int64_t tile, const Transforms& t) {
+    const int64_t down = (v.axis[1].out + tile - 1) / tile, side = tile + 2;
+    const auto tiles = double(v.batch * down * ((v.axis[2].out + tile - 1) / tile));
+    const double x = in * (turn ? t.input_turned : t.input);
+    const double y = out * (turn ? t.output_turned : t.output);
+    // A weight gradient has its sums read and written for each block of tiles.
+    const double products =
+        double(side * side) * in * out / 16 * (tiles * 1.15 + (gradient ? 4 : 0));
+    const double transforms =
+        gradient ? tiles * (x * double((v.out + 63) / 64) + y * double((v.in + 127) / 128))
+                 : tiles * (x + y);
+    return products + transforms + t.kernel * in * out;
+  };
   const double direct = double(v.batch * v.pixels()) * double(v.in * v.out) * 9 / 16;
-  double transforms = 12 * in * out;
-  if (gradient)
-    transforms += tiles * (in * (turn ? 24 : 14) * ((v.out + 63) / 64) +
-                           out * (turn ? 16 : 12) * ((v.in + 127) / 128));
-  else transforms += tiles * (in * (turn ? 24 : 14) + out * (turn ? 17 : 12));
-  return products + transforms < 0.9 * direct;
+  if (v.dtype != DType::Float32 || (v.in >= kEnough && v.out >= kEnough))
+    return cost(4, {14, 24, 12, gradient ? 16. : 17., 12}) < 0.9 * direct ? 4 : 0;
+  return cost(2, {5, 9, 4, 6, 6}) < 0.9 * direct ? 2 : 0;
 }
 
 // Whether pixels should be read where they lie: for kernels that see many pixels of a row at once,
@@ -417,8 +428,11 @@ void conv_forward(const Conv& problem) {
     for (ConvAxis& a : v.axis) a.taps = 1;
   }
   Conv onward = with_taps_onward(v);  // which these want
-  if (suits_winograd(onward, false))
-    return execute(FACULA_CONV_TABLE(conv_winograd_table).of[int(v.dtype)], onward);
+  if (const int tile = winograd_tile(onward, false))
+    return execute((tile == 2 ? FACULA_CONV_TABLE(conv_small_winograd_table)
+                              : FACULA_CONV_TABLE(conv_winograd_table))
+                       .of[int(v.dtype)],
+                   onward);
   const ConvFunction* planes = few_planes(onward, false);
   if (has_few_inputs(onward) || has_few_deep_planes(onward, planes))
     return execute(FACULA_CONV_TABLE(conv_few_channels_table).of[int(v.dtype)], onward);
@@ -559,8 +573,11 @@ void conv_weight_gradient(const Conv& v) {
   const bool by_pixels = v.x_channel == 1 && v.axis[2].x_stride != 1;
   if (const ConvFunction* f = depthwise_pixels(v, true)) return execute(*f, v);
   if (const ConvFunction* f = depthwise(v, by_pixels, true)) return execute(*f, v);
-  if (suits_winograd(v, true))
-    return execute(FACULA_CONV_TABLE(conv_winograd_weight_table).of[int(v.dtype)], v);
+  if (const int tile = winograd_tile(v, true))
+    return execute((tile == 2 ? FACULA_CONV_TABLE(conv_small_winograd_weight_table)
+                              : FACULA_CONV_TABLE(conv_winograd_weight_table))
+                       .of[int(v.dtype)],
+                   v);
   if (has_few_inputs(v) && v.pixels() > 0)
     return execute(FACULA_CONV_TABLE(conv_few_channels_weight_table).of[int(v.dtype)], v);
   if (const Conv other = with_roles_swapped(v);

@@ -36,26 +36,28 @@ struct ConvTable {
   bool turns[kDTypes];
 };
 
-#define FACULA_CONV_TABLES(isa)                                                              \
-  namespace isa {                                                                            \
-  extern const ConvTable* const conv_channel_rows_table; /* NCHW, as a matrix product */     \
-  extern const ConvTable* const conv_pixel_rows_table;   /* NHWC, as a matrix product */     \
-  extern const ConvTable* const conv_winograd_table;     /* 3x3, step and spread 1 */        \
-  extern const ConvTable* const conv_direct_table;       /* pixels read where they lie */    \
-  extern const ConvTable* const conv_depthwise_table;    /* few input channels per group */  \
-  extern const ConvTable* const conv_channelwise_table;  /* few in and out per group */      \
-  extern const ConvTable* const conv_weight_table;       /* the same for weight gradients */ \
-  extern const ConvTable* const conv_direct_weight_table;                                    \
-  extern const ConvTable* const conv_winograd_weight_table;                                  \
-  extern const ConvTable* const conv_depthwise_weight_table; /* one input channel */         \
-  extern const ConvTable* const conv_channelwise_weight_table;                               \
-  extern const ConvTable* const conv_depthwise_pixels_table; /* NHWC, one in and out each */ \
-  extern const ConvTable* const conv_depthwise_pixels_weight_table;                          \
-  extern const ConvTable* const conv_few_channels_table; /* NHWC, few channels, one group */ \
-  extern const ConvTable* const conv_few_channels_weight_table;                              \
-  extern const ConvTable* const conv_few_channels_input_table;                               \
-  extern const ConvTable* const conv_few_planes_table; /* NCHW, few in or out, one group */  \
-  extern const ConvTable* const conv_few_planes_weight_table;                                \
+#define FACULA_CONV_TABLES(isa)                                                                \
+  namespace isa {                                                                              \
+  extern const ConvTable* const conv_channel_rows_table;   /* NCHW, as a matrix product */     \
+  extern const ConvTable* const conv_pixel_rows_table;     /* NHWC, as a matrix product */     \
+  extern const ConvTable* const conv_winograd_table;       /* 3x3, step and spread 1 */        \
+  extern const ConvTable* const conv_small_winograd_table; /* by tiles of 2x2, float32 */      \
+  extern const ConvTable* const conv_direct_table;         /* pixels read where they lie */    \
+  extern const ConvTable* const conv_depthwise_table;      /* few input channels per group */  \
+  extern const ConvTable* const conv_channelwise_table;    /* few in and out per group */      \
+  extern const ConvTable* const conv_weight_table;         /* the same for weight gradients */ \
+  extern const ConvTable* const conv_direct_weight_table;                                      \
+  extern const ConvTable* const conv_winograd_weight_table;                                    \
+  extern const ConvTable* const conv_small_winograd_weight_table;                              \
+  extern const ConvTable* const conv_depthwise_weight_table; /* one input channel */           \
+  extern const ConvTable* const conv_channelwise_weight_table;                                 \
+  extern const ConvTable* const conv_depthwise_pixels_table; /* NHWC, one in and out each */   \
+  extern const ConvTable* const conv_depthwise_pixels_weight_table;                            \
+  extern const ConvTable* const conv_few_channels_table; /* NHWC, few channels, one group */   \
+  extern const ConvTable* const conv_few_channels_weight_table;                                \
+  extern const ConvTable* const conv_few_channels_input_table;                                 \
+  extern const ConvTable* const conv_few_planes_table; /* NCHW, few in or out, one group */    \
+  extern const ConvTable* const conv_few_planes_weight_table;                                  \
   }
 FACULA_CONV_TABLES(baseline)
 #ifdef FACULA_X86

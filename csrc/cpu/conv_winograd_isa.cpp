@@ -1,6 +1,7 @@
 // 3x3 convolutions with step 1 by Winograd's algorithm: tiles of 4x4 outputs are made from 36
-// products instead of 144. Every tile of the input and every kernel is transformed, products are
-// summed over the channels as 36 matrix products, and the sums are transformed back.
+// products instead of 144, tiles of 2x2 outputs from 16 instead of 36. Every tile of the input and
+// every kernel is transformed, products are summed over the channels as a matrix product for each
+// point, and the sums are transformed back.
 #include "cpu/conv_winograd.h"
 
 #include "cpu/conv_kernels.h"
@@ -14,27 +15,6 @@ constexpr int64_t kMostTiles = 96;         // of a task; a multiple of every til
 constexpr int64_t kInputBytes = 3 << 20;   // of transformed input
 constexpr int64_t kKernelBytes = 4 << 20;  // of transformed weights that are kept for all tasks
 constexpr int64_t kTasksPerThread = 4;
-
-FACULA_INLINE void transform_kernel(const Floats* g, int step, Floats* out, int out_step) {
-  const Floats g0 = g[0], g1 = g[step], g2 = g[2 * step];
-  const Floats even_a = kAtA * g0 + (kAtA * kA2) * g2, odd_a = (kAtA * kA) * g1;
-  const Floats even_b = kAtB * g0 + (kAtB * kB2) * g2, odd_b = (kAtB * kB) * g1;
-  out[0] = kAt0 * g0;
-  out[out_step] = even_a + odd_a;
-  out[2 * out_step] = even_a - odd_a;
-  out[3 * out_step] = even_b + odd_b;
-  out[4 * out_step] = even_b - odd_b;
-  out[5 * out_step] = g2;
-}
-
-FACULA_INLINE void transform_output(const Floats* m, int step, Floats* out, int out_step) {
-  const Floats m1 = m[step], m2 = m[2 * step], m3 = m[3 * step], m4 = m[4 * step];
-  const Floats even_a = m1 + m2, odd_a = m1 - m2, even_b = m3 + m4, odd_b = m3 - m4;
-  out[0] = m[0] + even_a + even_b;
-  out[out_step] = kA * odd_a + kB * odd_b;
-  out[2 * out_step] = kA2 * even_a + kB2 * even_b;
-  out[3 * out_step] = kA3 * odd_a + kB3 * odd_b + m[5 * step];
-}
 
 // ---- layout of the transformed operands
 
@@ -55,8 +35,9 @@ struct Layout {
 int64_t kernel_step(int64_t depth) {  // between two points
   return odd_lines(depth * kOuter);
 }
+template <int M>
 int64_t kernel_floats(int64_t depth) {
-  return kPoints * kernel_step(depth);
+  return kPoints<M> * kernel_step(depth);
 }
 
 // ---- kernels
@@ -108,10 +89,11 @@ void gather_taps(const Conv& v, const S* w, int64_t in, int64_t out, float* to) 
 
 // Transforms the kernels of kWide input channels from `first` on and of output channels
 // [out, out + kOuter); `to` is the place of the first one, with `depth` channels to a panel.
-template <class S>
+template <int M, class S>
 void transform_kernels(const Conv& v, const S* w, int64_t out, int64_t first, int64_t depth,
                        float* to) {
   constexpr int64_t width = kTileColumns<float>;
+  constexpr int side = kSide<M>;
   const int64_t step = kernel_step(depth), in = smaller(kWide, v.in - first);
   alignas(64) float taps[9 * kWide * kWide];
   for (int64_t o = 0; o < kOuter; o += kWide) {
@@ -120,21 +102,21 @@ void transform_kernels(const Conv& v, const S* w, int64_t out, int64_t first, in
     if (channels > 0) gather_taps(v, w + (out + o) * v.w_out + first * v.w_in, in, channels, taps);
     for (int64_t c = 0; c < kWide; ++c, lane += width) {
       if (channels <= 0 || c >= in) {
-        for (int e = 0; e < kPoints; ++e) store(lane + e * step, Floats{});
+        for (int e = 0; e < kPoints<M>; ++e) store(lane + e * step, Floats{});
         continue;
       }
-      Floats g[3], half[18], points[6];
+      Floats g[3], half[3 * side], points[side];
 #pragma GCC unroll 3
       for (int q = 0; q < 3; ++q) {
 #pragma GCC unroll 3
         for (int r = 0; r < 3; ++r) g[r] = load(taps + ((3 * r + q) * kWide + c) * kWide);
-        transform_kernel(g, 1, half + q, 3);
+        Winograd<M>::kernel(g, half + q, 3);
       }
 #pragma GCC unroll 6
-      for (int r = 0; r < 6; ++r) {
-        transform_kernel(half + 3 * r, 1, points, 1);
+      for (int r = 0; r < side; ++r) {
+        Winograd<M>::kernel(half + 3 * r, points, 1);
 #pragma GCC unroll 6
-        for (int q = 0; q < 6; ++q) store(lane + (6 * r + q) * step, points[q]);
+        for (int q = 0; q < side; ++q) store(lane + (side * r + q) * step, points[q]);
       }
     }
   }
@@ -142,48 +124,49 @@ void transform_kernels(const Conv& v, const S* w, int64_t out, int64_t first, in
 
 // ---- output
 
-template <class S>
-void transform_outputs(const Conv& v, const Layout& layout, const Tiles& tiles, int64_t group,
+template <class S, int M>
+void transform_outputs(const Conv& v, const Layout& layout, const Tiles<M>& tiles, int64_t group,
                        int64_t begin, int64_t count, int64_t out, const float* sums, float* strip) {
+  constexpr int side = kSide<M>;
   const ConvAxis &h = v.axis[1], &w = v.axis[2];
   for_each_tile_run(tiles, begin, count, [&](const TileRun& run) {
-    const int64_t rows = smaller(4, h.out - run.row * 4);
-    const int64_t columns = smaller(run.count * 4, w.out - run.column * 4);
+    const int64_t rows = smaller(M, h.out - run.row * M);
+    const int64_t columns = smaller(run.count * M, w.out - run.column * M);
     for (int64_t o = 0; o < kOuter && out + o < v.out; o += kWide) {
       const int64_t channel = group * v.out + out + o, channels = smaller(kWide, v.out - out - o);
       const Floats bias =
           v.bias ? load_first(static_cast<const S*>(v.bias) + channel, channels) : Floats{};
       S* y = static_cast<S*>(v.y) + run.batch * v.y_batch + channel * v.y_channel +
-             run.row * 4 * h.y_stride + run.column * 4 * w.y_stride;
+             run.row * M * h.y_stride + run.column * M * w.y_stride;
       const bool turn = v.y_channel != 1;
       for (int64_t i = 0; i < run.count; ++i) {
         const float* from = sums + (run.first + i) * kOuter + o;
-        const int64_t seen = smaller(4, columns - i * 4);
-        Floats m[6], half[24], pixels[4];
+        const int64_t seen = smaller(M, columns - i * M);
+        Floats m[side], half[M * side], pixels[M];
 #pragma GCC unroll 6
-        for (int q = 0; q < 6; ++q) {
+        for (int q = 0; q < side; ++q) {
 #pragma GCC unroll 6
-          for (int r = 0; r < 6; ++r) m[r] = load(from + (6 * r + q) * layout.sum_step);
-          transform_output(m, 1, half + q, 6);
+          for (int r = 0; r < side; ++r) m[r] = load(from + (side * r + q) * layout.sum_step);
+          Winograd<M>::output(m, half + q, side);
         }
 #pragma GCC unroll 4
-        for (int r = 0; r < 4; ++r) {
-          transform_output(half + 6 * r, 1, pixels, 1);
+        for (int r = 0; r < M; ++r) {
+          Winograd<M>::output(half + side * r, pixels, 1);
           if (turn) {
-            float* to = strip + (r * run.count * 4 + i * 4) * kWide;
+            float* to = strip + (r * run.count * M + i * M) * kWide;
 #pragma GCC unroll 4
-            for (int q = 0; q < 4; ++q) store(to + q * kWide, pixels[q] + bias);
+            for (int q = 0; q < M; ++q) store(to + q * kWide, pixels[q] + bias);
           } else if (r < rows) {
-            S* to = y + r * h.y_stride + i * 4 * w.y_stride;
+            S* to = y + r * h.y_stride + i * M * w.y_stride;
 #pragma GCC unroll 4
-            for (int q = 0; q < 4; ++q) {
+            for (int q = 0; q < M; ++q) {
               if (q < seen) store_elements(to + q * w.y_stride, channels, pixels[q] + bias);
             }
           }
         }
       }
       for (int64_t r = 0; turn && r < rows; ++r) {
-        turn_pixels(strip + r * run.count * 4 * kWide, columns, channels, y + r * h.y_stride,
+        turn_pixels(strip + r * run.count * M * kWide, columns, channels, y + r * h.y_stride,
                     v.y_channel);
       }
     }
@@ -192,15 +175,16 @@ void transform_outputs(const Conv& v, const Layout& layout, const Tiles& tiles, 
 
 // ---- the task
 
+template <int M>
 bool keeps_kernels(const Conv& v, const Layout& layout) {
   const int64_t blocks = v.groups * divide_up(v.out, kOuter);
-  return blocks * kernel_floats(layout.inner) * int64_t(sizeof(float)) <= kKernelBytes;
+  return blocks * kernel_floats<M>(layout.inner) * int64_t(sizeof(float)) <= kKernelBytes;
 }
 
-template <class S>
+template <class S, int M>
 void plan_winograd(const Conv& v, int threads, ConvPlan& p) {
-  const Tiles tiles(v);
-  const int64_t row_bytes = kPoints * Layout(v, p).inner_pitch * int64_t(sizeof(float));
+  const Tiles<M> tiles(v);
+  const int64_t row_bytes = kPoints<M> * Layout(v, p).inner_pitch * int64_t(sizeof(float));
   const int64_t most = smaller(kMostTiles, kInputBytes / row_bytes) / kTileRows * kTileRows;
   const int64_t blocks = divide_up(v.out, kOuter);
   p.column_blocks = divide_up(tiles.all, larger(kTileRows, most));
@@ -214,37 +198,38 @@ void plan_winograd(const Conv& v, int threads, ConvPlan& p) {
   p.row_blocks = divide_up(blocks, p.row_block);
   p.tasks = v.groups * p.column_blocks * p.row_blocks;
   const Layout layout(v, p);
-  if (keeps_kernels(v, layout)) {
+  if (keeps_kernels<M>(v, layout)) {
     p.prepare_tasks = v.groups * blocks * divide_up(layout.inner, kWide);
-    p.shared_bytes = size_t(v.groups * blocks * kernel_floats(layout.inner)) * sizeof(float);
+    p.shared_bytes = size_t(v.groups * blocks * kernel_floats<M>(layout.inner)) * sizeof(float);
   }
-  p.scratch_bytes = Scratch::bytes<float>(kPoints * layout.input_step) +
-                    Scratch::bytes<float>(kPoints * layout.sum_step) +
+  p.scratch_bytes = Scratch::bytes<float>(kPoints<M> * layout.input_step) +
+                    Scratch::bytes<float>(kPoints<M> * layout.sum_step) +
                     Scratch::bytes<float>(strip_floats(tiles, layout.tiles)) +
-                    (p.prepare_tasks ? 0 : Scratch::bytes<float>(kernel_floats(kInner)));
+                    (p.prepare_tasks ? 0 : Scratch::bytes<float>(kernel_floats<M>(kInner)));
 }
 
-template <class S>
+template <class S, int M>
 void prepare_winograd(const Conv& v, const ConvPlan& p, int64_t task, void* shared) {
   const Layout layout(v, p);
   const int64_t parts = divide_up(layout.inner, kWide), blocks = divide_up(v.out, kOuter);
   const int64_t part = task % parts, block = task / parts % blocks, group = task / parts / blocks;
-  float* to = static_cast<float*>(shared) + (group * blocks + block) * kernel_floats(layout.inner);
-  transform_kernels(v, static_cast<const S*>(v.w) + group * v.w_group, block * kOuter, part * kWide,
-                    layout.inner, to + part * kWide * kTileColumns<float>);
+  float* to =
+      static_cast<float*>(shared) + (group * blocks + block) * kernel_floats<M>(layout.inner);
+  transform_kernels<M>(v, static_cast<const S*>(v.w) + group * v.w_group, block * kOuter,
+                       part * kWide, layout.inner, to + part * kWide * kTileColumns<float>);
 }
 
-template <class S>
+template <class S, int M>
 void run_winograd(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void* shared) {
   constexpr int64_t width = kTileColumns<float>;
   const Layout layout(v, p);
-  const Tiles tiles(v);
+  const Tiles<M> tiles(v);
   const bool kept = p.prepare_tasks != 0;
   Scratch scratch(memory);
-  float* const input = scratch.take<float>(kPoints * layout.input_step);
-  float* const sums = scratch.take<float>(kPoints * layout.sum_step);
+  float* const input = scratch.take<float>(kPoints<M> * layout.input_step);
+  float* const sums = scratch.take<float>(kPoints<M> * layout.sum_step);
   float* const strip = scratch.take<float>(strip_floats(tiles, layout.tiles));
-  float* const own = kept ? nullptr : scratch.take<float>(kernel_floats(kInner));
+  float* const own = kept ? nullptr : scratch.take<float>(kernel_floats<M>(kInner));
 
   const int64_t blocks = divide_up(v.out, kOuter);
   const int64_t begin = task % p.column_blocks * p.column_block;
@@ -262,14 +247,14 @@ void run_winograd(const Conv& v, const ConvPlan& p, int64_t task, void* memory, 
       const float* kernels = own;
       if (kept) {
         kernels = static_cast<const float*>(shared) +
-                  (group * blocks + block) * kernel_floats(layout.inner) + c * width;
+                  (group * blocks + block) * kernel_floats<M>(layout.inner) + c * width;
       } else {
         for (int64_t k = 0; k < depth; k += kWide) {
-          transform_kernels(v, static_cast<const S*>(v.w) + group * v.w_group, block * kOuter,
-                            c + k, depth, own + k * width);
+          transform_kernels<M>(v, static_cast<const S*>(v.w) + group * v.w_group, block * kOuter,
+                               c + k, depth, own + k * width);
         }
       }
-      for (int e = 0; e < kPoints; ++e) {
+      for (int e = 0; e < kPoints<M>; ++e) {
         for (int64_t j = 0; j < columns; j += width) {
           const float* b = kernels + e * kernel_step(all) + j * all;
           const int vectors = columns - j > kWide ? 2 : 1;
@@ -287,20 +272,27 @@ void run_winograd(const Conv& v, const ConvPlan& p, int64_t task, void* memory, 
   }
 }
 
-struct Table : ConvTable {
-  constexpr Table() : ConvTable{} {
-#define X(e, t, name, c)                                                                   \
-  if constexpr (std::is_same_v<Accumulator<t>, float> && c == 2 && sizeof(t) > 1) {        \
-    of[int(DType::e)] = {plan_winograd<t>, run_winograd<t>, nullptr, prepare_winograd<t>}; \
+struct Tables {
+  ConvTable large, small;
+  constexpr Tables() : large{}, small{} {
+#define X(e, t, name, c)                                                            \
+  if constexpr (std::is_same_v<Accumulator<t>, float> && c == 2 && sizeof(t) > 1) { \
+    large.of[int(DType::e)] = functions<t, 4>();                                    \
   }
     FACULA_DTYPES(X)
 #undef X
+    small.of[int(DType::Float32)] = functions<float, 2>();
+  }
+  template <class S, int M>
+  static constexpr ConvFunction functions() {
+    return {plan_winograd<S, M>, run_winograd<S, M>, nullptr, prepare_winograd<S, M>};
   }
 };
-constexpr Table table;
+constexpr Tables tables;
 
 }  // namespace
 
-const ConvTable* const conv_winograd_table = &table;
+const ConvTable* const conv_winograd_table = &tables.large;
+const ConvTable* const conv_small_winograd_table = &tables.small;
 
 }  // namespace facula::FACULA_ISA

@@ -1,6 +1,6 @@
 // The derivative of a 3x3 convolution with step 1 by its weights, by Winograd's algorithm: tiles of
-// 6x6 inputs and 4x4 gradients are transformed, multiplied point by point, summed over all tiles as
-// 36 matrix products, and the sums are transformed into 3x3 weights.
+// 4x4 gradients (or 2x2) and the inputs that they saw are transformed, multiplied point by point,
+// summed over all tiles as a matrix product for each point, and the sums become 3x3 weights.
 #include "cpu/conv_winograd.h"
 
 #include "cpu/conv_weight_sums.h"
@@ -14,53 +14,33 @@ constexpr int64_t kTiles = 96;       // that are transformed at once
 constexpr int64_t kLeastTiles = 48;  // of a chunk
 constexpr int64_t kMostChunks = 8;   // of all tiles, where there are few channels to share
 
-FACULA_INLINE void transform_gradient(const Floats* g, int step, Floats* out, int out_step) {
-  const Floats g0 = g[0], g1 = g[step], g2 = g[2 * step], g3 = g[3 * step];
-  const Floats even_a = kAtA * g0 + (kAtA * kA2) * g2;
-  const Floats odd_a = (kAtA * kA) * g1 + (kAtA * kA3) * g3;
-  const Floats even_b = kAtB * g0 + (kAtB * kB2) * g2;
-  const Floats odd_b = (kAtB * kB) * g1 + (kAtB * kB3) * g3;
-  out[0] = kAt0 * g0;
-  out[out_step] = even_a + odd_a;
-  out[2 * out_step] = even_a - odd_a;
-  out[3 * out_step] = even_b + odd_b;
-  out[4 * out_step] = even_b - odd_b;
-  out[5 * out_step] = g3;
-}
-
-FACULA_INLINE void transform_weight(const Floats* m, int step, Floats* out, int out_step) {
-  const Floats m1 = m[step], m2 = m[2 * step], m3 = m[3 * step], m4 = m[4 * step];
-  const Floats even_a = m1 + m2, odd_a = m1 - m2, even_b = m3 + m4, odd_b = m3 - m4;
-  out[0] = m[0] + even_a + even_b;
-  out[out_step] = kA * odd_a + kB * odd_b;
-  out[2 * out_step] = kA2 * even_a + kB2 * even_b + m[5 * step];
-}
-
-// One tile of 4x4 vectors that lie `row` and kWide apart.
+// One tile of M x M vectors that lie `row` and kWide apart.
+template <int M>
 FACULA_INLINE void transform_gradient_tile(const float* y, int64_t row, float* to, int64_t step) {
-  Floats g[6], t[24];
+  constexpr int side = kSide<M>;
+  Floats g[side], t[M * side];
 #pragma GCC unroll 4
-  for (int q = 0; q < 4; ++q) {
+  for (int q = 0; q < M; ++q) {
 #pragma GCC unroll 4
-    for (int r = 0; r < 4; ++r) g[r] = load(y + r * row + q * kWide);
-    transform_gradient(g, 1, t + q, 4);
+    for (int r = 0; r < M; ++r) g[r] = load(y + r * row + q * kWide);
+    Winograd<M>::gradient(g, t + q, M);
   }
 #pragma GCC unroll 6
-  for (int r = 0; r < 6; ++r) {
-    transform_gradient(t + 4 * r, 1, g, 1);
+  for (int r = 0; r < side; ++r) {
+    Winograd<M>::gradient(t + M * r, g, 1);
 #pragma GCC unroll 6
-    for (int q = 0; q < 6; ++q) store(to + (6 * r + q) * step, g[q]);
+    for (int q = 0; q < side; ++q) store(to + (side * r + q) * step, g[q]);
   }
 }
 
 // Transforms the gradient of output channels [first, first + channels), like transform_inputs.
-template <class S>
-void transform_gradients(const Conv& v, const Tiles& tiles, int64_t group, int64_t begin,
+template <class S, int M>
+void transform_gradients(const Conv& v, const Tiles<M>& tiles, int64_t group, int64_t begin,
                          int64_t count, int64_t first, int64_t channels, float* strip, float* to,
                          int64_t pitch, int64_t step) {
   const ConvAxis &h = v.axis[1], &w = v.axis[2];
   for_each_tile_run(tiles, begin, count, [&](const TileRun& run) {
-    const int64_t columns = run.count * 4;
+    const int64_t columns = run.count * M;
     for (int64_t c = 0; c < channels; c += kWide) {
       const int64_t exist = smaller(kWide, v.out - first - c);
       const Image<S> image{static_cast<const S*>(v.y) + run.batch * v.y_batch +
@@ -70,12 +50,12 @@ void transform_gradients(const Conv& v, const Tiles& tiles, int64_t group, int64
                            h.y_stride,
                            w.y_stride,
                            v.y_channel};
-      for (int64_t r = 0; r < 4; ++r) {
-        image.gather(run.row * 4 + r, run.column * 4, columns, exist, strip + r * columns * kWide);
+      for (int64_t r = 0; r < M; ++r) {
+        image.gather(run.row * M + r, run.column * M, columns, exist, strip + r * columns * kWide);
       }
       for (int64_t i = 0; i < run.count; ++i) {
-        transform_gradient_tile(strip + i * 4 * kWide, columns * kWide,
-                                to + (run.first + i) * pitch + c, step);
+        transform_gradient_tile<M>(strip + i * M * kWide, columns * kWide,
+                                   to + (run.first + i) * pitch + c, step);
       }
     }
   });
@@ -93,9 +73,9 @@ struct Layout {
   }
 };
 
-template <class S>
+template <class S, int M>
 void plan_weight(const Conv& v, int, ConvPlan& p) {
-  const Tiles tiles(v);
+  const Tiles<M> tiles(v);
   const int64_t blocks = divide_up(v.in, kInner);
   p.row_block = round_up(divide_up(v.in, blocks), kWide);
   p.row_blocks = divide_up(v.in, p.row_block);
@@ -107,29 +87,31 @@ void plan_weight(const Conv& v, int, ConvPlan& p) {
   p.tasks = parts * p.depth_chunks;
   plan_sums<float>(v, p);
   const Layout layout(p);
-  p.scratch_bytes = Scratch::bytes<float>(kPoints * layout.input_step) +
-                    Scratch::bytes<float>(kPoints * layout.gradient_step) +
-                    Scratch::bytes<float>(kPoints * layout.sum_step) +
+  p.scratch_bytes = Scratch::bytes<float>(kPoints<M> * layout.input_step) +
+                    Scratch::bytes<float>(kPoints<M> * layout.gradient_step) +
+                    Scratch::bytes<float>(kPoints<M> * layout.sum_step) +
                     Scratch::bytes<float>(strip_floats(tiles, kTiles)) +
                     Scratch::bytes<float>(9 * layout.inner * layout.outer);
 }
 
 // Sums [point][channel][output] -> weights.
+template <int M>
 void transform_sums(const Layout& layout, const float* sums, int64_t channels, SumStrides strides,
                     float* to) {
+  constexpr int side = kSide<M>;
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t o = 0; o < layout.outer; o += kWide) {
       const float* from = sums + c * layout.outer + o;
-      Floats m[6], half[18], taps[3];
+      Floats m[side], half[3 * side], taps[3];
 #pragma GCC unroll 6
-      for (int q = 0; q < 6; ++q) {
+      for (int q = 0; q < side; ++q) {
 #pragma GCC unroll 6
-        for (int r = 0; r < 6; ++r) m[r] = load(from + (6 * r + q) * layout.sum_step);
-        transform_weight(m, 1, half + q, 6);
+        for (int r = 0; r < side; ++r) m[r] = load(from + (side * r + q) * layout.sum_step);
+        Winograd<M>::weight(m, half + q, side);
       }
 #pragma GCC unroll 3
       for (int r = 0; r < 3; ++r) {
-        transform_weight(half + 6 * r, 1, taps, 1);
+        Winograd<M>::weight(half + side * r, taps, 1);
 #pragma GCC unroll 3
         for (int q = 0; q < 3; ++q) {
           store(to + (3 * r + q) * strides.tap + c * strides.channel + o, taps[q]);
@@ -139,15 +121,15 @@ void transform_sums(const Layout& layout, const float* sums, int64_t channels, S
   }
 }
 
-template <class S>
+template <class S, int M>
 void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void* shared) {
   constexpr int64_t width = kTileColumns<float>;
   const Layout layout(p);
-  const Tiles tiles(v);
+  const Tiles<M> tiles(v);
   Scratch scratch(memory);
-  float* const input = scratch.take<float>(kPoints * layout.input_step);
-  float* const gradient = scratch.take<float>(kPoints * layout.gradient_step);
-  float* const sums = scratch.take<float>(kPoints * layout.sum_step);
+  float* const input = scratch.take<float>(kPoints<M> * layout.input_step);
+  float* const gradient = scratch.take<float>(kPoints<M> * layout.gradient_step);
+  float* const sums = scratch.take<float>(kPoints<M> * layout.sum_step);
   float* const strip = scratch.take<float>(strip_floats(tiles, kTiles));
   float* const weights = scratch.take<float>(9 * layout.inner * layout.outer);
 
@@ -168,7 +150,7 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
                         layout.inner, layout.input_step);
     transform_gradients<S>(v, tiles, group, begin, count, out, round_up(columns, kWide), strip,
                            gradient, layout.outer, layout.gradient_step);
-    for (int e = 0; e < kPoints; ++e) {
+    for (int e = 0; e < kPoints<M>; ++e) {
       for (int64_t j = 0; j < columns; j += width) {
         const int vectors = columns - j > kWide ? 2 : 1;
         for (int64_t i = 0; i < channels; i += tile_rows) {
@@ -182,27 +164,31 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
     }
   }
   const SumStrides strides = sum_strides(v, channels, layout.outer);
-  transform_sums(layout, sums, channels, strides, weights);
+  transform_sums<M>(layout, sums, channels, strides, weights);
   if (p.depth_chunks == 1)
     return store_weights<S>(v, weights, strides, group, 0, 9, in, channels, out, columns);
   share_sums(v, weights, strides, 0, 9, in, channels, out, columns,
              sums_of<float>(v, shared, chunk, group));
 }
 
-struct Table : ConvTable {
-  constexpr Table() : ConvTable{} {
-#define X(e, t, name, c)                                                            \
-  if constexpr (std::is_same_v<Accumulator<t>, float> && c == 2 && sizeof(t) > 1) { \
-    of[int(DType::e)] = {plan_weight<t>, run_weight<t>, finish_sums<t>};            \
+struct Tables {
+  ConvTable large, small;
+  constexpr Tables() : large{}, small{} {
+#define X(e, t, name, c)                                                             \
+  if constexpr (std::is_same_v<Accumulator<t>, float> && c == 2 && sizeof(t) > 1) {  \
+    large.of[int(DType::e)] = {plan_weight<t, 4>, run_weight<t, 4>, finish_sums<t>}; \
   }
     FACULA_DTYPES(X)
 #undef X
+    small.of[int(DType::Float32)] = {plan_weight<float, 2>, run_weight<float, 2>,
+                                     finish_sums<float>};
   }
 };
-constexpr Table table;
+constexpr Tables tables;
 
 }  // namespace
 
-const ConvTable* const conv_winograd_weight_table = &table;
+const ConvTable* const conv_winograd_weight_table = &tables.large;
+const ConvTable* const conv_small_winograd_weight_table = &tables.small;
 
 }  // namespace facula::FACULA_ISA

@@ -27,7 +27,7 @@
 namespace facula::FACULA_ISA {
 
 #if defined(__AVX512BW__)
-constexpr int kTileRows = 12;  // 24 of 32 registers accumulate
+constexpr int kTileRows = 14;  // 28 of 32 registers accumulate, two hold b, one a
 #elif defined(__AVX2__)
 constexpr int kTileRows = 6;  // 12 of 16
 #elif defined(__aarch64__)

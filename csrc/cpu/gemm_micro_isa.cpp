@@ -18,9 +18,8 @@ constexpr int kTileColumns = kTileVectors * kLanes<A>;
 // Block sizes: one panel of b (kBlockK x tile columns) stays in the first-level cache, a packed
 // block of a with the sums it makes in the second.
 constexpr int64_t kBlockK = 256;
-constexpr int64_t kBlockRows = kLaneBytes == 64 ? 384 : 192;
+constexpr int64_t kBlockRows = (kLaneBytes == 64 ? 384 : 192) / kTileRows * kTileRows;
 constexpr int64_t kBlockColumns = 256;
-static_assert(kBlockRows % kTileRows == 0 || kTileRows == 8);
 
 // c = alpha a@b + beta c for one tile of R rows and V vectors. b has its vectors contiguous.
 template <class A, int R, int V>

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kPackedBytes = 8 << 20;  // of b at a time: stays in the last-level cache
 constexpr int64_t kBlocksOfK = 8;          // packed at a time
-constexpr int64_t kPackPanels = 8;         // of b in one go
+constexpr int64_t kPackPanels = 8;         // of b in one go, at most
 constexpr int64_t kFewPackedRows = 48;
 constexpr double kTaskWork = 1 << 17;  // the least number of multiplications for a task
 
@@ -64,8 +64,10 @@ class PackedRight {
   void pack(const T* b, int64_t b_row, int64_t b_col, int64_t k, int64_t n) {
     k_ = k;
     room_ = ceil_div(n, table_.columns) * table_.columns;
-    const int64_t wide = kPackPanels * table_.columns, groups = ceil_div(n, wide);
-    const int64_t blocks = ceil_div(k, deep_);
+    const int64_t blocks = ceil_div(k, deep_), panels = ceil_div(n, table_.columns);
+    const int64_t pieces = in_parallel_region() ? 1 : 2 * num_threads();
+    const int64_t at_once = std::clamp<int64_t>(blocks * panels / pieces, 1, kPackPanels);
+    const int64_t wide = at_once * table_.columns, groups = ceil_div(n, wide);
     const int64_t grain = std::max<int64_t>(1, 32768 / (std::min(k, deep_) * std::min(n, wide)));
     parallel_for(0, blocks * groups, grain, [&](int64_t i, int64_t end) {
       for (; i < end; ++i) {
