@@ -23,10 +23,21 @@ struct Span {
 using SpanTile = void (*)(const Span*, const Span* end, const float* a, int64_t a_row,
                           int64_t a_col, const float* b, float* c, int64_t c_row,
                           const float* start, int64_t start_row);
+// A tile of one vector has room for more rows, and needs them: it loads one vector for all of them,
+// and each row's element for one product only.
+constexpr int kTallRows = 2 * kTileRows < 24 ? 2 * kTileRows : 24;
+constexpr int64_t most_tile_rows(int vectors) {
+  return vectors == 1 ? kTallRows : kTileRows;
+}
 struct SpanTiles {
-  SpanTile of[kTileVectors][kTileRows];  // by vectors - 1 and rows - 1
+  SpanTile one[kTallRows], two[kTileRows];  // by rows - 1
+  SpanTile of(int vectors, int64_t rows) const { return (vectors == 1 ? one : two)[rows - 1]; }
 };
 extern const SpanTiles span_tiles;
+// Rows of tiles of equal height, or nearly.
+FACULA_INLINE int64_t tile_height(int vectors, int64_t rows) {
+  return divide_up(rows, divide_up(rows, most_tile_rows(vectors)));
+}
 
 // Adds `length` products to a list that ends at `end`, in partial sums of about kChain. `chain` is
 // the length of the one that is open.

@@ -19,7 +19,7 @@ void tile(const Span* span, const Span* end, const float* a, int64_t a_row, int6
     bool more = true;
     for (; more; ++span) {
       const float* four[groups];
-#pragma GCC unroll 4
+#pragma GCC unroll 6
       for (int i = 0; i < groups; ++i) four[i] = a + span->left + 4 * i * a_row;
       const float* right = b + span->right;
       for (int32_t p = 0; p < span->length; ++p, right += kPanel) {
@@ -29,18 +29,18 @@ void tile(const Span* span, const Span* end, const float* a, int64_t a_row, int6
           row[v] = load(right + v * kWide);
           keep_in_register<float>(row[v]);
         }
-#pragma GCC unroll 16
+#pragma GCC unroll 24
         for (int i = 0; i < R; ++i) {
           const float x = four[i / 4][i % 4 * a_row];
 #pragma GCC unroll 2
           for (int v = 0; v < V; ++v) sum[i][v] = multiply_add(x, row[v], sum[i][v]);
         }
-#pragma GCC unroll 4
+#pragma GCC unroll 6
         for (int i = 0; i < groups; ++i) four[i] += a_col;
       }
       more = !span->ends_chain;
     }
-#pragma GCC unroll 16
+#pragma GCC unroll 24
     for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 2
       for (int v = 0; v < V; ++v) {
@@ -57,9 +57,9 @@ struct Tiles : SpanTiles {
   constexpr Tiles() : SpanTiles{} { fill<1>(); }
   template <int R>
   constexpr void fill() {
-    of[0][R - 1] = tile<R, 1>;
-    of[1][R - 1] = tile<R, 2>;
-    if constexpr (R < kTileRows) fill<R + 1>();
+    one[R - 1] = tile<R, 1>;
+    if constexpr (R <= kTileRows) two[R - 1] = tile<R, 2>;
+    if constexpr (R < kTallRows) fill<R + 1>();
   }
 };
 
@@ -201,11 +201,11 @@ void run_direct(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
           column_taps[tap_count++] = {tap, (at - input.first[2]) * input.stride[2]};
       }
       const int64_t columns = divide_up(count[2] - remainder, a.w.every);
-      const int64_t height = divide_up(columns, divide_up(columns, kTileRows));
       for (int64_t panel = 0; panel < panels; ++panel) {
         const float* const weights =
             static_cast<const float*>(shared) + (group * panels + panel) * v.taps() * v.in * kPanel;
         const int vectors = v.out - panel * kPanel > kWide ? 2 : 1;
+        const int64_t height = tile_height(vectors, columns);
         for (int64_t row = 0; row < count[0] * count[1]; ++row) {
           const int64_t slab = row / count[1], line = row % count[1];
           Span* end = spans;
@@ -232,9 +232,9 @@ void run_direct(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
           for (int64_t i = 0; i < columns; i += height) {
             float* const sum = c + i * c_row;
             const float* const start = channel ? sum : v.bias ? bias + panel * kPanel : nullptr;
-            span_tiles.of[vectors - 1][smaller(height, columns - i) - 1](
-                spans, end, input.data + i * a_row, a_row, 1, weights, sum, c_row, start,
-                channel ? c_row : 0);
+            span_tiles.of(vectors, smaller(height, columns - i))(spans, end, input.data + i * a_row,
+                                                                 a_row, 1, weights, sum, c_row,
+                                                                 start, channel ? c_row : 0);
           }
         }
       }

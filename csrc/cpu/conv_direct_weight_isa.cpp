@@ -82,7 +82,6 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
   const int64_t channel = task % parts * p.depth_block;
   const int64_t chunk = task / parts % p.depth_chunks, group = task / parts / p.depth_chunks;
   const int64_t channels = smaller(p.depth_block, v.in - channel);
-  const int64_t height = divide_up(channels, divide_up(channels, kTileRows));
   const S* const x = static_cast<const S*>(v.x) + (group * v.in + channel) * v.x_channel;
   const S* const y = static_cast<const S*>(v.y) + group * v.out * v.y_channel;
 
@@ -121,9 +120,10 @@ void run_weight(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
       const float* const left = input.data + (column - input.first[2]) * input.stride[2];
       for (int64_t j = 0; j < v.out; j += kPanel) {
         const int vectors = v.out - j > kWide ? 2 : 1;
+        const int64_t height = tile_height(vectors, channels);
         for (int64_t i = 0; i < channels; i += height) {
           float* const sum = sums + tap * strides.tap + i * strides.channel + j;
-          span_tiles.of[vectors - 1][smaller(height, channels - i) - 1](
+          span_tiles.of(vectors, smaller(height, channels - i))(
               spans, end, left + i, 1, step, gradient + j * pixels, sum, strides.channel, sum,
               strides.channel);
         }
