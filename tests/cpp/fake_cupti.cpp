@@ -21,8 +21,15 @@
 
 namespace {
 
-enum Kind { kCopy = 1, kFill = 2, kDriverCall = 4, kKernel = 10, kExternal = 39 };
-enum : uint32_t { kLaunch = 307, kGraphLaunch = 514, kCopyHere = 277, kFillHere = 219 };
+enum Kind { kCopy = 1, kFill = 2, kDriverCall = 4, kRuntimeCall = 5, kKernel = 10, kExternal = 39 };
+enum : uint32_t {
+  kLaunch = 307,
+  kGraphLaunch = 514,
+  kCopyHere = 277,
+  kFillHere = 219,
+  kDriverWait = 126
+};
+enum : uint32_t { kCopyAsync = 41, kWait = 131, kQuiet = 10 };  // of the run time
 constexpr size_t kKernelBytes = 160, kCopyBytes = 64, kFillBytes = 56, kCallBytes = 40,
                  kExternalBytes = 24;
 
@@ -91,7 +98,26 @@ void put_place(uint8_t* r, size_t offset, int device, const void* stream) {
   put(r, offset + 8, s.streams.try_emplace(stream, 7 + uint32_t(s.streams.size())).first->second);
 }
 
-// Fills and kernels take 2 us, copies 1 us and a nanosecond for each byte.
+void put_call(int kind, uint32_t function, uint32_t correlation, int64_t start, int64_t end) {
+  State& s = state();
+  if (!s.enabled.count(kind)) return;
+  if (s.enabled.count(kExternal) && !external.empty()) {
+    uint8_t* r = record(kExternal, kExternalBytes);
+    put(r, 4, 3);
+    put(r, 8, external.back());
+    put(r, 16, correlation);
+  }
+  uint8_t* r = record(kind, kCallBytes);
+  put(r, 4, function);
+  put(r, 8, now() + start);
+  put(r, 16, now() + end);
+  put(r, 28, uint32_t(1234));
+  put(r, 32, correlation);
+}
+
+// Fills and kernels take 2 us, copies 1 us and a nanosecond for each byte. Copies are asked of the
+// run time, which asks the driver and then waits; as with the real one, the first has one number
+// for both, and the other one for each.
 void observe(const char* what, int device, const void* stream, size_t bytes) {
   State& s = state();
   std::lock_guard lock(s.mutex);
@@ -99,19 +125,18 @@ void observe(const char* what, int device, const void* stream, size_t bytes) {
   const bool graph = name == "graph", launch = name == "launch" || graph;
   if (!launch && name != "copy" && name != "set") return;
   const uint32_t correlation = ++s.correlation;
-  if (s.enabled.count(kDriverCall)) {
-    if (s.enabled.count(kExternal) && !external.empty()) {
-      uint8_t* r = record(kExternal, kExternalBytes);
-      put(r, 4, 3);
-      put(r, 8, external.back());
-      put(r, 16, correlation);
-    }
-    uint8_t* r = record(kDriverCall, kCallBytes);
-    put(r, 4, graph ? kGraphLaunch : launch ? kLaunch : name == "copy" ? kCopyHere : kFillHere);
-    put(r, 8, now() - 200);
-    put(r, 16, now());
-    put(r, 28, uint32_t(1234));
-    put(r, 32, correlation);
+  if (name == "copy") {
+    put_call(kRuntimeCall, kCopyAsync, correlation, -800, -500);
+    put_call(kDriverCall, kCopyHere, correlation, -700, -600);
+    put_call(kRuntimeCall, kQuiet, ++s.correlation, -490, -480);
+    put_call(kRuntimeCall, kWait, ++s.correlation, -400, -100);
+    put_call(kDriverCall, kDriverWait, ++s.correlation, -300, -200);
+  } else {
+    put_call(kDriverCall,
+             graph    ? kGraphLaunch
+             : launch ? kLaunch
+                      : kFillHere,
+             correlation, -200, 0);
   }
   if (launch && s.enabled.count(kKernel)) {
     uint8_t* r = record(kKernel, kKernelBytes);
@@ -178,11 +203,11 @@ API cuptiActivityGetNextRecord(uint8_t* buffer, size_t used, uint8_t** r) {
   if (*r) {
     int kind;
     std::memcpy(&kind, *r, sizeof kind);
-    bytes = kind == kKernel       ? kKernelBytes
-            : kind == kCopy       ? kCopyBytes
-            : kind == kFill       ? kFillBytes
-            : kind == kDriverCall ? kCallBytes
-                                  : kExternalBytes;
+    bytes = kind == kKernel     ? kKernelBytes
+            : kind == kCopy     ? kCopyBytes
+            : kind == kFill     ? kFillBytes
+            : kind == kExternal ? kExternalBytes
+                                : kCallBytes;
   }
   *r = *r ? *r + bytes : buffer;
   return *r < buffer + used ? 0 : 12;
@@ -203,13 +228,17 @@ API cuptiGetTimestamp(uint64_t* t) {
   return *t = uint64_t(now()), 0;
 }
 API cuptiGetCallbackName(int domain, uint32_t function, const char** name) {
-  if (domain != 1) return 1;
-  switch (function) {
-    case kLaunch: return *name = "cuLaunchKernel", 0;
-    case kGraphLaunch: return *name = "cuGraphLaunch", 0;
-    case kCopyHere: return *name = "cuMemcpyHtoDAsync_v2", 0;
-    default: return *name = "cuMemsetD8Async", 0;
-  }
+  static const std::map<uint32_t, const char*> driver = {{kLaunch, "cuLaunchKernel"},
+                                                         {kGraphLaunch, "cuGraphLaunch"},
+                                                         {kCopyHere, "cuMemcpyHtoDAsync_v2"},
+                                                         {kFillHere, "cuMemsetD8Async"},
+                                                         {kDriverWait, "cuStreamSynchronize"}};
+  static const std::map<uint32_t, const char*> runtime = {{kCopyAsync, "cudaMemcpyAsync_v3020"},
+                                                          {kWait, "cudaStreamSynchronize_v3020"},
+                                                          {kQuiet, "cudaGetLastError_v3020"}};
+  const auto& names = domain == 1 ? driver : runtime;
+  const auto found = names.find(function);
+  return found == names.end() ? 1 : (*name = found->second, 0);
 }
 API cuptiGetResultString(int, const char** text) {
   return *text = "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES", 0;

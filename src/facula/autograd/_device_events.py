@@ -26,13 +26,18 @@ class DeviceEvents:
         self.host, self.start_ns = host, start_ns
         self.events: list[FunctionEvent] = []
         self.threads: dict[int, int] = {}  # CUPTI's numbers of threads: ours
+        self.calls: dict[int, tuple[int, FunctionEvent]] = {}  # the last of a thread and its end
         self.blocks: dict[tuple[int, int, int], FunctionEvent] = {}
 
     def add_call(
         self, kind: str, name: str, start: int, end: int, thread: int, correlation: int, range: int
     ) -> None:
-        """Of the driver or of the run time."""
+        """Of the driver or of the run time; they come in the order of their beginnings."""
         parent = self.host.get(range)
+        last_end, last = self.calls.get(thread, (0, None))
+        inside = last is not None and end <= last_end  # the run time called the driver
+        if inside:
+            parent = last
         times = self._microseconds(start, end)
         if parent is not None:
             self.threads[thread] = parent.thread
@@ -49,6 +54,8 @@ class DeviceEvents:
             activity_type=kind,
         )
         event.linked_correlation_id = correlation
+        if not inside:
+            self.calls[thread] = end, event
         if parent is not None:
             event.set_cpu_parent(parent)
             parent.append_cpu_child(event)

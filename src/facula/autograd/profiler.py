@@ -22,7 +22,6 @@ from facula.autograd.profiler_util import (
     EventList,
     FunctionEvent,
     FunctionEventAvg,
-    Kernel,
 )
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "EventList",
     "FunctionEvent",
     "FunctionEventAvg",
-    "Kernel",
     "profile",
     "record_function",
 ]

@@ -38,7 +38,16 @@ class Interval:
 
 
 class Kernel(NamedTuple):
-    """What an operator had a device do: a kernel, a copy or a fill, with its microseconds."""
+    """What an operator had a device do: a kernel, a copy or a fill, with its microseconds.
+
+    Example::
+
+        >>> from facula.autograd.profiler_util import FunctionEvent
+        >>> event = FunctionEvent(0, "aten::mm", 1, 0.0, 9.0)
+        >>> event.append_kernel("gemm", 0, 20.0)
+        >>> event.kernels
+        [Kernel(name='gemm', device=0, duration=20.0)]
+    """
 
     name: str
     device: int
@@ -316,14 +325,12 @@ class EventList(list):  # type: ignore[type-arg]
     @property
     def self_device_time_total(self) -> float:
         """Microseconds of all that devices did, each counted once."""
-        return sum(
-            (
-                e.self_device_time_total
-                for e in self
-                if e.device_type is not DeviceType.CPU and not e.is_user_annotation
-            ),
-            0.0,
-        )
+        times: list[float] = [
+            e.self_device_time_total
+            for e in self
+            if e.device_type is not DeviceType.CPU and not e.is_user_annotation
+        ]
+        return sum(times)
 
     def total_average(self) -> FunctionEventAvg:
         """All events together; what devices did counts in the operator and as itself."""
