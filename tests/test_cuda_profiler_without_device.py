@@ -87,7 +87,7 @@ def test_times_are_on_the_clock_of_the_host(run):
         for e, kernel in zip(adds, on_device(p.events()), strict=True):
             # the fake device begins 1 us after the call, when it has nothing else to do
             late = kernel.time_range.start - e.time_range.start
-            assert 0 < late < 5000, (late, e, kernel)
+            assert 0 < late < 500_000, (late, e, kernel)
             inner = [c for c in e.cpu_children if c.name == "cuLaunchKernel"]
             assert len(inner) == 1 and inner[0].cpu_parent is e
             assert e.time_range.start <= inner[0].time_range.start
@@ -303,6 +303,26 @@ def test_devices_are_told_apart(run):
         assert [e.kernels[0].device for e in p.events() if e.key == "aten::add"] == [0, 1]
     """,
         FAKE_CUDA_DEVICES="2",
+    )
+
+
+@pytest.mark.parametrize(
+    "place", ["extras/CUPTI/lib64", "nvidia/cu13/lib", "nvidia/cuda_cupti/lib"]
+)
+def test_cupti_is_found_in_installations_and_wheels(run, fake_cuda_folder, tmp_path, place):
+    (tmp_path / place).mkdir(parents=True)
+    for name in ("libcuda.so.1", "libnvrtc.so.12"):
+        (tmp_path / name).symlink_to(fake_cuda_folder / name)
+    version = 12 if "cuda_cupti" in place else 13
+    (tmp_path / place / f"libcupti.so.{version}").symlink_to(fake_cuda_folder / "libcupti.so.13")
+    run(
+        """
+        x = F.ones(4, device="cuda")
+        with profile(activities=BOTH) as p:
+            x + 1
+        assert [e.name for e in on_device(p.events())] == ["work(float*, int)"]
+    """,
+        FACULA_CUDA_PATH=str(tmp_path),
     )
 
 

@@ -109,8 +109,8 @@ void put_call(int kind, uint32_t function, uint32_t correlation, int64_t start, 
   }
   uint8_t* r = record(kind, kCallBytes);
   put(r, 4, function);
-  put(r, 8, now() + start);
-  put(r, 16, now() + end);
+  put(r, 8, start);
+  put(r, 16, end);
   put(r, 28, uint32_t(1234));
   put(r, 32, correlation);
 }
@@ -125,18 +125,19 @@ void observe(const char* what, int device, const void* stream, size_t bytes) {
   const bool graph = name == "graph", launch = name == "launch" || graph;
   if (!launch && name != "copy" && name != "set") return;
   const uint32_t correlation = ++s.correlation;
+  const int64_t t = now();
   if (name == "copy") {
-    put_call(kRuntimeCall, kCopyAsync, correlation, -800, -500);
-    put_call(kDriverCall, kCopyHere, correlation, -700, -600);
-    put_call(kRuntimeCall, kQuiet, ++s.correlation, -490, -480);
-    put_call(kRuntimeCall, kWait, ++s.correlation, -400, -100);
-    put_call(kDriverCall, kDriverWait, ++s.correlation, -300, -200);
+    put_call(kRuntimeCall, kCopyAsync, correlation, t - 800, t - 500);
+    put_call(kDriverCall, kCopyHere, correlation, t - 700, t - 600);
+    put_call(kRuntimeCall, kQuiet, ++s.correlation, t - 490, t - 480);
+    put_call(kRuntimeCall, kWait, ++s.correlation, t - 400, t - 100);
+    put_call(kDriverCall, kDriverWait, ++s.correlation, t - 300, t - 200);
   } else {
     put_call(kDriverCall,
              graph    ? kGraphLaunch
              : launch ? kLaunch
                       : kFillHere,
-             correlation, -200, 0);
+             correlation, t - 200, t);
   }
   if (launch && s.enabled.count(kKernel)) {
     uint8_t* r = record(kKernel, kKernelBytes);
