@@ -27,6 +27,7 @@ def fake_cuda_folder(tmp_path_factory):
     for source, library in (
         ("fake_cuda_driver.cpp", "libcuda.so.1"),
         ("fake_nvrtc.cpp", "libnvrtc.so.12"),
+        ("fake_cupti.cpp", "libcupti.so.13"),
     ):
         subprocess.run([*command, "-o", folder / library, SOURCES / source], check=True)
     return folder

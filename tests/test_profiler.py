@@ -2,6 +2,7 @@
 
 import json
 import threading
+import warnings
 
 import pytest
 from package_under_test import F
@@ -141,9 +142,15 @@ def test_profilers_do_not_nest():
 
 
 def test_what_is_not_recorded_is_said_and_is_zero_in_every_event():
-    for options in ({"use_device": "cuda"}, {"with_stack": True}, {"with_flops": True}):
+    for options in ({"use_device": "toaster"}, {"with_stack": True}, {"with_modules": True}):
         with pytest.warns(UserWarning, match="not"):
             profiler.profile(**options)
+    with pytest.warns(FutureWarning, match="use_device"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # where there is no CUDA
+        profiler.profile(use_cuda=True)
+    if not F.cuda.is_available():
+        with pytest.warns(UserWarning, match="CUDA is not available, disabling CUDA profiling"):
+            assert profiler.profile(use_device="cuda").use_device is None
     with profiler.profile() as p:
         F.ones(2) + 1
     for event in (p.function_events[0], p.key_averages()[0]):
@@ -163,3 +170,60 @@ def test_tables_show_times_in_the_unit_that_is_asked_for():
     assert not last.endswith(("us", "ms"))
     with pytest.raises(ValueError, match="unit"):
         p.key_averages().table(time_unit="h")
+
+
+def test_floating_point_operations_are_counted():
+    x, y = F.ones(5, 6, requires_grad=True), F.ones(6, 7)
+    image, weight = F.ones(2, 3, 8, 8), F.ones(4, 3, 3, 3)
+    with profiler.profile(with_flops=True) as p:
+        ((x @ y) + 1).mul(2).sum().backward()
+        F.nn.functional.conv2d(image, weight)
+        F.nn.functional.conv2d(image[0], weight)
+        F.nn.functional.linear(y, F.ones(4, 7))
+        F.addmm(F.ones(3), F.ones(2, 5), F.ones(5, 3))
+        with pytest.raises(RuntimeError):
+            F.ones(2) + F.ones(3)
+    flops = {e.key: e.flops for e in p.key_averages()}
+    assert flops["aten::mm"] == 2 * 5 * 6 * 7 * 2  # and in the backward pass
+    assert flops["aten::matmul"] == flops["aten::ones"] == 0
+    assert flops["aten::add"] == 35 and flops["aten::mul"] == 2 * 35
+    assert flops["aten::conv2d"] == 15552 + 15552 // 2 and flops["aten::convolution"] == 0
+    assert flops["aten::linear"] == 2 * 6 * 7 * 4 and flops["aten::addmm"] == 2 * 2 * 5 * 3
+    assert p.function_events[0].input_shapes == []  # which were not asked for
+    rows = [line.split("  ")[-1].strip() for line in p.key_averages().table().splitlines()]
+    assert "Total FLOPs" in rows and "--" in rows and "840.000" in rows
+    with profiler.profile(with_flops=True) as p:
+        F.ones(1000, 600) + F.ones(600)
+        F.ones(3)
+    assert "Total KFLOPs" in p.table() and "600.000" in p.table()
+    with profiler.profile(with_flops=True) as p:
+        F.ones(3)
+    assert "FLOPs" not in p.table()
+
+
+def test_tables_of_events_that_devices_worked_for():
+    event = profiler.FunctionEvent(0, "aten::mm", 1, 0.0, 10.0, use_device="cuda")
+    inner = profiler.FunctionEvent(1, "aten::fill_", 1, 2.0, 3.0, use_device="cuda")
+    event.append_cpu_child(inner)
+    inner.set_cpu_parent(event)
+    event.append_kernel("gemm", 0, 30.0)
+    inner.append_kernel("fill", 0, 10.0)
+    kernels = [
+        profiler.FunctionEvent(
+            2, name, 7, 5.0, 5.0 + time, use_device="cuda", device_type=profiler.DeviceType.CUDA
+        )
+        for name, time in (("gemm", 30.0), ("fill", 10.0))
+    ]
+    assert event.device_time_total == event.cuda_time_total == 40
+    assert event.self_device_time_total == 30 and event.device_time_str == "40.000us"
+    assert kernels[0].cpu_time_total == 0 and kernels[0].device_time_total == 30
+    with pytest.raises(AssertionError, match="CPU"):
+        kernels[0].append_kernel("gemm", 0, 1.0)
+    events = profiler.EventList([event, inner, *kernels], use_device="cuda")
+    lines = events.key_averages().table(sort_by="self_cuda_time_total").splitlines()
+    assert "  ".join(lines[1].split()[14:]) == (
+        "Self  CUDA  Self  CUDA  %  CUDA  total  CUDA  time  avg  #  of  Calls"
+    )
+    assert [line.split()[0] for line in lines[3:7]] == ["aten::mm", "gemm", "aten::fill_", "fill"]
+    assert lines[3].split()[6:] == ["30.000us", "75.00%", "40.000us", "40.000us", "1"]
+    assert lines[-2:] == ["Self CPU time total: 10.000us", "Self CUDA time total: 40.000us"]

@@ -86,7 +86,12 @@ def test_traces_are_what_browsers_read(tmp_path, packed):
 def test_what_is_not_recorded_is_said():
     with pytest.warns(UserWarning, match="with_stack"):
         profile(with_stack=True)
-    with pytest.warns(UserWarning, match="device"):
-        profile(activities=[profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA])
+    activities = [profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA]
+    if not facula.cuda.is_available():
+        assert profiler.supported_activities() == {profiler.ProfilerActivity.CPU}
+        with pytest.warns(UserWarning, match="CUDA is not available, disabling CUDA profiling"):
+            assert profile(activities=activities).use_device is None
+    with pytest.warns(FutureWarning, match="activities"):
+        assert profile(activities=activities, use_cuda=False).use_device is None
     with pytest.raises(AssertionError, match="no trace"):
         profile().events()

@@ -132,6 +132,10 @@ CuContext device_context(int device) {
   return context;
 }
 
+bool device_in_use(int device) {
+  return device_state(device).context.load(std::memory_order_acquire) != nullptr;
+}
+
 thread_local constinit int ContextScope::depth_ = 0;
 thread_local constinit CuContext ContextScope::before_ = nullptr;
 

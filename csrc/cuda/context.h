@@ -41,6 +41,8 @@ void set_current_device(int device);
 // process has made current since. Every function of this layer that takes a device calls it.
 void use_device(int device);
 CuContext device_context(int device);
+// Whether this process has worked on it: the context exists.
+bool device_in_use(int device);
 
 // Around every call from outside (translate.h): the context that the thread had before it is
 // current again afterwards, for other libraries take the current one for theirs. A thread that had

@@ -35,6 +35,7 @@ const Description kDescriptions[] = {
     {"cuDNN", "libcudnn", kPipLine, "cudnnGetVersion", {9, 9}},
     {"cuFFT", "libcufft", kPipLine, "cufftCreate", {12, 11}},
     {"cuSOLVER", "libcusolver", kPipLine, "cusolverDnCreate", {12, 11}},
+    {"CUPTI, CUDA's profiling interface", "libcupti", kPipLine, "cuptiGetVersion", {13, 12}},
 };
 
 struct State {
@@ -70,6 +71,7 @@ void add_installation(const std::string& root, std::vector<std::string>& out) {
 #else
   out.push_back(root + "/targets/x86_64-linux/lib");
 #endif
+  out.push_back(root + "/extras/CUPTI/lib64");
   out.push_back(root);
 }
 
@@ -107,7 +109,8 @@ std::vector<std::string> candidate_directories(Library library) {
   out.push_back("");
   add_matches("/usr/local/cuda*/lib64", out);
   add_matches("/usr/local/cuda*/targets/*/lib", out);
-  out.push_back("/opt/cuda/lib64");
+  add_matches("/usr/local/cuda*/extras/CUPTI/lib64", out);
+  out.insert(out.end(), {"/opt/cuda/lib64", "/opt/cuda/extras/CUPTI/lib64"});
   return out;
 }
 

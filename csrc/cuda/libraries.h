@@ -8,7 +8,7 @@
 
 namespace facula::cuda {
 
-enum class Library { Driver, Nvrtc, CublasLt, Cublas, Cudnn, Cufft, Cusolver, Count };
+enum class Library { Driver, Nvrtc, CublasLt, Cublas, Cudnn, Cufft, Cusolver, Cupti, Count };
 
 // Directories to look in, from Python: site-packages folders (their `nvidia/*/lib` are searched) or
 // folders that hold the libraries themselves. Replaces the earlier list; libraries that are open

@@ -177,6 +177,7 @@ void call(const OpDef& op, const Value* args, Rets& rets) {
     return call_unrecorded(op, args, rets);
   ProfiledRange range(op, args, rets.destination == Destination::InPlace);
   call_unrecorded(op, args, rets);
+  range.note_result(rets);
 }
 
 Tensor call_for_tensor(const OpDef& op, const Value* args) {

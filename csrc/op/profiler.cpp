@@ -9,6 +9,7 @@
 namespace facula {
 
 std::atomic<bool> profiling{false};
+std::atomic<const RangeObserver*> range_observer{nullptr};
 
 namespace {
 
@@ -16,6 +17,8 @@ std::mutex mutex;
 std::vector<ProfileEvent> events;
 std::atomic<bool> wants_shapes{false};
 std::atomic<uint64_t> session{0};  // ranges that outlive their session are dropped
+
+std::atomic<uint64_t> next_range{1};
 
 uint64_t thread_number() {
   static std::atomic<uint64_t> next{1};
@@ -52,7 +55,14 @@ std::vector<ProfileEvent> stop_profiling() {
 }
 
 ProfiledRange::ProfiledRange(std::string name)
-    : event_{std::move(name), 0, 0, thread_number(), allocated(), {}}, session_(session.load()) {
+    : event_{
+          std::move(name), 0, 0, thread_number(), next_range.fetch_add(1), allocated(), 0, {}, {}},
+      session_(session.load()),
+      observer_(range_observer.load(std::memory_order_acquire)) {
+  if (observer_) {
+    event_.device_memory = observer_->allocated();
+    observer_->begin(event_.id);
+  }
   event_.start_ns = profile_clock();
 }
 
@@ -63,9 +73,18 @@ ProfiledRange::ProfiledRange(const OpDef& op, const Value* args, bool in_place)
     event_.shapes.push_back(args[i].is_tensor() ? Dims(args[i].tensor().sizes()) : Dims());
 }
 
+void ProfiledRange::note_result(const Rets& rets) {
+  if (wants_shapes.load(std::memory_order_relaxed) && !rets.list && rets.t[0].defined())
+    event_.result = Dims(rets.t[0].sizes());
+}
+
 ProfiledRange::~ProfiledRange() {
   event_.end_ns = profile_clock();
   event_.memory = allocated() - event_.memory;
+  if (observer_) {
+    observer_->end();
+    event_.device_memory = observer_->allocated() - event_.device_memory;
+  }
   std::lock_guard lock(mutex);
   if (session_ == session.load()) events.push_back(std::move(event_));
 }

@@ -20,6 +20,7 @@ namespace nb = nanobind;
 namespace facula::python {
 
 void init_cuda_memory(nb::module_& m);
+void init_cuda_profile(nb::module_& m);
 
 Device current_cuda_device() {
   return Device{DeviceType::CUDA, int8_t(cuda::current_device())};
@@ -202,6 +203,7 @@ void init_cuda(nb::module_& m) {
   init_streams(m);
   init_graphs(m);
   init_cuda_memory(m);
+  init_cuda_profile(m);
 }
 
 }  // namespace facula::python

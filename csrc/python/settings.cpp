@@ -20,8 +20,10 @@ nb::list python_events(const std::vector<ProfileEvent>& events) {
   nb::list out;
   for (const ProfileEvent& e : events) {
     nb::list shapes;
+    const nb::object result = e.result ? nb::steal(make_tuple(*e.result)) : nb::none();
     for (const Dims& d : e.shapes) shapes.append(nb::steal(make_tuple(d)));
-    out.append(nb::make_tuple(e.name, e.start_ns, e.end_ns, e.thread, e.memory, shapes));
+    out.append(nb::make_tuple(e.name, e.start_ns, e.end_ns, e.thread, e.id, e.memory,
+                              e.device_memory, shapes, result));
   }
   return out;
 }

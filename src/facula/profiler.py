@@ -22,8 +22,15 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from facula import _C
+from facula.autograd._event_trace import device_properties, trace_events
+from facula.autograd.profiler import (
+    device_to_record,
+    prepare_device,
+    record_function,
+    warn_of_what_is_not_recorded,
+)
 from facula.autograd.profiler import profile as _Recorder
-from facula.autograd.profiler import record_function, warn_of_what_is_not_recorded
 from facula.autograd.profiler_util import DeviceType, EventList, FunctionEventAvg
 
 __all__ = [
@@ -56,14 +63,16 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be recorded here: operators on the host.
+    """What can be recorded here: operators on the host, and what CUDA devices do where there are
+    a device and CUPTI.
 
     Example::
 
-        >>> facula.profiler.supported_activities()
-        {<ProfilerActivity.CPU: 0>}
+        >>> facula.profiler.ProfilerActivity.CPU in facula.profiler.supported_activities()
+        True
     """
-    return {ProfilerActivity.CPU}
+    cuda = {ProfilerActivity.CUDA} if _C._cuda_can_profile() else set()
+    return {ProfilerActivity.CPU} | cuda
 
 
 def kineto_available() -> bool:
@@ -152,13 +161,15 @@ class profile:
     """Records the operators that run in a block.
 
     Args:
-        activities: what to record; only operators on the host can be.
+        activities: what to record: operators on the host (``ProfilerActivity.CPU``), what CUDA
+            devices do (``ProfilerActivity.CUDA``); by default all that can be recorded here.
         schedule: step -> :class:`ProfilerAction`; by default everything is recorded. The program
             calls :meth:`step` after each step.
         on_trace_ready: called with the profiler when a cycle of the schedule is over.
         record_shapes: whether the shapes of arguments are kept.
-        profile_memory: whether tables show allocated host memory.
-        with_stack, with_flops, with_modules: not recorded; asking for them warns.
+        profile_memory: whether tables show allocated memory.
+        with_flops: whether floating-point operations are counted.
+        with_stack, with_modules: not recorded; asking for them warns.
         acc_events: whether events of all cycles are kept, rather than those of the last.
 
     Example::
@@ -190,24 +201,30 @@ class profile:
         use_cuda: bool | None = None,
         custom_trace_id_callback: Any = None,
     ) -> None:
-        wanted = {ProfilerActivity.CPU} if activities is None else set(activities)
+        wanted = supported_activities() if activities is None else set(activities)
+        if use_cuda is not None:
+            warnings.warn(
+                "`use_cuda` is deprecated, use `activities` argument instead",
+                FutureWarning,
+                stacklevel=2,
+            )
+            cuda = {ProfilerActivity.CUDA}
+            wanted = wanted | cuda if use_cuda else wanted - cuda
         if not wanted:
             raise AssertionError("No valid profiler activities found")
-        warn_of_what_is_not_recorded(
-            device=bool(use_cuda) or ProfilerActivity.CUDA in wanted,
-            with_stack=with_stack,
-            with_flops=with_flops,
-            with_modules=with_modules,
-        )
+        warn_of_what_is_not_recorded(with_stack=with_stack, with_modules=with_modules)
         self.activities = wanted
+        self.use_device = device_to_record("cuda" if ProfilerActivity.CUDA in wanted else None)
         self.schedule = schedule or _always
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
+        self.with_flops = with_flops
         self.acc_events = acc_events
         self.step_num = 0
         self.current_action = self.schedule(0)
         self._recorder: _Recorder | None = None
+        self._warming = False
         self._step: record_function | None = None
         self._events: EventList | None = None
         self._metadata: dict[str, Any] = {}
@@ -230,6 +247,8 @@ class profile:
         self._end_step()
         if self._recorder is not None:
             self._finish_trace()
+        elif self._warming:
+            _C._cuda_stop_profile()
 
     def step(self) -> None:
         """Says that a step of the program is over."""
@@ -245,9 +264,17 @@ class profile:
     def _begin_step(self) -> None:
         if self.current_action in _RECORDING and self._recorder is None:
             self._recorder = _Recorder(
-                record_shapes=self.record_shapes, profile_memory=self.profile_memory
+                use_device=self.use_device,
+                use_cpu=ProfilerActivity.CPU in self.activities,
+                record_shapes=self.record_shapes,
+                profile_memory=self.profile_memory,
+                with_flops=self.with_flops,
             )
             self._recorder.__enter__()
+            self._warming = False
+        elif self.current_action is ProfilerAction.WARMUP and self.use_device is not None:
+            # Its start takes long; the steps that are recorded shall not show it.
+            self._warming = prepare_device()
         if self.record_steps and self._recorder is not None:
             self._step = record_function(f"ProfilerStep#{self.step_num}")
             self._step.__enter__()
@@ -263,11 +290,7 @@ class profile:
         found = self._recorder.function_events
         self._recorder = None
         if self.acc_events and self._events is not None:
-            found = EventList(
-                [*self._events, *found],
-                profile_memory=self.profile_memory,
-                use_shapes=self.record_shapes,
-            )
+            found = found.like([*self._events, *found])
         self._events = found
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
@@ -317,24 +340,14 @@ class profile:
             ...     [e["name"] for e in json.load(file)["traceEvents"]][-1]
             'aten::exp'
         """
+        events = self.events()
         trace = {
             "schemaVersion": 1,
+            "deviceProperties": device_properties(events),
             "traceName": os.fspath(path),
             "displayTimeUnit": "ms",
             **self._metadata,
-            "traceEvents": [
-                {
-                    "name": e.name,
-                    "cat": "user_annotation" if not e.name.startswith("aten::") else "cpu_op",
-                    "ph": "X",
-                    "ts": e.time_range.start,
-                    "dur": e.time_range.elapsed_us(),
-                    "pid": os.getpid(),
-                    "tid": e.thread,
-                    "args": {"Input Dims": e.input_shapes},
-                }
-                for e in self.events()
-            ],
+            "traceEvents": trace_events(events),
         }
         text = json.dumps(trace)
         if os.fspath(path).endswith(".gz"):

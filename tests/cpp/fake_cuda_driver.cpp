@@ -7,9 +7,10 @@
 // work on a default stream would go to the wrong device.
 //
 // FAKE_CUDA_DEVICES is how many devices there are, FAKE_CUDA_MEMORY the bytes of each (1 GiB),
-// FAKE_CUDA_CAPABILITY the compute capability, such as 80 (90). With FAKE_CUDA_GUARD set, device
-// memory can be neither read nor written by the program, as on a real device: host code that
-// touches it ends in a segmentation fault. The functions at the end are for tests.
+// FAKE_CUDA_CAPABILITY the compute capability, such as 80 (90), FAKE_CUDA_VERSION that of CUDA
+// (13000). With FAKE_CUDA_GUARD set, device memory can be neither read nor written by the program,
+// as on a real device: host code that touches it ends in a segmentation fault. The functions at the
+// end are for tests.
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
@@ -160,7 +161,12 @@ class Opened {
   size_t bytes_ = 0;
 };
 
-void note(const char* what, const void* a, const void* b = nullptr) {
+// Told of everything that is queued, with the lock held: what note() writes down, and the bytes.
+using Observer = void (*)(const char* what, int device, const void* stream, size_t bytes);
+Observer observer = nullptr;
+
+void note(const char* what, const void* a, const void* b = nullptr, size_t bytes = 0) {
+  if (observer && current_context) observer(what, current_context->device, a, bytes);
   if (!state().keeps_journal) return;
   char line[100];
   std::snprintf(
@@ -223,7 +229,8 @@ API cuInit(unsigned) {
   return state().devices <= kMostDevices ? 0 : kInvalidValue;
 }
 API cuDriverGetVersion(int* v) {
-  return *v = 13000, 0;
+  const char* text = std::getenv("FAKE_CUDA_VERSION");
+  return *v = text ? std::atoi(text) : 13000, 0;
 }
 API cuGetErrorName(int, const char** text) {
   return *text = "FAKE_ERROR", 0;
@@ -355,7 +362,7 @@ API cuPointerGetAttribute(void* value, int which, unsigned long long p) {
 }
 
 static int copy(void* to, const void* from, size_t n, void* s) {
-  note("copy", s);
+  note("copy", s, nullptr, n);
   const Opened source(from, n), destination(to, n);
   std::memmove(to, from, n);
   return queue_work(s);
@@ -391,7 +398,7 @@ API cuMemsetD8Async(unsigned long long to, unsigned char value, size_t n, void* 
   ENTER;
   CHECK(check_stream(__func__, s));
   CHECK(check_memory(__func__, to, current_context->device));
-  note("set", s);
+  note("set", s, nullptr, n);
   const Opened destination(reinterpret_cast<void*>(to), n);
   std::memset(reinterpret_cast<void*>(to), value, n);
   return queue_work(s);
@@ -728,6 +735,11 @@ EXPORT void fake_cuda_keep_journal() {
   LOCK;
   state().keeps_journal = true;
   state().journal.clear();
+}
+// Set by the fake CUPTI.
+EXPORT void fake_cuda_observe(Observer wanted) {
+  LOCK;
+  observer = wanted;
 }
 EXPORT const char* fake_cuda_journal() {
   LOCK;

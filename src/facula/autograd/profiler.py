@@ -16,7 +16,13 @@ from collections.abc import Callable
 from typing import Any
 
 from facula import _C
-from facula.autograd.profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg
+from facula.autograd._event_log import Wanted, events_of_log
+from facula.autograd.profiler_util import (
+    DeviceType,
+    EventList,
+    FunctionEvent,
+    FunctionEventAvg,
+)
 
 __all__ = [
     "DeviceType",
@@ -28,27 +34,60 @@ __all__ = [
 ]
 
 
-def warn_of_what_is_not_recorded(*, device: bool, **asked_for: bool) -> None:
-    """Only names, times on the host, shapes and memory are recorded."""
-    if device:
-        warnings.warn(
-            "profile() records operators on the host; times on the device are not", stacklevel=3
-        )
+def warn_of_what_is_not_recorded(**asked_for: bool) -> None:
+    """Neither the stack nor the modules of a call are recorded."""
     for name, on in asked_for.items():
         if on:
             warnings.warn(f"profile({name}=True): these are not recorded", stacklevel=3)
 
 
+def device_to_record(name: str | None) -> str | None:
+    """The device whose times a profile can record, of the one that it is asked for."""
+    if name in (None, "cpu"):
+        return None
+    if name != "cuda":
+        warnings.warn(f"The {name} is not a valid device option.", stacklevel=3)
+        return None
+    if not _C._cuda_is_available():
+        warnings.warn(
+            "CUDA is not available, disabling CUDA profiling: " + _C._cuda_unavailable_reason(),
+            stacklevel=3,
+        )
+        return None
+    return name
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    warnings.warn(text, stacklevel=4)
+
+
+def prepare_device(start: bool = False, memory: bool = False) -> bool:
+    """Lets CUPTI record, or start what is kept; warns and gives False where it cannot."""
+    try:
+        if start:
+            _C._cuda_start_profile(memory)
+        else:
+            _C._cuda_prepare_profile()
+    except RuntimeError as error:
+        _warn_once(f"Only times of the host are recorded, none of devices. {error}")
+        return False
+    return True
+
+
 class profile:
     """Records the operators that run in a block, in all threads.
 
-    Times are those of the calling host threads; what a CUDA device does after an operator has
-    returned is not in them.
-
     Args:
         enabled: False does nothing.
+        use_device: "cuda" records kernels, copies and fills, too, each with the operator that it
+            was queued by; this needs CUPTI, which comes with ``facula[cuda]``.
+        use_cuda: the older form of ``use_device="cuda"``.
         record_shapes: whether the shapes of the arguments are kept.
-        profile_memory: whether tables show allocated host memory.
+        with_flops: whether floating-point operations of products, convolutions, attention, sums and
+            elementwise products are counted.
+        profile_memory: whether tables show allocated memory.
+        use_cpu: False leaves the operators out and keeps what devices did.
 
     Example::
 
@@ -76,17 +115,23 @@ class profile:
         acc_events: bool = False,
         custom_trace_id_callback: Any = None,
     ) -> None:
-        if enabled:
-            warn_of_what_is_not_recorded(
-                device=use_cuda or use_device not in (None, "cpu"),
-                with_stack=with_stack,
-                with_flops=with_flops,
-                with_modules=with_modules,
+        if use_cuda:
+            warnings.warn(
+                "The attribute `use_cuda` will be deprecated soon, please use "
+                "``use_device = 'cuda'`` instead.",
+                FutureWarning,
+                stacklevel=2,
             )
+            use_device = use_device or "cuda"
+        if enabled:
+            warn_of_what_is_not_recorded(with_stack=with_stack, with_modules=with_modules)
+            use_device = device_to_record(use_device)
         self.enabled = enabled
-        self.record_shapes = record_shapes
+        self.use_device, self.use_cpu = use_device, use_cpu
+        self.record_shapes, self.with_flops = record_shapes, with_flops
         self.profile_memory = profile_memory
         self.entered = False
+        self._on_device = False
         self._events: EventList | None = None
 
     def __enter__(self) -> profile:
@@ -97,16 +142,30 @@ class profile:
         if _C._profiling():
             raise RuntimeError("another profiler is recording; profilers cannot be nested")
         self.entered = True
+        if self.use_device is not None:
+            self._on_device = prepare_device(start=True, memory=self.profile_memory)
         self._begin = _C._profile_clock()
-        _C._start_profiling(self.record_shapes)
+        _C._start_profiling(self.record_shapes or self.with_flops)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self.enabled:
-            log = _C._stop_profiling()
-            self._events = EventList.from_log(
-                log, self._begin, self.profile_memory, self.record_shapes
-            )
+        if not self.enabled:
+            return
+        log = _C._stop_profiling()
+        device_log = None
+        if self._on_device:
+            activities, calls, dropped = _C._cuda_stop_profile()
+            device_log = activities, calls
+            if dropped:
+                warnings.warn(f"CUPTI had no room for {dropped} records", stacklevel=2)
+        wanted = Wanted(
+            use_cpu=self.use_cpu,
+            use_device="cuda" if self._on_device else None,
+            record_shapes=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+        )
+        self._events = events_of_log(log, device_log, self._begin, wanted)
 
     def _finished(self) -> EventList:
         if self._events is None:
@@ -136,6 +195,11 @@ class profile:
     def self_cpu_time_total(self) -> float:
         """Microseconds of all events, each counted once."""
         return self._finished().self_cpu_time_total
+
+    @property
+    def self_device_time_total(self) -> float:
+        """Microseconds of all that devices did."""
+        return self._finished().self_device_time_total
 
     def export_chrome_trace(self, path: str) -> None:
         """Writes the events to a file for the trace viewers of browsers."""

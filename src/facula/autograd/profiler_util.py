@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-__all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
+from facula.autograd._event_table import event_table, format_time
+
+__all__ = [
+    "DeviceType",
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Interval",
+    "Kernel",
+]
 
 
 class DeviceType(enum.Enum):
@@ -28,30 +37,35 @@ class Interval:
         return self.end - self.start
 
 
-_MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0}
-
-
-def format_time(microseconds: float, unit: str | None = None) -> str:
-    """A duration in a unit ("s", "ms", "us"), by default the one that suits it.
+class Kernel(NamedTuple):
+    """What an operator had a device do: a kernel, a copy or a fill, with its microseconds.
 
     Example::
 
-        >>> facula.autograd.profiler_util.format_time(1500.)
-        '1.500ms'
+        >>> from facula.autograd.profiler_util import FunctionEvent
+        >>> event = FunctionEvent(0, "aten::mm", 1, 0.0, 9.0)
+        >>> event.append_kernel("gemm", 0, 20.0)
+        >>> event.kernels
+        [Kernel(name='gemm', device=0, duration=20.0)]
     """
-    if unit is None:
-        unit = next((u for u, size in _MICROSECONDS.items() if microseconds >= size), "us")
-    if unit not in _MICROSECONDS:
-        raise ValueError(f"the unit of times is one of s, ms and us, not {unit!r}")
-    return f"{microseconds / _MICROSECONDS[unit]:.3f}{unit}"
+
+    name: str
+    device: int
+    duration: float
 
 
-def format_memory(nbytes: int) -> str:
-    """A number of bytes in the unit that suits it."""
-    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
-        if abs(nbytes) >= size:
-            return f"{nbytes / size:.2f} {unit}"
-    return f"{nbytes} B"
+def _formatted(name: str) -> property:
+    def text(self: Any) -> str:
+        return format_time(getattr(self, name))
+
+    return property(text, doc=f"``{name}`` with its unit.")
+
+
+def _same_as(name: str) -> property:
+    def value(self: Any) -> Any:
+        return getattr(self, name)
+
+    return property(value, doc=f"The older name of ``{name}``.")
 
 
 class _Times:
@@ -60,21 +74,15 @@ class _Times:
     count: int
     cpu_time_total: float
     self_cpu_time_total: float
-    # Only the host is measured, and no more of a call than its name, times, memory and shapes:
-    # these are what programs find of events that PyTorch knows no more about.
-    device_type = DeviceType.CPU
-    use_device: str | None = None
-    device_time = device_time_total = self_device_time_total = 0.0
-    device_memory_usage = self_device_memory_usage = 0
-    device_time_str = device_time_total_str = self_device_time_total_str = "0.000us"
-    cuda_time = cuda_time_total = self_cuda_time_total = 0.0
-    cuda_memory_usage = self_cuda_memory_usage = 0
-    flops = 0
+    device_time_total: float
+    self_device_time_total: float
+    # No more is recorded of a call than its name, times, memory, shapes and what it had devices do:
+    # these are what programs find of events that PyTorch knows more about.
     scope = 0
     node_id = -1
     stack: tuple[str, ...] = ()
     overload_name = ""
-    is_async = is_remote = is_legacy = is_user_annotation = False
+    is_async = is_remote = is_legacy = False
 
     @property
     def cpu_time(self) -> float:
@@ -82,23 +90,31 @@ class _Times:
         return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
-    def cpu_time_str(self) -> str:
-        """``cpu_time`` with its unit."""
-        return format_time(self.cpu_time)
+    def device_time(self) -> float:
+        """Microseconds on devices of one call."""
+        return self.device_time_total / self.count if self.count else 0.0
 
-    @property
-    def cpu_time_total_str(self) -> str:
-        """``cpu_time_total`` with its unit."""
-        return format_time(self.cpu_time_total)
+    cpu_time_str = _formatted("cpu_time")
+    cpu_time_total_str = _formatted("cpu_time_total")
+    self_cpu_time_total_str = _formatted("self_cpu_time_total")
+    device_time_str = _formatted("device_time")
+    device_time_total_str = _formatted("device_time_total")
+    self_device_time_total_str = _formatted("self_device_time_total")
+    cuda_time = _same_as("device_time")
+    cuda_time_total = _same_as("device_time_total")
+    self_cuda_time_total = _same_as("self_device_time_total")
+    cuda_time_str = _same_as("device_time_str")
+    cuda_time_total_str = _same_as("device_time_total_str")
+    self_cuda_time_total_str = _same_as("self_device_time_total_str")
+    cuda_memory_usage = _same_as("device_memory_usage")
+    self_cuda_memory_usage = _same_as("self_device_memory_usage")
 
-    @property
-    def self_cpu_time_total_str(self) -> str:
-        """``self_cpu_time_total`` with its unit."""
-        return format_time(self.self_cpu_time_total)
+
+_OPERATORS = ("aten::", "autograd::")
 
 
 class FunctionEvent(_Times):
-    """One call of an operator, or one block of ``record_function``."""
+    """One call of an operator, one block of ``record_function``, or one kernel of a device."""
 
     def __init__(
         self,
@@ -109,18 +125,38 @@ class FunctionEvent(_Times):
         end_us: float,
         cpu_memory_usage: int = 0,
         input_shapes: Iterable[tuple[int, ...]] = (),
+        *,
+        device_memory_usage: int = 0,
+        flops: int = 0,
+        use_device: str | None = None,
+        device_type: DeviceType = DeviceType.CPU,
+        device_index: int = -1,
+        device_resource_id: int = -1,
+        activity_type: str | None = None,
     ) -> None:
         self.id, self.name, self.thread = id, name, thread
         self.time_range = Interval(start_us, end_us)
         self.cpu_memory_usage = cpu_memory_usage
+        self.device_memory_usage = device_memory_usage
         self.input_shapes = [list(shape) for shape in input_shapes]
         self.cpu_children: list[FunctionEvent] = []
         self.cpu_parent: FunctionEvent | None = None
+        self.kernels: list[Kernel] = []
         self.count = 1
+        self.flops = flops
         self.trace_name = name
         self.fwd_thread: int | None = None
-        self.sequence_nr = self.device_index = self.device_resource_id = -1
-        self.kernels: list[Any] = []
+        self.sequence_nr = -1
+        self.use_device, self.device_type = use_device, device_type
+        self.device_index, self.device_resource_id = device_index, device_resource_id
+        if activity_type is None:
+            on_host = "cpu_op" if name.startswith(_OPERATORS) else "user_annotation"
+            activity_type = on_host if self.on_host else "kernel"
+        self.activity_type = activity_type  # as traces call it
+        self.is_user_annotation = activity_type.endswith("user_annotation")
+        self.linked_correlation_id = 0  # of a call of the driver and of what it queued
+        self.launched_by: FunctionEvent | None = None  # the operator of what a device did
+        self.details: dict[str, Any] = {}  # for traces
 
     @property
     def key(self) -> str:
@@ -128,9 +164,14 @@ class FunctionEvent(_Times):
         return self.name
 
     @property
+    def on_host(self) -> bool:
+        """Whether it is an event of the host."""
+        return self.device_type is DeviceType.CPU
+
+    @property
     def cpu_time_total(self) -> float:  # type: ignore[override]
         """Microseconds from its beginning to its end."""
-        return self.time_range.elapsed_us()
+        return self.time_range.elapsed_us() if self.on_host else 0.0
 
     @property
     def self_cpu_time_total(self) -> float:  # type: ignore[override]
@@ -138,9 +179,34 @@ class FunctionEvent(_Times):
         return self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children)
 
     @property
+    def device_time_total(self) -> float:  # type: ignore[override]
+        """Microseconds that devices worked for it and for the events that it contains."""
+        if not self.on_host:
+            return self.time_range.elapsed_us()
+        return self.self_device_time_total + sum(c.device_time_total for c in self.cpu_children)
+
+    @property
+    def self_device_time_total(self) -> float:  # type: ignore[override]
+        """Microseconds that devices worked for it alone."""
+        if not self.on_host:
+            return self.time_range.elapsed_us()
+        return sum((k.duration for k in self.kernels), 0.0)
+
+    @property
     def self_cpu_memory_usage(self) -> int:
         """Bytes that stayed allocated, without those of the events that it contains."""
         return self.cpu_memory_usage - sum(c.cpu_memory_usage for c in self.cpu_children)
+
+    @property
+    def self_device_memory_usage(self) -> int:
+        """The same on devices."""
+        return self.device_memory_usage - sum(c.device_memory_usage for c in self.cpu_children)
+
+    def append_kernel(self, name: str, device: int, duration: float) -> None:
+        """Adds what a device did for this event of the host."""
+        if not self.on_host:
+            raise AssertionError("Expected device_type to be CPU")
+        self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
         """Adds an event that this one contains."""
@@ -152,7 +218,8 @@ class FunctionEvent(_Times):
 
     def __repr__(self) -> str:
         return (
-            f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_str} "
+            f"<FunctionEvent id={self.id} name={self.name} device_type={self.device_type} "
+            f"cpu_time={self.cpu_time_str} {self.use_device or 'cuda'}_time={self.device_time_str} "
             f"thread={self.thread} input_shapes={self.input_shapes}>"
         )
 
@@ -165,31 +232,48 @@ class FunctionEventAvg(_Times):
         self.count = 0
         self.cpu_time_total = 0.0
         self.self_cpu_time_total = 0.0
-        self.cpu_memory_usage = 0
-        self.self_cpu_memory_usage = 0
+        self.device_time_total = 0.0
+        self.self_device_time_total = 0.0
+        self.cpu_memory_usage = self.self_cpu_memory_usage = 0
+        self.device_memory_usage = self.self_device_memory_usage = 0
+        self.flops = 0
+        self.device_type = DeviceType.CPU
+        self.use_device: str | None = None
+        self.is_user_annotation = False
         self.input_shapes: list[list[int]] = []
         self.cpu_children: list[FunctionEvent] = []
         self.cpu_parent: FunctionEvent | None = None
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
         """Takes another event into account."""
-        self.key = self.key or other.key
+        if not self.count:
+            self.key = self.key or other.key
+            self.device_type, self.use_device = other.device_type, other.use_device
+            self.is_user_annotation = other.is_user_annotation
         self.input_shapes = self.input_shapes or other.input_shapes
         self.count += other.count
-        # A call inside of a call of the same name is part of its time already.
-        outer = not isinstance(other, FunctionEvent) or not _inside_of_itself(other)
-        self.cpu_time_total += other.cpu_time_total if outer else 0
         self.self_cpu_time_total += other.self_cpu_time_total
-        self.cpu_memory_usage += other.cpu_memory_usage if outer else 0
+        self.self_device_time_total += other.self_device_time_total
         self.self_cpu_memory_usage += other.self_cpu_memory_usage
+        self.self_device_memory_usage += other.self_device_memory_usage
+        self.flops += other.flops
+        # A call inside of a call of the same name is part of its time already.
+        if isinstance(other, FunctionEvent) and _inside_of_itself(other):
+            return self
+        self.cpu_time_total += other.cpu_time_total
+        self.device_time_total += other.device_time_total
+        self.cpu_memory_usage += other.cpu_memory_usage
+        self.device_memory_usage += other.device_memory_usage
         return self
 
     __iadd__ = add
 
     def __repr__(self) -> str:
+        device = self.use_device or "cuda"
         return (
             f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
-            f"cpu_time={self.cpu_time_str} count={self.count}>"
+            f"cpu_time={self.cpu_time_str} self_{device}_time={self.self_device_time_total_str} "
+            f"{device}_time={self.device_time_str} count={self.count}>"
         )
 
 
@@ -206,47 +290,50 @@ class EventList(list):  # type: ignore[type-arg]
     """Events, or averages of them, that know how to print themselves."""
 
     def __init__(
-        self, events: Iterable[Any] = (), *, profile_memory: bool = False, use_shapes: bool = False
+        self,
+        events: Iterable[Any] = (),
+        *,
+        profile_memory: bool = False,
+        use_shapes: bool = False,
+        with_flops: bool = False,
+        use_device: str | None = None,
     ) -> None:
         super().__init__(events)
         self.profile_memory = profile_memory
         self.use_shapes = use_shapes
+        self.with_flops = with_flops
+        self.use_device = use_device
 
-    @classmethod
-    def from_log(
-        cls, log: list[tuple[Any, ...]], start_ns: int, profile_memory: bool, use_shapes: bool
-    ) -> EventList:
-        """Builds the tree of events from the log of the core."""
-        events = cls(profile_memory=profile_memory, use_shapes=use_shapes)
-        open_events: dict[int, list[FunctionEvent]] = {}
-        # Sorted by their beginning, the longer first: what contains another one comes before it.
-        for name, start, end, thread, memory, shapes in sorted(log, key=lambda e: (e[1], -e[2])):
-            event = FunctionEvent(
-                len(events),
-                name,
-                thread,
-                (start - start_ns) / 1e3,
-                (end - start_ns) / 1e3,
-                memory,
-                shapes,
-            )
-            stack = open_events.setdefault(thread, [])
-            while stack and stack[-1].time_range.end < event.time_range.end:
-                stack.pop()
-            if stack:
-                event.set_cpu_parent(stack[-1])
-                stack[-1].append_cpu_child(event)
-            stack.append(event)
-            events.append(event)
-        return events
+    def like(self, events: Iterable[Any], **changes: Any) -> EventList:
+        """Other events that are shown in the same way."""
+        return EventList(
+            events,
+            **{
+                "profile_memory": self.profile_memory,
+                "use_shapes": self.use_shapes,
+                "with_flops": self.with_flops,
+                "use_device": self.use_device,
+                **changes,
+            },
+        )
 
     @property
     def self_cpu_time_total(self) -> float:
         """Microseconds of all events, each counted once."""
         return sum(e.self_cpu_time_total for e in self)
 
+    @property
+    def self_device_time_total(self) -> float:
+        """Microseconds of all that devices did, each counted once."""
+        times: list[float] = [
+            e.self_device_time_total
+            for e in self
+            if e.device_type is not DeviceType.CPU and not e.is_user_annotation
+        ]
+        return sum(times)
+
     def total_average(self) -> FunctionEventAvg:
-        """All events together."""
+        """All events together; what devices did counts in the operator and as itself."""
         total = FunctionEventAvg()
         for event in self:
             total.add(event)
@@ -256,16 +343,15 @@ class EventList(list):  # type: ignore[type-arg]
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0
     ) -> EventList:
-        """One entry for each name, or for each name and shapes."""
+        """One entry for each name, or for each name and shapes; kernels have their own."""
         groups: dict[Any, FunctionEventAvg] = {}
         for event in self:
             shapes = tuple(map(tuple, event.input_shapes)) if group_by_input_shapes else ()
-            groups.setdefault((event.key, shapes), FunctionEventAvg()).add(event)
-        for (_, shapes), average in groups.items():
+            key = event.key, event.device_type, event.is_user_annotation, shapes
+            groups.setdefault(key, FunctionEventAvg()).add(event)
+        for (*_, shapes), average in groups.items():
             average.input_shapes = [list(shape) for shape in shapes]
-        return EventList(
-            groups.values(), profile_memory=self.profile_memory, use_shapes=group_by_input_shapes
-        )
+        return self.like(groups.values(), use_shapes=group_by_input_shapes)
 
     def table(
         self,
@@ -282,76 +368,30 @@ class EventList(list):  # type: ignore[type-arg]
 
         Args:
             sort_by: an attribute such as "self_cpu_time_total", "cpu_time_total", "cpu_time",
-                "cpu_memory_usage" or "count"; the largest come first. Times on devices, such as
-                "cuda_time_total", are all zero.
+                "self_cuda_time_total", "cuda_time_total", "cpu_memory_usage" or "count"; the
+                largest come first.
             row_limit: how many rows at most; -1 for all.
             header: a line above the table.
             top_level_events_only: leaves events inside of others out.
             time_unit: "s", "ms" or "us"; by default each time has the one that suits it.
         """
-        rows = list(self)
-        if top_level_events_only:
-            rows = [e for e in rows if getattr(e, "cpu_parent", None) is None]
-        if sort_by is not None:
-            rows.sort(key=lambda e: getattr(e, sort_by), reverse=True)
-        total = self.self_cpu_time_total
-
-        def percent(time: float) -> str:
-            return f"{100 * time / total:.2f}%" if total else "-"
-
-        def shortened(text: str, width: int) -> str:
-            return text if len(text) <= width else text[: width - 3] + "..."
-
-        columns: list[tuple[str, Callable[[Any], str]]] = [
-            ("Name", lambda e: shortened(e.key, max_name_column_width)),
-            ("Self CPU %", lambda e: percent(e.self_cpu_time_total)),
-            ("Self CPU", lambda e: format_time(e.self_cpu_time_total, time_unit)),
-            ("CPU total %", lambda e: percent(e.cpu_time_total)),
-            ("CPU total", lambda e: format_time(e.cpu_time_total, time_unit)),
-            ("CPU time avg", lambda e: format_time(e.cpu_time, time_unit)),
-        ]
-        if self.profile_memory:
-            columns.append(("CPU Mem", lambda e: format_memory(e.cpu_memory_usage)))
-            columns.append(("Self CPU Mem", lambda e: format_memory(e.self_cpu_memory_usage)))
-        columns.append(("# of Calls", lambda e: str(e.count)))
-        if self.use_shapes:
-            columns.append(
-                (
-                    "Input Shapes",
-                    lambda e: shortened(str(e.input_shapes), max_shapes_column_width),
-                )
-            )
-        cells = [
-            [make(e) for _, make in columns] for e in rows[: None if row_limit < 0 else row_limit]
-        ]
-        widths = [max(len(t), *(len(r[i]) for r in cells)) if cells else len(t)
-                  for i, (t, _) in enumerate(columns)]  # fmt: skip
-
-        def line(texts: Iterable[str]) -> str:
-            first, *rest = (t.rjust(w) for t, w in zip(texts, widths, strict=True))
-            return "  ".join([first, *rest])
-
-        rule = "  ".join("-" * w for w in widths)
-        out = [header] if header else []
-        out += [rule, line(t for t, _ in columns), rule, *map(line, cells), rule]
-        return "\n".join([*out, f"Self CPU time total: {format_time(total, time_unit)}", ""])
+        return event_table(
+            self,
+            sort_by=sort_by,
+            row_limit=row_limit,
+            max_name_column_width=max_name_column_width,
+            max_shapes_column_width=max_shapes_column_width,
+            header=header,
+            top_level_events_only=top_level_events_only,
+            time_unit=time_unit,
+        )
 
     def export_chrome_trace(self, path: str) -> None:
         """Writes the events to a file for the trace viewers of browsers."""
-        trace = [
-            {
-                "name": e.name,
-                "ph": "X",
-                "ts": e.time_range.start,
-                "dur": e.time_range.elapsed_us(),
-                "tid": e.thread,
-                "pid": "CPU functions",
-                "args": {"input_shapes": e.input_shapes},
-            }
-            for e in self
-        ]
+        from facula.autograd._event_trace import trace_events
+
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(trace, file)
+            json.dump(trace_events(self), file)
 
     def __str__(self) -> str:
         return self.table()
