@@ -271,10 +271,10 @@ CSR: dict[str, Callable[[Inputs], Any]] = {
     "columns below": lambda m: _csr(m, [0, 2, 2, 3], [3, -1, 0]),
     "few starts": lambda m: _csr(m, [0, 2, 3], [3, 1, 0]),
     "no elements": lambda m: _csr(m, [0, 0, 0, 0], [], 0) @ m.w[:4].float(),
-    "int32": lambda m: F.sparse_csr_tensor(
-        m.s.crow_indices().int(), m.s.col_indices().int(), m.s.values()
-    )
-    @ m.w[:, :3],
+    "int32": lambda m: (
+        F.sparse_csr_tensor(m.s.crow_indices().int(), m.s.col_indices().int(), m.s.values())
+        @ m.w[:, :3]
+    ),
     "batch": lambda m: F.stack([m.x, m.x * 2]).to_sparse_csr(),
     "batch to_dense": lambda m: F.stack([m.x, m.x * 2]).to_sparse_csr().to_dense(),
     "batch times": lambda m: F.bmm(

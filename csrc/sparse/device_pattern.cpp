@@ -66,10 +66,10 @@ struct Runs {
   Tensor keys, member;
 };
 Runs runs_of(const Tensor& sorted) {
-  const Tensor first = op::cat(
-      std::vector<Tensor>{op::ones(Dims{1}, DType::Bool, std::nullopt, sorted.device()),
-                          op::ne(from_second(sorted), but_last(sorted))},
-      0);
+  const Tensor first =
+      op::cat(std::vector<Tensor>{op::ones(Dims{1}, DType::Bool, std::nullopt, sorted.device()),
+                                  op::ne(from_second(sorted), but_last(sorted))},
+              0);
   return {picked(sorted, places_of(first)), op::cumsum(first, 0, DType::Int64) - Value(1)};
 }
 
@@ -214,34 +214,33 @@ Meetings meetings(const Tensor& a_starts, const Tensor& a_columns, const Tensor&
   const int64_t rows = a_starts.numel() - 1;
   const Spread all = spread(picked(b_starts, a_columns), picked(from_second(b_starts), a_columns));
   const Tensor row = picked(rows_of(a_starts, a_columns.numel()), all.range);
-  const Groups groups =
-      group_keys(op::add(picked(b_columns, all.number), row, Scalar(width)));
+  const Groups groups = group_keys(op::add(picked(b_columns, all.number), row, Scalar(width)));
   const Tensor at = positions_of(groups.keys, Dims{rows, width});
-  const Tensor slot = groups.member.defined() ? groups.member
-                                              : counting(all.range.numel(), a_starts.device());
+  const Tensor slot =
+      groups.member.defined() ? groups.member : counting(all.range.numel(), a_starts.device());
   return {all.range, all.number, slot, row_starts(op::select(at, 0, 0), rows),
           plain_indices(op::select(at, 0, 1))};
 }
 
 Cut cut_positions(const Tensor& row, int64_t start, int64_t end, int64_t step) {
   Tensor inside = op::logical_and(op::ge(row, start), op::lt(row, end));
-  if (step > 1) inside = op::logical_and(inside, op::eq(op::remainder(row - Value(start), step), 0));
+  if (step > 1)
+    inside = op::logical_and(inside, op::eq(op::remainder(row - Value(start), step), 0));
   const Tensor kept = places_of(inside);
   return {kept, quotient(picked(row, kept) - Value(start), step)};
 }
 
 Picks pick_positions(const Tensor& row, const Tensor& wanted, int64_t size) {
   const auto [sorted, order] = in_order(row, size);
-  const Spread all = spread(op::searchsorted(sorted, wanted),
-                            op::searchsorted(sorted, wanted, false, true));
+  const Spread all =
+      spread(op::searchsorted(sorted, wanted), op::searchsorted(sorted, wanted, false, true));
   return {picked(order, all.number), all.range};
 }
 
 bool within(const Tensor& indices, IntSpan sizes) {
   if (indices.numel() == 0) return true;
-  const Tensor ends = op::stack(std::vector<Tensor>{op::amin(indices, Dims{1}),
-                                                    op::amax(indices, Dims{1})},
-                                0);
+  const Tensor ends =
+      op::stack(std::vector<Tensor>{op::amin(indices, Dims{1}), op::amax(indices, Dims{1})}, 0);
   const Tensor host = op::_to_copy(ends, DType::Int64, Device{});
   const int64_t* end = host.data_as<int64_t>();
   for (int64_t d = 0, dims = indices.size(0); d < dims; ++d)

@@ -108,8 +108,8 @@ Tensor with_dim(const Tensor& given, int64_t dim) {
                     parts.coalesced);
   std::vector<Tensor> rows;
   if (at) rows.push_back(op::slice(parts.indices, 0, 0, at));
-  rows.push_back(op::zeros(Dims{1, parts.nnz()}, DType::Int64, std::nullopt,
-                           parts.indices.device()));
+  rows.push_back(
+      op::zeros(Dims{1, parts.nnz()}, DType::Int64, std::nullopt, parts.indices.device()));
   rows.push_back(op::slice(parts.indices, 0, at, parts.sparse_dim));
   return from_coo(op::cat(rows, 0), values_of(coo), sizes, parts.coalesced);
 }
@@ -220,8 +220,7 @@ Tensor index_select(const OpDef&, const Value* args) {
   if (coo.is_meta())
     return in_layout_of(from_coo(parts.indices, values_of(coo), sizes, true), self);
   check_wanted(index, dim, size);
-  const Picks picks =
-      pick_positions(plain_indices(op::select(parts.indices, 0, dim)), index, size);
+  const Picks picks = pick_positions(plain_indices(op::select(parts.indices, 0, dim)), index, size);
   const Tensor moved = moved_positions(parts.indices, picks.entries, dim, picks.places);
   return in_layout_of(from_coo(moved, rows_at(values_of(coo), picks.entries), sizes, false), self);
 }

@@ -66,7 +66,8 @@ struct BlockShape {
 // of the matrix.
 Tensor keys_in_blocks(const Tensor& row, const Tensor& column, int64_t columns, BlockShape block);
 // The other way: for each key its block, row by row of blocks or column by column (each has `inner`
-// of them), and its place in memory where block b is the members' number b (undefined: key i's is i).
+// of them), and its place in memory where block b is the members' number b (undefined: key i's is
+// i).
 Tensor block_keys(const Tensor& keys, int64_t columns, BlockShape block, bool by_rows,
                   int64_t inner);
 Tensor places_in_blocks(const Tensor& keys, const Tensor& member, int64_t columns,

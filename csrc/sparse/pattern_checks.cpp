@@ -10,6 +10,8 @@ namespace facula::sparse {
 
 // Positions belong where the values are.
 static void check_place(const Tensor& indices, const Tensor& values) {
+  if (indices.is_meta())
+    fail(ErrorKind::NotImplemented, "positions on the meta device cannot be checked");
   const Device wanted = device_of_positions(values.device());
   if (indices.device() != wanted) device_error(wanted, indices.device());
 }
@@ -99,7 +101,8 @@ bool check_compressed(SparseLayout layout, const Tensor& starts, const Tensor& p
     runtime_error("the number of ", plain_name, " (", n, ") must be that of the values (",
                   values.size(0), ")");
   if (!has_loops(starts))
-    if (const auto sorted = device::sorted_pattern(plain_indices(starts), plain_indices(plain), columns))
+    if (const auto sorted =
+            device::sorted_pattern(plain_indices(starts), plain_indices(plain), columns))
       return *sorted;
   const Tensor s = in_host_memory(starts), p = in_host_memory(plain);
   const int64_t *at = s.data_as<int64_t>(), *c = p.data_as<int64_t>();
