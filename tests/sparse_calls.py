@@ -192,7 +192,7 @@ COO: dict[str, Callable[[Inputs], Any]] = {
     "hybrid permute": lambda m: m.hybrid().permute(1, 0, 2).coalesce(),
     "hybrid select": lambda m: [m.hybrid().select(d, 1) for d in (0, 1, 2)],
     "hybrid cat": lambda m: [F.cat([m.hybrid()] * 2, d) for d in (0, 1, 2)],
-    "hybrid mask": lambda m: F.ones(3, 4, 3, device=m.device).sparse_mask(m.hybrid().double()),
+    "hybrid mask": lambda m: F.ones(3, 4, 3, device=m.device).sparse_mask(m.hybrid()),
     "hybrid times": lambda m: m.hybrid() * F.ones(4, 1, device=m.device, dtype=m.dtype),
     "cube": lambda m: m.cube(),
     "cube sum": lambda m: [F.sparse.sum(m.cube(), d) for d in (0, (0, 1), (1, 2))],

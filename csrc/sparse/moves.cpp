@@ -252,12 +252,8 @@ Tensor joined(TensorSpan tensors, int64_t given_dim) {
   for (const Tensor& t : tensors) {
     const Tensor coo = to_coo(t);
     coalesced &= sparse_parts(coo).coalesced;
-    Tensor at = sparse_parts(coo).indices;
     Tensor v = values_of(coo);
-    if (dim < sparse_dims) {
-      at = op::clone(at);
-      op::add_(op::select(at, 0, dim), before);
-    } else {
+    if (dim >= sparse_dims) {
       const int64_t d = dim - sparse_dims + 1;
       auto blank = [&](int64_t size) {
         Dims shape(v.sizes());
@@ -269,10 +265,18 @@ Tensor joined(TensorSpan tensors, int64_t given_dim) {
           d);
     }
     before += t.size(dim);
-    indices.push_back(at);
+    indices.push_back(sparse_parts(coo).indices);
     values.push_back(v);
   }
-  return from_coo(op::cat(indices, 1), op::cat(values, 0), sizes, coalesced && dim < sparse_dims);
+  const Tensor all = op::cat(indices, 1);
+  before = 0;
+  for (size_t i = 0, entry = 0; i < tensors.size() && dim < sparse_dims; ++i) {
+    const int64_t count = indices[i].size(1);
+    op::add_(op::narrow(op::select(all, 0, dim), 0, int64_t(entry), count), before);
+    before += tensors[i].size(dim);
+    entry += size_t(count);
+  }
+  return from_coo(all, op::cat(values, 0), sizes, coalesced && dim < sparse_dims);
 }
 
 Tensor cat(const OpDef&, const Value* args) {
