@@ -56,13 +56,13 @@ class Inputs:
     def repeated(self) -> Any:
         """A COO tensor with positions out of order, some of them twice; of its dtype."""
         at = F.tensor([[5, 1, 0, 5, 1, 3], [7, 2, 1, 7, 0, 2]]).to(self.device)
-        values = numbers((6,), 6, self.dtype).to(self.device)
+        values = numbers((6,), 6, self.dtype).to(self.device) * self.v[:6]
         return F.sparse_coo_tensor(at, values, (ROWS, COLUMNS))
 
     def hybrid(self) -> Any:
         """A COO tensor with two sparse dimensions and one dense one, positions repeated."""
         at = F.tensor([[2, 0, 2, 1], [1, 3, 1, 0]]).to(self.device)
-        values = numbers((4, 3), 7, self.dtype).to(self.device)
+        values = numbers((4, 3), 7, self.dtype).to(self.device) * self.v[:3]
         return F.sparse_coo_tensor(at, values, (3, 4, 3))
 
     def cube(self) -> Any:
@@ -219,15 +219,17 @@ COO: dict[str, Callable[[Inputs], Any]] = {
     "too few values": lambda m: F.sparse_coo_tensor(
         F.tensor([[0, 4], [1, 7]], device=m.device), F.ones(3, device=m.device)
     ),
-    "no elements": lambda m: F.sparse_coo_tensor((3, 4), device=m.device).coalesce() @ m.w[:4],
+    "no elements": lambda m: F.sparse_coo_tensor((3, 4), device=m.device, dtype=m.dtype) @ m.w[:4],
     "sum of nothing": lambda m: F.sparse.sum(F.sparse_coo_tensor((3, 4), device=m.device), 0),
     "softmax of nothing": lambda m: F.sparse.softmax(F.sparse_coo_tensor((3, 4)).to(m.device), 1),
-    "product of nothing": lambda m: F.sparse_coo_tensor((3, 6), device=m.device) @ m.s.float(),
+    "product of nothing": lambda m: (
+        F.sparse_coo_tensor((3, 6), device=m.device, dtype=m.dtype) @ m.s
+    ),
     "plus nothing": lambda m: m.s + F.sparse_coo_tensor((ROWS, COLUMNS), device=m.device),
     "times nothing": lambda m: m.s * F.sparse_coo_tensor((ROWS, COLUMNS), device=m.device),
     "nothing to csc": lambda m: F.sparse_coo_tensor((3, 4), device=m.device).to_sparse_csc(),
     "nothing to bsr": lambda m: F.zeros(4, 4, device=m.device).to_sparse_bsr((2, 2)),
-    "no rows at all": lambda m: F.zeros(0, 4, device=m.device).to_sparse_csr() @ m.w[:4].float(),
+    "no rows at all": lambda m: m.x[:0, :4].to_sparse_csr() @ m.w[:4],
     "written positions": lambda m: _written(m, m.repeated().coalesce(), "_indices"),
     "spdiags": lambda m: F.sparse.spdiags(
         m.x[:2, :4].detach(), F.tensor([0, -1], device=m.device), (4, 4)
@@ -245,7 +247,7 @@ def _csr(m: Inputs, starts: list[int], columns: list[int], count: int = 3) -> An
     return F.sparse_csr_tensor(
         F.tensor(starts, device=m.device),
         F.tensor(columns, device=m.device, dtype=F.int64),
-        F.ones(count, device=m.device),
+        F.ones(count, device=m.device, dtype=m.dtype),
         (3, 4),
     )
 
@@ -270,7 +272,7 @@ CSR: dict[str, Callable[[Inputs], Any]] = {
     "columns above": lambda m: _csr(m, [0, 2, 2, 3], [3, 4, 0]),
     "columns below": lambda m: _csr(m, [0, 2, 2, 3], [3, -1, 0]),
     "few starts": lambda m: _csr(m, [0, 2, 3], [3, 1, 0]),
-    "no elements": lambda m: _csr(m, [0, 0, 0, 0], [], 0) @ m.w[:4].float(),
+    "no elements": lambda m: _csr(m, [0, 0, 0, 0], [], 0) @ m.w[:4],
     "int32": lambda m: (
         F.sparse_csr_tensor(m.s.crow_indices().int(), m.s.col_indices().int(), m.s.values())
         @ m.w[:, :3]

@@ -151,3 +151,18 @@ def test_memory_is_shown_by_the_parts_alone(run):
         assert cuda.sparse.DoubleTensor(2, 3).is_cuda
         assert not isinstance(F.eye(2).to_sparse().cuda(), F.sparse.FloatTensor)
     """)
+
+
+def test_work_is_done_where_the_tensors_are(run):
+    run(
+        """
+        from fake_cuda_library import launches
+        s, x = F.eye(4).to_sparse_csr().to("cuda:1"), F.ones(4, 2, device="cuda:1")
+        there, here = launches(1), launches(0)
+        y = s @ x
+        F.sparse.sampled_addmm(s, x, x.t(), beta=0), s.to_dense(), s.to_sparse_csc()
+        assert str(y.device) == "cuda:1" and launches(1) > there + 3 and launches(0) == here
+        assert cuda.current_device() == 0
+    """,
+        FAKE_CUDA_DEVICES="2",
+    )
