@@ -67,6 +67,18 @@ def sum_of_two(T: Any) -> Work:
 
 
 @work
+def columns_picked(T: Any) -> Work:
+    s, index = matrix(T).coalesce(), T.randint(0, ROWS, (5000,))
+    return lambda: s.index_select(1, index)
+
+
+@work
+def joined(T: Any) -> Work:
+    s = matrix(T).coalesce()
+    return lambda: T.cat([s, s], 1)
+
+
+@work
 def softmax_of_rows(T: Any) -> Work:
     s = matrix(T).coalesce()
     return lambda: T.sparse.softmax(s, 1)

@@ -170,3 +170,24 @@ def test_scan_template(given, result, compute, kind, lanes, stage):
     macros |= {"FACULA_COMPUTE": device(compute), "FACULA_SCAN": kind, "FACULA_LANES": lanes}
     vector = int(lanes > 1 and ITEM_SIZE[given] <= 8)
     compiles("scan.cuh", WALK | macros | {"FACULA_STAGE": stage, "FACULA_VECTOR": vector})
+
+
+# ---- rows of sparse matrices
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize(
+    "dtype, vector",
+    [
+        ("float32", 4),
+        ("bfloat16", 8),
+        ("float16", 1),
+        ("complex128", 1),
+        ("int8", 16),
+        ("int64", 2),
+    ],
+)
+def test_sparse_rows_template(dtype, vector, arch):
+    for kind in (0, 1):
+        macros = {"FACULA_TYPE": device(dtype), "FACULA_VECTOR": vector, "FACULA_KIND": kind}
+        compiles("sparse_rows.cuh", PLAIN | macros, arch)

@@ -30,6 +30,7 @@
 #include "cuda/reduce.h"
 #include "cuda/sampling.h"
 #include "cuda/softmax.h"
+#include "cuda/sparse_rows.h"
 #include "cuda/translate.h"
 #include "op/device_hooks.h"
 #include "op/hooks/memory.h"
@@ -263,6 +264,7 @@ void register_backend() {
     register_sampling();
     register_convolution();
     register_softmax();
+    register_sparse_rows();
     register_fft();
     register_linalg();
     register_lists();

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include "autograd/node_streams.h"
 #include "cuda/allocator.h"
 #include "cuda/memory_pool.h"
 #include "cuda/pinned.h"
@@ -204,10 +205,7 @@ void init_cuda_memory(nb::module_& m) {
   m.def("_cuda_record_stream", [](nb::handle tensor, uintptr_t stream) {
     const Tensor& t = tensor_of(tensor, "record_stream expects a tensor");
     if (!t.is_cuda()) runtime_error("record_stream expects a CUDA tensor, got one on ", t.device());
-    cuda::translated([&] {
-      cuda::record_stream(t->storage->data, t.device().index,
-                          reinterpret_cast<cuda::CuStream>(stream));
-    });
+    stream_hooks.record(t, reinterpret_cast<void*>(stream));
   });
   m.def("_cuda_pin", pin);
   m.def("_cuda_is_pinned", [](nb::handle tensor) {

@@ -262,6 +262,10 @@ PyObject* cuda_array_interface(PyObject* self, void*) {
       no_attribute(
           text("Can't get __cuda_array_interface__ on a tensor on ", t.device(),
                ". If CUDA data is required use tensor.cuda() to copy tensor to device memory."));
+    if (is_sparse(t))
+      no_attribute(text("Can't get __cuda_array_interface__ on a tensor of layout facula.",
+                        layout_name(layout_of(t)),
+                        ". Use .to_dense() to convert to a dense tensor, or .values()."));
     if (requires_grad(t))
       runtime_error(
           "Can't get __cuda_array_interface__ on Tensor that requires grad. Use tensor.detach() "

@@ -271,9 +271,10 @@ int64_t elements_of(const std::vector<Tensor>& tensors) {
 // Dense tensors of one CUDA device, of which a launch can take many.
 bool form_a_list(const std::vector<Tensor>& tensors) {
   for (const Tensor& t : tensors) {
-    if (!t.is_cuda() || t.is_wrapped() || t.is_lazy() || (t.needs_grad() && grad_enabled()) ||
-        t.device() != tensors[0].device() || !(t.is_floating() || t.is_complex()) ||
-        item_size(t.dtype()) == 1 || !non_overlapping_and_dense(t.sizes(), t.strides()))
+    if (!t.is_cuda() || t.is_wrapped() || t.is_lazy() || is_sparse(t) ||
+        (t.needs_grad() && grad_enabled()) || t.device() != tensors[0].device() ||
+        !(t.is_floating() || t.is_complex()) || item_size(t.dtype()) == 1 ||
+        !non_overlapping_and_dense(t.sizes(), t.strides()))
       return false;
   }
   return !tensors.empty();

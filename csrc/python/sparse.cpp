@@ -90,6 +90,9 @@ void init_sparse(nb::module_& m) {
       "_sparse_set_coalesced",
       [](nb::object t, bool coalesced) { translated([&] { set_coalesced(t, coalesced); }); },
       "Declares that the positions are sorted and distinct.");
+  m.def(
+      "_sparse_host_as_device", [](bool on) { return sparse::host_as_device.exchange(on); },
+      "For tests: whether positions in host memory are dealt with as those on devices; as before.");
 }
 
 }  // namespace facula::python

@@ -21,10 +21,9 @@ void copy_kernel(const OpDef& op, const Value* args, Rets& rets) {
                   src.sizes());
   if (src.is_meta() && !self.is_meta())
     fail(ErrorKind::NotImplemented, "Cannot copy out of meta tensor; no data!");
-  if (src.device() == self.device()) {  // what is on meta has no elements to take over
-    SparseParts parts = sparse_parts(in_layout_of(src, self));
-    parts.values = op::_to_copy(parts.values, self.dtype());
-    replace_parts(self, self.sizes(), std::move(parts));
+  if (src.is_meta() == self.is_meta()) {  // what is on meta has no elements to take over
+    const Tensor there = op::_to_copy(in_layout_of(src, self), self.dtype(), self.device());
+    replace_parts(self, self.sizes(), sparse_parts(there));
   }
   rets.t[0] = self;
   self.bump_version(op.in_place_name);
@@ -96,7 +95,7 @@ bool has_batches(const OpDef& op, const Value* args, const Rets& rets) {
   return found;
 }
 
-// Positions lie in host memory, so handlers read them; dense tensors elsewhere would not go along.
+// Positions lie where the values do, and dense tensors elsewhere would not go along.
 void check_devices(const OpDef& op, const Value* args) {
   Device device;
   for_each_tensor(op, args, [&](const Tensor& t) {

@@ -59,18 +59,10 @@ Tensor element_keys(const Tensor& t) {
   if (parts.layout == SparseLayout::Coo) return linear_keys(parts.indices, sparse_sizes(t));
   const Tensor outer = rows_of(plain_indices(parts.indices), parts.nnz()),
                inner = plain_indices(parts.plain);
-  const int64_t n = parts.nnz(), columns = t.sizes()[1];
-  const int64_t *row = (parts.by_rows() ? outer : inner).data_as<int64_t>(),
-                *column = (parts.by_rows() ? inner : outer).data_as<int64_t>();
-  const int64_t height = parts.in_blocks() ? parts.values.size(1) : 1,
-                width = parts.in_blocks() ? parts.values.size(2) : 1;
-  Tensor keys = empty_tensor(Dims{n * height * width}, DType::Int64, Device{});
-  int64_t* to = keys.data_as<int64_t>();
-  for (int64_t k = 0; k < n; ++k)
-    for (int64_t i = 0; i < height; ++i)
-      for (int64_t j = 0; j < width; ++j)
-        *to++ = (row[k] * height + i) * columns + column[k] * width + j;
-  return keys;
+  const BlockShape block{parts.in_blocks() ? parts.values.size(1) : 1,
+                         parts.in_blocks() ? parts.values.size(2) : 1};
+  return parts.by_rows() ? keys_in_blocks(outer, inner, t.sizes()[1], block)
+                         : keys_in_blocks(inner, outer, t.sizes()[1], block);
 }
 
 Tensor element_values(const Tensor& t) {
@@ -164,24 +156,8 @@ static Tensor into_blocks(const Tensor& t, SparseLayout layout, IntSpan block) {
   const int64_t outer = by_rows ? t.size(0) / height : columns / width,
                 inner = by_rows ? columns / width : t.size(0) / height;
   const Tensor keys = element_keys(t);
-  const int64_t n = keys.numel();
-  Tensor of = empty_tensor(Dims{n}, DType::Int64, Device{}), place = of;
-  {  // the block of each element
-    const int64_t* k = keys.data_as<int64_t>();
-    int64_t* b = of.data_as<int64_t>();
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t r = k[i] / columns / height, c = k[i] % columns / width;
-      b[i] = by_rows ? r * inner + c : c * inner + r;
-    }
-  }
-  const Groups blocks = group_keys(of);
-  place = empty_tensor(Dims{n}, DType::Int64, Device{});
-  const int64_t* member = blocks.member.defined() ? blocks.member.data_as<int64_t>() : nullptr;
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t key = keys.data_as<int64_t>()[i], r = key / columns, c = key % columns;
-    place.data_as<int64_t>()[i] =
-        ((member ? member[i] : i) * height + r % height) * width + c % width;
-  }
+  const Groups blocks = group_keys(block_keys(keys, columns, {height, width}, by_rows, inner));
+  const Tensor place = places_in_blocks(keys, blocks.member, columns, {height, width});
   const int64_t count = blocks.keys.numel();
   Dims shape{count, height, width};
   for (int64_t s : dense_sizes(t)) shape.push_back(s);
@@ -225,10 +201,11 @@ using namespace facula::sparse;
 
 Tensor _sparse_make(const Tensor& indices, const Tensor& plain, const Tensor& values, IntSpan sizes,
                     int64_t layout, bool sorted) {
-  const bool meta = values.is_meta() && values.numel() == 0;
-  if (!(values.is_cpu() || meta) || !indices.is_cpu())
-    fail(ErrorKind::NotImplemented,
-         "sparse tensors live in host memory; use .cpu() on the indices and values");
+  const Device place = device_of_positions(values.device());
+  for (const Tensor* part : {&indices, &plain})
+    if (part->defined() && part->device() != place) device_error(place, part->device());
+  if (values.is_meta() && values.numel())
+    fail(ErrorKind::NotImplemented, "sparse tensors on the meta device have no elements");
   if (values.is_lazy())
     return _sparse_make(indices, plain, op::clone(values), sizes, layout, sorted);
   const bool coo = SparseLayout(layout) == SparseLayout::Coo;
@@ -330,9 +307,7 @@ Tensor _sparse_like(const Tensor& pattern, const Tensor& values) {
     const Tensor keys = element_keys(pattern);
     const Groups groups = group_keys(keys);
     if (!groups.distinct) {
-      Tensor first = empty_tensor(Dims{groups.keys.numel()}, DType::Int64, Device{});
-      const int64_t* member = groups.member.data_as<int64_t>();
-      for (int64_t i = keys.numel(); i-- > 0;) first.data_as<int64_t>()[member[i]] = i;
+      const Tensor first = first_entries(groups.member, groups.keys.numel());
       return from_keys(groups.keys, rows_at(values, first), pattern.sizes(), true);
     }
   }
@@ -388,8 +363,6 @@ Tensor _sparse_convert(const Tensor& self, int64_t to, int64_t sparse_dim, IntSp
   const bool coo = layout == SparseLayout::Coo;
   if (!is_sparse(self)) {
     if (self.is_meta()) return nothing_on_meta(self, layout, sparse_dim, blocksize);
-    if (!self.is_cpu())
-      fail(ErrorKind::NotImplemented, "sparse tensors live in host memory; use .cpu() first");
     if (!coo && self.dim() < 2)
       runtime_error("conversion to ", layout_name(layout),
                     " layout expects a tensor of at least 2 dimensions, got shape ", self.sizes());

@@ -69,8 +69,11 @@ Tensor new_zeros(const OpDef&, const Value* args) {
   const IntSpan sizes = args[1].ints();
   const DType dtype = args[2].is_none() ? self.dtype() : args[2].dtype();
   const int64_t rank = int64_t(sizes.size());
-  const Tensor empty = from_coo(op::zeros(Dims{rank, 0}, DType::Int64, std::nullopt, Device{}),
-                                op::zeros(Dims{0}, dtype, std::nullopt, Device{}), sizes, true);
+  const Device device = args[4].is_none() ? self.device() : args[4].device();
+  const Tensor values = op::zeros(Dims{0}, dtype, std::nullopt, device);
+  const Tensor empty = from_coo(
+      op::zeros(Dims{rank, 0}, DType::Int64, std::nullopt, device_of_positions(values.device())),
+      values, sizes, true);
   return layout_of(self) == SparseLayout::Coo || rank != 2 ? empty : in_layout_of(empty, self);
 }
 

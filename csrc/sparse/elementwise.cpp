@@ -1,7 +1,5 @@
 // Arithmetic on sparse tensors. What keeps zero is done to the values.
 #include "op/elementwise.h"
-#include <algorithm>
-
 #include "op/arguments.h"
 #include "op/ops/activations.h"
 #include "op/ops/arithmetic.h"
@@ -57,18 +55,16 @@ Tensor power(const OpDef& op, const Value* args) {
   return keeps_zero(op, args);
 }
 
-bool same_numbers(const Tensor& a, const Tensor& b) {
+bool same_positions(const Tensor& a, const Tensor& b) {
   if (a.defined() != b.defined() || (a.defined() && !same(a.sizes(), b.sizes()))) return false;
-  if (!a.defined() || a->storage == b->storage) return true;
-  const Tensor x = plain_indices(a), y = plain_indices(b);
-  return std::equal(x.data_as<int64_t>(), x.data_as<int64_t>() + x.numel(), y.data_as<int64_t>());
+  return !a.defined() || a->storage == b->storage || same_numbers(a, b);
 }
 
 // Entry by entry at the same positions.
 bool same_pattern(const Tensor& a, const Tensor& b) {
   const SparseParts &x = sparse_parts(a), &y = sparse_parts(b);
   return x.layout == y.layout && same(x.values.sizes(), y.values.sizes()) &&
-         same_numbers(x.indices, y.indices) && same_numbers(x.plain, y.plain);
+         same_positions(x.indices, y.indices) && same_positions(x.plain, y.plain);
 }
 
 void check_same_kind(const Tensor& a, const Tensor& b) {
@@ -225,12 +221,13 @@ Tensor without_elements(const Tensor& t, DType dtype, Device device) {
   shape[0] = 0;
   const Tensor values =
       op::zeros(shape, dtype == DType::None ? t.dtype() : dtype, std::nullopt, device);
+  const Device place = device_of_positions(values.device());
   if (parts.layout == SparseLayout::Coo)
-    return from_coo(op::zeros(Dims{parts.sparse_dim, 0}, DType::Int64, std::nullopt, Device{}),
-                    values, t.sizes(), true);
-  return from_compressed(parts.layout, op::zeros_like(parts.indices),
-                         op::zeros(Dims{0}, parts.plain.dtype(), std::nullopt, Device{}), values,
-                         t.sizes(), true);
+    return from_coo(op::zeros(Dims{parts.sparse_dim, 0}, DType::Int64, std::nullopt, place), values,
+                    t.sizes(), true);
+  return from_compressed(
+      parts.layout, op::zeros(parts.indices.sizes(), parts.indices.dtype(), std::nullopt, place),
+      op::zeros(Dims{0}, parts.plain.dtype(), std::nullopt, place), values, t.sizes(), true);
 }
 
 Tensor to_copy(const OpDef&, const Value* args) {
@@ -240,7 +237,15 @@ Tensor to_copy(const OpDef&, const Value* args) {
   if (t.is_meta() && device.type != DeviceType::None && !to_meta)
     fail(ErrorKind::NotImplemented, "Cannot copy out of meta tensor; no data!");
   if (to_meta && !t.is_meta()) return without_elements(t, args[1].dtype(), device);
-  return with_values(t, op::_to_copy(values_of(t), args[1].dtype(), device));
+  const Tensor values = op::_to_copy(values_of(t), args[1].dtype(), device);
+  const SparseParts& parts = sparse_parts(t);
+  const Device place = device_of_positions(values.device());
+  if (place == parts.indices.device()) return with_values(t, values);
+  auto moved = [place](const Tensor& positions) {
+    return positions.defined() ? op::_to_copy(positions, DType::None, place) : positions;
+  };
+  return op::_sparse_make(moved(parts.indices), moved(parts.plain), values, t.sizes(),
+                          int64_t(parts.layout), parts.coalesced);
 }
 
 Tensor itself(const OpDef&, const Value* args) {

@@ -1,6 +1,4 @@
 // Products with sparse matrices: sparse with dense, dense with sparse, sparse with sparse.
-#include <algorithm>
-
 #include "autograd/node.h"
 #include "op/ops/copying.h"
 #include "op/ops/indexing.h"
@@ -27,53 +25,9 @@ Tensor csr_times(const Csr& m, const Tensor& matrix) {
   return op::_csr_mm(m.starts, m.columns, m.values, matrix);
 }
 
-// Every product of an element of a and one of b that meet, and the element of the result that it
-// is a part of.
-struct Meetings {
-  Tensor a, b, slot;
-  Tensor starts, columns;  // of the result
-};
-
-Meetings meetings(const Csr& a, const Csr& b) {
-  const int64_t *as = a.starts.data_as<int64_t>(), *ac = a.columns.data_as<int64_t>(),
-                *bs = b.starts.data_as<int64_t>(), *bc = b.columns.data_as<int64_t>();
-  int64_t total = 0;
-  for (int64_t k = 0; k < a.columns.numel(); ++k) total += bs[ac[k] + 1] - bs[ac[k]];
-  auto integers = [](int64_t n) { return empty_tensor(Dims{n}, DType::Int64, Device{}); };
-  Meetings m{integers(total), integers(total), integers(total), integers(a.rows + 1), Tensor()};
-  std::vector<int64_t> columns, last(size_t(b.width), -1), slots(size_t(b.width)), row;
-  int64_t* starts = m.starts.data_as<int64_t>();
-  starts[0] = 0;
-  int64_t at = 0;
-  for (int64_t i = 0; i < a.rows; ++i) {
-    row.clear();
-    for (int64_t k = as[i]; k < as[i + 1]; ++k)
-      for (int64_t l = bs[ac[k]]; l < bs[ac[k] + 1]; ++l)
-        if (last[size_t(bc[l])] != i) {
-          last[size_t(bc[l])] = i;
-          row.push_back(bc[l]);
-        }
-    std::sort(row.begin(), row.end());
-    for (int64_t c : row) {
-      slots[size_t(c)] = int64_t(columns.size());
-      columns.push_back(c);
-    }
-    for (int64_t k = as[i]; k < as[i + 1]; ++k)
-      for (int64_t l = bs[ac[k]]; l < bs[ac[k] + 1]; ++l, ++at) {
-        m.a.data_as<int64_t>()[at] = k;
-        m.b.data_as<int64_t>()[at] = l;
-        m.slot.data_as<int64_t>()[at] = slots[size_t(bc[l])];
-      }
-    starts[i + 1] = int64_t(columns.size());
-  }
-  m.columns = integers(int64_t(columns.size()));
-  std::copy(columns.begin(), columns.end(), m.columns.data_as<int64_t>());
-  return m;
-}
-
 Tensor sparse_times_sparse(const Tensor& a, const Tensor& b) {
   const Csr x = csr_of(a), y = csr_of(b);
-  const Meetings m = meetings(x, y);
+  const Meetings m = meetings(x.starts, x.columns, y.starts, y.columns, y.width);
   const Tensor values =
       add_groups(rows_at(x.values, m.a) * rows_at(y.values, m.b), m.slot, m.columns.numel());
   const Tensor result =

@@ -14,13 +14,12 @@
 namespace facula::sparse {
 namespace {
 
-// Positions as rows of numbers, to be changed on the host.
-struct Positions {
-  Tensor indices;  // (sparse_dim, nnz)
-  int64_t* row(int64_t d) const { return indices.data_as<int64_t>() + d * indices.size(1); }
-};
-Positions copied(const Tensor& coo) {
-  return {op::clone(plain_indices(sparse_parts(coo).indices))};
+// The entries `kept` of a COO tensor's positions, with others along one dimension.
+Tensor moved_positions(const Tensor& indices, const Tensor& kept, int64_t dim,
+                       const Tensor& positions) {
+  const Tensor moved = plain_indices(op::index_select(indices, 1, kept));
+  op::copy_(op::select(moved, 0, dim), positions);
+  return moved;
 }
 
 Tensor permuted(const Tensor& t, IntSpan given) {
@@ -109,7 +108,8 @@ Tensor with_dim(const Tensor& given, int64_t dim) {
                     parts.coalesced);
   std::vector<Tensor> rows;
   if (at) rows.push_back(op::slice(parts.indices, 0, 0, at));
-  rows.push_back(op::zeros(Dims{1, parts.nnz()}, DType::Int64, std::nullopt, Device{}));
+  rows.push_back(
+      op::zeros(Dims{1, parts.nnz()}, DType::Int64, std::nullopt, parts.indices.device()));
   rows.push_back(op::slice(parts.indices, 0, at, parts.sparse_dim));
   return from_coo(op::cat(rows, 0), values_of(coo), sizes, parts.coalesced);
 }
@@ -154,19 +154,10 @@ Tensor cut(const Tensor& coo, int64_t dim, int64_t start, int64_t end, int64_t s
     return from_coo(parts.indices,
                     op::slice(values_of(coo), dim - parts.sparse_dim + 1, start, end, step), sizes,
                     parts.coalesced);
-  const Positions all = copied(coo);
-  const int64_t n = parts.nnz();
-  Tensor kept = empty_tensor(Dims{n}, DType::Int64, Device{});
-  int64_t count = 0;
-  int64_t* at = all.row(dim);
-  for (int64_t i = 0; i < n; ++i)
-    if (at[i] >= start && at[i] < end && (at[i] - start) % step == 0) {
-      kept.data_as<int64_t>()[count++] = i;
-      at[i] = (at[i] - start) / step;
-    }
-  kept = op::slice(kept, 0, 0, count);
-  return from_coo(op::index_select(all.indices, 1, kept), rows_at(values_of(coo), kept), sizes,
-                  parts.coalesced);
+  const Cut part =
+      cut_positions(plain_indices(op::select(parts.indices, 0, dim)), start, end, step);
+  return from_coo(moved_positions(parts.indices, part.kept, dim, part.positions),
+                  rows_at(values_of(coo), part.kept), sizes, parts.coalesced);
 }
 
 Tensor slice(const OpDef&, const Value* args) {
@@ -228,29 +219,10 @@ Tensor index_select(const OpDef&, const Value* args) {
                     parts.coalesced);
   if (coo.is_meta())
     return in_layout_of(from_coo(parts.indices, values_of(coo), sizes, true), self);
-  const int64_t* w = index.data_as<int64_t>();
-  for (int64_t i = 0; i < wanted; ++i)
-    if (w[i] < 0 || w[i] >= size) index_range_error(w[i], dim, size);
-  const Positions all = copied(coo);
-  const int64_t n = parts.nnz();
-  // Row v of a table has the entries with index v, so that results come in the order of the index.
-  const Turned entries =
-      turn_pattern(row_starts(op::zeros(Dims{n}, DType::Int64, std::nullopt, Device{}), 1),
-                   plain_indices(op::select(all.indices, 0, dim)), size);
-  const int64_t *starts = entries.starts.data_as<int64_t>(),
-                *entry = entries.order.data_as<int64_t>();
-  std::vector<int64_t> from, to;
-  for (int64_t i = 0; i < wanted; ++i)
-    for (int64_t k = starts[w[i]]; k < starts[w[i] + 1]; ++k) {
-      from.push_back(entry[k]);
-      to.push_back(i);
-    }
-  const int64_t count = int64_t(from.size());
-  Tensor picks = empty_tensor(Dims{count}, DType::Int64, Device{});
-  std::copy(from.begin(), from.end(), picks.data_as<int64_t>());
-  const Positions moved{plain_indices(op::index_select(all.indices, 1, picks))};
-  std::copy(to.begin(), to.end(), moved.row(dim));
-  return in_layout_of(from_coo(moved.indices, rows_at(values_of(coo), picks), sizes, false), self);
+  check_wanted(index, dim, size);
+  const Picks picks = pick_positions(plain_indices(op::select(parts.indices, 0, dim)), index, size);
+  const Tensor moved = moved_positions(parts.indices, picks.entries, dim, picks.places);
+  return in_layout_of(from_coo(moved, rows_at(values_of(coo), picks.entries), sizes, false), self);
 }
 
 Tensor joined(TensorSpan tensors, int64_t given_dim) {
@@ -280,11 +252,8 @@ Tensor joined(TensorSpan tensors, int64_t given_dim) {
   for (const Tensor& t : tensors) {
     const Tensor coo = to_coo(t);
     coalesced &= sparse_parts(coo).coalesced;
-    const Positions at = copied(coo);
     Tensor v = values_of(coo);
-    if (dim < sparse_dims) {
-      for (int64_t i = 0; i < at.indices.size(1); ++i) at.row(dim)[i] += before;
-    } else {
+    if (dim >= sparse_dims) {
       const int64_t d = dim - sparse_dims + 1;
       auto blank = [&](int64_t size) {
         Dims shape(v.sizes());
@@ -296,10 +265,18 @@ Tensor joined(TensorSpan tensors, int64_t given_dim) {
           d);
     }
     before += t.size(dim);
-    indices.push_back(at.indices);
+    indices.push_back(sparse_parts(coo).indices);
     values.push_back(v);
   }
-  return from_coo(op::cat(indices, 1), op::cat(values, 0), sizes, coalesced && dim < sparse_dims);
+  const Tensor all = op::cat(indices, 1);
+  before = 0;
+  for (size_t i = 0, entry = 0; i < tensors.size() && dim < sparse_dims; ++i) {
+    const int64_t count = indices[i].size(1);
+    op::add_(op::narrow(op::select(all, 0, dim), 0, int64_t(entry), count), before);
+    before += tensors[i].size(dim);
+    entry += size_t(count);
+  }
+  return from_coo(all, op::cat(values, 0), sizes, coalesced && dim < sparse_dims);
 }
 
 Tensor cat(const OpDef&, const Value* args) {

@@ -4,12 +4,12 @@
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <vector>
 
-#include "autograd/node.h"
 #include "kernels/destination.h"
 #include "op/ops/copying.h"
-#include "op/ops/creation.h"
 #include "op/ops/views.h"
+#include "sparse/device_pattern.h"
 
 namespace facula::sparse {
 namespace {
@@ -20,6 +20,16 @@ Tensor integers(IntSpan sizes) {
 
 int64_t* numbers(const Tensor& t) {
   return t.data_as<int64_t>();
+}
+
+Tensor integers(const std::vector<int64_t>& given) {
+  Tensor t = integers(Dims{int64_t(given.size())});
+  std::copy(given.begin(), given.end(), numbers(t));
+  return t;
+}
+
+Tensor first_of(const Tensor& t, int64_t count) {
+  return alias_tensor(t, Dims{count}, Dims{1}, 0);
 }
 
 // Stable order of the keys: counting passes over 11 bits at a time, as many as the largest needs.
@@ -54,11 +64,26 @@ void comparison_order(const int64_t* keys, int64_t n, int64_t* order) {
 
 }  // namespace
 
+Device device_of_positions(Device values) {
+  return values.is_meta() ? Device{} : values;
+}
+
 Tensor plain_indices(const Tensor& t) {
   return dense_int64(t);
 }
 
+Tensor in_host_memory(const Tensor& t) {
+  return plain_indices(t.is_cpu() ? t : op::_to_copy(t, DType::None, Device{}));
+}
+
+bool same_numbers(const Tensor& a, const Tensor& b) {
+  if (!has_loops(a)) return device::same_numbers(a, b);
+  const Tensor x = plain_indices(a), y = plain_indices(b);
+  return std::equal(numbers(x), numbers(x) + x.numel(), numbers(y));
+}
+
 Tensor linear_keys(const Tensor& indices, IntSpan sizes) {
+  if (!has_loops(indices)) return device::linear_keys(indices, sizes);
   const int64_t n = indices.size(1);
   Tensor keys = integers(Dims{n});
   int64_t* to = numbers(keys);
@@ -73,6 +98,7 @@ Tensor linear_keys(const Tensor& indices, IntSpan sizes) {
 }
 
 Tensor positions_of(const Tensor& keys, IntSpan sizes) {
+  if (!has_loops(keys)) return device::positions_of(keys, sizes);
   const int64_t n = keys.numel();
   Tensor indices = integers(Dims{int64_t(sizes.size()), n});
   const int64_t* from = numbers(keys);
@@ -89,6 +115,7 @@ Tensor positions_of(const Tensor& keys, IntSpan sizes) {
 }
 
 Groups group_keys(const Tensor& keys) {
+  if (!has_loops(keys)) return device::group_keys(keys);
   const int64_t n = keys.numel();
   const int64_t* k = numbers(keys);
   Groups groups;
@@ -120,13 +147,14 @@ Groups group_keys(const Tensor& keys) {
     if (!count || f[count - 1] != k[at]) f[count++] = k[at];
     m[at] = count - 1;
   }
-  groups.keys = alias_tensor(found, Dims{count}, Dims{1}, 0);
+  groups.keys = first_of(found, count);
   groups.distinct = count == n;
   if (order || !groups.distinct) groups.member = member;
   return groups;
 }
 
 Groups merge_keys(const Tensor& a, const Tensor& b) {
+  if (!has_loops(a)) return device::merge_keys(a, b);
   const int64_t n = a.numel(), m = b.numel();
   Groups groups;
   groups.keys = integers(Dims{n + m});
@@ -140,11 +168,19 @@ Groups merge_keys(const Tensor& a, const Tensor& b) {
     if (right) member[n + j++] = count;
   }
   groups.distinct = count == n + m;
-  groups.keys = alias_tensor(groups.keys, Dims{count}, Dims{1}, 0);
+  groups.keys = first_of(groups.keys, count);
   return groups;
 }
 
+Tensor first_entries(const Tensor& member, int64_t count) {
+  if (!has_loops(member)) return device::first_entries(member, count);
+  Tensor first = integers(Dims{count});
+  for (int64_t i = member.numel(); i-- > 0;) numbers(first)[numbers(member)[i]] = i;
+  return first;
+}
+
 Tensor row_starts(const Tensor& rows, int64_t count) {
+  if (!has_loops(rows)) return device::row_starts(rows, count);
   Tensor starts = integers(Dims{count + 1});
   int64_t* to = numbers(starts);
   const int64_t* from = numbers(rows);
@@ -156,6 +192,7 @@ Tensor row_starts(const Tensor& rows, int64_t count) {
 }
 
 Tensor rows_of(const Tensor& starts, int64_t nnz) {
+  if (!has_loops(starts)) return device::rows_of(starts, nnz);
   Tensor rows = integers(Dims{nnz});
   const int64_t* from = numbers(starts);
   for (int64_t r = 0; r + 1 < starts.numel(); ++r)
@@ -164,6 +201,7 @@ Tensor rows_of(const Tensor& starts, int64_t nnz) {
 }
 
 Turned turn_pattern(const Tensor& starts, const Tensor& plain, int64_t columns) {
+  if (!has_loops(starts)) return device::turn_pattern(starts, plain, columns);
   const int64_t n = plain.numel(), rows = starts.numel() - 1;
   Turned t{row_starts(plain, columns), integers(Dims{n}), integers(Dims{n})};
   std::unique_ptr<int64_t[]> next(new int64_t[size_t(columns) + 1]);
@@ -180,6 +218,7 @@ Turned turn_pattern(const Tensor& starts, const Tensor& plain, int64_t columns) 
 }
 
 Matches match_keys(const Tensor& wanted, const Tensor& known) {
+  if (!has_loops(wanted)) return device::match_keys(wanted, known);
   const int64_t n = wanted.numel(), m = known.numel();
   Tensor a = integers(Dims{n}), b = integers(Dims{n});
   const int64_t *w = numbers(wanted), *k = numbers(known);
@@ -191,152 +230,125 @@ Matches match_keys(const Tensor& wanted, const Tensor& known) {
       numbers(b)[count++] = j;
     }
   }
-  return {alias_tensor(a, Dims{count}, Dims{1}, 0), alias_tensor(b, Dims{count}, Dims{1}, 0)};
+  return {first_of(a, count), first_of(b, count)};
 }
 
-static void check_on_host(const Tensor& indices) {
-  if (!indices.is_cpu())
-    fail(ErrorKind::NotImplemented, "the positions of elements must be in host memory, but are on ",
-         indices.device());
+Tensor keys_in_blocks(const Tensor& row, const Tensor& column, int64_t columns, BlockShape block) {
+  if (!has_loops(row)) return device::keys_in_blocks(row, column, columns, block);
+  const int64_t n = row.numel(), *r = numbers(row), *c = numbers(column);
+  Tensor keys = integers(Dims{n * block.height * block.width});
+  int64_t* to = numbers(keys);
+  for (int64_t k = 0; k < n; ++k)
+    for (int64_t i = 0; i < block.height; ++i)
+      for (int64_t j = 0; j < block.width; ++j)
+        *to++ = (r[k] * block.height + i) * columns + c[k] * block.width + j;
+  return keys;
 }
 
-void check_coo(const Tensor& indices, const Tensor& values, IntSpan sizes) {
-  check_on_host(indices);
-  const int64_t dims = indices.size(0), n = indices.size(1);
-  if (dims > int64_t(sizes.size()))
-    runtime_error("number of dimensions must be sparse_dim (", dims, ") + dense_dim (",
-                  values.dim() - 1, "), but the size is ", sizes);
-  if (dims + values.dim() - 1 != int64_t(sizes.size()))
-    runtime_error("number of dimensions must be sparse_dim (", dims, ") + dense_dim (",
-                  values.dim() - 1, "), but got ", sizes.size(), " sizes: ", sizes);
-  if (values.size(0) != n)
-    runtime_error("indices and values must have same nnz, but got nnz from indices: ", n,
-                  ", nnz from values: ", values.size(0));
-  for (int64_t d = 1; d < values.dim(); ++d)
-    if (values.size(d) != sizes[size_t(dims + d - 1)])
-      runtime_error("values has incorrect size, expected (nnz, *dense sizes) for a tensor of size ",
-                    sizes, " with ", dims, " sparse dimensions, got values of shape ",
-                    values.sizes());
-  const Tensor dense = plain_indices(indices);
-  for (int64_t d = 0; d < dims; ++d) {
-    const int64_t* at = numbers(dense) + d * n;
-    for (int64_t i = 0; i < n; ++i) {
-      if (at[i] < 0) runtime_error("found negative index ", at[i], " for dim ", d);
-      if (at[i] >= sizes[size_t(d)])
-        runtime_error("size is inconsistent with indices: for dim ", d, ", size is ",
-                      sizes[size_t(d)], " but found index ", at[i]);
-    }
+Tensor block_keys(const Tensor& keys, int64_t columns, BlockShape block, bool by_rows,
+                  int64_t inner) {
+  if (!has_loops(keys)) return device::block_keys(keys, columns, block, by_rows, inner);
+  const int64_t n = keys.numel(), *k = numbers(keys);
+  Tensor of = integers(Dims{n});
+  int64_t* to = numbers(of);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t r = k[i] / columns / block.height, c = k[i] % columns / block.width;
+    to[i] = by_rows ? r * inner + c : c * inner + r;
   }
+  return of;
 }
 
-// Every matrix of a batch by itself.
-static bool check_batch(SparseLayout layout, const Tensor& starts, const Tensor& plain,
-                        const Tensor& values, IntSpan sizes) {
-  const int64_t n = starts.size(0);
-  if (plain.dim() != starts.dim() || values.dim() < starts.dim() || sizes.size() < 3 ||
-      plain.size(0) != n || values.size(0) != n || sizes[0] != n)
-    runtime_error("the indices, the values and the size of a batch of matrices must have the same ",
-                  "batch dimensions in front, but got shapes ", starts.sizes(), ", ", plain.sizes(),
-                  " and ", values.sizes(), " for the size ", sizes);
-  bool sorted = true;
+Tensor places_in_blocks(const Tensor& keys, const Tensor& member, int64_t columns,
+                        BlockShape block) {
+  if (!has_loops(keys)) return device::places_in_blocks(keys, member, columns, block);
+  const int64_t n = keys.numel(), *k = numbers(keys);
+  const int64_t* m = member.defined() ? numbers(member) : nullptr;
+  Tensor places = integers(Dims{n});
+  int64_t* to = numbers(places);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t r = k[i] / columns, c = k[i] % columns;
+    to[i] = ((m ? m[i] : i) * block.height + r % block.height) * block.width + c % block.width;
+  }
+  return places;
+}
+
+Meetings meetings(const Tensor& a_starts, const Tensor& a_columns, const Tensor& b_starts,
+                  const Tensor& b_columns, int64_t width) {
+  if (!has_loops(a_starts))
+    return device::meetings(a_starts, a_columns, b_starts, b_columns, width);
+  const int64_t *as = numbers(a_starts), *ac = numbers(a_columns), *bs = numbers(b_starts),
+                *bc = numbers(b_columns);
+  const int64_t rows = a_starts.numel() - 1;
+  int64_t total = 0;
+  for (int64_t k = 0; k < a_columns.numel(); ++k) total += bs[ac[k] + 1] - bs[ac[k]];
+  Meetings m{integers(Dims{total}), integers(Dims{total}), integers(Dims{total}),
+             integers(Dims{rows + 1}), Tensor()};
+  std::vector<int64_t> columns, last(size_t(width), -1), slots(last.size()), row;
+  int64_t *a = numbers(m.a), *b = numbers(m.b), *slot = numbers(m.slot),
+          *starts = numbers(m.starts);
+  starts[0] = 0;
+  int64_t at = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    row.clear();
+    for (int64_t k = as[i]; k < as[i + 1]; ++k)
+      for (int64_t l = bs[ac[k]]; l < bs[ac[k] + 1]; ++l)
+        if (last[size_t(bc[l])] != i) {
+          last[size_t(bc[l])] = i;
+          row.push_back(bc[l]);
+        }
+    std::sort(row.begin(), row.end());
+    for (int64_t c : row) {
+      slots[size_t(c)] = int64_t(columns.size());
+      columns.push_back(c);
+    }
+    for (int64_t k = as[i]; k < as[i + 1]; ++k)
+      for (int64_t l = bs[ac[k]]; l < bs[ac[k] + 1]; ++l, ++at) {
+        a[at] = k;
+        b[at] = l;
+        slot[at] = slots[size_t(bc[l])];
+      }
+    starts[i + 1] = int64_t(columns.size());
+  }
+  m.columns = integers(columns);
+  return m;
+}
+
+Cut cut_positions(const Tensor& row, int64_t start, int64_t end, int64_t step) {
+  if (!has_loops(row)) return device::cut_positions(row, start, end, step);
+  const int64_t n = row.numel(), *at = numbers(row);
+  Tensor kept = integers(Dims{n}), positions = integers(Dims{n});
+  int64_t count = 0;
   for (int64_t i = 0; i < n; ++i)
-    sorted &= check_compressed(layout, op::select(starts, 0, i), op::select(plain, 0, i),
-                               op::select(op::detach(values), 0, i), sizes.subspan(1));
-  return sorted;
-}
-
-bool check_compressed(SparseLayout layout, const Tensor& starts, const Tensor& plain,
-                      const Tensor& values, IntSpan sizes) {
-  SparseParts form;
-  form.layout = layout;
-  const char* start_name = form.by_rows() ? "crow_indices" : "ccol_indices";
-  const char* plain_name = form.by_rows() ? "col_indices" : "row_indices";
-  check_on_host(starts);
-  check_on_host(plain);
-  if (starts.dim() > 1) return check_batch(layout, starts, plain, values, sizes);
-  if (starts.dim() != 1 || plain.dim() != 1)
-    runtime_error(start_name, " and ", plain_name, " must have as many dimensions, one or more, ",
-                  "got shapes ", starts.sizes(), " and ", plain.sizes());
-  const int64_t blocks = form.in_blocks() ? 2 : 0;
-  if (values.dim() < 1 + blocks)
-    runtime_error("values must have at least ", 1 + blocks, " dimensions, got shape ",
-                  values.sizes());
-  const int64_t dense_dims = values.dim() - 1 - blocks;
-  if (int64_t(sizes.size()) != 2 + dense_dims)
-    runtime_error("tensor dimensionality must be 2 (a matrix) + ", dense_dims,
-                  " dense dimensions of the values, but the size is ", sizes);
-  for (int64_t d = 0; d < dense_dims; ++d)
-    if (values.size(1 + blocks + d) != sizes[size_t(2 + d)])
-      runtime_error("dense dimension ", d, " of values is ", values.size(1 + blocks + d),
-                    ", but the size is ", sizes);
-  const int64_t height = blocks ? values.size(1) : 1, width = blocks ? values.size(2) : 1;
-  if (height <= 0 || width <= 0 || sizes[0] % height || sizes[1] % width)
-    runtime_error("the size ", sizes, " must be divisible by the blocks of ", height, " x ", width);
-  const int64_t rows = form.by_rows() ? sizes[0] / height : sizes[1] / width,
-                columns = form.by_rows() ? sizes[1] / width : sizes[0] / height;
-  if (starts.numel() != rows + 1)
-    runtime_error(start_name, ".shape[-1] must be equal to the number of ",
-                  form.by_rows() ? "rows" : "columns", " + 1 (", rows + 1, "), but got ",
-                  starts.numel());
-  const int64_t n = plain.numel();
-  if (values.size(0) != n)
-    runtime_error("the number of ", plain_name, " (", n, ") must be that of the values (",
-                  values.size(0), ")");
-  const Tensor s = plain_indices(starts), p = plain_indices(plain);
-  const int64_t *at = numbers(s), *c = numbers(p);
-  if (at[0] != 0) runtime_error(start_name, "[0] must be 0, but got ", at[0]);
-  if (at[rows] != n)
-    runtime_error(start_name, "[-1] must be the number of elements, ", n, ", but got ", at[rows]);
-  bool sorted = true;
-  for (int64_t r = 0; r < rows; ++r) {
-    if (at[r + 1] < at[r] || at[r + 1] > n)
-      runtime_error(start_name, " must rise by 0 to ", columns, " at every step, but goes from ",
-                    at[r], " to ", at[r + 1], " at ", r);
-    for (int64_t k = at[r]; k < at[r + 1]; ++k) {
-      if (c[k] < 0 || c[k] >= columns)
-        runtime_error(plain_name, " must be in [0, ", columns, "), but found ", c[k]);
-      sorted &= k == at[r] || c[k] > c[k - 1];
+    if (at[i] >= start && at[i] < end && (at[i] - start) % step == 0) {
+      numbers(kept)[count] = i;
+      numbers(positions)[count++] = (at[i] - start) / step;
     }
-  }
-  return sorted;
+  return {first_of(kept, count), first_of(positions, count)};
 }
 
-void resize(const Tensor& t, IntSpan sizes, int64_t sparse_dim, int64_t dense_dim, bool clear) {
-  if (layout_of(t) != SparseLayout::Coo)
-    runtime_error(
-        "sparse_resize_() is for tensors of layout facula.sparse_coo, this one is facula.",
-        layout_name(layout_of(t)));
-  if (requires_grad(t)) runtime_error("cannot resize tensors that require grad");
-  if (sparse_dim < 0 || dense_dim < 0 || sparse_dim + dense_dim != int64_t(sizes.size()))
-    runtime_error("number of dimensions must be sparse_dim (", sparse_dim, ") + dense_dim (",
-                  dense_dim, "), but got ", sizes.size());
-  SparseParts parts = sparse_parts(t);
-  Dims shape{clear ? 0 : parts.nnz()};
-  for (int64_t s : sizes.subspan(size_t(sparse_dim))) shape.push_back(s);
-  if (!clear && parts.nnz()) {
-    bool fits = sparse_dim == parts.sparse_dim && dense_dim == parts.dense_dim;
-    for (size_t d = 0; fits && d < sizes.size(); ++d) fits = sizes[d] >= t.sizes()[d];
-    if (!fits)
-      runtime_error("a tensor with elements of size ", t.sizes(), " (", parts.sparse_dim,
-                    " sparse dimensions) can only grow, to as many dimensions of each kind, but ",
-                    "the new size is ", sizes, " (", sparse_dim, " sparse)");
-  }
-  Tensor values = op::zeros(shape, t.dtype(), std::nullopt, t.device());
-  if (!clear && parts.nnz()) {
-    Tensor inner = values;
-    for (int64_t d = 1; d < values.dim(); ++d)
-      inner = op::narrow(inner, d, 0, parts.values.size(d));
-    op::copy_(inner, parts.values);
-  }
-  if (!parts.nnz() || clear) {
-    parts.indices = integers(Dims{sparse_dim, 0});
-    parts.coalesced = true;
-  }
-  parts.values = values;
-  parts.sparse_dim = sparse_dim;
-  parts.dense_dim = dense_dim;
-  replace_parts(t, sizes, std::move(parts));
-  t.bump_version("sparse_resize_");
+Picks pick_positions(const Tensor& row, const Tensor& wanted, int64_t size) {
+  if (!has_loops(row)) return device::pick_positions(row, wanted, size);
+  // Row v of a table has the entries with position v.
+  Tensor whole = integers(Dims{2});
+  numbers(whole)[0] = 0;
+  numbers(whole)[1] = row.numel();
+  const Turned table = turn_pattern(whole, row, size);
+  const int64_t *starts = numbers(table.starts), *entry = numbers(table.order),
+                *w = numbers(wanted);
+  std::vector<int64_t> entries, places;
+  for (int64_t i = 0; i < wanted.numel(); ++i)
+    for (int64_t k = starts[w[i]]; k < starts[w[i] + 1]; ++k) {
+      entries.push_back(entry[k]);
+      places.push_back(i);
+    }
+  return {integers(entries), integers(places)};
+}
+
+void check_wanted(const Tensor& wanted, int64_t dim, int64_t size) {
+  if (!has_loops(wanted) && device::within(op::unsqueeze(wanted, 0), IntSpan(&size, 1))) return;
+  const Tensor host = in_host_memory(wanted);
+  for (int64_t i = 0; i < host.numel(); ++i)
+    if (const int64_t at = numbers(host)[i]; at < 0 || at >= size) index_range_error(at, dim, size);
 }
 
 }  // namespace facula::sparse

@@ -3,6 +3,7 @@
 #include "cpu/cast.h"
 #include "cpu/iterate.h"
 #include "kernels/destination.h"
+#include "op/hooks/sparse.h"
 #include "op/kernels/sparse.h"
 #include "op/ops/copying.h"
 #include "op/ops/indexing.h"
@@ -38,9 +39,16 @@ SparseRowLoops loops_for(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype())
     runtime_error("expected both matrices to have the same dtype, but got ", a.dtype(), " and ",
                   b.dtype());
-  const SparseRowLoops loops = sparse_row_loops(a.dtype());
+  // Devices have kernels for what has loops.
+  const SparseRowLoops loops =
+      sparse_row_loops(is_reduced_float(a.dtype()) ? DType::Float32 : a.dtype());
   if (!loops.multiply) dtype_error(a.dtype(), "floating, complex and signed integer dtypes, uint8");
   return loops;
+}
+
+// Loops have no halves; kernels do.
+bool goes_through_float(const Tensor& t) {
+  return is_reduced_float(t.dtype()) && !t.is_cuda();
 }
 
 template <class F>  // run(first, last) on pieces of the rows
@@ -59,7 +67,7 @@ using namespace facula::sparse;
 Tensor _csr_mm(const Tensor& starts, const Tensor& columns, const Tensor& values,
                const Tensor& matrix) {
   const int64_t rows = starts.numel() - 1, width = matrix.size(1);
-  if (is_reduced_float(values.dtype()))
+  if (goes_through_float(values))
     return op::_to_copy(op::_csr_mm(starts, columns, op::_to_copy(values, DType::Float32),
                                     op::_to_copy(matrix, DType::Float32)),
                         values.dtype());
@@ -69,6 +77,10 @@ Tensor _csr_mm(const Tensor& starts, const Tensor& columns, const Tensor& values
                m = dense(matrix);
   const SparseRowLoops loops = loops_for(v, m);
   Tensor out = empty_tensor(Dims{rows, width}, values.dtype(), values.device());
+  if (out.is_cuda()) {
+    device_sparse.multiply_rows(s, c, v, m, out);
+    return out;
+  }
   for_rows(s, width, [&](int64_t first, int64_t last) {
     loops.multiply(s.data_as<int64_t>(), c.data_as<int64_t>(), v.data(), m.data(), out.data(),
                    width, first, last);
@@ -78,7 +90,7 @@ Tensor _csr_mm(const Tensor& starts, const Tensor& columns, const Tensor& values
 
 Tensor _csr_sampled(const Tensor& starts, const Tensor& columns, const Tensor& a, const Tensor& b) {
   const int64_t width = a.size(1);
-  if (is_reduced_float(a.dtype()))
+  if (goes_through_float(a))
     return op::_to_copy(op::_csr_sampled(starts, columns, op::_to_copy(a, DType::Float32),
                                          op::_to_copy(b, DType::Float32)),
                         a.dtype());
@@ -87,6 +99,10 @@ Tensor _csr_sampled(const Tensor& starts, const Tensor& columns, const Tensor& a
   const Tensor s = plain_indices(starts), c = plain_indices(columns), x = dense(a), y = dense(b);
   const SparseRowLoops loops = loops_for(x, y);
   Tensor out = empty_tensor(Dims{columns.numel()}, a.dtype(), a.device());
+  if (out.is_cuda()) {
+    device_sparse.sample_rows(s, c, x, y, out);
+    return out;
+  }
   for_rows(s, width, [&](int64_t first, int64_t last) {
     loops.sample(s.data_as<int64_t>(), c.data_as<int64_t>(), x.data(), y.data(), out.data(), width,
                  first, last);

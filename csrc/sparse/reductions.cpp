@@ -145,12 +145,12 @@ Tensor _sparse_softmax(const Tensor& self, int64_t given_dim, bool logarithm) {
     }
   const int64_t n = parts.nnz();
   const Groups groups =
-      group_keys(rows.empty() ? op::zeros(Dims{n}, DType::Int64, std::nullopt, Device{})
+      group_keys(rows.empty() ? op::zeros(Dims{n}, DType::Int64, std::nullopt, t.device())
                               : linear_keys(op::stack(rows, 0), sizes));
   const int64_t count = groups.keys.numel();
   const Tensor member = groups.member.defined()
                             ? groups.member
-                            : op::arange(Scalar(n), DType::Int64, std::nullopt, Device{});
+                            : op::arange(Scalar(n), DType::Int64, std::nullopt, t.device());
   Dims shape(values.sizes());
   shape[0] = count;
   const Tensor lowest = op::full(shape, Scalar(-std::numeric_limits<double>::infinity()),

@@ -422,7 +422,7 @@ _NVML = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("amp", "graphs", "jiterator", "profiler", "random", "tunable"):
+    if name in ("amp", "graphs", "jiterator", "profiler", "random", "sparse", "tunable"):
         return import_module(f"facula.cuda.{name}")
     if name == "default_generators":
         return tuple(_C._default_generator(i) for i in range(device_count()))

@@ -46,6 +46,11 @@ def _as_indices(indices: Any, name: str, caller: str) -> Tensor:
     return t
 
 
+def _place(values: Tensor) -> Any:
+    """The device of the positions of these values."""
+    return "cpu" if values.is_meta else values.device
+
+
 def _finish(t: Tensor, requires_grad: bool) -> Tensor:
     return t.detach().requires_grad_() if requires_grad else t
 
@@ -95,8 +100,8 @@ def sparse_coo_tensor(
         indices = size
     if values is None:
         shape = tuple(indices) if size is None else tuple(size)
-        at = _ops["zeros"](len(shape), 0, dtype=_C.int64, device="cpu")
         found = _ops["zeros"](0, dtype=dtype, device=device)
+        at = _ops["zeros"](len(shape), 0, dtype=_C.int64, device=_place(found))
         t = _ops["_sparse_make"](at, None, found, shape, COO, True)
         return _finish(t, requires_grad)
     at = _as_indices(indices, "indices", "sparse_coo_tensor")
@@ -116,15 +121,19 @@ def sparse_coo_tensor(
         return _finish(
             _ops["_sparse_make"](at, None, found.to("meta")[:0], shape, COO, True), requires_grad
         )
+    at = at.to(found.device)
     if size is None:
         if at.shape[0] and at.shape[1] == 0:
             sizes = (0,) * at.shape[0]
         else:
-            if at.numel() and int(at.min()) < 0:
+            lowest, highest = (
+                _ops["stack"]([at.amin(1), at.amax(1)]).tolist() if at.shape[0] else ((), ())
+            )
+            if min(lowest, default=0) < 0:
                 raise RuntimeError(
-                    f"sparse_coo_tensor(): found negative index {int(at.min())} in indices"
+                    f"sparse_coo_tensor(): found negative index {min(lowest)} in indices"
                 )
-            sizes = tuple((at.amax(1) + 1).tolist()) if at.shape[0] else ()
+            sizes = tuple(n + 1 for n in highest)
         shape = sizes + tuple(found.shape[1:])
     else:
         shape = tuple(size)
@@ -194,6 +203,7 @@ def sparse_compressed_tensor(
         return _finish(
             _ops["_sparse_make"](starts, plain, found, shape, number, True), requires_grad
         )
+    starts, plain = starts.to(found.device), plain.to(found.device)
     if size is None:
         batch = max(starts.dim() - 1, 0)
         blocks = number in (BSR, BSC) and found.dim() >= batch + 3

@@ -39,7 +39,9 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
         )
     starts, columns = mat1.crow_indices().to(_C.int64), mat1.col_indices().to(_C.int64)
     counts = starts.diff()
-    rows = _ops["arange"](counts.numel()).repeat_interleave(counts)
+    rows = _ops["arange"](counts.numel(), device=counts.device).repeat_interleave(
+        counts, output_size=columns.numel()
+    )
     products = mat1.values().unsqueeze(1) * mat2.index_select(0, columns)
     out = products.new_zeros((counts.numel(), mat2.shape[1]))
     at = rows.unsqueeze(1).expand_as(products)
@@ -173,7 +175,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
         )
     rows, columns = shape
     width = min(values.shape[1], columns)
-    column = _ops["arange"](width).expand(places.numel(), width)
+    column = _ops["arange"](width, device=values.device).expand(places.numel(), width)
     row = column - places.to(_C.int64).unsqueeze(1)
     inside = (row >= 0) & (row < rows)
     at = _ops["stack"]([row[inside], column[inside]])
