@@ -127,6 +127,18 @@ def test_products_of_every_width(width):
         close(*sampled, **{"atol": 1e-3, **tolerance})
 
 
+@pytest.mark.parametrize("width", [1, 2, 7, 64, 300])
+def test_products_of_few_long_rows(width):
+    s = random_matrix(3, 5000, 40_000).coalesce().to_sparse_csr()
+    x, y = numbers((5000, width), 1, F.float64), numbers((3, width), 2, F.float64)
+    for dtype in (F.float64, F.float32):
+        a, b, c = s.to(dtype), x.to(dtype), y.to(dtype)
+        tolerance = {"rtol": 1e-10, "atol": 1e-9} if dtype == F.float64 else LOOSE
+        close(a.cuda() @ b.cuda(), a @ b, **tolerance)
+        sampled = F.sparse.sampled_addmm(a.cuda(), c.cuda(), b.cuda().t(), beta=0)
+        close(sampled.values(), F.sparse.sampled_addmm(a, c, b.t(), beta=0).values(), **tolerance)
+
+
 def test_products_of_matrices_that_lie_across_memory():
     s, x = random_matrix(40, 30, 300).to_sparse_csr(), numbers((7, 61), 1, F.float64)
     for cut in (
