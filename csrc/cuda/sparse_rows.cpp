@@ -17,15 +17,19 @@ int64_t power_at_least(int64_t n) {
   return int64_t(std::bit_ceil(uint64_t(std::max<int64_t>(n, 1))));
 }
 
-// The threads of a row, at most a warp: `lanes` have its columns, and as many `shares` of its
-// elements as there are left, or elements in a row. That depends on shapes alone, and so does the
-// order of sums.
+// The threads of a row: `lanes` have its columns, `shares` its elements. Together they are at most
+// a warp, or a block where rows are long and warps would be few. That depends on shapes alone, and
+// so does the order of sums.
 struct RowThreads {
   int64_t lanes, shares;
 
   RowThreads(int64_t rows, int64_t nnz, int64_t loads)
       : lanes(std::min(power_at_least(loads), kWarp)),
-        shares(std::min(power_at_least(nnz / rows), kWarp / lanes)) {}
+        shares(std::min(power_at_least(nnz / rows), kWarp / lanes)) {
+    constexpr int64_t kFewWarps = 4096, kEach = 4;  // a device's warps, elements of a share
+    const int64_t tiles = (loads + lanes - 1) / lanes, all = kThreads / lanes;
+    if (rows * tiles <= kFewWarps && nnz / rows >= kEach * all) shares = all;
+  }
 };
 
 enum class Rows { Multiply, Sample };

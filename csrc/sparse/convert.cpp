@@ -99,12 +99,33 @@ Tensor add_groups(const Tensor& values, const Tensor& member, int64_t groups) {
   return truths ? op::ne(sums, 0) : sums;
 }
 
+Tensor add_in_order(const Tensor& values, const Tensor& member, const Tensor& order,
+                    int64_t groups) {
+  if (has_loops(member) || values.is_meta() || !is_floating(values.dtype()))
+    return add_groups(values, member, groups);
+  // A matrix of ones, with a row for each group, times the values.
+  const int64_t n = values.size(0);
+  const Tensor sorted = order.defined() ? op::index_select(member, 0, order) : member,
+               entries = order.defined()
+                             ? order
+                             : op::arange(Scalar(n), DType::Int64, std::nullopt, member.device());
+  Dims shape(values.sizes());
+  shape[0] = groups;
+  int64_t width = 1;
+  for (size_t d = 1; d < shape.size(); ++d) width *= shape[d];
+  const Tensor ones = op::ones(Dims{n}, values.dtype(), std::nullopt, values.device());
+  return op::reshape(
+      op::_csr_mm(row_starts(sorted, groups), entries, ones, op::reshape(values, Dims{n, width})),
+      shape);
+}
+
 Tensor coalesce(const Tensor& given) {
   const Tensor t = to_coo(given);
   if (sparse_parts(t).coalesced) return t;
   const Groups groups = group_keys(element_keys(t));
   Tensor values = values_of(t);
-  if (!groups.distinct) values = add_groups(values, groups.member, groups.keys.numel());
+  if (!groups.distinct)
+    values = add_in_order(values, groups.member, groups.order, groups.keys.numel());
   else if (groups.order.defined()) values = rows_at(values, groups.order);
   return from_keys(groups.keys, values, t.sizes(), true);
 }

@@ -41,5 +41,9 @@ Csr turned(const Csr& m);
 Tensor rows_at(const Tensor& values, const Tensor& index);
 // The rows of (groups, ...) that entries belong to, added up.
 Tensor add_groups(const Tensor& values, const Tensor& member, int64_t groups);
+// The same where the order of members is known (undefined: they are in it); sums of floats on
+// devices do not vary then.
+Tensor add_in_order(const Tensor& values, const Tensor& member, const Tensor& order,
+                    int64_t groups);
 
 }  // namespace facula::sparse

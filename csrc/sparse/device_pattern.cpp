@@ -218,7 +218,11 @@ Meetings meetings(const Tensor& a_starts, const Tensor& a_columns, const Tensor&
   const Tensor at = positions_of(groups.keys, Dims{rows, width});
   const Tensor slot =
       groups.member.defined() ? groups.member : counting(all.range.numel(), a_starts.device());
-  return {all.range, all.number, slot, row_starts(op::select(at, 0, 0), rows),
+  return {all.range,
+          all.number,
+          slot,
+          groups.order,
+          row_starts(op::select(at, 0, 0), rows),
           plain_indices(op::select(at, 0, 1))};
 }
 

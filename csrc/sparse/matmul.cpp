@@ -28,8 +28,8 @@ Tensor csr_times(const Csr& m, const Tensor& matrix) {
 Tensor sparse_times_sparse(const Tensor& a, const Tensor& b) {
   const Csr x = csr_of(a), y = csr_of(b);
   const Meetings m = meetings(x.starts, x.columns, y.starts, y.columns, y.width);
-  const Tensor values =
-      add_groups(rows_at(x.values, m.a) * rows_at(y.values, m.b), m.slot, m.columns.numel());
+  const Tensor values = add_in_order(rows_at(x.values, m.a) * rows_at(y.values, m.b), m.slot,
+                                     m.order, m.columns.numel());
   const Tensor result =
       from_compressed(SparseLayout::Csr, m.starts, m.columns, values, Dims{x.rows, y.width}, true);
   // Products of compressed matrices are compressed by rows, as in PyTorch.

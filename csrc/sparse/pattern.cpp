@@ -281,7 +281,8 @@ Meetings meetings(const Tensor& a_starts, const Tensor& a_columns, const Tensor&
   const int64_t rows = a_starts.numel() - 1;
   int64_t total = 0;
   for (int64_t k = 0; k < a_columns.numel(); ++k) total += bs[ac[k] + 1] - bs[ac[k]];
-  Meetings m{integers(Dims{total}), integers(Dims{total}), integers(Dims{total}),
+  Meetings m{integers(Dims{total}),    integers(Dims{total}),
+             integers(Dims{total}),    Tensor(),
              integers(Dims{rows + 1}), Tensor()};
   std::vector<int64_t> columns, last(size_t(width), -1), slots(last.size()), row;
   int64_t *a = numbers(m.a), *b = numbers(m.b), *slot = numbers(m.slot),

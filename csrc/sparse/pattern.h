@@ -77,6 +77,7 @@ Tensor places_in_blocks(const Tensor& keys, const Tensor& member, int64_t column
 // is a part of. Matrices are by rows; b has `width` columns.
 struct Meetings {
   Tensor a, b, slot;
+  Tensor order;            // of the slots, as in Groups
   Tensor starts, columns;  // of the result
 };
 Meetings meetings(const Tensor& a_starts, const Tensor& a_columns, const Tensor& b_starts,

@@ -158,7 +158,7 @@ Tensor _sparse_softmax(const Tensor& self, int64_t given_dim, bool logarithm) {
   const Tensor highest = op::index_reduce(lowest, 0, member, op::detach(values), "amax");
   const Tensor shifted = values - rows_at(highest, member);
   const Tensor powers = op::exp(shifted);
-  const Tensor sums = add_groups(powers, member, count);
+  const Tensor sums = add_in_order(powers, member, groups.order, count);
   return with_values(
       t, logarithm ? shifted - rows_at(op::log(sums), member) : powers / rows_at(sums, member));
 }

@@ -1,6 +1,6 @@
 // A sparse matrix in CSR form and dense ones, row by row; see csrc/sparse/rows.h. A row has
-// lanes * shares threads, neighbours in a warp: lanes for columns, shares for elements. The host
-// defines FACULA_NAME and
+// lanes * shares threads, neighbours in a warp or a whole block: lanes for columns, shares for
+// elements. The host defines FACULA_NAME and
 //   FACULA_TYPE    T, of all elements; small floats are added up in float32
 //   FACULA_VECTOR  V, neighbouring columns that are loaded at once
 //   FACULA_KIND    0: out(i, :) = sum over k of first[k] * second(columns[k], :)
@@ -22,8 +22,10 @@ struct Arguments {
   const T* second;
   T* out;
   int64 rows, width;
-  int32 lanes, shares;  // powers of two, their product at most 32
+  int32 lanes, shares;  // powers of two; their product is at most 32, or kThreads
 };
+
+constexpr int kThreads = 256, kWarp = 32;
 
 // The sums of threads that are `least`, 2 * least, ... below `count` apart: a tree, so that all of
 // them have the same sum. `mask` names the threads that take part.
@@ -48,8 +50,8 @@ __device__ __forceinline__ Acc sum_of_threads(Acc value, int least, int count, u
 
 // The threads of a warp that are in the same group of `count` neighbours as this one.
 __device__ __forceinline__ uint32 neighbours(int count) {
-  const int first = int(threadIdx.x) & 31 & ~(count - 1);
-  return (count == 32 ? 0xffffffffu : (1u << count) - 1u) << first;
+  const int first = int(threadIdx.x) % kWarp & ~(count - 1);
+  return (count == kWarp ? 0xffffffffu : (1u << count) - 1u) << first;
 }
 
 __device__ __forceinline__ void read(const T* from, Acc* to) {
@@ -60,16 +62,18 @@ __device__ __forceinline__ void read(const T* from, Acc* to) {
 
 }  // namespace facula
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(facula::kThreads)
     FACULA_NAME(const __grid_constant__ facula::Arguments arguments) {
   using namespace facula;
   const Arguments& a = arguments;
   const int lanes = a.lanes, shares = a.shares, group = lanes * shares;
-  const int64 row = int64(blockIdx.x) * (int(blockDim.x) / group) + int(threadIdx.x) / group;
+  const int64 row = int64(blockIdx.x) * (kThreads / group) + int(threadIdx.x) / group;
   if (row >= a.rows) return;
   const int place = int(threadIdx.x) % group, lane = place % lanes, share = place / lanes;
   const int64 begin = a.starts[row] + share, end = a.starts[row + 1];
 #if FACULA_KIND == 0
+  __shared__ Acc parts[kThreads / kWarp][kWarp * V];  // of warps that share a row
+  const int threads = group < kWarp ? group : kWarp, warp = int(threadIdx.x) / kWarp;
   const int64 step = int64(lanes) * V;
   for (int64 tile = blockIdx.y * step; tile < a.width; tile += gridDim.y * step) {
     const int64 column = tile + lane * V;
@@ -87,12 +91,28 @@ extern "C" __global__ void __launch_bounds__(256)
         for (int v = 0; v < V; ++v) sum[v] = Acc(sum[v] + value * x[v]);
       }
     }
-    Vector<T, V> result;
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      result.at[v] = convert<T>(sum_of_threads(sum[v], lanes, group, neighbours(group)));
+      sum[v] = sum_of_threads(sum[v], lanes, threads, neighbours(threads));
+    }
+    if (group > kWarp) {
+      if (place % kWarp < lanes) {
+#pragma unroll
+        for (int v = 0; v < V; ++v) parts[warp][lane * V + v] = sum[v];
+      }
+      __syncthreads();
+      if (share == 0) {
+        for (int w = 1; w < kThreads / kWarp; ++w) {
+#pragma unroll
+          for (int v = 0; v < V; ++v) sum[v] = Acc(sum[v] + parts[w][lane * V + v]);
+        }
+      }
+      __syncthreads();  // the next tile writes there
     }
     if (exists && share == 0) {
+      Vector<T, V> result;
+#pragma unroll
+      for (int v = 0; v < V; ++v) result.at[v] = convert<T>(sum[v]);
       store(result, reinterpret_cast<char*>(a.out + row * a.width + column));
     }
   }

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from facula import _C, Tensor, no_grad
-from facula.sparse import sparse_coo_tensor
 
 
 def _gradient(group: dict[str, Any], p: Any) -> Tensor:
@@ -21,7 +20,8 @@ def _at(t: Tensor, pattern: Tensor) -> Tensor:
 
 
 def _like(pattern: Tensor, values: Tensor) -> Tensor:
-    return sparse_coo_tensor(pattern._indices(), values, pattern.shape, is_coalesced=True)
+    """Other values at the positions of a gradient; nothing is checked again."""
+    return _C._operators["_sparse_like"](pattern, values)
 
 
 @no_grad()
