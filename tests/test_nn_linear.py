@@ -115,3 +115,10 @@ def test_training_equals_pytorch(name, sizes, shapes):
     torch = pytest.importorskip("torch")
     ours, theirs = twins(torch, name, *sizes)
     same_training(torch, ours, theirs, *(torch.randn(s) for s in shapes))
+
+
+def test_what_is_asked_of_an_uninitialized_parameter_is_a_plain_tensor():
+    weight = F.nn.LazyLinear(3).weight
+    for result in (weight.data, weight.detach(), weight.half(), weight.to(F.float64)):
+        assert type(result) is F.Tensor and result.shape == (0,)
+    assert type(F.nn.Parameter(weight.data)) is F.nn.Parameter

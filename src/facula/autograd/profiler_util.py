@@ -110,7 +110,9 @@ class FunctionEvent(_Times):
         cpu_memory_usage: int = 0,
         input_shapes: Iterable[tuple[int, ...]] = (),
     ) -> None:
-        self.id, self.name, self.thread = id, name, thread
+        # Steps are one entry of the averages; the trace tells them apart.
+        self.name = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
+        self.id, self.thread = id, thread
         self.time_range = Interval(start_us, end_us)
         self.cpu_memory_usage = cpu_memory_usage
         self.input_shapes = [list(shape) for shape in input_shapes]
@@ -340,7 +342,7 @@ class EventList(list):  # type: ignore[type-arg]
         """Writes the events to a file for the trace viewers of browsers."""
         trace = [
             {
-                "name": e.name,
+                "name": e.trace_name,
                 "ph": "X",
                 "ts": e.time_range.start,
                 "dur": e.time_range.elapsed_us(),

@@ -187,7 +187,8 @@ class UninitializedTensorMixin:
             "_has_compatible_shallow_copy_type",
         }
         if name in allowed or name in _READABLE:
-            return Tensor.__torch_function__.__func__(cls, func, types, args, kwargs or {})  # type: ignore[attr-defined]
+            with facula._C.DisableTorchFunctionSubclass():  # results are plain tensors
+                return func(*args, **(kwargs or {}))
         raise ValueError(
             "Attempted to use an uninitialized parameter in "
             f"{name or func}. This error happens when you are using a `LazyModule` or explicitly "
