@@ -223,8 +223,7 @@ Tensor _embedding_gradient_back(const Tensor& grad, const Tensor& indices, int64
 int64_t wrapped_padding(std::optional<int64_t> padding_idx, int64_t rows, ErrorKind kind) {
   if (!padding_idx) return -1;
   if (*padding_idx >= rows || *padding_idx < -rows)
-    fail(kind, "padding_idx must be within the ", rows, " rows of the table, got ",
-         *padding_idx);
+    fail(kind, "padding_idx must be within the ", rows, " rows of the table, got ", *padding_idx);
   return *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
 }
 
