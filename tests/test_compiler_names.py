@@ -141,3 +141,39 @@ def test_compile_refuses_what_pytorch_refuses():
         F.compile(len, mode="fast")
     with pytest.raises(AssertionError, match="callable function is expected"):
         F.compile(5)
+
+
+def test_stances_are_functions_blocks_and_decorators():
+    @F.compiler.set_stance("force_eager")
+    def double(x):
+        return 2 * x
+
+    F.compiler.set_stance("default")
+    with F.compiler.set_stance("eager_on_recompile"):
+        assert double(3) == 6
+    assert isinstance(F.compiler.list_backends(), list)
+
+
+def test_settings_of_compilers_are_kept():
+    config = F._dynamo.config
+    before = config.suppress_errors
+    with config.patch(suppress_errors=not before):
+        assert config.suppress_errors is not before
+    assert config.suppress_errors is before
+    F._inductor.config.coordinate_descent_tuning = True
+    assert F._inductor.config.coordinate_descent_tuning
+    F._inductor.config.triton.unique_kernel_names = True
+
+
+def test_libraries_find_compiled_modules_and_mark_sizes():
+    linear = F.nn.Linear(2, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = F.compile(linear)
+    assert isinstance(compiled, F._dynamo.eval_frame.OptimizedModule)
+    assert F._dynamo.OptimizedModule is F._dynamo.eval_frame.OptimizedModule
+    x = F.ones(3, 2)
+    F._dynamo.mark_dynamic(x, 0)
+    F._dynamo.mark_static(x, 1)
+    F._dynamo.reset()
+    assert x.shape == (3, 2)

@@ -322,3 +322,22 @@ def test_orders_are_pytorchs():
             return getattr(self.package if hasattr(self.package, name) else self.module, name)
 
     assert orders(facula, Both(facula, data)) == orders(torch, Both(torch, theirs))
+
+
+def test_old_spelling_of_cumulative_sizes_warns():
+    both = facula.utils.data.ConcatDataset([[1, 2], [3]])
+    with pytest.warns(FutureWarning, match="renamed to `cumulative_sizes`"):
+        assert both.cummulative_sizes == [2, 3]
+
+
+def test_iterable_dataset_without_iter_cannot_be_made():
+    class Nothing(facula.utils.data.IterableDataset):
+        pass
+
+    with pytest.raises(TypeError, match="__iter__"):
+        Nothing()
+
+
+def test_pin_memory_device_warns():
+    with pytest.warns(UserWarning, match="pin_memory_device is deprecated"):
+        facula.utils.data.DataLoader([1], pin_memory_device="cuda")

@@ -221,3 +221,49 @@ def test_a_dataset_that_begins_to_draw_has_processes():
     dataset.noise = lambda index: facula.rand(1)
     list(loader)
     assert loader._iterator._workers[0].pid is not None
+
+
+class _Rolls(data.Dataset):
+    """Numbers drawn where the sample is made, one of which may fail."""
+
+    def __init__(self, fails_at=None):
+        self.fails_at = fails_at
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        number = facula.rand(1).item()
+        if i == self.fails_at:
+            raise ValueError("no sample")
+        return number
+
+
+@pytest.mark.parametrize("fails_at", [None, 1, 2])
+def test_an_epoch_that_is_left_early_moves_generators_on_by_what_workers_were_given(fails_at):
+    options = {"batch_size": None, "num_workers": 1, "prefetch_factor": 2}
+    facula.manual_seed(5)
+    drawn = list(data.DataLoader(_Rolls(), **options))
+    facula.manual_seed(5)
+    loader = data.DataLoader(_Rolls(fails_at), persistent_workers=True, **options)
+    assert next(iter(loader)) == drawn[0]  # by then the worker has tasks for two more
+    assert next(iter(loader)) == drawn[3]
+
+
+def test_an_epoch_that_is_left_early_moves_the_worker_s_copy_on():
+    class Counts(data.Dataset):
+        def __init__(self):
+            self.count = 0
+
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, i):
+            self.count += 1
+            return self.count
+
+    loader = data.DataLoader(
+        Counts(), batch_size=None, num_workers=1, prefetch_factor=2, persistent_workers=True
+    )
+    assert next(iter(loader)) == 1
+    assert next(iter(loader)) == 4

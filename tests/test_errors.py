@@ -546,3 +546,10 @@ def test_joined_floats_do_not_fit_integers(name):
         getattr(F, name)([F.ones(2), F.ones(2)], out=F.empty(0, dtype=F.int32))
     out = F.empty(0, dtype=F.float64)
     assert getattr(F, name)([F.ones(1), F.ones(1)], out=out) is out
+
+
+def test_operator_is_named_once():
+    with pytest.raises(RuntimeError, match=r"^bilinear\(\): input2 size does not match"):
+        F.nn.functional.bilinear(F.ones(5, 2), F.ones(5, 4), F.ones(4, 2, 3))
+    with pytest.raises(RuntimeError, match=r"^permute\(\): duplicate dims"):
+        F.ones(2, 2).permute(0, 0)

@@ -162,3 +162,12 @@ def test_bags_equal_pytorch(mode, options):
         expected = theirs(indices, per_sample_weights=weights)
         actual = ours(to_facula(indices), per_sample_weights=to_facula(weights))
         same_values(actual, expected)
+
+
+def test_embedding_bag_refuses_rows_that_the_table_has_not():
+    table, offsets = F.ones(5, 2), F.tensor([0])
+    for mode in ("sum", "mean", "max"):
+        with pytest.raises(RuntimeError):
+            F.nn.functional.embedding_bag(F.tensor([7]), table, offsets, mode=mode)
+    with pytest.raises(RuntimeError, match="padding_idx must be within"):
+        F.nn.functional.embedding_bag(F.tensor([1]), table, offsets, padding_idx=9)

@@ -115,3 +115,16 @@ def test_training_equals_pytorch(name, sizes, shapes):
     torch = pytest.importorskip("torch")
     ours, theirs = twins(torch, name, *sizes)
     same_training(torch, ours, theirs, *(torch.randn(s) for s in shapes))
+
+
+def test_what_is_asked_of_an_uninitialized_parameter_is_a_plain_tensor():
+    weight = F.nn.LazyLinear(3).weight
+    for result in (weight.data, weight.detach(), weight.half(), weight.to(F.float64)):
+        assert type(result) is F.Tensor and result.shape == (0,)
+    assert type(F.nn.Parameter(weight.data)) is F.nn.Parameter
+
+
+def test_lazy_modules_are_converted_before_they_have_shapes():
+    norm = F.nn.LazyBatchNorm1d().to(F.float64).half().to(F.float64)
+    assert norm(F.ones(2, 3, dtype=F.float64)).dtype == F.float64
+    assert type(norm.weight) is F.nn.Parameter and type(norm.running_mean) is F.Tensor

@@ -277,3 +277,13 @@ def test_modules_match_pytorch(name, options, data):
 def test_multilabel_margin_loss_refuses_targets_that_are_no_integers():
     with pytest.raises(RuntimeError, match="expected scalar type Long"):
         functional.multilabel_margin_loss(F.ones(2, 3), F.ones(2, 3))
+
+
+def test_reductions_have_numbers_for_libraries_with_kernels_of_their_own():
+    reduction = F.nn.functional._Reduction
+    assert [reduction.get_enum(name) for name in ("none", "mean", "sum")] == [0, 1, 2]
+    with pytest.raises(ValueError, match="not a valid value for reduction"):
+        reduction.get_enum("median")
+    with pytest.warns(UserWarning, match="please use reduction='sum'"):
+        assert reduction.legacy_get_enum(False, None) == 2
+    assert reduction.legacy_get_string(None, False, emit_warning=False) == "none"

@@ -436,3 +436,13 @@ def test_positional_arguments_of_state_dict_are_told_to_go():
     with pytest.warns(FutureWarning, match="Positional args are being deprecated"):
         state = nn.Linear(1, 1).state_dict({}, "layer.")
     assert list(state) == ["layer.weight", "layer.bias"]
+
+
+def test_container_warns_that_it_is_old():
+    with pytest.warns(FutureWarning, match="`nn.Container` is deprecated"):
+        assert list(dict(nn.Container(a=nn.ReLU()).named_children())) == ["a"]
+
+
+def test_module_on_meta_says_how_it_gets_memory():
+    with pytest.raises(NotImplementedError, match=r"no data! Please use .*Module.to_empty\(\)"):
+        nn.Linear(2, 2, device="meta").to("cpu")

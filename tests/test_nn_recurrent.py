@@ -389,3 +389,25 @@ def test_unpadded_sequences_are_copies():
     first, second = rnn.unpad_sequence(padded, F.tensor([3, 1]))
     first.fill_(1), second.fill_(2)
     assert padded.eq(0).all() and first.is_contiguous() and second.shape == (1,)
+
+
+def test_cells_refuse_states_of_another_kind_or_batch():
+    with pytest.raises(TypeError, match=r"must be (a )?tuple"):
+        F.nn.LSTMCell(1, 2)(F.ones(3, 1), F.ones(3, 2))
+    with pytest.raises(RuntimeError, match=r"[Bb]atch size|hidden_size"):
+        F.nn.GRUCell(1, 2)(F.ones(1), F.ones(3, 2))
+    with pytest.raises(RuntimeError, match="batch size 3 doesn't match"):
+        F.nn.RNNCell(1, 2)(F.ones(3, 1), F.ones(2, 2))
+
+
+def test_states_without_a_permutation_stay_as_they_are():
+    state = (F.zeros(1, 3, 2), F.ones(1, 3, 2))
+    assert F.nn.LSTM(1, 2).permute_hidden(state, None) is state
+
+
+def test_packing_refuses_lengths_and_inputs_of_another_rank():
+    pack = F.nn.utils.rnn.pack_padded_sequence
+    with pytest.raises(RuntimeError, match="1D"):
+        pack(F.ones(4, 3, 2), F.tensor([[4, 3, 1]]))
+    with pytest.raises(IndexError):
+        pack(F.ones(4), [4])

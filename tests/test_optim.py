@@ -640,6 +640,22 @@ def test_lbfgs_with_strong_wolfe_solves_rosenbrock():
     assert F.allclose(p.detach(), F.ones(2, dtype=F.float64), atol=1e-4)
 
 
+def test_lbfgs_searches_lines_as_finely_with_a_wide_tolerance_change():
+    p = F.nn.Parameter(F.tensor([-1.5, 2.0], dtype=F.float64))
+    optimizer = F.optim.LBFGS([p], line_search_fn="strong_wolfe", tolerance_change=1.0)
+    losses = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = 100 * (p[1] - p[0] ** 2) ** 2 + (1 - p[0]) ** 2
+        loss.backward()
+        losses.append(loss.item())
+        return loss
+
+    optimizer.step(closure)
+    assert losses[:3] == pytest.approx([12.5, 288.824, 5.87581], rel=1e-5)
+
+
 def test_lbfgs_takes_sparse_gradients():
     table = F.nn.Embedding.from_pretrained(F.ones(4, 2), freeze=False, sparse=True)
     optimizer = F.optim.LBFGS(table.parameters(), lr=0.5)
@@ -824,3 +840,9 @@ def test_state_dicts_of_schedulers_have_pytorchs_order():
     assert list(schedule.LambdaLR(optimizer, lambda e: 1).state_dict())[-1] == "lr_lambdas"
     cycle = list(schedule.OneCycleLR(optimizer, 0.1, total_steps=4).state_dict())
     assert cycle.index("_schedule_phases") < cycle.index("_anneal_func_type")
+
+
+def test_cyclic_lr_saves_its_own_scale_function_last():
+    optimizer = F.optim.SGD([F.nn.Parameter(F.ones(1))], lr=0.1, momentum=0.9)
+    scheduler = F.optim.lr_scheduler.CyclicLR(optimizer, 0.1, 1.0)
+    assert list(scheduler.state_dict())[-1] == "_scale_fn_custom"

@@ -41,7 +41,7 @@ def test_each_cycle_gives_a_trace_of_its_steps(accumulated):
     traces = []
 
     def ready(p):
-        traces.append([e.name for e in p.events() if e.name.startswith("ProfilerStep")])
+        traces.append([e.trace_name for e in p.events() if e.name == "ProfilerStep*"])
 
     with profile(
         schedule=schedule(wait=1, warmup=1, active=2, repeat=2),
@@ -61,11 +61,22 @@ def test_leaving_in_mid_cycle_gives_what_there_is():
         for _ in range(3):
             work()
             p.step()
-    assert [e.name for e in p.events() if "Step" in e.name] == [
+    assert [e.trace_name for e in p.events() if "Step" in e.name] == [
         "ProfilerStep#1",
         "ProfilerStep#2",
         "ProfilerStep#3",
     ]
+
+
+def test_steps_are_one_entry_of_the_averages_and_told_apart_in_the_trace(tmp_path):
+    with profile(schedule=schedule(wait=0, warmup=1, active=3)) as p:
+        for _ in range(4):
+            work()
+            p.step()
+    assert [(e.key, e.count) for e in p.key_averages() if "Step" in e.key] == [("ProfilerStep*", 3)]
+    p.export_chrome_trace(str(tmp_path / "trace.json"))
+    text = (tmp_path / "trace.json").read_text()
+    assert "ProfilerStep#2" in text and "ProfilerStep*" not in text
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -734,3 +734,28 @@ def test_load_reads_file_objects_that_have_no_more_than_four_methods(zipped):
     file = io.BytesIO()
     F.save({"a": F.arange(3)}, file, _use_new_zipfile_serialization=zipped)
     assert F.load(Plain(file.getvalue()))["a"].tolist() == [0, 1, 2]
+
+
+def test_saving_a_tensor_with_hooks_warns_that_they_stay_behind():
+    x = F.ones(2, requires_grad=True)
+    x.register_hook(lambda g: g * 2)
+    for save in (lambda: F.save(x, io.BytesIO()), lambda: pickle.dumps(x)):
+        with pytest.warns(UserWarning, match="will not be serialized"):
+            save()
+
+
+def test_environment_forces_safe_loading(monkeypatch):
+    file = io.BytesIO()
+    F.save(datetime.date(2020, 1, 1), file)
+    file.seek(0)
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(pickle.UnpicklingError, match=r"datetime\.date"):
+        F.load(file, weights_only=False)
+
+
+def test_load_refuses_arguments_that_nothing_takes():
+    file = io.BytesIO()
+    F.save(1, file)
+    file.seek(0)
+    with pytest.raises(TypeError, match="foo"):
+        F.load(file, foo=1)

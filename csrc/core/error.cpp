@@ -1,15 +1,15 @@
 #include "core/error.h"
 
 #include <charconv>
-#include <cstring>
 
 namespace facula {
 
 Error::~Error() = default;
 
 void Error::name_operator(const char* op) {
-  message_.replace(0, prefix_, std::string(op) + "(): ");
-  prefix_ = std::strlen(op) + 4;
+  const std::string name = std::string(op) + "(): ";
+  if (!message_.starts_with(name)) message_.replace(0, prefix_, name);  // some begin with it
+  prefix_ = name.size();
 }
 
 template <class... Args>

@@ -39,14 +39,14 @@ void check_lookups(const Tensor& indices, const char* name) {
                   "). Convert it with .long()");
 }
 
-Tensor checked_lookups(const Tensor& indices, int64_t rows) {
+Tensor checked_lookups(const Tensor& indices, int64_t rows, ErrorKind kind) {
   const Tensor dense_indices = dense_int64(indices);
   if (indices.is_cuda()) return dense_indices;  // the kernels look at them
   const int64_t* at = dense_indices.data_as<int64_t>();
   const int64_t bad = find_bad_index(at, dense_indices.numel(), rows, false);
   if (bad >= 0)
-    index_error("index out of range in self: element ", bad, " of the indices is ", at[bad],
-                ", but the table has ", rows, " rows (0 to ", rows - 1, " are accepted)");
+    fail(kind, "index out of range in self: element ", bad, " of the indices is ", at[bad],
+         ", but the table has ", rows, " rows (0 to ", rows - 1, " are accepted)");
   return dense_indices;
 }
 
@@ -220,11 +220,10 @@ Tensor _embedding_gradient_back(const Tensor& grad, const Tensor& indices, int64
 
 // ---- as nn.functional has it
 
-int64_t wrapped_padding(std::optional<int64_t> padding_idx, int64_t rows) {
+int64_t wrapped_padding(std::optional<int64_t> padding_idx, int64_t rows, ErrorKind kind) {
   if (!padding_idx) return -1;
   if (*padding_idx >= rows || *padding_idx < -rows)
-    fail(ErrorKind::Value, "padding_idx must be within the ", rows, " rows of the table, got ",
-         *padding_idx);
+    fail(kind, "padding_idx must be within the ", rows, " rows of the table, got ", *padding_idx);
   return *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
 }
 

@@ -118,7 +118,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
          rows = integers(mode == kMax ? Dims{bags, width} : Dims{0});
   Tensor out = empty_tensor(Dims{bags, width}, weight.dtype(), device);
   if (weight.is_meta()) return {out, offset2bag, sizes, rows};
-  const Tensor lookups = checked_lookups(indices, weight.size(0));
+  const Tensor lookups = checked_lookups(indices, weight.size(0), ErrorKind::Runtime);
   if (weight.is_cuda()) {
     GradGuard off(false);
     Tensor limits = dense_int64(offsets);
@@ -198,7 +198,7 @@ Tensor embedding_bag_input(const Tensor& input, const Tensor& weight, const Tens
          "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for "
          "mode='sum' (got mode='",
          mode, "')");
-  const int64_t padding = wrapped_padding(padding_idx, weight.size(0));
+  const int64_t padding = wrapped_padding(padding_idx, weight.size(0), ErrorKind::Runtime);
   Tensor lookups = input, starts = offsets, factors = per_sample_weights;
   if (input.dim() == 2) {
     if (offsets.defined())

@@ -538,6 +538,8 @@ _C.TensorBase = Tensor
 
 _LAZY = {
     "__future__",
+    "_dynamo",
+    "_inductor",
     "compiler",
     "jit",
     "fx",

@@ -605,9 +605,11 @@ def __reversed__(self):  # type: ignore[no-untyped-def]
 
 def _reduce_ex(self: Any, protocol: int) -> Any:
     from facula import _pickling
+    from facula.utils.hooks import warn_if_has_hooks
 
     if type(self) is not Tensor and _C._has_torch_function((self,)):
         return _C._handle_torch_function(Tensor.__reduce_ex__, (self,), (self, protocol), {})
+    warn_if_has_hooks(self)
     if self.is_meta:
         return _pickling.rebuild_meta, (
             type(self),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import ContextDecorator
 from typing import Any
 
 from facula.nn import Module
@@ -17,7 +18,9 @@ __all__ = [
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
+    "list_backends",
     "reset",
+    "set_stance",
 ]
 
 
@@ -75,6 +78,46 @@ def cudagraph_mark_step_begin() -> None:
 
 def reset() -> None:
     """Returns at once: there is no compiled code to forget."""
+
+
+def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")) -> list[str]:
+    """The names of compilers that there are: none.
+
+    Example::
+
+        >>> facula.compiler.list_backends()
+        []
+    """
+    return []
+
+
+class set_stance(ContextDecorator):
+    """Says when compiled code is run rather than Python; Python is run either way. A function, a
+    block, or a decorator.
+
+    Example::
+
+        >>> with facula.compiler.set_stance("force_eager"):
+        ...     facula.ones(1) + 1
+        tensor([2.])
+    """
+
+    def __init__(
+        self,
+        stance: str = "default",
+        *,
+        skip_guard_eval_unsafe: bool = False,
+        force_backend: str | Callable[..., Any] | None = None,
+    ) -> None:
+        if force_backend is not None and stance != "default":
+            raise RuntimeError("force_backend needs the stance 'default'")
+        self.stance = stance
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        return None
 
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")

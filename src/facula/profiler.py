@@ -176,7 +176,7 @@ class profile:
 
         >>> from facula.profiler import profile, schedule
         >>> def ready(p):
-        ...     print("recorded", len({e.name for e in p.events() if "Step" in e.name}), "steps")
+        ...     print("recorded", sum(e.name == "ProfilerStep*" for e in p.events()), "steps")
         >>> with profile(schedule=schedule(wait=1, warmup=1, active=2), on_trace_ready=ready) as p:
         ...     for _ in range(4):
         ...         _ = facula.ones(3) + 1

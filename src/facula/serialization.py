@@ -631,7 +631,8 @@ def load(
             ``weights_only``.
         weights_only: True (what None means, too) reads tensors, numbers, texts, containers and
             what :func:`add_safe_globals` allows, and runs no code from the file. False runs
-            whatever the file says: only for files that you trust.
+            whatever the file says: only for files that you trust, and not where the environment
+            sets ``TORCH_FORCE_WEIGHTS_ONLY_LOAD=1``.
         mmap: True uses the file's pages as memory instead of reading it; needs a path.
         pickle_load_args: for the unpickler, such as ``encoding="latin1"`` for Python 2.
 
@@ -644,10 +645,17 @@ def load(
         >>> facula.load(file, map_location="cpu")
         tensor([0, 1, 2])
     """
+    if os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true"):
+        weights_only = True
     if weights_only is None:
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if weights_only and (unknown := pickle_load_args.keys() - {"encoding"}):
+        raise TypeError(
+            f"load() got unexpected keyword arguments {sorted(unknown)}: with weights_only=True "
+            "there is no unpickler to give them to"
+        )
     options = {"encoding": "utf-8", **pickle_load_args}
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:

@@ -17,6 +17,7 @@ from facula._stored.schemes import qscheme
 from facula._stored.tensor import StoredTensor, stored_bytes
 from facula.sparse._methods import parts_of
 from facula.storage import NAME_OF_DTYPE, TypedStorage, UntypedStorage
+from facula.utils.hooks import warn_if_has_hooks
 
 _TENSOR_V2 = TorchGlobal("torch._utils", "_rebuild_tensor_v2")
 _TENSOR_V3 = TorchGlobal("torch._utils", "_rebuild_tensor_v3")
@@ -116,6 +117,7 @@ class _Reducer:
     # ---- tensors
 
     def _plain_tensor(self, t: _C.Tensor) -> Any:
+        warn_if_has_hooks(t)
         if t.is_meta:
             return _META, (t.dtype, tuple(t.shape), t.stride(), t.requires_grad)
         if t.layout is not _C.strided:

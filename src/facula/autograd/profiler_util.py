@@ -134,7 +134,9 @@ class FunctionEvent(_Times):
         device_resource_id: int = -1,
         activity_type: str | None = None,
     ) -> None:
-        self.id, self.name, self.thread = id, name, thread
+        # Steps are one entry of the averages; the trace tells them apart.
+        self.name = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
+        self.id, self.thread = id, thread
         self.time_range = Interval(start_us, end_us)
         self.cpu_memory_usage = cpu_memory_usage
         self.device_memory_usage = device_memory_usage

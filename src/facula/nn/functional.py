@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from facula._namespaces import add_operators
+from facula.nn import _reduction as _Reduction  # noqa: F401
 
 if TYPE_CHECKING:
     from facula._op_nn_functional import *  # noqa: F403

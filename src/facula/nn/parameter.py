@@ -187,7 +187,8 @@ class UninitializedTensorMixin:
             "_has_compatible_shallow_copy_type",
         }
         if name in allowed or name in _READABLE:
-            return Tensor.__torch_function__.__func__(cls, func, types, args, kwargs or {})  # type: ignore[attr-defined]
+            # Of parameters plain tensors come back, of buffers buffers, which may be materialized.
+            return super().__torch_function__(func, types, args, kwargs or {})
         raise ValueError(
             "Attempted to use an uninitialized parameter in "
             f"{name or func}. This error happens when you are using a `LazyModule` or explicitly "

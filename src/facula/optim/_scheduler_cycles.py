@@ -141,10 +141,9 @@ class CyclicLR(_CyclicScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer; of a callable object in ``scale_fn`` its attributes."""
         state = super().state_dict()
-        function = state["_scale_fn_custom"]
-        if function is not None:
-            plain = isinstance(function, types.FunctionType)
-            state["_scale_fn_custom"] = None if plain else function.__dict__.copy()
+        function = state.pop("_scale_fn_custom")
+        plain = function is None or isinstance(function, types.FunctionType)
+        state["_scale_fn_custom"] = None if plain else function.__dict__.copy()
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

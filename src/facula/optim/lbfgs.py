@@ -42,19 +42,18 @@ class _StrongWolfe:
     """A line search that ends where the strong Wolfe conditions hold (Nocedal and Wright, 3.5)."""
 
     c1, c2 = 1e-4, 0.9
+    narrowest = 1e-9  # the widest step of an interval that is not cut any more
 
     def __init__(
         self,
         evaluate: Callable[[Any], tuple[float, Tensor]],
         start: _Point,
         direction: Tensor,
-        tolerance: float,
         max_iterations: int,
     ) -> None:
         self.evaluate = evaluate
         self.start = start
         self.direction = direction
-        self.tolerance = tolerance
         self.left = max_iterations
         self.evaluations = 0
 
@@ -93,7 +92,7 @@ class _StrongWolfe:
         stalled = False
         width_of_step = self.direction.abs().max()
         while iterations < self.left:
-            if abs(ends[1].t - ends[0].t) * width_of_step < self.tolerance:
+            if abs(ends[1].t - ends[0].t) * width_of_step < self.narrowest:
                 break
             t = _minimum_of_cubic(ends[0], ends[1])
             left, right = min(ends[0].t, ends[1].t), max(ends[0].t, ends[1].t)
@@ -285,7 +284,7 @@ class LBFGS(Optimizer):
             optimal = False
             if search is not None:
                 t, loss, grad, used = self._search(
-                    closure, _Point(0, loss, grad, slope), d, t, tolerance, max_eval - evaluations
+                    closure, _Point(0, loss, grad, slope), d, t, max_eval - evaluations
                 )
                 state["t"] = t
                 optimal = is_optimal(grad)
@@ -314,7 +313,6 @@ class LBFGS(Optimizer):
         start: _Point,
         d: Tensor,
         t: Any,
-        tolerance: float,
         max_iterations: int,
     ) -> tuple[Any, float, Tensor, int]:
         """Searches along ``d`` and goes to the point that it finds."""
@@ -328,7 +326,7 @@ class LBFGS(Optimizer):
                 p.copy_(value)
             return loss, grad
 
-        search = _StrongWolfe(evaluate, start, d, tolerance, max_iterations)
+        search = _StrongWolfe(evaluate, start, d, max_iterations)
         point = search.run(t)
         self._move(point.t, d)
         return point.t, point.loss, point.grad, search.evaluations

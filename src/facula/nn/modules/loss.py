@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from facula import Tensor
-from facula.nn import functional
+from facula.nn import _reduction, functional
 from facula.nn.modules.module import Module
 
 __all__ = [
@@ -38,17 +38,6 @@ __all__ = [
 ]
 
 
-def _legacy_reduction(size_average: Any, reduce: Any) -> str:
-    """The reduction that the two older arguments ask for."""
-    chosen = "none" if reduce is False else "sum" if size_average is False else "mean"
-    warnings.warn(
-        "size_average and reduce args will be deprecated, please use "
-        f"reduction='{chosen}' instead.",
-        stacklevel=5,
-    )
-    return chosen
-
-
 class _Loss(Module):
     reduction: str
 
@@ -56,8 +45,9 @@ class _Loss(Module):
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
     ) -> None:
         super().__init__()
-        given = size_average is not None or reduce is not None
-        self.reduction = _legacy_reduction(size_average, reduce) if given else reduction
+        if size_average is not None or reduce is not None:
+            reduction = _reduction.legacy_get_string(size_average, reduce, stacklevel=5)
+        self.reduction = reduction
 
 
 class _WeightedLoss(_Loss):

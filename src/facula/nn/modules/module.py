@@ -607,7 +607,15 @@ class Module(StateMethods, HookMethods, _C.ModuleBase):
                 options["device"] = device
             if wanted is not None:
                 options["dtype"] = wanted
-            return t.to(**options)
+            try:
+                return t.to(**options)
+            except NotImplementedError as error:
+                if not t.is_meta:
+                    raise
+                raise NotImplementedError(
+                    f"{error} Please use facula.nn.Module.to_empty() instead of "
+                    "facula.nn.Module.to() when moving module from meta to a different device."
+                ) from None
 
         return self._apply(convert)
 

@@ -492,6 +492,8 @@ class LSTM(RNNBase):
         )
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        if permutation is None:
+            return hx
         return _apply_permutation(hx[0], permutation), _apply_permutation(hx[1], permutation)
 
     def _check_state_rank(self, hx: Any, batched: bool) -> None:
@@ -583,10 +585,10 @@ class RNNCellBase(Module):
                 f"{name} has inconsistent hidden_size: got {state.size(-1)}, expected "
                 f"{self.hidden_size}",
             )
-        if input.dim() == state.dim() == 2 and input.size(0) != state.size(0):
+        rows, states = (t.size(0) if t.dim() == 2 else 1 for t in (input, state))
+        if rows != states:
             raise in_layer(
-                RuntimeError,
-                f"Input batch size {input.size(0)} doesn't match {name} batch size {state.size(0)}",
+                RuntimeError, f"Input batch size {rows} doesn't match {name} batch size {states}"
             )
 
     def _batch_of(self, input: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -666,6 +668,8 @@ class LSTMCell(RNNCellBase):
     def forward(
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
+        if hx is not None and not isinstance(hx, (tuple, list)):
+            raise TypeError(f"LSTMCell: hx must be a tuple of Tensors, not {type(hx).__name__}")
         h, c = (None, None) if hx is None else hx
         for index, state in enumerate((h, c)):
             self._check(input, state, f"hx[{index}]")

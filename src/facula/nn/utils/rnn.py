@@ -158,7 +158,13 @@ def pack_padded_sequence(
     """
     lengths = facula.as_tensor(lengths, dtype=facula.int64, device="cpu")
     if lengths.dim() != 1:
-        raise ValueError(f"lengths must be a vector, got shape {tuple(lengths.shape)}")
+        raise RuntimeError(
+            f"'lengths' argument should be a 1D tensor, got shape {tuple(lengths.shape)}"
+        )
+    if input.dim() < 2:
+        raise IndexError(
+            f"input should have dimensions of steps and of samples, got shape {tuple(input.shape)}"
+        )
     order = None
     if not enforce_sorted:
         lengths, order = facula.sort(lengths, descending=True, stable=True)

@@ -74,6 +74,9 @@ class IterDataPipe(_Registered, IterableDataset[_T_co]):
 
     functions: dict[str, Callable[..., Any]] = {}
 
+    def __iter__(self) -> Iterator[_T_co]:
+        raise NotImplementedError("Subclasses of IterDataPipe should implement __iter__.")
+
     def reset(self) -> None:
         """Called by pipes that begin anew; a subclass may override it."""
 

@@ -68,9 +68,6 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
     def __add__(self, other: Dataset[T_co]) -> ChainDataset:  # type: ignore[override]
         return ChainDataset([self, other])
 
-    def __iter__(self) -> Iterator[T_co]:
-        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
-
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Rows of tensors that have the same first size.
@@ -191,7 +188,9 @@ class ConcatDataset(Dataset[T_co]):
     def cummulative_sizes(self) -> list[int]:
         """The old spelling of ``cumulative_sizes``."""
         warnings.warn(
-            "cummulative_sizes attribute is renamed to cumulative_sizes", DeprecationWarning
+            "`cummulative_sizes` attribute is renamed to `cumulative_sizes`",
+            FutureWarning,
+            stacklevel=2,
         )
         return self.cumulative_sizes
 

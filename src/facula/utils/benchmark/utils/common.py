@@ -65,13 +65,8 @@ class TaskSpec:
         return f"setup: {self.setup}"
 
     def summarize(self) -> str:
-        """Title, description, environment and setup, one line for each."""
-        parts = [
-            self.title,
-            self.description or "",
-            f"env: {self.env}" if self.env else "",
-            self.setup_str(),
-        ]
+        """Title, description and setup, one line for each."""
+        parts = [self.title, self.description or "", self.setup_str()]
         return "\n".join(p for p in parts if p)
 
 

@@ -106,6 +106,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     """
 
     _crew: _Crew | None = None  # the workers, once tasks are handed out
+    _left_to_make: int | None = None  # tasks that there are yet in an epoch that is left early
 
     def __init__(self, loader: Any) -> None:
         if loader.num_workers <= 0 or loader.prefetch_factor <= 0:
@@ -169,6 +170,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         return True
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        self._make_what_was_given()
         terms = self._terms
         if self._crew is None or (self._may_be_here and not terms.threads):
             terms = self._come_to_terms(loader)  # the dataset may have changed since
@@ -189,6 +191,23 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                 worker.may_draw_here(lookups.draws) for worker in self._workers
             )
         self._begin_with_workers()
+
+    def _make_what_was_given(self) -> None:
+        """Makes the batches that workers have tasks for when an epoch is left early, as processes
+        do before the next one begins: they move generators, and what a dataset keeps, on."""
+        terms = self._terms
+        matters = terms.lookups is not None and (terms.lookups.draws or terms.changes is not None)
+        by_itself = self._here if self._crew is not None else self._is_own
+        if terms.threads or not matters or not by_itself:
+            return
+        try:
+            for left in range(terms.prefetch * terms.job.num_workers, 0, -1):
+                self._left_to_make = left
+                with contextlib.suppress(Exception):  # nobody asked for this batch
+                    if next(self, self) is self:
+                        return
+        finally:
+            self._left_to_make = None
 
     # ---- an epoch that the loader makes by itself
 
@@ -283,8 +302,11 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         """What is left becomes tasks of workers, be they processes or not yet."""
         came, given, exhausted, next_worker, fetches, ahead, rest = self._own_state()
         if not self._iterable:
-            left = [] if rest is None else rest
-            self._indices = unpacked(first + ahead, left, self._index_sampler)
+            tasks, left = first + ahead, [] if rest is None else rest
+            if self._left_to_make is not None:
+                few = itertools.islice(itertools.chain(tasks, left), self._left_to_make)
+                tasks, left = list(few), []
+            self._indices = unpacked(tasks, left, self._index_sampler)
         drawn = self._generators
         if self._iterable:
             self._generators = {}  # processes begin to iterate once more

@@ -1,0 +1,5 @@
+"""Where libraries look for the class of compiled modules."""
+
+from facula.compiler import OptimizedModule
+
+__all__ = ["OptimizedModule"]
