@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import pickle
@@ -264,13 +265,25 @@ def serve(sock: socket.socket, job: Job, worker: int, drawn: tuple[Any, Any, Any
 # ---- in the loader
 
 
+@functools.cache
+def _seeds_as_python() -> bool:
+    """Whether Python seeds as ever, so that it can be done without it, which takes less time."""
+    seeds = (0, 1 << 31, 1 << 40 | 3)
+    pairs = [(_C._seeded_twister(seed), random.Random(seed)) for seed in seeds]
+    return all(own is not None and own.getstate() == as_ever.getstate() for own, as_ever in pairs)
+
+
+def _seeded_twister(seed: int) -> Any:
+    return _C._seeded_twister(seed) if _seeds_as_python() else random.Random(seed)
+
+
 def generators_of(base_seed: int, worker: int, draws: frozenset[str]) -> tuple[Any, Any, Any]:
     """The generators that a process begins with: Facula's, Python's and NumPy's, None for those
     that are not drawn from."""
     seed = base_seed + worker
     return (
         facula.Generator().manual_seed(seed) if GENERATOR in draws else None,
-        random.Random(seed) if TWISTER in draws else None,
+        _seeded_twister(seed) if TWISTER in draws else None,
         state_of_worker(base_seed, worker) if ARRAYS_DRAWN in draws else None,
     )
 
