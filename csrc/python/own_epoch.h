@@ -95,8 +95,13 @@ struct OwnEpoch {
     const Ref known = worker.as;  // others may end the epoch meanwhile
     const ActingAs acts({known.get(), stream, number});
     if (!draws) return fetch_one(stream, number, task);
-    if (!worker.generators)
-      worker.generators = Ref(check(PyObject_CallMethod(stream, "_generators_of", "I", number)));
+    if (!worker.generators) {
+      // As far as is known, so many of the workers from this one on have something to do.
+      const size_t busy = iterates ? workers() : std::min<size_t>(ahead.size() + 1, workers());
+      const auto count = std::max(1u, std::min(uint32_t(busy), workers() - number));
+      worker.generators =
+          Ref(check(PyObject_CallMethod(stream, "_generators_of", "II", number, count)));
+    }
     const Ref generators = worker.generators;
     PyObject** found = PySequence_Fast_ITEMS(generators.get());
     DrawingAsWorker drawing(found[0], found[1], found[2], changes ? nullptr : &worker.numbers);

@@ -1,6 +1,7 @@
 #include "python/twister_seeds.h"
 
 #include <array>
+#include <iterator>
 
 namespace facula::python {
 namespace {
@@ -18,22 +19,47 @@ constexpr std::array<uint32_t, kWords> kFirst = first_words();
 
 }  // namespace
 
-void seed_twister(uint32_t* words, const uint32_t* key, size_t count) {
-  // Each word waits for the one before, so the rest of a step is kept off that way.
-  uint32_t last = kFirst[0];
-  auto mixed = [&](uint32_t by) { return (last ^ last >> 30) * by; };
-  size_t j = 0;
-  auto keyed = [&] {
-    const uint32_t k = key[j] + uint32_t(j);
-    if (++j == count) j = 0;
-    return k;
-  };
-  for (size_t i = 1; i < kWords; ++i) words[i] = last = (kFirst[i] ^ mixed(1664525u)) + keyed();
-  words[1] = last = (words[1] ^ mixed(1664525u)) + keyed();
-  for (size_t i = 2; i < kWords; ++i)
-    words[i] = last = (words[i] ^ mixed(1566083941u)) - uint32_t(i);
-  words[1] = (words[1] ^ mixed(1566083941u)) - 1u;
-  words[0] = 0x80000000u;
+namespace {
+
+// Each word waits for the one before, so two twisters take hardly longer than one.
+template <size_t kLanes>
+void seed_side_by_side(const TwisterSeed* seeds) {
+  constexpr size_t kMostKeys = std::size(TwisterSeed{}.key);
+  const size_t count = seeds->count;  // of numbers in the key, which is as long for all
+  uint32_t* words[kLanes];
+  uint32_t last[kLanes], key[kMostKeys][kLanes];
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    words[lane] = seeds[lane].words;
+    last[lane] = kFirst[0];
+    for (size_t j = 0; j < count; ++j) key[j][lane] = seeds[lane].key[j] + uint32_t(j);
+  }
+  auto mixed = [&](size_t lane, uint32_t by) { return (last[lane] ^ last[lane] >> 30) * by; };
+  size_t place = 0;
+  for (size_t i = 1; i < kWords; ++i) {
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      words[lane][i] = last[lane] = (kFirst[i] ^ mixed(lane, 1664525u)) + key[place][lane];
+    if (++place == count) place = 0;
+  }
+  for (size_t lane = 0; lane < kLanes; ++lane)
+    words[lane][1] = last[lane] = (words[lane][1] ^ mixed(lane, 1664525u)) + key[place][lane];
+  for (size_t i = 2; i <= kWords; ++i) {
+    const size_t at = i < kWords ? i : 1;
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      words[lane][at] = last[lane] = (words[lane][at] ^ mixed(lane, 1566083941u)) - uint32_t(at);
+  }
+  for (size_t lane = 0; lane < kLanes; ++lane) words[lane][0] = 0x80000000u;
+}
+
+}  // namespace
+
+void seed_twisters(const TwisterSeed* seeds, size_t count) {
+  while (count) {
+    const bool pair = count > 1 && seeds[0].count == seeds[1].count;
+    if (pair) seed_side_by_side<2>(seeds);
+    else seed_side_by_side<1>(seeds);
+    seeds += pair ? 2 : 1;
+    count -= pair ? 2 : 1;
+  }
 }
 
 SeedWords sequence_of(const uint32_t (&entropy)[4]) {

@@ -5,8 +5,14 @@
 
 namespace facula::python {
 
-// Matsumoto and Nishimura's init_by_array(): writes 624 words, of which a twister has drawn all.
-void seed_twister(uint32_t* words, const uint32_t* key, size_t count);
+// A key of so many numbers, and where the 624 words go that it becomes.
+struct TwisterSeed {
+  uint32_t* words;
+  uint32_t key[4];
+  size_t count;
+};
+// Matsumoto and Nishimura's init_by_array(), for so many twisters, of which the words are used up.
+void seed_twisters(const TwisterSeed* seeds, size_t count);
 
 // What numpy.random.SeedSequence makes of four words.
 struct SeedWords {

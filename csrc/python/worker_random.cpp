@@ -94,17 +94,25 @@ PyObject* get_copied_twister(PyObject*, PyObject* random) {
   return guarded([&] { return is_twister(random) ? copied_twister(random) : Py_NewRef(Py_None); });
 }
 
-// _seeded_twister(seed): random.Random(seed) for a seed of 64 bits; None as above.
-PyObject* seeded_twister(PyObject*, PyObject* number) {
+// _seeded_twisters(seed, count): [random.Random(seed), random.Random(seed + 1), ...] for seeds of
+// 64 bits; None as above.
+PyObject* seeded_twisters(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
+    unsigned long long seed;
+    unsigned int count;
+    if (!PyArg_ParseTuple(args, "KI:_seeded_twisters", &seed, &count)) throw PythonError{};
     if (!shared_twister) return Py_NewRef(Py_None);
-    const uint64_t seed = PyLong_AsUnsignedLongLong(number);
-    if (seed == uint64_t(-1) && PyErr_Occurred()) throw PythonError{};
-    const uint32_t key[] = {uint32_t(seed), uint32_t(seed >> 32)};
-    Ref made = new_twister();
-    uint32_t* words = words_of(made.get());
-    seed_twister(words + 1, key, key[1] ? 2 : 1);
-    words[0] = kWords;
+    Ref made(check(PyList_New(Py_ssize_t(count))));
+    std::vector<TwisterSeed> seeds;
+    for (unsigned int i = 0; i < count; ++i) {
+      Ref twister = new_twister();
+      uint32_t* words = words_of(twister.get());
+      words[0] = kWords;
+      const uint64_t own = seed + i;
+      seeds.push_back({words + 1, {uint32_t(own), uint32_t(own >> 32)}, own >> 32 ? 2u : 1u});
+      PyList_SET_ITEM(made.get(), Py_ssize_t(i), twister.release());
+    }
+    seed_twisters(seeds.data(), seeds.size());
     return made.release();
   });
 }
@@ -218,22 +226,30 @@ PyObject* exchange_array_random(PyObject*, PyObject* state) {
   });
 }
 
-// _seeded_array_random(a, b, c, d): the state of numpy.random when it is seeded with what
-// SeedSequence makes of these words.
+// _seeded_array_random(seed, first, count): the states of numpy.random in the workers from `first`
+// on, which is seeded with what SeedSequence makes of their numbers and the loader's seed.
 PyObject* seeded_array_random(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    uint32_t entropy[4];
-    if (!PyArg_ParseTuple(args, "IIII:_seeded_array_random", &entropy[0], &entropy[1], &entropy[2],
-                          &entropy[3]))
+    unsigned long long seed;
+    unsigned int first, count;
+    if (!PyArg_ParseTuple(args, "KII:_seeded_array_random", &seed, &first, &count))
       throw PythonError{};
-    const SeedWords key = sequence_of(entropy);
-    Ref state(check(PyByteArray_FromStringAndSize(nullptr, Py_ssize_t(ArrayRandom::kBytes))));
-    char* bytes = PyByteArray_AS_STRING(state.get());
-    std::memset(bytes, 0, ArrayRandom::kBytes);
-    auto* words = reinterpret_cast<uint32_t*>(bytes);
-    seed_twister(words, key.words, std::size(key.words));
-    words[kWords] = kWords;
-    return state.release();
+    Ref made(check(PyList_New(Py_ssize_t(count))));
+    std::vector<TwisterSeed> seeds;
+    for (unsigned int i = 0; i < count; ++i) {
+      PyObject* state =
+          check(PyByteArray_FromStringAndSize(nullptr, Py_ssize_t(ArrayRandom::kBytes)));
+      PyList_SET_ITEM(made.get(), Py_ssize_t(i), state);
+      char* bytes = PyByteArray_AS_STRING(state);
+      std::memset(bytes, 0, ArrayRandom::kBytes);
+      auto* words = reinterpret_cast<uint32_t*>(bytes);
+      words[kWords] = kWords;
+      const SeedWords key = sequence_of({first + i, uint32_t(seed), uint32_t(seed >> 32), 0});
+      TwisterSeed& own = seeds.emplace_back(TwisterSeed{words, {}, std::size(key.words)});
+      std::copy(std::begin(key.words), std::end(key.words), own.key);
+    }
+    seed_twisters(seeds.data(), seeds.size());
+    return made.release();
   });
 }
 
@@ -344,11 +360,11 @@ void init_worker_random(PyObject* module) {
       {"_exchange_array_random", exchange_array_random, METH_O,
        "_exchange_array_random(state): exchanges the state of numpy.random with a bytearray's."},
       {"_seeded_array_random", seeded_array_random, METH_VARARGS,
-       "_seeded_array_random(a, b, c, d): the state of numpy.random seeded by four words."},
+       "_seeded_array_random(seed, first, count): states of numpy.random in workers."},
       {"_copied_twister", get_copied_twister, METH_O,
        "_copied_twister(random): another random.Random that goes on with the same numbers."},
-      {"_seeded_twister", seeded_twister, METH_O,
-       "_seeded_twister(seed): a random.Random of a seed of 64 bits."},
+      {"_seeded_twisters", seeded_twisters, METH_VARARGS,
+       "_seeded_twisters(seed, count): a random.Random of each of so many seeds."},
       {"_bind_twister", bind_twister, METH_O,
        "_bind_twister(function): whether a function of `random` can draw a worker's numbers."},
       {"_runs_alone", get_runs_alone, METH_NOARGS,

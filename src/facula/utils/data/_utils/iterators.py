@@ -110,6 +110,10 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     # What workers have a copy of: as it is now, and as it was at the begin of the epoch.
     _copies: Mapping[int, list[Any]] = {}
     _copies_before: Mapping[int, list[Any]] = {}
+    # What makes batches in the copies, and whose it is.
+    _fetches: list[Any] = []
+    _fetches_of: Any = None
+    _fetches_by: Any = None
     _may_be_here = True
     _made_before = 0
 
@@ -233,8 +237,11 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             # What is copied finds its attributes slower, so it is not one of them.
             several = {n: changes.copies(own) for n in range(needed)} if needed > 1 else None
             self._copies = several or {0: own}
-        fetches = [lookups.fetch(copies) for copies in self._copies.values()]
-        return ahead, fetches + [None] * (workers - len(fetches))
+        if self._fetches_of is not self._copies or self._fetches_by is not lookups:
+            self._fetches_of, self._fetches_by = self._copies, lookups
+            fetches = [lookups.fetch(copies) for copies in self._copies.values()]
+            self._fetches = fetches + [None] * (workers - len(fetches))
+        return ahead, self._fetches
 
     def _as_worker(self, number: int) -> tuple[WorkerInfo, None]:
         """What code finds out that runs in the place of a worker."""
@@ -271,14 +278,16 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         dataset, collate_fn = with_collate(job.collate_fn, copies)
         return dataclasses.replace(job, dataset=dataset, collate_fn=collate_fn)
 
-    def _generators_of(self, number: int) -> Any:
-        """The generators of a worker that numbers are drawn from."""
+    def _generators_of(self, number: int, count: int) -> Any:
+        """The generators of a worker that numbers are drawn from, and perhaps of those that follow,
+        so many in all: two take hardly longer to make than one."""
         lookups = self._terms.lookups
         assert lookups is not None
         found = self._generators.get(number)
         if found is None:
-            found = generators_of(self._base_seed, number, lookups.draws)
-            self._generators = {**self._generators, number: found}
+            made = generators_of(self._base_seed, number, count, lookups.draws)
+            self._generators = {**dict(enumerate(made, number)), **self._generators}
+            found = made[0]
         return found
 
     def _look_at_pace(self, batch: Any) -> None:

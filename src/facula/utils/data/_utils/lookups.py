@@ -506,6 +506,9 @@ def changing_lookups_of(
             return fetch
         return lambda task: _copied(fetch(task), INLINE_BYTES, _pickled)
 
-    if one_by_one and collate_fn is default_collate:
-        begin = begin_quickly
+    def iterate_quickly(copies: list[Any]) -> Any:
+        return _C._Fetch(None, iter(copies[0]), default_collate, DEFAULT_TABLES, drop_last)
+
+    if collate_fn is default_collate and (one_by_one or (iterable and not alone)):
+        begin = begin_quickly if one_by_one else iterate_quickly
     return Lookups(begin, _GENERATORS & needs, iterable or TIME in needs, changes)

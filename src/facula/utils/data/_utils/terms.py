@@ -115,8 +115,8 @@ class Terms:
         self.may_be_own = self.lookups is not None and not (draws and job.iterable and again)
         # Whether that depends on nothing that the program does besides.
         self.is_free = self.may_be_own and not draws and self.preparation is None
-        # One is enough where nobody notices, or one of each worker that may have a copy to make.
-        least = 1 if self.changes is None else job.num_workers
+        # One is enough where nobody notices, or one of each worker that may have to be prepared.
+        least = job.num_workers if draws or self.changes is not None else 1
         self.first_tasks = least if self.may_run_ahead else self.prefetch * job.num_workers
         self.own_flags = PERSISTENT if self.persistent else 0
         if job.iterable:
