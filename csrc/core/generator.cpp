@@ -92,7 +92,7 @@ void Generator::reset(uint64_t seed) {
 
 void Generator::mark() {
   std::lock_guard lock(mutex);
-  if (!mark_) mark_ = std::make_unique<Mark>();
+  if (!mark_) mark_ = std::make_unique_for_overwrite<Mark>();
   mark_->seed = seed_;
   mark_->left = left_;
   mark_->next = next_;

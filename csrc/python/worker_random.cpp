@@ -268,7 +268,7 @@ void WordsBefore::note(const uint32_t* now, uint32_t at) {
   // A twister makes all of its words anew at once, so what it begins with tells.
   constexpr size_t kTelling = 16;
   place = at;
-  if (!words) words = std::make_unique<uint32_t[]>(kWords);
+  if (!words) words = std::make_unique_for_overwrite<uint32_t[]>(kWords);
   else if (std::equal(now, now + kTelling, words.get())) return;
   std::copy_n(now, kWords, words.get());
 }

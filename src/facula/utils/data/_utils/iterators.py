@@ -170,6 +170,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             return False
         if lookups.draws and self._generators:
             return True  # those of workers that have been prepared, if they are
+        if terms.preparation is None:
+            return True
         generators = terms.prepared(self._base_seed)
         if generators is None:
             return False
@@ -286,8 +288,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         found = self._generators.get(number)
         if found is None:
             made = generators_of(self._base_seed, number, count, lookups.draws)
-            self._generators = {**dict(enumerate(made, number)), **self._generators}
             found = made[0]
+            more = {number: found} if count == 1 else dict(enumerate(made, number))
+            self._generators = {**more, **self._generators} if self._generators else more
         return found
 
     def _look_at_pace(self, batch: Any) -> None:
