@@ -421,6 +421,23 @@ def test_processes_go_on_with_what_has_been_written(monkeypatch):
     assert dataset.seen == 0
 
 
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_without_a_task_have_copies_when_they_need_them(persistent, shuffle, in_processes):
+    options = {"batch_size": 64, "persistent_workers": persistent, "shuffle": shuffle}
+    compare(lambda: of(counter), in_processes, **options)
+
+    def epoch(looks):
+        facula.manual_seed(3)
+        loader = data.DataLoader(of(counter), num_workers=2, **options)
+        iterator = iter(loader)
+        assert not looks or all(worker.pid for worker in iterator._workers)
+        return [*map(flat, iterator), *map(flat, loader)]
+
+    assert len(epoch(True)) == 2
+    assert epoch(True) == epoch(False)
+
+
 def test_processes_take_over_where_that_pays(monkeypatch):
     monkeypatch.setattr(pace, "_START_SECONDS", 1e-5)
     monkeypatch.setattr(pace, "_HANDOVER_SECONDS", 0.0)

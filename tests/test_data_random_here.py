@@ -4,14 +4,19 @@ import os
 import random
 import threading
 
+import numpy
 import pytest
 
 import facula
 from facula import _C
 from facula.utils import data
 from facula.utils.data._utils import pace
+from facula.utils.data._utils.array_random import as_of_numpy, can_exchange
+from facula.utils.data._utils.harmless import finds_twister
 from facula.utils.data._utils.lookups import lookups_of
+from facula.utils.data._utils.process_worker import generators_of
 from facula.utils.data._utils.reading import IS_READ
+from facula.utils.data.sampler import drawn_seed
 
 pytestmark = pytest.mark.skipif(not IS_READ, reason="functions of this Python are not read")
 
@@ -154,6 +159,86 @@ def test_a_batch_that_fails_is_made_again_with_the_same_numbers():
                 return got
 
     assert outcome() == outcome(worker_init_fn=nothing)
+
+
+draw_alone, gauss_alone = random.random, random.gauss  # as programs import them
+
+
+def draws_long(self, index):
+    """Of each generator more numbers than it has words, and of normal ones an odd count."""
+    of_python = [draw_alone() for _ in range(400)][-1], gauss_alone(0, 1)
+    of_numpy = numpy.random.rand(400)[-1], numpy.random.normal()
+    return of_python, of_numpy, facula.rand(700)[-1], facula.randn(1), 1 / (index - self.broken)
+
+
+@pytest.mark.parametrize("broken", [-1, 2, 21])
+def test_generators_that_run_out_of_words_go_back_where_a_batch_fails(broken):
+    dataset = of(draws_long)
+    dataset.broken = broken
+    assert lookups_of(dataset).draws == {"generator", "twister", "arrays"}
+
+    def outcome(**options):
+        facula.manual_seed(3)
+        random.seed(4)
+        numpy.random.seed(5)
+        iterator = iter(data.DataLoader(dataset, 3, num_workers=2, **options))
+        got = []
+        while True:
+            try:
+                got.append(repr(next(iterator)))
+            except ZeroDivisionError as error:
+                got.append(str(error))
+            except StopIteration:
+                break
+            got.append((random.random(), random.gauss(0, 1), numpy.random.randn()))
+        return got, random.getstate(), repr(numpy.random.get_state())
+
+    assert outcome() == outcome(worker_init_fn=nothing)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+@pytest.mark.parametrize("seed", [0, (1 << 32) - 2, 1 << 62])
+def test_workers_begin_with_the_numbers_of_their_seeds(seed, workers):
+    draws = frozenset(("generator", "twister", "arrays"))
+    assert finds_twister() and can_exchange()
+    made = generators_of(seed, 1, workers, draws)
+    assert len(made) == workers
+    for number, (generator, twister, arrays) in enumerate(made, 1):
+        expected = facula.Generator().manual_seed(seed + number)
+        assert facula.equal(generator.get_state(), expected.get_state())
+        assert twister.getstate() == random.Random(seed + number).getstate()
+        words = [number, seed & 0xFFFFFFFF, seed >> 32, 0]
+        of_numpy = numpy.random.RandomState(numpy.random.SeedSequence(words).generate_state(4))
+        assert repr(as_of_numpy(arrays)) == repr(of_numpy.get_state())
+
+
+def seeded_in_worker(self, index):
+    os.getpid()
+    source = numpy.random.get_bit_generator()
+    return source._seed_seq is None, list(numpy.random.rand(2))
+
+
+def test_processes_seed_numpy_as_numpy_does():
+    facula.manual_seed(3)
+    iterator = iter(data.DataLoader(of(seeded_in_worker), None, num_workers=2))
+    got = [next(iterator) for _ in range(2)]
+    assert None not in [worker.pid for worker in iterator._workers]
+    for number, (is_seeded, drawn) in enumerate(got):
+        words = [number, iterator._base_seed & 0xFFFFFFFF, iterator._base_seed >> 32, 0]
+        expected = numpy.random.RandomState(numpy.random.SeedSequence(words).generate_state(4))
+        assert is_seeded and drawn == list(expected.rand(2))
+
+
+def test_the_seed_of_an_epoch_is_what_random_draws():
+    for generator in (None, facula.Generator().manual_seed(8)):
+        again = facula.random.default_generator if generator is None else generator
+        state = again.get_state()
+        seeds = [drawn_seed(generator) for _ in range(3)]
+        again.set_state(state)
+        expected = [facula.empty((), dtype=facula.int64) for _ in range(3)]
+        assert seeds == [t.random_(generator=generator).item() for t in expected]
+    with pytest.raises(TypeError):
+        drawn_seed("no generator")
 
 
 def test_persistent_processes_keep_the_numbers():

@@ -496,8 +496,8 @@ def test_numpy_is_seeded_as_it_seeds_itself():
     assert array_random.can_exchange()
     assert array_random._seeds_as_numpy()
     for base_seed, worker in ((0, 0), (1, 3), ((1 << 63) - 1, 11), (123456789012, 2)):
-        expected = array_random._seeded_by_numpy(base_seed, worker)
-        assert array_random.state_of_worker(base_seed, worker) == expected
+        expected = [array_random._seeded_by_numpy(base_seed, worker + i) for i in range(3)]
+        assert array_random.states_of_workers(base_seed, worker, 3) == expected
 
 
 def test_a_worker_init_fn_that_depends_on_the_seed_is_tried_each_time():

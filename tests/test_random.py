@@ -1,5 +1,6 @@
 """Random numbers: PyTorch's CPU streams number by number, generators and their state."""
 
+import pickle
 import struct
 from importlib import import_module
 
@@ -143,6 +144,20 @@ def test_clone_state_goes_on_alone():
     expected = F.randn(5, generator=g).tolist()
     assert F.randn(5, generator=copy).tolist() == expected
     assert copy.device == g.device and copy.initial_seed() == 3
+
+
+def test_a_seed_counts_before_a_number_is_drawn():
+    generator = F.Generator().manual_seed(5)
+    drawn = F.rand(3, generator=F.Generator().manual_seed(5))
+    copy, again = generator.clone_state(), F.Generator()
+    again.set_state(generator.get_state())
+    assert copy.initial_seed() == 5
+    for one in (generator, copy, again, pickle.loads(pickle.dumps(copy.manual_seed(5)))):
+        assert F.equal(F.rand(3, generator=one), drawn)
+    F.rand(700, generator=generator)
+    copy = generator.clone_state()
+    assert F.equal(F.randn(700, generator=copy), F.randn(700, generator=generator))
+    assert F.equal(copy.get_state(), generator.get_state())
 
 
 def test_generators_have_no_offset_and_no_place_in_graphs():

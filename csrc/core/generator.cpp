@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <random>
 
@@ -43,15 +44,38 @@ inline uint32_t twist(uint32_t far, uint32_t here, uint32_t above) {
 
 }  // namespace
 
+// A place in the sequence. The words are copied when they are about to change, which most batches
+// of samples, say, do not come to.
+struct Generator::Mark {
+  uint64_t seed;
+  int32_t left;
+  uint32_t next;
+  std::optional<double> normal;
+  std::optional<float> float_normal;
+  bool has_words, has_copy;
+  uint32_t words[kWords];
+};
+
+Generator::~Generator() = default;
+
 Generator::Generator(Device device, uint64_t seed) : device(device) {
   reset(seed);
 }
 
 Generator* Generator::clone() {
   auto* copy = new Generator(device);
-  uint8_t bytes[kStateBytes];
-  get_state(bytes);
-  copy->set_state(bytes, state_bytes());
+  std::lock_guard lock(mutex);
+  copy->seed_ = seed_;
+  copy->offset_ = offset_;
+  copy->left_ = left_;
+  copy->next_ = next_;
+  copy->kept_normal = kept_normal;
+  copy->kept_float_normal_ = kept_float_normal_;
+  if (counts()) return copy;
+  copy->has_words_ = has_words_;
+  if (!has_words_) return copy;
+  std::copy_n(state_, kWords, copy->state_);
+  std::copy_n(tempered_, kWords, copy->tempered_);
   return copy;
 }
 
@@ -59,13 +83,51 @@ void Generator::reset(uint64_t seed) {
   seed_ = seed;
   offset_ = 0;
   if (counts()) return;
-  state_[0] = uint32_t(seed);
-  for (uint32_t i = 1; i < kWords; ++i)
-    state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+  has_words_ = false;
   left_ = 1;
   next_ = 0;
   kept_normal.reset();
   kept_float_normal_.reset();
+}
+
+void Generator::mark() {
+  std::lock_guard lock(mutex);
+  if (!mark_) mark_ = std::make_unique_for_overwrite<Mark>();
+  mark_->seed = seed_;
+  mark_->left = left_;
+  mark_->next = next_;
+  mark_->normal = kept_normal;
+  mark_->float_normal = kept_float_normal_;
+  mark_->has_words = has_words_;
+  mark_->has_copy = false;
+}
+
+void Generator::rewind() {
+  std::lock_guard lock(mutex);
+  if (!mark_) return;
+  seed_ = mark_->seed;
+  left_ = mark_->left;
+  next_ = mark_->next;
+  kept_normal = mark_->normal;
+  kept_float_normal_ = mark_->float_normal;
+  has_words_ = mark_->has_words;
+  if (!mark_->has_copy) return;
+  std::copy_n(mark_->words, kWords, state_);
+  temper();
+}
+
+void Generator::keep_marked_words() {
+  if (!mark_ || !mark_->has_words || mark_->has_copy) return;
+  std::copy_n(state_, kWords, mark_->words);
+  mark_->has_copy = true;
+}
+
+void Generator::make_words() {
+  keep_marked_words();
+  state_[0] = uint32_t(seed_);
+  for (uint32_t i = 1; i < kWords; ++i)
+    state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+  has_words_ = true;
 }
 
 void Generator::manual_seed(uint64_t seed) {
@@ -88,6 +150,8 @@ void Generator::next_block() {
   // Two kinds of run, because the word that lies kShift ahead is old at first and new later.
   // Reading and writing are at least kWords - kShift words apart, far more than a vector holds.
   constexpr int kOld = kWords - kShift, kWhole = kOld / 4 * 4;  // gcc -O2 wants whole vectors
+  if (has_words_) keep_marked_words();
+  else make_words();
   uint32_t* s = state_;
 #pragma GCC ivdep
   for (int i = 0; i < kWhole; ++i) s[i] = twist(s[i + kShift], s[i], s[i + 1]);
@@ -132,17 +196,26 @@ void Generator::get_state(uint8_t* bytes) {
     std::memcpy(bytes + 8, &offset_, 8);
     return;
   }
-  StateLayout s{};
-  s.seed = seed_;
-  s.left = left_;
-  s.seeded = 1;
-  s.next = next_;
-  for (int i = 0; i < kWords; ++i) s.words[i] = state_[i];
-  s.normal_is_valid = kept_normal.has_value();
-  s.normal_y = kept_normal.value_or(0);
-  s.float_normal_is_valid = kept_float_normal_.has_value();
-  s.float_normal = kept_float_normal_.value_or(0);
-  std::memcpy(bytes, &s, sizeof s);
+  if (!has_words_) make_words();
+  auto write = [&](size_t at, auto value) { std::memcpy(bytes + at, &value, sizeof value); };
+  constexpr size_t kBehindWords = offsetof(StateLayout, normal_x);
+  std::memset(bytes + kBehindWords, 0, kStateBytes - kBehindWords);
+  write(offsetof(StateLayout, seed), seed_);
+  write(offsetof(StateLayout, left), left_);
+  write(offsetof(StateLayout, seeded), int32_t(1));
+  write(offsetof(StateLayout, next), uint64_t(next_));
+  // Four at a time, which compilers do not find out by themselves: it is most of the time.
+  using Words = uint32_t __attribute__((vector_size(16)));
+  using WideWords = uint64_t __attribute__((vector_size(32)));
+  for (size_t i = 0; i < kWords; i += 4) {
+    Words narrow;
+    std::memcpy(&narrow, state_ + i, sizeof narrow);
+    write(offsetof(StateLayout, words) + 8 * i, __builtin_convertvector(narrow, WideWords));
+  }
+  write(offsetof(StateLayout, normal_is_valid), int32_t(kept_normal.has_value()));
+  write(offsetof(StateLayout, normal_y), kept_normal.value_or(0));
+  write(offsetof(StateLayout, float_normal_is_valid), uint8_t(kept_float_normal_.has_value()));
+  write(offsetof(StateLayout, float_normal), kept_float_normal_.value_or(0));
 }
 
 void Generator::set_state(const uint8_t* bytes, size_t size) {
@@ -160,7 +233,9 @@ void Generator::set_state(const uint8_t* bytes, size_t size) {
         "Invalid mt19937 state: the bytes do not describe a generator. Pass what "
         "get_state() or get_rng_state() returned");
   std::lock_guard lock(mutex);
+  keep_marked_words();
   seed_ = s.seed;
+  has_words_ = true;
   left_ = s.left;
   next_ = uint32_t(s.next);
   for (int i = 0; i < kWords; ++i) state_[i] = uint32_t(s.words[i]);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -46,6 +47,10 @@ struct Generator {
   void get_state(uint8_t* bytes);  // state_bytes() of them, in PyTorch's layout
   void set_state(const uint8_t* bytes, size_t size);
 
+  // Remembers the host's place in the sequence, to go back there.
+  void mark();
+  void rewind();
+
   // ---- generators of CUDA devices
   bool counts() const { return device.is_cuda(); }
   size_t state_bytes() const { return counts() ? kPhiloxStateBytes : kStateBytes; }
@@ -70,17 +75,22 @@ struct Generator {
  private:
   static constexpr int kWords = 624, kShift = 397;
 
-  ~Generator() = default;
+  ~Generator();
   void reset(uint64_t seed);
+  void make_words();
+  void keep_marked_words();
   void set_place(const uint8_t* bytes, size_t size);
   void next_block();
   void temper();
 
   uint64_t seed_ = 0;
-  uint64_t offset_ = 0;                     // of counting generators
-  int32_t left_ = 1;                        // draws until the next block, plus one
-  uint32_t next_ = 0;                       // index of the next word
+  bool has_words_ = false;  // a seed becomes words when they are needed: many are replaced at once
+  uint64_t offset_ = 0;     // of counting generators
+  int32_t left_ = 1;        // draws until the next block, plus one
+  uint32_t next_ = 0;       // index of the next word
   std::optional<float> kept_float_normal_;  // part of the state's layout; nothing here draws it
+  struct Mark;
+  std::unique_ptr<Mark> mark_;
   alignas(64) uint32_t state_[kWords];
   alignas(64) uint32_t tempered_[kWords];  // the outputs that state_ stands for
 };

@@ -1,7 +1,6 @@
 // The loader's end of its workers' streams of batches, as far as every batch passes it: reading
 // batches in turn, or making them in the place of workers.
 #include <algorithm>
-#include <deque>
 #include <new>
 #include <optional>
 
@@ -23,6 +22,7 @@ PyObject* act_as(PyObject*, PyObject* what) {
 struct PyOwn {
   PyObject_HEAD PyObject *tasks, *made, *as, *fetch, *error;
   PyObject *generator, *twister, *arrays;  // for DrawingAsWorker, while batches are made
+  NumbersBefore* numbers;                  // and what it notes, once it has
   char iterates;                           // StopIteration is the end, and no failure
 
   bool ready() const {
@@ -42,7 +42,8 @@ struct PyOwn {
     if (generator == Py_None && twister == Py_None && arrays == Py_None) {
       batch = call_in_worker(call.get(), task.get());
     } else {
-      DrawingAsWorker drawing(generator, twister, arrays);
+      if (!numbers) numbers = new NumbersBefore;
+      DrawingAsWorker drawing(generator, twister, arrays, numbers);
       batch = call_in_worker(call.get(), task.get());
       if (!batch && !(iterates && PyErr_ExceptionMatches(PyExc_StopIteration))) drawing.undo();
     }
@@ -102,6 +103,7 @@ void free_own(PyObject* self) {
   for (PyObject* o :
        {own.tasks, own.made, own.as, own.fetch, own.error, own.generator, own.twister, own.arrays})
     Py_XDECREF(o);
+  delete own.numbers;
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -121,10 +123,38 @@ PyType_Slot own_slots[] = {{Py_tp_new, (void*)new_own},           {Py_tp_dealloc
 PyType_Spec own_spec = {"facula._C._OwnBatches", sizeof(PyOwn), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, own_slots};
 
+// The workers of batches to come. An empty one takes no memory, as it is in most short epochs.
+class Order {
+ public:
+  bool empty() const { return first_ == all_.size(); }
+  size_t size() const { return all_.size() - first_; }
+  uint32_t front() const { return all_[first_]; }
+  auto begin() const { return all_.begin() + ptrdiff_t(first_); }
+  auto end() const { return all_.end(); }
+  void push_back(uint32_t number) { all_.push_back(number); }
+  void pop_front() {
+    if (++first_ < kMost && first_ < all_.size()) return;
+    all_.erase(all_.begin(), begin());
+    first_ = 0;
+  }
+  // Drops the next batch of a worker, or all of them.
+  void drop(uint32_t number, bool all) {
+    const auto from = all_.begin() + ptrdiff_t(first_);
+    const auto found = std::find(from, all_.end(), number);
+    if (all) all_.erase(std::remove(found, all_.end(), number), all_.end());
+    else if (found != all_.end()) all_.erase(found);
+  }
+
+ private:
+  static constexpr size_t kMost = 1 << 12;  // that have come, before the rest moves up
+  std::vector<uint32_t> all_;
+  size_t first_ = 0;
+};
+
 // Whose batches come, in which order. What is not simply the next batch of a reader is left to the
 // method `_next_after_turns` of the subclass.
 struct Turns {
-  std::deque<uint32_t> order;    // the worker of each batch to come
+  Order order;                   // the worker of each batch to come
   std::vector<Ref> readers;      // of each worker
   std::vector<Py_ssize_t> came;  // from each worker
   Py_ssize_t allowed = 0;        // batches until the subclass is asked in any case
@@ -189,8 +219,10 @@ int traverse_stream(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Turns& t = turns_of(self);
   for (const Ref* o : {&t.own.tasks, &t.own.fetch}) Py_VISIT(o->get());
-  for (const auto* list : {&t.readers, &t.own.ahead, &t.own.fetches, &t.own.as, &t.own.drawn})
+  for (const auto* list : {&t.readers, &t.own.ahead})
     for (const Ref& o : *list) Py_VISIT(o.get());
+  for (const OwnWorker& worker : t.own.crew)
+    for (const Ref* o : {&worker.fetch, &worker.as, &worker.generators}) Py_VISIT(o->get());
   return 0;
 }
 
@@ -268,7 +300,7 @@ PyObject* next_own(PyObject* self, Turns& t) {
       }
       const bool ended = e.iterates && PyErr_ExceptionMatches(PyExc_StopIteration);
       if (!ended && e.changes) {  // made again, it would find what has been written meanwhile
-        ++e.given[number];
+        ++e.crew[number].given;
         Ref error(caught());
         Ref raised(check(PyObject_CallMethod(self, "_raise_as_worker", "IO", number, error.get())));
         return nullptr;
@@ -276,13 +308,13 @@ PyObject* next_own(PyObject* self, Turns& t) {
       PyErr_Clear();
       if (!e.active) return nullptr;
       if (!ended) return leave(Leave::Failed);
-      e.ended[number] = 1;
-      e.fetches[number] = Ref();
+      e.crew[number].ended = true;
+      e.crew[number].fetch = Ref();
       continue;
     }
     e.count(number);
     if (e.step_by_step && e.tasks) {
-      Ref drawn = e.draw();
+      Ref drawn = e.draw(e.tasks);
       if (drawn) e.ahead.push_back(std::move(drawn));
       else e.tasks = Ref();
     }
@@ -294,26 +326,33 @@ PyObject* next_own(PyObject* self, Turns& t) {
   }
 }
 
-// _begin_own(tasks, ahead, fetch, workers, flags): begins an epoch with these tasks, of which some
-// have been drawn. Flags: 1 the dataset is iterated over, 2 indices must be ints, 4 a task is drawn
-// for each batch, 8 numbers are drawn, 16 from generators that all threads share, 32 another epoch
-// may follow, 64 there are no workers in whose place batches are made, and errors are the caller's,
-// 128 each worker has a copy of what is written to: `fetch` is a list of what makes their batches,
-// or, of those that iterate, `_begin_in_copy(number)` returns it.
-PyObject* begin_own(PyObject* self, PyObject* args) {
+// _begin_own(tasks, first, fetch, workers, flags): begins an epoch with these tasks, of which the
+// first so many are drawn at once, or have been drawn where it is a list. Flags: 1 the dataset is
+// iterated over, 2 indices must be ints, 4 a task is drawn for each batch, 8 numbers are drawn, 16
+// from generators that all threads share, 32 another epoch may follow, 64 there are no workers in
+// whose place batches are made, and errors are the caller's, 128 each worker has a copy of what is
+// written to: `fetch` is a list of what makes their batches, or, of those that iterate,
+// `_begin_in_copy(number)` returns it.
+PyObject* begin_own(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
-    PyObject *tasks, *ahead, *fetch;
-    unsigned int workers;
-    int flags;
-    if (!PyArg_ParseTuple(args, "OO!OIi:_begin_own", &tasks, &PyList_Type, &ahead, &fetch, &workers,
-                          &flags))
-      throw PythonError{};
-    if (workers == 0) value_error("_begin_own(): there are no workers");
+    if (count != 5) type_error("_begin_own() takes 5 arguments, got ", count);
+    PyObject *tasks = args[0], *fetch = args[2];
+    const bool drawn = PyList_CheckExact(args[1]);
+    const int64_t first = drawn ? PyList_GET_SIZE(args[1]) : index_of(args[1]),
+                  workers = index_of(args[3]), flags = index_of(args[4]);
+    if (workers <= 0) value_error("_begin_own(): there are no workers");
+    if (!(flags & 1) && !PyIter_Check(tasks))
+      type_error("_begin_own(): expected an iterator, got ", type_name(tasks));
+    std::vector<Ref> ahead;
+    for (int64_t i = 0; i < first; ++i) {
+      Ref task = drawn ? Ref::borrow(PyList_GET_ITEM(args[1], Py_ssize_t(i)))
+                       : OwnEpoch::draw(Ref::borrow(tasks));
+      if (!task) break;
+      ahead.push_back(std::move(task));
+    }
     Turns& t = turns_of(self);
     OwnEpoch& e = t.own;
     e.iterates = flags & 1;
-    if (!e.iterates && !PyIter_Check(tasks))
-      type_error("_begin_own(): expected an iterator, got ", type_name(tasks));
     e.only_ints = flags & 2;
     e.step_by_step = flags & 4;
     e.draws = flags & 8;
@@ -323,21 +362,21 @@ PyObject* begin_own(PyObject* self, PyObject* args) {
     e.changes = flags & 128;
     e.tasks = Ref::borrow(tasks);
     e.fetch = Ref::borrow(fetch);
-    e.ahead.clear();
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(ahead); ++i)
-      e.ahead.push_back(Ref::borrow(PyList_GET_ITEM(ahead, i)));
-    e.fetches.assign(e.iterates || e.changes ? workers : 0, Ref());
-    if (e.changes && !e.iterates) {
-      if (!PyList_CheckExact(fetch) || PyList_GET_SIZE(fetch) != Py_ssize_t(workers))
-        type_error("_begin_own(): expected a list of what makes each worker's batches");
-      for (uint32_t i = 0; i < workers; ++i)
-        e.fetches[i] = Ref::borrow(PyList_GET_ITEM(fetch, Py_ssize_t(i)));
+    e.ahead.swap(ahead);
+    const bool copied = e.changes && !e.iterates;
+    if (copied && (!PyList_CheckExact(fetch) || PyList_GET_SIZE(fetch) != workers))
+      type_error("_begin_own(): expected a list of what makes each worker's batches");
+    e.crew.resize(size_t(workers));
+    for (int64_t i = 0; i < workers; ++i) {
+      OwnWorker& worker = e.crew[size_t(i)];
+      worker.fetch = Ref();
+      if (copied && PyList_GET_ITEM(fetch, Py_ssize_t(i)) != Py_None)
+        worker.fetch = Ref::borrow(PyList_GET_ITEM(fetch, Py_ssize_t(i)));
+      worker.generators = Ref();
+      worker.given = 0;
+      worker.ended = false;
+      if (!e.persistent) worker.as = Ref();
     }
-    e.ended.assign(e.iterates ? workers : 0, 0);
-    if (e.plain || !e.persistent) e.as.clear();
-    e.as.resize(e.plain ? 0 : workers);
-    e.drawn.assign(e.draws ? workers : 0, Ref());
-    e.given.assign(workers, 0);
     e.next = 0;
     e.yielded = 0;
     e.active = true;
@@ -360,12 +399,14 @@ PyObject* own_state(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     const OwnEpoch& e = turns_of(self).own;
     Ref given(check(PyList_New(0))), ended(check(PyList_New(0)));
+    std::vector<Ref> making;
     for (uint32_t i = 0; i < e.workers(); ++i) {
-      Ref count(check(PyLong_FromSsize_t(e.given[i])));
+      Ref count(check(PyLong_FromSsize_t(e.crew[i].given)));
       check(PyList_Append(given.get(), count.get()));
-      check(PyList_Append(ended.get(), i < e.ended.size() && e.ended[i] ? Py_True : Py_False));
+      check(PyList_Append(ended.get(), e.crew[i].ended ? Py_True : Py_False));
+      if (e.iterates || e.changes) making.push_back(e.crew[i].fetch);
     }
-    Ref fetches(list_of(e.fetches)), ahead(list_of(e.ahead));
+    Ref fetches(list_of(making)), ahead(list_of(e.ahead));
     return check(Py_BuildValue("nOOIOOO", e.yielded, given.get(), ended.get(), e.next,
                                fetches.get(), ahead.get(), e.tasks ? e.tasks.get() : Py_None));
   });
@@ -383,8 +424,8 @@ PyObject* get_acting_as(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     if (acting.as || !acting.stream) return Py_NewRef(acting.as ? acting.as : Py_None);
     Ref made(check(PyObject_CallMethod(acting.stream, "_as_worker", "I", acting.number)));
-    auto& known = turns_of(acting.stream).own.as;
-    if (acting.number < known.size()) known[acting.number] = made;
+    auto& crew = turns_of(acting.stream).own.crew;
+    if (acting.number < crew.size()) crew[acting.number].as = made;
     return made.release();
   });
 }
@@ -476,10 +517,7 @@ PyObject* unplan(PyObject* self, PyObject* args) {
     unsigned int number;
     int all;
     if (!PyArg_ParseTuple(args, "Ip:_unplan", &number, &all)) throw PythonError{};
-    auto& order = turns_of(self).order;
-    const auto found = std::find(order.begin(), order.end(), number);
-    if (all) order.erase(std::remove(found, order.end(), number), order.end());
-    else if (found != order.end()) order.erase(found);
+    turns_of(self).order.drop(number, all);
     return Py_NewRef(Py_None);
   });
 }
@@ -542,20 +580,21 @@ PyObject* pause_ends(PyObject* self, PyObject*) {
   return Py_NewRef(Py_None);
 }
 
-PyMethodDef stream_methods[] = {{"_allow", allow, METH_VARARGS, nullptr},
-                                {"_plan", plan, METH_VARARGS, nullptr},
-                                {"_planned", planned, METH_NOARGS, nullptr},
-                                {"_first_planned", first_planned, METH_NOARGS, nullptr},
-                                {"_unplan", unplan, METH_VARARGS, nullptr},
-                                {"_turns_taken", turns_taken, METH_NOARGS, nullptr},
-                                {"_make_here", make_here, METH_O, nullptr},
-                                {"_times_here", times_here, METH_NOARGS, nullptr},
-                                {"_slow_here", slow_here, METH_NOARGS, nullptr},
-                                {"_pause_ends", pause_ends, METH_NOARGS, nullptr},
-                                {"_begin_own", begin_own, METH_VARARGS, nullptr},
-                                {"_own_state", own_state, METH_NOARGS, nullptr},
-                                {"_forget_own", forget_own, METH_O, nullptr},
-                                {}};
+PyMethodDef stream_methods[] = {
+    {"_allow", allow, METH_VARARGS, nullptr},
+    {"_plan", plan, METH_VARARGS, nullptr},
+    {"_planned", planned, METH_NOARGS, nullptr},
+    {"_first_planned", first_planned, METH_NOARGS, nullptr},
+    {"_unplan", unplan, METH_VARARGS, nullptr},
+    {"_turns_taken", turns_taken, METH_NOARGS, nullptr},
+    {"_make_here", make_here, METH_O, nullptr},
+    {"_times_here", times_here, METH_NOARGS, nullptr},
+    {"_slow_here", slow_here, METH_NOARGS, nullptr},
+    {"_pause_ends", pause_ends, METH_NOARGS, nullptr},
+    {"_begin_own", (PyCFunction)(void*)begin_own, METH_FASTCALL, nullptr},
+    {"_own_state", own_state, METH_NOARGS, nullptr},
+    {"_forget_own", forget_own, METH_O, nullptr},
+    {}};
 PyType_Slot stream_slots[] = {
     {Py_tp_new, (void*)new_stream},         {Py_tp_dealloc, (void*)free_stream},
     {Py_tp_iter, (void*)PyObject_SelfIter}, {Py_tp_iternext, (void*)next_in_turn},

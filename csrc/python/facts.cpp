@@ -18,10 +18,11 @@ unsigned int version_of(PyTypeObject* type) {
 }
 
 struct Fact {
-  enum Kind { Type, Class, Item, Attribute, Cell, Function, Items, Answer };
+  enum Kind { Type, Class, Item, Attribute, Cell, Function, Items, Answer, Kept };
   Kind kind;
   Ref of, key, was;  // `of` is null for what is given each time, `was` for what was not there
-  unsigned int version = 0;  // of a class; of items, 1 where they stay what they are
+  unsigned int version = 0;  // of a class; of items and of what is kept, see there
+  Py_ssize_t at = 0;         // of an item of what is given each time: where it stands there
   PyObject *code = nullptr, *defaults = nullptr, *by_name = nullptr;  // kept by `was`
 };
 
@@ -66,6 +67,24 @@ Ref own_attribute(PyObject* o, PyObject* name) {
   return Ref::borrow(item_or_null(dict.get(), name));
 }
 
+// Whether what is kept in an attribute fits what it was taken for, which needs no second look where
+// it is an empty container that nobody else has, or of certain types.
+bool fits_surely(PyObject* o, PyObject* name, bool contains, PyObject* types) {
+  Ref value = own_attribute(o, name);
+  if (!value && !contains) value = Ref::borrow(_PyType_Lookup(Py_TYPE(o), name));
+  if (!value) return false;
+  PyObject* v = value.get();
+  bool found = false;
+  for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(types); ++i)
+    found = PyTuple_GET_ITEM(types, i) == reinterpret_cast<PyObject*>(Py_TYPE(v));
+  if (!found || !contains) return found;
+  constexpr Py_ssize_t kOwnersAndOurs = 2;
+  const bool alone = Py_REFCNT(v) <= kOwnersAndOurs;
+  if (PyList_CheckExact(v)) return alone && !PyList_GET_SIZE(v);
+  return alone &&
+         (PyDict_CheckExact(v) ? !PyDict_GET_SIZE(v) : PySet_CheckExact(v) && !PySet_GET_SIZE(v));
+}
+
 // Whether two answers are the same, as far as that can be said without running code.
 bool same_answer(PyObject* a, PyObject* b) {
   if (a == b) return true;
@@ -96,7 +115,14 @@ struct Facts {
         return reinterpret_cast<PyObject*>(Py_TYPE(of)) == f.was.get() &&
                Py_TYPE(of)->tp_version_tag == f.version;
       case Fact::Class: return reinterpret_cast<PyTypeObject*>(of)->tp_version_tag == f.version;
-      case Fact::Item: return item_or_null(of, f.key.get()) == f.was.get();
+      case Fact::Item: {
+        // It mostly stands where it stood, which is quicker to see than to look for it.
+        PyObject *key, *value;
+        Py_ssize_t at = f.at;
+        if (!f.of && PyDict_Next(of, &at, &key, &value) && key == f.key.get())
+          return value == f.was.get();
+        return item_or_null(of, f.key.get()) == f.was.get();
+      }
       case Fact::Attribute: return own_attribute(of, f.key.get()).get() == f.was.get();
       case Fact::Cell: return PyCell_GET(of) == f.was.get();
       case Fact::Function:
@@ -107,6 +133,15 @@ struct Facts {
         return size_t(PySequence_Fast_GET_SIZE(of)) == n &&
                std::equal(PySequence_Fast_ITEMS(of), PySequence_Fast_ITEMS(of) + n,
                           PySequence_Fast_ITEMS(f.was.get()));
+      }
+      case Fact::Kept: {
+        PyObject** about = PySequence_Fast_ITEMS(f.key.get());
+        if (fits_surely(about[0], about[1], f.version, f.was.get())) return true;
+        const Ref now(PyObject_Call(of, f.key.get(), nullptr));
+        if (now) return now.get() == Py_True;
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError{};
+        PyErr_Clear();
+        return false;
       }
       case Fact::Answer: {
         const Ref now(PyObject_Call(of, f.key.get(), nullptr));
@@ -185,6 +220,9 @@ PyObject* note_item(PyObject* self, PyObject* args, bool kept) {
     if (!PyArg_ParseTuple(args, "O!O", &PyDict_Type, &dict, &key)) throw PythonError{};
     Fact fact{Fact::Item, kept ? Ref::borrow(dict) : Ref(), Ref::borrow(key), Ref()};
     fact.was = Ref::borrow(item_or_null(dict, key));
+    PyObject *other, *value;
+    for (Py_ssize_t at = 0; !kept && PyDict_Next(dict, &at, &other, &value) && other != key;)
+      fact.at = at;
     facts_of(self).all.push_back(std::move(fact));
     return Py_NewRef(Py_None);
   });
@@ -272,6 +310,21 @@ PyObject* answer(PyObject* self, PyObject* args) {
   });
 }
 
+PyObject* kept(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *question, *about, *types;
+    int contains;
+    if (!PyArg_ParseTuple(args, "OO!pO!:kept", &question, &PyTuple_Type, &about, &contains,
+                          &PyTuple_Type, &types))
+      throw PythonError{};
+    if (PyTuple_GET_SIZE(about) < 2 || !PyUnicode_Check(PyTuple_GET_ITEM(about, 1)))
+      type_error("kept(): expected an object and the name of an attribute");
+    facts_of(self).all.push_back({Fact::Kept, Ref::borrow(question), Ref::borrow(about),
+                                  Ref::borrow(types), unsigned(contains)});
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyObject* give_up(PyObject* self, PyObject*) {
   facts_of(self).complete = false;
   return Py_NewRef(Py_None);
@@ -285,8 +338,8 @@ PyObject* hold(PyObject* self, PyObject* given) {
     // A question may run code that ends everything, so the place is looked up each time.
     for (size_t i = 0; f.complete && i < f.all.size(); ++i) {
       const Fact& fact = f.all[i];
-      const bool holds =
-          fact.kind == Fact::Answer ? Facts::holds(Fact(fact), given) : Facts::holds(fact, given);
+      const bool asks = fact.kind == Fact::Answer || fact.kind == Fact::Kept;
+      const bool holds = asks ? Facts::holds(Fact(fact), given) : Facts::holds(fact, given);
       if (!holds) return Py_NewRef(Py_False);
     }
     return PyBool_FromLong(f.complete);
@@ -311,6 +364,9 @@ PyMethodDef methods[] = {
     {"settle", settle, METH_O,
      "settle(list): notes which objects its items are, if they stay what they are; whether so."},
     {"answer", answer, METH_VARARGS, "answer(question, arguments, was): what a call returns."},
+    {"kept", kept, METH_VARARGS,
+     "kept(question, arguments, contains, types): that a call, about an object and an attribute, "
+     "returns True; it does for values of these types, or, of containers, for empty ones."},
     {"give_up", give_up, METH_NOARGS, "give_up(): there is more to it than can be noted."},
     {"hold", hold, METH_O, "hold(given): whether all of it is as it was, and in this dict."},
     {}};

@@ -1,5 +1,8 @@
 // Copies of objects that a dataset writes to, one for each worker that the loader stands in for.
+#include <vector>
+
 #include "python/batch_codec.h"
+#include "python/worker_random.h"
 
 namespace facula::python {
 namespace {
@@ -10,27 +13,100 @@ bool stays(PyObject* o) {
          PyUnicode_CheckExact(o);
 }
 
-// _copy_attributes(same, value, steps, change, made): gives an object the attributes of another. Of
-// those whose names are in the dict `steps`, `change(steps[name], attribute, made)`. They are set
-// one by one: what an object without a dict of its own has is found quicker.
-PyObject* copy_attributes(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  return guarded([&]() -> PyObject* {
-    if (count != 5 || !PyDict_CheckExact(args[2]))
-      type_error("_copy_attributes() takes two objects, a dict, a function and what that is given");
-    const Ref dict(check(PyObject_GenericGetDict(args[1], nullptr)));
+class Copier {
+ public:
+  // plans: by number, of each object that is copied, (steps, computed): of names, None for what is
+  // written to or the number of the object that it leads to; and names that its class sets by code
+  // of its own. otherwise(value): a copy of what is written to, for what is unusual.
+  Copier(PyObject* plans, PyObject* otherwise) : plans_(plans), otherwise_(otherwise) {}
+
+  PyObject* copy_if_planned(PyObject* value, PyObject* number) {
+    PyObject* plan = plan_of(number);
+    return plan ? object(value, plan) : Py_NewRef(value);
+  }
+
+ private:
+  PyObject* plan_of(PyObject* number) {
+    PyObject* plan = PyDict_GetItemWithError(plans_, number);
+    if (!plan && PyErr_Occurred()) throw PythonError{};
+    if (plan && (!PyTuple_CheckExact(plan) || PyTuple_GET_SIZE(plan) != 2 ||
+                 !PyDict_CheckExact(PyTuple_GET_ITEM(plan, 0)) ||
+                 !PyAnySet_CheckExact(PyTuple_GET_ITEM(plan, 1))))
+      type_error("_copied_objects(): expected a dict and a set for each object");
+    return plan;
+  }
+  PyObject* known(PyObject* value) const {
+    for (const auto& [of, copy] : made_)
+      if (of.get() == value) return Py_NewRef(copy.get());
+    return nullptr;
+  }
+  PyObject* noted(PyObject* value, PyObject* copy) {
+    made_.emplace_back(Ref::borrow(value), Ref::borrow(copy));
+    return copy;
+  }
+
+  PyObject* object(PyObject* value, PyObject* plan) {
+    if (PyObject* same = known(value)) return same;
+    static PyObject* nothing = check(PyTuple_New(0));
+    Ref same(check(PyBaseObject_Type.tp_new(Py_TYPE(value), nothing, nullptr)));
+    noted(value, same.get());
+    PyObject* steps = PyTuple_GET_ITEM(plan, 0);
+    PyObject* computed = PyTuple_GET_ITEM(plan, 1);
+    const Ref dict(check(PyObject_GenericGetDict(value, nullptr)));
     const Ref own(check(PyDict_Copy(dict.get())));
-    PyObject *name, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(own.get(), &at, &name, &value);) {
-      Ref one = Ref::borrow(value);
-      PyObject* step = PyDict_GetItemWithError(args[2], name);
+    bool plain = true;
+    PyObject *name, *attribute;
+    for (Py_ssize_t at = 0; plain && PyDict_Next(own.get(), &at, &name, &attribute);)
+      plain = !check(PySet_Contains(computed, name));
+    // Attributes are set one by one: what an object without a dict of its own has is found quicker.
+    const Ref all = plain ? Ref() : Ref(check(PyObject_GenericGetDict(same.get(), nullptr)));
+    for (Py_ssize_t at = 0; PyDict_Next(own.get(), &at, &name, &attribute);) {
+      PyObject* step = PyDict_GetItemWithError(steps, name);
       if (!step && PyErr_Occurred()) throw PythonError{};
-      if (step && !stays(value)) {
-        PyObject* given[] = {step, value, args[4]};
-        one = Ref(check(PyObject_Vectorcall(args[3], given, 3, nullptr)));
-      }
-      check(PyObject_GenericSetAttr(args[0], name, one.get()));
+      const Ref one(step && !stays(attribute) ? changed(attribute, step) : Py_NewRef(attribute));
+      if (plain) check(PyObject_GenericSetAttr(same.get(), name, one.get()));
+      else check(PyDict_SetItem(all.get(), name, one.get()));
     }
-    return Py_NewRef(Py_None);
+    return same.release();
+  }
+
+  PyObject* changed(PyObject* value, PyObject* step) {
+    if (step != Py_None) {
+      PyObject* plan = plan_of(step);
+      if (!plan) value_error("_copied_objects(): a step leads to an object that is not copied");
+      return object(value, plan);
+    }
+    if (PyObject* same = known(value)) return same;
+    PyObject* copy;
+    if (PyList_CheckExact(value)) copy = PyList_GetSlice(value, 0, PyList_GET_SIZE(value));
+    else if (PyDict_CheckExact(value)) copy = PyDict_Copy(value);
+    else if (PySet_CheckExact(value)) copy = PySet_New(value);
+    else if (is_twister(value)) copy = copied_twister(value);
+    else copy = PyObject_CallOneArg(otherwise_, value);
+    return noted(value, check(copy));
+  }
+
+  PyObject *plans_, *otherwise_;
+  std::vector<std::pair<Ref, Ref>> made_;
+};
+
+// _copied_objects(values, numbers, plans, otherwise): a list of values, of which those with a plan
+// are copies, made with the same ones of what several lead to.
+PyObject* copied_objects(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    if (count != 4 || !PyList_CheckExact(args[1]) || !PyDict_CheckExact(args[2]))
+      type_error("_copied_objects() takes values, a list, a dict and a function");
+    const Ref values(check(PySequence_Tuple(args[0])));
+    const Py_ssize_t n = PyTuple_GET_SIZE(values.get());
+    if (PyList_GET_SIZE(args[1]) != n) value_error("_copied_objects(): each value has a number");
+    Copier copier(args[2], args[3]);
+    Ref copies(check(PyList_New(n)));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      const Ref number = Ref::borrow(PyList_GET_ITEM(args[1], i));
+      PyObject* value = PyTuple_GET_ITEM(values.get(), i);
+      PyList_SET_ITEM(copies.get(), i, copier.copy_if_planned(value, number.get()));
+    }
+    return copies.release();
   });
 }
 
@@ -38,8 +114,9 @@ PyObject* copy_attributes(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 void init_object_copies(PyObject* module) {
   static PyMethodDef functions[] = {
-      {"_copy_attributes", (PyCFunction)(void*)copy_attributes, METH_FASTCALL,
-       "_copy_attributes(same, value, steps, change, made): gives an object those of another."},
+      {"_copied_objects", (PyCFunction)(void*)copied_objects, METH_FASTCALL,
+       "_copied_objects(values, numbers, plans, otherwise): copies of objects that are written "
+       "to."},
       {}};
   add_functions(module, functions);
 }

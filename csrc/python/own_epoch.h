@@ -27,6 +27,16 @@ struct ActingAs {
 // Why such an epoch is left for tasks that are handed out to workers.
 enum class Leave { KeepsGoing, BelongsToWorkers, Failed };
 
+// What is left of a worker: null is what has not begun, or nobody has asked for.
+struct OwnWorker {
+  Ref fetch;              // makes its batches, if it iterates or has a copy
+  Ref as;                 // for Acting
+  Ref generators;         // that it draws from
+  NumbersBefore numbers;  // when it began to make its last batch
+  Py_ssize_t given = 0;
+  bool ended = false;
+};
+
 struct OwnEpoch {
   bool active = false, over = false;
   bool iterates = false;   // each worker goes over the dataset, so `tasks` is the one task there is
@@ -40,23 +50,19 @@ struct OwnEpoch {
   Ref tasks;                  // goes over them
   std::vector<Ref> ahead;     // tasks that have been drawn
   Ref fetch;                  // makes a batch, or begins to iterate and returns what makes batches
-  std::vector<Ref> fetches;   // of each worker that iterates or has a copy, null before it begins
-  std::vector<Ref> as;        // of each worker: for Acting, null before somebody asks
-  std::vector<Ref> drawn;     // and its generators
-  std::vector<char> ended;
-  std::vector<Py_ssize_t> given;
+  std::vector<OwnWorker> crew;
   uint32_t next = 0;  // worker
   Py_ssize_t yielded = 0;
   double seconds = 0;  // spent on batches since somebody looked at the pace
 
-  uint32_t workers() const { return uint32_t(given.size()); }
+  uint32_t workers() const { return uint32_t(crew.size()); }
   uint32_t after(uint32_t number) const { return number + 1 == workers() ? 0 : number + 1; }
 
   // The next task; null when there are no more.
   Ref take_task() {
     if (iterates) {
       uint32_t tried = 0;
-      while (tried < workers() && ended[next]) next = after(next), ++tried;
+      while (tried < workers() && crew[next].ended) next = after(next), ++tried;
       return tried < workers() ? tasks : Ref();
     }
     if (!ahead.empty()) {
@@ -64,10 +70,10 @@ struct OwnEpoch {
       ahead.erase(ahead.begin());
       return first;
     }
-    return step_by_step ? Ref() : draw();
+    return step_by_step ? Ref() : draw(tasks);
   }
-  Ref draw() {
-    Ref drawn_task(PyIter_Next(tasks.get()));
+  static Ref draw(Ref from) {
+    Ref drawn_task(PyIter_Next(from.get()));
     if (!drawn_task && PyErr_Occurred()) throw PythonError{};
     return drawn_task;
   }
@@ -80,19 +86,25 @@ struct OwnEpoch {
     return true;
   }
   void count(uint32_t number) {
-    ++given[number];
+    ++crew[number].given;
     ++yielded;
   }
   // A batch of a worker; null with an exception set when that failed.
   PyObject* make(PyObject* stream, uint32_t number, PyObject* task) {
-    const Ref known = as[number];  // others may end the epoch meanwhile
+    OwnWorker& worker = crew[number];
+    const Ref known = worker.as;  // others may end the epoch meanwhile
     const ActingAs acts({known.get(), stream, number});
     if (!draws) return fetch_one(stream, number, task);
-    if (!drawn[number])
-      drawn[number] = Ref(check(PyObject_CallMethod(stream, "_generators_of", "I", number)));
-    const Ref generators = drawn[number];
+    if (!worker.generators) {
+      // As far as is known, so many of the workers from this one on have something to do.
+      const size_t busy = iterates ? workers() : std::min<size_t>(ahead.size() + 1, workers());
+      const auto count = std::max(1u, std::min(uint32_t(busy), workers() - number));
+      worker.generators =
+          Ref(check(PyObject_CallMethod(stream, "_generators_of", "II", number, count)));
+    }
+    const Ref generators = worker.generators;
     PyObject** found = PySequence_Fast_ITEMS(generators.get());
-    DrawingAsWorker drawing(found[0], found[1], found[2]);
+    DrawingAsWorker drawing(found[0], found[1], found[2], changes ? nullptr : &worker.numbers);
     PyObject* batch = fetch_one(stream, number, task);
     if (!batch && !changes) drawing.undo();
     return batch;
@@ -101,23 +113,24 @@ struct OwnEpoch {
     active = false;
     tasks = fetch = Ref();
     ahead.clear();
-    fetches.clear();
-    if (!persistent) as.clear();
-    drawn.clear();
+    for (OwnWorker& worker : crew) {
+      worker.fetch = worker.generators = Ref();
+      if (!persistent) worker.as = Ref();
+    }
   }
 
  private:
   PyObject* fetch_one(PyObject* stream, uint32_t number, PyObject* task) {
     if (!iterates && !changes) return call_in_worker(Ref(fetch).get(), task);
-    if (!fetches[number]) {
+    if (!crew[number].fetch) {
       Ref begun(wait_for_gil([&] {
         return changes ? PyObject_CallMethod(stream, "_begin_in_copy", "I", number)
                        : PyObject_CallNoArgs(Ref(fetch).get());
       }));
       if (!begun) return nullptr;
-      fetches[number] = std::move(begun);
+      crew[number].fetch = std::move(begun);
     }
-    return call_in_worker(Ref(fetches[number]).get(), task);
+    return call_in_worker(Ref(crew[number].fetch).get(), task);
   }
 };
 

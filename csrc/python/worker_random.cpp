@@ -2,35 +2,83 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <vector>
+
+#include "python/twister_seeds.h"
 
 namespace facula::python {
 namespace {
 
+constexpr size_t kWords = 624;  // of a twister, besides the place in them
+
 PyObject* shared_twister = nullptr;  // of the module `random`, once its words have been found
 
-// The words of a random.Random: behind the head of the object. To ask for them in Python, and to
-// set them, takes longer than to make a small batch.
+// The words of a random.Random: behind the head of the object, and after the place. To ask for them
+// in Python, and to set them, takes longer than to make a small batch.
 uint32_t* words_of(PyObject* random) {
   return reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(random) + sizeof(PyObject));
+}
+
+PyObject* gauss_name() {
+  static PyObject* name = PyUnicode_InternFromString("gauss_next");
+  return name;
+}
+
+// A random.Random whose words are to be written: its class would seed it twice.
+Ref new_twister() {
+  PyTypeObject* type = Py_TYPE(shared_twister);
+  Ref made(check(type->tp_alloc(type, 0)));
+  check(PyObject_SetAttr(made.get(), gauss_name(), Py_None));
+  return made;
+}
+
+// ---- whose numbers the functions of the module `random` draw
+
+// Functions that the module has of its generator, as far as samples call them. While a worker's
+// batch is made, they are functions of the worker's: to exchange 624 words takes longer.
+struct Bound {
+  std::vector<Ref> functions;
+  bool keep_numbers = false;  // one of them, as gauss() does, keeps a number for the next call
+
+  static PyObject** owner(PyObject* f) {
+    if (PyCFunction_CheckExact(f)) return &reinterpret_cast<PyCFunctionObject*>(f)->m_self;
+    if (PyMethod_Check(f)) return &reinterpret_cast<PyMethodObject*>(f)->im_self;
+    return nullptr;
+  }
+};
+Bound& bound = *new Bound;  // the interpreter is gone when statics are
+
+// _bind_twister(function): whether the function, one of the module's generator, can draw a worker's
+// numbers, which it will from now on while its batches are made.
+PyObject* bind_twister(PyObject*, PyObject* function) {
+  return guarded([&]() -> PyObject* {
+    for (const Ref& f : bound.functions)
+      if (f.get() == function) return Py_NewRef(Py_True);
+    PyObject** owner = Bound::owner(function);
+    if (!owner || !*owner || *owner != shared_twister) return Py_NewRef(Py_False);
+    bound.functions.push_back(Ref::borrow(function));
+    bound.keep_numbers |= bool(PyMethod_Check(function));
+    return Py_NewRef(Py_True);
+  });
 }
 
 // _find_twister(random): whether the words of a random.Random, and of others of its type, can be
 // exchanged with those of `random`, which is the module's: they are where they are expected.
 PyObject* find_twister(PyObject*, PyObject* random) {
   return guarded([&]() -> PyObject* {
-    constexpr size_t kWords = 625;
-    const size_t room = sizeof(PyObject) + kWords * sizeof(uint32_t);
+    const size_t room = sizeof(PyObject) + (kWords + 1) * sizeof(uint32_t);
     if (size_t(Py_TYPE(random)->tp_basicsize) < room) return Py_NewRef(Py_False);
     Ref state(check(PyObject_CallMethod(random, "getstate", nullptr)));
     if (!PyTuple_CheckExact(state.get()) || PyTuple_GET_SIZE(state.get()) != 3)
       return Py_NewRef(Py_False);
     PyObject* words = PyTuple_GET_ITEM(state.get(), 1);
-    if (!PyTuple_CheckExact(words) || size_t(PyTuple_GET_SIZE(words)) != kWords)
+    if (!PyTuple_CheckExact(words) || size_t(PyTuple_GET_SIZE(words)) != kWords + 1)
       return Py_NewRef(Py_False);
     const uint32_t* here = words_of(random);
-    for (size_t i = 0; i < kWords; ++i) {
+    for (size_t i = 0; i <= kWords; ++i) {
       // The place comes first in memory and last in the tuple.
-      PyObject* word = PyTuple_GET_ITEM(words, Py_ssize_t(i ? i - 1 : kWords - 1));
+      PyObject* word = PyTuple_GET_ITEM(words, Py_ssize_t(i ? i - 1 : kWords));
       const unsigned long value = PyLong_AsUnsignedLong(word);
       if (value == (unsigned long)(-1) && PyErr_Occurred()) throw PythonError{};
       if (value != here[i]) return Py_NewRef(Py_False);
@@ -40,25 +88,42 @@ PyObject* find_twister(PyObject*, PyObject* random) {
   });
 }
 
-// _copy_twister(to, from): whether the words of one random.Random were given to another. A normal
-// number that is left over is an attribute.
-PyObject* copy_twister(PyObject*, PyObject* args) {
+// _copied_twister(random): another random.Random that goes on with the same numbers; None where its
+// words are not where they are expected.
+PyObject* get_copied_twister(PyObject*, PyObject* random) {
+  return guarded([&] { return is_twister(random) ? copied_twister(random) : Py_NewRef(Py_None); });
+}
+
+// _seeded_twisters(seed, count): [random.Random(seed), random.Random(seed + 1), ...] for seeds of
+// 64 bits; None as above.
+PyObject* seeded_twisters(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    PyObject *to, *from;
-    if (!PyArg_ParseTuple(args, "OO:_copy_twister", &to, &from)) throw PythonError{};
-    const bool known = shared_twister && Py_TYPE(to) == Py_TYPE(shared_twister) &&
-                       Py_TYPE(from) == Py_TYPE(shared_twister);
-    if (known) std::memcpy(words_of(to), words_of(from), 625 * sizeof(uint32_t));
-    return PyBool_FromLong(known);
+    unsigned long long seed;
+    unsigned int count;
+    if (!PyArg_ParseTuple(args, "KI:_seeded_twisters", &seed, &count)) throw PythonError{};
+    if (!shared_twister) return Py_NewRef(Py_None);
+    Ref made(check(PyList_New(Py_ssize_t(count))));
+    std::vector<TwisterSeed> seeds;
+    for (unsigned int i = 0; i < count; ++i) {
+      Ref twister = new_twister();
+      uint32_t* words = words_of(twister.get());
+      words[0] = kWords;
+      const uint64_t own = seed + i;
+      seeds.push_back({words + 1, {uint32_t(own), uint32_t(own >> 32)}, own >> 32 ? 2u : 1u});
+      PyList_SET_ITEM(made.get(), Py_ssize_t(i), twister.release());
+    }
+    seed_twisters(seeds.data(), seeds.size());
+    return made.release();
   });
 }
 
 // ---- numpy.random
 
 // Where the numbers of numpy.random come from, once that has been found: the words of a twister,
-// and, in the object itself, whether a normal number is left over and which.
+// and, in the object itself, whether a normal number is left over and which, and where it finds the
+// words.
 struct ArrayRandom {
-  char *words = nullptr, *left_over = nullptr;
+  char *words = nullptr, *left_over = nullptr, **where = nullptr;
   static constexpr size_t kWordBytes = 625 * sizeof(uint32_t), kLeftBytes = 2 * sizeof(double);
   static constexpr size_t kBytes = kWordBytes + kLeftBytes;
 
@@ -76,15 +141,19 @@ struct ArrayRandom {
     write(with);
     std::memcpy(with, now, kBytes);
   }
+  void exchange_left_over(char* state) const {
+    std::swap_ranges(left_over, left_over + kLeftBytes, state + kWordBytes);
+  }
 } shared_arrays;
 
-// The words of a numpy.random.RandomState: what its generator's table of functions begins with.
-char* words_of_arrays(PyObject* random) {
+// What a numpy.random.RandomState has a copy of: where its words are, and functions that draw.
+constexpr size_t kTable = 5;
+char** table_of_arrays(PyObject* random) {
   Ref generator(check(PyObject_GetAttrString(random, "_bit_generator")));
   Ref capsule(check(PyObject_GetAttrString(generator.get(), "capsule")));
   auto* table = static_cast<char**>(PyCapsule_GetPointer(capsule.get(), "BitGenerator"));
   if (!table) throw PythonError{};
-  return *table;
+  return table;
 }
 
 // Puts a RandomState into a state that nobody else comes upon.
@@ -106,7 +175,10 @@ PyObject* find_array_random(PyObject*, PyObject* args) {
     mark(other, 0.8414709848078965);
     auto* object = reinterpret_cast<char*>(other);
     const auto size = size_t(Py_TYPE(other)->tp_basicsize);
-    size_t found = 0, count = 0;
+    char** table = table_of_arrays(other);
+    size_t found = 0, count = 0, table_at = 0, tables = 0;
+    for (size_t at = sizeof(PyObject); at + kTable * sizeof(char*) <= size; at += sizeof(char*))
+      if (!std::memcmp(object + at, table, kTable * sizeof(char*))) table_at = at, ++tables;
     for (size_t at = sizeof(PyObject); at + ArrayRandom::kLeftBytes <= size; at += sizeof(double)) {
       int has;
       double value;
@@ -116,12 +188,12 @@ PyObject* find_array_random(PyObject*, PyObject* args) {
       found = at;
       ++count;
     }
-    if (count != 1) return PyLong_FromLong(0);
+    if (count != 1 || tables != 1) return PyLong_FromLong(0);
     mark(other, 0);
     int has;
     std::memcpy(&has, object + found, sizeof has);
     int32_t place;
-    const char* words = words_of_arrays(other);
+    const char* words = table[0];
     std::memcpy(&place, words + 624 * sizeof(uint32_t), sizeof place);
     Ref state(check(PyObject_CallMethod(other, "get_state", nullptr)));
     Ref key(check(PySequence_GetItem(state.get(), 1)));
@@ -131,7 +203,11 @@ PyObject* find_array_random(PyObject*, PyObject* args) {
         size_t(PyBytes_GET_SIZE(bytes.get())) == 624 * sizeof(uint32_t) &&
         !std::memcmp(words, PyBytes_AS_STRING(bytes.get()), 624 * sizeof(uint32_t));
     if (!as_expected) return PyLong_FromLong(0);
-    shared_arrays = {words_of_arrays(random), reinterpret_cast<char*>(Py_NewRef(random)) + found};
+    auto* shared = reinterpret_cast<char*>(random);
+    auto** where = reinterpret_cast<char**>(shared + table_at);
+    if (*where != *table_of_arrays(random)) return PyLong_FromLong(0);
+    Py_INCREF(random);
+    shared_arrays = {*where, shared + found, where};
     return PyLong_FromSize_t(ArrayRandom::kBytes);
   });
 }
@@ -150,87 +226,31 @@ PyObject* exchange_array_random(PyObject*, PyObject* state) {
   });
 }
 
-// The words that numpy.random.SeedSequence makes of four, and a twister of those.
-class SeededTwister {
- public:
-  explicit SeededTwister(const uint32_t (&entropy)[4]) {
-    uint32_t pool[4], hash = 0x43b0d7e5u;
-    auto hashed = [&](uint32_t v) {
-      v ^= hash;
-      hash *= 0x931e8875u;
-      v *= hash;
-      return v ^ v >> 16;
-    };
-    for (int i = 0; i < 4; ++i) pool[i] = hashed(entropy[i]);
-    for (int from = 0; from < 4; ++from)
-      for (int to = 0; to < 4; ++to)
-        if (from != to) {
-          const uint32_t v = 0xca01f9ddu * pool[to] - 0x4973f715u * hashed(pool[from]);
-          pool[to] = v ^ v >> 16;
-        }
-    hash = 0x8b51f9ddu;
-    uint32_t key[4];
-    for (int i = 0; i < 4; ++i) {
-      uint32_t v = pool[i] ^ hash;
-      hash *= 0x58f38dedu;
-      v *= hash;
-      key[i] = v ^ v >> 16;
-    }
-    fill(key);
-  }
-  uint32_t words[625];  // and the place in them
-
- private:
-  // Matsumoto and Nishimura's init_by_array().
-  void fill(const uint32_t (&key)[4]) {
-    constexpr int n = 624;
-    words[0] = 19650218u;
-    for (int i = 1; i < n; ++i)
-      words[i] = 1812433253u * (words[i - 1] ^ words[i - 1] >> 30) + uint32_t(i);
-    auto mixed = [&](int i, uint32_t by) { return (words[i - 1] ^ words[i - 1] >> 30) * by; };
-    int i = 1, j = 0;
-    auto step = [&] {
-      if (++i == n) words[0] = words[n - 1], i = 1;
-    };
-    for (int k = 0; k < n; ++k, j = (j + 1) % 4) {
-      words[i] = (words[i] ^ mixed(i, 1664525u)) + key[j] + uint32_t(j);
-      step();
-    }
-    for (int k = 1; k < n; ++k) {
-      words[i] = (words[i] ^ mixed(i, 1566083941u)) - uint32_t(i);
-      step();
-    }
-    words[0] = 0x80000000u;
-    words[n] = n;
-  }
-};
-
-// _seeded_array_random(a, b, c, d): the state of numpy.random when it is seeded with what
-// SeedSequence makes of these words.
+// _seeded_array_random(seed, first, count): the states of numpy.random in the workers from `first`
+// on, which is seeded with what SeedSequence makes of their numbers and the loader's seed.
 PyObject* seeded_array_random(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    uint32_t entropy[4];
-    if (!PyArg_ParseTuple(args, "IIII:_seeded_array_random", &entropy[0], &entropy[1], &entropy[2],
-                          &entropy[3]))
+    unsigned long long seed;
+    unsigned int first, count;
+    if (!PyArg_ParseTuple(args, "KII:_seeded_array_random", &seed, &first, &count))
       throw PythonError{};
-    const SeededTwister twister(entropy);
-    char state[ArrayRandom::kBytes] = {};
-    std::memcpy(state, twister.words, sizeof twister.words);
-    return check(PyByteArray_FromStringAndSize(state, sizeof state));
+    Ref made(check(PyList_New(Py_ssize_t(count))));
+    std::vector<TwisterSeed> seeds;
+    for (unsigned int i = 0; i < count; ++i) {
+      PyObject* state =
+          check(PyByteArray_FromStringAndSize(nullptr, Py_ssize_t(ArrayRandom::kBytes)));
+      PyList_SET_ITEM(made.get(), Py_ssize_t(i), state);
+      char* bytes = PyByteArray_AS_STRING(state);
+      std::memset(bytes, 0, ArrayRandom::kBytes);
+      auto* words = reinterpret_cast<uint32_t*>(bytes);
+      words[kWords] = kWords;
+      const SeedWords key = sequence_of({first + i, uint32_t(seed), uint32_t(seed >> 32), 0});
+      TwisterSeed& own = seeds.emplace_back(TwisterSeed{words, {}, std::size(key.words)});
+      std::copy(std::begin(key.words), std::end(key.words), own.key);
+    }
+    seed_twisters(seeds.data(), seeds.size());
+    return made.release();
   });
-}
-
-// ---- what gauss() of the module `random` keeps
-
-PyObject* gauss_name() {
-  static PyObject* name = PyUnicode_InternFromString("gauss_next");
-  return name;
-}
-
-// Most generators have none, which is None.
-void set_gauss(PyObject* random, const Ref& before, const Ref& value) {
-  if (before.get() != value.get() && PyObject_SetAttr(random, gauss_name(), value.get()))
-    PyErr_Clear();
 }
 
 PyObject* get_runs_alone(PyObject*, PyObject*) {
@@ -244,56 +264,90 @@ bool runs_alone() {
   return first && !PyThreadState_Next(first);
 }
 
-DrawingAsWorker::DrawingAsWorker(PyObject* generator, PyObject* twister, PyObject* arrays) {
-  static_assert(kArrayBytes == ArrayRandom::kBytes);
-  if (generator != Py_None) {
-    if (!is_generator(generator)) type_error("expected a Generator, got ", type_name(generator));
-    generator_ = generator_of(generator);
-    generator_->get_state(generator_state_);
+void WordsBefore::note(const uint32_t* now, uint32_t at) {
+  // A twister makes all of its words anew at once, so what it begins with tells.
+  constexpr size_t kTelling = 16;
+  place = at;
+  if (!words) words = std::make_unique_for_overwrite<uint32_t[]>(kWords);
+  else if (std::equal(now, now + kTelling, words.get())) return;
+  std::copy_n(now, kWords, words.get());
+}
+
+void WordsBefore::put_back(uint32_t* to) const {
+  std::copy_n(words.get(), kWords, to);
+}
+
+bool is_twister(PyObject* o) {
+  return shared_twister && Py_TYPE(o) == Py_TYPE(shared_twister);
+}
+
+PyObject* copied_twister(PyObject* twister) {
+  Ref copy = new_twister();
+  std::copy_n(words_of(twister), kWords + 1, words_of(copy.get()));
+  Ref kept(check(PyObject_GetAttr(twister, gauss_name())));
+  if (kept.get() != Py_None) check(PyObject_SetAttr(copy.get(), gauss_name(), kept.get()));
+  return copy.release();
+}
+
+DrawingAsWorker::DrawingAsWorker(PyObject* generator, PyObject* twister, PyObject* arrays,
+                                 NumbersBefore* before)
+    : before_(before) {
+  if (generator != Py_None && !is_generator(generator))
+    type_error("expected a Generator, got ", type_name(generator));
+  if (twister != Py_None && !is_twister(twister))
+    type_error("expected a random.Random, got ", type_name(twister));
+  char* state = arrays != Py_None ? array_state(arrays) : nullptr;
+  if (generator != Py_None) generator_ = generator_of(generator);
+  if (before && generator_) generator_->mark();
+  if (before && twister != Py_None) {
+    before->twister.note(words_of(twister) + 1, *words_of(twister));
+    if (bound.keep_numbers) before->gauss = Ref(check(PyObject_GetAttr(twister, gauss_name())));
   }
-  if (arrays != Py_None) std::memcpy(array_before_, array_state(arrays), kArrayBytes);
+  if (before && state) {
+    auto* words = reinterpret_cast<uint32_t*>(state);
+    before->arrays.note(words, words[kWords]);
+    std::copy_n(state + ArrayRandom::kWordBytes, sizeof before->left_over, before->left_over);
+  }
   if (twister != Py_None) {
-    if (!shared_twister || Py_TYPE(twister) != Py_TYPE(shared_twister))
-      type_error("expected a random.Random, got ", type_name(twister));
-    shared_gauss_ = Ref(check(PyObject_GetAttr(shared_twister, gauss_name())));
-    own_gauss_ = Ref(check(PyObject_GetAttr(twister, gauss_name())));
     twister_ = Ref::borrow(twister);
-    std::copy_n(words_of(shared_twister), kWords, shared_words_);
-    std::copy_n(words_of(twister), kWords, words_of(shared_twister));
-    set_gauss(shared_twister, shared_gauss_, own_gauss_);
+    bound_ = bound.functions.size();
+    for (size_t i = 0; i < bound_; ++i)
+      others_ = std::exchange(*Bound::owner(bound.functions[i].get()), Py_NewRef(twister));
   }
-  if (arrays != Py_None) {
-    array_state_ = Ref::borrow(arrays);
-    shared_arrays.exchange(PyByteArray_AS_STRING(arrays));
+  if (state) {
+    arrays_ = Ref::borrow(arrays);
+    words_ = std::exchange(*shared_arrays.where, state);
+    shared_arrays.exchange_left_over(state);
   }
-  before_ = thread_generator;
-  if (generator_) thread_generator = generator_;
+  thread_ = std::exchange(thread_generator, generator_ ? generator_ : thread_generator);
 }
 
 DrawingAsWorker::~DrawingAsWorker() {
-  thread_generator = before_;
-  if (array_state_) shared_arrays.exchange(PyByteArray_AS_STRING(array_state_.get()));
-  if (!twister_) return;
-  std::copy_n(words_of(shared_twister), kWords, words_of(twister_.get()));
-  std::copy_n(shared_words_, kWords, words_of(shared_twister));
-  // An exception may be on its way, which the attributes have nothing to do with.
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  Ref left(PyObject_GetAttr(shared_twister, gauss_name()));
-  if (!left) PyErr_Clear();
-  else set_gauss(twister_.get(), own_gauss_, left);
-  set_gauss(shared_twister, left, shared_gauss_);
-  PyErr_Restore(type, value, trace);
+  thread_generator = thread_;
+  for (size_t i = 0; i < bound_; ++i)
+    Py_DECREF(std::exchange(*Bound::owner(bound.functions[i].get()), others_));
+  if (arrays_) {
+    *shared_arrays.where = words_;
+    shared_arrays.exchange_left_over(PyByteArray_AS_STRING(arrays_.get()));
+  }
 }
 
 void DrawingAsWorker::undo() {
-  if (generator_) generator_->set_state(generator_state_, sizeof generator_state_);
-  if (array_state_) shared_arrays.write(array_before_);
+  if (generator_) generator_->rewind();
+  if (arrays_) {
+    auto* words = reinterpret_cast<uint32_t*>(PyByteArray_AS_STRING(arrays_.get()));
+    before_->arrays.put_back(words);
+    words[kWords] = before_->arrays.place;
+    std::copy_n(before_->left_over, sizeof before_->left_over, shared_arrays.left_over);
+  }
   if (!twister_) return;
-  std::copy_n(words_of(twister_.get()), kWords, words_of(shared_twister));
+  before_->twister.put_back(words_of(twister_.get()) + 1);
+  *words_of(twister_.get()) = before_->twister.place;
+  if (!bound.keep_numbers) return;
+  // An exception is on its way, which the attribute has nothing to do with.
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  set_gauss(shared_twister, Ref(), own_gauss_);
+  if (PyObject_SetAttr(twister_.get(), gauss_name(), before_->gauss.get())) PyErr_Clear();
   PyErr_Restore(type, value, trace);
 }
 
@@ -306,9 +360,13 @@ void init_worker_random(PyObject* module) {
       {"_exchange_array_random", exchange_array_random, METH_O,
        "_exchange_array_random(state): exchanges the state of numpy.random with a bytearray's."},
       {"_seeded_array_random", seeded_array_random, METH_VARARGS,
-       "_seeded_array_random(a, b, c, d): the state of numpy.random seeded by four words."},
-      {"_copy_twister", copy_twister, METH_VARARGS,
-       "_copy_twister(to, from): whether a random.Random was put into the state of another."},
+       "_seeded_array_random(seed, first, count): states of numpy.random in workers."},
+      {"_copied_twister", get_copied_twister, METH_O,
+       "_copied_twister(random): another random.Random that goes on with the same numbers."},
+      {"_seeded_twisters", seeded_twisters, METH_VARARGS,
+       "_seeded_twisters(seed, count): a random.Random of each of so many seeds."},
+      {"_bind_twister", bind_twister, METH_O,
+       "_bind_twister(function): whether a function of `random` can draw a worker's numbers."},
       {"_runs_alone", get_runs_alone, METH_NOARGS,
        "_runs_alone(): whether the program has one thread that runs Python."},
       {}};

@@ -19,7 +19,7 @@ from facula.utils.data._utils.own_iterators import (
     rows_in_place_of_workers,
 )
 from facula.utils.data._utils.worker import get_worker_info
-from facula.utils.data.dataset import Dataset, IterableDataset
+from facula.utils.data.dataset import Dataset, IterableDataset, TensorDataset
 from facula.utils.data.sampler import (
     BatchSampler,
     InfiniteConstantSampler,
@@ -31,6 +31,7 @@ from facula.utils.data.sampler import (
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 _T_co = TypeVar("_T_co", covariant=True)
+_set_attribute = object.__setattr__  # which looks whether it may be set takes longer
 
 
 class _DatasetKind:
@@ -286,9 +287,10 @@ class DataLoader(Generic[_T_co]):
     def _get_iterator(self) -> BaseIterator:
         if self.num_workers == 0:
             return SingleProcessIterator(self)
-        rows = rows_in_place_of_workers(self)
-        if rows is not None:
-            return MemoryIterator(self, rows)
+        if type(self.dataset) is TensorDataset:
+            rows = rows_in_place_of_workers(self)
+            if rows is not None:
+                return MemoryIterator(self, rows)
         return MultipleWorkersIterator(self)
 
     def __iter__(self) -> BaseIterator:
@@ -300,7 +302,7 @@ class DataLoader(Generic[_T_co]):
             iterator = self._iterator
         else:
             iterator = self._get_iterator()
-        self._current = weakref.ref(iterator)
+        _set_attribute(self, "_current", weakref.ref(iterator))
         return iterator
 
     def __len__(self) -> int:

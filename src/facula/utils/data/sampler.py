@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy
 
 import facula
-from facula import Generator
+from facula import _C, Generator
 
 __all__ = [
     "BatchSampler",
@@ -23,6 +23,14 @@ __all__ = [
 _T_co = TypeVar("_T_co", covariant=True)
 _RUN = 1 << 15  # numbers that are counted at a time
 Run = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
+
+
+def drawn_seed(generator: Generator | None = None) -> int:
+    """A seed that a generator draws, the default one for None."""
+    seed: int | None = _C._drawn_seed(generator)
+    if seed is None:
+        seed = int(facula.empty((), dtype=facula.int64).random_(generator=generator).item())
+    return seed
 
 
 class Sampler(Generic[_T_co]):
@@ -131,7 +139,7 @@ class RandomSampler(Sampler[int]):
         generator = self.generator
         if generator is None:
             generator = Generator()
-            generator.manual_seed(facula.empty((), dtype=facula.int64).random_().item())
+            generator.manual_seed(drawn_seed())
         size = 32 if self.replacement else n
         while left >= size:
             yield self._drawn(n, size, generator)

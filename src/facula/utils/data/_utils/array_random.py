@@ -26,36 +26,51 @@ def can_exchange() -> bool:
     return _size > 0 and state._bit_generator is _shared
 
 
-def _words(base_seed: int, worker: int) -> tuple[int, int, int, int]:
-    return worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0
-
-
 def seed_arrays(base_seed: int, worker: int) -> None:
     """Seeds ``numpy.random`` as a worker process does."""
     import numpy
 
-    words = list(_words(base_seed, worker))
+    if can_exchange() and _seeds_as_numpy():
+        # A new process pays for each page of code that it comes upon, of which this takes few. That
+        # numpy.random was seeded, NumPy knows.
+        numpy.random.seed(0)
+        _C._exchange_array_random(states_of_workers(base_seed, worker, 1)[0])
+    else:
+        _seed_by_numpy(base_seed, worker)
+
+
+def prepare_to_seed() -> None:
+    """Finds out, before there is a process, how it can be done there."""
+    if can_exchange():
+        _seeds_as_numpy()
+
+
+def _seed_by_numpy(base_seed: int, worker: int) -> None:
+    import numpy
+
+    words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     numpy.random.seed(numpy.random.SeedSequence(words).generate_state(4))
 
 
-def state_of_worker(base_seed: int, worker: int) -> bytearray:
-    """What a worker process begins with."""
+def states_of_workers(base_seed: int, first: int, count: int) -> list[bytearray]:
+    """What so many worker processes begin with."""
     if _seeds_as_numpy():
-        return _C._seeded_array_random(*_words(base_seed, worker))
-    return _seeded_by_numpy(base_seed, worker)
+        return _C._seeded_array_random(base_seed, first, count)
+    return [_seeded_by_numpy(base_seed, first + i) for i in range(count)]
 
 
 @functools.cache
 def _seeds_as_numpy() -> bool:
     """Whether NumPy seeds as ever, so that it can be done without it, which takes less time."""
-    return _C._seeded_array_random(*_words(1 << 40 | 3, 5)) == _seeded_by_numpy(1 << 40 | 3, 5)
+    seed = 1 << 40 | 3
+    return _C._seeded_array_random(seed, 5, 1) == [_seeded_by_numpy(seed, 5)]
 
 
 def _seeded_by_numpy(base_seed: int, worker: int) -> bytearray:
     state = bytearray(_size)
     _C._exchange_array_random(state)
     try:
-        seed_arrays(base_seed, worker)
+        _seed_by_numpy(base_seed, worker)
     finally:
         _C._exchange_array_random(state)
     return state

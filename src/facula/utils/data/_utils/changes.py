@@ -13,7 +13,6 @@ it does not (:func:`lookups.changing_lookups_of`).
 from __future__ import annotations
 
 import copy
-import functools
 import random
 import sys
 import types
@@ -24,6 +23,7 @@ import numpy
 
 import facula
 from facula import _C
+from facula.utils.data._utils.harmless import finds_twister
 from facula.utils.data._utils.known import (
     DATA,
     NOTHING,
@@ -42,7 +42,6 @@ from facula.utils.data._utils.known import (
     PartOf,
     Several,
     Tuple,
-    asked,
     either,
     facts_here,
     in_class,
@@ -57,6 +56,7 @@ from facula.utils.data._utils.results import OWN_ARRAYS, OWN_GENERATOR, OWN_TWIS
 MAPS = (dict, OrderedDict, defaultdict, Counter)
 _CONTAINERS = frozenset((list, deque, set, *MAPS))
 _DRAWN_FROM = (OWN_ARRAYS, OWN_GENERATOR, OWN_TWISTER)
+_QUICK = frozenset((list, set, dict))  # of which an empty one always fits
 _PLAIN_KEYS = {int, float, bool, str}
 _KIND_OF_TYPE = {int: NUMBER, float: NUMBER, bool: NUMBER, random.Random: OWN_TWISTER}
 _MOST_ITEMS = 1 << 16  # of a container that is copied
@@ -188,11 +188,6 @@ def _references() -> int:
 _REFERENCES = _references()
 
 
-@functools.cache
-def _finds_twisters() -> bool:
-    return bool(_C._find_twister(random._inst))  # type: ignore[attr-defined]
-
-
 def _copied(value: Any) -> Any:
     """What a worker has in a slot at first."""
     if type(value) in _CONTAINERS:
@@ -201,11 +196,7 @@ def _copied(value: Any) -> Any:
     if found == OWN_GENERATOR:
         return value.clone_state()
     if found == OWN_TWISTER:
-        same = random.Random.__new__(random.Random, 0)  # whose numbers do not matter
-        same.gauss_next = value.gauss_next
-        if not _finds_twisters() or not _C._copy_twister(same, value):
-            same.setstate(value.getstate())
-        return same
+        return _C._copied_twister(value) if finds_twister() else copy.copy(value)
     return value if found is None else copy.deepcopy(value)
 
 
@@ -249,8 +240,7 @@ class Changes:
         self.numbers = [*map(id, roots)]
         # Of each object that is copied: names that lead to others, or, with None, change, and
         # names that are not simply there.
-        self.steps: dict[int, dict[str, int | None]] = {}
-        self.computed: dict[int, frozenset[str]] = {}
+        self.plans: dict[int, tuple[dict[str, int | None], frozenset[str]]] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -383,53 +373,33 @@ class Changes:
         owners = {id(slot.owner): slot.owner for slot in self.slots.values()}
         for routes in self.routes.values():
             owners.update((key[0], owner) for key, owner in routes.items())
-        self.steps = {number: {} for number in needed}
+        steps: dict[int, dict[str, int | None]] = {number: {} for number in needed}
         for number in needed:
             routes = self.routes.get(number, {})
             is_found = number in roots or bool(routes)
             if number in self.otherwise or not is_found or not _is_instance(owners[number]):
                 raise NotSimpleError
-            self.computed[number] = _computed_names(type(owners[number]))
+            self.plans[number] = steps[number], _computed_names(type(owners[number]))
             for owner, name in routes:
                 if (owner, name) in self.slots:
                     raise NotSimpleError
-                self.steps[owner][name] = number
+                steps[owner][name] = number
         for (owner, name), slot in self.slots.items():
-            self.steps[owner][name] = None
+            steps[owner][name] = None
             facts_here().type_of(slot.owner)
             number = id(_found(slot.owner, name)) if slot.type is not None else None
             if number in self.otherwise or number in self.routes:
                 raise NotSimpleError
-            if not asked(_fits, slot.owner, name, slot.summary()):
+            about = slot.owner, name, slot.summary()
+            if not _fits(*about):
                 raise NotSimpleError
+            of_items = {t for t, known in _KIND_OF_TYPE.items() if known == about[2][2]}
+            quick = {slot.type} & _QUICK if slot.type is not None else of_items
+            facts_here().kept(_fits, about, slot.type is not None, tuple(quick))
 
     def copies(self, values: Any) -> list[Any]:
         """The roots, or copies of them, as a worker has them at first."""
-        made: dict[int, Any] = {}
-        return [
-            self._copy(value, number, made) if number in self.steps else value
-            for value, number in zip(values, self.numbers, strict=True)
-        ]
-
-    def _copy(self, value: Any, number: int, made: dict[int, Any]) -> Any:
-        if id(value) in made:
-            return made[id(value)]
-        same = made[id(value)] = object.__new__(type(value))
-        steps, own = self.steps[number], value.__dict__
-        if self.computed[number].isdisjoint(own):
-            _C._copy_attributes(same, value, steps, self._changed, made)
-        else:
-            changed = {n: self._changed(steps[n], own[n], made) for n in steps if n in own}
-            same.__dict__.update({**own, **changed})
-        return same
-
-    def _changed(self, leads_to: int | None, value: Any, made: dict[int, Any]) -> Any:
-        """An attribute of a copy."""
-        if leads_to is not None:
-            return self._copy(value, leads_to, made)
-        if id(value) not in made:
-            made[id(value)] = _copied(value)
-        return made[id(value)]
+        return _C._copied_objects(values, self.numbers, self.plans, _copied)
 
 
 def is_key(known: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import os
 import random
@@ -247,11 +248,19 @@ _WITH_NAMES = (
 _found: dict[int, tuple[str, Any]] = {}
 
 
+@functools.cache
+def finds_twister() -> bool:
+    """Whether a worker's twister can stand in for the one of the module ``random``."""
+    return bool(_C._find_twister(random._inst))  # type: ignore[attr-defined]
+
+
 def _is_own(sort: str, called: Any) -> bool:
     """Whether what draws numbers is a method of the module's generator, and not the program's."""
     owner = getattr(called, "__self__", None)
-    if sort in ("of twister", "choice", "choices", "shuffle", "seeds"):
+    if sort == "seeds":
         return owner is getattr(random, "_inst", random)
+    if sort in ("of twister", "choice", "choices", "shuffle"):
+        return finds_twister() and bool(_C._bind_twister(called))
     if sort == "arrays drawn":
         return owner is numpy.random.mtrand._rand
     return True

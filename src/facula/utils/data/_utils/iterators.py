@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import facula
@@ -107,21 +107,27 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     _crew: _Crew | None = None  # the workers, once tasks are handed out
     _left_to_make: int | None = None  # tasks that there are yet in an epoch that is left early
+    _generators: Mapping[int, Any] = {}  # of workers, from which the loader draws
+    # What workers have a copy of: as it is now, and as it was at the begin of the epoch.
+    _copies: Mapping[int, list[Any]] = {}
+    _copies_before: Mapping[int, list[Any]] = {}
+    # What makes batches in the copies, and whose it is.
+    _fetches: list[Any] = []
+    _fetches_of: Any = None
+    _fetches_by: Any = None
+    _may_be_here = True
+    _made_before = 0
 
     def __init__(self, loader: Any) -> None:
-        if loader.num_workers <= 0 or loader.prefetch_factor <= 0:
-            raise AssertionError("workers need num_workers > 0 and prefetch_factor > 0")
-        self._generators: dict[int, Any] = {}  # of workers, from which the loader draws
-        # What workers have a copy of: as it is now, and as it was at the begin of the epoch.
-        self._copies: dict[int, list[Any]] = {}
-        self._copies_before: dict[int, list[Any]] = {}
-        self._terms = self._come_to_terms(loader)
-        self._persistent = self._terms.persistent
+        terms = self._terms = self._come_to_terms(loader)
         self._pace.saved = 0.0
-        super().__init__(loader)
-        self._may_be_here = self._may_make_batches(self._terms)
+        BaseIterator.__init__(self, loader)
+        if terms.is_free and self._is_own:
+            self._begin_by_itself(terms)
+            return
+        self._may_be_here = self._may_make_batches(terms)
         if self._is_own and self._may_be_here:
-            self._begin_by_itself(self._terms)
+            self._begin_by_itself(terms)
             return
         self._may_be_here = self._may_be_here and self._terms.changes is None
         self._have_workers(self._terms.lookups if self._may_be_here else None)
@@ -144,6 +150,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         return terms
 
     def _new_terms(self, loader: Any) -> Terms:
+        if loader.num_workers <= 0 or loader.prefetch_factor <= 0:
+            raise AssertionError("workers need num_workers > 0 and prefetch_factor > 0")
         threads = loader.worker_type == "thread"
         pace = loader._pace
         if pace is None or pace.is_of_others(threads, loader.num_workers):
@@ -154,7 +162,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _may_make_batches(self, terms: Terms) -> bool:
         """Whether the loader may do so in the place of workers."""
-        if terms.may_be_own and not terms.may_change_its_mind:
+        if terms.is_free:
             return True
         if terms.threads:
             return not terms.timeout and terms.job.init_fn is None and terms.in_order
@@ -163,6 +171,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             return False
         if lookups.draws and self._generators:
             return True  # those of workers that have been prepared, if they are
+        if terms.preparation is None:
+            return True
         generators = terms.prepared(self._base_seed)
         if generators is None:
             return False
@@ -213,32 +223,46 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
 
     def _begin_by_itself(self, terms: Terms) -> None:
         tasks: Any = self._indices
+        # Workers would have been given indices by now, and generators moved on.
+        first: Any = terms.first_tasks
         fetch = terms.lookups.fetch  # type: ignore[union-attr]
-        if terms.changes is not None:
-            fetch = self._fetches_in_copies(terms)
         if self._iterable:
-            ahead, tasks = [], next(tasks)  # which is always the same
-        else:
-            # Workers would have been given indices by now, and generators moved on.
-            ahead = list(itertools.islice(tasks, terms.first_tasks))
-        self._made_before = 0
-        self._begin_own(tasks, ahead, fetch, terms.job.num_workers, terms.own_flags)
+            first, tasks = 0, next(tasks)  # which is always the same
+        if terms.changes is not None:
+            first, fetch = self._fetches_in_copies(terms, first)
+        if self._made_before:
+            self._made_before = 0
+        self._begin_own(tasks, first, fetch, terms.job.num_workers, terms.own_flags)
 
-    def _fetches_in_copies(self, terms: Terms) -> list[Any]:
-        """What makes the batches of workers that write to their copies of the dataset; nothing of
-        those that iterate, which begin later. Processes would be started now, and not see what the
-        program writes from now on."""
+    def _fetches_in_copies(self, terms: Terms, first: int) -> tuple[Any, list[Any]]:
+        """The first tasks, and what makes the batches of workers that write to their copies of the
+        dataset; nothing of those that iterate, which begin later. Processes would be started now,
+        and not see what the program writes from now on."""
         changes, lookups = terms.changes, terms.lookups
         assert changes is not None and lookups is not None
-        numbers = range(terms.job.num_workers)
-        self._copies_before.clear()
+        workers = terms.job.num_workers
+        self._copies_before = {}
         if self._iterable:
             if not self._copies:
-                self._copies = dict.fromkeys(numbers, changes.copies(changes.roots))
-            return []
-        if not self._copies:
-            self._copies = {number: changes.copies(changes.roots) for number in numbers}
-        return [lookups.fetch(copies) for copies in self._copies.values()]
+                self._copies = dict.fromkeys(range(workers), changes.copies(changes.roots))
+            return first, []
+        if self._copies or terms.persistent or not terms.may_run_ahead:
+            ahead: Any = first
+            if not self._copies:
+                self._copies = {n: changes.copies(changes.roots) for n in range(workers)}
+        else:
+            # Who has no task in an epoch that is over before needs no copy.
+            own = changes.copies(changes.roots)
+            ahead = list(itertools.islice(self._indices, first))
+            needed = min(len(ahead), workers)
+            # What is copied finds its attributes slower, so it is not one of them.
+            several = {n: changes.copies(own) for n in range(needed)} if needed > 1 else None
+            self._copies = several or {0: own}
+        if self._fetches_of is not self._copies or self._fetches_by is not lookups:
+            self._fetches_of, self._fetches_by = self._copies, lookups
+            fetches = [lookups.fetch(copies) for copies in self._copies.values()]
+            self._fetches = fetches + [None] * (workers - len(fetches))
+        return ahead, self._fetches
 
     def _as_worker(self, number: int) -> tuple[WorkerInfo, None]:
         """What code finds out that runs in the place of a worker."""
@@ -251,9 +275,11 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         """A worker begins to iterate over its copy: what makes its batches."""
         lookups, changes = self._terms.lookups, self._terms.changes
         assert lookups is not None and changes is not None
-        before = self._copies_before[number] = self._copies[number]
-        self._copies[number] = changes.copies(before)
-        return lookups.fetch(self._copies[number])
+        before = self._copies[number]
+        self._copies_before = {**self._copies_before, number: before}
+        now = changes.copies(before)
+        self._copies = {**self._copies, number: now}
+        return lookups.fetch(now)
 
     def _raise_as_worker(self, number: int, error: Exception) -> None:
         """Raises an exception that came up while a worker's batch was made, as from there."""
@@ -273,13 +299,18 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         dataset, collate_fn = with_collate(job.collate_fn, copies)
         return dataclasses.replace(job, dataset=dataset, collate_fn=collate_fn)
 
-    def _generators_of(self, number: int) -> Any:
-        """The generators of a worker that numbers are drawn from."""
+    def _generators_of(self, number: int, count: int) -> Any:
+        """The generators of a worker that numbers are drawn from, and perhaps of those that follow,
+        so many in all: two take hardly longer to make than one."""
         lookups = self._terms.lookups
         assert lookups is not None
-        if number not in self._generators:
-            self._generators[number] = generators_of(self._base_seed, number, lookups.draws)
-        return self._generators[number]
+        found = self._generators.get(number)
+        if found is None:
+            made = generators_of(self._base_seed, number, count, lookups.draws)
+            found = made[0]
+            more = {number: found} if count == 1 else dict(enumerate(made, number))
+            self._generators = {**more, **self._generators} if self._generators else more
+        return found
 
     def _look_at_pace(self, batch: Any) -> None:
         """Called after some milliseconds of work, with the last batch."""
@@ -592,7 +623,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         while True:
             if self.is_shut_down or not self._planned():
                 self._note_times()
-                if self._persistent and not self.is_shut_down:
+                if self._terms.persistent and not self.is_shut_down:
                     raise StopIteration
                 self._shutdown_workers()
                 raise StopIteration
@@ -620,7 +651,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             if kind == END:
                 self._exhausted[number] = True
                 self._unplan(number, True)
-                if not self._persistent:
+                if not self._terms.persistent:
                     worker.close()
                 self._hand_out()
                 continue

@@ -42,6 +42,7 @@ from facula.utils.data._utils.harmless import (
     SEEDED,
     TIME,
     TWISTER,
+    finds_twister,
     sort_of,
 )
 from facula.utils.data._utils.known import (
@@ -98,14 +99,9 @@ class Lookups(NamedTuple):
     changes: Changes | None = None
 
 
-@functools.cache
-def _can_stand_in_for_twister() -> bool:
-    return bool(_C._find_twister(random._inst))  # type: ignore[attr-defined]
-
-
 def can_draw(needs: set[str] | frozenset[str]) -> bool:
     """Whether the loader can draw the numbers that are needed in the place of a worker."""
-    if TWISTER in needs and not (_C._runs_alone() and _can_stand_in_for_twister()):
+    if TWISTER in needs and not (_C._runs_alone() and finds_twister()):
         return False
     return ARRAYS_DRAWN not in needs or (_C._runs_alone() and can_exchange())
 
@@ -496,6 +492,10 @@ def changing_lookups_of(
     tables = DEFAULT_TABLES if collate_fn is default_collate else None
     one_by_one = not alone and not iterable and type(dataset) not in _WITH_MANY
 
+    def begin_quickly(copies: list[Any]) -> Any:
+        get = types.MethodType(getitem, copies[0])
+        return _C._Fetch(get, None, default_collate, DEFAULT_TABLES, False)
+
     def begin(copies: list[Any]) -> Any:
         copy, collate = with_collate(collate_fn, copies)
         if one_by_one:  # which make_fetcher finds out
@@ -506,4 +506,9 @@ def changing_lookups_of(
             return fetch
         return lambda task: _copied(fetch(task), INLINE_BYTES, _pickled)
 
+    def iterate_quickly(copies: list[Any]) -> Any:
+        return _C._Fetch(None, iter(copies[0]), default_collate, DEFAULT_TABLES, drop_last)
+
+    if collate_fn is default_collate and (one_by_one or (iterable and not alone)):
+        begin = begin_quickly if one_by_one else iterate_quickly
     return Lookups(begin, _GENERATORS & needs, iterable or TIME in needs, changes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -14,12 +13,12 @@ from facula.utils.data._utils.fetch import rows_fetcher, rows_of_memory
 from facula.utils.data._utils.indices import indices_of, with_first_drawn
 from facula.utils.data._utils.pin_memory import pin_memory
 from facula.utils.data._utils.terms import PERSISTENT, PLAIN, job_of
-from facula.utils.data.dataset import TensorDataset
 from facula.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
     SequentialSampler,
     SubsetRandomSampler,
+    drawn_seed,
 )
 
 _IN_PLACE_BYTES = 1 << 24  # of a batch of rows: copied in a millisecond
@@ -33,17 +32,23 @@ class BaseIterator:
         loader: the DataLoader.
     """
 
-    is_shut_down = False
+    # What is so in nearly every epoch is not written down in each: tiny ones are over in the time.
+    is_shut_down = is_finished = False
+    _pin_memory = False
+    _resumed: dict[str, Any] | None = None
+    _loader_length: int | None = None
+    _warned = False
+    _drew_seed = True
+    _num_yielded = 0
 
     def __init__(self, loader: Any) -> None:
         self._index_sampler = loader._index_sampler
         self._iterable = loader._dataset_kind == 1
-        self._pin_memory = self._can_pin(loader)
+        if loader.pin_memory:
+            self._pin_memory = self._can_pin()
         self._begin(loader, new_seed=True)
 
-    def _can_pin(self, loader: Any) -> bool:
-        if not loader.pin_memory:
-            return False
+    def _can_pin(self) -> bool:
         if facula.cuda.is_available() and hasattr(facula.Tensor, "pin_memory"):
             return True
         warnings.warn(
@@ -54,34 +59,44 @@ class BaseIterator:
 
     def _begin(self, loader: Any, new_seed: bool) -> None:
         """Begins an epoch, or goes on in one."""
-        resumed, loader._resume_from = loader._resume_from, None
-        self._resumed = resumed
-        self._loader_length = loader._iterable_length
-        self._warned = False
-        self.is_finished = False
+        if not new_seed:
+            self._warned = self.is_finished = self._drew_seed = False
+            self._num_yielded = 0
+        if loader._iterable_length is not self._loader_length:
+            self._loader_length = loader._iterable_length
+        if loader._resume_from is not None or self._resumed is not None:
+            self._resumed = loader._resume_from
         own = loader.generator
-        generator = own if own is not None else default_generator
+        if self._resumed is not None:
+            self._go_on(loader, self._resumed, new_seed)
+            return
+        self._generator_state = (default_generator if own is None else own).get_state()
+        self._indices: Iterator[Any] = self._new_indices(loader)
+        # The sampler's order follows from what is drawn after this, so it is drawn again when
+        # that epoch is gone on with, by whatever iterator.
+        if new_seed:
+            self._base_seed = drawn_seed(own)
+
+    def _go_on(self, loader: Any, resumed: dict[str, Any], new_seed: bool) -> None:
+        """Begins an epoch in the middle, where a state was."""
+        loader._resume_from = None
+        own = loader.generator
+        generator = default_generator if own is None else own
         before = generator.get_state()
-        if resumed is not None:
-            generator.set_state(resumed["generator"])
+        generator.set_state(resumed["generator"])
         self._generator_state = generator.get_state()
         try:
-            self._indices: Iterator[Any] = self._new_indices(loader)
-            # The sampler's order follows from what is drawn after this, so it is drawn again when
-            # that epoch is gone on with, by whatever iterator.
-            self._drew_seed = new_seed if resumed is None else resumed.get("drew_seed", new_seed)
+            self._indices = self._new_indices(loader)
+            self._drew_seed = resumed.get("drew_seed", new_seed)
             if self._drew_seed:
-                seed = facula.empty((), dtype=facula.int64).random_(generator=own).item()
-                if new_seed:
-                    self._base_seed: int = seed
-            self._num_yielded = resumed["num_yielded"] if resumed is not None else 0
-            if resumed is not None:
-                if new_seed:
-                    self._base_seed = resumed["base_seed"]
-                self._skip(resumed)
+                drawn_seed(own)
+            if new_seed:
+                self._base_seed = resumed["base_seed"]
+            self._num_yielded = resumed["num_yielded"]
+            self._skip(resumed)
         finally:
             # The program's own numbers go on as if the epoch had not begun a second time.
-            if resumed is not None and own is None:
+            if own is None:
                 generator.set_state(before)
 
     def _new_indices(self, loader: Any) -> Iterator[Any]:
@@ -181,8 +196,7 @@ class MemoryIterator(_C._BatchStream, SingleProcessIterator):  # type: ignore[mi
         if self._pin_memory:
             self._indices = with_first_drawn(self._indices)
             return
-        first = list(itertools.islice(self._indices, 1))
-        self._begin_own(self._indices, first, self._fetch, 1, PLAIN | PERSISTENT)
+        self._begin_own(self._indices, 1, self._fetch, 1, PLAIN | PERSISTENT)
 
     def _next_after_turns(self) -> Any:
         return BaseIterator.__next__(self)
@@ -199,10 +213,8 @@ class MemoryIterator(_C._BatchStream, SingleProcessIterator):  # type: ignore[mi
 
 
 def rows_in_place_of_workers(loader: Any) -> Any:
-    """The rows of which a :class:`MemoryIterator` makes batches, where nobody can tell that it is
-    not a number of workers; None for other loaders."""
-    if type(loader.dataset) is not TensorDataset:
-        return None
+    """The rows of a :class:`TensorDataset` of which a :class:`MemoryIterator` makes batches, where
+    nobody can tell that it is not a number of workers; None for other loaders."""
     if loader.worker_init_fn is not None or loader.multiprocessing_context is not None:
         return None
     sampler = getattr(loader.batch_sampler, "sampler", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import pickle
@@ -22,7 +23,11 @@ import numpy
 import facula
 from facula import _C
 from facula.utils.data._utils import MP_STATUS_CHECK_INTERVAL, transport
-from facula.utils.data._utils.array_random import as_of_numpy, state_of_worker
+from facula.utils.data._utils.array_random import (
+    as_of_numpy,
+    prepare_to_seed,
+    states_of_workers,
+)
 from facula.utils.data._utils.collate import results_in
 from facula.utils.data._utils.harmless import ARRAYS_DRAWN, GENERATOR, TWISTER
 from facula.utils.data._utils.lookups import Lookups
@@ -264,15 +269,35 @@ def serve(sock: socket.socket, job: Job, worker: int, drawn: tuple[Any, Any, Any
 # ---- in the loader
 
 
-def generators_of(base_seed: int, worker: int, draws: frozenset[str]) -> tuple[Any, Any, Any]:
-    """The generators that a process begins with: Facula's, Python's and NumPy's, None for those
-    that are not drawn from."""
-    seed = base_seed + worker
-    return (
-        facula.Generator().manual_seed(seed) if GENERATOR in draws else None,
-        random.Random(seed) if TWISTER in draws else None,
-        state_of_worker(base_seed, worker) if ARRAYS_DRAWN in draws else None,
-    )
+@functools.cache
+def _seeds_as_python() -> bool:
+    """Whether Python seeds as ever, so that it can be done without it, which takes less time."""
+    own = _C._seeded_twisters((1 << 32) - 2, 4)  # of one word and of two
+    as_ever = [random.Random((1 << 32) - 2 + i) for i in range(4)]
+    return own is not None and [t.getstate() for t in own] == [t.getstate() for t in as_ever]
+
+
+def _seeded_twisters(seed: int, count: int) -> Any:
+    if _seeds_as_python():
+        return _C._seeded_twisters(seed, count)
+    return [random.Random(seed + i) for i in range(count)]
+
+
+def generators_of(
+    base_seed: int, first: int, count: int, draws: frozenset[str]
+) -> list[tuple[Any, Any, Any]]:
+    """The generators that so many processes begin with: Facula's, Python's and NumPy's, None for
+    those that are not drawn from."""
+    seed = base_seed + first
+    own: Any = [None] * count
+    twisters = arrays = own
+    if TWISTER in draws:
+        twisters = _seeded_twisters(seed, count)
+    if ARRAYS_DRAWN in draws:
+        arrays = states_of_workers(base_seed, first, count)
+    if GENERATOR in draws:
+        own = [facula.Generator().manual_seed(seed + i) for i in range(count)]
+    return [*zip(own, twisters, arrays, strict=True)]
 
 
 class ProcessWorker:
@@ -315,7 +340,7 @@ class ProcessWorker:
         self.own: Any = None  # batches of the epoch that the loader makes itself
         # The process's generators, from which the loader draws in its place.
         draws = lookups.draws if lookups is not None else frozenset()
-        generators = generators or generators_of(job.base_seed, number, draws)
+        generators = generators or generators_of(job.base_seed, number, 1, draws)[0]
         self.generator, self.twister, self.arrays = generators
         if lookups is None:
             self.start()
@@ -330,10 +355,9 @@ class ProcessWorker:
 
     def start(self, drawn: tuple[Any, Any, Any] | None = None) -> None:
         """Starts the process, if it is not there, with its generators in those states."""
-        import numpy.random  # noqa: F401 - once here, not in each process that is forked
-
         if self.process is not None:
             return
+        prepare_to_seed()  # which imports numpy.random: once here, not in each process
         self.sock, theirs = socket.socketpair()
         self.receiver = transport.Receiver(self.sock, self.descriptors)
         _open_ends.add(self.sock)

@@ -113,9 +113,11 @@ class Terms:
         # the begin of the epoch: those of the seed, if no other epoch came before.
         again = self.preparation is not None or self.persistent
         self.may_be_own = self.lookups is not None and not (draws and job.iterable and again)
-        # Whether that depends on what the program does besides.
-        self.may_change_its_mind = bool(draws) or self.preparation is not None
-        self.first_tasks = 1 if self.may_run_ahead else self.prefetch * job.num_workers
+        # Whether that depends on nothing that the program does besides.
+        self.is_free = self.may_be_own and not draws and self.preparation is None
+        # One is enough where nobody notices, or one of each worker that may have to be prepared.
+        least = job.num_workers if draws or self.changes is not None else 1
+        self.first_tasks = least if self.may_run_ahead else self.prefetch * job.num_workers
         self.own_flags = PERSISTENT if self.persistent else 0
         if job.iterable:
             self.own_flags |= ITERATES
@@ -138,10 +140,11 @@ class Terms:
             if name not in options:  # a subclass has its own way
                 self.facts.give_up()
             self.facts.given_item(options, name)
-        for sampler in (loader.batch_sampler, _sampler_of_indices(loader)):
-            if sampler is not None:
-                self.facts.attribute(sampler, "sampler")
-                self.facts.attribute(sampler, "generator")
+        if loader.batch_sampler is not None:
+            self.facts.attribute(loader.batch_sampler, "sampler")
+        sampler = _sampler_of_indices(loader)
+        if sampler is not None:
+            self.facts.attribute(sampler, "generator")
 
     def _read(self, loader: Any, changes: bool) -> Lookups | None:
         """What makes batches as worker processes would, where nobody can tell who it was.
