@@ -1,5 +1,7 @@
 """Datasets, samplers, batches, and loaders without workers."""
 
+import copy
+import pickle
 import warnings
 from collections import OrderedDict, deque, namedtuple
 
@@ -341,3 +343,13 @@ def test_iterable_dataset_without_iter_cannot_be_made():
 def test_pin_memory_device_warns():
     with pytest.warns(UserWarning, match="pin_memory_device is deprecated"):
         facula.utils.data.DataLoader([1], pin_memory_device="cuda")
+
+
+def test_a_loader_can_be_pickled_and_copied_in_an_epoch_and_after_it():
+    loader = facula.utils.data.DataLoader([1, 2, 3], batch_size=None, num_workers=2)
+    left = iter(loader)
+    assert next(left) == 1
+    for other in (pickle.loads(pickle.dumps(loader)), copy.deepcopy(loader)):
+        assert list(other) == [1, 2, 3]
+    assert list(left) == [2, 3]
+    assert list(pickle.loads(pickle.dumps(loader))) == [1, 2, 3]

@@ -657,3 +657,23 @@ def test_memory_that_an_array_points_to_stays():
     batch[0] = 5.0
     del batch
     assert (array == before).all()
+
+
+def test_a_dataset_is_read_when_its_loader_is_made():
+    def getitem(self, index):
+        return self.rows[index]
+
+    loader = data.DataLoader(of(getitem), num_workers=2)
+    assert loader._terms.lookups is not None
+
+
+def test_a_dataset_that_is_completed_after_its_loader_was_made_is_read_again():
+    def getitem(self, index):
+        return self.later[index]
+
+    dataset = of(getitem)
+    loader = data.DataLoader(dataset, batch_size=None, num_workers=2)
+    assert loader._terms.lookups is None
+    dataset.later = list(range(20))
+    assert list(loader) == dataset.later
+    assert loader._terms.lookups is not None

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import facula
 from facula.utils.data._utils.collate import default_collate, default_convert
-from facula.utils.data._utils.iterators import MultipleWorkersIterator
+from facula.utils.data._utils.iterators import MultipleWorkersIterator, read_ahead
 from facula.utils.data._utils.own_iterators import (
     BaseIterator,
     MemoryIterator,
@@ -215,6 +215,8 @@ class DataLoader(Generic[_T_co]):
         self._resume_from: dict[str, Any] | None = None
         self._initialized = True
         self.check_worker_number_rationality()
+        if num_workers > 0:
+            read_ahead(self)
 
     # ---- options
 
@@ -257,6 +259,10 @@ class DataLoader(Generic[_T_co]):
                 f"{name} attribute should not be set after {type(self).__name__} is initialized"
             )
         super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The iterator of an epoch stays where it is.
+        return {**self.__dict__, "_current": None}
 
     @property
     def _auto_collation(self) -> bool:

@@ -86,6 +86,25 @@ class _Crew(list[Any]):
             self.dismiss()
 
 
+def _new_terms(loader: Any) -> Terms:
+    if loader.num_workers <= 0 or loader.prefetch_factor <= 0:
+        raise AssertionError("workers need num_workers > 0 and prefetch_factor > 0")
+    threads = loader.worker_type == "thread"
+    pace = loader._pace
+    if pace is None or pace.is_of_others(threads, loader.num_workers):
+        pace = loader._pace = Pace(threads, loader.num_workers)
+    terms = loader._terms = Terms(loader, reads=not pace.unreadable)
+    pace.unreadable = terms.lookups is None and not threads
+    return terms
+
+
+def read_ahead(loader: Any) -> None:
+    """Reads a loader's dataset before its first epoch, which may be shorter than that takes."""
+    if loader.prefetch_factor > 0:
+        _new_terms(loader)
+        loader._pace.unreadable = False  # the program may not be done with its dataset
+
+
 class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[misc]
     """Has batches made by workers.
 
@@ -137,7 +156,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         """What was read of the loader, and whether it makes the epoch by itself."""
         terms: Terms = loader._terms
         if terms is None or terms.lookups is None or not terms.facts.hold(loader.__dict__):
-            terms = self._new_terms(loader)
+            terms = _new_terms(loader)
         self._pace = pace = loader._pace
         # A state and a promised length are seen to with each batch, and so is pinned memory.
         self._is_own = (
@@ -147,17 +166,6 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             and not (loader.pin_memory and facula.cuda.is_available())
             and pace.suits_loader()
         )
-        return terms
-
-    def _new_terms(self, loader: Any) -> Terms:
-        if loader.num_workers <= 0 or loader.prefetch_factor <= 0:
-            raise AssertionError("workers need num_workers > 0 and prefetch_factor > 0")
-        threads = loader.worker_type == "thread"
-        pace = loader._pace
-        if pace is None or pace.is_of_others(threads, loader.num_workers):
-            pace = loader._pace = Pace(threads, loader.num_workers)
-        terms = loader._terms = Terms(loader, reads=not pace.unreadable)
-        pace.unreadable = terms.lookups is None and not threads
         return terms
 
     def _may_make_batches(self, terms: Terms) -> bool:
