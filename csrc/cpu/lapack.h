@@ -106,4 +106,20 @@ template <class T>  // rwork: 2 n
 int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T* vr, int ldvr,
          T* work, int lwork, real_of_t<T>* rwork);
 
+// The parts of geev, for real types. Rows and columns begin .. end (counted from 1) are not
+// triangular after gebal's exchanges, which gebak undoes in vectors.
+template <class T>
+int gebal(char job, int n, T* a, int lda, int* begin, int* end, T* scale);
+template <class T>
+int gebak(char job, char side, int n, int begin, int end, const T* scale, int m, T* v, int ldv);
+template <class T>
+int gehrd(int n, int begin, int end, T* a, int lda, T* tau, T* work, int lwork);
+template <class T>
+int orghr(int n, int begin, int end, T* a, int lda, const T* tau, T* work, int lwork);
+template <class T>  // turns (a, b; c, d) to standard form
+void lanv2(T* a, T* b, T* c, T* d, T* real1, T* imaginary1, T* real2, T* imaginary2, T* cosine,
+           T* sine);
+template <class T>  // all vectors of one side; howmany 'B' turns those in v back
+int trevc3(char side, char howmany, int n, const T* t, int ldt, T* v, int ldv, T* work, int lwork);
+
 }  // namespace facula::lapack

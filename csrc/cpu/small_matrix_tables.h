@@ -1,6 +1,7 @@
 // Built per ISA from small_matrix_isa.cpp, small_lu_isa.cpp, matrix_lanes_isa.cpp,
-// spectral_lanes_isa.cpp and matrix_panels_isa.cpp.
+// spectral_lanes_isa.cpp, matrix_panels_isa.cpp and bulge_chase_isa.cpp.
 #pragma once
+#include "cpu/hessenberg.h"
 #include "cpu/small_matrix.h"
 
 namespace facula {
@@ -18,6 +19,8 @@ namespace facula {
   extern const SmallLu small_lu_float;                        \
   extern const MatrixPanels<float> panels_float;              \
   extern const MatrixPanels<double> panels_double;            \
+  extern const ChaseBulge<float> chase_float;                 \
+  extern const ChaseBulge<double> chase_double;               \
   }
 FACULA_SMALL_MATRIX_TABLES(baseline)
 #ifdef FACULA_X86

@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "cpu/blocked_eigh.h"
 #include "cpu/blocked_svd.h"
+#include "cpu/hessenberg.h"
 #include "cpu/small_matrix.h"
 #include "kernels/linalg_matrices.h"
 
@@ -262,29 +264,44 @@ void eig(const Tensor& a, const Tensor& values, const Tensor& vectors, const Ten
   const int n = lapack_int(in.rows);
   const int64_t size = int64_t(n) * n;
   C *const w = values.data_as<C>(), *const v = data_or_null<C>(vectors);
-  for_matrices(in.count(), 25 * cube(n), [&](int64_t begin, int64_t end) {
+  const bool own = !is_complex_v<T> && n > 0 && n <= kMostHessenberg;
+  const auto decompose_all = [&](int64_t begin, int64_t end) {
     HostArray<T> matrix(size), pairs(is_complex_v<T> ? 0 : 2 * n),
         columns(!is_complex_v<T> && v ? size : 0);
     HostArray<R> rwork(2 * n);
-    auto decompose = [&](int64_t i, T* work, int lwork) {
+    int lwork = 0;
+    const auto decompose = [&](int64_t i, T* work, int lwork) {
       T *own_w = pairs.data(), *own_v = columns.data();
       if constexpr (is_complex_v<T>) own_w = w + i * n, own_v = v ? v + i * size : nullptr;
       return lapack::geev<T>('N', v ? 'V' : 'N', n, matrix.data(), n, own_w, nullptr, 1, own_v,
                              v ? n : 1, work, lwork, rwork.data());
     };
-    T best{};
-    decompose(begin, &best, -1);
-    const int lwork = asked_for(best);
-    HostArray<T> work(lwork);
+    std::optional<HostArray<T>> work;
+    const auto by_lapack = [&](int64_t i) {
+      T best{};
+      if (!work) {
+        decompose(i, &best, -1);
+        work.emplace(lwork = asked_for(best));
+      }
+      return decompose(i, work->data(), lwork);
+    };
     for (int64_t i = begin; i < end; ++i) {
       copy_to_columns(matrix.data(), n, in, i);
       int& result = info.data_as<int>()[i];
-      result = is_finite(matrix.data(), size) ? decompose(i, work.data(), lwork) : kNotFinite;
-      if constexpr (!is_complex_v<T>)
+      if (!is_finite(matrix.data(), size)) {
+        result = kNotFinite;
+      } else if constexpr (is_complex_v<T>) {
+        result = by_lapack(i);
+      } else {
+        result = own && is_moderate(matrix.data(), size)
+                     ? real_eig(n, matrix.data(), pairs.data(), v ? columns.data() : nullptr)
+                     : by_lapack(i);
         if (result == 0)
           unpack_pairs(n, pairs.data(), columns.data(), w + i * n, v ? v + i * size : nullptr);
+      }
     }
-  });
+  };
+  for_matrices(in.count(), 25 * cube(n), decompose_all, own);
 }
 
 }  // namespace
