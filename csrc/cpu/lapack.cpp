@@ -269,6 +269,13 @@ int stedc(char compz, int n, T* d, T* e, T* z, int ldz, T* work, int lwork, int*
 }
 
 template <class T>
+int sterf(int n, T* d, T* e) {
+  int info = 0;
+  invoke(ROUTINE("sterf"), &n, d, e, &info);
+  return info;
+}
+
+template <class T>
 int laed2(int* k, int n, int n1, T* d, T* q, int ldq, int* indxq, T* rho, T* z, T* dlamda, T* w,
           T* q2, int* indx, int* indxc, int* indxp, int* coltyp) {
   int info = 0;
@@ -397,6 +404,7 @@ int trevc3(char side, char howmany, int n, const T* t, int ldt, T* v, int ldv, T
                         int);                                                                    \
   template void trmv<T>(char, char, char, int, const T*, int, T*);                               \
   template int sytrd<T>(char, int, T*, int, T*, T*, T*, T*, int);                                \
+  template int sterf<T>(int, T*, T*);                                                            \
   template int stedc<T>(char, int, T*, T*, T*, int, T*, int, int*, int);                         \
   template int laed2<T>(int*, int, int, T*, T*, int, int*, T*, T*, T*, T*, T*, int*, int*, int*, \
                         int*);                                                                   \

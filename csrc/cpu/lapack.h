@@ -87,6 +87,8 @@ template <class T>  // tau: n - 1
 int sytrd(char uplo, int n, T* a, int lda, T* d, T* e, T* tau, T* work, int lwork);
 template <class T>  // work: 1 + 4 n + n^2; iwork: 3 + 5 n
 int stedc(char compz, int n, T* d, T* e, T* z, int ldz, T* work, int lwork, int* iwork, int liwork);
+template <class T>  // eigenvalues only
+int sterf(int n, T* d, T* e);
 // How stedc joins two halves, the columns of q sorted in each by indxq (counted from 1): laed2
 // drops what is known already and leaves k roots of an equation, laed4 finds the i-th, lamrg merges
 // two sorted lists. coltyp and indxc say which of the columns in q2 have elements in which half.

@@ -26,6 +26,8 @@ FACULA_CHOOSE(SpectralLanes, float, spectral_lanes, spectral_float)
 FACULA_CHOOSE(SpectralLanes, double, spectral_lanes, spectral_double)
 FACULA_CHOOSE(MatrixPanels, float, matrix_panels, panels_float)
 FACULA_CHOOSE(MatrixPanels, double, matrix_panels, panels_double)
+FACULA_CHOOSE(Tridiagonal, float, tridiagonal, tridiagonal_float)
+FACULA_CHOOSE(Tridiagonal, double, tridiagonal, tridiagonal_double)
 #undef FACULA_CHOOSE
 #define FACULA_CHOOSE(T, name)                                            \
   template <>                                                             \

@@ -1,8 +1,9 @@
 // Built per ISA from small_matrix_isa.cpp, small_lu_isa.cpp, matrix_lanes_isa.cpp,
-// spectral_lanes_isa.cpp, matrix_panels_isa.cpp and bulge_chase_isa.cpp.
+// spectral_lanes_isa.cpp, matrix_panels_isa.cpp, bulge_chase_isa.cpp and tridiagonal_isa.cpp.
 #pragma once
 #include "cpu/hessenberg.h"
 #include "cpu/small_matrix.h"
+#include "cpu/tridiagonal.h"
 
 namespace facula {
 
@@ -21,6 +22,8 @@ namespace facula {
   extern const MatrixPanels<double> panels_double;            \
   extern const ChaseBulge<float> chase_float;                 \
   extern const ChaseBulge<double> chase_double;               \
+  extern const Tridiagonal<float> tridiagonal_float;          \
+  extern const Tridiagonal<double> tridiagonal_double;        \
   }
 FACULA_SMALL_MATRIX_TABLES(baseline)
 #ifdef FACULA_X86

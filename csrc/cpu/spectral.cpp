@@ -183,40 +183,40 @@ void eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vecto
   const MatrixBatch in(a);
   const int n = lapack_int(in.rows);
   const int64_t size = int64_t(n) * n;
-  const char job = vectors.defined() ? 'V' : 'N', uplo = lower ? 'L' : 'U';
   T* const v = data_or_null<T>(vectors);
   R* const w = values.data_as<R>();
-  const bool blocked = v && !is_complex_v<T> && n > kSmallMatrix;
-  const auto decompose = [&](int64_t begin, int64_t end) {
-    HostArray<T> copy(v ? 0 : size), own(blocked ? size : 0);
+  const auto by_lapack = [=](T* matrix, R* found) {
+    const char job = v ? 'V' : 'N', uplo = lower ? 'L' : 'U';
     T best{};
     R best_real{};
     int best_int = 0;
-    lapack::syevd<T>(job, uplo, n, v ? v : copy.data(), n, w, &best, -1, &best_real, -1, &best_int,
-                     -1);
+    lapack::syevd<T>(job, uplo, n, matrix, n, found, &best, -1, &best_real, -1, &best_int, -1);
     const int lwork = asked_for(best), lrwork = is_complex_v<T> ? asked_for(best_real) : 1,
               liwork = std::max(1, best_int);
-    HostArray<T> work(lwork);
-    HostArray<R> rwork(lrwork);
-    HostArray<int> iwork(liwork);
+    const HostArray<T> work(lwork);
+    const HostArray<R> rwork(lrwork);
+    const HostArray<int> iwork(liwork);
+    return lapack::syevd<T>(job, uplo, n, matrix, n, found, work.data(), lwork, rwork.data(),
+                            lrwork, iwork.data(), liwork);
+  };
+  const bool blocked = !is_complex_v<T> && n > 1;
+  const auto decompose = [&](int64_t begin, int64_t end) {
+    const HostArray<T> copy(v && !blocked ? 0 : size);
     for (int64_t i = begin; i < end; ++i) {
-      T* matrix = v ? v + i * size : copy.data();  // the vectors take the place of the matrix
-      copy_to_columns(matrix, n, in, i);
       int& result = info.data_as<int>()[i];
-      if (!is_finite(matrix, size)) {
-        result = kNotFinite;
-        continue;
-      }
+      T* matrix = v ? v + i * size : copy.data();  // the vectors take the place of the matrix
       if constexpr (!is_complex_v<T>) {
-        if (blocked && is_moderate(matrix, size)) {
-          copy_to_columns(own.data(), n, in.at<T>(i), lower ? in.row_stride : in.column_stride,
-                          lower ? in.column_stride : in.row_stride, n, n);
-          result = blocked_eigh(n, own.data(), w + i * n, matrix);
+        // The other triangle does not count but for being finite.
+        copy_to_columns(copy.data(), n, in.at<T>(i), lower ? in.row_stride : in.column_stride,
+                        lower ? in.column_stride : in.row_stride, n, n);
+        if (is_finite(copy.data(), size) && is_moderate(copy.data(), size)) {
+          result = v ? blocked_eigh(n, copy.data(), w + i * n, matrix)
+                     : blocked_eigvalsh(n, copy.data(), w + i * n);
           continue;
         }
       }
-      result = lapack::syevd<T>(job, uplo, n, matrix, n, w + i * n, work.data(), lwork,
-                                rwork.data(), lrwork, iwork.data(), liwork);
+      copy_to_columns(matrix, n, in, i);
+      result = is_finite(matrix, size) ? by_lapack(matrix, w + i * n) : kNotFinite;
     }
   };
   if constexpr (!is_complex_v<T>) {
