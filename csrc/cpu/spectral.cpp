@@ -7,32 +7,12 @@
 #include "cpu/blocked_eigh.h"
 #include "cpu/blocked_svd.h"
 #include "cpu/hessenberg.h"
+#include "cpu/magnitude.h"
 #include "cpu/small_matrix.h"
 #include "kernels/linalg_matrices.h"
 
 namespace facula {
 namespace {
-
-template <class T>
-bool is_finite(const T* a, int64_t n) {
-  // A finite number times 0 is 0; the sum is NaN as soon as one is not.
-  real_of_t<T> sum = 0;
-  if constexpr (is_complex_v<T>) {
-    for (int64_t i = 0; i < n; ++i) sum += a[i].re * 0 + a[i].im * 0;
-  } else {
-    for (int64_t i = 0; i < n; ++i) sum += a[i] * 0;
-  }
-  return sum == 0;
-}
-
-// Whether squares of the elements neither overflow nor all vanish.
-template <class T>
-bool is_moderate(const T* a, int64_t n) {
-  T largest = 0;
-  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(a[i]));
-  const T least = std::sqrt(std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon());
-  return largest == 0 || (largest > least && largest < 1 / least);
-}
 
 // The size that a query left in work[0]; large ones were rounded to a floating-point number.
 template <class T>
@@ -145,7 +125,7 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
         continue;
       }
       if constexpr (!is_complex_v<T>) {
-        if (blocked && is_moderate(matrix.data(), int64_t(m) * n)) {
+        if (blocked && is_moderate(largest_magnitude(matrix.data(), int64_t(m) * n))) {
           result = decompose_blocked(m, n, matrix.data(), s.data_as<R>() + i * k, int(columns),
                                      u_data + i * m * columns, int(rows), vh_data + i * rows * n);
           continue;
@@ -211,7 +191,7 @@ void eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vecto
         // The other triangle does not count but for being finite.
         copy_to_columns(copy.data(), n, in.at<T>(i), lower ? in.row_stride : in.column_stride,
                         lower ? in.column_stride : in.row_stride, n, n);
-        if (is_finite(copy.data(), size) && is_moderate(copy.data(), size)) {
+        if (is_moderate(largest_magnitude(copy.data(), size))) {
           result = v ? blocked_eigh(n, copy.data(), w + i * n, matrix)
                      : blocked_eigvalsh(n, copy.data(), w + i * n);
           continue;
@@ -295,7 +275,7 @@ void eig(const Tensor& a, const Tensor& values, const Tensor& vectors, const Ten
       } else if constexpr (is_complex_v<T>) {
         result = by_lapack(i);
       } else {
-        result = own && is_moderate(matrix.data(), size)
+        result = own && is_moderate(largest_magnitude(matrix.data(), size))
                      ? real_eig(n, matrix.data(), pairs.data(), v ? columns.data() : nullptr)
                      : by_lapack(i);
         if (result == 0)
