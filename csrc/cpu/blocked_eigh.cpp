@@ -9,11 +9,31 @@
 #include "cpu/blocked_matrix.h"
 #include "cpu/column_products.h"
 #include "cpu/lapack.h"
+#include "cpu/matrix_panels.h"
+#include "cpu/tridiagonal.h"
 
 namespace facula {
 namespace {
 
-constexpr int kLeaf = 64;  // about the size that LAPACK solves as well in one piece
+constexpr int kLeaf = 64;    // pieces of up to twice as many rows are not cut
+constexpr int kFused = 400;  // rows up to which the matrix stays in the second-level cache
+
+// The eigenvalues of a tridiagonal matrix, ascending, in d, and the columns of z, turned alike, in
+// `vectors`, whose columns are ld apart. The columns of z end with zeros. LAPACK's info.
+template <class T>
+int solve_tridiagonal(int n, T* d, T* e, T* z, T* vectors, int64_t ld) {
+  const HostArray<T> room(2 * n);
+  if (!tridiagonal<T>().solve(n, d, e, z, room.data())) return 1;
+  const HostArray<int> order(n);
+  for (int i = 0; i < n; ++i) order[i] = i;
+  std::copy_n(d, n, room.data());
+  std::sort(order.data(), order.data() + n, [&](int x, int y) { return room[x] < room[y]; });
+  for (int i = 0; i < n; ++i) {
+    d[i] = room[order[i]];
+    std::copy_n(z + order[i] * panel_stride<T>(n), n, vectors + i * ld);
+  }
+  return 0;
+}
 
 // A tridiagonal matrix with the diagonal d and e beside it, cut into 2^levels pieces.
 template <class T>
@@ -62,12 +82,15 @@ class DivideAndConquer {
     });
   }
   int solve(int begin, int end) {
-    const int n = end - begin, work_size = 1 + 4 * n + n * n, integers = 3 + 5 * n;
-    const HostArray<T> work(work_size);
-    const HostArray<int> iwork(integers);
-    for (int i = 0; i < n; ++i) order_[size_t(begin + i)] = i + 1;
-    return lapack::stedc('I', n, d_ + begin, e_ + begin, block(begin), n_, work.data(), work_size,
-                         iwork.data(), integers);
+    const int n = end - begin;
+    const int64_t ld = panel_stride<T>(n);
+    const HostArray<T> own(ld * n);
+    std::fill_n(own.data(), ld * n, T(0));
+    for (int i = 0; i < n; ++i) {
+      own[i + i * ld] = 1;
+      order_[size_t(begin + i)] = i + 1;
+    }
+    return solve_tridiagonal(n, d_ + begin, e_ + begin, own.data(), block(begin), n_);
   }
   // As LAPACK's laed1 and laed3 do, with roots, vectors and products shared by the pool.
   int join(int begin, int cut, int end) {
@@ -152,40 +175,95 @@ class DivideAndConquer {
   std::atomic<int> info_{0};
 };
 
+// The tridiagonal form of a symmetric matrix, divided by its largest element.
+template <class T>
+class TridiagonalForm {
+ public:
+  // By the lower triangle of a, whose columns are ld apart.
+  TridiagonalForm(int n, const T* a, int64_t ld, T* d)
+      : n_(n), ld_(panel_stride<T>(n)), a_(ld_ * n), e_(n), tau_(n) {
+    for (int j = 0; j < n; ++j) {
+      std::copy_n(a + j * ld, n, at(j));
+      std::fill(at(j) + n, at(j) + ld_, T(0));
+    }
+    if (n <= kFused) {
+      const HostArray<T> room(3 * ld_);
+      tridiagonal<T>().reduce(n, at(0), d, e_.data(), tau_.data(), room.data());
+    } else {
+      T best{};
+      lapack::sytrd<T>('L', n, nullptr, int(ld_), nullptr, nullptr, nullptr, &best, -1);
+      const HostArray<T> work(std::max(n, int(best)));
+      lapack::sytrd('L', n, at(0), int(ld_), d, e(), tau_.data(), work.data(),
+                    std::max(n, int(best)));
+    }
+    scale_ = 0;
+    for (int i = 0; i < n; ++i) scale_ = std::max(scale_, std::abs(d[i]));
+    for (int i = 0; i + 1 < n; ++i) scale_ = std::max(scale_, std::abs(e_[i]));
+    if (scale_ == 0) scale_ = 1;
+    for (int i = 0; i < n; ++i) d[i] /= scale_;
+    for (int i = 0; i + 1 < n; ++i) e_[i] /= scale_;
+  }
+  T scale() const { return scale_; }
+  T* e() { return e_.data(); }
+
+  int solve_whole(T* d, T* vectors) {
+    const HostArray<T> q(ld_ * n_);
+    std::fill_n(q.data(), ld_ * n_, T(0));
+    tridiagonal<T>().expand(n_, at(0), tau_.data(), q.data());
+    return solve_tridiagonal(n_, d, e(), q.data(), vectors, n_);
+  }
+  void turn_back(T* vectors) {  // the first row stays as it is
+    blocked_multiply_by_q(false, n_ - 1, n_, n_ - 1, at(0) + 1, int(ld_), tau_.data(), vectors + 1,
+                          n_);
+  }
+
+ private:
+  T* at(int column) const { return a_.data() + column * ld_; }
+
+  int n_;
+  int64_t ld_;
+  HostArray<T> a_, e_, tau_;
+  T scale_;
+};
+
 }  // namespace
 
 template <class T>
-int blocked_eigh(int n, T* a, T* values, T* vectors) {
-  T best{};
-  lapack::sytrd<T>('L', n, nullptr, n, nullptr, nullptr, nullptr, &best, -1);
-  const int work_size = std::max(n, int(best));
-  const HostArray<T> work(work_size), e(n), tau(n), z(int64_t(n) * n);
-  if (const int info =
-          lapack::sytrd('L', n, a, n, values, e.data(), tau.data(), work.data(), work_size))
+int blocked_eigvalsh(int n, const T* a, T* values) {
+  TridiagonalForm<T> form(n, a, n, values);
+  const int info = lapack::sterf(n, values, form.e());
+  for (int i = 0; i < n; ++i) values[i] *= form.scale();
+  return info;
+}
+
+template <class T>
+int blocked_eigh(int n, const T* a, T* values, T* vectors) {
+  TridiagonalForm<T> form(n, a, n, values);
+  if (n < 2 * kLeaf) {
+    const int info = form.solve_whole(values, vectors);
+    for (int i = 0; i < n; ++i) values[i] *= form.scale();
     return info;
-  T scale = 0;
-  for (int i = 0; i < n; ++i) scale = std::max(scale, std::abs(values[i]));
-  for (int i = 0; i + 1 < n; ++i) scale = std::max(scale, std::abs(e[i]));
-  if (scale == 0) scale = 1;
-  for (int i = 0; i < n; ++i) values[i] /= scale;
-  for (int i = 0; i + 1 < n; ++i) e[i] /= scale;
-  DivideAndConquer<T> tridiagonal(n, values, e.data(), z.data());
-  if (const int info = tridiagonal.run()) return info;
-  std::copy_n(values, n, work.data());
-  std::vector<int> order = tridiagonal.order();
+  }
+  const HostArray<T> z(int64_t(n) * n), unsorted(n);
+  DivideAndConquer<T> divided(n, values, form.e(), z.data());
+  if (const int info = divided.run()) return info;
+  std::copy_n(values, n, unsorted.data());
+  std::vector<int> order = divided.order();
   // Pieces that were joined are sorted but for rounding.
-  std::stable_sort(order.begin(), order.end(), [&](int x, int y) { return work[x] < work[y]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int x, int y) { return unsorted[x] < unsorted[y]; });
   for (int i = 0; i < n; ++i) {
     const int column = order[size_t(i)];
-    values[i] = work[column] * scale;
+    values[i] = unsorted[column] * form.scale();
     std::copy_n(z.data() + int64_t(column) * n, n, vectors + int64_t(i) * n);
   }
-  // The first row is as it was.
-  blocked_multiply_by_q(false, n - 1, n, n - 1, a + 1, n, tau.data(), vectors + 1, n);
+  form.turn_back(vectors);
   return 0;
 }
 
-template int blocked_eigh<float>(int, float*, float*, float*);
-template int blocked_eigh<double>(int, double*, double*, double*);
+template int blocked_eigvalsh<float>(int, const float*, float*);
+template int blocked_eigvalsh<double>(int, const double*, double*);
+template int blocked_eigh<float>(int, const float*, float*, float*);
+template int blocked_eigh<double>(int, const double*, double*, double*);
 
 }  // namespace facula

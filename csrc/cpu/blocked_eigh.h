@@ -5,10 +5,11 @@
 
 namespace facula {
 
-// By the lower triangle of a, which is destroyed; vectors are n x n, the eigenvalues ascend.
-// Returns LAPACK's info. Float and double; elements and their squares are finite and not all too
-// small.
+// By the lower triangle of a; vectors are n x n, the eigenvalues ascend. Return LAPACK's info.
+// Float and double; elements and their squares are finite and not all too small.
 template <class T>
-int blocked_eigh(int n, T* a, T* values, T* vectors);
+int blocked_eigh(int n, const T* a, T* values, T* vectors);
+template <class T>
+int blocked_eigvalsh(int n, const T* a, T* values);
 
 }  // namespace facula

@@ -79,13 +79,19 @@ int solve_pivoted(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, T rcond)
 template <class T>
 int blocked_lstsq(int m, int n, int nrhs, T* a, T* b, int ldb, T rcond) {
   const bool tall = m >= 2 * n;
-  const HostArray<T> tau(n), kept(tall ? 0 : int64_t(m) * n);
-  if (!tall) std::copy_n(a, int64_t(m) * n, kept.data());
-  blocked_qr(m, n, a, m, tau.data());
+  const HostArray<T> tau(n), kept(tall ? 0 : int64_t(m) * (n + nrhs));
+  T* const kept_b = kept.data() + int64_t(m) * n;
+  if (!tall) {
+    std::copy_n(a, int64_t(m) * n, kept.data());
+    for (int64_t j = 0; j < nrhs; ++j) std::copy_n(b + j * ldb, m, kept_b + j * m);
+  }
+  blocked_qr_of_system(m, n, a, m, tau.data(), nrhs, b, ldb);
   const double most = 1 / std::max(double(rcond), double(std::numeric_limits<T>::epsilon()));
   const bool certain = blocked_is_well_conditioned(n, a, m, most / 2);  // with room for rounding
-  if (!certain && !tall) return solve_pivoted(m, n, nrhs, kept.data(), m, b, ldb, rcond);
-  blocked_multiply_by_q(true, m, nrhs, n, a, m, tau.data(), b, ldb);
+  if (!certain && !tall) {
+    for (int64_t j = 0; j < nrhs; ++j) std::copy_n(kept_b + j * m, m, b + j * ldb);
+    return solve_pivoted(m, n, nrhs, kept.data(), m, b, ldb, rcond);
+  }
   if (certain) {
     blocked_solve_upper(n, nrhs, a, m, b, ldb);
     return n;

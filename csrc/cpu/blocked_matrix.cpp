@@ -155,16 +155,47 @@ double sum_of_squares(int64_t n, const T* x) {
   return sums[0];
 }
 
+// Numbers between -1 and 1, always the same.
+class EvenNumbers {
+ public:
+  double next() {
+    state_ = state_ * 1664525u + 1013904223u;
+    return double(state_ >> 8) / (1 << 23) - 1;
+  }
+
+ private:
+  uint32_t state_ = 1;
+};
+
+// An estimate of the Frobenius norm of the inverse of an upper triangle, from some solutions for
+// even numbers, whose mean square is 1/3. That all of them miss a direction by so much that it is
+// four times too small has a chance of one in millions.
+template <class T>
+double estimate_inverse_norm(int n, const T* a, int64_t lda) {
+  constexpr int kSides = 16;
+  EvenNumbers numbers;
+  const HostArray<T> x(int64_t(n) * kSides);
+  for (int64_t i = 0; i < int64_t(n) * kSides; ++i) x[i] = T(numbers.next());
+  solve_upper(n, kSides, a, lda, x.data(), n);
+  return std::sqrt(sum_of_squares(int64_t(n) * kSides, x.data()) * 3 / kSides);
+}
+
 // The Frobenius norm of the inverse of an upper triangle, piece by piece of its columns.
 template <class T>
 double inverse_norm(int n, const T* a, int64_t lda) {
-  std::vector<double> squares(size_t((n + kColumns - 1) / kColumns));
-  for_columns(n, [&](int64_t begin, int64_t end) {
-    const int64_t count = end - begin;
-    std::vector<T> x(size_t(count * end));
-    for (int64_t j = 0; j < count; ++j) x[size_t(j * end + begin + j)] = T(1);
-    solve_upper(int(end), int(count), a, lda, x.data(), end);
-    squares[size_t(begin / kColumns)] = sum_of_squares(count * end, x.data());
+  const int64_t pieces = (n + kColumns - 1) / kColumns;
+  std::vector<double> squares(static_cast<size_t>(pieces));
+  parallel_for(0, pieces, 1, [&](int64_t first, int64_t last) {
+    for (int64_t p = first; p < last; ++p) {
+      const int64_t piece = pieces - 1 - p;  // the longest columns first
+      const int64_t begin = piece * kColumns, end = std::min<int64_t>(n, begin + kColumns),
+                    count = end - begin;
+      const HostArray<T> x(count * end);
+      std::fill_n(x.data(), count * end, T(0));
+      for (int64_t j = 0; j < count; ++j) x[j * end + begin + j] = T(1);
+      solve_upper(int(end), int(count), a, lda, x.data(), end);
+      squares[size_t(piece)] = sum_of_squares(count * end, x.data());
+    }
   });
   double sum = 0;
   for (double piece : squares) sum += piece;
@@ -178,11 +209,8 @@ template <class T>
 double estimate_norm(int n, const T* a, int lda) {
   constexpr int kSteps = 10;
   std::vector<T> x(static_cast<size_t>(n));
-  uint32_t state = 1;
-  for (T& value : x) {
-    state = state * 1664525u + 1013904223u;
-    value = T(double(state >> 8) / (1 << 23) - 1);
-  }
+  EvenNumbers numbers;
+  for (T& value : x) value = T(numbers.next());
   double growth = 0;
   for (int k = 0; k < kSteps; ++k) {
     const double before = std::sqrt(sum_of_squares(n, x.data()));
@@ -198,28 +226,35 @@ double estimate_norm(int n, const T* a, int lda) {
 
 template <class T>
 bool blocked_is_well_conditioned(int n, const T* a, int lda, double limit) {
-  const double inverse = inverse_norm(n, a, lda);
-  if (!std::isfinite(inverse)) return false;
   double squares = 0;
   for (int64_t j = 0; j < n; ++j) squares += sum_of_squares(j + 1, a + j * lda);
+  if (4 * estimate_inverse_norm(n, a, lda) * std::sqrt(squares) <= limit) return true;
+  const double inverse = inverse_norm(n, a, lda);
+  if (!std::isfinite(inverse)) return false;
   // The norm of all elements is up to sqrt(n) times too large.
   return std::sqrt(squares) * inverse <= limit || 2 * estimate_norm(n, a, lda) * inverse <= limit;
 }
 
 template <class T>
-void blocked_qr(int m, int n, T* a, int lda, T* tau) {
+void blocked_qr_of_system(int m, int n, T* a, int lda, T* tau, int nrhs, T* b, int ldb) {
   const int most = std::min(m, n), width = panel_width(most);
   const int64_t ld = lda;
   const HostArray<T> scratch(panel_scratch<T>(m, width));
-  BlockReflector<T> reflector(m, std::max(n, width), width);
+  BlockReflector<T> reflector(m, std::max({n, nrhs, width}), width);
   for (int k = 0; k < most; k += width) {
     const int w = std::min(width, most - k), end = k + w;
     T* diagonal = a + k + k * ld;
     matrix_panels<T>().qr(m - k, w, diagonal, lda, tau + k, scratch.data());
-    if (end == n) break;
+    if (end == n && nrhs == 0) break;
     reflector.read(m - k, w, diagonal, ld, tau + k);
-    reflector.apply(true, n - end, a + k + end * ld, ld);
+    if (end < n) reflector.apply(true, n - end, a + k + end * ld, ld);
+    if (nrhs) reflector.apply(true, nrhs, b + k, ldb);
   }
+}
+
+template <class T>
+void blocked_qr(int m, int n, T* a, int lda, T* tau) {
+  blocked_qr_of_system<T>(m, n, a, lda, tau, 0, nullptr, 0);
 }
 
 template <class T>
@@ -264,6 +299,7 @@ void blocked_multiply_by_q(bool transpose, int m, int n, int k, const T* a, int 
   template bool blocked_is_well_conditioned<T>(int, const T*, int, double);                      \
   template void blocked_multiply_by_q<T>(bool, int, int, int, const T*, int, const T*, T*, int); \
   template void blocked_qr<T>(int, int, T*, int, T*);                                            \
+  template void blocked_qr_of_system<T>(int, int, T*, int, T*, int, T*, int);                    \
   template void blocked_q<T>(int, int, int, T*, int, const T*);
 INSTANTIATE(float)
 INSTANTIATE(double)

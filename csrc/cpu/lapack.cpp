@@ -269,6 +269,13 @@ int stedc(char compz, int n, T* d, T* e, T* z, int ldz, T* work, int lwork, int*
 }
 
 template <class T>
+int sterf(int n, T* d, T* e) {
+  int info = 0;
+  invoke(ROUTINE("sterf"), &n, d, e, &info);
+  return info;
+}
+
+template <class T>
 int laed2(int* k, int n, int n1, T* d, T* q, int ldq, int* indxq, T* rho, T* z, T* dlamda, T* w,
           T* q2, int* indx, int* indxc, int* indxp, int* coltyp) {
   int info = 0;
@@ -320,6 +327,48 @@ int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T*
   return info;
 }
 
+template <class T>
+int gebal(char job, int n, T* a, int lda, int* begin, int* end, T* scale) {
+  int info = 0;
+  invoke(ROUTINE("gebal"), &job, &n, a, &lda, begin, end, scale, &info, kOne);
+  return info;
+}
+
+template <class T>
+int gebak(char job, char side, int n, int begin, int end, const T* scale, int m, T* v, int ldv) {
+  int info = 0;
+  invoke(ROUTINE("gebak"), &job, &side, &n, &begin, &end, scale, &m, v, &ldv, &info, kOne, kOne);
+  return info;
+}
+
+template <class T>
+int gehrd(int n, int begin, int end, T* a, int lda, T* tau, T* work, int lwork) {
+  int info = 0;
+  invoke(ROUTINE("gehrd"), &n, &begin, &end, a, &lda, tau, work, &lwork, &info);
+  return info;
+}
+
+template <class T>
+int orghr(int n, int begin, int end, T* a, int lda, const T* tau, T* work, int lwork) {
+  int info = 0;
+  invoke(ROUTINE("orghr"), &n, &begin, &end, a, &lda, tau, work, &lwork, &info);
+  return info;
+}
+
+template <class T>
+void lanv2(T* a, T* b, T* c, T* d, T* real1, T* imaginary1, T* real2, T* imaginary2, T* cosine,
+           T* sine) {
+  invoke(ROUTINE("lanv2"), a, b, c, d, real1, imaginary1, real2, imaginary2, cosine, sine);
+}
+
+template <class T>
+int trevc3(char side, char howmany, int n, const T* t, int ldt, T* v, int ldv, T* work, int lwork) {
+  int info = 0, select = 0, count = 0;
+  invoke(ROUTINE("trevc3"), &side, &howmany, &select, &n, t, &ldt, v, &ldv, v, &ldv, &n, &count,
+         work, &lwork, &info, kOne, kOne);
+  return info;
+}
+
 #define INSTANTIATE(T)                                                                           \
   template void trsm<T>(char, char, char, char, int, int, const T*, int, T*, int);               \
   template int potrf<T>(char, int, T*, int);                                                     \
@@ -355,13 +404,20 @@ int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T*
                         int);                                                                    \
   template void trmv<T>(char, char, char, int, const T*, int, T*);                               \
   template int sytrd<T>(char, int, T*, int, T*, T*, T*, T*, int);                                \
+  template int sterf<T>(int, T*, T*);                                                            \
   template int stedc<T>(char, int, T*, T*, T*, int, T*, int, int*, int);                         \
   template int laed2<T>(int*, int, int, T*, T*, int, int*, T*, T*, T*, T*, T*, int*, int*, int*, \
                         int*);                                                                   \
   template int laed4<T>(int, int, const T*, const T*, T*, T, T*);                                \
   template void lamrg<T>(int, int, const T*, int, int, int*);                                    \
   template int gebrd<T>(int, int, T*, int, T*, T*, T*, T*, T*, int);                             \
-  template int bdsdc<T>(char, int, T*, T*, T*, int, T*, int, T*, int*);
+  template int bdsdc<T>(char, int, T*, T*, T*, int, T*, int, T*, int*);                          \
+  template int gebal<T>(char, int, T*, int, int*, int*, T*);                                     \
+  template int gebak<T>(char, char, int, int, int, const T*, int, T*, int);                      \
+  template int gehrd<T>(int, int, int, T*, int, T*, T*, int);                                    \
+  template int orghr<T>(int, int, int, T*, int, const T*, T*, int);                              \
+  template void lanv2<T>(T*, T*, T*, T*, T*, T*, T*, T*, T*, T*);                                \
+  template int trevc3<T>(char, char, int, const T*, int, T*, int, T*, int);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE_REAL(float)

@@ -87,6 +87,8 @@ template <class T>  // tau: n - 1
 int sytrd(char uplo, int n, T* a, int lda, T* d, T* e, T* tau, T* work, int lwork);
 template <class T>  // work: 1 + 4 n + n^2; iwork: 3 + 5 n
 int stedc(char compz, int n, T* d, T* e, T* z, int ldz, T* work, int lwork, int* iwork, int liwork);
+template <class T>  // eigenvalues only
+int sterf(int n, T* d, T* e);
 // How stedc joins two halves, the columns of q sorted in each by indxq (counted from 1): laed2
 // drops what is known already and leaves k roots of an equation, laed4 finds the i-th, lamrg merges
 // two sorted lists. coltyp and indxc say which of the columns in q2 have elements in which half.
@@ -105,5 +107,21 @@ int bdsdc(char uplo, int n, T* d, T* e, T* u, int ldu, T* vt, int ldvt, T* work,
 template <class T>  // rwork: 2 n
 int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T* vr, int ldvr,
          T* work, int lwork, real_of_t<T>* rwork);
+
+// The parts of geev, for real types. Rows and columns begin .. end (counted from 1) are not
+// triangular after gebal's exchanges, which gebak undoes in vectors.
+template <class T>
+int gebal(char job, int n, T* a, int lda, int* begin, int* end, T* scale);
+template <class T>
+int gebak(char job, char side, int n, int begin, int end, const T* scale, int m, T* v, int ldv);
+template <class T>
+int gehrd(int n, int begin, int end, T* a, int lda, T* tau, T* work, int lwork);
+template <class T>
+int orghr(int n, int begin, int end, T* a, int lda, const T* tau, T* work, int lwork);
+template <class T>  // turns (a, b; c, d) to standard form
+void lanv2(T* a, T* b, T* c, T* d, T* real1, T* imaginary1, T* real2, T* imaginary2, T* cosine,
+           T* sine);
+template <class T>  // all vectors of one side; howmany 'B' turns those in v back
+int trevc3(char side, char howmany, int n, const T* t, int ldt, T* v, int ldv, T* work, int lwork);
 
 }  // namespace facula::lapack

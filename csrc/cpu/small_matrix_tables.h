@@ -1,7 +1,9 @@
 // Built per ISA from small_matrix_isa.cpp, small_lu_isa.cpp, matrix_lanes_isa.cpp,
-// spectral_lanes_isa.cpp and matrix_panels_isa.cpp.
+// spectral_lanes_isa.cpp, matrix_panels_isa.cpp, bulge_chase_isa.cpp and tridiagonal_isa.cpp.
 #pragma once
+#include "cpu/hessenberg.h"
 #include "cpu/small_matrix.h"
+#include "cpu/tridiagonal.h"
 
 namespace facula {
 
@@ -18,6 +20,10 @@ namespace facula {
   extern const SmallLu small_lu_float;                        \
   extern const MatrixPanels<float> panels_float;              \
   extern const MatrixPanels<double> panels_double;            \
+  extern const ChaseBulge<float> chase_float;                 \
+  extern const ChaseBulge<double> chase_double;               \
+  extern const Tridiagonal<float> tridiagonal_float;          \
+  extern const Tridiagonal<double> tridiagonal_double;        \
   }
 FACULA_SMALL_MATRIX_TABLES(baseline)
 #ifdef FACULA_X86

@@ -2,35 +2,17 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "cpu/blocked_eigh.h"
 #include "cpu/blocked_svd.h"
+#include "cpu/hessenberg.h"
+#include "cpu/magnitude.h"
 #include "cpu/small_matrix.h"
 #include "kernels/linalg_matrices.h"
 
 namespace facula {
 namespace {
-
-template <class T>
-bool is_finite(const T* a, int64_t n) {
-  // A finite number times 0 is 0; the sum is NaN as soon as one is not.
-  real_of_t<T> sum = 0;
-  if constexpr (is_complex_v<T>) {
-    for (int64_t i = 0; i < n; ++i) sum += a[i].re * 0 + a[i].im * 0;
-  } else {
-    for (int64_t i = 0; i < n; ++i) sum += a[i] * 0;
-  }
-  return sum == 0;
-}
-
-// Whether squares of the elements neither overflow nor all vanish.
-template <class T>
-bool is_moderate(const T* a, int64_t n) {
-  T largest = 0;
-  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(a[i]));
-  const T least = std::sqrt(std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon());
-  return largest == 0 || (largest > least && largest < 1 / least);
-}
 
 // The size that a query left in work[0]; large ones were rounded to a floating-point number.
 template <class T>
@@ -50,13 +32,15 @@ double cube(int64_t n) {
   return double(n) * double(n) * double(n);
 }
 
-// Whether matrices are taken one to a lane: tiny ones always, larger ones if there are enough.
+// Whether matrices are taken one to a lane: tiny ones always, larger ones if they fill the part of
+// the lanes from which on that is quicker.
 template <class T>
-bool suit_lanes(int64_t rows, int64_t columns, int64_t count) {
+bool suit_lanes(int64_t rows, int64_t columns, int64_t count, double least_part) {
   if constexpr (is_complex_v<T>) return false;
   else
     return rows > 0 && columns > 0 && std::max(rows, columns) <= kMostInLanes &&
-           (std::max(rows, columns) <= 2 * kTinyMatrix || 4 * count >= spectral_lanes<T>().lanes);
+           (std::max(rows, columns) <= 2 * kTinyMatrix ||
+            double(count) >= least_part * spectral_lanes<T>().lanes);
 }
 
 // in_lanes(first, count, scratch, outcome) over all matrices, then alone(begin, end) for those that
@@ -141,7 +125,7 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
         continue;
       }
       if constexpr (!is_complex_v<T>) {
-        if (blocked && is_moderate(matrix.data(), int64_t(m) * n)) {
+        if (blocked && is_moderate(largest_magnitude(matrix.data(), int64_t(m) * n))) {
           result = decompose_blocked(m, n, matrix.data(), s.data_as<R>() + i * k, int(columns),
                                      u_data + i * m * columns, int(rows), vh_data + i * rows * n);
           continue;
@@ -152,7 +136,7 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
   };
   if constexpr (!is_complex_v<T>) {
     // Tall matrices and the transposes of wide ones, unless more than k vectors are asked for.
-    if (suit_lanes<T>(m, n, in.count()) && larger <= 4 * k &&
+    if (suit_lanes<T>(m, n, in.count(), 0.25) && larger <= 4 * k &&
         (!u_data || columns + rows == 2 * k)) {
       using Place = typename SpectralLanes<T>::Place;
       const auto in_lanes = [&](int64_t first, int count, T* scratch, LaneOutcome* outcome) {
@@ -181,44 +165,44 @@ void eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vecto
   const MatrixBatch in(a);
   const int n = lapack_int(in.rows);
   const int64_t size = int64_t(n) * n;
-  const char job = vectors.defined() ? 'V' : 'N', uplo = lower ? 'L' : 'U';
   T* const v = data_or_null<T>(vectors);
   R* const w = values.data_as<R>();
-  const bool blocked = v && !is_complex_v<T> && n > kSmallMatrix;
-  const auto decompose = [&](int64_t begin, int64_t end) {
-    HostArray<T> copy(v ? 0 : size), own(blocked ? size : 0);
+  const auto by_lapack = [=](T* matrix, R* found) {
+    const char job = v ? 'V' : 'N', uplo = lower ? 'L' : 'U';
     T best{};
     R best_real{};
     int best_int = 0;
-    lapack::syevd<T>(job, uplo, n, v ? v : copy.data(), n, w, &best, -1, &best_real, -1, &best_int,
-                     -1);
+    lapack::syevd<T>(job, uplo, n, matrix, n, found, &best, -1, &best_real, -1, &best_int, -1);
     const int lwork = asked_for(best), lrwork = is_complex_v<T> ? asked_for(best_real) : 1,
               liwork = std::max(1, best_int);
-    HostArray<T> work(lwork);
-    HostArray<R> rwork(lrwork);
-    HostArray<int> iwork(liwork);
+    const HostArray<T> work(lwork);
+    const HostArray<R> rwork(lrwork);
+    const HostArray<int> iwork(liwork);
+    return lapack::syevd<T>(job, uplo, n, matrix, n, found, work.data(), lwork, rwork.data(),
+                            lrwork, iwork.data(), liwork);
+  };
+  const bool blocked = !is_complex_v<T> && n > 1;
+  const auto decompose = [&](int64_t begin, int64_t end) {
+    const HostArray<T> copy(v && !blocked ? 0 : size);
     for (int64_t i = begin; i < end; ++i) {
-      T* matrix = v ? v + i * size : copy.data();  // the vectors take the place of the matrix
-      copy_to_columns(matrix, n, in, i);
       int& result = info.data_as<int>()[i];
-      if (!is_finite(matrix, size)) {
-        result = kNotFinite;
-        continue;
-      }
+      T* matrix = v ? v + i * size : copy.data();  // the vectors take the place of the matrix
       if constexpr (!is_complex_v<T>) {
-        if (blocked && is_moderate(matrix, size)) {
-          copy_to_columns(own.data(), n, in.at<T>(i), lower ? in.row_stride : in.column_stride,
-                          lower ? in.column_stride : in.row_stride, n, n);
-          result = blocked_eigh(n, own.data(), w + i * n, matrix);
+        // The other triangle does not count but for being finite.
+        copy_to_columns(copy.data(), n, in.at<T>(i), lower ? in.row_stride : in.column_stride,
+                        lower ? in.column_stride : in.row_stride, n, n);
+        if (is_moderate(largest_magnitude(copy.data(), size))) {
+          result = v ? blocked_eigh(n, copy.data(), w + i * n, matrix)
+                     : blocked_eigvalsh(n, copy.data(), w + i * n);
           continue;
         }
       }
-      result = lapack::syevd<T>(job, uplo, n, matrix, n, w + i * n, work.data(), lwork,
-                                rwork.data(), lrwork, iwork.data(), liwork);
+      copy_to_columns(matrix, n, in, i);
+      result = is_finite(matrix, size) ? by_lapack(matrix, w + i * n) : kNotFinite;
     }
   };
   if constexpr (!is_complex_v<T>) {
-    if (suit_lanes<T>(n, n, in.count())) {
+    if (suit_lanes<T>(n, n, in.count(), 0.5)) {
       const auto in_lanes = [&](int64_t first, int count, T* scratch, LaneOutcome* outcome) {
         spectral_lanes<T>().eigh(n, count, lanes_of<T>(in, first, count), lower, w + first * n,
                                  v ? v + first * size : nullptr, scratch, outcome);
@@ -262,29 +246,44 @@ void eig(const Tensor& a, const Tensor& values, const Tensor& vectors, const Ten
   const int n = lapack_int(in.rows);
   const int64_t size = int64_t(n) * n;
   C *const w = values.data_as<C>(), *const v = data_or_null<C>(vectors);
-  for_matrices(in.count(), 25 * cube(n), [&](int64_t begin, int64_t end) {
+  const bool own = !is_complex_v<T> && n > 0 && n <= kMostHessenberg;
+  const auto decompose_all = [&](int64_t begin, int64_t end) {
     HostArray<T> matrix(size), pairs(is_complex_v<T> ? 0 : 2 * n),
         columns(!is_complex_v<T> && v ? size : 0);
     HostArray<R> rwork(2 * n);
-    auto decompose = [&](int64_t i, T* work, int lwork) {
+    int lwork = 0;
+    const auto decompose = [&](int64_t i, T* work, int lwork) {
       T *own_w = pairs.data(), *own_v = columns.data();
       if constexpr (is_complex_v<T>) own_w = w + i * n, own_v = v ? v + i * size : nullptr;
       return lapack::geev<T>('N', v ? 'V' : 'N', n, matrix.data(), n, own_w, nullptr, 1, own_v,
                              v ? n : 1, work, lwork, rwork.data());
     };
-    T best{};
-    decompose(begin, &best, -1);
-    const int lwork = asked_for(best);
-    HostArray<T> work(lwork);
+    std::optional<HostArray<T>> work;
+    const auto by_lapack = [&](int64_t i) {
+      T best{};
+      if (!work) {
+        decompose(i, &best, -1);
+        work.emplace(lwork = asked_for(best));
+      }
+      return decompose(i, work->data(), lwork);
+    };
     for (int64_t i = begin; i < end; ++i) {
       copy_to_columns(matrix.data(), n, in, i);
       int& result = info.data_as<int>()[i];
-      result = is_finite(matrix.data(), size) ? decompose(i, work.data(), lwork) : kNotFinite;
-      if constexpr (!is_complex_v<T>)
+      if (!is_finite(matrix.data(), size)) {
+        result = kNotFinite;
+      } else if constexpr (is_complex_v<T>) {
+        result = by_lapack(i);
+      } else {
+        result = own && is_moderate(largest_magnitude(matrix.data(), size))
+                     ? real_eig(n, matrix.data(), pairs.data(), v ? columns.data() : nullptr)
+                     : by_lapack(i);
         if (result == 0)
           unpack_pairs(n, pairs.data(), columns.data(), w + i * n, v ? v + i * size : nullptr);
+      }
     }
-  });
+  };
+  for_matrices(in.count(), 25 * cube(n), decompose_all, own);
 }
 
 }  // namespace

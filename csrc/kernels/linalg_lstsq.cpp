@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "cpu/blocked_lstsq.h"
+#include "cpu/magnitude.h"
 #include "cpu/small_matrix.h"
 #include "kernels/linalg_expressions.h"
 #include "kernels/linalg_matrices.h"
@@ -87,7 +88,8 @@ class Solver {
     if constexpr (!is_complex_v<T>) {
       constexpr int kLeast = 4;  // columns that are worth it
       if (driver_ == Driver::Gelsy && m_ >= n_ && n_ >= kLeast && !std::isnan(rcond_) &&
-          is_moderate(a, int64_t(m_) * n_, true) && is_moderate(b, int64_t(ld_b_) * k_, false)) {
+          suits_blocks(largest_magnitude(a, int64_t(m_) * n_),
+                       largest_magnitude(b, int64_t(ld_b_) * k_))) {
         rank_ = blocked_lstsq(m_, n_, k_, a, b, ld_b_, rcond_);
         return 0;
       }
@@ -98,17 +100,9 @@ class Solver {
   int rank() const { return rank_; }
 
  private:
-  // Whether squares neither overflow nor vanish all.
-  static bool is_moderate(const T* x, int64_t n, bool with_least) {
-    R largest = 0;
-    bool finite = true;
-    for (int64_t i = 0; i < n; ++i) {
-      const R size = std::abs(x[i]);
-      largest = size > largest ? size : largest;
-      finite &= size == size;
-    }
-    const R least = std::sqrt(std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon());
-    return finite && largest < 1 / least && (largest > least || !with_least);
+  // A matrix of zeros has no rank to find; small right-hand sides lose nothing.
+  static bool suits_blocks(R matrix, R sides) {
+    return matrix > 0 && is_moderate(matrix) && (sides < 1 || is_moderate(sides));
   }
 
   int call(T* a, T* b, R* s, T* work, int lwork, R* rwork, int* iwork) {

@@ -165,14 +165,17 @@ std::tuple<Tensor, Tensor> geqrf(const Tensor& self) {
   dispatch_lapack(self.dtype(), [&]<class T> {
     const int work_size =
         best_size<T>([&](T* w) { lapack::geqrf<T>(rows, columns, nullptr, rows, nullptr, w, -1); });
-    for_matrices(in.count(), 2.0 * m * n * k, [&](int64_t begin, int64_t end) {
-      HostArray<T> work(work_size);
-      for (int64_t i = begin; i < end; ++i) {
-        copy_to_columns(out.at<T>(i), m, in, i);
-        factor_qr(rows, columns, out.at<T>(i), rows, tau.data_as<T>() + i * k, work.data(),
-                  work_size);
-      }
-    });
+    for_matrices(
+        in.count(), 2.0 * m * n * k,
+        [&](int64_t begin, int64_t end) {
+          HostArray<T> work(work_size);
+          for (int64_t i = begin; i < end; ++i) {
+            copy_to_columns(out.at<T>(i), m, in, i);
+            factor_qr(rows, columns, out.at<T>(i), rows, tau.data_as<T>() + i * k, work.data(),
+                      work_size);
+          }
+        },
+        is_blocked<T>(rows, columns));
   });
   return {a, tau};
 }
@@ -239,14 +242,17 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
   dispatch_lapack(Q.dtype(), [&]<class T> {
     const int work_size = best_size<T>(
         [&](T* w) { lapack::orgqr<T>(rows, columns, reflectors, nullptr, rows, nullptr, w, -1); });
-    for_matrices(out.count(), 4.0 * m * n * k, [&](int64_t begin, int64_t end) {
-      HostArray<T> work(work_size);
-      for (int64_t i = begin; i < end; ++i) {
-        copy_to_columns(out.at<T>(i), m, in, i);
-        expand_qr(rows, columns, reflectors, out.at<T>(i), rows, scales.data_as<T>() + i * k,
-                  work.data(), work_size);
-      }
-    });
+    for_matrices(
+        out.count(), 4.0 * m * n * k,
+        [&](int64_t begin, int64_t end) {
+          HostArray<T> work(work_size);
+          for (int64_t i = begin; i < end; ++i) {
+            copy_to_columns(out.at<T>(i), m, in, i);
+            expand_qr(rows, columns, reflectors, out.at<T>(i), rows, scales.data_as<T>() + i * k,
+                      work.data(), work_size);
+          }
+        },
+        is_blocked<T>(rows, reflectors));
   });
   return Q;
 }
