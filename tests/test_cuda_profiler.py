@@ -285,7 +285,7 @@ def test_schedules():
     def ready(p):
         check_sums(p.events())
         steps = on_host(p.events(), "ProfilerStep")
-        counts.append([(e.name, sum(len(c.kernels) for c in e.cpu_children)) for e in steps])
+        counts.append([(e.trace_name, sum(len(c.kernels) for c in e.cpu_children)) for e in steps])
 
     plan = schedule(wait=1, warmup=1, active=2, repeat=2)
     with profile(activities=BOTH, schedule=plan, on_trace_ready=ready) as p:
