@@ -78,6 +78,7 @@ void transpose(int rows, int columns, const T* from, T* to) {
 template <class T>
 int decompose_blocked(int m, int n, T* a, T* s, int columns, T* u, int rows, T* vh) {
   if (m >= n) {
+    if (!u) return blocked_svdvals(m, n, a, s);
     const HostArray<T> v(int64_t(n) * n);
     const int info = blocked_svd(m, n, a, s, columns, u, v.data());
     transpose(n, n, v.data(), vh);
@@ -85,6 +86,7 @@ int decompose_blocked(int m, int n, T* a, T* s, int columns, T* u, int rows, T* 
   }
   const HostArray<T> turned(int64_t(m) * n), v(int64_t(n) * rows);
   transpose(m, n, a, turned.data());
+  if (!u) return blocked_svdvals(n, m, turned.data(), s);
   const int info = blocked_svd(n, m, turned.data(), s, rows, v.data(), u);
   transpose(n, rows, v.data(), vh);
   return info;
@@ -99,7 +101,7 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
                 rows = vh.defined() ? vh.size(-2) : 0;
   const char job = !u.defined() ? 'N' : columns == m && rows == n ? 'A' : 'S';
   T *const u_data = data_or_null<T>(u), *const vh_data = data_or_null<T>(vh);
-  const bool blocked = u_data && is_blocked<T>(m, n);
+  const bool blocked = !is_complex_v<T> && k > 0;
   const auto decompose_all = [&](int64_t begin, int64_t end) {
     HostArray<T> matrix(int64_t(m) * n);
     HostArray<int> iwork(8 * k);
@@ -127,7 +129,8 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
       if constexpr (!is_complex_v<T>) {
         if (blocked && is_moderate(largest_magnitude(matrix.data(), int64_t(m) * n))) {
           result = decompose_blocked(m, n, matrix.data(), s.data_as<R>() + i * k, int(columns),
-                                     u_data + i * m * columns, int(rows), vh_data + i * rows * n);
+                                     u_data ? u_data + i * m * columns : nullptr, int(rows),
+                                     vh_data ? vh_data + i * rows * n : nullptr);
           continue;
         }
       }
