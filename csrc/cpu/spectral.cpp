@@ -32,15 +32,14 @@ double cube(int64_t n) {
   return double(n) * double(n) * double(n);
 }
 
-// Whether matrices are taken one to a lane: tiny ones always, larger ones if they fill the part of
-// the lanes from which on that is quicker.
+// Whether matrices are taken one to a lane: tiny ones always, larger ones if they fill half of the
+// lanes, from where on that is quicker.
 template <class T>
-bool suit_lanes(int64_t rows, int64_t columns, int64_t count, double least_part) {
+bool suit_lanes(int64_t rows, int64_t columns, int64_t count) {
   if constexpr (is_complex_v<T>) return false;
   else
     return rows > 0 && columns > 0 && std::max(rows, columns) <= kMostInLanes &&
-           (std::max(rows, columns) <= 2 * kTinyMatrix ||
-            double(count) >= least_part * spectral_lanes<T>().lanes);
+           (std::max(rows, columns) <= 2 * kTinyMatrix || 2 * count >= spectral_lanes<T>().lanes);
 }
 
 // in_lanes(first, count, scratch, outcome) over all matrices, then alone(begin, end) for those that
@@ -139,7 +138,7 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
   };
   if constexpr (!is_complex_v<T>) {
     // Tall matrices and the transposes of wide ones, unless more than k vectors are asked for.
-    if (suit_lanes<T>(m, n, in.count(), 0.25) && larger <= 4 * k &&
+    if (suit_lanes<T>(m, n, in.count()) && larger <= 4 * k &&
         (!u_data || columns + rows == 2 * k)) {
       using Place = typename SpectralLanes<T>::Place;
       const auto in_lanes = [&](int64_t first, int count, T* scratch, LaneOutcome* outcome) {
@@ -205,7 +204,7 @@ void eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vecto
     }
   };
   if constexpr (!is_complex_v<T>) {
-    if (suit_lanes<T>(n, n, in.count(), 0.5)) {
+    if (suit_lanes<T>(n, n, in.count())) {
       const auto in_lanes = [&](int64_t first, int count, T* scratch, LaneOutcome* outcome) {
         spectral_lanes<T>().eigh(n, count, lanes_of<T>(in, first, count), lower, w + first * n,
                                  v ? v + first * size : nullptr, scratch, outcome);

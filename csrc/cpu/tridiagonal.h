@@ -1,6 +1,6 @@
-// Tridiagonal forms of real symmetric matrices and their eigenvectors, and bidiagonal forms of other
-// real matrices, by vectors. Columns are
-// panel_stride(n) apart (matrix_panels.h) and end with zeros. Conventions are LAPACK's.
+// Tridiagonal forms of real symmetric matrices and their eigenvectors, and bidiagonal forms of
+// other real matrices, by vectors. Columns are panel_stride(n) apart (matrix_panels.h) and end with
+// zeros. Conventions are LAPACK's.
 #pragma once
 #include <cstdint>
 

@@ -204,8 +204,7 @@ void subtract_from_columns(int begin, int end, T* y, int64_t ld, const T* factor
   for (int i = begin; i < end; i += kLanes<T>) {
     const Vector<T> own = load(w + i);
 #pragma GCC unroll 4
-    for (int c = 0; c < C; ++c)
-      store(y + i + c * ld, load(y + i + c * ld) - factors[c] * own);
+    for (int c = 0; c < C; ++c) store(y + i + c * ld, load(y + i + c * ld) - factors[c] * own);
   }
 }
 
@@ -239,8 +238,7 @@ void reduce_both(int m, int n, T* a, T* d, T* e, T* left, T* right, T* room) {
     for (; j < count; ++j) add_columns<1>(k + 1, m, columns + j * ld, ld, u + j, w);
     for (j = 0; j + 4 <= count; j += 4)
       subtract_from_columns<4>(k + 1, m, columns + j * ld, ld, scaled + j, w);
-    for (; j < count; ++j)
-      subtract_from_columns<1>(k + 1, m, columns + j * ld, ld, scaled + j, w);
+    for (; j < count; ++j) subtract_from_columns<1>(k + 1, m, columns + j * ld, ld, scaled + j, w);
   }
 }
 
