@@ -130,7 +130,7 @@ def test_numbers_that_are_not_finite_are_refused(name, n, dtype):
 
 
 @pytest.mark.parametrize("name", ["eig", "eigvals", "eigvalsh", "svdvals"])
-@pytest.mark.parametrize("n", [40, 200])
+@pytest.mark.parametrize("n", [40, 300])
 def test_results_do_not_depend_on_the_number_of_threads(name, n, dtype):
     a = F.from_numpy(general(n)["any"].astype(dtype))
     threads, results = F.get_num_threads(), []
