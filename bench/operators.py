@@ -308,6 +308,15 @@ for _name, _shape in (
     add(f"lstsq_{_name}", positive_definite(*_shape), lambda T, a, b: T.linalg.lstsq(a, b))
     add(f"matrix_exp_{_name}", positive_definite(*_shape), lambda T, a, b: T.matrix_exp(b * 0.1))
 
+for _size in (64, 200):
+    add(f"lstsq_{_size}", numbers(_size, _size), lambda T, a: T.linalg.lstsq(a, a[:, :3]))
+    add(f"eigh_{_size}", positive_definite(_size, _size), lambda T, a, b: T.linalg.eigh(a))
+    add(f"eigvalsh_{_size}", positive_definite(_size, _size), lambda T, a, b: T.linalg.eigvalsh(a))
+    add(f"eig_{_size}", numbers(_size, _size), lambda T, a: T.linalg.eig(a))
+    add(f"eigvals_{_size}", numbers(_size, _size), lambda T, a: T.linalg.eigvals(a))
+    add(f"svd_{_size}", numbers(_size, _size), lambda T, a: T.linalg.svd(a))
+    add(f"svdvals_{_size}", numbers(_size, _size), lambda T, a: T.linalg.svdvals(a))
+
 # ---- Fourier transforms
 add("fft_2_to_20", lambda T: (T.randn(1 << 20, dtype=T.complex64),), lambda T, a: T.fft.fft(a))
 add("rfft_2_to_20", numbers(1 << 20), lambda T, a: T.fft.rfft(a))

@@ -101,6 +101,23 @@ def test_least_squares_finds_rank_and_the_shortest_solution(shape, missing, dtyp
     assert error.item() <= (5e-2 if dtype == facula.float32 else 1e-9)
 
 
+@pytest.mark.parametrize("condition", [1e2, 1e4, 2e4, 1e5, 1e6])
+@pytest.mark.parametrize("n", [20, 100, 300])
+def test_least_squares_tells_the_rank_near_the_tolerance(n, condition):
+    dtype = facula.float32
+    q, p = (facula.linalg.qr(matrix(n, n, facula.float64, seed))[0] for seed in (1, 2))
+    a = (q * facula.logspace(0, -np.log10(condition), n, dtype=facula.float64) @ p).to(dtype)
+    b = matrix(n, 3, dtype, 3)
+    found = facula.linalg.lstsq(a, b)
+    cut = 1 / (facula.finfo(dtype).eps * n)  # the ratio of singular values that counts as singular
+    if condition < cut / 4:
+        assert found.rank.item() == n
+        rest = (a.double() @ found.solution.double() - b.double()).norm() / b.double().norm()
+        assert rest.item() <= 1e-6 * condition
+    elif condition > 10 * cut:
+        assert found.rank.item() < n
+
+
 def test_least_squares_keeps_the_meaning_of_rcond(dtype):
     a = facula.diag(facula.logspace(0, -3, 100, dtype=dtype))
     b = facula.ones(100, 1, dtype=dtype)

@@ -74,9 +74,9 @@ def test_svd_of_many_matrices(shape, dtype):
 def test_results_do_not_depend_on_the_company(n):
     a = company(n, n, "float32")
     for decompose in (lambda x: F.linalg.eigh(x + x.mT), F.linalg.svd):
-        together, some = decompose(F.from_numpy(a)), decompose(F.from_numpy(a[7:13]))
+        together, some = decompose(F.from_numpy(a)), decompose(F.from_numpy(a[3:13]))
         for whole, part in zip(together, some, strict=True):
-            assert np.array_equal(whole.numpy()[7:13], part.numpy())
+            assert np.array_equal(whole.numpy()[3:13], part.numpy())
 
 
 def test_a_matrix_that_is_not_finite_is_named():

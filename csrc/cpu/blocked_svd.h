@@ -10,4 +10,7 @@ namespace facula {
 template <class T>
 int blocked_svd(int m, int n, T* a, T* s, int columns, T* u, T* v);
 
+template <class T>
+int blocked_svdvals(int m, int n, T* a, T* s);
+
 }  // namespace facula

@@ -14,14 +14,6 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-constexpr int kWindow = 16;  // reflections that are found before the rest follows
-
-template <class T>
-struct Reflections {
-  int first, count;
-  T tau[kWindow], v[kWindow][2];
-};
-
 // The reflection that makes (x, y, z) to (beta, 0, 0). Returns beta.
 template <class T>
 T make_reflection(T x, T y, T z, T& tau, T* v) {
@@ -58,7 +50,7 @@ void turn_strip(const Reflections<T>& r, T* column, int64_t ld, int row) {
   using V = Vector<T>;
   constexpr int W = kLanes<T>;
   V x[U], y[U], own[U];
-#pragma GCC unroll 4
+#pragma GCC unroll 5
   for (int u = 0; u < U; ++u) {
     x[u] = load(column + u * W);
     y[u] = load(column + ld + u * W);
@@ -67,7 +59,7 @@ void turn_strip(const Reflections<T>& r, T* column, int64_t ld, int row) {
   }
   for (int k = 0; k < r.count; ++k, column += ld) {
     const V tau = V{} + r.tau[k];
-#pragma GCC unroll 4
+#pragma GCC unroll 5
     for (int u = 0; u < U; ++u) {
       V z = load(column + 2 * ld + u * W);
       if constexpr (Masked)
@@ -78,7 +70,7 @@ void turn_strip(const Reflections<T>& r, T* column, int64_t ld, int row) {
       y[u] = z;
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 5
   for (int u = 0; u < U; ++u) {
     store(column + u * W, x[u]);
     store(column + ld + u * W, y[u]);
@@ -102,7 +94,7 @@ template <class T>
 void turn_rows(const Reflections<T>& r, int begin, int end, T* h, int64_t ld) {
   using V = Vector<T>;
   constexpr int W = kLanes<T>, U = 2;
-  alignas(64) T across[(kWindow + 2) * U * W];
+  alignas(64) T across[(Reflections<T>::kMost + 2) * U * W];
   const int rows = r.count + 2;
   for (int j = begin; j < end; j += U * W) {
     T* block = h + r.first + j * ld;
@@ -134,11 +126,11 @@ void turn_rows(const Reflections<T>& r, int begin, int end, T* h, int64_t ld) {
 }
 
 template <class T>
-void chase(int first, int last, bool is_inner, const T* start, int top, int end, T* h, int64_t ld,
-           int n, T* z) {
-  constexpr int W = kLanes<T>;
-  Reflections<T> r;
-  for (int at = first; at < last; at += kWindow) {
+int chase(int first, int last, bool is_inner, const T* start, int top, int end, T* h, int64_t ld,
+          Reflections<T>* done) {
+  constexpr int kWindow = Reflections<T>::kMost;
+  Reflections<T> r, *group = done;
+  for (int at = first; at < last; at += kWindow, ++group) {
     r.first = at;
     r.count = std::min(kWindow, last - at);
     const int right = std::min(at + r.count + 1, last);  // the last column of the window
@@ -166,17 +158,35 @@ void chase(int first, int last, bool is_inner, const T* start, int top, int end,
     }
     turn_rows(r, right + 1, end, h, ld);
     turn_columns(r, top, h, ld);
-    if (!z) continue;
-    T* columns = z + at * ld;
-    int row = 0;
-    for (; row + 4 * W <= n; row += 4 * W) turn_strip<4, false>(r, columns + row, ld, 0);
-    for (; row < n; row += W) turn_strip<1, false>(r, columns + row, ld, 0);
+    *group = r;
+  }
+  return int(group - done);
+}
+
+template <class T>
+void turn(const Reflections<T>* groups, int count, int begin, int end, T* z, int64_t ld) {
+  constexpr int W = kLanes<T>, kMostVectors = 5;
+  const auto turn_all = [&]<int U>() {
+    for (int g = 0; g < count; ++g)
+      turn_strip<U, false>(groups[g], z + begin + groups[g].first * ld, ld, 0);
+    begin += U * W;
+  };
+  // Strips of about equal height: a low one takes as long, since its steps wait for each other.
+  for (int left = (end - begin + W - 1) / W; begin < end; left = (end - begin + W - 1) / W) {
+    const int strips = (left + kMostVectors - 1) / kMostVectors;
+    switch ((left + strips - 1) / strips) {
+      case 1: turn_all.template operator()<1>(); break;
+      case 2: turn_all.template operator()<2>(); break;
+      case 3: turn_all.template operator()<3>(); break;
+      case 4: turn_all.template operator()<4>(); break;
+      default: turn_all.template operator()<kMostVectors>(); break;
+    }
   }
 }
 
 }  // namespace
 
-const ChaseBulge<float> chase_float = chase<float>;
-const ChaseBulge<double> chase_double = chase<double>;
+const BulgeChase<float> chase_float = {chase<float>, turn<float>};
+const BulgeChase<double> chase_double = {chase<double>, turn<double>};
 
 }  // namespace facula::FACULA_ISA

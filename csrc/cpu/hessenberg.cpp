@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "core/host_array.h"
+#include "core/thread_pool.h"
 #include "cpu/lapack.h"
 
 namespace facula {
@@ -27,8 +29,12 @@ class SchurForm {
       const int first = find_block(begin, last);
       if (first > begin) at(first, first - 1) = 0;
       if (first + 1 >= last) {
-        if (first == last) set(last, at(last, last), T(0));
-        else split(first);
+        if (first == last) {
+          set(last, at(last, last), T(0));
+        } else {
+          turn_vectors();
+          split(first);
+        }
         last = first - 1;
         since_found = 0;
         continue;
@@ -36,6 +42,7 @@ class SchurForm {
       if (steps++ == most_steps) return last + 1;
       step(first, last, ++since_found);
     }
+    turn_vectors();
     return 0;
   }
 
@@ -132,12 +139,33 @@ class SchurForm {
           kEpsilon * std::abs(v[0]) * (size(m - 1, m - 1) + std::abs(x) + std::abs(y)))
         break;
     }
-    chase_bulge<T>()(m, last, m > first, v, z_ ? 0 : first, z_ ? n_ : last + 1, h_, ld_, n_, z_);
+    const size_t groups = groups_.size();
+    groups_.resize(groups + size_t((last - m) / Reflections<T>::kMost + 1));
+    const int count = bulge_chase<T>().chase(m, last, m > first, v, z_ ? 0 : first,
+                                             z_ ? n_ : last + 1, h_, ld_, &groups_[groups]);
+    groups_.resize(z_ ? groups + size_t(count) : 0);
+    constexpr size_t kMostGroups =
+        256;  // of several steps, which a strip of rows then goes through
+    if (groups_.size() >= kMostGroups) turn_vectors();
+  }
+
+  // By what was done to the matrix since. Rows of z do not wait for each other.
+  void turn_vectors() {
+    if (groups_.empty()) return;
+    constexpr int kRows = int(kHessenbergPadding<T>);
+    const auto strip_work = int64_t(groups_.size()) * Reflections<T>::kMost * kRows;
+    parallel_for(0, (n_ + kRows - 1) / kRows, std::max<int64_t>(200'000 / strip_work, 5),
+                 [&](int64_t begin, int64_t end) {
+                   bulge_chase<T>().turn(groups_.data(), int(groups_.size()), int(begin) * kRows,
+                                         std::min(int(end) * kRows, n_), z_, ld_);
+                 });
+    groups_.clear();
   }
 
   int n_;
   int64_t ld_;
   T *h_, *w_, *z_;
+  std::vector<Reflections<T>> groups_;
 };
 
 // Vectors of length 1; of pairs the largest element is real.

@@ -1,6 +1,7 @@
 // Eigenvalues and eigenvectors of real square matrices: LAPACK's way (balance, Hessenberg form, QR
 // steps with two shifts, vectors of a triangle), where the turning of rows and columns by each step
-// is gathered and done by vectors. On one thread. BLAS must be on one thread (no BlasThreads).
+// is gathered and done by vectors; that of the eigenvectors is shared by the thread pool. Results
+// do not depend on the number of threads. BLAS must be on one thread (no BlasThreads).
 #pragma once
 #include <cstdint>
 
@@ -22,15 +23,28 @@ constexpr int64_t hessenberg_size(int64_t n) {
   return kHessenbergPadding<T> + hessenberg_stride<T>(n) * (n + 3 * kHessenbergPadding<T>);
 }
 
-// Reflections of three rows and columns, 1 - tau (1, v)' (1, v), that move a bulge down the
-// diagonal of rows first .. last. The first is made of `start`; rows from `top` on and columns
-// before `end` are turned; more may be. z, unless it is null, has n rows, and its columns are
-// turned.
+// Reflections of three rows and columns, 1 - tau (1, v)' (1, v), from row `first` on, each one row
+// below the one before.
 template <class T>
-using ChaseBulge = void (*)(int first, int last, bool is_inner, const T* start, int top, int end,
-                            T* h, int64_t ld, int n, T* z);
+struct Reflections {
+  static constexpr int kMost = 16;
+  int first, count;
+  T tau[kMost], v[kMost][2];
+};
+
 template <class T>
-ChaseBulge<T> chase_bulge();
+struct BulgeChase {
+  // Moves a bulge down the diagonal of rows first .. last. The first reflection is made of `start`;
+  // rows from `top` on and columns before `end` are turned; more may be. Returns how many groups of
+  // reflections it was, which are written to `done`.
+  int (*chase)(int first, int last, bool is_inner, const T* start, int top, int end, T* h,
+               int64_t ld, Reflections<T>* done);
+  // Turns the columns of z by the groups, one after the other, from row `begin`, a multiple of
+  // kHessenbergPadding, up to row `end`.
+  void (*turn)(const Reflections<T>* groups, int count, int begin, int end, T* z, int64_t ld);
+};
+template <class T>
+const BulgeChase<T>& bulge_chase();
 
 // By the matrix a (column-major), which is destroyed. w: the n real and then the n imaginary parts;
 // vectors, unless they are null, as LAPACK's geev has them. Returns its info. Float and double;

@@ -328,6 +328,13 @@ int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T*
 }
 
 template <class T>
+int lasq1(int n, T* d, T* e, T* work) {
+  int info = 0;
+  invoke(ROUTINE("lasq1"), &n, d, e, work, &info);
+  return info;
+}
+
+template <class T>
 int gebal(char job, int n, T* a, int lda, int* begin, int* end, T* scale) {
   int info = 0;
   invoke(ROUTINE("gebal"), &job, &n, a, &lda, begin, end, scale, &info, kOne);
@@ -412,6 +419,7 @@ int trevc3(char side, char howmany, int n, const T* t, int ldt, T* v, int ldv, T
   template void lamrg<T>(int, int, const T*, int, int, int*);                                    \
   template int gebrd<T>(int, int, T*, int, T*, T*, T*, T*, T*, int);                             \
   template int bdsdc<T>(char, int, T*, T*, T*, int, T*, int, T*, int*);                          \
+  template int lasq1<T>(int, T*, T*, T*);                                                        \
   template int gebal<T>(char, int, T*, int, int*, int*, T*);                                     \
   template int gebak<T>(char, char, int, int, int, const T*, int, T*, int);                      \
   template int gehrd<T>(int, int, int, T*, int, T*, T*, int);                                    \

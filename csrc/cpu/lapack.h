@@ -103,6 +103,8 @@ template <class T>
 int gebrd(int m, int n, T* a, int lda, T* d, T* e, T* tauq, T* taup, T* work, int lwork);
 template <class T>  // with vectors; work: 3 n^2 + 4 n; iwork: 8 n
 int bdsdc(char uplo, int n, T* d, T* e, T* u, int ldu, T* vt, int ldvt, T* work, int* iwork);
+template <class T>  // singular values only, of an upper bidiagonal form; work: 4 n
+int lasq1(int n, T* d, T* e, T* work);
 // w: n eigenvalues; in real types 2 n numbers, all real parts and then all imaginary parts.
 template <class T>  // rwork: 2 n
 int geev(char jobvl, char jobvr, int n, T* a, int lda, T* w, T* vl, int ldvl, T* vr, int ldvr,

@@ -46,12 +46,15 @@ T make_reflector(int rows, T* x) {
   const T below = norm(rows - 1, x + 1);
   if (below == 0) return T(0);
   const T alpha = x[0], beta = -std::copysign(std::hypot(alpha, below), alpha);
-  const T pivot = alpha - beta, scale = T(1) / pivot;
-  if (std::abs(pivot) < std::numeric_limits<T>::min()) {
-    for (int i = 1; i < rows; ++i) x[i] /= pivot;
-  } else {
-    for (int i = 1; i < rows; i += kLanes<T>) store(x + i, scale * load(x + i));
+  constexpr T kLeast = std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon();
+  if (std::abs(beta) < kLeast) {  // such numbers have lost digits, or their quotients would
+    for (int i = 0; i < rows; ++i) x[i] /= kLeast;
+    const T tau = make_reflector(rows, x);
+    x[0] *= kLeast;
+    return tau;
   }
+  const T pivot = alpha - beta, scale = T(1) / pivot;
+  for (int i = 1; i < rows; i += kLanes<T>) store(x + i, scale * load(x + i));
   x[0] = beta;
   return (beta - alpha) / beta;
 }

@@ -26,17 +26,10 @@ FACULA_CHOOSE(SpectralLanes, float, spectral_lanes, spectral_float)
 FACULA_CHOOSE(SpectralLanes, double, spectral_lanes, spectral_double)
 FACULA_CHOOSE(MatrixPanels, float, matrix_panels, panels_float)
 FACULA_CHOOSE(MatrixPanels, double, matrix_panels, panels_double)
+FACULA_CHOOSE(BulgeChase, float, bulge_chase, chase_float)
+FACULA_CHOOSE(BulgeChase, double, bulge_chase, chase_double)
 FACULA_CHOOSE(Tridiagonal, float, tridiagonal, tridiagonal_float)
 FACULA_CHOOSE(Tridiagonal, double, tridiagonal, tridiagonal_double)
-#undef FACULA_CHOOSE
-#define FACULA_CHOOSE(T, name)                                            \
-  template <>                                                             \
-  ChaseBulge<T> chase_bulge<T>() {                                        \
-    static const ChaseBulge<T>* const by_level[] = FACULA_BY_LEVEL(name); \
-    return *by_level[isa_level()];                                        \
-  }
-FACULA_CHOOSE(float, chase_float)
-FACULA_CHOOSE(double, chase_double)
 #undef FACULA_CHOOSE
 
 SmallLu small_lu() {

@@ -20,8 +20,8 @@ namespace facula {
   extern const SmallLu small_lu_float;                        \
   extern const MatrixPanels<float> panels_float;              \
   extern const MatrixPanels<double> panels_double;            \
-  extern const ChaseBulge<float> chase_float;                 \
-  extern const ChaseBulge<double> chase_double;               \
+  extern const BulgeChase<float> chase_float;                 \
+  extern const BulgeChase<double> chase_double;               \
   extern const Tridiagonal<float> tridiagonal_float;          \
   extern const Tridiagonal<double> tridiagonal_double;        \
   }

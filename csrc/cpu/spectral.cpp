@@ -32,15 +32,14 @@ double cube(int64_t n) {
   return double(n) * double(n) * double(n);
 }
 
-// Whether matrices are taken one to a lane: tiny ones always, larger ones if they fill the part of
-// the lanes from which on that is quicker.
+// Whether matrices are taken one to a lane: tiny ones always, larger ones if they fill half of the
+// lanes, from where on that is quicker.
 template <class T>
-bool suit_lanes(int64_t rows, int64_t columns, int64_t count, double least_part) {
+bool suit_lanes(int64_t rows, int64_t columns, int64_t count) {
   if constexpr (is_complex_v<T>) return false;
   else
     return rows > 0 && columns > 0 && std::max(rows, columns) <= kMostInLanes &&
-           (std::max(rows, columns) <= 2 * kTinyMatrix ||
-            double(count) >= least_part * spectral_lanes<T>().lanes);
+           (std::max(rows, columns) <= 2 * kTinyMatrix || 2 * count >= spectral_lanes<T>().lanes);
 }
 
 // in_lanes(first, count, scratch, outcome) over all matrices, then alone(begin, end) for those that
@@ -78,6 +77,7 @@ void transpose(int rows, int columns, const T* from, T* to) {
 template <class T>
 int decompose_blocked(int m, int n, T* a, T* s, int columns, T* u, int rows, T* vh) {
   if (m >= n) {
+    if (!u) return blocked_svdvals(m, n, a, s);
     const HostArray<T> v(int64_t(n) * n);
     const int info = blocked_svd(m, n, a, s, columns, u, v.data());
     transpose(n, n, v.data(), vh);
@@ -85,6 +85,7 @@ int decompose_blocked(int m, int n, T* a, T* s, int columns, T* u, int rows, T* 
   }
   const HostArray<T> turned(int64_t(m) * n), v(int64_t(n) * rows);
   transpose(m, n, a, turned.data());
+  if (!u) return blocked_svdvals(n, m, turned.data(), s);
   const int info = blocked_svd(n, m, turned.data(), s, rows, v.data(), u);
   transpose(n, rows, v.data(), vh);
   return info;
@@ -99,7 +100,7 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
                 rows = vh.defined() ? vh.size(-2) : 0;
   const char job = !u.defined() ? 'N' : columns == m && rows == n ? 'A' : 'S';
   T *const u_data = data_or_null<T>(u), *const vh_data = data_or_null<T>(vh);
-  const bool blocked = u_data && is_blocked<T>(m, n);
+  const bool blocked = !is_complex_v<T> && k > 0;
   const auto decompose_all = [&](int64_t begin, int64_t end) {
     HostArray<T> matrix(int64_t(m) * n);
     HostArray<int> iwork(8 * k);
@@ -127,7 +128,8 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
       if constexpr (!is_complex_v<T>) {
         if (blocked && is_moderate(largest_magnitude(matrix.data(), int64_t(m) * n))) {
           result = decompose_blocked(m, n, matrix.data(), s.data_as<R>() + i * k, int(columns),
-                                     u_data + i * m * columns, int(rows), vh_data + i * rows * n);
+                                     u_data ? u_data + i * m * columns : nullptr, int(rows),
+                                     vh_data ? vh_data + i * rows * n : nullptr);
           continue;
         }
       }
@@ -136,7 +138,7 @@ void svd(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh, co
   };
   if constexpr (!is_complex_v<T>) {
     // Tall matrices and the transposes of wide ones, unless more than k vectors are asked for.
-    if (suit_lanes<T>(m, n, in.count(), 0.25) && larger <= 4 * k &&
+    if (suit_lanes<T>(m, n, in.count()) && larger <= 4 * k &&
         (!u_data || columns + rows == 2 * k)) {
       using Place = typename SpectralLanes<T>::Place;
       const auto in_lanes = [&](int64_t first, int count, T* scratch, LaneOutcome* outcome) {
@@ -202,7 +204,7 @@ void eigh(const Tensor& a, bool lower, const Tensor& values, const Tensor& vecto
     }
   };
   if constexpr (!is_complex_v<T>) {
-    if (suit_lanes<T>(n, n, in.count(), 0.5)) {
+    if (suit_lanes<T>(n, n, in.count())) {
       const auto in_lanes = [&](int64_t first, int count, T* scratch, LaneOutcome* outcome) {
         spectral_lanes<T>().eigh(n, count, lanes_of<T>(in, first, count), lower, w + first * n,
                                  v ? v + first * size : nullptr, scratch, outcome);

@@ -1,5 +1,6 @@
-// Tridiagonal forms of real symmetric matrices and their eigenvectors, by vectors. Columns are
-// panel_stride(n) apart (matrix_panels.h) and end with zeros. Conventions are LAPACK's.
+// Tridiagonal forms of real symmetric matrices and their eigenvectors, and bidiagonal forms of
+// other real matrices, by vectors. Columns are panel_stride(n) apart (matrix_panels.h) and end with
+// zeros. Conventions are LAPACK's.
 #pragma once
 #include <cstdint>
 
@@ -17,6 +18,9 @@ struct Tridiagonal {
   // about
   // 1. room is for 2 n numbers. Whether it converged; d is not sorted.
   bool (*solve)(int n, T* d, T* e, T* z, T* room);
+  // The bidiagonal form of m x n, m >= n, as gebrd has it. room is for panel_stride(m) and
+  // 2 panel_stride(n) numbers.
+  void (*reduce_both)(int m, int n, T* a, T* d, T* e, T* left, T* right, T* room);
 };
 
 // For the instruction set of this machine; float and double.

@@ -189,9 +189,62 @@ bool solve(int n, T* d, T* e, T* z, T* room) {
   return true;
 }
 
+// w += C columns times their numbers, then the columns -= w times other ones.
+template <int C, class T>
+void add_columns(int begin, int end, const T* y, int64_t ld, const T* factors, T* w) {
+  for (int i = begin; i < end; i += kLanes<T>) {
+    Vector<T> sum = load(w + i);
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) sum += factors[c] * load(y + i + c * ld);
+    store(w + i, sum);
+  }
+}
+template <int C, class T>
+void subtract_from_columns(int begin, int end, T* y, int64_t ld, const T* factors, const T* w) {
+  for (int i = begin; i < end; i += kLanes<T>) {
+    const Vector<T> own = load(w + i);
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) store(y + i + c * ld, load(y + i + c * ld) - factors[c] * own);
+  }
+}
+
+template <class T>
+void reduce_both(int m, int n, T* a, T* d, T* e, T* left, T* right, T* room) {
+  const int64_t ld = panel_stride<T>(m), width = panel_stride<T>(n);
+  T *w = room, *u = w + ld, *scaled = u + width;
+  std::fill_n(room, ld + 2 * width, T(0));
+  for (int k = 0; k < n; ++k) {
+    T *v = a + k + k * ld, *y = v + ld;
+    const int count = n - k - 1;
+    left[k] = make_reflector(m - k, v);
+    d[k] = v[0];
+    int j = left[k] == 0 ? count : 0;
+    for (; j + 8 <= count; j += 8) reflect<8>(m - k, v, left[k], y + j * ld, ld);
+    for (; j + 2 <= count; j += 2) reflect<2>(m - k, v, left[k], y + j * ld, ld);
+    if (j < count) reflect<1>(m - k, v, left[k], y + j * ld, ld);
+    right[k] = 0;
+    if (count == 0) break;
+    for (j = 0; j < count; ++j) u[j] = y[j * ld];
+    u[count] = 0;  // there was one more in the row before
+    right[k] = make_reflector(count, u);
+    e[k] = u[0];
+    for (j = 0; j < count; ++j) y[j * ld] = u[j];
+    if (right[k] == 0) continue;
+    u[0] = 1;
+    for (j = 0; j < count; ++j) scaled[j] = right[k] * u[j];
+    std::fill(w + k + 1, w + m, T(0));
+    T* columns = a + (k + 1) * ld;
+    for (j = 0; j + 4 <= count; j += 4) add_columns<4>(k + 1, m, columns + j * ld, ld, u + j, w);
+    for (; j < count; ++j) add_columns<1>(k + 1, m, columns + j * ld, ld, u + j, w);
+    for (j = 0; j + 4 <= count; j += 4)
+      subtract_from_columns<4>(k + 1, m, columns + j * ld, ld, scaled + j, w);
+    for (; j < count; ++j) subtract_from_columns<1>(k + 1, m, columns + j * ld, ld, scaled + j, w);
+  }
+}
+
 template <class T>
 constexpr Tridiagonal<T> table() {
-  return {reduce<T>, expand<T>, solve<T>};
+  return {reduce<T>, expand<T>, solve<T>, reduce_both<T>};
 }
 
 }  // namespace
