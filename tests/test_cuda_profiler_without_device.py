@@ -243,8 +243,9 @@ def test_schedules(run):
         def ready(p):
             kernels = on_device(p.events())
             steps = [e for e in p.events() if e.name.startswith("ProfilerStep") and e.use_device]
-            traces.append((len(kernels), [(e.trace_name, round(e.device_time_total, 3)) for e in steps
-                                          if e.device_type is not CUDA]))
+            times = [(e.trace_name, round(e.device_time_total, 3)) for e in steps
+                     if e.device_type is not CUDA]
+            traces.append((len(kernels), times))
         with profile(activities=BOTH, on_trace_ready=ready,
                      schedule=schedule(wait=1, warmup=1, active=2, repeat=2)) as p:
             for step in range(9):
