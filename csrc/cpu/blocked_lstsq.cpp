@@ -87,7 +87,7 @@ int blocked_lstsq(int m, int n, int nrhs, T* a, T* b, int ldb, T rcond) {
   }
   blocked_qr_of_system(m, n, a, m, tau.data(), nrhs, b, ldb);
   const double most = 1 / std::max(double(rcond), double(std::numeric_limits<T>::epsilon()));
-  const bool certain = blocked_is_well_conditioned(n, a, m, most / 2);  // with room for rounding
+  const bool certain = blocked_is_well_conditioned(n, a, m, 0.8 * most);  // with room for rounding
   if (!certain && !tall) {
     for (int64_t j = 0; j < nrhs; ++j) std::copy_n(kept_b + j * m, m, b + j * ldb);
     return solve_pivoted(m, n, nrhs, kept.data(), m, b, ldb, rcond);
