@@ -1,5 +1,7 @@
 #include "cpu/attention.h"
 
+#include <algorithm>
+
 #include "core/thread_pool.h"
 #include "cpu/cast.h"
 
@@ -38,9 +40,10 @@ void attention_forward(const Attention& a) {
   const int64_t blocks = (a.queries + loops().query_block - 1) / loops().query_block;
   const double rows = double(a.queries) / double(blocks);
   const auto run = loops().forward[int(a.dtype)];
-  // A part repeats the packing of keys that its first block needs, so that few blocks make no part.
-  parallel_for(0, a.batch * a.heads * blocks,
-               grain_of(rows * double(a.keys) * double(a.width + a.value_width)),
+  // A part repeats the packing of keys that its first block needs: of many heads none is cut.
+  const int64_t heads = a.batch * a.heads, whole = heads >= 4 * num_threads() ? blocks : 1;
+  const double work = rows * double(a.keys) * double(a.width + a.value_width);
+  parallel_for(0, heads * blocks, std::max(grain_of(work), std::max(whole, blocks / 4)),
                [&](int64_t b, int64_t e) { run(a, b, e); });
 }
 

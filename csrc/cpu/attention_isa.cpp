@@ -10,7 +10,8 @@
 namespace facula::FACULA_ISA {
 namespace {
 
-constexpr int64_t kQueryBlock = 4 * kTileRows;
+// At most. On AVX-512 four tiles of 12 rows, which suit more lengths than those of 14.
+constexpr int64_t kQueryBlock = kLaneBytes == 64 ? 48 : 4 * kTileRows;
 constexpr int64_t kKeyBlock = 256;
 
 template <class A>
@@ -212,6 +213,7 @@ void forward(const Attention& a, int64_t begin, int64_t end) {
     return;
   }
   const int64_t blocks = (a.queries + kQueryBlock - 1) / kQueryBlock;
+  const int64_t block = (a.queries + blocks - 1) / blocks;  // of equal size, or nearly
   const int64_t q_room = padded<A>(a.width), v_room = padded<A>(a.value_width);
   const int64_t panel_size = panels<A>(a.keys) * kTileColumns<A> * a.width;
   using Memory = Scratch<A>;
@@ -228,8 +230,8 @@ void forward(const Attention& a, int64_t begin, int64_t end) {
   for (; begin < end; ++begin) {
     const int64_t head = begin / blocks % a.heads, batch = begin / blocks / a.heads;
     const int64_t shared = head / (a.heads / a.key_heads);
-    const int64_t query = begin % blocks * kQueryBlock;
-    const int64_t m = a.queries - query < kQueryBlock ? a.queries - query : kQueryBlock;
+    const int64_t query = begin % blocks * block;
+    const int64_t m = a.queries - query < block ? a.queries - query : block;
     if (packed != batch * a.key_heads + shared) {
       packed = batch * a.key_heads + shared;
       pack_transposed<S>(rows_of<S>(a.k, batch, shared), a.k.row, a.keys, a.width, key_panels);

@@ -72,14 +72,21 @@ void pack_transposed(const S* from, int64_t apart, int64_t rows, int64_t width, 
   }
 }
 
+// Rows of tiles of equal height, or nearly: a last one of few rows takes as long as a whole one.
+inline int64_t rows_of_tiles(int64_t m) {
+  const int64_t tiles = (m + kTileRows - 1) / kTileRows;
+  return tiles > 1 ? (m + tiles - 1) / tiles : kTileRows;
+}
+
 // c = a @ panels + start, (m, columns); rows of c and start have room for whole vectors.
 template <class A>
 void times_panels(const A* a, int64_t a_row, int64_t m, int64_t k, const A* panel, int64_t columns,
                   A* c, int64_t c_row, const A* start = nullptr, int64_t start_row = 0) {
+  const int64_t height = rows_of_tiles(m);
   for (int64_t j = 0; j < columns; j += kTileColumns<A>, panel += k * kTileColumns<A>) {
     const int vectors = columns - j > kLanes<A> ? 2 : 1;
-    for (int64_t i = 0; i < m; i += kTileRows) {
-      const int64_t rows = m - i < kTileRows ? m - i : kTileRows;
+    for (int64_t i = 0; i < m; i += height) {
+      const int64_t rows = m - i < height ? m - i : height;
       conv_tile<A>(vectors, rows)(k, a + i * a_row, a_row, 1, panel, kTileColumns<A>,
                                   c + i * c_row + j, c_row,
                                   start ? start + i * start_row + j : nullptr, start_row);
@@ -91,8 +98,9 @@ void times_panels(const A* a, int64_t a_row, int64_t m, int64_t k, const A* pane
 template <class A>
 void add_product(const A* a, int64_t a_row, int64_t a_col, int64_t m, int64_t k, const A* b,
                  int64_t b_row, int64_t width, A* c, int64_t c_row, bool add = true) {
-  for (int64_t i = 0; i < m; i += kTileRows) {
-    const int64_t rows = m - i < kTileRows ? m - i : kTileRows;
+  const int64_t height = rows_of_tiles(m);
+  for (int64_t i = 0; i < m; i += height) {
+    const int64_t rows = m - i < height ? m - i : height;
     for (int64_t j = 0; j < width; j += kTileColumns<A>) {
       const int vectors = width - j > kLanes<A> ? 2 : 1;
       A* out = c + i * c_row + j;
