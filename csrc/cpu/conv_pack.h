@@ -4,6 +4,7 @@
 #include "cpu/conv.h"
 #include "cpu/conv_tile.h"
 #include "cpu/turn_block.h"
+#include "cpu/turn_registers.h"
 
 namespace facula::FACULA_ISA {
 
@@ -456,41 +457,17 @@ template <bool exact = false, class S>
 FACULA_INLINE void transpose_square(const S* from, int64_t apart, int64_t lanes, int64_t count,
                                     float* to, int64_t pitch) {
   const uint32_t mask = first_bits(count);
-  __m512 r[16], t[16];
+  __m512i r[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) {
-    r[i] = i < lanes ? (__m512)load_some(mask, from + i * apart) : _mm512_setzero_ps();
+    r[i] = i < lanes ? (__m512i)load_some(mask, from + i * apart) : _mm512_setzero_si512();
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    const __m512d a = (__m512d)t[i], b = (__m512d)t[i + 1], c = (__m512d)t[i + 2],
-                  d = (__m512d)t[i + 3];
-    r[i] = (__m512)_mm512_unpacklo_pd(a, c);
-    r[i + 1] = (__m512)_mm512_unpackhi_pd(a, c);
-    r[i + 2] = (__m512)_mm512_unpacklo_pd(b, d);
-    r[i + 3] = (__m512)_mm512_unpackhi_pd(b, d);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {  // r[i + 4g]: columns i, 4 + i, 8 + i, 12 + i of lanes 4g .. 4g + 3
-    const __m512 x = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
-    const __m512 y = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
-    const __m512 z = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
-    const __m512 w = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
-    t[i] = _mm512_shuffle_f32x4(x, y, 0x88);
-    t[i + 8] = _mm512_shuffle_f32x4(x, y, 0xdd);
-    t[i + 4] = _mm512_shuffle_f32x4(z, w, 0x88);
-    t[i + 12] = _mm512_shuffle_f32x4(z, w, 0xdd);
-  }
+  turn_registers(r);
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) {
     if (i < count) {
-      if constexpr (exact) store_some(to + i * pitch, first_bits(lanes), (Vector<float>)t[i]);
-      else _mm512_storeu_ps(to + i * pitch, t[i]);
+      if constexpr (exact) store_some(to + i * pitch, first_bits(lanes), (Vector<float>)r[i]);
+      else _mm512_storeu_si512(to + i * pitch, r[i]);
     }
   }
 }

@@ -3,6 +3,7 @@
 //   few rows or columns           -> gemm_vector_isa.cpp; one long dot product in parts
 //   float and double, large       -> packed panels, on CPUs with AVX2 or AVX-512 (gemm_packed.cpp)
 //   the same elsewhere, complex   -> OpenBLAS, single-threaded, on each part (gemm_blas.cpp)
+//   bfloat16 and half, by tiles   -> AMX, on CPUs that have it (gemm_amx.cpp)
 //   bfloat16 on CPUs that have it -> AVX512_BF16 (gemm_bf16.cpp)
 //   everything else               -> register tiles in the accumulator type (gemm_micro_isa.cpp)
 // Results do not depend on the number of threads.
@@ -18,6 +19,7 @@
 
 #include "core/host_allocator.h"
 #include "core/thread_pool.h"
+#include "cpu/amx.h"
 #include "cpu/cast.h"
 #include "cpu/gemm_kernels.h"
 
@@ -276,7 +278,7 @@ bool is_tiny(const Gemm& g) {
          (vector || g.m * g.n * g.k <= kMostWork) && products().tiny[int(g.dtype)];
 }
 
-enum class Way { Tiny, FewRows, FewColumns, Packed, Blas, BFloat16, Tiles };
+enum class Way { Tiny, FewRows, FewColumns, Packed, Blas, Amx, BFloat16, Tiles };
 
 Way way_of(const Gemm& g) {
   if (is_complex(g.dtype)) return Way::Blas;
@@ -287,6 +289,7 @@ Way way_of(const Gemm& g) {
     if (packed_product_available(g.dtype)) return Way::Packed;
     if (g.dtype == DType::Float32 || g.dtype == DType::Float64) return Way::Blas;
   }
+  if (suits_amx(g)) return Way::Amx;
   return g.dtype == DType::BFloat16 && bf16_product_available() ? Way::BFloat16 : Way::Tiles;
 }
 
@@ -322,7 +325,8 @@ void gemm(const Gemm& problem) {
       problem.k <= 0 || (problem.alpha_re == 0 && problem.alpha_im == 0);  // to add to c
   Gemm g = with_batch_merged(problem);
   const Way way = nothing ? Way::Tiles : way_of(g);
-  if (g.bias && way != Way::Packed && way != Way::BFloat16) g = with_bias_in_c(g);
+  const bool adds_bias = way == Way::Packed || way == Way::Amx || way == Way::BFloat16;
+  if (g.bias && !adds_bias) g = with_bias_in_c(g);
   if (nothing) return scale(g);
   switch (way) {
     case Way::Tiny: return for_each_part(g, products().tiny[int(g.dtype)]);
@@ -330,6 +334,7 @@ void gemm(const Gemm& problem) {
     case Way::FewColumns: return few_rows(transposed(g));
     case Way::Packed: return packed_product(g);
     case Way::Blas: return blas_product(g, for_each_blas_part);
+    case Way::Amx: return amx_product(g);
     case Way::BFloat16: return for_each_part(g, bf16_product);
     case Way::Tiles: return for_each_part(g, products().product[int(g.dtype)]);
   }

@@ -1,0 +1,17 @@
+// Whether this processor multiplies by matrix tiles (Intel's Advanced Matrix Extensions), and the
+// products that do.
+#pragma once
+#include "cpu/gemm.h"
+
+namespace facula {
+
+// bfloat16 and half: tiles of 16 x 32 and 32 x 16 elements are multiplied and added to 16 x 16
+// floats. FACULA_ISA, whatever it says, turns them off: its sets are those without tiles.
+bool amx_available(DType);
+
+// All threads. Sums are taken in order along k, in float32, and rounded once.
+void amx_product(const Gemm&);
+// Whether there is enough to multiply that packing tiles pays.
+bool suits_amx(const Gemm&);
+
+}  // namespace facula

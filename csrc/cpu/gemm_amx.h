@@ -1,0 +1,40 @@
+// Parts of products by matrix tiles, which gemm_amx.cpp deals out to threads.
+#pragma once
+#include "cpu/gemm.h"
+
+namespace facula {
+
+constexpr int64_t kAmxSide = 32;   // rows and columns of a block of c, the unit of all cuts
+constexpr int64_t kAmxDeep = 256;  // of a block of the depth: two of its strips fit a first cache
+
+// Rows [row, row + rows) and columns [column, column + columns) of c, rounded, or as floats.
+struct AmxPart {
+  int64_t row, rows, column, columns;
+  const uint16_t* left;  // all of a, packed from `left_row` on
+  int64_t left_row;
+  uint16_t* right;  // room for a block of b
+  float* sums;      // room for the part, or for one block where k is not deeper than kAmxDeep
+  float* floats;    // where sums go that are not rounded yet, dense, or null
+};
+
+struct AmxLoops {
+  // Rows of a, into strips; a multiple of 16 but for the last ones.
+  void (*pack_left)(const Gemm&, int64_t row, int64_t rows, uint16_t* to);
+  void (*multiply)(const Gemm&, const AmxPart&);
+  // c = the sum of `parts` matrices of floats, in order; for rows [row, row + rows).
+  void (*finish)(const Gemm&, const float* sums, int64_t parts, int64_t row, int64_t rows);
+};
+
+// Built per ISA from gemm_amx_isa.cpp, null where it has no tiles.
+#define FACULA_AMX_TABLE(isa)                \
+  namespace isa {                            \
+  extern const AmxLoops* const gemm_of_tiles; \
+  }
+FACULA_AMX_TABLE(baseline)
+#ifdef FACULA_X86
+FACULA_AMX_TABLE(v3)
+FACULA_AMX_TABLE(v4)
+#endif
+#undef FACULA_AMX_TABLE
+
+}  // namespace facula
