@@ -1,5 +1,5 @@
-// Matrix tiles of the processor (AMX): a register holds 16 rows of 64 bytes. One instruction adds to
-// 16 x 16 floats the product of 16 rows of 32 elements and of 32 rows of 16, of which two that
+// Matrix tiles of the processor (AMX): a register holds 16 rows of 64 bytes. One instruction adds
+// to 16 x 16 floats the product of 16 rows of 32 elements and of 32 rows of 16, of which two that
 // follow each other along the depth are a pair, side by side. Each ISA's files have their own copy.
 //
 // Instructions are given as bytes, since compilers and assemblers learned them one after the other:
@@ -128,51 +128,76 @@ FACULA_INLINE auto packed_tiles(const void* first, int64_t strip) {
   return TileSource<decltype(at)>{at, 64, strip};
 }
 
-// Element p of a lane stands at from + p * step + lane * apart; lanes are rows of the left side or
-// columns of the right one. Makes a tile of up to 16 lanes and 32 elements, with zeros beyond:
+FACULA_INLINE void write_tile(uint16_t* to, const __m512i (&r)[16]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + i * kTileDepth, r[i]);
+}
+
+// Lanes are rows of the left side or columns of the right one; element p of a lane stands at
+// from + p * step + lane * apart. Tiles have up to 16 lanes and 32 elements, and zeros beyond:
 // lanes of elements for the left side, pairs of all lanes for the right one (kPairs).
 template <bool kPairs>
 FACULA_INLINE void pack_tile(const uint16_t* from, int64_t step, int64_t apart, int64_t depth,
                              int64_t lanes, uint16_t* to) {
   __m512i r[16];
-  bool pairs = false;  // what r holds
-  if (step == 1) {
-    const __mmask32 mask = depth >= kTileDepth ? ~0u : (1u << depth) - 1;
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i)
-      r[i] =
-          i < lanes ? _mm512_maskz_loadu_epi16(mask, from + i * apart) : _mm512_setzero_si512();
-  } else if (apart == 1) {
-    const __mmask16 mask = __mmask16(lanes >= kTileSide ? 0xffff : (1u << lanes) - 1);
-    auto words = [&](int64_t p) __attribute__((always_inline)) {
-      const __mmask16 seen = p < depth ? mask : __mmask16(0);
-      return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(seen, from + p * step));
-    };
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i)
-      r[i] = _mm512_or_si512(words(2 * i), _mm512_slli_epi32(words(2 * i + 1), 16));
-    pairs = true;
-  } else {
-    alignas(64) uint16_t each[kTileElements] = {};
+  alignas(64) uint16_t each[kTileElements];
+  if (step != 1) {
+    __builtin_memset(each, 0, sizeof each);
     for (int64_t i = 0; i < lanes && i < kTileSide; ++i)
       for (int64_t p = 0; p < depth && p < kTileDepth; ++p)
         each[i * kTileDepth + p] = from[p * step + i * apart];
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) r[i] = _mm512_load_si512(each + i * kTileDepth);
+    from = each, apart = kTileDepth, lanes = kTileSide;
   }
-  if (pairs != kPairs) turn_registers(r);
+  const __mmask32 mask = depth >= kTileDepth ? ~0u : (1u << depth) - 1;
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + i * kTileDepth, r[i]);
+  for (int i = 0; i < 16; ++i)
+    r[i] = i < lanes ? _mm512_maskz_loadu_epi16(mask, from + i * apart) : _mm512_setzero_si512();
+  if (kPairs) turn_registers(r);
+  write_tile(to, r);
 }
 
-// Strips of 16 lanes, (strip, step, tile), of up to `steps` tiles each.
+// Two tiles of lanes that are contiguous, read by whole lines.
+template <bool kPairs>
+FACULA_INLINE void pack_two_tiles(const uint16_t* from, int64_t step, int64_t depth, int64_t lanes,
+                                  uint16_t* to, uint16_t* second) {
+  const __mmask32 mask = lanes >= 2 * kTileSide ? ~0u : (1u << lanes) - 1;
+  __m512i r[16], t[16];
+  auto row = [&](int64_t p) __attribute__((always_inline)) {
+    return _mm512_maskz_loadu_epi16(p < depth ? mask : 0, from + p * step);
+  };
+  auto low = [](__m512i x) __attribute__((always_inline)) {
+    return _mm512_cvtepu16_epi32(_mm512_castsi512_si256(x));
+  };
+  auto high = [](__m512i x) __attribute__((always_inline)) {
+    return _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(x, 1));
+  };
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    const __m512i x = row(2 * i), y = row(2 * i + 1);
+    r[i] = _mm512_or_si512(low(x), _mm512_slli_epi32(low(y), 16));
+    t[i] = _mm512_or_si512(high(x), _mm512_slli_epi32(high(y), 16));
+  }
+  if (!kPairs) turn_registers(r);
+  write_tile(to, r);
+  if (lanes <= kTileSide) return;
+  if (!kPairs) turn_registers(t);
+  write_tile(second, t);
+}
+
+// Strips of 16 lanes, (strip, step, tile), of `steps` tiles each.
 template <bool kPairs>
 void pack_strips(const uint16_t* from, int64_t step, int64_t apart, int64_t depth, int64_t lanes,
                  int64_t steps, uint16_t* to) {
-  for (int64_t i = 0; i < lanes; i += kTileSide)
-    for (int64_t p = 0; p < steps; ++p, to += kTileElements)
-      pack_tile<kPairs>(from + p * kTileDepth * step + i * apart, step, apart,
-                        depth - p * kTileDepth, lanes - i, to);
+  const int64_t strip = steps * kTileElements;
+  const bool two = apart == 1 && step != 1;
+  for (int64_t i = 0; i < lanes; i += two ? 2 * kTileSide : kTileSide)
+    for (int64_t p = 0; p < steps; ++p) {
+      const uint16_t* at = from + p * kTileDepth * step + i * apart;
+      uint16_t* const tile = to + i / kTileSide * strip + p * kTileElements;
+      const int64_t left = depth - p * kTileDepth;
+      if (two) pack_two_tiles<kPairs>(at, step, left, lanes - i, tile, tile + strip);
+      else pack_tile<kPairs>(at, step, apart, left, lanes - i, tile);
+    }
 }
 
 }  // namespace

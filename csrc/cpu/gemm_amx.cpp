@@ -1,6 +1,6 @@
-// Products by matrix tiles on all threads: a is packed once and shared, each part of c packs the
-// columns of b that it needs. How c is cut depends on the number of threads, how sums are taken
-// does not: a long depth is cut into parts by the shape alone.
+// Products by matrix tiles on all threads: both sides are packed once and shared; where a has few
+// rows, each part of c packs the columns of b that it needs. How c is cut depends on the number of
+// threads, how sums are taken does not: a long depth is cut into parts by the shape alone.
 #include "cpu/gemm_amx.h"
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace facula {
 namespace {
 
 constexpr int64_t kStrip = 16;
-constexpr int64_t kLeftElements = 8 << 20;   // of a that are packed at a time, at most
-constexpr int64_t kMostRows = 1024, kMostColumns = 256;  // of a part: its sums fit a second cache
-constexpr double kPartWork = 1 << 20;        // the least multiplications for a part
+constexpr int64_t kPackedElements = 8 << 20;            // of each side at a time, at most
+constexpr int64_t kMostRows = 512, kMostColumns = 128;  // of a part: its sums fit a second cache
+constexpr double kPartWork = 1 << 20;                   // the least multiplications for a part
 constexpr int64_t kPartsPerThread = 2;
 
 const AmxLoops& loops() {
@@ -65,10 +65,8 @@ struct Cut {
       // Rows first: their cut costs that columns of b are packed once more, but not of wide ones.
       if (columns > 2 * kAmxSide && (columns >= rows || rows <= 2 * kAmxSide))
         columns = rounded_up(columns / 2, kAmxSide);
-      else if (rows > 2 * kAmxSide)
-        rows = rounded_up(rows / 2, kAmxSide);
-      else
-        break;
+      else if (rows > 2 * kAmxSide) rows = rounded_up(rows / 2, kAmxSide);
+      else break;
     }
     rows = rounded_up((m - 1) / down + 1, kAmxSide);  // nearly equal ones
     columns = rounded_up((n - 1) / across + 1, kAmxSide);
@@ -77,37 +75,62 @@ struct Cut {
   }
 };
 
+// Rows or columns that are packed at a time.
+int64_t packed_at_once(int64_t n, int64_t deep) {
+  const int64_t most = std::max(kMostRows, kPackedElements / deep / kMostRows * kMostRows);
+  return std::min(most, rounded_up(n, kAmxSide));
+}
+
+void pack_right(const Gemm& g, int64_t column0, int64_t columns, int64_t room, uint16_t* to) {
+  const int64_t blocks = (g.k - 1) / kAmxDeep + 1, groups = (columns - 1) / kMostColumns + 1;
+  parallel_for(0, blocks * groups, 1, [&](int64_t i, int64_t end) {
+    for (; i < end; ++i) {
+      const int64_t k = i / groups * kAmxDeep, column = i % groups * kMostColumns;
+      const int64_t deep = std::min(kAmxDeep, rounded_up(g.k - k, 32));
+      loops().pack_right(g, k, column0 + column, std::min(kMostColumns, columns - column),
+                         to + k * room + column * deep);
+    }
+  });
+}
+
 // One matrix; into `floats` where it is given, without alpha, beta and bias.
 void multiply(const Gemm& g, float* floats) {
   const int64_t deep = rounded_up(g.k, 32);
-  const int64_t most_rows =
-      std::clamp<int64_t>(kLeftElements / deep / kAmxSide * kAmxSide, kAmxSide, 1 << 20);
-  for (int64_t row0 = 0; row0 < g.m; row0 += most_rows) {
-    const int64_t m = std::min(most_rows, g.m - row0), strips = (m - 1) / kStrip + 1;
-    const Block left(size_t(rounded_up(m, kAmxSide) * deep) * 2);
-    parallel_for(0, strips, std::max<int64_t>(1, 65536 / (kStrip * deep)),
-                 [&](int64_t i, int64_t end) {
-                   loops().pack_left(g, row0 + i * kStrip,
-                                     std::min(end * kStrip, m) - i * kStrip,
-                                     left.at<uint16_t>(i * kStrip * deep * 2));
-                 });
-    const Cut cut(m, g.n, g.k);
-    const int64_t right_bytes = std::min(deep, kAmxDeep) * cut.columns * 2;
-    const int64_t sums = g.k <= kAmxDeep ? kAmxSide * kAmxSide : cut.rows * cut.columns;
-    parallel_for(0, cut.down * cut.across, 1, [&](int64_t i, int64_t end) {
-      const Block room(size_t(right_bytes + sums * 4));
-      for (; i < end; ++i) {
-        const int64_t row = i % cut.down * cut.rows, column = i / cut.down * cut.columns;
-        AmxPart part{row0 + row, std::min(cut.rows, m - row), column,
-                     std::min(cut.columns, g.n - column)};
-        part.left = left.at<uint16_t>(0);
-        part.left_row = row0;
-        part.right = room.at<uint16_t>(0);
-        part.sums = room.at<float>(right_bytes);
-        part.floats = floats;
-        loops().multiply(g, part);
-      }
-    });
+  const int64_t rows_at_once = packed_at_once(g.m, deep);
+  const int64_t columns_at_once = packed_at_once(g.n, deep);
+  const Block left(size_t(rows_at_once * deep) * 2);
+  const bool few_rows = g.m <= kMostRows;
+  const Block right(few_rows ? 0 : size_t(columns_at_once * deep) * 2);
+  for (int64_t column0 = 0; column0 < g.n; column0 += columns_at_once) {
+    const int64_t n = std::min(columns_at_once, g.n - column0);
+    if (!few_rows) pack_right(g, column0, n, columns_at_once, right.at<uint16_t>(0));
+    for (int64_t row0 = 0; row0 < g.m; row0 += rows_at_once) {
+      const int64_t m = std::min(rows_at_once, g.m - row0), strips = (m - 1) / kStrip + 1;
+      if (column0 == 0 || rows_at_once < g.m)
+        parallel_for(
+            0, strips, std::max<int64_t>(1, 65536 / (kStrip * deep)), [&](int64_t i, int64_t end) {
+              loops().pack_left(g, row0 + i * kStrip, std::min(end * kStrip, m) - i * kStrip,
+                                left.at<uint16_t>(i * kStrip * deep * 2));
+            });
+      const Cut cut(m, n, g.k);
+      const int64_t room_bytes = few_rows ? std::min(deep, kAmxDeep) * cut.columns * 2 : 0;
+      const int64_t sums = g.k <= kAmxDeep ? kAmxSide * kAmxSide : cut.rows * cut.columns;
+      parallel_for(0, cut.down * cut.across, 1, [&](int64_t i, int64_t end) {
+        const Block room(size_t(room_bytes + sums * 4));
+        for (; i < end; ++i) {
+          const int64_t row = i % cut.down * cut.rows, column = i / cut.down * cut.columns;
+          AmxPart part{row0 + row, std::min(cut.rows, m - row), column0 + column,
+                       std::min(cut.columns, n - column)};
+          part.left = left.at<uint16_t>(0), part.left_row = row0;
+          part.right = right.at<uint16_t>(0), part.right_column = column0;
+          part.right_columns = few_rows ? 0 : columns_at_once;
+          part.room = room.at<uint16_t>(0);
+          part.sums = room.at<float>(room_bytes);
+          part.floats = floats;
+          loops().multiply(g, part);
+        }
+      });
+    }
   }
 }
 
@@ -134,9 +157,8 @@ void deep_product(const Gemm& g, int64_t parts) {
     }
   });
   const int64_t grain = std::max<int64_t>(1, 32768 / (g.n * parts));
-  parallel_for(0, g.m, grain, [&](int64_t row, int64_t end) {
-    loops().finish(g, sums, parts, row, end - row);
-  });
+  parallel_for(0, g.m, grain,
+               [&](int64_t row, int64_t end) { loops().finish(g, sums, parts, row, end - row); });
 }
 
 }  // namespace
@@ -166,8 +188,7 @@ void amx_product(const Gemm& problem) {
   // A thread computes whole matrices where there are many, or where they are small.
   if (g.batch > 1 && (g.batch >= 4 * num_threads() || work < 4 * kPartWork))
     parallel_for(0, g.batch, std::max<int64_t>(1, int64_t(kPartWork / work)), run);
-  else
-    run(0, g.batch);
+  else run(0, g.batch);
 }
 
 }  // namespace facula

@@ -10,24 +10,27 @@ constexpr int64_t kAmxDeep = 256;  // of a block of the depth: two of its strips
 // Rows [row, row + rows) and columns [column, column + columns) of c, rounded, or as floats.
 struct AmxPart {
   int64_t row, rows, column, columns;
-  const uint16_t* left;  // all of a, packed from `left_row` on
-  int64_t left_row;
-  uint16_t* right;  // room for a block of b
-  float* sums;      // room for the part, or for one block where k is not deeper than kAmxDeep
-  float* floats;    // where sums go that are not rounded yet, dense, or null
+  const uint16_t *left, *right;  // packed, from `left_row` and `right_column` on
+  int64_t left_row, right_column;
+  int64_t right_columns;  // that are packed; 0 if the part has to pack its own, in `room`
+  uint16_t* room;
+  float* sums;    // room for the part, or for one block where k is not deeper than kAmxDeep
+  float* floats;  // where sums go that are not rounded yet, dense, or null
 };
 
 struct AmxLoops {
-  // Rows of a, into strips; a multiple of 16 but for the last ones.
+  // Rows of a, (strip of 16, all of k); a multiple of 16 but for the last ones.
   void (*pack_left)(const Gemm&, int64_t row, int64_t rows, uint16_t* to);
+  // Columns of b for the block of k from `k` on, (strip of 16, block of k); likewise.
+  void (*pack_right)(const Gemm&, int64_t k, int64_t column, int64_t columns, uint16_t* to);
   void (*multiply)(const Gemm&, const AmxPart&);
   // c = the sum of `parts` matrices of floats, in order; for rows [row, row + rows).
   void (*finish)(const Gemm&, const float* sums, int64_t parts, int64_t row, int64_t rows);
 };
 
 // Built per ISA from gemm_amx_isa.cpp, null where it has no tiles.
-#define FACULA_AMX_TABLE(isa)                \
-  namespace isa {                            \
+#define FACULA_AMX_TABLE(isa)                 \
+  namespace isa {                             \
   extern const AmxLoops* const gemm_of_tiles; \
   }
 FACULA_AMX_TABLE(baseline)

@@ -1,5 +1,6 @@
 // Products of bfloat16 and half by matrix tiles. Both sides are packed into tiles; two strips of 16
-// rows meet two of 16 columns over a block of the depth, for which all four stay in the first cache.
+// rows meet two of 16 columns over a block of the depth, for which all four stay in the first
+// cache.
 #include "cpu/amx_tiles.h"
 
 #include "cpu/gemm_amx.h"
@@ -22,6 +23,11 @@ int64_t up_to(int64_t most, int64_t n) {
 void pack_left(const Gemm& g, int64_t row, int64_t rows, uint16_t* to) {
   pack_strips<false>(static_cast<const uint16_t*>(g.a) + row * g.a_row, g.a_col, g.a_row, g.k, rows,
                      steps_of(g.k), to);
+}
+
+void pack_right(const Gemm& g, int64_t k, int64_t column, int64_t columns, uint16_t* to) {
+  pack_strips<true>(static_cast<const uint16_t*>(g.b) + k * g.b_row + column * g.b_col, g.b_row,
+                    g.b_col, g.k - k, columns, up_to(kSteps, steps_of(g.k - k)), to);
 }
 
 FACULA_INLINE Floats read_some(const void* from, __mmask16 mask, BFloat16) {
@@ -85,8 +91,7 @@ void store_floats(const Gemm& g, const AmxPart& part, int64_t i, int64_t j, int6
   for (int64_t r = 0; r < rows; ++r) {
     const float* from = sums + r / kTileSide * 2 * kTileSums + r % kTileSide * kTileSide;
     float* to = part.floats + (part.row + i + r) * g.n + part.column + j;
-    for (int64_t q = 0; q < columns; ++q)
-      to[q] = from[q / kTileSide * kTileSums + q % kTileSide];
+    for (int64_t q = 0; q < columns; ++q) to[q] = from[q / kTileSide * kTileSums + q % kTileSide];
   }
 }
 
@@ -100,22 +105,23 @@ void multiply_as(const Gemm& g, const AmxPart& part) {
   for (int64_t p = 0; p < all; p += kSteps) {
     const int64_t steps = up_to(kSteps, all - p), k = p * kTileDepth;
     const bool last = p + steps == all, single = all <= kSteps;
-    pack_strips<true>(
-        static_cast<const uint16_t*>(g.b) + k * g.b_row + part.column * g.b_col, g.b_row, g.b_col,
-        g.k - k, part.columns, steps, part.right);
+    const uint16_t* strips = part.room;
+    if (part.right_columns)
+      strips = part.right + k * part.right_columns +
+               (part.column - part.right_column) * steps * kTileDepth;
+    else pack_right(g, k, part.column, part.columns, part.room);
     for (int64_t j = 0; j < part.columns; j += kAmxSide) {
       const int64_t columns = up_to(kAmxSide, part.columns - j);
-      const auto right = packed_tiles(part.right + j / kTileSide * steps * kTileElements,
-                                      steps * kTileElements * 2);
+      const auto right =
+          packed_tiles(strips + j / kTileSide * steps * kTileElements, steps * kTileElements * 2);
       for (int64_t i = 0; i < part.rows; i += kAmxSide) {
         const int64_t rows = up_to(kAmxSide, part.rows - i);
         float* const sums =
-            part.sums +
-            (single ? 0 : (i / kAmxSide * blocks_across + j / kAmxSide) * kBlockSums);
-        sum_of_tiles<S>(rows, columns, steps,
-                        packed_tiles(left + i / kTileSide * left_strip + p * kTileElements,
-                                     left_strip * 2),
-                        right, sums, p > 0);
+            part.sums + (single ? 0 : (i / kAmxSide * blocks_across + j / kAmxSide) * kBlockSums);
+        sum_of_tiles<S>(
+            rows, columns, steps,
+            packed_tiles(left + i / kTileSide * left_strip + p * kTileElements, left_strip * 2),
+            right, sums, p > 0);
         if (!last) continue;
         if (part.floats) store_floats(g, part, i, j, rows, columns, sums);
         else finish.block(part.row + i, rows, part.column + j, columns, sums);
@@ -149,7 +155,7 @@ void finish(const Gemm& g, const float* sums, int64_t parts, int64_t row, int64_
   else finish_as<Half>(g, sums, parts, row, rows);
 }
 
-constexpr AmxLoops loops = {pack_left, multiply, finish};
+constexpr AmxLoops loops = {pack_left, pack_right, multiply, finish};
 
 }  // namespace
 
