@@ -7,6 +7,7 @@
 //   images of few planes         -> taps applied to a copy with padding (conv_few_planes_isa.cpp)
 //   3x3 kernels with step 1      -> Winograd's algorithm where it pays (conv_winograd_isa.cpp)
 //   1x1 kernels                  -> a product of matrices as they lie (gemm.h)
+//   bfloat16 and half            -> matrix tiles, on CPUs that have them (conv_amx.h)
 //   rows of pixels with channels -> read where they lie (conv_direct_isa.cpp), see suits_direct
 //   results that lie by channels -> a product with channels as rows (conv_channel_rows_isa.cpp)
 //   results that lie by pixels   -> a product with pixels as rows (conv_pixel_rows_isa.cpp)
@@ -20,7 +21,9 @@
 
 #include "core/host_allocator.h"
 #include "core/thread_pool.h"
+#include "cpu/amx.h"
 #include "cpu/cast.h"
+#include "cpu/conv_amx.h"
 #include "cpu/conv_kernels.h"
 #include "cpu/gemm_kernels.h"
 
@@ -112,7 +115,8 @@ Conv with_axes_merged(Conv v) {
 
 // Others are faster as they are packed here.
 bool has_fast_product(DType dtype) {
-  return packed_product_available(dtype) || (dtype == DType::BFloat16 && bf16_product_available());
+  return packed_product_available(dtype) || amx_available(dtype) ||
+         (dtype == DType::BFloat16 && bf16_product_available());
 }
 
 // Whether one tap meets every pixel where it lies, and there is enough to multiply: few channels do
@@ -151,7 +155,7 @@ bool has_plane_rows(const Conv& v) {
 // them where they lie.
 bool pays_to_pack_pixels(const Conv& v) {
   constexpr int64_t kPanel = 32;
-  return v.dtype == DType::BFloat16 || v.out > 2 * kPanel || v.out % kPanel != 0;
+  return is_reduced_float(v.dtype) || v.out > 2 * kPanel || v.out % kPanel != 0;
 }
 
 void multiply_pixels(const Conv& v) {  // y = x w
@@ -169,7 +173,7 @@ void multiply_planes(const Conv& v) {  // y = w x, for each image
   g.a = v.w, g.a_batch = 0, g.a_row = v.w_out, g.a_col = v.w_in;
   g.b = v.x, g.b_batch = v.x_batch, g.b_row = v.x_channel, g.b_col = 1;
   g.c = v.y, g.c_batch = v.y_batch, g.c_row = v.y_channel, g.c_col = 1;
-  if (v.bias) {  // of bfloat16: the sum starts from it and is rounded once
+  if (v.bias) {  // of 16 bits: the sum starts from it and is rounded once
     const int64_t grain = std::max<int64_t>(1, 32768 / g.n);
     parallel_for(0, v.batch * v.out, grain, [&](int64_t i, int64_t end) {
       for (; i < end; ++i) {
@@ -418,6 +422,13 @@ const ConvFunction* depthwise(const Conv& v, bool by_pixels, bool gradient) {
               .of[int(v.dtype)];
 }
 
+// Whether matrix tiles should do it. One tap that meets every pixel is a product of matrices.
+bool by_tiles(const Conv& v) {
+  if (!amx_available(v.dtype) || !suits_conv_amx(with_taps_onward(v))) return false;
+  const Conv merged = with_axes_merged(v);
+  return !has_pixel_rows(merged) && !has_plane_rows(merged);
+}
+
 }  // namespace
 
 void conv_forward(const Conv& problem) {
@@ -428,6 +439,7 @@ void conv_forward(const Conv& problem) {
     for (ConvAxis& a : v.axis) a.taps = 1;
   }
   Conv onward = with_taps_onward(v);  // which these want
+  if (by_tiles(v)) return conv_amx_forward(onward);
   if (const int tile = winograd_tile(onward, false))
     return execute((tile == 2 ? FACULA_CONV_TABLE(conv_small_winograd_table)
                               : FACULA_CONV_TABLE(conv_winograd_table))
@@ -444,7 +456,7 @@ void conv_forward(const Conv& problem) {
   }
   v = with_axes_merged(v);
   if (has_pixel_rows(v) && pays_to_pack_pixels(v)) return multiply_pixels(v);
-  if (has_plane_rows(v) && (!v.bias || v.dtype == DType::BFloat16)) return multiply_planes(v);
+  if (has_plane_rows(v) && (!v.bias || is_reduced_float(v.dtype))) return multiply_planes(v);
   if (const ConvFunction* f = depthwise_pixels(v, false)) return execute(*f, with_taps_onward(v));
   const bool by_pixels = v.y_channel == 1 && (v.axis[2].y_stride != 1 || v.pixels() == 1);
   if (const ConvFunction* f = depthwise(v, by_pixels, false)) return execute(*f, v);
@@ -503,6 +515,16 @@ void for_each_remainder(const Conv& forward, bool spaced, F f) {
   }
 }
 
+// A remainder has a share of the taps and of the pixels.
+bool remainders_by_tiles(const Conv& forward) {
+  bool fits = true;
+  for_each_remainder(forward, false, [&](const Conv& v) {
+    const bool none = is_empty(v) || v.taps() == 0;
+    fits = fits && (none || suits_conv_amx(with_taps_onward(v)));
+  });
+  return fits;
+}
+
 }  // namespace
 
 void conv_transposed(const Conv& forward) {
@@ -518,7 +540,7 @@ void conv_transposed(const Conv& forward) {
     whole.transposed = true;
     return execute(*f, whole);
   }
-  if (strided && !is_empty(forward)) {
+  if (strided && !is_empty(forward) && !remainders_by_tiles(forward)) {
     Conv whole = forward;
     whole.transposed = true;
     if (suits_direct(whole))
@@ -570,6 +592,9 @@ void conv_weight_gradient(const Conv& v) {
     if (has_plane_rows(merged) && (v.batch == 1 || !is_reduced_float(v.dtype)))
       return multiply_planes_for_weight(merged);
   }
+  if (const Conv onward = with_taps_onward(v);
+      suits_conv_amx(onward) && conv_amx_weight_gradient(onward))
+    return;
   const bool by_pixels = v.x_channel == 1 && v.axis[2].x_stride != 1;
   if (const ConvFunction* f = depthwise_pixels(v, true)) return execute(*f, v);
   if (const ConvFunction* f = depthwise(v, by_pixels, true)) return execute(*f, v);
