@@ -335,6 +335,8 @@ void Pool::resize(int workers) {
   // Signals belong to the threads of the program, which may not expect handlers to run here.
   sigset_t all, previous;
   sigfillset(&all);
+  // Those of a thread's own faults end the process where they are blocked, whatever handles them.
+  for (int fault : {SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGTRAP}) sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &previous);
   for (int i = 0; i < workers; ++i) {
     Worker& worker = worker_[i];

@@ -1,6 +1,7 @@
 #include "cpu/amx.h"
 
 #include <cstdlib>
+#include <cstring>
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
@@ -32,7 +33,10 @@ bool ask_for_tiles() {
 
 Support detect() {
   unsigned a, b, c, d;
-  if (std::getenv("FACULA_ISA")) return {};
+  if (const char* set = std::getenv("FACULA_ISA")) {
+    const bool claimed = !std::strcmp(set, "tiles");
+    return {claimed, claimed};
+  }
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return {};  // OSXSAVE
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return {};
   const bool tiles = d >> 24 & 1, brain = d >> 22 & 1;

@@ -6,7 +6,8 @@
 namespace facula {
 
 // bfloat16 and half: tiles of 16 x 32 and 32 x 16 elements are multiplied and added to 16 x 16
-// floats. FACULA_ISA, whatever it says, turns them off: its sets are those without tiles.
+// floats. With FACULA_ISA they are off, since its sets are those without tiles; only "tiles" claims
+// that they are there, for tests with an emulator.
 bool amx_available(DType);
 
 // All threads. Sums are taken in order along k, in float32, and rounded once.

@@ -26,6 +26,7 @@
 #include "cpu/conv_amx.h"
 #include "cpu/conv_kernels.h"
 #include "cpu/gemm_kernels.h"
+#include "cpu/strided_copy.h"
 
 namespace facula {
 
@@ -525,6 +526,36 @@ bool remainders_by_tiles(const Conv& forward) {
   return fits;
 }
 
+// Tiles write single pixels of planes slowly: y is computed by pixels and copied to its place.
+void transposed_through_pixels(const Conv& forward) {
+  const ConvAxis* a = forward.axis;
+  const int64_t channels = forward.groups * forward.out;
+  const int64_t shape[] = {forward.batch, channels, a[0].in, a[1].in, a[2].in};
+  const HostBlock block(size_t(forward.batch * channels * a[0].in * a[1].in * a[2].in) * 2);
+  Conv v = forward;
+  v.y = block.data;
+  v.y_channel = 1;
+  v.axis[2].y_stride = channels;
+  v.axis[1].y_stride = a[2].in * v.axis[2].y_stride;
+  v.axis[0].y_stride = a[1].in * v.axis[1].y_stride;
+  v.y_batch = a[0].in * v.axis[0].y_stride;
+  conv_transposed(v);
+  const auto strides_of = [](const Conv& c, int64_t (&strides)[5]) {
+    const int64_t all[] = {c.y_batch, c.y_channel, c.axis[0].y_stride, c.axis[1].y_stride,
+                           c.axis[2].y_stride};
+    std::copy_n(all, 5, strides);
+  };
+  int64_t to[5], from[5];
+  strides_of(forward, to);
+  strides_of(v, from);
+  Iteration copy;
+  copy.begin(shape);
+  copy.add(static_cast<char*>(forward.y), shape, to, 2);
+  copy.add(static_cast<char*>(block.data), shape, from, 2);
+  copy.finish();
+  copy_strided_operands(copy, nullptr, 2, 2, true);
+}
+
 }  // namespace
 
 void conv_transposed(const Conv& forward) {
@@ -540,7 +571,10 @@ void conv_transposed(const Conv& forward) {
     whole.transposed = true;
     return execute(*f, whole);
   }
-  if (strided && !is_empty(forward) && !remainders_by_tiles(forward)) {
+  const bool tiles = !is_empty(forward) && remainders_by_tiles(forward);
+  if (tiles && forward.axis[2].step > 1 && forward.y_channel != 1)
+    return transposed_through_pixels(forward);
+  if (strided && !is_empty(forward) && !tiles) {
     Conv whole = forward;
     whole.transposed = true;
     if (suits_direct(whole))

@@ -67,19 +67,22 @@ int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// Parts of one group: images, rows (or planes, of volumes) and output channels.
+// Parts of one group: images, rows (planes of volumes, pixels of sequences) and output channels.
 struct Cut {
   int axis;  // that is cut into bands
   int64_t images, rows, channels;
   int64_t image_parts, bands, channel_parts;
 
-  Cut(const Conv& v, int64_t image_bytes) : axis(v.axis[0].out > 1 ? 0 : 1) {
+  Cut(const Conv& v, int64_t image_bytes)
+      : axis(v.axis[0].out > 1   ? 0
+             : v.axis[1].out > 1 ? 1
+                                 : 2) {
     const int threads = in_parallel_region() ? 1 : num_threads();
     const int64_t wanted =
         threads == 1 || work_of(v) < kParallelWork ? 1 : threads * kPartsPerThread;
     const int64_t high = v.axis[axis].out, row = v.pixels() / high;
     images = std::clamp<int64_t>(2 * kEnoughPixels / v.pixels(), 1, v.batch);
-    rows = std::clamp<int64_t>(high * kImageBytes / image_bytes, ceil_div(64, row), high);
+    rows = std::min(std::max(high * kImageBytes / image_bytes, ceil_div(64, row)), high);
     channels = v.out;
     for (;;) {
       image_parts = ceil_div(v.batch, images);
@@ -87,7 +90,7 @@ struct Cut {
       channel_parts = ceil_div(v.out, channels);
       if (v.groups * image_parts * bands * channel_parts >= wanted) break;
       if (images > 1 && images * v.pixels() > kEnoughPixels) images = ceil_div(images, 2);
-      else if (images == 1 && rows * row > kEnoughPixels) rows = ceil_div(rows, 2);
+      else if (images == 1 && rows > 1 && rows * row > kEnoughPixels) rows = ceil_div(rows, 2);
       else if (channels > 2 * kSide) channels = ceil_div(channels / 2, kSide) * kSide;
       else break;
     }
@@ -113,7 +116,7 @@ Conv part_of(const Conv& v, const Cut& cut, int64_t image, int64_t band, int64_t
 }  // namespace
 
 bool suits_conv_amx(const Conv& v) {
-  constexpr int64_t kFewestOut = 8, kFewestDepth = 16, kFewestPixels = 32;
+  constexpr int64_t kFewestOut = 3, kFewestDepth = 16, kFewestPixels = 32;
   constexpr double kLeastWork = 1 << 18;
   if (!amx_available(v.dtype)) return false;
   for (const ConvAxis& a : v.axis)

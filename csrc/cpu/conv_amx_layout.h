@@ -211,13 +211,19 @@ class RowPacker {
   }
 
   void wide_from_pixels(const uint16_t* x, uint16_t* to) const {
-    for (int64_t p = 0; p < l_.positions; ++p) {
-      const int64_t i = a_.start + p;
-      uint16_t* pixel = staged_ + p * v_.in;
-      if (i < 0 || i >= a_.in) __builtin_memset(pixel, 0, size_t(v_.in) * 2);
+    const int64_t begin = less(a_.start < 0 ? -a_.start : 0, l_.positions);
+    const int64_t end = less(l_.positions, a_.in - a_.start);
+    __builtin_memset(staged_, 0, size_t(begin * v_.in) * 2);
+    if (end > begin) {
+      const uint16_t* from = x + (a_.start + begin) * a_.x_stride;
+      if (a_.x_stride == v_.in)
+        __builtin_memcpy(staged_ + begin * v_.in, from, size_t((end - begin) * v_.in) * 2);
       else
-        for (int64_t c = 0; c < v_.in; ++c) pixel[c] = x[i * a_.x_stride + c];
+        for (int64_t p = begin; p < end; ++p, from += a_.x_stride)
+          for (int64_t c = 0; c < v_.in; ++c) staged_[p * v_.in + c] = from[c];
     }
+    const int64_t rest = end > begin ? end : begin;
+    __builtin_memset(staged_ + rest * v_.in, 0, size_t((l_.positions - rest) * v_.in) * 2);
     for (int64_t q = 0; q < l_.size[2]; ++q) {
       const uint16_t* from = staged_ + q * a_.step * v_.in;
       alignas(64) uint16_t taps[kMostSpread + kLine];

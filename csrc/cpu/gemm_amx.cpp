@@ -1,6 +1,7 @@
-// Products by matrix tiles on all threads: both sides are packed once and shared; where a has few
-// rows, each part of c packs the columns of b that it needs. How c is cut depends on the number of
-// threads, how sums are taken does not: a long depth is cut into parts by the shape alone.
+// Products by matrix tiles on all threads: both sides are packed once and shared; where one has few
+// rows or columns, each part of c packs what it needs of the other. How c is cut depends on the
+// number of threads, how sums are taken does not: a long depth is cut into parts by the shape
+// alone.
 #include "cpu/gemm_amx.h"
 
 #include <algorithm>
@@ -95,25 +96,26 @@ void pack_right(const Gemm& g, int64_t column0, int64_t columns, int64_t room, u
 
 // One matrix; into `floats` where it is given, without alpha, beta and bias.
 void multiply(const Gemm& g, float* floats) {
-  const int64_t deep = rounded_up(g.k, 32);
-  const int64_t rows_at_once = packed_at_once(g.m, deep);
-  const int64_t columns_at_once = packed_at_once(g.n, deep);
-  const Block left(size_t(rows_at_once * deep) * 2);
-  const bool few_rows = g.m <= kMostRows;
-  const Block right(few_rows ? 0 : size_t(columns_at_once * deep) * 2);
+  const int64_t deep = rounded_up(g.k, 32), block = std::min(deep, kAmxDeep);
+  const bool own_right = g.m <= kMostRows, own_left = !own_right && g.n <= kMostColumns;
+  const int64_t rows_at_once = own_left ? rounded_up(g.m, kAmxSide) : packed_at_once(g.m, deep);
+  const int64_t columns_at_once = own_right ? rounded_up(g.n, kAmxSide) : packed_at_once(g.n, deep);
+  const Block left(own_left ? 0 : size_t(rows_at_once * deep) * 2);
+  const Block right(own_right ? 0 : size_t(columns_at_once * deep) * 2);
   for (int64_t column0 = 0; column0 < g.n; column0 += columns_at_once) {
     const int64_t n = std::min(columns_at_once, g.n - column0);
-    if (!few_rows) pack_right(g, column0, n, columns_at_once, right.at<uint16_t>(0));
+    if (!own_right) pack_right(g, column0, n, columns_at_once, right.at<uint16_t>(0));
     for (int64_t row0 = 0; row0 < g.m; row0 += rows_at_once) {
       const int64_t m = std::min(rows_at_once, g.m - row0), strips = (m - 1) / kStrip + 1;
-      if (column0 == 0 || rows_at_once < g.m)
+      if (!own_left && (column0 == 0 || rows_at_once < g.m))
         parallel_for(
             0, strips, std::max<int64_t>(1, 65536 / (kStrip * deep)), [&](int64_t i, int64_t end) {
               loops().pack_left(g, row0 + i * kStrip, std::min(end * kStrip, m) - i * kStrip,
                                 left.at<uint16_t>(i * kStrip * deep * 2));
             });
       const Cut cut(m, n, g.k);
-      const int64_t room_bytes = few_rows ? std::min(deep, kAmxDeep) * cut.columns * 2 : 0;
+      const int64_t room_bytes =
+          ((own_left ? cut.rows : 0) + (own_right ? cut.columns : 0)) * block * 2;
       const int64_t sums = g.k <= kAmxDeep ? kAmxSide * kAmxSide : cut.rows * cut.columns;
       parallel_for(0, cut.down * cut.across, 1, [&](int64_t i, int64_t end) {
         const Block room(size_t(room_bytes + sums * 4));
@@ -121,9 +123,9 @@ void multiply(const Gemm& g, float* floats) {
           const int64_t row = i % cut.down * cut.rows, column = i / cut.down * cut.columns;
           AmxPart part{row0 + row, std::min(cut.rows, m - row), column0 + column,
                        std::min(cut.columns, n - column)};
-          part.left = left.at<uint16_t>(0), part.left_row = row0;
-          part.right = right.at<uint16_t>(0), part.right_column = column0;
-          part.right_columns = few_rows ? 0 : columns_at_once;
+          part.left = own_left ? nullptr : left.at<uint16_t>(0), part.left_row = row0;
+          part.right = own_right ? nullptr : right.at<uint16_t>(0), part.right_column = column0;
+          part.right_columns = columns_at_once;
           part.room = room.at<uint16_t>(0);
           part.sums = room.at<float>(room_bytes);
           part.floats = floats;

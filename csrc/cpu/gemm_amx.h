@@ -10,9 +10,11 @@ constexpr int64_t kAmxDeep = 256;  // of a block of the depth: two of its strips
 // Rows [row, row + rows) and columns [column, column + columns) of c, rounded, or as floats.
 struct AmxPart {
   int64_t row, rows, column, columns;
-  const uint16_t *left, *right;  // packed, from `left_row` and `right_column` on
+  // Packed from `left_row` and `right_column` on; null if the part has to pack its own, block by
+  // block of the depth, in `room`: rows first, then columns.
+  const uint16_t *left, *right;
   int64_t left_row, right_column;
-  int64_t right_columns;  // that are packed; 0 if the part has to pack its own, in `room`
+  int64_t right_columns;  // that are packed
   uint16_t* room;
   float* sums;    // room for the part, or for one block where k is not deeper than kAmxDeep
   float* floats;  // where sums go that are not rounded yet, dense, or null

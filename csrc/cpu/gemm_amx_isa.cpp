@@ -99,17 +99,25 @@ template <class S>
 void multiply_as(const Gemm& g, const AmxPart& part) {
   const TilesInUse tiles;
   const Finish<S> finish(g);
-  const int64_t all = steps_of(g.k), left_strip = all * kTileElements;
+  const int64_t all = steps_of(g.k);
   const int64_t blocks_across = (part.columns + kAmxSide - 1) / kAmxSide;
-  const uint16_t* const left = part.left + (part.row - part.left_row) / kTileSide * left_strip;
+  uint16_t* const room_of_right = part.room + (part.left ? 0
+                                                         : (part.rows + kTileSide - 1) / kTileSide *
+                                                               up_to(kSteps, all) * kTileElements);
   for (int64_t p = 0; p < all; p += kSteps) {
     const int64_t steps = up_to(kSteps, all - p), k = p * kTileDepth;
     const bool last = p + steps == all, single = all <= kSteps;
-    const uint16_t* strips = part.room;
-    if (part.right_columns)
+    const int64_t left_strip = (part.left ? all : steps) * kTileElements;
+    const uint16_t *left = part.room, *strips = room_of_right;
+    if (part.left)
+      left = part.left + (part.row - part.left_row) / kTileSide * left_strip + p * kTileElements;
+    else
+      pack_strips<false>(static_cast<const uint16_t*>(g.a) + part.row * g.a_row + k * g.a_col,
+                         g.a_col, g.a_row, g.k - k, part.rows, steps, part.room);
+    if (part.right)
       strips = part.right + k * part.right_columns +
                (part.column - part.right_column) * steps * kTileDepth;
-    else pack_right(g, k, part.column, part.columns, part.room);
+    else pack_right(g, k, part.column, part.columns, room_of_right);
     for (int64_t j = 0; j < part.columns; j += kAmxSide) {
       const int64_t columns = up_to(kAmxSide, part.columns - j);
       const auto right =
@@ -118,10 +126,9 @@ void multiply_as(const Gemm& g, const AmxPart& part) {
         const int64_t rows = up_to(kAmxSide, part.rows - i);
         float* const sums =
             part.sums + (single ? 0 : (i / kAmxSide * blocks_across + j / kAmxSide) * kBlockSums);
-        sum_of_tiles<S>(
-            rows, columns, steps,
-            packed_tiles(left + i / kTileSide * left_strip + p * kTileElements, left_strip * 2),
-            right, sums, p > 0);
+        sum_of_tiles<S>(rows, columns, steps,
+                        packed_tiles(left + i / kTileSide * left_strip, left_strip * 2), right,
+                        sums, p > 0);
         if (!last) continue;
         if (part.floats) store_floats(g, part, i, j, rows, columns, sums);
         else finish.block(part.row + i, rows, part.column + j, columns, sums);
