@@ -39,6 +39,7 @@ GROUPS = {
     "layers": "layers, forward and backward",
     "convolution": "convolutions",
     "networks": "networks of transposed, dilated and 3-d convolutions",
+    "halves": "bfloat16 and half",
     "fft": "Fourier transforms",
     "optim": "steps of optimisers",
     "transforms": "function transforms",
