@@ -1,4 +1,8 @@
-"""Markers, profiles and fixtures that every test file may use."""
+"""Markers, profiles and fixtures that every test file may use.
+
+``FACULA_TEST_SHARD=2/8`` runs the second of eight parts of what was asked for, so that several
+processes can share the work.
+"""
 
 import os
 
@@ -21,7 +25,12 @@ def pytest_configure(config):
     )
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    if shard := os.environ.get("FACULA_TEST_SHARD"):
+        part, parts = (int(number) for number in shard.split("/"))
+        others = [item for i, item in enumerate(items) if i % parts != part - 1]
+        config.hook.pytest_deselected(items=others)
+        items[:] = items[part - 1 :: parts]
     if F.__name__ == "facula":
         return
     skip = pytest.mark.skip(reason=f"{F.__name__} does not have what Facula adds here")

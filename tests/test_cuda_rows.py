@@ -1,8 +1,7 @@
 """Every row of the operator table on a CUDA device against the same call on the host.
 
-The samples are those of the other derived tests. ``FACULA_TEST_SHARD=2/8`` runs the second of eight
-parts, so that several processes can share the work; ``FACULA_CUDA_REPORT=file`` appends the rows
-that have no kernel, one line each.
+The samples are those of the other derived tests. ``FACULA_CUDA_REPORT=file`` appends the rows that
+have no kernel, one line each.
 """
 
 from __future__ import annotations
@@ -36,11 +35,6 @@ def full_precision():
     """Convolutions in TF32, the default of cuDNN, have three digits."""
     with F.backends.cudnn.flags(enabled=True, allow_tf32=False):
         yield
-
-
-def shard(parameters: list) -> list:
-    part, _, parts = os.environ.get("FACULA_TEST_SHARD", "1/1").partition("/")
-    return parameters[int(part) - 1 :: int(parts)]
 
 
 def on_device(operand: Operand):
@@ -123,7 +117,7 @@ def check_row(row, dtype: str, kind: str, check) -> None:
 
 
 @needs_device
-@pytest.mark.parametrize(("row", "dtype"), shard(cases(only=FORWARD)))
+@pytest.mark.parametrize(("row", "dtype"), cases(only=FORWARD))
 def test_result_is_that_of_the_host(row, dtype):
     function = callable_of(row)
 
@@ -146,7 +140,7 @@ def test_result_is_that_of_the_host(row, dtype):
 
 
 @needs_device
-@pytest.mark.parametrize(("row", "dtype"), shard(cases(DIFFERENTIABLE, only=BACKWARD)))
+@pytest.mark.parametrize(("row", "dtype"), cases(DIFFERENTIABLE, only=BACKWARD))
 def test_gradient_is_that_of_the_host(row, dtype):
     function = callable_of(row)
 
