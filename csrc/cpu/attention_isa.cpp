@@ -171,8 +171,6 @@ void add_rows(const A* weights, const S* rows, int64_t apart, int64_t n, int64_t
   }
 }
 
-constexpr int64_t kFewQueries = 4;  // of a head: packing its keys would cost more than it saves
-
 // A few queries of one head, each by itself.
 template <class S>
 void forward_few(const Attention& a, int64_t batch, int64_t head, int64_t shared) {
