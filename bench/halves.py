@@ -146,15 +146,60 @@ for _name, (_net, _size) in INFERENCE.items():
     )
 
 
-# ---- attention
-def attention(T: Any, d: Any, causal: bool) -> tuple[Any, ...]:
+# ---- attention: batch, heads, steps, width
+def attention(T: Any, d: Any, shape: tuple[int, ...], **options: Any) -> tuple[Any, ...]:
     f = T.nn.functional.scaled_dot_product_attention
-    tensors = [T.randn(4, 8, 512, 64).to(d) for _ in range(3)]
-    return (lambda *qkv: f(*qkv, is_causal=causal)), *tensors
+    tensors = [T.randn(*shape).to(d) for _ in range(3)]
+    return (lambda *qkv: f(*qkv, **options)), *tensors
 
 
-add("attention", lambda T, d: attention(T, d, False))
-add("attention_causal", lambda T, d: attention(T, d, True))
+def attention_gradients(T: Any, d: Any, shape: tuple[int, ...], causal: bool) -> tuple[Any, ...]:
+    f, *tensors = attention(T, d, shape, is_causal=causal)
+    leaves = [t.requires_grad_() for t in tensors]
+    grad = T.randn(*shape).to(d)
+
+    def run() -> Any:
+        with T.enable_grad():
+            y = f(*leaves)
+        return T.autograd.grad(y, leaves, grad)
+
+    return (run,)
+
+
+def masked_attention(T: Any, d: Any, shape: tuple[int, ...], boolean: bool) -> tuple[Any, ...]:
+    mask = T.randn(shape[2], shape[2])
+    return attention(T, d, shape, attn_mask=mask > 0 if boolean else mask.to(d))
+
+
+def decoding(T: Any, d: Any, batch: int, heads: int, key_heads: int, width: int) -> Any:
+    """One query for each of 1024 keys."""
+    f = T.nn.functional.scaled_dot_product_attention
+    kv = [T.randn(batch, key_heads, 1024, width).to(d) for _ in range(2)]
+    q = T.randn(batch, heads, 1, width).to(d)
+    return (lambda *qkv: f(*qkv, enable_gqa=heads > key_heads)), q, *kv
+
+
+ATTENTION = {
+    "": (4, 8, 512, 64),
+    "_long": (1, 8, 2048, 64),
+    "_short": (8, 4, 64, 64),
+    "_wide": (2, 8, 512, 128),
+    "_197x80": (4, 8, 197, 80),
+    "_one": (1, 4, 32, 64),
+}
+for _name, _shape in ATTENTION.items():
+    for _causal in (False, True):
+        _full = f"attention{_name}{'_causal' if _causal else ''}"
+        add(_full, lambda T, d, s=_shape, c=_causal: attention(T, d, s, is_causal=c))
+        add(f"{_full}_train", lambda T, d, s=_shape, c=_causal: attention_gradients(T, d, s, c))
+for _name, _boolean in (("added", False), ("boolean", True)):
+    add(
+        f"attention_mask_{_name}",
+        lambda T, d, b=_boolean: masked_attention(T, d, (4, 8, 256, 64), b),
+    )
+add("attention_decode", lambda T, d: decoding(T, d, 1, 16, 16, 64))
+add("attention_decode_batch", lambda T, d: decoding(T, d, 8, 16, 16, 64))
+add("attention_decode_shared", lambda T, d: decoding(T, d, 4, 32, 8, 128))
 
 
 # ---- training under autocast

@@ -68,7 +68,10 @@ def test_products_use_tiles_where_they_are(emulator: Path | None) -> None:
     assert with_tiles(["-c", PRODUCT], None).returncode == -signal.SIGILL
 
 
-@pytest.mark.parametrize("file", ["test_products_of_halves.py", "test_convolution_direct.py"])
+@pytest.mark.parametrize(
+    "file",
+    ["test_products_of_halves.py", "test_convolution_direct.py", "test_nn_attention.py"],
+)
 def test_loops_pass_their_tests(emulator: Path | None, file: str) -> None:
     # pytest's own handler of faults would take the place of the emulator's.
     options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-k", "float16"]

@@ -127,6 +127,126 @@ def test_half_precision_is_summed_in_float(dtype):
     assert_close(out, expected, 1e-2, 1e-2)
 
 
+HALVES = ["float16", "bfloat16"]
+KINDS = ["plain", "causal", "bool", "float", "of keys", "of queries", "turned"]
+
+
+def mask_of(kind, queries, keys):
+    random = np.random.default_rng(1)
+    if kind == "bool":  # some queries see nothing
+        return random.random((queries, keys)) * (random.random((queries, 1)) > 0.1) > 0.3
+    return {
+        "float": random.standard_normal((2, 1, queries, keys)),
+        "of keys": random.random((2, 1, 1, keys)) > 0.3,
+        "of queries": random.standard_normal((queries, 1)),
+        "turned": random.standard_normal((keys, queries)).T,
+    }.get(kind)
+
+
+def halves_and_expected(shapes, mask, dtype, **options):
+    """The output and the gradients in halves, and of the same numbers in float64."""
+    results = []
+    kept = getattr(F, dtype)
+    tensors = [F.from_numpy(heads(*s, seed=i)).to(kept) for i, s in enumerate(shapes)]
+    given = None if mask is None else F.from_numpy(mask)
+    if given is not None and given.is_floating_point():
+        given = given.to(kept)
+    for compute in (kept, F.float64):
+        leaves = [t.to(compute).detach().requires_grad_() for t in tensors]
+        added = given
+        if added is not None and added.is_floating_point():
+            added = added.to(compute)
+        out = attend(*leaves, added, enable_gqa=True, **options)
+        grad = F.from_numpy(heads(*out.shape, seed=9)).to(kept).to(compute)
+        results.append([out, *F.autograd.grad(out, leaves, grad)])
+    return results
+
+
+def close_by_largest(ours, expected, tolerance):
+    for x, y in zip(ours, expected, strict=True):
+        error = (x.detach().double() - y.detach()).abs().max().item()
+        assert error <= tolerance * y.abs().max().item(), (error, y.abs().max().item())
+
+
+# Around the sizes of blocks and tiles, with widths that are no whole tiles.
+HALF_SIZES = [
+    (5, 5, 4, 4),
+    (47, 255, 8, 3),
+    (33, 1100, 40, 33),
+    (97, 257, 65, 17),
+    (160, 34, 3, 70),
+]
+
+
+@pytest.mark.parametrize(("queries", "keys", "size", "width"), HALF_SIZES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", HALVES)
+def test_blocks_of_halves_equal_those_of_doubles(queries, keys, size, width, kind, dtype):
+    shapes = [(2, 4, queries, size), (2, 2, keys, size), (2, 2, keys, width)]
+    mask = mask_of(kind, queries, keys)
+    ours, expected = halves_and_expected(shapes, mask, dtype, is_causal=kind == "causal")
+    assert all(str(t.dtype).endswith(dtype) for t in ours)
+    close_by_largest(ours, expected, 2e-2 if dtype == "bfloat16" else 3e-3)
+
+
+@pytest.mark.parametrize("scale", [-0.5, 0.0, 1e-30, 3.0])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_any_scale_of_halves(scale, dtype):
+    shapes = [(1, 2, 40, 16), (1, 2, 70, 16), (1, 2, 70, 16)]
+    ours, expected = halves_and_expected(shapes, None, dtype, scale=scale)
+    tolerance = 2e-2 if dtype == "bfloat16" else 3e-3
+    close_by_largest(ours[:1] + ours[3:], expected[:1] + expected[3:], tolerance)
+    if scale in (-0.5, 3.0):
+        close_by_largest(ours[1:3], expected[1:3], tolerance)
+
+
+@pytest.mark.parametrize("size", [30.0, 3000.0])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_large_scores_of_halves_do_not_overflow(size, dtype):
+    """Scores of up to 10^9: the largest one has all of the weight."""
+    q = F.full((1, 1, 33, 64), size, dtype=getattr(F, dtype))
+    k = -q[:, :, :1].expand(1, 1, 600, 64).clone()
+    k[:, :, 577] = size
+    v = F.arange(600.0).to(q.dtype).reshape(1, 1, 600, 1)
+    assert_equal(attend(q, k, v).float(), v[0, 0, 577].float().expand(1, 1, 33, 1))
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_nan_and_infinity_in_halves_are_not_hidden(dtype):
+    q, k, v = (F.ones(1, 1, 40, 32, dtype=getattr(F, dtype)) for _ in range(3))
+    k[0, 0, 35, 3] = float("nan")
+    assert bool(F.isnan(attend(q, k, v)).all())
+    out = attend(q, k, v, is_causal=True)  # the first 35 queries do not see it
+    assert bool(F.isnan(out[:, :, 35:]).all()) and not bool(F.isnan(out[:, :, :35]).any())
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1.0, 1000.0])
+def test_gradients_of_float16_use_its_whole_range(factor):
+    """Slopes are scaled by what they can be at most, so that they neither vanish nor overflow."""
+    q, k, v = (F.from_numpy(heads(1, 2, 300, 64, seed=i)) for i in range(3))
+    grads = []
+    grad = F.from_numpy(heads(1, 2, 300, 64, seed=4)) * factor
+    for dtype in (F.float16, F.float64):
+        leaves = [t.half().to(dtype).requires_grad_() for t in (q, k, v)]
+        grads.append(F.autograd.grad(attend(*leaves), leaves, grad.half().to(dtype)))
+    for ours, expected in zip(*grads, strict=True):
+        # Results below 6e-8 are rounded to steps of that size.
+        error = (ours.double() - expected).abs().max().item()
+        assert error <= 3e-3 * expected.abs().max().item() + 3e-8
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_heads_in_rows_and_repeated_keys_of_halves(dtype):
+    """Views: heads beside each other, and one head of keys for all by expand."""
+    rows = F.from_numpy(heads(2, 50, 3 * 4 * 16)).to(getattr(F, dtype))
+    q, k, v = (t.unflatten(2, (4, 16)).transpose(1, 2) for t in rows.chunk(3, 2))
+    expected = attend(*(t.contiguous() for t in (q, k, v)))
+    assert_equal(attend(q, k, v), expected)
+    one_k, one_v = (t[:1, :1].expand(2, 4, 50, 16) for t in (k, v))
+    expected = attend(q, one_k.contiguous(), one_v.contiguous())
+    assert_equal(attend(q, one_k, one_v), expected)
+
+
 def test_result_has_the_layout_of_the_query():
     x = F.randn(2, 5, 3, 4).transpose(1, 2)  # (batch, heads, steps, size), heads in rows
     assert attend(x, x, x).transpose(1, 2).is_contiguous()

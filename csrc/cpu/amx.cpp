@@ -35,6 +35,7 @@ Support detect() {
   unsigned a, b, c, d;
   if (const char* set = std::getenv("FACULA_ISA")) {
     const bool claimed = !std::strcmp(set, "tiles");
+    if (claimed) ask_for_tiles();  // refused where only an emulator has them
     return {claimed, claimed};
   }
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return {};  // OSXSAVE

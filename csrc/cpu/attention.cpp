@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "core/thread_pool.h"
+#include "cpu/amx.h"
 #include "cpu/cast.h"
+#include "cpu/gemm_kernels.h"
 
 namespace facula {
 
@@ -16,7 +18,8 @@ extern const AttentionLoops* const attention_loops;
 }
 namespace v4 {
 extern const AttentionLoops* const attention_loops;
-}
+extern const AttentionLoops *const attention_by_tiles, *const attention_by_dots;
+}  // namespace v4
 #endif
 
 static const AttentionLoops& loops() {
@@ -29,6 +32,25 @@ static const AttentionLoops& loops() {
 #endif
 }
 
+#ifdef FACULA_X86
+// Intel's processors take two cycles for a dot product of pairs: four times as long as for float.
+static bool has_fast_dots() {
+  static const bool fast = bf16_product_available() && !__builtin_cpu_is("intel");
+  return fast;
+}
+#endif
+
+// Halves by products of pairs, where the processor has them, and packing does not cost more.
+static const AttentionLoops& loops_for(const Attention& a) {
+#ifdef FACULA_X86
+  if (a.queries > kFewQueries && isa_level() == 2) {
+    if (amx_available(a.dtype)) return *v4::attention_by_tiles;
+    if (a.dtype == DType::BFloat16 && has_fast_dots()) return *v4::attention_by_dots;
+  }
+#endif
+  return loops();
+}
+
 // Multiplications below which waking a thread costs more than it saves.
 constexpr double kPartWork = 1 << 18;
 
@@ -37,9 +59,10 @@ static int64_t grain_of(double work) {
 }
 
 void attention_forward(const Attention& a) {
-  const int64_t blocks = (a.queries + loops().query_block - 1) / loops().query_block;
+  const AttentionLoops& loops = loops_for(a);
+  const int64_t blocks = (a.queries + loops.query_block - 1) / loops.query_block;
   const double rows = double(a.queries) / double(blocks);
-  const auto run = loops().forward[int(a.dtype)];
+  const auto run = loops.forward[int(a.dtype)];
   // A part repeats the packing of keys that its first block needs: of many heads none is cut.
   const int64_t heads = a.batch * a.heads, whole = heads >= 4 * num_threads() ? blocks : 1;
   const double work = rows * double(a.keys) * double(a.width + a.value_width);
@@ -50,7 +73,7 @@ void attention_forward(const Attention& a) {
 void attention_backward(const Attention& a) {
   const double work = double(a.queries) * double(a.keys) * double(a.width + a.value_width) *
                       double(a.heads) / double(a.key_heads);
-  const auto run = loops().backward[int(a.dtype)];
+  const auto run = loops_for(a).backward[int(a.dtype)];
   parallel_for(0, a.batch * a.key_heads, grain_of(work),
                [&](int64_t b, int64_t e) { run(a, b, e); });
 }

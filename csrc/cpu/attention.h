@@ -35,6 +35,8 @@ struct Attention {
 void attention_forward(const Attention& problem);
 void attention_backward(const Attention& problem);
 
+constexpr int64_t kFewQueries = 4;  // of a head: packing its keys would cost more than it saves
+
 // One instruction set's functions, on parts of a problem: [begin, end) counts blocks of queries
 // over all heads, or heads of keys.
 struct AttentionLoops {

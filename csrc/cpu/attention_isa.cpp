@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cpu/attention.h"
+#include "cpu/exponential_sums.h"
 #include "cpu/vector_math.h"
 
 namespace facula::FACULA_ISA {
@@ -26,38 +27,38 @@ S* written_rows(const HeadMatrix& m, int64_t batch, int64_t head) {
   return static_cast<S*>(m.data) + batch * m.batch + head * m.head;
 }
 
+// Rows of scores are filled up to whole pairs of vectors with what no key has.
+template <class A>
+constexpr int64_t kPair = 2 * kLanes<A>;
+template <class A>
+int64_t filled(A* x, int64_t n) {
+  const int64_t end = (n + kPair<A> - 1) / kPair<A> * kPair<A>;
+  for (int64_t j = n; j < end; ++j) x[j] = -kInfinity<A>;
+  return end;
+}
+
 template <class A>
 A largest(const A* x, int64_t n) {
-  constexpr int kWide = 4 * kLanes<A>;
-  A lane[kWide];
-  for (int j = 0; j < kWide; ++j) lane[j] = -kInfinity<A>;
-  int64_t i = 0;
-  for (; i + kWide <= n; i += kWide)
-    for (int j = 0; j < kWide; ++j) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-  for (int j = 0; i + j < n; ++j) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-  A top = lane[0];
-  for (int j = 1; j < kWide; ++j) top = lane[j] > top ? lane[j] : top;
-  return top;
+  Wide<A> a = -kInfinity<A> - Wide<A>{}, b = a;
+  for (int64_t i = 0; i < n; i += kPair<A>) {
+    a = LargestOfNumbers::combine(wide_at(x + i), a);
+    b = LargestOfNumbers::combine(wide_at(x + i + kLanes<A>), b);
+  }
+  constexpr auto lanes = std::make_index_sequence<kLanes<A>>{};
+  return fold_lanes<LargestOfNumbers, kLanes<A> / 2>(LargestOfNumbers::combine(a, b), lanes)[0];
 }
 
 // x = e^(x - top), and their sum.
 template <class A>
 A exponentials(A* x, int64_t n, A top) {
-  constexpr int kWide = 2 * kLanes<A>;
+  constexpr int kWide = kPair<A>;
   A lane[kWide] = {};
-  int64_t i = 0;
-  for (; i + kWide <= n; i += kWide)
+  for (int64_t i = 0; i < n; i += kWide)
     for (int j = 0; j < kWide; ++j) {
       x[i + j] = math::exp_of_negative(x[i + j] - top);
       lane[j] += x[i + j];
     }
-  for (int j = 0; i + j < n; ++j) {
-    x[i + j] = math::exp_of_negative(x[i + j] - top);
-    lane[j] += x[i + j];
-  }
-  A sum = 0;
-  for (int j = 0; j < kWide; ++j) sum += lane[j];
-  return sum;
+  return sum_of_lanes<A>(wide_at(lane) + wide_at(lane + kLanes<A>));
 }
 
 // Adds the mask of one query to its scores for keys [first, first + n).
@@ -68,7 +69,11 @@ void apply_mask(const Attention& a, int64_t batch, int64_t head, int64_t query, 
       batch * a.mask_batch + head * a.mask_head + query * a.mask_row + first * a.mask_column;
   if (a.mask_is_bool) {
     const uint8_t* seen = static_cast<const uint8_t*>(a.mask) + at;
-    for (int64_t j = 0; j < n; ++j) scores[j] = seen[j * a.mask_column] ? scores[j] : -kInfinity<A>;
+    if (a.mask_column == 1)
+      for (int64_t j = 0; j < n; ++j) scores[j] = seen[j] ? scores[j] : -kInfinity<A>;
+    else
+      for (int64_t j = 0; j < n; ++j)
+        scores[j] = seen[j * a.mask_column] ? scores[j] : -kInfinity<A>;
   } else {
     const S* added = static_cast<const S*>(a.mask) + at;
     if (a.mask_column == 1)
@@ -105,9 +110,8 @@ A dot(const S* x, const A* y, int64_t n) {
   int64_t i = 0;
   if constexpr (kLoadable<S>)
     for (; i + kLanes<A> <= n; i += kLanes<A>) sum += load_wide(x + i) * load(y + i);
-  A total = 0;
+  A total = sum_of_lanes<A>(sum);
   for (; i < n; ++i) total += A(x[i]) * y[i];
-  for (int j = 0; j < kLanes<A>; ++j) total += sum[j];
   return total;
 }
 
@@ -129,7 +133,8 @@ const A* whole_rows(const S* from, int64_t apart, int64_t rows, int64_t width, A
 // The scores of one block become weights: running maximum and sum of a query, and the factor for
 // what it has added up before.
 template <class A>
-A weigh(A* scores, int64_t n, A& top, A& total) {
+A weigh(A* scores, int64_t keys, A& top, A& total) {
+  const int64_t n = filled(scores, keys);
   const A above = largest(scores, n), before = top;
   if (above > before) top = above;
   // A query that has seen no key yet keeps zeros; a NaN score makes everything NaN.
@@ -170,8 +175,6 @@ void add_rows(const A* weights, const S* rows, int64_t apart, int64_t n, int64_t
       for (int64_t p = 0; p < count; ++p) sums[j] += w[p] * A(r[p][j]);
   }
 }
-
-constexpr int64_t kFewQueries = 4;  // of a head: packing its keys would cost more than it saves
 
 // A few queries of one head, each by itself.
 template <class S>

@@ -4,6 +4,7 @@
 #include "cpu/conv_tile.h"
 
 #include "core/host_allocator.h"
+#include "cpu/turn_registers.h"
 
 namespace facula::FACULA_ISA {
 namespace {
@@ -53,6 +54,33 @@ void copy_rows(const S* from, int64_t apart, int64_t rows, int64_t width, A scal
   }
 }
 
+#if defined(__AVX512F__)
+// One panel of pack_transposed, by squares of 16 x 16.
+template <class S>
+void pack_turned(const S* from, int64_t apart, int64_t rows, int64_t width, float* to) {
+  constexpr int64_t kSide = kLanes<float>, kWide = kTileColumns<float>;
+  for (int64_t r = 0; r < kWide; r += kSide)
+    for (int64_t j = 0; j < width; j += kSide) {
+      const int64_t columns = width - j < kSide ? width - j : kSide;
+      __m512i square[16];
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) {
+        S few[kSide] = {};
+        const S* row = from + (r + i) * apart + j;
+        if (r + i < rows && columns < kSide) {
+          for (int64_t c = 0; c < columns; ++c) few[c] = row[c];
+          row = few;
+        }
+        square[i] = r + i < rows ? __m512i(load_wide(row)) : _mm512_setzero_si512();
+      }
+      turn_registers(square);
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i)
+        if (i < columns) _mm512_storeu_si512(to + (j + i) * kWide + r, square[i]);
+    }
+}
+#endif
+
 // The transpose as panels of kTileColumns rows each, (panel, width, kTileColumns); rows beyond the
 // end are zero.
 template <class S, class A>
@@ -60,6 +88,12 @@ void pack_transposed(const S* from, int64_t apart, int64_t rows, int64_t width, 
   constexpr int64_t kWide = kTileColumns<A>;
   for (int64_t r = 0; r < rows; r += kWide, to += width * kWide) {
     const int64_t n = rows - r < kWide ? rows - r : kWide;
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<A, float> && kLoadable<S>) {
+      pack_turned(from + r * apart, apart, n, width, to);
+      continue;
+    }
+#endif
     for (int64_t j = 0; j < width; ++j)
       for (int64_t i = n; i < kWide; ++i) to[j * kWide + i] = 0;
     for (int64_t j0 = 0; j0 < width; j0 += 16) {  // a few lines of both sides at a time
