@@ -68,12 +68,17 @@ def test_products_use_tiles_where_they_are(emulator: Path | None) -> None:
     assert with_tiles(["-c", PRODUCT], None).returncode == -signal.SIGILL
 
 
-@pytest.mark.parametrize(
-    "file",
-    ["test_products_of_halves.py", "test_convolution_direct.py", "test_nn_attention.py"],
-)
+FILES = {
+    "test_products_of_halves.py": "float16",
+    "test_convolution_direct.py": "float16",
+    "test_nn_attention.py": "float16",
+    "test_nn_recurrent.py": "halves or half",
+}
+
+
+@pytest.mark.parametrize("file", FILES)
 def test_loops_pass_their_tests(emulator: Path | None, file: str) -> None:
     # pytest's own handler of faults would take the place of the emulator's.
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-k", "float16"]
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-k", FILES[file]]
     ran = with_tiles(["-m", "pytest", *options, str(TESTS / file)], emulator)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]

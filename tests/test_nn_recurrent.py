@@ -136,6 +136,95 @@ def test_half_precision_computes_in_float(kind):
     assert layer.weight_hh_l0.grad.dtype == F.bfloat16
 
 
+HALVES = {"bfloat16": 2.0**-7, "float16": 2.0**-9}
+
+
+def twins_in_halves(kind, dtype, inside, hidden, **options):
+    """A layer of `dtype`, and one in float32 with the same weights."""
+    ours = getattr(nn, kind)(inside, hidden, **options).to(dtype)
+    exact = getattr(nn, kind)(inside, hidden, **options)
+    exact.load_state_dict({name: w.float() for name, w in ours.state_dict().items()})
+    return ours, exact
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("kind", [*KINDS, "projected", "relu"])
+def test_layers_of_halves_are_close_to_those_of_float(kind, both, dtype):
+    options = {"num_layers": 2, "bidirectional": both}
+    if kind == "relu":
+        options["nonlinearity"] = "relu"
+    kind = {"relu": "RNN"}.get(kind, kind)
+    for hidden, inside, batch, bias in [(6, 3, 1, True), (33, 64, 5, False), (70, 40, 19, True)]:
+        if kind == "projected":
+            options["proj_size"] = hidden // 2
+        ours, exact = twins_in_halves(
+            "LSTM" if kind == "projected" else kind,
+            getattr(F, dtype),
+            inside,
+            hidden,
+            bias=bias,
+            **options,
+        )
+        x = F.randn(6, batch, inside).to(getattr(F, dtype))
+        lengths = [6 - i % 6 for i in range(batch)]
+        packed = [
+            rnn.pack_padded_sequence(t, lengths, enforce_sorted=False) for t in (x, x.float())
+        ]
+        with F.no_grad():
+            for given, wide in ((x, x.float()), packed):
+                results, expected = flat(ours(given)), flat(exact(wide))
+                assert len(results) == len(expected)
+                for result, value in zip(results, expected, strict=True):
+                    if not result.is_floating_point():  # how a sequence was packed
+                        continue
+                    assert str(result.dtype).endswith(dtype)
+                    assert_close(result.float(), value, HALVES[dtype], HALVES[dtype])
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_in_halves_are_close_to_those_of_float(kind, dtype):
+    ours, exact = twins_in_halves(kind, getattr(F, dtype), 20, 40)
+    x = F.randn(4, 9, 20).to(getattr(F, dtype))
+    ours(x)[0].float().square().sum().backward()
+    exact(x.float())[0].square().sum().backward()
+    for w, v in zip(ours.parameters(), exact.parameters(), strict=True):
+        assert w.grad.dtype == w.dtype
+        error = (w.grad.float() - v.grad).abs().max()
+        assert float(error) <= 2 * HALVES[dtype] * float(v.grad.abs().max())
+
+
+@pytest.mark.skipif(not IS_FACULA, reason="PyTorch rounds by the shape of a part")
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_layers_of_halves_have_the_same_bits_with_any_number_of_threads(kind, dtype):
+    before = F.get_num_threads()
+    layer = getattr(nn, kind)(50, 70).to(getattr(F, dtype))
+    x = F.randn(9, 37, 50).to(getattr(F, dtype))
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            F.set_num_threads(threads)
+            results.append(layer(x)[0])
+    finally:
+        F.set_num_threads(before)
+    assert_equal(results[0], results[1])
+    assert_equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_infinite_inputs_stay_in_their_sequence(dtype):
+    layer = nn.LSTM(40, 40).to(getattr(F, dtype))
+    x = F.ones(5, 20, 40, dtype=getattr(F, dtype))
+    expected = layer(x)[0]
+    x[1, 7] = float("nan")
+    result = layer(x)[0]
+    assert result[1:, 7].isnan().all()
+    rest = [i for i in range(20) if i != 7]
+    assert_equal(result[:, rest], expected[:, rest])
+
+
 @pytest.mark.skipif(not IS_FACULA, reason="PyTorch has no rule for it")
 def test_vmap_over_inputs_and_weights():
     x = F.randn(4, 5, 2, 3)

@@ -12,6 +12,9 @@ bool amx_available(DType);
 
 // All threads. Sums are taken in order along k, in float32, and rounded once.
 void amx_product(const Gemm&);
+// One matrix, not rounded and without alpha, beta and bias: to dense rows, `apart` from each other.
+// There is something to multiply.
+void amx_product(const Gemm&, float* sums, int64_t apart);
 // Whether there is enough to multiply that packing tiles pays.
 bool suits_amx(const Gemm&);
 

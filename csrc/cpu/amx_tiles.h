@@ -156,32 +156,46 @@ FACULA_INLINE void pack_tile(const uint16_t* from, int64_t step, int64_t apart, 
   write_tile(to, r);
 }
 
-// Two tiles of lanes that are contiguous, read by whole lines.
-template <bool kPairs>
+// Indices that put words of two rows side by side, lane by lane from `first` on.
+FACULA_INLINE __m512i pairs_of_rows(int first) {
+  typedef uint16_t Indices __attribute__((vector_size(64)));
+  Indices order;
+#pragma GCC unroll 32
+  for (int i = 0; i < 32; ++i) order[i] = uint16_t(first + i / 2 + i % 2 * 32);
+  return __m512i(order);
+}
+
+// Two tiles of lanes that are contiguous, read by whole lines. The second one is not written where
+// there are no lanes for it, and may be null then.
+template <bool kPairs, bool kWhole = false>
 FACULA_INLINE void pack_two_tiles(const uint16_t* from, int64_t step, int64_t depth, int64_t lanes,
                                   uint16_t* to, uint16_t* second) {
   const __mmask32 mask = lanes >= 2 * kTileSide ? ~0u : (1u << lanes) - 1;
-  __m512i r[16], t[16];
   auto row = [&](int64_t p) __attribute__((always_inline)) {
-    return _mm512_maskz_loadu_epi16(p < depth ? mask : 0, from + p * step);
+    if (kWhole) return _mm512_loadu_si512(from + p * step);
+    return p < depth ? _mm512_maskz_loadu_epi16(mask, from + p * step) : _mm512_setzero_si512();
   };
-  auto low = [](__m512i x) __attribute__((always_inline)) {
-    return _mm512_cvtepu16_epi32(_mm512_castsi512_si256(x));
+  const __m512i low = pairs_of_rows(0), high = pairs_of_rows(kTileSide);
+  auto pair = [&](int64_t i, const __m512i& half) __attribute__((always_inline)) {
+    return _mm512_permutex2var_epi16(row(2 * i), half, row(2 * i + 1));
   };
-  auto high = [](__m512i x) __attribute__((always_inline)) {
-    return _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(x, 1));
-  };
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) {
-    const __m512i x = row(2 * i), y = row(2 * i + 1);
-    r[i] = _mm512_or_si512(low(x), _mm512_slli_epi32(low(y), 16));
-    t[i] = _mm512_or_si512(high(x), _mm512_slli_epi32(high(y), 16));
+  const bool both = second && lanes > kTileSide;
+  if (kPairs) {
+    for (int64_t i = 0; i < kTileSide; ++i) {
+      const __m512i x = row(2 * i), y = row(2 * i + 1);
+      _mm512_storeu_si512(to + i * kTileDepth, _mm512_permutex2var_epi16(x, low, y));
+      if (both) _mm512_storeu_si512(second + i * kTileDepth, _mm512_permutex2var_epi16(x, high, y));
+    }
+    return;
   }
-  if (!kPairs) turn_registers(r);
-  write_tile(to, r);
-  if (lanes <= kTileSide) return;
-  if (!kPairs) turn_registers(t);
-  write_tile(second, t);
+  __m512i r[16];
+  for (int half = 0; half < 1 + both; ++half) {
+    const __m512i order = half ? high : low;
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) r[i] = pair(i, order);
+    turn_registers(r);
+    write_tile(half ? second : to, r);
+  }
 }
 
 // Strips of 16 lanes, (strip, step, tile), of `steps` tiles each.
@@ -189,15 +203,23 @@ template <bool kPairs>
 void pack_strips(const uint16_t* from, int64_t step, int64_t apart, int64_t depth, int64_t lanes,
                  int64_t steps, uint16_t* to) {
   const int64_t strip = steps * kTileElements;
-  const bool two = apart == 1 && step != 1;
-  for (int64_t i = 0; i < lanes; i += two ? 2 * kTileSide : kTileSide)
-    for (int64_t p = 0; p < steps; ++p) {
-      const uint16_t* at = from + p * kTileDepth * step + i * apart;
-      uint16_t* const tile = to + i / kTileSide * strip + p * kTileElements;
-      const int64_t left = depth - p * kTileDepth;
-      if (two) pack_two_tiles<kPairs>(at, step, left, lanes - i, tile, tile + strip);
-      else pack_tile<kPairs>(at, step, apart, left, lanes - i, tile);
-    }
+  if (apart == 1 && step != 1) {  // along the lanes, since that is how they lie
+    for (int64_t p = 0; p < steps; ++p)
+      for (int64_t i = 0; i < lanes; i += 2 * kTileSide) {
+        uint16_t* const tile = to + i / kTileSide * strip + p * kTileElements;
+        const uint16_t* const at = from + p * kTileDepth * step + i;
+        const int64_t deep = depth - p * kTileDepth;
+        if (deep >= kTileDepth && lanes - i >= 2 * kTileSide)
+          pack_two_tiles<kPairs, true>(at, step, deep, lanes - i, tile, tile + strip);
+        else pack_two_tiles<kPairs, false>(at, step, deep, lanes - i, tile, tile + strip);
+      }
+    return;
+  }
+  for (int64_t i = 0; i < lanes; i += kTileSide)
+    for (int64_t p = 0; p < steps; ++p)
+      pack_tile<kPairs>(from + p * kTileDepth * step + i * apart, step, apart,
+                        depth - p * kTileDepth, lanes - i,
+                        to + i / kTileSide * strip + p * kTileElements);
 }
 
 }  // namespace

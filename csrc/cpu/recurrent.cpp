@@ -2,21 +2,25 @@
 
 #include <algorithm>
 
+#include "core/host_allocator.h"
 #include "core/thread_pool.h"
+#include "cpu/amx.h"
 #include "cpu/cast.h"
 
 namespace facula {
 
 namespace baseline {
 extern const RecurrentLoops recurrent_loops;
-}
+extern const RecurrentTileLoops* const recurrent_of_tiles;
+}  // namespace baseline
 #ifdef FACULA_X86
 namespace v3 {
 extern const RecurrentLoops recurrent_loops;
 }
 namespace v4 {
 extern const RecurrentLoops recurrent_loops;
-}
+extern const RecurrentTileLoops* const recurrent_of_tiles;
+}  // namespace v4
 #endif
 
 static const RecurrentLoops& loops() {
@@ -26,6 +30,14 @@ static const RecurrentLoops& loops() {
   return *tables[isa_level()];
 #else
   return baseline::recurrent_loops;
+#endif
+}
+
+static const RecurrentTileLoops& tile_loops() {
+#ifdef FACULA_X86
+  return *v4::recurrent_of_tiles;
+#else
+  return *baseline::recurrent_of_tiles;
 #endif
 }
 
@@ -45,8 +57,44 @@ static void for_each_part(const RecurrentLayer& l, F run) {
                [&](int64_t b, int64_t e) { run(l, b, e); });
 }
 
+namespace {
+
+// A weight as tiles: its rows are `count` for each of the gates.
+class PackedWeight {
+ public:
+  PackedWeight(const void* weight, int64_t gates, int64_t count, int64_t depth) {
+    if (!weight) return;
+    const int64_t blocks = (count + 15) / 16, of_block = gates * ((depth + 31) / 32) * 512;
+    bytes_ = size_t(blocks * of_block) * sizeof(uint16_t);
+    data_ = static_cast<uint16_t*>(host_allocate(bytes_));
+    parallel_for(0, blocks, std::max<int64_t>(1, 32768 / of_block), [&](int64_t b, int64_t e) {
+      tile_loops().pack(weight, gates, count, depth, b, e, data_);
+    });
+  }
+  PackedWeight(const PackedWeight&) = delete;
+  PackedWeight& operator=(const PackedWeight&) = delete;
+  ~PackedWeight() { host_free(data_, bytes_); }
+  const uint16_t* data() const { return data_; }
+
+ private:
+  size_t bytes_ = 0;
+  uint16_t* data_ = nullptr;
+};
+
+}  // namespace
+
+bool recurrent_by_tiles(DType dtype) {
+  return amx_available(dtype);
+}
+
 void recurrent_forward(const RecurrentLayer& l) {
-  for_each_part(l, loops().forward[l.dtype == DType::Float64]);
+  if (l.dtype == DType::Float32 || l.dtype == DType::Float64)
+    return for_each_part(l, loops().forward[l.dtype == DType::Float64]);
+  const PackedWeight weight(l.w_hh, gates_of(l.cell), l.hidden, l.state);
+  const PackedWeight projection(l.w_hr, 1, l.state, l.hidden);
+  for_each_part(l, [&](const RecurrentLayer& layer, int64_t begin, int64_t end) {
+    tile_loops().forward(layer, weight.data(), projection.data(), begin, end);
+  });
 }
 void recurrent_backward(const RecurrentLayer& l) {
   for_each_part(l, loops().backward[l.dtype == DType::Float64]);

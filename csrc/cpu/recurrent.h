@@ -13,8 +13,8 @@ constexpr int64_t gates_of(Cell cell) {
 }
 
 // Rows of all steps lie one after the other: step t has batch_sizes[t] of them, from first_row[t].
-// Everything is dense and of one type, float32 or float64; rows of gates are `gate_row` apart,
-// which is a multiple of 16 elements.
+// Everything is dense and of one type, float32 or float64 (but for tiles, see below); rows of gates
+// are `gate_row` apart, which is a multiple of 16 elements.
 struct RecurrentLayer {
   DType dtype;
   Cell cell;
@@ -25,7 +25,8 @@ struct RecurrentLayer {
   const int64_t *batch_sizes, *first_row;
   const void* w_hh;            // (gates * hidden, state)
   const void* w_hr = nullptr;  // (state, hidden): projects the hidden state
-  // On the host, biases are in the gates from the start, but for that of a GRU's state.
+  // On the host, biases are in the gates from the start, but for that of a GRU's state and those of
+  // tiles.
   const void *b_ih = nullptr, *b_hh = nullptr;
   const void *hx, *cx = nullptr;
   void* gates;          // the input's share; becomes the gates' values
@@ -51,6 +52,19 @@ struct RecurrentLoops {
   void (*backward[2])(const RecurrentLayer&, int64_t begin, int64_t end);
 };
 
+// bfloat16 and half by matrix tiles. Their layer has weights, biases (both), hx and the output in
+// that type and everything else in float32: the state is rounded after each step, as the output is.
+bool recurrent_by_tiles(DType);
+struct RecurrentTileLoops {
+  // Rows of a weight, `count` for each of the gates: for cells [16 * block, 16 * end), strip by
+  // strip of 16 for each gate.
+  void (*pack)(const void* weight, int64_t gates, int64_t count, int64_t depth, int64_t block,
+               int64_t end, uint16_t* to);
+  void (*forward)(const RecurrentLayer&, const uint16_t* weight, const uint16_t* projection,
+                  int64_t begin, int64_t end);
+};
+
+// Of float32 and float64; forward of bfloat16 and half by tiles as well.
 void recurrent_forward(const RecurrentLayer& layer);
 void recurrent_backward(const RecurrentLayer& layer);
 

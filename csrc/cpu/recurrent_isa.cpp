@@ -4,72 +4,10 @@
 
 #include <cstring>
 
-#include "cpu/recurrent.h"
-#include "cpu/vector_math.h"
+#include "cpu/recurrent_rows.h"
 
 namespace facula::FACULA_ISA {
 namespace {
-
-struct Step {
-  int64_t at;         // first row of the step that belongs to this part
-  int64_t rows;       // sequences of this part that are in the step
-  int64_t before;     // the same row of the step that was done before
-  int64_t continued;  // sequences that were in it; the rest starts from hx and cx
-};
-
-// The step that is done in place `n` of the order.
-Step step_of(const RecurrentLayer& l, int64_t n, int64_t begin, int64_t end) {
-  const int64_t t = l.reverse ? l.steps - 1 - n : n, previous = l.reverse ? t + 1 : t - 1;
-  auto within = [&](int64_t size) { return (size < end ? size : end) - begin; };
-  Step s{l.first_row[t] + begin, within(l.batch_sizes[t]), 0, 0};
-  if (n > 0) {
-    s.before = l.first_row[previous] + begin;
-    const int64_t common = within(l.batch_sizes[previous]);
-    s.continued = common < s.rows ? (common > 0 ? common : 0) : s.rows;
-  }
-  return s;
-}
-
-// One row of the gates: reads the shares of input and state, writes the gates' values.
-
-template <class A>
-void lstm_row(A* __restrict gates, const A* __restrict before, A* __restrict cell,
-              A* __restrict hidden, int64_t n) {
-#pragma GCC ivdep
-  for (int64_t j = 0; j < n; ++j) {
-    const A in = math::sigmoid(gates[j]), keep = math::sigmoid(gates[n + j]),
-            candidate = math::tanh(gates[2 * n + j]), out = math::sigmoid(gates[3 * n + j]);
-    const A c = keep * before[j] + in * candidate;
-    gates[j] = in, gates[n + j] = keep, gates[2 * n + j] = candidate, gates[3 * n + j] = out;
-    cell[j] = c;
-    hidden[j] = out * math::tanh(c);
-  }
-}
-
-template <class A>
-void gru_row(A* __restrict gates, const A* __restrict state_share, const A* __restrict before,
-             A* __restrict candidate_share, A* __restrict hidden, int64_t n) {
-#pragma GCC ivdep
-  for (int64_t j = 0; j < n; ++j) {
-    const A reset = math::sigmoid(gates[j] + state_share[j]),
-            keep = math::sigmoid(gates[n + j] + state_share[n + j]), share = state_share[2 * n + j];
-    const A candidate = math::tanh(gates[2 * n + j] + reset * share);
-    gates[j] = reset, gates[n + j] = keep, gates[2 * n + j] = candidate;
-    candidate_share[j] = share;
-    hidden[j] = candidate + keep * (before[j] - candidate);
-  }
-}
-
-template <class A>
-void plain_row(Cell cell, A* __restrict gates, A* __restrict hidden, int64_t n) {
-  if (cell == Cell::Tanh) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) hidden[j] = math::tanh(gates[j]);
-  } else {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) hidden[j] = gates[j] < 0 ? A(0) : gates[j];  // keeps NaN
-  }
-}
 
 template <class A>
 void forward(const RecurrentLayer& l, int64_t begin, int64_t end) {
@@ -111,11 +49,11 @@ void forward(const RecurrentLayer& l, int64_t begin, int64_t end) {
       const bool fresh = b >= s.continued;
       A* const to = hidden + b * n;
       if (l.cell == Cell::Lstm)
-        lstm_row(gates + b * row, fresh ? cx + b * n : cells + (s.before + b) * n,
+        lstm_row(gates + b * row, n, fresh ? cx + b * n : cells + (s.before + b) * n,
                  cells + (s.at + b) * n, to, n);
       else if (gru)
-        gru_row(gates + b * row, shares + b * row, fresh ? hx + b * n : output + (s.before + b) * n,
-                cells + (s.at + b) * n, to, n);
+        gru_row(gates + b * row, n, shares + b * row, n,
+                fresh ? hx + b * n : output + (s.before + b) * n, cells + (s.at + b) * n, to, n);
       else plain_row(l.cell, gates + b * row, to, n);
     }
     if (!l.w_hr) continue;

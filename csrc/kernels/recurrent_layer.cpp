@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cpu/amx.h"
 #include "cpu/gemm.h"
 #include "cpu/recurrent.h"
 #include "kernels/destination.h"
@@ -85,6 +86,18 @@ RecurrentTensors for_steps(const RecurrentTensors& x, DType d) {
           for_steps(x.w_hh, d),  for_steps(x.b_ih, d), for_steps(x.b_hh, d), for_steps(x.w_hr, d)};
 }
 
+// Whether the steps multiply elements of the input's type as they are.
+bool computes_by_tiles(const RecurrentTensors& x) {
+  return x.input.device().is_cpu() && recurrent_by_tiles(x.input.dtype()) && x.input.numel() > 0 &&
+         x.w_hh.numel() > 0;
+}
+
+RecurrentTensors for_tiles(const RecurrentTensors& x) {
+  RecurrentTensors y = for_steps(x, x.input.dtype());
+  y.cx = for_steps(x.cx, DType::Float32);
+  return y;
+}
+
 // How the memory that forward leaves for backward is cut: gates, cells, hidden states before they
 // are projected.
 struct Reserve {
@@ -109,7 +122,7 @@ Problem describe(const RecurrentTensors& x, Cell cell, IntSpan batch_sizes, bool
   Problem p;
   for (int64_t at = 0; const int64_t n : batch_sizes) p.first_row.push_back(at), at += n;
   RecurrentLayer& l = p.layer;
-  const int64_t item = int64_t(x.input.item_size());
+  const int64_t item = int64_t(reserve.item_size());
   l.dtype = x.input.dtype(), l.cell = cell, l.reverse = reverse;
   l.hidden = x.w_hh.size(0) / gates_of(cell), l.state = x.w_hh.size(1);
   l.steps = int64_t(batch_sizes.size()), l.batch_sizes = batch_sizes.data();
@@ -117,9 +130,9 @@ Problem describe(const RecurrentTensors& x, Cell cell, IntSpan batch_sizes, bool
   l.gate_row = cut.gate_row;
   l.w_hh = x.w_hh.data();
   if (x.w_hr.defined()) l.w_hr = x.w_hr.data();
-  const bool device = x.input.is_cuda();
-  if ((cell == Cell::Gru || device) && x.b_hh.defined()) l.b_hh = x.b_hh.data();
-  if (device && x.b_ih.defined()) l.b_ih = x.b_ih.data();
+  const bool device = x.input.is_cuda(), own_biases = device || reserve.dtype() != l.dtype;
+  if ((cell == Cell::Gru || own_biases) && x.b_hh.defined()) l.b_hh = x.b_hh.data();
+  if (own_biases && x.b_ih.defined()) l.b_ih = x.b_ih.data();
   l.in_step = device && batch_sizes.back() == batch_sizes[0] && !x.w_hr.defined();
   l.hx = x.hx.data();
   if (cell == Cell::Lstm) l.cx = x.cx.data();
@@ -159,15 +172,18 @@ Tensor as_given(const Tensor& t, DType dtype) {
   return t.dtype() == dtype ? t : op::_to_copy(t, dtype);
 }
 
+// c = a @ b + beta c; `out` may be of float32 where tiles multiply, and beta is 0 then.
 void multiply(const Tensor& a, const Tensor& b, const Tensor& out, double beta) {
   if (out.is_cuda()) return device_products.multiply(a, b, out, Scalar(1), Scalar(beta));
   Gemm g;
-  g.dtype = out.dtype(), g.batch = 1;
+  g.dtype = a.dtype(), g.batch = 1;
   g.m = out.size(0), g.n = out.size(1), g.k = a.size(1);
   g.a = a.data(), g.a_batch = 0, g.a_row = a.stride(0), g.a_col = a.stride(1);
   g.b = b.data(), g.b_batch = 0, g.b_row = b.stride(0), g.b_col = b.stride(1);
   g.c = out.data(), g.c_batch = 0, g.c_row = out.stride(0), g.c_col = out.stride(1);
   g.beta_re = beta;
+  if (a.dtype() != out.dtype())
+    return amx_product(g, reinterpret_cast<float*>(out.data()), out.stride(0));
   gemm(g);
 }
 
@@ -233,7 +249,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _recurrent_layer(const Tensor& input,
                 rows = input.size(0);
   const Reserve cut(rows, hidden, cell, w_hr.defined());
   Tensor reserve = empty_tensor(Dims{cut.size()}, dtype, input.device());
-  Tensor output = empty_tensor(Dims{rows, state}, dtype, input.device());
   const int64_t cell_size = cell == Cell::Lstm ? hidden : 0;
   if (input.is_meta()) {
     auto like = [&](int64_t n) {
@@ -243,9 +258,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _recurrent_layer(const Tensor& input,
             like(cell_size), reserve};
   }
   const LayerPrecision precision;
-  const RecurrentTensors x = for_steps(given, dtype);
+  const bool tiles = computes_by_tiles(given);
+  const RecurrentTensors x = tiles ? for_tiles(given) : for_steps(given, dtype);
+  Tensor output = empty_tensor(Dims{rows, state}, x.input.dtype(), input.device());
   const Tensor gates = matrix_in(reserve, 0, rows, width, cut.gate_row);
-  const bool starts_with_bias = x.b_ih.defined() && !input.is_cuda();
+  const bool starts_with_bias = x.b_ih.defined() && !input.is_cuda() && !tiles;
   if (starts_with_bias) op::copy_(gates, cell == Cell::Gru ? x.b_ih : x.b_ih + x.b_hh);
   multiply(x.input, op::t(x.w_ih), gates, starts_with_bias ? 1 : 0);
   const Problem p = describe(x, cell, batch_sizes, reverse, reserve, cut, output);
