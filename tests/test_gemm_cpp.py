@@ -23,8 +23,12 @@ SOURCES = [
     "tests/cpp/check_gemm.cpp",
     "csrc/core/host_allocator.cpp",
     "csrc/core/thread_pool.cpp",
+    "csrc/core/thread_scratch.cpp",
+    "csrc/cpu/amx.cpp",
     "csrc/cpu/blas.cpp",
     "csrc/cpu/gemm.cpp",
+    "csrc/cpu/gemm_amx.cpp",
+    "csrc/cpu/gemm_amx_isa.cpp",
     "csrc/cpu/gemm_bf16.cpp",
     "csrc/cpu/gemm_blas.cpp",
     "csrc/cpu/gemm_micro_isa.cpp",
@@ -50,7 +54,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if COMPILER is None:
         pytest.skip("needs a C++ compiler")
     folder = tmp_path_factory.mktemp("gemm")
-    flags = [*FLAGS, f"-I{ROOT / 'csrc'}", "-DFACULA_ISA=baseline"]
+    flags = [*FLAGS, f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'src/facula'}", "-DFACULA_ISA=baseline"]
     if platform.machine() in ("x86_64", "AMD64"):
         flags.append("-march=native")
 
