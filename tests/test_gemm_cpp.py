@@ -23,6 +23,7 @@ SOURCES = [
     "tests/cpp/check_gemm.cpp",
     "csrc/core/host_allocator.cpp",
     "csrc/core/thread_pool.cpp",
+    "csrc/core/thread_scratch.cpp",
     "csrc/cpu/amx.cpp",
     "csrc/cpu/blas.cpp",
     "csrc/cpu/gemm.cpp",
@@ -53,8 +54,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if COMPILER is None:
         pytest.skip("needs a C++ compiler")
     folder = tmp_path_factory.mktemp("gemm")
-    folders = [f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'src' / 'facula'}"]
-    flags = [*FLAGS, *folders, "-DFACULA_ISA=baseline"]
+    flags = [*FLAGS, f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'src/facula'}", "-DFACULA_ISA=baseline"]
     if platform.machine() in ("x86_64", "AMD64"):
         flags.append("-march=native")
 

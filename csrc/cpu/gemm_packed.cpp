@@ -1,11 +1,14 @@
-// Large products of float and double on all threads: b is packed once and shared, then pieces of c
-// are dealt out. How c is cut depends on the number of threads, how sums are taken does not.
+// Large products of float and double on all threads: pieces of c are dealt out, and each thread packs
+// what its pieces need of a and b. How c is cut depends on the number of threads, how sums are taken does not.
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include "core/host_allocator.h"
 #include "core/thread_pool.h"
+#include "core/thread_scratch.h"
 #include "cpu/cast.h"
 #include "cpu/gemm_kernels.h"
 #include "cpu/gemm_panels.h"
@@ -14,11 +17,16 @@ namespace facula {
 
 namespace {
 
-constexpr int64_t kPackedBytes = 8 << 20;  // of b at a time: stays in the last-level cache
-constexpr int64_t kBlocksOfK = 8;          // packed at a time
-constexpr int64_t kPackPanels = 8;         // of b in one go, at most
+constexpr int64_t kPackPanels = 8;        // of b in one go, at most
+constexpr int64_t kPackedColumns = 1024;  // of b at a time, at most
 constexpr int64_t kFewPackedRows = 48;
-constexpr double kTaskWork = 1 << 17;  // the least number of multiplications for a task
+constexpr int64_t kFewTiles = 3;          // of rows, for which a copy of b does not pay
+constexpr int64_t kNearBytes = 32 << 10;  // of b, which the nearest cache holds without a copy
+constexpr double kTaskWork = 1 << 17;     // the least number of multiplications for a task
+// From so many multiplications on a thread has several pieces, which lets the pool even out threads
+// of different speed.
+constexpr double kTurnWork = 1 << 28, kMostTurns = 8;
+constexpr double kPackingCost = 8;  // of an element, in multiplications
 
 template <class T>
 const PanelTable<T>* table() {
@@ -48,72 +56,54 @@ int64_t depth_of_blocks(const PanelTable<T>& t, int64_t k) {
   return std::min(t.block_k, ceil_div(ceil_div(k, ceil_div(k, t.block_k)), unit) * unit);
 }
 
-// b while it is packed: (block of k, panel, k, columns).
+// Columns of b in a block of k, packed as (panel, k, columns), in the memory of the thread.
 template <class T>
 class PackedRight {
  public:
-  PackedRight(const PanelTable<T>& t, int64_t deep, int64_t most_k, int64_t most_n)
+  PackedRight(const PanelTable<T>& t, int64_t most_k, int64_t most_n)
       : table_(t),
-        deep_(deep),
-        bytes_(size_t(most_k) * size_t(ceil_div(most_n, t.columns) * t.columns) * sizeof(T)),
-        data_(static_cast<T*>(host_allocate(bytes_))) {}
-  PackedRight(const PackedRight&) = delete;
-  PackedRight& operator=(const PackedRight&) = delete;
-  ~PackedRight() { host_free(data_, bytes_); }
-
-  void pack(const T* b, int64_t b_row, int64_t b_col, int64_t k, int64_t n) {
-    k_ = k;
-    room_ = ceil_div(n, table_.columns) * table_.columns;
-    const int64_t blocks = ceil_div(k, deep_), panels = ceil_div(n, table_.columns);
-    const int64_t pieces = in_parallel_region() ? 1 : 2 * num_threads();
-    const int64_t at_once = std::clamp<int64_t>(blocks * panels / pieces, 1, kPackPanels);
-    const int64_t wide = at_once * table_.columns, groups = ceil_div(n, wide);
-    const int64_t grain = std::max<int64_t>(1, 32768 / (std::min(k, deep_) * std::min(n, wide)));
-    parallel_for(0, blocks * groups, grain, [&](int64_t i, int64_t end) {
-      for (; i < end; ++i) {
-        const int64_t p = i / groups * deep_, j = i % groups * wide, depth = std::min(deep_, k - p);
-        table_.pack(b + p * b_row + j * b_col, b_row, b_col, depth, std::min(wide, n - j),
-                    data_ + p * room_ + j * depth);
-      }
-    });
+        memory_(size_t(most_k) * size_t(ceil_div(most_n, t.columns) * t.columns) * sizeof(T)) {}
+  const T* pack(const T* b, int64_t b_row, int64_t b_col, int64_t k, int64_t n) {
+    T* const to = static_cast<T*>(memory_.data());
+    const int64_t wide = kPackPanels * table_.columns;
+    for (int64_t j = 0; j < n; j += wide)
+      table_.pack(b + j * b_col, b_row, b_col, k, std::min(wide, n - j), to + j * k);
+    return to;
   }
-  // Column `column`, the first of a panel, in the block of k that starts at p.
-  const T* at(int64_t p, int64_t column) const {
-    return data_ + p * room_ + column * std::min(deep_, k_ - p);
-  }
-  int64_t deep() const { return deep_; }
 
  private:
   const PanelTable<T>& table_;
-  int64_t deep_;
-  size_t bytes_;
-  T* data_;
-  int64_t k_ = 0, room_ = 0;
+  ThreadScratch memory_;
 };
 
-// How c is cut: into pieces of whole register tiles, of which none has two more than another.
+// How c is cut into pieces, a thread for each, which packs what it needs of both sides: what one
+// core has packed would be slow to read for the others.
 struct Cut {
-  int64_t m, n, tile_rows, tile_columns, tiles_down, tiles_across, down, across;
+  int64_t m, n, tile_columns, tiles_across, down = 1, across = 1;
 
   template <class T>
   Cut(const PanelTable<T>& t, int64_t rows, int64_t columns, int64_t k)
-      : m(rows),
-        n(columns),
-        tile_rows(t.rows),
-        tile_columns(t.columns),
-        tiles_down(ceil_div(m, t.rows)),
-        tiles_across(ceil_div(n, t.columns)) {
-    const int threads = in_parallel_region() ? 1 : num_threads();
+      : m(rows), n(columns), tile_columns(t.columns), tiles_across(ceil_div(n, t.columns)) {
+    const int64_t threads = in_parallel_region() ? 1 : num_threads();
     const double work = double(m) * double(n) * double(k);
-    const auto tasks = double(threads * t.tasks_per_thread);
-    const int64_t wanted = threads == 1 ? 1 : int64_t(std::min(tasks, work / kTaskWork));
-    // Rows of a are packed again for each column of pieces, so pieces are wide.
-    down = std::max<int64_t>(1, std::min(wanted, tiles_down / t.tall_tiles));
-    if (down > threads) down -= down % threads;
-    across = std::clamp<int64_t>(wanted / down, 1, std::max<int64_t>(1, tiles_across / 4));
+    if (threads == 1 || work < 2 * kTaskWork) return;
+    const auto turns = int64_t(std::clamp(work / double(threads) / kTurnWork, 1.0, kMostTurns));
+    const auto wanted = int64_t(std::min(work / kTaskWork, double(threads * turns)));
+    const int64_t most_down = std::min(wanted, std::max<int64_t>(1, m / t.rows));
+    double least = HUGE_VAL;  // multiplications that one thread has time for
+    for (const int64_t first : {int64_t(1), threads}) {
+      for (int64_t i = first; i <= most_down; i *= 2) {
+        const int64_t j = std::clamp<int64_t>(wanted / i, 1, tiles_across);
+        const auto height = double(ceil_div(m, i));
+        const auto width = double(ceil_div(tiles_across, j) * tile_columns);
+        const double cost =
+            double(ceil_div(i * j, threads)) * (height * width + kPackingCost * (height + width));
+        if (cost < least) least = cost, down = i, across = j;
+      }
+    }
   }
   // Where a piece begins, and the one after the last ends.
-  int64_t row(int64_t i) const { return std::min(m, i * tiles_down / down * tile_rows); }
+  int64_t row(int64_t i) const { return i * m / down; }
   int64_t column(int64_t i) const { return std::min(n, i * tiles_across / across * tile_columns); }
 };
 
@@ -142,63 +132,41 @@ PanelProduct<T> part_of(const Gemm& g, const T* a, T* c, Bias<T> bias, int64_t r
   return part;
 }
 
+// Whether b is read where it lies: not often enough to pay for a packed copy, or small enough to
+// stay in the nearest cache without one.
 template <class T>
-void multiply(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* c, Bias<T> bias,
-              PackedRight<T>& right, int64_t most_k, int64_t most_n) {
-  for (int64_t j0 = 0; j0 < g.n; j0 += most_n) {
-    const int64_t n = std::min(most_n, g.n - j0);
-    for (int64_t k0 = 0; k0 < g.k; k0 += most_k) {
-      const int64_t k = std::min(most_k, g.k - k0);
-      right.pack(b + k0 * g.b_row + j0 * g.b_col, g.b_row, g.b_col, k, n);
-      const Cut cut(t, g.m, n, k);
-      parallel_for(0, cut.down * cut.across, 1, [&](int64_t i, int64_t end) {
-        for (; i < end; ++i) {
-          const int64_t down = i / cut.across, across = i % cut.across;
-          const int64_t row = cut.row(down), column = cut.column(across);
-          for (int64_t p = 0; p < k; p += right.deep()) {
-            PanelProduct<T> part = part_of(g, a, c, bias, row, j0 + column, k0 + p);
-            part.m = cut.row(down + 1) - row;
-            part.n = cut.column(across + 1) - column;
-            part.k = std::min(right.deep(), k - p);
-            part.b = right.at(p, column);
-            t.multiply(part);
-          }
-        }
-      });
-    }
-  }
+bool right_in_place(const PanelTable<T>& t, const Gemm& g, int64_t rows) {
+  if (g.b_col != 1 || g.n % t.least_columns != 0) return false;
+  return rows <= kFewTiles * t.rows || g.k * std::abs(g.b_row) * int64_t(sizeof(T)) <= kNearBytes;
 }
 
-// Whether a block of a stays in the second-level cache. Then c is cut into pieces of whole columns,
-// so that no columns of b are used by two of them and each packs its own.
 template <class T>
-bool is_low(const PanelTable<T>& t, const Gemm& g, int64_t deep) {
-  const int64_t bytes = g.m * std::min(deep, g.k) * int64_t(sizeof(T));
-  return bytes <= (g.a_col == 1 ? t.low_bytes : t.low_bytes * 2 / 3);  // or it is packed often
-}
-template <class T>
-void multiply_low(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* c, Bias<T> bias,
-                  int64_t deep) {
-  // Panels of a piece, which stay in the second-level cache; wider where a has to be packed too.
-  const int64_t most_panels = g.a_col == 1 ? t.low_panels : 16, panels = ceil_div(g.n, t.columns);
-  const double work = double(g.m) * double(g.n) * double(g.k);
-  const int threads = in_parallel_region() ? 1 : num_threads();
-  const double most_tasks = threads == 1 ? 1 : threads * t.tasks_per_thread;
-  const auto tasks = int64_t(std::min(most_tasks, work / kTaskWork));
-  const int64_t pieces = std::max(ceil_div(panels, most_panels), std::min(tasks, panels));
-  const int64_t room = ceil_div(panels, pieces) * t.columns;
-  const auto grain = std::max<int64_t>(1, int64_t(kTaskWork / (work / double(pieces))));
-  parallel_for(0, pieces, grain, [&](int64_t i, int64_t end) {
-    PackedRight<T> right(t, deep, deep, room);
+void multiply(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* c, Bias<T> bias) {
+  const int64_t deep = depth_of_blocks(t, g.k);
+  const Cut cut(t, g.m, g.n, g.k);
+  parallel_for(0, cut.down * cut.across, 1, [&](int64_t i, int64_t end) {
     for (; i < end; ++i) {
-      const int64_t column = i * panels / pieces * t.columns;
-      const int64_t stop = std::min(g.n, (i + 1) * panels / pieces * t.columns);
-      for (int64_t p = 0; p < g.k; p += deep) {
-        PanelProduct<T> part = part_of(g, a, c, bias, 0, column, p);
-        part.m = g.m, part.n = stop - column, part.k = std::min(deep, g.k - p);
-        right.pack(b + p * g.b_row + column * g.b_col, g.b_row, g.b_col, part.k, part.n);
-        part.b = right.at(0, 0);
-        t.multiply(part);
+      const int64_t down = i / cut.across, across = i % cut.across;
+      const int64_t row = cut.row(down), rows = cut.row(down + 1) - row;
+      const int64_t first = cut.column(across), stop = cut.column(across + 1);
+      const int64_t chunks = ceil_div(stop - first, kPackedColumns);
+      const int64_t wide = ceil_div(ceil_div(stop - first, chunks), t.columns) * t.columns;
+      const bool in_place = right_in_place(t, g, rows);
+      std::optional<PackedRight<T>> right;
+      if (!in_place) right.emplace(t, std::min(deep, g.k), wide);
+      for (int64_t column = first; column < stop; column += wide) {
+        for (int64_t p = 0; p < g.k; p += deep) {
+          PanelProduct<T> part = part_of(g, a, c, bias, row, column, p);
+          part.m = rows, part.n = std::min(wide, stop - column), part.k = std::min(deep, g.k - p);
+          part.b = b + p * g.b_row + column * g.b_col;
+          if (in_place) {
+            part.b_row = g.b_row, part.b_panel = t.columns;
+          } else {
+            part.b = right->pack(part.b, g.b_row, g.b_col, part.k, part.n);
+            part.b_row = t.columns, part.b_panel = part.k * t.columns;
+          }
+          t.multiply(part);
+        }
       }
     }
   });
@@ -216,18 +184,11 @@ void product(const Gemm& problem) {
   const int64_t along = g.m == problem.m ? 0 : 1;
   const Bias<T> bias{static_cast<const T*>(g.bias), along, 1 - along};
   const PanelTable<T>& t = *table<T>();
-  const int64_t deep = depth_of_blocks(t, g.k), most_k = std::min(g.k, kBlocksOfK * deep);
-  const int64_t fitting = kPackedBytes / int64_t(sizeof(T)) / most_k / t.columns * t.columns;
-  const int64_t most_n = std::min(g.n, fitting);
   auto run = [&](int64_t begin, int64_t end) {
-    std::optional<PackedRight<T>> right;
-    if (!is_low(t, g, deep)) right.emplace(t, deep, most_k, most_n);
     for (int64_t i = begin; i < end; ++i) {
-      const T* a = static_cast<const T*>(g.a) + i * g.a_batch;
-      const T* b = static_cast<const T*>(g.b) + i * g.b_batch;
-      T* c = static_cast<T*>(g.c) + i * g.c_batch;
-      if (right) multiply(t, g, a, b, c, bias, *right, most_k, most_n);
-      else multiply_low(t, g, a, b, c, bias, deep);
+      multiply(t, g, static_cast<const T*>(g.a) + i * g.a_batch,
+               static_cast<const T*>(g.b) + i * g.b_batch, static_cast<T*>(g.c) + i * g.c_batch,
+               bias);
     }
   };
   const double work = double(g.m) * double(g.n) * double(g.k);
@@ -283,12 +244,7 @@ void deep_product(const Gemm& g, int64_t parts) {
 template <class T>
 void cut_product(const Gemm& g) {
   const int64_t parts = parts_of_depth(g);
-  if (parts == 1) return product<T>(g);
-  // Where both matrices lie across k, the one with longer rows should be b, which is packed by
-  // whole rows; so is a where several of its panels are packed at a time.
-  const bool turn =
-      g.m > g.n && g.a_row == 1 && g.b_col == 1 && !g.bias && table<T>()->left_panels == 1;
-  deep_product<T>(turn ? transposed(g) : g, parts);
+  parts == 1 ? product<T>(g) : deep_product<T>(g, parts);
 }
 
 }  // namespace

@@ -13,21 +13,28 @@ namespace {
 
 #if defined(__AVX512F__)
 constexpr int kPanelRows = 14;  // 28 of 32 registers accumulate, two hold b, one a
-constexpr int kLeftPanels = 1;  // of a, packed at a time: they stay in the nearest cache
-constexpr int64_t kTallTiles = 1, kTasksPerThread = 8, kLowBytes = 640 << 10, kLowPanels = 8;
-constexpr int64_t kFewPanels = 3;  // of b, up to which a is not worth a packed copy
+// Panels of a that are packed at a time: one, which stays in the nearest cache while all of b
+// passes, or where memory holds elements of several panels side by side, those.
+constexpr int kLeftPanels = 1, kLeftPanelsBeside = 8;
+constexpr bool kPanelOfRightStays = false;
+constexpr int64_t kFewPanels = 8;  // of b, up to which a is not worth a packed copy
 #else
-constexpr int kPanelRows = 6;    // 12 of 16
-constexpr int kLeftPanels = 32;  // in the second-level cache; a panel of b is in the nearest
-constexpr int64_t kTallTiles = 8, kTasksPerThread = 4, kLowBytes = 288 << 10, kLowPanels = 4;
+constexpr int kPanelRows = 6;  // 12 of 16
+// All of them stay in the second-level cache, a panel of b in the nearest.
+constexpr int kLeftPanels = 32, kLeftPanelsBeside = 32;
+constexpr bool kPanelOfRightStays = true;
 constexpr int64_t kFewPanels = 8;
 #endif
+constexpr int64_t kFewConflictingPanels = kPanelRows > 8 ? 3 : kFewPanels;
 template <class A>
 constexpr int64_t kPanelK = sizeof(A) == 8     ? 256
                             : kLaneBytes == 64 ? 512
                                                : 384;
 template <class A>
 constexpr int kPanelColumns = 2 * kLanes<A>;
+// The least that a tile reads of a row of b.
+template <class A>
+constexpr int kHalfColumns = kLaneBytes == 64 ? kLanes<A> / 2 : kLanes<A>;
 // Tiles that fetch the next panel of b while they use this one, which stays in the nearest cache;
 // each fetches so many elements in a step of k.
 constexpr int64_t kNextTiles = 4;
@@ -209,12 +216,13 @@ FACULA_INLINE void store_half(A* p, HalfLanes<A> v) {
   *reinterpret_cast<typename HalfOf<A>::unaligned*>(p) = v;
 }
 
-// c = alpha * a @ b + beta * start for R rows and H halves of vectors. Packed: a is a panel of
-// kPanelRows rows. What begins at `next` is fetched into the second-level cache where b is in the
-// nearest one.
+// c = alpha * a @ b + beta * start for R rows and H halves of vectors; rows of b are b_row apart.
+// Packed: a is a panel of kPanelRows rows. What begins at `next` is fetched into the second-level
+// cache where b is in the nearest one.
 template <class A, int R, int H, bool Packed>
-void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, const A* next,
-                A* c, int64_t c_row, const A* start, int64_t start_row, A alpha, A beta) {
+void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b, int64_t b_row,
+                const A* next, A* c, int64_t c_row, const A* start, int64_t start_row, A alpha,
+                A beta) {
   constexpr int lanes = kLanes<A>, V = H / 2;
   constexpr bool odd = H % 2 != 0;
   constexpr int64_t kAhead = 8;  // rows of b fetched before their use
@@ -232,7 +240,7 @@ void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b,
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       row[v] = load(b + v * lanes);
-      if constexpr (kLaneBytes == 64) __builtin_prefetch(b + kAhead * 2 * lanes + v * lanes);
+      if constexpr (kLaneBytes == 64) __builtin_prefetch(b + kAhead * b_row + v * lanes);
     }
     if constexpr (kLaneBytes == 32) {
       __builtin_prefetch(next, 0, 2);
@@ -240,7 +248,7 @@ void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b,
     }
     if constexpr (odd) {
       last = load_half(b + V * lanes);
-      __builtin_prefetch(b + kAhead * 2 * lanes + V * lanes);
+      __builtin_prefetch(b + kAhead * b_row + V * lanes);
     }
     if constexpr (Packed) __builtin_prefetch(a + 16 * kPanelRows);
 #pragma GCC unroll 16
@@ -254,7 +262,7 @@ void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b,
       if constexpr (odd) half[i] += x * last;
     }
     a += a_col;
-    b += 2 * lanes;
+    b += b_row;
   }
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
@@ -275,8 +283,8 @@ void panel_tile(int64_t k, const A* a, int64_t a_row, int64_t a_col, const A* b,
 }
 
 template <class A>
-using PanelTile = void (*)(int64_t, const A*, int64_t, int64_t, const A*, const A*, A*, int64_t,
-                           const A*, int64_t, A, A);
+using PanelTile = void (*)(int64_t, const A*, int64_t, int64_t, const A*, int64_t, const A*, A*,
+                           int64_t, const A*, int64_t, A, A);
 
 template <class A, bool Packed>
 struct PanelTiles {
@@ -343,69 +351,74 @@ void finish_tile(const PanelProduct<A>& g, const A* sum, int64_t row, int64_t ro
   }
 }
 
+// Whether a tile's rows of a lie at the same place of their pages: a set of the nearest cache has
+// room for 8 lines or a few more.
+template <class A>
+bool rows_conflict(const PanelProduct<A>& g) {
+  return kPanelRows > 8 && g.a_row * int64_t(sizeof(A)) % 4096 == 0;
+}
+
 // Whether a's elements are read where they lie: not often enough to pay for a packed copy.
 template <class A>
 bool readable_in_place(const PanelProduct<A>& g) {
-  return g.a_col == 1 ? g.n <= kFewPanels * kPanelColumns<A>
-                      : g.a_row == 1 && g.n <= kPanelColumns<A>;
+  const int64_t few = rows_conflict(g) ? kFewConflictingPanels : kFewPanels;
+  return g.a_col == 1 ? g.n <= few * kPanelColumns<A> : g.a_row == 1 && g.n <= kPanelColumns<A>;
 }
 
-// The most rows of a tile that reads a in place. A set of the nearest cache has room for 8 lines,
-// so no more rows may lie at the same place of their pages.
+// Packs a's rows [row, row + m) as panels of `height` rows.
 template <class A>
-int64_t most_rows_in_place(const PanelProduct<A>& g) {
-  constexpr int64_t ways = 8;
-  if (kPanelRows <= ways) return kPanelRows;
-  return g.a_row * int64_t(sizeof(A)) % 4096 == 0 ? (kPanelRows + 1) / 2 : kPanelRows;
+void pack_left_panels(const PanelProduct<A>& g, int64_t row, int64_t m, int64_t height, A* to) {
+  const A* from = g.a + row * g.a_row;
+  int64_t i = 0;
+  if (g.a_row == 1) i = height * pack_left(from, g.a_col, g.k, m, height, to);
+  for (; i < m; i += height) {
+    pack_panel<kPanelRows, A>(from + i * g.a_row, g.a_col, g.a_row, g.k,
+                              m - i < height ? m - i : height, to + i / height * g.k * kPanelRows);
+  }
 }
 
 template <class A>
 void multiply(const PanelProduct<A>& g) {
   constexpr int64_t wide = kPanelColumns<A>, lanes = kLanes<A>;
-  alignas(64) A left[kLeftPanels * kPanelRows * kPanelK<A> + 2 * kLanes<A>];
+  alignas(64) A left[kLeftPanelsBeside * kPanelRows * kPanelK<A> + 2 * kLanes<A>];
   alignas(64) A sums[kPanelRows * wide];
   const bool packed = !readable_in_place(g);
-  const int64_t most_rows = packed ? kPanelRows : most_rows_in_place(g);
+  const int64_t most_rows =
+      !packed && rows_conflict(g) ? (kPanelRows + 1) / 2 : int64_t(kPanelRows);
   const int64_t row_tiles = (g.m + most_rows - 1) / most_rows;
   const int64_t tile_rows = (g.m + row_tiles - 1) / row_tiles;  // of equal height, or nearly
-  const int64_t group_rows = packed ? kLeftPanels * tile_rows : g.m;
+  const int64_t group_rows =
+      !packed ? g.m : tile_rows * (g.a_row == 1 ? kLeftPanelsBeside : kLeftPanels);
   for (int64_t i0 = 0; i0 < g.m; i0 += group_rows) {
     const int64_t m = g.m - i0 < group_rows ? g.m - i0 : group_rows;
-    if (packed) {
-      A* to = left;
-      int64_t i = 0;
-      if (kLeftPanels > 1 && g.a_row == 1) {
-        const int64_t panels = pack_left(g.a + i0, g.a_col, g.k, m, tile_rows, to);
-        i = panels * tile_rows;
-        to += panels * g.k * kPanelRows;
-      }
-      for (; i < m; i += tile_rows, to += g.k * kPanelRows) {
-        pack_panel<kPanelRows, A>(g.a + (i0 + i) * g.a_row, g.a_col, g.a_row, g.k,
-                                  m - i < tile_rows ? m - i : tile_rows, to);
-      }
-    }
-    for (int64_t j = 0; j < g.n; j += wide) {
+    if (packed) pack_left_panels(g, i0, m, tile_rows, left);
+    auto multiply_tile = [&](int64_t i, int64_t j) {
       const int64_t width = g.n - j < wide ? g.n - j : wide;
       const int64_t halves = (2 * width + lanes - 1) / lanes;
       const bool direct =
           width % lanes == 0 && g.c_col == 1 && (g.beta == A(0) || g.start_col == 1);
-      const A* b = g.b + j * g.k;
-      for (int64_t i = 0; i < m; i += tile_rows) {
-        const int64_t rows = m - i < tile_rows ? m - i : tile_rows;
-        const PanelTile<A> tile = packed ? kPanelTiles<A, true>.of[halves - 1][rows - 1]
-                                         : kPanelTiles<A, false>.of[halves - 1][rows - 1];
-        const A* a = packed ? left + i / tile_rows * g.k * kPanelRows : g.a + (i0 + i) * g.a_row;
-        const A* next = b;
-        if (const int64_t at = i / tile_rows; at < kNextTiles && j + wide < g.n)
-          next += wide * g.k + at * g.k * kNextStep<A>;
-        if (direct) {
-          tile(g.k, a, g.a_row, g.a_col, b, next, g.c + (i0 + i) * g.c_row + j, g.c_row,
-               g.start + (i0 + i) * g.start_row + j, g.start_row, g.alpha, g.beta);
-        } else {
-          tile(g.k, a, g.a_row, g.a_col, b, next, sums, wide, sums, wide, A(1), A(0));
-          finish_tile(g, sums, i0 + i, rows, j, width);
-        }
+      const A* b = g.b + j / wide * g.b_panel;
+      const int64_t rows = m - i < tile_rows ? m - i : tile_rows;
+      const PanelTile<A> tile = packed ? kPanelTiles<A, true>.of[halves - 1][rows - 1]
+                                       : kPanelTiles<A, false>.of[halves - 1][rows - 1];
+      const A* a = packed ? left + i / tile_rows * g.k * kPanelRows : g.a + (i0 + i) * g.a_row;
+      const A* next = b;
+      if (const int64_t at = i / tile_rows; at < kNextTiles && j + wide < g.n)
+        next += g.b_panel + at * g.k * kNextStep<A>;
+      if (direct) {
+        tile(g.k, a, g.a_row, g.a_col, b, g.b_row, next, g.c + (i0 + i) * g.c_row + j, g.c_row,
+             g.start + (i0 + i) * g.start_row + j, g.start_row, g.alpha, g.beta);
+      } else {
+        tile(g.k, a, g.a_row, g.a_col, b, g.b_row, next, sums, wide, sums, wide, A(1), A(0));
+        finish_tile(g, sums, i0 + i, rows, j, width);
       }
+    };
+    if constexpr (kPanelOfRightStays) {
+      for (int64_t j = 0; j < g.n; j += wide)
+        for (int64_t i = 0; i < m; i += tile_rows) multiply_tile(i, j);
+    } else {
+      for (int64_t i = 0; i < m; i += tile_rows)
+        for (int64_t j = 0; j < g.n; j += wide) multiply_tile(i, j);
     }
   }
 }
@@ -421,8 +434,7 @@ void add_parts(A* sums, int64_t parts, int64_t apart, int64_t n) {
 }
 
 template <class A>
-constexpr PanelTable<A> kPanelTable{kPanelRows,      kPanelColumns<A>, kPanelK<A>,  kLeftPanels,
-                                    kTallTiles,      kTasksPerThread,  kLowBytes,   kLowPanels,
+constexpr PanelTable<A> kPanelTable{kPanelRows,      kPanelColumns<A>, kHalfColumns<A>, kPanelK<A>,
                                     pack_columns<A>, multiply<A>,      add_parts<A>};
 
 }  // namespace

@@ -7,14 +7,17 @@
 namespace facula {
 
 // Part of a product: c = alpha * a @ b + beta * start, (m, n), k <= block_k. c, start and a have
-// any strides; b holds panels of `columns` columns, (panel, k, columns), with zeros beyond its last
-// column. start is c or apart from it, a bias with a stride of 0 too; beta == 0 does not read it.
+// any strides; b is cut into panels of `columns` columns, with rows of neighbours: packed ones,
+// (panel, k, columns), with zeros beyond the last column, or the matrix itself, where n is a
+// multiple of least_columns. start is c or apart from it, a bias with a stride of 0 too; beta == 0
+// does not read it.
 template <class T>
 struct PanelProduct {
   int64_t m, n, k;
   const T* a;
   int64_t a_row, a_col;
   const T* b;
+  int64_t b_row, b_panel;
   T* c;
   int64_t c_row, c_col;
   const T* start;
@@ -25,13 +28,8 @@ struct PanelProduct {
 template <class T>
 struct PanelTable {
   int64_t rows, columns;  // of a register tile
+  int64_t least_columns;
   int64_t block_k;
-  int64_t left_panels;  // of a that are packed at a time
-  // Pieces of c: as many register tiles high where c is, before columns are cut, and so many for
-  // each thread, which lets the pool even out threads of different speed.
-  int64_t tall_tiles, tasks_per_thread;
-  int64_t low_bytes;   // of a block of a for which each piece has all rows of c
-  int64_t low_panels;  // of such a piece, at most; more where a has to be packed in any case
   // `count` columns of b as panels; element (p, j) comes from from[p * step + j * apart].
   void (*pack)(const T* from, int64_t step, int64_t apart, int64_t k, int64_t count, T* to);
   void (*multiply)(const PanelProduct<T>&);

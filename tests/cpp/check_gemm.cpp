@@ -18,6 +18,7 @@
 #include "check_gemm_cuts.h"
 #include "core/host_allocator.h"
 #include "core/thread_pool.h"
+#include "core/thread_scratch.h"
 #include "cpu/blas.h"
 #include "cpu/cast.h"
 #include "cpu/gemm.h"
@@ -423,9 +424,35 @@ static void check_fork() {
   busy.join();
 }
 
+void check_scratch() {
+  void* before = nullptr;
+  for (const size_t bytes : {size_t(5000), size_t(1), ThreadScratch::kMostBytes}) {
+    const ThreadScratch own(bytes), second(bytes), large(2 * ThreadScratch::kMostBytes);
+    for (const ThreadScratch* block : {&own, &second, &large}) {
+      CHECK(block->data() && uintptr_t(block->data()) % 64 == 0);
+    }
+    std::memset(own.data(), 1, bytes);
+    std::memset(second.data(), 2, bytes);
+    std::memset(large.data(), 3, 2 * ThreadScratch::kMostBytes);
+    CHECK(static_cast<char*>(own.data())[bytes - 1] == 1);
+    CHECK(static_cast<char*>(second.data())[bytes - 1] == 2);
+    if (bytes == 1) CHECK(own.data() == before);  // a smaller need has the same block
+    before = own.data();
+  }
+  parallel_for(0, 64, 1, [&](int64_t begin, int64_t end) {
+    for (; begin < end; ++begin) {
+      const ThreadScratch own(10000);
+      std::memset(own.data(), int(begin), 10000);
+      for (int64_t i = 0; i < 10000; i += 999)
+        CHECK(static_cast<char*>(own.data())[i] == char(begin));
+    }
+  });
+}
+
 static void check_everything(bool with_fork) {
   check_pool();
   check_allocator();
+  check_scratch();
   for (current_isa = 0; current_isa <= best_isa(); ++current_isa) {
     set_num_threads(1 + current_isa);
     check_products(11, 400, false);

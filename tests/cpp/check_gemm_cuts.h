@@ -49,8 +49,9 @@ class Guarded {
 
 inline void check_bounds() {
   std::mt19937 random(21);
-  const int64_t sizes[] = {1, 3, 6, 7, 13, 14, 15, 17, 29, 31, 33, 48, 63, 65, 97, 130, 385};
-  for (int i = 0; i < 300; ++i) {
+  const int64_t sizes[] = {1,  3,  6,  7,  8,  13, 14, 15, 17,  24,  29, 31,
+                           32, 33, 40, 48, 63, 64, 65, 97, 128, 130, 385};
+  for (int i = 0; i < 600; ++i) {
     const DType dtypes[] = {DType::Float32, DType::Float64, DType::BFloat16, DType::Float16};
     const DType dtype = dtypes[random() % 4];
     auto pick = [&] { return sizes[random() % std::size(sizes)]; };
