@@ -240,6 +240,19 @@ void Pool::Worker::run_anywhere() {
 #endif
 }
 
+// Whole grains, where an index stands for a row or a tile, of which some belong together. Elements
+// are cut evenly, at lines of the cache: of four grains, the last one short, two threads would do
+// two each, and one of them would wait.
+int64_t length_of_pieces(int64_t n, int64_t grain, int64_t shares) {
+  constexpr int64_t kElements = 4096, kLine = 64;
+  const int64_t grains = (n - 1) / grain + 1,
+                grains_per_piece = grains / (shares * kPiecesPerThread);
+  if (grains_per_piece > 0 || grain < kElements)
+    return std::max<int64_t>(1, grains_per_piece) * grain;
+  const int64_t pieces = (grains + shares - 1) / shares * shares;
+  return (n / pieces / kLine + 1) * kLine;
+}
+
 void Pool::run(int64_t begin, int64_t end, int64_t grain, int threads, detail::RangeFunction f,
                void* context) {
   if (!try_acquire()) {
@@ -255,14 +268,13 @@ void Pool::run(int64_t begin, int64_t end, int64_t grain, int threads, detail::R
     f(context, begin, end);
     return;
   }
-  const int64_t grains_per_piece =
-      std::max<int64_t>(1, grains / (int64_t(shares) * kPiecesPerThread));
-  const int64_t pieces = (grains - 1) / grains_per_piece + 1;
+  const int64_t step = length_of_pieces(end - begin, grain, shares);
+  const int64_t pieces = (end - begin - 1) / step + 1;
   function_ = f;
   context_ = context;
   begin_ = begin;
   end_ = end;
-  step_ = grains_per_piece * grain;
+  step_ = step;
   shares_ = shares;
   float_mode_ = float_mode();
   for (int i = 0; i < shares; ++i) {
