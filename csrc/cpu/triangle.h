@@ -25,8 +25,9 @@ struct TriangleTable {
   // These take the blocks [begin, end), counted in their order.
   void (*pack)(bool upper, bool unit, int64_t n, Strided<const T> a, int64_t begin, int64_t end,
                T* packed);
-  void (*solve)(bool upper, int64_t n, int64_t begin, int64_t end, int vectors, const T* packed,
-                T* panel);
+  // The panel is zero in as many blocks as are `known` before the first one of a lower triangle.
+  void (*solve)(bool upper, int64_t n, int64_t known, int64_t begin, int64_t end, int vectors,
+                const T* packed, T* panel);
   void (*read)(int64_t n, int64_t count, Strided<const T> b, int vectors, T* panel);
   void (*write)(int64_t n, int64_t count, int vectors, const T* panel, Strided<T> x);
 };
@@ -70,5 +71,11 @@ struct RowExchanges {
 template <class T>
 void solve_triangles(std::initializer_list<const Triangle<T>*> triangles, int64_t n, int64_t count,
                      Strided<const T> b, Strided<T> x, RowExchanges exchanges = {});
+
+// x = (L U)^-1 P, the inverse from the factors of LU, n x n and column-major; or, without pivots,
+// (L L^T)^-1, of which the elements above the diagonal are those below it.
+template <class T>
+void invert_triangles(const Triangle<T>& lower, const Triangle<T>& upper, int64_t n,
+                      const int* pivots, T* x);
 
 }  // namespace facula

@@ -113,7 +113,8 @@ void solve_block(int64_t depth, const T* a, const T* x, T* own) {
 }
 
 template <int V, class T>
-void solve_blocks(bool upper, int64_t n, int64_t begin, int64_t end, const T* packed, T* panel) {
+void solve_blocks(bool upper, int64_t n, int64_t known, int64_t begin, int64_t end, const T* packed,
+                  T* panel) {
   constexpr int64_t step = int64_t(kRows) * V * kLanes<T>;
   const int64_t blocks = blocks_of(n);
   for (int64_t r = begin; r < end; ++r) {
@@ -122,17 +123,18 @@ void solve_blocks(bool upper, int64_t n, int64_t begin, int64_t end, const T* pa
       T* own = panel + (blocks - 1 - r) * step;
       solve_block<true, V>(r * kRows, a, own + step, own);
     } else {
-      solve_block<false, V>(r * kRows, a, panel, panel + r * step);
+      solve_block<false, V>((r - known) * kRows, a + known * kSquare, panel + known * step,
+                            panel + r * step);
     }
   }
 }
 
 template <class T>
-void solve(bool upper, int64_t n, int64_t begin, int64_t end, int vectors, const T* packed,
-           T* panel) {
-  if (vectors == 1) return solve_blocks<1>(upper, n, begin, end, packed, panel);
-  if (vectors == 2) return solve_blocks<2>(upper, n, begin, end, packed, panel);
-  if constexpr (kVectors > 2) solve_blocks<3>(upper, n, begin, end, packed, panel);
+void solve(bool upper, int64_t n, int64_t known, int64_t begin, int64_t end, int vectors,
+           const T* packed, T* panel) {
+  if (vectors == 1) return solve_blocks<1>(upper, n, known, begin, end, packed, panel);
+  if (vectors == 2) return solve_blocks<2>(upper, n, known, begin, end, packed, panel);
+  if constexpr (kVectors > 2) solve_blocks<3>(upper, n, known, begin, end, packed, panel);
 }
 
 template <class T>

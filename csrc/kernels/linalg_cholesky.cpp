@@ -172,6 +172,14 @@ Tensor _cholesky_solve_grad(const Tensor& grad, const Tensor& result, const Tens
   return factor_grad(-op::matmul(gB, adjoint(result)), L, upper);
 }
 
+// The place of the first zero on the diagonal, counted from 1, or 0.
+template <class T>
+static int first_zero(int64_t n, Strided<const T> a) {
+  for (int64_t i = 0; i < n; ++i)
+    if (a.data[i * (a.row + a.column)] == T(0)) return int(i + 1);
+  return 0;
+}
+
 static std::string singular_factor(int info) {
   return text("The diagonal element ", info,
               " is zero, the inversion could not be completed because the input matrix is "
@@ -196,6 +204,20 @@ Tensor cholesky_inverse(const Tensor& self, bool upper) {
   const int size = lapack_int(n);
   int* infos = info.data_as<int>();
   dispatch_lapack(self.dtype(), [&]<class T> {
+    if constexpr (!is_complex_v<T>)
+      return for_matrices(
+          in.count(), double(n) * n * n,
+          [&](int64_t begin, int64_t end) {
+            Triangle<T> first(n), second(n);
+            for (int64_t i = begin; i < end; ++i) {
+              const Strided<const T> factor{in.at<const T>(i), in.row_stride, in.column_stride};
+              infos[i] = first_zero(n, factor);
+              if (infos[i]) continue;
+              pack_factor(upper, n, factor, first, second);
+              invert_triangles<T>(first, second, n, nullptr, out.at<T>(i));
+            }
+          },
+          true);
     for_matrices(in.count(), double(n) * n * n, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         T* a = out.at<T>(i);
