@@ -23,4 +23,22 @@ class HostArray {
   T* data_;
 };
 
+// The same, but in the object itself up to kBytes: threads that ask the allocator for each of many
+// small pieces of work wait for each other.
+template <class T, int64_t kBytes>
+class LocalArray {
+ public:
+  explicit LocalArray(int64_t n)
+      : more_(n * int64_t(sizeof(T)) > kBytes ? n : 0),
+        data_(n * int64_t(sizeof(T)) > kBytes ? more_.data() : reinterpret_cast<T*>(own_)) {}
+  LocalArray(const LocalArray&) = delete;
+  LocalArray& operator=(const LocalArray&) = delete;
+  T* data() const { return data_; }
+
+ private:
+  alignas(kHostAlignment) unsigned char own_[size_t(kBytes)];
+  HostArray<T> more_;
+  T* data_;
+};
+
 }  // namespace facula

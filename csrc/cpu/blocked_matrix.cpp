@@ -10,6 +10,7 @@
 #include "cpu/column_products.h"
 #include "cpu/lapack.h"
 #include "cpu/matrix_panels.h"
+#include "cpu/triangle.h"
 
 namespace facula {
 namespace {
@@ -18,12 +19,33 @@ int panel_width(int size) {
   return size > 512 ? kWidestPanel : 32;
 }
 
-// The exchanges of rows [from, to) in columns of a.
-template <class T>
-void exchange_rows(T* a, int64_t lda, int64_t columns, const int* pivots, int from, int to) {
-  for (int64_t j = 0; j < columns; ++j, a += lda)
-    for (int i = from; i < to; ++i) std::swap(a[i], a[pivots[i] - 1]);
-}
+// What the exchanges of rows [from, to) do to columns of m rows: all elements that move are read
+// before the first is written, since an exchange that waits for the one before takes its time.
+class RowMoves {
+ public:
+  RowMoves(int m, const int* pivots, int from, int to) : order_(m) {
+    for (int i = from; i < m; ++i) order_[i] = i;
+    for (int i = from; i < to; ++i) std::swap(order_[i], order_[pivots[i] - 1]);
+    for (int i = from; i < m; ++i)
+      if (order_[i] != i) {
+        target_.push_back(i);
+        source_.push_back(order_[i]);
+      }
+  }
+  template <class T>
+  void apply(int64_t columns, T* a, int64_t lda, T* room) const {  // room: for m elements
+    const size_t count = target_.size();
+    const int *target = target_.data(), *source = source_.data();
+    for (int64_t j = 0; j < columns; ++j, a += lda) {
+      for (size_t i = 0; i < count; ++i) room[i] = a[source[i]];
+      for (size_t i = 0; i < count; ++i) a[target[i]] = room[i];
+    }
+  }
+
+ private:
+  HostArray<int> order_;
+  std::vector<int> target_, source_;
+};
 
 // Products of up to `width` reflectors, I - V T V^T, for matrices of up to m rows and n columns.
 template <class T>
@@ -69,75 +91,75 @@ class BlockReflector {
 
 }  // namespace
 
+// Whoever updates the first columns behind a panel factors them at once, as the next panel, while
+// the other threads still update the rest.
 template <class T>
 int blocked_lu(int m, int n, T* a, int lda, int* pivots) {
   const int most = std::min(m, n), width = panel_width(most);
   const int64_t ld = lda;
   const HostArray<T> scratch(panel_scratch<T>(m, width));
+  Triangle<T> triangle(width);
   int info = 0;
-  for (int k = 0; k < most; k += width) {
-    const int w = std::min(width, most - k), end = k + w, right = n - end;
-    T* diagonal = a + k + k * ld;
-    const int failed = matrix_panels<T>().lu(m - k, w, diagonal, lda, pivots + k, scratch.data());
+  const auto factor_panel = [&](int k) {
+    const int w = std::min(width, most - k);
+    const int failed =
+        matrix_panels<T>().lu(m - k, w, a + k + k * ld, lda, pivots + k, scratch.data());
     if (failed && !info) info = k + failed;
-    for (int i = k; i < end; ++i) pivots[i] += k;
+    for (int i = k; i < k + w; ++i) pivots[i] += k;
+  };
+  factor_panel(0);
+  for (int k = 0; k < most; k += width) {
+    const int w = std::min(width, most - k), end = k + w;
+    if (end == n) break;
+    const T* diagonal = a + k + k * ld;
+    triangle.pack(false, true, w, {diagonal, 1, ld});
+    const RowMoves moves(m, pivots, k, end);
     for_columns(
-        k, [&](int64_t b, int64_t e) { exchange_rows(a + b * ld, ld, e - b, pivots, k, end); });
-    if (right == 0) continue;
-    for_columns(right, [&](int64_t b, int64_t e) {
-      T* columns = a + (end + b) * ld;
-      exchange_rows(columns, ld, e - b, pivots, k, end);
-      matrix_panels<T>().solve_unit_lower(w, int(e - b), diagonal, lda, columns + k, lda);
-      multiply<T>(m - end, e - b, w, -1, plain<T>(diagonal + w, ld), columns + k, ld, 1,
-                  columns + end, ld);
-    });
+        n - end,
+        [&](int64_t b, int64_t e) {
+          T* columns = a + (end + b) * ld;
+          T room[2 * kWidestPanel];  // as many rows move at most
+          moves.apply(e - b, columns, ld, room);
+          solve_triangles<T>({&triangle}, w, e - b, {columns + k, 1, ld}, {columns + k, 1, ld});
+          multiply<T>(m - end, e - b, w, -1, plain<T>(diagonal + w, ld), columns + k, ld, 1,
+                      columns + end, ld);
+          if (b == 0 && end < most) factor_panel(end);
+        },
+        width);
   }
+  // The exchanges in panels that were factored before them.
+  const int64_t before = (most - 1) / width * width;
+  for_columns(
+      before,
+      [&](int64_t b, int64_t e) {
+        const RowMoves moves(m, pivots, int(e), most);
+        const HostArray<T> room(m);
+        moves.apply(e - b, a + b * ld, ld, room.data());
+      },
+      width);
   return info;
 }
-
-namespace {
-
-// Columns of x := a^-1 x with the upper triangle of a. On one thread.
-template <class T>
-void solve_upper(int n, int count, const T* a, int64_t lda, T* x, int64_t ldx) {
-  const int width = panel_width(n);
-  for (int k = (n - 1) / width * width; k >= 0; k -= width) {
-    const int w = std::min(width, n - k);
-    matrix_panels<T>().solve_upper(w, count, a + k + k * lda, int(lda), x + k, int(ldx));
-    multiply<T>(k, count, w, -1, plain(a + k * lda, lda), x + k, ldx, 1, x, ldx);
-  }
-}
-
-}  // namespace
 
 template <class T>
 void blocked_lu_solve(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b,
                       int ldb) {
-  const int width = panel_width(n);
-  const int64_t ld = lda;
-  for_columns(nrhs, [&](int64_t begin, int64_t end) {
-    T* x = b + begin * ldb;
-    const int count = int(end - begin);
-    if (trans != 'N') {
-      lapack::getrs(trans, n, count, a, lda, pivots, x, ldb);
-      return;
-    }
-    exchange_rows(x, ldb, count, pivots, 0, n);
-    for (int k = 0; k < n; k += width) {
-      const int w = std::min(width, n - k);
-      const T* diagonal = a + k + k * ld;
-      matrix_panels<T>().solve_unit_lower(w, count, diagonal, lda, x + k, ldb);
-      multiply<T>(n - k - w, count, w, -1, plain(diagonal + w, ld), x + k, ldb, 1, x + k + w, ldb);
-    }
-    solve_upper(n, count, a, ld, x, ldb);
-  });
+  const Strided<const T> rhs{b, 1, ldb};
+  const Strided<T> x{b, 1, ldb};
+  if (trans == 'N') {
+    const Strided<const T> factors{a, 1, lda};
+    const Triangle<T> lower(false, true, n, factors), upper(true, false, n, factors);
+    solve_triangles({&lower, &upper}, n, nrhs, rhs, x, {pivots, false});
+  } else {
+    const Strided<const T> factors{a, lda, 1};
+    const Triangle<T> lower(false, false, n, factors), upper(true, true, n, factors);
+    solve_triangles({&lower, &upper}, n, nrhs, rhs, x, {pivots, true});
+  }
 }
 
 template <class T>
 void blocked_solve_upper(int n, int nrhs, const T* a, int lda, T* b, int ldb) {
-  for_columns(nrhs, [&](int64_t begin, int64_t end) {
-    solve_upper(n, int(end - begin), a, lda, b + begin * ldb, ldb);
-  });
+  const Triangle<T> upper(true, false, n, {a, 1, lda});
+  solve_triangles<T>({&upper}, n, nrhs, {b, 1, ldb}, {b, 1, ldb});
 }
 
 namespace {
@@ -176,7 +198,7 @@ double estimate_inverse_norm(int n, const T* a, int64_t lda) {
   EvenNumbers numbers;
   const HostArray<T> x(int64_t(n) * kSides);
   for (int64_t i = 0; i < int64_t(n) * kSides; ++i) x[i] = T(numbers.next());
-  solve_upper(n, kSides, a, lda, x.data(), n);
+  blocked_solve_upper(n, kSides, a, int(lda), x.data(), n);
   return std::sqrt(sum_of_squares(int64_t(n) * kSides, x.data()) * 3 / kSides);
 }
 
@@ -193,7 +215,7 @@ double inverse_norm(int n, const T* a, int64_t lda) {
       const HostArray<T> x(count * end);
       std::fill_n(x.data(), count * end, T(0));
       for (int64_t j = 0; j < count; ++j) x[j * end + begin + j] = T(1);
-      solve_upper(int(end), int(count), a, lda, x.data(), end);
+      blocked_solve_upper(int(end), int(count), a, int(lda), x.data(), int(end));
       squares[size_t(piece)] = sum_of_squares(count * end, x.data());
     }
   });

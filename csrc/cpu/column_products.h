@@ -14,9 +14,9 @@ constexpr int64_t kColumns = 64;  // columns that a thread takes at a time
 // f(begin, end) over pieces of the columns that do not depend on the number of threads: how a
 // product is cut decides how it is rounded.
 template <class F>
-void for_columns(int64_t columns, F&& f) {
-  parallel_for(0, (columns + kColumns - 1) / kColumns, 1, [&](int64_t b, int64_t e) {
-    for (; b < e; ++b) f(b * kColumns, std::min(columns, (b + 1) * kColumns));
+void for_columns(int64_t columns, F&& f, int64_t at_a_time = kColumns) {
+  parallel_for(0, (columns + at_a_time - 1) / at_a_time, 1, [&](int64_t b, int64_t e) {
+    for (; b < e; ++b) f(b * at_a_time, std::min(columns, (b + 1) * at_a_time));
   });
 }
 

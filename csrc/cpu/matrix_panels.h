@@ -1,5 +1,5 @@
-// Panels of real matrices: a few columns that are factored one after the other, and triangles as
-// wide. Blocked factorisations (blocked_matrix.h) are made of them. Conventions are LAPACK's.
+// Panels of real matrices: a few columns that are factored one after the other. Blocked
+// factorisations (blocked_matrix.h) are made of them. Conventions are LAPACK's.
 #pragma once
 #include <cstdint>
 
@@ -27,9 +27,6 @@ struct MatrixPanels {
   // t of I - V t V^T, the product of reflectors, from products = V^T V. The columns of t are
   // panel_stride(n) apart, with zeros below the diagonal.
   void (*reflector_factor)(int n, const T* products, const T* tau, T* t);
-  // b := a^-1 b with the unit lower or the upper triangle of a.
-  void (*solve_unit_lower)(int n, int nrhs, const T* a, int lda, T* b, int ldb);
-  void (*solve_upper)(int n, int nrhs, const T* a, int lda, T* b, int ldb);
 };
 
 // For the instruction set of this machine; float and double.

@@ -193,82 +193,6 @@ int lu_panel(int m, int n, T* a, int lda, int* pivots, T* scratch) {
   return info;
 }
 
-// ---- triangles
-
-// Several right-hand sides as the rows of a small matrix, so that a vector goes across them.
-constexpr int kAcross = 16;
-constexpr int kTogether = 4;  // rows that are eliminated from others together
-template <class T>
-struct Across {
-  static constexpr int V = kAcross / kLanes<T> ? kAcross / kLanes<T> : 1;
-  alignas(64) T rows[kWidestPanel][kAcross];
-
-  // rows[i] -= a[i, j + q] * rows[j + q] for Q rows from j on, and i in [from, to)
-  template <int Q>
-  void eliminate(int j, int from, int to, const T* a, int64_t lda) {
-    Vector<T> x[Q][V];
-    for (int q = 0; q < Q; ++q)
-      for (int v = 0; v < V; ++v) x[q][v] = load(rows[j + q] + v * kLanes<T>);
-    const T* factors = a + j * lda;
-    for (int i = from; i < to; ++i)
-      for (int v = 0; v < V; ++v) {
-        T* row = rows[i] + v * kLanes<T>;
-        Vector<T> sum = load(row);
-#pragma GCC unroll 4
-        for (int q = 0; q < Q; ++q) sum -= factors[i + q * lda] * x[q][v];
-        store(row, sum);
-      }
-  }
-  void solve_unit_lower(int n, const T* a, int64_t lda) {
-    int j = 0;
-    for (; j + kTogether <= n; j += kTogether) {
-      for (int q = 0; q < kTogether; ++q) eliminate<1>(j + q, j + q + 1, j + kTogether, a, lda);
-      eliminate<kTogether>(j, j + kTogether, n, a, lda);
-    }
-    for (; j < n; ++j) eliminate<1>(j, j + 1, n, a, lda);
-  }
-  void divide(int j, T pivot) {
-    for (int c = 0; c < kAcross; ++c) rows[j][c] /= pivot;
-  }
-  void solve_upper(int n, const T* a, int64_t lda) {
-    int j = n;
-    for (; j >= kTogether; j -= kTogether) {
-      const int first = j - kTogether;
-      for (int q = j - 1; q >= first; --q) {
-        divide(q, a[q + q * lda]);
-        eliminate<1>(q, first, q, a, lda);
-      }
-      eliminate<kTogether>(first, 0, first, a, lda);
-    }
-    for (int q = j - 1; q >= 0; --q) {
-      divide(q, a[q + q * lda]);
-      eliminate<1>(q, 0, q, a, lda);
-    }
-  }
-};
-
-// solve(x) for pieces of the columns of b.
-template <class T, class F>
-void for_pieces(int n, int nrhs, T* b, int64_t ldb, F&& solve) {
-  Across<T> x;
-  for (int c = 0; c < nrhs; c += kAcross, b += kAcross * ldb) {
-    const int columns = nrhs - c < kAcross ? nrhs - c : kAcross;
-    if (columns < kAcross) std::memset(static_cast<void*>(x.rows), 0, size_t(n) * sizeof x.rows[0]);
-    turn_matrix<T>(x.rows[0], kAcross, b, ldb, n, columns);
-    solve(x);
-    turn_matrix<T>(b, ldb, x.rows[0], kAcross, columns, n);
-  }
-}
-
-template <class T>
-void solve_unit_lower(int n, int nrhs, const T* a, int lda, T* b, int ldb) {
-  for_pieces(n, nrhs, b, ldb, [&](Across<T>& x) { x.solve_unit_lower(n, a, lda); });
-}
-template <class T>
-void solve_upper(int n, int nrhs, const T* a, int lda, T* b, int ldb) {
-  for_pieces(n, nrhs, b, ldb, [&](Across<T>& x) { x.solve_upper(n, a, lda); });
-}
-
 // ---- QR
 
 template <class T>
@@ -305,7 +229,7 @@ void reflector_factor(int n, const T* products, const T* tau, T* t) {
 
 template <class T>
 constexpr MatrixPanels<T> table() {
-  return {lu_panel<T>, qr_panel<T>, reflector_factor<T>, solve_unit_lower<T>, solve_upper<T>};
+  return {lu_panel<T>, qr_panel<T>, reflector_factor<T>};
 }
 
 }  // namespace

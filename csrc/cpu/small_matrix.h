@@ -104,9 +104,8 @@ template <class T>
 void solve_lu(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b, int ldb) {
   if (n == 0 || nrhs == 0) return;
   if (n <= kSmallMatrix) return small_matrix<T>().getrs(trans, n, nrhs, a, lda, pivots, b, ldb);
-  if constexpr (!is_complex_v<T>)
-    if (is_blocked<T>(n, n)) return blocked_lu_solve(trans, n, nrhs, a, lda, pivots, b, ldb);
-  lapack::getrs(trans, n, nrhs, a, lda, pivots, b, ldb);
+  if constexpr (is_complex_v<T>) lapack::getrs(trans, n, nrhs, a, lda, pivots, b, ldb);
+  else blocked_lu_solve(trans, n, nrhs, a, lda, pivots, b, ldb);
 }
 
 namespace detail {

@@ -1,8 +1,10 @@
 // Built per ISA from small_matrix_isa.cpp, small_lu_isa.cpp, matrix_lanes_isa.cpp,
-// spectral_lanes_isa.cpp, matrix_panels_isa.cpp, bulge_chase_isa.cpp and tridiagonal_isa.cpp.
+// spectral_lanes_isa.cpp, matrix_panels_isa.cpp, bulge_chase_isa.cpp, triangle_isa.cpp and
+// tridiagonal_isa.cpp.
 #pragma once
 #include "cpu/hessenberg.h"
 #include "cpu/small_matrix.h"
+#include "cpu/triangle.h"
 #include "cpu/tridiagonal.h"
 
 namespace facula {
@@ -20,6 +22,8 @@ namespace facula {
   extern const SmallLu small_lu_float;                        \
   extern const MatrixPanels<float> panels_float;              \
   extern const MatrixPanels<double> panels_double;            \
+  extern const TriangleTable<float> triangles_float;          \
+  extern const TriangleTable<double> triangles_double;        \
   extern const BulgeChase<float> chase_float;                 \
   extern const BulgeChase<double> chase_double;               \
   extern const Tridiagonal<float> tridiagonal_float;          \

@@ -1,5 +1,6 @@
 // Cholesky factorisation, and solving with its factor.
 #include "cpu/small_matrix.h"
+#include "cpu/triangle.h"
 #include "kernels/linalg_expressions.h"
 #include "kernels/linalg_matrices.h"
 #include "op/hooks/linalg.h"
@@ -106,6 +107,15 @@ Tensor _cholesky_grad(const Tensor& grad, const Tensor& L, bool upper) {
 
 // ---- solving with the factor
 
+// A factor and its transpose, as the triangles of a system in the order in which they are solved.
+template <class T>
+static void pack_factor(bool upper, int64_t n, Strided<const T> factor, Triangle<T>& first,
+                        Triangle<T>& second) {
+  const Strided<const T> turned{factor.data, factor.column, factor.row};
+  first.pack(false, false, n, upper ? turned : factor);
+  second.pack(true, false, n, upper ? factor : turned);
+}
+
 Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
   require_lapack_dtype(input2, "input2", ErrorKind::NotImplemented);
   require_system(input2, "input2", self, "self", true);
@@ -124,6 +134,21 @@ Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
   const MatrixBatch factors(input2, batch), rhs(self, batch), out(x);
   const int n = lapack_int(x.size(-2)), k = lapack_int(x.size(-1));
   dispatch_lapack(x.dtype(), [&]<class T> {
+    if constexpr (!is_complex_v<T>)
+      return for_matrices(
+          out.count(), 2.0 * n * n * k,
+          [&](int64_t begin, int64_t end) {
+            Triangle<T> first(n), second(n);
+            for (int64_t i = begin; i < end; ++i) {
+              pack_factor(upper, n,
+                          {factors.at<const T>(i), factors.row_stride, factors.column_stride},
+                          first, second);
+              solve_triangles({&first, &second}, n, k,
+                              {rhs.at<const T>(i), rhs.row_stride, rhs.column_stride},
+                              {out.at<T>(i), 1, n});
+            }
+          },
+          true);
     for_matrices(out.count(), 2.0 * n * n * k, [&](int64_t begin, int64_t end) {
       const ReadableMatrices<T> a(factors);
       for (int64_t i = begin; i < end; ++i) {
@@ -145,6 +170,14 @@ static Tensor factor_grad(const Tensor& gA, const Tensor& L, bool upper) {
 Tensor _cholesky_solve_grad(const Tensor& grad, const Tensor& result, const Tensor& L, bool upper) {
   Tensor gB = op::cholesky_solve(grad, L, upper);
   return factor_grad(-op::matmul(gB, adjoint(result)), L, upper);
+}
+
+// The place of the first zero on the diagonal, counted from 1, or 0.
+template <class T>
+static int first_zero(int64_t n, Strided<const T> a) {
+  for (int64_t i = 0; i < n; ++i)
+    if (a.data[i * (a.row + a.column)] == T(0)) return int(i + 1);
+  return 0;
 }
 
 static std::string singular_factor(int info) {
@@ -171,6 +204,20 @@ Tensor cholesky_inverse(const Tensor& self, bool upper) {
   const int size = lapack_int(n);
   int* infos = info.data_as<int>();
   dispatch_lapack(self.dtype(), [&]<class T> {
+    if constexpr (!is_complex_v<T>)
+      return for_matrices(
+          in.count(), double(n) * n * n,
+          [&](int64_t begin, int64_t end) {
+            Triangle<T> first(n), second(n);
+            for (int64_t i = begin; i < end; ++i) {
+              const Strided<const T> factor{in.at<const T>(i), in.row_stride, in.column_stride};
+              infos[i] = first_zero(n, factor);
+              if (infos[i]) continue;
+              pack_factor(upper, n, factor, first, second);
+              invert_triangles<T>(first, second, n, nullptr, out.at<T>(i));
+            }
+          },
+          true);
     for_matrices(in.count(), double(n) * n * n, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         T* a = out.at<T>(i);

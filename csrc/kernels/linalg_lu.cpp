@@ -158,7 +158,7 @@ void solve_factored(const Tensor& lu, const Tensor& pivots, const Tensor& b, con
             if (conjugated) conjugate_all(solution, int64_t(n) * k);
           }
         },
-        is_blocked<T>(n, n));
+        !is_complex_v<T>);
   });
 }
 

@@ -77,6 +77,8 @@ class MatrixBatch {
   Dims sizes_, strides_;  // of the batch; dimensions that lie evenly are one
 };
 
+constexpr int64_t kCopiedElements = 1 << 15;  // for a task
+
 // A rows x columns matrix of any strides to columns `ld` apart.
 template <class T>
 void copy_to_columns(T* to, int64_t ld, const T* from, int64_t row_stride, int64_t column_stride,
@@ -88,10 +90,15 @@ void copy_to_columns(T* to, int64_t ld, const T* from, int64_t row_stride, int64
   }
   constexpr int64_t kTile = 16;  // both sides of a tile stay in the first-level cache
   if (column_stride == 1) {
-    for (int64_t j = 0; j < columns; j += kTile)
-      for (int64_t i = 0; i < rows; i += kTile)
-        turn_matrix(to + i + j * ld, ld, from + i * row_stride + j, row_stride,
-                    std::min(kTile, columns - j), std::min(kTile, rows - i));
+    const int64_t tiles = (columns + kTile - 1) / kTile,
+                  grain =
+                      std::max<int64_t>(1, kCopiedElements / (kTile * std::max<int64_t>(rows, 1)));
+    parallel_for(0, tiles, grain, [&](int64_t tile, int64_t end) {
+      for (int64_t j = tile * kTile; j < std::min(columns, end * kTile); j += kTile)
+        for (int64_t i = 0; i < rows; i += kTile)
+          turn_matrix(to + i + j * ld, ld, from + i * row_stride + j, row_stride,
+                      std::min(kTile, columns - j), std::min(kTile, rows - i));
+    });
     return;
   }
   for (int64_t j0 = 0; j0 < columns; j0 += kTile)

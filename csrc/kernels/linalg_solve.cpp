@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "cpu/small_matrix.h"
+#include "cpu/triangle.h"
 #include "kernels/linalg_expressions.h"
 #include "kernels/linalg_lu.h"
 #include "kernels/linalg_matrices.h"
@@ -94,15 +95,22 @@ namespace {
 // By LAPACK; otherwise the columns of the unit matrix are solved for.
 template <class T>
 bool inverts_in_place(int n) {
-  return n > kSmallMatrix && !is_blocked<T>(n, n);
+  return n > kSmallMatrix && is_complex_v<T>;
 }
 
-// a holds a matrix and receives its inverse, or NaN when there is none. `spare` has n * n elements.
+// a holds a matrix and receives its inverse, or NaN when there is none. `spare` has n * n elements
+// for small ones.
 template <class T>
 int invert(int n, T* a, T* spare, int* pivots, T* work, int work_size) {
   int info = factor_lu(n, n, a, n, pivots);
   if (info == 0 && inverts_in_place<T>(n)) {
     info = lapack::getri(n, a, n, pivots, work, work_size);
+  } else if (info == 0 && n > kSmallMatrix) {
+    if constexpr (!is_complex_v<T>) {
+      const Strided<const T> factors{a, 1, n};
+      const Triangle<T> lower(false, true, n, factors), upper(true, false, n, factors);
+      invert_triangles(lower, upper, n, pivots, a);
+    }
   } else if (info == 0) {
     std::copy_n(a, int64_t(n) * n, spare);
     std::fill_n(a, int64_t(n) * n, T(0));
@@ -160,7 +168,7 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& A, bool check_errors) {
         [&](int64_t begin, int64_t end) {
           HostArray<int> pivots(n);
           HostArray<T> work(work_size);
-          HostArray<T> spare(inverts_in_place<T>(size) ? 0 : n * n);
+          HostArray<T> spare(n > kSmallMatrix ? 0 : n * n);
           for (int64_t i = begin; i < end; ++i) {
             copy_to_columns(out.at<T>(i), n, in, i);
             infos[i] = n == 0 ? 0
@@ -168,7 +176,7 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& A, bool check_errors) {
                                        work_size);
           }
         },
-        is_blocked<T>(size, size));
+        !is_complex_v<T>);
   });
   if (check_errors) check_info(info, singular_inverse);
   return {inverse, info};

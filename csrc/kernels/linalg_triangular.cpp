@@ -1,5 +1,6 @@
 // Triangular systems.
 #include "cpu/small_matrix.h"
+#include "cpu/triangle.h"
 #include "kernels/linalg_expressions.h"
 #include "kernels/linalg_matrices.h"
 #include "op/hooks/linalg.h"
@@ -34,6 +35,26 @@ Tensor linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, 
   const char side = left ? 'L' : 'R', uplo = upper != turned ? 'U' : 'L',
              trans = turned ? 'T' : 'N', diag = unitriangular ? 'U' : 'N';
   dispatch_lapack(x.dtype(), [&]<class T> {
+    if constexpr (!is_complex_v<T>) {
+      // x A = b is A^T x^T = b^T.
+      const auto oriented = [&](auto* data, const MatrixBatch& m) {
+        return left ? Strided{data, m.row_stride, m.column_stride}
+                    : Strided{data, m.column_stride, m.row_stride};
+      };
+      const int64_t count = left ? columns : rows;
+      return for_matrices(
+          out.count(), double(n) * n * count,
+          [&](int64_t begin, int64_t end) {
+            Triangle<T> triangle(n);
+            for (int64_t i = begin; i < end; ++i) {
+              triangle.pack(upper == left, unitriangular, n,
+                            oriented(factors.at<const T>(i), factors));
+              solve_triangles({&triangle}, n, count, oriented(rhs.at<const T>(i), rhs),
+                              oriented(out.at<T>(i), out));
+            }
+          },
+          true);
+    }
     for_matrices(out.count(), double(n) * rows * columns, [&](int64_t begin, int64_t end) {
       MatrixBatch readable = factors;
       if (turned) std::swap(readable.row_stride, readable.column_stride);
