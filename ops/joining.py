@@ -3,7 +3,7 @@
 from gen.reference import np
 from gen.rows import composite, kernel, op
 
-op("cat(Tensor[] tensors, int dim=0) -> Tensor", kernel(own_out=True), batch="dims", jvp="linear", grad=dict(tensors="_cat_grad(grad, tensors.sizes(), dim)"),
+op("cat(Tensor[] tensors, int dim=0) -> Tensor", kernel(own_out=True), batch="cat", jvp="linear", grad=dict(tensors="_cat_grad(grad, tensors.sizes(), dim)"),
    aliases=("concat", "concatenate"), samples="cat",
    doc="Joins tensors along a dimension.", example=">>> facula.cat([facula.tensor([1]), facula.tensor([2, 3])])\ntensor([1, 2, 3])")
 op("_cat_grad(Tensor grad, int[] shapes, int dim) -> Tensor[]", composite())

@@ -433,9 +433,9 @@ def test_exceptions_of_the_function_come_through(reentrant):
 def test_the_reentrant_variant_refuses_autograd_grad():
     x = leaf([0.5])
     result = checkpoint(F.sin, x, use_reentrant=True)
-    with pytest.raises(RuntimeError, match="incompatible with autograd"):
+    with pytest.raises(RuntimeError, match=r"checkpoint is incompatible with \.grad\(\)"):
         F.autograd.grad(result, x)
-    with pytest.raises(RuntimeError, match="use_reentrant=True is incompatible"):
+    with pytest.raises(RuntimeError, match="When use_reentrant=True, .*passing an `inputs` parameter"):
         checkpoint(F.sin, x, use_reentrant=True).backward(inputs=[x])
 
 
@@ -450,7 +450,7 @@ def test_the_reentrant_variant_refuses_what_it_does_not_support():
 
 
 def test_the_reentrant_variant_warns_when_no_input_requires_grad():
-    with pytest.warns(UserWarning, match="none of the inputs have requires_grad=True"):
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
         checkpoint(F.sin, F.ones(2), use_reentrant=True)
 
 

@@ -345,7 +345,7 @@ void set_requires_grad(const Tensor& given, bool on) {
         "with facula.func.grad, or set it on the tensor outside.");
   if (on && !is_differentiable_dtype(t.dtype()))
     runtime_error(
-        "only Tensors of floating point and complex dtype can require gradients, but this "
+        "Only Tensors of floating point and complex dtype can require gradients, but this "
         "one is ",
         t.dtype());
   if (!is_leaf(t)) {

@@ -24,9 +24,10 @@ std::string to_string(Device device) {
 Device parse_device(const std::string& text_) {
   auto bad = [&](const char* why) {
     runtime_error(
-        "Expected one of cpu, cuda, meta, or another device type of PyTorch, at start of device "
-        "string, with an optional index such as 'cuda:0'. Invalid device string: '",
-        text_, "' (", why, ")");
+        "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, "
+        "xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device "
+        "string: ",
+        text_, ". Invalid device string: '", text_, "' (", why, ")");
   };
   if (text_.empty()) bad("it is empty");
   auto colon = text_.find(':');

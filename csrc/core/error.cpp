@@ -7,7 +7,11 @@ namespace facula {
 Error::~Error() = default;
 
 void Error::name_operator(const char* op) {
-  const std::string name = std::string(op) + "(): ";
+  const std::string_view given = op;
+  constexpr std::string_view linalg = "linalg_";  // "linalg.inv: ", as PyTorch names them
+  const std::string name = given.starts_with(linalg)
+                               ? "linalg." + std::string(given.substr(linalg.size())) + ": "
+                               : std::string(given) + "(): ";
   if (!message_.starts_with(name)) message_.replace(0, prefix_, name);  // some begin with it
   prefix_ = name.size();
 }

@@ -33,7 +33,7 @@ int letter_label(char c) {
 
 std::string label_text(int label) {
   if (label >= kEllipsis) return "of the ellipsis";
-  return std::string("'") + char(label < 26 ? 'A' + label : 'a' + label - 26) + "'";
+  return std::string(1, char(label < 26 ? 'A' + label : 'a' + label - 26));
 }
 
 // The subscripts of one operand or of the output, before it is known what "..." stands for.
@@ -218,8 +218,8 @@ void Contraction::read_sizes(TensorSpan tensors) {
       int64_t& known = sizes_[size_t(label)];
       if (known != 1 && known != size)
         runtime_error("subscript ", label_text(label), " has size ", size, " for operand ", i,
-                      ", of shape ", tensors[i].sizes(),
-                      ", which does not broadcast with previously seen size ", known);
+                      " which does not broadcast with previously seen size ", known,
+                      ". The operand has shape ", tensors[i].sizes());
       known = size;
       labels.push_back(label);
     }

@@ -33,10 +33,9 @@ void check_table(const Tensor& weight) {
 
 void check_lookups(const Tensor& indices, const char* name) {
   if (indices.dtype() != DType::Int64 && indices.dtype() != DType::Int32)
-    runtime_error("Expected tensor for argument '", name,
-                  "' to have one of the following scalar types: Long, Int; but got ",
-                  legacy_dtype_name(indices.dtype()), " instead (", indices.dtype(),
-                  "). Convert it with .long()");
+    runtime_error("Expected tensor for argument #1 '", name,
+                  "' to have one of the following scalar types: Long, Int; but got facula.",
+                  legacy_dtype_name(indices.dtype()), "Tensor instead. Convert it with .long()");
 }
 
 Tensor checked_lookups(const Tensor& indices, int64_t rows, ErrorKind kind) {

@@ -180,6 +180,14 @@ Tensor embedding_bag_input(const Tensor& input, const Tensor& weight, const Tens
                            bool scale_grad_by_freq, std::string_view mode, bool sparse,
                            const Tensor& per_sample_weights, bool include_last_offset,
                            std::optional<int64_t> padding_idx) {
+  if (weight.dtype() == DType::Int64 && is_floating(input.dtype())) {
+    if (warn)
+      warn(
+          "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, "
+          "input, ...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.");
+    return embedding_bag_input(weight, input, offsets, max_norm, norm_type, scale_grad_by_freq,
+                               mode, sparse, per_sample_weights, include_last_offset, padding_idx);
+  }
   check_table(weight);
   check_lookups(input, "input");
   const int64_t kind = mode == "sum"    ? int64_t(kSum)

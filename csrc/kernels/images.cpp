@@ -118,7 +118,7 @@ Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
     runtime_error("upscale factor is too large, (upscale_factor)^2 overflowed, got ", r);
   if (c % (r * r))
     runtime_error(
-        "expects its input's 'channel' dimension to be divisible by the square of "
+        "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
         "upscale_factor, but input.size(-3)=",
         c, " is not divisible by ", r * r);
   return shuffled(self, shuffle_of(self, c / (r * r), self.size(-2), self.size(-1), r), true);

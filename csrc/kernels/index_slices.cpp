@@ -48,7 +48,8 @@ Tensor index_vector(const Tensor& index) {
 
 void require_int(const Tensor& index) {
   if (index.dtype() != DType::Int64 && index.dtype() != DType::Int32)
-    runtime_error("Expected dtype int32 or int64 for index, but got ", index.dtype());
+    runtime_error("Expected dtype int32/int64 for index but got: ",
+                  legacy_dtype_name(index.dtype()));
 }
 
 void require_vector(const Tensor& index) {

@@ -91,8 +91,9 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, std::string_view re
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
                             Flag size_average, Flag reduce, std::string_view reduction) {
   if (!same(input.sizes(), target.sizes()))
-    value_error("Using a target size (", target.sizes(), ") that is different to the input size (",
-                input.sizes(), ") is deprecated. Please ensure they have the same size.");
+    value_error("Using a target size (facula.Size(", target.sizes(),
+                ")) that is different to the input size (facula.Size(", input.sizes(),
+                ")) is deprecated. Please ensure they have the same size.");
   if (target.dtype() != input.dtype())
     runtime_error("Found dtype ", legacy_dtype_name(target.dtype()), " but expected ",
                   legacy_dtype_name(input.dtype()),
@@ -124,8 +125,8 @@ Tensor binary_cross_entropy_with_logits_functional(const Tensor& input, const Te
                                                    Flag reduce, std::string_view reduction,
                                                    const Tensor& pos_weight) {
   if (!same(input.sizes(), target.sizes()))
-    value_error("Target size (", target.sizes(), ") must be the same as input size (",
-                input.sizes(), ")");
+    value_error("Target size (facula.Size(", target.sizes(),
+                ")) must be the same as input size (facula.Size(", input.sizes(), "))");
   return with_logits(input, target, weight, pos_weight,
                      reduction_of(size_average, reduce, reduction));
 }
@@ -214,8 +215,8 @@ Tensor kl_div_functional(const Tensor& input, const Tensor& target, Flag size_av
   const Reduction chosen = reduction_of(size_average, reduce, reduction);
   if (chosen == Reduction::Mean && !size_average && !reduce && warn)
     warn(
-        "reduction: 'mean' divides the total loss by both the batch size and the support size. "
-        "'batchmean' divides only by the batch size, and aligns with the KL math definition.");
+        "reduction: 'mean' divides the total loss by both the batch size and the support size."
+        "'batchmean' divides only by the batch size, and aligns with the KL div math definition.");
   return divergence(input, target, log_target, chosen);
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/normalized_shape.h"
+#include "kernels/spatial.h"
 #include "op/elementwise.h"
 #include "op/kernels/normalization.h"
 #include "op/ops/convolution.h"
@@ -31,6 +32,15 @@ Tensor layer_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& w
 
 namespace {
 
+// Channels side by side stay so, whatever else lies otherwise becomes contiguous.
+Tensor in_order_of(const Tensor& input, const Tensor& result) {
+  const bool volumes = input.dim() == 5;
+  if ((volumes || input.dim() == 4) && suggests_channels_last(input))
+    return op::contiguous(result,
+                          volumes ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast);
+  return result.is_contiguous() ? result : op::contiguous(result);
+}
+
 // Where the fused kernel does not apply. Of complex numbers PyTorch takes the mean of the squares
 // themselves, not of their magnitudes, so the root is complex.
 Tensor rms_norm_of_parts(const Tensor& input, IntSpan normalized_shape, const Tensor& weight,
@@ -39,7 +49,7 @@ Tensor rms_norm_of_parts(const Tensor& input, IntSpan normalized_shape, const Te
   for (int64_t d = first_normalized(input, normalized_shape); d < input.dim(); ++d)
     dims.push_back(d);
   const Tensor scaled = input * op::rsqrt(op::mean_dim(input * input, dims, true) + eps);
-  return weight.defined() ? scaled * weight : scaled;
+  return in_order_of(input, weight.defined() ? scaled * weight : scaled);
 }
 
 }  // namespace
@@ -61,7 +71,8 @@ Tensor rms_norm(const Tensor& input, IntSpan normalized_shape, const Tensor& wei
     const Tensor x = reduced ? op::_to_copy(input, DType::Float32) : input;
     return op::_to_copy(rms_norm_of_parts(x, normalized_shape, weight, added), input.dtype());
   }
-  return std::get<0>(op::_fused_rms_norm(input, normalized_shape, weight, added));
+  return in_order_of(input,
+                     std::get<0>(op::_fused_rms_norm(input, normalized_shape, weight, added)));
 }
 
 // ---- channels
@@ -92,7 +103,8 @@ int64_t values_per_channel(const Tensor& input) {
 
 void require_several(const Tensor& input, const char* kind, int64_t count) {
   if (count == 1)
-    value_error("Expected more than 1 ", kind, " when training, got input size ", input.sizes());
+    value_error("Expected more than 1 ", kind, " when training, got input size facula.Size(",
+                input.sizes(), ")");
 }
 
 void move_towards(const Tensor& running, const Tensor& now, double momentum) {

@@ -14,7 +14,7 @@ inline int64_t first_normalized(const Tensor& input, IntSpan normalized) {
   const int64_t first = input.dim() - int64_t(normalized.size());
   if (first < 0 || !same(input.sizes().subspan(size_t(first)), normalized))
     runtime_error("Given normalized_shape=", normalized, ", expected input with shape [*, ",
-                  normalized, "], but got input of size ", input.sizes());
+                  text(normalized).substr(1), ", but got input of size", input.sizes());
   return first;
 }
 

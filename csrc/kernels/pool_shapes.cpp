@@ -24,8 +24,8 @@ Dims pooled_sizes(const Tensor& input, IntSpan kernel, IntSpan stride, IntSpan p
       runtime_error("dilation should be greater than zero, but got dilation=", dilation);
     if (padding[i] < 0) runtime_error("pad must be non-negative, but got padding=", padding);
     if (padding[i] > ((kernel[i] - 1) * dilation[i] + 1) / 2)
-      runtime_error("pad should be at most half of effective kernel size, but got padding=",
-                    padding, ", kernel_size=", kernel, " and dilation=", dilation);
+      runtime_error("pad should be at most half of effective kernel size, but got pad=", padding[i],
+                    ", kernel_size=", kernel[i], " and dilation=", dilation[i]);
     const int64_t room = sizes[i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1;
     // Towards minus infinity: a kernel that does not fit leaves nothing.
     auto divided = [&](int64_t a) {

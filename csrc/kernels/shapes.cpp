@@ -53,6 +53,9 @@ Tensor narrow_tensor(const Tensor& self, int64_t dim, const Tensor& start, int64
 }
 
 Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  if (self.dim() > 0 && dim >= self.dim())  // no IndexError, unlike narrow
+    runtime_error("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got dim ",
+                  dim, " for a tensor of ", self.dim(), " dimensions");
   return op::clone(op::narrow(self, dim, start, length), MemoryFormat::Contiguous);
 }
 

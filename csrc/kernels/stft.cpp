@@ -166,7 +166,7 @@ Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length
   const bool complex = self.is_complex() || (window.defined() && window.is_complex());
   if (!complex && !return_complex)
     runtime_error(
-        "requires the return_complex parameter be given for real inputs: return_complex=True "
+        "stft requires the return_complex parameter be given for real inputs: return_complex=True "
         "gives a complex tensor, False its real and imaginary parts in a last dimension");
   const bool half = onesided.value_or(!complex);
   if (complex && half) runtime_error("Cannot have onesided output if window or input is complex");

@@ -315,8 +315,9 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     if (d.bool_operands >> i & 1) {
       const Value& v = args[d.operands[i]];
       if (v.is_tensor() && v.tensor().dtype() != DType::Bool && v.tensor().dtype() != DType::UInt8)
-        runtime_error("expected '", op.args[d.operands[i]].name,
-                      "' to be a boolean tensor, but got a tensor with dtype ", v.tensor().dtype());
+        runtime_error("expected ", op.args[d.operands[i]].name,
+                      " to be a boolean tensor, but got a tensor with dtype ",
+                      legacy_dtype_name(v.tensor().dtype()));
     }
 
   DType result = promotion.result();

@@ -279,11 +279,11 @@ PyObject* backward(PyObject*, PyObject* args) {
       for (size_t i = 0; i < result.size(); ++i)
         if (!result[i].defined())
           runtime_error(
-              "One of the differentiated Tensors appears to not have been used in the graph: the "
-              "one at index ",
+              "One of the differentiated Tensors appears to not have been used in the graph. The "
+              "differentiated Tensor at index ",
               i,
-              " appears to not have been used. Set allow_unused=True if this is the desired "
-              "behavior.");
+              " appears to not have been used in the graph. Set allow_unused=True if this is the "
+              "desired behavior.");
     return wrap_list(result);
   });
 }

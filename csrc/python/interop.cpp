@@ -261,9 +261,8 @@ size_t checked_extent(IntSpan sizes, Dims& strides, DType dtype) {
     if (strides[i] < 0 && sizes[i] == 1) strides[i] = 1;
     if (strides[i] < 0)
       value_error(
-          "at least one stride in the given array is negative, and tensors with negative strides "
-          "are not supported. "
-          "Copy the array first, with array.copy()");
+          "At least one stride in the given numpy array is negative, and tensors with negative "
+          "strides are not currently supported. Copy the array first, with array.copy()");
     int64_t reach;
     if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
         __builtin_add_overflow(last, reach, &last))

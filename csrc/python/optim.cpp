@@ -130,9 +130,9 @@ void check_names(PyObject* names, Py_ssize_t most) {
 
 void refuse_sparse(const OptimStep& step) {
   if (step.rule != OptimRule::Sgd && step.rule != OptimRule::Adagrad)
-    runtime_error(step.writer,
-                  ": sparse gradients are not supported, please consider SparseAdam, SGD or "
-                  "Adagrad instead");
+    runtime_error(std::string_view(step.writer).substr(0, std::string_view(step.writer).find('.')),
+                  " does not support sparse gradients, please consider SparseAdam, SGD or Adagrad "
+                  "instead");
 }
 
 // (rule, flags, writer, differentiable, options, scalar names, state names, params, state, make):

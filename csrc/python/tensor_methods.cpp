@@ -150,7 +150,11 @@ PyObject* requires_grad_(PyObject* o, PyObject* args, PyObject* kwargs) {
     if (!PyBool_Check(on))
       type_error("requires_grad_(): argument 'requires_grad' (position 1) must be bool, not ",
                  Py_TYPE(on)->tp_name);
-    set_requires_grad(unwrap(o), on == Py_True);
+    const Tensor& t = unwrap(o);
+    if (on == Py_True && !is_differentiable_dtype(t.dtype()))
+      runtime_error("only Tensors of floating point dtype can require gradients, but this one is ",
+                    t.dtype());
+    set_requires_grad(t, on == Py_True);
     return Py_NewRef(o);
   });
 }

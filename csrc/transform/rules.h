@@ -17,6 +17,7 @@ FACULA_BATCH_RULE(core);     // leading dimensions in front of so many of each a
 FACULA_BATCH_RULE(loop);     // one call for each element
 FACULA_BATCH_RULE(dynamic);  // refused: the result's shape depends on the data
 // single operators
+FACULA_BATCH_RULE(cat);
 FACULA_BATCH_RULE(expand);
 FACULA_BATCH_RULE(squeeze);
 FACULA_BATCH_RULE(permute);

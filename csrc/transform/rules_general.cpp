@@ -138,6 +138,17 @@ void dims(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
     for (int i = 0; i < op.ret_count; ++i) fit(rets.t[i]);
 }
 
+// Vectors without elements join with anything, which they would not with the batch in front.
+void cat(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  std::vector<Tensor> joined;
+  for (const Tensor& t : args[0].tensors())
+    if (t.dim() != 1 || t.numel() != 0) joined.push_back(t);
+  if (joined.empty() || joined.size() == args[0].tensors().size())
+    return dims(op, args, rets, level);
+  const Value values[] = {Value(TensorSpan(joined)), args[1]};
+  dims(op, values, rets, level);
+}
+
 void reduction(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   if (op.reduce && op.reduce->dim_arg < 0) return all(op, args, rets, level);
   // An empty list means every dimension.

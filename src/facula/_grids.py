@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from facula import _C, return_types
 
 _ops = _C._operators
+_warned_of_indexing = False
 
 
 def _listed(tensors: tuple[Any, ...]) -> list[Any]:
@@ -36,6 +38,14 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(
             f'meshgrid(): indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
+    global _warned_of_indexing
+    if indexing is None and not _warned_of_indexing:
+        _warned_of_indexing = True
+        warnings.warn(
+            "facula.meshgrid: in an upcoming release, it will be required to pass the indexing "
+            "argument.",
+            stacklevel=2,
         )
     for t in items:
         if t.dim() > 1:

@@ -291,8 +291,9 @@ class _Subject:
         for position, tensor in self.positioned:
             if tensor.dtype not in (facula.float64, facula.complex128):
                 warnings.warn(
-                    f"gradcheck: input {position} has dtype {tensor.dtype}. Finite differences "
-                    "need double precision (float64 or complex128); expect false alarms.",
+                    f"Input #{position} requires gradient and is not a double precision floating "
+                    "point or complex. This check will likely fail if all the inputs are not of "
+                    "double precision floating point or complex.",
                     stacklevel=3,
                 )
             if any(tensor.stride(dim) == 0 and size > 1 for dim, size in enumerate(tensor.shape)):
@@ -439,10 +440,10 @@ def _check_jacobians(subject: _Subject, forward: bool) -> None:
             numerical = by_input[i][which]
             if not _all_close(analytical, numerical, subject.atol, subject.rtol):
                 raise GradcheckError(
-                    f"Jacobian mismatch for output {which} with respect to input {position}"
+                    f"Jacobian mismatch for output {which} with respect to input {position},\n"
+                    f"numerical:{numerical}\nanalytical:{analytical}\n"
+                    f"{_worst_entry(analytical, numerical, tensor, output)}"
                     f"{' in forward mode' if forward else ''}"
-                    f"{_worst_entry(analytical, numerical, tensor, output)}\n"
-                    f"numerical:\n{numerical}\nanalytical:\n{analytical}"
                 )
 
 
@@ -496,7 +497,7 @@ def _worst_entry(analytical: Tensor, numerical: Tensor, source: Tensor, output: 
     row, column = divmod(flat, analytical.shape[1])
     expected, actual = (matrix[row, column].item() for matrix in (numerical, analytical))
     return (
-        f": d output{_entry_name(output, column)} / d input{_entry_name(source, row)} is "
+        f"d output{_entry_name(output, column)} / d input{_entry_name(source, row)} is "
         f"{expected:.6g} by finite differences and {actual:.6g} by autograd"
     )
 

@@ -355,7 +355,8 @@ def assert_allclose(
         ...     facula.testing.assert_allclose(facula.ones(1), [1.0])
     """
     warnings.warn(
-        "`assert_allclose()` is deprecated. Use `assert_close()` instead.",
+        "`facula.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a "
+        "future release. Please use `facula.testing.assert_close()` instead.",
         FutureWarning,
         stacklevel=2,
     )

@@ -191,8 +191,8 @@ def checkpoint(
     """
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint: the use_reentrant parameter should be passed explicitly. It defaults to "
-            "True as in PyTorch; use_reentrant=False is recommended.",
+            "facula.utils.checkpoint: the use_reentrant parameter should be passed explicitly. "
+            "It defaults to True as in PyTorch; use_reentrant=False is recommended.",
             stacklevel=2,
         )
         use_reentrant = True
@@ -203,17 +203,11 @@ def checkpoint(
             )
         if kwargs:
             raise ValueError(
-                f"checkpoint: unexpected keyword arguments {', '.join(sorted(kwargs))}; keyword "
-                "arguments of the function are only supported with use_reentrant=False"
+                f"Unexpected keyword arguments: {','.join(kwargs)}. checkpoint passes them to the "
+                "function with use_reentrant=False only"
             )
-        if facula.is_grad_enabled() and not any(
-            isinstance(arg, facula.Tensor) and arg.requires_grad for arg in args
-        ):
-            warnings.warn(
-                "checkpoint: none of the inputs have requires_grad=True, so with "
-                "use_reentrant=True no gradient will flow into or through this region",
-                stacklevel=2,
-            )
+        if facula.is_grad_enabled():
+            check_backward_validity(args)
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     if determinism_check not in ("default", "none"):
         raise ValueError(
@@ -258,15 +252,16 @@ def checkpoint_sequential(
     """
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint_sequential: the use_reentrant parameter should be passed explicitly. It "
-            "defaults to True as in PyTorch; use_reentrant=False is recommended.",
+            "facula.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be "
+            "passed explicitly. It defaults to True as in PyTorch; use_reentrant=False is "
+            "recommended.",
             stacklevel=2,
         )
         use_reentrant = True
     preserve_rng_state = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ValueError(
-            f"checkpoint_sequential: unexpected keyword arguments {', '.join(sorted(kwargs))}"
+            f"Unexpected keyword arguments: {','.join(kwargs)} in checkpoint_sequential"
         )
     layers = list(functions.children() if hasattr(functions, "children") else functions)
     if not 1 <= segments <= max(len(layers), 1):
@@ -443,10 +438,10 @@ class CheckpointFunction(facula.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         if not facula.autograd._is_checkpoint_valid():
             raise RuntimeError(
-                "checkpoint with use_reentrant=True is incompatible with autograd.grad() or "
-                "passing an `inputs` parameter to .backward(), because the gradients of "
-                "everything else in the region would be accumulated as well. Use "
-                "use_reentrant=False, or call .backward() without inputs."
+                "When use_reentrant=True, facula.utils.checkpoint is incompatible with .grad() or "
+                "passing an `inputs` parameter to .backward(): the gradients of everything else "
+                "in the region would be accumulated as well. Set use_reentrant=False, or call "
+                ".backward() without inputs."
             )
         args = list(ctx.other_args)
         for position, tensor in zip(ctx.tensor_positions, ctx.saved_tensors, strict=True):
@@ -648,8 +643,8 @@ class _Region:
             if not (differing and self.check_metadata):
                 return
             problem = (
-                "recomputed values have different metadata than during the forward pass:\n"
-                + "\n".join(differing)
+                "Recomputed values for the following tensors have different metadata than during "
+                "the forward pass.\n" + "\n".join(differing)
             )
         self.recomputed.clear()
         if self.debug:
@@ -658,7 +653,7 @@ class _Region:
         else:
             problem += ".\nPass debug=True to checkpoint to see where each tensor was saved."
         raise CheckpointError(
-            f"checkpoint: {problem}\nThe function has to do the same both times: look for "
+            f"facula.utils.checkpoint: {problem}\nThe function has to do the same both times: look for "
             "state that changed in between, such as a counter, a cache, a global or a module's "
             "training mode."
         )

@@ -309,6 +309,16 @@ def _run(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], done: se
         output = _first_tensor(result)
         node = output.grad_fn if output is not None else None
         if node is not None:
+            before = {tensor.grad_fn for tensor in args if isinstance(tensor, Tensor)}
+            if before != {edge[0] for edge in node.next_functions}:
+                warnings.warn(
+                    "Using a non-full backward hook when the forward contains multiple autograd "
+                    "Nodes is deprecated and will be removed in future versions. This hook will be "
+                    "missing some grad_input. Please use register_full_backward_hook to get the "
+                    "documented behavior.",
+                    FutureWarning,
+                    stacklevel=3,
+                )
             for hook in partial:
                 node.register_hook(functools.partial(hook, module))
     return result

@@ -81,7 +81,7 @@ class _ConvNd(Module):
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(
-                    f"Invalid padding string {padding!r}, should be one of 'same' and 'valid'"
+                    f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}"
                 )
             if padding == "same" and any(step != 1 for step in stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")

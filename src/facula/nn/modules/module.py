@@ -48,6 +48,8 @@ def _addindent(text: str, spaces: int) -> str:
 
 
 def _type_name(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return value.type()  # of its dtype, as in 'facula.FloatTensor'
     kind = value if isinstance(value, type) else type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 

@@ -30,7 +30,7 @@ class _Table(Module):
             rows = self.num_embeddings
             if not -rows <= padding_idx < max(rows, 1):
                 raise AssertionError(
-                    f"padding_idx must be within num_embeddings: got {padding_idx} with {rows} rows"
+                    f"Padding_idx must be within num_embeddings: got {padding_idx} with {rows} rows"
                 )
             padding_idx %= max(rows, 1)
         self.padding_idx = padding_idx

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -273,20 +274,29 @@ class TransformerDecoderLayer(_Layer):
         return self.dropout3(self._feed_forward(x))
 
 
-def _has_fast_path(layer: Any) -> bool:
-    return (
-        isinstance(layer, TransformerEncoderLayer)
-        and not layer.norm_first
-        and layer.self_attn.batch_first
-        and layer.self_attn._qkv_same_embed_dim
-        and layer.self_attn.in_proj_bias is not None
-        and (
-            layer.activation in (functional.relu, functional.gelu)
-            or isinstance(layer.activation, (facula.nn.ReLU, facula.nn.GELU))
+def _obstacle_to_fast_path(layer: Any) -> str | None:
+    """Why an encoder of such layers does not leave padded positions out."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    attention = layer.self_attn
+    if layer.norm_first:
+        return "encoder_layer.norm_first was True"
+    if not attention.batch_first:
+        return (
+            "encoder_layer.self_attn.batch_first was not True"
+            "(use batch_first for better inference performance)"
         )
-        and layer.norm1.eps == layer.norm2.eps
-        and layer.self_attn.num_heads % 2 == 0
-    )
+    if not attention._qkv_same_embed_dim:
+        return "encoder_layer.self_attn._qkv_same_embed_dim was not True"
+    if attention.in_proj_bias is None:
+        return "encoder_layer.self_attn was passed bias=False"
+    if layer.activation not in (functional.relu, functional.gelu) and not isinstance(
+        layer.activation, (facula.nn.ReLU, facula.nn.GELU)
+    ):
+        return "encoder_layer.activation_relu_or_gelu was not True"
+    if layer.norm1.eps != layer.norm2.eps:
+        return "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps"
+    return "encoder_layer.self_attn.num_heads is odd" if attention.num_heads % 2 else None
 
 
 class TransformerEncoder(Module):
@@ -321,7 +331,14 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = enable_nested_tensor and _has_fast_path(encoder_layer)
+        obstacle = _obstacle_to_fast_path(encoder_layer)
+        self.use_nested_tensor = enable_nested_tensor and obstacle is None
+        if enable_nested_tensor and obstacle is not None:
+            warnings.warn(
+                "enable_nested_tensor is True, but self.use_nested_tensor is False because "
+                f"{obstacle}",
+                stacklevel=2,
+            )
         self.mask_check = mask_check
 
     def forward(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from facula import distributed
@@ -24,3 +26,8 @@ class DistributedDataParallel(Module):
     def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
         super().__init__()
         distributed.get_world_size()
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Gradients are added up without being shared; without other processes nothing changes."""
+        yield

@@ -72,8 +72,7 @@ def _register_parameter_or_buffer(module: Module, name: str, tensor: Tensor) -> 
 def _check_same(what: str, names: tuple[str, str], before: Any, after: Any) -> None:
     if before != after:
         raise ValueError(
-            f"{what}, unless the `unsafe` flag is enabled.\n{names[0]}: {before}\n"
-            f"{names[1]}: {after}"
+            f"{what}, unless `unsafe` flag is enabled.\n{names[0]}: {before}\n{names[1]}: {after}"
         )
 
 

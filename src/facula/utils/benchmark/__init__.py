@@ -18,12 +18,22 @@ from facula.utils.benchmark.utils.common import (
     unit_to_english,
 )
 from facula.utils.benchmark.utils.compare import Compare
+from facula.utils.benchmark.utils.fuzzer import (
+    FuzzedParameter,
+    FuzzedTensor,
+    Fuzzer,
+    ParameterAlias,
+)
 from facula.utils.benchmark.utils.timer import Language, Timer, timer
 
 __all__ = [
     "Compare",
+    "FuzzedParameter",
+    "FuzzedTensor",
+    "Fuzzer",
     "Language",
     "Measurement",
+    "ParameterAlias",
     "TaskSpec",
     "Timer",
     "ordered_unique",

@@ -130,7 +130,7 @@ class DataLoader(Generic[_T_co]):
             raise ValueError(f"timeout option should be non-negative, got {timeout}")
         if num_workers == 0 and prefetch_factor is not None:
             raise ValueError(
-                "prefetch_factor option could only be specified in multiprocessing. let "
+                "prefetch_factor option could only be specified in multiprocessing.let "
                 "num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to None."
             )
         if num_workers > 0 and prefetch_factor is None:
