@@ -255,6 +255,16 @@ def test_large_stride_of_a_transposed_convolution():
     assert y.sum() == 4 and y[0, 0, 100_001] == 1
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_taps_that_meet_no_pixel_give_the_input_gradients_of_zero(dtype):
+    shape, options = (64, 40, 2, 2), {"stride": 3, "padding": 1}
+    left = F.ones(shape, dtype=getattr(F, dtype))
+    del left  # its memory is used again
+    x = F.zeros(shape, dtype=getattr(F, dtype), requires_grad=True)
+    y = F.conv2d(x, F.ones(3, 40, 1, 1, dtype=x.dtype), **options)
+    assert (F.autograd.grad(y.sum(), x)[0] == 0).all()
+
+
 def test_long_kernel():
     x, w = F.randn(1, 1, 5000), F.randn(1, 1, 3001)
     expected = np.correlate(x[0, 0].double().numpy(), w[0, 0].double().numpy(), "valid")

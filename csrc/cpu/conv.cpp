@@ -516,9 +516,9 @@ void for_each_remainder(const Conv& forward, bool spaced, F f) {
   }
 }
 
-// A remainder has a share of the taps and of the pixels.
+// A remainder has a share of the taps and of the pixels, which may be none for all of them.
 bool remainders_by_tiles(const Conv& forward) {
-  bool fits = true;
+  bool fits = amx_available(forward.dtype);
   for_each_remainder(forward, false, [&](const Conv& v) {
     const bool none = is_empty(v) || v.taps() == 0;
     fits = fits && (none || suits_conv_amx(with_taps_onward(v)));

@@ -312,11 +312,13 @@ void add_products(const S* x, int64_t x_next, const TapAt* taps, const S* y, int
 
 // The same for kJoined neighbouring taps in each of R rows of a kernel, where steps are 1: every
 // pixel is loaded once. Position p, which output p sees through the first of the taps, is inside
-// the input for p in [low, high). The first `used` of the taps exist.
+// the input for p in [low, high). The first `used` of the taps exist. Vectors of one channel are too
+// far apart for processors to guess the next, so what the next row of outputs is the first to see,
+// x_row and y_row further on, is fetched here.
 template <class S, int R>
-void add_joined(const S* x, int64_t x_next, const TapAt* rows, const S* y, int64_t y_next,
-                int64_t columns, int64_t low, int64_t high, int64_t used, int64_t channels,
-                int64_t all_taps, Accumulator<S>* sums) {
+void add_joined(const S* x, int64_t x_next, int64_t x_row, const TapAt* rows, const S* y,
+                int64_t y_next, int64_t y_row, int64_t columns, int64_t low, int64_t high,
+                int64_t used, int64_t channels, int64_t all_taps, Accumulator<S>* sums) {
   using A = Accumulator<S>;
   constexpr int64_t lanes = kLanes<A>;
   const int64_t begin = larger(low, kJoined - 1), end = larger(begin, smaller(high, columns));
@@ -337,7 +339,10 @@ void add_joined(const S* x, int64_t x_next, const TapAt* rows, const S* y, int64
     if (begin < end) {
       const S *seen = x + c + begin * x_next, *gradient = y + c + begin * y_next;
       Vector<A> first = load_wide(gradient - y_next), second = load_wide(gradient - 2 * y_next);
+      const int64_t ahead = rows[R - 1].x + x_row;
       for (int64_t p = begin; p < end; ++p, seen += x_next, gradient += y_next) {
+        __builtin_prefetch(seen + ahead);
+        __builtin_prefetch(gradient + y_row);
         const Vector<A> third = second;
         second = first;
         first = load_wide(gradient);
@@ -399,6 +404,7 @@ struct RowProducts {
   void add_neighbours() const {
     const ConvAxis& w = v.axis[2];
     const int64_t kernel_rows = find_taps(v, row, -1, false, taps) / w.taps;
+    const int64_t x_row = v.axis[1].step * v.axis[1].x_stride;
     int64_t block;
     cut(row.end - row.first, kColumns, 1, block);
     for (int64_t j = row.first; j < row.end; j += block) {
@@ -413,8 +419,9 @@ struct RowProducts {
           for (int64_t i = 0; i < rows; ++i) some[i] = taps[(r + i) * w.taps + k];
           (rows == 3   ? add_joined<S, 3>
            : rows == 2 ? add_joined<S, 2>
-                       : add_joined<S, 1>)(x + j * x_next, x_next, some, y + j * y_next, y_next,
-                                           columns, low, high, used, v.groups, v.taps(), sums);
+                       : add_joined<S, 1>)(x + j * x_next, x_next, x_row, some, y + j * y_next,
+                                           y_next, v.axis[1].y_stride, columns, low, high, used,
+                                           v.groups, v.taps(), sums);
         }
       }
     }
