@@ -312,9 +312,9 @@ void add_products(const S* x, int64_t x_next, const TapAt* taps, const S* y, int
 
 // The same for kJoined neighbouring taps in each of R rows of a kernel, where steps are 1: every
 // pixel is loaded once. Position p, which output p sees through the first of the taps, is inside
-// the input for p in [low, high). The first `used` of the taps exist. Vectors of one channel are too
-// far apart for processors to guess the next, so what the next row of outputs is the first to see,
-// x_row and y_row further on, is fetched here.
+// the input for p in [low, high). The first `used` of the taps exist. Vectors of one channel are
+// too far apart for processors to guess the next, so what the next row of outputs is the first to
+// see, x_row and y_row further on, is fetched here.
 template <class S, int R>
 void add_joined(const S* x, int64_t x_next, int64_t x_row, const TapAt* rows, const S* y,
                 int64_t y_next, int64_t y_row, int64_t columns, int64_t low, int64_t high,
