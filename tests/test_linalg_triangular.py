@@ -100,7 +100,7 @@ def test_a_solution_does_not_depend_on_those_beside_it_nor_on_threads(dtype):
     a, b = well_conditioned(200, dtype), matrix(200, 150, dtype, 1)
     threads = facula.get_num_threads()
     together = facula.linalg.solve_triangular(a, b, upper=False)
-    for count in (1, 7, 31, 99):
+    for count in (2, 7, 31, 99):
         part = facula.linalg.solve_triangular(a, b[:, :count], upper=False)
         assert facula.equal(part, together[:, :count])
     try:
@@ -109,6 +109,62 @@ def test_a_solution_does_not_depend_on_those_beside_it_nor_on_threads(dtype):
             assert facula.equal(facula.linalg.solve_triangular(a, b, upper=False), together)
     finally:
         facula.set_num_threads(threads)
+
+
+def bits(t):
+    """Of the numbers and the signs of zeros; NaN counts as one number."""
+    return t.nan_to_num(nan=12345.0).contiguous().numpy().tobytes()
+
+
+def test_zeros_nan_and_rounding_do_not_depend_on_threads(dtype):
+    diagonal = -facula.diag(facula.arange(2, 102, dtype=dtype))
+    spoilt = facula.eye(100, dtype=dtype)
+    spoilt[5, 0] = float("nan")
+    factors = facula.linalg.lu_factor(matrix(300, 300, dtype))
+    tall, b = matrix(1100, 40, dtype), matrix(300, 70, dtype, 1)
+    threads, seen = facula.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            facula.set_num_threads(count)
+            results = [
+                facula.linalg.inv(diagonal),
+                facula.cholesky_inverse(spoilt),
+                facula.linalg.lu_solve(*factors, b),
+                *facula.linalg.qr(tall),
+            ]
+            seen.append([bits(t) for t in results])
+    finally:
+        facula.set_num_threads(threads)
+    assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize("n", (20, 24))
+def test_rows_that_fill_the_last_block_do_not_turn_infinities_into_nan(n, dtype):
+    factor = facula.eye(n, dtype=dtype)
+    factor[-1, :-1] = 0.5
+    factor[-1, -1] = 0
+    b = facula.zeros(n, 2, dtype=dtype)
+    b[-1] = 1
+    pivots = facula.arange(1, n + 1, dtype=facula.int32)
+    x = facula.linalg.lu_solve(factor, pivots, b, adjoint=True)
+    assert (x[-1] == float("inf")).all() and (x[-2] == -float("inf")).all()
+
+
+@pytest.mark.parametrize("n", (1, 7, 33, 200))
+def test_one_right_hand_side_has_the_solution_it_has_among_others(n, dtype):
+    a, b = well_conditioned(n, dtype), matrix(n, 5, dtype, 1)
+    eps = facula.finfo(dtype).eps
+    for upper, unit, turned, strided in itertools.product((False, True), repeat=4):
+        m = a / (4 * n) if unit else a
+        m = m.mT.contiguous().mT if turned else m
+        m = facula.stack([m, m], -1)[..., 0] if strided else m
+        x = facula.linalg.solve_triangular(m, b[:, 2:3], upper=upper, unitriangular=unit)
+        among = facula.linalg.solve_triangular(m, b, upper=upper, unitriangular=unit)[:, 2:3]
+        assert facula.allclose(x, among, rtol=100 * n * eps, atol=100 * n * eps)
+    factor = facula.linalg.cholesky(a @ a.mT + facula.eye(n, dtype=dtype))
+    x = facula.cholesky_solve(b[:, :1], factor)
+    among = facula.cholesky_solve(b, factor)[:, :1]
+    assert facula.allclose(x, among, rtol=1e4 * n * eps, atol=1e4 * n * eps)
 
 
 @pytest.mark.parametrize("n", (17, 40, 70, 150, 300))

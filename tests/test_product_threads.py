@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -110,3 +111,20 @@ def test_result_ignores_what_the_memory_held_before() -> None:
     out = facula.full((130, 140), float("nan"))
     facula.mm(facula.ones(130, 150), facula.ones(150, 140), out=out)
     assert (out.numpy() == 150).all()
+
+
+def test_threads_with_small_stacks_can_multiply() -> None:
+    a, results = facula.ones(300, 300), []
+
+    def multiply() -> None:
+        results.append(facula.mm(a.t(), a))
+        results.append(facula.mm(a.double().t(), a.double()))
+
+    before = threading.stack_size(128 << 10)
+    try:
+        thread = threading.Thread(target=multiply)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert all((product == 300).all() for product in results) and len(results) == 2

@@ -30,6 +30,13 @@ DType promote_floats(DType a, DType b) {
 
 }  // namespace
 
+double largest_finite(DType d) {
+  return dispatch_dtype(to_real(d), []<class T>(TypeTag<T>) -> double {
+    if constexpr (is_small_float_v<T> || std::is_same_v<T, float>) return float(std::numeric_limits<T>::max());
+    else return std::numeric_limits<double>::max();
+  });
+}
+
 DType promote_types(DType a, DType b) {
   if (a == b) return a;
   if (a == DType::None) return b;

@@ -125,6 +125,10 @@ constexpr DType to_complex(DType d) {
   return d == DType::Float64 || d == DType::Complex128 ? DType::Complex128 : DType::Complex64;
 }
 
+// The largest finite number of a floating type, or of the parts of a complex one; other types have
+// that of doubles.
+double largest_finite(DType d);
+
 DType promote_types(DType a, DType b);
 bool can_cast(DType from, DType to);
 

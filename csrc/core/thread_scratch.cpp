@@ -12,13 +12,16 @@ struct OwnBlock {
   void* data = nullptr;
   size_t bytes = 0;
   bool taken = false;
-  ~OwnBlock() {
-    std::free(data);
-    taken = true;  // for what the thread still runs
-  }
 };
 
-thread_local OwnBlock own_block;
+thread_local constinit OwnBlock own_block;  // no destructor: what ends after it may read it
+
+struct Release {
+  ~Release() {
+    std::free(own_block.data);
+    own_block = {nullptr, 0, true};  // what the thread still runs asks the allocator
+  }
+};
 
 }  // namespace
 
@@ -26,6 +29,7 @@ ThreadScratch::ThreadScratch(size_t bytes) : bytes_(bytes) {
   OwnBlock& block = own_block;
   own_ = !block.taken && bytes <= kMostBytes;
   if (own_ && block.bytes < bytes) {
+    static thread_local Release release;
     const size_t room = (bytes + 4095) & ~size_t(4095);
     std::free(block.data);
     block.data = std::aligned_alloc(kHostAlignment, room);

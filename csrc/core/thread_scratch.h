@@ -17,7 +17,7 @@ class ThreadScratch {
   ~ThreadScratch();
   void* data() const { return data_; }
 
-  static constexpr size_t kMostBytes = size_t(2) << 20;
+  static constexpr size_t kMostBytes = size_t(3) << 20;
 
  private:
   void* data_;

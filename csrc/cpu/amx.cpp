@@ -9,6 +9,8 @@
 #include <unistd.h>
 #endif
 
+#include "cpu/cast.h"
+
 namespace facula {
 
 namespace {
@@ -55,7 +57,8 @@ Support detect() {
 }  // namespace
 
 bool amx_available(DType dtype) {
-  static const Support support = detect();
+  // The loops around tiles are those of AVX-512.
+  static const Support support = isa_level() == 2 ? detect() : Support{};
   return (dtype == DType::BFloat16 && support.brain) || (dtype == DType::Float16 && support.half);
 }
 

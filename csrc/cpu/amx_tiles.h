@@ -19,6 +19,18 @@ constexpr int64_t kTileSide = 16;
 constexpr int64_t kTileDepth = 32;
 constexpr int64_t kTileElements = kTileSide * kTileDepth;
 constexpr int64_t kTileSums = kTileSide * kTileSide;
+constexpr __mmask16 kAllLanes = 0xffff;
+
+inline __mmask16 first_lanes(int64_t n) {
+  return n >= kTileSide ? kAllLanes : n <= 0 ? __mmask16(0) : __mmask16((1u << n) - 1);
+}
+// As floats, 0 where the mask has none.
+template <class S>
+FACULA_INLINE Floats some_halves(const void* from, __mmask16 mask) {
+  const __m256i bits = _mm256_maskz_loadu_epi16(mask, from);
+  if constexpr (std::is_same_v<S, Half>) return Floats(_mm512_maskz_cvtph_ps(kAllLanes, bits));
+  else return Floats(Words(_mm512_maskz_cvtepu16_epi32(kAllLanes, bits)) << 16);
+}
 
 // While one is alive, the thread has tiles of full size. They are part of what the system saves
 // when it switches threads, so nothing keeps them longer than a task.

@@ -32,20 +32,12 @@ static const AttentionLoops& loops() {
 #endif
 }
 
-#ifdef FACULA_X86
-// Intel's processors take two cycles for a dot product of pairs: four times as long as for float.
-static bool has_fast_dots() {
-  static const bool fast = bf16_product_available() && !__builtin_cpu_is("intel");
-  return fast;
-}
-#endif
-
 // Halves by products of pairs, where the processor has them, and packing does not cost more.
 static const AttentionLoops& loops_for(const Attention& a) {
 #ifdef FACULA_X86
   if (a.queries > kFewQueries && isa_level() == 2) {
     if (amx_available(a.dtype)) return *v4::attention_by_tiles;
-    if (a.dtype == DType::BFloat16 && has_fast_dots()) return *v4::attention_by_dots;
+    if (fast_dots_available(a.dtype)) return *v4::attention_by_dots;
   }
 #endif
   return loops();

@@ -16,7 +16,6 @@ namespace {
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
 constexpr int64_t kSquare = 4 * kTileSums;  // sums of 32 x 32: (row half, column half, 16, 16)
-constexpr __mmask16 kAllLanes = 0xffff;
 
 // Weights of halves are multiplied by 2^15, which uses all of their range.
 template <class S>
@@ -34,21 +33,12 @@ inline int64_t least_of(int64_t a, int64_t b) {
 inline int64_t keys_seen_before(const Attention& a, int64_t query) {
   return a.causal ? least_of(query, a.keys) : a.keys;
 }
-inline __mmask16 first_lanes(int64_t n) {
-  return n >= kTileSide ? kAllLanes : __mmask16((1u << n) - 1);
-}
 
 // Element 0 of a head, as the bits of a half.
 inline uint16_t* head_of(const HeadMatrix& m, int64_t batch, int64_t head) {
   return static_cast<uint16_t*>(m.data) + batch * m.batch + head * m.head;
 }
 
-template <class S>
-FACULA_INLINE Floats some_halves(const void* from, __mmask16 mask) {
-  const __m256i bits = _mm256_maskz_loadu_epi16(mask, from);
-  if constexpr (std::is_same_v<S, Half>) return Floats(_mm512_maskz_cvtph_ps(kAllLanes, bits));
-  else return Floats(Words(_mm512_maskz_cvtepu16_epi32(kAllLanes, bits)) << 16);
-}
 template <class S>
 FACULA_INLINE void write_some_halves(uint16_t* to, __mmask16 mask, Floats v) {
   alignas(64) S each[kTileSide];
@@ -116,7 +106,14 @@ struct Weighing {
   }
 };
 
-// scores = factor * scores + mask / ln 2, for up to 16 keys of 16 queries of one head.
+// Whether scores are multiplied before they are hidden and weighed: a factor that is not positive
+// would make a key that is hidden a key that is seen.
+inline bool scales_scores(const Attention& a, float factor) {
+  return a.mask || !(factor >= Weighing::kLeastFactor && factor <= Weighing::kMostFactor);
+}
+
+// scores = factor * scores + mask / ln 2, for up to 16 keys of 16 queries of one head; what is
+// finite in the mask stays finite.
 template <class S>
 class MaskOfHead {
  public:
@@ -155,12 +152,22 @@ class MaskOfHead {
   }
 
  private:
+  // Finite numbers stay finite: programs hide keys by the least bfloat16, and queries that see only
+  // such keys have weights all the same.
+  static FACULA_INLINE Floats in_powers_of_two(Floats x) {
+    constexpr float most = 0x1p127f;  // as a sum of exponentials, too, this is exact
+    const __mmask16 endless =
+        _mm512_cmp_ps_mask(__m512(math::abs(x)), __m512(lanes(-kNever)), _CMP_NLT_UQ);
+    const __m512 y = _mm512_max_ps(__m512(x * kLog2E), __m512(lanes(-most)));
+    return Floats(_mm512_mask_mov_ps(_mm512_min_ps(y, __m512(lanes(most))), endless, __m512(x)));
+  }
   float value(int64_t at) const {
     if (a_.mask_is_bool) return static_cast<const uint8_t*>(a_.mask)[at] ? 0.0f : kNever;
-    return float(static_cast<const S*>(a_.mask)[at]) * kLog2E;
+    return in_powers_of_two(lanes(float(static_cast<const S*>(a_.mask)[at])))[0];
   }
   FACULA_INLINE Floats row(int64_t at, __mmask16 mask) const {
-    if (!a_.mask_is_bool) return some_halves<S>(static_cast<const S*>(a_.mask) + at, mask) * kLog2E;
+    if (!a_.mask_is_bool)
+      return in_powers_of_two(some_halves<S>(static_cast<const S*>(a_.mask) + at, mask));
     const __m128i seen = _mm_maskz_loadu_epi8(mask, static_cast<const uint8_t*>(a_.mask) + at);
     return Floats(_mm512_maskz_mov_ps(~_mm_test_epi8_mask(seen, seen), __m512(lanes(kNever))));
   }

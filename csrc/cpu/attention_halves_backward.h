@@ -178,23 +178,27 @@ class HeadGradient {
                   values_ + (key + j) / kTileSide * value_strip, value_strip * 2,
                   grads_ + i / kTileSide * value_strip, value_strip * 2, products_of_grads_, false);
     const auto factor = float(a_.scale * 1.4426950408889634);
+    const bool scaled = scales_scores(a_, factor);
     for (int64_t r = 0; r < kTileDepth; r += kTileSide)
       for (int64_t c = 0; c < kTileDepth && i + c < m; c += kTileSide) {
         float* const tile = scores_ + (2 * r + c) * kTileSide;
         const int64_t rows = least_of(kTileSide, n - j - r);
-        if (a_.mask) mask.add(tile, query + i + c, m - i - c, key + j + r, rows, lanes(factor));
+        if (scaled && rows > 0)
+          mask.add(tile, query + i + c, m - i - c, key + j + r, rows, lanes(factor));
         // All rows: what is behind the last key that these queries see may be keys, too.
         if (a_.causal) hide_later_keys(tile, query + i + c, key + j + r, kTileSide);
       }
-    write_slopes(lanes(a_.mask ? 1.0f : factor), i, weights, slopes, pairs);
+    write_slopes(lanes(scaled ? 1.0f : factor), i, m, weights, slopes, pairs);
   }
 
-  void write_slopes(Floats factor, int64_t i, uint16_t* weights, uint16_t* slopes,
+  void write_slopes(Floats factor, int64_t i, int64_t m, uint16_t* weights, uint16_t* slopes,
                     uint16_t* pairs) const {
     constexpr int64_t strip = kGradSteps * kTileElements;
     const Floats scale = lanes(std::ldexp(1.0f, exponent_ - kWeightExponent<S>));
     Floats minus_shift[2], mean[2];
+    __mmask16 real[2];  // a lane without a query has weight 0, also for keys that are not finite
     for (int c = 0; c < 2; ++c) {
+      real[c] = first_lanes(m - i - c * kTileSide);
       minus_shift[c] = load(minus_shift_ + i + c * kTileSide);
       mean[c] = load(mean_slope_ + i + c * kTileSide);
     }
@@ -209,6 +213,8 @@ class HeadGradient {
           w[e][c] = weight(load(scores_ + at), factor, minus_shift[c]);
           s[e][c] = w[e][c] * (load(products_of_grads_ + at) - mean[c]);
           if (std::is_same_v<S, Half>) s[e][c] *= scale;
+          w[e][c] = Floats(_mm512_maskz_mov_ps(real[c], __m512(w[e][c])));
+          s[e][c] = Floats(_mm512_maskz_mov_ps(real[c], __m512(s[e][c])));
         }
       const int64_t row = r / kTileSide * strip + r % kTileSide * kTileDepth;
 #pragma GCC unroll 2

@@ -135,8 +135,7 @@ void forward(const Attention& a, int64_t begin, int64_t end) {
   const int64_t key_strip = room.width_steps * kTileElements,
                 value_strip = room.key_steps * kTileElements;
   const auto factor = float(a.scale * 1.4426950408889634);
-  const bool scaled =
-      a.mask || !(factor >= Weighing::kLeastFactor && factor <= Weighing::kMostFactor);
+  const bool scaled = scales_scores(a, factor);
   int64_t packed = -1;  // the head whose keys and values are in tiles
   for (; begin < end; ++begin) {
     const int64_t head = begin / blocks % a.heads, batch = begin / blocks / a.heads;

@@ -7,7 +7,7 @@
 //   images of few planes         -> taps applied to a copy with padding (conv_few_planes_isa.cpp)
 //   3x3 kernels with step 1      -> Winograd's algorithm where it pays (conv_winograd_isa.cpp)
 //   1x1 kernels                  -> a product of matrices as they lie (gemm.h)
-//   bfloat16 and half            -> matrix tiles, on CPUs that have them (conv_amx.h)
+//   bfloat16 and half            -> products of pairs, on CPUs that have them (conv_amx.h)
 //   rows of pixels with channels -> read where they lie (conv_direct_isa.cpp), see suits_direct
 //   results that lie by channels -> a product with channels as rows (conv_channel_rows_isa.cpp)
 //   results that lie by pixels   -> a product with pixels as rows (conv_pixel_rows_isa.cpp)
@@ -423,9 +423,15 @@ const ConvFunction* depthwise(const Conv& v, bool by_pixels, bool gradient) {
               .of[int(v.dtype)];
 }
 
-// Whether matrix tiles should do it. One tap that meets every pixel is a product of matrices.
+// Whether products of pairs should do it. By dots they are as fast as Winograd's algorithm at best,
+// whose sums are of floats.
+bool by_pairs(const Conv& onward, bool gradient) {
+  return suits_conv_amx(onward) &&
+         (amx_available(onward.dtype) || !winograd_tile(onward, gradient));
+}
+// Not so where one tap meets every pixel, which is a product of matrices.
 bool by_tiles(const Conv& v) {
-  if (!amx_available(v.dtype) || !suits_conv_amx(with_taps_onward(v))) return false;
+  if (!conv_amx_available(v.dtype) || !by_pairs(with_taps_onward(v), false)) return false;
   const Conv merged = with_axes_merged(v);
   return !has_pixel_rows(merged) && !has_plane_rows(merged);
 }
@@ -518,10 +524,10 @@ void for_each_remainder(const Conv& forward, bool spaced, F f) {
 
 // A remainder has a share of the taps and of the pixels, which may be none for all of them.
 bool remainders_by_tiles(const Conv& forward) {
-  bool fits = amx_available(forward.dtype);
+  bool fits = conv_amx_available(forward.dtype);
   for_each_remainder(forward, false, [&](const Conv& v) {
     const bool none = is_empty(v) || v.taps() == 0;
-    fits = fits && (none || suits_conv_amx(with_taps_onward(v)));
+    fits = fits && (none || by_pairs(with_taps_onward(v), false));
   });
   return fits;
 }
@@ -627,7 +633,7 @@ void conv_weight_gradient(const Conv& v) {
       return multiply_planes_for_weight(merged);
   }
   if (const Conv onward = with_taps_onward(v);
-      suits_conv_amx(onward) && conv_amx_weight_gradient(onward))
+      by_pairs(onward, true) && conv_amx_weight_gradient(onward))
     return;
   const bool by_pixels = v.x_channel == 1 && v.axis[2].x_stride != 1;
   if (const ConvFunction* f = depthwise_pixels(v, true)) return execute(*f, v);

@@ -9,6 +9,7 @@
 #include "core/host_allocator.h"
 #include "core/thread_pool.h"
 #include "cpu/amx.h"
+#include "cpu/gemm_kernels.h"
 
 namespace facula {
 
@@ -23,9 +24,10 @@ constexpr double kParallelWork = 1 << 20;  // multiplications that are worth a s
 constexpr int64_t kPartsPerThread = 4;
 
 #ifdef FACULA_X86
-#define FACULA_LOOPS(name) (*v4::name)
+#define FACULA_LOOPS(dtype, name) \
+  (*(amx_available(dtype) ? v4::name##_of_tiles : v4::name##_of_dots))
 #else
-#define FACULA_LOOPS(name) (*baseline::name)
+#define FACULA_LOOPS(dtype, name) (*baseline::name##_of_tiles)
 #endif
 
 class Block {
@@ -115,18 +117,24 @@ Conv part_of(const Conv& v, const Cut& cut, int64_t image, int64_t band, int64_t
 
 }  // namespace
 
+bool conv_amx_available(DType dtype) {
+  return amx_available(dtype) || fast_dots_available(dtype);
+}
+
 bool suits_conv_amx(const Conv& v) {
-  constexpr int64_t kFewestOut = 3, kFewestDepth = 16, kFewestPixels = 32;
+  constexpr int64_t kFewestDepth = 16, kFewestPixels = 32;
   constexpr double kLeastWork = 1 << 18;
-  if (!amx_available(v.dtype)) return false;
+  if (!conv_amx_available(v.dtype)) return false;
+  // Tiles are so fast that most of one may stay empty.
+  const int64_t fewest_out = amx_available(v.dtype) ? 3 : 16;
   for (const ConvAxis& a : v.axis)
     if (a.spread <= 0 || a.gap != 1) return false;
-  return !v.transposed && v.out >= kFewestOut && v.in * v.taps() >= kFewestDepth &&
+  return !v.transposed && v.out >= fewest_out && v.in * v.taps() >= kFewestDepth &&
          v.batch * v.pixels() >= kFewestPixels && work_of(v) >= kLeastWork;
 }
 
 void conv_amx_forward(const Conv& v) {
-  const ConvAmxLoops& loops = FACULA_LOOPS(conv_of_tiles);
+  const ConvAmxLoops& loops = FACULA_LOOPS(v.dtype, conv);
   const int64_t strip = loops.weight_elements(v), strips = ceil_div(v.out, kStrip);
   const Block weights(v.groups * strips * strip * 2);
   uint16_t* const packed = reinterpret_cast<uint16_t*>(weights.data());
@@ -154,7 +162,7 @@ void conv_amx_forward(const Conv& v) {
 }
 
 bool conv_amx_weight_gradient(const Conv& v) {
-  const ConvAmxGradientLoops& loops = FACULA_LOOPS(conv_gradient_of_tiles);
+  const ConvAmxGradientLoops& loops = FACULA_LOOPS(v.dtype, conv_gradient);
   const Conv one = group_of(v, 0);
   const int64_t pairs_bytes = loops.pairs_bytes(one), rows_bytes = loops.rows_bytes(one);
   const int64_t at_once =

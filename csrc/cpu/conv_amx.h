@@ -1,10 +1,13 @@
-// Convolutions of bfloat16 and half by matrix tiles (AMX), where the processor has them.
+// Convolutions of bfloat16 and half by matrix tiles (AMX), where the processor has them; of
+// bfloat16 by dot products of what is packed for tiles, where these are as fast as those of floats.
 #pragma once
 #include "cpu/conv.h"
 
 namespace facula {
 
-// Whether tiles pay: enough channels on both sides to fill them, and enough to multiply. Taps go
+// Whether the one or the other can multiply this type.
+bool conv_amx_available(DType);
+// Whether it pays: enough channels on both sides to fill tiles, and enough to multiply. Taps go
 // forward (spread > 0).
 bool suits_conv_amx(const Conv&);
 void conv_amx_forward(const Conv&);
@@ -42,10 +45,10 @@ struct ConvAmxGradientLoops {
   void (*store)(const Conv&, int64_t block, const float* sums);  // the sums of this block
 };
 
-#define FACULA_AMX_TABLE(isa)                                      \
-  namespace isa {                                                  \
-  extern const ConvAmxLoops* const conv_of_tiles;                  \
-  extern const ConvAmxGradientLoops* const conv_gradient_of_tiles; \
+#define FACULA_AMX_TABLE(isa)                                                                    \
+  namespace isa {                                                                                \
+  extern const ConvAmxLoops *const conv_of_tiles, *const conv_of_dots;                           \
+  extern const ConvAmxGradientLoops *const conv_gradient_of_tiles, *const conv_gradient_of_dots; \
   }
 FACULA_AMX_TABLE(baseline)
 #ifdef FACULA_X86

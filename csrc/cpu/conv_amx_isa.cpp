@@ -240,7 +240,7 @@ class Store {
   int64_t pitch_;
 };
 
-template <class S>
+template <class Products>
 void forward_as(const Conv& v, const uint16_t* weights, void* memory) {
   const ImageLayout l(v);
   const Room room(v, l);
@@ -259,8 +259,8 @@ void forward_as(const Conv& v, const uint16_t* weights, void* memory) {
         for (int64_t j2 = 0; j2 < l.taps[2]; ++j2)
           starts[step++] = (b * l.block + l.tap_line(v, j0, j1, j2)) * kLine * 2;
 
-  const TilesInUse tiles;
-  const Store<S> store(v, l);
+  const Products products(less(l.elements, kTileDepth));
+  const Store<typename Products::Element> store(v, l);
   const int64_t blocks_of_depth = parts_of(l.steps, kMostSteps);
   const int64_t deep = parts_of(l.steps, blocks_of_depth);
   const int64_t plane_blocks = parts_of(l.outputs(v), kSide);
@@ -284,9 +284,9 @@ void forward_as(const Conv& v, const uint16_t* weights, void* memory) {
             auto at = [&](int64_t q) __attribute__((always_inline)) { return from + start[q]; };
             float* const sum =
                 sums + (l.steps > kMostSteps ? (i * kBlocksAcross + j / kSide) * kBlockSums : 0);
-            sum_of_tiles<S>(l.outputs(v) - place, columns - j, steps,
-                            TileSource<decltype(at)>{at, kLine * 2, kTileSide * kLine * 2}, right,
-                            sum, p > 0);
+            products.sum(l.outputs(v) - place, columns - j, steps,
+                         TileSource<decltype(at)>{at, kLine * 2, kTileSide * kLine * 2}, right, sum,
+                         p > 0);
             if (p + steps == l.steps)
               store.block(n, t0, place, j0 + j, less(kSide, columns - j), sum);
           }
@@ -295,17 +295,20 @@ void forward_as(const Conv& v, const uint16_t* weights, void* memory) {
 }
 
 void forward(const Conv& v, const uint16_t* weights, void* memory) {
-  if (v.dtype == DType::BFloat16) forward_as<BFloat16>(v, weights, memory);
-  else forward_as<Half>(v, weights, memory);
+  if (v.dtype == DType::BFloat16) forward_as<TileProducts<BFloat16>>(v, weights, memory);
+  else forward_as<TileProducts<Half>>(v, weights, memory);
 }
 
-constexpr ConvAmxLoops loops = {weight_elements, image_bytes, scratch_bytes, pack_weights, forward};
+constexpr ConvAmxLoops tile_loops = {weight_elements, image_bytes, scratch_bytes, pack_weights,
+                                     forward};
+constexpr ConvAmxLoops dot_loops = {weight_elements, image_bytes, scratch_bytes, pack_weights,
+                                    forward_as<DotProducts>};
 
 }  // namespace
 
-const ConvAmxLoops* const conv_of_tiles = &loops;
+const ConvAmxLoops *const conv_of_tiles = &tile_loops, *const conv_of_dots = &dot_loops;
 #else
-const ConvAmxLoops* const conv_of_tiles = nullptr;
+const ConvAmxLoops *const conv_of_tiles = nullptr, *const conv_of_dots = nullptr;
 #endif
 
 }  // namespace facula::FACULA_ISA

@@ -6,8 +6,8 @@
 // With steps, positions are sorted by their remainder (phase), and each tap meets one of them. With
 // few channels a line holds all taps of a row, (tap, channel), and there is a line for each output.
 #pragma once
-#include "cpu/amx_tiles.h"
 #include "cpu/conv.h"
+#include "cpu/pair_products.h"
 
 #ifdef FACULA_HAS_TILES
 

@@ -130,10 +130,10 @@ void pack_rows(const Conv& v, int64_t image, void* scratch, char* bytes) {
   }
 }
 
-template <class S>
+template <class Products>
 void add_as(const Conv& v, const ConvAmxGradient& given, int64_t task) {
   const Gradient g(v);
-  const TilesInUse tiles;
+  const Products products;
   const int64_t block = task / given.tap_groups, group = task % given.tap_groups;
   const int64_t all = g.l.taps[0] * g.l.taps[1] * g.l.taps[2];
   const int64_t first = group * all / given.tap_groups, end = (group + 1) * all / given.tap_groups;
@@ -157,15 +157,15 @@ void add_as(const Conv& v, const ConvAmxGradient& given, int64_t task) {
           const auto right = packed_tiles(
               given.pairs + n * image_pairs + (b * 2 + odd) * g.copy + line / 2 * kLine * 2,
               g.copy / 2);
-          sum_of_tiles<S>(v.out - o, columns, steps, left, right,
-                          given.sums + (block * all + tap) * kBlockSums, go_on);
+          products.sum(v.out - o, columns, steps, left, right,
+                       given.sums + (block * all + tap) * kBlockSums, go_on);
         }
       }
 }
 
 void add(const Conv& v, const ConvAmxGradient& given, int64_t task) {
-  if (v.dtype == DType::BFloat16) add_as<BFloat16>(v, given, task);
-  else add_as<Half>(v, given, task);
+  if (v.dtype == DType::BFloat16) add_as<TileProducts<BFloat16>>(v, given, task);
+  else add_as<TileProducts<Half>>(v, given, task);
 }
 
 template <class S>
@@ -196,14 +196,20 @@ void store(const Conv& v, int64_t block, const float* sums) {
   else store_as<Half>(v, block, sums);
 }
 
-constexpr ConvAmxGradientLoops loops = {pairs_bytes, rows_bytes, scratch_bytes, blocks, taps,
-                                        pack_pairs,  pack_rows,  add,           store};
+constexpr ConvAmxGradientLoops loops_with(void (*add)(const Conv&, const ConvAmxGradient&,
+                                                      int64_t)) {
+  return {pairs_bytes, rows_bytes, scratch_bytes, blocks, taps, pack_pairs, pack_rows, add, store};
+}
+constexpr ConvAmxGradientLoops tile_loops = loops_with(add),
+                               dot_loops = loops_with(add_as<DotProducts>);
 
 }  // namespace
 
-const ConvAmxGradientLoops* const conv_gradient_of_tiles = &loops;
+const ConvAmxGradientLoops *const conv_gradient_of_tiles = &tile_loops,
+                                  *const conv_gradient_of_dots = &dot_loops;
 #else
-const ConvAmxGradientLoops* const conv_gradient_of_tiles = nullptr;
+const ConvAmxGradientLoops *const conv_gradient_of_tiles = nullptr, *const conv_gradient_of_dots =
+                                                                        nullptr;
 #endif
 
 }  // namespace facula::FACULA_ISA

@@ -315,6 +315,11 @@ Gemm with_bias_in_c(Gemm g) {
 
 }  // namespace
 
+void gemm_in_floats(const Gemm& g, float* sums, int64_t apart) {
+  if (amx_available(g.dtype)) amx_product(g, sums, apart);
+  else bf16_sums(g, sums, apart);
+}
+
 void gemm(const Gemm& problem) {
   if (problem.batch <= 0 || problem.m <= 0 || problem.n <= 0) return;
   if (problem.dtype == DType::Bool || problem.dtype >= DType::Count) {

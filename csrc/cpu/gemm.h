@@ -24,5 +24,9 @@ struct Gemm {
   const void* bias = nullptr;  // n contiguous elements to add to each row; batch is 1 and beta 0
 };
 void gemm(const Gemm& problem);
+// One matrix of bfloat16 or half, not rounded and without alpha, beta and bias: to rows of floats,
+// `apart` from each other, with room for whole vectors of 16 columns. There is something to
+// multiply, and recurrent_by_pairs() (recurrent.h) holds.
+void gemm_in_floats(const Gemm&, float* sums, int64_t apart);
 
 }  // namespace facula

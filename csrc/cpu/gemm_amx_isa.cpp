@@ -25,17 +25,6 @@ void pack_right(const Gemm& g, int64_t k, int64_t deep, int64_t column, int64_t 
                     g.b_col, g.k - k, columns, steps_of(up_to(deep, g.k - k)), to);
 }
 
-FACULA_INLINE Floats read_some(const void* from, __mmask16 mask, BFloat16) {
-  const __m256i bits = _mm256_maskz_loadu_epi16(mask, from);
-  return Floats(Words(_mm512_cvtepu16_epi32(bits)) << 16);
-}
-FACULA_INLINE Floats read_some(const void* from, __mmask16 mask, Half) {
-  return Floats(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, from)));
-}
-FACULA_INLINE __mmask16 first_lanes(int64_t n) {
-  return __mmask16(n >= kTileSide ? 0xffff : (1u << n) - 1);
-}
-
 // The sums of a square, turned.
 void turn_sums(const float* from, float* to) {
   __m512i r[16];
@@ -66,11 +55,11 @@ struct Finish {
     if (!plain) {
       sum = alpha * sum;
       if (bias) {
-        sum = sum + read_some(bias + column, mask, S());
+        sum = sum + some_halves<S>(bias + column, mask);
       } else if (g.beta_re != 0) {
         if (g.c_col != 1)
           for (int64_t j = 0; j < columns; ++j) few[j] = out[j * g.c_col];
-        sum = sum + beta * (g.c_col == 1 ? read_some(out, mask, S()) : read_some(few, mask, S()));
+        sum = sum + beta * (g.c_col == 1 ? some_halves<S>(out, mask) : some_halves<S>(few, mask));
       }
     }
     write_halves(few, sum);

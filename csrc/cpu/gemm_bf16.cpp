@@ -10,9 +10,12 @@
 #endif
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/host_allocator.h"
+#include "core/thread_pool.h"
+#include "cpu/cast.h"
 
 // Compiled for the baseline otherwise; every function here needs this to use or inline intrinsics.
 #define FACULA_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
@@ -261,13 +264,20 @@ struct Buffers {
   int64_t rows, columns;  // of c, taken at a time
 };
 
-void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, Buffers buffers) {
+// Where sums go that are not rounded; null: to c.
+struct Floats {
+  float* data = nullptr;
+  int64_t row = 0;
+};
+
+void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, Buffers buffers,
+              Floats floats = {}) {
   constexpr int64_t columns = 2 * kLanes;
   const int64_t strip = strip_words(g.k), wide = buffers.columns;
   const int64_t right_words = wide / kLanes * strip;  // of one block of k
   const bool keep = keeps_all(g), in_place = readable_in_place(g);
   const bool single = g.k <= kBlockK;  // sums need not be kept between blocks
-  const int64_t sum_row = single ? columns : wide;
+  const int64_t sum_row = floats.data ? floats.row : single ? columns : wide;
   const uint16_t* bias = static_cast<const uint16_t*>(g.bias);
   const bool plain = g.alpha_re == 1 && g.beta_re == 0 && g.c_col == 1;
   for (int64_t j0 = 0; j0 < g.n; j0 += wide) {
@@ -290,10 +300,13 @@ void multiply(const Gemm& g, const uint16_t* a, const uint16_t* b, uint16_t* c, 
           const uint16_t* row = left + (in_place ? i * g.a_row : i / kRows * strip * 2);
           for (int64_t j = 0; j < n; j += columns) {
             const int64_t width = n - j < columns ? n - j : columns;
-            float* const sums = buffers.sums + (single ? 0 : i * wide + j);
-            uint16_t* const out = c + (i0 + i) * g.c_row + (j0 + j) * g.c_col;
+            float* const sums = floats.data ? floats.data + (i0 + i) * floats.row + j0 + j
+                                            : buffers.sums + (single ? 0 : i * wide + j);
+            uint16_t* const out =
+                floats.data ? nullptr : c + (i0 + i) * g.c_row + (j0 + j) * g.c_col;
             const uint16_t* const added = bias ? bias + j0 + j : nullptr;
-            const bool last = k0 + k == g.k, direct = last && plain && width % kLanes == 0;
+            const bool last = k0 + k == g.k && !floats.data,
+                       direct = last && plain && width % kLanes == 0;
             kTiles.of[width > kLanes][rows - 1]((k + 1) / 2, row, in_place ? g.a_row : 2,
                                                 in_place ? 2 : 2 * kLanes,
                                                 right + j / kLanes * strip, strip, sums, sum_row,
@@ -315,7 +328,13 @@ bool bf16_product_available() {
   return available;
 }
 
-void bf16_product(const Gemm& g) {
+bool fast_dots_available(DType dtype) {
+  static const bool available =
+      isa_level() == 2 && bf16_product_available() && !__builtin_cpu_is("intel");
+  return available && dtype == DType::BFloat16;
+}
+
+static void product(const Gemm& g, Floats floats) {
   const int64_t strip = strip_words(g.k);
   int64_t columns = kKept / g.k / (2 * kLanes) * (2 * kLanes);
   if (columns > kMostColumns) columns = kMostColumns;
@@ -334,9 +353,27 @@ void bf16_product(const Gemm& g) {
   for (int64_t i = 0; i < g.batch; ++i) {
     multiply(g, static_cast<const uint16_t*>(g.a) + i * g.a_batch,
              static_cast<const uint16_t*>(g.b) + i * g.b_batch,
-             static_cast<uint16_t*>(g.c) + i * g.c_batch, buffers);
+             static_cast<uint16_t*>(g.c) + i * g.c_batch, buffers, floats);
   }
   host_free(scratch, bytes);
+}
+
+void bf16_product(const Gemm& g) {
+  product(g, {});
+}
+
+void bf16_sums(const Gemm& g, float* sums, int64_t apart) {
+  constexpr int64_t kStep = 2 * kLanes, kTaskWork = 1 << 17;
+  const int64_t steps = (g.n + kStep - 1) / kStep;
+  const int64_t grain = kTaskWork / (g.m * g.k * kStep) + 1;
+  parallel_for(0, steps, std::max(grain, steps / num_threads()), [&](int64_t begin, int64_t end) {
+    Gemm part = g;
+    part.batch = 1;
+    part.b = static_cast<const uint16_t*>(g.b) + begin * kStep * g.b_col;
+    part.n = std::min(g.n, end * kStep) - begin * kStep;
+    part.c = nullptr;
+    product(part, {sums + begin * kStep, apart});
+  });
 }
 
 }  // namespace facula
@@ -348,7 +385,11 @@ namespace facula {
 bool bf16_product_available() {
   return false;
 }
+bool fast_dots_available(DType) {
+  return false;
+}
 void bf16_product(const Gemm&) {}
+void bf16_sums(const Gemm&, float*, int64_t) {}
 
 }  // namespace facula
 

@@ -1,12 +1,12 @@
-// Large products of float and double on all threads: pieces of c are dealt out, and each thread packs
-// what its pieces need of a and b. How c is cut depends on the number of threads, how sums are taken does not.
+// Large products of float and double on all threads: pieces of c are dealt out, and each thread
+// packs what its pieces need of a and b. How c is cut depends on the number of threads, how sums
+// are taken does not.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <optional>
 #include <utility>
 
-#include "core/host_allocator.h"
+#include "core/host_array.h"
 #include "core/thread_pool.h"
 #include "core/thread_scratch.h"
 #include "cpu/cast.h"
@@ -56,15 +56,18 @@ int64_t depth_of_blocks(const PanelTable<T>& t, int64_t k) {
   return std::min(t.block_k, ceil_div(ceil_div(k, ceil_div(k, t.block_k)), unit) * unit);
 }
 
-// Columns of b in a block of k, packed as (panel, k, columns), in the memory of the thread.
+// What is packed of both sides, in the memory of the thread: room for rows of a, and columns of b
+// in a block of k, as (panel, k, columns).
 template <class T>
-class PackedRight {
+class PackedSides {
  public:
-  PackedRight(const PanelTable<T>& t, int64_t most_k, int64_t most_n)
+  PackedSides(const PanelTable<T>& t, int64_t most_k, int64_t most_n)
       : table_(t),
-        memory_(size_t(most_k) * size_t(ceil_div(most_n, t.columns) * t.columns) * sizeof(T)) {}
+        memory_(size_t(t.left_room + most_k * ceil_div(most_n, t.columns) * t.columns) *
+                sizeof(T)) {}
+  T* left() const { return static_cast<T*>(memory_.data()); }
   const T* pack(const T* b, int64_t b_row, int64_t b_col, int64_t k, int64_t n) {
-    T* const to = static_cast<T*>(memory_.data());
+    T* const to = left() + table_.left_room;
     const int64_t wide = kPackPanels * table_.columns;
     for (int64_t j = 0; j < n; j += wide)
       table_.pack(b + j * b_col, b_row, b_col, k, std::min(wide, n - j), to + j * k);
@@ -152,17 +155,17 @@ void multiply(const PanelTable<T>& t, const Gemm& g, const T* a, const T* b, T* 
       const int64_t chunks = ceil_div(stop - first, kPackedColumns);
       const int64_t wide = ceil_div(ceil_div(stop - first, chunks), t.columns) * t.columns;
       const bool in_place = right_in_place(t, g, rows);
-      std::optional<PackedRight<T>> right;
-      if (!in_place) right.emplace(t, std::min(deep, g.k), wide);
+      PackedSides<T> sides(t, in_place ? 0 : std::min(deep, g.k), wide);
       for (int64_t column = first; column < stop; column += wide) {
         for (int64_t p = 0; p < g.k; p += deep) {
           PanelProduct<T> part = part_of(g, a, c, bias, row, column, p);
           part.m = rows, part.n = std::min(wide, stop - column), part.k = std::min(deep, g.k - p);
           part.b = b + p * g.b_row + column * g.b_col;
+          part.left = sides.left();
           if (in_place) {
             part.b_row = g.b_row, part.b_panel = t.columns;
           } else {
-            part.b = right->pack(part.b, g.b_row, g.b_col, part.k, part.n);
+            part.b = sides.pack(part.b, g.b_row, g.b_col, part.k, part.n);
             part.b_row = t.columns, part.b_panel = part.k * t.columns;
           }
           t.multiply(part);
@@ -213,8 +216,8 @@ template <class T>
 void deep_product(const Gemm& g, int64_t parts) {
   const PanelTable<T>& t = *table<T>();
   const int64_t size = g.m * g.n, deep = ceil_div(ceil_div(g.k, parts), 8) * 8;
-  const size_t bytes = size_t(parts * size) * sizeof(T);
-  T* const sums = static_cast<T*>(host_allocate(bytes));
+  const HostArray<T> memory(parts * size);
+  T* const sums = memory.data();
   parallel_for(0, parts, 1, [&](int64_t i, int64_t end) {
     for (; i < end; ++i) {
       Gemm part = g;
@@ -238,7 +241,6 @@ void deep_product(const Gemm& g, int64_t parts) {
       }
     }
   });
-  host_free(sums, bytes);
 }
 
 template <class T>

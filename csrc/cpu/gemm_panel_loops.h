@@ -17,21 +17,22 @@ constexpr int kPanelRows = 14;  // 28 of 32 registers accumulate, two hold b, on
 // passes, or where memory holds elements of several panels side by side, those.
 constexpr int kLeftPanels = 1, kLeftPanelsBeside = 8;
 constexpr bool kPanelOfRightStays = false;
-constexpr int64_t kFewPanels = 8;  // of b, up to which a is not worth a packed copy
 #else
 constexpr int kPanelRows = 6;  // 12 of 16
 // All of them stay in the second-level cache, a panel of b in the nearest.
 constexpr int kLeftPanels = 32, kLeftPanelsBeside = 32;
 constexpr bool kPanelOfRightStays = true;
-constexpr int64_t kFewPanels = 8;
 #endif
-constexpr int64_t kFewConflictingPanels = kPanelRows > 8 ? 3 : kFewPanels;
+// Of b, up to which a is not worth a packed copy; where a's rows conflict.
+constexpr int64_t kFewPanels = 8, kFewConflictingPanels = 3;
 template <class A>
 constexpr int64_t kPanelK = sizeof(A) == 8     ? 256
                             : kLaneBytes == 64 ? 512
                                                : 384;
 template <class A>
 constexpr int kPanelColumns = 2 * kLanes<A>;
+template <class A>
+constexpr int64_t kLeftRoom = kLeftPanelsBeside * kPanelRows * kPanelK<A> + 2 * kLanes<A>;
 // The least that a tile reads of a row of b.
 template <class A>
 constexpr int kHalfColumns = kLaneBytes == 64 ? kLanes<A> / 2 : kLanes<A>;
@@ -380,7 +381,7 @@ void pack_left_panels(const PanelProduct<A>& g, int64_t row, int64_t m, int64_t 
 template <class A>
 void multiply(const PanelProduct<A>& g) {
   constexpr int64_t wide = kPanelColumns<A>, lanes = kLanes<A>;
-  alignas(64) A left[kLeftPanelsBeside * kPanelRows * kPanelK<A> + 2 * kLanes<A>];
+  A* const left = g.left;
   alignas(64) A sums[kPanelRows * wide];
   const bool packed = !readable_in_place(g);
   const int64_t most_rows =
@@ -434,8 +435,8 @@ void add_parts(A* sums, int64_t parts, int64_t apart, int64_t n) {
 }
 
 template <class A>
-constexpr PanelTable<A> kPanelTable{kPanelRows,      kPanelColumns<A>, kHalfColumns<A>, kPanelK<A>,
-                                    pack_columns<A>, multiply<A>,      add_parts<A>};
+constexpr PanelTable<A> kPanelTable{kPanelRows,   kPanelColumns<A>, kHalfColumns<A>, kPanelK<A>,
+                                    kLeftRoom<A>, pack_columns<A>,  multiply<A>,     add_parts<A>};
 
 }  // namespace
 }  // namespace facula::FACULA_ISA

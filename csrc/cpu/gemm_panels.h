@@ -23,6 +23,7 @@ struct PanelProduct {
   const T* start;
   int64_t start_row, start_col;
   T alpha, beta;
+  T* left;  // room for left_room elements, 64-byte aligned
 };
 
 template <class T>
@@ -30,6 +31,7 @@ struct PanelTable {
   int64_t rows, columns;  // of a register tile
   int64_t least_columns;
   int64_t block_k;
+  int64_t left_room;  // elements of a that multiply packs at a time, whole lines of the cache
   // `count` columns of b as panels; element (p, j) comes from from[p * step + j * apart].
   void (*pack)(const T* from, int64_t step, int64_t apart, int64_t k, int64_t count, T* to);
   void (*multiply)(const PanelProduct<T>&);

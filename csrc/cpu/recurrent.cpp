@@ -6,12 +6,13 @@
 #include "core/thread_pool.h"
 #include "cpu/amx.h"
 #include "cpu/cast.h"
+#include "cpu/gemm_kernels.h"
 
 namespace facula {
 
 namespace baseline {
 extern const RecurrentLoops recurrent_loops;
-extern const RecurrentTileLoops* const recurrent_of_tiles;
+extern const RecurrentPairLoops *const recurrent_of_tiles, *const recurrent_of_dots;
 }  // namespace baseline
 #ifdef FACULA_X86
 namespace v3 {
@@ -19,7 +20,7 @@ extern const RecurrentLoops recurrent_loops;
 }
 namespace v4 {
 extern const RecurrentLoops recurrent_loops;
-extern const RecurrentTileLoops* const recurrent_of_tiles;
+extern const RecurrentPairLoops *const recurrent_of_tiles, *const recurrent_of_dots;
 }  // namespace v4
 #endif
 
@@ -33,11 +34,11 @@ static const RecurrentLoops& loops() {
 #endif
 }
 
-static const RecurrentTileLoops& tile_loops() {
+static const RecurrentPairLoops& pair_loops(DType dtype) {
 #ifdef FACULA_X86
-  return *v4::recurrent_of_tiles;
+  return *(amx_available(dtype) ? v4::recurrent_of_tiles : v4::recurrent_of_dots);
 #else
-  return *baseline::recurrent_of_tiles;
+  return (void)dtype, *baseline::recurrent_of_tiles;
 #endif
 }
 
@@ -62,13 +63,13 @@ namespace {
 // A weight as tiles: its rows are `count` for each of the gates.
 class PackedWeight {
  public:
-  PackedWeight(const void* weight, int64_t gates, int64_t count, int64_t depth) {
+  PackedWeight(DType dtype, const void* weight, int64_t gates, int64_t count, int64_t depth) {
     if (!weight) return;
     const int64_t blocks = (count + 15) / 16, of_block = gates * ((depth + 31) / 32) * 512;
     bytes_ = size_t(blocks * of_block) * sizeof(uint16_t);
     data_ = static_cast<uint16_t*>(host_allocate(bytes_));
     parallel_for(0, blocks, std::max<int64_t>(1, 32768 / of_block), [&](int64_t b, int64_t e) {
-      tile_loops().pack(weight, gates, count, depth, b, e, data_);
+      pair_loops(dtype).pack(weight, gates, count, depth, b, e, data_);
     });
   }
   PackedWeight(const PackedWeight&) = delete;
@@ -83,17 +84,17 @@ class PackedWeight {
 
 }  // namespace
 
-bool recurrent_by_tiles(DType dtype) {
-  return amx_available(dtype);
+bool recurrent_by_pairs(DType dtype) {
+  return amx_available(dtype) || fast_dots_available(dtype);
 }
 
 void recurrent_forward(const RecurrentLayer& l) {
   if (l.dtype == DType::Float32 || l.dtype == DType::Float64)
     return for_each_part(l, loops().forward[l.dtype == DType::Float64]);
-  const PackedWeight weight(l.w_hh, gates_of(l.cell), l.hidden, l.state);
-  const PackedWeight projection(l.w_hr, 1, l.state, l.hidden);
+  const PackedWeight weight(l.dtype, l.w_hh, gates_of(l.cell), l.hidden, l.state);
+  const PackedWeight projection(l.dtype, l.w_hr, 1, l.state, l.hidden);
   for_each_part(l, [&](const RecurrentLayer& layer, int64_t begin, int64_t end) {
-    tile_loops().forward(layer, weight.data(), projection.data(), begin, end);
+    pair_loops(l.dtype).forward(layer, weight.data(), projection.data(), begin, end);
   });
 }
 void recurrent_backward(const RecurrentLayer& l) {

@@ -52,10 +52,11 @@ struct RecurrentLoops {
   void (*backward[2])(const RecurrentLayer&, int64_t begin, int64_t end);
 };
 
-// bfloat16 and half by matrix tiles. Their layer has weights, biases (both), hx and the output in
-// that type and everything else in float32: the state is rounded after each step, as the output is.
-bool recurrent_by_tiles(DType);
-struct RecurrentTileLoops {
+// bfloat16 and half by matrix tiles, or bfloat16 by dot products of pairs. Their layer has weights,
+// biases (both), hx and the output in that type and everything else in float32: the state is
+// rounded after each step, as the output is.
+bool recurrent_by_pairs(DType);
+struct RecurrentPairLoops {
   // Rows of a weight, `count` for each of the gates: for cells [16 * block, 16 * end), strip by
   // strip of 16 for each gate.
   void (*pack)(const void* weight, int64_t gates, int64_t count, int64_t depth, int64_t block,
@@ -64,7 +65,7 @@ struct RecurrentTileLoops {
                   int64_t begin, int64_t end);
 };
 
-// Of float32 and float64; forward of bfloat16 and half by tiles as well.
+// Of float32 and float64; forward of bfloat16 and half by pairs as well.
 void recurrent_forward(const RecurrentLayer& layer);
 void recurrent_backward(const RecurrentLayer& layer);
 

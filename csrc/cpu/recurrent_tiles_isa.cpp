@@ -1,6 +1,6 @@
-// Steps of recurrent layers in bfloat16 and half by matrix tiles. The weights stay packed for all
-// steps; the gates of 64 cells are computed while their sums are in the first cache.
-#include "cpu/amx_tiles.h"
+// Steps of recurrent layers in bfloat16 and half by products of pairs. The weights stay packed for
+// all steps; the gates of 64 cells are computed while their sums are in the first cache.
+#include "cpu/pair_products.h"
 
 #include "core/host_allocator.h"
 #include "cpu/recurrent_rows.h"
@@ -34,10 +34,12 @@ void pack(const void* weight, int64_t gates, int64_t count, int64_t depth, int64
     }
 }
 
-// 16 rows times T strips that follow each other; results are `apart`, their rows kCells.
-template <class S, int T>
-FACULA_INLINE void sum_of_strips(int64_t steps, const uint16_t* rows, int64_t row,
-                                 const uint16_t* strips, float* sums, int64_t apart) {
+// 16 rows, of which `count` are wanted, times T strips that follow each other; results are `apart`,
+// their rows kCells.
+template <int T, class S>
+FACULA_INLINE void sum_of_strips(const TileProducts<S>&, int64_t, int64_t steps,
+                                 const uint16_t* rows, int64_t row, const uint16_t* strips,
+                                 float* sums, int64_t apart) {
   clear_tile<0>();
   if constexpr (T > 1) clear_tile<1>();
   if constexpr (T > 2) clear_tile<2>();
@@ -67,6 +69,26 @@ FACULA_INLINE void sum_of_strips(int64_t steps, const uint16_t* rows, int64_t ro
   if constexpr (T > 3) store_tile<3>(sums + 3 * apart, sum_row);
 }
 
+template <int T>
+void sum_of_strips(const DotProducts& products, int64_t count, int64_t steps, const uint16_t* rows,
+                   int64_t row, const uint16_t* strips, float* sums, int64_t apart) {
+  const char* const first = reinterpret_cast<const char*>(rows);
+  auto at = [first](int64_t p)
+                __attribute__((always_inline)) { return first + p * kTileDepth * 2; };
+  const TileSource<decltype(at)> left{at, row * 2, 0};
+  const auto right = packed_tiles(strips, steps * kTileElements * 2);
+  for (int64_t i = 0; i < count;) {
+    auto take = [&]<int R>() {
+      products.add_rows<R, T>(steps, left, i * left.apart, right, sums + i * kCells, kCells, apart,
+                              false);
+      i += R;
+    };
+    if (count - i >= 4) take.template operator()<4>();
+    else if (count - i >= 2) take.template operator()<2>();
+    else take.template operator()<1>();
+  }
+}
+
 // Where the state (or what is projected) of all sequences is: rows of whole tiles.
 struct Rows {
   int64_t size, steps, row;  // elements of a row, its tiles, from one row to the next
@@ -74,22 +96,25 @@ struct Rows {
       : size(n), steps(units(n, kTileDepth)), row(steps * kTileDepth + kTileDepth) {}
 };
 
-// Sums of kCells cells from `cell` on, (gate, 16 rows, kCells).
-template <class S>
-void sum_of_cells(const Rows& r, const uint16_t* rows, const uint16_t* weight, int64_t gates,
-                  int64_t cell, int64_t cells, float* sums) {
+// Sums of kCells cells from `cell` on, (gate, 16 rows, kCells), for `count` rows at least.
+template <class Products>
+void sum_of_cells(const Products& products, int64_t count, const Rows& r, const uint16_t* rows,
+                  const uint16_t* weight, int64_t gates, int64_t cell, int64_t cells, float* sums) {
   const int64_t strip = r.steps * kTileElements, blocks = units(cells, kTileSide);
   weight += cell / kTileSide * gates * strip;
+  auto strips = [&]<int T>(int64_t apart) {
+    sum_of_strips<T>(products, count, r.steps, rows, r.row, weight, sums, apart);
+  };
   if (gates == 1) {
-    if (blocks == 4) sum_of_strips<S, 4>(r.steps, rows, r.row, weight, sums, kTileSide);
-    else if (blocks == 3) sum_of_strips<S, 3>(r.steps, rows, r.row, weight, sums, kTileSide);
-    else if (blocks == 2) sum_of_strips<S, 2>(r.steps, rows, r.row, weight, sums, kTileSide);
-    else sum_of_strips<S, 1>(r.steps, rows, r.row, weight, sums, kTileSide);
+    if (blocks == 4) strips.template operator()<4>(kTileSide);
+    else if (blocks == 3) strips.template operator()<3>(kTileSide);
+    else if (blocks == 2) strips.template operator()<2>(kTileSide);
+    else strips.template operator()<1>(kTileSide);
     return;
   }
   for (int64_t i = 0; i < blocks; ++i, weight += gates * strip, sums += kTileSide)
-    if (gates == 4) sum_of_strips<S, 4>(r.steps, rows, r.row, weight, sums, kPlane);
-    else sum_of_strips<S, 3>(r.steps, rows, r.row, weight, sums, kPlane);
+    if (gates == 4) strips.template operator()<4>(kPlane);
+    else strips.template operator()<3>(kPlane);
 }
 
 template <class S>
@@ -127,8 +152,10 @@ class Memory {
   char* next_;
 };
 
-template <class S>
+template <class Products>
 struct Steps {
+  using S = typename Products::Element;
+  const Products& products;
   const RecurrentLayer& l;
   const uint16_t *weight, *projection;
   int64_t begin;
@@ -189,27 +216,30 @@ struct Steps {
     auto bits = [](const S* x) { return reinterpret_cast<const uint16_t*>(x); };
     for (int64_t j = 0; j < n; j += kCells)
       for (int64_t b = 0; b < s.rows; b += kTileSide) {
-        sum_of_cells<S>(state, bits(now + b * state.row), weight, gates, j, up_to(kCells, n - j),
-                        sums);
-        for (int64_t i = 0; i < up_to(kTileSide, s.rows - b); ++i)
+        const int64_t count = up_to(kTileSide, s.rows - b);
+        sum_of_cells(products, count, state, bits(now + b * state.row), weight, gates, j,
+                     up_to(kCells, n - j), sums);
+        for (int64_t i = 0; i < count; ++i)
           row(s, b + i, j, up_to(kCells, n - j), sums + i * kCells);
       }
     if (!l.w_hr) return;
     for (int64_t j = 0; j < l.state; j += kCells)
       for (int64_t b = 0; b < s.rows; b += kTileSide) {
-        sum_of_cells<S>(raw, bits(unprojected + b * raw.row), projection, 1, j,
-                        up_to(kCells, l.state - j), sums);
-        for (int64_t i = 0; i < up_to(kTileSide, s.rows - b); ++i)
+        const int64_t count = up_to(kTileSide, s.rows - b);
+        sum_of_cells(products, count, raw, bits(unprojected + b * raw.row), projection, 1, j,
+                     up_to(kCells, l.state - j), sums);
+        for (int64_t i = 0; i < count; ++i)
           give(s, b + i, j, up_to(kCells, l.state - j), sums + i * kCells);
       }
   }
 };
 
-template <class S>
+template <class Products>
 void forward_as(const RecurrentLayer& l, const uint16_t* weight, const uint16_t* projection,
                 int64_t begin, int64_t end) {
-  const TilesInUse tiles;
-  Steps<S> steps{l, weight, projection, begin};
+  using S = typename Products::Element;
+  const Products products;
+  Steps<Products> steps{products, l, weight, projection, begin};
   const int64_t batch = end - begin, rows = units(batch, kTileSide) * kTileSide,
                 states = rows * steps.state.row, raws = l.w_hr ? rows * steps.raw.row : 0;
   const bool gru = l.cell == Cell::Gru;
@@ -245,19 +275,22 @@ void forward_as(const RecurrentLayer& l, const uint16_t* weight, const uint16_t*
 
 void forward(const RecurrentLayer& l, const uint16_t* weight, const uint16_t* projection,
              int64_t begin, int64_t end) {
-  if (l.dtype == DType::BFloat16) forward_as<BFloat16>(l, weight, projection, begin, end);
-  else forward_as<Half>(l, weight, projection, begin, end);
+  if (l.dtype == DType::BFloat16)
+    forward_as<TileProducts<BFloat16>>(l, weight, projection, begin, end);
+  else forward_as<TileProducts<Half>>(l, weight, projection, begin, end);
 }
 
-constexpr RecurrentTileLoops loops = {pack, forward};
+constexpr RecurrentPairLoops tile_loops = {pack, forward},
+                             dot_loops = {pack, forward_as<DotProducts>};
 
 }  // namespace
 
-extern const RecurrentTileLoops* const recurrent_of_tiles;
-const RecurrentTileLoops* const recurrent_of_tiles = &loops;
+extern const RecurrentPairLoops *const recurrent_of_tiles, *const recurrent_of_dots;
+const RecurrentPairLoops *const recurrent_of_tiles = &tile_loops, *const recurrent_of_dots =
+                                                                      &dot_loops;
 #else
-extern const RecurrentTileLoops* const recurrent_of_tiles;
-const RecurrentTileLoops* const recurrent_of_tiles = nullptr;
+extern const RecurrentPairLoops *const recurrent_of_tiles, *const recurrent_of_dots;
+const RecurrentPairLoops *const recurrent_of_tiles = nullptr, *const recurrent_of_dots = nullptr;
 #endif
 
 }  // namespace facula::FACULA_ISA

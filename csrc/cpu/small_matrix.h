@@ -86,6 +86,12 @@ bool is_blocked(int m, int n) {
   return !is_complex_v<T> && std::min(m, n) >= kBlockedMatrix;
 }
 
+// The same of QR, whose panels are narrower.
+template <class T>
+bool is_qr_blocked(int m, int n) {
+  return !is_complex_v<T> && std::min(m, n) > kSmallMatrix;
+}
+
 template <class T>
 int factor_lu(int m, int n, T* a, int lda, int* pivots) {
   if (m == 0 || n == 0) return 0;
@@ -138,7 +144,7 @@ void factor_qr(int m, int n, T* a, int lda, T* tau, T* work, int lwork) {
   if (m == 0 || n == 0) return;
   if (std::max(m, n) <= kSmallMatrix) return small_matrix<T>().geqrf(m, n, a, lda, tau);
   if constexpr (!is_complex_v<T>)
-    if (std::min(m, n) > kSmallMatrix) return blocked_qr(m, n, a, lda, tau);
+    if (is_qr_blocked<T>(m, n)) return blocked_qr(m, n, a, lda, tau);
   lapack::geqrf(m, n, a, lda, tau, work, lwork);
 }
 
@@ -147,7 +153,7 @@ void expand_qr(int m, int n, int k, T* a, int lda, const T* tau, T* work, int lw
   if (m == 0 || n == 0) return;
   if (m <= kSmallMatrix) return small_matrix<T>().orgqr(m, n, k, a, lda, tau);
   if constexpr (!is_complex_v<T>)
-    if (std::min(m, k) > kSmallMatrix) return blocked_q(m, n, k, a, lda, tau);
+    if (is_qr_blocked<T>(m, k)) return blocked_q(m, n, k, a, lda, tau);
   lapack::orgqr(m, n, k, a, lda, tau, work, lwork);
 }
 

@@ -46,9 +46,12 @@ void solve_panels(std::initializer_list<const Triangle<T>*> triangles, int64_t n
                   bool unit, bool half, const Read& read, const Write& write) {
   const TriangleTable<T>& t = triangle_table<T>();
   const int threads = in_parallel_region() ? 1 : num_threads();
+  // What is left out since it is zero depends on the cut, and with it signs of zeros and how far
+  // NaN spreads: no cut by threads there.
+  const int64_t shares = unit ? 2 : threads;
   const int64_t vectors = (count + t.lanes - 1) / t.lanes, blocks = (n + t.rows - 1) / t.rows,
                 fewest = (vectors + t.vectors - 1) / t.vectors,
-                even = (fewest + threads - 1) / threads * threads,
+                even = (fewest + shares - 1) / shares * shares,
                 panels = fewest > 1 && even <= vectors ? even : fewest,
                 room = blocks * t.rows * ((vectors + panels - 1) / panels) * t.lanes;
   // A large triangle is read once for some panels, so many blocks at a time as stay in the cache.

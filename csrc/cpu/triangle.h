@@ -1,6 +1,7 @@
 // Systems with triangular real matrices, for any strides and many right-hand sides. A triangle is
 // packed once; right-hand sides are taken some vectors at a time, as the rows of a panel, of which
-// each block of rows is read and written once. A solution does not depend on those beside it.
+// each block of rows is read and written once. A solution does not depend on those beside it; only
+// where there is one alone, nothing is packed, and it is rounded otherwise.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -28,6 +29,8 @@ struct TriangleTable {
   // The panel is zero in as many blocks as are `known` before the first one of a lower triangle.
   void (*solve)(bool upper, int64_t n, int64_t known, int64_t begin, int64_t end, int vectors,
                 const T* packed, T* panel);
+  // One right-hand side, x, which becomes the solution; a lies as the program has it.
+  void (*substitute)(bool upper, bool unit, int64_t n, Strided<const T> a, T* x);
   void (*read)(int64_t n, int64_t count, Strided<const T> b, int vectors, T* panel);
   void (*write)(int64_t n, int64_t count, int vectors, const T* panel, Strided<T> x);
 };

@@ -127,6 +127,8 @@ void solve_blocks(bool upper, int64_t n, int64_t known, int64_t begin, int64_t e
                             panel + r * step);
     }
   }
+  // The rows beyond n are zero again for the triangle that follows: infinities made them NaN.
+  if (!upper && end == blocks) std::fill(panel + n * V * kLanes<T>, panel + blocks * step, T(0));
 }
 
 template <class T>
@@ -135,6 +137,43 @@ void solve(bool upper, int64_t n, int64_t known, int64_t begin, int64_t end, int
   if (vectors == 1) return solve_blocks<1>(upper, n, known, begin, end, packed, panel);
   if (vectors == 2) return solve_blocks<2>(upper, n, known, begin, end, packed, panel);
   if constexpr (kVectors > 2) solve_blocks<3>(upper, n, known, begin, end, packed, panel);
+}
+
+template <class T>
+T dot(int64_t n, const T* a, const T* x) {
+  constexpr int64_t W = kLanes<T>, kSums = 4;  // sums hide how long an addition takes
+  Vector<T> sum[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums * W <= n; i += kSums * W)
+#pragma GCC unroll 4
+    for (int64_t s = 0; s < kSums; ++s) sum[s] += load(a + i + s * W) * load(x + i + s * W);
+  for (; i + W <= n; i += W) sum[0] += load(a + i) * load(x + i);
+  const Vector<T> lanes = sum[0] + sum[1] + (sum[2] + sum[3]);
+  T total(0);
+  for (int64_t l = 0; l < W; ++l) total += lanes[l];
+  for (; i < n; ++i) total += a[i] * x[i];
+  return total;
+}
+
+template <class T>
+void substitute(bool upper, bool unit, int64_t n, Strided<const T> a, T* x) {
+  const bool by_columns = a.row == 1;
+  for (int64_t known = 0; known < n; ++known) {
+    const int64_t i = upper ? n - 1 - known : known;
+    const T* const row = a.data + i * a.row;
+    if (!by_columns) {
+      const int64_t first = upper ? i + 1 : 0;
+      if (a.column == 1) x[i] -= dot(known, row + first, x + first);
+      else
+        for (int64_t k = first; k < first + known; ++k) x[i] -= row[k * a.column] * x[k];
+    }
+    if (!unit) x[i] /= row[i * a.column];
+    if (by_columns) {
+      const T* const column = a.data + i * a.column;
+      const T solved = x[i];
+      for (int64_t k = upper ? 0 : i + 1; k < (upper ? i : n); ++k) x[k] -= column[k] * solved;
+    }
+  }
 }
 
 template <class T>
@@ -169,7 +208,7 @@ void write(int64_t n, int64_t count, int vectors, const T* panel, Strided<T> x) 
 
 template <class T>
 constexpr TriangleTable<T> table() {
-  return {kRows, kLanes<T>, kVectors, pack<T>, solve<T>, read<T>, write<T>};
+  return {kRows, kLanes<T>, kVectors, pack<T>, solve<T>, substitute<T>, read<T>, write<T>};
 }
 
 }  // namespace

@@ -134,28 +134,39 @@ Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
   const MatrixBatch factors(input2, batch), rhs(self, batch), out(x);
   const int n = lapack_int(x.size(-2)), k = lapack_int(x.size(-1));
   dispatch_lapack(x.dtype(), [&]<class T> {
-    if constexpr (!is_complex_v<T>)
-      return for_matrices(
+    if constexpr (!is_complex_v<T>) {
+      for_matrices(
           out.count(), 2.0 * n * n * k,
           [&](int64_t begin, int64_t end) {
-            Triangle<T> first(n), second(n);
+            const int64_t room = k > 1 ? n : 0;
+            Triangle<T> first(room), second(room);
             for (int64_t i = begin; i < end; ++i) {
-              pack_factor(upper, n,
-                          {factors.at<const T>(i), factors.row_stride, factors.column_stride},
-                          first, second);
-              solve_triangles({&first, &second}, n, k,
-                              {rhs.at<const T>(i), rhs.row_stride, rhs.column_stride},
-                              {out.at<T>(i), 1, n});
+              const Strided<const T> factor{factors.at<const T>(i), factors.row_stride,
+                                            factors.column_stride},
+                  turned{factor.data, factor.column, factor.row};
+              if (k == 1) {
+                copy_to_columns(out.at<T>(i), n, rhs, i);
+                const auto substitute = triangle_table<T>().substitute;
+                substitute(false, false, n, upper ? turned : factor, out.at<T>(i));
+                substitute(true, false, n, upper ? factor : turned, out.at<T>(i));
+              } else {
+                pack_factor(upper, n, factor, first, second);
+                solve_triangles({&first, &second}, n, k,
+                                {rhs.at<const T>(i), rhs.row_stride, rhs.column_stride},
+                                {out.at<T>(i), 1, n});
+              }
             }
           },
           true);
-    for_matrices(out.count(), 2.0 * n * n * k, [&](int64_t begin, int64_t end) {
-      const ReadableMatrices<T> a(factors);
-      for (int64_t i = begin; i < end; ++i) {
-        copy_to_columns(out.at<T>(i), n, rhs, i);
-        lapack::potrs(upper ? 'U' : 'L', n, k, a.at(i), a.leading(), out.at<T>(i), n);
-      }
-    });
+    } else {
+      for_matrices(out.count(), 2.0 * n * n * k, [&](int64_t begin, int64_t end) {
+        const ReadableMatrices<T> a(factors);
+        for (int64_t i = begin; i < end; ++i) {
+          copy_to_columns(out.at<T>(i), n, rhs, i);
+          lapack::potrs(upper ? 'U' : 'L', n, k, a.at(i), a.leading(), out.at<T>(i), n);
+        }
+      });
+    }
   });
   return x;
 }
@@ -204,8 +215,8 @@ Tensor cholesky_inverse(const Tensor& self, bool upper) {
   const int size = lapack_int(n);
   int* infos = info.data_as<int>();
   dispatch_lapack(self.dtype(), [&]<class T> {
-    if constexpr (!is_complex_v<T>)
-      return for_matrices(
+    if constexpr (!is_complex_v<T>) {
+      for_matrices(
           in.count(), double(n) * n * n,
           [&](int64_t begin, int64_t end) {
             Triangle<T> first(n), second(n);
@@ -218,18 +229,20 @@ Tensor cholesky_inverse(const Tensor& self, bool upper) {
             }
           },
           true);
-    for_matrices(in.count(), double(n) * n * n, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        T* a = out.at<T>(i);
-        copy_to_columns(a, n, in, i);
-        infos[i] = lapack::potri(upper ? 'U' : 'L', size, a, size);
-        for (int64_t c = 0; c < n; ++c)  // the triangle that LAPACK leaves alone
-          for (int64_t r = 0; r < c; ++r) {
-            if (upper) a[c + r * n] = detail::conjugate(a[r + c * n]);
-            else a[r + c * n] = detail::conjugate(a[c + r * n]);
-          }
-      }
-    });
+    } else {
+      for_matrices(in.count(), double(n) * n * n, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          T* a = out.at<T>(i);
+          copy_to_columns(a, n, in, i);
+          infos[i] = lapack::potri(upper ? 'U' : 'L', size, a, size);
+          for (int64_t c = 0; c < n; ++c)  // the triangle that LAPACK leaves alone
+            for (int64_t r = 0; r < c; ++r) {
+              if (upper) a[c + r * n] = detail::conjugate(a[r + c * n]);
+              else a[r + c * n] = detail::conjugate(a[c + r * n]);
+            }
+        }
+      });
+    }
   });
   check_info(info, singular_factor);
   return inverse;

@@ -31,9 +31,6 @@ Tensor linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, 
   const MatrixBatch factors(self, batch), rhs(B, batch), out(x);
   const int64_t n = self.size(-1);
   const int rows = lapack_int(x.size(-2)), columns = lapack_int(x.size(-1));
-  const bool turned = !factors.column_major() && is_row_major(factors);
-  const char side = left ? 'L' : 'R', uplo = upper != turned ? 'U' : 'L',
-             trans = turned ? 'T' : 'N', diag = unitriangular ? 'U' : 'N';
   dispatch_lapack(x.dtype(), [&]<class T> {
     if constexpr (!is_complex_v<T>) {
       // x A = b is A^T x^T = b^T.
@@ -42,29 +39,38 @@ Tensor linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, 
                     : Strided{data, m.column_stride, m.row_stride};
       };
       const int64_t count = left ? columns : rows;
-      return for_matrices(
+      for_matrices(
           out.count(), double(n) * n * count,
           [&](int64_t begin, int64_t end) {
-            Triangle<T> triangle(n);
+            Triangle<T> triangle(count > 1 ? n : 0);
             for (int64_t i = begin; i < end; ++i) {
-              triangle.pack(upper == left, unitriangular, n,
-                            oriented(factors.at<const T>(i), factors));
-              solve_triangles({&triangle}, n, count, oriented(rhs.at<const T>(i), rhs),
-                              oriented(out.at<T>(i), out));
+              const Strided<const T> a = oriented(factors.at<const T>(i), factors);
+              if (count == 1) {
+                copy_to_columns(out.at<T>(i), rows, rhs, i);
+                triangle_table<T>().substitute(upper == left, unitriangular, n, a, out.at<T>(i));
+              } else {
+                triangle.pack(upper == left, unitriangular, n, a);
+                solve_triangles({&triangle}, n, count, oriented(rhs.at<const T>(i), rhs),
+                                oriented(out.at<T>(i), out));
+              }
             }
           },
           true);
+    } else {
+      const bool turned = !factors.column_major() && is_row_major(factors);
+      const char side = left ? 'L' : 'R', uplo = upper != turned ? 'U' : 'L',
+                 trans = turned ? 'T' : 'N', diag = unitriangular ? 'U' : 'N';
+      for_matrices(out.count(), double(n) * rows * columns, [&](int64_t begin, int64_t end) {
+        MatrixBatch readable = factors;
+        if (turned) std::swap(readable.row_stride, readable.column_stride);
+        const ReadableMatrices<T> a(readable);
+        for (int64_t i = begin; i < end; ++i) {
+          copy_to_columns(out.at<T>(i), rows, rhs, i);
+          lapack::trsm(side, uplo, trans, diag, rows, columns, a.at(i), a.leading(), out.at<T>(i),
+                       rows);
+        }
+      });
     }
-    for_matrices(out.count(), double(n) * rows * columns, [&](int64_t begin, int64_t end) {
-      MatrixBatch readable = factors;
-      if (turned) std::swap(readable.row_stride, readable.column_stride);
-      const ReadableMatrices<T> a(readable);
-      for (int64_t i = begin; i < end; ++i) {
-        copy_to_columns(out.at<T>(i), rows, rhs, i);
-        lapack::trsm(side, uplo, trans, diag, rows, columns, a.at(i), a.leading(), out.at<T>(i),
-                     rows);
-      }
-    });
   });
   return x;
 }

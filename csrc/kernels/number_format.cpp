@@ -26,9 +26,10 @@ void float_power(Value self, Value exponent, Rets& rets) {
   const DType dtype =
       is_complex_value(self) || is_complex_value(exponent) ? DType::Complex128 : DType::Float64;
   if (rets.destination != Destination::New && rets.t[0].dtype() != dtype)
-    runtime_error("the ", rets.destination == Destination::InPlace ? "base" : "out= tensor",
-                  " has dtype ", rets.t[0].dtype(), " but the operation's result requires dtype ",
-                  dtype);
+    runtime_error(rets.destination == Destination::InPlace ? "the base given to float_power_"
+                                                           : "the output given to float_power",
+                  " has dtype ", legacy_dtype_name(rets.t[0].dtype()),
+                  " but the operation's result requires dtype ", legacy_dtype_name(dtype));
   Tensor base, power;
   auto widened = [dtype](const Value& v, Tensor& holder) {
     if (!v.is_tensor() || v.tensor().dtype() == dtype) return v;
@@ -62,15 +63,7 @@ void round_decimals(const Tensor& self, int64_t decimals, Rets& rets) {
 
 void nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
                 std::optional<double> neginf, Rets& rets) {
-  double largest = 0;
-  switch (to_real(self.dtype())) {
-    case DType::Float16: largest = float(std::numeric_limits<Half>::max()); break;
-    case DType::BFloat16: largest = float(std::numeric_limits<BFloat16>::max()); break;
-    case DType::Float8E4M3: largest = float(std::numeric_limits<Float8E4M3>::max()); break;
-    case DType::Float8E5M2: largest = float(std::numeric_limits<Float8E5M2>::max()); break;
-    case DType::Float32: largest = std::numeric_limits<float>::max(); break;
-    default: largest = std::numeric_limits<double>::max();
-  }
+  const double largest = largest_finite(self.dtype());
   const Value args[] = {Value(self), Value(nan.value_or(0.0)), Value(posinf.value_or(largest)),
                         Value(neginf.value_or(-largest))};
   call(defs::_nan_to_num, args, rets);

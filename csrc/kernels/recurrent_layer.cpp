@@ -4,7 +4,6 @@
 #include <cstring>
 #include <vector>
 
-#include "cpu/amx.h"
 #include "cpu/gemm.h"
 #include "cpu/recurrent.h"
 #include "kernels/destination.h"
@@ -87,12 +86,12 @@ RecurrentTensors for_steps(const RecurrentTensors& x, DType d) {
 }
 
 // Whether the steps multiply elements of the input's type as they are.
-bool computes_by_tiles(const RecurrentTensors& x) {
-  return x.input.device().is_cpu() && recurrent_by_tiles(x.input.dtype()) && x.input.numel() > 0 &&
+bool computes_by_pairs(const RecurrentTensors& x) {
+  return x.input.device().is_cpu() && recurrent_by_pairs(x.input.dtype()) && x.input.numel() > 0 &&
          x.w_hh.numel() > 0;
 }
 
-RecurrentTensors for_tiles(const RecurrentTensors& x) {
+RecurrentTensors for_pairs(const RecurrentTensors& x) {
   RecurrentTensors y = for_steps(x, x.input.dtype());
   y.cx = for_steps(x.cx, DType::Float32);
   return y;
@@ -172,7 +171,7 @@ Tensor as_given(const Tensor& t, DType dtype) {
   return t.dtype() == dtype ? t : op::_to_copy(t, dtype);
 }
 
-// c = a @ b + beta c; `out` may be of float32 where tiles multiply, and beta is 0 then.
+// c = a @ b + beta c; `out` may be of float32 where pairs are multiplied, and beta is 0 then.
 void multiply(const Tensor& a, const Tensor& b, const Tensor& out, double beta) {
   if (out.is_cuda()) return device_products.multiply(a, b, out, Scalar(1), Scalar(beta));
   Gemm g;
@@ -183,7 +182,7 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& out, double beta) 
   g.c = out.data(), g.c_batch = 0, g.c_row = out.stride(0), g.c_col = out.stride(1);
   g.beta_re = beta;
   if (a.dtype() != out.dtype())
-    return amx_product(g, reinterpret_cast<float*>(out.data()), out.stride(0));
+    return gemm_in_floats(g, reinterpret_cast<float*>(out.data()), out.stride(0));
   gemm(g);
 }
 
@@ -258,11 +257,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _recurrent_layer(const Tensor& input,
             like(cell_size), reserve};
   }
   const LayerPrecision precision;
-  const bool tiles = computes_by_tiles(given);
-  const RecurrentTensors x = tiles ? for_tiles(given) : for_steps(given, dtype);
+  const bool pairs = computes_by_pairs(given);
+  const RecurrentTensors x = pairs ? for_pairs(given) : for_steps(given, dtype);
   Tensor output = empty_tensor(Dims{rows, state}, x.input.dtype(), input.device());
   const Tensor gates = matrix_in(reserve, 0, rows, width, cut.gate_row);
-  const bool starts_with_bias = x.b_ih.defined() && !input.is_cuda() && !tiles;
+  const bool starts_with_bias = x.b_ih.defined() && !input.is_cuda() && !pairs;
   if (starts_with_bias) op::copy_(gates, cell == Cell::Gru ? x.b_ih : x.b_ih + x.b_hh);
   multiply(x.input, op::t(x.w_ih), gates, starts_with_bias ? 1 : 0);
   const Problem p = describe(x, cell, batch_sizes, reverse, reserve, cut, output);
