@@ -221,7 +221,7 @@ class Task {
   void run_pre_hooks(Node* n, Tensor* grads) {
     if (!n->hooks) return;
     for (auto h : std::vector<std::shared_ptr<GradHook>>(n->hooks->pre_hooks))
-      h->run({grads, n->outputs.size()});
+      h->run({grads, shown_outputs(*n)});
   }
 
   // Operators read a mean's gradient as one element that is repeated; a program may write to it.
@@ -281,7 +281,7 @@ class Task {
           needs |= uint64_t(1) << std::min(i, 63u);
       }
       std::vector<Tensor> seen;
-      if (n->hooks && !n->hooks->post_hooks.empty()) seen.assign(in, in + outputs);
+      if (n->hooks && !n->hooks->post_hooks.empty()) seen.assign(in, in + shown_outputs(*n));
       if (leaf) {
         std::lock_guard<std::recursive_mutex> guard(g_leaf_mutex);
         n->apply(*n, in, out, needs);
@@ -370,6 +370,16 @@ bool pass_accumulates_everywhere() {
 void when_pass_ends(std::function<void()> f) {
   if (!t_task) runtime_error("Final callbacks can only be installed during backward pass.");
   t_task->at_end.push_back(std::move(f));
+}
+
+uint32_t shown_outputs(const Node& node) {
+  uint32_t count = node.outputs.size();
+  if (!node.op) return count;
+  const uint32_t marks = node.op->flags & kOpListResult ? 0u : node.op->nondifferentiable_rets;
+  while (count > 1 &&
+         (marks >> (count - 1) & 1 || !is_differentiable_dtype(node.outputs[count - 1].dtype)))
+    --count;
+  return count;
 }
 
 Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* producer,

@@ -17,6 +17,10 @@ struct BackwardOptions {
 std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Tensor> grads,
                                  std::span<const Edge> inputs, const BackwardOptions& options);
 
+// How many of a node's outputs hooks and callers see gradients for: indices and statistics behind
+// the others never have one.
+uint32_t shown_outputs(const Node& node);
+
 // Brings a gradient to the shape, dtype and device that its edge asks for, or raises.
 Tensor validate_gradient(const OutputMeta& meta, Tensor grad, const char* producer, uint32_t index);
 

@@ -251,13 +251,7 @@ Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
 Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {
   if (dim) return op::linalg_cross(self, other, *dim);
   for (int64_t d = 0; d < self.dim(); ++d)
-    if (self.sizes()[d] == 3) {
-      if (d != self.dim() - 1 && warn)
-        warn(
-            "cross without dim takes the first dimension of size 3, linalg.cross the last "
-            "dimension; give dim to say which is meant");
-      return op::linalg_cross(self, other, d);
-    }
+    if (self.sizes()[d] == 3) return op::linalg_cross(self, other, d);
   runtime_error("no dimension of size 3 in input, of shape ", self.sizes());
 }
 

@@ -357,7 +357,11 @@ Tensor expand(const Tensor& self, IntSpan size, bool) {
   int64_t lead = int64_t(size.size()) - self.dim();
   for (int64_t i = int64_t(size.size()) - 1; i >= 0; --i) {
     int64_t have = i >= lead ? self.sizes()[i - lead] : 1;
-    int64_t stride = i >= lead ? self.strides()[i - lead] : 0;
+    // A new dimension goes past the one behind it, which shows where it stays as long as 1.
+    const bool behind = self.dim() > 0 && i + 1 < int64_t(size.size());
+    int64_t stride = i >= lead ? self.strides()[i - lead]
+                     : behind  ? sizes[i + 1] * strides[i + 1]
+                               : 0;
     if (size[i] == -1) {
       if (i < lead)
         runtime_error("expand(", self.sizes(), ", size=", size,
@@ -370,7 +374,7 @@ Tensor expand(const Tensor& self, IntSpan size, bool) {
     } else if (have != size[i] && have != 1) {
       expand_error(self.sizes(), size);
     }
-    strides[i] = have == sizes[i] && i >= lead ? stride : 0;
+    strides[i] = have == sizes[i] ? stride : 0;
   }
   checked_numel(sizes);
   return make_view(self, sizes, strides, self.offset());

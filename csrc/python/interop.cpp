@@ -274,14 +274,18 @@ size_t checked_extent(IntSpan sizes, Dims& strides, DType dtype) {
   return size_t(bytes);
 }
 
-void warn_not_writable(const char* what, bool& shown) {
+void warn_once(const char* message, bool& shown) {
   if (shown && !g_warn_always) return;
   shown = true;
-  std::string message =
+  check(PyErr_WarnEx(PyExc_UserWarning, message, 1));
+}
+
+void warn_not_writable(const char* what, bool& shown) {
+  const std::string message =
       text("The given ", what, " is not writable, and tensors are always writable: writing to ",
            "this tensor changes memory that was meant to stay as it is. Copy the ", what,
            " first, or make it writable. This warning is shown once in a program.");
-  check(PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1));
+  warn_once(message.c_str(), shown);
 }
 
 Ref optional_attribute(PyObject* o, const char* name) {

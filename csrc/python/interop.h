@@ -27,8 +27,9 @@ size_t checked_extent(IntSpan sizes, Dims& strides, DType dtype);
 // Makes sure that the storage's memory stays where it is, now that others point into it.
 void fix_memory(Storage* s);
 
-// Warns of memory that was not meant to be written to: once in a process for each flag, or always
-// after set_warn_always(True).
+// A UserWarning, once in a process for each flag, or always after set_warn_always(True).
+void warn_once(const char* message, bool& shown);
+// Of memory that was not meant to be written to.
 void warn_not_writable(const char* what, bool& shown);
 
 // A tensor over the memory of a buffer. Bytes are copied, since nobody else needs them and the

@@ -71,8 +71,9 @@ PyObject* node_call(PyObject* o, PyObject* args, PyObject* kwargs) {
     NodeRef n = NodeRef::share(node_of(o));
     const Py_ssize_t given = PyTuple_GET_SIZE(args);
     if (kwargs && PyDict_GET_SIZE(kwargs)) type_error(n->name, "() takes no keyword arguments");
-    if (given != n->outputs.size())
-      type_error(n->name, "() takes ", n->outputs.size(),
+    const uint32_t wanted = shown_outputs(*n.get());
+    if (given != wanted)
+      type_error(n->name, "() takes ", wanted,
                  " gradients, one for each output of the operator, got ", given);
     std::vector<Tensor> grads(n->outputs.size()), out(n->edges.size());
     for (Py_ssize_t i = 0; i < given; ++i) {
@@ -138,7 +139,8 @@ PyObject* input_metadata(PyObject* o, void*) {
     check(type);
     Node* n = node_of(o);
     Ref all(check(PyList_New(0)));
-    for (const OutputMeta& m : n->outputs) {
+    for (uint32_t i = 0; i < shown_outputs(*n); ++i) {
+      const OutputMeta& m = n->outputs[i];
       Ref sizes(make_size(m.sizes)), dtype(to_python(m.dtype)), device(to_python(m.device));
       Ref one(check(
           PyObject_CallFunctionObjArgs(type, dtype.get(), device.get(), sizes.get(), nullptr)));
@@ -213,6 +215,27 @@ PyObject* node_dir(PyObject* o, PyObject*) {
   });
 }
 
+// Which of the numbers for each spatial dimension a name asks for, counted from the last: 2 for
+// "scales_h" beside "scales", 0 when it is not that.
+size_t spatial_place(std::string_view asked, std::string_view name) {
+  if (asked.size() != name.size() + 2 || !asked.starts_with(name) || asked[name.size()] != '_')
+    return 0;
+  return (std::string_view("whd").find(asked.back()) + 1) % 4;
+}
+
+// Numbers for each spatial dimension: alone as a number, missing where the caller gave none.
+PyObject* floats_to_python(std::span<const double> numbers, size_t place) {
+  if (place)
+    numbers = place <= numbers.size() ? numbers.subspan(numbers.size() - place, 1)
+                                      : std::span<const double>();
+  if (numbers.empty()) return Py_NewRef(Py_None);
+  if (numbers.size() == 1) return check(PyFloat_FromDouble(numbers[0]));
+  Ref all(check(PyTuple_New(Py_ssize_t(numbers.size()))));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    PyTuple_SET_ITEM(all.get(), Py_ssize_t(i), check(PyFloat_FromDouble(numbers[i])));
+  return all.release();
+}
+
 // _saved_self, _saved_dim ..., and _raw_saved_self to register hooks for what is saved.
 PyObject* node_getattro(PyObject* o, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(o, name);
@@ -225,7 +248,11 @@ PyObject* node_getattro(PyObject* o, PyObject* name) {
   const OpDef& op = *n->op;
   for (int k = 0; k < op.saved_arg_count + op.saved_ret_count; ++k) {
     SaveSpec spec;
-    if (saved_name(op, k, spec) != text_ + (raw ? 11 : 7)) continue;
+    const std::string_view asked = text_ + (raw ? 11 : 7);
+    const std::string found_name = saved_name(op, k, spec);
+    const bool floats = k < op.saved_arg_count && op.args[spec.index].type == ArgType::FloatList;
+    const size_t place = floats ? spatial_place(asked, found_name) : 0;
+    if (found_name != asked && !place) continue;
     if (raw && !keeps_tensor(op, k, spec)) continue;
     PyErr_Clear();
     return guarded([&]() -> PyObject* {
@@ -239,11 +266,15 @@ PyObject* node_getattro(PyObject* o, PyObject* name) {
       switch (v.tag()) {
         case Value::Tag::Tensor: return wrap(v.tensor());
         case Value::Tag::Ints: return make_tuple(v.ints());
+        case Value::Tag::Floats: return floats_to_python(v.floats(), place);
         case Value::Tag::Tensors:
           return wrap_list(std::vector<Tensor>(v.tensors().begin(), v.tensors().end()));
         case Value::Tag::String:
           return PyUnicode_FromStringAndSize(v.text().data(), Py_ssize_t(v.text().size()));
         case Value::Tag::DType: return to_python(v.dtype());
+        case Value::Tag::Device: return to_python(v.device());
+        case Value::Tag::Format: return to_python(v.format());
+        case Value::Tag::Generator:
         case Value::Tag::None: return Py_NewRef(Py_None);
         default: return to_python(v.scalar());
       }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "python/allocation_site.h"
+#include "python/interop.h"
 #include "python/parse.h"
 
 namespace facula::python {
@@ -19,6 +20,7 @@ struct PyOperator {
   PyObject_HEAD vectorcallfunc vectorcall;
   const char* name;  // with the namespace, "linalg.norm"
   Overload* overloads;
+  struct Deprecation* deprecation;  // null: none
   int count;
   bool in_place;
   bool method;
@@ -138,15 +140,24 @@ bool any_tensor(const OpDef& op, const Value* args) {
 PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyObject* names);
 
 // PyTorch's older order, numbers before tensors: x.add_(-lr, g) for x.add_(g, alpha=-lr),
-// x.addmm(beta, alpha, a, b) for x.addmm(a, b, beta=beta, alpha=alpha). Null when it is not that.
+// x.addmm(beta, alpha, a, b) and torch.addmm(beta, x, alpha, a, b) for x.addmm(a, b, beta=beta,
+// alpha=alpha), also torch.add(x, other, alpha) of numbers. Null when it is not that.
 PyObject* invoke_in_older_order(PyOperator* self, PyObject* const* args, Py_ssize_t count,
                                 PyObject* names) {
-  if ((names && PyTuple_GET_SIZE(names)) || count < 3 || !is_tensor(args[0])) return nullptr;
+  const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+  const bool out =
+      named == 1 && !PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "out");
+  if (count < 3 || (named && !out)) return nullptr;
+  std::vector<PyObject*> given(args, args + count);
+  const bool number_first = !self->method && is_number(given[0]) && is_tensor(given[1]);
+  if (number_first) std::swap(given[0], given[1]);
+  if (!is_tensor(given[0])) return nullptr;
   Py_ssize_t numbers = 0;
-  while (1 + numbers < count && is_number(args[1 + numbers])) ++numbers;
-  if (numbers == 0 || 1 + numbers == count) return nullptr;
+  while (1 + numbers < count && is_number(given[size_t(1 + numbers)])) ++numbers;
+  if (numbers == 0) return nullptr;
   for (Py_ssize_t i = 1 + numbers; i < count; ++i)
-    if (!is_tensor(args[i])) return nullptr;
+    if (!is_tensor(given[size_t(i)])) return nullptr;
+  const bool numbers_alone = 1 + numbers == count;
   for (int k = 0; k < self->count; ++k) {
     const OpDef& op = *self->overloads[k].op;
     std::vector<const char*> factors;  // alpha, value, or beta and alpha
@@ -155,21 +166,72 @@ PyObject* invoke_in_older_order(PyOperator* self, PyObject* const* args, Py_ssiz
       if (!op.args[i].keyword_only) ++positional;
       else if (op.args[i].type == ArgType::Scalar) factors.push_back(op.args[i].name);
     }
-    if (positional != count - numbers || numbers > Py_ssize_t(factors.size())) continue;
-    if (!self->method && factors.size() > 1) continue;  // torch.addmm(beta, input, alpha, ...)
-    std::vector<PyObject*> ordered{args[0]};
-    ordered.insert(ordered.end(), args + 1 + numbers, args + count);
-    ordered.insert(ordered.end(), args + 1, args + 1 + numbers);
-    Ref factor_names(check(PyTuple_New(numbers)));
+    std::vector<PyObject*> ordered{given[0]};
+    if (numbers_alone) {  // the last one is alpha
+      if (numbers != 2 || positional != 2 || factors.size() != 1 ||
+          std::strcmp(factors[0], "alpha") || !op.args[1].operand)
+        continue;
+      numbers = 1;
+      ordered = given;
+    } else {
+      if (positional != count - numbers || numbers > Py_ssize_t(factors.size())) continue;
+      if (!self->method && number_first != (factors.size() > 1)) continue;
+      ordered.insert(ordered.end(), given.begin() + 1 + numbers, given.end());
+      ordered.insert(ordered.end(), given.begin() + 1, given.begin() + 1 + numbers);
+    }
+    if (out) ordered.push_back(args[count]);
+    Ref factor_names(check(PyTuple_New(numbers + named)));
     for (Py_ssize_t i = 0; i < numbers; ++i)
       PyTuple_SET_ITEM(factor_names.get(), i, check(PyUnicode_FromString(factors[size_t(i)])));
-    const std::string text =
-        std::string("This overload of ") + self->name +
-        " is deprecated: numbers come after the tensors, by name: " + self->name +
-        signature_text(op);
-    check(PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1));
+    if (out) PyTuple_SET_ITEM(factor_names.get(), numbers, Py_NewRef(PyTuple_GET_ITEM(names, 0)));
+    const std::string_view name = self->name;
+    // Of these PyTorch documents the form with numbers alone.
+    if (!numbers_alone || !(name.starts_with("rsub") || name.starts_with("subtract"))) {
+      const std::string text =
+          std::string("This overload of ") + self->name +
+          " is deprecated: numbers come after the tensors, by name: " + self->name +
+          signature_text(op);
+      check(PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1));
+    }
     return invoke(self, ordered.data(), count - numbers, factor_names.get());
   }
+  return nullptr;
+}
+
+// Operators that PyTorch advises against, when called by their older name. `unless` is the
+// argument whose presence makes the call a good one.
+struct Deprecation {
+  const char* name;
+  const char* text;
+  int unless;
+  bool shown;
+} deprecations[] = {
+    {"qr",
+     "qr is deprecated in favor of linalg.qr and will be removed in a future release. `some` is "
+     "called `mode` there: linalg.qr(A, 'reduced' if some else 'complete').",
+     -1, false},
+    {"cholesky",
+     "cholesky is deprecated in favor of linalg.cholesky and will be removed in a future release. "
+     "In place of upper=True write linalg.cholesky(A).mH.",
+     -1, false},
+    {"lu_solve",
+     "lu_solve is deprecated in favor of linalg.lu_solve and will be removed in a future release. "
+     "Its arguments are in another order there: linalg.lu_solve(LU, pivots, B).",
+     -1, false},
+    {"triangular_solve",
+     "triangular_solve is deprecated in favor of linalg.solve_triangular and will be removed in a "
+     "future release. Its arguments are in another order there: linalg.solve_triangular(A, B, "
+     "upper=upper).",
+     -1, false},
+    {"cross",
+     "Using cross without specifying the dim arg is deprecated: it takes the first dimension of "
+     "size 3. Pass dim, or use linalg.cross, whose default is the last dimension.",
+     2, false},
+};
+
+Deprecation* deprecation_of(const std::string& name) {
+  for (Deprecation& d : deprecations)
+    if (name == d.name) return &d;
   return nullptr;
 }
 
@@ -197,6 +259,8 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
     if (PyObject* r = invoke_in_older_order(self, args, count, names)) return r;
     raise_misfit(self, args, count, names);
   }
+  if (Deprecation* d = self->deprecation; d && (d->unless < 0 || parsed.args[d->unless].is_none()))
+    warn_once(d->text, d->shown);
   const OpDef& op = *chosen->op;
   const bool writes = self->in_place || op.flags & kOpMutates;
   if (writes && !parsed.args[0].is_tensor())
@@ -389,6 +453,7 @@ void add(PyObject* dict, PyTypeObject* type, const std::string& name,
   o->overloads = new Overload[overloads.size()];
   std::copy(overloads.begin(), overloads.end(), o->overloads);
   o->count = int(overloads.size());
+  o->deprecation = deprecation_of(name);
   o->in_place = in_place;
   o->method = method;
   Ref owned(reinterpret_cast<PyObject*>(o));

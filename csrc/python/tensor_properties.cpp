@@ -5,6 +5,7 @@
 #include "op/ops/mathematics.h"
 #include "op/ops/views.h"
 #include "python/method_override.h"
+#include "python/interop.h"
 
 namespace facula::python {
 namespace {
@@ -47,7 +48,19 @@ int write_property(PyObject* o, const char* name, PyObject* value, F&& f) {
   }
 
 Tensor matrix_transpose(const Tensor& t, const char* name) {
-  if (t.dim() == 0) return t;  // as PyTorch still has it
+  if (t.dim() == 0) {
+    warn_of_a_number(name);
+    return t;
+  }
+// As PyTorch still has them, though no matrix is transposed.
+void warn_of_a_number(const char* name) {
+  static bool shown;
+  warn_once(text("Tensor.", name, " is deprecated on 0-D tensors. ",
+                 *name == 'H' ? "Consider using x.conj()." : "It gives the tensor itself.")
+                .c_str(),
+            shown);
+}
+
   if (t.dim() < 2)
     runtime_error("tensor.", name, " is only supported on matrices or batches of matrices. Got ",
                   t.dim(), "-D tensor.");
@@ -56,6 +69,14 @@ Tensor matrix_transpose(const Tensor& t, const char* name) {
 Tensor reverse_dims(const Tensor& t) {
   Dims order;
   for (int64_t d = t.dim(); d-- > 0;) order.push_back(d);
+  static bool shown;
+  if (t.dim() == 0) warn_of_a_number("T");
+  else if (t.dim() != 2)
+    warn_once(
+        "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+        "deprecated and it will throw an error in a future release. `x.mT` transposes batches of "
+        "matrices, `x.permute(*range(x.ndim - 1, -1, -1))` reverses all dimensions.",
+        shown);
   return op::permute(t, order);
 }
 Tensor hermitian(const Tensor& t) {
@@ -64,6 +85,7 @@ Tensor hermitian(const Tensor& t) {
                   "-D tensor. For batches of matrices, consider using tensor.mH");
   return t.dim() ? op::conj(op::transpose(t, 0, 1)) : op::conj(t);
 }
+  if (t.dim() == 0) warn_of_a_number("H");
 
 NodeRef valid_grad_fn(const Tensor& t) {
   if (t->flags & kNoGradView && t->base && t->base->keys & kKeyGrad && t->made_at != t.version())

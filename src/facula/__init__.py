@@ -124,6 +124,7 @@ _standard_gamma_grad = _C._operators["_standard_gamma_grad"]
 from facula import _foreach, autograd, func, nested, overrides, sparse, utils
 from facula._contractions import block_diag, chain_matmul, einsum, tensordot
 from facula._lowrank import lobpcg, pca_lowrank, svd_lowrank
+from facula._removed import eig, lstsq, matrix_rank, solve, symeig
 from facula.func import vmap
 from facula.functional import (
     allclose,
@@ -255,6 +256,18 @@ def from_dlpack(ext_tensor: _Any, *, device: _Any = None, copy: _Any = None) -> 
         tensor([1, 2])
     """
     return _C._from_dlpack(ext_tensor, device=device, copy=copy)
+
+
+def to_dlpack(tensor: Tensor) -> _Any:
+    """A capsule over the memory of a tensor, which can be consumed once.
+
+    Example::
+
+        >>> capsule = facula.to_dlpack(facula.ones(2))
+        >>> facula.utils.dlpack.from_dlpack(capsule)
+        tensor([1., 1.])
+    """
+    return tensor.__dlpack__()
 
 
 def is_tensor(obj: _Any) -> _Any:
@@ -534,7 +547,8 @@ _C._log_api_usage_once = lambda name: None
 _C._are_functorch_transforms_active = lambda: len(_C.transforms.level_stack()) > 0
 _C.DisableTorchFunctionSubclass = DisableTorchFunctionSubclass
 _C.DisableTorchFunction = DisableTorchFunction
-_C.TensorBase = Tensor
+_C.TensorBase = _C._TensorBase = Tensor
+_C.default_generator = default_generator
 
 _LAZY = {
     "__future__",

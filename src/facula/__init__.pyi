@@ -55,6 +55,11 @@ from facula._lowrank import lobpcg as lobpcg
 from facula._lowrank import pca_lowrank as pca_lowrank
 from facula._lowrank import svd_lowrank as svd_lowrank
 from facula._op_functions import *
+from facula._removed import eig as eig
+from facula._removed import lstsq as lstsq
+from facula._removed import matrix_rank as matrix_rank
+from facula._removed import solve as solve
+from facula._removed import symeig as symeig
 from facula._settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
 )
@@ -285,6 +290,7 @@ def asarray(obj: Any, **kwargs: Any) -> Tensor: ...
 def from_numpy(ndarray: Any) -> Tensor: ...
 def frombuffer(buffer: Any, *, dtype: dtype, **kwargs: Any) -> Tensor: ...
 def from_dlpack(ext_tensor: Any, **kwargs: Any) -> Tensor: ...
+def to_dlpack(tensor: Tensor) -> Any: ...
 def from_file(
     filename: str, shared: Any = None, size: Any = 0, *, dtype: dtype | None = None, **kwargs: Any
 ) -> Tensor: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -123,6 +124,11 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """
     if _C._has_torch_function(matrices):
         return _C._handle_torch_function(chain_matmul, matrices, matrices, {"out": out})
+    warnings.warn(
+        "chain_matmul is deprecated and will be removed in a future release. Use linalg.multi_dot, "
+        "which takes a list of tensors.",
+        stacklevel=2,
+    )
     return _ops["_chain_matmul"](matrices, out=out)
 
 

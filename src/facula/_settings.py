@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from facula import _C
 
 __all__ = [
@@ -96,7 +98,8 @@ def set_float32_matmul_precision(precision: str) -> None:
 
     Args:
         precision: "highest" computes in float32; "high" and "medium" may round the factors to
-            TF32, with 10 bits of mantissa. On the CPU it is always float32.
+            TF32, with 10 bits of mantissa. On the CPU it is always float32. Any other text changes
+            nothing and warns.
 
     Example::
 
@@ -106,10 +109,17 @@ def set_float32_matmul_precision(precision: str) -> None:
         >>> facula.set_float32_matmul_precision("highest")
     """
     global _matmul_precision
-    if precision not in ("highest", "high", "medium"):
+    if not isinstance(precision, str):
         raise RuntimeError(
-            f"float32 matmul precision must be 'highest', 'high' or 'medium', got {precision!r}"
+            f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}"
         )
+    if precision not in ("highest", "high", "medium"):
+        warnings.warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the precision stays "
+            f"{_matmul_precision!r}",
+            stacklevel=2,
+        )
+        return
     _matmul_precision = precision
     _C._set_allow_tf32(precision != "highest")
 

@@ -754,3 +754,24 @@ _install()
 
 # A number that tells tensors apart while they live: each has one Python object at most.
 Tensor._cdata = property(id)
+
+
+def _volatile(self: Any) -> bool:
+    import warnings
+
+    warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
+    return False
+
+
+Tensor.volatile = property(
+    _volatile,
+    doc="""Always False: what it was for is ``facula.no_grad``.
+
+    Example::
+
+        >>> with facula.no_grad():
+        ...     y = facula.ones(1, requires_grad=True) * 2
+        >>> y.requires_grad
+        False
+    """,
+)

@@ -112,6 +112,8 @@ def equal(input: Any, other: Any) -> bool:
         return _C._handle_torch_function(equal, (input, other), (input, other), {})
     if not isinstance(other, _C.Tensor):
         raise TypeError(f"equal(): argument 'other' must be Tensor, not {type(other).__name__}")
+    if input.is_meta or other.is_meta:
+        raise NotImplementedError("equal(): tensors on the meta device have no elements to compare")
     if input.shape != other.shape:
         return False
     if input is other and not (input.is_floating_point() or input.is_complex()):

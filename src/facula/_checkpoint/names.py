@@ -69,6 +69,8 @@ SPECIAL: dict[str, Any] = {
     "torch._utils._rebuild_qtensor": rebuild.quantized_tensor,
     "torch._utils._rebuild_nested_tensor": rebuild.nested_tensor,
     "torch._utils._rebuild_wrapper_subclass": rebuild.wrapper_subclass,
+    "torch.nested._internal.nested_tensor._rebuild_njt": rebuild.jagged_tensor,
+    "torch._dynamo.decorators._DimRange": rebuild.DimRange,
     "torch._tensor._rebuild_from_type": rebuild.from_type,
     "torch._tensor._rebuild_from_type_v2": rebuild.from_type_v2,
     "torch._tensor.Tensor": _C.Tensor,
@@ -87,12 +89,16 @@ SPECIAL: dict[str, Any] = {
     **{f"torch.cuda.{n}": kind for n, kind in storage.NAMED.items()},
 }
 
+# Classes that have another home in Facula.
+MOVED = {"torch.nested._internal.nested_tensor.NestedTensor": ("facula.nested", "NestedTensor")}
+
 _CLASSES = {
     _C.Tensor: ("torch", "Tensor"),
     _C.Size: ("torch", "Size"),
     _C.device: ("torch", "device"),
     _C.dtype: ("torch", "dtype"),
     _C.Generator: ("torch._C", "Generator"),
+    rebuild.DimRange: ("torch._dynamo.decorators", "_DimRange"),
     storage.UntypedStorage: ("torch.storage", "UntypedStorage"),
     storage.TypedStorage: ("torch.storage", "TypedStorage"),
 }
@@ -135,6 +141,8 @@ def find(module: str, name: str) -> Any:
     special = SPECIAL.get(f"{module}.{name}")
     if special is not None:
         return special
+    if f"{module}.{name}" in MOVED:
+        module, name = MOVED[f"{module}.{name}"]
     ours = module
     if module == "torch._C._nn":  # functions of layers that are not written in Python
         ours = "facula.nn.functional"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import pickle
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from types import FunctionType
@@ -29,6 +30,8 @@ _PARAMETER_WITH_STATE = TorchGlobal("torch._utils", "_rebuild_parameter_with_sta
 _FROM_TYPE = TorchGlobal("torch._tensor", "_rebuild_from_type_v2")
 _LAYOUT = TorchGlobal("torch.serialization", "_get_layout")
 _UNTYPED = TorchGlobal("torch.storage", "UntypedStorage")
+_JAGGED = TorchGlobal("torch.nested._internal.nested_tensor", "_rebuild_njt")
+_JAGGED_TYPE = TorchGlobal("torch.nested._internal.nested_tensor", "NestedTensor")
 _OPERATORS = TorchGlobal("torch._C", "_VariableFunctionsClass")
 _TENSOR_BASE = TorchGlobal("torch._C", "TensorBase")
 
@@ -155,6 +158,8 @@ class _Reducer:
                 return (_PARAMETER_WITH_STATE, (*args, state)) if state else (_PARAMETER, args)
             if isinstance(t, StoredTensor):
                 return self._stored_tensor(t)
+            if _is_jagged(cls):
+                return _FROM_TYPE, (_JAGGED, _JAGGED_TYPE, (_jagged_parts(t),), _others(t))
             if own & {"__reduce_ex__", "__reduce__"}:
                 return NotImplemented
             function, args = self._plain_tensor(t)
@@ -225,8 +230,40 @@ def _attributes(t: Any) -> Any:
     return (dict(t.__dict__), slots) if slots else dict(t.__dict__)
 
 
+def _is_jagged(cls: type) -> bool:
+    return cls.__module__ == "facula.nested" and cls.__name__ == "NestedTensor"
+
+
+def _jagged_parts(t: Any) -> dict[str, Any]:
+    """A nested tensor as the keywords that PyTorch's constructor takes."""
+    own = t.__dict__
+    if own["_values"].grad_fn is not None:
+        raise RuntimeError("Only leaf tensors can be pickled; use .detach() first")
+    return {
+        "values": own["_values"].detach(),
+        "offsets": own["_offsets"],
+        "lengths": own["_lengths"],
+        "_ragged_idx": own["_ragged_idx"],
+        "_metadata_cache": {},
+        "requires_grad": own["_values"].requires_grad,
+    }
+
+
+def _others(t: Any) -> dict[str, Any] | None:
+    """The attributes that a program gave a nested tensor."""
+    return {k: v for k, v in t.__dict__.items() if not k.startswith("_")} or None
+
+
 def _is_parameter(cls: type) -> bool:
     return cls.__module__ == "facula.nn.parameter" and cls.__name__ == "Parameter"
+
+
+def _refuse_local(obj: Any, name: str | None) -> None:
+    """What is defined in a function cannot be found by name; the error is that of pickle.dump."""
+    shown = name or getattr(obj, "__qualname__", "")
+    if "<locals>" in str(shown).split("."):
+        kind = pickle.PicklingError if sys.version_info >= (3, 14) else AttributeError
+        raise kind(f"Can't pickle local object {shown!r}")
 
 
 def make_pickler(
@@ -244,6 +281,8 @@ def make_pickler(
         def save_global(self, obj: Any, name: str | None = None) -> None:
             found = names.name_of(obj, name)
             if found is None:
+                if base is pickle._Pickler:  # type: ignore[attr-defined]
+                    _refuse_local(obj, name)
                 super().save_global(obj, name)
                 return
             module, name = found

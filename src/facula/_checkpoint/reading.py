@@ -139,11 +139,23 @@ class StreamReading(Reading):
             magic = None
         if magic == MAGIC_NUMBER and type(magic) is int:
             return
+        # As with PyTorch, some other pickle is a RuntimeError, unless it was not to be trusted.
+        kind = pickle.UnpicklingError
+        if not self.safe and self.is_pickle(begin):
+            kind = RuntimeError
         self.file.seek(begin)
-        raise pickle.UnpicklingError(
+        raise kind(
             f"Invalid magic number; corrupt file? {self.source} begins with "
             f"{self.file.read(16)!r} and is no checkpoint of facula.save or torch.save"
         )
+
+    def is_pickle(self, begin: int) -> bool:
+        self.file.seek(begin)
+        try:
+            DryUnpickler(self.file).load()
+        except Exception:
+            return False
+        return True
 
     def no_storage(self, pid: Any) -> Any:
         raise RuntimeError(f"corrupt checkpoint: {self.source} refers to a storage too early")

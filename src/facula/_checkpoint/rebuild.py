@@ -128,6 +128,9 @@ def from_type_v2(func: Callable[..., Any], new_type: type, args: Any, state: Any
     """A tensor of a subclass, or one with attributes."""
     t = func(*args)
     _expect(t, _C.Tensor)
+    if func is jagged_tensor:  # its parts are in the arguments, and checked
+        _expect(state, (dict, type(None)))
+        return set_state(t, {k: v for k, v in (state or {}).items() if not k.startswith("_")})
     if type(t) is not new_type:
         t = t.as_subclass(new_type)
     if hasattr(new_type, "__setstate__"):
@@ -202,19 +205,73 @@ def sparse_tensor(layout: Any, data: Any) -> _C.Tensor:
             raise RuntimeError("corrupt checkpoint: a part of a sparse tensor is no strided tensor")
     first, second, values = data[:count] if count == 3 else (data[0], None, data[1])
     size = tuple(data[count])
-    if first.dtype not in (_C.int32, _C.int64) or (
-        number == COO and (first.dim() != 2 or not all(type(n) is int for n in size))
-    ):
+    if first.dtype not in (_C.int32, _C.int64) or (number == COO and first.dim() != 2):
         raise RuntimeError(
             f"corrupt checkpoint: a sparse tensor of size {shown(size)} with indices of "
             f"{first.dtype} and shape {tuple(first.shape)}"
         )
+    if not all(type(n) is int for n in size):
+        raise RuntimeError(f"corrupt checkpoint: a sparse tensor of size {shown(size)}")
+    if values.is_meta:
+        return _meta_sparse_tensor(layout, first, second, values, size)
     is_sorted = _C._sparse_check(number, first, second, values, size)
     if number == COO:
         # A file may say anything, so elements are put in order rather than believed to be.
         t = _ops["_sparse_make"](first, None, values, size, number, False)
         return t.coalesce() if data[-1] is True else t
     return _ops["_sparse_make"](first, second, values, size, number, is_sorted)
+
+
+def _meta_sparse_tensor(layout: Any, first: Any, second: Any, values: Any, size: Any) -> _C.Tensor:
+    """A sparse tensor whose parts were put on the meta device: what can be checked is its shape."""
+    from facula.sparse._construction import sparse_compressed_tensor, sparse_coo_tensor
+
+    if second is None:
+        dims = first.shape[0]
+        fits = (*size[:dims], *values.shape[1:]) == size and len(size) >= dims
+    else:
+        blocks = layout in (_C.sparse_bsr, _C.sparse_bsc)
+        outer = 0 if layout in (_C.sparse_csr, _C.sparse_bsr) else 1
+        step = values.shape[1 + outer] if blocks and values.dim() > 2 else 1
+        fits = len(size) > 1 and (first.dim() > 1 or size[outer] == (first.shape[0] - 1) * step)
+    if not fits:
+        raise RuntimeError(
+            f"corrupt checkpoint: a sparse tensor of size {shown(size)} with values of shape "
+            f"{tuple(values.shape)}"
+        )
+    if second is None:
+        return sparse_coo_tensor(first, values, size)
+    return sparse_compressed_tensor(first, second, values, size, layout=layout)
+
+
+class DimRange:
+    """What PyTorch's compiler notes about a dimension of a nested tensor's offsets."""
+
+    def __setstate__(self, state: Any) -> None:
+        _expect(state, list)
+        if len(state) != 3 or not all(n is None or type(n) is int for n in state):
+            raise RuntimeError(f"corrupt checkpoint: a range of sizes {shown(state)}")
+        self.dim, self.min, self.max = state
+
+    def __getstate__(self) -> list[int | None]:
+        return [self.dim, self.min, self.max]
+
+
+def jagged_tensor(parts: Any) -> _C.Tensor:
+    """A nested tensor from PyTorch's keywords."""
+    from facula.nested._construction import check_jagged
+    from facula.nested._tensor import NestedTensor
+
+    _expect(parts, dict)
+    values, offsets, lengths = (parts.get(name) for name in ("values", "offsets", "lengths"))
+    ragged = parts.get("_ragged_idx", 1)
+    for part in (values, offsets, *(() if lengths is None else (lengths,))):
+        _expect(part, _C.Tensor)
+    _expect(ragged, int)
+    check_jagged(values, offsets, lengths, ragged, "corrupt checkpoint")
+    if parts.get("requires_grad"):
+        values.requires_grad_()
+    return NestedTensor.make(values, offsets, lengths, ragged)
 
 
 def quantized_tensor(

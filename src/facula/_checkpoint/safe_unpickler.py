@@ -38,11 +38,14 @@ def _from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Any:
     return rebuild.from_type_v2(func, new_type, args, state)
 
 
-_TENSORS = {n: f for n, f in names.SPECIAL.items() if n.startswith("torch._utils.")}
+_TENSORS = {
+    n: f for n, f in names.SPECIAL.items() if n.startswith(("torch._utils.", "torch.nested."))
+}
 _FUNCTIONS: dict[str, Any] = {
     **_TENSORS,
     "torch._tensor._rebuild_from_type_v2": _from_type_v2,
     "torch.serialization._get_layout": rebuild.layout,
+    "torch._dynamo.decorators._DimRange": rebuild.DimRange,
     "torch.Size": _C.Size,
     "torch.device": _C.device,
     "collections.OrderedDict": OrderedDict,
@@ -66,7 +69,7 @@ _NAMES: dict[str, Any] = {
 DEFAULT_GLOBALS = {**_NAMES, **_FUNCTIONS}
 _FUNCTION_IDS = frozenset(map(id, _FUNCTIONS.values()))
 # Classes of modules that are imported only when a checkpoint names them.
-_LATE_NAMES = {"torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer"}
+_LATE_NAMES = {"torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer", *names.MOVED}
 # What programs have added: full name -> object.
 user_globals: dict[str, Any] = {}
 
@@ -258,9 +261,13 @@ class SafeUnpickler:
                 instance.__setstate__(state)
             else:
                 rebuild.set_state(instance, state)
+        elif cls is rebuild.DimRange:
+            instance.__setstate__(state)
         elif cls in (OrderedDict, Counter) or isinstance(instance, _C.Tensor):
             if not isinstance(state, dict):
                 raise UnpicklingError(f"corrupt pickle: the state of a {cls.__name__} is no dict")
+            if getattr(instance, "is_nested", False):
+                raise UnpicklingError("corrupt pickle: a nested tensor's parts are not to be set")
             rebuild.set_state(instance, state)
         else:
             raise UnpicklingError(

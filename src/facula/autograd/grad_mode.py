@@ -167,11 +167,8 @@ class set_grad_enabled(_Mode):
     def __exit__(self, *exc: object) -> None:
         _C._set_grad_enabled(self.before)
 
-    def __str__(self) -> str:
-        return f"facula.set_grad_enabled({self.mode})"
-
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(mode={self.mode})"
+        return f"{type(self).__module__}.{type(self).__qualname__}(mode={self.mode})"
 
 
 class inference_mode(_Mode):

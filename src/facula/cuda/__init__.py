@@ -193,6 +193,9 @@ def init() -> None:
         raise RuntimeError("CUDA is not available: " + unavailable_reason())
 
 
+_lazy_init = init
+
+
 def ipc_collect() -> None:
     """Frees memory shared by other processes: there is none, since tensors on devices stay."""
 

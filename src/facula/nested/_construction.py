@@ -26,9 +26,17 @@ def _check_layout(layout: Any, caller: str) -> None:
 def _joined(components: Sequence[Any], caller: str) -> tuple[Any, Any, int]:
     """Values, offsets and the ragged dimension of components that differ in one dimension."""
     if not components:
-        raise RuntimeError(f"{caller}(): cannot make a nested tensor of no components")
+        raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
     first = components[0]
-    if any(c.dim() != first.dim() for c in components) or first.dim() == 0:
+    for index, component in enumerate(components):
+        if component.dim() != first.dim():
+            raise RuntimeError(
+                "All Tensors given to nested_tensor must have the same dimension. Found dimension "
+                f"{component.dim()} for Tensor at index {index} and dimension {first.dim()} for "
+                f"Tensor at index 0. {caller}(): When constructing a nested tensor, all tensors in "
+                "list must have the same dim"
+            )
+    if first.dim() == 0:
         raise RuntimeError(
             f"{caller}(): all components must have the same number of dimensions, at least one, "
             f"but got {sorted({c.dim() for c in components})}"
@@ -71,6 +79,8 @@ def nested_tensor(
     _check_layout(layout, "nested_tensor")
     if not isinstance(tensor_list, (list, tuple)):
         raise TypeError("nested_tensor(): Only list or tuples are supported")
+    if not tensor_list and layout is None:
+        return _empty(dtype, device, requires_grad)
     made = [_component(c, dtype, device).detach() for c in tensor_list]
     values, offsets, ragged = _joined(made, "nested_tensor")
     if len(made) == 1:
@@ -78,6 +88,12 @@ def nested_tensor(
     if requires_grad:
         values.requires_grad_()
     return NestedTensor.make(values, offsets, None, ragged)
+
+
+def _empty(dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    """A nested tensor without components, for callers that did not ask for a layout."""
+    values = _ops["zeros"](0, dtype=dtype, device=device, requires_grad=requires_grad)
+    return NestedTensor.make(values, _ops["zeros"](1, dtype=_C.int64))
 
 
 def _component(value: Any, dtype: Any, device: Any) -> Tensor:
@@ -111,6 +127,8 @@ def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any
         return NestedTensor.make(whole.flatten(0, 1), nested.offsets_from(sizes))
     if not isinstance(ts, (list, tuple)) or not all(isinstance(t, Tensor) for t in ts):
         raise TypeError("as_nested_tensor(): Expected a Tensor or a list of Tensors")
+    if not ts and layout is None:
+        return _empty(dtype, device, False)
     made = [_component(t, dtype, device) for t in ts]
     values, offsets, ragged = _joined(made, "as_nested_tensor")
     return NestedTensor.make(values, offsets, None, ragged)
@@ -148,33 +166,35 @@ def nested_tensor_from_jagged(
                 "nested_tensor_from_jagged(): At least one of offsets or lengths is required."
             )
         offsets, lengths = nested.offsets_from(lengths), None
-    if not 1 <= ragged <= values.dim():
-        raise ValueError(
-            f"nested_tensor_from_jagged(): jagged_dim must be in [1, {values.dim()}], but got "
-            f"{ragged}"
-        )
-    _check_offsets(values.shape[ragged - 1], offsets, lengths)
+    check_jagged(values, offsets, lengths, ragged, "nested_tensor_from_jagged()")
     return NestedTensor.make(values, offsets, lengths, ragged)
 
 
-def _check_offsets(total: int, offsets: Tensor, lengths: Tensor | None) -> None:
+def check_jagged(
+    values: Tensor, offsets: Tensor, lengths: Tensor | None, ragged: int, caller: str
+) -> None:
+    """Raises when these are no parts of a nested tensor; on meta, numbers are not looked at."""
+    if not 1 <= ragged <= values.dim():
+        raise ValueError(f"{caller}: jagged_dim must be in [1, {values.dim()}], but got {ragged}")
     for name, t in (("offsets", offsets), ("lengths", lengths)):
         if t is not None and (t.dim() != 1 or t.dtype not in (_C.int32, _C.int64)):
             raise RuntimeError(
-                f"nested_tensor_from_jagged(): {name} must be a vector of integers, but got "
-                f"{t.dtype} of shape {tuple(t.shape)}"
+                f"{caller}: {name} must be a vector of integers, but got {t.dtype} of shape "
+                f"{tuple(t.shape)}"
             )
+    if offsets.is_meta or (lengths is not None and lengths.is_meta):
+        return
+    total = values.shape[ragged - 1]
     at = offsets.tolist()
     if not at or at[0] != 0 or at[-1] > total or any(a > b for a, b in pairwise(at)):
         raise RuntimeError(
-            f"nested_tensor_from_jagged(): offsets must rise from 0 to at most {total}, the size "
-            f"of the values, but got {at[:8]}{'...' if len(at) > 8 else ''}"
+            f"{caller}: offsets must rise from 0 to at most {total}, the size of the values, but "
+            f"got {at[:8]}{'...' if len(at) > 8 else ''}"
         )
     if lengths is None:
         if at[-1] != total:
             raise RuntimeError(
-                f"nested_tensor_from_jagged(): the last offset is {at[-1]}, but the values have "
-                f"{total} entries"
+                f"{caller}: the last offset is {at[-1]}, but the values have {total} entries"
             )
         return
     sizes = lengths.tolist()
@@ -182,9 +202,7 @@ def _check_offsets(total: int, offsets: Tensor, lengths: Tensor | None) -> None:
     if len(sizes) == len(at):  # starts, without an end
         room.append(total - at[-1])
     if len(sizes) != len(room) or any(s < 0 or s > r for s, r in zip(sizes, room, strict=True)):
-        raise RuntimeError(
-            f"nested_tensor_from_jagged(): lengths {sizes[:8]} do not fit between the offsets"
-        )
+        raise RuntimeError(f"{caller}: lengths {sizes[:8]} do not fit between the offsets")
 
 
 def to_padded_tensor(

@@ -170,11 +170,18 @@ _NAMES = """
     where masked_fill masked_fill_ lerp addcmul addcdiv rsub zero_ fill_ copy_ neg_ exp_ relu_ abs_
     sqrt_ tanh_ sigmoid_ clamp_ isclose __radd__ __rsub__ __rmul__ __rtruediv__ __rpow__
     __rfloordiv__ __rmod__ __iadd__ __isub__ __imul__ __itruediv__ __add__ __sub__ __mul__
-    __truediv__ __neg__ __pow__ to float double half bfloat16 long int short char byte bool cfloat
+    __truediv__ __neg__ __pow__ __floordiv__ __eq__ __invert__ __and__ __or__ __xor__ __lshift__
+    __rshift__ __rlshift__ __rrshift__ __iand__ __ior__ __ixor__ __ilshift__ __irshift__
+    bitwise_left_shift bitwise_right_shift remainder_ floor_divide_
+    to float double half bfloat16 long int short char byte bool cfloat
     cdouble cpu type_as dropout dropout_ alpha_dropout feature_alpha_dropout bernoulli zeros_like
     ones_like empty_like full_like rand_like randn_like
 """
 _ELEMENTWISE = frozenset(_NAMES.split())
+
+
+def _is_operand(value: Any) -> bool:
+    return isinstance(value, (Tensor, int, float, complex)) or hasattr(value, "__array__")
 
 
 def _values_beside(nt: Any, other: Any, name: str) -> Any:
@@ -222,6 +229,8 @@ def check_same(a: Any, b: Any, name: str) -> None:
 
 
 def _elementwise(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if name in ("__eq__", "ne") and not _is_operand(args[1] if len(args) > 1 else 0):
+        return name == "ne"  # of None, a text: Python's == and !=
     every = (*args, *kwargs.values())
     first = max((a for a in every if is_nested(a)), key=lambda nt: nt.__dict__["_values"].dim())
 
@@ -240,4 +249,7 @@ def _elementwise(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, 
 
 _IN_PLACE = frozenset(
     name for name in _ELEMENTWISE if name.endswith("_") and not name.startswith("__")
-) | {"__iadd__", "__isub__", "__imul__", "__itruediv__"}
+) | {
+    f"__i{name}__"
+    for name in ("add", "sub", "mul", "truediv", "and", "or", "xor", "lshift", "rshift")
+}

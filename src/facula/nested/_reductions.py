@@ -26,6 +26,8 @@ _OVER_ALL = (
     "var",
     "std",
     "norm",
+    "argmax",
+    "argmin",
 )
 _SEGMENTS = {"sum": "sum", "mean": "mean", "amax": "amax", "amin": "amin", "prod": "prod"}
 
@@ -55,6 +57,11 @@ def _reduce(func: Any, nt: Any, dim: Any = None, keepdim: bool = False, **option
         at = [d - 1 for d in dims if d]
         found = func(values, tuple(at), keepdim, **options)
         return found.unsqueeze(0) if keepdim else found
+    if name in ("argmax", "argmin"):
+        fill = _unreached(values.dtype, "amax" if name == "argmax" else "amin")
+        if values.dtype.is_floating_point:
+            fill = float("-inf" if name == "argmax" else "inf")
+        return func(nested.padded(whole, fill), ragged, keepdim)
     if name not in _SEGMENTS:
         raise NotImplementedError(
             f"{name}(): not supported over the ragged dimension of a nested tensor; use "

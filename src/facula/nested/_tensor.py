@@ -85,7 +85,7 @@ class NestedTensor(Tensor):
         own = self.__dict__
         if own["_values"].grad_fn is not None:
             raise RuntimeError("Only leaf tensors can be pickled; use .detach() first")
-        return NestedTensor.make, (
+        return rebuilt, (
             own["_values"],
             own["_offsets"],
             own["_lengths"],
@@ -110,6 +110,11 @@ class NestedTensor(Tensor):
 
 
 NestedTensor.__module__ = "facula.nested"
+
+
+def rebuilt(values: Any, offsets: Any, lengths: Any, ragged_idx: int) -> Any:
+    """What pickles call."""
+    return NestedTensor.make(values, offsets, lengths, ragged_idx)
 
 
 # ---- what is known of one

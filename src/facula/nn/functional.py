@@ -27,6 +27,10 @@ from facula.nn._functions.grouped import *  # noqa: F403
 from facula.nn._functions.interpolation import *  # noqa: F403
 from facula.nn._functions.losses import *  # noqa: F403
 from facula.nn._functions.pooling import *  # noqa: F403
+from facula.overrides import handle_torch_function as handle_torch_function
+from facula.overrides import has_torch_function as has_torch_function
+from facula.overrides import has_torch_function_unary as has_torch_function_unary
+from facula.overrides import has_torch_function_variadic as has_torch_function_variadic
 
 __all__ += _activations.__all__
 __all__ += _attention.__all__

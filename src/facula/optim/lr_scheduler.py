@@ -12,6 +12,7 @@ import types
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from facula.optim._scheduler_base import (
@@ -45,6 +46,11 @@ __all__ = [
 
 class _LRScheduler(LRScheduler):
     """The old name of :class:`LRScheduler`."""
+
+
+def _enable_get_lr_call(scheduler: LRScheduler) -> AbstractContextManager[None]:
+    """Inside, ``get_lr`` may be called without a warning."""
+    return scheduler._within_step()
 
 
 class _FunctionScheduler(LRScheduler):

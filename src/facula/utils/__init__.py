@@ -10,6 +10,8 @@ from typing import Any
 from facula import _C
 
 _SUBMODULES = (
+    "_contextlib",
+    "_device",
     "_pytree",
     "benchmark",
     "checkpoint",

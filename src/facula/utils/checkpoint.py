@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import facula
+from facula.utils._pytree import tree_map
 from facula.utils._selective_checkpoint import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -110,6 +111,28 @@ class DefaultDeviceType:
         if DefaultDeviceType._chosen is not None:
             return DefaultDeviceType._chosen
         return "cuda" if facula.cuda.is_available() else "cpu"
+
+
+def _infer_device_type(*args: Any) -> str:
+    """The kind of device that the tensors lie on, beside the CPU: CUDA where there are several."""
+    found: list[str] = []
+
+    def note(value: Any) -> Any:
+        if isinstance(value, facula.Tensor) and value.device.type != "cpu":
+            found.append(value.device.type)
+        return value
+
+    tree_map(note, args)
+    if not found:
+        return DefaultDeviceType.get_device_type()
+    if len(set(found)) > 1:
+        warnings.warn(
+            "Tensor arguments, excluding CPU tensors, are detected on at least two types of "
+            f"devices, {sorted(set(found))}: random state is kept for one of them only, CUDA or "
+            "else the first.",
+            stacklevel=2,
+        )
+    return "cuda" if "cuda" in found else found[0]
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:

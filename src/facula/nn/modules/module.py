@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -598,6 +599,12 @@ class Module(StateMethods, HookMethods, _C.ModuleBase):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
                 f"dtype={dtype}"
+            )
+        if dtype is not None and dtype.is_complex:
+            warnings.warn(
+                "Complex modules are a new feature: some modules may not expect complex "
+                "parameters or buffers.",
+                stacklevel=2,
             )
 
         def convert(t: Tensor) -> Tensor:

@@ -34,6 +34,9 @@ _T_co = TypeVar("_T_co", covariant=True)
 _set_attribute = object.__setattr__  # which looks whether it may be set takes longer
 
 
+_InfiniteConstantSampler = InfiniteConstantSampler
+
+
 class _DatasetKind:
     Map = 0
     Iterable = 1

@@ -84,3 +84,30 @@ def make_fetcher(
     if rows is not None:
         return rows_fetcher(rows, dataset)
     return _C._Fetch(getitem_of(dataset), None, collate_fn, tables, False)
+
+
+class _BaseDatasetFetcher:
+    """How a loader gets its batches, for loaders that libraries write."""
+
+    _iterable = False
+
+    def __init__(
+        self, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool
+    ) -> None:
+        self.dataset, self.auto_collation = dataset, auto_collation
+        self.collate_fn, self.drop_last = collate_fn, drop_last
+        self._fetch = make_fetcher(self._iterable, dataset, auto_collation, collate_fn, drop_last)
+
+    def fetch(self, possibly_batched_index: Any) -> Any:
+        """What the loader yields for an index, or for the indices of a batch."""
+        return self._fetch(possibly_batched_index)
+
+
+class _MapDatasetFetcher(_BaseDatasetFetcher):
+    """Of a dataset that is asked for samples by index."""
+
+
+class _IterableDatasetFetcher(_BaseDatasetFetcher):
+    """Of a dataset that goes through its samples; raises StopIteration after the last."""
+
+    _iterable = True
