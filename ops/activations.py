@@ -69,6 +69,9 @@ _written("leaky_relu_(Tensor(a!) self, float negative_slope=0.01)", "``leaky_rel
 op("_leaky_relu(Tensor self, float negative_slope) -> Tensor", elementwise("f", halves=True), inplace=True,
    f="a if a > 0 else a * negative_slope", grad="_leaky_relu_grad(grad, self, negative_slope)",
    node="LeakyReluBackward0")
+op("_leaky_relu_negative(Tensor self, float negative_slope) -> Tensor", elementwise("f", halves=True), inplace=True,
+   f="a if a > 0 else a * negative_slope", grad="_refuse_slope(grad, 'leakyReLu')", node="LeakyReluBackward1")
+op("_refuse_slope(Tensor grad, str name) -> Tensor", composite())
 op("_leaky_relu_grad(Tensor grad_out, Tensor input, float negative_slope) -> Tensor", elementwise("f", halves=True),
    f="a if b > 0 else a * negative_slope",
    grad=dict(grad_out="_leaky_relu_grad(grad, input, negative_slope)", input="zeros_like(grad)"))
@@ -136,6 +139,9 @@ _written("elu_(Tensor(a!) self, float alpha=1.0)", "``elu`` in place.", _at("elu
 op("_elu(Tensor self, float alpha, float scale, float input_scale) -> Tensor", elementwise("f"), inplace=True,
    f="expm1(a * input_scale) * (alpha * scale) if a < 0 else a * scale",
    grad="_elu_grad(grad, self, alpha, scale, input_scale)", node="EluBackward0")
+op("_elu_negative(Tensor self, float alpha, float scale, float input_scale) -> Tensor", elementwise("f"), inplace=True,
+   f="expm1(a * input_scale) * (alpha * scale) if a < 0 else a * scale", grad="_refuse_slope(grad, 'elu')",
+   node="EluBackward1")
 op("_elu_grad(Tensor grad_out, Tensor input, float alpha, float scale, float input_scale) -> Tensor", elementwise("f"),
    f="a * (exp(b * input_scale) * (alpha * scale * input_scale)) if b <= 0 else a * scale",
    grad=dict(grad_out="_elu_grad(grad, input, alpha, scale, input_scale)",

@@ -97,13 +97,13 @@ op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> T
    doc="``self + value * tensor1 * tensor2``.",
    example=">>> facula.addcmul(facula.ones(2), facula.tensor([1., 2.]), facula.tensor([3., 4.]))\ntensor([4., 9.])")
 op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-   elementwise("fc", halves=True), f="a + value * b / c",
+   elementwise("fc", halves=True, check="no_integer_quotient"), f="a + value * b / c",
    grad=dict(self="grad", tensor1="grad * conj(_scale(reciprocal(tensor2), value))",
              tensor2="-grad * conj(_scale(tensor1 / (tensor2 * tensor2), value))"),
    ref=lambda a, b, c: a + b / c,
    doc="``self + value * tensor1 / tensor2``.",
    example=">>> facula.addcdiv(facula.ones(2), facula.tensor([1., 2.]), facula.tensor([2., 4.]))\ntensor([1.5000, 1.5000])")
-op("lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", elementwise("fc", halves=True),
+op("lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", elementwise("fc", halves=True, check="end_of_one_dtype"),
    f="a + c * (b - a) if abs(c) < 0.5 else b - (b - a) * (1 - c)",
    grad=dict(self="grad * conj(1 - weight)", end="grad * conj(weight)", weight="grad * conj(end - self)"),
    ref=lambda a, b, w: a + w * (b - a),

@@ -6,6 +6,8 @@ derivative below it; the public functions add weights and reduce.
 
 from gen.rows import composite, elementwise, kernel, op
 
+# The functions of the package itself take numbers for reductions (0 none, 1 mean, 2 sum) and do not reduce
+# unless asked: PyTorch's bindings read the name that is their default as 0.
 _LEGACY = "bool? size_average=None, bool? reduce=None, str reduction='mean'"
 _REDUCTION = (" ``reduction`` is 'mean', 'sum' or 'none'; ``size_average`` and ``reduce`` are its older form.")
 _F = "facula.nn.functional"
@@ -71,9 +73,9 @@ op("_binary_cross_entropy_grad(Tensor grad_out, Tensor self, Tensor target) -> T
              target="-(grad * grad_out) / (self * (1 - self))"))
 _WITH_LOGITS = ("``binary_cross_entropy(sigmoid(x), t)`` without loss of digits; the terms of positive targets are multiplied with\n"
                 "``pos_weight``.")
-op("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
+op("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=0) -> Tensor",
    composite(), method=False, out=False, samples="none", doc=_WITH_LOGITS,
-   example=">>> facula.binary_cross_entropy_with_logits(facula.zeros(1), facula.ones(1))\ntensor(0.6931)", node="BinaryCrossEntropyWithLogitsBackward0")
+   example=">>> facula.binary_cross_entropy_with_logits(facula.zeros(1), facula.ones(1))\ntensor([0.6931])", node="BinaryCrossEntropyWithLogitsBackward0")
 _loss(f"binary_cross_entropy_with_logits.functional(Tensor input, Tensor target, Tensor? weight=None, {_LEGACY}, Tensor? pos_weight=None)",
       _WITH_LOGITS, "facula.zeros(1), facula.ones(1)", "tensor(0.6931)", "binary_cross_entropy_with_logits",
       node="BinaryCrossEntropyWithLogitsBackward0")
@@ -131,8 +133,8 @@ _loss(f"multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=
 # ---- distributions
 
 _KL = "``t * (log(t) - x)`` for logarithms x of probabilities; with ``log_target`` t is given by its logarithm."
-op("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", composite(), method=False, out=False,
-   samples="none", doc=_KL, example=">>> facula.kl_div(facula.zeros(1), facula.ones(1))\ntensor(0.)")
+op("kl_div(Tensor self, Tensor target, int reduction=0, *, bool log_target=False) -> Tensor", composite(), method=False, out=False,
+   samples="none", doc=_KL, example=">>> facula.kl_div(facula.zeros(1), facula.ones(1))\ntensor([0.])")
 _loss(f"kl_div.functional(Tensor input, Tensor target, {_LEGACY}, bool log_target=False)",
       _KL + " ``reduction='batchmean'`` divides the sum by the size of dimension 0.", "facula.zeros(1), facula.ones(1), reduction='sum'",
       "tensor(0.)", "kl_div")
@@ -152,29 +154,29 @@ op("_variances(Tensor self, float eps) -> Tensor", elementwise("f", check="varia
 # ---- pairs and triplets
 
 _HINGE = "``x`` where the target is 1, ``max(0, margin - x)`` where it is -1."
-op("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor", composite(), method=False, out=False,
-   samples="none", doc=_HINGE, example=">>> facula.hinge_embedding_loss(facula.tensor([2.]), facula.tensor([1.]))\ntensor(2.)")
+op("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=0) -> Tensor", composite(), method=False, out=False,
+   samples="none", doc=_HINGE, example=">>> facula.hinge_embedding_loss(facula.tensor([2.]), facula.tensor([1.]))\ntensor([2.])")
 _loss(f"hinge_embedding_loss.functional(Tensor input, Tensor target, float margin=1.0, {_LEGACY})", _HINGE,
       "facula.tensor([2.]), facula.tensor([1.])", "tensor(2.)", "hinge_embedding_loss")
 _COSINE = "``1 - cos(x1, x2)`` where the target is 1, ``max(0, cos(x1, x2) - margin)`` where it is -1."
-op("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor", composite(),
+op("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0) -> Tensor", composite(),
    out=False, samples="none", doc=_COSINE,
-   example=">>> facula.cosine_embedding_loss(facula.ones(1, 2), -facula.ones(1, 2), facula.ones(1))\ntensor(2.)")
+   example=">>> facula.cosine_embedding_loss(facula.ones(1, 2), -facula.ones(1, 2), facula.ones(1))\ntensor([2.])")
 _loss(f"cosine_embedding_loss.functional(Tensor input1, Tensor input2, Tensor target, float margin=0, {_LEGACY})", _COSINE,
       "facula.ones(1, 2), -facula.ones(1, 2), facula.ones(1)", "tensor(2.)", "cosine_embedding_loss")
 _RANKING = "``max(0, -target * (x1 - x2) + margin)``."
-op("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor", composite(),
+op("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0) -> Tensor", composite(),
    out=False, samples="none", doc=_RANKING,
-   example=">>> facula.margin_ranking_loss(facula.zeros(1), facula.ones(1), facula.ones(1))\ntensor(1.)")
+   example=">>> facula.margin_ranking_loss(facula.zeros(1), facula.ones(1), facula.ones(1))\ntensor([1.])")
 _loss(f"margin_ranking_loss.functional(Tensor input1, Tensor input2, Tensor target, float margin=0, {_LEGACY})", _RANKING,
       "facula.zeros(1), facula.ones(1), facula.ones(1)", "tensor(1.)", "margin_ranking_loss")
 _loss(f"soft_margin_loss(Tensor input, Tensor target, {_LEGACY})", "``log(1 + exp(-t * x))`` for targets 1 and -1.",
       "facula.zeros(1), facula.ones(1)", "tensor(0.6931)", "pair", node="SoftMarginLossBackward0")
 _TRIPLET = ("``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the distance of order ``p``; with ``swap`` the\n"
             "negative may be compared with the positive instead, where that is nearer.")
-op("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
+op("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=0) -> Tensor",
    composite(), out=False, samples="none", doc=_TRIPLET,
-   example=">>> x = facula.zeros(1, 2)\n>>> facula.triplet_margin_loss(x, x, x)\ntensor(1.)")
+   example=">>> x = facula.zeros(1, 2)\n>>> facula.triplet_margin_loss(x, x, x)\ntensor([1.])")
 _loss(f"triplet_margin_loss.functional(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, bool swap=False, {_LEGACY})",
       _TRIPLET, "x, x, x", "tensor(1.)", "triplet_margin_loss", before=">>> x = facula.zeros(1, 2)\n")
 
@@ -184,13 +186,13 @@ _CTC = ("The connectionist temporal classification loss of ``log_probs`` (T, N, 
         "after the other in one dimension, that appear in order among ``blank`` labels. ``zero_infinity`` replaces losses of\n"
         "sequences that do not fit.")
 _CTC_AT = ">>> p = facula.log_softmax(facula.zeros(3, 1, 2), 2)\n"
-_REST = "int blank=0, int reduction=1, bool zero_infinity=False"
+_REST = "int blank=0, int reduction=0, bool zero_infinity=False"
 op(f"ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, {_REST}) -> Tensor", composite(),
    out=False, samples="none", doc=_CTC,
-   example=f"{_CTC_AT}>>> facula.ctc_loss(p, facula.tensor([[1]]), facula.tensor([3]), facula.tensor([1]))\ntensor(0.2877)")
+   example=f"{_CTC_AT}>>> facula.ctc_loss(p, facula.tensor([[1]]), facula.tensor([3]), facula.tensor([1]))\ntensor([0.2877])")
 op(f"ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, {_REST}) -> Tensor", composite(),
    out=False, samples="none", doc=_CTC,
-   example=f"{_CTC_AT}>>> facula.ctc_loss(p, facula.tensor([[1]]), (3,), (1,))\ntensor(0.2877)")
+   example=f"{_CTC_AT}>>> facula.ctc_loss(p, facula.tensor([[1]]), (3,), (1,))\ntensor([0.2877])")
 _REST = "int blank=0, str reduction='mean', bool zero_infinity=False"
 _loss(f"ctc_loss.functional(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, {_REST})", _CTC,
       "p, facula.tensor([[1]]), facula.tensor([3]), facula.tensor([1])", "tensor(0.2877)", "ctc_loss", before=_CTC_AT)

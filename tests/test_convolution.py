@@ -255,14 +255,37 @@ def test_large_stride_of_a_transposed_convolution():
     assert y.sum() == 4 and y[0, 0, 100_001] == 1
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
-def test_taps_that_meet_no_pixel_give_the_input_gradients_of_zero(dtype):
-    shape, options = (64, 40, 2, 2), {"stride": 3, "padding": 1}
+@pytest.mark.parametrize(
+    "shape, weight, options",
+    [
+        ((64, 40, 2, 2), (3, 40, 1, 1), {"stride": 3, "padding": 1}),
+        ((2, 5, 1, 12), (48, 5, 1, 5), {"stride": (3, 2), "padding": (1, 0)}),
+    ],
+)
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_taps_that_meet_no_pixel_give_the_input_gradients_of_zero(
+    dtype, layout, shape, weight, options
+):
     left = F.ones(shape, dtype=getattr(F, dtype))
     del left  # its memory is used again
-    x = F.zeros(shape, dtype=getattr(F, dtype), requires_grad=True)
-    y = F.conv2d(x, F.ones(3, 40, 1, 1, dtype=x.dtype), **options)
+    x = F.zeros(shape, dtype=getattr(F, dtype))
+    if layout == "channels_last":
+        x = x.to(memory_format=F.channels_last)
+    x.requires_grad_()
+    y = F.conv2d(x, F.ones(weight, dtype=x.dtype), **options)
     assert (F.autograd.grad(y.sum(), x)[0] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+def test_transposed_results_that_nothing_meets_are_the_bias(dtype):
+    x, w = F.ones(2, 3, 4, 4, dtype=getattr(F, dtype)), F.ones(3, 40, 1, 1, dtype=getattr(F, dtype))
+    bias = F.arange(40).to(x.dtype)
+    y = F.conv_transpose2d(x, w, bias, stride=3, output_padding=2)
+    met = F.zeros(y.shape, dtype=F.bool)
+    met[:, :, ::3, ::3] = True
+    expected = bias.view(1, 40, 1, 1).expand(y.shape)
+    assert F.equal(y, F.where(met, expected + 3, expected).to(y.dtype))
 
 
 def test_long_kernel():

@@ -81,10 +81,24 @@ def test_memory_of_long_sequences_stays_small():
     assert bool(F.isfinite(out).all())
 
 
-def test_a_mask_and_causality_are_not_given_together():
-    x = F.randn(1, 2, 3, 4)
-    with pytest.raises(RuntimeError, match="Explicit attn_mask should not be set when is_causal"):
-        attend(x, x, x, F.ones(3, 3, dtype=F.bool), is_causal=True)
+@pytest.mark.parametrize("queries", [3, 60])
+def test_mask_and_causality_hold_together(queries):
+    x = F.randn(1, 2, queries, 4, dtype=F.float64)
+    lower = F.ones(queries, queries, dtype=F.bool).tril()
+    seen = F.rand(queries, queries) > 0.4
+    assert_close(attend(x, x, x, seen, is_causal=True), attend(x, x, x, seen & lower), 1e-12)
+    added = F.randn(queries, queries, dtype=F.float64)
+    expected = attend(x, x, x, added.masked_fill(~lower, float("-inf")))
+    assert_close(attend(x, x, x, added, is_causal=True), expected, 1e-12)
+    weighed = added.clone().requires_grad_()  # a mask that is trained takes the plain path
+    assert_close(attend(x, x, x, weighed, is_causal=True), expected, 1e-12)
+
+
+def test_mask_and_causality_with_dropout_are_refused():
+    x, mask = F.randn(1, 2, 3, 4), F.ones(3, 3, dtype=F.bool)
+    for q, options in ((x, {"dropout_p": 0.5}), (x[0], {})):
+        with pytest.raises(RuntimeError, match="attn_mask should not be set when is_causal=True"):
+            attend(q, q, q, mask, is_causal=True, **options)
 
 
 def test_large_scores_do_not_overflow():

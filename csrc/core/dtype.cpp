@@ -32,7 +32,8 @@ DType promote_floats(DType a, DType b) {
 
 double largest_finite(DType d) {
   return dispatch_dtype(to_real(d), []<class T>(TypeTag<T>) -> double {
-    if constexpr (is_small_float_v<T> || std::is_same_v<T, float>) return float(std::numeric_limits<T>::max());
+    if constexpr (is_small_float_v<T> || std::is_same_v<T, float>)
+      return float(std::numeric_limits<T>::max());
     else return std::numeric_limits<double>::max();
   });
 }

@@ -2,17 +2,28 @@
 
 #include <charconv>
 
+#include "core/type_names.h"
+
 namespace facula {
 
 Error::~Error() = default;
 
+// Some texts begin with the operator, as PyTorch has them; they need no other name.
 void Error::name_operator(const char* op) {
   const std::string_view given = op;
-  constexpr std::string_view linalg = "linalg_";  // "linalg.inv: ", as PyTorch names them
+  // "torch.linalg.inv: " holds both of PyTorch's spellings, with and without the package.
+  constexpr std::string_view linalg = "linalg_";
   const std::string name = given.starts_with(linalg)
-                               ? "linalg." + std::string(given.substr(linalg.size())) + ": "
+                               ? "torch.linalg." + std::string(given.substr(linalg.size())) + ": "
                                : std::string(given) + "(): ";
-  if (!message_.starts_with(name)) message_.replace(0, prefix_, name);  // some begin with it
+  const std::string_view text = std::string_view(message_).substr(prefix_);
+  if (text.starts_with(std::string(given) + "() ") ||
+      text.starts_with("torch." + std::string(given) + " ")) {
+    message_.erase(0, prefix_);
+    prefix_ = 0;
+    return;
+  }
+  if (!message_.starts_with(name)) message_.replace(0, prefix_, name);
   prefix_ = name.size();
 }
 
@@ -120,6 +131,29 @@ static std::string scalar_type_name(DType d) {
     case DType::Float32: return "float";
     case DType::Float64: return "double";
     default: return std::string(dtype_name(d)) + (is_integral(d) ? "_t" : "");
+  }
+}
+
+const char* cpp_type_name(DType d) {
+  switch (d) {
+    case DType::Bool: return "bool";
+    case DType::UInt8: return "unsigned char";
+    case DType::Int8: return "signed char";
+    case DType::Int16: return "short int";
+    case DType::Int32: return "int";
+    case DType::Int64: return "long int";
+    case DType::UInt16: return "short unsigned int";
+    case DType::UInt32: return "unsigned int";
+    case DType::UInt64: return "long unsigned int";
+    case DType::Float16: return "c10::Half";
+    case DType::BFloat16: return "c10::BFloat16";
+    case DType::Float32: return "float";
+    case DType::Float64: return "double";
+    case DType::Complex64: return "c10::complex<float>";
+    case DType::Complex128: return "c10::complex<double>";
+    case DType::Float8E4M3: return "c10::Float8_e4m3fn";
+    case DType::Float8E5M2: return "c10::Float8_e5m2";
+    default: return "undefined";
   }
 }
 

@@ -20,9 +20,10 @@ void run_parallel(int64_t begin, int64_t end, int64_t grain, RangeFunction f, vo
 
 // Calls f(b, e) on disjoint ranges that cover [begin, end), at the same time on several threads.
 // No range but the last one is shorter than grain, of elements (4096 or more) than half of it. Runs
-// f(begin, end) in the caller when there is no more than one grain of work, one thread, an enclosing
-// parallel_for, or when the pool is busy with another thread's loop. The first exception thrown by f
-// is rethrown here, after every running piece has ended; pieces not yet started are then dropped.
+// f(begin, end) in the caller when there is no more than one grain of work, one thread, an
+// enclosing parallel_for, or when the pool is busy with another thread's loop. The first exception
+// thrown by f is rethrown here, after every running piece has ended; pieces not yet started are
+// then dropped.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
   if (begin >= end) return;

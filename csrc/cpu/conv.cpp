@@ -436,15 +436,29 @@ bool by_tiles(const Conv& v) {
   return !has_pixel_rows(merged) && !has_plane_rows(merged);
 }
 
+// Without channels or taps every result is its bias.
+void write_sums_of_nothing(const Conv& v) {
+  static constexpr double kZero = 0;  // of any dtype
+  const int64_t shape[] = {v.batch, v.groups * v.out, v.axis[0].out, v.axis[1].out, v.axis[2].out};
+  const int64_t to[] = {v.y_batch, v.y_channel, v.axis[0].y_stride, v.axis[1].y_stride,
+                        v.axis[2].y_stride};
+  const int64_t from[] = {0, v.bias ? 1 : 0, 0, 0, 0};
+  const int64_t item = int64_t(item_size(v.dtype));
+  Iteration copy;
+  copy.begin(shape);
+  copy.add(static_cast<char*>(v.y), shape, to, item);
+  const void* value = v.bias ? v.bias : &kZero;
+  copy.add(static_cast<char*>(const_cast<void*>(value)), shape, from, item);
+  copy.finish();
+  copy_strided_operands(copy, cast_loop(v.dtype, v.dtype), item, item, true);
+}
+
 }  // namespace
 
 void conv_forward(const Conv& problem) {
   if (is_empty(problem)) return;
   Conv v = problem;
-  if (v.in == 0 || v.taps() == 0) {  // a sum over nothing
-    v.in = 0;
-    for (ConvAxis& a : v.axis) a.taps = 1;
-  }
+  if (v.in == 0 || v.taps() == 0) return write_sums_of_nothing(v);
   Conv onward = with_taps_onward(v);  // which these want
   if (by_tiles(v)) return conv_amx_forward(onward);
   if (const int tile = winograd_tile(onward, false))
@@ -524,12 +538,13 @@ void for_each_remainder(const Conv& forward, bool spaced, F f) {
 
 // A remainder has a share of the taps and of the pixels, which may be none for all of them.
 bool remainders_by_tiles(const Conv& forward) {
-  bool fits = conv_amx_available(forward.dtype);
+  bool fits = conv_amx_available(forward.dtype), any = false;
   for_each_remainder(forward, false, [&](const Conv& v) {
-    const bool none = is_empty(v) || v.taps() == 0;
-    fits = fits && (none || by_pairs(with_taps_onward(v), false));
+    if (is_empty(v) || v.taps() == 0) return;
+    fits = fits && by_pairs(with_taps_onward(v), false);
+    any = true;
   });
-  return fits;
+  return fits && any;
 }
 
 // Tiles write single pixels of planes slowly: y is computed by pixels and copied to its place.
@@ -559,7 +574,7 @@ void transposed_through_pixels(const Conv& forward) {
   copy.add(static_cast<char*>(forward.y), shape, to, 2);
   copy.add(static_cast<char*>(block.data), shape, from, 2);
   copy.finish();
-  copy_strided_operands(copy, nullptr, 2, 2, true);
+  copy_strided_operands(copy, cast_loop(v.dtype, v.dtype), 2, 2, true);
 }
 
 }  // namespace

@@ -57,8 +57,8 @@ bool bf16_product_available();
 // for matrix tiles pays without them: of bfloat16, but not on Intel's processors, which take two.
 bool fast_dots_available(DType);
 void bf16_product(const Gemm&);
-// One matrix on all threads, not rounded and without alpha, beta and bias: to rows `apart` from each
-// other, which have room for whole vectors of 16 columns.
+// One matrix on all threads, not rounded and without alpha, beta and bias: to rows `apart` from
+// each other, which have room for whole vectors of 16 columns.
 void bf16_sums(const Gemm&, float* sums, int64_t apart);
 
 }  // namespace facula

@@ -60,11 +60,27 @@ Tensor threshold_functional(const Tensor& input, const Scalar& threshold, const 
                  : op::_threshold(input, threshold.to_double(), value.to_double());
 }
 
+// Where a slope is negative, PyTorch cannot tell the input's sign from the result that replaced it
+// and refuses the derivative; programs that run on both are better told here, too.
+static Tensor leaky_in_place(const Tensor& self, double slope) {
+  return slope < 0 ? op::_leaky_relu_negative_(self, slope) : op::_leaky_relu_(self, slope);
+}
+static Tensor elu_in_place(const Tensor& self, double alpha, double scale, double input_scale) {
+  return alpha < 0 ? op::_elu_negative_(self, alpha, scale, input_scale)
+                   : op::_elu_(self, alpha, scale, input_scale);
+}
+Tensor _refuse_slope(const Tensor&, std::string_view name) {
+  runtime_error("In-place ", name,
+                " backward calculation is triggered with a negative slope which is not supported. "
+                "This is caused by calling in-place forward function with a negative slope, please "
+                "call out-of-place version instead.");
+}
+
 Tensor leaky_relu(const Tensor& input, double negative_slope, bool inplace) {
-  return inplace ? op::_leaky_relu_(input, negative_slope) : op::_leaky_relu(input, negative_slope);
+  return inplace ? leaky_in_place(input, negative_slope) : op::_leaky_relu(input, negative_slope);
 }
 void leaky_relu_(const Tensor& self, double negative_slope, Rets&) {
-  op::_leaky_relu_(self, negative_slope);
+  leaky_in_place(self, negative_slope);
 }
 
 Tensor prelu(const Tensor& self, const Tensor& weight) {
@@ -123,7 +139,7 @@ Tensor rrelu(const Tensor& self, double lower, double upper, bool training, Gene
 void rrelu_(const Tensor& self, double lower, double upper, bool training, Generator* generator,
             Rets&) {
   check_slopes(lower, upper);
-  if (!training) op::_leaky_relu_(self, (lower + upper) / 2);
+  if (!training) leaky_in_place(self, (lower + upper) / 2);
   else op::mul_(self, op::_rrelu_slopes(self, lower, upper, generator));
 }
 Tensor rrelu_functional(const Tensor& input, double lower, double upper, bool training,
@@ -150,10 +166,10 @@ Tensor hardswish(const Tensor& input, bool inplace) {
 // ---- exponentials
 
 Tensor elu(const Tensor& input, double alpha, bool inplace) {
-  return inplace ? op::_elu_(input, alpha, 1, 1) : op::_elu(input, alpha, 1, 1);
+  return inplace ? elu_in_place(input, alpha, 1, 1) : op::_elu(input, alpha, 1, 1);
 }
 void elu_(const Tensor& self, double alpha, Rets&) {
-  op::_elu_(self, alpha, 1, 1);
+  elu_in_place(self, alpha, 1, 1);
 }
 
 // The fixed point of mean 0 and variance 1 (Klambauer and others 2017).
@@ -177,7 +193,7 @@ Tensor celu(const Tensor& self, double alpha) {
   return op::_elu(self, alpha, 1, inverse_of(alpha));
 }
 void celu_(const Tensor& self, double alpha, Rets&) {
-  op::_elu_(self, alpha, 1, inverse_of(alpha));
+  elu_in_place(self, alpha, 1, inverse_of(alpha));
 }
 Tensor celu_functional(const Tensor& input, double alpha, bool inplace) {
   return inplace ? op::celu_(input, alpha) : op::celu(input, alpha);

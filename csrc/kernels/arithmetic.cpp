@@ -101,9 +101,9 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
   if (self.dtype() != other.dtype())
     runtime_error(legacy_dtype_name(self.dtype()), " did not match ",
                   legacy_dtype_name(other.dtype()), ": isclose compares tensors of one dtype");
-  if (rtol < 0 || atol < 0)
-    runtime_error("rtol and atol must be greater than or equal to zero, but got ", rtol, " and ",
-                  atol);
+  for (const auto& [name, tolerance] : {std::pair("rtol", rtol), std::pair("atol", atol)})
+    if (!(tolerance >= 0))
+      runtime_error(name, " must be greater than or equal to zero, but got ", tolerance);
   Tensor close = op::eq(self, other);
   if (equal_nan && is_differentiable_dtype(self.dtype()))
     close = op::logical_or(close, op::logical_and(op::isnan(self), op::isnan(other)));
@@ -130,10 +130,6 @@ Tensor _angle_grad(const Tensor& grad, Value self) {
   Tensor r = op::abs(self);
   Tensor unit = self / (r * r);
   return op::where(op::eq(r, 0), 0, grad * unit * Scalar(Complex<double>(0, 1)));
-}
-
-Tensor polar(const Tensor& abs, const Tensor& angle) {
-  return op::complex(abs * op::cos(angle), abs * op::sin(angle));
 }
 
 Tensor _from_real(const Tensor& grad) {

@@ -7,6 +7,7 @@
 #include "kernels/destination.h"
 #include "op/hooks/attention.h"
 #include "op/kernels/attention.h"
+#include "op/ops/arithmetic.h"
 #include "op/ops/attention.h"
 #include "op/ops/comparison.h"
 #include "op/ops/copying.h"
@@ -194,12 +195,23 @@ Tensor four_dimensional(const Tensor& t) {
   return op::reshape(t, Dims{checked_numel(leading(t, 3)), t.size(-3), t.size(-2), t.size(-1)});
 }
 
+// Numbers that programs hide keys by, such as the least float32, stay finite: queries that see only
+// hidden keys have weights all the same.
+Tensor rounded_mask(const Tensor& mask, DType dtype) {
+  const double most = largest_finite(dtype);
+  const Tensor finite = op::clamp(mask, -most, most);
+  return op::_to_copy(op::where(op::isinf(mask), mask, finite), dtype);
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale, bool enable_gqa) {
   check_inputs(query, key, value, attn_mask, dropout_p);
+  // PyTorch takes both where its fused kernels do, which know neither dropout nor other ranks.
+  if (is_causal && attn_mask.defined() && (dropout_p > 0 || query.dim() != 4))
+    runtime_error("Explicit attn_mask should not be set when is_causal=True");
   const double factor = scale.value_or(1 / std::sqrt(double(std::max<int64_t>(1, query.size(-1)))));
   const Operands o = aligned(query, key, value, enable_gqa);
   Dims scores = leading(o.q, 1);
@@ -214,7 +226,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   Tensor mask = attn_mask;
   if (mask.defined()) {
     if (mask.dtype() != DType::Bool && mask.dtype() != query.dtype())
-      mask = op::_to_copy(mask, query.dtype());
+      mask = rounded_mask(mask, query.dtype());
     mask = four_dimensional(op::expand(mask, scores));
   }
   const Tensor out = std::get<0>(op::_attention(four_dimensional(o.q), four_dimensional(o.k),

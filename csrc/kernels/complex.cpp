@@ -99,11 +99,25 @@ Tensor view_as_complex(const Tensor& self) {
   return v;
 }
 
+static void check_parts(const Tensor& first, const Tensor& second) {
+  auto has_complex = [](const Tensor& t) {
+    return t.dtype() == DType::Float32 || t.dtype() == DType::Float64;
+  };
+  if (!has_complex(first) || !has_complex(second))
+    runtime_error("Expected both inputs to be Half, Float or Double tensors but got ",
+                  legacy_dtype_name(first.dtype()), " and ", legacy_dtype_name(second.dtype()));
+  if (first.dtype() != second.dtype())
+    runtime_error("Expected object of scalar type ", legacy_dtype_name(first.dtype()),
+                  " but got scalar type ", legacy_dtype_name(second.dtype()),
+                  " for second argument; convert one of them");
+}
+
 void complex(const Tensor& real, const Tensor& imag, Rets& rets) {
-  if (real.dtype() != imag.dtype() ||
-      !(real.dtype() == DType::Float32 || real.dtype() == DType::Float64))
-    runtime_error("Expected both inputs to be Half, Float or Double tensors of one dtype but got ",
-                  legacy_dtype_name(real.dtype()), " and ", legacy_dtype_name(imag.dtype()));
+  check_parts(real, imag);
+  if (rets.destination == Destination::Out && rets.t[0].dtype() != to_complex(real.dtype()))
+    runtime_error("Expected object of scalar type ", legacy_dtype_name(to_complex(real.dtype())),
+                  " but got scalar type ", legacy_dtype_name(rets.t[0].dtype()),
+                  " for argument 'out'");
   Dims shape = broadcast_shapes(real.sizes(), imag.sizes());
   const Tensor* in[] = {&real, &imag};
   const Device device = common_device(in, 2);
@@ -127,6 +141,11 @@ void complex(const Tensor& real, const Tensor& imag, Rets& rets) {
   }
   op::copy_(part(out, 0), re);
   op::copy_(part(out, 1), im);
+}
+
+Tensor polar(const Tensor& abs, const Tensor& angle) {
+  check_parts(abs, angle);
+  return op::complex(abs * op::cos(angle), abs * op::sin(angle));
 }
 
 void conj_physical_(const Tensor& self, Rets&) {

@@ -127,6 +127,15 @@ Tensor isin(Value elements, Value test_elements, bool, bool invert) {
   GradGuard off(false);
   if (!elements.is_tensor() && !test_elements.is_tensor())
     type_error("at least one of elements and test_elements must be a tensor");
+  for (const Value& v : {elements, test_elements}) {
+    const DType given = v.is_tensor()             ? v.tensor().dtype()
+                        : v.scalar().is_bool()    ? DType::Bool
+                        : v.scalar().is_complex() ? DType::Complex128
+                                                  : DType::None;
+    if (given == DType::Bool || (given != DType::None && is_complex(given)))
+      runtime_error("Unsupported input type encountered for isin(): ", legacy_dtype_name(given),
+                    given == DType::Bool ? "; convert to facula.uint8" : "; it has no order");
+  }
   Promotion promotion;
   promotion.add(elements);
   promotion.add(test_elements);

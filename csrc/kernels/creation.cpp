@@ -178,7 +178,8 @@ Tensor arange_start(const Scalar& start, const Scalar& end, const Scalar& step, 
     runtime_error("arange does not support complex bounds");
   bool integral = !start.is_float() && !end.is_float() && !step.is_float();
   Like like(dtype == DType::None ? (integral ? DType::Int64 : default_dtype()) : dtype, device);
-  if (like.dtype == DType::Bool) fail(ErrorKind::NotImplemented, "not implemented for 'Bool'");
+  if (like.dtype == DType::Bool || is_complex(like.dtype))
+    fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(like.dtype), "'");
   double a = start.to_double(), b = end.to_double(), s = step.to_double();
   if (s == 0) runtime_error("step must be nonzero");
   if (!std::isfinite(a) || !std::isfinite(b)) runtime_error("unsupported range: ", a, " -> ", b);

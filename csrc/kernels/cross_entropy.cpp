@@ -257,8 +257,8 @@ static Tensor of_probabilities(const Tensor& input, const Tensor& target, const 
   Tensor terms = op::log_softmax(input, at) * t;
   if (weight.defined()) {
     if (weight.dim() != 1 || weight.numel() != classes)
-      runtime_error("weight must be defined for all ", classes, " classes, got a tensor of shape ",
-                    weight.sizes());
+      runtime_error("weight tensor should be defined either for all ", classes,
+                    " classes or no classes but got weight tensor of shape: ", weight.sizes());
     Dims shape(size_t(input.dim()), 1);
     shape[size_t(at)] = classes;
     terms = terms * op::reshape(weight, shape);

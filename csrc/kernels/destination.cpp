@@ -1,5 +1,6 @@
 #include "kernels/destination.h"
 
+#include "core/type_names.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
 
@@ -7,10 +8,19 @@ namespace facula {
 
 Tensor& exact_result(Rets& rets, int i, IntSpan shape, DType dtype, Device device) {
   if (rets.t[i].defined() && rets.t[i].dtype() != dtype)
-    runtime_error("Expected out tensor to have dtype ", dtype, ", but got ", rets.t[i].dtype(),
-                  " instead");
+    runtime_error("Expected out tensor to have dtype ", cpp_type_name(dtype), ", but got ",
+                  cpp_type_name(rets.t[i].dtype()), " instead: the result is ", dtype,
+                  ", out= ", rets.t[i].dtype());
   prepare_result(rets, i, shape, dtype, device);
   return rets.t[i];
+}
+
+void prepare_samples(Rets& rets, IntSpan shape, DType dtype, Device device) {
+  Tensor& out = rets.t[0];
+  if (rets.destination == Destination::Out && out.device() == device &&
+      can_cast(dtype, out.dtype()) && !same(out.sizes(), shape))
+    resize_tensor(out, shape);
+  prepare_result(rets, 0, shape, dtype, device);
 }
 
 Tensor& start_from(const Tensor& self, Rets& rets, CopyLayout layout) {

@@ -7,6 +7,10 @@ namespace facula {
 // A destination of exactly this dtype: the kernel stores items without conversion.
 Tensor& exact_result(Rets& rets, int i, IntSpan shape, DType dtype, Device device);
 
+// A destination of samples: an out= tensor of another shape is resized without a warning, as in
+// PyTorch.
+void prepare_samples(Rets& rets, IntSpan shape, DType dtype, Device device);
+
 enum class CopyLayout { Contiguous, Preserve };
 // The tensor that starts as `self` and is then written to: a copy, the out= tensor filled with
 // `self`, or `self` itself in place. Call it after every check that may fail.

@@ -43,9 +43,9 @@ struct Subscripts {
   size_t letters() const { return before.size() + after.size(); }
 };
 
-// Where a subscript stands, for messages: "operand 1" or "the output".
+// Where a subscript stands, for messages: "operand 1" or "output".
 std::string place(int operand) {
-  return operand < 0 ? std::string("the output") : text("operand ", operand);
+  return operand < 0 ? std::string("output") : text("operand ", operand);
 }
 
 struct Equation {
@@ -65,11 +65,14 @@ Equation parse_equation(std::string_view equation) {
       (current.ellipsis ? current.after : current.before).push_back(letter_label(c));
     } else if (c == '.') {
       if (equation.substr(i, 3) != "...")
-        runtime_error("found '.' for ", place(where()),
-                      " that is not part of any ellipsis, in the equation \"", equation, "\"");
+        runtime_error("found '.' for ", place(where()), " that is not part of any ellipsis",
+                      parsed.explicit_output ? " (...)" : "", ", in the equation \"", equation,
+                      "\"");
       if (current.ellipsis)
-        runtime_error("found a second ellipsis for ", place(where()), " in the equation \"",
-                      equation, "\"; at most one is allowed");
+        runtime_error("found '.' for ", place(where()),
+                      parsed.explicit_output ? " but an ellipsis (...) was already found"
+                                             : " for which an ellipsis was already found",
+                      ", in the equation \"", equation, "\"");
       current.ellipsis = true;
       i += 2;
     } else if (c == ',' && !parsed.explicit_output) {
@@ -81,9 +84,10 @@ Equation parse_equation(std::string_view equation) {
       parsed.explicit_output = true;
       ++i;
     } else {
-      runtime_error("invalid subscript '", c, "' at index ", i, " in the equation \"", equation,
-                    "\"; subscripts must be in [a-zA-Z], with ',' between operands and at most "
-                    "one '->'");
+      runtime_error("invalid subscript given at index ", i,
+                    " in the equation string, subscripts must be in [a-zA-Z], with ',' between "
+                    "operands and at most one '->', but \"",
+                    equation, "\" has '", c, "' there");
     }
   }
   if (parsed.explicit_output) parsed.output = std::move(current);

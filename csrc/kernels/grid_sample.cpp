@@ -206,6 +206,12 @@ Tensor _grid_sample_slopes_along(const Tensor& grad_output, const Tensor& input,
 
 Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t interpolation_mode,
                     int64_t padding_mode, bool align_corners) {
+  if (input.dim() && grid.dim() && grid.size(0) != input.size(0))
+    runtime_error("expected grid and input to have same batch size, but got input with sizes ",
+                  input.sizes(), " and grid with sizes ", grid.sizes());
+  if (input.dim() > 2 && grid.dim() && grid.size(-1) != input.dim() - 2)
+    runtime_error("expected grid to have size ", input.dim() - 2,
+                  " in last dimension, but got grid with sizes ", grid.sizes());
   if (input.dim() != 4 && input.dim() != 5)
     runtime_error("expected a 4D or 5D input, (N, C, H, W) or (N, C, D, H, W), but got shape ",
                   input.sizes());
@@ -216,14 +222,10 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t interpolati
   if (!is_floating(input.dtype()) || input.item_size() == 1)
     fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(input.dtype()),
          "'; floating-point numbers are accepted");
-  if (grid.dim() != input.dim() || grid.size(0) != input.size(0))
-    runtime_error(
-        "expected grid and input to have the same number of dimensions and the same "
-        "batch size, but got input of shape ",
-        input.sizes(), " and grid of shape ", grid.sizes());
-  if (grid.size(-1) != input.dim() - 2)
-    runtime_error("expected grid to have size ", input.dim() - 2,
-                  " in last dimension, but got grid of shape ", grid.sizes());
+  if (grid.dim() != input.dim())
+    runtime_error("expected ", input.dim(), "D input and grid with same number of dimensions, ",
+                  "but got input with sizes ", input.sizes(), " and grid with sizes ",
+                  grid.sizes());
   for (int64_t d = 2; d < input.dim(); ++d)
     if (input.size(d) <= 0)
       runtime_error("expected input to have non-empty spatial dimensions, but input has sizes ",

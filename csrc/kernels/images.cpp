@@ -18,9 +18,10 @@ namespace facula::kernels {
 
 namespace {
 
-void expect_image(const Tensor& self) {
+void expect_image(const Tensor& self, const char* name) {
   if (self.dim() < 3)
-    runtime_error("expects input to have at least 3 dimensions, (..., C, H, W), but got shape ",
+    runtime_error(name, " expects input to have at least 3 dimensions, but got input with ",
+                  self.dim(), " dimension(s): (..., C, H, W) is wanted, the shape is ",
                   self.sizes());
 }
 
@@ -111,9 +112,9 @@ Tensor shuffled(const Tensor& self, const Shuffle& s, bool widen) {
 }  // namespace
 
 Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
-  expect_image(self);
+  expect_image(self, "pixel_shuffle");
   const int64_t r = upscale_factor, c = self.size(-3);
-  if (r <= 0) runtime_error("expects a positive upscale_factor, but got ", r);
+  if (r <= 0) runtime_error("pixel_shuffle expects a positive upscale_factor, but got ", r);
   if (r > std::numeric_limits<int32_t>::max())
     runtime_error("upscale factor is too large, (upscale_factor)^2 overflowed, got ", r);
   if (c % (r * r))
@@ -125,15 +126,17 @@ Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
 }
 
 Tensor pixel_unshuffle(const Tensor& self, int64_t downscale_factor) {
-  expect_image(self);
+  expect_image(self, "pixel_unshuffle");
   const int64_t r = downscale_factor, c = self.size(-3), h = self.size(-2), w = self.size(-1);
-  if (r <= 0) runtime_error("expects a positive downscale_factor, but got ", r);
+  if (r <= 0) runtime_error("pixel_unshuffle expects a positive downscale_factor, but got ", r);
   if (h % r)
-    runtime_error("expects height to be divisible by downscale_factor, but input.size(-2)=", h,
-                  " is not divisible by ", r);
+    runtime_error(
+        "pixel_unshuffle expects height to be divisible by downscale_factor, but input.size(-2)=",
+        h, " is not divisible by ", r);
   if (w % r)
-    runtime_error("expects width to be divisible by downscale_factor, but input.size(-1)=", w,
-                  " is not divisible by ", r);
+    runtime_error(
+        "pixel_unshuffle expects width to be divisible by downscale_factor, but input.size(-1)=", w,
+        " is not divisible by ", r);
   return shuffled(self, shuffle_of(self, c, h / r, w / r, r), false);
 }
 
@@ -239,11 +242,15 @@ Tensor im2col(const Tensor& input, IntSpan kernel_size, IntSpan dilation, IntSpa
               IntSpan stride) {
   const Patches p(kernel_size, dilation, padding, stride);
   check_spatial_input(input, 2);
-  if (p.count(0, input.size(-2)) < 1 || p.count(1, input.size(-1)) < 1)
-    runtime_error("Given input with spatial size ", input.sizes().last(2),
-                  ", kernel_size=", IntSpan(p.kernel), ", dilation=", IntSpan(p.dilation),
-                  ", padding=", IntSpan(p.padding), ", stride=", IntSpan(p.stride),
-                  ": the number of patches must be at least 1 in each dimension");
+  const int64_t down = p.count(0, input.size(-2)), across = p.count(1, input.size(-1));
+  if (down < 1 || across < 1) {
+    auto pair = [](IntSpan values) { return text('(', values[0], ", ", values[1], ')'); };
+    runtime_error("Given input with spatial size ", pair(input.sizes().last(2)),
+                  ", kernel_size=", pair(p.kernel), ", dilation=", pair(p.dilation),
+                  ", padding=", pair(p.padding), ", calculated shape of the array of sliding ",
+                  "blocks as (", down, ", ", across, "), but its components must be at least one. ",
+                  "The stride is ", pair(p.stride));
+  }
   return op::_im2col(input, p.kernel, p.dilation, p.padding, p.stride);
 }
 

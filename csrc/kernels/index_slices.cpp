@@ -248,6 +248,12 @@ void index_fill(const Tensor& self, int64_t dim, const Tensor& index, Value valu
   if (value.is_tensor() && value.tensor().dim() != 0)
     runtime_error("only supports a 0-dimensional value tensor, but got tensor with ",
                   value.tensor().dim(), " dimension(s).");
+  if (rets.destination == Destination::InPlace && warn &&
+      has_internal_overlap(self.sizes(), self.strides()))
+    warn(
+        "Use of index_fill_ on expanded tensors is deprecated. Please clone() the tensor before "
+        "performing this operation. This also applies to advanced indexing e.g. tensor[indices] = "
+        "scalar");
   if (!value.is_tensor()) value.scalar().check_fits(self.dtype());
   else if (value.tensor().is_complex() && !self.is_complex())
     runtime_error("a complex value cannot be written to a tensor of ", self.dtype());

@@ -182,6 +182,10 @@ void check_sizes(const Tensor& self, IntSpan output_size) {
   if (!positive)
     runtime_error("Input and output sizes should be greater than 0, but got an input of shape ",
                   self.sizes(), " and output sizes ", output_size);
+  for (int64_t d = 1; d < self.dim(); ++d)
+    if (self.sizes()[size_t(d)] == 0)
+      runtime_error("Non-empty ", self.dim(), "D data tensor expected but got a tensor with sizes ",
+                    self.sizes());
 }
 
 }  // namespace

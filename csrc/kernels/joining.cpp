@@ -149,8 +149,9 @@ void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
                     ") cannot be concatenated");
     if (!lead && !skipped(t)) lead = &t;
   }
-  if (!lead) lead = &tensors[0];
-  dim = wrap_dim(dim, lead->dim());
+  const bool all_skipped = !lead;  // then any dimension will do
+  if (all_skipped) lead = &tensors[0];
+  dim = all_skipped ? 0 : wrap_dim(dim, lead->dim());
   Dims shape(lead->sizes());
   shape[dim] = 0;
   const Tensor* devices[kMaxDims];
@@ -199,7 +200,7 @@ void cat(TensorSpan tensors, int64_t dim, Rets& rets) {
 // `shapes`: each tensor's rank and sizes, one after the other.
 std::vector<Tensor> _cat_grad(const Tensor& grad, IntSpan shapes, int64_t dim) {
   std::vector<Tensor> out;
-  dim = wrap_dim(dim, grad.dim());
+  dim = skipped(grad) ? 0 : wrap_dim(dim, grad.dim());
   int64_t at = 0;
   for (size_t i = 0; i < shapes.size(); i += 1 + size_t(shapes[i])) {
     const IntSpan shape = shapes.subspan(i + 1, size_t(shapes[i]));

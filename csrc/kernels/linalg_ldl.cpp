@@ -97,16 +97,15 @@ Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B,
         "is ",
         B.sizes());
   require_system(LD, "LD", B, "B", true);
-  if (pivots.dtype() != DType::Int32)
-    runtime_error(
-        "pivots should be a Tensor of scalar type facula.int32, as ldl_factor returns it, "
-        "but got ",
-        pivots.dtype());
+  if (!is_integral(pivots.dtype()))
+    runtime_error("Expected pivots to be integers. Got ", legacy_dtype_name(pivots.dtype()),
+                  "; ldl_factor returns them");
   if (pivots.device() != LD.device()) device_error(LD.device(), pivots.device());
   const int64_t size = LD.size(-1);
   if (pivots.dim() == 0 || pivots.size(-1) != size)
-    runtime_error("expected pivots of shape [..., ", size, "], one for each row of LD, but got ",
-                  pivots.sizes());
+    runtime_error(
+        "Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape ",
+        pivots.sizes(), " instead: one for each of the ", size, " rows of LD is needed");
   const IntSpan pivot_batch = pivots.sizes().first(size_t(pivots.dim() - 1));
   if (!is_expandable(pivot_batch, batch_of(LD)) && !is_expandable(batch_of(LD), pivot_batch))
     runtime_error("LD of shape ", LD.sizes(), " and pivots of shape ", pivots.sizes(),
@@ -122,7 +121,10 @@ Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B,
     device_linalg.ldl_solve(columns_of(LD, batch), rows, x);
     return x;
   }
-  const MatrixBatch factors(LD, batch), exchanges(as_columns(pivots), batch), rhs(B, batch), out(x);
+  const Tensor rows_of_32_bits =
+      pivots.dtype() == DType::Int32 ? pivots : op::_to_copy(pivots, DType::Int32);
+  const MatrixBatch factors(LD, batch), exchanges(as_columns(rows_of_32_bits), batch),
+      rhs(B, batch), out(x);
   const int n = lapack_int(size), k = lapack_int(B.size(-1));
   dispatch_lapack(x.dtype(), [&]<class T> {
     for_matrices(out.count(), 2.0 * n * n * k, [&](int64_t begin, int64_t end) {

@@ -90,9 +90,10 @@ void require_pivots(const Tensor& pivots, const char* name, const Tensor& lu, in
   if (pivots.device() != lu.device()) device_error(lu.device(), pivots.device());
   if (pivots.dtype() != DType::Int32)
     runtime_error(name,
-                  " should be a Tensor of scalar type facula.int32, as lu_factor returns it, "
-                  "but got ",
-                  pivots.dtype());
+                  std::string_view(name) == "pivots"
+                      ? " should be a Tensor of scalar type torch.int32"
+                      : " is expected to be a contiguous tensor of torch.int32 dtype",
+                  ", as lu_factor returns it, but got ", pivots.dtype());
   if (pivots.dim() == 0 || pivots.size(-1) != count)
     runtime_error(
         "Number of pivots per batch should be same as the dimension of the matrix: "
@@ -176,7 +177,7 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool piv
   require_matrix(A, "A");
   require_lapack_dtype(A, "A", ErrorKind::NotImplemented);
   if (!pivot && !A.is_meta())
-    runtime_error("LU without pivoting is not implemented; use pivot=True");
+    runtime_error("LU without pivoting is not implemented on the CPU; use pivot=True");
   LuFactors f = factor_matrices(A);
   if (check_errors) check_info(f.info, zero_in_u);
   return {f.lu, f.pivots, f.info};

@@ -97,7 +97,7 @@ std::tuple<Tensor, Tensor> _linalg_qr(const Tensor& A, std::string_view mode_nam
               expand_qr(rows, int(inner), reflectors, q, ld, tau.data(), work.data(), work_size);
           }
         },
-        is_blocked<T>(rows, columns));
+        is_qr_blocked<T>(rows, columns));
   });
   return {Q, R};
 }
@@ -175,7 +175,7 @@ std::tuple<Tensor, Tensor> geqrf(const Tensor& self) {
                       work_size);
           }
         },
-        is_blocked<T>(rows, columns));
+        is_qr_blocked<T>(rows, columns));
   });
   return {a, tau};
 }
@@ -199,10 +199,13 @@ Tensor expanded_tau(const Tensor& tau, IntSpan batch) {
 }
 
 void require_tau(const Tensor& input, const Tensor& tau) {
-  if (tau.dim() == 0) runtime_error("tau must have at least 1 dimension, but it has none");
+  if (tau.dim() + 1 != input.dim())
+    runtime_error("Expected tau to have one dimension less than input, but got tau.ndim equal to ",
+                  tau.dim(), " and input.ndim is equal to ", input.dim());
   if (tau.dtype() != input.dtype())
-    runtime_error("Expected input and tau to have the same dtype: tau dtype ", tau.dtype(),
-                  " does not match input dtype ", input.dtype());
+    runtime_error("Expected input and tau to have the same dtype: tau dtype ",
+                  legacy_dtype_name(tau.dtype()), " does not match input dtype ",
+                  legacy_dtype_name(input.dtype()));
   if (tau.device() != input.device()) device_error(input.device(), tau.device());
 }
 
@@ -252,7 +255,7 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
                       work.data(), work_size);
           }
         },
-        is_blocked<T>(rows, reflectors));
+        is_qr_blocked<T>(rows, reflectors));
   });
   return Q;
 }
@@ -266,6 +269,11 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
   require_matrix(self, "input");
   require_matrix(input3, "other");
   require_tau(self, input2);
+  if (input3.dim() != self.dim())
+    runtime_error(
+        "Expected other to have the same number of dimensions as input, but got other.ndim equal "
+        "to ",
+        input3.dim(), " and input.ndim is equal to ", self.dim());
   const int64_t order = input3.size(left ? -2 : -1), k = input2.size(-1);
   const char* side = left ? "-2" : "-1";
   if (k > self.size(-1))

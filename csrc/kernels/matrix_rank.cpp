@@ -173,7 +173,7 @@ Tensor linalg_cond(const Tensor& self, Value p) {
   require_matrix(self, "input");
   const double order = p.is_none() ? 2 : p.scalar().is_complex() ? 0 : p.to_double();
   if (std::fabs(order) != 1 && std::fabs(order) != 2 && !std::isinf(order))
-    runtime_error("got an invalid norm type: ", order,
+    runtime_error("linalg.cond got an invalid norm type: ", order,
                   "; accepted are None, 1, -1, 2, -2, inf, -inf, 'fro' and 'nuc'");
   if (std::fabs(order) == 2) {
     if (self.numel() == 0) return no_elements(self);
@@ -190,7 +190,7 @@ Tensor linalg_cond(const Tensor& self, Value p) {
 Tensor linalg_cond_name(const Tensor& self, std::string_view p) {
   require_matrix(self, "input");
   if (p != "fro" && p != "nuc")
-    runtime_error("got an invalid norm type: ", p,
+    runtime_error("linalg.cond got an invalid norm type: ", p,
                   "; accepted are None, 1, -1, 2, -2, inf, -inf, 'fro' and 'nuc'");
   require_square(self, "A");
   if (self.numel() == 0) return no_elements(self);

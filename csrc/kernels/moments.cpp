@@ -1,6 +1,7 @@
 // Variances, means without NaN, extrema in pairs, covariance.
 #include <algorithm>
 
+#include "core/type_names.h"
 #include "cpu/cast.h"
 #include "cpu/line_loops.h"
 #include "cpu/reduce.h"
@@ -135,6 +136,9 @@ Pair std_mean_unbiased_dim(const Tensor& self, std::optional<IntSpan> dim, bool 
 Tensor nansum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType dtype) {
   if (is_integral(self.dtype(), true)) return op::sum_dim(self, dim, keepdim, dtype);
   const Tensor x = dtype == DType::None ? self : in_dtype(self, dtype);
+  if (x.is_complex() && !x.is_cuda())
+    runtime_error("nansum on CPU does not support complex inputs, got ", x.dtype(),
+                  ". Sum the real and imaginary parts apart");
   if (!is_floating(x.dtype()) || x.dim() == 0)
     return op::sum_dim(op::where(op::isnan(self), 0, self), dim, keepdim, dtype);
   return op::_nansum(x, dims_in(dims_of(Value(dim), x.dim())), keepdim);
@@ -211,8 +215,8 @@ void aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, Rets&
   const Dims dims = dim ? Dims{*dim} : Dims();
   for (const Tensor& given : rets.t)
     if (given.defined() && given.dtype() != self.dtype())
-      runtime_error("Expected out tensor to have dtype ", self.dtype(), ", but got ", given.dtype(),
-                    " instead");
+      runtime_error("Expected out tensor to have dtype ", cpp_type_name(self.dtype()), ", but got ",
+                    cpp_type_name(given.dtype()), " instead");
   Tensor least, most;
   if (!dim && !keepdim && self.is_cpu() && self.is_contiguous() && self.dtype() != DType::Bool) {
     std::tie(least, most) = extremes_of_all(self);

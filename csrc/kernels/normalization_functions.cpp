@@ -172,6 +172,8 @@ Tensor batch_norm_functional(const Tensor& input, const Tensor& running_mean,
   if (eps < 0 || (training && eps == 0))
     value_error("batch_norm eps must be ", training ? "positive during training" : "non-negative",
                 ", but got ", eps);
+  if (training && running_mean.defined() != running_var.defined())
+    value_error("running_mean and running_var must either both be None or neither be None");
   if (input.numel() == 0) return of_nothing(input, weight, bias);
   if (training && input.dim() >= 2)
     require_several(input, "value per channel", values_per_channel(input));

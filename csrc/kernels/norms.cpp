@@ -47,9 +47,10 @@ static void check_has_elements(const Tensor& self, double order, IntSpan dims, b
   for (int64_t d : dims)
     if (self.size(d) == 0) {
       if (over_all)
-        runtime_error("cannot compute the ", order, " norm on an empty tensor because the ",
+        runtime_error("linalg.vector_norm cannot compute the ", order,
+                      " norm on an empty tensor because the ",
                       "operation does not have an identity; the input has shape ", self.sizes());
-      runtime_error("cannot compute the ", order, " norm on the dimension ", d,
+      runtime_error("linalg.vector_norm cannot compute the ", order, " norm on the dimension ", d,
                     " because this dimension is empty and the operation does not have an "
                     "identity; the input has shape ",
                     self.sizes());

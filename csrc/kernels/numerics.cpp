@@ -40,12 +40,14 @@ Tensor without_overflow(const Tensor& t) {
 
 void check_joined(const Tensor& self, int64_t dim, const Tensor& other) {
   if (other.dim() != self.dim())
-    runtime_error("expects prepend or append to be the same dimension as input, but got shapes ",
-                  other.sizes(), " and ", self.sizes());
+    runtime_error(
+        "diff expects prepend or append to be the same dimension as input, but got shapes ",
+        other.sizes(), " and ", self.sizes());
   for (int64_t d = 0; d < self.dim(); ++d)
     if (d != dim && other.sizes()[d] != self.sizes()[d])
       runtime_error(
-          "expects the shape of tensor to prepend or append to match that of input except along "
+          "diff expects the shape of tensor to prepend or append to match that of input except "
+          "along "
           "the differencing dimension; input.size(",
           d, ") = ", self.sizes()[d], ", but got tensor.size(", d, ") = ", other.sizes()[d]);
 }
@@ -54,7 +56,7 @@ void check_joined(const Tensor& self, int64_t dim, const Tensor& other) {
 
 Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
             const Tensor& append) {
-  if (self.dim() == 0) runtime_error("expects input to be at least one-dimensional");
+  if (self.dim() == 0) runtime_error("diff expects input to be at least one-dimensional");
   if (n < 0) runtime_error("order must be non-negative but got ", n);
   dim = wrap_dim(dim, self.dim());
   std::vector<Tensor> parts;
@@ -75,9 +77,9 @@ namespace {
 
 Dims gradient_dims(const Tensor& self, std::optional<IntSpan> dim, int64_t edge_order) {
   if (edge_order != 1 && edge_order != 2)
-    runtime_error("only supports edge_order=1 and edge_order=2, got ", edge_order);
+    runtime_error("torch.gradient only supports edge_order=1 and edge_order=2. Got ", edge_order);
   if (self.dim() == 0 && dim && !dim->empty())
-    runtime_error("expected the input to have dimensions, but it has none");
+    index_error("Dimension specified as ", (*dim)[0], " but tensor has no dimensions");
   check_rank(self.dim());
   Dims dims;
   uint64_t seen = 0;
@@ -87,8 +89,9 @@ Dims gradient_dims(const Tensor& self, std::optional<IntSpan> dim, int64_t edge_
     seen |= uint64_t(1) << d;
     dims.push_back(d);
     if (self.size(d) < edge_order + 1)
-      runtime_error("expected each dimension size to be at least edge_order+1 = ", edge_order + 1,
-                    ", but the input has shape ", self.sizes());
+      runtime_error(
+          "torch.gradient expected each dimension size to be at least edge_order+1, here ",
+          edge_order + 1, ", but the input has shape ", self.sizes());
   }
   return dims;
 }
@@ -97,11 +100,12 @@ void check_count(const Tensor& self, std::optional<IntSpan> dim, const Dims& dim
   if (given == dims.size()) return;
   if (dim)
     runtime_error(
-        "expected spacing to be unspecified, a scalar or its spacing and dim arguments to have "
-        "the same length, but got a spacing argument of length ",
-        given, " and a dim argument of length ", dims.size());
+        "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim "
+        "arguments to have the same length, but got a spacing argument of length ",
+        given, " and a dim argument of length ", dims.size(), ".");
   runtime_error(
-      "expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = ",
+      "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+      "'self.dim() = ",
       self.dim(), "', since dim argument was not given, but got a list of length ", given);
 }
 
@@ -142,7 +146,8 @@ Tensor gradient_along(const Tensor& values, int64_t dim, const Tensor& coordinat
   const Tensor f = without_overflow(values);
   if (coordinates.dim() != 1)
     runtime_error(
-        "expected each element of spacing to have one dimension, but got an element with ",
+        "torch.gradient expected each element of spacing to have one dimension, but got an element "
+        "with ",
         coordinates.dim(), " dimensions!");
   const int64_t n = f.size(dim);
   if (coordinates.numel() != n)
@@ -262,16 +267,21 @@ Tensor trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
   return (op::sum_dim(trimmed(y, dim, 1, 1), IntSpan(&dim, 1)) + ends / 2) * dx;
 }
 
+// A cumulative integral of integers is a fraction, even over no samples.
+static Tensor no_samples(const Tensor& y) {
+  return is_integral(y.dtype(), true) ? op::_to_copy(y, default_dtype()) : y;
+}
+
 Tensor cumulative_trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
   dim = sample_dim(y, dim);
-  if (y.size(dim) == 0) return y;
+  if (y.size(dim) == 0) return no_samples(y);
   return op::cumsum(neighbours(y, dim) * distances(y, x, dim) / 2, dim);
 }
 
 Tensor cumulative_trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
   dim = sample_dim(y, dim);
   check_distance(dx);
-  if (y.size(dim) == 0) return y;
+  if (y.size(dim) == 0) return no_samples(y);
   return op::cumsum(neighbours(y, dim), dim) * (dx.to_double() / 2);
 }
 

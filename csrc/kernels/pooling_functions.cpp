@@ -29,6 +29,21 @@ struct Window {
         dilation(spatial_values(spacing, dims, "dilation")) {}
 };
 
+// PyTorch has texts of its own for one dimension.
+void check_max_pool1d(const Window& w) {
+  const int64_t kernel = w.kernel[0], padding = w.padding[0];
+  auto refuse = [](const char* name, const char* what, int64_t given) {
+    runtime_error("max_pool1d() ", name, " must be ", what, ", but got ", given);
+  };
+  if (kernel <= 0) refuse("kernel_size", "greater than zero", kernel);
+  if (w.stride[0] <= 0) refuse("stride", "greater than zero", w.stride[0]);
+  if (padding < 0) refuse("padding", "non-negative", padding);
+  if (padding > kernel / 2)
+    runtime_error("max_pool1d() padding should be at most half of kernel size, but got padding=",
+                  padding, " and kernel_size=", kernel);
+  if (w.dilation[0] <= 0) refuse("dilation", "greater than zero", w.dilation[0]);
+}
+
 constexpr int64_t kOne[] = {1};
 constexpr int64_t kNone[] = {0};
 
@@ -42,6 +57,7 @@ Tensor max_pool(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> 
                 IntSpan padding, IntSpan dilation, bool ceil_mode, int64_t dims) {
   check_spatial_input(self, dims);
   const Window w(kernel_size, stride, padding, dilation, dims);
+  if (dims == 1) check_max_pool1d(w);
   // Nobody will ask where the largest elements were.
   if (!(self->keys & ~kKeyGrad) && !(grad_enabled() && requires_grad(self)))
     return op::_max_pool_values(self, w.kernel, w.stride, w.padding, w.dilation, ceil_mode);
@@ -101,8 +117,12 @@ Dims adaptive_sizes(const Tensor& self, IntSpan output_size, int64_t dims, int64
   const Dims sizes = spatial_values(output_size, dims, "output_size");
   for (int64_t n : sizes)
     if (n < 0)
-      runtime_error("elements of output_size must be greater than or equal to 0, but got ",
+      runtime_error("elements of output_size must be greater than or equal to 0 but received ",
                     IntSpan(sizes));
+  for (int64_t d = may_be_empty; d < self.dim(); ++d)
+    if (self.sizes()[size_t(d)] == 0)
+      runtime_error("Expected input to have non-zero size for non-batch dimensions, but input has ",
+                    "sizes ", self.sizes(), " with dimension ", d, " being empty");
   check_spatial_input(self, dims, may_be_empty);
   return sizes;
 }
@@ -212,13 +232,27 @@ Tensor _max_positions_pick(const Tensor& self, const Tensor& indices, IntSpan ou
                      indices.sizes());
 }
 
+// Why positions were refused: the first that lies outside of a plane of that size.
+[[noreturn]] static void refuse_positions(const Tensor& indices, IntSpan output_size,
+                                          int64_t pixels) {
+  GradGuard off(false);
+  const Tensor all = op::contiguous(indices);
+  const int64_t* at = all.data_as<int64_t>();
+  while (*at >= 0 && *at < pixels) ++at;
+  std::string volume;
+  for (int64_t n : output_size) volume += text(volume.empty() ? "" : "x", n);
+  if (output_size.size() == 1) volume += "x1";
+  runtime_error("Found an invalid max index: ", *at, " (output volumes are of size ", volume, ")");
+}
+
 Tensor _max_unpool(const Tensor& self, const Tensor& indices, IntSpan output_size) {
   const int64_t dims = int64_t(output_size.size());
   if (indices.dtype() != DType::Int64)
-    runtime_error("elements in indices should be type int64 but got: ", indices.dtype());
+    runtime_error("elements in indices should be type int64 but got: ",
+                  legacy_dtype_name(indices.dtype()));
   if (!same(self.sizes(), indices.sizes()))
-    runtime_error("expected the shape of indices to be that of the input, ", self.sizes(),
-                  ", but got ", indices.sizes());
+    runtime_error("Expected shape of indices to be same as that of the input tensor (",
+                  self.sizes(), ") but got indices tensor with shape: ", indices.sizes());
   check_spatial_input(self, dims);
   Dims shape(self.sizes().first(size_t(self.dim() - dims)));
   Dims flat(shape);
@@ -226,8 +260,15 @@ Tensor _max_unpool(const Tensor& self, const Tensor& indices, IntSpan output_siz
   for (int64_t n : output_size) pixels *= n, shape.push_back(n);
   flat.push_back(pixels);
   const Tensor zeros = op::new_zeros(self, flat);
-  const Tensor out = op::reshape(
-      op::scatter_src(zeros, -1, flat_planes(indices, dims), flat_planes(self, dims)), shape);
+  Tensor out;
+  try {
+    out = op::scatter_src(zeros, -1, flat_planes(indices, dims), flat_planes(self, dims));
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Index && e.kind() != ErrorKind::Runtime) throw;
+    if (!indices.is_cpu() || indices.is_wrapped()) throw;
+    refuse_positions(indices, output_size, pixels);
+  }
+  out = op::reshape(out, shape);
   const bool last =
       !self.is_wrapped() && dims == 2 && self.dim() == 4 && suggests_channels_last(self);
   return last ? op::contiguous(out, MemoryFormat::ChannelsLast) : out;

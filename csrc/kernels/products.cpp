@@ -1,6 +1,7 @@
 // Matrix products: shapes and promotion here, arithmetic in cpu/gemm.
 #include "op/kernels/products.h"
 #include "autograd/node_names.h"
+#include "core/type_names.h"
 #include "cpu/gemm.h"
 #include "op/elementwise.h"
 #include "op/hooks/products.h"
@@ -62,9 +63,9 @@ static std::string sizes_text(const Tensor& matrix) {
 // The dtype of out= is not a wish that a product could fulfil by converting.
 static void check_out(const Rets& rets, DType dtype) {
   if (rets.destination != Destination::New && rets.t[0].dtype() != dtype)
-    runtime_error("Expected out tensor to have dtype ", legacy_dtype_name(dtype), ", but got ",
-                  legacy_dtype_name(rets.t[0].dtype()), " instead (", dtype, " and ",
-                  rets.t[0].dtype(), ")");
+    runtime_error("Expected out tensor to have dtype ", cpp_type_name(dtype), ", but got ",
+                  cpp_type_name(rets.t[0].dtype()), " instead (", dtype, " and ", rets.t[0].dtype(),
+                  ")");
 }
 
 static void product_into(const Tensor& a, const Tensor& b, IntSpan shape, Rets& rets) {

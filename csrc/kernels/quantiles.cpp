@@ -23,15 +23,18 @@ Between between_of(std::string_view name) {
   if (name == "higher") return Between::Higher;
   if (name == "midpoint") return Between::Midpoint;
   if (name == "nearest") return Between::Nearest;
-  runtime_error("interpolation must be one of linear, lower, higher, midpoint or nearest, but got ",
-                name);
+  runtime_error(
+      "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
+      "got ",
+      name);
 }
 
 void check_input(const Tensor& self) {
   if (self.dtype() != DType::Float32 && self.dtype() != DType::Float64)
-    runtime_error("input tensor must be either float or double dtype, but got ", self.dtype());
+    runtime_error("quantile() input tensor must be either float or double dtype, but got ",
+                  self.dtype());
   if (self.numel() == 0)
-    runtime_error("input tensor must be non-empty, but has shape ", self.sizes());
+    runtime_error("quantile() input tensor must be non-empty, but has shape ", self.sizes());
 }
 
 // sorted (..., n) at ranks (..., m), which need not be whole numbers.
@@ -85,16 +88,17 @@ Tensor quantile_of(const Tensor& self, const Tensor& levels, std::optional<int64
 
 void check_levels(const Tensor& self, const Tensor& q) {
   check_input(self);
-  if (q.dim() > 1) runtime_error("q must be a scalar or 1D tensor, but has shape ", q.sizes());
+  if (q.dim() > 1)
+    runtime_error("quantile() q must be a scalar or 1D tensor, but has shape ", q.sizes());
   if (q.dtype() != self.dtype())
-    runtime_error("q tensor must be same dtype as the input tensor, but got ", q.dtype(), " and ",
-                  self.dtype());
+    runtime_error("quantile() q tensor must be same dtype as the input tensor, but got ", q.dtype(),
+                  " and ", self.dtype());
   if (q.device() != self.device()) device_error(self.device(), q.device());
 }
 
 Tensor level_tensor(const Tensor& self, double q) {
   check_input(self);
-  if (!(q >= 0 && q <= 1)) runtime_error("q must be in the range [0, 1] but got ", q);
+  if (!(q >= 0 && q <= 1)) runtime_error("quantile() q must be in the range [0, 1] but got ", q);
   return op::full(Dims(), q, self.dtype(), std::nullopt, self.device());
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/random_stream.h"
 
 #include "core/thread_generator.h"
+#include "kernels/destination.h"
 #include "op/elementwise.h"
 #include "op/kernels/creation.h"
 
@@ -80,7 +81,7 @@ const Tensor& CreationOptions::destination(Rets& rets, IntSpan size, DType resol
     const Device given = rets.t[0].device();
     const bool open =
         device.type == DeviceType::None || (device.type == given.type && device.index < 0);
-    prepare_result(rets, 0, size, resolved, open ? given : device);
+    prepare_samples(rets, size, resolved, open ? given : device);
   } else {
     rets.t[0] = empty(size, resolved, layout, device, pin_memory, false, MemoryFormat::None);
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "autograd/node.h"
+#include "core/type_names.h"
 #include "cpu/reduce_index.h"
 #include "kernels/destination.h"
 #include "op/device_hooks.h"
@@ -225,6 +226,9 @@ Tensor min_other(const Tensor& self, const Tensor& other) {
 
 static void arg_extreme(const Tensor& self, std::optional<int64_t> dim, bool keepdim, bool largest,
                         Rets& rets) {
+  if (self.dtype() == DType::Bool)
+    runtime_error("does not support bool input. Convert it, for example with .to(facula.uint8)");
+  if (self.is_complex()) runtime_error("does not support complex input: it has no order");
   Tensor in = self;
   int64_t d = dim.value_or(0);
   if (!dim) {
@@ -277,6 +281,9 @@ void cumsum(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
                  : rets.destination != Destination::New ? rets.t[0].dtype()
                  : is_integral(self.dtype(), true)      ? DType::Int64
                                                         : self.dtype();
+  if (rets.destination == Destination::InPlace && result != self.dtype())
+    runtime_error("Bad in-place call: input tensor dtype ", cpp_type_name(self.dtype()),
+                  " and output tensor dtype ", cpp_type_name(result), " should match");
   if (result == DType::Bool)
     dtype_error(DType::Bool, "integers, floating-point and complex dtypes");
   prepare_result(rets, 0, self.sizes(), result, self.device());

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <memory>
 
+#include "kernels/destination.h"
 #include "kernels/random_stream.h"
 #include "kernels/samplers.h"
 #include "op/elementwise.h"
@@ -113,7 +114,7 @@ void bernoulli__tensor(const Tensor& self, const Tensor& p, Generator* generator
 void bernoulli(const Tensor& self, Generator* generator, Rets& rets) {
   const DType d = rets.destination == Destination::Out ? rets.t[0].dtype() : self.dtype();
   check_coin_dtype(d);
-  prepare_result(rets, 0, self.sizes(), d, self.device());
+  prepare_samples(rets, self.sizes(), d, self.device());
   fill_coins(rets.t[0], self, generator);
 }
 
@@ -264,7 +265,8 @@ Tensor sample_on_device(const Tensor& weights, int64_t samples, bool replacement
   const Tensor cumulative = op::cumsum(w, -1);
   const Tensor total = op::narrow(cumulative, -1, w.size(-1) - 1, 1);
   const Tensor found = op::searchsorted(cumulative, uniforms * total, false, true);
-  const Tensor positive = op::argmax(op::ge(cumulative, total), -1, true);
+  const Tensor positive =
+      op::argmax(op::_to_copy(op::ge(cumulative, total), DType::UInt8), -1, true);
   return op::minimum(found, positive);
 }
 
@@ -291,7 +293,7 @@ void multinomial(const Tensor& self, int64_t num_samples, bool replacement, Gene
     runtime_error("number of categories cannot exceed 2^24, got ", categories);
   Dims shape(self.sizes());
   shape[shape.size() - 1] = num_samples;
-  prepare_result(rets, 0, shape, DType::Int64, self.device());
+  prepare_samples(rets, shape, DType::Int64, self.device());
   if (self.is_meta() || self.numel() == 0) return;
 
   GradGuard off(false);

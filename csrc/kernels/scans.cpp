@@ -1,6 +1,7 @@
 // Running products, extrema and log-sums, with the derivatives that are more than one expression.
 #include <limits>
 
+#include "core/type_names.h"
 #include "cpu/index_scan.h"
 #include "kernels/destination.h"
 #include "op/hooks/sorting.h"
@@ -25,8 +26,8 @@ void cumprod(const Tensor& self, int64_t dim, DType dtype, Rets& rets) {
                  : is_integral(self.dtype(), true)      ? DType::Int64
                                                         : self.dtype();
   if (rets.destination == Destination::InPlace && result != self.dtype())
-    runtime_error("Bad in-place call: input tensor dtype ", legacy_dtype_name(self.dtype()),
-                  " and output tensor dtype ", legacy_dtype_name(result), " should match");
+    runtime_error("Bad in-place call: input tensor dtype ", cpp_type_name(self.dtype()),
+                  " and output tensor dtype ", cpp_type_name(result), " should match");
   if (result == DType::Bool)
     dtype_error(DType::Bool, "integers, floating-point and complex dtypes");
   Tensor& out = exact_result(rets, 0, self.sizes(), result, self.device());
@@ -82,12 +83,20 @@ Tensor _cumprod_grad(const Tensor& grad, const Tensor& self, int64_t dim, const 
   return op::where(before, ordinary, op::where(first, at_zero, 0));
 }
 
+static void check_out_dtype(const Rets& rets, int i, DType wanted) {
+  if (rets.destination == Destination::Out && rets.t[i].dtype() != wanted)
+    runtime_error("expected scalar_type ", legacy_dtype_name(wanted), " but found ",
+                  legacy_dtype_name(rets.t[i].dtype()), ": out= takes no other dtype here");
+}
+
 static void extreme_into(const Tensor& self, int64_t dim, bool largest, Rets& rets) {
   dim = wrap_dim(dim, self.dim());
   if (self.is_complex())
     fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
          "': complex numbers have no order");
   Tensor in = self;
+  check_out_dtype(rets, 0, self.dtype());
+  check_out_dtype(rets, 1, DType::Int64);
   exact_result(rets, 0, self.sizes(), self.dtype(), self.device());
   exact_result(rets, 1, self.sizes(), DType::Int64, self.device());
   if (self.is_meta() || self.numel() == 0) return;
@@ -119,6 +128,7 @@ void logcumsumexp(const Tensor& self, int64_t dim, Rets& rets) {
   if (category(self.dtype()) < Category::Floating)
     fail(ErrorKind::NotImplemented, "not implemented for '", legacy_dtype_name(self.dtype()),
          "'; convert the input to a floating-point dtype");
+  check_out_dtype(rets, 0, self.dtype());
   Tensor& out = exact_result(rets, 0, self.sizes(), self.dtype(), self.device());
   if (self.is_meta() || self.numel() == 0) return;
   Tensor in = rets.destination == Destination::New ? self : apart_or_copied(out, self);

@@ -21,15 +21,21 @@
 namespace facula::kernels {
 namespace {
 
-void require_order(const Tensor& self, ErrorKind kind = ErrorKind::NotImplemented) {
-  if (self.is_complex())
-    fail(kind, "does not support complex dtypes, which have no order, but got ", self.dtype());
+// Sort and topk are refused on the CPU as in PyTorch, which has a name for each in its texts.
+void require_order(const Tensor& self, ErrorKind kind = ErrorKind::NotImplemented,
+                   const char* name = nullptr) {
+  if (!self.is_complex()) return;
+  if (name)
+    fail(kind, name, " does not support complex dtypes on ", self.is_cpu() ? "CPU" : "CUDA",
+         ": they have no order. Got ", self.dtype());
+  fail(kind, "does not support complex dtypes, which have no order, but got ", self.dtype());
 }
 
-void refuse_bool(const Tensor& self, ErrorKind kind) {
+void refuse_bool(const Tensor& self, ErrorKind kind, const char* name = nullptr) {
   if (self.dtype() == DType::Bool)
-    fail(kind,
-         "does not support bool dtypes (not implemented for 'Bool'); convert to facula.uint8");
+    fail(kind, name ? name : "", name ? " does" : "does", " not support bool dtypes",
+         name && self.is_cpu() ? " on CPU" : "",
+         " (not implemented for 'Bool'); convert to facula.uint8");
 }
 
 // Values and indices of one shape; `layout` gives the strides when they are new.
@@ -58,7 +64,7 @@ void sort_lines(const Tensor& in, int64_t dim, bool descending, int64_t k, const
 
 void sort_into(const Tensor& self, int64_t dim, bool descending, Rets& rets) {
   dim = wrap_dim(dim, self.dim());
-  require_order(self, ErrorKind::Runtime);
+  require_order(self, ErrorKind::Runtime, "Sort");
   prepare_pair(self, self.sizes(), preserved_strides(self), rets);
   if (self.is_meta() || self.numel() == 0) return;
   Tensor in = readable(self, rets);
@@ -192,8 +198,8 @@ Tensor msort(const Tensor& self) {
 
 void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool, Rets& rets) {
   dim = wrap_dim(dim, self.dim());
-  require_order(self);
-  refuse_bool(self, ErrorKind::Runtime);
+  require_order(self, ErrorKind::Runtime, "topk");
+  refuse_bool(self, ErrorKind::Runtime, "topk");
   const int64_t n = self.dim() ? self.sizes()[dim] : 1;
   if (k < 0 || k > n)
     runtime_error("selected index k out of range: got k=", k, " for dimension ", dim, " with size ",

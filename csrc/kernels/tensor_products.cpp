@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/type_names.h"
 #include "op/elementwise.h"
 #include "op/kernels/linalg_products.h"
 #include "op/ops/creation.h"
@@ -142,11 +143,13 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
   if (!is_expandable(self.sizes(), Dims{vec1.numel(), vec2.numel()}))
     runtime_error("input of shape ", self.sizes(), " cannot be broadcast to the shape (",
                   vec1.numel(), ", ", vec2.numel(), ") of the outer product");
-  Promotion promotion;
-  for (const Tensor* t : {&self, &vec1, &vec2}) promotion.add(*t);
-  const Category kind = category(promotion.result());
+  // Of the dtypes alone, as in PyTorch: a tensor without dimensions counts like any other.
+  const DType dtype = promote_types(promote_types(vec1.dtype(), vec2.dtype()), self.dtype());
+  const Category kind = category(dtype);
   for (const auto& [name, factor] : {std::pair("beta", &beta), std::pair("alpha", &alpha)}) {
-    if (kind == Category::Integral && factor->category() > Category::Integral)
+    if (factor->is_bool() && kind != Category::Bool)
+      runtime_error("Boolean ", name, " only supported for Boolean results. The result is ", dtype);
+    if (kind <= Category::Integral && factor->category() > Category::Integral)
       runtime_error("For integral input tensors, argument ", name,
                     " must not be a floating point number.");
     if (kind < Category::Complex && factor->is_complex())
@@ -157,10 +160,10 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
     if (factor.equals(1)) return t;
     return kind == Category::Bool ? t * Scalar(!factor.equals(0)) : t * factor;
   };
-  const Tensor product = scaled(op::outer(vec1, vec2), alpha);
+  auto in_dtype = [&](const Tensor& t) { return t.dtype() == dtype ? t : op::_to_copy(t, dtype); };
+  const Tensor product = scaled(op::outer(in_dtype(vec1), in_dtype(vec2)), alpha);
   // beta 0 ignores what self holds, NaN too
-  return beta.equals(0) ? op::mul(product, op::ones({}, self.dtype(), std::nullopt, self.device()))
-                        : scaled(self, beta) + product;
+  return beta.equals(0) ? product : scaled(in_dtype(self), beta) + product;
 }
 
 // ---- chains
@@ -201,12 +204,16 @@ Tensor linalg_multi_dot(TensorSpan tensors) {
   for (size_t i = 0; i < n; ++i) {
     const Tensor& t = matrices[i];
     const bool end = i == 0 || i == n - 1;
-    if (t.dim() != 2)
-      runtime_error("tensor ", i, " must be ", end ? "1D or 2D" : "2D", " but got ",
-                    tensors[i].dim(), "D");
+    if (t.dim() != 2) {
+      if (end)
+        runtime_error("the ", i ? "last" : "first", " tensor must be 1D or 2D but got ",
+                      tensors[i].dim(), "D");
+      runtime_error("tensor ", i, " must be 2D but got ", tensors[i].dim(), "D");
+    }
     if (t.dtype() != matrices[0].dtype())
-      runtime_error("all tensors must have the same dtype, but tensor 0 is ", matrices[0].dtype(),
-                    " and tensor ", i, " ", t.dtype());
+      runtime_error("all tensors must have be the same dtype but tensor 0 is ",
+                    cpp_type_name(matrices[0].dtype()), " and tensor ", i, " ",
+                    cpp_type_name(t.dtype()));
     if (t.device() != matrices[0].device()) device_error(matrices[0].device(), t.device());
     if (i && matrices[i - 1].size(1) != t.size(0))
       runtime_error("tensors ", i - 1, " and ", i, " with shapes ", tensors[i - 1].sizes(), " and ",

@@ -635,38 +635,40 @@ std::vector<Tensor> tensor_split_indices(const Tensor& self, IntSpan indices, in
 }
 
 // hsplit, vsplit and dsplit: the dimension that they cut, for a tensor of sufficient rank.
-static int64_t split_dim(const Tensor& self, int64_t dim, int64_t rank) {
+static int64_t split_dim(const char* name, const Tensor& self, int64_t dim, int64_t rank) {
   if (self.dim() < rank)
-    runtime_error("requires a tensor with at least ", rank, " dimension", rank > 1 ? "s" : "",
-                  ", but got a tensor with ", self.dim(), " dimensions");
+    runtime_error("torch.", name, " requires a tensor with at least ", rank,
+                  " dimension, but got a tensor with ", self.dim(), " dimensions!");
   return dim;
 }
-static std::vector<Tensor> split_evenly(const Tensor& self, int64_t sections, int64_t dim) {
+static std::vector<Tensor> split_evenly(const char* name, const Tensor& self, int64_t sections,
+                                        int64_t dim) {
   int64_t n = self.size(dim);
-  if (sections <= 0) runtime_error("number of sections must be larger than 0, got ", sections);
-  if (n % sections)
-    runtime_error("attempted to split along dimension ", dim, ", but the size of the dimension ", n,
-                  " is not divisible by the split_size ", sections,
-                  ". Use tensor_split for uneven pieces");
+  if (sections <= 0 || n % sections)
+    runtime_error("torch.", name, " attempted to split along dimension ", dim,
+                  ", but the size of the dimension ", n, " is not divisible by the split_size ",
+                  sections, "! Use tensor_split for uneven pieces");
   return op::tensor_split_sections(self, sections, dim);
 }
 std::vector<Tensor> hsplit_sections(const Tensor& self, int64_t sections) {
-  return split_evenly(self, sections, split_dim(self, self.dim() == 1 ? 0 : 1, 1));
+  return split_evenly("hsplit", self, sections,
+                      split_dim("hsplit", self, self.dim() == 1 ? 0 : 1, 1));
 }
 std::vector<Tensor> hsplit_indices(const Tensor& self, IntSpan indices) {
-  return op::tensor_split_indices(self, indices, split_dim(self, self.dim() == 1 ? 0 : 1, 1));
+  return op::tensor_split_indices(self, indices,
+                                  split_dim("hsplit", self, self.dim() == 1 ? 0 : 1, 1));
 }
 std::vector<Tensor> vsplit_sections(const Tensor& self, int64_t sections) {
-  return split_evenly(self, sections, split_dim(self, 0, 2));
+  return split_evenly("vsplit", self, sections, split_dim("vsplit", self, 0, 2));
 }
 std::vector<Tensor> vsplit_indices(const Tensor& self, IntSpan indices) {
-  return op::tensor_split_indices(self, indices, split_dim(self, 0, 2));
+  return op::tensor_split_indices(self, indices, split_dim("vsplit", self, 0, 2));
 }
 std::vector<Tensor> dsplit_sections(const Tensor& self, int64_t sections) {
-  return split_evenly(self, sections, split_dim(self, 2, 3));
+  return split_evenly("dsplit", self, sections, split_dim("dsplit", self, 2, 3));
 }
 std::vector<Tensor> dsplit_indices(const Tensor& self, IntSpan indices) {
-  return op::tensor_split_indices(self, indices, split_dim(self, 2, 3));
+  return op::tensor_split_indices(self, indices, split_dim("dsplit", self, 2, 3));
 }
 
 Tensor detach(const Tensor& self) {

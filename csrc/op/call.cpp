@@ -10,6 +10,7 @@
 #include "op/lazy.h"
 #include "op/ops/copying.h"
 #include "op/ops/views.h"
+#include "op/out_dtype.h"
 #include "op/profiler.h"
 #include "op/tensor_operators.h"
 #include "transform/interpret.h"
@@ -29,6 +30,25 @@ void set_default_dtype(DType d) {
 DType default_complex_dtype() {
   return to_complex(g_default_dtype);
 }
+
+namespace {
+
+bool reads_tensors(const OpDef& op, const Value* args) {
+  return std::any_of(args, args + op.arg_count, [](const Value& v) {
+    return v.tag() == Value::Tag::Tensor || v.tag() == Value::Tag::Tensors;
+  });
+}
+
+// What is created has any shape: PyTorch gives its memory another one and does not warn, except
+// where the number of elements is computed.
+void take_shape(const OpDef& op, const Value* args, const Tensor& result, Tensor& out) {
+  if (!reads_tensors(op, args) && std::string_view(op.name) != "arange" &&
+      out.device() == result.device() && can_cast(result.dtype(), out.dtype()) &&
+      !same(out.sizes(), result.sizes()))
+    resize_tensor(out, result.sizes());
+}
+
+}  // namespace
 
 // Runs the kernel; when it cannot write to the given destinations itself, computes first and
 // copies then, so that a failure leaves the destinations as they were.
@@ -71,6 +91,10 @@ void run_kernel(const OpDef& op, const Value* args, Rets& rets) {
     for (int i = 0; i < op.ret_count; ++i) {
       const Tensor& from = fresh.t[i];
       if (rets.t[i].is(from)) continue;
+      if (rets.destination == Destination::Out) {
+        check_out_dtype(op, i, from.dtype(), rets.t[i].dtype());
+        take_shape(op, args, from, rets.t[i]);
+      }
       prepare_result(rets, i, from.sizes(), from.dtype(), from.device());
       op::copy_(rets.t[i], from);
     }

@@ -14,6 +14,8 @@
 #include "op/device_hooks.h"
 #include "op/half_tables.h"
 #include "op/ops/copying.h"
+#include "op/ops/reductions.h"
+#include "op/ops/views.h"
 #include "op/tensor_operators.h"
 
 namespace facula {
@@ -156,6 +158,72 @@ struct Operand {
 bool pays_to_stream(const ElementwiseDef& d, int64_t bytes) {
   constexpr int kMany = 8;
   return exceeds_cache(bytes) && (!d.costly || num_threads() >= kMany);
+}
+
+// PyTorch's words for dtypes that single operators refuse.
+struct Refusal {
+  const char* op;
+  Category category;
+  ErrorKind kind;
+  const char* words;
+};
+constexpr Refusal kRefusals[] = {
+    {"sign", Category::Complex, ErrorKind::NotImplemented,
+     "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use sgn instead"},
+    {"floor", Category::Complex, ErrorKind::NotImplemented,
+     "floor is not supported for complex inputs"},
+    {"ceil", Category::Complex, ErrorKind::NotImplemented,
+     "ceil is not supported for complex inputs"},
+    {"trunc", Category::Complex, ErrorKind::NotImplemented,
+     "trunc is not supported for complex inputs"},
+    {"isposinf", Category::Complex, ErrorKind::Runtime,
+     "isposinf does not support complex inputs."},
+    {"isneginf", Category::Complex, ErrorKind::Runtime,
+     "isneginf does not support complex inputs."},
+    {"heaviside", Category::Complex, ErrorKind::Runtime,
+     "heaviside is not yet implemented for complex tensors."},
+    {"relu", Category::Bool, ErrorKind::Runtime, "Boolean inputs not supported for relu"},
+};
+
+[[noreturn]] void refuse_dtype(const OpDef& op, DType dtype) {
+  const std::string accepted = dtype_set_text(op.elementwise->dtypes);
+  for (const Refusal& r : kRefusals)
+    if (category(dtype) == r.category && std::strcmp(op.name, r.op) == 0)
+      fail(r.kind, r.words, " Got ", dtype, "; accepted are ", accepted);
+  dtype_error(dtype, accepted);
+}
+
+// What alpha and beta may be for a result of that dtype.
+void check_factor(const char* name, const Scalar& factor, DType result) {
+  if (factor.is_bool() && result != DType::Bool)
+    runtime_error("Boolean ", name, " only supported for Boolean results. The result is ", result);
+  if (category(result) <= Category::Integral && factor.category() >= Category::Floating)
+    runtime_error("For integral input tensors, argument ", name,
+                  " must not be a floating point number.");
+}
+
+// An expanded tensor holds what the mask covers anywhere along the dimensions that repeat.
+void fill_expanded(const Value* args, const Tensor& out) {
+  if (warn)
+    warn(
+        "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before "
+        "performing this operation. This also applies to advanced indexing e.g. tensor[mask] = "
+        "scalar");
+  GradGuard off(false);
+  Tensor once = out, mask = op::expand(args[1].tensor(), out.sizes());
+  for (int64_t d = 0; d < out.dim(); ++d) {
+    if (out.strides()[d] != 0 || out.sizes()[d] <= 1) continue;
+    once = op::narrow(once, d, 0, 1);
+    mask = op::any_dim(mask, IntSpan(&d, 1), true);
+  }
+  const Value covered[] = {Value(once), Value(mask), args[2]};
+  call_in_place(defs::masked_fill, covered, once);
+}
+
+bool repeats(const Tensor& t) {
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.strides()[d] == 0 && t.sizes()[d] > 1) return true;
+  return false;
 }
 
 bool has_hazard(const Tensor& out, const Tensor* const* inputs, int n) {
@@ -312,10 +380,10 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     tensors[count++] = &t;
   }
   for (int i = 0; i < n; ++i)
-    if (d.bool_operands >> i & 1) {
+    if (d.bool_operands >> i & 1 && d.promote != Promote::First) {
       const Value& v = args[d.operands[i]];
       if (v.is_tensor() && v.tensor().dtype() != DType::Bool && v.tensor().dtype() != DType::UInt8)
-        runtime_error("expected ", op.args[d.operands[i]].name,
+        runtime_error(op.name, " expected ", op.args[d.operands[i]].name,
                       " to be a boolean tensor, but got a tensor with dtype ",
                       legacy_dtype_name(v.tensor().dtype()));
     }
@@ -323,16 +391,14 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
   DType result = promotion.result();
   if (d.promote == Promote::Float && category(result) < Category::Floating)
     result = default_dtype();
-  for (int i = 0; i < d.params;
-       ++i)  // a complex alpha makes the result complex, a float alpha fails
+  for (int i = 0; i < d.params; ++i)  // numbers of a higher category than the result fail
     if (d.param_kinds[i] == ParamKind::Compute) {
-      Category c = args[d.param_args[i]].scalar().category();
-      if (c > category(result) && category(result) <= Category::Integral &&
-          c >= Category::Floating && d.promote != Promote::First)
-        runtime_error("For integral input tensors, argument ", op.args[d.param_args[i]].name,
-                      " must not be a floating point number.");
-      if (c == Category::Complex && !is_complex(result) && d.promote != Promote::First)
-        runtime_error("For non-complex input tensors, argument ", op.args[d.param_args[i]].name,
+      const char* name = op.args[d.param_args[i]].name;
+      const Scalar factor = args[d.param_args[i]].scalar();
+      if (d.promote == Promote::First || factor.category() == Category::Integral) continue;
+      if (std::strcmp(name, "value") != 0) check_factor(name, factor, result);
+      if (factor.is_complex() && !is_complex(result))
+        runtime_error("For non-complex input tensors, argument ", name,
                       " must not be a complex number.");
     }
   if (!count && category(result) >= Category::Floating)  // numbers alone keep full precision
@@ -340,7 +406,9 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
   if (d.promote == Promote::First) result = args[d.operands[0]].tensor().dtype();
   DType compute = compute_dtype(result);
   if (d.check) d.check(args, compute);
-  if (!(d.dtypes >> int(compute) & 1)) dtype_error(result, dtype_set_text(d.dtypes));
+  if (!(d.dtypes >> int(compute) & 1)) refuse_dtype(op, result);
+  if (d.out == OutKind::Real && is_complex(result) && rets.destination == Destination::InPlace)
+    runtime_error("In-place ", op.name, " is not supported for complex tensors.");
   DType loop_out = d.out == OutKind::Bool   ? DType::Bool
                    : d.out == OutKind::Real ? to_real(compute)
                                             : compute;
@@ -377,6 +445,9 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
       if (tensors[i]->is(out))
         runtime_error("output with shape ", out.sizes(), " doesn't match the broadcast shape ",
                       shape, ": out= is an operand too, so it cannot be resized");
+    if (&op == &defs::masked_fill && rets.destination == Destination::InPlace && repeats(out) &&
+        same(out.sizes(), shape))
+      return fill_expanded(args, out);
     prepare_result(rets, 0, shape, out_dtype, device);
     if (resized) out->set_geometry(shape, result_strides(shape, tensors, count));
     if (has_hazard(out, tensors, count)) return without_hazard(op, args, rets);

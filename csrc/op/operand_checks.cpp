@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "core/type_names.h"
 #include "cpu/iterate.h"
 #include "op/ops/copying.h"
 #include "op/tensor_operators.h"
@@ -97,27 +98,53 @@ void no_bool_negation(const Value* args, DType) {
 
 void order_not_negative(const Value* args, DType) {
   if (args[0].to_int() < 0)
-    runtime_error("does not support a negative order, got n = ", args[0].to_int());
+    runtime_error("polygamma(n, x) does not support negative n. Got n = ", args[0].to_int());
 }
 
-void same_dtypes(const Value* args, DType) {
-  if (!args[0].is_tensor() || !args[1].is_tensor()) return;
+void same_dtypes(const Value* args, DType compute) {
+  if (!args[0].is_tensor() || !args[1].is_tensor() || is_complex(compute)) return;
   const DType a = args[0].tensor().dtype(), b = args[1].tensor().dtype();
   if (a != b)
-    runtime_error("is not implemented for tensors with different dtypes, got ", a, " and ", b,
-                  ". Convert one of them");
+    runtime_error("heaviside is not yet implemented for tensors with different dtypes. Got ", a,
+                  " and ", b, "; convert one of them");
+}
+
+void end_of_one_dtype(const Value* args, DType) {
+  if (!args[0].is_tensor()) return;
+  const DType wanted = args[0].tensor().dtype();
+  auto check = [&](const Value& v, const char* name) {
+    if (v.is_tensor() && v.tensor().dtype() != wanted && !v.tensor().is_weak())
+      runtime_error("expected dtype ", cpp_type_name(wanted), " for `", name, "` but got dtype ",
+                    cpp_type_name(v.tensor().dtype()), ". Convert it with .to(", wanted, ")");
+  };
+  check(args[1], "end");
+  if (args[2].is_tensor() && args[2].tensor().dim() > 0) check(args[2], "weight");
+}
+
+void no_integer_quotient(const Value* args, DType) {
+  auto is_whole = [](const Value& v) {
+    return v.is_tensor() ? is_integral(v.tensor().dtype(), true)
+                         : v.scalar().category() <= Category::Integral;
+  };
+  if (!is_whole(args[1]) || !is_whole(args[2])) return;
+  runtime_error(
+      "Integer division with addcdiv is no longer supported: tensor1 and tensor2 are integers (",
+      tensor_in(args[1], "tensor1").dtype(), " and ", tensor_in(args[2], "tensor2").dtype(),
+      "). Convert one of them to a floating-point dtype, or compute self + value * "
+      "trunc(tensor1 / tensor2)");
 }
 
 void fill_value_fits(const Value* args, DType) {
   const DType mask = tensor_in(args[1], "mask").dtype();
   if (mask != DType::Bool)
-    runtime_error("only supports boolean masks, but got mask with dtype ", mask);
+    runtime_error("masked_fill_ only supports boolean masks, but got mask with dtype ",
+                  cpp_type_name(mask), " (", mask, "). Compare first, for example mask != 0");
   const Value& value = args[2];
   const DType d = tensor_in(args[0], "input").dtype();
   if (!value.is_tensor()) return value.scalar().check_fits(d);
   if (value.tensor().dim() != 0)
-    runtime_error("only supports a 0-dimensional value tensor, but got a value of shape ",
-                  value.tensor().sizes());
+    runtime_error("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+                  value.tensor().dim(), " dimension(s). Its shape is ", value.tensor().sizes());
   if (value.tensor().is_cpu()) item_of(value.tensor()).check_fits(d);
 }
 
@@ -126,8 +153,8 @@ void one_value(const Value* args, DType) {
   const DType d = tensor_in(args[0], "input").dtype();
   if (!value.is_tensor()) return value.scalar().check_fits(d);
   if (value.tensor().dim() != 0)
-    runtime_error("only supports a 0-dimensional value tensor, but got a value of shape ",
-                  value.tensor().sizes());
+    runtime_error("fill_ only supports 0-dimension value tensor but got tensor with ",
+                  value.tensor().dim(), " dimensions. Its shape is ", value.tensor().sizes());
 }
 
 // Whether every element, as a double, passes; true where the data cannot be seen from here.
@@ -154,7 +181,7 @@ void total_not_zero(const Value* args, DType) {
 
 void levels_in_range(const Value* args, DType) {
   if (!every(tensor_in(args[0], "input"), [](double q) { return q >= 0 && q <= 1; }))
-    runtime_error("q values must be in the range [0, 1]");
+    runtime_error("quantile() q values must be in the range [0, 1]");
 }
 
 void variances(const Value* args, DType) {

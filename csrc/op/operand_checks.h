@@ -9,7 +9,9 @@ void exponent_not_negative(const Value* args, DType compute);
 void no_bool_difference(const Value* args, DType compute);
 void no_bool_negation(const Value* args, DType compute);
 void order_not_negative(const Value* args, DType compute);
-void same_dtypes(const Value* args, DType compute);
+void same_dtypes(const Value* args, DType compute);       // heaviside
+void end_of_one_dtype(const Value* args, DType compute);  // lerp
+void no_integer_quotient(const Value* args, DType compute);
 void fill_value_fits(const Value* args, DType compute);
 void one_value(const Value* args, DType compute);             // fill
 void weights_not_negative(const Value* args, DType compute);  // cov

@@ -46,9 +46,19 @@ static void truth_of_each(const Tensor& self, Rets& rets) {
   op::copy_(rets.t[0], truth);
 }
 
+static void check_out_dtype(const OpDef& op, DType input, DType out) {
+  if (op.reduce->result == DType::Bool && out != DType::Bool && out != DType::UInt8)
+    runtime_error(op.name, " only supports bool tensor for result, got: ", legacy_dtype_name(out));
+  if (input != out && (std::strcmp(op.name, "amax") == 0 || std::strcmp(op.name, "amin") == 0))
+    runtime_error("Expected the dtype for input and out to match, but got ",
+                  legacy_dtype_name(input), " for input's dtype and ", legacy_dtype_name(out),
+                  " for out's dtype.");
+}
+
 void reduce_kernel(const OpDef& op, const Value* args, Rets& rets) {
   const ReduceDef& d = *op.reduce;
   const Tensor& self = args[0].tensor();
+  if (rets.destination == Destination::Out) check_out_dtype(op, self.dtype(), rets.t[0].dtype());
   if (over_none(d, args)) return truth_of_each(self, rets);
   const Value none;
   uint64_t mask = dims_of(d.dim_arg >= 0 ? args[d.dim_arg] : none, self.dim());

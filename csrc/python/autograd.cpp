@@ -37,10 +37,17 @@ PyObject* is_anomaly(PyObject*, PyObject*) {
   return PyBool_FromLong(anomaly_mode);
 }
 PyObject* set_anomaly(PyObject*, PyObject* args) {
-  int on, nan = 1;
-  if (!PyArg_ParseTuple(args, "p|p", &on, &nan)) return nullptr;
-  anomaly_mode = on;
-  anomaly_check_nan = nan;
+  PyObject *on, *nan = Py_True;
+  if (!PyArg_ParseTuple(args, "O|O", &on, &nan)) return nullptr;
+  const char* names[] = {"enabled", "check_nan"};
+  PyObject* given[] = {on, nan};
+  for (int i = 0; i < 2; ++i)
+    if (!PyBool_Check(given[i]))
+      return PyErr_Format(PyExc_TypeError,
+                          "set_anomaly_enabled(): argument '%s' (position %d) must be bool, not %s",
+                          names[i], i + 1, Py_TYPE(given[i])->tp_name);
+  anomaly_mode = on == Py_True;
+  anomaly_check_nan = nan == Py_True;
   Py_RETURN_NONE;
 }
 PyObject* anomaly_nan(PyObject*, PyObject*) {

@@ -40,6 +40,23 @@ bool none_is_default(const ArgDef& def) {
   return def.type == ArgType::Bool && !std::strcmp(def.name, "requires_grad");
 }
 
+// The older arguments of losses: PyTorch asks whether they are true, so that numbers do.
+bool is_reduction_flag(const ArgDef& def) {
+  return !std::strcmp(def.name, "size_average") || !std::strcmp(def.name, "reduce");
+}
+
+// Tensors that tensor_split does not take have an error of their own.
+void refuse_split_tensor(const OpDef& op, const ArgDef& def, PyObject* o) {
+  if (def.type != ArgType::IntList || !is_tensor(o) || std::strcmp(op.name, "tensor_split")) return;
+  const Tensor& t = unwrap(o);
+  const char* expected = "tensor_split expected tensor_indices_or_sections to ";
+  if (t.dim() > 1)
+    runtime_error(expected, "be a zero-dimensional or one-dimensional tensor, but got a tensor ",
+                  "with ", t.dim(), " dims");
+  if (t.dim() == 1)
+    runtime_error(expected, "have dtype of long, but got ", legacy_dtype_name(t.dtype()));
+}
+
 // Converts one argument; false when its type does not fit.
 bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
   if (o == Py_None && def.optional && def.type != ArgType::TensorList) {
@@ -81,6 +98,10 @@ bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
       return true;
     case ArgType::Bool:
       if (!PyBool_Check(o)) {
+        if (is_reduction_flag(def) && PyLong_Check(o)) {
+          out = Value(check(PyObject_IsTrue(o)) == 1);
+          return true;
+        }
         if (std::strncmp(Py_TYPE(o)->tp_name, "numpy.bool", 10) != 0) return false;
         out = Value(PyObject_IsTrue(o) == 1);
         return true;
@@ -271,7 +292,10 @@ bool parse_arguments(const OpDef& op, bool accepts_out, PyObject* const* args, P
         continue;
       }
     }
-    if (!convert(a, args[i], arena, parsed.args[slot])) return misfit(a, i, args[i]);
+    if (!convert(a, args[i], arena, parsed.args[slot])) {
+      refuse_split_tensor(op, a, args[i]);
+      return misfit(a, i, args[i]);
+    }
     seen |= 1u << slot;
   }
   if (names) {

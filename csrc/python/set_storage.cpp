@@ -11,7 +11,11 @@ namespace {
 PyObject* untyped_storage(PyObject* self, PyObject*) {
   return guarded([&] {
     Tensor t = unwrap(self);
-    if (t.is_wrapped() || is_sparse(t)) t = readable(t, ".untyped_storage()");
+    if (is_sparse(t))
+      fail(ErrorKind::NotImplemented, "Cannot access storage of ",
+           layout_of(t) == SparseLayout::Coo ? "SparseTensorImpl" : "SparseCsrTensorImpl",
+           ": it has no memory of its own; use .to_dense() first");
+    if (t.is_wrapped()) t = readable(t, ".untyped_storage()");
     return wrap_storage(t->storage);
   });
 }

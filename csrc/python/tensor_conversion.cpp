@@ -59,6 +59,8 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
       PyObject* a = args[n + k];
       if (!std::strcmp(name, "copy")) copy = check(PyObject_IsTrue(a));
       else if (!std::strcmp(name, "non_blocking")) non_blocking = check(PyObject_IsTrue(a));
+      else if (!std::strcmp(name, "dtype") && a != Py_None && !accepts_dtype(a))
+        type_error("to(): argument 'dtype' must be facula.dtype, not ", Py_TYPE(a)->tp_name);
       else if (!std::strcmp(name, "memory_format") || !std::strcmp(name, "dtype") ||
                !std::strcmp(name, "device") || !std::strcmp(name, "tensor") ||
                !std::strcmp(name, "other"))

@@ -96,6 +96,10 @@ PyObject* is_contiguous(PyObject* o, PyObject* args, PyObject* kwargs) {
       throw PythonError{};
     if (format && !is_memory_format(format))
       type_error("memory_format must be facula.memory_format, not ", Py_TYPE(format)->tp_name);
+    if (is_sparse(unwrap(o))) {
+      if (layout_of(unwrap(o)) == SparseLayout::Coo) Py_RETURN_FALSE;
+      runtime_error("Sparse CSR tensors do not have is_contiguous");
+    }
     return PyBool_FromLong(
         unwrap(o).is_contiguous(format ? memory_format_of(format) : MemoryFormat::Contiguous));
   });

@@ -1,11 +1,13 @@
 // Properties of Tensor.
 #include "autograd/leaf_grad.h"
 #include "core/sparse.h"
+#include "core/type_names.h"
 #include "op/ops/copying.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/views.h"
-#include "python/method_override.h"
 #include "python/interop.h"
+#include "python/method_override.h"
+#include "transform/wrapper.h"
 
 namespace facula::python {
 namespace {
@@ -47,11 +49,6 @@ int write_property(PyObject* o, const char* name, PyObject* value, F&& f) {
                     [&]([[maybe_unused]] const Tensor& t) -> PyObject* { return expression; }); \
   }
 
-Tensor matrix_transpose(const Tensor& t, const char* name) {
-  if (t.dim() == 0) {
-    warn_of_a_number(name);
-    return t;
-  }
 // As PyTorch still has them, though no matrix is transposed.
 void warn_of_a_number(const char* name) {
   static bool shown;
@@ -61,14 +58,17 @@ void warn_of_a_number(const char* name) {
             shown);
 }
 
+Tensor matrix_transpose(const Tensor& t, const char* name) {
+  if (t.dim() == 0) {
+    warn_of_a_number(name);
+    return t;
+  }
   if (t.dim() < 2)
     runtime_error("tensor.", name, " is only supported on matrices or batches of matrices. Got ",
                   t.dim(), "-D tensor.");
   return op::transpose(t, -2, -1);
 }
 Tensor reverse_dims(const Tensor& t) {
-  Dims order;
-  for (int64_t d = t.dim(); d-- > 0;) order.push_back(d);
   static bool shown;
   if (t.dim() == 0) warn_of_a_number("T");
   else if (t.dim() != 2)
@@ -77,15 +77,17 @@ Tensor reverse_dims(const Tensor& t) {
         "deprecated and it will throw an error in a future release. `x.mT` transposes batches of "
         "matrices, `x.permute(*range(x.ndim - 1, -1, -1))` reverses all dimensions.",
         shown);
+  Dims order;
+  for (int64_t d = t.dim(); d-- > 0;) order.push_back(d);
   return op::permute(t, order);
 }
 Tensor hermitian(const Tensor& t) {
   if (t.dim() != 2 && t.dim() != 0)
     runtime_error("tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(),
                   "-D tensor. For batches of matrices, consider using tensor.mH");
+  if (t.dim() == 0) warn_of_a_number("H");
   return t.dim() ? op::conj(op::transpose(t, 0, 1)) : op::conj(t);
 }
-  if (t.dim() == 0) warn_of_a_number("H");
 
 NodeRef valid_grad_fn(const Tensor& t) {
   if (t->flags & kNoGradView && t->base && t->base->keys & kKeyGrad && t->made_at != t.version())
@@ -151,6 +153,8 @@ PyObject* get_never(PyObject* o, void* name) {
 }
 
 Tensor untracked(const Tensor& t) {
+  if (t.is_wrapped() && t->wrapper->kind == LevelKind::Vmap && find_level(t->wrapper->level))
+    runtime_error("accessing `data` under vmap transform is not allowed. Use .detach()");
   Tensor d = detach_tensor(t);
   d->flags |= kUntracked;
   return d;
@@ -203,11 +207,15 @@ int set_grad(PyObject* o, PyObject* value, void*) {
     const Tensor& g = unwrap(value);
     if (g.is(t)) runtime_error("can't assign Variable as its own grad");
     if (!same(g.sizes(), t.sizes()))
-      runtime_error("assigned grad has data of a different size: the tensor has shape ", t.sizes(),
-                    " and the gradient ", g.sizes());
+      runtime_error("attempting to assign a gradient of size '", g.sizes(),
+                    "' to a tensor of size '", t.sizes(),
+                    "'. Please ensure that the gradient and the tensor are the same size; the ",
+                    "assigned grad has data of a different size");
     const DType wanted = grad_dtype_of(t);
     if (g.dtype() != wanted && wanted != DType::None)
-      runtime_error("assigned grad has data of a different type: the tensor is ", t.dtype(),
+      runtime_error("attempting to assign a gradient with dtype '", cpp_type_name(g.dtype()),
+                    "' to a tensor with grad_dtype '", legacy_dtype_name(wanted),
+                    "'. The assigned grad has data of a different type: the tensor is ", t.dtype(),
                     ", its grad_dtype ", wanted, " and the gradient ", g.dtype(),
                     ". Set grad_dtype to allow another one.");
     if (g.device() != t.device())

@@ -207,6 +207,7 @@ int tensor_bool(PyObject* o) {
           runtime_error("Boolean value of Tensor with ",
                         t.numel() == 0 ? "no values" : "more than one value",
                         " is ambiguous: the shape is ", t.sizes(), ". Use .any() or .all()");
+        if (t.is_wrapped()) refuse_branch(t);
         return read_item(t).to<bool>();
       },
       -1);

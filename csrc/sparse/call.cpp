@@ -118,7 +118,9 @@ void check_written_positions(const Tensor& t) {
       parts.coalesced = groups.distinct && !groups.order.defined();
     }
   } else if (!check_compressed(parts.layout, parts.indices, parts.plain, parts.values, t.sizes())) {
-    runtime_error("plain indices must be sorted and distinct in every row or column");
+    runtime_error(
+        "plain indices must be such that in every row or column they are sorted and distinct along "
+        "the last dimension values");
   }
   parts.mark_positions();
 }

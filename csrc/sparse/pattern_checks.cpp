@@ -106,17 +106,21 @@ bool check_compressed(SparseLayout layout, const Tensor& starts, const Tensor& p
       return *sorted;
   const Tensor s = in_host_memory(starts), p = in_host_memory(plain);
   const int64_t *at = s.data_as<int64_t>(), *c = p.data_as<int64_t>();
-  if (at[0] != 0) runtime_error(start_name, "[0] must be 0, but got ", at[0]);
+  const char* count = form.by_rows() ? "ncols" : "nrows";
+  if (at[0] != 0) runtime_error("`", start_name, "[..., 0] == 0` is not satisfied. It is ", at[0]);
   if (at[rows] != n)
-    runtime_error(start_name, "[-1] must be the number of elements, ", n, ", but got ", at[rows]);
+    runtime_error("`", start_name, "[..., -1] == nnz` is not satisfied. It is ", at[rows],
+                  ", the number of elements ", n);
   bool sorted = true;
   for (int64_t r = 0; r < rows; ++r) {
     if (at[r + 1] < at[r] || at[r + 1] > n)
-      runtime_error(start_name, " must rise by 0 to ", columns, " at every step, but goes from ",
-                    at[r], " to ", at[r + 1], " at ", r);
+      runtime_error("`0 <= ", start_name, "[..., 1:] - ", start_name, "[..., :-1] <= ", count,
+                    "` is not satisfied. It must rise by 0 to ", columns,
+                    " at every step, but goes from ", at[r], " to ", at[r + 1], " at ", r);
     for (int64_t k = at[r]; k < at[r + 1]; ++k) {
       if (c[k] < 0 || c[k] >= columns)
-        runtime_error(plain_name, " must be in [0, ", columns, "), but found ", c[k]);
+        runtime_error("`0 <= ", plain_name, " < ", count, "` is not satisfied. Accepted is [0, ",
+                      columns, "), but found ", c[k]);
       sorted &= k == at[r] || c[k] > c[k - 1];
     }
   }

@@ -231,10 +231,15 @@ void loop(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
 }
 
 void dynamic(const OpDef& op, const Value*, Rets&, uint32_t) {
-  runtime_error("vmap: ", op.name,
-                "() is not possible: the shape of its result depends on the data, so the elements "
-                "of the batch would have different shapes. Use a form with a fixed shape, such as "
-                "where() or a mask, or call it outside of vmap.");
+  const bool indexing = std::string_view(op.name) == "index";
+  runtime_error("vmap: We do not support batching operators that can ",
+                indexing ? "support" : "output", " dynamic shape. ",
+                indexing ? "Attempting to batch over indexing with a boolean mask"
+                         : "Attempted to vmap over ",
+                indexing ? "" : op.name,
+                ": the shape of the result depends on the data, so the elements of the batch would "
+                "have different shapes. Use a form with a fixed shape, such as where() or a mask, "
+                "or call it outside of vmap.");
 }
 
 }  // namespace facula::batch

@@ -264,12 +264,26 @@ bool become_batched(const Tensor& t, const std::vector<uint32_t>& levels) {
   return become_batched(t, levels, 0);
 }
 
+static bool is_batch(const Tensor& t) {
+  return t->wrapper->kind == LevelKind::Vmap && find_level(t->wrapper->level);
+}
+
+void refuse_branch(const Tensor& t) {
+  if (!t.is_wrapped()) return;
+  if (is_batch(t))
+    runtime_error(
+        "vmap: It looks like you're attempting to use a Tensor in some data-dependent control "
+        "flow. Inside of vmap it stands for a batch of values, each of which may want another "
+        "branch. Please rewrite it with other operations, such as facula.where().");
+  refuse_branch(t->wrapper->value);
+}
+
 Tensor readable(const Tensor& t, const char* what) {
   if (is_sparse(t))
     type_error(what, ": a tensor of layout facula.", layout_name(layout_of(t)),
                " has no memory of its own; use .to_dense() first");
   if (!t.is_wrapped()) return t.is_lazy() ? op::clone(detach_tensor(t)) : t;
-  if (t->wrapper->kind == LevelKind::Vmap && find_level(t->wrapper->level))
+  if (is_batch(t))
     runtime_error("vmap: It looks like you're calling ", what,
                   " on a Tensor. Inside of vmap it stands for a batch of values, so control flow "
                   "and Python numbers cannot depend on it. Please rewrite it with other "

@@ -36,6 +36,8 @@ uint32_t push_level(LevelKind kind, int64_t batch_size = 0,
 uint32_t pop_level();  // 0 when there was none
 const std::deque<Level>& live_levels();
 const Level* find_level(uint32_t id);  // null when it is over
+// Raises where the truth of a tensor is asked for that stands for a batch.
+void refuse_branch(const Tensor& t);
 
 // The modes that hold for the tape and the forward derivatives of a level (0: plain tensors).
 struct Modes {

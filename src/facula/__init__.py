@@ -462,6 +462,10 @@ def numel(input: Tensor) -> int:
     """
     if type(input) is not Tensor and overrides.has_torch_function((input,)):
         return overrides.handle_torch_function(numel, (input,), input)
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            "numel(): argument 'input' (position 1) must be Tensor, not " + type(input).__name__
+        )
     return input.numel()
 
 

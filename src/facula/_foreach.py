@@ -37,6 +37,11 @@ def _each(name: str, tensors: Sequence[Any], given: Any, what: str) -> Sequence[
     """``given`` for each tensor: a list as it is, anything else repeated."""
     if not isinstance(given, (list, tuple)):
         return [given] * len(tensors)
+    if len(given) != len(tensors) and given and not isinstance(given[0], Tensor):
+        raise RuntimeError(
+            f"{name}(): Tensor list must have same number of elements as scalar list. Got "
+            f"{len(tensors)} and {len(given)} in {what}"
+        )
     if len(given) != len(tensors):
         raise RuntimeError(
             f"{name}(): Tensor lists must have the same number of tensors, got {len(tensors)} and "
@@ -103,6 +108,11 @@ def _binary(name: str, apply: Callable[..., Any], inplace: bool) -> Callable[...
         if not isinstance(self, (list, tuple)) and "pow" in name:  # number ** each
             return tuple(_C._operators["pow"](self, t) for t in _check(name, other))
         tensors = _check(name, self)
+        if isinstance(other, Tensor) and other.dim():
+            raise RuntimeError(
+                f"{name}(): scalar tensor expected to be 0 dim but it has {other.dim()} dimensions "
+                f"and {other.numel()} elements."
+            )
         more = {} if alpha == 1 else {"alpha": alpha}
         others = _each(name, tensors, other, "other")
         results = None
@@ -131,7 +141,17 @@ def _pointwise(name: str, apply: Callable[..., Any], inplace: bool) -> Callable[
         first, second = (_each(name, tensors, t, "tensors") for t in (tensor1, tensor2))
         factors = value if scalars is None else scalars
         if isinstance(factors, Tensor):
+            if factors.dim() != 1:
+                raise RuntimeError(
+                    f"{name}(): Expected packed scalar Tensor to be of dimension 1. Got "
+                    f"{factors.dim()} instead."
+                )
             factors = factors.tolist()
+            if len(factors) != len(tensors):
+                raise RuntimeError(
+                    f"{name}(): Expected length of scalars to match input of length {len(tensors)} "
+                    f"but got {len(factors)} instead."
+                )
         values = _each(name, tensors, factors, "scalars")
         results = _at_once(name, (tensors, first, second), values)
         if results is None:
@@ -158,11 +178,23 @@ def _lerp(name: str, apply: Callable[..., Any], inplace: bool) -> Callable[..., 
 
 def _foreach_norm(self: Sequence[Tensor], ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
     norm = _C._operators["linalg.vector_norm"]
-    return tuple(norm(t, ord, dtype=dtype) for t in _check("_foreach_norm", self))
+    tensors = _check("_foreach_norm", self)
+    if ord == float("inf") and any(t.numel() == 0 for t in tensors):
+        raise RuntimeError(
+            "_foreach_norm cannot compute the infinity norm on an empty tensor because the "
+            "operation does not have an identity"
+        )
+    return tuple(norm(t, ord, dtype=dtype) for t in tensors)
 
 
 def _foreach_max(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    return tuple(t.max() for t in _check("_foreach_max", self))
+    tensors = _check("_foreach_max", self)
+    if any(t.numel() == 0 for t in tensors):
+        raise RuntimeError(
+            "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is "
+            "undefined."
+        )
+    return tuple(t.max() for t in tensors)
 
 
 def _foreach_clone(self: Sequence[Tensor], *, memory_format: Any = None) -> tuple[Tensor, ...]:

@@ -203,16 +203,31 @@ def broadcast_shapes(*shapes: Any) -> Any:
         >>> facula.broadcast_shapes((2, 1), (3,))
         facula.Size([2, 3])
     """
-    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    if any(n < 0 for s in sizes for n in s):
-        raise ValueError(f"broadcast_shapes(): a dimension has negative length: {sizes}")
-    tensors = [_ops["empty"](s, device="meta") for s in sizes]
-    if not tensors:
-        return _C.Size(())
-    total = tensors[0]
-    for t in tensors[1:]:
-        total = total + t
-    return total.shape
+    sizes = []
+    for shape in shapes:
+        if isinstance(shape, (float, complex, str)):
+            raise RuntimeError(
+                "Input shapes should be of type ints, a tuple of ints, or a list of ints, got "
+                f"{shape}"
+            )
+        sizes.append((shape,) if isinstance(shape, int) else tuple(shape))
+    result = [1] * max((len(size) for size in sizes), default=0)
+    for index, size in enumerate(sizes):
+        for at in range(-1, -1 - len(size), -1):
+            if size[at] < 0:
+                raise ValueError(
+                    f"Attempting to broadcast a dimension with negative length! Got {size}"
+                )
+            if size[at] in (1, result[at]):
+                continue
+            if result[at] != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {size[at]} at {at}! "
+                    f"Mismatching argument at index {index} had {size}; but expected shape should "
+                    f"be broadcastable to {result}"
+                )
+            result[at] = size[at]
+    return _C.Size(result)
 
 
 @overridable

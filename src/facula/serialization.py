@@ -575,7 +575,10 @@ def save(
 def _opened_for_writing(f: Any) -> Iterator[tuple[Any, str]]:
     if not isinstance(f, (str, os.PathLike)):
         if not hasattr(f, "write"):
-            raise AttributeError(f"expected a path or a file object, got {type(f).__name__}")
+            raise AttributeError(
+                "expected 'f' to be string, path, or a file-like object with a 'write' attribute, "
+                f"got {type(f).__name__}"
+            )
         yield f, "archive"
         return
     path = os.fspath(f)

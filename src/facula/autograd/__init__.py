@@ -113,7 +113,7 @@ def backward(
         return _C._handle_torch_function(backward, relevant, (tensors,), named)
     if _C.transforms.current_level() and forward_ad.inside_of_transforms():
         raise RuntimeError(
-            "backward() called inside of a function transform (vmap, grad, jvp ...). This is not "
+            "backward() called inside a functorch transform (vmap, grad, jvp ...). This is not "
             "supported; use func.grad or func.vjp there, or call backward() outside of it."
         )
     if grad_variables is not None:

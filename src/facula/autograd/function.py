@@ -124,8 +124,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
-            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, "
-            "so you should invoke them on the class itself: use .apply(...).",
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
+            "static, so you should invoke them on the class itself: use .apply(...).",
             DeprecationWarning,
             stacklevel=2,
         )

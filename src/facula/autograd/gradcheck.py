@@ -285,8 +285,9 @@ class _Subject:
         self.positioned = list(zip(self.positions, self.varying, strict=True))
         if not self.varying:
             raise ValueError(
-                "gradcheck: no input requires grad; call requires_grad_() on the floating point "
-                "or complex tensors whose derivatives are to be checked"
+                "gradcheck expects at least one input tensor to require gradient, but none of them "
+                "have requires_grad=True. Call requires_grad_() on the floating point or complex "
+                "tensors whose derivatives are to be checked"
             )
         for position, tensor in self.positioned:
             if tensor.dtype not in (facula.float64, facula.complex128):
@@ -521,8 +522,8 @@ def _check_constant(subject: _Subject) -> None:
         for which, jacobian in enumerate(jacobians):
             if not _all_close(facula.zeros_like(jacobian), jacobian, subject.atol, subject.rtol):
                 raise GradcheckError(
-                    f"no output requires grad, so the numerical gradient of output {which} with "
-                    f"respect to input {position} was expected to be zero, but it is\n{jacobian}"
+                    "Numerical gradient for function expected to be zero: no output requires grad, "
+                    f"but that of output {which} with respect to input {position} is\n{jacobian}"
                 )
 
 

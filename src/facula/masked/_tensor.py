@@ -134,7 +134,8 @@ def _check(data: Any, mask: Any) -> None:
         raise TypeError(f"data and mask must be strided, got {data.layout} and {mask.layout}")
     if data.shape != mask.shape:
         raise ValueError(
-            f"data and mask must have one shape, got {tuple(data.shape)} and {tuple(mask.shape)}"
+            "data.size() must equal mask.size(), but they are "
+            f"{tuple(data.shape)} and {tuple(mask.shape)}"
         )
 
 

@@ -29,6 +29,10 @@ def number_of(layout: Any, caller: str) -> int:
     return _NUMBER[layout]
 
 
+# Of the compressed and the plain indices, by whether rows are compressed.
+_PART_NAMES = {True: ("crow_indices", "col_indices"), False: ("ccol_indices", "row_indices")}
+
+
 def _as_values(values: Any, dtype: Any, device: Any) -> Tensor:
     if not isinstance(values, Tensor):
         return _C.tensor(values, dtype=dtype, device=device)
@@ -37,13 +41,15 @@ def _as_values(values: Any, dtype: Any, device: Any) -> Tensor:
     return values.to(dtype=dtype or values.dtype, device=device or values.device)
 
 
-def _as_indices(indices: Any, name: str, caller: str) -> Tensor:
+def _as_indices(indices: Any) -> Tensor:
     t = indices if isinstance(indices, Tensor) else _C._as_tensor(indices, None, None)
     if t.numel() == 0 and not isinstance(indices, Tensor):
         t = t.to(_C.int64)
-    if t.dtype.is_floating_point or t.dtype.is_complex or t.dtype is _C.bool:
-        raise TypeError(f"{caller}(): {name} must be an integer tensor, but got {t.dtype}")
     return t
+
+
+def _is_whole(dtype: Any) -> bool:
+    return not (dtype.is_floating_point or dtype.is_complex or dtype is _C.bool)
 
 
 def _place(values: Tensor) -> Any:
@@ -104,7 +110,11 @@ def sparse_coo_tensor(
         at = _ops["zeros"](len(shape), 0, dtype=_C.int64, device=_place(found))
         t = _ops["_sparse_make"](at, None, found, shape, COO, True)
         return _finish(t, requires_grad)
-    at = _as_indices(indices, "indices", "sparse_coo_tensor")
+    at = _as_indices(indices)
+    if not _is_whole(at.dtype):
+        raise TypeError(
+            f"sparse_coo_tensor(): indices must be an integer tensor, but got {at.dtype}"
+        )
     found = _as_values(values, dtype, device)
     if at.dim() == 1 and at.numel() == 0:  # [] for no sparse dimensions
         at = at.reshape(0, 0 if found.dim() == 0 else found.shape[0])
@@ -188,8 +198,13 @@ def sparse_compressed_tensor(
     if number == COO:
         raise RuntimeError(f"{caller}(): layout {layout} is not compressed; use sparse_coo_tensor")
     by_rows = number in (CSR, BSR)
-    starts = _as_indices(compressed_indices, "compressed_indices", caller)
-    plain = _as_indices(plain_indices, "plain_indices", caller)
+    starts, plain = _as_indices(compressed_indices), _as_indices(plain_indices)
+    start_name, plain_name = _PART_NAMES[by_rows]
+    if not (_is_whole(starts.dtype) and _is_whole(plain.dtype)):
+        raise RuntimeError(
+            f"{start_name} and {plain_name} must have the same dtype, Int or Long, but got "
+            f"{starts.dtype} and {plain.dtype}"
+        )
     if starts.dtype is not plain.dtype:
         plain = plain.to(starts.dtype)
     found = _as_values(values, dtype, device)
@@ -217,8 +232,11 @@ def sparse_compressed_tensor(
         shape = tuple(size)
     is_sorted = _C._sparse_check(number, starts, plain, found, shape)
     if not is_sorted and _invariants.asked_for(check_invariants):
+        groups = "nrows" if by_rows else "ncols"
         raise RuntimeError(
-            f"{caller}(): plain indices must be sorted and distinct in every row or column"
+            f"`{plain_name}[..., {start_name}[..., i - 1]:{start_name}[..., i]] for all "
+            f"i = 1, ..., {groups} are sorted and distinct along the last dimension values` is not "
+            "satisfied."
         )
     t = _ops["_sparse_make"](starts, plain, found, shape, number, is_sorted)
     return _finish(t, requires_grad)

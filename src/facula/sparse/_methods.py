@@ -24,8 +24,14 @@ def layout_number(t: Any) -> int:
 def _expect(t: Any, layouts: tuple[int, ...], name: str, what: str) -> tuple[Any, ...]:
     info = _info(t)
     if info is None or info[0] not in layouts:
-        raise RuntimeError(f"{name}() expected a {what} tensor, but got layout {t.layout}")
+        raise RuntimeError(f"{name} expected {what} tensor layout but got {_layout_name(t.layout)}")
     return info
+
+
+def _layout_name(layout: Any) -> str:
+    """As PyTorch's messages have it: Strided, Sparse for COO, SparseCsr."""
+    name = str(layout).rpartition(".")[2].removesuffix("_coo")
+    return "".join(part.capitalize() for part in name.split("_"))
 
 
 @_method
@@ -297,7 +303,8 @@ def values(self):  # type: ignore[no-untyped-def]
 
 def _part(name: str, layouts: tuple[int, ...], part: int, doc: str) -> None:
     def read(self: Any) -> Any:
-        _expect(self, layouts, name, "sparse row" if CSR in layouts else "sparse column")
+        which = "row" if CSR in layouts else "column"
+        _expect(self, layouts, name, f"sparse {which} compressed")
         return _ops["_sparse_indices"](self, part)
 
     read.__doc__ = doc

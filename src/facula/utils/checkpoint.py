@@ -676,8 +676,8 @@ class _Region:
         else:
             problem += ".\nPass debug=True to checkpoint to see where each tensor was saved."
         raise CheckpointError(
-            f"facula.utils.checkpoint: {problem}\nThe function has to do the same both times: look for "
-            "state that changed in between, such as a counter, a cache, a global or a module's "
+            f"facula.utils.checkpoint: {problem}\nThe function has to do the same both times: look "
+            "for state that changed in between, such as a counter, a cache, a global or a module's "
             "training mode."
         )
 
