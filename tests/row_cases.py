@@ -101,6 +101,16 @@ def method_of(row: Row, name: str | None = None) -> Callable[..., Any]:
     return lambda self, *args, **kwargs: getattr(self, name)(*args, **kwargs)
 
 
+def result_fits(row: Row, self_operand: Operand, result: Any) -> bool:
+    """Whether the form in place may write this result over its first operand."""
+    dtype = getattr(F, self_operand.dtype)
+    # Real results are not written over complex numbers, nor running sums over another precision.
+    keeps_dtype = dtype.is_complex or row.name == "cumsum"
+    if keeps_dtype and result.dtype.is_floating_point and result.dtype != dtype:
+        return False
+    return tuple(result.shape) == self_operand.shape and F.can_cast(result.dtype, dtype)
+
+
 def cases(rows: Iterable[Row] = SAMPLED, only: Iterable[str] | None = None) -> list[Any]:
     """pytest parameters (row, dtype) for all dtypes of the rows, or for those in `only`."""
     return [

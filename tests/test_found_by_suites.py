@@ -363,12 +363,6 @@ ARITHMETIC = {
 }
 
 SELECTION = {
-    "argmax": (lambda: F.argmax(bools(2)), RuntimeError, "argmax(): does not support bool input"),
-    "argmin": (
-        lambda: F.argmin(F.tensor([1j])),
-        RuntimeError,
-        "argmin(): does not support complex input",
-    ),
     "amax out": (
         lambda: F.amax(F.ones(2), out=empty(F.float64)),
         RuntimeError,
@@ -384,11 +378,6 @@ SELECTION = {
         lambda: F.any(F.ones(2), 0, out=empty(F.int64)),
         RuntimeError,
         "any only supports bool tensor for result, got: Long",
-    ),
-    "nansum": (
-        lambda: F.nansum(F.tensor([1j])),
-        RuntimeError,
-        "nansum on CPU does not support complex inputs",
     ),
     "isin": (
         lambda: F.isin(bools(1), bools(1)),

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "core/host_allocator.h"
+#include "core/per_thread.h"
 
 namespace facula {
 
@@ -16,12 +17,10 @@ struct OwnBlock {
 
 thread_local constinit OwnBlock own_block;  // no destructor: what ends after it may read it
 
-struct Release {
-  ~Release() {
-    std::free(own_block.data);
-    own_block = {nullptr, 0, true};  // what the thread still runs asks the allocator
-  }
-};
+void release() {
+  std::free(own_block.data);
+  own_block = {nullptr, 0, true};  // what the thread still runs asks the allocator
+}
 
 }  // namespace
 
@@ -29,7 +28,7 @@ ThreadScratch::ThreadScratch(size_t bytes) : bytes_(bytes) {
   OwnBlock& block = own_block;
   own_ = !block.taken && bytes <= kMostBytes;
   if (own_ && block.bytes < bytes) {
-    static thread_local Release release;
+    if (!block.data) at_thread_end(release);
     const size_t room = (bytes + 4095) & ~size_t(4095);
     std::free(block.data);
     block.data = std::aligned_alloc(kHostAlignment, room);

@@ -136,9 +136,6 @@ Pair std_mean_unbiased_dim(const Tensor& self, std::optional<IntSpan> dim, bool 
 Tensor nansum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, DType dtype) {
   if (is_integral(self.dtype(), true)) return op::sum_dim(self, dim, keepdim, dtype);
   const Tensor x = dtype == DType::None ? self : in_dtype(self, dtype);
-  if (x.is_complex() && !x.is_cuda())
-    runtime_error("nansum on CPU does not support complex inputs, got ", x.dtype(),
-                  ". Sum the real and imaginary parts apart");
   if (!is_floating(x.dtype()) || x.dim() == 0)
     return op::sum_dim(op::where(op::isnan(self), 0, self), dim, keepdim, dtype);
   return op::_nansum(x, dims_in(dims_of(Value(dim), x.dim())), keepdim);

@@ -226,9 +226,6 @@ Tensor min_other(const Tensor& self, const Tensor& other) {
 
 static void arg_extreme(const Tensor& self, std::optional<int64_t> dim, bool keepdim, bool largest,
                         Rets& rets) {
-  if (self.dtype() == DType::Bool)
-    runtime_error("does not support bool input. Convert it, for example with .to(facula.uint8)");
-  if (self.is_complex()) runtime_error("does not support complex input: it has no order");
   Tensor in = self;
   int64_t d = dim.value_or(0);
   if (!dim) {

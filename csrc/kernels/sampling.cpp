@@ -265,8 +265,7 @@ Tensor sample_on_device(const Tensor& weights, int64_t samples, bool replacement
   const Tensor cumulative = op::cumsum(w, -1);
   const Tensor total = op::narrow(cumulative, -1, w.size(-1) - 1, 1);
   const Tensor found = op::searchsorted(cumulative, uniforms * total, false, true);
-  const Tensor positive =
-      op::argmax(op::_to_copy(op::ge(cumulative, total), DType::UInt8), -1, true);
+  const Tensor positive = op::argmax(op::ge(cumulative, total), -1, true);
   return op::minimum(found, positive);
 }
 
