@@ -23,6 +23,7 @@ SOURCES = [
     "tests/cpp/check_gemm.cpp",
     "csrc/core/host_allocator.cpp",
     "csrc/core/thread_pool.cpp",
+    "csrc/core/per_thread.cpp",
     "csrc/core/thread_scratch.cpp",
     "csrc/cpu/amx.cpp",
     "csrc/cpu/blas.cpp",
