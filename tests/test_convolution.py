@@ -277,6 +277,30 @@ def test_taps_that_meet_no_pixel_give_the_input_gradients_of_zero(
     assert (F.autograd.grad(y.sum(), x)[0] == 0).all()
 
 
+@pytest.mark.parametrize(
+    "shape, weight, options",
+    [
+        ((1, 32, 23, 7), (16, 32, 3, 5), {"stride": (1, 2)}),
+        ((2, 64, 23, 7), (64, 64, 5, 5), {"stride": 2, "padding": 2}),
+        ((2, 64, 23, 8), (16, 64, 3, 3), {"stride": (1, 3), "padding": (0, 3), "dilation": (1, 3)}),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_narrow_results_with_steps_whose_remainders_have_three_taps(dtype, shape, weight, options):
+    """These may go by Winograd's algorithm, whose rows have to be written with gaps."""
+    generator = np.random.default_rng(0)
+    x, w = (tensor(generator.standard_normal(s)).to(getattr(F, dtype)) for s in (shape, weight))
+    results = []
+    for dt in (x.dtype, F.float64):
+        image = x.to(dt).requires_grad_()
+        y = F.conv2d(image, w.to(dt), **options)
+        g = tensor(np.random.default_rng(1).standard_normal(y.shape)).to(x.dtype).to(dt)
+        results.append(F.autograd.grad(y, image, g)[0].double())
+    ours, expected = results
+    tolerance = {"float32": 1e-5, "float16": 1e-3, "bfloat16": 1e-2}[dtype]
+    assert (ours - expected).abs().max() <= tolerance * expected.abs().max()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
 def test_transposed_results_that_nothing_meets_are_the_bias(dtype):
     x, w = F.ones(2, 3, 4, 4, dtype=getattr(F, dtype)), F.ones(3, 40, 1, 1, dtype=getattr(F, dtype))

@@ -252,6 +252,8 @@ bool allows_winograd(const Conv& v) {
 int winograd_tile(const Conv& v, bool gradient) {
   constexpr int64_t kEnough = 64;
   if (!allows_winograd(v)) return 0;
+  // Results by planes are written as rows without gaps, which those of a remainder have.
+  if (!gradient && v.y_channel != 1 && v.axis[2].y_stride != 1) return 0;
   const auto in = double((v.in + 15) / 16 * 16), out = double((v.out + 15) / 16 * 16);
   const bool turn = v.x_channel != 1;
   // Of one element of a tile's input and output, and of a kernel.
