@@ -207,6 +207,19 @@ def test_any_scale_of_halves(scale, dtype):
         close_by_largest(ours[1:3], expected[1:3], tolerance)
 
 
+@pytest.mark.parametrize("queries", [1, 45, 200])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_a_query_that_sees_one_key_has_its_value(dtype, queries):
+    """Weights are rounded to halves, which must not be seen where there is one alone."""
+    kept = getattr(F, dtype)
+    q, k, v = (F.from_numpy(heads(2, 1, n, 64, seed=n)).to(kept) for n in (queries, 1, 1))
+    tensors = [t.requires_grad_() for t in (q, k, v)]
+    out = attend(*tensors)
+    assert_equal(out, v.expand(out.shape))
+    slopes = F.autograd.grad(out, tensors, F.from_numpy(heads(*out.shape)).to(kept))
+    assert slopes[0].abs().max() < 1e-4 and slopes[1].abs().max() < 1e-4
+
+
 @pytest.mark.parametrize("scale", [-0.5, 0.0])
 @pytest.mark.parametrize("dtype", HALVES)
 def test_hidden_keys_of_halves_stay_hidden_whatever_the_scale(scale, dtype):

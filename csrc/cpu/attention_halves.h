@@ -64,6 +64,16 @@ FACULA_INLINE __m512i as_pairs(Floats even, Floats odd) {
                                    __m512i(rounded_upper(odd)));
 }
 
+// The sum of both numbers of each word.
+template <class S>
+FACULA_INLINE Floats sum_of_pairs(__m512i words) {
+  const __m512i odd = _mm512_srli_epi32(words, 16);
+  if constexpr (std::is_same_v<S, Half>)
+    return Floats(_mm512_cvtph_ps(_mm512_cvtepi32_epi16(words))) +
+           Floats(_mm512_cvtph_ps(_mm512_cvtepi32_epi16(odd)));
+  else return Floats(Words(words) << 16) + Floats(Words(odd) << 16);
+}
+
 // A row of the left side: 16 and 16 numbers.
 template <class S>
 FACULA_INLINE void write_row(uint16_t* to, Floats first, Floats second) {

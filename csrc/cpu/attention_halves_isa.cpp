@@ -42,6 +42,9 @@ template <class S>
 struct Strip {
   Floats top = lanes(kNever);  // of the scores in powers of two, rounded up
   Floats total = {};
+  // The same of weights as halves, which values are multiplied by: what these lose by rounding is
+  // lost on both sides, and a query that sees one key has its value exactly.
+  Floats rounded = {};
 
   // Largest of n keys' scores, of which 16 are in a tile, and the other strip's 16 follow it.
   static FACULA_INLINE Floats largest(const float* scores, int64_t n) {
@@ -70,16 +73,21 @@ struct Strip {
   }
 
   FACULA_INLINE void weigh(const float* scores, int64_t n, const Weighing& weight, uint16_t* to) {
-    Floats sum[2] = {};
+    Floats sum[2] = {}, sum_of_halves = {};
     const uint16_t* const end = to + steps_over(n) * kTileElements;
+    auto put = [&](int64_t i, Floats even, Floats odd) __attribute__((always_inline)) {
+      const __m512i pairs = as_pairs<S>(even, odd);
+      sum[0] += even, sum[1] += odd;
+      sum_of_halves += sum_of_pairs<S>(pairs);
+      _mm512_storeu_si512(to + i * kTileSide, pairs);
+    };
     for (int64_t j = 0; j < n; j += kTileSide, scores += 2 * kTileSums, to += kTileElements / 2) {
       if (n - j >= kTileSide) {
 #pragma GCC unroll 8
         for (int i = 0; i < kTileSide; i += 2) {
           const Floats even = weight(load(scores + i * kTileSide)),
                        odd = weight(load(scores + (i + 1) * kTileSide));
-          sum[0] += even, sum[1] += odd;
-          _mm512_storeu_si512(to + i * kTileSide, as_pairs<S>(even, odd));
+          put(i, even, odd);
         }
         continue;
       }
@@ -87,12 +95,12 @@ struct Strip {
         Floats even = {}, odd = {};
         if (j + i < n) even = weight(load(scores + i * kTileSide));
         if (j + i + 1 < n) odd = weight(load(scores + (i + 1) * kTileSide));
-        sum[0] += even, sum[1] += odd;
-        _mm512_storeu_si512(to + i * kTileSide, as_pairs<S>(even, odd));
+        put(i, even, odd);
       }
     }
     for (; to < end; to += kTileDepth) _mm512_storeu_si512(to, _mm512_setzero_si512());
     total += sum[0] + sum[1];
+    rounded += sum_of_halves;
   }
 
   // Makes weights of scores; the factor for what was summed up before.
@@ -105,7 +113,7 @@ struct Strip {
     const __mmask16 kept = _mm512_cmp_ps_mask(__m512(before), __m512(lanes(kNever)), _CMP_NEQ_UQ);
     const Floats scale = Floats(_mm512_maskz_scalef_ps(kept, __m512(lanes(1.0f)),
                                                        _mm512_sub_ps(__m512(before), __m512(top))));
-    total *= scale;
+    total *= scale, rounded *= scale;
     if (_mm512_cmp_ps_mask(__m512(math::abs(shift)), __m512(lanes(Weighing::kMostShift)),
                            _CMP_NLT_UQ)) {
       if (!scaled) for_each_row(scores, n, [&](Floats s) { return s * factor; });
@@ -189,8 +197,10 @@ void forward(const Attention& a, int64_t begin, int64_t end) {
       const int64_t lane = query + s * kTileSide, rows = least_of(kTileSide, a.queries - lane);
       const __mmask16 seen =
           _mm512_cmp_ps_mask(__m512(strip[s].total), _mm512_setzero_ps(), _CMP_NEQ_UQ);
+      // NaN where the total is, whatever rounding has made of it.
+      const Floats divisor = strip[s].rounded + (strip[s].total - strip[s].total);
       const Floats inverse =
-          Floats(_mm512_maskz_div_ps(seen, __m512(lanes(1.0f)), __m512(strip[s].total)));
+          Floats(_mm512_maskz_div_ps(seen, __m512(lanes(1.0f)), __m512(divisor)));
       write_turned<S>(room.sums + s * kTileSums, a.value_width, inverse, rows,
                       head_of(a.out, batch, head) + lane * a.out.row, a.out.row);
       strip[s].write_logsumexp(
