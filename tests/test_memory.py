@@ -2,6 +2,8 @@
 tape nodes all come from."""
 
 import gc
+import subprocess
+import sys
 
 import pytest
 from package_under_test import F
@@ -73,3 +75,29 @@ def test_repeated_work_leaves_nothing_behind(work):
     for _ in range(200):
         work(weight, bias)
     assert held() - before <= 4096  # a thread's statistics are brought up to date in steps
+
+
+# Objects of Python that only the tape holds, in a cycle that is collected with the modules.
+AT_THE_END = """
+import facula as F
+
+class Double(F.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+p = F.nn.Parameter(F.ones(3))
+p.note = "kept"
+with F.autograd.graph.saved_tensors_hooks(lambda t: [t], lambda kept: kept[0]):
+    packed = (p * p).sum()
+left = [Double.apply(p * p).sum(), packed, p.register_hook(lambda g: left)]
+left[0].grad_fn.metadata["list"] = left
+left.append(left)
+del p
+"""
+
+
+def test_what_the_tape_holds_ends_with_the_interpreter():
+    ran = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")

@@ -8,6 +8,7 @@
 #include "op/ops/creation.h"
 #include "op/tensor_operators.h"
 #include "python/allocation_site.h"
+#include "python/interop.h"
 #include "python/node_type.h"
 #include "python/tensor_methods.h"
 
@@ -71,7 +72,7 @@ struct ThreadHooks {
 struct PythonPacked : PackedTensor {
   PythonPacked(PyObject* p, PyObject* u) : packed(p), unpack_(Py_NewRef(u)) {}
   ~PythonPacked() override {
-    if (!Py_IsInitialized()) return;
+    if (!interpreter_alive()) return;
     WithGil gil;
     Py_DECREF(packed);
     Py_DECREF(unpack_);

@@ -5,6 +5,7 @@
 #include "op/ops/creation.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
+#include "python/interop.h"
 #include "python/node_type.h"
 #include "transform/wrapper.h"
 
@@ -24,7 +25,7 @@ PyObject* attribute(PyObject* o, const char* name) {  // new reference or null, 
 void release_context(Node* n) {
   auto* ctx = static_cast<PyObject*>(n->extra);
   n->extra = nullptr;
-  if (!Py_IsInitialized()) return;
+  if (!interpreter_alive()) return;
   WithGil gil;
   reinterpret_cast<PyNode*>(ctx)->node = nullptr;
   Py_DECREF(ctx);

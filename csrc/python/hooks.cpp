@@ -1,5 +1,6 @@
 #include "python/hooks.h"
 
+#include "python/interop.h"
 #include "python/tensor_methods.h"
 
 namespace facula::python {
@@ -43,7 +44,7 @@ void replace(std::span<facula::Tensor> grads, PyObject* result, bool tuple) {
 }
 
 void drop(PyObject* dict) {
-  if (!Py_IsInitialized()) return;
+  if (!interpreter_alive()) return;
   WithGil gil;
   Py_DECREF(dict);
 }

@@ -5,6 +5,7 @@
 #include "autograd/engine.h"
 #include "op/tensor_operators.h"
 #include "python/hooks.h"
+#include "python/interop.h"
 #include "python/node_type.h"
 
 namespace facula::python {
@@ -382,7 +383,7 @@ PyTypeObject* type_named(const char* name) {
 }
 
 void drop_metadata(void* dict) {
-  if (!Py_IsInitialized()) return;
+  if (!interpreter_alive()) return;
   WithGil gil;
   Py_DECREF(static_cast<PyObject*>(dict));
 }

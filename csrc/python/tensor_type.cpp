@@ -501,7 +501,7 @@ PyType_Spec spec = {"facula.Tensor", sizeof(PyTensor), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
 
 void drop_python_object(void* object) {
-  if (!Py_IsInitialized()) return;
+  if (!interpreter_alive()) return;  // it is while modules are cleared and garbage is collected
   WithGil gil;
   PyObject* o = static_cast<PyObject*>(object);
   cast(o)->impl = nullptr;
