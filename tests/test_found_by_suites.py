@@ -892,3 +892,36 @@ def test_a_text_that_begins_with_its_operator_is_given_no_other_name():
         F.hsplit(F.tensor(1.0), 2)
     with pytest.raises(RuntimeError, match=r"^nanquantile\(\): quantile\(\) input"):
         F.nanquantile(F.ones(0), 0.5)
+
+
+@pytest.mark.skipif(not IS_FACULA, reason="of programs that use both packages")
+def test_tensors_of_pytorch_are_refused_by_name():
+    class Tensor(type("torch._C.TensorBase", (), {})):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    x, foreign = F.ones(2, 4, 3), Tensor()
+    with pytest.raises(TypeError, match=r"'other'.* not torch\.Tensor of PyTorch; .*from_dlpack"):
+        F.add(x, foreign)
+    with pytest.raises(TypeError, match=r"must be int, not torch\.Tensor"):
+        f.group_norm(x, foreign)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x + foreign
+
+
+@pytest.mark.skipif(not IS_FACULA, reason="of programs that use both packages")
+def test_functions_of_pytorch_do_not_take_tensors_of_facula():
+    torch = pytest.importorskip("torch")
+    x, theirs = F.ones(2), torch.ones(2)
+    for call in (
+        lambda: x * theirs,
+        lambda: theirs - x,
+        lambda: torch.mul(theirs, x),
+        lambda: torch.cat([x]),
+        lambda: torch.nn.functional.softmax(x, 0),
+        lambda: theirs.copy_(x),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    assert F.tensor(theirs).tolist() == F.asarray(theirs).tolist() == [1, 1]

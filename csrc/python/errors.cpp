@@ -67,6 +67,7 @@ void set_python_error() noexcept {
 
 std::string type_name(PyObject* o) {
   const char* name = Py_TYPE(o)->tp_name;
+  if (is_tensor_of_pytorch(o)) return std::string("torch.") + name;
   return std::strncmp(name, "facula.", 7) ? name : name + 7;
 }
 

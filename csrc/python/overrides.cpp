@@ -23,7 +23,7 @@ PyObject* override_of(PyObject* o) {  // borrowed
   PyTypeObject* t = Py_TYPE(o);
   if (t == tensor_type) return nullptr;
   PyObject* f = _PyType_Lookup(t, g_name);
-  if (!f || f == g_disabled) return nullptr;
+  if (!f || f == g_disabled || is_tensor_of_pytorch(o)) return nullptr;
   if (PyObject_TypeCheck(f, &PyStaticMethod_Type) || PyObject_TypeCheck(f, &PyClassMethod_Type)) {
     Ref inner(PyObject_GetAttrString(f, "__func__"));
     if (inner.get() == g_disabled) return nullptr;
@@ -137,6 +137,15 @@ bool torch_function_enabled() {
 }
 bool override_active() {
   return t_modes && !t_modes->empty() && !t_all_disabled;
+}
+
+bool is_tensor_of_pytorch(PyObject* o) {
+  PyObject* bases = Py_TYPE(o)->tp_mro;
+  for (Py_ssize_t i = 0; bases && i < PyTuple_GET_SIZE(bases); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i));
+    if (!std::strcmp(base->tp_name, "torch._C.TensorBase")) return true;
+  }
+  return false;
 }
 
 bool has_override(PyObject* o) {

@@ -198,6 +198,8 @@ std::string describe_misfit(const ArgDef& a, Py_ssize_t position, PyObject* o) {
     text += "; facula.tensor(...) makes a tensor of it";
   if (a.type == ArgType::Tensor && !std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray"))
     text += "; facula.from_numpy(...) makes a tensor of it";
+  if (a.type == ArgType::Tensor && is_tensor_of_pytorch(o))
+    text += " of PyTorch; facula.from_dlpack(...) makes a tensor of it";
   return text;
 }
 

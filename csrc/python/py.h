@@ -157,6 +157,8 @@ void add_operator_methods(PyTypeObject* type);
 // ---- overrides
 // Nonzero when an argument's type has its own __torch_function__.
 bool has_override(PyObject* o);
+// A tensor of PyTorch itself. Its __torch_function__ would call ours again, and so on.
+bool is_tensor_of_pytorch(PyObject* o);
 // Adds the arguments (also inside tuples and lists) that bring a __torch_function__, one of each
 // type, subclasses before their bases.
 void collect_overloaded(PyObject* o, std::vector<PyObject*>& found);

@@ -435,7 +435,8 @@ int64_t index_of(PyObject* o, ErrorKind too_large) {
 
 bool is_number(PyObject* o) {
   if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) return true;
-  if (is_tensor(o) || PyUnicode_Check(o) || PySequence_Check(o)) return false;
+  if (is_tensor(o) || PyUnicode_Check(o) || PySequence_Check(o) || is_tensor_of_pytorch(o))
+    return false;
   // NumPy scalars and other numbers: anything that converts, but no arrays.
   PyTypeObject* t = Py_TYPE(o);
   const char* name = t->tp_name;

@@ -696,7 +696,7 @@ def _torch_function(
     cls: type, func: Any, types: Sequence[type], args: Any = (), kwargs: Any = None
 ) -> Any:
     """What a subclass does by default: compute as a plain tensor, return the subclass."""
-    if not all(issubclass(cls, t) for t in types):
+    if not all(issubclass(cls, t) for t in types) or _is_of_pytorch(func):
         return NotImplemented
     before = _C._set_torch_function_enabled(False)
     try:
@@ -706,6 +706,13 @@ def _torch_function(
         return _as_class(result, cls)
     finally:
         _C._set_torch_function_enabled(before)
+
+
+def _is_of_pytorch(func: Any) -> bool:
+    """Whether a function of PyTorch asks, which would do so again and again."""
+    owner = getattr(func, "__self__", None) or getattr(func, "__objclass__", None) or func
+    module = getattr(owner, "__module__", None)
+    return isinstance(module, str) and module.partition(".")[0] == "torch"
 
 
 def _as_class(result: Any, cls: type) -> Any:
