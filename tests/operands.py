@@ -116,6 +116,9 @@ def layout_strides(shape: tuple[int, ...], layout: str) -> tuple[tuple[int, ...]
         return (0, *contiguous_strides(shape[1:])), 0
     if layout == "offset":
         return contiguous_strides(shape), 3
+    if layout == "alone":  # dimensions of size 1 were larger, and kept their strides
+        strides = zip(contiguous_strides(shape), shape, strict=True)
+        return tuple(100 + stride if n == 1 else stride for stride, n in strides), 0
     return contiguous_strides(shape), 0
 
 

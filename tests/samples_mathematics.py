@@ -323,6 +323,7 @@ def _along(source: Source, make, smooth: bool = True, **options) -> Iterator[Sam
         ("cube", source(2, 3, 4, **options), (0, 1, -1)),
         ("transposed", source(3, 4, layout="transposed", **options), (0, 1)),
         ("stepped", source(3, 4, layout="stepped", **options), (0, 1)),
+        ("alone", source(1, 2, 17, layout="alone", **options), (0, 1)),
         ("0-dim", source(**options), (0, -1)),
     ]
     for name, operand, dims in cases:

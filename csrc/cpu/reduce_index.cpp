@@ -291,10 +291,12 @@ void cpu_cumsum(const Tensor& in, int64_t dim, const Tensor& out) {
     using Acc = Running<T>;
     const bool dense =
         in.dtype() == out.dtype() && in.dim() && in.is_contiguous() && out.is_contiguous();
-    if (dense && dim < in.dim() - 1 && is >= int64_t(16 * sizeof(T))) {
+    int64_t inner = 1;  // not the stride, which may be any where there is one element
+    for (int64_t d = dim + 1; d < in.dim(); ++d) inner *= in.sizes()[size_t(d)];
+    if (dense && dim < in.dim() - 1 && inner >= 16) {
       // Along memory: a block of neighbouring lines takes each step together.
       constexpr int64_t kBlock = LineLoops::kColumns;
-      const int64_t inner = in.strides()[dim], blocks = (inner + kBlock - 1) / kBlock;
+      const int64_t blocks = (inner + kBlock - 1) / kBlock;
       const auto sum = line_loops().running_sum[int(out.dtype())];
       parallel_for(0, in.numel() / (n * inner) * blocks,
                    std::max<int64_t>(1, kGrain / (n * kBlock)), [&](int64_t b, int64_t e) {
