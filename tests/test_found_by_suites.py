@@ -920,6 +920,8 @@ def test_functions_of_pytorch_do_not_take_tensors_of_facula():
         lambda: torch.mul(theirs, x),
         lambda: torch.cat([x]),
         lambda: torch.nn.functional.softmax(x, 0),
+        lambda: torch.nn.functional.gelu(x),
+        lambda: torch.linalg.norm(x),
         lambda: theirs.copy_(x),
     ):
         with pytest.raises(TypeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from facula import _C
@@ -710,9 +711,10 @@ def _torch_function(
 
 def _is_of_pytorch(func: Any) -> bool:
     """Whether a function of PyTorch asks, which would do so again and again."""
-    owner = getattr(func, "__self__", None) or getattr(func, "__objclass__", None) or func
-    module = getattr(owner, "__module__", None)
-    return isinstance(module, str) and module.partition(".")[0] == "torch"
+    homes = (func, getattr(func, "__self__", None), getattr(func, "__objclass__", None))
+    names = (getattr(home, "__module__", None) for home in homes)
+    modules = (home.__name__ for home in homes if isinstance(home, ModuleType))
+    return any(str(name).partition(".")[0] == "torch" for name in (*names, *modules))
 
 
 def _as_class(result: Any, cls: type) -> Any:
