@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "python/interop.h"
+#include "python/plain_values.h"
 
 namespace facula::python {
 namespace {
@@ -91,17 +92,6 @@ bool same_answer(PyObject* a, PyObject* b) {
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
   if (!PySet_CheckExact(a) && !PyUnicode_CheckExact(a) && !PyLong_CheckExact(a)) return false;
   return check(PyObject_RichCompareBool(a, b, Py_EQ));
-}
-
-// Whether an object stays what it is: a number, a text, or a tuple of such.
-bool stays(PyObject* o, int depth = 0) {
-  if (o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) ||
-      PyUnicode_CheckExact(o) || PyBytes_CheckExact(o))
-    return true;
-  if (!PyTuple_CheckExact(o) || depth == 4) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
-    if (!stays(PyTuple_GET_ITEM(o, i), depth + 1)) return false;
-  return true;
 }
 
 struct Facts {

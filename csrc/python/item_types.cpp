@@ -1,6 +1,7 @@
 // What the items of a list are. Of thousands of samples, Python would take longer to find that out
 // than to make batches of them.
 #include "python/interop.h"
+#include "python/plain_values.h"
 
 namespace facula::python {
 namespace {
@@ -56,8 +57,12 @@ PyObject* part_at(PyObject* item, Py_ssize_t at) {
 PyObject* part_of(PyObject* item, PyObject* key) {
   if (!PyDict_CheckExact(item) || !PyUnicode_CheckExact(key)) return nullptr;
   PyObject *other, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(item, &at, &other, &value);)
-    if (!PyUnicode_CheckExact(other) && !PyLong_CheckExact(other)) return nullptr;
+  bool plain = true;
+  for (Py_ssize_t at = 0; PyDict_Next(item, &at, &other, &value);) {
+    if (other == key) return value;  // in most cases, which takes less time than to look for it
+    plain &= PyUnicode_CheckExact(other) || PyLong_CheckExact(other);
+  }
+  if (!plain) return nullptr;
   value = PyDict_GetItemWithError(item, key);
   if (!value && PyErr_Occurred()) throw PythonError{};
   return value;
@@ -114,6 +119,121 @@ PyObject* are_of_length(PyObject*, PyObject* args) {
   });
 }
 
+// Whether `found`, which a class has under a name, leaves what its objects have there to them, or
+// takes it from their slots without code of the program's.
+bool is_of_objects(PyObject* found, PyObject* tuple_getter) {
+  if (!found || !Py_TYPE(found)->tp_descr_get) return true;
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(found));
+  return Py_IS_TYPE(found, &PyMemberDescr_Type) || type == tuple_getter;
+}
+
+// _attribute_types(values, name): the types of what all items of a list or tuple, which are of one
+// class, have under that name. None where not all have it, or where to ask might run code.
+PyObject* attribute_types(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    static PyObject* tuple_getter = type_in_module("_collections", "_tuplegetter");
+    PyObject *values, *name;
+    if (!PyArg_ParseTuple(args, "OU:_attribute_types", &values, &name)) throw PythonError{};
+    if (!is_sequence(values) || !PySequence_Fast_GET_SIZE(values)) return Py_NewRef(Py_None);
+    PyTypeObject* const of = Py_TYPE(PySequence_Fast_GET_ITEM(values, 0));
+    // A tuple looks its attributes up as every object does.
+    if (of->tp_getattro != PyObject_GenericGetAttr ||
+        !is_of_objects(_PyType_Lookup(of, name), tuple_getter))
+      return Py_NewRef(Py_None);
+    Types types;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); ++i) {
+      const Ref item = Ref::borrow(PySequence_Fast_GET_ITEM(values, i));
+      if (Py_TYPE(item.get()) != of) return Py_NewRef(Py_None);
+      const Ref found(PyObject_GenericGetAttr(item.get(), name));
+      if (!found) {
+        PyErr_Clear();
+        return Py_NewRef(Py_None);
+      }
+      types.add(found.get());
+    }
+    return types.take().release();
+  });
+}
+
+// Tensors without a gradient or a device, arrays that are not of objects, and NumPy's numbers.
+bool is_tensor_or_array(PyObject* o) {
+  static PyObject* array_type = type_in_module("numpy", "ndarray");
+  static PyObject* number_type = type_in_module("numpy", "number");
+  static PyObject* bool_type = type_in_module("numpy", "bool_");
+  if (Py_TYPE(o) == tensor_type) return !unwrap(o)->keys;
+  if (reinterpret_cast<PyObject*>(Py_TYPE(o)) == array_type) {
+    const Ref dtype(check(PyObject_GetAttrString(o, "dtype")));
+    const Ref kind(check(PyObject_GetAttrString(dtype.get(), "kind")));
+    const char* letter = PyUnicode_AsUTF8(kind.get());
+    if (!letter) throw PythonError{};
+    return std::strchr("biufc", *letter);
+  }
+  for (PyObject* type : {number_type, bool_type})
+    if (PyType_IsSubtype(Py_TYPE(o), reinterpret_cast<PyTypeObject*>(type))) return true;
+  return false;
+}
+
+bool holds_data(PyObject* o, int depth) {
+  if (is_number_or_text(o)) return true;
+  if (depth == 8) return false;  // it may lead to itself
+  if (is_sequence(o)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+      if (!holds_data(PySequence_Fast_GET_ITEM(o, i), depth + 1)) return false;
+    return true;
+  }
+  if (PyDict_CheckExact(o)) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);)
+      if (!stays(key) || !holds_data(value, depth + 1)) return false;
+    return true;
+  }
+  return is_tensor_or_array(o);
+}
+
+// _is_data(value): whether it is nothing but numbers, texts, tensors and arrays, in lists, tuples
+// and dicts, so that nothing that is done with it runs code of the program.
+PyObject* is_data(PyObject*, PyObject* value) {
+  return guarded([&] { return PyBool_FromLong(holds_data(value, 0)); });
+}
+
+// _are_plain(values): whether the items of a list, tuple or set, or the keys of a dict, are numbers,
+// texts, or tuples of them.
+PyObject* are_plain(PyObject*, PyObject* values) {
+  return guarded([&]() -> PyObject* {
+    bool plain = is_sequence(values) || PyAnySet_CheckExact(values) || PyDict_CheckExact(values);
+    PyObject *key, *value;
+    if (PyDict_CheckExact(values)) {
+      for (Py_ssize_t at = 0; plain && PyDict_Next(values, &at, &key, &value);) plain = stays(key);
+    } else if (is_sequence(values)) {
+      for (Py_ssize_t i = 0; plain && i < PySequence_Fast_GET_SIZE(values); ++i)
+        plain = stays(PySequence_Fast_GET_ITEM(values, i));
+    } else if (plain) {
+      const Ref each(check(PyObject_GetIter(values)));
+      while (plain) {
+        const Ref item(PyIter_Next(each.get()));
+        if (!item) break;
+        plain = stays(item.get());
+      }
+      if (PyErr_Occurred()) throw PythonError{};
+    }
+    return PyBool_FromLong(plain);
+  });
+}
+
+// _holds_values(dict, values): whether these are what a dict holds, in its order.
+PyObject* holds_values(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *dict, *values, *key, *value;
+    if (!PyArg_ParseTuple(args, "O!O!:_holds_values", &PyDict_Type, &dict, &PyList_Type, &values))
+      throw PythonError{};
+    bool same = PyDict_GET_SIZE(dict) == PyList_GET_SIZE(values);
+    Py_ssize_t i = 0;
+    for (Py_ssize_t at = 0; same && PyDict_Next(dict, &at, &key, &value); ++i)
+      same = value == PyList_GET_ITEM(values, i);
+    return PyBool_FromLong(same);
+  });
+}
+
 }  // namespace
 
 void init_item_types(PyObject* module) {
@@ -122,6 +242,13 @@ void init_item_types(PyObject* module) {
        "_item_types(values, key=None): the types of a list's items, or of their parts."},
       {"_are_of_length", are_of_length, METH_VARARGS,
        "_are_of_length(values, length): whether a list's items are lists of that length."},
+      {"_attribute_types", attribute_types, METH_VARARGS,
+       "_attribute_types(values, name): the types of what a list's items have under that name."},
+      {"_is_data", is_data, METH_O, "_is_data(value): numbers, texts, tensors and arrays alone."},
+      {"_are_plain", are_plain, METH_O,
+       "_are_plain(values): whether items or keys are numbers, texts, or tuples of them."},
+      {"_holds_values", holds_values, METH_VARARGS,
+       "_holds_values(dict, values): whether these are what a dict holds."},
       {}};
   add_functions(module, functions);
 }

@@ -30,7 +30,6 @@ from facula.utils.data._utils.known import (
     NULL,
     NUMBER,
     OPAQUE,
-    TEXT,
     Dict,
     ItemOf,
     Kept,
@@ -400,8 +399,3 @@ class Changes:
     def copies(self, values: Any) -> list[Any]:
         """The roots, or copies of them, as a worker has them at first."""
         return _C._copied_objects(values, self.numbers, self.plans, _copied)
-
-
-def is_key(known: Any) -> bool:
-    """Whether to look for it in a dict or a set runs no code."""
-    return is_plain(known) or kind(known) in (NUMBER, TEXT)

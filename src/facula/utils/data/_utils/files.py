@@ -26,6 +26,7 @@ from facula.utils.data._utils.known import (
 )
 
 PATH_METHODS = ("read_bytes", "read_text")
+PATH_PARTS = {"name": TEXT, "stem": TEXT, "suffix": TEXT, "parent": PATH}
 _PATHS = (pathlib.PosixPath, pathlib.WindowsPath)
 _OF_SYSTEM = ("/dev", "/proc", "/sys")
 _READING = {"r": FILE, "rt": FILE, "rb": BINARY_FILE, "br": BINARY_FILE}

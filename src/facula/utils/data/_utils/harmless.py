@@ -25,23 +25,14 @@ ASKED = "asked"  # the worker is asked for its seed, or the clock for the time
 
 # Arguments that functions may be given by name: none that is written to or has code of its own.
 NAMES = frozenset(
-    ("axis", "batch_first", "copy", "correction", "decimals", "dim", "dim0", "dim1", "dims")
-    + (
-        "dtype",
-        "encoding",
-        "end",
-        "fill_value",
-        "high",
-        "inplace",
-        "input",
-        "k",
-        "keepdim",
-        "keepdims",
-        "loc",
-    )
-    + ("low", "max", "mean", "min", "mode", "n", "ndigits", "num_classes", "other", "p", "pad")
-    + ("padding_value", "repeats", "replace", "scale", "seed", "shape", "shifts", "size", "start")
-    + ("std", "step", "stop", "strict", "tensors", "unbiased", "value", "weights")
+    ("align_corners", "antialias", "axis", "batch_first", "ceil_mode", "copy", "correction")
+    + ("count", "decimals", "descending", "dilation", "dim", "dim0", "dim1", "dims", "dtype")
+    + ("encoding", "end", "eps", "errors", "fill_value", "high", "inplace", "input", "k")
+    + ("keepdim", "keepdims", "kernel_size", "largest", "loc", "low", "max", "maxsplit", "mean")
+    + ("min", "mode", "n", "ndigits", "norm", "num_classes", "other", "output_size", "p", "pad")
+    + ("padding", "padding_value", "repeats", "replace", "scale", "scale_factor", "seed", "sep")
+    + ("shape", "shifts", "size", "start", "std", "step", "stop", "strict", "stride", "tensors")
+    + ("unbiased", "value", "weights")
 )
 
 LEGACY_TYPES = (
@@ -60,7 +51,7 @@ _VIEWS = (
     *("unsqueeze", "view", "view_as", "unflatten"),
 )
 _COMPUTING = (
-    *("abs", "absolute", "acos", "add", "all", "amax", "amin", "any", "argmax", "argmin"),
+    *("abs", "absolute", "acos", "add", "all", "amax", "amin", "angle", "any", "argmax", "argmin"),
     *("argsort", "asin", "atan", "atan2", "bincount", "bitwise_and", "bitwise_not", "bitwise_or"),
     *("bitwise_xor", "bmm", "bucketize", "ceil", "clamp", "clip", "clone", "cos", "cosh"),
     *("count_nonzero", "cross", "cumprod", "cumsum", "deg2rad", "diag", "diff", "div", "divide"),
@@ -97,6 +88,9 @@ _WRITING = (
 )
 _WRITING_DRAWN = ("bernoulli_", "exponential_", "normal_", "random_", "uniform_")
 _NN_FUNCTIONS = (
+    *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "avg_pool1d"),
+    *("avg_pool2d", "avg_pool3d", "conv1d", "conv2d", "cosine_similarity", "elu", "interpolate"),
+    *("layer_norm", "linear", "max_pool1d", "max_pool2d", "pixel_shuffle", "pixel_unshuffle"),
     *("gelu", "leaky_relu", "log_softmax", "normalize", "one_hot", "pad", "relu", "sigmoid"),
     *("silu", "softmax", "softplus", "tanh"),
 )
@@ -122,8 +116,9 @@ _TEXTS = {
     "text": (
         *("capitalize", "lower", "upper", "strip", "lstrip", "rstrip", "title", "replace", "zfill"),
         *("removeprefix", "removesuffix", "swapcase", "casefold", "center", "ljust", "rjust"),
-        "join",
+        *("join", "format", "expandtabs"),
     ),
+    "bytes": ("encode",),
     "texts": ("split", "rsplit", "splitlines", "partition", "rpartition"),
     "of": (
         *("startswith", "endswith", "isdigit", "isalpha", "isupper", "islower", "count", "find"),
@@ -141,6 +136,17 @@ _ARRAY_DRAWN = (
     *("multivariate_normal", "normal", "permutation", "poisson", "rand", "randint", "randn"),
     *("random", "random_sample", "ranf", "sample", "standard_normal", "triangular", "uniform"),
 )
+
+
+_FOURIER = ("fft", "fft2", "fftn", "ifft", "ifft2", "ifftn", "irfft", "irfft2", "rfft", "rfft2")
+_OF_BYTES = {  # by module
+    "base64": ("b64decode", "b64encode", "decodebytes"),
+    "binascii": ("a2b_base64", "a2b_hex", "b2a_hex", "unhexlify"),
+    "bz2": ("decompress",),
+    "gzip": ("decompress",),
+    "lzma": ("decompress",),
+    "zlib": ("decompress",),
+}
 
 
 _OF_TENSOR = ("item", "dim", "ndimension", "numel", "nelement")
@@ -171,6 +177,11 @@ def _array() -> Any:
     return numpy.ndarray
 
 
+def _loaded(name: str) -> Callable[[], Any]:
+    """A module, None where the program has not imported it."""
+    return lambda: sys.modules.get(name)
+
+
 def _nn_functional() -> Any:
     return facula.nn.functional
 
@@ -187,7 +198,6 @@ _GROUPS = [
         ),
         ("number", lambda: math, _OF_MATH),
         ("clock", lambda: time, ("time", "perf_counter", "monotonic", "time_ns")),
-        ("least", lambda: builtins, ("min", "max")),
         ("text", lambda: builtins, ("str", "chr", "repr", "hex", "bin", "oct")),
         ("length", lambda: builtins, ("len",)),
         ("type", lambda: builtins, ("type",)),
@@ -196,6 +206,15 @@ _GROUPS = [
         ("has attribute", lambda: builtins, ("hasattr",)),
         ("file", lambda: builtins, ("open",)),
         ("path text", lambda: os.path, ("join", "basename", "dirname")),
+        ("path texts", lambda: os.path, ("split", "splitext")),
+        ("formatted", lambda: builtins, ("format",)),
+        ("ordered", _loaded("bisect"), ("bisect", "bisect_left", "bisect_right")),
+        ("nested of text", _loaded("json"), ("loads",)),
+        ("numbers of bytes", _loaded("struct"), ("unpack", "unpack_from")),
+        *(("bytes", _loaded(module), names) for module, names in _OF_BYTES.items()),
+        ("texts of pattern", _loaded("re"), ("findall", "split")),
+        ("text of pattern", _loaded("re"), ("sub",)),
+        ("batch", lambda: facula.utils.data, ("default_collate", "default_convert")),
         ("array of file", _numpy, ("load",)),
         ("array of bytes", _numpy, ("frombuffer",)),
         ("is tensor", _facula, ("is_tensor",)),
@@ -208,6 +227,8 @@ _GROUPS = [
         ("tensor", _facula, _MAKING + _OF_SEVERAL),
         ("tensor from nn", _nn_functional, _NN_FUNCTIONS),
         ("tensor", lambda: facula.nn.utils.rnn, ("pad_sequence",)),
+        ("tensor", _loaded("facula.fft"), (*_FOURIER, "fftshift", "ifftshift", "fftfreq")),
+        ("array", _loaded("numpy.fft"), (*_FOURIER, "fftshift", "ifftshift", "fftfreq")),
         ("pair", _BOTH, _PAIRS),
         ("parts", _BOTH, _PARTS),
         ("of tensor", _tensor, _OF_TENSOR),
@@ -307,6 +328,9 @@ TENSOR_METHODS = frozenset(
     + ("bernoulli", "multinomial")
     + _WRITING
     + _WRITING_DRAWN
+)
+READING_TENSOR_METHODS = TENSOR_METHODS.difference(
+    ("bernoulli", "multinomial"), _WRITING, _WRITING_DRAWN
 )
 ARRAY_METHODS = frozenset(_ARRAY_VIEWS + _ARRAY_COMPUTING + ("item", "tolist"))
 TEXT_METHODS = frozenset(name for names in _TEXTS.values() for name in names)

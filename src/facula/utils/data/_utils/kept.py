@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import Any
 
-from facula.utils.data._utils.changes import MAPS, Changes, Slot, is_key
+from facula.utils.data._utils.changes import MAPS, Changes, Slot
 from facula.utils.data._utils.known import (
     NOTHING,
     NUMBER,
@@ -18,6 +18,7 @@ from facula.utils.data._utils.known import (
     NotSimpleError,
     Tuple,
     either,
+    is_key,
     kind,
 )
 

@@ -54,7 +54,7 @@ def asked(question: Callable[..., Any], *about: Any) -> Any:
     return answer
 
 
-_OF_ITEMS = (_C._item_types, _C._are_of_length)
+_OF_ITEMS = (_C._item_types, _C._are_of_length, _C._are_plain, _C._is_data)
 
 
 def types_in(values: Any) -> set[type]:
@@ -187,7 +187,10 @@ BYTES, PATH = "bytes", "path"
 FILE, BINARY_FILE, CLOSES = "file", "binary file", "closes"  # opened to be read, and their end
 OPAQUE, NULL, NOTHING = "opaque", "null", "nothing"
 DATA = "data"  # what default_collate knows, in lists, tuples and dicts: opaque otherwise
-_INDICES = (NUMBER, NUMBERS, PLAIN, TENSOR, ARRAY, SLICE)
+# The same where nobody here can write to the lists and dicts, so that it stays so. Nothing that is
+# done with it runs code of the program, but it may be part of what the program has.
+NESTED = "nested"
+_INDICES = (NUMBER, NUMBERS, PLAIN, TENSOR, ARRAY, SLICE, NESTED)
 _SEVERAL = {
     NUMBER: NUMBERS,
     TENSOR: TENSORS,
@@ -196,6 +199,7 @@ _SEVERAL = {
     NUMBERS: PLAIN,
     PLAIN: PLAIN,
     NOTHING: NUMBERS,
+    NESTED: NESTED,
 }
 
 _PLAIN = (int, float, bool, str, type(None))
@@ -234,7 +238,7 @@ def is_plain_tensor(t: Any) -> bool:
     return type(t) is facula.Tensor and not t.requires_grad and t.device.type == "cpu"
 
 
-def _kind_of_types(found: set[Any]) -> str:
+def kind_of_types(found: set[Any]) -> str:
     """The kind of values of these types, of which there is None for those that are not plain."""
     if found and found <= {int, float, bool}:
         return NUMBER
@@ -243,10 +247,12 @@ def _kind_of_types(found: set[Any]) -> str:
     (only,) = found
     if only is facula.Tensor:
         return TENSOR
-    if only is str:
-        return TEXT
+    if only in (str, bytes):
+        return TEXT if only is str else BYTES
     numbers = (numpy.number, numpy.bool_)
-    is_array = only is numpy.ndarray or (only is not None and issubclass(only, numbers))
+    is_array = only in (numpy.ndarray, numpy.memmap) or (
+        only is not None and issubclass(only, numbers)
+    )
     return ARRAY if is_array else OPAQUE
 
 
@@ -254,29 +260,34 @@ def _kind_of_value(value: Any) -> str:
     if type(value) is range:
         return RANGE
     if type(value) in _FIXED:
-        return _kind_of_types(_C._item_types((value,)))
+        return kind_of_types(_C._item_types((value,)))
     if type(value) not in (list, tuple):
-        return _kind_of_types(asked(_C._item_types, (value,)))
+        return kind_of_types(asked(_C._item_types, (value,)))
     found = asked(_C._item_types, value)
     if not found:
         return NUMBERS
-    if found == {list} or found == {tuple} or found == {list, tuple}:
-        return PLAIN if _kind_of_lists(value) == NUMBERS else OPAQUE
-    return _SEVERAL.get(_kind_of_types(found), OPAQUE)
+    if found <= {list, tuple}:
+        return PLAIN if _kind_of_lists(value) == NUMBERS else _nested_or_opaque(value)
+    return _SEVERAL.get(kind_of_types(found)) or _nested_or_opaque(value)
+
+
+def _nested_or_opaque(values: Any) -> str:
+    return NESTED if asked(_C._is_data, values) else OPAQUE
 
 
 def _kind_of_lists(values: Any) -> str:
     """The kind of what are lists or tuples."""
-    return _SEVERAL.get(_kind_of_types(asked(_C._item_types, values, ...)), OPAQUE)
+    return _SEVERAL.get(kind_of_types(asked(_C._item_types, values, ...)), OPAQUE)
 
 
 def _kind_of_items(values: list[Any] | tuple[Any, ...]) -> str:
     """What every item is."""
     found = asked(_C._item_types, values)
     if found and found <= {list, tuple}:
-        kind_of_lists = _kind_of_lists(values)
-        return kind_of_lists if kind_of_lists in (NUMBERS, TEXTS) else OPAQUE
-    return _kind_of_types(found)
+        of_lists = _kind_of_lists(values)
+        return of_lists if of_lists in (NUMBERS, TEXTS) else _nested_or_opaque(values)
+    of_all = kind_of_types(found)
+    return of_all if of_all != OPAQUE else _nested_or_opaque(values)
 
 
 def kind(known: Any) -> str:
@@ -296,7 +307,10 @@ def kind(known: Any) -> str:
         parts = known.values.parts
         if known.key not in parts:
             found = asked(_C._item_types, known.values.value, known.key)
-            parts[known.key] = OPAQUE if found is None else _kind_of_types(found)
+            of_all = OPAQUE if found is None else kind_of_types(found)
+            if of_all == OPAQUE and kind(ItemOf(known.values)) == NESTED:
+                of_all = NESTED
+            parts[known.key] = of_all
         return parts[known.key]
     if isinstance(known, (List, Several)):
         return _SEVERAL.get(kind(known.item), OPAQUE)
@@ -309,7 +323,8 @@ def kind(known: Any) -> str:
 
 
 _OF_DATA = frozenset(
-    (NUMBER, NUMBERS, TENSOR, ARRAY, TEXT, PLAIN, TENSORS, ARRAYS, TEXTS, BYTES, DATA, NOTHING)
+    (NUMBER, NUMBERS, TENSOR, ARRAY, TEXT, PLAIN, TENSORS, ARRAYS, TEXTS, BYTES, DATA, NESTED)
+    + (NOTHING,)
 )
 _MOST_TUPLES = 256  # that are gone through before each epoch
 
@@ -357,6 +372,15 @@ def is_index(known: Any) -> bool:
     return kind(known) in _INDICES
 
 
+def is_key(known: Any) -> bool:
+    """Whether to look for it in a dict or a set, or to compare it, runs no code."""
+    if isinstance(known, Tuple):
+        return all(map(is_key, known.items))
+    if isinstance(known, Known) and type(known.value) is tuple:
+        return all(is_key(Known(v)) for v in known.value)
+    return is_plain(known) or kind(known) in (NUMBER, TEXT, BYTES, NESTED)
+
+
 def is_plain(known: Any) -> bool:
     """Whether to compare it, or to make a text of it, runs no code."""
     return isinstance(known, Known) and type(known.value) in _PLAIN
@@ -381,12 +405,21 @@ def either(found: set[Any]) -> Any:
     if any(isinstance(v, Maybe) for v in found):
         return either({_NONE, *(v.of if isinstance(v, Maybe) else v for v in found)})
     kinds = {kind(v) for v in found}
-    if len(kinds) == 1:
+    if len(kinds) == 1 and NESTED not in kinds:
         return kinds.pop()
-    return DATA if DATA in kinds and all(map(is_data, found)) else OPAQUE
+    if not all(map(is_data, found)):
+        return OPAQUE
+    if DATA not in kinds and not any(map(may_be_written_to, found)):
+        return NESTED
+    return DATA if kinds & {DATA, NESTED} else OPAQUE
 
 
 _NONE = Known(None)
+
+
+def may_be_written_to(known: Any) -> bool:
+    """Whether a value is or has a list or a dict that others may write to."""
+    return leads_to_kept(known) or bool(sites_in(known))
 
 
 def leads_to_kept(known: Any) -> bool:

@@ -64,6 +64,7 @@ from facula.utils.data._utils.known import (
 )
 from facula.utils.data._utils.known import kind as kind_of
 from facula.utils.data._utils.reading import read_with, result_of
+from facula.utils.data._utils.results import has_own_table
 from facula.utils.data._utils.simple import Simple
 from facula.utils.data._utils.transport import INLINE_BYTES
 from facula.utils.data._utils.worker import acting_as
@@ -290,20 +291,37 @@ def _read_batch(dataset: Any, collate_fn: Any, alone: bool, needs: set[str]) -> 
     return True
 
 
+def _pickled(batch: Any) -> Any:
+    """A batch without a short form, as it comes from a worker."""
+    return pickle.loads(pickle.dumps(batch, 5))
+
+
+def _own_copy(batch: Any) -> Any:
+    """A batch as it comes from a worker, if it has no code of its own."""
+    return _copied(batch, INLINE_BYTES, _pickled_data)
+
+
+def _pickled_data(batch: Any) -> Any:
+    """Of arrays, which have no short form."""
+    if not _C._is_data(batch):
+        raise TypeError(f"a {type(batch).__name__} may have code of its own")
+    return _pickled(batch)
+
+
 def _fetcher(dataset: Any, collate_fn: Any, alone: bool) -> Callable[[Any], Any]:
     get = getitem_of(dataset)
     if alone:
         if collate_fn is default_convert:
-            return lambda index: default_convert(_copied(get(index), INLINE_BYTES))
-        return lambda index: _copied(collate_fn(get(index)), INLINE_BYTES)
+            return lambda index: default_convert(_own_copy(get(index)))
+        return lambda index: _own_copy(collate_fn(get(index)))
     many = getattr(dataset, "__getitems__", None) if _many_of(dataset) is not None else None
     if collate_fn is default_collate:
         assert many is not None
         return lambda indices: _C._collate(many(indices), *KNOWN_TABLES)
     if many is not None:
-        return lambda indices: _copied(collate_fn(many(indices)), INLINE_BYTES)
+        return lambda indices: _own_copy(collate_fn(many(indices)))
     fetch = _C._Fetch(get, None, collate_fn, None, False)
-    return lambda indices: _copied(fetch(indices), INLINE_BYTES)
+    return lambda indices: _own_copy(fetch(indices))
 
 
 def lookups_of(
@@ -353,10 +371,8 @@ def iterations_of(
     needs: set[str] = set()
 
     def read(simple: Simple) -> None:
-        found = simple.call_function(function, [Known(dataset)])
-        # An iterator that was there before would not be the worker's copy.
-        if not isinstance(found, Iterator):
-            raise NotSimpleError
+        # An iterator that was there before, which would not be the worker's copy, is none of these.
+        found = simple.iterator(Known(dataset))
         if collate_fn not in (default_collate, default_convert):
             simple.call(Known(collate_fn), [found.item if alone else List(found.item, _BATCH)])
 
@@ -370,13 +386,13 @@ def iterations_of(
     def begin() -> Any:
         samples = iter(dataset)
         if alone and collate_fn is default_convert:
-            return lambda index: default_convert(_copied(next(samples), INLINE_BYTES))
+            return lambda index: default_convert(_own_copy(next(samples)))
         if alone:
-            return lambda index: _copied(collate_fn(next(samples)), INLINE_BYTES)
+            return lambda index: _own_copy(collate_fn(next(samples)))
         if collate_fn is default_collate:
             return _C._Fetch(None, samples, default_collate, KNOWN_TABLES, drop_last)
         fetch = _C._Fetch(None, samples, collate_fn, None, drop_last)
-        return lambda indices: _copied(fetch(indices), INLINE_BYTES)
+        return lambda indices: _own_copy(fetch(indices))
 
     return Lookups(begin, _GENERATORS & needs, True)
 
@@ -384,16 +400,6 @@ def iterations_of(
 # ---- datasets that write to themselves
 
 _MOST_READINGS = 8
-
-
-def _has_own_table() -> bool:
-    """Whether ``default_collate`` runs no code of the program."""
-    return DEFAULT_TABLES[0] == DEFAULT_TABLES[1]
-
-
-def _pickled(batch: Any) -> Any:
-    """A batch without a short form, as it comes from a worker."""
-    return pickle.loads(pickle.dumps(batch, 5))
 
 
 def with_collate(collate_fn: Any, copies: list[Any]) -> tuple[Any, Any]:
@@ -462,7 +468,7 @@ def changing_lookups_of(
         if not default:
             given = [*first, sample if alone else List(sample, _BATCH)]
             simple.call(Known(called), given)
-        elif not asked(_has_own_table):
+        elif not asked(has_own_table):
             raise NotSimpleError
 
     needs: set[str] = set()

@@ -7,10 +7,13 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from facula import _C
 from facula.utils.data._utils.files import is_path
 from facula.utils.data._utils.kept import check_contains
 from facula.utils.data._utils.known import (
     ARRAY,
+    BYTES,
+    NESTED,
     NUMBER,
     NUMBERS,
     PATH,
@@ -28,11 +31,13 @@ from facula.utils.data._utils.known import (
     Tuple,
     asked,
     either,
+    is_data,
+    is_key,
     is_plain,
     kind,
-    types_in,
 )
 
+_SHOWN = (NUMBER, TEXT, NESTED)  # a text of these is made without code of the program's
 _OPERATORS = frozenset(["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "@"])
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
 
@@ -88,11 +93,13 @@ class Operators:
     def computed(self, name: str, a: Any, b: Any) -> Any:
         """What an operator gives."""
         kinds = {kind(a), kind(b)}
+        if NESTED in kinds and is_data(a) and is_data(b):
+            return TEXT if kind(a) == TEXT and name == "%" else NESTED
         if name == "/" and is_path(a) and (kind(b) == TEXT or is_path(b)):
             return PATH
         if kind(a) == TEXT and name == "%":
             parts = b.items if isinstance(b, Tuple) else (b,)
-            if not all(is_plain(v) or kind(v) in (NUMBER, TEXT) for v in parts):
+            if not all(is_plain(v) or kind(v) in _SHOWN for v in parts):
                 raise NotSimpleError
             return TEXT
         if kinds == {TEXT} or kinds == {TEXT, NUMBER}:
@@ -108,9 +115,10 @@ class Operators:
 
     def do_unary_negative(self, i: dis.Instruction) -> None:
         (value,) = self.pop(1)
-        if kind(value) not in (NUMBER, TENSOR, ARRAY):
+        found = kind(value)
+        if found not in (NUMBER, TENSOR, ARRAY, NESTED):
             raise NotSimpleError
-        self.stack.append(NUMBER if kind(value) == NUMBER else New(kind(value)))
+        self.stack.append(found if found in (NUMBER, NESTED) else New(found))
 
     do_unary_invert = do_unary_positive = do_unary_negative
 
@@ -135,7 +143,10 @@ class Operators:
         if name in _COMPARISONS and is_plain(a) and is_plain(b):
             self.stack.append(Known(_COMPARISONS[name](a.value, b.value)))
             return
-        plain = all(is_plain(v) or kind(v) in (NUMBER, TEXT) for v in (a, b))
+        if NESTED in (kind(a), kind(b)):
+            self.stack.append(self.computed("-", a, b))
+            return
+        plain = is_key(a) and is_key(b)
         if kind(a) == kind(b) == TEXT or (plain and name in _COMPARISONS):
             self.stack.append(NUMBER)
         else:
@@ -143,7 +154,7 @@ class Operators:
 
     def do_contains_op(self, i: dis.Instruction) -> None:
         value, container = self.pop(2)
-        if kind(value) not in (NUMBER, TEXT) and not is_plain(value):
+        if not is_key(value):
             raise NotSimpleError
         if isinstance(container, Maybe):
             container = container.of
@@ -153,14 +164,14 @@ class Operators:
             return
         known = container.value if isinstance(container, Known) else None
         plain = type(known) in (list, tuple, dict, set, frozenset)
-        if plain and not asked(types_in, known) <= {int, float, bool, str}:
+        if plain and not asked(_C._are_plain, known):
             raise NotSimpleError
-        if not plain and kind(container) not in (NUMBERS, TEXT, TEXTS):
+        if not plain and kind(container) not in (NUMBERS, TEXT, TEXTS, BYTES, NESTED):
             raise NotSimpleError
         self.stack.append(NUMBER)
 
     def text(self, *parts: Any) -> None:
-        if not all(is_plain(v) or kind(v) in (NUMBER, TEXT) for v in parts):
+        if not all(is_plain(v) or kind(v) in _SHOWN for v in parts):
             raise NotSimpleError
         self.stack.append(TEXT)
 

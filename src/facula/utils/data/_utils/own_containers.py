@@ -8,11 +8,11 @@ from typing import Any
 
 from facula.utils.data._utils.kept import delete_item, set_item
 from facula.utils.data._utils.known import (
+    NESTED,
     NOTHING,
     NUMBER,
     NUMBERS,
     PLAIN,
-    TEXT,
     TEXTS,
     Dict,
     Iterator,
@@ -24,6 +24,7 @@ from facula.utils.data._utils.known import (
     Tuple,
     either,
     is_index,
+    is_key,
     kind,
     sites_in,
     with_new,
@@ -65,7 +66,7 @@ class OwnContainers:
 
     def set_in_dict(self, to: Dict, key: Any, value: Any) -> None:
         if not isinstance(key, Known) or type(key.value) not in (int, str):
-            if kind(key) not in (NUMBER, TEXT):
+            if not is_key(key):
                 raise NotSimpleError
             self.change(to, Dict(None, to.site))
             return
@@ -89,7 +90,7 @@ class OwnContainers:
         elif (
             not isinstance(container, New)
             or not is_index(key)
-            or kind(value) not in (NUMBER, NUMBERS, PLAIN, container.of)
+            or kind(value) not in (NUMBER, NUMBERS, PLAIN, NESTED, container.of)
         ):
             raise NotSimpleError
 
@@ -103,7 +104,7 @@ class OwnContainers:
         value, container, *bounds = self.pop(4)
         if not isinstance(container, New) or not all(is_index(b) for b in bounds):
             raise NotSimpleError
-        if kind(value) not in (NUMBER, NUMBERS, PLAIN, container.of):
+        if kind(value) not in (NUMBER, NUMBERS, PLAIN, NESTED, container.of):
             raise NotSimpleError
 
     def do_build_list(self, i: dis.Instruction) -> None:
@@ -159,7 +160,7 @@ class OwnContainers:
             if isinstance(key, Known) and type(key.value) in (int, str):
                 if items is not None:
                     items[key.value] = value
-            elif kind(key) in (NUMBER, TEXT):
+            elif is_key(key):
                 items = None
             else:
                 raise NotSimpleError

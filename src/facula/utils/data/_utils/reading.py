@@ -27,12 +27,14 @@ from facula.utils.data._utils.kept import READING
 from facula.utils.data._utils.known import (
     ARRAY,
     BINARY_FILE,
+    BYTES,
     CAUGHT,
     CLOSES,
     DATA,
     ERROR,
     FILE,
     MATCH,
+    NESTED,
     NULL,
     NUMBER,
     NUMBERS,
@@ -109,9 +111,10 @@ class Reading(Operators, OwnContainers):
         arguments: list[Any],
         simple: Simple,
     ) -> None:
-        others = inspect.CO_VARKEYWORDS | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+        others = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & inspect.CO_VARARGS)
+        count += bool(code.co_flags & inspect.CO_VARKEYWORDS)
         if code.co_flags & others or len(arguments) != count:
             raise NotSimpleError
         self.code, self.scope, self.simple = code, scope, simple
@@ -246,7 +249,7 @@ class Reading(Operators, OwnContainers):
         found = kind(value)
         if found in (WORKER, CONTEXT) or isinstance(value, (Made, Method)):
             return True
-        depends = found in (NUMBER, NUMBERS, TENSOR, ARRAY, TEXT, PLAIN, TEXTS)
+        depends = found in (NUMBER, NUMBERS, TENSOR, ARRAY, TEXT, PLAIN, TEXTS, BYTES, NESTED)
         if not depends and not isinstance(value, (List, Several, Dict)):
             raise NotSimpleError
         return None
@@ -537,12 +540,22 @@ class Reading(Operators, OwnContainers):
             self.stack += [value.item] * count
         elif isinstance(value, ItemOf) and asked(_C._are_of_length, value.values.value, count):
             self.stack += [PartOf(value.values, k) for k in reversed(range(count))]
-        elif kind(value) in (TENSOR, ARRAY):
+        elif kind(value) in (TENSOR, ARRAY, NESTED):
             self.stack += [as_new(value, kind(value))] * count
         elif kind(value) == NUMBERS:
             self.stack += [NUMBER] * count
         else:
             raise NotSimpleError
+
+    def do_unpack_ex(self, i: dis.Instruction) -> None:
+        """``a, *b, c = values``"""
+        (value,) = self.pop(1)
+        before, after = (i.arg or 0) & 0xFF, (i.arg or 0) >> 8
+        found = self.simple.iterator(value)
+        if sites_in(found.item):
+            raise NotSimpleError
+        self.stack += [found.item] * after
+        self.stack += [List(found.item, self.site_at(i)), *[found.item] * before]
 
     # ---- calls
 
@@ -581,6 +594,9 @@ class Reading(Operators, OwnContainers):
             cell, name = self.cells.get("__class__"), self.code.co_varnames[0]
             return self.super_of(cell, self.places.get(name))
         if isinstance(function, Method) and isinstance(function.owner, (List, Dict)):
+            if function.function == "sort" and isinstance(function.owner, List):
+                self.simple.in_order(sorted, [function.owner, *arguments], names)
+                return Known(None)
             if names:
                 raise NotSimpleError
             return self.call_of_own(function.function, function.owner, arguments)
@@ -607,6 +623,9 @@ class Reading(Operators, OwnContainers):
             if named is not None and dict(named.items or ()).keys() != {"strict"}:
                 raise NotSimpleError
             item = values.item
+            if kind(item) == NESTED:
+                self.stack.append(Several(Several(NESTED)))
+                return
             if not isinstance(item, Tuple):
                 raise NotSimpleError
             self.stack.append(Tuple(tuple(map(Several, item.items))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import abc
+import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import numpy
 
 import facula
+from facula.utils.data._utils.collate import DEFAULT_TABLES
 from facula.utils.data._utils.files import array_of_bytes, array_of_file, joined, opened
 from facula.utils.data._utils.harmless import (
     ARRAYS_DRAWN,
@@ -21,6 +24,7 @@ from facula.utils.data._utils.known import (
     ARRAY,
     ARRAYS,
     BYTES,
+    NESTED,
     NUMBER,
     NUMBERS,
     OPAQUE,
@@ -31,7 +35,9 @@ from facula.utils.data._utils.known import (
     TEXT,
     TEXTS,
     WORKER,
+    Dict,
     ItemOf,
+    Iterator,
     Kept,
     Known,
     List,
@@ -40,8 +46,11 @@ from facula.utils.data._utils.known import (
     Several,
     Tuple,
     as_new,
+    asked,
     either,
     in_class,
+    is_data,
+    is_plain,
     kind,
 )
 
@@ -57,7 +66,7 @@ def check(arguments: list[Any], values: Any, *kinds: str) -> None:
     """They must be numbers, of these kinds, or values of these types."""
     for a in arguments:
         known = isinstance(a, Known) and isinstance(a.value, values)
-        if not known and kind(a) not in (NUMBER, NUMBERS, *kinds):
+        if not known and kind(a) not in (NUMBER, NUMBERS, NESTED, *kinds):
             raise NotSimpleError
 
 
@@ -75,21 +84,18 @@ def _check_arrays(arguments: list[Any], *kinds: str, most: int = 2) -> None:
     """The first may be arrays; from the third on, functions of NumPy may write to one."""
     others = [a for a in arguments if not _is_dtype(a)]
     check(others, (), ARRAY, PLAIN, *kinds)
-    if any(kind(a) == ARRAY for a in arguments[most:]):
+    if any(kind(a) in (ARRAY, NESTED) for a in arguments[most:]):
         raise NotSimpleError
 
 
 def _number(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     converts = called in (int, float, bool, abs, ord) and len(arguments) == 1
     check(arguments, (), *((TENSOR, ARRAY, TEXT) if converts else ()))
+    if called not in (int, float, bool, ord) and any(kind(a) == NESTED for a in arguments):
+        return NESTED
     if called is abs and kind(arguments[0]) != NUMBER:
         return New(kind(arguments[0])) if kind(arguments[0]) != TEXT else OPAQUE
     return NUMBERS if called is divmod else NUMBER
-
-
-def _least(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    check(arguments, (), RANGE)
-    return NUMBER
 
 
 def _text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
@@ -97,13 +103,19 @@ def _text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     return TEXT
 
 
+def _formatted(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if not all(is_plain(a) or kind(a) in (NUMBER, TEXT, NESTED) for a in arguments):
+        raise NotSimpleError
+    return TEXT
+
+
 def _length(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     (of,) = arguments
     if isinstance(of, Known) and type(of.value) in (list, tuple, dict, str, bytes):
         return NUMBER
-    if isinstance(of, Tuple) or kind(of) in (TENSOR, ARRAY, RANGE, TEXT, BYTES):
+    if isinstance(of, Tuple) or kind(of) in (TENSOR, ARRAY, RANGE, TEXT, BYTES, NESTED):
         return NUMBER
-    if isinstance(of, (List, Several, Kept)) or kind(of) in (NUMBERS, TENSORS, ARRAYS, TEXTS):
+    if isinstance(of, (List, Dict, Several, Kept)) or kind(of) in (NUMBERS, TENSORS, ARRAYS, TEXTS):
         return NUMBER
     if not isinstance(of, Known):
         raise NotSimpleError
@@ -125,6 +137,7 @@ def _type(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
 _TYPES_OF_KINDS: dict[str, tuple[type, ...]] = {
     NUMBER: (int, float, bool),
     TENSOR: (facula.Tensor,),
+    ARRAY: (numpy.ndarray, numpy.float64, numpy.int64, numpy.bool_),  # or numbers of NumPy
     TEXT: (str,),
     NUMBERS: (list, tuple, facula.Size),
     RANGE: (range,),
@@ -139,7 +152,16 @@ def _instance(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any
         wanted = tuple(map(Known, asked.value))
     known = (*_PLAIN_TYPES, facula.Tensor, numpy.ndarray)
     for t in wanted:
-        if not isinstance(t, Known) or not any(t.value is k for k in known):
+        if not isinstance(t, Known):
+            raise NotSimpleError
+        if any(t.value is k for k in known):
+            continue
+        # A class's own class may have a say in it, unless it is that of most.
+        if isinstance(of, Known) and type(t.value) is abc.ABCMeta:
+            simple.facts.type_of(of.value)
+            if t.value in type(of.value).__mro__ and len(wanted) == 1:
+                return Known(True)
+        if not isinstance(of, Known) or type(t.value) is not type:
             raise NotSimpleError
     asked_for = tuple(t.value for t in wanted)
     if isinstance(of, Known):
@@ -148,6 +170,9 @@ def _instance(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any
             raise NotSimpleError
         return Known(issubclass(type(of.value), asked_for))
     found = _TYPES_OF_KINDS.get(kind(of))
+    for made, its_type in ((Tuple, tuple), (List, list), (Dict, dict)):
+        if isinstance(of, made):
+            found = (its_type,)
     if found is None:
         return NUMBER
     fitting = [issubclass(t, asked_for) for t in found]
@@ -195,7 +220,8 @@ def _context(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
 def _tensor_over(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     check(arguments, _DTYPES, TENSOR, ARRAY, PLAIN, TENSORS)
     first = arguments[0]
-    return TENSOR if kind(first) in (TENSOR, ARRAY) and not isinstance(first, New) else New(TENSOR)
+    others = kind(first) in (TENSOR, ARRAY, NESTED) and not isinstance(first, New)
+    return TENSOR if others else New(TENSOR)
 
 
 def _tensor_of(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
@@ -217,7 +243,10 @@ def _tensor_from_nn(simple: Any, called: Any, arguments: list[Any], names: Any) 
     for a in arguments:  # a number may also be True, which has some write in place
         if kind(a) == NUMBER and (not isinstance(a, Known) or a.value is True):
             raise NotSimpleError
-    return _tensor(simple, called, arguments, names)
+    if any(kind(a) == NESTED for a in arguments[1:]):
+        raise NotSimpleError
+    check(arguments, (*_DTYPES, str), *_TENSORS)
+    return New(TENSOR)
 
 
 def _pair(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
@@ -270,9 +299,16 @@ def _writes_drawn(simple: Any, called: Any, arguments: list[Any], names: Any) ->
     return _writes(simple, called, arguments, names)
 
 
+def _any_nested(arguments: list[Any]) -> bool:
+    """Whether an array of these may be one of lists and dicts that the program has."""
+    return any(kind(a) == NESTED for a in arguments)
+
+
 def _array_view(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     _check_arrays(arguments, ARRAYS)
     first = arguments[0]
+    if _any_nested(arguments):
+        return NESTED
     copies = called in (numpy.array, numpy.ndarray.astype) and "copy" not in names
     if (copies and len(arguments) <= 2) or kind(first) != ARRAY:
         return New(ARRAY)
@@ -283,22 +319,23 @@ def _ufunc(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     if names or len(arguments) > called.nin:
         raise NotSimpleError
     _check_arrays(arguments)
-    return New(ARRAY) if called.nout == 1 else Several(New(ARRAY))
+    one = NESTED if _any_nested(arguments) else New(ARRAY)
+    return one if called.nout == 1 else Several(one)
 
 
 def _array(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     _check_arrays(arguments, ARRAYS, most=2)
-    return New(ARRAY)
+    return NESTED if _any_nested(arguments) else New(ARRAY)
 
 
 def _three_arrays(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     _check_arrays(arguments, most=3)
-    return New(ARRAY)
+    return NESTED if _any_nested(arguments) else New(ARRAY)
 
 
 def _scalar(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     check(arguments, (), ARRAY, TENSOR)
-    return New(ARRAY)
+    return NESTED if _any_nested(arguments) else New(ARRAY)
 
 
 def _of_array(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
@@ -320,7 +357,8 @@ def _one_of(values: Any) -> Any:
         return values.item
     if isinstance(values, Tuple) and values.items:
         return either({*values.items})
-    found = {RANGE: NUMBER, NUMBERS: NUMBER, TEXT: TEXT, TEXTS: TEXT}.get(kind(values))
+    of_kinds = {RANGE: NUMBER, NUMBERS: NUMBER, TEXT: TEXT, TEXTS: TEXT, NESTED: NESTED}
+    found = of_kinds.get(kind(values))
     if found is None:
         raise NotSimpleError
     return found
@@ -346,15 +384,20 @@ def _shuffle(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     return Known(None)
 
 
-_ONE_NUMBER = ("normal", "rand", "randint", "randn", "random", "random_sample", "uniform")
+# How many numbers these take for one that is drawn.
+_ONE_NUMBER = dict.fromkeys(("rand", "randn", "random", "random_sample"), 0)
+_ONE_NUMBER |= dict.fromkeys(("chisquare", "exponential", "geometric", "poisson"), 1)
+_ONE_NUMBER |= dict.fromkeys(("beta", "binomial", "gamma", "gumbel", "laplace", "logistic"), 2)
+_ONE_NUMBER |= dict.fromkeys(("lognormal", "normal", "randint", "uniform"), 2)
 
 
 def arrays_drawn(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     _check_arrays(arguments)
+    if _any_nested(arguments):
+        raise NotSimpleError
     numbers = all(kind(a) == NUMBER for a in arguments) and "size" not in names
     name = called if isinstance(called, str) else called.__name__
-    most = 2 if name in ("normal", "randint", "uniform") else 0
-    if name in _ONE_NUMBER and numbers and len(arguments) <= most:
+    if numbers and len(arguments) <= _ONE_NUMBER.get(name, -1):
         return NUMBER
     return OPAQUE if name == "bytes" else New(ARRAY)
 
@@ -394,17 +437,86 @@ def _own(found: str) -> Callable[..., Any]:
 
 def _texts(found: Any) -> Callable[..., Any]:
     def of_text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-        check(arguments, type(None), TEXT, TEXTS)
+        given = [a.item if isinstance(a, Iterator) else a for a in arguments]
+        check(given, type(None), TEXT, TEXTS)
         return found
 
     return of_text
 
 
+def _ordered(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), PLAIN)
+    return NUMBER
+
+
+def _nested_of_text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if names:  # functions that make other objects
+        raise NotSimpleError
+    check(arguments, (), TEXT, BYTES)
+    return NESTED
+
+
+def _bytes(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), TEXT, BYTES)
+    return BYTES
+
+
+def _numbers_of_bytes(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), TEXT, BYTES)
+    return NESTED
+
+
+def is_pattern(known: Any) -> bool:
+    return isinstance(known, Known) and type(known.value) is re.Pattern
+
+
+def _groups_of(pattern: Any) -> int:
+    """How many groups a pattern has."""
+    if not is_pattern(pattern) and not isinstance(pattern, Known):
+        raise NotSimpleError
+    try:
+        return re.compile(pattern.value).groups
+    except (TypeError, re.error):
+        raise NotSimpleError from None
+
+
+def texts_of_pattern(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    """``findall`` or ``split`` of a pattern and a text."""
+    check(arguments[1:], (), TEXT)
+    return Several(NESTED if _groups_of(arguments[0]) else TEXT)
+
+
+def text_of_pattern(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    """``sub`` of a pattern, of what takes its place, which may be a function, and of a text."""
+    if kind(arguments[1]) != TEXT:
+        raise NotSimpleError
+    check(arguments[2:], (), TEXT)
+    _groups_of(arguments[0])
+    return TEXT
+
+
+def _batch(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    """Of what has no code of the program's, nor is the program told how batches are made of it."""
+    if names or not all(map(is_data, arguments)) or not asked(has_own_table):
+        raise NotSimpleError
+    return NESTED
+
+
+def has_own_table() -> bool:
+    """Whether ``default_collate`` runs no code of the program."""
+    return DEFAULT_TABLES[0] == DEFAULT_TABLES[1]
+
+
+def _path_texts(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    joined(simple, called, arguments, names)
+    return Several(TEXT)
+
+
 RESULTS: dict[str, Callable[..., Any]] = {
     "number": _number,
     "clock": _clock,
-    "least": _least,
     "text": _text,
+    "formatted": _formatted,
     "length": _length,
     "type": _type,
     "instance": _instance,
@@ -446,9 +558,18 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "array generator": _own(OWN_ARRAYS),
     "text text": _texts(TEXT),
     "text texts": _texts(Several(TEXT)),
+    "text bytes": _texts(BYTES),
     "text of": _texts(NUMBER),
+    "ordered": _ordered,
+    "nested of text": _nested_of_text,
+    "numbers of bytes": _numbers_of_bytes,
+    "bytes": _bytes,
+    "texts of pattern": texts_of_pattern,
+    "text of pattern": text_of_pattern,
+    "batch": _batch,
     "file": opened,
     "path text": joined,
+    "path texts": _path_texts,
     "array of file": array_of_file,
     "array of bytes": array_of_bytes,
 }

@@ -8,6 +8,7 @@ import functools
 import inspect
 import itertools
 import operator
+import re
 import sys
 import types
 from _collections import _tuplegetter
@@ -17,7 +18,13 @@ from typing import Any
 import numpy
 
 import facula
-from facula.utils.data._utils.files import PATH_METHODS, is_path, method_of_file, method_of_path
+from facula.utils.data._utils.files import (
+    PATH_METHODS,
+    PATH_PARTS,
+    is_path,
+    method_of_file,
+    method_of_path,
+)
 from facula.utils.data._utils.harmless import (
     ARRAY_METHODS,
     ARRAY_RANDOM_METHODS,
@@ -36,6 +43,7 @@ from facula.utils.data._utils.known import (
     BINARY_FILE,
     BYTES,
     FILE,
+    NESTED,
     NOTHING,
     NULL,
     NUMBER,
@@ -72,12 +80,16 @@ from facula.utils.data._utils.known import (
     facts_here,
     in_class,
     is_index,
+    is_key,
     is_named_tuple,
     kind,
+    kind_of_types,
     leads_to_kept,
     sites_in,
     types_in,
 )
+from facula.utils.data._utils.nested import METHODS as NESTED_METHODS
+from facula.utils.data._utils.nested import call_of_nested
 from facula.utils.data._utils.results import (
     OWN_ARRAYS,
     OWN_GENERATOR,
@@ -85,11 +97,17 @@ from facula.utils.data._utils.results import (
     RESULTS,
     arrays_drawn,
     check,
+    is_pattern,
+    text_of_pattern,
+    texts_of_pattern,
 )
+from facula.utils.data.dataset import ChainDataset, IterableDataset
 
 _MOST_STEPS = 4000
 _MOST_DICTS = 1 << 15
 _MOST_CALLED = 16  # objects of a list
+_MOST_ROUNDS = 4  # until a sum of any kind is what it stays
+_OF_PATTERNS = ("findall", "split", "sub")
 _DEEPEST = 8
 _METHODS = {TENSOR: (facula.Tensor, TENSOR_METHODS), ARRAY: (numpy.ndarray, ARRAY_METHODS)}
 _METHODS[TEXT] = (str, TEXT_METHODS)
@@ -106,11 +124,6 @@ _NAMED_OF_PARTIAL = operator.attrgetter("keywords")
 
 def _are_few(values: Any) -> bool:
     return len(values) <= _MOST_CALLED
-
-
-def _are_values(of: dict[Any, Any], values: list[Any]) -> bool:
-    """Whether these are what a dict holds."""
-    return len(of) == len(values) and all(map(operator.is_, of.values(), values))
 
 
 def _is_module(value: Any) -> bool:
@@ -207,6 +220,8 @@ class Simple:
             return Method(name, owner)
         if name in PATH_METHODS and is_path(owner):
             return Method(name, PATH)
+        if name in PATH_PARTS and is_path(owner):
+            return PATH_PARTS[name]
         if isinstance(owner, Known):
             return self.attribute_of_value(owner, name)
         if found == WORKER and name in ("id", "num_workers", "seed"):
@@ -214,6 +229,8 @@ class Simple:
         is_own = isinstance(owner, (List, Dict)) or found in (*_OWN_METHODS, OWN_GENERATOR)
         if is_own:
             return Method(name, owner)
+        if found == NESTED and name in NESTED_METHODS:
+            return Method(name, NESTED)
         if isinstance(owner, ItemOf):
             return self.attribute_of_items(owner, name)
         raise NotSimpleError
@@ -221,6 +238,9 @@ class Simple:
     def attribute_of_items(self, owner: ItemOf, name: str) -> Any:
         """What one of several objects of one class has under that name."""
         values = owner.values.value
+        types_found = asked(facula._C._attribute_types, values, name)
+        if types_found is not None and kind_of_types(types_found) != OPAQUE:
+            return kind_of_types(types_found)
         self.facts.give_up()  # it rests on what is in each of them
         found = facula._C._item_types(values)
         (its_type,) = found if len(found) == 1 else (None,)
@@ -263,6 +283,9 @@ class Simple:
             self.facts.item(vars(value), name)
             if value is facula and name in LEGACY_TYPES:
                 return self.known(getattr(facula, name))
+            if name not in vars(value) and (value is facula or value is numpy):
+                getattr(value, name, None)  # parts of them come when somebody asks
+                self.facts.item(vars(value), name)
             if name not in vars(value):
                 raise NotSimpleError
             return self.known(vars(value)[name])
@@ -270,6 +293,10 @@ class Simple:
             return self.attribute_of_class(value, name)
         its_type = type(value)
         if its_type is dict and name in READING:
+            return Method(name, owner)
+        if its_type in (list, tuple) and name in ("index", "count"):
+            return Method(name, owner)
+        if its_type is re.Pattern and name in _OF_PATTERNS:
             return Method(name, owner)
         if self.changes is not None and self.changes.is_container(value):
             return Method(name, owner)
@@ -338,8 +365,12 @@ class Simple:
             return item_of(container, index)
         found = kind(index)
         in_list = isinstance(container, Known) and type(container.value) in (list, tuple)
-        if in_list and found in (NUMBER, PLAIN, TENSOR, ARRAY):
+        if in_list and found in (NUMBER, PLAIN, TENSOR, ARRAY, NESTED):
             return ItemOf(container)  # before it is found out what all of them are
+        if isinstance(container, ItemOf) and isinstance(index, Known):
+            of_each = self.item_of_any(container, index.value)
+            if of_each is not None:
+                return of_each
         of = kind(container)
         if of in (TENSOR, ARRAY) and is_index(index):
             return as_new(container, of)
@@ -347,26 +378,24 @@ class Simple:
             if index.value >= len(container.items) or -index.value > len(container.items):
                 raise NotSimpleError
             return container.items[index.value]
-        if isinstance(container, (List, Several)) and found in (NUMBER, SLICE):
-            return container.item if found == NUMBER else Several(container.item)
+        if isinstance(container, (List, Several)) and found in (NUMBER, SLICE, NESTED):
+            return container.item if found != SLICE else Several(container.item)
         if isinstance(container, Dict):
             return self.item_of_own_dict(container, index)
         if isinstance(container, Known):
             value = container.value
-            if type(value) is bytes and found in (NUMBER, SLICE):
-                return OPAQUE
-            if type(value) is dict and (found in (NUMBER, TEXT) or isinstance(index, Known)):
+            if type(value) is dict and is_key(index):
                 return self.item_of_dict(value, index)
         if of == TEXT and found in (NUMBER, SLICE):
             return TEXT
-        if of == BYTES and found == SLICE:
-            return BYTES
+        if of == BYTES and found in (NUMBER, SLICE):
+            return BYTES if found == SLICE else NUMBER
         if of in _ONE_OF and found in (NUMBER, SLICE):
             return _ONE_OF[of] if found == NUMBER else of
         if of == PLAIN and found in (NUMBER, SLICE):
             return PLAIN
-        if isinstance(container, ItemOf) and isinstance(index, Known):
-            return self.item_of_any(container, index.value)
+        if of == NESTED and (found == SLICE or is_key(index) or is_index(index)):
+            return NESTED
         if isinstance(container, Known):
             if type(container.value) in (list, tuple) and found == SLICE:
                 return OPAQUE
@@ -389,22 +418,20 @@ class Simple:
         items = dict(container.items or ())
         if isinstance(index, Known) and type(index.value) in (int, str):
             return items.get(index.value, OPAQUE)
-        if kind(index) not in (NUMBER, TEXT):
+        if not is_key(index):
             raise NotSimpleError
         return either({*items.values()}) if items else OPAQUE
 
     def item_of_any(self, container: ItemOf, index: Any) -> Any:
-        """An item of one of several lists or dicts."""
+        """An item of one of several lists or dicts; None where not all of them have it."""
         if type(index) not in (int, str):
-            raise NotSimpleError
+            return None
         if asked(facula._C._item_types, container.values.value, index) is None:
-            raise NotSimpleError
+            return None
         return PartOf(container.values, index)
 
     def item_of_dict(self, values: dict[Any, Any], index: Any) -> Any:
-        if isinstance(index, Known) and type(index.value) not in (int, str):
-            raise NotSimpleError
-        if not asked(types_in, values) <= {int, str}:
+        if not asked(facula._C._are_plain, values):
             raise NotSimpleError
         if not isinstance(index, Known):
             return self.one_of_values(values)
@@ -431,7 +458,8 @@ class Simple:
             one = either({*over.items}) if over.items else OPAQUE
             return Iterator(one, sites, over.items if not sites else None)
         if isinstance(over, Dict):
-            return Iterator(OPAQUE, sites)
+            keys = {kind(Known(key)) for key, _ in over.items or ()}
+            return Iterator(either(keys) if keys else OPAQUE, sites)
         if isinstance(over, Known):
             value = over.value
             if type(value) in (list, tuple):
@@ -445,11 +473,15 @@ class Simple:
         found = kind(over)
         if found in _ONE_OF:
             return Iterator(_ONE_OF[found])
-        if found in (TENSOR, ARRAY, PLAIN, TEXT):
+        if found in (TENSOR, ARRAY, PLAIN, TEXT, NESTED):
             return Iterator(as_new(over, found))
+        if found == BYTES:
+            return Iterator(NUMBER)
         if found in (FILE, BINARY_FILE):
             return Iterator(TEXT if found == FILE else BYTES)
         function = None
+        if isinstance(over, Known) and type(over.value) is ChainDataset:
+            return self.iterator_over_each(over.value)
         if isinstance(over, Known):
             self.facts.type_of(over.value)
             function = in_class(type(over.value), "__iter__")
@@ -458,6 +490,19 @@ class Simple:
             if isinstance(result, Iterator):
                 return result
         raise NotSimpleError
+
+    def iterator_over_each(self, chain: ChainDataset) -> Iterator:
+        """What iterates over one dataset after the other."""
+        self.facts.type_of(chain)
+        datasets = self.facts.attribute(chain, "datasets")
+        if type(datasets) not in (list, tuple) or not asked(_are_few, datasets):
+            raise NotSimpleError
+        self.facts.items(datasets)
+        if not datasets or not all(isinstance(d, IterableDataset) for d in datasets):
+            raise NotSimpleError
+        each = [self.iterator(self.known(d)) for d in datasets]
+        sites: frozenset[Any] = frozenset()
+        return Iterator(either({i.item for i in each}), sites.union(*(i.sites for i in each)))
 
     # ---- calls
 
@@ -482,6 +527,11 @@ class Simple:
         if not isinstance(function, str):
             return self.call_known(function, [owner, *arguments], names)
         found = kind(owner)
+        if owner == NESTED and NAMES.issuperset(names):
+            return call_of_nested(function, arguments)
+        if is_pattern(owner) and not names:
+            called = texts_of_pattern if function != "sub" else text_of_pattern
+            return called(self, None, [owner, *arguments], names)
         if found in (FILE, BINARY_FILE) and not names:
             return method_of_file(found, function, arguments)
         if found == PATH:
@@ -496,6 +546,11 @@ class Simple:
             return self.drawn_by_own(function, arguments)
         if found == OWN_ARRAYS and function in ARRAY_RANDOM_METHODS and NAMES.issuperset(names):
             return arrays_drawn(self, function, arguments, names)
+        in_list = isinstance(owner, Known) and type(owner.value) in (list, tuple) and not names
+        if in_list and len(arguments) == 1 and is_key(arguments[0]):
+            if asked(facula._C._are_plain, owner.value):
+                return NUMBER  # where it is, or how often
+            raise NotSimpleError
         is_dict = isinstance(owner, Known) and type(owner.value) is dict
         if is_dict and function in READING and not names:
             return self.call_of_dict(owner, function, arguments)
@@ -515,8 +570,7 @@ class Simple:
         values = owner.value
         if name == "get" and 1 <= len(arguments) <= 2:
             index, *default = arguments
-            plain = kind(index) in (NUMBER, TEXT) and asked(types_in, values) <= {int, str}
-            if not plain:
+            if not is_key(index) or not asked(facula._C._are_plain, values):
                 raise NotSimpleError
             return either({self.one_of_values(values), *(default or [Known(None)])})
         if arguments or asked(len, values) > _MOST_DICTS:
@@ -533,7 +587,7 @@ class Simple:
         """What a dict holds; of one dict, the same object each time."""
         if id(values) not in self._lists:
             found = list(values.values())
-            self.facts.answer(_are_values, (values, found), True)
+            self.facts.answer(facula._C._holds_values, (values, found), True)
             self._lists[id(values)] = Known(found)
         return self._lists[id(values)]
 
@@ -553,6 +607,10 @@ class Simple:
             if {*called.keywords} & {*names} or (called.keywords and names):
                 raise NotSimpleError
             return self.call(self.known(called.func), given, names or tuple(called.keywords))
+        if type(called) is operator.itemgetter and len(arguments) == 1 and not names:
+            keys = called.__reduce__()[1]
+            found = [self.item(arguments[0], Known(key)) for key in keys]
+            return found[0] if len(found) == 1 else Tuple(tuple(found))
         if _is_module(called):
             return self.call_module(function, arguments, names)
         self.facts.type_of(called)
@@ -561,12 +619,14 @@ class Simple:
             return self.call_function(own, [function, *arguments], names)
         if isinstance(called, type):
             self.facts.of_class(called)
-        if is_named_tuple(called) and not names and len(arguments) == len(called._fields):
-            return Tuple(tuple(arguments))
+        if is_named_tuple(called) and len(arguments) == len(called._fields):
+            return named_tuple(called, arguments, names)
         if called is dict:
             return self.made_dict(arguments, names)
         if called is zip and names == ("strict",):
             arguments, names = arguments[:-1], ()
+        if any(called is f for f in (min, max, sorted)):
+            return self.in_order(called, arguments, names)
         if names:
             raise NotSimpleError
         is_error = isinstance(called, type) and issubclass(called, BaseException)
@@ -631,10 +691,18 @@ class Simple:
                 raise NotSimpleError
             places.append(given.pop(name) if name in given else self.known(by_name[name]))
         takes_rest = bool(code.co_flags & inspect.CO_VARARGS)
-        if given or (rest and not takes_rest) or (code.co_posonlyargcount and names):
+        takes_names = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        others = Dict(tuple(given.items()), (self.depth, id(code), -1))
+        if (
+            (given and not takes_names)
+            or (rest and not takes_rest)
+            or (code.co_posonlyargcount and names)
+        ):
             raise NotSimpleError
         if takes_rest:
             places.append(Tuple(tuple(rest)))
+        if takes_names:
+            places.append(others)
         try:
             for cell in function.__closure__ or ():
                 self.facts.cell(cell)
@@ -687,7 +755,11 @@ class Simple:
             return Iterator(Tuple((NUMBER, self.iterator(first).item)), sites)
         if called is reversed and not rest and kind(first) in (RANGE, NUMBERS):
             return Iterator(NUMBER)
-        if rest or not any(called is f for f in (list, tuple, sorted, sum, any, all)):
+        if called is operator.itemgetter and all(isinstance(a, Known) for a in arguments):
+            return Known(operator.itemgetter(*(a.value for a in arguments)))
+        if called is functools.reduce and 1 <= len(rest) <= 2:
+            return self.reduced(first, *rest)
+        if rest or not any(called is f for f in (list, tuple, sum, any, all)):
             raise NotSimpleError
         self.needs.add(TIME)
         item = self.iterator(first).item
@@ -696,12 +768,54 @@ class Simple:
         if called is tuple:
             return Several(item)
         if kind(item) == NUMBER:
-            return List(NUMBER, self.site) if called is sorted else NUMBER
-        if called is sorted and kind(item) == TEXT:
-            return Several(TEXT)
-        if called is sum and kind(item) in (TENSOR, ARRAY):
+            return NUMBER
+        if called is sum and kind(item) in (TENSOR, ARRAY, NESTED):
             return kind(item)
+        if kind(item) == NESTED:
+            return NUMBER
         raise NotSimpleError
+
+    def in_order(self, called: Any, arguments: list[Any], names: tuple[str, ...]) -> Any:
+        """What ``min``, ``max`` or ``sorted`` returns."""
+        given = dict(zip(names, arguments[len(arguments) - len(names) :], strict=True))
+        values = arguments[: len(arguments) - len(names)]
+        alone = len(values) == 1
+        key, default = given.pop("key", Known(None)), given.pop("default", None)
+        if called is sorted:
+            check([given.pop("reverse", NUMBER)], bool)
+        if given or not values or (called is sorted and not alone):
+            raise NotSimpleError
+        if alone:
+            self.needs.add(TIME)
+        item = self.iterator(values[0]).item if alone else either({*values})
+        compared = item if key == Known(None) else self.call(key, [item])
+        if not is_key(compared):
+            raise NotSimpleError
+        if called is sorted:
+            return List(item, self.site) if not sites_in(item) else Several(item)
+        return item if default is None else either({item, default})
+
+    def reduced(self, function: Any, values: Any, *first: Any) -> Any:
+        """What ``functools.reduce`` returns."""
+        self.needs.add(TIME)
+        item = self.iterator(values).item
+        found = first[0] if first else item
+        for _ in range(_MOST_ROUNDS):
+            more = either({found, self.call(function, [found, item])})
+            if more == found:
+                return found
+            found = more
+        raise NotSimpleError
+
+
+def named_tuple(called: Any, arguments: list[Any], names: tuple[str, ...]) -> Tuple:
+    """What its class makes of values, the last of which have these names."""
+    by_name = dict(zip(called._fields, arguments[: len(arguments) - len(names)], strict=False))
+    for name, value in zip(names, arguments[len(arguments) - len(names) :], strict=True):
+        if name in by_name or name not in called._fields:
+            raise NotSimpleError
+        by_name[name] = value
+    return Tuple(tuple(by_name[name] for name in called._fields))
 
 
 _WITHOUT_ARGUMENTS = frozenset(
