@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import random
 import statistics
@@ -28,6 +29,14 @@ from facula.utils import data
 
 def collate_pairs(batch: list[Any]) -> Any:
     return facula.tensor([a for a, _ in batch]), facula.tensor([b for _, b in batch])
+
+
+def pad(batch: list[Any]) -> Any:
+    batch.sort(key=lambda sample: sample[1], reverse=True)
+    padded = facula.zeros(len(batch), max(length for _, length in batch))
+    for i, (row, length) in enumerate(batch):
+        padded[i, :length] = row
+    return padded
 
 
 def seed_numpy(worker: int) -> None:
@@ -141,6 +150,35 @@ class OwnGenerator(Numbers):
         return self.generator.random(), index
 
 
+class Rows(Numbers):
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.rows = [{"text": f"text {i}", "label": i % 3, "at": [i, 2]} for i in range(count)]
+
+    def __getitem__(self, index: int) -> Any:
+        row = self.rows[index]
+        return {"words": len(row["text"].split()), "label": row["label"], "at": row["at"][0]}
+
+
+class Lines(Numbers):
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.lines = [json.dumps({"x": [i, i + 1], "label": i % 3}) for i in range(count)]
+
+    def __getitem__(self, index: int) -> Any:
+        row = json.loads(self.lines[index])
+        return facula.tensor(row["x"]), row["label"]
+
+
+class Ragged(Numbers):
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.rows = [facula.arange(1 + i % 9) for i in range(count)]
+
+    def __getitem__(self, index: int) -> Any:
+        return self.rows[index], len(self.rows[index])
+
+
 class Process(Numbers):
     """Asks for what only a process has."""
 
@@ -188,6 +226,9 @@ def kinds(count: int) -> dict[str, tuple[Any, dict[str, Any]]]:
         "dicts": (Dicts(count), {}),
         "texts": (Texts(count), {}),
         "transformed": (Transformed(count), {}),
+        "rows of dicts": (Rows(count), {}),
+        "lines of JSON": (Lines(count), {}),
+        "padded": (Ragged(count), {"collate_fn": pad}),
         "drawn": (Drawn(count), {}),
         "drawn tensors": (DrawnTensors(count), {}),
         "drawn arrays": (DrawnArrays(count), {}),

@@ -1,5 +1,7 @@
 // What the items of a list are. Of thousands of samples, Python would take longer to find that out
 // than to make batches of them.
+#include <vector>
+
 #include "python/interop.h"
 #include "python/plain_values.h"
 
@@ -196,8 +198,63 @@ PyObject* is_data(PyObject*, PyObject* value) {
   return guarded([&] { return PyBool_FromLong(holds_data(value, 0)); });
 }
 
-// _are_plain(values): whether the items of a list, tuple or set, or the keys of a dict, are numbers,
-// texts, or tuples of them.
+bool is_container(PyObject* o) {
+  return is_sequence(o) || PyDict_CheckExact(o);
+}
+
+// _row_types(rows): of dicts that have the same keys in the same order, which are texts, pairs of a
+// key and the type of what lies there; of lists and dicts, True for the type where they hold data
+// alone. None where rows are anything else.
+PyObject* row_types(PyObject*, PyObject* rows) {
+  return guarded([&]() -> PyObject* {
+    if (!is_sequence(rows) || !PySequence_Fast_GET_SIZE(rows)) return Py_NewRef(Py_None);
+    struct Column {
+      Ref key;
+      Types types;
+      bool nested = false, other = false;
+    };
+    std::vector<Column> columns;
+    PyObject *key, *value;
+    const Ref first = Ref::borrow(PySequence_Fast_GET_ITEM(rows, 0));
+    if (!PyDict_CheckExact(first.get())) return Py_NewRef(Py_None);
+    for (Py_ssize_t at = 0; PyDict_Next(first.get(), &at, &key, &value);) {
+      if (!PyUnicode_CheckExact(key)) return Py_NewRef(Py_None);
+      columns.push_back({Ref::borrow(key), {}});
+    }
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(rows); ++i) {
+      const Ref row = Ref::borrow(PySequence_Fast_GET_ITEM(rows, i));
+      if (!PyDict_CheckExact(row.get()) || size_t(PyDict_GET_SIZE(row.get())) != columns.size())
+        return Py_NewRef(Py_None);
+      size_t k = 0;
+      for (Py_ssize_t at = 0; PyDict_Next(row.get(), &at, &key, &value); ++k) {
+        if (k == columns.size()) return Py_NewRef(Py_None);
+        Column& c = columns[k];
+        if (key != c.key.get() &&
+            !(PyUnicode_CheckExact(key) && PyUnicode_Compare(key, c.key.get()) == 0))
+          return Py_NewRef(Py_None);
+        if (!is_container(value)) c.types.add(value);
+        else if (holds_data(value, 1)) c.nested = true;
+        else c.other = true;
+      }
+    }
+    Ref found(check(PySet_New(nullptr)));
+    for (Column& c : columns) {
+      const Ref types = c.types.take();
+      if (c.nested) check(PySet_Add(types.get(), Py_True));
+      if (c.other) check(PySet_Add(types.get(), Py_None));
+      const Ref each(check(PyObject_GetIter(types.get())));
+      while (const Ref type{PyIter_Next(each.get())}) {
+        const Ref pair(check(PyTuple_Pack(2, c.key.get(), type.get())));
+        check(PySet_Add(found.get(), pair.get()));
+      }
+      if (PyErr_Occurred()) throw PythonError{};
+    }
+    return found.release();
+  });
+}
+
+// _are_plain(values): whether the items of a list, tuple or set, or the keys of a dict, are
+// numbers, texts, or tuples of them.
 PyObject* are_plain(PyObject*, PyObject* values) {
   return guarded([&]() -> PyObject* {
     bool plain = is_sequence(values) || PyAnySet_CheckExact(values) || PyDict_CheckExact(values);
@@ -244,6 +301,8 @@ void init_item_types(PyObject* module) {
        "_are_of_length(values, length): whether a list's items are lists of that length."},
       {"_attribute_types", attribute_types, METH_VARARGS,
        "_attribute_types(values, name): the types of what a list's items have under that name."},
+      {"_row_types", row_types, METH_O,
+       "_row_types(rows): pairs of a key and of a type of what dicts of the same keys hold."},
       {"_is_data", is_data, METH_O, "_is_data(value): numbers, texts, tensors and arrays alone."},
       {"_are_plain", are_plain, METH_O,
        "_are_plain(values): whether items or keys are numbers, texts, or tuples of them."},

@@ -65,12 +65,13 @@ def types_in(values: Any) -> set[type]:
 class Known:
     """It is there already."""
 
-    __slots__ = ("items", "kind", "parts", "value")
+    __slots__ = ("items", "kind", "parts", "rows", "value")
 
     def __init__(self, value: Any) -> None:
         self.value = value
         self.kind = self.items = ""  # what kind() has found out of it, and of its items
         self.parts: dict[int | str, str] = {}  # and of theirs
+        self.rows: dict[str, str] | None = None  # kinds by key of a list of dicts
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Known and self.value is other.value
@@ -290,6 +291,36 @@ def _kind_of_items(values: list[Any] | tuple[Any, ...]) -> str:
     return of_all if of_all != OPAQUE else _nested_or_opaque(values)
 
 
+def _kind_of_each(of: Known) -> str:
+    """What every item of a list is."""
+    rows = kinds_of_rows(of) if of.value and type(of.value[0]) is dict else {}
+    if not rows:
+        return _kind_of_items(of.value)
+    return OPAQUE if OPAQUE in rows.values() else NESTED
+
+
+_OF_ONE_VALUE = frozenset((int, float, bool, str, bytes, type(None), facula.Tensor, numpy.ndarray))
+
+
+def kinds_of_rows(of: Known) -> dict[str, str]:
+    """Of a list of dicts that have the same texts as keys: the kind of what lies there, by key.
+    Nothing of other lists."""
+    if of.rows is None:
+        by_key: dict[str, set[Any]] = {}
+        for key, found in asked(_C._row_types, of.value) or ():
+            by_key.setdefault(key, set()).add(found)
+        of.rows = {key: _kind_of_column(types) for key, types in by_key.items()}
+    return of.rows
+
+
+def _kind_of_column(types: set[Any]) -> str:
+    of_all = OPAQUE if True in types else kind_of_types(types)
+    if of_all != OPAQUE:
+        return of_all
+    plain = all(t is True or t in _OF_ONE_VALUE for t in types)
+    return NESTED if plain else OPAQUE
+
+
 def kind(known: Any) -> str:
     """The kind of a value that is there, or is not."""
     if isinstance(known, str):
@@ -301,7 +332,7 @@ def kind(known: Any) -> str:
         return known.kind
     if isinstance(known, ItemOf):
         of = known.values
-        of.items = of.items or _kind_of_items(of.value)
+        of.items = of.items or _kind_of_each(of)
         return of.items
     if isinstance(known, PartOf):
         parts = known.values.parts

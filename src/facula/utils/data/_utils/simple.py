@@ -84,6 +84,7 @@ from facula.utils.data._utils.known import (
     is_named_tuple,
     kind,
     kind_of_types,
+    kinds_of_rows,
     leads_to_kept,
     sites_in,
     types_in,
@@ -426,9 +427,13 @@ class Simple:
         """An item of one of several lists or dicts; None where not all of them have it."""
         if type(index) not in (int, str):
             return None
-        if asked(facula._C._item_types, container.values.value, index) is None:
+        of = container.values
+        rows = kinds_of_rows(of) if type(index) is str and of.value else {}
+        if index in rows:
+            of.parts[index] = rows[index]
+        elif rows or asked(facula._C._item_types, of.value, index) is None:
             return None
-        return PartOf(container.values, index)
+        return PartOf(of, index)
 
     def item_of_dict(self, values: dict[Any, Any], index: Any) -> Any:
         if not asked(facula._C._are_plain, values):
