@@ -287,6 +287,7 @@ INDEXED: list[tuple[Body, tuple[int, ...], tuple[int, ...]]] = [
     (lambda F, x, i: x.gather(1, i), (64, 768), (64, 4)),
     (lambda F, x, i: x.scatter_add(1, i, x[:, :4]), (64, 768), (64, 4)),
     (lambda F, x, i: x.scatter(1, i, 1.0), (64, 768), (64, 4)),
+    (lambda F, x, i: x.scatter_reduce(1, i, x[:, :4], "amax"), (64, 768), (64, 4)),
     (lambda F, x, i: x.index_select(0, i), (64, 768), (32,)),
     (lambda F, x, i: x.index_add(0, i, x), (64, 768), (64,)),
     (lambda F, x, i: x.index_put((i,), x), (64, 768), (64,)),
@@ -301,6 +302,14 @@ def batch_norm(dtype: str, training: bool) -> Call:
     def call(F: Any) -> None:
         norm = F.nn.BatchNorm2d(8).cuda().train(training)
         forward_and_backward(F, norm(on_device(F, dtype, *IMAGE)))
+
+    return call
+
+
+def cell(name: str, dtype: str) -> Call:
+    def call(F: Any) -> None:
+        made = getattr(F.nn, name)(16, 32).to(device="cuda", dtype=getattr(F, dtype))
+        forward_and_backward(F, made(on_device(F, dtype, 4, 16)))
 
     return call
 
@@ -324,6 +333,7 @@ def samples(F: Any) -> None:
     for count in (99, 999, 1999, 3999, 99999):
         F.randperm(count, device="cuda")
     F.bernoulli(x)
+    F.multinomial(x, 2)
     F.poisson(x)
     F.normal(x, x)
     F.distributions.Gamma(x, x, validate_args=False).sample()
@@ -344,6 +354,7 @@ def of_whole_numbers(F: Any) -> None:
     images = x.view(4, 4, 64, 48)
     F.nn.functional.conv2d(images, images[..., :3, :3].contiguous())
     F.searchsorted(x, x), F.bincount(x[0], minlength=10), F.arange(9, device="cuda")
+    F.searchsorted(x.float(), x.float()), F.eye(9, device="cuda")
 
 
 def of_complex_numbers(F: Any) -> None:
@@ -403,5 +414,7 @@ def calls() -> Iterator[Call]:
             yield indexed(indexed_body, shape, index, dtype)
         for training in (True, False):
             yield batch_norm(dtype, training)
+        for name in ("LSTMCell", "GRUCell"):
+            yield cell(name, dtype)
         for name, options in STEPS:
             yield step(name, dtype, **options)

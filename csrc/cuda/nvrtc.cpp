@@ -1,7 +1,12 @@
 #include "cuda/nvrtc.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
+#include <new>
 #include <set>
 
 #include "cuda/error.h"
@@ -38,6 +43,57 @@ void keep_heap() {
   void* volatile block = std::malloc(kBlock);
   std::free(block);
 }
+
+// A process that is forked off while others compile has NVRTC's locks as they are then, and nobody
+// who opens them: it would wait for one when it exits. So a fork waits for those that compile.
+class Compiling {
+ public:
+  Compiling() {
+    Gate& g = gate();
+    std::unique_lock lock(g.mutex);
+    g.changed.wait(lock, [&] { return !g.forking; });
+    ++g.running;
+  }
+  ~Compiling() {
+    Gate& g = gate();
+    std::lock_guard lock(g.mutex);
+    --g.running;
+    g.changed.notify_all();
+  }
+  Compiling(const Compiling&) = delete;
+
+ private:
+  struct Gate {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int running = 0;
+    bool forking = false;
+  };
+  // Never destroyed: threads compile until the process has ended.
+  static Gate& gate() {
+    static Gate* const instance = [] {
+      pthread_atfork(before_fork, after_fork, after_fork_in_child);
+      return new Gate;
+    }();
+    return *instance;
+  }
+  static void before_fork() {
+    Gate& g = gate();
+    std::unique_lock lock(g.mutex);
+    g.forking = true;
+    g.changed.wait(lock, [&] { return g.running == 0; });
+    lock.release();  // locked until the fork is over
+  }
+  static void after_fork() {
+    gate().forking = false;
+    gate().changed.notify_all();
+    gate().mutex.unlock();
+  }
+  static void after_fork_in_child() {
+    new (&gate().changed) std::condition_variable;  // those who waited are not there any more
+    after_fork();
+  }
+};
 
 struct Table {
 #define X(name, result, parameters) result(*name) parameters;
@@ -144,6 +200,7 @@ std::string nvrtc_target(int compute_capability) {
 std::string nvrtc_compile(const std::string& name, const std::string& source,
                           const std::string& target, const std::vector<std::string>& options) {
   const Table& n = nvrtc();
+  const Compiling compiling;
   const std::string file = name + ".cu";
   ProgramHandle handle;
   check(n.nvrtcCreateProgram(&handle.program, source.c_str(), file.c_str(), 0, nullptr, nullptr),
