@@ -69,6 +69,8 @@ CASES = {
     "one plane": problem((3, 1, 28, 30), (32, 1, 3, 3), 1, 1),
     "few planes, volume": problem((2, 3, 6, 9, 21), (20, 3, 3, 2, 3), (1, 2, 1), 1),
     "few planes, several blocks of rows": problem((1, 5, 150, 70), (9, 5, 3, 2), 1, 1),
+    "pairs of channels, steps": problem((2, 50, 13, 11), (40, 50, 3, 3), 2, 1),
+    "odd channels, dilated": problem((2, 37, 15, 12), (33, 37, 3, 3), 1, 2, 2),
     "one tap": problem((3, 40, 9, 7), (24, 40, 1, 1)),
     "one tap, channels in several blocks": problem((2, 400, 8, 9), (300, 400, 1, 1)),
     "one tap, planes of more than a few vectors": problem((3, 130, 13, 12), (140, 130, 1, 1)),
@@ -133,10 +135,11 @@ def test_kernels_and_steps(inside, outside, axes, width, transposed, layouts, se
 @pytest.mark.skipif(not IS_FACULA, reason="a property of Facula")
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
-def test_results_do_not_depend_on_the_number_of_threads(name, layout):
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_results_do_not_depend_on_the_number_of_threads(name, layout, dtype):
     shape, weight, arguments = CASES[name]
     random = np.random.default_rng(0)
-    x, w = (tensor(random.standard_normal(s), layout=layout) for s in (shape, weight))
+    x, w = (tensor(random.standard_normal(s), dtype, layout) for s in (shape, weight))
     x.requires_grad_(), w.requires_grad_()
     threads = F.get_num_threads()
     found = []

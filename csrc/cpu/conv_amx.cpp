@@ -84,7 +84,8 @@ struct Cut {
         threads == 1 || work_of(v) < kParallelWork ? 1 : threads * kPartsPerThread;
     const int64_t high = v.axis[axis].out, row = v.pixels() / high;
     images = std::clamp<int64_t>(2 * kEnoughPixels / v.pixels(), 1, v.batch);
-    rows = std::min(std::max(high * kImageBytes / image_bytes, ceil_div(64, row)), high);
+    const int64_t fitting = image_bytes ? high * kImageBytes / image_bytes : high;
+    rows = std::min(std::max(fitting, ceil_div(64, row)), high);
     channels = v.out;
     for (;;) {
       image_parts = ceil_div(v.batch, images);

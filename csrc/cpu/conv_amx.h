@@ -1,5 +1,6 @@
 // Convolutions of bfloat16 and half by matrix tiles (AMX), where the processor has them; of
-// bfloat16 by dot products of what is packed for tiles, where these are as fast as those of floats.
+// bfloat16 by dot products, with weights as tiles have them, where these are as fast as those of
+// floats.
 #pragma once
 #include "cpu/conv.h"
 
@@ -17,7 +18,7 @@ bool conv_amx_weight_gradient(const Conv&);
 // What one thread does, for one group; built per ISA, null where there are no tiles.
 struct ConvAmxLoops {
   int64_t (*weight_elements)(const Conv&);  // of 16 packed output channels
-  int64_t (*image_bytes)(const Conv&);      // of a packed image
+  int64_t (*image_bytes)(const Conv&);      // of a packed image, 0 where it is read in place
   int64_t (*scratch_bytes)(const Conv&);    // beside these
   // 16 output channels, from `out` on.
   void (*pack_weights)(const Conv&, int64_t out, uint16_t* to);

@@ -38,9 +38,9 @@ struct ImageLayout {
   int64_t positions;  // of a row of x that are seen, from its start on
   int64_t steps;      // of the depth of a product
 
-  FACULA_INLINE explicit ImageLayout(const Conv& v) {
+  FACULA_INLINE explicit ImageLayout(const Conv& v, bool may_be_wide = true) {
     const ConvAxis& last = v.axis[2];
-    wide = last.taps > 1 && last.step <= kMostWideStep &&
+    wide = may_be_wide && last.taps > 1 && last.step <= kMostWideStep &&
            (last.spread == 1 || v.in * last.taps <= kMostSpread) &&
            parts_of(v.in * last.taps, kLine) < last.taps * parts_of(v.in, kLine);
     wide_step = last.step;

@@ -183,6 +183,11 @@ void store_as(const Conv& v, int64_t block, const float* sums) {
       alignas(64) S row[kSide];
       const float* from = sums + i / kTileSide * 2 * kTileSums + i % kTileSide * kTileSide;
       write_halves(row, load(from), load(from + kTileSums));
+      if (v.w_in == 1 && !l.wide) {
+        _mm512_mask_storeu_epi16(at + i * v.w_out + first, first_elements(columns),
+                                 _mm512_load_si512(row));
+        continue;
+      }
       for (int64_t e = 0, c = first % v.in, j = first / v.in; e < columns; ++e) {
         at[i * v.w_out + c * v.w_in + j * v.axis[2].w_stride] = row[e];
         if (++c == v.in) c = 0, ++j;
