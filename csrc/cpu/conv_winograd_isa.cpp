@@ -14,7 +14,6 @@ constexpr int64_t kOuter = 64;             // output channels that are computed 
 constexpr int64_t kMostTiles = 96;         // of a task; a multiple of every tile height
 constexpr int64_t kInputBytes = 3 << 20;   // of transformed input
 constexpr int64_t kKernelBytes = 4 << 20;  // of transformed weights that are kept for all tasks
-constexpr int64_t kTasksPerThread = 4;
 
 // ---- layout of the transformed operands
 
@@ -181,22 +180,40 @@ bool keeps_kernels(const Conv& v, const Layout& layout) {
   return blocks * kernel_floats<M>(layout.inner) * int64_t(sizeof(float)) <= kKernelBytes;
 }
 
+// Cuts `tiles` into column blocks, at least `fewest`, and blocks of output channels into row
+// blocks, such that the threads are done soonest. Whoever has other channels of the same tiles
+// transforms their input again, whoever has other tiles reads the kernels again; times are those of
+// the products of one tile with one block of channels.
+void cut_into_tasks(int64_t groups, int64_t tiles, int64_t fewest, int64_t blocks, int threads,
+                    ConvPlan& p) {
+  constexpr double kInput = 0.25, kKernels = 4;
+  double least = 0;
+  for (int64_t n = fewest; n < fewest + threads; ++n) {
+    const int64_t columns = divide_up(tiles, n), column_blocks = divide_up(tiles, columns);
+    for (int64_t rows = blocks;; rows = divide_up(rows, 2)) {
+      const int64_t row_blocks = divide_up(blocks, rows);
+      const int64_t tasks = groups * column_blocks * row_blocks;
+      const double time = double(divide_up(tasks, threads)) *
+                          (double(columns) * (kInput + double(rows)) + kKernels * double(rows));
+      if (!p.tasks || time < least) {
+        least = time;
+        p.tasks = tasks;
+        p.column_block = columns, p.column_blocks = column_blocks;
+        p.row_block = rows, p.row_blocks = row_blocks;
+      }
+      if (rows == 1) break;
+    }
+  }
+}
+
 template <class S, int M>
 void plan_winograd(const Conv& v, int threads, ConvPlan& p) {
   const Tiles<M> tiles(v);
   const int64_t row_bytes = kPoints<M> * Layout(v, p).inner_pitch * int64_t(sizeof(float));
   const int64_t most = smaller(kMostTiles, kInputBytes / row_bytes) / kTileRows * kTileRows;
   const int64_t blocks = divide_up(v.out, kOuter);
-  p.column_blocks = divide_up(tiles.all, larger(kTileRows, most));
-  p.column_block = round_up(divide_up(tiles.all, p.column_blocks), kTileRows);
-  p.column_blocks = divide_up(tiles.all, p.column_block);
-  p.row_block = blocks;
-  const int64_t wanted = threads == 1 ? 1 : threads * kTasksPerThread;
-  while (v.groups * p.column_blocks * divide_up(blocks, p.row_block) < wanted && p.row_block > 1) {
-    p.row_block = divide_up(p.row_block, 2);
-  }
-  p.row_blocks = divide_up(blocks, p.row_block);
-  p.tasks = v.groups * p.column_blocks * p.row_blocks;
+  cut_into_tasks(v.groups, tiles.all, divide_up(tiles.all, larger(kTileRows, most)), blocks,
+                 threads, p);
   const Layout layout(v, p);
   if (keeps_kernels<M>(v, layout)) {
     p.prepare_tasks = v.groups * blocks * divide_up(layout.inner, kWide);
