@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/host_allocator.h"
@@ -357,6 +358,13 @@ bool has_few_outputs(const Conv& v) {
   return v.out <= kFewOutputs &&
          has_few_channels(v, v.out, v.y_channel, v.axis[2].y_stride, v.in, v.x_channel);
 }
+// By planes, with so many products for each output that it pays to turn both sides.
+bool has_few_deep_outputs(const Conv& v) {
+  constexpr int64_t kFewest = 16, kDepth = 256;
+  return v.out <= kFewOutputs && v.in >= kFewest && v.axis[2].x_stride == 1 &&
+         v.axis[2].y_stride == 1 && v.in * v.taps() >= kDepth &&
+         has_few_channels(v, v.out, 1, v.out, v.in, 1);
+}
 bool has_few_inputs(const Conv& v) {
   return has_few_channels(v, v.in, v.x_channel, v.axis[2].x_stride, v.out, v.y_channel);
 }
@@ -549,34 +557,50 @@ bool remainders_by_tiles(const Conv& forward) {
   return fits && any;
 }
 
-// Tiles write single pixels of planes slowly: y is computed by pixels and copied to its place.
-void transposed_through_pixels(const Conv& forward) {
-  const ConvAxis* a = forward.axis;
-  const int64_t channels = forward.groups * forward.out;
-  const int64_t shape[] = {forward.batch, channels, a[0].in, a[1].in, a[2].in};
-  const HostBlock block(size_t(forward.batch * channels * a[0].in * a[1].in * a[2].in) * 2);
-  Conv v = forward;
-  v.y = block.data;
-  v.y_channel = 1;
-  v.axis[2].y_stride = channels;
-  v.axis[1].y_stride = a[2].in * v.axis[2].y_stride;
-  v.axis[0].y_stride = a[1].in * v.axis[1].y_stride;
-  v.y_batch = a[0].in * v.axis[0].y_stride;
-  conv_transposed(v);
-  const auto strides_of = [](const Conv& c, int64_t (&strides)[5]) {
-    const int64_t all[] = {c.y_batch, c.y_channel, c.axis[0].y_stride, c.axis[1].y_stride,
-                           c.axis[2].y_stride};
-    std::copy_n(all, 5, strides);
-  };
-  int64_t to[5], from[5];
-  strides_of(forward, to);
-  strides_of(v, from);
+// A tensor (batch, channels, three axes) in a memory of its own, by pixels.
+struct PixelCopy {
+  int64_t shape[5], strides[5];
+  HostBlock block;
+
+  PixelCopy(const Conv& v, int64_t channels, int64_t (*size)(const ConvAxis&))
+      : shape{v.batch, channels, size(v.axis[0]), size(v.axis[1]), size(v.axis[2])},
+        strides{channels * shape[2] * shape[3] * shape[4], 1, channels * shape[3] * shape[4],
+                channels * shape[4], channels},
+        block(size_t(v.batch * strides[0]) * item_size(v.dtype)) {}
+};
+
+void copy_tensor(const int64_t (&shape)[5], const void* from, const int64_t (&from_strides)[5],
+                 void* to, const int64_t (&to_strides)[5], DType dtype) {
+  const int64_t item = int64_t(item_size(dtype));
   Iteration copy;
   copy.begin(shape);
-  copy.add(static_cast<char*>(forward.y), shape, to, 2);
-  copy.add(static_cast<char*>(block.data), shape, from, 2);
+  copy.add(static_cast<char*>(to), shape, to_strides, item);
+  copy.add(static_cast<char*>(const_cast<void*>(from)), shape, from_strides, item);
   copy.finish();
-  copy_strided_operands(copy, cast_loop(v.dtype, v.dtype), 2, 2, true);
+  copy_strided_operands(copy, cast_loop(dtype, dtype), item, item, true);
+}
+
+// y, and with `both` x, too, lie by planes: y is computed by pixels, of which x is made, and copied
+// to its place.
+void transposed_through_pixels(const Conv& forward, bool both) {
+  Conv v = forward;
+  const ConvAxis* a = forward.axis;
+  const PixelCopy y(v, v.groups * v.out, [](const ConvAxis& k) { return k.in; });
+  v.y = y.block.data, v.y_batch = y.strides[0], v.y_channel = 1;
+  for (int i = 0; i < 3; ++i) v.axis[i].y_stride = y.strides[2 + i];
+  std::optional<PixelCopy> x;
+  if (both) {
+    x.emplace(v, v.groups * v.in, [](const ConvAxis& k) { return k.out; });
+    copy_tensor(x->shape, v.x,
+                {v.x_batch, v.x_channel, a[0].x_stride, a[1].x_stride, a[2].x_stride},
+                x->block.data, x->strides, v.dtype);
+    v.x = x->block.data, v.x_batch = x->strides[0], v.x_channel = 1;
+    for (int i = 0; i < 3; ++i) v.axis[i].x_stride = x->strides[2 + i];
+  }
+  conv_transposed(v);
+  copy_tensor(y.shape, y.block.data, y.strides, forward.y,
+              {forward.y_batch, forward.y_channel, a[0].y_stride, a[1].y_stride, a[2].y_stride},
+              v.dtype);
 }
 
 }  // namespace
@@ -596,7 +620,9 @@ void conv_transposed(const Conv& forward) {
   }
   const bool tiles = !is_empty(forward) && remainders_by_tiles(forward);
   if (tiles && forward.axis[2].step > 1 && forward.y_channel != 1)
-    return transposed_through_pixels(forward);
+    return transposed_through_pixels(forward, false);
+  if (!tiles && has_few_deep_outputs(forward) && !is_empty(forward))
+    return transposed_through_pixels(forward, true);
   if (strided && !is_empty(forward) && !tiles) {
     Conv whole = forward;
     whole.transposed = true;
