@@ -58,6 +58,12 @@ FACULA_INLINE Span* add_span(Span* end, int64_t left, int64_t left_step, int64_t
   return end;
 }
 
+// Taps through which an output meets the input, evenly spaced, and what the first one meets.
+struct MeetingTaps {
+  int64_t first = 0, count = 0, at = 0;
+  bool operator==(const MeetingTaps& o) const { return first == o.first && count == o.count; }
+};
+
 // An axis seen from the output: y meets input (y * step + tap * spread + start) / every through a
 // tap, where that is whole.
 struct OutputAxis {
@@ -80,6 +86,13 @@ struct OutputAxis {
   }
   bool meets_inside(int64_t y, int64_t tap, int64_t& x) const {
     return meets(y, tap, x) && x >= 0 && x < x_size;
+  }
+  MeetingTaps taps_inside(int64_t y) const {
+    MeetingTaps found;
+    for (int64_t tap = 0, x; tap < taps; ++tap) {
+      if (meets_inside(y, tap, x) && found.count++ == 0) found.first = tap, found.at = x;
+    }
+    return found;
   }
   int64_t reach() const { return (taps - 1) * spread; }
   // The first input and the end of those that `count` outputs from `y` on meet, inside or not.

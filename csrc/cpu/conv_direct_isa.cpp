@@ -161,6 +161,29 @@ void store_sums(const Conv& v, const OutputAxes& a, const OutputBlock& block, co
   }
 }
 
+// What the columns of one row of outputs are summed over, as seen from the pixel at `begin`.
+// Returns the end of the list.
+Span* list_spans(const Conv& v, const OutputAxes& a, const InputBox& input, const int64_t (&row)[2],
+                 int64_t begin, const ColumnTap* column_taps, int64_t tap_count, int64_t channel,
+                 int64_t channels, Span* spans) {
+  Span* end = spans;
+  int64_t chain = 0;
+  for (int64_t i = 0, d; i < a.d.taps; ++i) {
+    if (!a.d.meets_inside(row[0], i, d)) continue;
+    for (int64_t j = 0, h; j < a.h.taps; ++j) {
+      if (!a.h.meets_inside(row[1], j, h)) continue;
+      const int64_t left = input.offset(d, h) - begin, tap = (i * a.h.taps + j) * a.w.taps;
+      for (int64_t k = 0; k < tap_count; ++k) {
+        end = add_span(end, left + column_taps[k].offset, 1,
+                       ((tap + column_taps[k].tap) * v.in + channel) * kPanel, channels, chain);
+      }
+    }
+  }
+  if (end == spans) *end++ = {0, 0, 0, true};  // nothing but padding: a span of no products
+  end[-1].ends_chain = true;
+  return end;
+}
+
 template <class S>
 void run_direct(const Conv& v, const ConvPlan& p, int64_t task, void* memory, void* shared) {
   const OutputAxes a(v);
@@ -201,6 +224,8 @@ void run_direct(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
           column_taps[tap_count++] = {tap, (at - input.first[2]) * input.stride[2]};
       }
       const int64_t columns = divide_up(count[2] - remainder, a.w.every);
+      Span* end = spans;
+      MeetingTaps seen_d, seen_h;  // by the rows that have these spans
       for (int64_t panel = 0; panel < panels; ++panel) {
         const float* const weights =
             static_cast<const float*>(shared) + (group * panels + panel) * v.taps() * v.in * kPanel;
@@ -208,33 +233,25 @@ void run_direct(const Conv& v, const ConvPlan& p, int64_t task, void* memory, vo
         const int64_t height = tile_height(vectors, columns);
         for (int64_t row = 0; row < count[0] * count[1]; ++row) {
           const int64_t slab = row / count[1], line = row % count[1];
-          Span* end = spans;
-          int64_t chain = 0;
-          for (int64_t i = 0, d; i < a.d.taps; ++i) {
-            if (!a.d.meets_inside(first[0] + slab, i, d)) continue;
-            for (int64_t j = 0, h; j < a.h.taps; ++j) {
-              if (!a.h.meets_inside(first[1] + line, j, h)) continue;
-              const int64_t left = input.offset(d, h), tap = (i * a.h.taps + j) * a.w.taps;
-              for (int64_t k = 0; k < tap_count; ++k) {
-                end = add_span(end, left + column_taps[k].offset, 1,
-                               ((tap + column_taps[k].tap) * v.in + channel) * kPanel, channels,
-                               chain);
-              }
-            }
+          const MeetingTaps d = a.d.taps_inside(first[0] + slab);
+          const MeetingTaps h = a.h.taps_inside(first[1] + line);
+          const bool none = d.count == 0 || h.count == 0;
+          if (none && channel) continue;
+          // Rows that meet the same taps differ in where their spans begin.
+          const int64_t begin = none ? 0 : input.offset(d.at, h.at);
+          if (end == spans || !(d == seen_d && h == seen_h)) {
+            seen_d = d, seen_h = h;
+            end = list_spans(v, a, input, {first[0] + slab, first[1] + line}, begin, column_taps,
+                             tap_count, channel, channels, spans);
           }
-          if (end == spans) {  // nothing but padding: a span of no products
-            if (channel) continue;
-            *end++ = {0, 0, 0, true};
-          }
-          end[-1].ends_chain = true;
           float* const c =
               result + slab * slab_stride + line * line_stride + remainder * pixel + panel * kPanel;
           for (int64_t i = 0; i < columns; i += height) {
             float* const sum = c + i * c_row;
             const float* const start = channel ? sum : v.bias ? bias + panel * kPanel : nullptr;
-            span_tiles.of(vectors, smaller(height, columns - i))(spans, end, input.data + i * a_row,
-                                                                 a_row, 1, weights, sum, c_row,
-                                                                 start, channel ? c_row : 0);
+            span_tiles.of(vectors, smaller(height, columns - i))(
+                spans, end, input.data + begin + i * a_row, a_row, 1, weights, sum, c_row, start,
+                channel ? c_row : 0);
           }
         }
       }
