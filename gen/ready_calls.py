@@ -306,14 +306,6 @@ def batch_norm(dtype: str, training: bool) -> Call:
     return call
 
 
-def cell(name: str, dtype: str) -> Call:
-    def call(F: Any) -> None:
-        made = getattr(F.nn, name)(16, 32).to(device="cuda", dtype=getattr(F, dtype))
-        forward_and_backward(F, made(on_device(F, dtype, 4, 16)))
-
-    return call
-
-
 def ctc(F: Any) -> None:
     targets = F.zeros(4, 8, dtype=F.int64, device="cuda")
     x = on_device(F, "float32", 20, 4, 10)
@@ -333,7 +325,6 @@ def samples(F: Any) -> None:
     for count in (99, 999, 1999, 3999, 99999):
         F.randperm(count, device="cuda")
     F.bernoulli(x)
-    F.multinomial(x, 2)
     F.poisson(x)
     F.normal(x, x)
     F.distributions.Gamma(x, x, validate_args=False).sample()
@@ -414,7 +405,5 @@ def calls() -> Iterator[Call]:
             yield indexed(indexed_body, shape, index, dtype)
         for training in (True, False):
             yield batch_norm(dtype, training)
-        for name in ("LSTMCell", "GRUCell"):
-            yield cell(name, dtype)
         for name, options in STEPS:
             yield step(name, dtype, **options)

@@ -210,6 +210,10 @@ class NotSimpleError(Exception):
     """The function may do something that others notice."""
 
 
+class AlwaysRaisesError(Exception):
+    """What is read here raises an exception whenever it runs, so nothing comes after it."""
+
+
 _FIXED = frozenset(
     (int, float, bool, str, bytes, type(None), type, types.FunctionType, types.ModuleType)
     + (types.BuiltinFunctionType, types.MethodType)

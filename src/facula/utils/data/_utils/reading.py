@@ -44,6 +44,7 @@ from facula.utils.data._utils.known import (
     TEXT,
     TEXTS,
     WORKER,
+    AlwaysRaisesError,
     Dict,
     ItemOf,
     Iterator,
@@ -145,12 +146,15 @@ class Reading(Operators, OwnContainers):
                     self.may_raise(self.handlers[self.next_one])
                 self.next_one += 1
                 self.simple.count_step()
-                _STEPS[instruction.opname](self, instruction)
+                try:
+                    _STEPS[instruction.opname](self, instruction)
+                except AlwaysRaisesError:  # whoever makes the batch leaves it to the worker then
+                    self.ended = True
         if self.code.co_flags & inspect.CO_GENERATOR:
             items = {*map(_given_away, self.yielded)} or {OPAQUE}
             return Iterator(either(items), self.not_made_here)
-        if not self.returned:  # it always raises
-            raise NotSimpleError
+        if not self.returned:
+            raise AlwaysRaisesError
         return either(self.returned)
 
     def may_raise(self, handler: Handler) -> None:
@@ -675,8 +679,8 @@ def read_with(
     simple = Simple(_read, only_looks_up)
     try:
         result = begin(simple)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        # Instructions in an order that was not thought of. Workers can always do it.
+    except (AlwaysRaisesError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+        # Else instructions in an order that was not thought of. Workers can always do it.
         raise NotSimpleError from None
     needs |= simple.needs
     return result

@@ -58,6 +58,7 @@ from facula.utils.data._utils.known import (
     TEXT,
     TEXTS,
     WORKER,
+    AlwaysRaisesError,
     Dict,
     ItemOf,
     Iterator,
@@ -173,9 +174,10 @@ class Simple:
         if self.depth == _DEEPEST:
             raise NotSimpleError
         self.depth += 1
-        result = self._read(code, scope, cells, given, self)
-        self.depth -= 1
-        return result
+        try:
+            return self._read(code, scope, cells, given, self)
+        finally:
+            self.depth -= 1
 
     def count_step(self) -> None:
         self.steps_left -= 1
@@ -380,6 +382,8 @@ class Simple:
                 raise NotSimpleError
             return container.items[index.value]
         if isinstance(container, (List, Several)) and found in (NUMBER, SLICE, NESTED):
+            if container.item is NOTHING and found != SLICE:
+                raise AlwaysRaisesError
             return container.item if found != SLICE else Several(container.item)
         if isinstance(container, Dict):
             return self.item_of_own_dict(container, index)
@@ -458,7 +462,8 @@ class Simple:
             return iterator_over(over)
         sites = sites_in(over)
         if isinstance(over, (List, Several)):
-            return Iterator(OPAQUE if over.item is NOTHING else over.item, sites)
+            nothing = over.item is NOTHING
+            return Iterator(OPAQUE if nothing else over.item, sites, () if nothing else None)
         if isinstance(over, Tuple):
             one = either({*over.items}) if over.items else OPAQUE
             return Iterator(one, sites, over.items if not sites else None)
@@ -792,7 +797,12 @@ class Simple:
             raise NotSimpleError
         if alone:
             self.needs.add(TIME)
-        item = self.iterator(values[0]).item if alone else either({*values})
+        over = self.iterator(values[0]) if alone else Iterator(either({*values}))
+        item = over.item
+        if over.exact == ():
+            if called is not sorted and default is None:
+                raise AlwaysRaisesError
+            return List(NOTHING, self.site) if called is sorted else default
         compared = item if key == Known(None) else self.call(key, [item])
         if not is_key(compared):
             raise NotSimpleError
