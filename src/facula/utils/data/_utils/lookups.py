@@ -296,13 +296,8 @@ def _pickled(batch: Any) -> Any:
     return pickle.loads(pickle.dumps(batch, 5))
 
 
-def _own_copy(batch: Any) -> Any:
-    """A batch as it comes from a worker, if it has no code of its own."""
-    return _copied(batch, INLINE_BYTES, _pickled_data)
-
-
 def _pickled_data(batch: Any) -> Any:
-    """Of arrays, which have no short form."""
+    """The same of arrays; nothing that has code of its own."""
     if not _C._is_data(batch):
         raise TypeError(f"a {type(batch).__name__} may have code of its own")
     return _pickled(batch)
@@ -312,16 +307,16 @@ def _fetcher(dataset: Any, collate_fn: Any, alone: bool) -> Callable[[Any], Any]
     get = getitem_of(dataset)
     if alone:
         if collate_fn is default_convert:
-            return lambda index: default_convert(_own_copy(get(index)))
-        return lambda index: _own_copy(collate_fn(get(index)))
+            return lambda index: default_convert(_copied(get(index), INLINE_BYTES, _pickled_data))
+        return lambda index: _copied(collate_fn(get(index)), INLINE_BYTES, _pickled_data)
     many = getattr(dataset, "__getitems__", None) if _many_of(dataset) is not None else None
     if collate_fn is default_collate:
         assert many is not None
         return lambda indices: _C._collate(many(indices), *KNOWN_TABLES)
     if many is not None:
-        return lambda indices: _own_copy(collate_fn(many(indices)))
+        return lambda indices: _copied(collate_fn(many(indices)), INLINE_BYTES, _pickled_data)
     fetch = _C._Fetch(get, None, collate_fn, None, False)
-    return lambda indices: _own_copy(fetch(indices))
+    return lambda indices: _copied(fetch(indices), INLINE_BYTES, _pickled_data)
 
 
 def lookups_of(
@@ -386,13 +381,15 @@ def iterations_of(
     def begin() -> Any:
         samples = iter(dataset)
         if alone and collate_fn is default_convert:
-            return lambda index: default_convert(_own_copy(next(samples)))
+            return lambda index: default_convert(
+                _copied(next(samples), INLINE_BYTES, _pickled_data)
+            )
         if alone:
-            return lambda index: _own_copy(collate_fn(next(samples)))
+            return lambda index: _copied(collate_fn(next(samples)), INLINE_BYTES, _pickled_data)
         if collate_fn is default_collate:
             return _C._Fetch(None, samples, default_collate, KNOWN_TABLES, drop_last)
         fetch = _C._Fetch(None, samples, collate_fn, None, drop_last)
-        return lambda indices: _own_copy(fetch(indices))
+        return lambda indices: _copied(fetch(indices), INLINE_BYTES, _pickled_data)
 
     return Lookups(begin, _GENERATORS & needs, True)
 
