@@ -3,13 +3,17 @@ reads to make them itself."""
 
 import base64
 import bisect
+import enum
 import functools
 import json
+import logging
 import operator
 import pathlib
+import pickle
 import re
 import struct
 import zlib
+from collections import Counter
 from typing import NamedTuple
 
 import numpy
@@ -50,6 +54,20 @@ class Noisy:
     __radd__ = __eq__ = __hash__ = __len__ = __iter__ = __add__
 
 
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+QUIET = logging.getLogger("facula.tests.quiet")
+QUIET.setLevel(logging.ERROR)
+
+
+def not_logged(self, index):
+    QUIET.debug("sample %d of %s", index, self)
+    return index
+
+
 class Rows(Base):
     def __init__(self, count=24):
         super().__init__(count)
@@ -71,6 +89,7 @@ class Rows(Base):
         self.mixed_rows = [{"a": i} if i else {"a": Noisy()} for i in range(count)]
         self.with_noisy_keys = {Noisy.__add__: 1}
         self.edges = [0, 5, 11, 20]
+        self.colors = [Color.RED if i % 2 else Color.BLUE for i in range(count)]
         self.arrays_in_dicts = [
             {"a": numpy.arange(3.0) + i, "t": self.rows[i]} for i in range(count)
         ]
@@ -174,6 +193,11 @@ READ = {
         numpy.abs(numpy.fft.fft([1.0, i])),
     ),
     "one of several": lambda self, i: self.dicts[i]["meta"] if i % 2 else self.dicts[i],
+    "counted": lambda self, i: sorted(Counter(self.names[i]).items())[0][1],
+    "enumerations": lambda self, i: (self.colors[i].value + i, self.colors[i].name),
+    "hashes": lambda self, i: hash((i, 1)) % 7 + hash(pickle.dumps([i, 2.5])) % 3,
+    "unique": lambda self, i: (self.rows[i] // 2).unique().numel(),
+    "not logged": not_logged,
     "summed": lambda self, i: sum(v * v for v in self.dicts[i]["meta"]["at"]),
 }
 
@@ -300,6 +324,10 @@ NOT_READ = {
     "function in place of a text": lambda self, i: WORDS.sub(print, self.names[i]),
     "objects of json": lambda self, i: json.loads(self.lines[i], object_hook=print),
     "numbers of a file": lambda self, i: open(self.dicts[i]["label"]).read(),  # noqa: SIM115
+    "logged": lambda self, i: QUIET.error("sample %d", i),
+    "counted objects": lambda self, i: len(Counter(self.mixed)),
+    "pickled objects": lambda self, i: len(pickle.dumps(self.mixed[i])),
+    "hashed objects": lambda self, i: hash(self.mixed[i]),
     "instances": lambda self, i: isinstance(self.mixed[i], Compose),
 }
 
@@ -366,3 +394,17 @@ def test_data_is_told_from_what_has_code():
     assert not any(map(_C._is_data, strange))
     assert _C._are_plain({(1, ("a", 2.0)), None}) and _C._are_plain({"a": Noisy()})
     assert not _C._are_plain([Noisy()]) and not _C._are_plain([[1]]) and not _C._are_plain(3)
+
+
+def test_loggers_are_asked_before_each_epoch():
+    dataset = of(not_logged)
+    loader = data.DataLoader(dataset, num_workers=2)
+    try:
+        for level, pids in ((logging.ERROR, [None, None]), (logging.DEBUG, None)):
+            QUIET.setLevel(level)
+            iterator = iter(loader)
+            list(iterator)
+            found = [worker.pid for worker in iterator._workers]
+            assert found == pids if pids else None not in found
+    finally:
+        QUIET.setLevel(logging.ERROR)

@@ -65,7 +65,7 @@ _COMPUTING = (
     *("repeat_interleave", "roll", "rot90", "round", "rsqrt", "scatter", "searchsorted"),
     *("sigmoid", "sign", "sin", "sinc", "sinh", "softmax", "sqrt", "square", "std", "sub"),
     *("subtract", "sum", "take", "tan", "tanh", "tile", "trace", "tril", "triu", "true_divide"),
-    *("trunc", "var", "vdot", "where", "new_zeros", "new_ones", "new_full"),
+    *("trunc", "unique", "var", "vdot", "where", "new_zeros", "new_ones", "new_full"),
 )
 _MAKING = (
     *("arange", "eye", "full", "full_like", "linspace", "logspace", "ones", "ones_like", "zeros"),
@@ -210,6 +210,9 @@ _GROUPS = [
         ("formatted", lambda: builtins, ("format",)),
         ("ordered", _loaded("bisect"), ("bisect", "bisect_left", "bisect_right")),
         ("nested of text", _loaded("json"), ("loads",)),
+        ("nested of keys", _loaded("collections"), ("Counter",)),
+        ("hash", lambda: builtins, ("hash",)),
+        ("pickled", _loaded("pickle"), ("dumps",)),
         ("numbers of bytes", _loaded("struct"), ("unpack", "unpack_from")),
         *(("bytes", _loaded(module), names) for module, names in _OF_BYTES.items()),
         ("texts of pattern", _loaded("re"), ("findall", "split")),

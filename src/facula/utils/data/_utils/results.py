@@ -18,6 +18,7 @@ from facula.utils.data._utils.harmless import (
     ASKED,
     GENERATOR,
     SEEDED,
+    TIME,
     TWISTER,
 )
 from facula.utils.data._utils.known import (
@@ -50,6 +51,7 @@ from facula.utils.data._utils.known import (
     either,
     in_class,
     is_data,
+    is_key,
     is_plain,
     kind,
 )
@@ -456,6 +458,27 @@ def _nested_of_text(simple: Any, called: Any, arguments: list[Any], names: Any) 
     return NESTED
 
 
+def _nested_of_keys(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    """``Counter(values)``, which is only read."""
+    (values,) = arguments
+    if names or not is_key(simple.iterator(values).item):
+        raise NotSimpleError
+    simple.needs.add(TIME)
+    return NESTED
+
+
+def _hash(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if not all(map(is_key, arguments)):
+        raise NotSimpleError
+    return NUMBER
+
+
+def _pickled(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if names or not all(map(is_data, arguments)):
+        raise NotSimpleError
+    return BYTES
+
+
 def _bytes(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     check(arguments, (), TEXT, BYTES)
     return BYTES
@@ -562,6 +585,9 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "text of": _texts(NUMBER),
     "ordered": _ordered,
     "nested of text": _nested_of_text,
+    "nested of keys": _nested_of_keys,
+    "hash": _hash,
+    "pickled": _pickled,
     "numbers of bytes": _numbers_of_bytes,
     "bytes": _bytes,
     "texts of pattern": texts_of_pattern,

@@ -4,9 +4,11 @@ done but to look things up and to compute. Whatever is not known to be harmless 
 from __future__ import annotations
 
 import builtins
+import enum
 import functools
 import inspect
 import itertools
+import logging
 import operator
 import re
 import sys
@@ -109,6 +111,9 @@ _MOST_STEPS = 4000
 _MOST_DICTS = 1 << 15
 _MOST_CALLED = 16  # objects of a list
 _MOST_ROUNDS = 4  # until a sum of any kind is what it stays
+_OF_ENUMS = {"name": "_name_", "value": "_value_"}  # where members keep them
+_LEVELS = {name: getattr(logging, name.upper()) for name in ("debug", "info", "warning", "error")}
+_OWN_METHODS_OF_LOGGERS = [(name, vars(logging.Logger)[name]) for name in _LEVELS]
 _OF_PATTERNS = ("findall", "split", "sub")
 _DEEPEST = 8
 _METHODS = {TENSOR: (facula.Tensor, TENSOR_METHODS), ARRAY: (numpy.ndarray, ARRAY_METHODS)}
@@ -132,6 +137,16 @@ def _is_module(value: Any) -> bool:
     """Whether it is an ``nn.Module``, of which there is none before that is imported."""
     defined = sys.modules.get("facula.nn.modules.module")
     return defined is not None and isinstance(value, defined.Module)
+
+
+def _is_plain_logger(value: Any) -> bool:
+    if type(value) not in (logging.Logger, logging.RootLogger) or _LEVELS.keys() & vars(value):
+        return False
+    return all(in_class(logging.Logger, name) is own for name, own in _OWN_METHODS_OF_LOGGERS)
+
+
+def _logs_at(logger: logging.Logger, level: int) -> bool:
+    return logger.isEnabledFor(level)
 
 
 class Simple:
@@ -241,6 +256,9 @@ class Simple:
     def attribute_of_items(self, owner: ItemOf, name: str) -> Any:
         """What one of several objects of one class has under that name."""
         values = owner.values.value
+        of_enum = bool(values) and isinstance(values[0], enum.Enum) and name in _OF_ENUMS
+        if of_enum and in_class(type(values[0]), name) is vars(enum.Enum)[name]:
+            name = _OF_ENUMS[name]
         types_found = asked(facula._C._attribute_types, values, name)
         if types_found is not None and kind_of_types(types_found) != OPAQUE:
             return kind_of_types(types_found)
@@ -300,6 +318,9 @@ class Simple:
         if its_type in (list, tuple) and name in ("index", "count"):
             return Method(name, owner)
         if its_type is re.Pattern and name in _OF_PATTERNS:
+            return Method(name, owner)
+        if name in _LEVELS and _is_plain_logger(value):
+            self.facts.type_of(value)
             return Method(name, owner)
         if self.changes is not None and self.changes.is_container(value):
             return Method(name, owner)
@@ -532,13 +553,17 @@ class Simple:
 
     def call_method(self, method: Method, arguments: list[Any], names: tuple[str, ...]) -> Any:
         function, owner = method.function, method.owner
-        if isinstance(function, types.FunctionType):
+        if isinstance(function, types.FunctionType) and not sort_of(function):
             return self.call_function(function, [owner, *arguments], names)
         if not isinstance(function, str):
             return self.call_known(function, [owner, *arguments], names)
         found = kind(owner)
         if owner == NESTED and NAMES.issuperset(names):
             return call_of_nested(function, arguments)
+        if function in _LEVELS and isinstance(owner, Known) and _is_plain_logger(owner.value):
+            if asked(_logs_at, owner.value, _LEVELS[function]):
+                raise NotSimpleError
+            return Known(None)  # it looks at nothing that it is given
         if is_pattern(owner) and not names:
             called = texts_of_pattern if function != "sub" else text_of_pattern
             return called(self, None, [owner, *arguments], names)
