@@ -1,0 +1,242 @@
+"""What attributes are, of values of which something is known."""
+
+from __future__ import annotations
+
+import enum
+import operator
+import re
+import sys
+import types
+from _collections import _tuplegetter
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+import facula
+from facula.utils.data._utils.files import PATH_METHODS, PATH_PARTS, is_path
+from facula.utils.data._utils.harmless import (
+    ARRAY_METHODS,
+    ARRAY_RANDOM_METHODS,
+    LEGACY_TYPES,
+    RANDOM_METHODS,
+    TENSOR_METHODS,
+    TEXT_METHODS,
+)
+from facula.utils.data._utils.kept import READING
+from facula.utils.data._utils.known import (
+    ARRAY,
+    BINARY_FILE,
+    BYTES,
+    FILE,
+    NESTED,
+    NULL,
+    NUMBER,
+    NUMBERS,
+    OPAQUE,
+    PATH,
+    TENSOR,
+    TEXT,
+    WORKER,
+    Dict,
+    ItemOf,
+    Kept,
+    Known,
+    List,
+    Maybe,
+    Method,
+    NotSimpleError,
+    Super,
+    as_new,
+    asked,
+    in_class,
+    kind,
+    kind_of_types,
+)
+from facula.utils.data._utils.loggers import logs
+from facula.utils.data._utils.nested import METHODS as NESTED_METHODS
+from facula.utils.data._utils.results import OWN_ARRAYS, OWN_GENERATOR, OWN_TWISTER
+
+MOST_DICTS = 1 << 15
+_OF_ENUMS = {"name": "_name_", "value": "_value_"}  # where members keep them
+_OF_PATTERNS = ("findall", "split", "sub")
+_METHODS = {TENSOR: (facula.Tensor, TENSOR_METHODS), ARRAY: (numpy.ndarray, ARRAY_METHODS)}
+_METHODS[TEXT] = (str, TEXT_METHODS)
+_OWN_METHODS = {OWN_TWISTER: RANDOM_METHODS, OWN_ARRAYS: ARRAY_RANDOM_METHODS}
+_HELD = ("_parameters", "_buffers", "_modules")
+
+
+def is_module(value: Any) -> bool:
+    """Whether it is an ``nn.Module``, of which there is none before that is imported."""
+    defined = sys.modules.get("facula.nn.modules.module")
+    return defined is not None and isinstance(value, defined.Module)
+
+
+class Attributes:
+    """What a :class:`Simple` finds out of them."""
+
+    call_function: Callable[..., Any]
+    changes: Any
+    facts: Any
+    known: Callable[[Any], Known]
+    value_known: Callable[[Any], Known]
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """What ``owner.name`` is."""
+        if isinstance(owner, Maybe):  # None has nothing that is asked for
+            owner = owner.of
+        found = kind(owner)
+        if isinstance(owner, Kept):
+            return Method(name, owner)
+        if isinstance(owner, Super):
+            return self.attribute_of_super(owner, name)
+        if found in _METHODS and name in _METHODS[found][1]:
+            return Method(getattr(_METHODS[found][0], name), owner)
+        if found in (TENSOR, ARRAY) and name in ("shape", "ndim", "T", "dtype", "size"):
+            return {"shape": NUMBERS, "T": as_new(owner, found), "dtype": OPAQUE}.get(name, NUMBER)
+        if found in (TENSOR, ARRAY, TEXT):
+            raise NotSimpleError
+        if found in (FILE, BINARY_FILE) or (found == BYTES and name == "decode"):
+            return Method(name, owner)
+        if name in PATH_METHODS and is_path(owner):
+            return Method(name, PATH)
+        if name in PATH_PARTS and is_path(owner):
+            return PATH_PARTS[name]
+        if isinstance(owner, Known):
+            return self.attribute_of_value(owner, name)
+        if found == WORKER and name in ("id", "num_workers", "seed"):
+            return NUMBER
+        is_own = isinstance(owner, (List, Dict)) or found in (*_OWN_METHODS, OWN_GENERATOR)
+        if is_own:
+            return Method(name, owner)
+        if found == NESTED and name in NESTED_METHODS:
+            return Method(name, NESTED)
+        if isinstance(owner, ItemOf):
+            return self.attribute_of_items(owner, name)
+        raise NotSimpleError
+
+    def attribute_of_items(self, owner: ItemOf, name: str) -> Any:
+        """What one of several objects of one class has under that name."""
+        values = owner.values.value
+        of_enum = bool(values) and isinstance(values[0], enum.Enum) and name in _OF_ENUMS
+        if of_enum and in_class(type(values[0]), name) is vars(enum.Enum)[name]:
+            name = _OF_ENUMS[name]
+        types_found = asked(facula._C._attribute_types, values, name)
+        if types_found is not None and kind_of_types(types_found) != OPAQUE:
+            return kind_of_types(types_found)
+        self.facts.give_up()  # it rests on what is in each of them
+        found = facula._C._item_types(values)
+        (its_type,) = found if len(found) == 1 else (None,)
+        if its_type is None or len(values) > MOST_DICTS:
+            raise NotSimpleError
+        getter = in_class(its_type, name)
+        looked_up: Any = its_type.__getattribute__
+        if looked_up is not object.__getattribute__ and looked_up is not tuple.__getattribute__:
+            raise NotSimpleError
+        # Fields of named tuples, and what stands in the dicts of objects.
+        in_dicts = not hasattr(its_type, "__getattr__") and not hasattr(type(getter), "__get__")
+        if type(getter) is not _tuplegetter and not in_dicts:
+            raise NotSimpleError
+        return kind(ItemOf(Known(list(map(operator.attrgetter(name), values)))))
+
+    def attribute_of_super(self, owner: Super, name: str) -> Any:
+        self.facts.type_of(owner.owner.value)
+        bases = type(owner.owner.value).__mro__
+        for base in bases[bases.index(owner.of) + 1 :]:
+            if name in base.__dict__:
+                found = base.__dict__[name]
+                if type(found) is not types.FunctionType:
+                    break
+                return Method(found, owner.owner)
+        raise NotSimpleError
+
+    def has_none(self, value: Any, name: str) -> bool:
+        """Whether an object has no such attribute."""
+        self.facts.type_of(value)
+        its_type = type(value)
+        own = self.facts.attribute(value, name, NULL)
+        plain = its_type.__getattribute__ is object.__getattribute__
+        if not plain or hasattr(its_type, "__getattr__"):
+            raise NotSimpleError
+        return in_class(its_type, name) is NULL and own is NULL
+
+    def attribute_of_value(self, owner: Known, name: str) -> Any:
+        value = owner.value
+        if isinstance(value, types.ModuleType):
+            self.facts.item(vars(value), name)
+            if value is facula and name in LEGACY_TYPES:
+                return self.known(getattr(facula, name))
+            if name not in vars(value) and (value is facula or value is numpy):
+                getattr(value, name, None)  # parts of them come when somebody asks
+                self.facts.item(vars(value), name)
+            if name not in vars(value):
+                raise NotSimpleError
+            return self.known(vars(value)[name])
+        if type(value) is type:
+            return self.attribute_of_class(value, name)
+        its_type = type(value)
+        if its_type is dict and name in READING:
+            return Method(name, owner)
+        if its_type in (list, tuple) and name in ("index", "count"):
+            return Method(name, owner)
+        if its_type is re.Pattern and name in _OF_PATTERNS:
+            return Method(name, owner)
+        if logs(value, name):
+            self.facts.type_of(value)
+            return Method(name, owner)
+        if self.changes is not None and self.changes.is_container(value):
+            return Method(name, owner)
+        self.facts.type_of(value)
+        looked_up: Any = its_type.__getattribute__
+        if looked_up is not object.__getattribute__:
+            raise NotSimpleError
+        if name == "__class__" and in_class(its_type, name) is vars(object)[name]:
+            return Known(its_type)
+        found = in_class(its_type, name)
+        if type(found) is property and isinstance(found.fget, types.FunctionType):
+            return self.call_function(found.fget, [owner])
+        if type(found) is staticmethod:
+            return self.known(found.__func__)
+        if type(found) is classmethod and isinstance(found.__func__, types.FunctionType):
+            return Method(found.__func__, Known(its_type))
+        is_method = type(found) is types.FunctionType
+        is_slot = type(found) is types.MemberDescriptorType
+        if found is not NULL and hasattr(type(found), "__get__") and not is_method and not is_slot:
+            raise NotSimpleError
+        if is_slot:
+            return self.known(asked(found.__get__, value))
+        if self.changes is not None and type(getattr(value, "__dict__", None)) is dict:
+            changing = self.changes.load(value, name)
+            if changing is not None:
+                return changing
+        own = self.facts.attribute(value, name, NULL)
+        if own is not NULL:
+            return self.value_known(own)
+        if found is NULL:
+            return self.held_by_module(value, name)
+        return Method(found, owner) if is_method else self.known(found)
+
+    def held_by_module(self, value: Any, name: str) -> Any:
+        """A parameter, buffer or part of an ``nn.Module``."""
+        self.facts.give_up()
+        own = in_class(type(value), "__getattr__")
+        if not is_module(value) or own is not vars(facula.nn.Module)["__getattr__"]:
+            raise NotSimpleError
+        for held in _HELD:
+            inside = value.__dict__.get(held)
+            if type(inside) is dict and name in inside:
+                return self.known(inside[name])
+        raise NotSimpleError
+
+    def attribute_of_class(self, owner: type, name: str) -> Any:
+        self.facts.of_class(owner)
+        found = in_class(owner, name)
+        if found is NULL or in_class(type, name) is not NULL:
+            raise NotSimpleError
+        if type(found) is staticmethod:
+            return self.known(found.__func__)
+        if type(found) is classmethod and isinstance(found.__func__, types.FunctionType):
+            return Method(found.__func__, Known(owner))
+        if hasattr(type(found), "__get__") and type(found) is not types.FunctionType:
+            raise NotSimpleError
+        return self.known(found)
