@@ -408,3 +408,16 @@ def test_loggers_are_asked_before_each_epoch():
             assert found == pids if pids else None not in found
     finally:
         QUIET.setLevel(logging.ERROR)
+
+
+def test_no_more_is_looked_at_than_processes_take_to_start():
+    row = [0] * 1000
+    assert _C._is_data([row] * 4000) and not _C._is_data([row] * 5000)
+    assert _C._item_types([row] * 4000, ...) == {int} and _C._item_types([row] * 5000, ...) is None
+    assert _C._row_types([{"x": row}] * 4000) == {("x", True)}
+    assert _C._row_types([{"x": row}] * 5000) == {("x", True), ("x", None)}
+    dataset = of(lambda self, i: sum(self.long[i]))
+    dataset.long = [row] * 5000
+    assert lookups_of(dataset) is None
+    dataset.long = [row] * 4000
+    assert lookups_of(dataset) is not None

@@ -8,6 +8,9 @@
 namespace facula::python {
 namespace {
 
+// To look at more before each epoch would take longer than processes take to start.
+constexpr int64_t kMostLookedAt = 1 << 22;
+
 PyObject* type_in_module(const char* module, const char* name) {
   Ref found(check(PyImport_ImportModule(module)));
   return check(PyObject_GetAttrString(found.get(), name));
@@ -75,7 +78,8 @@ bool is_sequence(PyObject* o) {
 }
 
 // _item_types(values, key=None): the types of the items of a list or tuple, or of what each of them
-// has under that index or key. None where not all have it. With Ellipsis, of all that lies in them.
+// has under that index or key. None where not all have it. With Ellipsis, of all that lies in them,
+// None where that is too much to look at.
 PyObject* item_types(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *values, *key = nullptr;
@@ -85,6 +89,7 @@ PyObject* item_types(PyObject*, PyObject* args) {
     Types types;
     const bool by_index = key && PyLong_CheckExact(key);
     const Py_ssize_t index = by_index ? index_of(key) : 0;
+    int64_t left = kMostLookedAt;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); ++i) {
       Ref item = Ref::borrow(PySequence_Fast_GET_ITEM(values, i));
       if (!key) {
@@ -93,6 +98,7 @@ PyObject* item_types(PyObject*, PyObject* args) {
       }
       if (key == Py_Ellipsis) {
         if (!is_sequence(item.get())) return Py_NewRef(Py_None);
+        if ((left -= PySequence_Fast_GET_SIZE(item.get())) < 0) return Py_NewRef(Py_None);
         for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(item.get()); ++k)
           types.add(Ref::borrow(PySequence_Fast_GET_ITEM(item.get(), k)).get());
         continue;
@@ -175,18 +181,19 @@ bool is_tensor_or_array(PyObject* o) {
   return false;
 }
 
-bool holds_data(PyObject* o, int depth) {
+bool holds_data(PyObject* o, int depth, int64_t& left) {
+  if (--left < 0) return false;
   if (is_number_or_text(o)) return true;
   if (depth == 8) return false;  // it may lead to itself
   if (is_sequence(o)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
-      if (!holds_data(PySequence_Fast_GET_ITEM(o, i), depth + 1)) return false;
+      if (!holds_data(PySequence_Fast_GET_ITEM(o, i), depth + 1, left)) return false;
     return true;
   }
   if (PyDict_CheckExact(o)) {
     PyObject *key, *value;
     for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);)
-      if (!stays(key) || !holds_data(value, depth + 1)) return false;
+      if (!stays(key) || !holds_data(value, depth + 1, left)) return false;
     return true;
   }
   return is_tensor_or_array(o);
@@ -195,7 +202,10 @@ bool holds_data(PyObject* o, int depth) {
 // _is_data(value): whether it is nothing but numbers, texts, tensors and arrays, in lists, tuples
 // and dicts, so that nothing that is done with it runs code of the program.
 PyObject* is_data(PyObject*, PyObject* value) {
-  return guarded([&] { return PyBool_FromLong(holds_data(value, 0)); });
+  return guarded([&] {
+    int64_t left = kMostLookedAt;
+    return PyBool_FromLong(holds_data(value, 0, left));
+  });
 }
 
 bool is_container(PyObject* o) {
@@ -214,6 +224,7 @@ PyObject* row_types(PyObject*, PyObject* rows) {
       bool nested = false, other = false;
     };
     std::vector<Column> columns;
+    int64_t left = kMostLookedAt;
     PyObject *key, *value;
     const Ref first = Ref::borrow(PySequence_Fast_GET_ITEM(rows, 0));
     if (!PyDict_CheckExact(first.get())) return Py_NewRef(Py_None);
@@ -232,8 +243,9 @@ PyObject* row_types(PyObject*, PyObject* rows) {
         if (key != c.key.get() &&
             !(PyUnicode_CheckExact(key) && PyUnicode_Compare(key, c.key.get()) == 0))
           return Py_NewRef(Py_None);
+        const Ref held = Ref::borrow(value);  // a class may have code that is asked for its hash
         if (!is_container(value)) c.types.add(value);
-        else if (holds_data(value, 1)) c.nested = true;
+        else if (holds_data(value, 1, left)) c.nested = true;
         else c.other = true;
       }
     }

@@ -282,7 +282,8 @@ def _nested_or_opaque(values: Any) -> str:
 
 def _kind_of_lists(values: Any) -> str:
     """The kind of what are lists or tuples."""
-    return _SEVERAL.get(kind_of_types(asked(_C._item_types, values, ...)), OPAQUE)
+    found = asked(_C._item_types, values, ...)
+    return OPAQUE if found is None else _SEVERAL.get(kind_of_types(found), OPAQUE)
 
 
 def _kind_of_items(values: list[Any] | tuple[Any, ...]) -> str:
