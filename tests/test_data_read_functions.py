@@ -60,8 +60,8 @@ class Noise:
         return row + numpy.random.normal(0, 1)
 
 
-def scaled(row, *more, by=2, **_) -> None:
-    raise AssertionError("this one takes names of any kind, so it is not called")
+def refuses(row, **_) -> None:
+    raise AssertionError("which is the worker's to tell")
 
 
 def shifted(row, *more, by=2):
@@ -671,7 +671,7 @@ NOT_SIMPLE = {
     "shuffled": lambda self, i: numpy.random.shuffle(self.array),
     "dict of the dataset": lambda self, i: self.places.update(a=i),
     "mixed": lambda self, i: self.mixed[i] + 1,
-    "any names": lambda self, i: scaled(self.rows[i]),
+    "always raises": lambda self, i: refuses(self.rows[i], by=2),
     "sleeps": lambda self, i: time.sleep(0),
 }
 
