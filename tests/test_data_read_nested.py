@@ -198,6 +198,7 @@ READ = {
     "hashes": lambda self, i: hash((i, 1)) % 7 + hash(pickle.dumps([i, 2.5])) % 3,
     "unique": lambda self, i: (self.rows[i] // 2).unique().numel(),
     "not logged": not_logged,
+    "another dtype": lambda self, i: self.arrays_in_dicts[i].get("t").to(facula.float64) + 1,
     "summed": lambda self, i: sum(v * v for v in self.dicts[i]["meta"]["at"]),
 }
 
@@ -317,6 +318,7 @@ NOT_READ = {
         self.rows[i], self.dicts[i]["label"]
     ),
     "out of an array": lambda self, i: self.array[i].sum(None, None, self.arrays_in_dicts[i]["a"]),
+    "another device": lambda self, i: self.arrays_in_dicts[i].get("t").to("cuda"),
     "code in a row": lambda self, i: self.mixed_rows[i]["a"] + 1,
     "code in keys": lambda self, i: self.with_noisy_keys.get((i, 1)),
     "code in an order": lambda self, i: sorted(self.mixed),

@@ -63,6 +63,8 @@ def call_of_nested(name: str, arguments: list[Any]) -> Any:
             raise NotSimpleError
         if at >= _OUT and kind(given) in (ARRAY, NESTED):
             raise NotSimpleError
+    if name == "to" and not all(map(_is_dtype, arguments)):  # another device, maybe
+        raise NotSimpleError
     if name in ("keys", "values"):
         return Iterator(NESTED)
     return Iterator(Tuple((NESTED, NESTED))) if name == "items" else NESTED
