@@ -422,6 +422,18 @@ def is_plain(known: Any) -> bool:
     return isinstance(known, Known) and type(known.value) in _PLAIN
 
 
+def is_shown(known: Any) -> bool:
+    """Whether a text of it is made without code of the program."""
+    return is_plain(known) or kind(known) in (NUMBER, TEXT, NESTED)
+
+
+def is_dtype(known: Any) -> bool:
+    value = known.value if isinstance(known, Known) else None
+    if isinstance(value, type):
+        return value in (int, float, bool) or issubclass(value, numpy.generic)
+    return isinstance(value, (facula.dtype, numpy.dtype))
+
+
 def either(found: set[Any]) -> Any:
     """What is known of a value that is one of these."""
     if len(found) > 1:

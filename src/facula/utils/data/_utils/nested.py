@@ -15,10 +15,10 @@ from facula.utils.data._utils.known import (
     NUMBER,
     SLICE,
     Iterator,
-    Known,
     NotSimpleError,
     Tuple,
     is_data,
+    is_dtype,
     kind,
 )
 
@@ -49,21 +49,14 @@ METHODS = frozenset(
 _OUT = 2  # from this argument on, methods of arrays may write to one
 
 
-def _is_dtype(known: Any) -> bool:
-    value = known.value if isinstance(known, Known) else None
-    if isinstance(value, type):
-        return value in (int, float, bool) or issubclass(value, numpy.generic)
-    return isinstance(value, (facula.dtype, numpy.dtype))
-
-
 def call_of_nested(name: str, arguments: list[Any]) -> Any:
     """What such a method returns."""
     for at, given in enumerate(arguments):
-        if not (is_data(given) or _is_dtype(given) or kind(given) in (NUMBER, SLICE)):
+        if not (is_data(given) or is_dtype(given) or kind(given) in (NUMBER, SLICE)):
             raise NotSimpleError
         if at >= _OUT and kind(given) in (ARRAY, NESTED):
             raise NotSimpleError
-    if name == "to" and not all(map(_is_dtype, arguments)):  # another device, maybe
+    if name == "to" and not all(map(is_dtype, arguments)):  # another device, maybe
         raise NotSimpleError
     if name in ("keys", "values"):
         return Iterator(NESTED)

@@ -34,10 +34,10 @@ from facula.utils.data._utils.known import (
     is_data,
     is_key,
     is_plain,
+    is_shown,
     kind,
 )
 
-_SHOWN = (NUMBER, TEXT, NESTED)  # a text of these is made without code of the program's
 _OPERATORS = frozenset(["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "@"])
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
 
@@ -99,7 +99,7 @@ class Operators:
             return PATH
         if kind(a) == TEXT and name == "%":
             parts = b.items if isinstance(b, Tuple) else (b,)
-            if not all(is_plain(v) or kind(v) in _SHOWN for v in parts):
+            if not all(map(is_shown, parts)):
                 raise NotSimpleError
             return TEXT
         if kinds == {TEXT} or kinds == {TEXT, NUMBER}:
@@ -171,7 +171,7 @@ class Operators:
         self.stack.append(NUMBER)
 
     def text(self, *parts: Any) -> None:
-        if not all(is_plain(v) or kind(v) in _SHOWN for v in parts):
+        if not all(map(is_shown, parts)):
             raise NotSimpleError
         self.stack.append(TEXT)
 

@@ -51,8 +51,9 @@ from facula.utils.data._utils.known import (
     either,
     in_class,
     is_data,
+    is_dtype,
     is_key,
-    is_plain,
+    is_shown,
     kind,
 )
 
@@ -72,19 +73,15 @@ def check(arguments: list[Any], values: Any, *kinds: str) -> None:
             raise NotSimpleError
 
 
-def _is_dtype(known: Any) -> bool:
-    """Whether numpy knows it as one, or it is a word like the name of a mode."""
-    if not isinstance(known, Known):
-        return False
-    value = known.value
-    if isinstance(value, type):
-        return value in (int, float, bool) or issubclass(value, numpy.generic)
-    return isinstance(value, (str, numpy.dtype, type(None)))
+def _is_dtype_or_mode(known: Any) -> bool:
+    """Whether NumPy takes it for a dtype, or for a word like the name of a mode."""
+    word = isinstance(known, Known) and isinstance(known.value, (str, type(None)))
+    return word or is_dtype(known)
 
 
 def _check_arrays(arguments: list[Any], *kinds: str, most: int = 2) -> None:
     """The first may be arrays; from the third on, functions of NumPy may write to one."""
-    others = [a for a in arguments if not _is_dtype(a)]
+    others = [a for a in arguments if not _is_dtype_or_mode(a)]
     check(others, (), ARRAY, PLAIN, *kinds)
     if any(kind(a) in (ARRAY, NESTED) for a in arguments[most:]):
         raise NotSimpleError
@@ -106,7 +103,7 @@ def _text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
 
 
 def _formatted(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    if not all(is_plain(a) or kind(a) in (NUMBER, TEXT, NESTED) for a in arguments):
+    if not all(map(is_shown, arguments)):
         raise NotSimpleError
     return TEXT
 
