@@ -494,7 +494,7 @@ def test_a_batch_that_nobody_else_has_is_not_copied():
 
 def test_numpy_is_seeded_as_it_seeds_itself():
     assert array_random.can_exchange()
-    assert array_random._seeds_as_numpy()
+    assert array_random.seeds_as_numpy()
     for base_seed, worker in ((0, 0), (1, 3), ((1 << 63) - 1, 11), (123456789012, 2)):
         expected = [array_random._seeded_by_numpy(base_seed, worker + i) for i in range(3)]
         assert array_random.states_of_workers(base_seed, worker, 3) == expected

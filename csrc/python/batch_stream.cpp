@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "python/batch_codec.h"
-#include "python/own_epoch.h"
+#include "python/turns.h"
 
 namespace facula::python {
 namespace {
@@ -123,102 +123,14 @@ PyType_Slot own_slots[] = {{Py_tp_new, (void*)new_own},           {Py_tp_dealloc
 PyType_Spec own_spec = {"facula._C._OwnBatches", sizeof(PyOwn), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, own_slots};
 
-// The workers of batches to come. An empty one takes no memory, as it is in most short epochs.
-class Order {
- public:
-  bool empty() const { return first_ == all_.size(); }
-  size_t size() const { return all_.size() - first_; }
-  uint32_t front() const { return all_[first_]; }
-  auto begin() const { return all_.begin() + ptrdiff_t(first_); }
-  auto end() const { return all_.end(); }
-  void push_back(uint32_t number) { all_.push_back(number); }
-  void pop_front() {
-    if (++first_ < kMost && first_ < all_.size()) return;
-    all_.erase(all_.begin(), begin());
-    first_ = 0;
-  }
-  // Drops the next batch of a worker, or all of them.
-  void drop(uint32_t number, bool all) {
-    const auto from = all_.begin() + ptrdiff_t(first_);
-    const auto found = std::find(from, all_.end(), number);
-    if (all) all_.erase(std::remove(found, all_.end(), number), all_.end());
-    else if (found != all_.end()) all_.erase(found);
-  }
-
- private:
-  static constexpr size_t kMost = 1 << 12;  // that have come, before the rest moves up
-  std::vector<uint32_t> all_;
-  size_t first_ = 0;
-};
-
-// Whose batches come, in which order. What is not simply the next batch of a reader is left to the
-// method `_next_after_turns` of the subclass.
-struct Turns {
-  Order order;                   // the worker of each batch to come
-  std::vector<Ref> readers;      // of each worker
-  std::vector<Py_ssize_t> came;  // from each worker
-  Py_ssize_t allowed = 0;        // batches until the subclass is asked in any case
-
-  // Of the batches that the loader makes itself, some are timed, and so is what the program does
-  // after them.
-  uint32_t made_here = 0;
-  double last = 0;   // seconds of the last one that was timed
-  double ended = 0;  // when the last one was made, if that was timed
-  std::vector<double> seconds, pauses;
-  bool slow = false;  // one of them was
-
-  OwnEpoch own;  // before tasks are handed out, if they are at all
-
-  void note(std::vector<double>& times, double value) const {
-    constexpr size_t kMost = 256;
-    if (times.size() < kMost) times.push_back(value);
-    else times[made_here % kMost] = value;
-  }
-
-  // Makes a batch and takes the time, if it is its turn.
-  template <class Make>
-  PyObject* timed(Make&& make) {
-    constexpr uint32_t kEach = 8;
-    constexpr double kQuick = 5e-6, kSlow = 2e-3;
-    if (ended != 0) {
-      note(pauses, now() - std::exchange(ended, 0));
-    }
-    const bool quick = last < kQuick;
-    if (made_here++ % kEach && quick) return make();
-    const double began = now();
-    PyObject* batch = make();
-    ended = now();
-    last = ended - began;
-    note(seconds, last);
-    own.seconds += quick ? kEach * last : last;
-    if (last > kSlow) {
-      slow = true;
-      allowed = 1;  // this one
-    }
-    return batch;
-  }
-  PyObject* make_here(PyOwn& from) {
-    return timed([&] { return from.next(); });
-  }
-};
-
-struct PyStream {
-  PyObject_HEAD Turns t;
-};
-Turns& turns_of(PyObject* o) {
-  return reinterpret_cast<PyStream*>(o)->t;
-}
-
-PyObject* new_stream(PyTypeObject* type, PyObject*, PyObject*) {
-  PyObject* self = type->tp_alloc(type, 0);
-  if (self) new (&turns_of(self)) Turns;
-  return self;
-}
-
 int traverse_stream(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
+  StreamMembers& m = members_of(self);
+  for (PyObject* o : {m.terms, m.pace, m.index_sampler, m.indices, m.base_seed, m.generator_state})
+    Py_VISIT(o);
   Turns& t = turns_of(self);
-  for (const Ref* o : {&t.own.tasks, &t.own.fetch}) Py_VISIT(o->get());
+  for (const Ref* o : {&t.own.tasks, &t.own.fetch, &t.own.info_type, &t.own.dataset})
+    Py_VISIT(o->get());
   for (const auto* list : {&t.readers, &t.own.ahead})
     for (const Ref& o : *list) Py_VISIT(o.get());
   for (const OwnWorker& worker : t.own.crew)
@@ -226,7 +138,14 @@ int traverse_stream(PyObject* self, visitproc visit, void* arg) {
   return 0;
 }
 
+void clear_members(StreamMembers& m) {
+  for (PyObject** o :
+       {&m.terms, &m.pace, &m.index_sampler, &m.indices, &m.base_seed, &m.generator_state})
+    Py_CLEAR(*o);
+}
+
 int clear_stream(PyObject* self) {
+  clear_members(members_of(self));
   turns_of(self).own.clear();
   turns_of(self).allowed = 0;
   for (Ref& reader : turns_of(self).readers) reader = Ref();
@@ -236,6 +155,7 @@ int clear_stream(PyObject* self) {
 void free_stream(PyObject* self) {
   PyObject_GC_UnTrack(self);
   PyTypeObject* type = Py_TYPE(self);
+  clear_members(members_of(self));
   turns_of(self).~Turns();
   type->tp_free(self);
   Py_DECREF(type);
@@ -247,7 +167,7 @@ PyObject* next_of(Turns& turns, PyObject* reader) {
   if (!reader) return nullptr;
   if (Py_TYPE(reader) == own_type) {
     PyOwn* own = own_of(reader);
-    return own->ready() ? turns.make_here(*own) : nullptr;
+    return own->ready() ? turns.timed([own] { return own->next(); }) : nullptr;
   }
   if (!PyList_CheckExact(reader)) {
     auto* r = reinterpret_cast<BatchReader*>(reader);
@@ -258,176 +178,6 @@ PyObject* next_of(Turns& turns, PyObject* reader) {
   PyObject* batch = Py_NewRef(PyList_GET_ITEM(reader, n - 1));
   check(PyList_SetSlice(reader, n - 1, n, nullptr));
   return batch;
-}
-
-// ---- an epoch that the loader makes by itself
-
-// The next batch of such an epoch. Null at its end, and, no longer active, when the rest is handed
-// out to workers.
-PyObject* next_own(PyObject* self, Turns& t) {
-  static PyObject* finished = PyUnicode_InternFromString("is_finished");
-  static PyObject* shut_down = PyUnicode_InternFromString("is_shut_down");
-  constexpr double kLookAtPace = 1e-3;
-  OwnEpoch& e = t.own;
-  while (true) {
-    Ref task = e.take_task();
-    if (!task) {
-      e.clear();
-      e.over = true;
-      check(PyObject_SetAttr(self, finished, Py_True));
-      if (!e.persistent) check(PyObject_SetAttr(self, shut_down, Py_True));
-      return nullptr;
-    }
-    const uint32_t number = e.next;
-    auto leave = [&](Leave why) -> PyObject* {
-      e.next = number;
-      Ref left(check(PyObject_CallMethod(self, "_leave_own", "Oi", task.get(), int(why))));
-      return nullptr;
-    };
-    if (e.plain) {
-      Ref batch(check(call_in_worker(Ref(e.fetch).get(), task.get())));
-      e.count(0);
-      return batch.release();
-    }
-    if (!e.fits(task.get())) return leave(Leave::BelongsToWorkers);
-    if (e.alone && !runs_alone()) return leave(Leave::KeepsGoing);
-    e.next = e.after(number);
-    Ref batch(t.timed([&] { return e.make(self, number, task.get()); }));
-    if (!batch) {
-      if (!PyErr_ExceptionMatches(PyExc_Exception)) {  // an interrupt: nobody will make it again
-        e.count(number);
-        throw PythonError{};
-      }
-      const bool ended = e.iterates && PyErr_ExceptionMatches(PyExc_StopIteration);
-      if (!ended && e.changes) {  // made again, it would find what has been written meanwhile
-        ++e.crew[number].given;
-        Ref error(caught());
-        Ref raised(check(PyObject_CallMethod(self, "_raise_as_worker", "IO", number, error.get())));
-        return nullptr;
-      }
-      PyErr_Clear();
-      if (!e.active) return nullptr;
-      if (!ended) return leave(Leave::Failed);
-      e.crew[number].ended = true;
-      e.crew[number].fetch = Ref();
-      continue;
-    }
-    e.count(number);
-    if (e.step_by_step && e.tasks) {
-      Ref drawn = e.draw(e.tasks);
-      if (drawn) e.ahead.push_back(std::move(drawn));
-      else e.tasks = Ref();
-    }
-    if ((e.seconds > kLookAtPace || t.slow) && e.active) {
-      e.seconds = 0;
-      Ref looked(check(PyObject_CallMethod(self, "_look_at_pace", "(O)", batch.get())));
-    }
-    return batch.release();
-  }
-}
-
-// _begin_own(tasks, first, fetch, workers, flags): begins an epoch with these tasks, of which the
-// first so many are drawn at once, or have been drawn where it is a list. Flags: 1 the dataset is
-// iterated over, 2 indices must be ints, 4 a task is drawn for each batch, 8 numbers are drawn, 16
-// from generators that all threads share, 32 another epoch may follow, 64 there are no workers in
-// whose place batches are made, and errors are the caller's, 128 each worker has a copy of what is
-// written to: `fetch` is a list of what makes their batches, or, of those that iterate,
-// `_begin_in_copy(number)` returns it.
-PyObject* begin_own(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  return guarded([&]() -> PyObject* {
-    if (count != 5) type_error("_begin_own() takes 5 arguments, got ", count);
-    PyObject *tasks = args[0], *fetch = args[2];
-    const bool drawn = PyList_CheckExact(args[1]);
-    const int64_t first = drawn ? PyList_GET_SIZE(args[1]) : index_of(args[1]),
-                  workers = index_of(args[3]), flags = index_of(args[4]);
-    if (workers <= 0) value_error("_begin_own(): there are no workers");
-    if (!(flags & 1) && !PyIter_Check(tasks))
-      type_error("_begin_own(): expected an iterator, got ", type_name(tasks));
-    std::vector<Ref> ahead;
-    for (int64_t i = 0; i < first; ++i) {
-      Ref task = drawn ? Ref::borrow(PyList_GET_ITEM(args[1], Py_ssize_t(i)))
-                       : OwnEpoch::draw(Ref::borrow(tasks));
-      if (!task) break;
-      ahead.push_back(std::move(task));
-    }
-    Turns& t = turns_of(self);
-    OwnEpoch& e = t.own;
-    e.iterates = flags & 1;
-    e.only_ints = flags & 2;
-    e.step_by_step = flags & 4;
-    e.draws = flags & 8;
-    e.alone = flags & 16;
-    e.persistent = flags & 32;
-    e.plain = flags & 64;
-    e.changes = flags & 128;
-    e.tasks = Ref::borrow(tasks);
-    e.fetch = Ref::borrow(fetch);
-    e.ahead.swap(ahead);
-    const bool copied = e.changes && !e.iterates;
-    if (copied && (!PyList_CheckExact(fetch) || PyList_GET_SIZE(fetch) != workers))
-      type_error("_begin_own(): expected a list of what makes each worker's batches");
-    e.crew.resize(size_t(workers));
-    for (int64_t i = 0; i < workers; ++i) {
-      OwnWorker& worker = e.crew[size_t(i)];
-      worker.fetch = Ref();
-      if (copied && PyList_GET_ITEM(fetch, Py_ssize_t(i)) != Py_None)
-        worker.fetch = Ref::borrow(PyList_GET_ITEM(fetch, Py_ssize_t(i)));
-      worker.generators = Ref();
-      worker.given = 0;
-      worker.ended = false;
-      if (!e.persistent) worker.as = Ref();
-    }
-    e.next = 0;
-    e.yielded = 0;
-    e.active = true;
-    e.over = false;
-    t.ended = 0;
-    return Py_NewRef(Py_None);
-  });
-}
-
-PyObject* list_of(const std::vector<Ref>& items) {
-  Ref list(check(PyList_New(Py_ssize_t(items.size()))));
-  for (size_t i = 0; i < items.size(); ++i)
-    PyList_SET_ITEM(list.get(), Py_ssize_t(i), Py_NewRef(items[i] ? items[i].get() : Py_None));
-  return list.release();
-}
-
-// _own_state(): what has come of such an epoch: (batches, of each worker, whether it has ended, the
-// next worker, what each iterates with), and the tasks that are left: (drawn, to be drawn).
-PyObject* own_state(PyObject* self, PyObject*) {
-  return guarded([&]() -> PyObject* {
-    const OwnEpoch& e = turns_of(self).own;
-    Ref given(check(PyList_New(0))), ended(check(PyList_New(0)));
-    std::vector<Ref> making;
-    for (uint32_t i = 0; i < e.workers(); ++i) {
-      Ref count(check(PyLong_FromSsize_t(e.crew[i].given)));
-      check(PyList_Append(given.get(), count.get()));
-      check(PyList_Append(ended.get(), e.crew[i].ended ? Py_True : Py_False));
-      if (e.iterates || e.changes) making.push_back(e.crew[i].fetch);
-    }
-    Ref fetches(list_of(making)), ahead(list_of(e.ahead));
-    return check(Py_BuildValue("nOOIOOO", e.yielded, given.get(), ended.get(), e.next,
-                               fetches.get(), ahead.get(), e.tasks ? e.tasks.get() : Py_None));
-  });
-}
-
-// _forget_own(over): leaves such an epoch; if it is over, nothing else comes.
-PyObject* forget_own(PyObject* self, PyObject* over) {
-  turns_of(self).own.clear();
-  turns_of(self).own.over = over == Py_True;
-  return Py_NewRef(Py_None);
-}
-
-// _acting_as(): the worker that the thread acts as.
-PyObject* get_acting_as(PyObject*, PyObject*) {
-  return guarded([&]() -> PyObject* {
-    if (acting.as || !acting.stream) return Py_NewRef(acting.as ? acting.as : Py_None);
-    Ref made(check(PyObject_CallMethod(acting.stream, "_as_worker", "I", acting.number)));
-    auto& crew = turns_of(acting.stream).own.crew;
-    if (acting.number < crew.size()) crew[acting.number].as = made;
-    return made.release();
-  });
 }
 
 PyObject* next_in_turn(PyObject* self) {
@@ -540,7 +290,7 @@ PyObject* make_here(PyObject* self, PyObject* own) {
   return guarded([&]() -> PyObject* {
     if (Py_TYPE(own) != own_type) type_error("expected _OwnBatches, got ", type_name(own));
     if (!own_of(own)->ready()) return Py_NewRef(Py_None);
-    Ref batch(turns_of(self).make_here(*own_of(own)));
+    Ref batch(turns_of(self).timed([own] { return own_of(own)->next(); }));
     return batch ? check(PyTuple_Pack(1, batch.get())) : Py_NewRef(Py_None);
   });
 }
@@ -591,29 +341,55 @@ PyMethodDef stream_methods[] = {
     {"_times_here", times_here, METH_NOARGS, nullptr},
     {"_slow_here", slow_here, METH_NOARGS, nullptr},
     {"_pause_ends", pause_ends, METH_NOARGS, nullptr},
-    {"_begin_own", (PyCFunction)(void*)begin_own, METH_FASTCALL, nullptr},
-    {"_own_state", own_state, METH_NOARGS, nullptr},
-    {"_forget_own", forget_own, METH_O, nullptr},
+    {"_begin_own", (PyCFunction)(void*)begin_own_epoch, METH_FASTCALL, nullptr},
+    {"_own_state", own_state_of, METH_NOARGS, nullptr},
+    {"_own_generators", own_generators_of, METH_NOARGS, nullptr},
+    {"_forget_own", forget_own_epoch, METH_O, nullptr},
     {}};
-PyType_Slot stream_slots[] = {
-    {Py_tp_new, (void*)new_stream},         {Py_tp_dealloc, (void*)free_stream},
-    {Py_tp_iter, (void*)PyObject_SelfIter}, {Py_tp_iternext, (void*)next_in_turn},
-    {Py_tp_methods, stream_methods},        {Py_tp_traverse, (void*)traverse_stream},
-    {Py_tp_clear, (void*)clear_stream},     {0, nullptr}};
+PyMemberDef stream_members[] = {
+    {"_terms", T_OBJECT_EX, offsetof(StreamMembers, terms), 0, nullptr},
+    {"_pace", T_OBJECT_EX, offsetof(StreamMembers, pace), 0, nullptr},
+    {"_index_sampler", T_OBJECT_EX, offsetof(StreamMembers, index_sampler), 0, nullptr},
+    {"_indices", T_OBJECT_EX, offsetof(StreamMembers, indices), 0, nullptr},
+    {"_base_seed", T_OBJECT_EX, offsetof(StreamMembers, base_seed), 0, nullptr},
+    {"_generator_state", T_OBJECT_EX, offsetof(StreamMembers, generator_state), 0, nullptr},
+    {"_iterable", T_BOOL, offsetof(StreamMembers, iterable), 0, nullptr},
+    {"_is_own", T_BOOL, offsetof(StreamMembers, is_own), 0, nullptr},
+    {"_may_be_here", T_BOOL, offsetof(StreamMembers, may_be_here), 0, nullptr},
+    {"is_finished", T_BOOL, offsetof(StreamMembers, is_finished), 0, nullptr},
+    {"is_shut_down", T_BOOL, offsetof(StreamMembers, is_shut_down), 0, nullptr},
+    {}};
+PyType_Slot stream_slots[] = {{Py_tp_new, (void*)new_stream},
+                              {Py_tp_dealloc, (void*)free_stream},
+                              {Py_tp_iter, (void*)PyObject_SelfIter},
+                              {Py_tp_iternext, (void*)next_in_turn},
+                              {Py_tp_methods, stream_methods},
+                              {Py_tp_members, stream_members},
+                              {Py_tp_traverse, (void*)traverse_stream},
+                              {Py_tp_clear, (void*)clear_stream},
+                              {0, nullptr}};
 PyType_Spec stream_spec = {"facula._C._BatchStream", sizeof(PyStream), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
                            stream_slots};
 
 }  // namespace
 
+PyObject* new_stream(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (!self) return nullptr;
+  new (&turns_of(self)) Turns;
+  members_of(self).may_be_here = true;
+  return self;
+}
+
 void init_batch_stream(PyObject* module) {
   static PyMethodDef functions[] = {
-      {"_act_as", act_as, METH_O, "_act_as(what): what _acting_as() says in this thread."},
-      {"_acting_as", get_acting_as, METH_NOARGS, "_acting_as(): a worker's tuple, or None."},
-      {}};
+      {"_act_as", act_as, METH_O, "_act_as(what): what _acting_as() says in this thread."}, {}};
   add_functions(module, functions);
   own_type = add_type(module, own_spec, "_OwnBatches");
   add_type(module, stream_spec, "_BatchStream");
+  init_own_epoch(module);
+  init_epoch_plan(module);
 }
 
 }  // namespace facula::python

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "python/batch_tasks.h"
 #include "python/interop.h"
 #include "python/plain_values.h"
 
@@ -323,16 +324,7 @@ PyObject* give_up(PyObject* self, PyObject*) {
 PyObject* hold(PyObject* self, PyObject* given) {
   return guarded([&]() -> PyObject* {
     if (!PyDict_CheckExact(given)) type_error("expected a dict, got ", type_name(given));
-    const Ref kept = Ref::borrow(self);
-    Facts& f = facts_of(self);
-    // A question may run code that ends everything, so the place is looked up each time.
-    for (size_t i = 0; f.complete && i < f.all.size(); ++i) {
-      const Fact& fact = f.all[i];
-      const bool asks = fact.kind == Fact::Answer || fact.kind == Fact::Kept;
-      const bool holds = asks ? Facts::holds(Fact(fact), given) : Facts::holds(fact, given);
-      if (!holds) return Py_NewRef(Py_False);
-    }
-    return PyBool_FromLong(f.complete);
+    return PyBool_FromLong(facts_hold(self, given));
   });
 }
 
@@ -370,11 +362,28 @@ PyType_Slot slots[] = {{Py_tp_new, (void*)new_facts},
 PyType_Spec spec = {"facula._C._Facts", sizeof(PyFacts), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
                     slots};
 
+PyTypeObject* facts_type = nullptr;
+
 }  // namespace
 
+bool is_facts(PyObject* o) {
+  return Py_TYPE(o) == facts_type;
+}
+
+bool facts_hold(PyObject* facts, PyObject* given) {
+  const Ref kept = Ref::borrow(facts);
+  Facts& f = facts_of(facts);
+  // A question may run code that ends everything, so the place is looked up each time.
+  for (size_t i = 0; f.complete && i < f.all.size(); ++i) {
+    const Fact& fact = f.all[i];
+    const bool asks = fact.kind == Fact::Answer || fact.kind == Fact::Kept;
+    if (!(asks ? Facts::holds(Fact(fact), given) : Facts::holds(fact, given))) return false;
+  }
+  return f.complete;
+}
+
 void init_facts(PyObject* module) {
-  Ref type(check(PyType_FromSpec(&spec)));
-  check(PyModule_AddObjectRef(module, "_Facts", type.get()));
+  facts_type = add_type(module, spec, "_Facts");
 }
 
 }  // namespace facula::python

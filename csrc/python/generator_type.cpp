@@ -228,23 +228,8 @@ PyObject* seed_devices(PyObject*, PyObject* value) {
   });
 }
 
-// _drawn_seed(generator): what random_() draws for one int64, from the host's default generator for
-// None. None where a tensor is more than its memory, or lies elsewhere.
-PyObject* drawn_seed(PyObject*, PyObject* given) {
-  return guarded([&]() -> PyObject* {
-    const bool plain = !override_active() && !current_level && !kernel_hook &&
-                       !profiling.load(std::memory_order_relaxed) && default_device().is_cpu();
-    if (!plain || (given != Py_None && !is_generator(given))) return Py_NewRef(Py_None);
-    Generator* own = given == Py_None ? thread_generator : generator_of(given);
-    Generator& generator = own ? *own : default_generator();
-    if (generator.counts()) return Py_NewRef(Py_None);
-    std::unique_lock lock(generator.mutex, std::try_to_lock);
-    if (!lock) {
-      WithoutGil released;
-      lock.lock();
-    }
-    return check(PyLong_FromUnsignedLongLong(generator.random64() & INT64_MAX));
-  });
+PyObject* get_drawn_seed(PyObject*, PyObject* given) {
+  return guarded([&] { return drawn_seed(given); });
 }
 
 PyMethodDef methods[] = {
@@ -286,7 +271,7 @@ PyMethodDef functions[] = {
     {"_default_generator", make_default_generator, METH_VARARGS,
      "The generator of draws that name none, on the host or a CUDA device."},
     {"_seed_devices", seed_devices, METH_O, "Seeds the default generators of all CUDA devices."},
-    {"_drawn_seed", drawn_seed, METH_O,
+    {"_drawn_seed", get_drawn_seed, METH_O,
      "_drawn_seed(generator): what random_() draws for one int64; None where that is to be asked."},
     {}};
 
@@ -303,6 +288,24 @@ bool is_generator(PyObject* o) {
 }
 Generator* generator_of(PyObject* o) {
   return &self_generator(o);
+}
+Ref new_generator(uint64_t seed) {
+  return Ref(adopt_generator(generator_type, new Generator(Device{}, seed)));
+}
+
+PyObject* drawn_seed(PyObject* given) {
+  const bool plain = !override_active() && !current_level && !kernel_hook &&
+                     !profiling.load(std::memory_order_relaxed) && default_device().is_cpu();
+  if (!plain || (given != Py_None && !is_generator(given))) return Py_NewRef(Py_None);
+  Generator* own = given == Py_None ? thread_generator : generator_of(given);
+  Generator& generator = own ? *own : default_generator();
+  if (generator.counts()) return Py_NewRef(Py_None);
+  std::unique_lock lock(generator.mutex, std::try_to_lock);
+  if (!lock) {
+    WithoutGil released;
+    lock.lock();
+  }
+  return check(PyLong_FromUnsignedLongLong(generator.random64() & INT64_MAX));
 }
 
 }  // namespace facula::python

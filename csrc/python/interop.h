@@ -78,6 +78,9 @@ void init_shared_memory(PyObject* module);
 void init_batch_codec(PyObject* module);
 void init_collate(PyObject* module);
 void init_facts(PyObject* module);
+// Whether all that is noted in a _Facts is as it was, and in this dict.
+bool facts_hold(PyObject* facts, PyObject* given);
+bool is_facts(PyObject* o);
 void init_item_types(PyObject* module);
 void init_kernel_hook(PyObject* module);
 

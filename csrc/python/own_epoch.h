@@ -53,7 +53,12 @@ struct OwnEpoch {
   std::vector<OwnWorker> crew;
   uint32_t next = 0;  // worker
   Py_ssize_t yielded = 0;
-  double seconds = 0;  // spent on batches since somebody looked at the pace
+  // Generators that workers draw from and that are made here, without asking `_generators_of`: of
+  // Draws. They follow from the seed of the epoch.
+  unsigned made_of_seed = 0;
+  uint64_t seed = 0;
+  Ref info_type, dataset;  // of WorkerInfo, where `_as_worker` need not be asked for it
+  double seconds = 0;      // spent on batches since somebody looked at the pace
 
   uint32_t workers() const { return uint32_t(crew.size()); }
   uint32_t after(uint32_t number) const { return number + 1 == workers() ? 0 : number + 1; }
@@ -90,25 +95,7 @@ struct OwnEpoch {
     ++yielded;
   }
   // A batch of a worker; null with an exception set when that failed.
-  PyObject* make(PyObject* stream, uint32_t number, PyObject* task) {
-    OwnWorker& worker = crew[number];
-    const Ref known = worker.as;  // others may end the epoch meanwhile
-    const ActingAs acts({known.get(), stream, number});
-    if (!draws) return fetch_one(stream, number, task);
-    if (!worker.generators) {
-      // As far as is known, so many of the workers from this one on have something to do.
-      const size_t busy = iterates ? workers() : std::min<size_t>(ahead.size() + 1, workers());
-      const auto count = std::max(1u, std::min(uint32_t(busy), workers() - number));
-      worker.generators =
-          Ref(check(PyObject_CallMethod(stream, "_generators_of", "II", number, count)));
-    }
-    const Ref generators = worker.generators;
-    PyObject** found = PySequence_Fast_ITEMS(generators.get());
-    DrawingAsWorker drawing(found[0], found[1], found[2], changes ? nullptr : &worker.numbers);
-    PyObject* batch = fetch_one(stream, number, task);
-    if (!batch && !changes) drawing.undo();
-    return batch;
-  }
+  PyObject* make(PyObject* stream, uint32_t number, PyObject* task);
   void clear() {
     active = false;
     tasks = fetch = Ref();
@@ -120,18 +107,8 @@ struct OwnEpoch {
   }
 
  private:
-  PyObject* fetch_one(PyObject* stream, uint32_t number, PyObject* task) {
-    if (!iterates && !changes) return call_in_worker(Ref(fetch).get(), task);
-    if (!crew[number].fetch) {
-      Ref begun(wait_for_gil([&] {
-        return changes ? PyObject_CallMethod(stream, "_begin_in_copy", "I", number)
-                       : PyObject_CallNoArgs(Ref(fetch).get());
-      }));
-      if (!begun) return nullptr;
-      crew[number].fetch = std::move(begun);
-    }
-    return call_in_worker(Ref(crew[number].fetch).get(), task);
-  }
+  void make_generators(PyObject* stream, uint32_t number);
+  PyObject* fetch_one(PyObject* stream, uint32_t number, PyObject* task);
 };
 
 }  // namespace facula::python

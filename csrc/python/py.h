@@ -145,6 +145,10 @@ bool is_index(PyObject* o);
 void init_generator_type(PyObject* module);
 bool is_generator(PyObject* o);
 Generator* generator_of(PyObject* o);
+Ref new_generator(uint64_t seed);
+// What random_() draws for one int64 from a generator, the host's default one for None. None where
+// a tensor is more than its memory, or lies elsewhere.
+PyObject* drawn_seed(PyObject* generator);
 
 // ---- operators
 void init_operators(PyObject* module);

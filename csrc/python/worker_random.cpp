@@ -94,6 +94,28 @@ PyObject* get_copied_twister(PyObject*, PyObject* random) {
   return guarded([&] { return is_twister(random) ? copied_twister(random) : Py_NewRef(Py_None); });
 }
 
+// random.Random(seed), random.Random(seed + 1) and so on.
+std::vector<Ref> twisters_of(uint64_t seed, uint32_t count) {
+  std::vector<Ref> made;
+  std::vector<TwisterSeed> seeds;
+  for (uint32_t i = 0; i < count; ++i) {
+    Ref& twister = made.emplace_back(new_twister());
+    uint32_t* words = words_of(twister.get());
+    words[0] = kWords;
+    const uint64_t own = seed + i;
+    seeds.push_back({words + 1, {uint32_t(own), uint32_t(own >> 32)}, own >> 32 ? 2u : 1u});
+  }
+  seed_twisters(seeds.data(), seeds.size());
+  return made;
+}
+
+PyObject* list_of(std::vector<Ref> items) {
+  Ref list(check(PyList_New(Py_ssize_t(items.size()))));
+  for (size_t i = 0; i < items.size(); ++i)
+    PyList_SET_ITEM(list.get(), Py_ssize_t(i), items[i].release());
+  return list.release();
+}
+
 // _seeded_twisters(seed, count): [random.Random(seed), random.Random(seed + 1), ...] for seeds of
 // 64 bits; None as above.
 PyObject* seeded_twisters(PyObject*, PyObject* args) {
@@ -101,19 +123,7 @@ PyObject* seeded_twisters(PyObject*, PyObject* args) {
     unsigned long long seed;
     unsigned int count;
     if (!PyArg_ParseTuple(args, "KI:_seeded_twisters", &seed, &count)) throw PythonError{};
-    if (!shared_twister) return Py_NewRef(Py_None);
-    Ref made(check(PyList_New(Py_ssize_t(count))));
-    std::vector<TwisterSeed> seeds;
-    for (unsigned int i = 0; i < count; ++i) {
-      Ref twister = new_twister();
-      uint32_t* words = words_of(twister.get());
-      words[0] = kWords;
-      const uint64_t own = seed + i;
-      seeds.push_back({words + 1, {uint32_t(own), uint32_t(own >> 32)}, own >> 32 ? 2u : 1u});
-      PyList_SET_ITEM(made.get(), Py_ssize_t(i), twister.release());
-    }
-    seed_twisters(seeds.data(), seeds.size());
-    return made.release();
+    return shared_twister ? list_of(twisters_of(seed, count)) : Py_NewRef(Py_None);
   });
 }
 
@@ -226,30 +236,34 @@ PyObject* exchange_array_random(PyObject*, PyObject* state) {
   });
 }
 
-// _seeded_array_random(seed, first, count): the states of numpy.random in the workers from `first`
-// on, which is seeded with what SeedSequence makes of their numbers and the loader's seed.
+// The states of numpy.random in the workers from `first` on, which is seeded with what SeedSequence
+// makes of their numbers and the loader's seed.
+std::vector<Ref> arrays_of(uint64_t seed, uint32_t first, uint32_t count) {
+  std::vector<Ref> made;
+  std::vector<TwisterSeed> seeds;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto size = Py_ssize_t(ArrayRandom::kBytes);
+    PyObject* state = made.emplace_back(check(PyByteArray_FromStringAndSize(nullptr, size))).get();
+    char* bytes = PyByteArray_AS_STRING(state);
+    std::memset(bytes, 0, ArrayRandom::kBytes);
+    auto* words = reinterpret_cast<uint32_t*>(bytes);
+    words[kWords] = kWords;
+    const SeedWords key = sequence_of({first + i, uint32_t(seed), uint32_t(seed >> 32), 0});
+    TwisterSeed& own = seeds.emplace_back(TwisterSeed{words, {}, std::size(key.words)});
+    std::copy(std::begin(key.words), std::end(key.words), own.key);
+  }
+  seed_twisters(seeds.data(), seeds.size());
+  return made;
+}
+
+// _seeded_array_random(seed, first, count): these states in a list.
 PyObject* seeded_array_random(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     unsigned long long seed;
     unsigned int first, count;
     if (!PyArg_ParseTuple(args, "KII:_seeded_array_random", &seed, &first, &count))
       throw PythonError{};
-    Ref made(check(PyList_New(Py_ssize_t(count))));
-    std::vector<TwisterSeed> seeds;
-    for (unsigned int i = 0; i < count; ++i) {
-      PyObject* state =
-          check(PyByteArray_FromStringAndSize(nullptr, Py_ssize_t(ArrayRandom::kBytes)));
-      PyList_SET_ITEM(made.get(), Py_ssize_t(i), state);
-      char* bytes = PyByteArray_AS_STRING(state);
-      std::memset(bytes, 0, ArrayRandom::kBytes);
-      auto* words = reinterpret_cast<uint32_t*>(bytes);
-      words[kWords] = kWords;
-      const SeedWords key = sequence_of({first + i, uint32_t(seed), uint32_t(seed >> 32), 0});
-      TwisterSeed& own = seeds.emplace_back(TwisterSeed{words, {}, std::size(key.words)});
-      std::copy(std::begin(key.words), std::end(key.words), own.key);
-    }
-    seed_twisters(seeds.data(), seeds.size());
-    return made.release();
+    return list_of(arrays_of(seed, first, count));
   });
 }
 
@@ -275,6 +289,20 @@ void WordsBefore::note(const uint32_t* now, uint32_t at) {
 
 void WordsBefore::put_back(uint32_t* to) const {
   std::copy_n(words.get(), kWords, to);
+}
+
+std::vector<Ref> generators_of_workers(unsigned draws, uint64_t base_seed, uint32_t first,
+                                       uint32_t count) {
+  std::vector<Ref> twisters, arrays, made;
+  if (draws & kDrawsTwister) twisters = twisters_of(base_seed + first, count);
+  if (draws & kDrawsArrays) arrays = arrays_of(base_seed, first, count);
+  for (uint32_t i = 0; i < count; ++i) {
+    Ref own = draws & kDrawsOwn ? new_generator(base_seed + first + i) : Ref::borrow(Py_None);
+    made.emplace_back(
+        check(PyTuple_Pack(3, own.get(), twisters.empty() ? Py_None : twisters[i].get(),
+                           arrays.empty() ? Py_None : arrays[i].get())));
+  }
+  return made;
 }
 
 bool is_twister(PyObject* o) {

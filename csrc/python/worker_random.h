@@ -1,6 +1,7 @@
 // The random numbers of a worker process, where the loader makes its batches itself.
 #pragma once
 #include <memory>
+#include <vector>
 
 #include "core/thread_generator.h"
 #include "python/interop.h"
@@ -14,6 +15,14 @@ bool runs_alone();
 // one that goes on with the same numbers.
 bool is_twister(PyObject* o);
 PyObject* copied_twister(PyObject* twister);
+
+// Which generators a worker draws from.
+enum Draws : unsigned { kDrawsOwn = 1, kDrawsTwister = 2, kDrawsArrays = 4 };
+
+// The generators that so many workers from `first` on begin with, in a loader whose seed is
+// `base_seed`: for each the arguments of DrawingAsWorker in a tuple.
+std::vector<Ref> generators_of_workers(unsigned draws, uint64_t base_seed, uint32_t first,
+                                       uint32_t count);
 
 // The words of a twister as they were, which are copied only if they are others than last time.
 struct WordsBefore {

@@ -296,6 +296,11 @@ class DataLoader(Generic[_T_co]):
     def _get_iterator(self) -> BaseIterator:
         if self.num_workers == 0:
             return SingleProcessIterator(self)
+        terms = self._terms
+        if terms is not None and terms.plan is not None:
+            iterator = terms.plan.begin(self.__dict__)
+            if iterator is not None:
+                return iterator  # type: ignore[no-any-return]
         if type(self.dataset) is TensorDataset:
             rows = rows_in_place_of_workers(self)
             if rows is not None:

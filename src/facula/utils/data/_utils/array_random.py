@@ -30,7 +30,7 @@ def seed_arrays(base_seed: int, worker: int) -> None:
     """Seeds ``numpy.random`` as a worker process does."""
     import numpy
 
-    if can_exchange() and _seeds_as_numpy():
+    if can_exchange() and seeds_as_numpy():
         # A new process pays for each page of code that it comes upon, of which this takes few. That
         # numpy.random was seeded, NumPy knows.
         numpy.random.seed(0)
@@ -42,7 +42,7 @@ def seed_arrays(base_seed: int, worker: int) -> None:
 def prepare_to_seed() -> None:
     """Finds out, before there is a process, how it can be done there."""
     if can_exchange():
-        _seeds_as_numpy()
+        seeds_as_numpy()
 
 
 def _seed_by_numpy(base_seed: int, worker: int) -> None:
@@ -54,13 +54,13 @@ def _seed_by_numpy(base_seed: int, worker: int) -> None:
 
 def states_of_workers(base_seed: int, first: int, count: int) -> list[bytearray]:
     """What so many worker processes begin with."""
-    if _seeds_as_numpy():
+    if seeds_as_numpy():
         return _C._seeded_array_random(base_seed, first, count)
     return [_seeded_by_numpy(base_seed, first + i) for i in range(count)]
 
 
 @functools.cache
-def _seeds_as_numpy() -> bool:
+def seeds_as_numpy() -> bool:
     """Whether NumPy seeds as ever, so that it can be done without it, which takes less time."""
     seed = 1 << 40 | 3
     return _C._seeded_array_random(seed, 5, 1) == [_seeded_by_numpy(seed, 5)]

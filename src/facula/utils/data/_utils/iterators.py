@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import os
 import time
@@ -12,6 +13,8 @@ from typing import Any
 
 import facula
 from facula import _C
+from facula.random import default_generator
+from facula.utils.data._utils.harmless import GENERATOR
 from facula.utils.data._utils.indices import (
     IndexBatches,
     RepeatedIndex,
@@ -22,7 +25,11 @@ from facula.utils.data._utils.indices import (
 from facula.utils.data._utils.lookups import begin_scope, can_draw, with_collate
 from facula.utils.data._utils.own_iterators import BaseIterator
 from facula.utils.data._utils.pace import Pace, bytes_in
-from facula.utils.data._utils.process_worker import ProcessWorker, generators_of
+from facula.utils.data._utils.process_worker import (
+    ProcessWorker,
+    generators_of,
+    made_of_seed,
+)
 from facula.utils.data._utils.terms import Terms
 from facula.utils.data._utils.thread_worker import ThreadWorker
 from facula.utils.data._utils.worker import (
@@ -35,6 +42,7 @@ from facula.utils.data._utils.worker import (
     unpack_error,
     worker_info,
 )
+from facula.utils.data.sampler import BatchSampler, SequentialSampler, drawn_seed
 
 _GROUP_SECONDS = 0.001  # of work in one message to a worker
 _PACKED_BATCHES = 2  # that many are drawn faster as an array
@@ -95,7 +103,52 @@ def _new_terms(loader: Any) -> Terms:
         pace = loader._pace = Pace(threads, loader.num_workers)
     terms = loader._terms = Terms(loader, reads=not pace.unreadable)
     pace.unreadable = terms.lookups is None and not threads
+    if terms.preparation is None:
+        terms.plan = _plan_of(terms, loader)
     return terms
+
+
+def _order_of(sampler: Any) -> tuple[Any, int, bool] | None:
+    """What is counted where a sampler's indices are in order, and in batches of which size."""
+    if type(sampler) is SequentialSampler:
+        return sampler.data_source, 0, False
+    if type(sampler) is not BatchSampler or type(sampler.sampler) is not SequentialSampler:
+        return None
+    return sampler.sampler.data_source, sampler.batch_size, sampler.drop_last
+
+
+def _plan_of(terms: Terms, loader: Any) -> Any:
+    """How epochs begin that the loader makes by itself, in C++; None where there is more to ask."""
+    lookups, sampler = terms.lookups, loader._index_sampler
+    if lookups is None or not terms.may_be_own or terms.persistent:
+        return None
+    iterable, draws = terms.job.iterable, lookups.draws
+    indices: Any = indices_of
+    if iterable:
+        indices = indices_of(sampler)
+        if type(indices) not in (RepeatedIndex, itertools.repeat):
+            return None
+    may_draw = draws - {GENERATOR}
+    return _C._EpochPlan(
+        type=MultipleWorkersIterator,
+        terms=terms,
+        facts=terms.facts,
+        pace=loader._pace,
+        sampler=sampler,
+        indices=indices,
+        task=next(indices) if iterable else None,
+        order=_order_of(sampler),
+        fetch=lookups.fetch if terms.changes is None else None,
+        may_draw=functools.partial(can_draw, draws) if may_draw else None,
+        generator=default_generator,
+        draw_seed=drawn_seed,
+        dataset=terms.job.dataset,
+        info_type=WorkerInfo,
+        first=terms.first_tasks,
+        workers=terms.job.num_workers,
+        flags=terms.own_flags,
+        made_of_seed=made_of_seed(draws),
+    )
 
 
 def read_ahead(loader: Any) -> None:
@@ -134,10 +187,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     _fetches: list[Any] = []
     _fetches_of: Any = None
     _fetches_by: Any = None
-    _may_be_here = True
     _made_before = 0
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any) -> None:  # what a plan does that fits
         terms = self._terms = self._come_to_terms(loader)
         self._pace.saved = 0.0
         BaseIterator.__init__(self, loader)
@@ -145,6 +197,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             self._begin_by_itself(terms)
             return
         self._may_be_here = self._may_make_batches(terms)
+        if terms.is_prepared and terms.plan is None:
+            terms.plan = _plan_of(terms, loader)
         if self._is_own and self._may_be_here:
             self._begin_by_itself(terms)
             return
@@ -340,6 +394,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     def _hand_over(self, first: list[Any]) -> None:
         """What is left becomes tasks of workers, be they processes or not yet."""
         came, given, exhausted, next_worker, fetches, ahead, rest = self._own_state()
+        self._generators = {**self._own_generators(), **self._generators}
         if not self._iterable:
             tasks, left = first + ahead, [] if rest is None else rest
             if self._left_to_make is not None:

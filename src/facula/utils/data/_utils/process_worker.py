@@ -26,6 +26,7 @@ from facula.utils.data._utils import MP_STATUS_CHECK_INTERVAL, transport
 from facula.utils.data._utils.array_random import (
     as_of_numpy,
     prepare_to_seed,
+    seeds_as_numpy,
     states_of_workers,
 )
 from facula.utils.data._utils.collate import results_in
@@ -298,6 +299,20 @@ def generators_of(
     if GENERATOR in draws:
         own = [facula.Generator().manual_seed(seed + i) for i in range(count)]
     return [*zip(own, twisters, arrays, strict=True)]
+
+
+# As the core knows them.
+_NUMBERS_OF_DRAWS = {GENERATOR: 1, TWISTER: 2, ARRAYS_DRAWN: 4}
+
+
+def made_of_seed(draws: frozenset[str]) -> int:
+    """Which generators a loader has to make in the place of its workers, where that needs nothing
+    but the loader's seed; 0 where it is to be asked."""
+    if TWISTER in draws and not _seeds_as_python():
+        return 0
+    if ARRAYS_DRAWN in draws and not seeds_as_numpy():
+        return 0
+    return sum(_NUMBERS_OF_DRAWS[name] for name in draws)
 
 
 class ProcessWorker:

@@ -92,7 +92,8 @@ class Terms:
         # look at what the training does meanwhile, and a generator may be drawn from.
         self.may_run_ahead = self.own_sampler and getattr(sampler, "generator", None) is None
         self.preparation: Preparation | None = None
-        self._is_prepared = False
+        self.is_prepared = False
+        self.plan: Any = None  # begins epochs that the loader makes by itself
         self.lookups: Lookups | None = None
         if reads and not self.threads:
             for changes in (False, True):
@@ -140,11 +141,15 @@ class Terms:
             if name not in options:  # a subclass has its own way
                 self.facts.give_up()
             self.facts.given_item(options, name)
-        if loader.batch_sampler is not None:
-            self.facts.attribute(loader.batch_sampler, "sampler")
-        sampler = _sampler_of_indices(loader)
+        batches, sampler = loader.batch_sampler, _sampler_of_indices(loader)
+        if batches is not None:
+            self.facts.type_of(batches)
+            for name in ("sampler", "batch_size", "drop_last"):
+                self.facts.attribute(batches, name)
         if sampler is not None:
-            self.facts.attribute(sampler, "generator")
+            self.facts.type_of(sampler)
+            for name in ("generator", "data_source"):
+                self.facts.attribute(sampler, name)
 
     def _read(self, loader: Any, changes: bool) -> Lookups | None:
         """What makes batches as worker processes would, where nobody can tell who it was.
@@ -203,9 +208,9 @@ class Terms:
     def prepared(self, base_seed: int) -> dict[int, Any] | None:
         """What :func:`lookups.prepared` says of ``worker_init_fn``: of one that is settled, and of
         numbers that nobody draws, once for all."""
-        if self.preparation is None or self._is_prepared:
+        if self.preparation is None or self.is_prepared:
             return {}
         draws = self.lookups.draws if self.lookups is not None else frozenset()
         found = prepared(self.preparation, self.job.init_fn, self.job_with(base_seed), draws)
-        self._is_prepared = found is not None and self.preparation.is_settled and not draws
+        self.is_prepared = found is not None and self.preparation.is_settled and not draws
         return found

@@ -1,0 +1,280 @@
+// An epoch that the loader makes by itself: how it begins, its batches, and what is left of it.
+#include "python/batch_slots.h"
+#include "python/turns.h"
+
+namespace facula::python {
+namespace {
+
+// A WorkerInfo is a frozen dataclass, which writes attribute by attribute, too, but in Python.
+Ref worker_info(PyObject* type, PyObject* const (&values)[4]) {
+  static PyObject* const names[] = {
+      PyUnicode_InternFromString("id"), PyUnicode_InternFromString("num_workers"),
+      PyUnicode_InternFromString("seed"), PyUnicode_InternFromString("dataset")};
+  auto* of = reinterpret_cast<PyTypeObject*>(type);
+  Ref info(check(of->tp_alloc(of, 0)));
+  for (size_t i = 0; i < std::size(names); ++i)
+    check(PyObject_GenericSetAttr(info.get(), names[i], values[i]));
+  return info;
+}
+
+// _worker_info(type, id, num_workers, seed, dataset)
+PyObject* make_worker_info(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&] {
+    if (count != 5 || !PyType_Check(args[0]))
+      type_error("_worker_info(): expected a class and four values");
+    return worker_info(args[0], {args[1], args[2], args[3], args[4]}).release();
+  });
+}
+
+// _acting_as(): the worker that the thread acts as.
+PyObject* get_acting_as(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    if (acting.as || !acting.stream) return Py_NewRef(acting.as ? acting.as : Py_None);
+    OwnEpoch& e = turns_of(acting.stream).own;
+    Ref made;
+    if (e.info_type) {
+      Ref number(check(PyLong_FromUnsignedLong(acting.number)));
+      Ref of(check(PyLong_FromUnsignedLong(e.workers())));
+      Ref seed(check(PyLong_FromUnsignedLongLong(e.seed + acting.number)));
+      Ref info =
+          worker_info(e.info_type.get(), {number.get(), of.get(), seed.get(), e.dataset.get()});
+      made = Ref(check(PyTuple_Pack(2, info.get(), Py_None)));
+    } else {
+      made = Ref(check(PyObject_CallMethod(acting.stream, "_as_worker", "I", acting.number)));
+    }
+    if (acting.number < e.workers()) e.crew[acting.number].as = made;
+    return made.release();
+  });
+}
+
+}  // namespace
+
+// ---- what Python asks for
+
+// _begin_own(tasks, first, fetch, workers, flags): begins an epoch with these tasks, of which the
+// first so many are drawn at once, or have been drawn where it is a list. Flags: 1 the dataset is
+// iterated over, 2 indices must be ints, 4 a task is drawn for each batch, 8 numbers are drawn, 16
+// from generators that all threads share, 32 another epoch may follow, 64 there are no workers in
+// whose place batches are made, and errors are the caller's, 128 each worker has a copy of what is
+// written to: `fetch` is a list of what makes their batches, or, of those that iterate,
+// `_begin_in_copy(number)` returns it.
+PyObject* begin_own_epoch(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    if (count != 5) type_error("_begin_own() takes 5 arguments, got ", count);
+    OwnStart start{Ref::borrow(args[0]), Ref::borrow(args[2]), {}, 0,
+                   index_of(args[3]),    index_of(args[4])};
+    if (!PyList_CheckExact(args[1])) start.draw = index_of(args[1]);
+    else
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[1]); ++i)
+        start.drawn.push_back(Ref::borrow(PyList_GET_ITEM(args[1], i)));
+    begin_own(turns_of(self), std::move(start));
+    return Py_NewRef(Py_None);
+  });
+}
+
+static PyObject* list_of(const std::vector<Ref>& items) {
+  Ref list(check(PyList_New(Py_ssize_t(items.size()))));
+  for (size_t i = 0; i < items.size(); ++i)
+    PyList_SET_ITEM(list.get(), Py_ssize_t(i), Py_NewRef(items[i] ? items[i].get() : Py_None));
+  return list.release();
+}
+
+// _own_state(): what has come of such an epoch: (batches, of each worker, whether it has ended, the
+// next worker, what each iterates with), and the tasks that are left: (drawn, to be drawn).
+PyObject* own_state_of(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    const OwnEpoch& e = turns_of(self).own;
+    Ref given(check(PyList_New(0))), ended(check(PyList_New(0)));
+    std::vector<Ref> making;
+    for (uint32_t i = 0; i < e.workers(); ++i) {
+      Ref count(check(PyLong_FromSsize_t(e.crew[i].given)));
+      check(PyList_Append(given.get(), count.get()));
+      check(PyList_Append(ended.get(), e.crew[i].ended ? Py_True : Py_False));
+      if (e.iterates || e.changes) making.push_back(e.crew[i].fetch);
+    }
+    Ref fetches(list_of(making)), ahead(list_of(e.ahead));
+    return check(Py_BuildValue("nOOIOOO", e.yielded, given.get(), ended.get(), e.next,
+                               fetches.get(), ahead.get(), e.tasks ? e.tasks.get() : Py_None));
+  });
+}
+
+// _forget_own(over): leaves such an epoch; if it is over, nothing else comes.
+PyObject* forget_own_epoch(PyObject* self, PyObject* over) {
+  turns_of(self).own.clear();
+  turns_of(self).own.over = over == Py_True;
+  return Py_NewRef(Py_None);
+}
+
+// _own_generators(): the generators that the loader has drawn from, by worker.
+PyObject* own_generators_of(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Ref found(check(PyDict_New()));
+    const auto& crew = turns_of(self).own.crew;
+    for (size_t i = 0; i < crew.size(); ++i) {
+      if (!crew[i].generators) continue;
+      Ref number(check(PyLong_FromSize_t(i)));
+      check(PyDict_SetItem(found.get(), number.get(), crew[i].generators.get()));
+    }
+    return found.release();
+  });
+}
+
+// ---- batches
+
+void OwnEpoch::make_generators(PyObject* stream, uint32_t number) {
+  // As far as is known, so many of the workers from this one on have something to do, and two take
+  // hardly longer to make than one.
+  const size_t busy = iterates ? workers() : std::min<size_t>(ahead.size() + 1, workers());
+  const auto count = std::max(1u, std::min(uint32_t(busy), workers() - number));
+  if (!made_of_seed) {
+    Ref made(check(PyObject_CallMethod(stream, "_generators_of", "II", number, count)));
+    crew[number].generators = std::move(made);
+    return;
+  }
+  std::vector<Ref> made = generators_of_workers(made_of_seed, seed, number, count);
+  for (uint32_t i = 0; i < count; ++i)
+    if (!crew[number + i].generators) crew[number + i].generators = std::move(made[i]);
+}
+
+PyObject* OwnEpoch::make(PyObject* stream, uint32_t number, PyObject* task) {
+  OwnWorker& worker = crew[number];
+  const Ref known = worker.as;  // others may end the epoch meanwhile
+  const ActingAs acts({known.get(), stream, number});
+  if (!draws) return fetch_one(stream, number, task);
+  if (!worker.generators) make_generators(stream, number);
+  const Ref generators = worker.generators;
+  PyObject** found = PySequence_Fast_ITEMS(generators.get());
+  DrawingAsWorker drawing(found[0], found[1], found[2], changes ? nullptr : &worker.numbers);
+  PyObject* batch = fetch_one(stream, number, task);
+  if (!batch && !changes) drawing.undo();
+  return batch;
+}
+
+PyObject* OwnEpoch::fetch_one(PyObject* stream, uint32_t number, PyObject* task) {
+  if (!iterates && !changes) return call_in_worker(Ref(fetch).get(), task);
+  if (!crew[number].fetch) {
+    Ref begun(wait_for_gil([&] {
+      return changes ? PyObject_CallMethod(stream, "_begin_in_copy", "I", number)
+                     : PyObject_CallNoArgs(Ref(fetch).get());
+    }));
+    if (!begun) return nullptr;
+    crew[number].fetch = std::move(begun);
+  }
+  return call_in_worker(Ref(crew[number].fetch).get(), task);
+}
+
+PyObject* next_own(PyObject* self, Turns& t) {
+  constexpr double kLookAtPace = 1e-3;
+  OwnEpoch& e = t.own;
+  while (true) {
+    Ref task = e.take_task();
+    if (!task) {
+      e.clear();
+      e.over = true;
+      members_of(self).is_finished = true;
+      if (!e.persistent) members_of(self).is_shut_down = true;
+      return nullptr;
+    }
+    const uint32_t number = e.next;
+    auto leave = [&](Leave why) -> PyObject* {
+      e.next = number;
+      Ref left(check(PyObject_CallMethod(self, "_leave_own", "Oi", task.get(), int(why))));
+      return nullptr;
+    };
+    if (e.plain) {
+      Ref batch(check(call_in_worker(Ref(e.fetch).get(), task.get())));
+      e.count(0);
+      return batch.release();
+    }
+    if (!e.fits(task.get())) return leave(Leave::BelongsToWorkers);
+    if (e.alone && !runs_alone()) return leave(Leave::KeepsGoing);
+    e.next = e.after(number);
+    Ref batch(t.timed([&] { return e.make(self, number, task.get()); }));
+    if (!batch) {
+      if (!PyErr_ExceptionMatches(PyExc_Exception)) {  // an interrupt: nobody will make it again
+        e.count(number);
+        throw PythonError{};
+      }
+      const bool ended = e.iterates && PyErr_ExceptionMatches(PyExc_StopIteration);
+      if (!ended && e.changes) {  // made again, it would find what has been written meanwhile
+        ++e.crew[number].given;
+        Ref error(caught());
+        Ref raised(check(PyObject_CallMethod(self, "_raise_as_worker", "IO", number, error.get())));
+        return nullptr;
+      }
+      PyErr_Clear();
+      if (!e.active) return nullptr;
+      if (!ended) return leave(Leave::Failed);
+      e.crew[number].ended = true;
+      e.crew[number].fetch = Ref();
+      continue;
+    }
+    e.count(number);
+    if (e.step_by_step && e.tasks) {
+      Ref drawn = e.draw(e.tasks);
+      if (drawn) e.ahead.push_back(std::move(drawn));
+      else e.tasks = Ref();
+    }
+    if ((e.seconds > kLookAtPace || t.slow) && e.active) {
+      e.seconds = 0;
+      Ref looked(check(PyObject_CallMethod(self, "_look_at_pace", "(O)", batch.get())));
+    }
+    return batch.release();
+  }
+}
+
+// ---- the begin
+
+void begin_own(Turns& t, OwnStart start) {
+  const int64_t flags = start.flags;
+  if (start.workers <= 0) value_error("_begin_own(): there are no workers");
+  if (!(flags & 1) && !PyIter_Check(start.tasks.get()))
+    type_error("_begin_own(): expected an iterator, got ", type_name(start.tasks.get()));
+  for (; start.draw > 0; --start.draw) {
+    Ref task = OwnEpoch::draw(start.tasks);
+    if (!task) break;
+    start.drawn.push_back(std::move(task));
+  }
+  OwnEpoch& e = t.own;
+  e.iterates = flags & 1;
+  e.only_ints = flags & 2;
+  e.step_by_step = flags & 4;
+  e.draws = flags & 8;
+  e.alone = flags & 16;
+  e.persistent = flags & 32;
+  e.plain = flags & 64;
+  e.changes = flags & 128;
+  const bool copied = e.changes && !e.iterates;
+  PyObject* fetches = start.fetch.get();
+  if (copied && (!PyList_CheckExact(fetches) || PyList_GET_SIZE(fetches) != start.workers))
+    type_error("_begin_own(): expected a list of what makes each worker's batches");
+  e.tasks = std::move(start.tasks);
+  e.fetch = std::move(start.fetch);
+  e.ahead.swap(start.drawn);
+  e.crew.resize(size_t(start.workers));
+  for (size_t i = 0; i < e.crew.size(); ++i) {
+    OwnWorker& worker = e.crew[i];
+    PyObject* own = copied ? PyList_GET_ITEM(fetches, Py_ssize_t(i)) : Py_None;
+    worker.fetch = own != Py_None ? Ref::borrow(own) : Ref();
+    worker.generators = Ref();
+    worker.given = 0;
+    worker.ended = false;
+    if (!e.persistent) worker.as = Ref();
+  }
+  e.next = 0;
+  e.yielded = 0;
+  e.active = true;
+  e.over = false;
+  t.ended = 0;
+}
+
+void init_own_epoch(PyObject* module) {
+  static PyMethodDef functions[] = {
+      {"_acting_as", get_acting_as, METH_NOARGS, "_acting_as(): a worker's tuple, or None."},
+      {"_worker_info", (PyCFunction)(void*)make_worker_info, METH_FASTCALL,
+       "_worker_info(type, id, num_workers, seed, dataset): what a worker knows of itself."},
+      {}};
+  add_functions(module, functions);
+}
+
+}  // namespace facula::python
