@@ -438,12 +438,20 @@ def epoch_and_after(dataset, workers, **options):
 
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("persistent", [False, True])
-def test_random_numbers_of_the_program_go_on_as_with_processes(shuffle, persistent, monkeypatch):
+def test_random_numbers_of_the_program_go_on_as_with_processes(shuffle, persistent, request):
     dataset = dataset_with(lambda self, i: (random.random(), numpy.random.rand(2), facula.rand(1)))
     options = {"shuffle": shuffle, "persistent_workers": persistent}
     here = epoch_and_after(dataset, 2, **options)
-    monkeypatch.setattr(pace.Pace, "suits_loader", lambda self: False)
+    request.getfixturevalue("workers_make_every_batch")
     assert here == epoch_and_after(dataset, 2, **options)
+
+
+def test_workers_that_stay_go_on_with_the_numbers_that_the_loader_drew(monkeypatch):
+    dataset = dataset_with(lambda self, i: (random.random(), numpy.random.rand(2), facula.rand(1)))
+    here = epoch_and_after(dataset, 2, persistent_workers=True)
+    # Processes make the second epoch, and not the first one.
+    monkeypatch.setattr(pace.Pace, "suits_loader", lambda self: False)
+    assert here == epoch_and_after(dataset, 2, persistent_workers=True)
 
 
 class Log(data.Sampler):

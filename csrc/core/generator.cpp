@@ -189,8 +189,7 @@ void Generator::fill(uint32_t* words, int64_t n) {
   }
 }
 
-void Generator::get_state(uint8_t* bytes) {
-  std::lock_guard lock(mutex);
+void Generator::write_state(uint8_t* bytes) {
   if (counts()) {
     std::memcpy(bytes, &seed_, 8);
     std::memcpy(bytes + 8, &offset_, 8);

@@ -44,8 +44,10 @@ struct Generator {
   void manual_seed(uint64_t seed);  // the engine takes the low 32 bits, initial_seed keeps all
   uint64_t seed();                  // from the system's entropy; returns what it chose
   uint64_t initial_seed();
-  void get_state(uint8_t* bytes);  // state_bytes() of them, in PyTorch's layout
   void set_state(const uint8_t* bytes, size_t size);
+
+  // state_bytes() of them, in PyTorch's layout, with the mutex held.
+  void write_state(uint8_t* bytes);
 
   // Remembers the host's place in the sequence, to go back there.
   void mark();

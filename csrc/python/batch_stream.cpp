@@ -125,9 +125,11 @@ PyType_Spec own_spec = {"facula._C._OwnBatches", sizeof(PyOwn), 0,
 
 int traverse_stream(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  StreamMembers& m = members_of(self);
-  for (PyObject* o : {m.terms, m.pace, m.index_sampler, m.indices, m.base_seed, m.generator_state})
-    Py_VISIT(o);
+  int stopped = 0;
+  members_of(self).for_each_object([&](PyObject* o) {
+    if (o && !stopped) stopped = visit(o, arg);
+  });
+  if (stopped) return stopped;
   Turns& t = turns_of(self);
   for (const Ref* o : {&t.own.tasks, &t.own.fetch, &t.own.info_type, &t.own.dataset})
     Py_VISIT(o->get());
@@ -139,9 +141,7 @@ int traverse_stream(PyObject* self, visitproc visit, void* arg) {
 }
 
 void clear_members(StreamMembers& m) {
-  for (PyObject** o :
-       {&m.terms, &m.pace, &m.index_sampler, &m.indices, &m.base_seed, &m.generator_state})
-    Py_CLEAR(*o);
+  m.for_each_object([](PyObject*& o) { Py_CLEAR(o); });
 }
 
 int clear_stream(PyObject* self) {
@@ -353,9 +353,17 @@ PyMemberDef stream_members[] = {
     {"_indices", T_OBJECT_EX, offsetof(StreamMembers, indices), 0, nullptr},
     {"_base_seed", T_OBJECT_EX, offsetof(StreamMembers, base_seed), 0, nullptr},
     {"_generator_state", T_OBJECT_EX, offsetof(StreamMembers, generator_state), 0, nullptr},
+    {"_copies", T_OBJECT, offsetof(StreamMembers, copies), 0, nullptr},
+    {"_copies_before", T_OBJECT, offsetof(StreamMembers, copies_before), 0, nullptr},
+    {"_fetch", T_OBJECT_EX, offsetof(StreamMembers, fetch), 0, nullptr},
+    {"_fetches", T_OBJECT, offsetof(StreamMembers, fetches), 0, nullptr},
+    {"_fetches_of", T_OBJECT, offsetof(StreamMembers, fetches_of), 0, nullptr},
+    {"_fetches_by", T_OBJECT, offsetof(StreamMembers, fetches_by), 0, nullptr},
+    {"_made_before", T_PYSSIZET, offsetof(StreamMembers, made_before), 0, nullptr},
     {"_iterable", T_BOOL, offsetof(StreamMembers, iterable), 0, nullptr},
     {"_is_own", T_BOOL, offsetof(StreamMembers, is_own), 0, nullptr},
     {"_may_be_here", T_BOOL, offsetof(StreamMembers, may_be_here), 0, nullptr},
+    {"_drew_seed", T_BOOL, offsetof(StreamMembers, drew_seed), 0, nullptr},
     {"is_finished", T_BOOL, offsetof(StreamMembers, is_finished), 0, nullptr},
     {"is_shut_down", T_BOOL, offsetof(StreamMembers, is_shut_down), 0, nullptr},
     {}};
@@ -372,13 +380,19 @@ PyType_Spec stream_spec = {"facula._C._BatchStream", sizeof(PyStream), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
                            stream_slots};
 
+PyTypeObject* stream_type = nullptr;
+
 }  // namespace
+
+bool is_stream(PyObject* o) {
+  return PyObject_TypeCheck(o, stream_type);
+}
 
 PyObject* new_stream(PyTypeObject* type, PyObject*, PyObject*) {
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
   new (&turns_of(self)) Turns;
-  members_of(self).may_be_here = true;
+  members_of(self).may_be_here = members_of(self).drew_seed = true;
   return self;
 }
 
@@ -387,7 +401,7 @@ void init_batch_stream(PyObject* module) {
       {"_act_as", act_as, METH_O, "_act_as(what): what _acting_as() says in this thread."}, {}};
   add_functions(module, functions);
   own_type = add_type(module, own_spec, "_OwnBatches");
-  add_type(module, stream_spec, "_BatchStream");
+  stream_type = add_type(module, stream_spec, "_BatchStream");
   init_own_epoch(module);
   init_epoch_plan(module);
 }

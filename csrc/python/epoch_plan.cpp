@@ -81,23 +81,35 @@ PyType_Spec in_order_spec = {
 // ---- plans
 
 struct Plan {
-  Ref type;   // of iterators
-  Ref terms;  // as the iterator knows them, and what they rest on
-  Ref facts, pace;
-  Ref sampler;  // of indices
-  Ref indices;  // what makes an iterator over them, or, of an iterable dataset, is one for all
-                // epochs
-  Ref task;     // of an iterable dataset
-  Ref sized;    // where indices are in order: their number, and of which batches
-  Py_ssize_t size = 0;
-  bool drop_last = false;
-  Ref fetch;
-  Ref may_draw;              // asked before each epoch, if there is something to ask
+  Ref type;                  // of iterators
+  Ref terms, facts, pace;    // as the iterator knows them, and what they rest on
+  Ref sampler;               // of indices
+  Ref indices;               // what makes an iterator over them; one for all epochs of what is
+  Ref task;                  // an iterable dataset, whose task is always the same
+  Ref sized;                 // what is counted, where indices are in order, or None
+  Ref fetch;                 // None where each worker writes to a copy of its own
   Ref generator, draw_seed;  // the default generator, and what draws a seed in Python
-  Ref dataset, info_type;
-  int64_t first = 0, workers = 0, flags = 0;
-  unsigned made_of_seed = 0;
+  Ref dataset, info_type;    // of WorkerInfo
+  int64_t batch_size = 0, drop_last = 0, first = 0, workers = 0, flags = 0;
+  int64_t draws = 0;         // from which generators, of Draws
+  int64_t made_of_seed = 0;  // whether they are begun here
 };
+
+template <class T>
+struct Part {
+  const char* name;
+  T Plan::* place;
+};
+constexpr Part<Ref> kObjects[] = {
+    {"type", &Plan::type},           {"terms", &Plan::terms},         {"facts", &Plan::facts},
+    {"pace", &Plan::pace},           {"sampler", &Plan::sampler},     {"indices", &Plan::indices},
+    {"task", &Plan::task},           {"sized", &Plan::sized},         {"fetch", &Plan::fetch},
+    {"generator", &Plan::generator}, {"draw_seed", &Plan::draw_seed}, {"dataset", &Plan::dataset},
+    {"info_type", &Plan::info_type}};
+constexpr Part<int64_t> kNumbers[] = {
+    {"batch_size", &Plan::batch_size},    {"drop_last", &Plan::drop_last}, {"first", &Plan::first},
+    {"workers", &Plan::workers},          {"flags", &Plan::flags},         {"draws", &Plan::draws},
+    {"made_of_seed", &Plan::made_of_seed}};
 
 struct PyPlan {
   PyObject_HEAD Plan plan;
@@ -106,63 +118,41 @@ Plan& plan_of(PyObject* o) {
   return reinterpret_cast<PyPlan*>(o)->plan;
 }
 
+PyObject* item(PyObject* dict, PyObject* name) {
+  PyObject* found = PyDict_GetItemWithError(dict, name);
+  if (!found && PyErr_Occurred()) throw PythonError{};
+  return found;
+}
+
+// _EpochPlan(**parts): all of them, by name.
 PyObject* new_plan(PyTypeObject* type, PyObject* args, PyObject* by_name) {
   return guarded([&] {
-    static const char* names[] = {"type",      "terms",     "facts",        "pace",      "sampler",
-                                  "indices",   "task",      "order",        "fetch",     "may_draw",
-                                  "generator", "draw_seed", "dataset",      "info_type", "first",
-                                  "workers",   "flags",     "made_of_seed", nullptr};
-    PyObject* o[14];
-    long long first, workers, flags;
-    unsigned int made_of_seed;
-    if (!PyArg_ParseTupleAndKeywords(args, by_name, "$OOOOOOOOOOOOOOLLLI:_EpochPlan",
-                                     const_cast<char**>(names), &o[0], &o[1], &o[2], &o[3], &o[4],
-                                     &o[5], &o[6], &o[7], &o[8], &o[9], &o[10], &o[11], &o[12],
-                                     &o[13], &first, &workers, &flags, &made_of_seed))
-      throw PythonError{};
-    if (!PyType_Check(o[0]) || !is_facts(o[2])) type_error("_EpochPlan(): unexpected arguments");
+    if (PyTuple_GET_SIZE(args) || !by_name) type_error("_EpochPlan() takes its parts by name");
     Ref self(check(type->tp_alloc(type, 0)));
     new (&plan_of(self.get())) Plan;
     Plan& p = plan_of(self.get());
-    Ref* const kept[] = {&p.type,      &p.terms,     &p.facts,   &p.pace,     &p.sampler,
-                         &p.indices,   &p.task,      nullptr,    &p.fetch,    &p.may_draw,
-                         &p.generator, &p.draw_seed, &p.dataset, &p.info_type};
-    for (size_t i = 0; i < std::size(kept); ++i)
-      if (kept[i] && o[i] != Py_None) *kept[i] = Ref::borrow(o[i]);
-    p.task = Ref::borrow(o[6]);  // which may be None
-    if (o[7] != Py_None) {
-      PyObject* sized;
-      int drop_last;
-      if (!PyArg_ParseTuple(o[7], "Onp", &sized, &p.size, &drop_last)) throw PythonError{};
-      p.sized = Ref::borrow(sized);
-      p.drop_last = drop_last;
-    }
-    p.first = first;
-    p.workers = workers;
-    p.flags = flags;
-    p.made_of_seed = made_of_seed;
+    auto given = [&](const char* name) {
+      const Ref key(check(PyUnicode_FromString(name)));
+      PyObject* found = item(by_name, key.get());
+      if (!found) type_error("_EpochPlan(): there is no ", name);
+      return found;
+    };
+    for (const auto& part : kObjects) p.*part.place = Ref::borrow(given(part.name));
+    for (const auto& part : kNumbers) p.*part.place = index_of(given(part.name));
+    if (!PyType_Check(p.type.get()) || !is_facts(p.facts.get()))
+      type_error("_EpochPlan(): expected a class and what it rests on");
     return self.release();
   });
 }
 
-template <class F>
-void for_each_object(Plan& p, F&& f) {
-  for (Ref* o : {&p.type, &p.terms, &p.facts, &p.pace, &p.sampler, &p.indices, &p.task, &p.sized,
-                 &p.fetch, &p.may_draw, &p.generator, &p.draw_seed, &p.dataset, &p.info_type})
-    f(*o);
-}
-
 int traverse_plan(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  int stopped = 0;
-  for_each_object(plan_of(self), [&](Ref& o) {
-    if (o && !stopped) stopped = visit(o.get(), arg);
-  });
-  return stopped;
+  for (const auto& part : kObjects) Py_VISIT((plan_of(self).*part.place).get());
+  return 0;
 }
 
 int clear_plan(PyObject* self) {
-  for_each_object(plan_of(self), [](Ref& o) { const Ref gone = std::move(o); });
+  for (const auto& part : kObjects) const Ref gone = std::move(plan_of(self).*part.place);
   return 0;
 }
 
@@ -174,24 +164,18 @@ void free_plan(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyObject* item(PyObject* dict, PyObject* name) {
-  PyObject* found = PyDict_GetItemWithError(dict, name);
-  if (!found && PyErr_Occurred()) throw PythonError{};
-  return found;
-}
-
 // The names of attributes, made once.
 struct Names {
   PyObject *generator = name("generator"), *pin_memory = name("pin_memory"),
            *resume_from = name("_resume_from"), *length = name("_iterable_length"),
            *failed = name("failed"), *saved = name("saved"), *get_state = name("get_state"),
-           *begin_by_itself = name("_begin_by_itself");
+           *begin_by_itself = name("_begin_by_itself"), *suits_loader = name("suits_loader");
   PyObject* nothing = PyFloat_FromDouble(0);
 
   static PyObject* name(const char* text) { return PyUnicode_InternFromString(text); }
 };
 
-// Whether an epoch may be begun in this way. Everything that it asks is the loader's own.
+// Whether an epoch may be begun in this way.
 bool suits(const Plan& p, const Names& names, PyObject* loader) {
   if (!facts_hold(p.facts.get(), loader)) return false;
   if (item(loader, names.resume_from) != Py_None || item(loader, names.length) != Py_None)
@@ -201,13 +185,47 @@ bool suits(const Plan& p, const Names& names, PyObject* loader) {
   if (generator != Py_None && !is_generator(generator)) return false;
   const Ref failed(check(PyObject_GetAttr(p.pace.get(), names.failed)));
   if (failed.get() != Py_False) return false;
-  if (!p.may_draw) return true;
-  const Ref may(check(PyObject_CallNoArgs(p.may_draw.get())));
-  return may.get() == Py_True;
+  return can_still_draw(unsigned(p.draws));
 }
 
-// begin(loader): the iterator of a new epoch of the loader with these attributes; None where that
-// takes more than is planned.
+// Begins an epoch, of which all is known but its indices.
+void begin_epoch(const Plan& p, const Names& names, PyObject* loader, PyObject* stream,
+                 bool again) {
+  StreamMembers& m = members_of(stream);
+  const Ref own = Ref::borrow(item(loader, names.generator));
+  const bool iterates = p.flags & 1;
+  PyObject* source = own.get() == Py_None ? p.generator.get() : own.get();
+  Py_XSETREF(m.generator_state, check(PyObject_CallMethodNoArgs(source, names.get_state)));
+  Ref indices;
+  if (iterates) indices = p.indices;
+  else if (p.sized.get() != Py_None)
+    indices = new_in_order(p.sized.get(), p.batch_size, p.drop_last);
+  else indices = Ref(check(PyObject_CallOneArg(p.indices.get(), p.sampler.get())));
+  Py_XSETREF(m.indices, Py_NewRef(indices.get()));
+  OwnEpoch& e = turns_of(stream).own;
+  if (!again) {
+    Ref seed(drawn_seed(own.get()));
+    if (seed.get() == Py_None) seed = Ref(check(PyObject_CallOneArg(p.draw_seed.get(), own.get())));
+    m.base_seed = Py_NewRef(seed.get());
+    e.seed = PyLong_AsUnsignedLongLongMask(seed.get());
+    e.made_of_seed = p.made_of_seed ? unsigned(p.draws) : 0;
+    e.info_type = p.info_type;
+    e.dataset = p.dataset;
+  }
+  if (p.fetch.get() == Py_None) {  // it writes to copies, which are made now
+    const Ref begun(check(PyObject_CallMethodOneArg(stream, names.begin_by_itself, p.terms.get())));
+    return;
+  }
+  begin_own(turns_of(stream), {iterates ? p.task : std::move(indices),
+                               p.fetch,
+                               {},
+                               iterates ? 0 : p.first,
+                               p.workers,
+                               p.flags});
+}
+
+// begin(loader): an iterator over the loader with these attributes; None where
+// that takes more than is planned.
 PyObject* begin(PyObject* self, PyObject* loader) {
   return guarded([&]() -> PyObject* {
     static const Names names;
@@ -218,46 +236,45 @@ PyObject* begin(PyObject* self, PyObject* loader) {
     check(PyObject_SetAttr(p.pace.get(), names.saved, names.nothing));
     Ref stream(check(new_stream(reinterpret_cast<PyTypeObject*>(p.type.get()), nullptr, nullptr)));
     StreamMembers& m = members_of(stream.get());
-    const Ref own = Ref::borrow(item(loader, names.generator));
-    const bool iterates = p.flags & 1;
     m.terms = Py_NewRef(p.terms.get());
     m.pace = Py_NewRef(p.pace.get());
     m.index_sampler = Py_NewRef(p.sampler.get());
-    m.iterable = iterates;
+    m.iterable = p.flags & 1;
     m.is_own = true;
-    PyObject* source = own.get() == Py_None ? p.generator.get() : own.get();
-    m.generator_state = check(PyObject_CallMethodNoArgs(source, names.get_state));
-    Ref indices;
-    if (iterates) indices = p.indices;
-    else if (p.sized) indices = new_in_order(p.sized.get(), p.size, p.drop_last);
-    else indices = Ref(check(PyObject_CallOneArg(p.indices.get(), p.sampler.get())));
-    m.indices = Py_NewRef(indices.get());
-    Ref seed(drawn_seed(own.get()));
-    if (seed.get() == Py_None) seed = Ref(check(PyObject_CallOneArg(p.draw_seed.get(), own.get())));
-    m.base_seed = Py_NewRef(seed.get());
-    OwnEpoch& e = turns_of(stream.get()).own;
-    e.seed = PyLong_AsUnsignedLongLongMask(seed.get());
-    e.made_of_seed = p.made_of_seed;
-    if (!p.fetch) {  // it writes to copies, which are made now
-      const Ref begun(
-          check(PyObject_CallMethodOneArg(stream.get(), names.begin_by_itself, p.terms.get())));
-      return stream.release();
-    }
-    e.info_type = p.info_type;
-    e.dataset = p.dataset;
-    begin_own(turns_of(stream.get()), {iterates ? p.task : std::move(indices),
-                                       p.fetch,
-                                       {},
-                                       iterates ? 0 : p.first,
-                                       p.workers,
-                                       p.flags});
+    begin_epoch(p, names, loader, stream.get(), false);
     return stream.release();
+  });
+}
+
+// begin_again(iterator, loader): begins another epoch with an iterator whose last one is over;
+// whether that is planned.
+PyObject* begin_again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    static const Names names;
+    if (count != 2 || !is_stream(args[0]) || !PyDict_CheckExact(args[1]))
+      type_error("begin_again(): expected an iterator and a dict");
+    const Ref kept = Ref::borrow(self), stream = Ref::borrow(args[0]);
+    const Plan& p = plan_of(self);
+    StreamMembers& m = members_of(stream.get());
+    const bool is_over = m.is_own && m.may_be_here && m.is_finished && !m.is_shut_down &&
+                         turns_of(stream.get()).own.over;
+    if (!p.facts || !is_over || m.terms != p.terms.get() || m.pace != p.pace.get() ||
+        !suits(p, names, args[1]))
+      return Py_NewRef(Py_False);
+    const Ref suited(check(PyObject_CallMethodNoArgs(m.pace, names.suits_loader)));
+    if (suited.get() != Py_True) return Py_NewRef(Py_False);
+    m.is_finished = m.drew_seed = false;
+    m.made_before = 0;
+    begin_epoch(p, names, args[1], stream.get(), true);
+    return Py_NewRef(Py_True);
   });
 }
 
 PyMethodDef plan_methods[] = {
     {"begin", begin, METH_O,
      "begin(attributes): an iterator over a loader, None where that takes more than is planned."},
+    {"begin_again", (PyCFunction)(void*)begin_again, METH_FASTCALL,
+     "begin_again(iterator, attributes): begins another epoch; False where that takes more."},
     {}};
 PyType_Slot plan_slots[] = {
     {Py_tp_new, (void*)new_plan},           {Py_tp_dealloc, (void*)free_plan},

@@ -100,9 +100,19 @@ PyObject* initial_seed(PyObject* o, PyObject*) {
   });
 }
 
+// The mutex of a generator. Mostly nobody has it, and there is no need to let go of the GIL.
+std::unique_lock<std::mutex> locked(Generator& generator) {
+  std::unique_lock lock(generator.mutex, std::try_to_lock);
+  if (!lock) {
+    WithoutGil released;
+    lock.lock();
+  }
+  return lock;
+}
+
 void read_state(PyObject* o, uint8_t* bytes) {
-  WithoutGil released;
-  self_generator(o).get_state(bytes);
+  const auto lock = locked(self_generator(o));
+  self_generator(o).write_state(bytes);
 }
 void write_state(PyObject* o, const void* bytes, size_t size) {
   WithoutGil released;
@@ -300,11 +310,7 @@ PyObject* drawn_seed(PyObject* given) {
   Generator* own = given == Py_None ? thread_generator : generator_of(given);
   Generator& generator = own ? *own : default_generator();
   if (generator.counts()) return Py_NewRef(Py_None);
-  std::unique_lock lock(generator.mutex, std::try_to_lock);
-  if (!lock) {
-    WithoutGil released;
-    lock.lock();
-  }
+  const auto lock = locked(generator);
   return check(PyLong_FromUnsignedLongLong(generator.random64() & INT64_MAX));
 }
 

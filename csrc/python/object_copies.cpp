@@ -90,19 +90,19 @@ class Copier {
   std::vector<std::pair<Ref, Ref>> made_;
 };
 
-// _copied_objects(values, numbers, plans, otherwise): a list of values, of which those with a plan
+// _copied_objects(numbers, plans, otherwise, values): a list of values, of which those with a plan
 // are copies, made with the same ones of what several lead to.
 PyObject* copied_objects(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
-    if (count != 4 || !PyList_CheckExact(args[1]) || !PyDict_CheckExact(args[2]))
-      type_error("_copied_objects() takes values, a list, a dict and a function");
-    const Ref values(check(PySequence_Tuple(args[0])));
+    if (count != 4 || !PyList_CheckExact(args[0]) || !PyDict_CheckExact(args[1]))
+      type_error("_copied_objects() takes a list, a dict, a function and values");
+    const Ref values(check(PySequence_Tuple(args[3])));
     const Py_ssize_t n = PyTuple_GET_SIZE(values.get());
-    if (PyList_GET_SIZE(args[1]) != n) value_error("_copied_objects(): each value has a number");
-    Copier copier(args[2], args[3]);
+    if (PyList_GET_SIZE(args[0]) != n) value_error("_copied_objects(): each value has a number");
+    Copier copier(args[1], args[2]);
     Ref copies(check(PyList_New(n)));
     for (Py_ssize_t i = 0; i < n; ++i) {
-      const Ref number = Ref::borrow(PyList_GET_ITEM(args[1], i));
+      const Ref number = Ref::borrow(PyList_GET_ITEM(args[0], i));
       PyObject* value = PyTuple_GET_ITEM(values.get(), i);
       PyList_SET_ITEM(copies.get(), i, copier.copy_if_planned(value, number.get()));
     }
@@ -115,7 +115,7 @@ PyObject* copied_objects(PyObject*, PyObject* const* args, Py_ssize_t count) {
 void init_object_copies(PyObject* module) {
   static PyMethodDef functions[] = {
       {"_copied_objects", (PyCFunction)(void*)copied_objects, METH_FASTCALL,
-       "_copied_objects(values, numbers, plans, otherwise): copies of objects that are written "
+       "_copied_objects(numbers, plans, otherwise, values): copies of objects that are written "
        "to."},
       {}};
   add_functions(module, functions);

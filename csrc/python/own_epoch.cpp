@@ -32,15 +32,20 @@ PyObject* get_acting_as(PyObject*, PyObject*) {
     if (acting.as || !acting.stream) return Py_NewRef(acting.as ? acting.as : Py_None);
     OwnEpoch& e = turns_of(acting.stream).own;
     Ref made;
-    if (e.info_type) {
-      Ref number(check(PyLong_FromUnsignedLong(acting.number)));
+    PyObject* dataset = e.dataset.get();
+    PyObject* copies = members_of(acting.stream).copies;
+    Ref number(check(PyLong_FromUnsignedLong(acting.number)));
+    if (e.info_type && e.changes && copies && PyDict_CheckExact(copies)) {
+      PyObject* own = PyDict_GetItemWithError(copies, number.get());
+      if (own && PyList_CheckExact(own)) dataset = PyList_GET_ITEM(own, 0);
+    }
+    if (e.info_type && dataset) {
       Ref of(check(PyLong_FromUnsignedLong(e.workers())));
       Ref seed(check(PyLong_FromUnsignedLongLong(e.seed + acting.number)));
-      Ref info =
-          worker_info(e.info_type.get(), {number.get(), of.get(), seed.get(), e.dataset.get()});
+      Ref info = worker_info(e.info_type.get(), {number.get(), of.get(), seed.get(), dataset});
       made = Ref(check(PyTuple_Pack(2, info.get(), Py_None)));
     } else {
-      made = Ref(check(PyObject_CallMethod(acting.stream, "_as_worker", "I", acting.number)));
+      made = Ref(check(PyObject_CallMethod(acting.stream, "_as_worker", "O", number.get())));
     }
     if (acting.number < e.workers()) e.crew[acting.number].as = made;
     return made.release();
@@ -150,12 +155,17 @@ PyObject* OwnEpoch::make(PyObject* stream, uint32_t number, PyObject* task) {
   return batch;
 }
 
+static PyObject* begin_in_copy(PyObject* stream, uint32_t number) {
+  static PyObject* name = PyUnicode_InternFromString("_begin_in_copy");
+  const Ref which(PyLong_FromUnsignedLong(number));
+  return which ? PyObject_CallMethodOneArg(stream, name, which.get()) : nullptr;
+}
+
 PyObject* OwnEpoch::fetch_one(PyObject* stream, uint32_t number, PyObject* task) {
   if (!iterates && !changes) return call_in_worker(Ref(fetch).get(), task);
   if (!crew[number].fetch) {
     Ref begun(wait_for_gil([&] {
-      return changes ? PyObject_CallMethod(stream, "_begin_in_copy", "I", number)
-                     : PyObject_CallNoArgs(Ref(fetch).get());
+      return changes ? begin_in_copy(stream, number) : PyObject_CallNoArgs(Ref(fetch).get());
     }));
     if (!begun) return nullptr;
     crew[number].fetch = std::move(begun);
@@ -256,10 +266,10 @@ void begin_own(Turns& t, OwnStart start) {
     OwnWorker& worker = e.crew[i];
     PyObject* own = copied ? PyList_GET_ITEM(fetches, Py_ssize_t(i)) : Py_None;
     worker.fetch = own != Py_None ? Ref::borrow(own) : Ref();
-    worker.generators = Ref();
     worker.given = 0;
     worker.ended = false;
-    if (!e.persistent) worker.as = Ref();
+    if (!e.persistent) worker.generators = Ref();
+    if (!e.persistent || e.changes) worker.as = Ref();
   }
   e.next = 0;
   e.yielded = 0;

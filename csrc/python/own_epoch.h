@@ -101,8 +101,8 @@ struct OwnEpoch {
     tasks = fetch = Ref();
     ahead.clear();
     for (OwnWorker& worker : crew) {
-      worker.fetch = worker.generators = Ref();
-      if (!persistent) worker.as = Ref();
+      worker.fetch = Ref();
+      if (!persistent) worker.as = worker.generators = Ref();
     }
   }
 

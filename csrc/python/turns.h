@@ -86,13 +86,23 @@ struct Turns {
 // than its batches.
 struct StreamMembers {
   PyObject_HEAD PyObject *terms, *pace, *index_sampler, *indices, *base_seed, *generator_state;
-  char iterable, is_own, may_be_here, is_finished, is_shut_down;
+  PyObject *copies, *copies_before, *fetch, *fetches, *fetches_of, *fetches_by;
+  Py_ssize_t made_before;
+  char iterable, is_own, may_be_here, drew_seed, is_finished, is_shut_down;
+
+  template <class F>
+  void for_each_object(F&& f) {
+    for (PyObject** o : {&terms, &pace, &index_sampler, &indices, &base_seed, &generator_state,
+                         &copies, &copies_before, &fetch, &fetches, &fetches_of, &fetches_by})
+      f(*o);
+  }
 };
 
 struct PyStream {
   StreamMembers members;
   Turns t;
 };
+bool is_stream(PyObject* o);
 inline StreamMembers& members_of(PyObject* o) {
   return reinterpret_cast<PyStream*>(o)->members;
 }

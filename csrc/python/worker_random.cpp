@@ -291,6 +291,14 @@ void WordsBefore::put_back(uint32_t* to) const {
   std::copy_n(words.get(), kWords, to);
 }
 
+bool can_still_draw(unsigned draws) {
+  if (draws & (kDrawsTwister | kDrawsArrays) && !runs_alone()) return false;
+  if (draws & kDrawsTwister && !shared_twister) return false;
+  // A program may give numpy.random another source of numbers.
+  return !(draws & kDrawsArrays) ||
+         (shared_arrays.where && *shared_arrays.where == shared_arrays.words);
+}
+
 std::vector<Ref> generators_of_workers(unsigned draws, uint64_t base_seed, uint32_t first,
                                        uint32_t count) {
   std::vector<Ref> twisters, arrays, made;

@@ -19,6 +19,9 @@ PyObject* copied_twister(PyObject* twister);
 // Which generators a worker draws from.
 enum Draws : unsigned { kDrawsOwn = 1, kDrawsTwister = 2, kDrawsArrays = 4 };
 
+// Whether the loader can draw from them in the place of a worker, as it could before.
+bool can_still_draw(unsigned draws);
+
 // The generators that so many workers from `first` on begin with, in a loader whose seed is
 // `base_seed`: for each the arguments of DrawingAsWorker in a tuple.
 std::vector<Ref> generators_of_workers(unsigned draws, uint64_t base_seed, uint32_t first,

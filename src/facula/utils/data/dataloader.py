@@ -31,7 +31,6 @@ from facula.utils.data.sampler import (
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 _T_co = TypeVar("_T_co", covariant=True)
-_set_attribute = object.__setattr__  # which looks whether it may be set takes longer
 
 
 _InfiniteConstantSampler = InfiniteConstantSampler
@@ -309,14 +308,14 @@ class DataLoader(Generic[_T_co]):
 
     def __iter__(self) -> BaseIterator:
         if self.persistent_workers and self.num_workers > 0:
-            if self._iterator is None or self._iterator.is_shut_down:
-                self._iterator = self._get_iterator()
-            else:
-                self._iterator._reset(self)
             iterator = self._iterator
+            if iterator is None or iterator.is_shut_down:
+                self._iterator = iterator = self._get_iterator()
+            elif self._terms is None or not self._terms.goes_on(iterator, self):
+                iterator._reset(self)
         else:
             iterator = self._get_iterator()
-        _set_attribute(self, "_current", weakref.ref(iterator))
+        self.__dict__["_current"] = weakref.ref(iterator)  # __setattr__ takes longer
         return iterator
 
     def __len__(self) -> int:

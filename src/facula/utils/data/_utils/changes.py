@@ -13,6 +13,7 @@ it does not (:func:`lookups.changing_lookups_of`).
 from __future__ import annotations
 
 import copy
+import functools
 import random
 import sys
 import types
@@ -240,6 +241,8 @@ class Changes:
         # Of each object that is copied: names that lead to others, or, with None, change, and
         # names that are not simply there.
         self.plans: dict[int, tuple[dict[str, int | None], frozenset[str]]] = {}
+        # copies(roots), or others of them: as a worker has them at first.
+        self.copies = functools.partial(_C._copied_objects, self.numbers, self.plans, _copied)
         self.begin()
 
     def begin(self) -> None:
@@ -395,7 +398,3 @@ class Changes:
             of_items = {t for t, known in _KIND_OF_TYPE.items() if known == about[2][2]}
             quick = {slot.type} & _QUICK if slot.type is not None else of_items
             facts_here().kept(_fits, about, slot.type is not None, tuple(quick))
-
-    def copies(self, values: Any) -> list[Any]:
-        """The roots, or copies of them, as a worker has them at first."""
-        return _C._copied_objects(values, self.numbers, self.plans, _copied)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import itertools
 import os
 import time
@@ -14,7 +13,7 @@ from typing import Any
 import facula
 from facula import _C
 from facula.random import default_generator
-from facula.utils.data._utils.harmless import GENERATOR
+from facula.utils.data._utils.harmless import ARRAYS_DRAWN, GENERATOR, TWISTER
 from facula.utils.data._utils.indices import (
     IndexBatches,
     RepeatedIndex,
@@ -27,8 +26,8 @@ from facula.utils.data._utils.own_iterators import BaseIterator
 from facula.utils.data._utils.pace import Pace, bytes_in
 from facula.utils.data._utils.process_worker import (
     ProcessWorker,
+    begin_as_ever,
     generators_of,
-    made_of_seed,
 )
 from facula.utils.data._utils.terms import Terms
 from facula.utils.data._utils.thread_worker import ThreadWorker
@@ -53,6 +52,7 @@ _SIZED = 16  # batches of which one is measured, in bytes
 _GROUP_BYTES = 1 << 20
 _SMALL_GROUP_BYTES = 1 << 18
 _GROUP_SLOT_BYTES = 1 << 21
+_NUMBERS_OF_DRAWS = {GENERATOR: 1, TWISTER: 2, ARRAYS_DRAWN: 4}  # as the core knows them
 _KEEPS_GOING, _BELONGS_TO_WORKERS, _FAILED = range(3)  # why an epoch is not left to the loader
 
 
@@ -120,7 +120,7 @@ def _order_of(sampler: Any) -> tuple[Any, int, bool] | None:
 def _plan_of(terms: Terms, loader: Any) -> Any:
     """How epochs begin that the loader makes by itself, in C++; None where there is more to ask."""
     lookups, sampler = terms.lookups, loader._index_sampler
-    if lookups is None or not terms.may_be_own or terms.persistent:
+    if lookups is None or not terms.may_be_own:
         return None
     iterable, draws = terms.job.iterable, lookups.draws
     indices: Any = indices_of
@@ -128,7 +128,7 @@ def _plan_of(terms: Terms, loader: Any) -> Any:
         indices = indices_of(sampler)
         if type(indices) not in (RepeatedIndex, itertools.repeat):
             return None
-    may_draw = draws - {GENERATOR}
+    sized, size, drop_last = _order_of(sampler) or (None, 0, False)
     return _C._EpochPlan(
         type=MultipleWorkersIterator,
         terms=terms,
@@ -137,9 +137,10 @@ def _plan_of(terms: Terms, loader: Any) -> Any:
         sampler=sampler,
         indices=indices,
         task=next(indices) if iterable else None,
-        order=_order_of(sampler),
+        sized=sized,
+        batch_size=size,
+        drop_last=int(drop_last),
         fetch=lookups.fetch if terms.changes is None else None,
-        may_draw=functools.partial(can_draw, draws) if may_draw else None,
         generator=default_generator,
         draw_seed=drawn_seed,
         dataset=terms.job.dataset,
@@ -147,7 +148,8 @@ def _plan_of(terms: Terms, loader: Any) -> Any:
         first=terms.first_tasks,
         workers=terms.job.num_workers,
         flags=terms.own_flags,
-        made_of_seed=made_of_seed(draws),
+        draws=sum(_NUMBERS_OF_DRAWS[name] for name in draws),
+        made_of_seed=int(begin_as_ever(draws)),
     )
 
 
@@ -180,15 +182,6 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     _crew: _Crew | None = None  # the workers, once tasks are handed out
     _left_to_make: int | None = None  # tasks that there are yet in an epoch that is left early
     _generators: Mapping[int, Any] = {}  # of workers, from which the loader draws
-    # What workers have a copy of: as it is now, and as it was at the begin of the epoch.
-    _copies: Mapping[int, list[Any]] = {}
-    _copies_before: Mapping[int, list[Any]] = {}
-    # What makes batches in the copies, and whose it is.
-    _fetches: list[Any] = []
-    _fetches_of: Any = None
-    _fetches_by: Any = None
-    _made_before = 0
-
     def __init__(self, loader: Any) -> None:  # what a plan does that fits
         terms = self._terms = self._come_to_terms(loader)
         self._pace.saved = 0.0
@@ -203,7 +196,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             self._begin_by_itself(terms)
             return
         self._may_be_here = self._may_be_here and self._terms.changes is None
-        self._have_workers(self._terms.lookups if self._may_be_here else None)
+        lookups = self._terms.lookups if self._may_be_here else None
+        self._have_workers(lookups, self._generators)
         self._begin_with_workers()
 
     def _come_to_terms(self, loader: Any) -> Terms:
@@ -256,7 +250,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                 self._begin_by_itself(terms)
                 return
             self._may_be_here = self._may_be_here and self._terms.changes is None
-            self._have_workers(self._terms.lookups)
+            self._have_workers(self._terms.lookups, self._generators_drawn_from())
         elif self._may_be_here and not terms.threads:
             lookups = terms.lookups
             self._may_be_here = self._may_make_batches(terms) and all(
@@ -292,8 +286,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             first, tasks = 0, next(tasks)  # which is always the same
         if terms.changes is not None:
             first, fetch = self._fetches_in_copies(terms, first)
-        if self._made_before:
-            self._made_before = 0
+        self._made_before = 0
         self._begin_own(tasks, first, fetch, terms.job.num_workers, terms.own_flags)
 
     def _fetches_in_copies(self, terms: Terms, first: int) -> tuple[Any, list[Any]]:
@@ -303,8 +296,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         changes, lookups = terms.changes, terms.lookups
         assert changes is not None and lookups is not None
         workers = terms.job.num_workers
-        self._copies_before = {}
         if self._iterable:
+            self._copies_before = {}
             if not self._copies:
                 self._copies = dict.fromkeys(range(workers), changes.copies(changes.roots))
             return first, []
@@ -337,10 +330,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         """A worker begins to iterate over its copy: what makes its batches."""
         lookups, changes = self._terms.lookups, self._terms.changes
         assert lookups is not None and changes is not None
-        before = self._copies[number]
-        self._copies_before = {**self._copies_before, number: before}
-        now = changes.copies(before)
-        self._copies = {**self._copies, number: now}
+        before = self._copies_before[number] = self._copies[number]
+        now = self._copies[number] = changes.copies(before)
         return lookups.fetch(now)
 
     def _raise_as_worker(self, number: int, error: Exception) -> None:
@@ -356,8 +347,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         changes = self._terms.changes
         if changes is None:
             return job
-        copies = self._copies_before.get(number) or self._copies.get(number)
-        copies = copies or changes.copies(changes.roots)
+        before, now = self._copies_before or {}, self._copies or {}
+        copies = before.get(number) or now.get(number) or changes.copies(changes.roots)
         dataset, collate_fn = with_collate(job.collate_fn, copies)
         return dataclasses.replace(job, dataset=dataset, collate_fn=collate_fn)
 
@@ -373,6 +364,10 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             more = {number: found} if count == 1 else dict(enumerate(made, number))
             self._generators = {**more, **self._generators} if self._generators else more
         return found
+
+    def _generators_drawn_from(self) -> Mapping[int, Any]:
+        """Those of workers that the loader has, by number."""
+        return {**self._own_generators(), **self._generators}
 
     def _look_at_pace(self, batch: Any) -> None:
         """Called after some milliseconds of work, with the last batch."""
@@ -394,18 +389,16 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     def _hand_over(self, first: list[Any]) -> None:
         """What is left becomes tasks of workers, be they processes or not yet."""
         came, given, exhausted, next_worker, fetches, ahead, rest = self._own_state()
-        self._generators = {**self._own_generators(), **self._generators}
+        drawn = self._generators_drawn_from()
         if not self._iterable:
             tasks, left = first + ahead, [] if rest is None else rest
             if self._left_to_make is not None:
                 few = itertools.islice(itertools.chain(tasks, left), self._left_to_make)
                 tasks, left = list(few), []
             self._indices = unpacked(tasks, left, self._index_sampler)
-        drawn = self._generators
-        if self._iterable:
-            self._generators = {}  # processes begin to iterate once more
         self._may_be_here = self._may_be_here and self._terms.changes is None
-        self._have_workers(self._terms.lookups)
+        # Processes that iterate begin to do so once more.
+        self._have_workers(self._terms.lookups, {} if self._iterable else drawn)
         self._num_yielded += came
         self._resumed = {"given": given, "exhausted": exhausted, "next_worker": next_worker}
         self._begin_with_workers()
@@ -423,8 +416,13 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         assert self._crew is not None
         return self._crew
 
-    def _have_workers(self, lookups: Any) -> None:
-        """Makes workers, of which processes begin at once where they are not to be waited for."""
+    def _have_workers(self, lookups: Any, drawn: Mapping[int, Any]) -> None:
+        """Makes workers, of which processes begin at once where they are not to be waited for.
+
+        Args:
+            lookups: what makes batches in their place.
+            drawn: their generators, from which the loader has drawn.
+        """
         terms = self._terms
         self._forget_own(False)
         self._timeout, self._prefetch, self._in_order = (
@@ -444,10 +442,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                 if terms.threads:
                     self._crew.append(ThreadWorker(job, i))
                 else:
-                    generators = self._generators.get(i)
                     own = self._job_in_copy(job, i)
                     known = lookups if terms.changes is None else None
-                    self._crew.append(ProcessWorker(own, i, terms.context, known, generators))
+                    self._crew.append(ProcessWorker(own, i, terms.context, known, drawn.get(i)))
         except BaseException:
             self._shutdown_workers()
             raise

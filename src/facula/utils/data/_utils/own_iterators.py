@@ -87,7 +87,7 @@ class BaseIterator:
         self._generator_state = generator.get_state()
         try:
             self._indices = self._new_indices(loader)
-            self._drew_seed = resumed.get("drew_seed", new_seed)
+            self._drew_seed = bool(resumed.get("drew_seed", new_seed))
             if self._drew_seed:
                 drawn_seed(own)
             if new_seed:
@@ -183,8 +183,6 @@ class MemoryIterator(_C._BatchStream, SingleProcessIterator):  # type: ignore[mi
     def __init__(self, loader: Any, rows: Any) -> None:
         BaseIterator.__init__(self, loader)
         self._fetch = rows_fetcher(rows, loader.dataset)
-        self._num_workers = loader.num_workers
-        self._workers: list[Any] = []
         self._begin_where_workers_would()
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
@@ -205,7 +203,11 @@ class MemoryIterator(_C._BatchStream, SingleProcessIterator):  # type: ignore[mi
         state = super().state_dict()
         if not self._pin_memory:
             state["num_yielded"] += self._own_state()[0]
-        return {**state, "num_workers": self._num_workers}
+        return state
+
+    @property
+    def _workers(self) -> list[Any]:
+        return []
 
     def _shutdown_workers(self) -> None:
         """There are none; trainers that end them by themselves may call it."""

@@ -301,18 +301,11 @@ def generators_of(
     return [*zip(own, twisters, arrays, strict=True)]
 
 
-# As the core knows them.
-_NUMBERS_OF_DRAWS = {GENERATOR: 1, TWISTER: 2, ARRAYS_DRAWN: 4}
-
-
-def made_of_seed(draws: frozenset[str]) -> int:
-    """Which generators a loader has to make in the place of its workers, where that needs nothing
-    but the loader's seed; 0 where it is to be asked."""
-    if TWISTER in draws and not _seeds_as_python():
-        return 0
-    if ARRAYS_DRAWN in draws and not seeds_as_numpy():
-        return 0
-    return sum(_NUMBERS_OF_DRAWS[name] for name in draws)
+def begin_as_ever(draws: frozenset[str]) -> bool:
+    """Whether generators begin as the core begins them."""
+    return (TWISTER not in draws or _seeds_as_python()) and (
+        ARRAYS_DRAWN not in draws or seeds_as_numpy()
+    )
 
 
 class ProcessWorker:

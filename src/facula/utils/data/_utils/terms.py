@@ -183,6 +183,11 @@ class Terms:
                 return None
         return found
 
+    def goes_on(self, iterator: Any, loader: Any) -> bool:
+        """Begins another epoch with an iterator, if that is planned."""
+        plan = self.plan
+        return plan is not None and plan.begin_again(iterator, loader.__dict__)
+
     def hold(self, loader: Any) -> bool:
         """Whether all is as it was."""
         return bool(self.facts.hold(loader.__dict__))
