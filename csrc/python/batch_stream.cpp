@@ -131,12 +131,13 @@ int traverse_stream(PyObject* self, visitproc visit, void* arg) {
   });
   if (stopped) return stopped;
   Turns& t = turns_of(self);
-  for (const Ref* o : {&t.own.tasks, &t.own.fetch, &t.own.info_type, &t.own.dataset})
-    Py_VISIT(o->get());
+  for (const Ref* o : {&t.own.tasks, &t.own.fetch, &t.own.copier}) Py_VISIT(o->get());
   for (const auto* list : {&t.readers, &t.own.ahead})
     for (const Ref& o : *list) Py_VISIT(o.get());
   for (const OwnWorker& worker : t.own.crew)
-    for (const Ref* o : {&worker.fetch, &worker.as, &worker.generators}) Py_VISIT(o->get());
+    for (const Ref* o : {&worker.fetch, &worker.fetch_by, &worker.as, &worker.generators,
+                         &worker.copies, &worker.copies_before})
+      Py_VISIT(o->get());
   return 0;
 }
 
@@ -343,6 +344,8 @@ PyMethodDef stream_methods[] = {
     {"_pause_ends", pause_ends, METH_NOARGS, nullptr},
     {"_begin_own", (PyCFunction)(void*)begin_own_epoch, METH_FASTCALL, nullptr},
     {"_own_state", own_state_of, METH_NOARGS, nullptr},
+    {"_as_worker", as_worker_of, METH_O, nullptr},
+    {"_own_copies", own_copies_of, METH_NOARGS, nullptr},
     {"_own_generators", own_generators_of, METH_NOARGS, nullptr},
     {"_forget_own", forget_own_epoch, METH_O, nullptr},
     {}};
@@ -353,12 +356,7 @@ PyMemberDef stream_members[] = {
     {"_indices", T_OBJECT_EX, offsetof(StreamMembers, indices), 0, nullptr},
     {"_base_seed", T_OBJECT_EX, offsetof(StreamMembers, base_seed), 0, nullptr},
     {"_generator_state", T_OBJECT_EX, offsetof(StreamMembers, generator_state), 0, nullptr},
-    {"_copies", T_OBJECT, offsetof(StreamMembers, copies), 0, nullptr},
-    {"_copies_before", T_OBJECT, offsetof(StreamMembers, copies_before), 0, nullptr},
     {"_fetch", T_OBJECT_EX, offsetof(StreamMembers, fetch), 0, nullptr},
-    {"_fetches", T_OBJECT, offsetof(StreamMembers, fetches), 0, nullptr},
-    {"_fetches_of", T_OBJECT, offsetof(StreamMembers, fetches_of), 0, nullptr},
-    {"_fetches_by", T_OBJECT, offsetof(StreamMembers, fetches_by), 0, nullptr},
     {"_made_before", T_PYSSIZET, offsetof(StreamMembers, made_before), 0, nullptr},
     {"_iterable", T_BOOL, offsetof(StreamMembers, iterable), 0, nullptr},
     {"_is_own", T_BOOL, offsetof(StreamMembers, is_own), 0, nullptr},

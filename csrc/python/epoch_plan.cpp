@@ -81,15 +81,15 @@ PyType_Spec in_order_spec = {
 // ---- plans
 
 struct Plan {
-  Ref type;                  // of iterators
-  Ref terms, facts, pace;    // as the iterator knows them, and what they rest on
-  Ref sampler;               // of indices
-  Ref indices;               // what makes an iterator over them; one for all epochs of what is
-  Ref task;                  // an iterable dataset, whose task is always the same
-  Ref sized;                 // what is counted, where indices are in order, or None
-  Ref fetch;                 // None where each worker writes to a copy of its own
+  Ref type;                // of iterators
+  Ref terms, facts, pace;  // as the iterator knows them, and what they rest on
+  Ref sampler;             // of indices
+  Ref indices;             // what makes an iterator over them; one for all epochs of what is
+  Ref task;                // an iterable dataset, whose task is always the same
+  Ref sized;               // what is counted, where indices are in order, or None
+  Ref fetch;
+  Ref copier, roots;         // of what each worker writes to, or None
   Ref generator, draw_seed;  // the default generator, and what draws a seed in Python
-  Ref dataset, info_type;    // of WorkerInfo
   int64_t batch_size = 0, drop_last = 0, first = 0, workers = 0, flags = 0;
   int64_t draws = 0;         // from which generators, of Draws
   int64_t made_of_seed = 0;  // whether they are begun here
@@ -104,8 +104,8 @@ constexpr Part<Ref> kObjects[] = {
     {"type", &Plan::type},           {"terms", &Plan::terms},         {"facts", &Plan::facts},
     {"pace", &Plan::pace},           {"sampler", &Plan::sampler},     {"indices", &Plan::indices},
     {"task", &Plan::task},           {"sized", &Plan::sized},         {"fetch", &Plan::fetch},
-    {"generator", &Plan::generator}, {"draw_seed", &Plan::draw_seed}, {"dataset", &Plan::dataset},
-    {"info_type", &Plan::info_type}};
+    {"generator", &Plan::generator}, {"draw_seed", &Plan::draw_seed}, {"copier", &Plan::copier},
+    {"roots", &Plan::roots}};
 constexpr Part<int64_t> kNumbers[] = {
     {"batch_size", &Plan::batch_size},    {"drop_last", &Plan::drop_last}, {"first", &Plan::first},
     {"workers", &Plan::workers},          {"flags", &Plan::flags},         {"draws", &Plan::draws},
@@ -169,7 +169,7 @@ struct Names {
   PyObject *generator = name("generator"), *pin_memory = name("pin_memory"),
            *resume_from = name("_resume_from"), *length = name("_iterable_length"),
            *failed = name("failed"), *saved = name("saved"), *get_state = name("get_state"),
-           *begin_by_itself = name("_begin_by_itself"), *suits_loader = name("suits_loader");
+           *suits_loader = name("suits_loader");
   PyObject* nothing = PyFloat_FromDouble(0);
 
   static PyObject* name(const char* text) { return PyUnicode_InternFromString(text); }
@@ -209,19 +209,11 @@ void begin_epoch(const Plan& p, const Names& names, PyObject* loader, PyObject* 
     m.base_seed = Py_NewRef(seed.get());
     e.seed = PyLong_AsUnsignedLongLongMask(seed.get());
     e.made_of_seed = p.made_of_seed ? unsigned(p.draws) : 0;
-    e.info_type = p.info_type;
-    e.dataset = p.dataset;
   }
-  if (p.fetch.get() == Py_None) {  // it writes to copies, which are made now
-    const Ref begun(check(PyObject_CallMethodOneArg(stream, names.begin_by_itself, p.terms.get())));
-    return;
-  }
-  begin_own(turns_of(stream), {iterates ? p.task : std::move(indices),
-                               p.fetch,
-                               {},
-                               iterates ? 0 : p.first,
-                               p.workers,
-                               p.flags});
+  OwnStart start{
+      iterates ? p.task : std::move(indices), p.fetch, p.first, p.workers, p.flags, {}, p.roots};
+  if (p.copier.get() != Py_None) start.copier = p.copier;
+  begin_own(turns_of(stream), std::move(start));
 }
 
 // begin(loader): an iterator over the loader with these attributes; None where

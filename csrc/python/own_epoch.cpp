@@ -5,49 +5,66 @@
 namespace facula::python {
 namespace {
 
+PyObject* worker_info_type = nullptr;
+
 // A WorkerInfo is a frozen dataclass, which writes attribute by attribute, too, but in Python.
-Ref worker_info(PyObject* type, PyObject* const (&values)[4]) {
+Ref worker_info(PyObject* const (&values)[4]) {
   static PyObject* const names[] = {
       PyUnicode_InternFromString("id"), PyUnicode_InternFromString("num_workers"),
       PyUnicode_InternFromString("seed"), PyUnicode_InternFromString("dataset")};
-  auto* of = reinterpret_cast<PyTypeObject*>(type);
-  Ref info(check(of->tp_alloc(of, 0)));
+  if (!worker_info_type) runtime_error("there is no class of what a worker knows of itself");
+  auto* type = reinterpret_cast<PyTypeObject*>(worker_info_type);
+  Ref info(check(type->tp_alloc(type, 0)));
   for (size_t i = 0; i < std::size(names); ++i)
     check(PyObject_GenericSetAttr(info.get(), names[i], values[i]));
   return info;
 }
 
-// _worker_info(type, id, num_workers, seed, dataset)
+// _worker_info(id, num_workers, seed, dataset)
 PyObject* make_worker_info(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
-    if (count != 5 || !PyType_Check(args[0]))
-      type_error("_worker_info(): expected a class and four values");
-    return worker_info(args[0], {args[1], args[2], args[3], args[4]}).release();
+    if (count != 4) type_error("_worker_info() takes 4 values, got ", count);
+    return worker_info({args[0], args[1], args[2], args[3]}).release();
   });
+}
+
+// _note_worker_info(type): the class of what that returns, which it returns, too.
+PyObject* note_worker_info(PyObject*, PyObject* type) {
+  return guarded([&] {
+    if (!PyType_Check(type)) type_error("expected a class, got ", type_name(type));
+    Py_XSETREF(worker_info_type, Py_NewRef(type));
+    return Py_NewRef(type);
+  });
+}
+
+// What code finds out that runs in the place of a worker.
+Ref as_worker(PyObject* stream, uint32_t number) {
+  static PyObject *job_name = PyUnicode_InternFromString("job"),
+                  *dataset_name = PyUnicode_InternFromString("dataset");
+  const OwnEpoch& e = turns_of(stream).own;
+  const StreamMembers& m = members_of(stream);
+  if (number >= e.workers() || !m.terms || !m.base_seed) return Ref::borrow(Py_None);
+  Ref dataset;
+  if (e.crew[number].copies) {
+    dataset = Ref::borrow(PyList_GET_ITEM(e.crew[number].copies.get(), 0));
+  } else {
+    const Ref job(check(PyObject_GetAttr(m.terms, job_name)));
+    dataset = Ref(check(PyObject_GetAttr(job.get(), dataset_name)));
+  }
+  const Ref which(check(PyLong_FromUnsignedLong(number))),
+      of(check(PyLong_FromUnsignedLong(e.workers()))),
+      seed(check(PyNumber_Add(m.base_seed, which.get())));
+  const Ref info = worker_info({which.get(), of.get(), seed.get(), dataset.get()});
+  return Ref(check(PyTuple_Pack(2, info.get(), Py_None)));
 }
 
 // _acting_as(): the worker that the thread acts as.
 PyObject* get_acting_as(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     if (acting.as || !acting.stream) return Py_NewRef(acting.as ? acting.as : Py_None);
-    OwnEpoch& e = turns_of(acting.stream).own;
-    Ref made;
-    PyObject* dataset = e.dataset.get();
-    PyObject* copies = members_of(acting.stream).copies;
-    Ref number(check(PyLong_FromUnsignedLong(acting.number)));
-    if (e.info_type && e.changes && copies && PyDict_CheckExact(copies)) {
-      PyObject* own = PyDict_GetItemWithError(copies, number.get());
-      if (own && PyList_CheckExact(own)) dataset = PyList_GET_ITEM(own, 0);
-    }
-    if (e.info_type && dataset) {
-      Ref of(check(PyLong_FromUnsignedLong(e.workers())));
-      Ref seed(check(PyLong_FromUnsignedLongLong(e.seed + acting.number)));
-      Ref info = worker_info(e.info_type.get(), {number.get(), of.get(), seed.get(), dataset});
-      made = Ref(check(PyTuple_Pack(2, info.get(), Py_None)));
-    } else {
-      made = Ref(check(PyObject_CallMethod(acting.stream, "_as_worker", "O", number.get())));
-    }
-    if (acting.number < e.workers()) e.crew[acting.number].as = made;
+    Ref made = as_worker(acting.stream, acting.number);
+    auto& crew = turns_of(acting.stream).own.crew;
+    if (acting.number < crew.size()) crew[acting.number].as = made;
     return made.release();
   });
 }
@@ -56,22 +73,27 @@ PyObject* get_acting_as(PyObject*, PyObject*) {
 
 // ---- what Python asks for
 
-// _begin_own(tasks, first, fetch, workers, flags): begins an epoch with these tasks, of which the
-// first so many are drawn at once, or have been drawn where it is a list. Flags: 1 the dataset is
-// iterated over, 2 indices must be ints, 4 a task is drawn for each batch, 8 numbers are drawn, 16
-// from generators that all threads share, 32 another epoch may follow, 64 there are no workers in
-// whose place batches are made, and errors are the caller's, 128 each worker has a copy of what is
-// written to: `fetch` is a list of what makes their batches, or, of those that iterate,
-// `_begin_in_copy(number)` returns it.
+// _begin_own(tasks, first, fetch, workers, flags, copier=None, roots=None): begins an epoch with
+// these tasks, of which the first so many are drawn at once. Flags: 1 the dataset is iterated over,
+// 2 indices must be ints, 4 a task is drawn for each batch, 8 numbers are drawn, 16 from generators
+// that all threads share, 32 another epoch may follow, 64 there are no workers in whose place
+// batches are made, and errors are the caller's. With `copier`, which copies what is written to in
+// a list that is like `roots`, each worker has copies of its own: fetch(copies) makes what makes
+// their batches, or begins to iterate.
 PyObject* begin_own_epoch(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
-    if (count != 5) type_error("_begin_own() takes 5 arguments, got ", count);
-    OwnStart start{Ref::borrow(args[0]), Ref::borrow(args[2]), {}, 0,
-                   index_of(args[3]),    index_of(args[4])};
-    if (!PyList_CheckExact(args[1])) start.draw = index_of(args[1]);
-    else
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[1]); ++i)
-        start.drawn.push_back(Ref::borrow(PyList_GET_ITEM(args[1], i)));
+    if (count != 5 && count != 7) type_error("_begin_own() takes 5 or 7 arguments, got ", count);
+    OwnStart start{Ref::borrow(args[0]),
+                   Ref::borrow(args[2]),
+                   index_of(args[1]),
+                   index_of(args[3]),
+                   index_of(args[4]),
+                   {},
+                   {}};
+    if (count == 7) {
+      start.copier = Ref::borrow(args[5]);
+      start.roots = Ref::borrow(args[6]);
+    }
     begin_own(turns_of(self), std::move(start));
     return Py_NewRef(Py_None);
   });
@@ -110,6 +132,26 @@ PyObject* forget_own_epoch(PyObject* self, PyObject* over) {
   return Py_NewRef(Py_None);
 }
 
+// _as_worker(number): what _acting_as() says in the place of a worker.
+PyObject* as_worker_of(PyObject* self, PyObject* number) {
+  return guarded([&] { return as_worker(self, uint32_t(index_of(number))).release(); });
+}
+
+// _own_copies(): what each worker writes to, or began to iterate with, by worker.
+PyObject* own_copies_of(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Ref found(check(PyDict_New()));
+    const auto& crew = turns_of(self).own.crew;
+    for (size_t i = 0; i < crew.size(); ++i) {
+      const Ref& copies = crew[i].copies_before ? crew[i].copies_before : crew[i].copies;
+      if (!copies) continue;
+      Ref number(check(PyLong_FromSize_t(i)));
+      check(PyDict_SetItem(found.get(), number.get(), copies.get()));
+    }
+    return found.release();
+  });
+}
+
 // _own_generators(): the generators that the loader has drawn from, by worker.
 PyObject* own_generators_of(PyObject* self, PyObject*) {
   return guarded([&] {
@@ -145,32 +187,40 @@ PyObject* OwnEpoch::make(PyObject* stream, uint32_t number, PyObject* task) {
   OwnWorker& worker = crew[number];
   const Ref known = worker.as;  // others may end the epoch meanwhile
   const ActingAs acts({known.get(), stream, number});
-  if (!draws) return fetch_one(stream, number, task);
+  if (!draws) return fetch_one(number, task);
   if (!worker.generators) make_generators(stream, number);
   const Ref generators = worker.generators;
   PyObject** found = PySequence_Fast_ITEMS(generators.get());
   DrawingAsWorker drawing(found[0], found[1], found[2], changes ? nullptr : &worker.numbers);
-  PyObject* batch = fetch_one(stream, number, task);
+  PyObject* batch = fetch_one(number, task);
   if (!batch && !changes) drawing.undo();
   return batch;
 }
 
-static PyObject* begin_in_copy(PyObject* stream, uint32_t number) {
-  static PyObject* name = PyUnicode_InternFromString("_begin_in_copy");
-  const Ref which(PyLong_FromUnsignedLong(number));
-  return which ? PyObject_CallMethodOneArg(stream, name, which.get()) : nullptr;
-}
-
-PyObject* OwnEpoch::fetch_one(PyObject* stream, uint32_t number, PyObject* task) {
+PyObject* OwnEpoch::fetch_one(uint32_t number, PyObject* task) {
   if (!iterates && !changes) return call_in_worker(Ref(fetch).get(), task);
   if (!crew[number].fetch) {
+    Ref copies;
+    if (changes) {
+      copies = copied(Ref(crew[number].copies).get());
+      crew[number].copies_before = std::exchange(crew[number].copies, copies);
+    }
+    const Ref begins = fetch;
     Ref begun(wait_for_gil([&] {
-      return changes ? begin_in_copy(stream, number) : PyObject_CallNoArgs(Ref(fetch).get());
+      return copies ? PyObject_CallOneArg(begins.get(), copies.get())
+                    : PyObject_CallNoArgs(begins.get());
     }));
     if (!begun) return nullptr;
     crew[number].fetch = std::move(begun);
   }
   return call_in_worker(Ref(crew[number].fetch).get(), task);
+}
+
+Ref OwnEpoch::copied(PyObject* values) const {
+  Ref copies(check(PyObject_CallOneArg(Ref(copier).get(), values)));
+  if (!PyList_CheckExact(copies.get()) || !PyList_GET_SIZE(copies.get()))
+    type_error("_begin_own(): expected a list of copies");
+  return copies;
 }
 
 PyObject* next_own(PyObject* self, Turns& t) {
@@ -235,16 +285,47 @@ PyObject* next_own(PyObject* self, Turns& t) {
 
 // ---- the begin
 
+void OwnEpoch::draw_ahead(int64_t count) {
+  for (; count > 0; --count) {
+    Ref task = draw(tasks);
+    if (!task) break;
+    ahead.push_back(std::move(task));
+  }
+}
+
+// Processes would be started now, and not see what the program writes from now on.
+void OwnEpoch::begin_in_copies(PyObject* roots, int64_t first) {
+  const bool has_copies = bool(crew[0].copies);
+  if (iterates) {  // each worker makes its own when it begins
+    const Ref all = has_copies ? Ref() : copied(roots);
+    for (OwnWorker& worker : crew)
+      if (!has_copies) worker.copies = all;
+    return;
+  }
+  if (has_copies || persistent || step_by_step) {
+    for (OwnWorker& worker : crew)
+      if (!has_copies) worker.copies = copied(roots);
+    draw_ahead(first);
+  } else {
+    // Who has no task in an epoch that is over before needs no copy.
+    const Ref own = copied(roots);
+    draw_ahead(first);
+    const size_t needed = std::min(ahead.size(), crew.size());
+    // What is copied finds its attributes slower, so it is not one of them.
+    for (size_t i = 0; i < needed; ++i) crew[i].copies = needed > 1 ? copied(own.get()) : own;
+  }
+  for (OwnWorker& worker : crew) {
+    if (!worker.copies || (worker.fetch && worker.fetch_by.get() == fetch.get())) continue;
+    worker.fetch = Ref(check(PyObject_CallOneArg(fetch.get(), worker.copies.get())));
+    worker.fetch_by = fetch;
+  }
+}
+
 void begin_own(Turns& t, OwnStart start) {
   const int64_t flags = start.flags;
   if (start.workers <= 0) value_error("_begin_own(): there are no workers");
   if (!(flags & 1) && !PyIter_Check(start.tasks.get()))
     type_error("_begin_own(): expected an iterator, got ", type_name(start.tasks.get()));
-  for (; start.draw > 0; --start.draw) {
-    Ref task = OwnEpoch::draw(start.tasks);
-    if (!task) break;
-    start.drawn.push_back(std::move(task));
-  }
   OwnEpoch& e = t.own;
   e.iterates = flags & 1;
   e.only_ints = flags & 2;
@@ -253,24 +334,21 @@ void begin_own(Turns& t, OwnStart start) {
   e.alone = flags & 16;
   e.persistent = flags & 32;
   e.plain = flags & 64;
-  e.changes = flags & 128;
-  const bool copied = e.changes && !e.iterates;
-  PyObject* fetches = start.fetch.get();
-  if (copied && (!PyList_CheckExact(fetches) || PyList_GET_SIZE(fetches) != start.workers))
-    type_error("_begin_own(): expected a list of what makes each worker's batches");
+  e.changes = bool(start.copier);
   e.tasks = std::move(start.tasks);
   e.fetch = std::move(start.fetch);
-  e.ahead.swap(start.drawn);
+  e.copier = std::move(start.copier);
+  e.ahead.clear();
   e.crew.resize(size_t(start.workers));
-  for (size_t i = 0; i < e.crew.size(); ++i) {
-    OwnWorker& worker = e.crew[i];
-    PyObject* own = copied ? PyList_GET_ITEM(fetches, Py_ssize_t(i)) : Py_None;
-    worker.fetch = own != Py_None ? Ref::borrow(own) : Ref();
+  for (OwnWorker& worker : e.crew) {
+    worker.clear(e.persistent, e.iterates);
+    worker.copies_before = Ref();
+    if (e.changes) worker.as = Ref();
     worker.given = 0;
     worker.ended = false;
-    if (!e.persistent) worker.generators = Ref();
-    if (!e.persistent || e.changes) worker.as = Ref();
   }
+  if (e.changes) e.begin_in_copies(start.roots.get(), start.first);
+  else if (!e.iterates) e.draw_ahead(start.first);
   e.next = 0;
   e.yielded = 0;
   e.active = true;
@@ -282,7 +360,9 @@ void init_own_epoch(PyObject* module) {
   static PyMethodDef functions[] = {
       {"_acting_as", get_acting_as, METH_NOARGS, "_acting_as(): a worker's tuple, or None."},
       {"_worker_info", (PyCFunction)(void*)make_worker_info, METH_FASTCALL,
-       "_worker_info(type, id, num_workers, seed, dataset): what a worker knows of itself."},
+       "_worker_info(id, num_workers, seed, dataset): what a worker knows of itself."},
+      {"_note_worker_info", note_worker_info, METH_O,
+       "_note_worker_info(type): the class of that, which is returned."},
       {}};
   add_functions(module, functions);
 }

@@ -29,12 +29,22 @@ enum class Leave { KeepsGoing, BelongsToWorkers, Failed };
 
 // What is left of a worker: null is what has not begun, or nobody has asked for.
 struct OwnWorker {
-  Ref fetch;              // makes its batches, if it iterates or has a copy
+  Ref fetch;     // makes its batches, if it iterates or has a copy
+  Ref fetch_by;  // what `fetch` was made by, of a worker that stays
+  // What it writes to, where there is such a thing: the copies that it has, a list, and those that
+  // it began to iterate with.
+  Ref copies, copies_before;
   Ref as;                 // for Acting
   Ref generators;         // that it draws from
   NumbersBefore numbers;  // when it began to make its last batch
   Py_ssize_t given = 0;
   bool ended = false;
+
+  // What an epoch leaves of a worker that stays, or none.
+  void clear(bool stays, bool iterates) {
+    if (!stays) as = generators = copies = copies_before = Ref();
+    if (!stays || iterates || !copies) fetch = fetch_by = Ref();
+  }
 };
 
 struct OwnEpoch {
@@ -49,7 +59,9 @@ struct OwnEpoch {
   bool plain = false;         // there are no workers in whose place batches are made
   Ref tasks;                  // goes over them
   std::vector<Ref> ahead;     // tasks that have been drawn
-  Ref fetch;                  // makes a batch, or begins to iterate and returns what makes batches
+  // Makes a batch, or begins to iterate and returns what makes batches; of copies, where there are.
+  Ref fetch;
+  Ref copier;  // makes copies of copies
   std::vector<OwnWorker> crew;
   uint32_t next = 0;  // worker
   Py_ssize_t yielded = 0;
@@ -57,8 +69,7 @@ struct OwnEpoch {
   // Draws. They follow from the seed of the epoch.
   unsigned made_of_seed = 0;
   uint64_t seed = 0;
-  Ref info_type, dataset;  // of WorkerInfo, where `_as_worker` need not be asked for it
-  double seconds = 0;      // spent on batches since somebody looked at the pace
+  double seconds = 0;  // spent on batches since somebody looked at the pace
 
   uint32_t workers() const { return uint32_t(crew.size()); }
   uint32_t after(uint32_t number) const { return number + 1 == workers() ? 0 : number + 1; }
@@ -96,19 +107,21 @@ struct OwnEpoch {
   }
   // A batch of a worker; null with an exception set when that failed.
   PyObject* make(PyObject* stream, uint32_t number, PyObject* task);
+  // Each worker gets copies, of `roots` if it has none, and what makes its batches; the first tasks
+  // are drawn.
+  void begin_in_copies(PyObject* roots, int64_t first);
+  void draw_ahead(int64_t count);
   void clear() {
     active = false;
-    tasks = fetch = Ref();
+    tasks = fetch = copier = Ref();
     ahead.clear();
-    for (OwnWorker& worker : crew) {
-      worker.fetch = Ref();
-      if (!persistent) worker.as = worker.generators = Ref();
-    }
+    for (OwnWorker& worker : crew) worker.clear(persistent, iterates);
   }
 
  private:
   void make_generators(PyObject* stream, uint32_t number);
-  PyObject* fetch_one(PyObject* stream, uint32_t number, PyObject* task);
+  PyObject* fetch_one(uint32_t number, PyObject* task);
+  Ref copied(PyObject* values) const;
 };
 
 }  // namespace facula::python

@@ -85,15 +85,15 @@ struct Turns {
 // What the Python side of an iterator keeps. Attributes in a dict would cost a tiny epoch more time
 // than its batches.
 struct StreamMembers {
-  PyObject_HEAD PyObject *terms, *pace, *index_sampler, *indices, *base_seed, *generator_state;
-  PyObject *copies, *copies_before, *fetch, *fetches, *fetches_of, *fetches_by;
+  PyObject_HEAD PyObject *terms, *pace, *index_sampler, *indices, *base_seed, *generator_state,
+      *fetch;
   Py_ssize_t made_before;
   char iterable, is_own, may_be_here, drew_seed, is_finished, is_shut_down;
 
   template <class F>
   void for_each_object(F&& f) {
-    for (PyObject** o : {&terms, &pace, &index_sampler, &indices, &base_seed, &generator_state,
-                         &copies, &copies_before, &fetch, &fetches, &fetches_of, &fetches_by})
+    for (PyObject** o :
+         {&terms, &pace, &index_sampler, &indices, &base_seed, &generator_state, &fetch})
       f(*o);
   }
 };
@@ -120,15 +120,16 @@ PyObject* next_own(PyObject* stream, Turns& t);
 // What such an epoch is begun with; see begin_own_epoch().
 struct OwnStart {
   Ref tasks, fetch;
-  std::vector<Ref> drawn;  // tasks
-  int64_t draw = 0;        // so many more at once
-  int64_t workers = 0, flags = 0;
+  int64_t first = 0, workers = 0, flags = 0;
+  Ref copier, roots;
 };
 void begin_own(Turns& t, OwnStart start);
 
 // Methods of streams.
 PyObject* begin_own_epoch(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* own_state_of(PyObject*, PyObject*);
+PyObject* as_worker_of(PyObject*, PyObject*);
+PyObject* own_copies_of(PyObject*, PyObject*);
 PyObject* own_generators_of(PyObject*, PyObject*);
 PyObject* forget_own_epoch(PyObject*, PyObject*);
 

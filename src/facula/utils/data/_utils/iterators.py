@@ -36,10 +36,8 @@ from facula.utils.data._utils.worker import (
     ERROR,
     READY,
     Job,
-    WorkerInfo,
     pack_error,
     unpack_error,
-    worker_info,
 )
 from facula.utils.data.sampler import BatchSampler, SequentialSampler, drawn_seed
 
@@ -140,11 +138,11 @@ def _plan_of(terms: Terms, loader: Any) -> Any:
         sized=sized,
         batch_size=size,
         drop_last=int(drop_last),
-        fetch=lookups.fetch if terms.changes is None else None,
+        fetch=lookups.fetch,
+        copier=terms.changes and terms.changes.copies,
+        roots=terms.changes and terms.changes.roots,
         generator=default_generator,
         draw_seed=drawn_seed,
-        dataset=terms.job.dataset,
-        info_type=WorkerInfo,
         first=terms.first_tasks,
         workers=terms.job.num_workers,
         flags=terms.own_flags,
@@ -280,59 +278,14 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     def _begin_by_itself(self, terms: Terms) -> None:
         tasks: Any = self._indices
         # Workers would have been given indices by now, and generators moved on.
-        first: Any = terms.first_tasks
+        first = terms.first_tasks
         fetch = terms.lookups.fetch  # type: ignore[union-attr]
         if self._iterable:
-            first, tasks = 0, next(tasks)  # which is always the same
-        if terms.changes is not None:
-            first, fetch = self._fetches_in_copies(terms, first)
+            tasks = next(tasks)  # which is always the same
+        changes, workers = terms.changes, terms.job.num_workers
+        copies = () if changes is None else (changes.copies, changes.roots)
         self._made_before = 0
-        self._begin_own(tasks, first, fetch, terms.job.num_workers, terms.own_flags)
-
-    def _fetches_in_copies(self, terms: Terms, first: int) -> tuple[Any, list[Any]]:
-        """The first tasks, and what makes the batches of workers that write to their copies of the
-        dataset; nothing of those that iterate, which begin later. Processes would be started now,
-        and not see what the program writes from now on."""
-        changes, lookups = terms.changes, terms.lookups
-        assert changes is not None and lookups is not None
-        workers = terms.job.num_workers
-        if self._iterable:
-            self._copies_before = {}
-            if not self._copies:
-                self._copies = dict.fromkeys(range(workers), changes.copies(changes.roots))
-            return first, []
-        if self._copies or terms.persistent or not terms.may_run_ahead:
-            ahead: Any = first
-            if not self._copies:
-                self._copies = {n: changes.copies(changes.roots) for n in range(workers)}
-        else:
-            # Who has no task in an epoch that is over before needs no copy.
-            own = changes.copies(changes.roots)
-            ahead = list(itertools.islice(self._indices, first))
-            needed = min(len(ahead), workers)
-            # What is copied finds its attributes slower, so it is not one of them.
-            several = {n: changes.copies(own) for n in range(needed)} if needed > 1 else None
-            self._copies = several or {0: own}
-        if self._fetches_of is not self._copies or self._fetches_by is not lookups:
-            self._fetches_of, self._fetches_by = self._copies, lookups
-            fetches = [lookups.fetch(copies) for copies in self._copies.values()]
-            self._fetches = fetches + [None] * (workers - len(fetches))
-        return ahead, self._fetches
-
-    def _as_worker(self, number: int) -> tuple[WorkerInfo, None]:
-        """What code finds out that runs in the place of a worker."""
-        job = self._terms.job
-        seed = self._base_seed + number
-        dataset = self._copies[number][0] if self._terms.changes is not None else job.dataset
-        return worker_info(number, job.num_workers, seed, dataset), None
-
-    def _begin_in_copy(self, number: int) -> Any:
-        """A worker begins to iterate over its copy: what makes its batches."""
-        lookups, changes = self._terms.lookups, self._terms.changes
-        assert lookups is not None and changes is not None
-        before = self._copies_before[number] = self._copies[number]
-        now = self._copies[number] = changes.copies(before)
-        return lookups.fetch(now)
+        self._begin_own(tasks, first, fetch, workers, terms.own_flags, *copies)
 
     def _raise_as_worker(self, number: int, error: Exception) -> None:
         """Raises an exception that came up while a worker's batch was made, as from there."""
@@ -341,14 +294,13 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             trace = trace.tb_next
         raise unpack_error(pack_error(error.with_traceback(trace), number))
 
-    def _job_in_copy(self, job: Job, number: int) -> Job:
-        """What a worker is told that goes on with its copy, or, of what is iterated over, begins
+    def _job_in_copy(self, job: Job, copies: Any) -> Job:
+        """What a worker is told that goes on with its copies, or, of what is iterated over, begins
         once more."""
         changes = self._terms.changes
         if changes is None:
             return job
-        before, now = self._copies_before or {}, self._copies or {}
-        copies = before.get(number) or now.get(number) or changes.copies(changes.roots)
+        copies = copies or changes.copies(changes.roots)
         dataset, collate_fn = with_collate(job.collate_fn, copies)
         return dataclasses.replace(job, dataset=dataset, collate_fn=collate_fn)
 
@@ -424,6 +376,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             drawn: their generators, from which the loader has drawn.
         """
         terms = self._terms
+        copies = self._own_copies()
         self._forget_own(False)
         self._timeout, self._prefetch, self._in_order = (
             terms.timeout,
@@ -442,7 +395,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                 if terms.threads:
                     self._crew.append(ThreadWorker(job, i))
                 else:
-                    own = self._job_in_copy(job, i)
+                    own = self._job_in_copy(job, copies.get(i))
                     known = lookups if terms.changes is None else None
                     self._crew.append(ProcessWorker(own, i, terms.context, known, drawn.get(i)))
         except BaseException:

@@ -34,7 +34,7 @@ from facula.utils.data.sampler import (
 
 # Of an epoch that the loader makes by itself, for ``_begin_own``.
 ITERATES, ONLY_INTS, STEP_BY_STEP, DRAWS, DRAWS_ALONE = 1, 2, 4, 8, 16
-PERSISTENT, PLAIN, CHANGES = 32, 64, 128
+PERSISTENT, PLAIN = 32, 64
 _OWN_SAMPLERS = (
     InfiniteConstantSampler,
     RandomSampler,
@@ -126,8 +126,6 @@ class Terms:
             self.own_flags |= STEP_BY_STEP
         if not self.own_sampler:
             self.own_flags |= ONLY_INTS
-        if self.changes is not None:
-            self.own_flags |= CHANGES
         if draws:
             self.own_flags |= DRAWS if draws == {GENERATOR} else DRAWS | DRAWS_ALONE
 

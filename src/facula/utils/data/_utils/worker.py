@@ -18,6 +18,7 @@ from facula.utils.data._utils.fetch import make_fetcher
 __all__ = ["WorkerInfo", "get_worker_info"]
 
 
+@_C._note_worker_info
 @dataclass(frozen=True)
 class WorkerInfo:
     """What :func:`get_worker_info` returns in a worker."""
@@ -26,11 +27,6 @@ class WorkerInfo:
     num_workers: int
     seed: int
     dataset: Any
-
-
-def worker_info(number: int, of: int, seed: int, dataset: Any) -> WorkerInfo:
-    """A frozen dataclass takes longer to fill itself."""
-    return _C._worker_info(WorkerInfo, number, of, seed, dataset)
 
 
 def get_worker_info() -> WorkerInfo | None:
@@ -71,7 +67,7 @@ class Job:
     init_fn: Callable[[int], None] | None
 
     def info(self, worker: int) -> WorkerInfo:
-        return worker_info(worker, self.num_workers, self.base_seed + worker, self.dataset)
+        return _C._worker_info(worker, self.num_workers, self.base_seed + worker, self.dataset)
 
     def fetcher(self) -> Callable[[Any], Any]:
         return make_fetcher(
