@@ -535,3 +535,21 @@ def test_state_goes_on_with_persistent_workers_that_are_there_and_with_new_ones(
     resumed = loader if same else make()
     resumed.load_state_dict(state)
     assert values(resumed) == rest
+
+
+def test_processes_end_when_their_last_batch_is_made():
+    # An epoch that trains would else wait at its end until they are gone.
+    iterator = iter(data.DataLoader(Squares(7), 2, num_workers=2))
+    assert [next(iterator).tolist() for _ in range(4)] == [[0, 1], [4, 9], [16, 25], [36]]
+    for worker in iterator._workers:
+        worker.process.join(60)
+        assert worker.process.exitcode == 0
+    assert list(iterator) == []
+
+
+def test_processes_that_stay_do_not_end_with_their_last_batch():
+    loader = data.DataLoader(Squares(7), 2, num_workers=2, persistent_workers=True)
+    epochs = [[batch.tolist() for batch in loader] for _ in range(3)]
+    assert epochs == [[[0, 1], [4, 9], [16, 25], [36]]] * 3
+    assert len({worker.pid for worker in loader._iterator._workers}) == 2
+    assert all(worker.process.is_alive() for worker in loader._iterator._workers)

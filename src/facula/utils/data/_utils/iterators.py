@@ -180,6 +180,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     _crew: _Crew | None = None  # the workers, once tasks are handed out
     _left_to_make: int | None = None  # tasks that there are yet in an epoch that is left early
     _generators: Mapping[int, Any] = {}  # of workers, from which the loader draws
+
     def __init__(self, loader: Any) -> None:  # what a plan does that fits
         terms = self._terms = self._come_to_terms(loader)
         self._pace.saved = 0.0
@@ -201,7 +202,11 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     def _come_to_terms(self, loader: Any) -> Terms:
         """What was read of the loader, and whether it makes the epoch by itself."""
         terms: Terms = loader._terms
-        if terms is None or terms.lookups is None or not terms.facts.hold(loader.__dict__):
+        if (
+            terms is None
+            or not terms.facts.hold(loader.__dict__)
+            or (terms.lookups is None and not loader._pace.unreadable)
+        ):
             terms = _new_terms(loader)
         self._pace = pace = loader._pace
         # A state and a promised length are seen to with each batch, and so is pinned memory.
@@ -386,6 +391,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._groups, self._own_sampler = terms.may_run_ahead, terms.own_sampler
         # Whether the loader, when it makes batches itself, draws an index for each that it gives.
         self._one_by_one = not self._groups and not self._iterable and self._in_order
+        # Whether processes may end when they have done their last task. What iterates says so.
+        self._ends_processes = not (terms.threads or terms.persistent or self._iterable)
         self._group, self._groups_ahead = 1, 1
         self._epoch = 0
         self._crew = _Crew()
@@ -531,13 +538,25 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         takers = self._takers(count)
         self._plan(takers, count)
         step = len(takers)
-        for i, worker in enumerate(takers[:count]):
-            self._open[worker] += len(range(i, count, step))
+        ends = self._no_more_indices and self._ends_processes
+        for i, number in enumerate(takers[:count]):
+            self._open[number] += len(range(i, count, step))
             share = drawn.share(i, step) if packed else drawn[i::step]
+            worker = self._workers[number]
             if self._here:
-                self._workers[worker].keep(share)
+                worker.keep(share)
+            elif ends:
+                worker.send(share, are_last=True)
             else:
-                self._workers[worker].send(share)
+                worker.send(share)
+        if ends and not self._here:
+            self._end_processes({*takers[:count]})
+
+    def _end_processes(self, told: set[int]) -> None:
+        """Tells the others that no task will come any more."""
+        for number, worker in enumerate(self._workers):
+            if number not in told:
+                worker.send([], are_last=True)
 
     def _takers(self, count: int) -> list[int]:
         """The workers that take the next tasks, in turn."""
@@ -580,6 +599,8 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         for number, worker in enumerate(workers):
             if not self._exhausted[number]:
                 worker.move_away(self._given[number])
+        if self._no_more_indices and self._ends_processes:
+            self._end_processes(set())
 
     def _move_here(self) -> None:
         """From now on the loader makes the batches of its threads, if it should."""

@@ -89,12 +89,13 @@ class _Server:
         # What is made and not sent; two threads take from it.
         self.writer = _C._BatchWriter(transport.INLINE_BYTES, SMALL_DATA, _Epoch, self.slots)
         self.epoch = 0
+        self.is_last = False  # nothing comes after the tasks that are there
         self.patience = _FIRST_FLUSH_SECONDS
         self.lock = threading.Lock()  # of the socket's sending side
         self.flusher: threading.Thread | None = None
 
     def run(self) -> None:
-        while self.tasks or self.receive():
+        while self.tasks or (not self.is_last and self.receive()):
             self.patience = _FIRST_FLUSH_SECONDS
             self.work()
 
@@ -191,8 +192,8 @@ class _Server:
             if frames:
                 return True
 
-    def take(self, message: tuple[int, Any, list[int], int | None]) -> None:
-        epoch, indices, released, skipped = message
+    def take(self, message: tuple[int, Any, list[int], int | None, bool]) -> None:
+        epoch, indices, released, skipped, self.is_last = message
         self.slots.release(released)
         if skipped is not None:
             self.tasks.append(_Epoch(epoch, skipped))
@@ -456,13 +457,14 @@ class ProcessWorker:
         if tasks:
             self.send([tasks.popleft() for _ in range(len(tasks))])
 
-    def send(self, indices: Any) -> None:
-        """Gives the worker tasks, one for each index or batch of indices, which may be packed."""
+    def send(self, indices: Any, are_last: bool = False) -> None:
+        """Gives the worker tasks, one for each index or batch of indices, which may be packed. When
+        the last are done it ends, which takes a process longer than a small batch."""
         skipped = None
         if self.told != self.epoch:
             skipped = self.skipped
             self.told_before, self.told = self.told, self.epoch
-        message = (self.epoch, indices, self.slots.take_released(), skipped)
+        message = (self.epoch, indices, self.slots.take_released(), skipped, are_last)
         record = [(DATA, pickle.dumps(message, 5))]
         data = memoryview(transport.make_frame(transport.Frame(record)))
         while data and not self.ended:

@@ -197,7 +197,8 @@ class Receiver:
 
     def __init__(self, sock: socket.socket, descriptors: deque[int]) -> None:
         self.sock, self.descriptors = sock, descriptors
-        self.memory = memoryview(bytearray(1 << 18))
+        # Pages that nothing is written to are none.
+        self.memory = memoryview(numpy.empty(1 << 18, numpy.uint8))
 
     def receive(self) -> memoryview:
         """What has arrived, without waiting for more; nothing at the end of the stream."""
