@@ -386,6 +386,10 @@ bool is_stream(PyObject* o) {
   return PyObject_TypeCheck(o, stream_type);
 }
 
+bool is_stream_type(PyObject* o) {
+  return PyType_Check(o) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(o), stream_type);
+}
+
 PyObject* new_stream(PyTypeObject* type, PyObject*, PyObject*) {
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;

@@ -81,7 +81,6 @@ PyType_Spec in_order_spec = {
 // ---- plans
 
 struct Plan {
-  Ref type;                // of iterators
   Ref terms, facts, pace;  // as the iterator knows them, and what they rest on
   Ref sampler;             // of indices
   Ref indices;             // what makes an iterator over them; one for all epochs of what is
@@ -101,11 +100,10 @@ struct Part {
   T Plan::* place;
 };
 constexpr Part<Ref> kObjects[] = {
-    {"type", &Plan::type},           {"terms", &Plan::terms},         {"facts", &Plan::facts},
-    {"pace", &Plan::pace},           {"sampler", &Plan::sampler},     {"indices", &Plan::indices},
-    {"task", &Plan::task},           {"sized", &Plan::sized},         {"fetch", &Plan::fetch},
-    {"generator", &Plan::generator}, {"draw_seed", &Plan::draw_seed}, {"copier", &Plan::copier},
-    {"roots", &Plan::roots}};
+    {"terms", &Plan::terms},         {"facts", &Plan::facts},     {"pace", &Plan::pace},
+    {"sampler", &Plan::sampler},     {"indices", &Plan::indices}, {"task", &Plan::task},
+    {"sized", &Plan::sized},         {"fetch", &Plan::fetch},     {"generator", &Plan::generator},
+    {"draw_seed", &Plan::draw_seed}, {"copier", &Plan::copier},   {"roots", &Plan::roots}};
 constexpr Part<int64_t> kNumbers[] = {
     {"batch_size", &Plan::batch_size},    {"drop_last", &Plan::drop_last}, {"first", &Plan::first},
     {"workers", &Plan::workers},          {"flags", &Plan::flags},         {"draws", &Plan::draws},
@@ -139,8 +137,7 @@ PyObject* new_plan(PyTypeObject* type, PyObject* args, PyObject* by_name) {
     };
     for (const auto& part : kObjects) p.*part.place = Ref::borrow(given(part.name));
     for (const auto& part : kNumbers) p.*part.place = index_of(given(part.name));
-    if (!PyType_Check(p.type.get()) || !is_facts(p.facts.get()))
-      type_error("_EpochPlan(): expected a class and what it rests on");
+    if (!is_facts(p.facts.get())) type_error("_EpochPlan(): expected what it rests on");
     return self.release();
   });
 }
@@ -216,17 +213,19 @@ void begin_epoch(const Plan& p, const Names& names, PyObject* loader, PyObject* 
   begin_own(turns_of(stream), std::move(start));
 }
 
-// begin(loader): an iterator over the loader with these attributes; None where
-// that takes more than is planned.
-PyObject* begin(PyObject* self, PyObject* loader) {
+// begin(type, loader): an iterator of a type over the loader with these attributes; None where that
+// takes more than is planned.
+PyObject* begin(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     static const Names names;
-    if (!PyDict_CheckExact(loader)) type_error("expected a dict, got ", type_name(loader));
+    if (count != 2 || !is_stream_type(args[0]) || !PyDict_CheckExact(args[1]))
+      type_error("begin(): expected a class of iterators and a dict");
+    PyObject* loader = args[1];
     const Ref kept = Ref::borrow(self);  // code of the program may end the loader
     const Plan& p = plan_of(self);
     if (!p.facts || !suits(p, names, loader)) return Py_NewRef(Py_None);
     check(PyObject_SetAttr(p.pace.get(), names.saved, names.nothing));
-    Ref stream(check(new_stream(reinterpret_cast<PyTypeObject*>(p.type.get()), nullptr, nullptr)));
+    Ref stream(check(new_stream(reinterpret_cast<PyTypeObject*>(args[0]), nullptr, nullptr)));
     StreamMembers& m = members_of(stream.get());
     m.terms = Py_NewRef(p.terms.get());
     m.pace = Py_NewRef(p.pace.get());
@@ -263,8 +262,8 @@ PyObject* begin_again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
 }
 
 PyMethodDef plan_methods[] = {
-    {"begin", begin, METH_O,
-     "begin(attributes): an iterator over a loader, None where that takes more than is planned."},
+    {"begin", (PyCFunction)(void*)begin, METH_FASTCALL,
+     "begin(type, attributes): an iterator over a loader, None where that takes more."},
     {"begin_again", (PyCFunction)(void*)begin_again, METH_FASTCALL,
      "begin_again(iterator, attributes): begins another epoch; False where that takes more."},
     {}};

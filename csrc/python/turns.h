@@ -103,6 +103,7 @@ struct PyStream {
   Turns t;
 };
 bool is_stream(PyObject* o);
+bool is_stream_type(PyObject* o);  // whether it is a class of them
 inline StreamMembers& members_of(PyObject* o) {
   return reinterpret_cast<PyStream*>(o)->members;
 }

@@ -11,13 +11,14 @@ from typing import Any, Generic, TypeVar
 
 import facula
 from facula.utils.data._utils.collate import default_collate, default_convert
-from facula.utils.data._utils.iterators import MultipleWorkersIterator, read_ahead
+from facula.utils.data._utils.iterators import MultipleWorkersIterator
 from facula.utils.data._utils.own_iterators import (
     BaseIterator,
     MemoryIterator,
     SingleProcessIterator,
     rows_in_place_of_workers,
 )
+from facula.utils.data._utils.planning import read_ahead
 from facula.utils.data._utils.worker import get_worker_info
 from facula.utils.data.dataset import Dataset, IterableDataset, TensorDataset
 from facula.utils.data.sampler import (
@@ -297,7 +298,7 @@ class DataLoader(Generic[_T_co]):
             return SingleProcessIterator(self)
         terms = self._terms
         if terms is not None and terms.plan is not None:
-            iterator = terms.plan.begin(self.__dict__)
+            iterator = terms.plan.begin(MultipleWorkersIterator, self.__dict__)
             if iterator is not None:
                 return iterator  # type: ignore[no-any-return]
         if type(self.dataset) is TensorDataset:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import facula
 from facula import _C
-from facula.random import default_generator
-from facula.utils.data._utils.harmless import ARRAYS_DRAWN, GENERATOR, TWISTER
+from facula.utils.data._utils.crew import Crew
 from facula.utils.data._utils.indices import (
     IndexBatches,
     RepeatedIndex,
@@ -21,25 +17,14 @@ from facula.utils.data._utils.indices import (
     packed_indices_of,
     unpacked,
 )
-from facula.utils.data._utils.lookups import begin_scope, can_draw, with_collate
+from facula.utils.data._utils.lookups import with_collate
+from facula.utils.data._utils.own_epochs import OwnEpochs
 from facula.utils.data._utils.own_iterators import BaseIterator
-from facula.utils.data._utils.pace import Pace, bytes_in
-from facula.utils.data._utils.process_worker import (
-    ProcessWorker,
-    begin_as_ever,
-    generators_of,
-)
-from facula.utils.data._utils.terms import Terms
+from facula.utils.data._utils.pace import bytes_in
+from facula.utils.data._utils.planning import plan_of
+from facula.utils.data._utils.process_worker import ProcessWorker
 from facula.utils.data._utils.thread_worker import ThreadWorker
-from facula.utils.data._utils.worker import (
-    END,
-    ERROR,
-    READY,
-    Job,
-    pack_error,
-    unpack_error,
-)
-from facula.utils.data.sampler import BatchSampler, SequentialSampler, drawn_seed
+from facula.utils.data._utils.worker import END, ERROR, READY, Job
 
 _GROUP_SECONDS = 0.001  # of work in one message to a worker
 _PACKED_BATCHES = 2  # that many are drawn faster as an array
@@ -50,7 +35,6 @@ _SIZED = 16  # batches of which one is measured, in bytes
 _GROUP_BYTES = 1 << 20
 _SMALL_GROUP_BYTES = 1 << 18
 _GROUP_SLOT_BYTES = 1 << 21
-_NUMBERS_OF_DRAWS = {GENERATOR: 1, TWISTER: 2, ARRAYS_DRAWN: 4}  # as the core knows them
 _KEEPS_GOING, _BELONGS_TO_WORKERS, _FAILED = range(3)  # why an epoch is not left to the loader
 
 
@@ -62,103 +46,7 @@ def _are_ints(indices: list[Any]) -> bool:
     return types <= {int}
 
 
-class _Crew(list[Any]):
-    """The workers of an iterator, which end with it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._process = os.getpid()
-        self._is_dismissed = False
-
-    def dismiss(self, at_once: bool = False) -> None:
-        """Ends the workers."""
-        if self._is_dismissed:
-            return
-        self._is_dismissed = True
-        if os.getpid() != self._process:  # a copy in a forked process: they are not its own
-            return
-        for worker in self:
-            worker.close()
-        if at_once:
-            for worker in self:
-                if isinstance(worker, ProcessWorker) and worker.process is not None:
-                    worker.process.terminate()
-        for worker in self:
-            worker.join()
-
-    def __del__(self) -> None:
-        # When the interpreter ends, modules may be gone before this.
-        with contextlib.suppress(AttributeError, TypeError, ImportError):
-            self.dismiss()
-
-
-def _new_terms(loader: Any) -> Terms:
-    if loader.num_workers <= 0 or loader.prefetch_factor <= 0:
-        raise AssertionError("workers need num_workers > 0 and prefetch_factor > 0")
-    threads = loader.worker_type == "thread"
-    pace = loader._pace
-    if pace is None or pace.is_of_others(threads, loader.num_workers):
-        pace = loader._pace = Pace(threads, loader.num_workers)
-    terms = loader._terms = Terms(loader, reads=not pace.unreadable)
-    pace.unreadable = terms.lookups is None and not threads
-    if terms.preparation is None:
-        terms.plan = _plan_of(terms, loader)
-    return terms
-
-
-def _order_of(sampler: Any) -> tuple[Any, int, bool] | None:
-    """What is counted where a sampler's indices are in order, and in batches of which size."""
-    if type(sampler) is SequentialSampler:
-        return sampler.data_source, 0, False
-    if type(sampler) is not BatchSampler or type(sampler.sampler) is not SequentialSampler:
-        return None
-    return sampler.sampler.data_source, sampler.batch_size, sampler.drop_last
-
-
-def _plan_of(terms: Terms, loader: Any) -> Any:
-    """How epochs begin that the loader makes by itself, in C++; None where there is more to ask."""
-    lookups, sampler = terms.lookups, loader._index_sampler
-    if lookups is None or not terms.may_be_own:
-        return None
-    iterable, draws = terms.job.iterable, lookups.draws
-    indices: Any = indices_of
-    if iterable:
-        indices = indices_of(sampler)
-        if type(indices) not in (RepeatedIndex, itertools.repeat):
-            return None
-    sized, size, drop_last = _order_of(sampler) or (None, 0, False)
-    return _C._EpochPlan(
-        type=MultipleWorkersIterator,
-        terms=terms,
-        facts=terms.facts,
-        pace=loader._pace,
-        sampler=sampler,
-        indices=indices,
-        task=next(indices) if iterable else None,
-        sized=sized,
-        batch_size=size,
-        drop_last=int(drop_last),
-        fetch=lookups.fetch,
-        copier=terms.changes and terms.changes.copies,
-        roots=terms.changes and terms.changes.roots,
-        generator=default_generator,
-        draw_seed=drawn_seed,
-        first=terms.first_tasks,
-        workers=terms.job.num_workers,
-        flags=terms.own_flags,
-        draws=sum(_NUMBERS_OF_DRAWS[name] for name in draws),
-        made_of_seed=int(begin_as_ever(draws)),
-    )
-
-
-def read_ahead(loader: Any) -> None:
-    """Reads a loader's dataset before its first epoch, which may be shorter than that takes."""
-    if loader.prefetch_factor > 0:
-        _new_terms(loader)
-        loader._pace.unreadable = False  # the program may not be done with its dataset
-
-
-class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[misc]
+class MultipleWorkersIterator(OwnEpochs):
     """Has batches made by workers.
 
     Batch i is made by worker i modulo their number, as in PyTorch. Each worker has tasks for
@@ -171,15 +59,9 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
     the loader's, and those that are looked up in memory, whoever does that. A batch that fails is
     made again by its worker, so that the error is the worker's.
 
-    As long as nothing but that is to be done, there are no tasks and nobody to hand them to:
-    ``_BatchStream.__next__`` draws indices and makes batches of them (``_begin_own``). That ends
-    with the epoch, or where workers or a look at each batch are needed after all
-    (``_hand_over``).
+    As long as nothing but that is to be done, there are no tasks and nobody to hand them to
+    (:class:`OwnEpochs`).
     """
-
-    _crew: _Crew | None = None  # the workers, once tasks are handed out
-    _left_to_make: int | None = None  # tasks that there are yet in an epoch that is left early
-    _generators: Mapping[int, Any] = {}  # of workers, from which the loader draws
 
     def __init__(self, loader: Any) -> None:  # what a plan does that fits
         terms = self._terms = self._come_to_terms(loader)
@@ -190,7 +72,7 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
             return
         self._may_be_here = self._may_make_batches(terms)
         if terms.is_prepared and terms.plan is None:
-            terms.plan = _plan_of(terms, loader)
+            terms.plan = plan_of(terms, loader)
         if self._is_own and self._may_be_here:
             self._begin_by_itself(terms)
             return
@@ -198,45 +80,6 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         lookups = self._terms.lookups if self._may_be_here else None
         self._have_workers(lookups, self._generators)
         self._begin_with_workers()
-
-    def _come_to_terms(self, loader: Any) -> Terms:
-        """What was read of the loader, and whether it makes the epoch by itself."""
-        terms: Terms = loader._terms
-        if (
-            terms is None
-            or not terms.facts.hold(loader.__dict__)
-            or (terms.lookups is None and not loader._pace.unreadable)
-        ):
-            terms = _new_terms(loader)
-        self._pace = pace = loader._pace
-        # A state and a promised length are seen to with each batch, and so is pinned memory.
-        self._is_own = (
-            terms.may_be_own
-            and loader._resume_from is None
-            and loader._iterable_length is None
-            and not (loader.pin_memory and facula.cuda.is_available())
-            and pace.suits_loader()
-        )
-        return terms
-
-    def _may_make_batches(self, terms: Terms) -> bool:
-        """Whether the loader may do so in the place of workers."""
-        if terms.is_free:
-            return True
-        if terms.threads:
-            return not terms.timeout and terms.job.init_fn is None and terms.in_order
-        lookups = terms.lookups
-        if lookups is None or (lookups.draws and not can_draw(lookups.draws)):
-            return False
-        if lookups.draws and self._generators:
-            return True  # those of workers that have been prepared, if they are
-        if terms.preparation is None:
-            return True
-        generators = terms.prepared(self._base_seed)
-        if generators is None:
-            return False
-        self._generators = {**generators, **self._generators}
-        return True
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._make_what_was_given()
@@ -260,80 +103,6 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
                 worker.may_draw_here(lookups.draws) for worker in self._workers
             )
         self._begin_with_workers()
-
-    def _make_what_was_given(self) -> None:
-        """Makes the batches that workers have tasks for when an epoch is left early, as processes
-        do before the next one begins: they move generators, and what a dataset keeps, on."""
-        terms = self._terms
-        matters = terms.lookups is not None and (terms.lookups.draws or terms.changes is not None)
-        by_itself = self._here if self._crew is not None else self._is_own
-        if terms.threads or not matters or not by_itself:
-            return
-        try:
-            for left in range(terms.prefetch * terms.job.num_workers, 0, -1):
-                self._left_to_make = left
-                with contextlib.suppress(Exception):  # nobody asked for this batch
-                    if next(self, self) is self:
-                        return
-        finally:
-            self._left_to_make = None
-
-    # ---- an epoch that the loader makes by itself
-
-    def _begin_by_itself(self, terms: Terms) -> None:
-        tasks: Any = self._indices
-        # Workers would have been given indices by now, and generators moved on.
-        first = terms.first_tasks
-        fetch = terms.lookups.fetch  # type: ignore[union-attr]
-        if self._iterable:
-            tasks = next(tasks)  # which is always the same
-        changes, workers = terms.changes, terms.job.num_workers
-        copies = () if changes is None else (changes.copies, changes.roots)
-        self._made_before = 0
-        self._begin_own(tasks, first, fetch, workers, terms.own_flags, *copies)
-
-    def _raise_as_worker(self, number: int, error: Exception) -> None:
-        """Raises an exception that came up while a worker's batch was made, as from there."""
-        trace = error.__traceback__
-        while trace is not None and trace.tb_frame.f_globals is begin_scope:
-            trace = trace.tb_next
-        raise unpack_error(pack_error(error.with_traceback(trace), number))
-
-    def _job_in_copy(self, job: Job, copies: Any) -> Job:
-        """What a worker is told that goes on with its copies, or, of what is iterated over, begins
-        once more."""
-        changes = self._terms.changes
-        if changes is None:
-            return job
-        copies = copies or changes.copies(changes.roots)
-        dataset, collate_fn = with_collate(job.collate_fn, copies)
-        return dataclasses.replace(job, dataset=dataset, collate_fn=collate_fn)
-
-    def _generators_of(self, number: int, count: int) -> Any:
-        """The generators of a worker that numbers are drawn from, and perhaps of those that follow,
-        so many in all: two take hardly longer to make than one."""
-        lookups = self._terms.lookups
-        assert lookups is not None
-        found = self._generators.get(number)
-        if found is None:
-            made = generators_of(self._base_seed, number, count, lookups.draws)
-            found = made[0]
-            more = {number: found} if count == 1 else dict(enumerate(made, number))
-            self._generators = {**more, **self._generators} if self._generators else more
-        return found
-
-    def _generators_drawn_from(self) -> Mapping[int, Any]:
-        """Those of workers that the loader has, by number."""
-        return {**self._own_generators(), **self._generators}
-
-    def _look_at_pace(self, batch: Any) -> None:
-        """Called after some milliseconds of work, with the last batch."""
-        self._pace.bytes = bytes_in(batch)
-        came = self._own_state()[0]
-        self._pace.note(*self._times_here(), came - self._made_before)
-        self._made_before = came
-        if not self._pace.suits_loader():
-            self._hand_over([])
 
     def _leave_own(self, task: Any, why: int) -> None:
         """Called where a task is not the loader's, or failed."""
@@ -373,6 +142,16 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         assert self._crew is not None
         return self._crew
 
+    def _job_in_copy(self, job: Job, copies: Any) -> Job:
+        """What a worker is told that goes on with its copies, or, of what is iterated over, begins
+        once more."""
+        changes = self._terms.changes
+        if changes is None:
+            return job
+        copies = copies or changes.copies(changes.roots)
+        dataset, collate_fn = with_collate(job.collate_fn, copies)
+        return dataclasses.replace(job, dataset=dataset, collate_fn=collate_fn)
+
     def _have_workers(self, lookups: Any, drawn: Mapping[int, Any]) -> None:
         """Makes workers, of which processes begin at once where they are not to be waited for.
 
@@ -395,16 +174,16 @@ class MultipleWorkersIterator(_C._BatchStream, BaseIterator):  # type: ignore[mi
         self._ends_processes = not (terms.threads or terms.persistent or self._iterable)
         self._group, self._groups_ahead = 1, 1
         self._epoch = 0
-        self._crew = _Crew()
+        self._crew = crew = Crew()
         job = terms.job_with(self._base_seed)
         try:
             for i in range(job.num_workers):
                 if terms.threads:
-                    self._crew.append(ThreadWorker(job, i))
+                    crew.append(ThreadWorker(job, i))
                 else:
                     own = self._job_in_copy(job, copies.get(i))
                     known = lookups if terms.changes is None else None
-                    self._crew.append(ProcessWorker(own, i, terms.context, known, drawn.get(i)))
+                    crew.append(ProcessWorker(own, i, terms.context, known, drawn.get(i)))
         except BaseException:
             self._shutdown_workers()
             raise
