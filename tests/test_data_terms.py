@@ -574,3 +574,28 @@ class DrawnStream(data.IterableDataset):
     def __iter__(self):
         for _ in range(7):
             yield random.random(), numpy.random.rand(2), facula.rand(1)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_size_of_batches_may_change_in_mid_epoch(workers):
+    loader = data.DataLoader(dataset_with(with_global), 1, num_workers=workers)
+    sizes = []
+    for batch in loader:
+        sizes.append(len(batch))
+        loader.batch_sampler.batch_size += 1
+    assert sizes == [1, 2, 3, 4, 2]
+    assert [len(batch) for batch in loader] == [6, 6]
+
+
+def test_a_dataset_without_a_length_says_so_in_each_epoch():
+    class Endless(data.Dataset):
+        def __getitem__(self, index):
+            return index
+
+        def __len__(self):
+            raise ValueError("no end")
+
+    loader = data.DataLoader(Endless(), 2, num_workers=2)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="no end"):
+            list(loader)

@@ -11,7 +11,9 @@ namespace {
 // 0, 1, 2 and so on below the length of `sized`, by themselves or in batches.
 struct PyInOrder {
   PyObject_HEAD PyObject* sized;  // null once its length is known
-  Py_ssize_t next, count, size;   // `size`: of a batch, 0 for numbers by themselves
+  PyObject*
+      batches;  // a sampler that says how many make a batch, or null; training may change that
+  Py_ssize_t next, count;
   bool drop_last;
 };
 PyInOrder& in_order_of(PyObject* o) {
@@ -19,46 +21,47 @@ PyInOrder& in_order_of(PyObject* o) {
 }
 PyTypeObject* in_order_type = nullptr;
 
-Ref new_in_order(PyObject* sized, Py_ssize_t size, bool drop_last) {
+Ref new_in_order(PyObject* sized, PyObject* batches, bool drop_last) {
   Ref made(check(in_order_type->tp_alloc(in_order_type, 0)));
   PyInOrder& order = in_order_of(made.get());
   order.sized = Py_NewRef(sized);
-  order.size = size;
+  if (batches != Py_None) order.batches = Py_NewRef(batches);
   order.drop_last = drop_last;
   return made;
 }
 
 PyObject* next_in_order(PyObject* self) {
-  PyInOrder& order = in_order_of(self);
-  if (order.sized) {
-    const Ref sized(std::exchange(order.sized, nullptr));
-    const Py_ssize_t count = PyObject_Size(sized.get());
-    if (count < 0) return nullptr;
-    order.count = count;
-  }
-  const Py_ssize_t left = order.count - order.next;
-  if (left <= 0) return nullptr;
-  if (!order.size) return PyLong_FromSsize_t(order.next++);
-  const Py_ssize_t n = std::min(left, order.size);
-  if (n < order.size && order.drop_last) return nullptr;
-  PyObject* batch = PyList_New(n);
-  for (Py_ssize_t i = 0; batch && i < n; ++i) {
-    PyObject* number = PyLong_FromSsize_t(order.next + i);
-    if (!number) Py_CLEAR(batch);
-    else PyList_SET_ITEM(batch, i, number);
-  }
-  order.next += n;
-  return batch;
+  return guarded([&]() -> PyObject* {
+    static PyObject* batch_size = PyUnicode_InternFromString("batch_size");
+    PyInOrder& order = in_order_of(self);
+    if (order.sized) {
+      const Ref sized(std::exchange(order.sized, nullptr));
+      order.count = check(PyObject_Size(sized.get()));
+    }
+    if (order.next >= order.count) return nullptr;
+    if (!order.batches) return PyLong_FromSsize_t(order.next++);
+    const Ref sampler = Ref::borrow(order.batches);
+    const Ref size(check(PyObject_GetAttr(sampler.get(), batch_size)));
+    const Py_ssize_t most = index_of(size.get());
+    const Py_ssize_t n = std::min(order.count - order.next, most);
+    if (n <= 0 || (n < most && order.drop_last)) return nullptr;
+    Ref batch(check(PyList_New(n)));
+    for (Py_ssize_t i = 0; i < n; ++i)
+      PyList_SET_ITEM(batch.get(), i, check(PyLong_FromSsize_t(order.next++)));
+    return batch.release();
+  });
 }
 
 int traverse_in_order(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(in_order_of(self).sized);
+  Py_VISIT(in_order_of(self).batches);
   return 0;
 }
 
 int clear_in_order(PyObject* self) {
   Py_CLEAR(in_order_of(self).sized);
+  Py_CLEAR(in_order_of(self).batches);
   return 0;
 }
 
@@ -85,11 +88,12 @@ struct Plan {
   Ref sampler;             // of indices
   Ref indices;             // what makes an iterator over them; one for all epochs of what is
   Ref task;                // an iterable dataset, whose task is always the same
-  Ref sized;               // what is counted, where indices are in order, or None
+  Ref sized, batches;      // where indices are in order: what is counted, or None, and who
+                           // says how many make a batch, or None
   Ref fetch;
   Ref copier, roots;         // of what each worker writes to, or None
   Ref generator, draw_seed;  // the default generator, and what draws a seed in Python
-  int64_t batch_size = 0, drop_last = 0, first = 0, workers = 0, flags = 0;
+  int64_t drop_last = 0, first = 0, workers = 0, flags = 0;
   int64_t draws = 0;         // from which generators, of Draws
   int64_t made_of_seed = 0;  // whether they are begun here
 };
@@ -100,14 +104,15 @@ struct Part {
   T Plan::* place;
 };
 constexpr Part<Ref> kObjects[] = {
-    {"terms", &Plan::terms},         {"facts", &Plan::facts},     {"pace", &Plan::pace},
-    {"sampler", &Plan::sampler},     {"indices", &Plan::indices}, {"task", &Plan::task},
-    {"sized", &Plan::sized},         {"fetch", &Plan::fetch},     {"generator", &Plan::generator},
-    {"draw_seed", &Plan::draw_seed}, {"copier", &Plan::copier},   {"roots", &Plan::roots}};
+    {"terms", &Plan::terms},         {"facts", &Plan::facts},         {"pace", &Plan::pace},
+    {"sampler", &Plan::sampler},     {"indices", &Plan::indices},     {"task", &Plan::task},
+    {"sized", &Plan::sized},         {"batches", &Plan::batches},     {"fetch", &Plan::fetch},
+    {"generator", &Plan::generator}, {"draw_seed", &Plan::draw_seed}, {"copier", &Plan::copier},
+    {"roots", &Plan::roots}};
 constexpr Part<int64_t> kNumbers[] = {
-    {"batch_size", &Plan::batch_size},    {"drop_last", &Plan::drop_last}, {"first", &Plan::first},
-    {"workers", &Plan::workers},          {"flags", &Plan::flags},         {"draws", &Plan::draws},
-    {"made_of_seed", &Plan::made_of_seed}};
+    {"drop_last", &Plan::drop_last}, {"first", &Plan::first},
+    {"workers", &Plan::workers},     {"flags", &Plan::flags},
+    {"draws", &Plan::draws},         {"made_of_seed", &Plan::made_of_seed}};
 
 struct PyPlan {
   PyObject_HEAD Plan plan;
@@ -196,7 +201,7 @@ void begin_epoch(const Plan& p, const Names& names, PyObject* loader, PyObject* 
   Ref indices;
   if (iterates) indices = p.indices;
   else if (p.sized.get() != Py_None)
-    indices = new_in_order(p.sized.get(), p.batch_size, p.drop_last);
+    indices = new_in_order(p.sized.get(), p.batches.get(), p.drop_last);
   else indices = Ref(check(PyObject_CallOneArg(p.indices.get(), p.sampler.get())));
   Py_XSETREF(m.indices, Py_NewRef(indices.get()));
   OwnEpoch& e = turns_of(stream).own;

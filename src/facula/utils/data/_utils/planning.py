@@ -39,13 +39,14 @@ def read_ahead(loader: Any) -> None:
         loader._pace.unreadable = False  # the program may not be done with its dataset
 
 
-def _order_of(sampler: Any) -> tuple[Any, int, bool] | None:
-    """What is counted where a sampler's indices are in order, and in batches of which size."""
+def _order_of(sampler: Any) -> tuple[Any, Any, bool] | None:
+    """Where a sampler's indices are in order: what is counted, who says how many make a batch, and
+    whether the last has to be full."""
     if type(sampler) is SequentialSampler:
-        return sampler.data_source, 0, False
+        return sampler.data_source, None, False
     if type(sampler) is not BatchSampler or type(sampler.sampler) is not SequentialSampler:
         return None
-    return sampler.sampler.data_source, sampler.batch_size, sampler.drop_last
+    return sampler.sampler.data_source, sampler, sampler.drop_last
 
 
 def plan_of(terms: Terms, loader: Any) -> Any:
@@ -59,7 +60,7 @@ def plan_of(terms: Terms, loader: Any) -> Any:
         indices = indices_of(sampler)
         if type(indices) not in (RepeatedIndex, itertools.repeat):
             return None
-    sized, size, drop_last = _order_of(sampler) or (None, 0, False)
+    sized, batches, drop_last = _order_of(sampler) or (None, None, False)
     return _C._EpochPlan(
         terms=terms,
         facts=terms.facts,
@@ -68,7 +69,7 @@ def plan_of(terms: Terms, loader: Any) -> Any:
         indices=indices,
         task=next(indices) if iterable else None,
         sized=sized,
-        batch_size=size,
+        batches=batches,
         drop_last=int(drop_last),
         fetch=lookups.fetch,
         copier=terms.changes and terms.changes.copies,

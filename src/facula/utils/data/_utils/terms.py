@@ -142,7 +142,7 @@ class Terms:
         batches, sampler = loader.batch_sampler, _sampler_of_indices(loader)
         if batches is not None:
             self.facts.type_of(batches)
-            for name in ("sampler", "batch_size", "drop_last"):
+            for name in ("sampler", "drop_last"):
                 self.facts.attribute(batches, name)
         if sampler is not None:
             self.facts.type_of(sampler)
