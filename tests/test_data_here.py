@@ -299,6 +299,11 @@ def processes(loader):
     return [worker.pid for worker in iterator._workers if worker.pid]
 
 
+def every_third(self):
+    info = data.get_worker_info()
+    yield from range(info.id, 50, info.num_workers)
+
+
 @pytest.mark.parametrize("size", [1, 7, 64])
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize(
@@ -361,6 +366,24 @@ def test_workers_take_over_when_that_pays(monkeypatch):
     for _ in range(3):
         assert [int(x) for a, _ in loader for x in a] == list(range(5000))
     assert len(processes(loader)) == 4
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+@pytest.mark.parametrize("iterable", [False, True])
+def test_batches_without_order_may_be_in_order(iterable, monkeypatch):
+    loader = data.DataLoader(range(50), 4, num_workers=3, in_order=False, persistent_workers=True)
+    if iterable:
+        shared = type("Shared", (data.IterableDataset,), {"__iter__": every_third})()
+        loader = data.DataLoader(shared, 4, num_workers=3, in_order=False, persistent_workers=True)
+    numbers = [sorted(int(x) for batch in loader for x in batch) for _ in range(2)]
+    assert numbers == [[*range(50)]] * 2
+    assert not processes(loader)
+    # Workers take over in the middle.
+    monkeypatch.setattr(pace.Pace, "suits_loader", lambda self: False)
+    iterator = iter(loader)
+    first = [next(iterator), next(iterator)]
+    assert len(iterator._workers) == 3
+    assert sorted(int(x) for batch in [*first, *iterator] for x in batch) == [*range(50)]
 
 
 @pytest.mark.parametrize("came", [0, 1, 9, 300])

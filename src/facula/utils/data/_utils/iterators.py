@@ -340,7 +340,7 @@ class MultipleWorkersIterator(OwnEpochs):
     def _takers(self, count: int) -> list[int]:
         """The workers that take the next tasks, in turn."""
         active = [i for i, exhausted in enumerate(self._exhausted) if not exhausted]
-        if not self._in_order:
+        if not self._in_order and not self._here:
             return sorted(active, key=lambda i: self._open[i])
         first = next((k for k, i in enumerate(active) if i >= self._next_worker), 0)
         takers = active[first:] + active[:first]
@@ -440,7 +440,8 @@ class MultipleWorkersIterator(OwnEpochs):
                     raise StopIteration
                 self._shutdown_workers()
                 raise StopIteration
-            number = self._first_planned() if self._in_order else self._wait_for_any()
+            in_order = self._in_order or self._here  # what the loader makes is there in order
+            number = self._first_planned() if in_order else self._wait_for_any()
             if self._exhausted[number]:  # the task came too late for an iterable dataset
                 self._unplan(number, False)
                 continue

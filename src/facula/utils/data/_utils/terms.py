@@ -156,8 +156,6 @@ class Terms:
             loader: the DataLoader.
             changes: whether the dataset may write to itself.
         """
-        if not loader.in_order:
-            return None
         context = loader.multiprocessing_context
         # Who asks for another way to start processes has a reason.
         if context is not None and type(context) is not type(multiprocessing.get_context("fork")):
