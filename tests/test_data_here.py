@@ -462,7 +462,7 @@ def test_iterable_datasets_of_threads(monkeypatch):
         assert sorted(i for b in first for i in b) == list(range(500))
         for _ in range(3):
             iterator = iter(loader)
-            assert iterator._here
+            assert iterator._is_own and iterator._crew is None
             assert [b.tolist() for b in iterator] == first
 
 

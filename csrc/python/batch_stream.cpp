@@ -345,6 +345,7 @@ PyMethodDef stream_methods[] = {
     {"_begin_own", (PyCFunction)(void*)begin_own_epoch, METH_FASTCALL, nullptr},
     {"_own_state", own_state_of, METH_NOARGS, nullptr},
     {"_as_worker", as_worker_of, METH_O, nullptr},
+    {"_stay_as", stay_as, METH_O, nullptr},
     {"_own_copies", own_copies_of, METH_NOARGS, nullptr},
     {"_own_generators", own_generators_of, METH_NOARGS, nullptr},
     {"_forget_own", forget_own_epoch, METH_O, nullptr},

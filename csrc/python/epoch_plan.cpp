@@ -83,14 +83,16 @@ PyType_Spec in_order_spec = {
 
 // ---- plans
 
+constexpr int64_t kThreads = 128;  // among the flags of begin_own()
+
 struct Plan {
-  Ref terms, facts, pace;  // as the iterator knows them, and what they rest on
-  Ref sampler;             // of indices
-  Ref indices;             // what makes an iterator over them; one for all epochs of what is
-  Ref task;                // an iterable dataset, whose task is always the same
-  Ref sized, batches;      // where indices are in order: what is counted, or None, and who
-                           // says how many make a batch, or None
-  Ref fetch;
+  Ref terms, facts, pace;    // as the iterator knows them, and what they rest on
+  Ref sampler;               // of indices
+  Ref indices;               // what makes an iterator over them; one for all epochs of what is
+  Ref task;                  // an iterable dataset, whose task is always the same
+  Ref sized, batches;        // where indices are in order: what is counted, or None, and who
+                             // says how many make a batch, or None
+  Ref fetch;                 // or None, where the terms are asked in each epoch
   Ref copier, roots;         // of what each worker writes to, or None
   Ref generator, draw_seed;  // the default generator, and what draws a seed in Python
   int64_t drop_last = 0, first = 0, workers = 0, flags = 0;
@@ -170,8 +172,8 @@ void free_plan(PyObject* self) {
 struct Names {
   PyObject *generator = name("generator"), *pin_memory = name("pin_memory"),
            *resume_from = name("_resume_from"), *length = name("_iterable_length"),
-           *failed = name("failed"), *saved = name("saved"), *get_state = name("get_state"),
-           *suits_loader = name("suits_loader");
+           *failed = name("failed"), *fetch = name("fetch"), *saved = name("saved"),
+           *get_state = name("get_state"), *suits_loader = name("suits_loader");
   PyObject* nothing = PyFloat_FromDouble(0);
 
   static PyObject* name(const char* text) { return PyUnicode_InternFromString(text); }
@@ -185,6 +187,10 @@ bool suits(const Plan& p, const Names& names, PyObject* loader) {
   PyObject* generator = item(loader, names.generator);
   if (item(loader, names.pin_memory) != Py_False || !generator) return false;
   if (generator != Py_None && !is_generator(generator)) return false;
+  if (p.flags & kThreads) {
+    const Ref suited(check(PyObject_CallMethodNoArgs(p.pace.get(), names.suits_loader)));
+    return suited.get() == Py_True;
+  }
   const Ref failed(check(PyObject_GetAttr(p.pace.get(), names.failed)));
   if (failed.get() != Py_False) return false;
   return can_still_draw(unsigned(p.draws));
@@ -212,8 +218,16 @@ void begin_epoch(const Plan& p, const Names& names, PyObject* loader, PyObject* 
     e.seed = PyLong_AsUnsignedLongLongMask(seed.get());
     e.made_of_seed = p.made_of_seed ? unsigned(p.draws) : 0;
   }
-  OwnStart start{
-      iterates ? p.task : std::move(indices), p.fetch, p.first, p.workers, p.flags, {}, p.roots};
+  Ref fetch = p.fetch;
+  if (fetch.get() == Py_None)
+    fetch = Ref(check(PyObject_CallMethodNoArgs(p.terms.get(), names.fetch)));
+  OwnStart start{iterates ? p.task : std::move(indices),
+                 std::move(fetch),
+                 p.first,
+                 p.workers,
+                 p.flags,
+                 {},
+                 p.roots};
   if (p.copier.get() != Py_None) start.copier = p.copier;
   begin_own(turns_of(stream), std::move(start));
 }

@@ -44,6 +44,7 @@ Ref as_worker(PyObject* stream, uint32_t number) {
   const OwnEpoch& e = turns_of(stream).own;
   const StreamMembers& m = members_of(stream);
   if (number >= e.workers() || !m.terms || !m.base_seed) return Ref::borrow(Py_None);
+  if (e.crew[number].as) return e.crew[number].as;
   Ref dataset;
   if (e.crew[number].copies) {
     dataset = Ref::borrow(PyList_GET_ITEM(e.crew[number].copies.get(), 0));
@@ -55,7 +56,9 @@ Ref as_worker(PyObject* stream, uint32_t number) {
       of(check(PyLong_FromUnsignedLong(e.workers()))),
       seed(check(PyNumber_Add(m.base_seed, which.get())));
   const Ref info = worker_info({which.get(), of.get(), seed.get(), dataset.get()});
-  return Ref(check(PyTuple_Pack(2, info.get(), Py_None)));
+  const Ref generator =
+      e.threads ? new_generator(PyLong_AsUnsignedLongLongMask(seed.get())) : Ref::borrow(Py_None);
+  return Ref(check(PyTuple_Pack(2, info.get(), generator.get())));
 }
 
 // _acting_as(): the worker that the thread acts as.
@@ -77,9 +80,9 @@ PyObject* get_acting_as(PyObject*, PyObject*) {
 // these tasks, of which the first so many are drawn at once. Flags: 1 the dataset is iterated over,
 // 2 indices must be ints, 4 a task is drawn for each batch, 8 numbers are drawn, 16 from generators
 // that all threads share, 32 another epoch may follow, 64 there are no workers in whose place
-// batches are made, and errors are the caller's. With `copier`, which copies what is written to in
-// a list that is like `roots`, each worker has copies of its own: fetch(copies) makes what makes
-// their batches, or begins to iterate.
+// batches are made, and errors are the caller's, 128 workers would be threads. With `copier`, which
+// copies what is written to in a list that is like `roots`, each worker has copies of its own:
+// fetch(copies) makes what makes their batches, or begins to iterate.
 PyObject* begin_own_epoch(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     if (count != 5 && count != 7) type_error("_begin_own() takes 5 or 7 arguments, got ", count);
@@ -135,6 +138,18 @@ PyObject* forget_own_epoch(PyObject* self, PyObject* over) {
 // _as_worker(number): what _acting_as() says in the place of a worker.
 PyObject* as_worker_of(PyObject* self, PyObject* number) {
   return guarded([&] { return as_worker(self, uint32_t(index_of(number))).release(); });
+}
+
+// _stay_as(contexts): what workers act as, who have been there in earlier epochs.
+PyObject* stay_as(PyObject* self, PyObject* contexts) {
+  return guarded([&]() -> PyObject* {
+    if (!PyList_CheckExact(contexts)) type_error("_stay_as(): expected a list");
+    auto& crew = turns_of(self).own.crew;
+    crew.resize(size_t(PyList_GET_SIZE(contexts)));
+    for (size_t i = 0; i < crew.size(); ++i)
+      crew[i].as = Ref::borrow(PyList_GET_ITEM(contexts, Py_ssize_t(i)));
+    return Py_NewRef(Py_None);
+  });
 }
 
 // _own_copies(): what each worker writes to, or began to iterate with, by worker.
@@ -262,6 +277,11 @@ PyObject* next_own(PyObject* self, Turns& t) {
         Ref raised(check(PyObject_CallMethod(self, "_raise_as_worker", "IO", number, error.get())));
         return nullptr;
       }
+      // Threads go on iterating where they are.
+      if (!ended && e.threads && e.iterates && e.crew[number].given) {
+        ++e.crew[number].given;
+        throw PythonError{};
+      }
       PyErr_Clear();
       if (!e.active) return nullptr;
       if (!ended) return leave(Leave::Failed);
@@ -334,6 +354,7 @@ void begin_own(Turns& t, OwnStart start) {
   e.alone = flags & 16;
   e.persistent = flags & 32;
   e.plain = flags & 64;
+  e.threads = flags & 128;
   e.changes = bool(start.copier);
   e.tasks = std::move(start.tasks);
   e.fetch = std::move(start.fetch);

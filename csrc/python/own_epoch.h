@@ -56,6 +56,7 @@ struct OwnEpoch {
   bool alone = false;         // from generators that all threads share
   bool changes = false;       // what is written to, of which each worker has a copy
   bool persistent = false;    // another epoch may follow, and workers stay who they are
+  bool threads = false;       // workers would be some: each has a generator for those who ask
   bool plain = false;         // there are no workers in whose place batches are made
   Ref tasks;                  // goes over them
   std::vector<Ref> ahead;     // tasks that have been drawn

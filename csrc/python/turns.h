@@ -130,6 +130,7 @@ void begin_own(Turns& t, OwnStart start);
 PyObject* begin_own_epoch(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* own_state_of(PyObject*, PyObject*);
 PyObject* as_worker_of(PyObject*, PyObject*);
+PyObject* stay_as(PyObject*, PyObject*);
 PyObject* own_copies_of(PyObject*, PyObject*);
 PyObject* own_generators_of(PyObject*, PyObject*);
 PyObject* forget_own_epoch(PyObject*, PyObject*);

@@ -84,8 +84,10 @@ class MultipleWorkersIterator(OwnEpochs):
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._make_what_was_given()
         terms = self._terms
-        if self._crew is None or (self._may_be_here and not terms.threads):
+        if self._crew is None or self._may_be_here:
             terms = self._come_to_terms(loader)  # the dataset may have changed since
+            if self._crew is not None and terms.threads and self._is_own:
+                self._spare_threads()
         self._is_own = self._is_own and self._crew is None
         self._begin(loader, new_seed=False)
         if self._crew is None:
@@ -127,10 +129,7 @@ class MultipleWorkersIterator(OwnEpochs):
         self._have_workers(self._terms.lookups, {} if self._iterable else drawn)
         self._num_yielded += came
         self._resumed = {"given": given, "exhausted": exhausted, "next_worker": next_worker}
-        self._begin_with_workers()
-        if self._here and fetches:
-            for worker, fetch in zip(self._workers, fetches, strict=True):
-                worker.go_on_with(fetch, drawn.get(worker.number))
+        self._begin_with_workers([(fetch, drawn.get(n)) for n, fetch in enumerate(fetches)])
         self._given = given
 
     # ---- an epoch of workers
@@ -141,6 +140,14 @@ class MultipleWorkersIterator(OwnEpochs):
             self._hand_over([])
         assert self._crew is not None
         return self._crew
+
+    def _spare_threads(self) -> None:
+        """Workers that are threads end where the loader makes epochs by itself; who they are stays
+        the same."""
+        assert self._crew is not None
+        crew, self._crew = self._crew, None
+        crew.dismiss()
+        self._stay_as([worker.context for worker in crew])
 
     def _job_in_copy(self, job: Job, copies: Any) -> Job:
         """What a worker is told that goes on with its copies, or, of what is iterated over, begins
@@ -161,6 +168,7 @@ class MultipleWorkersIterator(OwnEpochs):
         """
         terms = self._terms
         copies = self._own_copies()
+        contexts = [self._as_worker(i) for i in range(terms.job.num_workers if terms.threads else 0)]
         self._forget_own(False)
         self._timeout, self._prefetch, self._in_order = (
             terms.timeout,
@@ -179,7 +187,7 @@ class MultipleWorkersIterator(OwnEpochs):
         try:
             for i in range(job.num_workers):
                 if terms.threads:
-                    crew.append(ThreadWorker(job, i))
+                    crew.append(ThreadWorker(job, i, contexts[i]))
                 else:
                     own = self._job_in_copy(job, copies.get(i))
                     known = lookups if terms.changes is None else None
@@ -188,14 +196,19 @@ class MultipleWorkersIterator(OwnEpochs):
             self._shutdown_workers()
             raise
 
-    def _begin_with_workers(self) -> None:
+    def _begin_with_workers(self, so_far: list[tuple[Any, Any]] | None = None) -> None:
+        """Begins an epoch, or goes on in one.
+
+        Args:
+            so_far: of each worker, what the loader has made its batches with, and its generators.
+        """
         try:
-            self._begin_in_workers()
+            self._begin_in_workers(so_far or [])
         except BaseException:
             self._shutdown_workers()
             raise
 
-    def _begin_in_workers(self) -> None:
+    def _begin_in_workers(self, so_far: list[tuple[Any, Any]]) -> None:
         count = len(self._workers)
         self._epoch += 1
         self._given = [0] * count  # batches that came from each worker
@@ -216,6 +229,9 @@ class MultipleWorkersIterator(OwnEpochs):
         for worker, given in zip(self._workers, self._given, strict=True):
             self._wait_for(worker, worker.may_begin)
             worker.begin(self._epoch, given, self._here)
+        if self._here or self._terms.threads:
+            for worker, (fetch, generators) in zip(self._workers, so_far, strict=False):
+                worker.go_on_with(fetch, generators)
         self._hand_out()
 
     def state_dict(self) -> dict[str, Any]:

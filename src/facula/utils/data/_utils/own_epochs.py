@@ -35,7 +35,7 @@ class OwnEpochs(_C._BatchStream, BaseIterator):  # type: ignore[misc]
         if (
             terms is None
             or not terms.facts.hold(loader.__dict__)
-            or (terms.lookups is None and not loader._pace.unreadable)
+            or not (terms.lookups or terms.threads or loader._pace.unreadable)
         ):
             terms = new_terms(loader)
         self._pace = pace = loader._pace
@@ -53,8 +53,6 @@ class OwnEpochs(_C._BatchStream, BaseIterator):  # type: ignore[misc]
         """Whether the loader may do so in the place of workers."""
         if terms.is_free:
             return True
-        if terms.threads:
-            return not terms.timeout and terms.job.init_fn is None and terms.in_order
         lookups = terms.lookups
         if lookups is None or (lookups.draws and not can_draw(lookups.draws)):
             return False
@@ -89,13 +87,12 @@ class OwnEpochs(_C._BatchStream, BaseIterator):  # type: ignore[misc]
         tasks: Any = self._indices
         # Workers would have been given indices by now, and generators moved on.
         first = terms.first_tasks
-        fetch = terms.lookups.fetch  # type: ignore[union-attr]
         if self._iterable:
             tasks = next(tasks)  # which is always the same
         changes, workers = terms.changes, terms.job.num_workers
         copies = () if changes is None else (changes.copies, changes.roots)
         self._made_before = 0
-        self._begin_own(tasks, first, fetch, workers, terms.own_flags, *copies)
+        self._begin_own(tasks, first, terms.fetch(), workers, terms.own_flags, *copies)
 
     def _raise_as_worker(self, number: int, error: Exception) -> None:
         """Raises an exception that came up while a worker's batch was made, as from there."""
@@ -127,7 +124,9 @@ class OwnEpochs(_C._BatchStream, BaseIterator):  # type: ignore[misc]
         came = self._own_state()[0]
         self._pace.note(*self._times_here(), came - self._made_before)
         self._made_before = came
-        if not self._pace.suits_loader():
+        # A thread cannot begin to iterate once more: that may be noticed.
+        stays = self._terms.threads and self._iterable
+        if not self._pace.suits_loader() and not stays:
             self._hand_over([])
 
     def _hand_over(self, first: list[Any]) -> None:

@@ -51,10 +51,11 @@ def _order_of(sampler: Any) -> tuple[Any, Any, bool] | None:
 
 def plan_of(terms: Terms, loader: Any) -> Any:
     """How epochs begin that the loader makes by itself, in C++; None where there is more to ask."""
-    lookups, sampler = terms.lookups, loader._index_sampler
-    if lookups is None or not terms.may_be_own:
+    sampler = loader._index_sampler
+    if not terms.may_be_own:
         return None
-    iterable, draws = terms.job.iterable, lookups.draws
+    iterable = terms.job.iterable
+    draws = terms.lookups.draws if terms.lookups is not None else frozenset()
     indices: Any = indices_of
     if iterable:
         indices = indices_of(sampler)
@@ -71,7 +72,7 @@ def plan_of(terms: Terms, loader: Any) -> Any:
         sized=sized,
         batches=batches,
         drop_last=int(drop_last),
-        fetch=lookups.fetch,
+        fetch=None if terms.threads and not iterable else terms.fetch(),
         copier=terms.changes and terms.changes.copies,
         roots=terms.changes and terms.changes.roots,
         generator=default_generator,

@@ -34,7 +34,7 @@ from facula.utils.data.sampler import (
 
 # Of an epoch that the loader makes by itself, for ``_begin_own``.
 ITERATES, ONLY_INTS, STEP_BY_STEP, DRAWS, DRAWS_ALONE = 1, 2, 4, 8, 16
-PERSISTENT, PLAIN = 32, 64
+PERSISTENT, PLAIN, THREADS = 32, 64, 128
 _OWN_SAMPLERS = (
     InfiniteConstantSampler,
     RandomSampler,
@@ -114,12 +114,14 @@ class Terms:
         # the begin of the epoch: those of the seed, if no other epoch came before.
         again = self.preparation is not None or self.persistent
         self.may_be_own = self.lookups is not None and not (draws and job.iterable and again)
+        if self.threads:  # whose memory is the loader's; what prepares one may be meant for it
+            self.may_be_own = not self.timeout and job.init_fn is None
         # Whether that depends on nothing that the program does besides.
         self.is_free = self.may_be_own and not draws and self.preparation is None
         # One is enough where nobody notices, or one of each worker that may have to be prepared.
         least = job.num_workers if draws or self.changes is not None else 1
         self.first_tasks = least if self.may_run_ahead else self.prefetch * job.num_workers
-        self.own_flags = PERSISTENT if self.persistent else 0
+        self.own_flags = (PERSISTENT if self.persistent else 0) | (THREADS if self.threads else 0)
         if job.iterable:
             self.own_flags |= ITERATES
         elif not self.may_run_ahead:
@@ -128,6 +130,13 @@ class Terms:
             self.own_flags |= ONLY_INTS
         if draws:
             self.own_flags |= DRAWS if draws == {GENERATOR} else DRAWS | DRAWS_ALONE
+
+    def fetch(self) -> Any:
+        """For an epoch that the loader makes by itself: what makes a batch, or, where there is
+        something to begin for each worker, begins that and returns what makes batches."""
+        if self.lookups is not None:
+            return self.lookups.fetch
+        return self.job.fetcher if self.job.iterable else self.job.fetcher()
 
     def __reduce__(self) -> Any:
         """A copy of the loader, in which everything may be another one, has none."""

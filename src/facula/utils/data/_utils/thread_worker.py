@@ -50,12 +50,13 @@ class ThreadWorker:
     Args:
         job: what the worker does.
         number: which worker it is.
+        context: what the loader has acted as in the worker's place, if it has.
     """
 
     most_batches, groups_ahead = 256, 2  # more of them would keep the garbage collector busy
     bytes_per_batch = 0
 
-    def __init__(self, job: Job, number: int) -> None:
+    def __init__(self, job: Job, number: int, context: Any = None) -> None:
         self.number = number
         self.reader: list[Any] = []  # batches that came, the next one last
         self.results: deque[Any] = deque()  # the same where there are answers among them
@@ -63,13 +64,15 @@ class ThreadWorker:
         self.slot_bytes_per_batch = 0
         self.ended = False
         self._closed = False
-        generator = facula.Generator()
-        generator.manual_seed(job.base_seed + number)
-        self._job, self._context = job, (job.info(number), generator)
+        if context is None:
+            generator = facula.Generator()
+            generator.manual_seed(job.base_seed + number)
+            context = job.info(number), generator
+        self._job, self.context = job, context
         # What prepares a worker may be meant for its thread.
         self._batches = Batches(job, number) if job.init_fn is None else None
         self._lock = threading.Lock()  # of ``_batches``
-        self._epoch = _Epoch(0, False, self._context)
+        self._epoch = _Epoch(0, False, self.context)
         self._tasks: queue.SimpleQueue[_Epoch | None] = queue.SimpleQueue()
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._waiting = False
@@ -87,7 +90,7 @@ class ThreadWorker:
     # ---- in the worker
 
     def _run(self) -> None:
-        with acting_as(*self._context):
+        with acting_as(*self.context):
             if self._batches is None:
                 self._batches = Batches(self._job, self.number)
             while (epoch := self._tasks.get()) is not None:
@@ -137,7 +140,7 @@ class ThreadWorker:
 
     def begin(self, epoch: int, skipped: int, here: bool) -> None:
         self.reader, self.results = [], deque()
-        self._epoch = _Epoch(skipped, here, self._context)
+        self._epoch = _Epoch(skipped, here, self.context)
 
     def send(self, indices: Any) -> None:
         """Gives the worker tasks, as in :func:`append_tasks`."""
@@ -154,6 +157,16 @@ class ThreadWorker:
         """The batches of the epoch that the loader makes itself."""
         return self._epoch.own
 
+    def go_on_with(self, fetch: Any, generators: Any) -> None:
+        """The loader has begun to iterate in the place of the thread."""
+        if fetch is None:
+            return
+        epoch, batches = self._epoch, self._batches
+        assert batches is not None
+        with self._lock:
+            self._begin(batches, epoch)
+            batches.fetch = epoch.own.fetch = fetch
+
     def keep(self, indices: Any) -> None:
         """Notes tasks of which the loader makes the batches itself."""
         append_tasks(self._epoch.tasks, indices)
@@ -165,7 +178,7 @@ class ThreadWorker:
             assert batches is not None
             self._begin(batches, epoch)
             if epoch.tasks:
-                with acting_as(*self._context):
+                with acting_as(*self.context):
                     batches.prepare(epoch.tasks.first_index())
             epoch.own.fetch = batches.fetch
 
