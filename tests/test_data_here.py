@@ -601,7 +601,7 @@ def test_threads_make_what_takes_time():
 
 def test_a_worker_that_is_prepared_or_timed_is_a_thread(monkeypatch):
     monkeypatch.setattr(pace, "_TINY_SECONDS", 1.0)
-    for options in ({"timeout": 60}, {"worker_init_fn": abs}, {"in_order": False}):
+    for options in ({"timeout": 60}, {"worker_init_fn": abs}):
         loader = data.DataLoader(Fails(), 1, num_workers=1, worker_type="thread", **options)
         for _ in range(2):
             iterator = iter(loader)
@@ -634,6 +634,24 @@ def test_when_processes_pay():
     assert not choice(5e-3, 1e-2, 100, workers=1)  # while the program does something else
     assert choice(5e-4, 0.0, 1 << 22)  # copying
     assert choice(5e-3, 1e-2, 100, count=1)  # too little to start processes for
+
+
+def test_when_threads_pay():
+    def choice(between, alone, goes_back=True):
+        chosen = pace.Pace(True, 2, goes_back)
+        assert not chosen.suits_loader()  # they begin
+        chosen.seconds = between
+        chosen.note_workers(between)
+        if not goes_back:
+            return chosen.suits_loader()
+        assert chosen.suits_loader()  # which finds out
+        for _ in range(10):
+            chosen.note(alone, 0.0, 1)
+        return chosen.suits_loader()
+
+    assert choice(2e-3, 1.9e-3)  # each waits for the interpreter
+    assert not choice(1e-3, 1.9e-3)
+    assert not choice(2e-3, 1.9e-3, goes_back=False)
 
 
 # ---- what came from a worker

@@ -382,7 +382,7 @@ class MultipleWorkersIterator(OwnEpochs):
         count, self._made_before = self._num_yielded - self._made_before, self._num_yielded
         if self._here:
             self._pace.note(*self._times_here(), count)
-        elif self._may_be_here and not self._pace.threads and count:
+        elif self._may_be_here and count:
             self._pace.note_workers((now - self._noted_at) / count)
         self._noted_at = now
 

@@ -15,6 +15,8 @@ _WORKER_FACTOR = 1.2  # by which a worker is slower, which others disturb
 _BELIEVED_SECONDS = 20e-6  # whoever measured that
 _TINY_SECONDS = 100e-6  # handing the interpreter to a thread and back takes as long
 _SMALL_SECONDS = 500e-6  # so do threads that wait for each other
+_DOUBT_OF_ALONE = 0.7  # for each epoch since: it may have been others that made it slow
+_TRIED_SECONDS = 5e-3  # the loader finds out what a batch of threads takes without them
 
 
 def bytes_in(batch: Any) -> int:
@@ -40,13 +42,16 @@ class Pace:
     Args:
         threads: whether workers are threads.
         workers: how many there are.
+        goes_back: whether workers may take over in mid-epoch.
     """
 
-    def __init__(self, threads: bool, workers: int) -> None:
-        self.threads, self.workers = threads, workers
+    def __init__(self, threads: bool, workers: int, goes_back: bool = True) -> None:
+        self.threads, self.workers, self.goes_back = threads, workers, goes_back
         self.processors = _processors()
         self.seconds: float | None = None
         self.latest = 0.0  # the same as it was measured last
+        self.alone: float | None = None  # the same where the loader made what threads might
+        self.between: float | None = None  # seconds from batch to batch of threads
         self.pause = 0.0
         self.bytes = 0
         self.saved = 0.0  # seconds that processes would have saved so far
@@ -64,13 +69,20 @@ class Pace:
         if seconds is not None:
             self.latest = seconds
             self.seconds = min(seconds, 2 * (self.seconds or 0.0) + _BELIEVED_SECONDS)
+            if self.threads:
+                self.alone = seconds
         if pause is not None:
             self.pause = min(pause, 2 * self.pause + _BELIEVED_SECONDS)
         if not self.threads and self.seconds is not None:
             self.saved = max(0.0, self.saved + count * self._saving(self.seconds))
 
     def note_workers(self, seconds: float) -> None:
-        """Takes in how long it took from batch to batch while processes made them."""
+        """Takes in how long it took from batch to batch while workers made them."""
+        if self.threads:
+            self.between = seconds
+            if self.alone is not None:
+                self.alone *= _DOUBT_OF_ALONE
+            return
         if self.seconds is not None and seconds > self.seconds + self.pause:
             self.saved = 0.0
             self.doubt *= 4
@@ -88,7 +100,8 @@ class Pace:
         """Whether the loader should make batches itself.
 
         Processes must have saved what it takes to start them; until it is known how long a batch
-        takes, the loader makes them. Threads are there at once, and begin.
+        takes, the loader makes them. Threads are there at once, and begin. Whether they help
+        depends on how long the code goes without the interpreter, so it is tried.
         """
         if self.failed:
             return False
@@ -101,4 +114,8 @@ class Pace:
             return True
         if self._copies(seconds):
             return self.pause < seconds
-        return seconds <= _SMALL_SECONDS and self.pause < seconds / 4
+        if self.between is None or not self.goes_back:
+            return seconds <= _SMALL_SECONDS and self.pause < seconds / 4
+        if self.alone is None:
+            return seconds <= _TRIED_SECONDS
+        return self.alone + self.pause <= self.between

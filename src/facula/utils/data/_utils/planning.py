@@ -24,7 +24,8 @@ def new_terms(loader: Any) -> Terms:
     threads = loader.worker_type == "thread"
     pace = loader._pace
     if pace is None or pace.is_of_others(threads, loader.num_workers):
-        pace = loader._pace = Pace(threads, loader.num_workers)
+        goes_back = not threads or loader._dataset_kind == 0
+        pace = loader._pace = Pace(threads, loader.num_workers, goes_back)
     terms = loader._terms = Terms(loader, reads=not pace.unreadable)
     pace.unreadable = terms.lookups is None and not threads
     if terms.preparation is None:
