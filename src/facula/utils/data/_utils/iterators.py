@@ -168,7 +168,8 @@ class MultipleWorkersIterator(OwnEpochs):
         """
         terms = self._terms
         copies = self._own_copies()
-        contexts = [self._as_worker(i) for i in range(terms.job.num_workers if terms.threads else 0)]
+        threads = terms.job.num_workers if terms.threads else 0
+        contexts = [self._as_worker(number) for number in range(threads)]
         self._forget_own(False)
         self._timeout, self._prefetch, self._in_order = (
             terms.timeout,
