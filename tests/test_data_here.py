@@ -466,6 +466,22 @@ def test_iterable_datasets_of_threads(monkeypatch):
             assert [b.tolist() for b in iterator] == first
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+def test_threads_go_on_where_the_loader_is(persistent, monkeypatch):
+    monkeypatch.setattr(pace, "_TINY_SECONDS", 1.0)
+    options = {"num_workers": 2, "worker_type": "thread", "persistent_workers": persistent}
+    for dataset in (Shared(), Who()):
+        loader = data.DataLoader(dataset, 3, **options)
+        expected = [repr(b[:2] if isinstance(b, list) else b) for b in loader]
+        for came in (0, 1, 5):
+            iterator = iter(loader)
+            assert iterator._crew is None
+            batches = [next(iterator) for _ in range(came)]
+            assert len(iterator._workers) == 2  # somebody looks at them
+            batches += iterator
+            assert [repr(b[:2] if isinstance(b, list) else b) for b in batches] == expected
+
+
 class Fails(data.Dataset):
     def __len__(self):
         return 200
