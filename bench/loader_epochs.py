@@ -3,11 +3,11 @@
 having workers must not cost anything, however few samples there are.
 
 ``python bench/loader_epochs.py [--only TEXT] [--samples 1,64,512,4096] [--sizes 1,8,256]
-[--workers 2] [--threads] [--rounds 3] [--seconds 0.25]`` goes over datasets of many kinds. Epochs with and
-without workers take turns; of each round the median counts, and of those the best. Each epoch makes
-a new iterator, so all that begins and ends with it is in the figure: microseconds without workers
-and with them, and the second over the first. Kinds whose name ends in "!" need processes;
-with ``--threads``, workers are threads, and only what prepares one needs it.
+[--workers 2] [--threads] [--rounds 3] [--seconds 0.25]`` goes over datasets of many kinds. Epochs
+with and without workers take turns; of each round the median counts, and of those the best. Each
+epoch makes a new iterator, so all that begins and ends with it is in the figure: microseconds
+without workers and with them, and the second over the first. Kinds whose name ends in "!" need
+processes; with ``--threads``, workers are threads, and only what prepares one needs it.
 """
 
 from __future__ import annotations
