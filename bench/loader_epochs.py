@@ -306,9 +306,8 @@ def main() -> None:
                 if chosen["batch_size"] is None:
                     break
     if ratios:
-        print(
-            f"without workers that are needed: median {statistics.median(ratios):.2f}, most {max(ratios):.2f}"
-        )
+        median, most = statistics.median(ratios), max(ratios)
+        print(f"where no worker is needed: median {median:.2f}, most {most:.2f}")
 
 
 if __name__ == "__main__":
