@@ -8,6 +8,7 @@ import functools
 import json
 import logging
 import operator
+import os
 import pathlib
 import pickle
 import re
@@ -54,6 +55,11 @@ class Noisy:
     __radd__ = __eq__ = __hash__ = __len__ = __iter__ = __add__
 
 
+class OwnNumber(float):
+    def __mul__(self, other):
+        raise AssertionError("nobody may ask")
+
+
 class Color(enum.Enum):
     RED = 1
     BLUE = 2
@@ -88,6 +94,9 @@ class Rows(Base):
         self.points = [Point(i / 2, i) for i in range(count)]
         self.mixed_rows = [{"a": i} if i else {"a": Noisy()} for i in range(count)]
         self.with_noisy_keys = {Noisy.__add__: 1}
+        self.some_nones = [{"a": None if i % 2 else i} for i in range(count)]
+        self.tensors_or_none = [self.rows[i] if i % 2 else None for i in range(count)]
+        self.own_numbers = [OwnNumber(i) for i in range(count)]
         self.edges = [0, 5, 11, 20]
         self.colors = [Color.RED if i % 2 else Color.BLUE for i in range(count)]
         self.arrays_in_dicts = [
@@ -191,6 +200,9 @@ READ = {
     "fft": lambda self, i: (
         facula.fft.rfft(self.rows[i]).abs(),
         numpy.abs(numpy.fft.fft([1.0, i])),
+    ),
+    "none or not": lambda self, i: (
+        0 if self.some_nones[i]["a"] is None else self.some_nones[i]["a"]
     ),
     "one of several": lambda self, i: self.dicts[i]["meta"] if i % 2 else self.dicts[i],
     "counted": lambda self, i: sorted(Counter(self.names[i]).items())[0][1],
@@ -305,7 +317,41 @@ def changes_what_it_may_have_made(self, index):
     return either[0] + 1
 
 
+def tells_none(value):
+    """What it does for None is the worker's to tell."""
+    if value is None:
+        return os.getpid()
+    return 1
+
+
+def takes_what_was_taken(self, index):
+    """The first loop leaves nothing for the second one."""
+    numbers = iter((0,))
+    for _ in numbers:
+        pass
+    for number in numbers:
+        return number
+    return os.getpid()
+
+
+def compares_what_was_taken(self, index):
+    values = iter((None, 2))
+    next(values)
+    for value in values:
+        if value is None:
+            return 1
+        return os.getpid()
+    return 2
+
+
 NOT_READ = {
+    "none in a row": lambda self, i: tells_none(self.some_nones[i]["a"]),
+    "none in a list": lambda self, i: tells_none(self.tensors_or_none[i]),
+    "none in json": lambda self, i: tells_none(json.loads(self.lines[i])["y"]["z"]),
+    "none of a copy": lambda self, i: tells_none(self.some_nones[i].copy()["a"]),
+    "nothing left": takes_what_was_taken,
+    "another one left": compares_what_was_taken,
+    "numbers with code": lambda self, i: self.own_numbers[i % 3] * 2,
     "row": changes_a_row,
     "list in a row": changes_a_list_in_a_row,
     "in place": changes_in_place,

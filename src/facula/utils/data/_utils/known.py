@@ -204,6 +204,9 @@ _SEVERAL = {
 }
 
 _PLAIN = (int, float, bool, str, type(None))
+# Not what a program has derived from them.
+_OF_NUMPY = frozenset((numpy.ndarray, numpy.memmap, numpy.longlong, numpy.ulonglong))
+_OF_NUMPY |= {t for t in numpy.sctypeDict.values() if issubclass(t, (numpy.number, numpy.bool_))}
 
 
 class NotSimpleError(Exception):
@@ -254,11 +257,7 @@ def kind_of_types(found: set[Any]) -> str:
         return TENSOR
     if only in (str, bytes):
         return TEXT if only is str else BYTES
-    numbers = (numpy.number, numpy.bool_)
-    is_array = only in (numpy.ndarray, numpy.memmap) or (
-        only is not None and issubclass(only, numbers)
-    )
-    return ARRAY if is_array else OPAQUE
+    return ARRAY if only in _OF_NUMPY else OPAQUE
 
 
 def _kind_of_value(value: Any) -> str:

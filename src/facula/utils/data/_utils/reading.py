@@ -85,6 +85,7 @@ def _given_away(known: Any) -> Any:
     return OPAQUE if sites_in(known) else known
 
 
+_MAY_BE_NONE = (OPAQUE, DATA, NESTED)  # kinds of values that None is one of
 _ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _DEPENDING = (
     *("JUMP_IF_TRUE", "JUMP_IF_FALSE", "JUMP_IF_NONE", "JUMP_IF_NOT_NONE"),
@@ -226,7 +227,7 @@ class Reading(Operators, OwnContainers):
     def is_none(self, value: Any) -> bool | None:
         if isinstance(value, Known):
             return value.value is None
-        return None if kind(value) == OPAQUE else False
+        return None if kind(value) in _MAY_BE_NONE else False
 
     def truth(self, value: Any) -> bool | None:
         """Whether a value is true; None where that depends."""
@@ -492,7 +493,10 @@ class Reading(Operators, OwnContainers):
 
     def do_get_iter(self, i: dis.Instruction) -> None:
         (over,) = self.pop(1)
-        self.stack.append(self.simple.iterator(over))
+        found = self.simple.iterator(over)
+        if isinstance(over, Iterator):  # something may have been taken from it already
+            found = Iterator(over.item, over.sites)
+        self.stack.append(found)
 
     def do_for_iter(self, i: dis.Instruction) -> None:
         over = self.stack[-1]
