@@ -29,6 +29,7 @@ from facula.utils.data._utils.known import (
     BINARY_FILE,
     BYTES,
     FILE,
+    LISTS,
     NESTED,
     NULL,
     NUMBER,
@@ -56,12 +57,20 @@ from facula.utils.data._utils.known import (
 from facula.utils.data._utils.loggers import logs
 from facula.utils.data._utils.nested import METHODS as NESTED_METHODS
 from facula.utils.data._utils.results import OWN_ARRAYS, OWN_GENERATOR, OWN_TWISTER
+from facula.utils.data._utils.sets import METHODS as SETS_METHODS
 
 MOST_DICTS = 1 << 15
 _OF_ENUMS = {"name": "_name_", "value": "_value_"}  # where members keep them
 _OF_PATTERNS = ("findall", "split", "sub")
 _METHODS = {TENSOR: (facula.Tensor, TENSOR_METHODS), ARRAY: (numpy.ndarray, ARRAY_METHODS)}
 _METHODS[TEXT] = (str, TEXT_METHODS)
+_METHODS_OF_CONTAINERS: dict[type, Any] = {
+    dict: (*READING, "copy"),
+    list: ("index", "count", "copy"),
+    tuple: ("index", "count"),
+    set: SETS_METHODS,
+    frozenset: SETS_METHODS,
+}
 _OWN_METHODS = {OWN_TWISTER: RANDOM_METHODS, OWN_ARRAYS: ARRAY_RANDOM_METHODS}
 _HELD = ("_parameters", "_buffers", "_modules")
 
@@ -110,7 +119,9 @@ class Attributes:
         if is_own:
             return Method(name, owner)
         if found == NESTED and name in NESTED_METHODS:
-            return Method(name, NESTED)
+            return Method(name, owner)
+        if found in LISTS and name == "copy":
+            return Method(name, owner)
         if isinstance(owner, ItemOf):
             return self.attribute_of_items(owner, name)
         raise NotSimpleError
@@ -175,9 +186,7 @@ class Attributes:
         if type(value) is type:
             return self.attribute_of_class(value, name)
         its_type = type(value)
-        if its_type is dict and name in READING:
-            return Method(name, owner)
-        if its_type in (list, tuple) and name in ("index", "count"):
+        if name in _METHODS_OF_CONTAINERS.get(its_type, ()):
             return Method(name, owner)
         if its_type is re.Pattern and name in _OF_PATTERNS:
             return Method(name, owner)

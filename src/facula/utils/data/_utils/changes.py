@@ -309,12 +309,12 @@ class Changes:
         if value == _NONE:
             slot.may_be_none = True
         elif isinstance(value, (List, Dict)):
-            its_type = list if isinstance(value, List) else dict
+            its_type = value.type if isinstance(value, List) else dict
             if slot.type is not its_type and (slot.type is not None or slot.values):
                 raise NotSimpleError
             slot.type = its_type
             if isinstance(value, Dict):
-                if value.items is None:
+                if value.others or value.made is not None:
                     raise NotSimpleError
                 for key, item in value.items:
                     self.add(slot, item, Known(key))

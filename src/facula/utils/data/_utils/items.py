@@ -35,6 +35,7 @@ from facula.utils.data._utils.known import (
     List,
     Maybe,
     NotSimpleError,
+    OneOf,
     PartOf,
     Several,
     Tuple,
@@ -47,8 +48,8 @@ from facula.utils.data._utils.known import (
     kind,
     kinds_of_rows,
     sites_in,
-    types_in,
 )
+from facula.utils.data._utils.sets import kind_of_keys
 from facula.utils.data.dataset import ChainDataset, IterableDataset
 
 _MOST_CALLED = 16  # objects of a list
@@ -74,6 +75,8 @@ class Items:
             container = container.of
         if isinstance(container, Kept):
             return item_of(container, index)
+        if isinstance(container, OneOf):
+            return either({self.item(v, index) for v in container.found})
         found = kind(index)
         in_list = isinstance(container, Known) and type(container.value) in (list, tuple)
         if in_list and found in (NUMBER, PLAIN, TENSOR, ARRAY, NESTED):
@@ -128,12 +131,13 @@ class Items:
         raise NotSimpleError
 
     def item_of_own_dict(self, container: Dict, index: Any) -> Any:
-        items = dict(container.items or ())
+        found = container.values()
         if isinstance(index, Known) and type(index.value) in (int, str):
-            return items.get(index.value, OPAQUE)
-        if not is_key(index):
+            found = [v for k, v in container.items if k == index.value]
+            found += container.others[1:] if container.others else ()
+        elif not is_key(index):
             raise NotSimpleError
-        return either({*items.values()}) if items else OPAQUE
+        return either({*found}) if found else OPAQUE
 
     def item_of_any(self, container: ItemOf, index: Any) -> Any:
         """An item of one of several lists or dicts; None where not all of them have it."""
@@ -169,6 +173,10 @@ class Items:
         if isinstance(over, Kept):
             return iterator_over(over)
         sites = sites_in(over)
+        if isinstance(over, OneOf):
+            each = [self.iterator(v) for v in over.found]
+            items = {v.item for v in each if v.exact != ()}
+            return Iterator(either(items or {OPAQUE}), sites, None if items else ())
         if isinstance(over, (List, Several)):
             nothing = over.item is NOTHING
             return Iterator(OPAQUE if nothing else over.item, sites, () if nothing else None)
@@ -176,8 +184,8 @@ class Items:
             one = either({*over.items}) if over.items else OPAQUE
             return Iterator(one, sites, over.items if not sites else None)
         if isinstance(over, Dict):
-            keys = {kind(Known(key)) for key, _ in over.items or ()}
-            return Iterator(either(keys) if keys else OPAQUE, sites)
+            keys = over.keys()
+            return Iterator(either(keys) if keys else OPAQUE, sites, None if keys else ())
         if isinstance(over, Known):
             value = over.value
             if type(value) in (list, tuple):
@@ -185,9 +193,9 @@ class Items:
                 if few:
                     self.facts.items(value)
                 return Iterator(ItemOf(over), exact=tuple(map(self.known, value)) if few else None)
-            if type(value) in (bytes, dict):
-                texts = type(value) is dict and asked(types_in, value) == {str}
-                return Iterator(TEXT if texts else OPAQUE)
+            if type(value) in (dict, set, frozenset):
+                plain = asked(facula._C._are_plain, value)
+                return Iterator(kind_of_keys(value) if plain else OPAQUE)
         found = kind(over)
         if found in _ONE_OF:
             return Iterator(_ONE_OF[found])

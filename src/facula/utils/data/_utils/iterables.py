@@ -27,7 +27,7 @@ from facula.utils.data._utils.known import (
     Tuple,
     are,
     either,
-    is_key,
+    is_compared,
     kind,
     sites_in,
 )
@@ -112,7 +112,7 @@ class Iterables:
                 raise AlwaysRaisesError
             return List(NOTHING, self.site) if called is sorted else default
         compared = item if key == Known(None) else self.call(key, [item])
-        if not is_key(compared):
+        if not is_compared(compared):
             raise NotSimpleError
         if called is sorted:
             return List(item, self.site) if not sites_in(item) else Several(item)

@@ -77,14 +77,14 @@ def iterator_over(container: Kept) -> Iterator:
 
 # By type: methods that put what they are given into the container, those that take something out
 # of it, and those that do neither, with the number of their arguments.
-_PUT = {
+PUT: dict[Any, dict[str, int]] = {
     list: {"append": 1, "insert": 2},
     deque: {"append": 1, "appendleft": 1},
     set: {"add": 1},
 }
-_EXTEND = {list: ("extend",), deque: ("extend", "extendleft")}
-_TAKE = {list: ("pop",), deque: ("pop", "popleft"), set: ("pop",)}
-_PLAIN: dict[Any, dict[str, int]] = {
+EXTEND: dict[Any, tuple[str, ...]] = {list: ("extend",), deque: ("extend", "extendleft")}
+TAKE: dict[Any, tuple[str, ...]] = {list: ("pop",), deque: ("pop", "popleft"), set: ("pop",)}
+LEAVE: dict[Any, dict[str, int]] = {
     list: {"clear": 0, "reverse": 0},
     deque: {"clear": 0, "reverse": 0, "rotate": 1},
     set: {"clear": 0, "discard": 1, "remove": 1},
@@ -102,19 +102,19 @@ def call_of(
         return _call_of_map(changes, slot, name, given, names)
     if names:
         raise NotSimpleError
-    if _PUT.get(its_type, {}).get(name) == len(given):
+    if PUT.get(its_type, {}).get(name) == len(given):
         if its_type is set and not is_key(given[0]):
             raise NotSimpleError
         if name == "insert" and kind(given[0]) != NUMBER:
             raise NotSimpleError
         changes.add(slot, given[-1])
         return _NONE
-    if name in _EXTEND.get(its_type, ()) and len(given) == 1:
+    if name in EXTEND.get(its_type, ()) and len(given) == 1:
         changes.add(slot, simple.iterator(given[0]).item)
         return _NONE
-    if name in _TAKE.get(its_type, ()) and all(kind(a) == NUMBER for a in given):
+    if name in TAKE.get(its_type, ()) and all(kind(a) == NUMBER for a in given):
         return _item(slot)
-    if _PLAIN.get(its_type, {}).get(name) == len(given) and all(map(is_key, given)):
+    if LEAVE.get(its_type, {}).get(name) == len(given) and all(map(is_key, given)):
         return _NONE
     raise NotSimpleError
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 import types
 from collections.abc import Callable
 from collections.abc import Iterator as Iterates
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
@@ -116,18 +115,47 @@ class Several:
 
 @dataclass(frozen=True)
 class List:
-    """A list that the function has made, at that place, and may write to."""
+    """A list, a set or a deque that the function has made, at that place, and may write to."""
 
     item: Any  # NOTHING while there is none
     site: Any
+    type: type = list
 
 
 @dataclass(frozen=True)
 class Dict:
     """A dict that the function has made, at that place, and may write to."""
 
-    items: tuple[tuple[Any, Any], ...] | None  # None: any
+    items: tuple[tuple[Any, Any], ...]  # by numbers and texts that are known, where they are
     site: Any
+    others: tuple[Any, Any] | None = None  # what the other keys are, and what is there
+    is_exact: bool = True  # nothing but ``items`` is there, and all of them
+    made: Any = None  # what a defaultdict puts where nothing is
+
+    def values(self) -> list[Any]:
+        """What may be there under any key."""
+        return [v for _, v in self.items] + ([self.others[1]] if self.others else [])
+
+    def keys(self) -> set[Any]:
+        """What the keys are."""
+        found = {kind(Known(key)) for key, _ in self.items}
+        return found | {self.others[0]} if self.others else found
+
+    def with_items(self, items: dict[Any, Any], is_exact: bool) -> Dict:
+        return replace(self, items=tuple(items.items()), is_exact=is_exact)
+
+    def with_other(self, key: Any, value: Any) -> Dict:
+        """After something is written under a key that is not known."""
+        if self.others:
+            key, value = either({self.others[0], key}), either({self.others[1], value})
+        return replace(self, others=(key, value), is_exact=False)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of these, among which are lists or dicts that the function has made."""
+
+    found: frozenset[Any]
 
 
 @dataclass(frozen=True)
@@ -191,6 +219,7 @@ DATA = "data"  # what default_collate knows, in lists, tuples and dicts: opaque 
 # The same where nobody here can write to the lists and dicts, so that it stays so. Nothing that is
 # done with it runs code of the program, but it may be part of what the program has.
 NESTED = "nested"
+LISTS = (NUMBERS, TENSORS, ARRAYS, TEXTS, PLAIN)
 _INDICES = (NUMBER, NUMBERS, PLAIN, TENSOR, ARRAY, SLICE, NESTED)
 _SEVERAL = {
     NUMBER: NUMBERS,
@@ -348,10 +377,15 @@ def kind(known: Any) -> str:
             parts[known.key] = of_all
         return parts[known.key]
     if isinstance(known, (List, Several)):
+        if isinstance(known, List) and known.type is not list:  # which few things take for one
+            return OPAQUE
         return _SEVERAL.get(kind(known.item), OPAQUE)
     if isinstance(known, Tuple):
         kinds = {kind(v) for v in known.items} or {NOTHING}
         return _SEVERAL.get(kinds.pop(), OPAQUE) if len(kinds) == 1 else OPAQUE
+    if isinstance(known, OneOf):
+        kinds = {*map(kind, known.found)}
+        return kinds.pop() if len(kinds) == 1 else DATA
     if isinstance(known, Kept) and known.slot.type is list:
         return _SEVERAL.get(kind(known.slot.item()), OPAQUE)
     return OPAQUE
@@ -376,9 +410,11 @@ def is_data(known: Any) -> bool:
     if isinstance(known, Tuple):
         return all(map(is_data, known.items))
     if isinstance(known, (List, Several)):
-        return is_data(known.item)
+        return is_data(known.item) and getattr(known, "type", list) is list
     if isinstance(known, Dict):
-        return known.items is not None and all(is_data(v) for _, v in known.items)
+        return all(map(is_data, known.values()))
+    if isinstance(known, OneOf):
+        return all(map(is_data, known.found))
     if isinstance(known, Kept):
         return known.slot.type in (list, dict) and is_data(known.slot.item())
     if isinstance(known, Maybe):
@@ -407,13 +443,27 @@ def is_index(known: Any) -> bool:
     return kind(known) in _INDICES
 
 
+def is_bound(known: Any) -> bool:
+    """Whether a slice can begin or end there without code of the program's."""
+    return known == _NONE or kind(known) in (NUMBER, TENSOR, ARRAY, NESTED)
+
+
 def is_key(known: Any) -> bool:
     """Whether to look for it in a dict or a set, or to compare it, runs no code."""
     if isinstance(known, Tuple):
         return all(map(is_key, known.items))
     if isinstance(known, Known) and type(known.value) is tuple:
         return all(is_key(Known(v)) for v in known.value)
+    if isinstance(known, Maybe):
+        return is_key(known.of)
     return is_plain(known) or kind(known) in (NUMBER, TEXT, BYTES, NESTED)
+
+
+def is_compared(known: Any) -> bool:
+    """Whether to say which of two of them is less runs no code."""
+    if isinstance(known, Tuple):
+        return all(map(is_compared, known.items))
+    return is_key(known) or kind(known) in (NUMBERS, TEXTS, PLAIN)
 
 
 def is_plain(known: Any) -> bool:
@@ -438,12 +488,7 @@ def either(found: set[Any]) -> Any:
     if len(found) > 1:
         found = {v for v in found if v is not NOTHING}
     if len(found) == 1:
-        return found.pop()
-    first, *others = found
-    if isinstance(first, (List, Dict)):
-        site = type(first), first.site
-        if all((type(v), getattr(v, "site", None)) == site for v in others):
-            return functools.reduce(_joined, others, first)
+        return next(iter(found))
     if _NONE in found:
         rest = either(found - {_NONE})
         if isinstance(rest, Maybe):
@@ -451,29 +496,47 @@ def either(found: set[Any]) -> Any:
         return OPAQUE if rest == OPAQUE or sites_in(rest) else Maybe(rest)
     if any(isinstance(v, Maybe) for v in found):
         return either({_NONE, *(v.of if isinstance(v, Maybe) else v for v in found)})
+    if any(map(sites_in, found)):
+        return _one_of(found)
     kinds = {kind(v) for v in found}
     if len(kinds) == 1 and NESTED not in kinds:
         return kinds.pop()
     if not all(map(is_data, found)):
         return OPAQUE
-    if DATA not in kinds and not any(map(may_be_written_to, found)):
+    if DATA not in kinds and not any(map(leads_to_kept, found)):
         return NESTED
     return DATA if kinds & {DATA, NESTED} else OPAQUE
+
+
+def _one_of(found: set[Any]) -> Any:
+    """Of lists and dicts that were made at the same place, what is known of both."""
+    places: dict[Any, Any] = {}
+    for v in found:
+        for one in v.found if isinstance(v, OneOf) else (v,):
+            made = isinstance(one, (List, Dict))
+            place = (type(one), one.site, getattr(one, "type", dict)) if made else one
+            places[place] = _joined(places[place], one) if place in places else one
+    rest = {v for v in places.values() if not sites_in(v)}
+    if any(isinstance(v, (Made, Method, Iterator)) for v in places.values()):
+        return OPAQUE
+    if rest:
+        rest = {either(rest)}
+    own = rest.union(v for v in places.values() if sites_in(v))
+    if len(own) == 1:
+        return own.pop()
+    return OneOf(frozenset(own)) if all(map(is_data, own)) else OPAQUE
 
 
 _NONE = Known(None)
 
 
-def may_be_written_to(known: Any) -> bool:
-    """Whether a value is or has a list or a dict that others may write to."""
-    return leads_to_kept(known) or bool(sites_in(known))
-
-
 def leads_to_kept(known: Any) -> bool:
     """Whether a value is a container that stays, or leads to one."""
     if isinstance(known, (Tuple, Dict)):
-        pairs = known.items or ()
-        return any(leads_to_kept(v[1] if isinstance(known, Dict) else v) for v in pairs)
+        inside = known.values() if isinstance(known, Dict) else known.items
+        return any(map(leads_to_kept, inside))
+    if isinstance(known, OneOf):
+        return any(map(leads_to_kept, known.found))
     if isinstance(known, (List, Several)):
         return leads_to_kept(known.item)
     return isinstance(known, Kept) or (isinstance(known, Maybe) and leads_to_kept(known.of))
@@ -482,10 +545,11 @@ def leads_to_kept(known: Any) -> bool:
 def sites_in(known: Any) -> frozenset[Any]:
     """Where the lists and dicts were made that a value is or leads to, as far as that is known."""
     if isinstance(known, (List, Dict)):
-        inner = [known.item] if isinstance(known, List) else [v for _, v in known.items or ()]
+        inner = [known.item] if isinstance(known, List) else known.values()
         return frozenset((known.site,)).union(*map(sites_in, inner))
-    if isinstance(known, Tuple):
-        return frozenset().union(*map(sites_in, known.items))
+    if isinstance(known, (Tuple, OneOf)):
+        inside = known.items if isinstance(known, Tuple) else known.found
+        return frozenset().union(*map(sites_in, inside))
     if isinstance(known, (Several, Iterator)):
         own = known.sites if isinstance(known, Iterator) else frozenset()
         return own | sites_in(known.item)
@@ -497,13 +561,15 @@ def sites_in(known: Any) -> frozenset[Any]:
 def _joined(a: Any, b: Any) -> Any:
     """What is known of two lists or dicts, of which a value is one."""
     if isinstance(a, List):
-        return List(either({a.item, b.item}), a.site)
-    if a.items is None or b.items is None:
-        return Dict(None, a.site)
+        return replace(a, item=either({a.item, b.item}))
+    if a.made != b.made:
+        raise NotSimpleError
     first, second = dict(a.items), dict(b.items)
     keys = {**first, **second}
-    items = tuple((k, either({first.get(k, second.get(k)), keys[k]})) for k in keys)
-    return Dict(items, a.site)
+    items = {k: either({first.get(k, second.get(k)), keys[k]}) for k in keys}
+    is_exact = a.is_exact and b.is_exact and first.keys() == second.keys()
+    found: Dict = a.with_items(items, is_exact)
+    return found.with_other(*b.others) if b.others else found
 
 
 def with_new(known: Any, old: List | Dict, new: List | Dict) -> Any:
@@ -514,12 +580,15 @@ def with_new(known: Any, old: List | Dict, new: List | Dict) -> Any:
     if isinstance(known, (List, Dict)) and known.site == new.site:
         return new if known == old else _joined(known, new)
     if isinstance(known, List):
-        return List(with_new(known.item, old, new), known.site)
+        return replace(known, item=with_new(known.item, old, new))
     if isinstance(known, Dict):
-        items = tuple((k, with_new(v, old, new)) for k, v in known.items or ())
-        return Dict(items if known.items is not None else None, known.site)
+        items = tuple((k, with_new(v, old, new)) for k, v in known.items)
+        others = known.others and (known.others[0], with_new(known.others[1], old, new))
+        return replace(known, items=items, others=others)
     if isinstance(known, Tuple):
         return Tuple(tuple(with_new(v, old, new) for v in known.items))
+    if isinstance(known, OneOf):
+        return either({with_new(v, old, new) for v in known.found})
     if isinstance(known, Several):
         return Several(with_new(known.item, old, new))
     raise NotSimpleError  # what goes over it, or a function that has it

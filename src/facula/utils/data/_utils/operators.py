@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from facula import _C
@@ -13,14 +14,18 @@ from facula.utils.data._utils.kept import check_contains
 from facula.utils.data._utils.known import (
     ARRAY,
     BYTES,
+    LISTS,
     NESTED,
+    NOTHING,
     NUMBER,
     NUMBERS,
     PATH,
+    PLAIN,
     SLICE,
     TENSOR,
     TEXT,
     TEXTS,
+    Dict,
     Kept,
     Known,
     List,
@@ -31,21 +36,32 @@ from facula.utils.data._utils.known import (
     Tuple,
     asked,
     either,
+    is_bound,
     is_data,
     is_key,
     is_plain,
     is_shown,
     kind,
 )
+from facula.utils.data._utils.own_dicts import is_map
+from facula.utils.data._utils.sets import OPERATORS, is_set
 
 _OPERATORS = frozenset(["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "@"])
+_COMPARED = (NUMBERS, TEXTS, BYTES, PLAIN)
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
 
 
 class Operators:
     """The instructions of a :class:`Reading` that compute."""
 
+    change: Callable[[Any, Any], None]
     extend: Callable[[Any, Any], None]
+    item_of_map: Callable[[Any, Any], Any]
+    merged: Callable[[dis.Instruction, Any, Any], Any]
+    of_sets: Callable[[dis.Instruction, str, list[Any]], Any]
+    site_at: Callable[[dis.Instruction], Any]
+    slice_of: Callable[[dis.Instruction, Any], Any]
+    update: Callable[[Any, Any], None]
     given_away: Callable[[Any], Any]
     pop: Callable[[int], list[Any]]
     simple: Any
@@ -53,19 +69,25 @@ class Operators:
     truth: Callable[[Any], bool | None]
 
     def do_binary_subscr(self, i: dis.Instruction) -> None:
-        self.stack.append(self.simple.item(*self.pop(2)))
+        container, index = self.pop(2)
+        if isinstance(container, Dict):
+            found = self.item_of_map(container, index)  # which may make a new stack
+        elif kind(index) == SLICE:
+            found = self.slice_of(i, container)
+        else:
+            found = self.simple.item(container, index)
+        self.stack.append(found)
 
     def do_build_slice(self, i: dis.Instruction) -> None:
-        for part in self.pop(i.arg or 0):
-            if kind(part) != NUMBER and part != Known(None):
-                raise NotSimpleError
+        if not all(map(is_bound, self.pop(i.arg or 0))):
+            raise NotSimpleError
         self.stack.append(SLICE)
 
     def do_binary_slice(self, i: dis.Instruction) -> None:
         container, *bounds = self.pop(3)
-        if not all(kind(v) == NUMBER or v == Known(None) for v in bounds):
+        if not all(map(is_bound, bounds)):
             raise NotSimpleError
-        self.stack.append(self.simple.item(container, SLICE))
+        self.stack.append(self.slice_of(i, container))
 
     def do_binary_op(self, i: dis.Instruction) -> None:
         name = i.argrepr.removesuffix("=")
@@ -83,12 +105,46 @@ class Operators:
             self.extend(a, b)
             self.stack.append(List(either({a.item, self.simple.iterator(b).item}), a.site))
             return
+        if name in OPERATORS and is_set(a) and is_set(b):
+            found = self.of_sets(i, "union", [a, b])
+            if in_place and not isinstance(a, List):
+                raise NotSimpleError
+            if isinstance(a, List) and in_place:  # which may grow
+                self.change(a, replace(a, item=found.item))
+                found = replace(a, item=found.item)
+            self.stack.append(found)
+            return
+        if name == "|" and is_map(a) and is_map(b):
+            if in_place and not isinstance(a, Dict):
+                raise NotSimpleError
+            if in_place:
+                self.stack.append(a)
+                self.update(a, b)
+            else:
+                self.stack.append(self.merged(i, a, b))
+            return
+        made = self.new_list(i, name, a, b) if not in_place else None
+        if made is not None:
+            self.stack.append(made)
+            return
         # In place, a tensor or an array is written to, which may be anybody's.
         if in_place and kind(a) not in (NUMBER, TEXT) and not isinstance(a, New):
             raise NotSimpleError
         if name not in _OPERATORS:
             raise NotSimpleError
         self.stack.append(self.computed(name, a, b))
+
+    def new_list(self, i: dis.Instruction, name: str, a: Any, b: Any) -> List | None:
+        """``list + list`` or ``list * number``; None where it is something else."""
+        lists = [v for v in (a, b) if isinstance(v, List) and v.type is list]
+        if name == "*" and len(lists) == 1 and kind(b if lists[0] is a else a) == NUMBER:
+            return List(lists[0].item, self.site_at(i))
+        if name == "+" and lists and all(isinstance(v, List) or kind(v) in LISTS for v in (a, b)):
+            items = {
+                v.item if isinstance(v, List) else self.simple.iterator(v).item for v in (a, b)
+            }
+            return List(either(items), self.site_at(i))
+        return None
 
     def computed(self, name: str, a: Any, b: Any) -> Any:
         """What an operator gives."""
@@ -146,6 +202,9 @@ class Operators:
         if NESTED in (kind(a), kind(b)):
             self.stack.append(self.computed("-", a, b))
             return
+        if all(is_set(v) or kind(v) in _COMPARED for v in (a, b)):
+            self.stack.append(NUMBER)
+            return
         plain = is_key(a) and is_key(b)
         if kind(a) == kind(b) == TEXT or (plain and name in _COMPARISONS):
             self.stack.append(NUMBER)
@@ -160,6 +219,13 @@ class Operators:
             container = container.of
         if isinstance(container, Kept):
             check_contains(container, value)
+            self.stack.append(NUMBER)
+            return
+        if isinstance(container, (Dict, Tuple, List, Several)):
+            inside = (container.item,) if isinstance(container, (List, Several)) else ()
+            inside = container.items if isinstance(container, Tuple) else inside
+            if not all(is_key(v) or v is NOTHING for v in inside):
+                raise NotSimpleError
             self.stack.append(NUMBER)
             return
         known = container.value if isinstance(container, Known) else None

@@ -1,34 +1,40 @@
-"""Lists and dicts that a function makes, and writes to."""
+"""Lists, sets and deques that a function makes, and writes to."""
 
 from __future__ import annotations
 
 import dis
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from facula.utils.data._utils.kept import delete_item, set_item
+from facula.utils.data._utils.harmless import TIME
+from facula.utils.data._utils.kept import EXTEND, LEAVE, PUT, TAKE, delete_item, set_item
 from facula.utils.data._utils.known import (
+    ARRAY,
     NESTED,
     NOTHING,
     NUMBER,
     NUMBERS,
     PLAIN,
+    SLICE,
     TEXTS,
     Dict,
-    Iterator,
+    ItemOf,
     Known,
     List,
     New,
     NotSimpleError,
     Several,
-    Tuple,
     either,
+    is_bound,
     is_index,
     is_key,
     kind,
-    sites_in,
     with_new,
 )
+from facula.utils.data._utils.sets import METHODS as SETS_METHODS
+from facula.utils.data._utils.sets import item_of_set
 
 
 class OwnContainers:
@@ -39,6 +45,7 @@ class OwnContainers:
     loops: bool
     not_made_here: frozenset[Any]
     places: dict[str, Any]
+    set_in_dict: Callable[[Any, Any, Any], None]
     simple: Any
     stack: list[Any]
 
@@ -61,30 +68,27 @@ class OwnContainers:
         self.stack = [with_new(v, old, new) for v in self.stack]
         self.places = {name: with_new(v, old, new) for name, v in self.places.items()}
 
-    def add_to_list(self, to: List, value: Any) -> None:
-        self.change(to, List(either({to.item, value}), to.site))
+    def slice_of(self, i: dis.Instruction, container: Any) -> Any:
+        """``container[a:b]``; of a list, another list."""
+        if isinstance(container, List) and container.type is list:
+            return List(container.item, self.site_at(i))
+        if isinstance(container, Known) and type(container.value) is list:
+            return List(ItemOf(container), self.site_at(i))
+        return self.simple.item(container, SLICE)
 
-    def set_in_dict(self, to: Dict, key: Any, value: Any) -> None:
-        if not isinstance(key, Known) or type(key.value) not in (int, str):
-            if not is_key(key):
-                raise NotSimpleError
-            self.change(to, Dict(None, to.site))
-            return
-        if to.items is None:
-            return
-        items = dict(to.items)
-        # There is no other one that was made there, unless in a loop or by another call.
-        alone = to.site[:2] == self.code_number and not self.loops
-        if key.value in items and not alone:
-            value = either({items[key.value], value})
-        self.change(to, Dict(tuple({**items, key.value: value}.items()), to.site))
+    def add_to_list(self, to: List, value: Any) -> None:
+        if to.type is set and not is_key(value):
+            raise NotSimpleError
+        self.change(to, replace(to, item=either({to.item, value})))
 
     def do_store_subscr(self, i: dis.Instruction) -> None:
         value, container, key = self.pop(3)
         if isinstance(container, Dict):
             self.set_in_dict(container, key, value)
-        elif isinstance(container, List) and kind(key) == NUMBER:
+        elif isinstance(container, List) and kind(key) in (NUMBER, ARRAY, NESTED):
             self.add_to_list(container, value)
+        elif isinstance(container, List) and kind(key) == SLICE:
+            self.extend(container, value)
         elif self.simple.changes is not None and not isinstance(container, New):
             set_item(self.simple.changes, container, key, self.given_away(value))
         elif (
@@ -96,12 +100,20 @@ class OwnContainers:
 
     def do_delete_subscr(self, i: dis.Instruction) -> None:
         container, key = self.pop(2)
+        if isinstance(container, Dict) and is_key(key):
+            self.change(container, container.with_items(dict(container.items), False))
+            return
+        if isinstance(container, List) and kind(key) in (NUMBER, SLICE):
+            return
         if self.simple.changes is None:
             raise NotSimpleError
         delete_item(self.simple.changes, container, key)
 
     def do_store_slice(self, i: dis.Instruction) -> None:
         value, container, *bounds = self.pop(4)
+        if isinstance(container, List) and all(map(is_bound, bounds)):
+            self.extend(container, value)
+            return
         if not isinstance(container, New) or not all(is_index(b) for b in bounds):
             raise NotSimpleError
         if kind(value) not in (NUMBER, NUMBERS, PLAIN, NESTED, container.of):
@@ -110,6 +122,12 @@ class OwnContainers:
     def do_build_list(self, i: dis.Instruction) -> None:
         items = {*self.pop(i.arg or 0)} or {NOTHING}
         self.stack.append(List(either(items), self.site_at(i)))
+
+    def do_build_set(self, i: dis.Instruction) -> None:
+        items = {*self.pop(i.arg or 0)} or {NOTHING}
+        if not all(is_key(item) or item is NOTHING for item in items):
+            raise NotSimpleError
+        self.stack.append(List(either(items), self.site_at(i), set))
 
     def below(self, depth: int) -> Any:
         if depth > len(self.stack):
@@ -128,9 +146,13 @@ class OwnContainers:
     def extend(self, to: Any, values: Any) -> None:
         self.append(to, self.simple.iterator(values).item)
 
+    do_set_add = do_list_append
+
     def do_list_extend(self, i: dis.Instruction) -> None:
         (values,) = self.pop(1)
         self.extend(self.below(i.arg or 0), values)
+
+    do_set_update = do_list_extend
 
     def do_call_intrinsic_1(self, i: dis.Instruction) -> None:
         if i.arg != 6:  # a tuple of a list
@@ -143,78 +165,56 @@ class OwnContainers:
             raise NotSimpleError
         self.stack.append(Several(values.item))
 
-    def do_build_map(self, i: dis.Instruction) -> None:
-        flat = self.pop(2 * (i.arg or 0))
-        made = Dict((), self.site_at(i))
-        pairs = zip(flat[::2], flat[1::2], strict=True)
-        self.stack.append(self.filled(made, pairs))
-
-    def do_build_const_key_map(self, i: dis.Instruction) -> None:
-        *values, keys = self.pop((i.arg or 0) + 1)
-        pairs = zip(map(Known, keys.value), values, strict=True)
-        self.stack.append(self.filled(Dict((), self.site_at(i)), pairs))
-
-    def filled(self, made: Dict, pairs: Any) -> Dict:
-        items: dict[Any, Any] | None = {}
-        for key, value in pairs:
-            if isinstance(key, Known) and type(key.value) in (int, str):
-                if items is not None:
-                    items[key.value] = value
-            elif is_key(key):
-                items = None
-            else:
+    def made_list(self, i: dis.Instruction, called: Any, arguments: list[Any], names: Any) -> List:
+        """What ``set``, ``frozenset`` or ``deque`` returns, of what can be gone over."""
+        its_type = set if called is frozenset else called
+        if its_type is deque:  # the last one may be its greatest length
+            count = len(arguments) - len(names)
+            arguments, most = arguments[: min(count, 1)], arguments[min(count, 1) :]
+            if names not in ((), ("maxlen",)) or not all(kind(m) == NUMBER for m in most):
                 raise NotSimpleError
-        return Dict(None if items is None else tuple(items.items()), made.site)
-
-    def do_map_add(self, i: dis.Instruction) -> None:
-        key, value = self.pop(2)
-        to = self.below(i.arg or 0)
-        if not isinstance(to, Dict):
+        elif names:
             raise NotSimpleError
-        self.set_in_dict(to, key, value)
-
-    def do_dict_update(self, i: dis.Instruction) -> None:
-        (other,) = self.pop(1)
-        to = self.below(i.arg or 0)
-        if not isinstance(to, Dict) or not isinstance(other, Dict) or other.items is None:
+        if not arguments:
+            return List(NOTHING, self.site_at(i), its_type)
+        self.simple.needs.add(TIME)
+        found = self.simple.iterator(arguments[0])
+        item = NOTHING if found.exact == () else found.item
+        if called in (set, frozenset) and item is not NOTHING and not is_key(item):
             raise NotSimpleError
-        for key, value in other.items:
-            self.set_in_dict(to, Known(key), value)
-            to = self.below(i.arg or 0)
+        return List(item, self.site_at(i), its_type)
 
-    def call_of_own(self, name: str, owner: List | Dict, arguments: list[Any]) -> Any:
-        """A method of a list or dict that was made here."""
-        if isinstance(owner, Dict):
-            if name in ("keys", "values", "items") and not arguments and owner.items:
-                values = either({v for _, v in owner.items})
-                keys = either({Known(k) for k, _ in owner.items})
-                sites = sites_in(owner)
-                item = {"keys": kind(keys), "values": values}.get(name, Tuple((kind(keys), values)))
-                return Iterator(item, sites)
-            if name == "get" and len(arguments) in (1, 2):
-                found = self.simple.item_of_own_dict(owner, arguments[0])
-                return either({found, *(arguments[1:] or [Known(None)])})
-            if name == "update" and len(arguments) == 1 and isinstance(arguments[0], Dict):
-                self.stack.append(owner)
-                for key, value in arguments[0].items or ((None, None),):
-                    if key is None:
-                        raise NotSimpleError
-                    self.set_in_dict(self.stack[-1], Known(key), value)
-                self.pop(1)
-                return Known(None)
-            raise NotSimpleError
-        if name == "append" and len(arguments) == 1:
-            self.append(owner, arguments[0])
-        elif name == "extend" and len(arguments) == 1:
-            self.extend(owner, arguments[0])
-        elif name == "insert" and len(arguments) == 2 and kind(arguments[0]) == NUMBER:
-            self.append(owner, arguments[1])
-        elif name == "pop" and all(kind(a) == NUMBER for a in arguments):
+    def call_of_own(self, i: dis.Instruction, name: str, owner: List, given: list[Any]) -> Any:
+        """A method of a list, a set or a deque that was made here."""
+        if owner.type is set and name in SETS_METHODS:
+            return self.of_sets(i, name, [owner, *given])
+        if name == "index" and len(given) == 1:
+            if not is_key(given[0]) or not is_key(owner.item):
+                raise NotSimpleError
+            return NUMBER
+        if name == "count":
+            return self.call_of_own(i, "index", owner, given)
+        if name == "copy" and not given:
+            return List(owner.item, self.site_at(i), owner.type)
+        if name == "sort" and not given and kind(owner) in (NUMBERS, TEXTS):
+            return Known(None)
+        if PUT.get(owner.type, {}).get(name) == len(given):
+            if name == "insert" and kind(given[0]) != NUMBER:
+                raise NotSimpleError
+            self.append(owner, given[-1])
+        elif name in EXTEND.get(owner.type, ()) and len(given) == 1:
+            self.extend(owner, given[0])
+        elif name in TAKE.get(owner.type, ()) and all(kind(a) == NUMBER for a in given):
             return owner.item
-        elif name == "copy" and not arguments:
-            return Several(owner.item)
-        elif name == "sort" and not arguments and kind(owner) in (NUMBERS, TEXTS):
-            pass
-        elif name not in ("reverse", "clear") or arguments:
+        elif LEAVE.get(owner.type, {}).get(name) != len(given) or not all(map(is_key, given)):
             raise NotSimpleError
         return Known(None)
+
+    # ---- sets
+
+    def of_sets(self, i: dis.Instruction, name: str, sets: list[Any]) -> Any:
+        """What a method of sets returns that leaves them as they are."""
+        items = [item_of_set(self.simple, v) for v in sets]
+        if name in SETS_METHODS and SETS_METHODS[name] is not None:
+            return SETS_METHODS[name]
+        return List(either({*items}), self.site_at(i), set)

@@ -17,6 +17,7 @@ import dis
 import inspect
 import sys
 import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -70,12 +71,22 @@ from facula.utils.data._utils.known import (
 )
 from facula.utils.data._utils.operators import Operators
 from facula.utils.data._utils.own_containers import OwnContainers
+from facula.utils.data._utils.own_dicts import MAPS, OwnDicts
 from facula.utils.data._utils.results import CONTEXT
+from facula.utils.data._utils.sets import METHODS as SETS_METHODS
+from facula.utils.data._utils.sets import is_set
 from facula.utils.data._utils.simple import Simple
 
 # Instructions differ from one version of Python to the next; where they are not known, workers do
 # it all.
 IS_READ = sys.version_info[:2] in ((3, 11), (3, 12), (3, 13))
+
+
+def have_one_length(values: Any) -> bool:
+    """Whether all of them are lists or tuples, as long as the first one."""
+    if not values or type(values[0]) not in (list, tuple):
+        return False
+    return bool(_C._are_of_length(values, len(values[0])))
 
 
 def _given_away(known: Any) -> Any:
@@ -94,7 +105,7 @@ _DEPENDING = (
 )
 
 
-class Reading(Operators, OwnContainers):
+class Reading(Operators, OwnContainers, OwnDicts):
     """Goes through the instructions of a function.
 
     Args:
@@ -494,7 +505,7 @@ class Reading(Operators, OwnContainers):
     def do_get_iter(self, i: dis.Instruction) -> None:
         (over,) = self.pop(1)
         found = self.simple.iterator(over)
-        if isinstance(over, Iterator):  # something may have been taken from it already
+        if isinstance(over, Iterator) and over.exact:  # something may have been taken already
             found = Iterator(over.item, over.sites)
         self.stack.append(found)
 
@@ -605,9 +616,11 @@ class Reading(Operators, OwnContainers):
             if function.function == "sort" and isinstance(function.owner, List):
                 self.simple.in_order(sorted, [function.owner, *arguments], names)
                 return Known(None)
+            if isinstance(function.owner, Dict):
+                return self.call_of_map(i, function.function, function.owner, arguments, names)
             if names:
                 raise NotSimpleError
-            return self.call_of_own(function.function, function.owner, arguments)
+            return self.call_of_own(i, function.function, function.owner, arguments)
         if isinstance(function, Method) and self.simple.is_kept(function.owner):
             # The container may keep what it is given.
             if str(function.function).startswith("extend"):
@@ -615,6 +628,18 @@ class Reading(Operators, OwnContainers):
                 arguments = [Several(self.given_away(item)) for item in items]
             elif function.function not in READING:
                 arguments = [*map(self.given_away, arguments)]
+        of_sets = isinstance(function, Method) and function.function in SETS_METHODS
+        if of_sets and is_set(function.owner) and not names:
+            return self.of_sets(i, function.function, [function.owner, *arguments])
+        if isinstance(function, Method) and function.function == "copy" and not arguments:
+            made = self.copied(i, function.owner)
+            if made is not None:
+                return made
+        if isinstance(function, Known):
+            if any(function.value is m for m in MAPS):
+                return self.made_map(i, function.value, arguments, names)
+            if any(function.value is t for t in (set, frozenset, deque)):
+                return self.made_list(i, function.value, arguments, names)
         self.simple.site = self.site_at(i)
         return self.simple.call(function, arguments, names)
 
@@ -623,10 +648,7 @@ class Reading(Operators, OwnContainers):
         with_names = (i.arg or 0) & 1
         named = self.pop(1)[0] if with_names else None
         (values,) = self.pop(1)
-        functions = [v for v in self.pop(2) if v is not NULL]
-        if len(functions) != 1:
-            raise NotSimpleError
-        (function,) = functions
+        function, *first = [v for v in self.pop(2) if v is not NULL]
         if function == Known(zip) and isinstance(values, (List, Several)):
             if named is not None and dict(named.items or ()).keys() != {"strict"}:
                 raise NotSimpleError
@@ -638,10 +660,30 @@ class Reading(Operators, OwnContainers):
                 raise NotSimpleError
             self.stack.append(Tuple(tuple(map(Several, item.items))))
             return
-        if not isinstance(values, Tuple) or named is not None:
+        given, names = [*first, *self.each_of(values)], ()
+        if (
+            isinstance(named, Dict)
+            and named.is_exact
+            and all(type(k) is str for k, _ in named.items)
+        ):
+            given += [v for _, v in named.items]
+            names = tuple(k for k, _ in named.items)
+        elif named is not None:
             raise NotSimpleError
-        result = self.called(i, function, list(values.items), ())
+        result = self.called(i, function, given, names)
         self.stack.append(result)
+
+    def each_of(self, values: Any) -> list[Any]:
+        """What is in a list or a tuple of which the length is known."""
+        if isinstance(values, ItemOf) and asked(have_one_length, values.values.value):
+            count = len(values.values.value[0])
+            return [PartOf(values.values, k) for k in range(count)]
+        if not isinstance(values, (Tuple, Known)):
+            raise NotSimpleError
+        found = self.simple.iterator(values)
+        if found.exact is None:
+            raise NotSimpleError
+        return list(found.exact)
 
     def do_call_kw(self, i: dis.Instruction) -> None:
         (names,) = self.pop(1)

@@ -25,6 +25,7 @@ from facula.utils.data._utils.known import (
     ARRAY,
     ARRAYS,
     BYTES,
+    DATA,
     NESTED,
     NUMBER,
     NUMBERS,
@@ -108,9 +109,12 @@ def _formatted(simple: Any, called: Any, arguments: list[Any], names: Any) -> An
     return TEXT
 
 
+_SIZED = (list, tuple, dict, str, bytes, set, frozenset)
+
+
 def _length(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     (of,) = arguments
-    if isinstance(of, Known) and type(of.value) in (list, tuple, dict, str, bytes):
+    if isinstance(of, Known) and type(of.value) in _SIZED:
         return NUMBER
     if isinstance(of, Tuple) or kind(of) in (TENSOR, ARRAY, RANGE, TEXT, BYTES, NESTED):
         return NUMBER
@@ -169,7 +173,9 @@ def _instance(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any
             raise NotSimpleError
         return Known(issubclass(type(of.value), asked_for))
     found = _TYPES_OF_KINDS.get(kind(of))
-    for made, its_type in ((Tuple, tuple), (List, list), (Dict, dict)):
+    if isinstance(of, List):
+        found = (set, frozenset) if of.type is set else (of.type,)
+    for made, its_type in ((Tuple, tuple), (Dict, dict)):
         if isinstance(of, made):
             found = (its_type,)
     if found is None:
@@ -224,7 +230,7 @@ def _tensor_over(simple: Any, called: Any, arguments: list[Any], names: Any) -> 
 
 
 def _tensor_of(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    check(arguments, _DTYPES, TENSOR, ARRAY, PLAIN, TENSORS)
+    check(arguments, _DTYPES, TENSOR, ARRAY, ARRAYS, PLAIN, TENSORS, DATA)
     return New(TENSOR)
 
 

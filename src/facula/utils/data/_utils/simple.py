@@ -169,7 +169,7 @@ class Simple(Attributes, Items, Iterables):
         if not isinstance(function, str):
             return self.call_known(function, [owner, *arguments], names)
         found = kind(owner)
-        if owner == NESTED and NAMES.issuperset(names):
+        if found == NESTED and not isinstance(owner, Known) and NAMES.issuperset(names):
             return call_of_nested(function, arguments)
         if isinstance(owner, Known) and logs(owner.value, function):
             return silent_call(method)
@@ -265,8 +265,6 @@ class Simple(Attributes, Items, Iterables):
             self.facts.of_class(called)
         if is_named_tuple(called) and len(arguments) == len(called._fields):
             return named_tuple(called, arguments, names)
-        if called is dict:
-            return self.made_dict(arguments, names)
         if called is zip and names == ("strict",):
             arguments, names = arguments[:-1], ()
         if any(called is f for f in (min, max, sorted)):
@@ -302,11 +300,6 @@ class Simple(Attributes, Items, Iterables):
         if type(forward) is not types.FunctionType:
             raise NotSimpleError
         return self.call_function(forward, [function, *arguments], names)
-
-    def made_dict(self, arguments: list[Any], names: tuple[str, ...]) -> Any:
-        if len(arguments) != len(names):
-            raise NotSimpleError
-        return Dict(tuple(zip(names, arguments, strict=True)), self.site)
 
     def call_function(
         self, function: types.FunctionType, arguments: list[Any], names: tuple[str, ...] = ()
