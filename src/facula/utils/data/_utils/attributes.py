@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import operator
 import re
 import sys
@@ -16,18 +17,18 @@ import numpy
 import facula
 from facula.utils.data._utils.files import PATH_METHODS, PATH_PARTS, is_path
 from facula.utils.data._utils.harmless import (
-    ARRAY_METHODS,
+    ARRAY_METHODS_OF_ALL,
     ARRAY_RANDOM_METHODS,
     LEGACY_TYPES,
     RANDOM_METHODS,
     TENSOR_METHODS,
     TEXT_METHODS,
 )
+from facula.utils.data._utils.immutables import attribute_of, is_method, of_attribute
 from facula.utils.data._utils.kept import READING
 from facula.utils.data._utils.known import (
     ARRAY,
     BINARY_FILE,
-    BYTES,
     FILE,
     LISTS,
     NESTED,
@@ -47,6 +48,7 @@ from facula.utils.data._utils.known import (
     Maybe,
     Method,
     NotSimpleError,
+    Of,
     Super,
     as_new,
     asked,
@@ -56,13 +58,13 @@ from facula.utils.data._utils.known import (
 )
 from facula.utils.data._utils.loggers import logs
 from facula.utils.data._utils.nested import METHODS as NESTED_METHODS
-from facula.utils.data._utils.results import OWN_ARRAYS, OWN_GENERATOR, OWN_TWISTER
+from facula.utils.data._utils.results import OWN_ARRAYS, OWN_GENERATOR, OWN_HASH, OWN_TWISTER
 from facula.utils.data._utils.sets import METHODS as SETS_METHODS
 
 MOST_DICTS = 1 << 15
 _OF_ENUMS = {"name": "_name_", "value": "_value_"}  # where members keep them
-_OF_PATTERNS = ("findall", "split", "sub")
-_METHODS = {TENSOR: (facula.Tensor, TENSOR_METHODS), ARRAY: (numpy.ndarray, ARRAY_METHODS)}
+_OF_PATTERNS = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
+_METHODS = {TENSOR: (facula.Tensor, TENSOR_METHODS), ARRAY: (numpy.ndarray, ARRAY_METHODS_OF_ALL)}
 _METHODS[TEXT] = (str, TEXT_METHODS)
 _METHODS_OF_CONTAINERS: dict[type, Any] = {
     dict: (*READING, "copy"),
@@ -72,7 +74,12 @@ _METHODS_OF_CONTAINERS: dict[type, Any] = {
     frozenset: SETS_METHODS,
 }
 _OWN_METHODS = {OWN_TWISTER: RANDOM_METHODS, OWN_ARRAYS: ARRAY_RANDOM_METHODS}
+_OWN = (*_OWN_METHODS, OWN_GENERATOR, OWN_HASH)
 _HELD = ("_parameters", "_buffers", "_modules")
+
+
+def _has_own(name: str) -> Callable[[Any], bool]:
+    return lambda value: name in getattr(value, "__dict__", ())
 
 
 def is_module(value: Any) -> bool:
@@ -101,21 +108,25 @@ class Attributes:
             return self.attribute_of_super(owner, name)
         if found in _METHODS and name in _METHODS[found][1]:
             return Method(getattr(_METHODS[found][0], name), owner)
-        if found in (TENSOR, ARRAY) and name in ("shape", "ndim", "T", "dtype", "size"):
-            return {"shape": NUMBERS, "T": as_new(owner, found), "dtype": OPAQUE}.get(name, NUMBER)
+        if found in (TENSOR, ARRAY) and name in ("shape", "ndim", "T", "dtype", "size", "nbytes"):
+            dtype = Of(facula.dtype if found == TENSOR else numpy.dtype)
+            return {"shape": NUMBERS, "T": as_new(owner, found), "dtype": dtype}.get(name, NUMBER)
+        if found in (FILE, BINARY_FILE) or is_method(owner, name):
+            return Method(name, owner)
         if found in (TENSOR, ARRAY, TEXT):
             raise NotSimpleError
-        if found in (FILE, BINARY_FILE) or (found == BYTES and name == "decode"):
-            return Method(name, owner)
         if name in PATH_METHODS and is_path(owner):
             return Method(name, PATH)
         if name in PATH_PARTS and is_path(owner):
             return PATH_PARTS[name]
+        of_object = attribute_of(owner, name)
+        if of_object is not None:
+            return of_object
         if isinstance(owner, Known):
             return self.attribute_of_value(owner, name)
         if found == WORKER and name in ("id", "num_workers", "seed"):
             return NUMBER
-        is_own = isinstance(owner, (List, Dict)) or found in (*_OWN_METHODS, OWN_GENERATOR)
+        is_own = isinstance(owner, (List, Dict)) or found in _OWN
         if is_own:
             return Method(name, owner)
         if found == NESTED and name in NESTED_METHODS:
@@ -129,12 +140,13 @@ class Attributes:
     def attribute_of_items(self, owner: ItemOf, name: str) -> Any:
         """What one of several objects of one class has under that name."""
         values = owner.values.value
-        of_enum = bool(values) and isinstance(values[0], enum.Enum) and name in _OF_ENUMS
-        if of_enum and in_class(type(values[0]), name) is vars(enum.Enum)[name]:
-            name = _OF_ENUMS[name]
+        if values and issubclass(type(values[0]), enum.Enum):
+            name = _OF_ENUMS[name] if self.is_of_enum(type(values[0]), name) else name
         types_found = asked(facula._C._attribute_types, values, name)
         if types_found is not None and kind_of_types(types_found) != OPAQUE:
             return kind_of_types(types_found)
+        if types_found is not None and of_attribute(owner, name) is not None:
+            return of_attribute(owner, name)
         self.facts.give_up()  # it rests on what is in each of them
         found = facula._C._item_types(values)
         (its_type,) = found if len(found) == 1 else (None,)
@@ -144,11 +156,17 @@ class Attributes:
         looked_up: Any = its_type.__getattribute__
         if looked_up is not object.__getattribute__ and looked_up is not tuple.__getattribute__:
             raise NotSimpleError
+        if type(getter) is types.FunctionType and not any(map(_has_own(name), values)):
+            return Method(getter, owner)
         # Fields of named tuples, and what stands in the dicts of objects.
         in_dicts = not hasattr(its_type, "__getattr__") and not hasattr(type(getter), "__get__")
         if type(getter) is not _tuplegetter and not in_dicts:
             raise NotSimpleError
         return kind(ItemOf(Known(list(map(operator.attrgetter(name), values)))))
+
+    def is_of_enum(self, its_type: type, name: str) -> bool:
+        """Whether it is the name or the value of a member, and not the program's own."""
+        return name in _OF_ENUMS and in_class(its_type, name) is vars(enum.Enum)[name]
 
     def attribute_of_super(self, owner: Super, name: str) -> Any:
         self.facts.type_of(owner.owner.value)
@@ -186,6 +204,11 @@ class Attributes:
         if type(value) is type:
             return self.attribute_of_class(value, name)
         its_type = type(value)
+        if issubclass(its_type, enum.Enum) and self.is_of_enum(its_type, name):
+            self.facts.type_of(value)
+            return self.known(self.facts.attribute(value, _OF_ENUMS[name]))
+        if its_type is enum.EnumMeta:
+            return self.member_of(value, name)
         if name in _METHODS_OF_CONTAINERS.get(its_type, ()):
             return Method(name, owner)
         if its_type is re.Pattern and name in _OF_PATTERNS:
@@ -225,6 +248,15 @@ class Attributes:
             return self.held_by_module(value, name)
         return Method(found, owner) if is_method else self.known(found)
 
+    def member_of(self, owner: Any, name: str) -> Any:
+        """What a class of members that are counted has under that name; members stay."""
+        self.facts.of_class(owner)
+        members = owner.__dict__.get("_member_map_")
+        if type(members) is dict and name in members:
+            self.facts.item(members, name)
+            return self.known(members[name])
+        return self.in_class_itself(owner, name)
+
     def held_by_module(self, value: Any, name: str) -> Any:
         """A parameter, buffer or part of an ``nn.Module``."""
         self.facts.give_up()
@@ -239,8 +271,15 @@ class Attributes:
 
     def attribute_of_class(self, owner: type, name: str) -> Any:
         self.facts.of_class(owner)
+        if (owner is itertools.chain and name == "from_iterable") or (
+            owner is dict and name == "fromkeys"
+        ):
+            return Method(name, Known(owner))
+        return self.in_class_itself(owner, name)
+
+    def in_class_itself(self, owner: type, name: str) -> Any:
         found = in_class(owner, name)
-        if found is NULL or in_class(type, name) is not NULL:
+        if found is NULL or in_class(type(owner), name) is not NULL:
             raise NotSimpleError
         if type(found) is staticmethod:
             return self.known(found.__func__)

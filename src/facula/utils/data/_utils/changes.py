@@ -27,6 +27,7 @@ from facula import _C
 from facula.utils.data._utils.harmless import finds_twister
 from facula.utils.data._utils.known import (
     DATA,
+    LISTS,
     NOTHING,
     NULL,
     NUMBER,
@@ -95,14 +96,20 @@ def _contents(container: Any) -> tuple[Any, Any]:
     values = container if type(container) is list else [*container]
     if (is_map or type(container) is set) and not _C._item_types(values) <= _PLAIN_KEYS:
         raise NotSimpleError
-    if type(container) is defaultdict and container.default_factory not in (int, float):
+    factory = container.default_factory if type(container) is defaultdict else int
+    if not any(factory is f for f in (int, float, list)):
         raise NotSimpleError
     items = _described(ItemOf(Known(values))) if values else NOTHING
     if not is_map:
         return items, None
     values = [*container.values()]
+    inside = _described(ItemOf(Known(values))) if values else NOTHING
+    if factory is list:  # it is a list with nothing in it
+        if inside not in LISTS:
+            raise NotSimpleError
+        return inside, items
     made = {NUMBER} if type(container) in (defaultdict, Counter) else {NOTHING}
-    return either({_described(ItemOf(Known(values))) if values else NOTHING, *made}), items
+    return either({inside, *made}), items
 
 
 class Slot:

@@ -26,13 +26,15 @@ ASKED = "asked"  # the worker is asked for its seed, or the clock for the time
 # Arguments that functions may be given by name: none that is written to or has code of its own.
 NAMES = frozenset(
     ("align_corners", "antialias", "axis", "batch_first", "ceil_mode", "copy", "correction")
-    + ("count", "decimals", "descending", "dilation", "dim", "dim0", "dim1", "dims", "dtype")
-    + ("encoding", "end", "eps", "errors", "fill_value", "high", "inplace", "input", "k")
-    + ("keepdim", "keepdims", "kernel_size", "largest", "loc", "low", "max", "maxsplit", "mean")
-    + ("min", "mode", "n", "ndigits", "norm", "num_classes", "other", "output_size", "p", "pad")
-    + ("padding", "padding_value", "repeats", "replace", "scale", "scale_factor", "seed", "sep")
-    + ("shape", "shifts", "size", "start", "std", "step", "stop", "strict", "stride", "tensors")
-    + ("unbiased", "value", "weights")
+    + ("count", "decimals", "delimiter", "descending", "dilation", "dim", "dim0", "dim1")
+    + ("dims", "dtype", "encoding", "end", "enforce_sorted", "eps", "errors", "fieldnames")
+    + ("filename", "fill_value", "high", "index", "inplace", "input", "k", "keepdim")
+    + ("keepdims", "kernel_size", "largest", "lengths", "loc", "low", "max", "maxsplit")
+    + ("mean", "min", "mode", "n", "ndigits", "newline", "norm", "num_classes", "offset")
+    + ("order", "other", "output_size", "p", "pad", "padding", "padding_value", "repeats")
+    + ("replace", "scale", "scale_factor", "seed", "sep", "shape", "shifts", "size", "src")
+    + ("start", "std", "step", "stop", "strict", "stride", "tensors", "unbiased")
+    + ("usedforsecurity", "value", "weights")
 )
 
 LEGACY_TYPES = (
@@ -66,10 +68,13 @@ _COMPUTING = (
     *("sigmoid", "sign", "sin", "sinc", "sinh", "softmax", "sqrt", "square", "std", "sub"),
     *("subtract", "sum", "take", "tan", "tanh", "tile", "trace", "tril", "triu", "true_divide"),
     *("trunc", "unique", "var", "vdot", "where", "new_zeros", "new_ones", "new_full"),
+    *("argwhere", "block_diag", "cdist", "corrcoef", "cov", "float_power", "histc", "index_add"),
+    *("index_copy", "index_fill", "inner", "kron", "logaddexp", "nanmean", "nansum", "quantile"),
+    *("scatter_add",),
 )
 _MAKING = (
     *("arange", "eye", "full", "full_like", "linspace", "logspace", "ones", "ones_like", "zeros"),
-    *("zeros_like", "tensor"),
+    *("zeros_like", "tensor", "empty", "empty_like"),
 )
 _OF_SEVERAL = (
     *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"),
@@ -85,6 +90,8 @@ _WRITING = (
     *("abs_", "add_", "ceil_", "clamp_", "copy_", "cos_", "div_", "exp_", "fill_", "floor_"),
     *("index_fill_", "log_", "masked_fill_", "mul_", "neg_", "pow_", "round_", "scatter_", "sin_"),
     *("sqrt_", "sub_", "tanh_", "zero_", "squeeze_", "unsqueeze_", "fill_diagonal_"),
+    *("clip_", "index_add_", "index_copy_", "relu_", "rsqrt_", "scatter_add_", "sigmoid_"),
+    *("square_", "trunc_"),
 )
 _WRITING_DRAWN = ("bernoulli_", "exponential_", "normal_", "random_", "uniform_")
 _NN_FUNCTIONS = (
@@ -109,7 +116,14 @@ _ARRAY_COMPUTING = (
     *("percentile", "prod", "ptp", "quantile", "repeat", "roll", "searchsorted"),
     *("stack", "std", "sum", "take", "tile", "trace", "tril", "triu", "unique", "var"),
     *("vstack", "where", "zeros", "zeros_like", "column_stack"),
+    *("argwhere", "convolve", "corrcoef", "correlate", "cov", "digitize", "ediff1d", "empty"),
+    *("empty_like", "flatnonzero", "intersect1d", "isin", "kron", "lexsort", "nanmax", "nanmedian"),
+    *("nanmin", "nanstd", "nansum", "polyval", "setdiff1d", "take_along_axis", "tensordot"),
+    *("union1d",),
 )
+_ARRAY_PARTS = ("array_split", "hsplit", "split", "vsplit")
+_SEVERAL_ARRAYS = ("histogram", "meshgrid", "nonzero", "tril_indices", "triu_indices")
+_ARRAY_WRITING = ("fill", "sort")  # methods
 # Of these an array is also harmless as a third argument, which others may write to.
 _THREE_ARRAYS = ("clip", "interp", "where")
 _TEXTS = {
@@ -138,6 +152,8 @@ _ARRAY_DRAWN = (
 )
 
 
+_STATISTICS = ("fmean", "mean", "median", "mode", "pstdev", "pvariance", "stdev", "variance")
+_HASHES = tuple(f"openssl_{n}" for n in ("md5", "sha1", "sha224", "sha256", "sha384", "sha512"))
 _FOURIER = ("fft", "fft2", "fftn", "ifft", "ifft2", "ifftn", "irfft", "irfft2", "rfft", "rfft2")
 _OF_BYTES = {  # by module
     "base64": ("b64decode", "b64encode", "decodebytes"),
@@ -150,6 +166,7 @@ _OF_BYTES = {  # by module
 
 
 _OF_TENSOR = ("item", "dim", "ndimension", "numel", "nelement")
+_OF_TENSOR += ("element_size", "is_complex", "is_contiguous", "is_floating_point")
 _OF_MATH = tuple(n for n, f in vars(math).items() if callable(f) and n not in ("frexp", "modf"))
 
 
@@ -217,6 +234,16 @@ _GROUPS = [
         *(("bytes", _loaded(module), names) for module, names in _OF_BYTES.items()),
         ("texts of pattern", _loaded("re"), ("findall", "split")),
         ("text of pattern", _loaded("re"), ("sub",)),
+        ("match of pattern", _loaded("re"), ("fullmatch", "match", "search")),
+        ("matches of pattern", _loaded("re"), ("finditer",)),
+        ("numbers in order", _loaded("heapq"), ("nlargest", "nsmallest")),
+        ("number of numbers", _loaded("statistics"), _STATISTICS),
+        ("text of place", lambda: os, ("fspath",)),
+        ("of place", lambda: os.path, ("exists", "getsize", "isdir", "isfile")),
+        ("stream", _loaded("io"), ("BytesIO", "StringIO")),
+        ("rows of text", _loaded("csv"), ("DictReader", "reader")),
+        ("hash object", _loaded("_hashlib"), _HASHES),
+        ("hash object", _loaded("_blake2"), ("blake2b", "blake2s")),
         ("batch", lambda: facula.utils.data, ("default_collate", "default_convert")),
         ("array of file", _numpy, ("load",)),
         ("array of bytes", _numpy, ("frombuffer",)),
@@ -232,6 +259,9 @@ _GROUPS = [
         ("tensor", lambda: facula.nn.utils.rnn, ("pad_sequence",)),
         ("tensor", _loaded("facula.fft"), (*_FOURIER, "fftshift", "ifftshift", "fftfreq")),
         ("array", _loaded("numpy.fft"), (*_FOURIER, "fftshift", "ifftshift", "fftfreq")),
+        ("tensor", lambda: facula.linalg, ("det", "inv", "norm", "pinv", "solve", "vector_norm")),
+        ("contraction", _facula, ("einsum",)),
+        ("packed", lambda: facula.nn.utils.rnn, ("pack_padded_sequence", "pack_sequence")),
         ("pair", _BOTH, _PAIRS),
         ("parts", _BOTH, _PARTS),
         ("of tensor", _tensor, _OF_TENSOR),
@@ -247,6 +277,16 @@ _GROUPS = [
         ("three arrays", _ARRAY_BOTH, _THREE_ARRAYS),
         ("array", _ARRAY_BOTH, _ARRAY_COMPUTING),
         ("array", _numpy, ("sort",)),
+        ("array", _loaded("numpy.linalg"), ("det", "inv", "norm", "pinv", "solve")),
+        ("array parts", _numpy, _ARRAY_PARTS),
+        ("several arrays", _ARRAY_BOTH, _SEVERAL_ARRAYS),
+        ("array without nan", _numpy, ("nan_to_num",)),
+        ("array of text", _numpy, ("fromstring",)),
+        ("array of place", _numpy, ("memmap",)),
+        ("writes array", _array, _ARRAY_WRITING),
+        ("bytes of array", _array, ("tobytes",)),
+        ("arrays shuffled", lambda: numpy.random, ("shuffle",)),
+        ("of array", _numpy, ("allclose", "array_equal")),
         ("of array", _array, ("item",)),
         ("of array", _numpy, ("shape", "size", "ndim")),
         ("list of array", _array, ("tolist",)),
@@ -285,7 +325,7 @@ def _is_own(sort: str, called: Any) -> bool:
         return owner is getattr(random, "_inst", random)
     if sort in ("of twister", "choice", "choices", "shuffle"):
         return finds_twister() and bool(_C._bind_twister(called))
-    if sort == "arrays drawn":
+    if sort in ("arrays drawn", "arrays shuffled"):
         return owner is numpy.random.mtrand._rand
     return True
 
@@ -336,6 +376,7 @@ READING_TENSOR_METHODS = TENSOR_METHODS.difference(
     ("bernoulli", "multinomial"), _WRITING, _WRITING_DRAWN
 )
 ARRAY_METHODS = frozenset(_ARRAY_VIEWS + _ARRAY_COMPUTING + ("item", "tolist"))
+ARRAY_METHODS_OF_ALL = ARRAY_METHODS.union(_ARRAY_WRITING, ("nonzero", "tobytes"))
 TEXT_METHODS = frozenset(name for names in _TEXTS.values() for name in names)
-RANDOM_METHODS = frozenset(_RANDOM_NUMBERS + ("choice", "choices", "sample"))
-ARRAY_RANDOM_METHODS = frozenset(_ARRAY_DRAWN)
+RANDOM_METHODS = frozenset(_RANDOM_NUMBERS + ("choice", "choices", "sample", "shuffle"))
+ARRAY_RANDOM_METHODS = frozenset((*_ARRAY_DRAWN, "shuffle"))

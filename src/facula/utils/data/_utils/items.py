@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import time
 import types
 from collections.abc import Callable
 from typing import Any
 
 import facula
+from facula.utils.data._utils.immutables import immutable
 from facula.utils.data._utils.kept import item_of, iterator_over
 from facula.utils.data._utils.known import (
     ARRAY,
@@ -35,6 +38,7 @@ from facula.utils.data._utils.known import (
     List,
     Maybe,
     NotSimpleError,
+    Of,
     OneOf,
     PartOf,
     Several,
@@ -108,6 +112,11 @@ class Items:
             return BYTES if found == SLICE else NUMBER
         if of in _ONE_OF and found in (NUMBER, SLICE):
             return _ONE_OF[of] if found == NUMBER else of
+        of_object = immutable(container)
+        if of_object == Of(re.Match) and found in (NUMBER, TEXT):
+            return NESTED
+        if of_object == Of(time.struct_time) and found == NUMBER:
+            return NUMBER
         if of == PLAIN and found in (NUMBER, SLICE):
             return PLAIN
         if of == NESTED and (found == SLICE or is_key(index) or is_index(index)):
@@ -162,7 +171,8 @@ class Items:
         return self.known(values[index.value])
 
     def one_of_values(self, values: dict[Any, Any]) -> Any:
-        return kind(ItemOf(self.known_list(values)))
+        one = ItemOf(self.known_list(values))
+        return immutable(one) or kind(one)
 
     def iterator(self, over: Any) -> Iterator:
         """What ``iter(over)`` is."""

@@ -11,29 +11,55 @@ from typing import Any
 from facula.utils.data._utils.harmless import TIME
 from facula.utils.data._utils.known import (
     ARRAY,
+    BYTES,
+    LISTS,
     NESTED,
     NOTHING,
     NUMBER,
     NUMBERS,
     OPAQUE,
     RANGE,
+    SLICE,
     TENSOR,
+    TEXT,
     AlwaysRaisesError,
+    Dict,
     Iterator,
     Known,
     List,
+    Maybe,
     NotSimpleError,
+    Of,
     Several,
     Tuple,
     are,
     either,
+    is_bound,
     is_compared,
+    is_data,
     kind,
     sites_in,
 )
 from facula.utils.data._utils.results import check
 
 _MOST_ROUNDS = 4  # until a sum of any kind is what it stays
+
+
+_CHOOSING: tuple[Any, ...] = (itertools.combinations, itertools.permutations)
+_CHOOSING += (itertools.combinations_with_replacement,)
+_IN_ORDER = (RANGE, NUMBERS, TEXT, BYTES, NESTED, *LISTS)
+
+
+def is_in_order(known: Any) -> bool:
+    """Whether to go over it from its end runs no code."""
+    return isinstance(known, (Tuple, Several, Dict, List)) or kind(known) in _IN_ORDER
+
+
+def is_tested(known: Any) -> bool:
+    """Whether to ask if it is true runs no code."""
+    if isinstance(known, Maybe):
+        return is_tested(known.of)
+    return is_data(known) or isinstance(known, (Of, Dict, List, Several, Tuple))
 
 
 class Iterables:
@@ -71,8 +97,39 @@ class Iterables:
             return self.iterator(first)
         if called is enumerate and are(NUMBER, rest):
             return Iterator(Tuple((NUMBER, self.iterator(first).item)), sites)
-        if called is reversed and not rest and kind(first) in (RANGE, NUMBERS):
-            return Iterator(NUMBER)
+        if called is reversed and not rest and is_in_order(first):
+            return Iterator(self.iterator(first).item, sites)
+        if called is slice and all(map(is_bound, arguments)):
+            return SLICE
+        if called is filter and len(rest) == 1:
+            item = self.iterator(rest[0]).item
+            if not is_tested(item if first == Known(None) else self.call(first, [item])):
+                raise NotSimpleError
+            return Iterator(item, sites)
+        if any(called is f for f in (itertools.takewhile, itertools.dropwhile)):
+            item = self.iterator(rest[0]).item
+            if not is_tested(self.call(first, [item])):
+                raise NotSimpleError
+            return Iterator(item, sites)
+        if called is itertools.pairwise and not rest:
+            item = self.iterator(first).item
+            return Iterator(Tuple((item, item)), sites)
+        if called is itertools.repeat and are(NUMBER, rest):
+            return Iterator(first, sites)
+        if called is itertools.cycle and not rest:
+            return Iterator(self.iterator(first).item, sites)
+        if called is itertools.accumulate and not rest:
+            item = self.iterator(first).item
+            if kind(item) not in (NUMBER, TENSOR, ARRAY, NESTED):
+                raise NotSimpleError
+            return Iterator(kind(item))
+        if called is itertools.product:
+            return Iterator(Tuple(tuple(self.iterator(a).item for a in arguments)), sites)
+        if any(called is f for f in _CHOOSING) and are(NUMBER, rest):
+            return Iterator(Several(self.iterator(first).item), sites)
+        if called is itertools.zip_longest:
+            items = [either({self.iterator(a).item, Known(None)}) for a in arguments]
+            return Iterator(Tuple(tuple(items)), sites)
         if called is operator.itemgetter and all(isinstance(a, Known) for a in arguments):
             return Known(operator.itemgetter(*(a.value for a in arguments)))
         if called is functools.reduce and 1 <= len(rest) <= 2:

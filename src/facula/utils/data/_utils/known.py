@@ -166,6 +166,13 @@ class Maybe:
 
 
 @dataclass(frozen=True)
+class Of:
+    """An object of that type of Python's, which cannot change (:mod:`immutables`)."""
+
+    type: type
+
+
+@dataclass(frozen=True)
 class Kept:
     """A list, dict or the like that stays from call to call, and is written to."""
 
@@ -232,6 +239,7 @@ _SEVERAL = {
     NESTED: NESTED,
 }
 
+_BOUNDS = {int, type(None)}
 _PLAIN = (int, float, bool, str, type(None))
 # Not what a program has derived from them.
 _OF_NUMPY = frozenset((numpy.ndarray, numpy.memmap, numpy.longlong, numpy.ulonglong))
@@ -292,6 +300,8 @@ def kind_of_types(found: set[Any]) -> str:
 def _kind_of_value(value: Any) -> str:
     if type(value) is range:
         return RANGE
+    if type(value) is slice:
+        return SLICE if {*map(type, (value.start, value.stop, value.step))} <= _BOUNDS else OPAQUE
     if type(value) in _FIXED:
         return kind_of_types(_C._item_types((value,)))
     if type(value) not in (list, tuple):
@@ -456,6 +466,8 @@ def is_key(known: Any) -> bool:
         return all(is_key(Known(v)) for v in known.value)
     if isinstance(known, Maybe):
         return is_key(known.of)
+    if isinstance(known, Of) or kind(known) == PATH:
+        return True
     return is_plain(known) or kind(known) in (NUMBER, TEXT, BYTES, NESTED)
 
 
@@ -473,10 +485,17 @@ def is_plain(known: Any) -> bool:
 
 def is_shown(known: Any) -> bool:
     """Whether a text of it is made without code of the program."""
-    return is_plain(known) or kind(known) in (NUMBER, TEXT, NESTED)
+    if isinstance(known, Of):
+        return True
+    return is_plain(known) or kind(known) in _SHOWN
+
+
+_SHOWN = (NUMBER, NUMBERS, TEXT, TEXTS, PLAIN, BYTES, PATH, NESTED)
 
 
 def is_dtype(known: Any) -> bool:
+    if isinstance(known, Of):
+        return known.type in (facula.dtype, numpy.dtype)
     value = known.value if isinstance(known, Known) else None
     if isinstance(value, type):
         return value in (int, float, bool) or issubclass(value, numpy.generic)

@@ -10,6 +10,7 @@ import functools
 import multiprocessing
 import pickle
 import random
+import sys
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -297,8 +298,11 @@ def _pickled(batch: Any) -> Any:
 
 
 def _pickled_data(batch: Any) -> Any:
-    """The same of arrays; nothing that has code of its own."""
-    if not _C._is_data(batch):
+    """The same of arrays and packed sequences; nothing that has code of its own."""
+    packed = sys.modules.get("facula.nn.utils.rnn")
+    parts = batch if type(batch) in (list, tuple) else (batch,)
+    inside = [tuple(p) if packed and type(p) is packed.PackedSequence else p for p in parts]
+    if not _C._is_data(inside):
         raise TypeError(f"a {type(batch).__name__} may have code of its own")
     return _pickled(batch)
 

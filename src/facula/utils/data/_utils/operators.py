@@ -10,6 +10,8 @@ from typing import Any
 
 from facula import _C
 from facula.utils.data._utils.files import is_path
+from facula.utils.data._utils.immutables import computed as computed_objects
+from facula.utils.data._utils.immutables import immutable
 from facula.utils.data._utils.kept import check_contains
 from facula.utils.data._utils.known import (
     ARRAY,
@@ -36,8 +38,10 @@ from facula.utils.data._utils.known import (
     Tuple,
     asked,
     either,
+    in_class,
     is_bound,
     is_data,
+    is_dtype,
     is_key,
     is_plain,
     is_shown,
@@ -149,6 +153,11 @@ class Operators:
     def computed(self, name: str, a: Any, b: Any) -> Any:
         """What an operator gives."""
         kinds = {kind(a), kind(b)}
+        of_objects = computed_objects(name, a, b)
+        if of_objects is not None:
+            return of_objects
+        if ARRAY in kinds and kinds & {NUMBERS, PLAIN} and kinds <= {ARRAY, NUMBERS, PLAIN}:
+            return NESTED  # a number of NumPy's may make a list longer
         if NESTED in kinds and is_data(a) and is_data(b):
             return TEXT if kind(a) == TEXT and name == "%" else NESTED
         if name == "/" and is_path(a) and (kind(b) == TEXT or is_path(b)):
@@ -171,6 +180,10 @@ class Operators:
 
     def do_unary_negative(self, i: dis.Instruction) -> None:
         (value,) = self.pop(1)
+        of_object = immutable(value)
+        if of_object is not None:
+            self.stack.append(of_object)
+            return
         found = kind(value)
         if found not in (NUMBER, TENSOR, ARRAY, NESTED):
             raise NotSimpleError
@@ -199,17 +212,36 @@ class Operators:
         if name in _COMPARISONS and is_plain(a) and is_plain(b):
             self.stack.append(Known(_COMPARISONS[name](a.value, b.value)))
             return
+        if name in _COMPARISONS and self.are_told_apart(a, b):
+            self.stack.append(NUMBER)
+            return
         if NESTED in (kind(a), kind(b)):
             self.stack.append(self.computed("-", a, b))
             return
         if all(is_set(v) or kind(v) in _COMPARED for v in (a, b)):
             self.stack.append(NUMBER)
             return
-        plain = is_key(a) and is_key(b)
-        if kind(a) == kind(b) == TEXT or (plain and name in _COMPARISONS):
+        plain = all(is_key(v) or immutable(v) is not None or is_path(v) for v in (a, b))
+        of_objects = immutable(a) is not None and immutable(b) is not None
+        if kind(a) == kind(b) == TEXT or of_objects or (plain and name in _COMPARISONS):
             self.stack.append(NUMBER)
         else:
             self.stack.append(self.computed("-", a, b))
+
+    def are_told_apart(self, *values: Any) -> bool:
+        """Whether to ask if they are equal runs no code: what has none is only equal to itself."""
+        for v in values:
+            if is_key(v) or kind(v) in _COMPARED or immutable(v) is not None or is_path(v):
+                continue
+            if is_dtype(v):
+                continue
+            if not isinstance(v, Known) or any(map(is_dtype, values)):
+                return False  # one of NumPy's asks others for theirs
+            self.simple.facts.type_of(v.value)
+            own = in_class(type(v.value), "__eq__"), in_class(type(v.value), "__ne__")
+            if own[0] is not object.__eq__ or own[1] is not object.__ne__:
+                return False
+        return True
 
     def do_contains_op(self, i: dis.Instruction) -> None:
         value, container = self.pop(2)
@@ -237,7 +269,7 @@ class Operators:
         self.stack.append(NUMBER)
 
     def text(self, *parts: Any) -> None:
-        if not all(map(is_shown, parts)):
+        if not all(is_shown(v) or is_path(v) or immutable(v) is not None for v in parts):
             raise NotSimpleError
         self.stack.append(TEXT)
 

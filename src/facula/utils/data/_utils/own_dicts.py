@@ -9,24 +9,31 @@ from typing import Any
 
 from facula import _C
 from facula.utils.data._utils.harmless import TIME
+from facula.utils.data._utils.immutables import immutable
 from facula.utils.data._utils.items import are_few
 from facula.utils.data._utils.known import (
+    ARRAY,
+    BYTES,
     LISTS,
     NESTED,
     NOTHING,
     NUMBER,
     OPAQUE,
+    TENSOR,
+    TEXT,
     Dict,
     ItemOf,
     Iterator,
     Known,
     List,
+    New,
     NotSimpleError,
     PartOf,
     Several,
     Tuple,
     asked,
     either,
+    is_data,
     is_key,
     kind,
     kinds_of_rows,
@@ -164,6 +171,30 @@ class OwnDicts:
         if is_map(known):
             return self.as_dict(known, self.site_at(i))
         return List(self.simple.iterator(known).item, self.site_at(i))
+
+    def copied_data(self, i: dis.Instruction, known: Any, deep: bool) -> Any:
+        """``copy.copy(known)`` or ``copy.deepcopy(known)`` of what has no code of the program's."""
+        if isinstance(known, Dict):
+            known = self.as_dict(known, self.site_at(i))
+        found = self.copied(i, known) if not isinstance(known, (Dict, List)) else known
+        if isinstance(found, Dict) and not (deep and sites_in(known)):
+            items = {k: self.copied_value(v, deep) for k, v in found.items}
+            return found.with_items(items, found.is_exact)
+        if isinstance(found, List) and not sites_in(found.item):
+            return List(self.copied_value(found.item, deep), self.site_at(i), found.type)
+        if not is_data(known) and immutable(known) is None:
+            raise NotSimpleError
+        return self.copied_value(known, deep) if not sites_in(known) else NESTED
+
+    def copied_value(self, known: Any, deep: bool) -> Any:
+        """What is in such a copy; of a copy that is not deep, the same."""
+        if not deep or immutable(known) is not None:
+            return known
+        if kind(known) in (TENSOR, ARRAY):
+            return New(kind(known))
+        if not is_data(known):
+            raise NotSimpleError
+        return known if kind(known) in (NUMBER, TEXT, BYTES) else NESTED
 
     def merged(self, i: dis.Instruction, a: Any, b: Any) -> Dict:
         """``a | b``"""

@@ -13,8 +13,10 @@ brings nothing new.
 from __future__ import annotations
 
 import builtins
+import copy
 import dis
 import inspect
+import re
 import sys
 import types
 from collections import deque
@@ -56,6 +58,7 @@ from facula.utils.data._utils.known import (
     Maybe,
     Method,
     NotSimpleError,
+    Of,
     PartOf,
     Several,
     Super,
@@ -257,6 +260,8 @@ class Reading(Operators, OwnContainers, OwnDicts):
                     return self.truth(self.simple.call_function(size, [value]))
         if isinstance(value, Tuple):
             return bool(value.items)
+        if isinstance(value, Of):
+            return True if value.type is re.Match else None
         if isinstance(value, Maybe):
             self.truth(value.of)  # which must run no code
             return None
@@ -500,6 +505,41 @@ class Reading(Operators, OwnContainers, OwnDicts):
             raise NotSimpleError
         self.stack.append(self.stack[-(i.arg or 0)])
 
+    # ---- patterns
+
+    def do_match_sequence(self, i: dis.Instruction) -> None:
+        self.matches(i, (list, tuple), (Tuple, Several))
+
+    def do_match_mapping(self, i: dis.Instruction) -> None:
+        self.matches(i, (dict,), (Dict,))
+
+    def matches(self, i: dis.Instruction, types_: tuple[type, ...], made: Any) -> None:
+        value = self.stack[-1]
+        if isinstance(value, List):
+            self.stack.append(Known(value.type is not set and list in types_))
+        elif isinstance(value, (Tuple, Several, Dict)):
+            self.stack.append(Known(isinstance(value, made)))
+        elif is_data(value) or isinstance(value, (Of, Maybe)):
+            self.stack.append(NUMBER)
+        else:
+            raise NotSimpleError
+
+    def do_get_len(self, i: dis.Instruction) -> None:
+        self.simple.site = self.site_at(i)
+        value = self.stack[-1]
+        exact = isinstance(value, Tuple)
+        self.stack.append(Known(len(value.items)) if exact else self.simple.call(_LENGTH, [value]))
+
+    def do_match_keys(self, i: dis.Instruction) -> None:
+        """Puts what is there under the keys on the stack, or None."""
+        keys, value = self.stack[-1], self.stack[-2]
+        if not isinstance(keys, Known) or type(keys.value) is not tuple:
+            raise NotSimpleError
+        found = tuple(self.simple.item(value, Known(key)) for key in keys.value)
+        if isinstance(value, Dict) or any(map(sites_in, found)):
+            raise NotSimpleError
+        self.stack.append(Maybe(Tuple(found)))
+
     # ---- loops
 
     def do_get_iter(self, i: dis.Instruction) -> None:
@@ -552,6 +592,8 @@ class Reading(Operators, OwnContainers, OwnDicts):
 
     def do_unpack_sequence(self, i: dis.Instruction) -> None:
         (value,) = self.pop(1)
+        if isinstance(value, Maybe):  # nothing comes out of None
+            value = value.of
         count = i.arg or 0
         if isinstance(value, Tuple) and len(value.items) == count:
             self.stack += reversed(value.items)
@@ -635,7 +677,15 @@ class Reading(Operators, OwnContainers, OwnDicts):
             made = self.copied(i, function.owner)
             if made is not None:
                 return made
+        if function == Method("fromkeys", Known(dict)) and len(arguments) in (1, 2):
+            key = self.simple.iterator(arguments[0]).item
+            made = self.as_dict(
+                Several(Tuple((key, (arguments[1:] or [Known(None)])[0]))), self.site_at(i)
+            )
+            return made
         if isinstance(function, Known):
+            if any(function.value is f for f in (copy.copy, copy.deepcopy)) and len(arguments) == 1:
+                return self.copied_data(i, arguments[0], function.value is copy.deepcopy)
             if any(function.value is m for m in MAPS):
                 return self.made_map(i, function.value, arguments, names)
             if any(function.value is t for t in (set, frozenset, deque)):
@@ -703,6 +753,7 @@ class _Steps(dict[str, Callable[[Reading, dis.Instruction], None]]):
 
 
 _STEPS = _Steps()
+_LENGTH = Known(len)
 _IMPORT = builtins.__import__
 
 

@@ -12,7 +12,18 @@ import numpy
 
 import facula
 from facula.utils.data._utils.collate import DEFAULT_TABLES
-from facula.utils.data._utils.files import array_of_bytes, array_of_file, joined, opened
+from facula.utils.data._utils.files import (
+    array_of_bytes,
+    array_of_file,
+    array_of_place,
+    is_dtype_of_numbers,
+    is_path,
+    joined,
+    of_place,
+    opened,
+    rows_of_text,
+    stream,
+)
 from facula.utils.data._utils.harmless import (
     ARRAYS_DRAWN,
     ASKED,
@@ -21,6 +32,7 @@ from facula.utils.data._utils.harmless import (
     TIME,
     TWISTER,
 )
+from facula.utils.data._utils.immutables import immutable, matched
 from facula.utils.data._utils.known import (
     ARRAY,
     ARRAYS,
@@ -45,12 +57,14 @@ from facula.utils.data._utils.known import (
     List,
     New,
     NotSimpleError,
+    Of,
     Several,
     Tuple,
     as_new,
     asked,
     either,
     in_class,
+    is_compared,
     is_data,
     is_dtype,
     is_key,
@@ -60,6 +74,8 @@ from facula.utils.data._utils.known import (
 
 # Generators that a function has made itself.
 OWN_GENERATOR, OWN_TWISTER, OWN_ARRAYS = "own generator", "own twister", "own arrays"
+OWN_HASH = "own hash"
+OF_HASHES = {"update": Known(None), "hexdigest": TEXT, "digest": BYTES, "copy": OWN_HASH}
 CONTEXT = "context"  # of which nobody outside of it notices
 
 _TENSORS = (TENSOR, TENSORS)
@@ -70,6 +86,7 @@ def check(arguments: list[Any], values: Any, *kinds: str) -> None:
     """They must be numbers, of these kinds, or values of these types."""
     for a in arguments:
         known = isinstance(a, Known) and isinstance(a.value, values)
+        known = known or (values != () and isinstance(a, Of) and issubclass(a.type, values))
         if not known and kind(a) not in (NUMBER, NUMBERS, NESTED, *kinds):
             raise NotSimpleError
 
@@ -89,8 +106,12 @@ def _check_arrays(arguments: list[Any], *kinds: str, most: int = 2) -> None:
 
 
 def _number(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if called is abs and immutable(arguments[0]) is not None:
+        found = immutable(arguments[0])
+        return NUMBER if found == Of(complex) else found
     converts = called in (int, float, bool, abs, ord) and len(arguments) == 1
-    check(arguments, (), *((TENSOR, ARRAY, TEXT) if converts else ()))
+    in_base = called is int and len(arguments) == 2  # ``int("ff", 16)``
+    check(arguments, (), *((TENSOR, ARRAY, TEXT, BYTES) if converts or in_base else ()))
     if called not in (int, float, bool, ord) and any(kind(a) == NESTED for a in arguments):
         return NESTED
     if called is abs and kind(arguments[0]) != NUMBER:
@@ -99,7 +120,8 @@ def _number(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
 
 
 def _text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    check(arguments, (), TEXT)
+    if not all(is_shown(a) or is_path(a) or immutable(a) is not None for a in arguments):
+        raise NotSimpleError
     return TEXT
 
 
@@ -164,9 +186,11 @@ def _instance(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any
             simple.facts.type_of(of.value)
             if t.value in type(of.value).__mro__ and len(wanted) == 1:
                 return Known(True)
-        if not isinstance(of, Known) or type(t.value) is not type:
+        if not isinstance(of, (Known, Of)) or type(t.value) is not type:
             raise NotSimpleError
     asked_for = tuple(t.value for t in wanted)
+    if isinstance(of, Of):
+        return Known(issubclass(of.type, asked_for))
     if isinstance(of, Known):
         simple.facts.type_of(of.value)
         if in_class(type(of.value), "__class__") is not vars(object)["__class__"]:
@@ -254,6 +278,19 @@ def _tensor_from_nn(simple: Any, called: Any, arguments: list[Any], names: Any) 
     return New(TENSOR)
 
 
+def _contraction(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if kind(arguments[0]) != TEXT:
+        raise NotSimpleError
+    check(arguments[1:], (), TENSOR)
+    return TENSOR
+
+
+def _packed(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    """A packed sequence, of which only the batch knows more."""
+    check(arguments, (), *_TENSORS)
+    return OPAQUE
+
+
 def _pair(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     check(arguments, (), TENSOR)
     if len(arguments) == 1:
@@ -310,6 +347,10 @@ def _any_nested(arguments: list[Any]) -> bool:
 
 
 def _array_view(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if called is numpy.array and len(arguments) == 2 and kind(arguments[0]) in (TEXT, TEXTS):
+        if not is_dtype_of_numbers(arguments[1]):  # else it is an array of texts
+            raise NotSimpleError
+        return New(ARRAY)
     _check_arrays(arguments, ARRAYS)
     first = arguments[0]
     if _any_nested(arguments):
@@ -341,6 +382,41 @@ def _three_arrays(simple: Any, called: Any, arguments: list[Any], names: Any) ->
 def _scalar(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     check(arguments, (), ARRAY, TENSOR)
     return NESTED if _any_nested(arguments) else New(ARRAY)
+
+
+def _array_parts(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    _check_arrays(arguments)
+    return NESTED if _any_nested(arguments) else Several(as_new(arguments[0], ARRAY))
+
+
+def _several_arrays(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    _check_arrays(arguments, most=3)
+    return NESTED if names else Several(New(ARRAY))
+
+
+def _array_without_nan(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if len(arguments) > 1:  # it may be told to write to the array
+        raise NotSimpleError
+    return _array(simple, called, arguments, names)
+
+
+def _array_of_text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if "sep" not in names:
+        raise NotSimpleError
+    check([a for a in arguments if not is_dtype(a)], (), TEXT)
+    return New(ARRAY)
+
+
+def _writes_array(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if not isinstance(arguments[0], New) or names:
+        raise NotSimpleError
+    check(arguments[1:], ())
+    return Known(None)
+
+
+def _bytes_of_array(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), ARRAY)
+    return BYTES
 
 
 def _of_array(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
@@ -382,6 +458,33 @@ def _choices(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     return Several(_one_of(arguments[0]))
 
 
+def _numbers_in_order(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    """``heapq.nlargest(count, values)``"""
+    count, values = arguments
+    item = simple.iterator(values).item
+    if names or kind(count) != NUMBER or not is_compared(item):
+        raise NotSimpleError
+    simple.needs.add(TIME)
+    return Several(item)
+
+
+def _number_of_numbers(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    (values,) = arguments
+    if kind(simple.iterator(values).item) != NUMBER:
+        raise NotSimpleError
+    simple.needs.add(TIME)
+    return NUMBER
+
+
+def _arrays_shuffled(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    (values,) = arguments
+    if not isinstance(values, List) and values != New(ARRAY):
+        raise NotSimpleError
+    if simple is not None:
+        simple.needs.add(ARRAYS_DRAWN)
+    return Known(None)
+
+
 def _shuffle(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     if len(arguments) != 1 or not isinstance(arguments[0], List):
         raise NotSimpleError
@@ -397,6 +500,8 @@ _ONE_NUMBER |= dict.fromkeys(("lognormal", "normal", "randint", "uniform"), 2)
 
 
 def arrays_drawn(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    if called == "shuffle":
+        return _arrays_shuffled(None, called, arguments, names)
     _check_arrays(arguments)
     if _any_nested(arguments):
         raise NotSimpleError
@@ -498,7 +603,7 @@ def is_pattern(known: Any) -> bool:
 
 def _groups_of(pattern: Any) -> int:
     """How many groups a pattern has."""
-    if not is_pattern(pattern) and not isinstance(pattern, Known):
+    if not isinstance(pattern, Known) or type(pattern.value) not in (str, bytes, re.Pattern):
         raise NotSimpleError
     try:
         return re.compile(pattern.value).groups
@@ -537,6 +642,23 @@ def _path_texts(simple: Any, called: Any, arguments: list[Any], names: Any) -> A
     joined(simple, called, arguments, names)
     return Several(TEXT)
 
+
+def _hash_object(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), TEXT, BYTES)
+    return OWN_HASH
+
+
+def _matches(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    return Iterator(matched(simple, called, arguments, names).of)
+
+
+OF_PATTERNS = {
+    "findall": texts_of_pattern,
+    "finditer": _matches,
+    "split": texts_of_pattern,
+    "sub": text_of_pattern,
+    **dict.fromkeys(("fullmatch", "match", "search"), matched),
+}
 
 RESULTS: dict[str, Callable[..., Any]] = {
     "number": _number,
@@ -597,6 +719,25 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "text of pattern": text_of_pattern,
     "batch": _batch,
     "file": opened,
+    "array of place": array_of_place,
+    "array of text": _array_of_text,
+    "array parts": _array_parts,
+    "array without nan": _array_without_nan,
+    "arrays shuffled": _arrays_shuffled,
+    "bytes of array": _bytes_of_array,
+    "contraction": _contraction,
+    "number of numbers": _number_of_numbers,
+    "numbers in order": _numbers_in_order,
+    "of place": of_place,
+    "packed": _packed,
+    "rows of text": rows_of_text,
+    "several arrays": _several_arrays,
+    "stream": stream,
+    "text of place": joined,
+    "writes array": _writes_array,
+    "hash object": _hash_object,
+    "match of pattern": matched,
+    "matches of pattern": _matches,
     "path text": joined,
     "path texts": _path_texts,
     "array of file": array_of_file,

@@ -7,13 +7,14 @@ import builtins
 import functools
 import inspect
 import operator
+import pathlib
 import types
 from collections.abc import Callable
 from typing import Any
 
 import facula
 from facula.utils.data._utils.attributes import MOST_DICTS, Attributes, is_module
-from facula.utils.data._utils.files import method_of_file, method_of_path
+from facula.utils.data._utils.files import made_path, method_of_file, method_of_path
 from facula.utils.data._utils.harmless import (
     ARRAY_RANDOM_METHODS,
     NAMES,
@@ -21,6 +22,8 @@ from facula.utils.data._utils.harmless import (
     TIME,
     sort_of,
 )
+from facula.utils.data._utils.immutables import call_of as call_of_object
+from facula.utils.data._utils.immutables import is_made, is_method, made
 from facula.utils.data._utils.items import Items, are_few
 from facula.utils.data._utils.iterables import Iterables
 from facula.utils.data._utils.kept import READING, call_of
@@ -39,13 +42,13 @@ from facula.utils.data._utils.known import (
     Iterator,
     Kept,
     Known,
+    List,
     Made,
     Method,
     New,
     NotSimpleError,
     Several,
     Tuple,
-    are,
     asked,
     either,
     facts_here,
@@ -59,15 +62,16 @@ from facula.utils.data._utils.known import (
 from facula.utils.data._utils.loggers import logs, silent_call
 from facula.utils.data._utils.nested import call_of_nested
 from facula.utils.data._utils.results import (
+    OF_HASHES,
+    OF_PATTERNS,
     OWN_ARRAYS,
     OWN_GENERATOR,
+    OWN_HASH,
     OWN_TWISTER,
     RESULTS,
     arrays_drawn,
     check,
     is_pattern,
-    text_of_pattern,
-    texts_of_pattern,
 )
 
 _MOST_STEPS = 4000
@@ -174,15 +178,20 @@ class Simple(Attributes, Items, Iterables):
         if isinstance(owner, Known) and logs(owner.value, function):
             return silent_call(method)
         if is_pattern(owner) and not names:
-            called = texts_of_pattern if function != "sub" else text_of_pattern
-            return called(self, None, [owner, *arguments], names)
+            return OF_PATTERNS[function](self, None, [owner, *arguments], names)
         if found in (FILE, BINARY_FILE) and not names:
             return method_of_file(found, function, arguments)
         if found == PATH:
             self.needs.add(TIME)
-            return method_of_path(function, arguments, names)
-        if found == BYTES and are(TEXT, arguments):
-            return TEXT
+            return method_of_path(self, function, arguments, names)
+        if function == "from_iterable":
+            each = self.iterator(arguments[0])
+            return Iterator(self.iterator(each.item).item, each.sites)
+        if is_method(owner, function):
+            return call_of_object(self, owner, function, arguments)
+        if found == OWN_HASH and function in OF_HASHES:
+            check(arguments, (), TEXT, BYTES)
+            return OF_HASHES[function]
         if found == OWN_GENERATOR and function == "manual_seed":
             check(arguments, ())
             return OWN_GENERATOR
@@ -203,6 +212,10 @@ class Simple(Attributes, Items, Iterables):
         return call_of(self.changes, self, owner, function, arguments, names)
 
     def drawn_by_own(self, name: str, arguments: list[Any]) -> Any:
+        if name == "shuffle":
+            if len(arguments) != 1 or not isinstance(arguments[0], List):
+                raise NotSimpleError
+            return Known(None)
         if name in ("choice", "choices", "sample"):
             item = self.iterator(arguments[0]).item
             check(arguments[1:], ())
@@ -265,6 +278,10 @@ class Simple(Attributes, Items, Iterables):
             self.facts.of_class(called)
         if is_named_tuple(called) and len(arguments) == len(called._fields):
             return named_tuple(called, arguments, names)
+        if any(called is t for t in (pathlib.Path, pathlib.PurePath)) and not names:
+            return made_path(arguments)
+        if is_made(called):
+            return made(called, arguments)
         if called is zip and names == ("strict",):
             arguments, names = arguments[:-1], ()
         if any(called is f for f in (min, max, sorted)):
@@ -376,5 +393,5 @@ def named_tuple(called: Any, arguments: list[Any], names: tuple[str, ...]) -> Tu
 
 _WITHOUT_ARGUMENTS = frozenset(
     ("worker", "no gradient", "of twister", "arrays drawn", "generator", "twister")
-    + ("array generator", "clock", "drawn", "first seed")
+    + ("array generator", "clock", "drawn", "first seed", "hash object")
 )
