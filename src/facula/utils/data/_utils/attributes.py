@@ -25,7 +25,9 @@ from facula.utils.data._utils.harmless import (
     TEXT_METHODS,
 )
 from facula.utils.data._utils.immutables import attribute_of, is_method, of_attribute
+from facula.utils.data._utils.joins import as_new
 from facula.utils.data._utils.kept import READING
+from facula.utils.data._utils.kinds import kind, kind_of_types
 from facula.utils.data._utils.known import (
     ARRAY,
     BINARY_FILE,
@@ -50,11 +52,8 @@ from facula.utils.data._utils.known import (
     NotSimpleError,
     Of,
     Super,
-    as_new,
     asked,
     in_class,
-    kind,
-    kind_of_types,
 )
 from facula.utils.data._utils.loggers import logs
 from facula.utils.data._utils.nested import METHODS as NESTED_METHODS

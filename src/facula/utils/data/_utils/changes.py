@@ -25,6 +25,8 @@ import numpy
 import facula
 from facula import _C
 from facula.utils.data._utils.harmless import finds_twister
+from facula.utils.data._utils.joins import either, sites_in
+from facula.utils.data._utils.kinds import is_data, is_plain, kind
 from facula.utils.data._utils.known import (
     DATA,
     LISTS,
@@ -43,14 +45,9 @@ from facula.utils.data._utils.known import (
     PartOf,
     Several,
     Tuple,
-    either,
     facts_here,
     in_class,
-    is_data,
-    is_plain,
-    kind,
     noting_in,
-    sites_in,
 )
 from facula.utils.data._utils.results import OWN_ARRAYS, OWN_GENERATOR, OWN_TWISTER
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from facula.utils.data._utils.harmless import TIME
+from facula.utils.data._utils.kinds import is_dtype, kind
 from facula.utils.data._utils.known import (
     ARRAY,
     BINARY_FILE,
@@ -29,8 +30,6 @@ from facula.utils.data._utils.known import (
     NotSimpleError,
     Several,
     asked,
-    is_dtype,
-    kind,
     types_in,
 )
 

@@ -13,6 +13,7 @@ import numpy
 import facula
 from facula import _C
 from facula.utils.data._utils.harmless import ASKED
+from facula.utils.data._utils.kinds import are, kind
 from facula.utils.data._utils.known import (
     BYTES,
     NESTED,
@@ -28,9 +29,7 @@ from facula.utils.data._utils.known import (
     Of,
     PartOf,
     Several,
-    are,
     asked,
-    kind,
 )
 
 _DATE, _MOMENT, _SPAN = Of(datetime.date), Of(datetime.datetime), Of(datetime.timedelta)

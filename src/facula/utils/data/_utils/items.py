@@ -10,7 +10,9 @@ from typing import Any
 
 import facula
 from facula.utils.data._utils.immutables import immutable
+from facula.utils.data._utils.joins import as_new, either, keys_of, sites_in
 from facula.utils.data._utils.kept import item_of, iterator_over
+from facula.utils.data._utils.kinds import is_index, is_key, kind, kinds_of_rows
 from facula.utils.data._utils.known import (
     ARRAY,
     ARRAYS,
@@ -43,15 +45,8 @@ from facula.utils.data._utils.known import (
     PartOf,
     Several,
     Tuple,
-    as_new,
     asked,
-    either,
     in_class,
-    is_index,
-    is_key,
-    kind,
-    kinds_of_rows,
-    sites_in,
 )
 from facula.utils.data._utils.sets import kind_of_keys
 from facula.utils.data.dataset import ChainDataset, IterableDataset
@@ -194,7 +189,7 @@ class Items:
             one = either({*over.items}) if over.items else OPAQUE
             return Iterator(one, sites, over.items if not sites else None)
         if isinstance(over, Dict):
-            keys = over.keys()
+            keys = keys_of(over)
             return Iterator(either(keys) if keys else OPAQUE, sites, None if keys else ())
         if isinstance(over, Known):
             value = over.value

@@ -8,7 +8,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from facula.utils.data._utils.arguments import check
 from facula.utils.data._utils.harmless import TIME
+from facula.utils.data._utils.joins import either, sites_in
+from facula.utils.data._utils.kinds import are, is_bound, is_compared, is_data, kind
 from facula.utils.data._utils.known import (
     ARRAY,
     BYTES,
@@ -32,15 +35,7 @@ from facula.utils.data._utils.known import (
     Of,
     Several,
     Tuple,
-    are,
-    either,
-    is_bound,
-    is_compared,
-    is_data,
-    kind,
-    sites_in,
 )
-from facula.utils.data._utils.results import check
 
 _MOST_ROUNDS = 4  # until a sum of any kind is what it stays
 

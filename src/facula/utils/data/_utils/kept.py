@@ -6,6 +6,8 @@ from collections import OrderedDict, deque
 from typing import Any
 
 from facula.utils.data._utils.changes import MAPS, Changes, Slot
+from facula.utils.data._utils.joins import either
+from facula.utils.data._utils.kinds import is_key, kind
 from facula.utils.data._utils.known import (
     NOTHING,
     NUMBER,
@@ -17,9 +19,6 @@ from facula.utils.data._utils.known import (
     List,
     NotSimpleError,
     Tuple,
-    either,
-    is_key,
-    kind,
 )
 
 _NONE = Known(None)

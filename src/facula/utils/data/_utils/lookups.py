@@ -46,6 +46,8 @@ from facula.utils.data._utils.harmless import (
     finds_twister,
     sort_of,
 )
+from facula.utils.data._utils.kinds import is_data
+from facula.utils.data._utils.kinds import kind as kind_of
 from facula.utils.data._utils.known import (
     ARRAY,
     NULL,
@@ -58,12 +60,10 @@ from facula.utils.data._utils.known import (
     asked,
     facts_here,
     in_class,
-    is_data,
     is_plain_tensor,
     noting_in,
     types_in,
 )
-from facula.utils.data._utils.known import kind as kind_of
 from facula.utils.data._utils.reading import read_with, result_of
 from facula.utils.data._utils.results import has_own_table
 from facula.utils.data._utils.simple import Simple

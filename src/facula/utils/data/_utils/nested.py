@@ -9,6 +9,7 @@ import numpy
 
 import facula
 from facula.utils.data._utils.harmless import ARRAY_METHODS, READING_TENSOR_METHODS
+from facula.utils.data._utils.kinds import is_data, is_dtype, kind
 from facula.utils.data._utils.known import (
     ARRAY,
     NESTED,
@@ -17,9 +18,6 @@ from facula.utils.data._utils.known import (
     Iterator,
     NotSimpleError,
     Tuple,
-    is_data,
-    is_dtype,
-    kind,
 )
 
 

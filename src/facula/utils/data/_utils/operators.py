@@ -12,7 +12,17 @@ from facula import _C
 from facula.utils.data._utils.files import is_path
 from facula.utils.data._utils.immutables import computed as computed_objects
 from facula.utils.data._utils.immutables import immutable
+from facula.utils.data._utils.joins import either
 from facula.utils.data._utils.kept import check_contains
+from facula.utils.data._utils.kinds import (
+    is_bound,
+    is_data,
+    is_dtype,
+    is_key,
+    is_plain,
+    is_shown,
+    kind,
+)
 from facula.utils.data._utils.known import (
     ARRAY,
     BYTES,
@@ -37,15 +47,7 @@ from facula.utils.data._utils.known import (
     Several,
     Tuple,
     asked,
-    either,
     in_class,
-    is_bound,
-    is_data,
-    is_dtype,
-    is_key,
-    is_plain,
-    is_shown,
-    kind,
 )
 from facula.utils.data._utils.own_dicts import is_map
 from facula.utils.data._utils.sets import OPERATORS, is_set

@@ -9,7 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from facula.utils.data._utils.harmless import TIME
+from facula.utils.data._utils.joins import either, with_new
 from facula.utils.data._utils.kept import EXTEND, LEAVE, PUT, TAKE, delete_item, set_item
+from facula.utils.data._utils.kinds import is_bound, is_index, is_key, kind
 from facula.utils.data._utils.known import (
     ARRAY,
     NESTED,
@@ -26,12 +28,6 @@ from facula.utils.data._utils.known import (
     New,
     NotSimpleError,
     Several,
-    either,
-    is_bound,
-    is_index,
-    is_key,
-    kind,
-    with_new,
 )
 from facula.utils.data._utils.sets import METHODS as SETS_METHODS
 from facula.utils.data._utils.sets import item_of_set

@@ -11,6 +11,8 @@ from facula import _C
 from facula.utils.data._utils.harmless import TIME
 from facula.utils.data._utils.immutables import immutable
 from facula.utils.data._utils.items import are_few
+from facula.utils.data._utils.joins import either, keys_of, sites_in, with_other
+from facula.utils.data._utils.kinds import is_data, is_key, kind, kinds_of_rows
 from facula.utils.data._utils.known import (
     ARRAY,
     BYTES,
@@ -32,12 +34,6 @@ from facula.utils.data._utils.known import (
     Several,
     Tuple,
     asked,
-    either,
-    is_data,
-    is_key,
-    kind,
-    kinds_of_rows,
-    sites_in,
     types_in,
 )
 
@@ -74,7 +70,7 @@ class OwnDicts:
         if not isinstance(key, Known) or type(key.value) not in (int, str):
             if not is_key(key):
                 raise NotSimpleError
-            return to.with_other(key, value)
+            return with_other(to, key, value)
         items = dict(to.items)
         is_exact = to.is_exact and (alone or key.value in items)
         if key.value in items and not alone:
@@ -86,7 +82,7 @@ class OwnDicts:
         other = self.as_dict(other, to.site)
         for key, value in other.items:
             to = self.with_value(to, Known(key), value, alone and other.is_exact)
-        return to.with_other(*other.others) if other.others else to
+        return with_other(to, *other.others) if other.others else to
 
     def update(self, to: Dict, other: Any) -> None:
         self.change(to, self.with_all(to, other, self.is_alone(to)))
@@ -142,7 +138,7 @@ class OwnDicts:
             if isinstance(key, Known) and type(key.value) in (int, str):
                 made = made.with_items({**dict(made.items), key.value: value}, made.is_exact)
             elif is_key(key):
-                made = made.with_other(key, value)
+                made = with_other(made, key, value)
             else:
                 raise NotSimpleError
         return made
@@ -241,7 +237,7 @@ class OwnDicts:
         if not is_key(key):
             raise NotSimpleError
         self.stack.append(container)
-        self.change(container, container.with_other(key, container.made))
+        self.change(container, with_other(container, key, container.made))
         (container,) = self.pop(1)
         return self.simple.item_of_own_dict(container, key)
 
@@ -260,11 +256,11 @@ class OwnDicts:
         if names:
             raise NotSimpleError
         if name in ("keys", "values", "items") and not given:
-            keys, values = either(owner.keys() or {OPAQUE}), either({*owner.values()} or {OPAQUE})
+            keys, values = either(keys_of(owner) or {OPAQUE}), either({*owner.values()} or {OPAQUE})
             item = {"keys": keys, "values": values}.get(name, Tuple((keys, values)))
-            return Iterator(item, sites_in(owner), None if owner.keys() else ())
+            return Iterator(item, sites_in(owner), None if keys_of(owner) else ())
         if name == "most_common" and owner.made == NUMBER:
-            return Several(Tuple((either(owner.keys() or {OPAQUE}), NUMBER)))
+            return Several(Tuple((either(keys_of(owner) or {OPAQUE}), NUMBER)))
         if name in ("get", "pop") and len(given) in (1, 2):
             default = given[1:] or ([Known(None)] if name == "get" else [])
             found = self.simple.item_of_own_dict(owner, given[0])

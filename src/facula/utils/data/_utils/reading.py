@@ -13,20 +13,19 @@ brings nothing new.
 from __future__ import annotations
 
 import builtins
-import copy
 import dis
 import inspect
 import re
 import sys
 import types
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from facula import _C
+from facula.utils.data._utils.calls import Calls
 from facula.utils.data._utils.harmless import TIME
 from facula.utils.data._utils.instructions import Handler, instructions_of
-from facula.utils.data._utils.kept import READING
+from facula.utils.data._utils.joins import either, leads_to_kept, sites_in
+from facula.utils.data._utils.kinds import is_data, kind
 from facula.utils.data._utils.known import (
     ARRAY,
     BINARY_FILE,
@@ -49,7 +48,6 @@ from facula.utils.data._utils.known import (
     WORKER,
     AlwaysRaisesError,
     Dict,
-    ItemOf,
     Iterator,
     Kept,
     Known,
@@ -59,37 +57,21 @@ from facula.utils.data._utils.known import (
     Method,
     NotSimpleError,
     Of,
-    PartOf,
     Several,
-    Super,
     Tuple,
-    as_new,
     asked,
-    either,
     in_class,
-    is_data,
-    kind,
-    leads_to_kept,
-    sites_in,
 )
 from facula.utils.data._utils.operators import Operators
 from facula.utils.data._utils.own_containers import OwnContainers
-from facula.utils.data._utils.own_dicts import MAPS, OwnDicts
+from facula.utils.data._utils.own_dicts import OwnDicts
+from facula.utils.data._utils.patterns import Patterns
 from facula.utils.data._utils.results import CONTEXT
-from facula.utils.data._utils.sets import METHODS as SETS_METHODS
-from facula.utils.data._utils.sets import is_set
 from facula.utils.data._utils.simple import Simple
 
 # Instructions differ from one version of Python to the next; where they are not known, workers do
 # it all.
 IS_READ = sys.version_info[:2] in ((3, 11), (3, 12), (3, 13))
-
-
-def have_one_length(values: Any) -> bool:
-    """Whether all of them are lists or tuples, as long as the first one."""
-    if not values or type(values[0]) not in (list, tuple):
-        return False
-    return bool(_C._are_of_length(values, len(values[0])))
 
 
 def _given_away(known: Any) -> Any:
@@ -108,7 +90,7 @@ _DEPENDING = (
 )
 
 
-class Reading(Operators, OwnContainers, OwnDicts):
+class Reading(Calls, Operators, OwnContainers, OwnDicts, Patterns):
     """Goes through the instructions of a function.
 
     Args:
@@ -455,21 +437,6 @@ class Reading(Operators, OwnContainers, OwnDicts):
         kept = value if isinstance(value, (List, Dict)) else given
         changes.store(owner.value, i.argval, kept)
 
-    def super_of(self, of: Any, owner: Any) -> Super:
-        if not isinstance(of, Known) or not isinstance(owner, Known):
-            raise NotSimpleError
-        self.simple.facts.type_of(owner.value)
-        if not isinstance(of.value, type) or of.value not in type(owner.value).__mro__:
-            raise NotSimpleError
-        return Super(of.value, owner)
-
-    def do_load_super_attr(self, i: dis.Instruction) -> None:
-        called, of, owner = self.pop(3)
-        if called != Known(super):
-            raise NotSimpleError
-        found = self.simple.attribute(self.super_of(of, owner), i.argval)
-        self.push_function(found, (i.arg or 0) & 1)
-
     def do_import_name(self, i: dis.Instruction) -> None:
         """What is there already is not imported again."""
         level, names = self.pop(2)
@@ -504,41 +471,6 @@ class Reading(Operators, OwnContainers, OwnDicts):
         if (i.arg or 0) > len(self.stack):
             raise NotSimpleError
         self.stack.append(self.stack[-(i.arg or 0)])
-
-    # ---- patterns
-
-    def do_match_sequence(self, i: dis.Instruction) -> None:
-        self.matches(i, (list, tuple), (Tuple, Several))
-
-    def do_match_mapping(self, i: dis.Instruction) -> None:
-        self.matches(i, (dict,), (Dict,))
-
-    def matches(self, i: dis.Instruction, types_: tuple[type, ...], made: Any) -> None:
-        value = self.stack[-1]
-        if isinstance(value, List):
-            self.stack.append(Known(value.type is not set and list in types_))
-        elif isinstance(value, (Tuple, Several, Dict)):
-            self.stack.append(Known(isinstance(value, made)))
-        elif is_data(value) or isinstance(value, (Of, Maybe)):
-            self.stack.append(NUMBER)
-        else:
-            raise NotSimpleError
-
-    def do_get_len(self, i: dis.Instruction) -> None:
-        self.simple.site = self.site_at(i)
-        value = self.stack[-1]
-        exact = isinstance(value, Tuple)
-        self.stack.append(Known(len(value.items)) if exact else self.simple.call(_LENGTH, [value]))
-
-    def do_match_keys(self, i: dis.Instruction) -> None:
-        """Puts what is there under the keys on the stack, or None."""
-        keys, value = self.stack[-1], self.stack[-2]
-        if not isinstance(keys, Known) or type(keys.value) is not tuple:
-            raise NotSimpleError
-        found = tuple(self.simple.item(value, Known(key)) for key in keys.value)
-        if isinstance(value, Dict) or any(map(sites_in, found)):
-            raise NotSimpleError
-        self.stack.append(Maybe(Tuple(found)))
 
     # ---- loops
 
@@ -585,161 +517,6 @@ class Reading(Operators, OwnContainers, OwnDicts):
     def do_end_send(self, i: dis.Instruction) -> None:
         del self.stack[-2]
 
-    # ---- what makes new values
-
-    def do_build_tuple(self, i: dis.Instruction) -> None:
-        self.stack.append(Tuple(tuple(self.pop(i.arg or 0))))
-
-    def do_unpack_sequence(self, i: dis.Instruction) -> None:
-        (value,) = self.pop(1)
-        if isinstance(value, Maybe):  # nothing comes out of None
-            value = value.of
-        count = i.arg or 0
-        if isinstance(value, Tuple) and len(value.items) == count:
-            self.stack += reversed(value.items)
-        elif isinstance(value, (Iterator, List, Several)):
-            self.stack += [value.item] * count
-        elif isinstance(value, ItemOf) and asked(_C._are_of_length, value.values.value, count):
-            self.stack += [PartOf(value.values, k) for k in reversed(range(count))]
-        elif kind(value) in (TENSOR, ARRAY, NESTED):
-            self.stack += [as_new(value, kind(value))] * count
-        elif kind(value) == NUMBERS:
-            self.stack += [NUMBER] * count
-        else:
-            raise NotSimpleError
-
-    def do_unpack_ex(self, i: dis.Instruction) -> None:
-        """``a, *b, c = values``"""
-        (value,) = self.pop(1)
-        before, after = (i.arg or 0) & 0xFF, (i.arg or 0) >> 8
-        found = self.simple.iterator(value)
-        if sites_in(found.item):
-            raise NotSimpleError
-        self.stack += [found.item] * after
-        self.stack += [List(found.item, self.site_at(i)), *[found.item] * before]
-
-    # ---- calls
-
-    def do_make_function(self, i: dis.Instruction) -> None:
-        """A comprehension, in most cases."""
-        (code,) = self.pop(1)
-        self.stack.append(Made(code.value, Known(self.scope), ()))
-        if sys.version_info < (3, 13) and i.arg:
-            self.do_set_function_attribute(i)
-
-    def do_set_function_attribute(self, i: dis.Instruction) -> None:
-        cells, made = self.pop(2)
-        if i.arg != 8 or not isinstance(cells, Tuple):
-            raise NotSimpleError
-        self.stack.append(Made(made.code, made.scope, cells.items))
-
-    def do_kw_names(self, i: dis.Instruction) -> None:
-        self.names = self.code.co_consts[i.arg or 0]
-
-    def do_call(self, i: dis.Instruction) -> None:
-        arguments = self.pop(i.arg or 0)
-        # A function, and a place for its first argument, which is empty in most cases.
-        functions = [v for v in self.pop(2) if v is not NULL]
-        if not functions:
-            raise NotSimpleError
-        function, *first = functions
-        names, self.names = self.names, ()
-        result = self.called(i, function, first + arguments, names)
-        self.stack.append(result)
-
-    def called(self, i: dis.Instruction, function: Any, arguments: list[Any], names: Any) -> Any:
-        """What a call returns."""
-        if kind(function) in (CONTEXT, CLOSES) and len(arguments) == 3:  # its end
-            return Known(None)
-        if function == Known(super) and not arguments:
-            cell, name = self.cells.get("__class__"), self.code.co_varnames[0]
-            return self.super_of(cell, self.places.get(name))
-        if isinstance(function, Method) and isinstance(function.owner, (List, Dict)):
-            if function.function == "sort" and isinstance(function.owner, List):
-                self.simple.in_order(sorted, [function.owner, *arguments], names)
-                return Known(None)
-            if isinstance(function.owner, Dict):
-                return self.call_of_map(i, function.function, function.owner, arguments, names)
-            if names:
-                raise NotSimpleError
-            return self.call_of_own(i, function.function, function.owner, arguments)
-        if isinstance(function, Method) and self.simple.is_kept(function.owner):
-            # The container may keep what it is given.
-            if str(function.function).startswith("extend"):
-                items = [self.simple.iterator(a).item for a in arguments]
-                arguments = [Several(self.given_away(item)) for item in items]
-            elif function.function not in READING:
-                arguments = [*map(self.given_away, arguments)]
-        of_sets = isinstance(function, Method) and function.function in SETS_METHODS
-        if of_sets and is_set(function.owner) and not names:
-            return self.of_sets(i, function.function, [function.owner, *arguments])
-        if isinstance(function, Method) and function.function == "copy" and not arguments:
-            made = self.copied(i, function.owner)
-            if made is not None:
-                return made
-        if function == Method("fromkeys", Known(dict)) and len(arguments) in (1, 2):
-            key = self.simple.iterator(arguments[0]).item
-            made = self.as_dict(
-                Several(Tuple((key, (arguments[1:] or [Known(None)])[0]))), self.site_at(i)
-            )
-            return made
-        if isinstance(function, Known):
-            if any(function.value is f for f in (copy.copy, copy.deepcopy)) and len(arguments) == 1:
-                return self.copied_data(i, arguments[0], function.value is copy.deepcopy)
-            if any(function.value is m for m in MAPS):
-                return self.made_map(i, function.value, arguments, names)
-            if any(function.value is t for t in (set, frozenset, deque)):
-                return self.made_list(i, function.value, arguments, names)
-        self.simple.site = self.site_at(i)
-        return self.simple.call(function, arguments, names)
-
-    def do_call_function_ex(self, i: dis.Instruction) -> None:
-        """``f(*values)``: of zip, any number of values."""
-        with_names = (i.arg or 0) & 1
-        named = self.pop(1)[0] if with_names else None
-        (values,) = self.pop(1)
-        function, *first = [v for v in self.pop(2) if v is not NULL]
-        if function == Known(zip) and isinstance(values, (List, Several)):
-            if named is not None and dict(named.items or ()).keys() != {"strict"}:
-                raise NotSimpleError
-            item = values.item
-            if kind(item) == NESTED:
-                self.stack.append(Several(Several(NESTED)))
-                return
-            if not isinstance(item, Tuple):
-                raise NotSimpleError
-            self.stack.append(Tuple(tuple(map(Several, item.items))))
-            return
-        given, names = [*first, *self.each_of(values)], ()
-        if (
-            isinstance(named, Dict)
-            and named.is_exact
-            and all(type(k) is str for k, _ in named.items)
-        ):
-            given += [v for _, v in named.items]
-            names = tuple(k for k, _ in named.items)
-        elif named is not None:
-            raise NotSimpleError
-        result = self.called(i, function, given, names)
-        self.stack.append(result)
-
-    def each_of(self, values: Any) -> list[Any]:
-        """What is in a list or a tuple of which the length is known."""
-        if isinstance(values, ItemOf) and asked(have_one_length, values.values.value):
-            count = len(values.values.value[0])
-            return [PartOf(values.values, k) for k in range(count)]
-        if not isinstance(values, (Tuple, Known)):
-            raise NotSimpleError
-        found = self.simple.iterator(values)
-        if found.exact is None:
-            raise NotSimpleError
-        return list(found.exact)
-
-    def do_call_kw(self, i: dis.Instruction) -> None:
-        (names,) = self.pop(1)
-        self.names = names.value
-        self.do_call(i)
-
 
 class _Steps(dict[str, Callable[[Reading, dis.Instruction], None]]):
     """What to do at an instruction, by its name."""
@@ -753,7 +530,6 @@ class _Steps(dict[str, Callable[[Reading, dis.Instruction], None]]):
 
 
 _STEPS = _Steps()
-_LENGTH = Known(len)
 _IMPORT = builtins.__import__
 
 

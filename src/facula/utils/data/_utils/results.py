@@ -11,12 +11,13 @@ from typing import Any
 import numpy
 
 import facula
+from facula.utils.data._utils.arguments import check
+from facula.utils.data._utils.array_results import ARRAY_RESULTS
 from facula.utils.data._utils.collate import DEFAULT_TABLES
 from facula.utils.data._utils.files import (
     array_of_bytes,
     array_of_file,
     array_of_place,
-    is_dtype_of_numbers,
     is_path,
     joined,
     of_place,
@@ -25,7 +26,6 @@ from facula.utils.data._utils.files import (
     stream,
 )
 from facula.utils.data._utils.harmless import (
-    ARRAYS_DRAWN,
     ASKED,
     GENERATOR,
     SEEDED,
@@ -33,6 +33,8 @@ from facula.utils.data._utils.harmless import (
     TWISTER,
 )
 from facula.utils.data._utils.immutables import immutable, matched
+from facula.utils.data._utils.joins import as_new, either
+from facula.utils.data._utils.kinds import is_compared, is_data, is_key, is_shown, kind
 from facula.utils.data._utils.known import (
     ARRAY,
     ARRAYS,
@@ -60,16 +62,8 @@ from facula.utils.data._utils.known import (
     Of,
     Several,
     Tuple,
-    as_new,
     asked,
-    either,
     in_class,
-    is_compared,
-    is_data,
-    is_dtype,
-    is_key,
-    is_shown,
-    kind,
 )
 
 # Generators that a function has made itself.
@@ -80,29 +74,6 @@ CONTEXT = "context"  # of which nobody outside of it notices
 
 _TENSORS = (TENSOR, TENSORS)
 _DTYPES = (facula.dtype, type(None))
-
-
-def check(arguments: list[Any], values: Any, *kinds: str) -> None:
-    """They must be numbers, of these kinds, or values of these types."""
-    for a in arguments:
-        known = isinstance(a, Known) and isinstance(a.value, values)
-        known = known or (values != () and isinstance(a, Of) and issubclass(a.type, values))
-        if not known and kind(a) not in (NUMBER, NUMBERS, NESTED, *kinds):
-            raise NotSimpleError
-
-
-def _is_dtype_or_mode(known: Any) -> bool:
-    """Whether NumPy takes it for a dtype, or for a word like the name of a mode."""
-    word = isinstance(known, Known) and isinstance(known.value, (str, type(None)))
-    return word or is_dtype(known)
-
-
-def _check_arrays(arguments: list[Any], *kinds: str, most: int = 2) -> None:
-    """The first may be arrays; from the third on, functions of NumPy may write to one."""
-    others = [a for a in arguments if not _is_dtype_or_mode(a)]
-    check(others, (), ARRAY, PLAIN, *kinds)
-    if any(kind(a) in (ARRAY, NESTED) for a in arguments[most:]):
-        raise NotSimpleError
 
 
 def _number(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
@@ -341,89 +312,6 @@ def _writes_drawn(simple: Any, called: Any, arguments: list[Any], names: Any) ->
     return _writes(simple, called, arguments, names)
 
 
-def _any_nested(arguments: list[Any]) -> bool:
-    """Whether an array of these may be one of lists and dicts that the program has."""
-    return any(kind(a) == NESTED for a in arguments)
-
-
-def _array_view(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    if called is numpy.array and len(arguments) == 2 and kind(arguments[0]) in (TEXT, TEXTS):
-        if not is_dtype_of_numbers(arguments[1]):  # else it is an array of texts
-            raise NotSimpleError
-        return New(ARRAY)
-    _check_arrays(arguments, ARRAYS)
-    first = arguments[0]
-    if _any_nested(arguments):
-        return NESTED
-    copies = called in (numpy.array, numpy.ndarray.astype) and "copy" not in names
-    if (copies and len(arguments) <= 2) or kind(first) != ARRAY:
-        return New(ARRAY)
-    return as_new(first, ARRAY)
-
-
-def _ufunc(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    if names or len(arguments) > called.nin:
-        raise NotSimpleError
-    _check_arrays(arguments)
-    one = NESTED if _any_nested(arguments) else New(ARRAY)
-    return one if called.nout == 1 else Several(one)
-
-
-def _array(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    _check_arrays(arguments, ARRAYS, most=2)
-    return NESTED if _any_nested(arguments) else New(ARRAY)
-
-
-def _three_arrays(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    _check_arrays(arguments, most=3)
-    return NESTED if _any_nested(arguments) else New(ARRAY)
-
-
-def _scalar(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    check(arguments, (), ARRAY, TENSOR)
-    return NESTED if _any_nested(arguments) else New(ARRAY)
-
-
-def _array_parts(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    _check_arrays(arguments)
-    return NESTED if _any_nested(arguments) else Several(as_new(arguments[0], ARRAY))
-
-
-def _several_arrays(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    _check_arrays(arguments, most=3)
-    return NESTED if names else Several(New(ARRAY))
-
-
-def _array_without_nan(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    if len(arguments) > 1:  # it may be told to write to the array
-        raise NotSimpleError
-    return _array(simple, called, arguments, names)
-
-
-def _array_of_text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    if "sep" not in names:
-        raise NotSimpleError
-    check([a for a in arguments if not is_dtype(a)], (), TEXT)
-    return New(ARRAY)
-
-
-def _writes_array(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    if not isinstance(arguments[0], New) or names:
-        raise NotSimpleError
-    check(arguments[1:], ())
-    return Known(None)
-
-
-def _bytes_of_array(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    check(arguments, (), ARRAY)
-    return BYTES
-
-
-def _of_array(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    check(arguments, (), ARRAY)
-    return NUMBERS if called is numpy.shape else NUMBER
-
-
 def _of_twister(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     check(arguments, ())
     simple.needs.add(TWISTER)
@@ -476,45 +364,11 @@ def _number_of_numbers(simple: Any, called: Any, arguments: list[Any], names: An
     return NUMBER
 
 
-def _arrays_shuffled(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    (values,) = arguments
-    if not isinstance(values, List) and values != New(ARRAY):
-        raise NotSimpleError
-    if simple is not None:
-        simple.needs.add(ARRAYS_DRAWN)
-    return Known(None)
-
-
 def _shuffle(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     if len(arguments) != 1 or not isinstance(arguments[0], List):
         raise NotSimpleError
     simple.needs.add(TWISTER)
     return Known(None)
-
-
-# How many numbers these take for one that is drawn.
-_ONE_NUMBER = dict.fromkeys(("rand", "randn", "random", "random_sample"), 0)
-_ONE_NUMBER |= dict.fromkeys(("chisquare", "exponential", "geometric", "poisson"), 1)
-_ONE_NUMBER |= dict.fromkeys(("beta", "binomial", "gamma", "gumbel", "laplace", "logistic"), 2)
-_ONE_NUMBER |= dict.fromkeys(("lognormal", "normal", "randint", "uniform"), 2)
-
-
-def arrays_drawn(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    if called == "shuffle":
-        return _arrays_shuffled(None, called, arguments, names)
-    _check_arrays(arguments)
-    if _any_nested(arguments):
-        raise NotSimpleError
-    numbers = all(kind(a) == NUMBER for a in arguments) and "size" not in names
-    name = called if isinstance(called, str) else called.__name__
-    if numbers and len(arguments) <= _ONE_NUMBER.get(name, -1):
-        return NUMBER
-    return OPAQUE if name == "bytes" else New(ARRAY)
-
-
-def _arrays_drawn(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    simple.needs.add(ARRAYS_DRAWN)
-    return arrays_drawn(simple, called, arguments, names)
 
 
 def _seeds(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
@@ -661,6 +515,7 @@ OF_PATTERNS = {
 }
 
 RESULTS: dict[str, Callable[..., Any]] = {
+    **ARRAY_RESULTS,
     "number": _number,
     "clock": _clock,
     "text": _text,
@@ -687,18 +542,11 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "drawn": _drawn,
     "writes": _writes,
     "writes drawn": _writes_drawn,
-    "array view": _array_view,
-    "ufunc": _ufunc,
-    "three arrays": _three_arrays,
-    "array": _array,
-    "scalar": _scalar,
-    "of array": _of_array,
     "list of array": _list_of_tensor,
     "of twister": _of_twister,
     "choice": _choice,
     "choices": _choices,
     "shuffle": _shuffle,
-    "arrays drawn": _arrays_drawn,
     "seeds": _seeds,
     "first seed": _first_seed,
     "generator": _own(OWN_GENERATOR),
@@ -720,21 +568,14 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "batch": _batch,
     "file": opened,
     "array of place": array_of_place,
-    "array of text": _array_of_text,
-    "array parts": _array_parts,
-    "array without nan": _array_without_nan,
-    "arrays shuffled": _arrays_shuffled,
-    "bytes of array": _bytes_of_array,
     "contraction": _contraction,
     "number of numbers": _number_of_numbers,
     "numbers in order": _numbers_in_order,
     "of place": of_place,
     "packed": _packed,
     "rows of text": rows_of_text,
-    "several arrays": _several_arrays,
     "stream": stream,
     "text of place": joined,
-    "writes array": _writes_array,
     "hash object": _hash_object,
     "match of pattern": matched,
     "matches of pattern": _matches,

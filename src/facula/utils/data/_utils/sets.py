@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from facula import _C
+from facula.utils.data._utils.kinds import is_key
 from facula.utils.data._utils.known import (
     NESTED,
     NOTHING,
@@ -14,7 +15,6 @@ from facula.utils.data._utils.known import (
     List,
     NotSimpleError,
     asked,
-    is_key,
     types_in,
 )
 

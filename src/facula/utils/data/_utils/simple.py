@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 import facula
+from facula.utils.data._utils.arguments import check
+from facula.utils.data._utils.array_results import arrays_drawn
 from facula.utils.data._utils.attributes import MOST_DICTS, Attributes, is_module
 from facula.utils.data._utils.files import made_path, method_of_file, method_of_path
 from facula.utils.data._utils.harmless import (
@@ -26,7 +28,9 @@ from facula.utils.data._utils.immutables import call_of as call_of_object
 from facula.utils.data._utils.immutables import is_made, is_method, made
 from facula.utils.data._utils.items import Items, are_few
 from facula.utils.data._utils.iterables import Iterables
+from facula.utils.data._utils.joins import either, leads_to_kept, sites_in
 from facula.utils.data._utils.kept import READING, call_of
+from facula.utils.data._utils.kinds import is_key, kind
 from facula.utils.data._utils.known import (
     BINARY_FILE,
     BYTES,
@@ -50,14 +54,9 @@ from facula.utils.data._utils.known import (
     Several,
     Tuple,
     asked,
-    either,
     facts_here,
     in_class,
-    is_key,
     is_named_tuple,
-    kind,
-    leads_to_kept,
-    sites_in,
 )
 from facula.utils.data._utils.loggers import logs, silent_call
 from facula.utils.data._utils.nested import call_of_nested
@@ -69,8 +68,6 @@ from facula.utils.data._utils.results import (
     OWN_HASH,
     OWN_TWISTER,
     RESULTS,
-    arrays_drawn,
-    check,
     is_pattern,
 )
 

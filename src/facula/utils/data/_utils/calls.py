@@ -1,0 +1,202 @@
+"""The instructions of a function that call others."""
+
+from __future__ import annotations
+
+import copy
+import dis
+import sys
+import types
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from facula import _C
+from facula.utils.data._utils.kept import READING
+from facula.utils.data._utils.kinds import kind
+from facula.utils.data._utils.known import (
+    CLOSES,
+    NESTED,
+    NULL,
+    Dict,
+    ItemOf,
+    Known,
+    List,
+    Made,
+    Method,
+    NotSimpleError,
+    PartOf,
+    Several,
+    Super,
+    Tuple,
+    asked,
+)
+from facula.utils.data._utils.own_dicts import MAPS
+from facula.utils.data._utils.results import CONTEXT
+from facula.utils.data._utils.sets import METHODS as SETS_METHODS
+from facula.utils.data._utils.sets import is_set
+
+
+def have_one_length(values: Any) -> bool:
+    """Whether all of them are lists or tuples, as long as the first one."""
+    if not values or type(values[0]) not in (list, tuple):
+        return False
+    return bool(_C._are_of_length(values, len(values[0])))
+
+
+class Calls:
+    """What a :class:`Reading` finds out of them."""
+
+    as_dict: Callable[[Any, Any], Dict]
+    call_of_map: Callable[..., Any]
+    call_of_own: Callable[..., Any]
+    cells: dict[str, Any]
+    code: types.CodeType
+    copied: Callable[[dis.Instruction, Any], Any]
+    copied_data: Callable[[dis.Instruction, Any, bool], Any]
+    given_away: Callable[[Any], Any]
+    made_list: Callable[..., Any]
+    made_map: Callable[..., Any]
+    names: tuple[str, ...]
+    of_sets: Callable[[dis.Instruction, str, list[Any]], Any]
+    places: dict[str, Any]
+    pop: Callable[[int], list[Any]]
+    push_function: Callable[[Any, int], None]
+    scope: dict[str, Any]
+    simple: Any
+    site_at: Callable[[dis.Instruction], Any]
+    stack: list[Any]
+
+    def super_of(self, of: Any, owner: Any) -> Super:
+        if not isinstance(of, Known) or not isinstance(owner, Known):
+            raise NotSimpleError
+        self.simple.facts.type_of(owner.value)
+        if not isinstance(of.value, type) or of.value not in type(owner.value).__mro__:
+            raise NotSimpleError
+        return Super(of.value, owner)
+
+    def do_load_super_attr(self, i: dis.Instruction) -> None:
+        called, of, owner = self.pop(3)
+        if called != Known(super):
+            raise NotSimpleError
+        found = self.simple.attribute(self.super_of(of, owner), i.argval)
+        self.push_function(found, (i.arg or 0) & 1)
+
+    def do_make_function(self, i: dis.Instruction) -> None:
+        """A comprehension, in most cases."""
+        (code,) = self.pop(1)
+        self.stack.append(Made(code.value, Known(self.scope), ()))
+        if sys.version_info < (3, 13) and i.arg:
+            self.do_set_function_attribute(i)
+
+    def do_set_function_attribute(self, i: dis.Instruction) -> None:
+        cells, made = self.pop(2)
+        if i.arg != 8 or not isinstance(cells, Tuple):
+            raise NotSimpleError
+        self.stack.append(Made(made.code, made.scope, cells.items))
+
+    def do_kw_names(self, i: dis.Instruction) -> None:
+        self.names = self.code.co_consts[i.arg or 0]
+
+    def do_call(self, i: dis.Instruction) -> None:
+        arguments = self.pop(i.arg or 0)
+        # A function, and a place for its first argument, which is empty in most cases.
+        functions = [v for v in self.pop(2) if v is not NULL]
+        if not functions:
+            raise NotSimpleError
+        function, *first = functions
+        names, self.names = self.names, ()
+        result = self.called(i, function, first + arguments, names)
+        self.stack.append(result)
+
+    def called(self, i: dis.Instruction, function: Any, arguments: list[Any], names: Any) -> Any:
+        """What a call returns."""
+        if kind(function) in (CONTEXT, CLOSES) and len(arguments) == 3:  # its end
+            return Known(None)
+        if function == Known(super) and not arguments:
+            cell, name = self.cells.get("__class__"), self.code.co_varnames[0]
+            return self.super_of(cell, self.places.get(name))
+        if isinstance(function, Method) and isinstance(function.owner, (List, Dict)):
+            if function.function == "sort" and isinstance(function.owner, List):
+                self.simple.in_order(sorted, [function.owner, *arguments], names)
+                return Known(None)
+            if isinstance(function.owner, Dict):
+                return self.call_of_map(i, function.function, function.owner, arguments, names)
+            if names:
+                raise NotSimpleError
+            return self.call_of_own(i, function.function, function.owner, arguments)
+        if isinstance(function, Method) and self.simple.is_kept(function.owner):
+            # The container may keep what it is given.
+            if str(function.function).startswith("extend"):
+                items = [self.simple.iterator(a).item for a in arguments]
+                arguments = [Several(self.given_away(item)) for item in items]
+            elif function.function not in READING:
+                arguments = [*map(self.given_away, arguments)]
+        of_sets = isinstance(function, Method) and function.function in SETS_METHODS
+        if of_sets and is_set(function.owner) and not names:
+            return self.of_sets(i, function.function, [function.owner, *arguments])
+        if isinstance(function, Method) and function.function == "copy" and not arguments:
+            made = self.copied(i, function.owner)
+            if made is not None:
+                return made
+        if function == Method("fromkeys", Known(dict)) and len(arguments) in (1, 2):
+            key = self.simple.iterator(arguments[0]).item
+            made = self.as_dict(
+                Several(Tuple((key, (arguments[1:] or [Known(None)])[0]))), self.site_at(i)
+            )
+            return made
+        if isinstance(function, Known):
+            if any(function.value is f for f in (copy.copy, copy.deepcopy)) and len(arguments) == 1:
+                return self.copied_data(i, arguments[0], function.value is copy.deepcopy)
+            if any(function.value is m for m in MAPS):
+                return self.made_map(i, function.value, arguments, names)
+            if any(function.value is t for t in (set, frozenset, deque)):
+                return self.made_list(i, function.value, arguments, names)
+        self.simple.site = self.site_at(i)
+        return self.simple.call(function, arguments, names)
+
+    def do_call_function_ex(self, i: dis.Instruction) -> None:
+        """``f(*values)``: of zip, any number of values."""
+        with_names = (i.arg or 0) & 1
+        named = self.pop(1)[0] if with_names else None
+        (values,) = self.pop(1)
+        function, *first = [v for v in self.pop(2) if v is not NULL]
+        if function == Known(zip) and isinstance(values, (List, Several)):
+            if named is not None and dict(named.items or ()).keys() != {"strict"}:
+                raise NotSimpleError
+            item = values.item
+            if kind(item) == NESTED:
+                self.stack.append(Several(Several(NESTED)))
+                return
+            if not isinstance(item, Tuple):
+                raise NotSimpleError
+            self.stack.append(Tuple(tuple(map(Several, item.items))))
+            return
+        given, names = [*first, *self.each_of(values)], ()
+        if (
+            isinstance(named, Dict)
+            and named.is_exact
+            and all(type(k) is str for k, _ in named.items)
+        ):
+            given += [v for _, v in named.items]
+            names = tuple(k for k, _ in named.items)
+        elif named is not None:
+            raise NotSimpleError
+        result = self.called(i, function, given, names)
+        self.stack.append(result)
+
+    def each_of(self, values: Any) -> list[Any]:
+        """What is in a list or a tuple of which the length is known."""
+        if isinstance(values, ItemOf) and asked(have_one_length, values.values.value):
+            count = len(values.values.value[0])
+            return [PartOf(values.values, k) for k in range(count)]
+        if not isinstance(values, (Tuple, Known)):
+            raise NotSimpleError
+        found = self.simple.iterator(values)
+        if found.exact is None:
+            raise NotSimpleError
+        return list(found.exact)
+
+    def do_call_kw(self, i: dis.Instruction) -> None:
+        (names,) = self.pop(1)
+        self.names = names.value
+        self.do_call(i)
