@@ -41,6 +41,7 @@ class Memory(data.Dataset):
         self.filled = {0: facula.ones(3)}
         self.latest, self.order = deque(maxlen=3), OrderedDict()
         self.counts, self.numbers = Counter(), defaultdict(int)
+        self.by_label = defaultdict(list, {k: [k, k + 3] for k in range(3)})
         self.none = None
         self.inner = Inner()
         self.twister = random.Random(3)
@@ -164,10 +165,16 @@ def items(self, index):
     return self.items[index]
 
 
+def grouped(self, index):
+    """A key that is missing is put there."""
+    chosen = self.by_label[index % 3]
+    return len(self.by_label[7 + index % 2]), len(self.by_label), random.choice(chosen)
+
+
 CHANGING = [
     *(counter, cache, cached_dicts, cache_by_get, cache_by_exception, least_recently_used),
     *(list_that_grows, list_made_anew, list_cut, several_kinds, made_when_needed, average),
-    *(inner_object, own_generators, generator_of_worker, default_generators, items),
+    *(inner_object, own_generators, generator_of_worker, default_generators, items, grouped),
 ]
 
 

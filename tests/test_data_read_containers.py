@@ -2,8 +2,11 @@
 them itself."""
 
 import collections
+import functools
 import os
 import random
+import types
+from typing import NamedTuple
 
 import pytest
 from test_data_read_functions import (  # noqa: F401
@@ -36,7 +39,24 @@ def called(a, b=None, *, scale=1):
     return a + b * scale
 
 
+class Couple(NamedTuple):
+    first: facula.Tensor
+    second: int
+
+
+class Counts:
+    def __init__(self):
+        self.calls = 0
+
+    def told(self):
+        return self.calls
+
+
 class Rows(Base):
+    @functools.cached_property
+    def half(self):
+        return 0.5
+
     stop = frozenset(("b", "z"))
 
     def __init__(self, count=24):
@@ -51,6 +71,14 @@ class Rows(Base):
         self.uneven = [(i,) if i % 2 else (i, 1) for i in range(count)]
         self.noisy = [Noisy() for _ in range(count)]
         self.known = {1, 2, 3}
+        self.sets = {i: {i, i + 1} for i in range(count)}
+        self.couples_by_name = {self.names[i]: (i, 1) for i in range(count)}
+        self.words, self.options = Words(), types.SimpleNamespace(scale=3)
+        self.counter, self.halves = Counts(), self.half
+        self.counters, self.counters_by_number = (
+            [self.counter] * count,
+            {0: self.counter, 1: self.counter},
+        )
 
 
 def of(getitem):
@@ -140,7 +168,29 @@ def counted(self, index):
     return found["a"], found["none"], [count for _, count in found.most_common(1)]
 
 
+def columns(self, index):
+    rows = [(k, k * 0.5) for k in self.tokens[index]]
+    numbers, halves = zip(*rows, strict=True)
+    pairs = tuple(zip(*[self.tokens[index][k:] for k in range(2)], strict=False))
+    return facula.tensor(numbers), sum(halves), pairs, [len(c) for c in zip(*rows, strict=True)]
+
+
+class Words:
+    def __init__(self):
+        self.places = {"a": 0}
+
+    def __contains__(self, word):
+        return word in self.places
+
+
 READ = {
+    "columns": columns,
+    "contains": lambda self, i: ("a" in self.words, self.names[i] in self.words),
+    "sets in a dict": lambda self, i: sorted({1, 2, 9} - self.sets[i]) + list(self.sets[i])[:1],
+    "in values": lambda self, i: i in self.couples_by_name[self.names[i]],
+    "named": lambda self, i: Couple(self.rows[i], second=i).second,
+    "attributes": lambda self, i: self.options.scale * i + self.halves,
+    "on the host": lambda self, i: facula.zeros(2, device=self.rows.device),
     "counts": counts,
     "groups": groups,
     "in turn": keeps_in_turn,
@@ -289,7 +339,43 @@ def goes_over_what_was_empty(self, index):
     return index
 
 
+def goes_over_no_rows(self, index):
+    rows = [(1, 2) for k in range(index) if k < 0]
+    for _ in zip(*rows, strict=True):
+        return 1
+    return os.getpid()
+
+
+class Counting(Rows):
+    """Counts in an object that it also finds otherwise."""
+
+    def told(self, index):
+        return self.counters[index].calls
+
+    def __getitem__(self, index):
+        self.counter.calls += 1
+        return self.told(index)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda self, i: self.counters[i].calls,
+        lambda self, i: self.counters[i].told(),
+        lambda self, i: self.counters_by_number[i % 2].calls,
+    ],
+)
+def test_what_is_written_to_may_be_found_otherwise(told):
+    dataset = type("Own", (Counting,), {"told": told})()
+    expected, pids = outcome(dataset, 1, worker_init_fn=in_processes)
+    assert None not in pids
+    assert outcome(dataset, 1)[0] == expected
+
+
 NOT_READ = {
+    "no rows": goes_over_no_rows,
+    "contains": lambda self, i: self.noisy[i] in self.words,
+    "another device": lambda self, i: facula.zeros(2, device="cuda"),
     "one of two": writes_to_one_of_two,
     "one of a sum": writes_to_one_of_a_sum,
     "values": writes_by_the_values,

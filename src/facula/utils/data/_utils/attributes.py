@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import itertools
 import operator
 import re
@@ -52,6 +53,7 @@ from facula.utils.data._utils.known import (
     NotSimpleError,
     Of,
     Super,
+    Tuple,
     asked,
     in_class,
 )
@@ -73,6 +75,7 @@ _METHODS_OF_CONTAINERS: dict[type, Any] = {
     frozenset: SETS_METHODS,
 }
 _OWN_METHODS = {OWN_TWISTER: RANDOM_METHODS, OWN_ARRAYS: ARRAY_RANDOM_METHODS}
+_NUMBERS_OF = ("nbytes", "ndim", "size")
 _OWN = (*_OWN_METHODS, OWN_GENERATOR, OWN_HASH)
 _HELD = ("_parameters", "_buffers", "_modules")
 
@@ -92,6 +95,7 @@ class Attributes:
 
     call_function: Callable[..., Any]
     changes: Any
+    changes_in: Callable[[Any, str], bool]
     facts: Any
     known: Callable[[Any], Known]
     value_known: Callable[[Any], Known]
@@ -103,13 +107,20 @@ class Attributes:
         found = kind(owner)
         if isinstance(owner, Kept):
             return Method(name, owner)
+        if isinstance(owner, Tuple) and owner.type is not None:
+            self.facts.of_class(owner.type)
+            if type(in_class(owner.type, name)) is not _tuplegetter:
+                raise NotSimpleError
+            return owner.items[owner.type._fields.index(name)]
         if isinstance(owner, Super):
             return self.attribute_of_super(owner, name)
         if found in _METHODS and name in _METHODS[found][1]:
             return Method(getattr(_METHODS[found][0], name), owner)
-        if found in (TENSOR, ARRAY) and name in ("shape", "ndim", "T", "dtype", "size", "nbytes"):
+        if found in (TENSOR, ARRAY) and name in (*_NUMBERS_OF, "shape", "T", "dtype"):
             dtype = Of(facula.dtype if found == TENSOR else numpy.dtype)
             return {"shape": NUMBERS, "T": as_new(owner, found), "dtype": dtype}.get(name, NUMBER)
+        if found == TENSOR and name == "device":
+            return Of(facula.device)
         if found in (FILE, BINARY_FILE) or is_method(owner, name):
             return Method(name, owner)
         if found in (TENSOR, ARRAY, TEXT):
@@ -139,6 +150,12 @@ class Attributes:
     def attribute_of_items(self, owner: ItemOf, name: str) -> Any:
         """What one of several objects of one class has under that name."""
         values = owner.values.value
+        if self.changes is not None:  # what is written to may be one of them, and is copied
+            if len(values) > MOST_DICTS:
+                raise NotSimpleError
+            self.facts.items(values)
+            for value in values:
+                self.changes.come_to(value)
         if values and issubclass(type(values[0]), enum.Enum):
             name = _OF_ENUMS[name] if self.is_of_enum(type(values[0]), name) else name
         types_found = asked(facula._C._attribute_types, values, name)
@@ -219,7 +236,7 @@ class Attributes:
             return Method(name, owner)
         self.facts.type_of(value)
         looked_up: Any = its_type.__getattribute__
-        if looked_up is not object.__getattribute__:
+        if looked_up is not object.__getattribute__ and its_type is not types.SimpleNamespace:
             raise NotSimpleError
         if name == "__class__" and in_class(its_type, name) is vars(object)[name]:
             return Known(its_type)
@@ -232,6 +249,11 @@ class Attributes:
             return Method(found.__func__, Known(its_type))
         is_method = type(found) is types.FunctionType
         is_slot = type(found) is types.MemberDescriptorType
+        if type(found) is functools.cached_property:  # it has been computed already
+            own = self.facts.attribute(value, name, NULL)
+            if own is NULL or (self.changes is not None and self.changes_in(owner, name)):
+                raise NotSimpleError
+            return self.value_known(own)
         if found is not NULL and hasattr(type(found), "__get__") and not is_method and not is_slot:
             raise NotSimpleError
         if is_slot:

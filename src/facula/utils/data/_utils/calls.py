@@ -11,14 +11,17 @@ from collections.abc import Callable
 from typing import Any
 
 from facula import _C
+from facula.utils.data._utils.joins import either, sites_in
 from facula.utils.data._utils.kept import READING
 from facula.utils.data._utils.kinds import kind
 from facula.utils.data._utils.known import (
     CLOSES,
-    NESTED,
     NULL,
+    OPAQUE,
+    Columns,
     Dict,
     ItemOf,
+    Iterator,
     Known,
     List,
     Made,
@@ -54,6 +57,8 @@ class Calls:
     copied: Callable[[dis.Instruction, Any], Any]
     copied_data: Callable[[dis.Instruction, Any, bool], Any]
     given_away: Callable[[Any], Any]
+    instructions: list[dis.Instruction]
+    next_one: int
     made_list: Callable[..., Any]
     made_map: Callable[..., Any]
     names: tuple[str, ...]
@@ -163,26 +168,26 @@ class Calls:
         if function == Known(zip) and isinstance(values, (List, Several)):
             if named is not None and dict(named.items or ()).keys() != {"strict"}:
                 raise NotSimpleError
-            item = values.item
-            if kind(item) == NESTED:
-                self.stack.append(Several(Several(NESTED)))
-                return
-            if not isinstance(item, Tuple):
-                raise NotSimpleError
-            self.stack.append(Tuple(tuple(map(Several, item.items))))
+            self.stack.append(self.columns_of(values.item))
             return
         given, names = [*first, *self.each_of(values)], ()
-        if (
-            isinstance(named, Dict)
-            and named.is_exact
-            and all(type(k) is str for k, _ in named.items)
-        ):
-            given += [v for _, v in named.items]
+        if named is not None:
+            if not isinstance(named, Dict) or not named.is_exact:
+                raise NotSimpleError
+            given += named.values()
             names = tuple(k for k, _ in named.items)
-        elif named is not None:
-            raise NotSimpleError
         result = self.called(i, function, given, names)
         self.stack.append(result)
+
+    def columns_of(self, row: Any) -> Any:
+        """What ``zip`` returns of rows."""
+        if not isinstance(row, Tuple):
+            return Iterator(Several(self.simple.iterator(row).item), sites_in(row))
+        columns = tuple(map(Several, row.items))
+        # By a name it would be taken from more than once.
+        if self.instructions[self.next_one].opname in ("GET_ITER", "UNPACK_SEQUENCE"):
+            return Columns(columns)
+        return Iterator(either({*columns}) if columns else OPAQUE, sites_in(row))
 
     def each_of(self, values: Any) -> list[Any]:
         """What is in a list or a tuple of which the length is known."""

@@ -28,7 +28,7 @@ NAMES = frozenset(
     ("align_corners", "antialias", "axis", "batch_first", "ceil_mode", "copy", "correction")
     + ("count", "decimals", "delimiter", "descending", "dilation", "dim", "dim0", "dim1")
     + ("dims", "dtype", "encoding", "end", "enforce_sorted", "eps", "errors", "fieldnames")
-    + ("filename", "fill_value", "high", "index", "inplace", "input", "k", "keepdim")
+    + ("filename", "fill_value", "high", "index", "indexing", "inplace", "input", "k", "keepdim")
     + ("keepdims", "kernel_size", "largest", "lengths", "loc", "low", "max", "maxsplit")
     + ("mean", "min", "mode", "n", "ndigits", "newline", "norm", "num_classes", "offset")
     + ("order", "other", "output_size", "p", "pad", "padding", "padding_value", "repeats")
@@ -261,6 +261,8 @@ _GROUPS = [
         ("array", _loaded("numpy.fft"), (*_FOURIER, "fftshift", "ifftshift", "fftfreq")),
         ("tensor", lambda: facula.linalg, ("det", "inv", "norm", "pinv", "solve", "vector_norm")),
         ("contraction", _facula, ("einsum",)),
+        ("dtype", _facula, ("get_default_dtype",)),
+        ("grid", _facula, ("meshgrid",)),
         ("packed", lambda: facula.nn.utils.rnn, ("pack_padded_sequence", "pack_sequence")),
         ("pair", _BOTH, _PAIRS),
         ("parts", _BOTH, _PARTS),

@@ -4,6 +4,7 @@ What their attributes, methods and operators give, which run no code of the prog
 from __future__ import annotations
 
 import datetime
+import operator
 import re
 import time
 from typing import Any
@@ -60,6 +61,7 @@ ATTRIBUTES: dict[type, dict[str, Any]] = {
     },
     complex: _each("real imag", NUMBER),
     facula.dtype: _each("is_complex is_floating_point itemsize", NUMBER),
+    facula.device: {"type": TEXT, "index": NESTED},
     numpy.dtype: _each("char kind name str", TEXT) | _each("itemsize num", NUMBER),
 }
 METHODS: dict[type, dict[str, Any]] = {
@@ -131,9 +133,13 @@ _SUMS: dict[tuple[Any, str, Any], Any] = {
 }
 
 
+_ZONES = {type(None), datetime.timezone}
+_MOST_MOMENTS = 1 << 14  # of which the zones are gone through before each epoch
+
+
 def _has_own_zone(value: Any) -> bool:
     """Whether the time zone of a value is none, or one without code of the program's."""
-    return type(getattr(value, "tzinfo", None)) in (type(None), datetime.timezone)
+    return type(getattr(value, "tzinfo", None)) in _ZONES
 
 
 def _of_one_type(values: Any, *part: Any) -> type | None:
@@ -153,7 +159,10 @@ def _of_one_type(values: Any, *part: Any) -> type | None:
             values = [getattr(v, part[0]) for v in values]
         elif part:
             values = [v[part[0]] for v in values]
-        return only if all(map(_has_own_zone, values)) else None
+        if len(values) > _MOST_MOMENTS:
+            return None
+        zones = {*map(type, map(operator.attrgetter("tzinfo"), values))}
+        return only if zones <= _ZONES else None
     return only  # type: ignore[no-any-return]
 
 

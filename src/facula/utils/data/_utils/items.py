@@ -32,6 +32,7 @@ from facula.utils.data._utils.known import (
     TEXT,
     TEXTS,
     AlwaysRaisesError,
+    Columns,
     Dict,
     ItemOf,
     Iterator,
@@ -48,7 +49,7 @@ from facula.utils.data._utils.known import (
     asked,
     in_class,
 )
-from facula.utils.data._utils.sets import kind_of_keys
+from facula.utils.data._utils.sets import is_set, item_of_set, kind_of_keys
 from facula.utils.data.dataset import ChainDataset, IterableDataset
 
 _MOST_CALLED = 16  # objects of a list
@@ -167,7 +168,7 @@ class Items:
 
     def one_of_values(self, values: dict[Any, Any]) -> Any:
         one = ItemOf(self.known_list(values))
-        return immutable(one) or kind(one)
+        return one if kind(one) == OPAQUE else kind(one)
 
     def iterator(self, over: Any) -> Iterator:
         """What ``iter(over)`` is."""
@@ -178,6 +179,9 @@ class Items:
         if isinstance(over, Kept):
             return iterator_over(over)
         sites = sites_in(over)
+        if isinstance(over, Columns):
+            found = either({*over.items}) if over.items else OPAQUE
+            return Iterator(found, frozenset().union(*map(sites_in, over.items)), over.items, True)
         if isinstance(over, OneOf):
             each = [self.iterator(v) for v in over.found]
             items = {v.item for v in each if v.exact != ()}
@@ -201,6 +205,8 @@ class Items:
             if type(value) in (dict, set, frozenset):
                 plain = asked(facula._C._are_plain, value)
                 return Iterator(kind_of_keys(value) if plain else OPAQUE)
+        if isinstance(over, ItemOf) and is_set(over):
+            return Iterator(item_of_set(self, over))
         found = kind(over)
         if found in _ONE_OF:
             return Iterator(_ONE_OF[found])

@@ -144,7 +144,7 @@ def with_new(known: Any, old: List | Dict, new: List | Dict) -> Any:
         others = known.others and (known.others[0], with_new(known.others[1], old, new))
         return replace(known, items=items, others=others)
     if isinstance(known, Tuple):
-        return Tuple(tuple(with_new(v, old, new) for v in known.items))
+        return replace(known, items=tuple(with_new(v, old, new) for v in known.items))
     if isinstance(known, OneOf):
         return either({with_new(v, old, new) for v in known.found})
     if isinstance(known, Several):

@@ -102,6 +102,7 @@ class New:
 @dataclass(frozen=True)
 class Tuple:
     items: tuple[Any, ...]
+    type: Any = None  # the class of a named tuple
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,14 @@ class Iterator:
     item: Any
     sites: frozenset[Any] = frozenset()
     exact: tuple[Any, ...] | None = None  # which ones, where that is known
+    may_be_empty: bool = False  # there may also be none of these
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What ``zip(*rows)`` returns, which is gone over or unpacked at once: nothing without rows."""
+
+    items: tuple[Any, ...]
 
 
 @dataclass(frozen=True)

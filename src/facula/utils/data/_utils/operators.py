@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import operator
+import types
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -38,6 +39,8 @@ from facula.utils.data._utils.known import (
     TEXT,
     TEXTS,
     Dict,
+    ItemOf,
+    Iterator,
     Kept,
     Known,
     List,
@@ -247,7 +250,7 @@ class Operators:
 
     def do_contains_op(self, i: dis.Instruction) -> None:
         value, container = self.pop(2)
-        if not is_key(value):
+        if not is_key(value):  # which may be asked if it is equal to something
             raise NotSimpleError
         if isinstance(container, Maybe):
             container = container.of
@@ -262,7 +265,19 @@ class Operators:
                 raise NotSimpleError
             self.stack.append(NUMBER)
             return
+        if isinstance(container, Iterator) and is_key(container.item):
+            self.stack.append(NUMBER)
+            return
+        if isinstance(container, ItemOf) and is_set(container):
+            self.stack.append(NUMBER)
+            return
         known = container.value if isinstance(container, Known) else None
+        own = in_class(type(known), "__contains__") if known is not None else None
+        if isinstance(own, types.FunctionType):
+            self.simple.facts.type_of(known)
+            self.truth(self.simple.call_function(own, [container, value]))
+            self.stack.append(NUMBER)
+            return
         plain = type(known) in (list, tuple, dict, set, frozenset)
         if plain and not asked(_C._are_plain, known):
             raise NotSimpleError

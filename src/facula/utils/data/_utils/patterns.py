@@ -15,6 +15,7 @@ from facula.utils.data._utils.known import (
     NUMBER,
     NUMBERS,
     TENSOR,
+    Columns,
     Dict,
     ItemOf,
     Iterator,
@@ -81,7 +82,7 @@ class Patterns:
         if isinstance(value, Maybe):  # nothing comes out of None
             value = value.of
         count = i.arg or 0
-        if isinstance(value, Tuple) and len(value.items) == count:
+        if isinstance(value, (Columns, Tuple)) and len(value.items) == count:
             self.stack += reversed(value.items)
         elif isinstance(value, (Iterator, List, Several)):
             self.stack += [value.item] * count

@@ -19,6 +19,7 @@ import re
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from facula.utils.data._utils.calls import Calls
@@ -487,13 +488,13 @@ class Reading(Calls, Operators, OwnContainers, OwnDicts, Patterns):
             raise NotSimpleError
         # From 3.12 on END_FOR takes away what is left.
         after = self.stack[:-1] if sys.version_info < (3, 12) else [*self.stack, NULL]
-        if over.exact is None or not over.exact:
+        if not over.exact or over.may_be_empty:
             self.may_go_to(i, after)
         if over.exact is None:
             self.stack.append(over.item)
         elif over.exact:
             first, *rest = over.exact
-            self.stack[-1] = Iterator(over.item, over.sites, tuple(rest))
+            self.stack[-1] = replace(over, exact=tuple(rest))
             self.stack.append(first)
         else:
             self.ended = True

@@ -28,6 +28,7 @@ from facula.utils.data._utils.files import (
 from facula.utils.data._utils.harmless import (
     ASKED,
     GENERATOR,
+    LEGACY_TYPES,
     SEEDED,
     TIME,
     TWISTER,
@@ -138,6 +139,7 @@ _TYPES_OF_KINDS: dict[str, tuple[type, ...]] = {
     NUMBERS: (list, tuple, facula.Size),
     RANGE: (range,),
 }
+_OF_DTYPES = [getattr(facula, name) for name in LEGACY_TYPES]
 _PLAIN_TYPES = (int, float, bool, str, bytes, list, tuple, dict, set, slice, range)
 
 
@@ -147,6 +149,10 @@ def _instance(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any
     if isinstance(asked, Known) and type(asked.value) is tuple:
         wanted = tuple(map(Known, asked.value))
     known = (*_PLAIN_TYPES, facula.Tensor, numpy.ndarray)
+    if all(isinstance(t, Known) and any(t.value is k for k in _OF_DTYPES) for t in wanted):
+        if not is_data(of):  # else it depends on the dtype, if it is a tensor
+            raise NotSimpleError
+        return NUMBER
     for t in wanted:
         if not isinstance(t, Known):
             raise NotSimpleError
@@ -230,6 +236,7 @@ def _tensor_of(simple: Any, called: Any, arguments: list[Any], names: Any) -> An
 
 
 def _view(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    arguments = [arguments[0], *(a for a in arguments[1:] if a != Of(facula.device))]
     check(arguments, facula.dtype, TENSOR)
     return as_new(arguments[0], TENSOR)
 
@@ -247,6 +254,16 @@ def _tensor_from_nn(simple: Any, called: Any, arguments: list[Any], names: Any) 
         raise NotSimpleError
     check(arguments, (*_DTYPES, str), *_TENSORS)
     return New(TENSOR)
+
+
+def _dtype(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, ())
+    return Of(facula.dtype)
+
+
+def _grid(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, str, *_TENSORS)
+    return Several(TENSOR)
 
 
 def _contraction(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
@@ -569,6 +586,8 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "file": opened,
     "array of place": array_of_place,
     "contraction": _contraction,
+    "dtype": _dtype,
+    "grid": _grid,
     "number of numbers": _number_of_numbers,
     "numbers in order": _numbers_in_order,
     "of place": of_place,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import itertools
 import operator
 import pathlib
 import types
@@ -51,6 +52,7 @@ from facula.utils.data._utils.known import (
     Method,
     New,
     NotSimpleError,
+    Of,
     Several,
     Tuple,
     asked,
@@ -281,6 +283,8 @@ class Simple(Attributes, Items, Iterables):
             return made(called, arguments)
         if called is zip and names == ("strict",):
             arguments, names = arguments[:-1], ()
+        if called is itertools.product and names == ("repeat",):
+            return Iterator(Several(either({self.iterator(a).item for a in arguments[:-1]})))
         if any(called is f for f in (min, max, sorted)):
             return self.in_order(called, arguments, names)
         if names:
@@ -368,6 +372,10 @@ class Simple(Attributes, Items, Iterables):
         if sort == "drawn" and names == ("generator",) and arguments[-1] == OWN_GENERATOR:
             check(arguments[:-1], facula.dtype)
             return New(TENSOR)
+        if "device" in names and is_host(arguments[names.index("device") - len(names)]):
+            at = names.index("device") - len(names)
+            arguments = [a for k, a in enumerate(arguments, -len(arguments)) if k != at]
+            names = tuple(name for name in names if name != "device")
         if not sort or not NAMES.issuperset(names):
             raise NotSimpleError
         if len(arguments) == 0 and sort not in _WITHOUT_ARGUMENTS:
@@ -378,6 +386,17 @@ class Simple(Attributes, Items, Iterables):
             raise NotSimpleError from None
 
 
+def is_host(known: Any) -> bool:
+    """Whether it says where tensors are anyway."""
+    if known == Of(facula.device):  # that of one of them
+        return True
+    value = known.value if isinstance(known, Known) else None
+    return value == "cpu" if type(value) is str else value == _HOST and type(value) is type(_HOST)
+
+
+_HOST = facula.device("cpu")
+
+
 def named_tuple(called: Any, arguments: list[Any], names: tuple[str, ...]) -> Tuple:
     """What its class makes of values, the last of which have these names."""
     by_name = dict(zip(called._fields, arguments[: len(arguments) - len(names)], strict=False))
@@ -385,10 +404,10 @@ def named_tuple(called: Any, arguments: list[Any], names: tuple[str, ...]) -> Tu
         if name in by_name or name not in called._fields:
             raise NotSimpleError
         by_name[name] = value
-    return Tuple(tuple(by_name[name] for name in called._fields))
+    return Tuple(tuple(by_name[name] for name in called._fields), called)
 
 
 _WITHOUT_ARGUMENTS = frozenset(
     ("worker", "no gradient", "of twister", "arrays drawn", "generator", "twister")
-    + ("array generator", "clock", "drawn", "first seed", "hash object")
+    + ("array generator", "clock", "drawn", "dtype", "first seed", "hash object")
 )
