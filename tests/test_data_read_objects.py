@@ -285,6 +285,13 @@ READ = {
     "slices": lambda self, i: (self.rows[i][self.window], self.rows[i, slice(0, 2)]),
     "shown": lambda self, i: f"{self.rows[i].shape} {self.days[i]} {self.paths[i]}",
     "shapes": lambda self, i: (self.rows[i].shape == (4,), facula.einsum("i->", self.rows[i])),
+    "types": lambda self, i: (
+        type(i) == int,  # noqa: E721
+        isinstance(i, (int, numpy.integer)),
+        isinstance(self.array[i][0], numpy.float32),
+        isinstance(self.array[i][0], numpy.floating),
+    ),
+    "pairs as keys": lambda self, i: {(0, 1): 2}.get(divmod(i, 8), -1),
     "translated": lambda self, i: self.lines[i].translate(self.table),
 }
 

@@ -129,7 +129,7 @@ class Attributes:
             return Method(name, PATH)
         if name in PATH_PARTS and is_path(owner):
             return PATH_PARTS[name]
-        of_object = attribute_of(owner, name)
+        of_object = attribute_of(owner, name) if found == OPAQUE else None
         if of_object is not None:
             return of_object
         if isinstance(owner, Known):

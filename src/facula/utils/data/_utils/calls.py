@@ -120,44 +120,50 @@ class Calls:
         if function == Known(super) and not arguments:
             cell, name = self.cells.get("__class__"), self.code.co_varnames[0]
             return self.super_of(cell, self.places.get(name))
-        if isinstance(function, Method) and isinstance(function.owner, (List, Dict)):
-            if function.function == "sort" and isinstance(function.owner, List):
-                self.simple.in_order(sorted, [function.owner, *arguments], names)
-                return Known(None)
-            if isinstance(function.owner, Dict):
-                return self.call_of_map(i, function.function, function.owner, arguments, names)
-            if names:
-                raise NotSimpleError
-            return self.call_of_own(i, function.function, function.owner, arguments)
-        if isinstance(function, Method) and self.simple.is_kept(function.owner):
-            # The container may keep what it is given.
-            if str(function.function).startswith("extend"):
-                items = [self.simple.iterator(a).item for a in arguments]
-                arguments = [Several(self.given_away(item)) for item in items]
-            elif function.function not in READING:
-                arguments = [*map(self.given_away, arguments)]
-        of_sets = isinstance(function, Method) and function.function in SETS_METHODS
-        if of_sets and is_set(function.owner) and not names:
-            return self.of_sets(i, function.function, [function.owner, *arguments])
-        if isinstance(function, Method) and function.function == "copy" and not arguments:
-            made = self.copied(i, function.owner)
-            if made is not None:
-                return made
-        if function == Method("fromkeys", Known(dict)) and len(arguments) in (1, 2):
-            key = self.simple.iterator(arguments[0]).item
-            made = self.as_dict(
-                Several(Tuple((key, (arguments[1:] or [Known(None)])[0]))), self.site_at(i)
-            )
-            return made
-        if isinstance(function, Known):
-            if any(function.value is f for f in (copy.copy, copy.deepcopy)) and len(arguments) == 1:
-                return self.copied_data(i, arguments[0], function.value is copy.deepcopy)
-            if any(function.value is m for m in MAPS):
-                return self.made_map(i, function.value, arguments, names)
-            if any(function.value is t for t in (set, frozenset, deque)):
-                return self.made_list(i, function.value, arguments, names)
+        makes = _MAKING.get(id(function.value)) if isinstance(function, Known) else None
+        if makes is not None:
+            return makes(self, i, function.value, arguments, names)
+        if isinstance(function, Method):
+            if self.simple.is_kept(function.owner):
+                arguments = self.given_to_kept(function, arguments)
+            else:
+                made = self.called_of_container(i, function, arguments, names)
+                if made is not None:
+                    return made
         self.simple.site = self.site_at(i)
         return self.simple.call(function, arguments, names)
+
+    def given_to_kept(self, method: Method, arguments: list[Any]) -> list[Any]:
+        """The container may keep what it is given."""
+        if str(method.function).startswith("extend"):
+            items = [self.simple.iterator(a).item for a in arguments]
+            return [Several(self.given_away(item)) for item in items]
+        return arguments if method.function in READING else [*map(self.given_away, arguments)]
+
+    def called_of_container(
+        self, i: dis.Instruction, method: Method, arguments: list[Any], names: Any
+    ) -> Any:
+        """What a method of a list, a set or a dict returns that others have or that was made here;
+        None where it is another one."""
+        owner, name = method.owner, method.function
+        if isinstance(owner, List) and name == "sort":
+            self.simple.in_order(sorted, [owner, *arguments], names)
+            return Known(None)
+        if isinstance(owner, Dict):
+            return self.call_of_map(i, name, owner, arguments, names)
+        if isinstance(owner, List):
+            if names:
+                raise NotSimpleError
+            return self.call_of_own(i, name, owner, arguments)
+        if name == "fromkeys" and owner == Known(dict) and len(arguments) in (1, 2):
+            key, *value = self.simple.iterator(arguments[0]).item, *arguments[1:]
+            pairs = Several(Tuple((key, value[0] if value else Known(None))))
+            return self.as_dict(pairs, self.site_at(i))
+        if name == "copy" and not arguments:
+            return self.copied(i, owner)
+        if type(name) is str and name in SETS_METHODS and is_set(owner) and not names:
+            return self.of_sets(i, name, [owner, *arguments])
+        return None
 
     def do_call_function_ex(self, i: dis.Instruction) -> None:
         """``f(*values)``: of zip, any number of values."""
@@ -205,3 +211,18 @@ class Calls:
         (names,) = self.pop(1)
         self.names = names.value
         self.do_call(i)
+
+
+def _copied(reading: Any, i: dis.Instruction, called: Any, arguments: list[Any], names: Any) -> Any:
+    if len(arguments) != 1 or names:
+        raise NotSimpleError
+    return reading.copied_data(i, arguments[0], called is copy.deepcopy)
+
+
+# What makes a container, which knows where it was made; by number, since others may have code that
+# is run to compare them.
+_MAKING: dict[int, Callable[..., Any]] = {
+    **{id(m): lambda r, *given: r.made_map(*given) for m in MAPS},
+    **{id(t): lambda r, *given: r.made_list(*given) for t in (set, frozenset, deque)},
+    **{id(f): _copied for f in (copy.copy, copy.deepcopy)},
+}

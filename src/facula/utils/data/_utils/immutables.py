@@ -115,7 +115,10 @@ _CONSTRUCTED: dict[tuple[type, str], Any] = {
     (datetime.time, "fromisoformat"): _TIME,
 }
 _ASK_THE_CLOCK = ("now", "today")
-_MADE = (datetime.date, datetime.datetime, datetime.time, datetime.timedelta, complex)
+# By number, since others may have code that is run to compare them.
+_MADE = {
+    *map(id, (datetime.date, datetime.datetime, datetime.time, datetime.timedelta, complex)),
+}
 
 _SUMS: dict[tuple[Any, str, Any], Any] = {
     (_DATE, "-", _DATE): _SPAN,
@@ -203,8 +206,9 @@ def attribute_of(known: Any, name: str) -> Any:
 
 
 def is_method(known: Any, name: str) -> bool:
-    if name in METHODS_OF_KINDS.get(kind(known), ()):
-        return True
+    found_kind = kind(known)
+    if found_kind != OPAQUE:
+        return name in METHODS_OF_KINDS.get(found_kind, ())
     if isinstance(known, Known) and type(known.value) is type:
         return any(known.value is t and name == n for t, n in _CONSTRUCTED)
     found = immutable(known)
@@ -231,7 +235,7 @@ def call_of(simple: Any, owner: Any, name: str, given: list[Any]) -> Any:
 
 def is_made(called: Any) -> bool:
     """Whether calling that makes an object that cannot change."""
-    return any(called is t for t in _MADE)
+    return id(called) in _MADE
 
 
 def made(called: type, given: list[Any]) -> Of:

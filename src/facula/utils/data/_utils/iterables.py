@@ -11,7 +11,7 @@ from typing import Any
 from facula.utils.data._utils.arguments import check
 from facula.utils.data._utils.harmless import TIME
 from facula.utils.data._utils.joins import either, sites_in
-from facula.utils.data._utils.kinds import are, is_bound, is_compared, is_data, kind
+from facula.utils.data._utils.kinds import are, is_bound, is_data, is_key, kind
 from facula.utils.data._utils.known import (
     ARRAY,
     BYTES,
@@ -164,7 +164,7 @@ class Iterables:
                 raise AlwaysRaisesError
             return List(NOTHING, self.site) if called is sorted else default
         compared = item if key == Known(None) else self.call(key, [item])
-        if not is_compared(compared):
+        if not is_key(compared):
             raise NotSimpleError
         if called is sorted:
             return List(item, self.site) if not sites_in(item) else Several(item)

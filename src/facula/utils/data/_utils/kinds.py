@@ -254,14 +254,7 @@ def is_key(known: Any) -> bool:
         return is_key(known.of)
     if isinstance(known, Of) or kind(known) == PATH:
         return True
-    return is_plain(known) or kind(known) in (NUMBER, TEXT, BYTES, NESTED)
-
-
-def is_compared(known: Any) -> bool:
-    """Whether to say which of two of them is less runs no code."""
-    if isinstance(known, Tuple):
-        return all(map(is_compared, known.items))
-    return is_key(known) or kind(known) in (NUMBERS, TEXTS, PLAIN)
+    return is_plain(known) or kind(known) in _KEYS
 
 
 def is_plain(known: Any) -> bool:
@@ -276,6 +269,7 @@ def is_shown(known: Any) -> bool:
     return is_plain(known) or kind(known) in _SHOWN
 
 
+_KEYS = (NUMBER, NUMBERS, TEXT, TEXTS, PLAIN, BYTES, NESTED)
 _SHOWN = (NUMBER, NUMBERS, TEXT, TEXTS, PLAIN, BYTES, PATH, NESTED)
 
 

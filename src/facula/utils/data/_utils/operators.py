@@ -32,6 +32,7 @@ from facula.utils.data._utils.known import (
     NOTHING,
     NUMBER,
     NUMBERS,
+    OPAQUE,
     PATH,
     PLAIN,
     SLICE,
@@ -57,6 +58,7 @@ from facula.utils.data._utils.sets import OPERATORS, is_set
 
 _OPERATORS = frozenset(["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "@"])
 _COMPARED = (NUMBERS, TEXTS, BYTES, PLAIN)
+_ARITHMETIC = {NUMBER, TENSOR, ARRAY}
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
 
 
@@ -114,25 +116,7 @@ class Operators:
             self.extend(a, b)
             self.stack.append(List(either({a.item, self.simple.iterator(b).item}), a.site))
             return
-        if name in OPERATORS and is_set(a) and is_set(b):
-            found = self.of_sets(i, "union", [a, b])
-            if in_place and not isinstance(a, List):
-                raise NotSimpleError
-            if isinstance(a, List) and in_place:  # which may grow
-                self.change(a, replace(a, item=found.item))
-                found = replace(a, item=found.item)
-            self.stack.append(found)
-            return
-        if name == "|" and is_map(a) and is_map(b):
-            if in_place and not isinstance(a, Dict):
-                raise NotSimpleError
-            if in_place:
-                self.stack.append(a)
-                self.update(a, b)
-            else:
-                self.stack.append(self.merged(i, a, b))
-            return
-        made = self.new_list(i, name, a, b) if not in_place else None
+        made = self.new_container(i, name, a, b, in_place)
         if made is not None:
             self.stack.append(made)
             return
@@ -142,6 +126,30 @@ class Operators:
         if name not in _OPERATORS:
             raise NotSimpleError
         self.stack.append(self.computed(name, a, b))
+
+    def new_container(self, i: dis.Instruction, name: str, a: Any, b: Any, in_place: bool) -> Any:
+        """What an operator gives of lists, sets and dicts; None of anything else."""
+        if name in ("+", "*"):
+            return self.new_list(i, name, a, b) if not in_place else None
+        if name not in OPERATORS:
+            return None
+        if is_set(a) and is_set(b):
+            found = self.of_sets(i, "union", [a, b])
+            if not in_place:
+                return found
+            if not isinstance(a, List):
+                raise NotSimpleError
+            self.change(a, replace(a, item=found.item))
+            return replace(a, item=found.item)
+        if name != "|" or not (is_map(a) and is_map(b)):
+            return None
+        if not in_place:
+            return self.merged(i, a, b)
+        if not isinstance(a, Dict):
+            raise NotSimpleError
+        self.stack.append(a)
+        self.update(a, b)
+        return self.pop(1)[0]
 
     def new_list(self, i: dis.Instruction, name: str, a: Any, b: Any) -> List | None:
         """``list + list`` or ``list * number``; None where it is something else."""
@@ -158,9 +166,10 @@ class Operators:
     def computed(self, name: str, a: Any, b: Any) -> Any:
         """What an operator gives."""
         kinds = {kind(a), kind(b)}
-        of_objects = computed_objects(name, a, b)
-        if of_objects is not None:
-            return of_objects
+        if OPAQUE in kinds:
+            of_objects = computed_objects(name, a, b)
+            if of_objects is not None:
+                return of_objects
         if ARRAY in kinds and kinds & {NUMBERS, PLAIN} and kinds <= {ARRAY, NUMBERS, PLAIN}:
             return NESTED  # a number of NumPy's may make a list longer
         if NESTED in kinds and is_data(a) and is_data(b):
@@ -185,11 +194,11 @@ class Operators:
 
     def do_unary_negative(self, i: dis.Instruction) -> None:
         (value,) = self.pop(1)
-        of_object = immutable(value)
+        found = kind(value)
+        of_object = immutable(value) if found == OPAQUE else None
         if of_object is not None:
             self.stack.append(of_object)
             return
-        found = kind(value)
         if found not in (NUMBER, TENSOR, ARRAY, NESTED):
             raise NotSimpleError
         self.stack.append(found if found in (NUMBER, NESTED) else New(found))
@@ -217,21 +226,23 @@ class Operators:
         if name in _COMPARISONS and is_plain(a) and is_plain(b):
             self.stack.append(Known(_COMPARISONS[name](a.value, b.value)))
             return
-        if name in _COMPARISONS and self.are_told_apart(a, b):
-            self.stack.append(NUMBER)
-            return
-        if NESTED in (kind(a), kind(b)):
+        kinds = {kind(a), kind(b)}
+        if kinds <= _ARITHMETIC:
             self.stack.append(self.computed("-", a, b))
-            return
-        if all(is_set(v) or kind(v) in _COMPARED for v in (a, b)):
-            self.stack.append(NUMBER)
-            return
-        plain = all(is_key(v) or immutable(v) is not None or is_path(v) for v in (a, b))
-        of_objects = immutable(a) is not None and immutable(b) is not None
-        if kind(a) == kind(b) == TEXT or of_objects or (plain and name in _COMPARISONS):
+        elif self.is_compared_alone(name, a, b, kinds):
             self.stack.append(NUMBER)
         else:
             self.stack.append(self.computed("-", a, b))
+
+    def is_compared_alone(self, name: str, a: Any, b: Any, kinds: set[str]) -> bool:
+        """Whether that says yes or no, and runs no code."""
+        if name in _COMPARISONS and self.are_told_apart(a, b):
+            return True
+        if NESTED in kinds:
+            return False
+        if all(is_set(v) or kind(v) in _COMPARED for v in (a, b)) or kinds == {TEXT}:
+            return True
+        return immutable(a) is not None and immutable(b) is not None
 
     def are_told_apart(self, *values: Any) -> bool:
         """Whether to ask if they are equal runs no code: what has none is only equal to itself."""

@@ -35,7 +35,7 @@ from facula.utils.data._utils.harmless import (
 )
 from facula.utils.data._utils.immutables import immutable, matched
 from facula.utils.data._utils.joins import as_new, either
-from facula.utils.data._utils.kinds import is_compared, is_data, is_key, is_shown, kind
+from facula.utils.data._utils.kinds import is_data, is_key, is_shown, kind
 from facula.utils.data._utils.known import (
     ARRAY,
     ARRAYS,
@@ -128,7 +128,7 @@ def _type(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     if isinstance(of, Known):
         simple.facts.type_of(of.value)
         return Known(type(of.value))
-    return OPAQUE
+    return Of(type) if is_data(of) else OPAQUE  # one without code of the program's
 
 
 _TYPES_OF_KINDS: dict[str, tuple[type, ...]] = {
@@ -139,6 +139,8 @@ _TYPES_OF_KINDS: dict[str, tuple[type, ...]] = {
     NUMBERS: (list, tuple, facula.Size),
     RANGE: (range,),
 }
+_NUMBERS_OF_NUMPY = (numpy.generic, numpy.number, numpy.integer, numpy.floating, numpy.bool_)
+_NUMBERS_OF_NUMPY += (numpy.int64, numpy.int32, numpy.float64, numpy.float32)
 _OF_DTYPES = [getattr(facula, name) for name in LEGACY_TYPES]
 _PLAIN_TYPES = (int, float, bool, str, bytes, list, tuple, dict, set, slice, range)
 
@@ -148,7 +150,7 @@ def _instance(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any
     wanted = asked.items if isinstance(asked, Tuple) else (asked,)
     if isinstance(asked, Known) and type(asked.value) is tuple:
         wanted = tuple(map(Known, asked.value))
-    known = (*_PLAIN_TYPES, facula.Tensor, numpy.ndarray)
+    known = (*_PLAIN_TYPES, facula.Tensor, numpy.ndarray, *_NUMBERS_OF_NUMPY)
     if all(isinstance(t, Known) and any(t.value is k for k in _OF_DTYPES) for t in wanted):
         if not is_data(of):  # else it depends on the dtype, if it is a tensor
             raise NotSimpleError
@@ -180,6 +182,8 @@ def _instance(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any
         if isinstance(of, made):
             found = (its_type,)
     if found is None:
+        return NUMBER
+    if kind(of) == ARRAY and any(t in _NUMBERS_OF_NUMPY for t in asked_for):
         return NUMBER
     fitting = [issubclass(t, asked_for) for t in found]
     return Known(fitting[0]) if len({*fitting}) == 1 else NUMBER
@@ -367,7 +371,7 @@ def _numbers_in_order(simple: Any, called: Any, arguments: list[Any], names: Any
     """``heapq.nlargest(count, values)``"""
     count, values = arguments
     item = simple.iterator(values).item
-    if names or kind(count) != NUMBER or not is_compared(item):
+    if names or kind(count) != NUMBER or not is_key(item):
         raise NotSimpleError
     simple.needs.add(TIME)
     return Several(item)
