@@ -71,6 +71,8 @@ class Rows(Base):
         self.uneven = [(i,) if i % 2 else (i, 1) for i in range(count)]
         self.noisy = [Noisy() for _ in range(count)]
         self.known = {1, 2, 3}
+        self.nested = [{"a": "x", "b": [i]} for i in range(count)]
+        self.devices = [facula.device("cpu"), facula.device("cuda")]
         self.sets = {i: {i, i + 1} for i in range(count)}
         self.couples_by_name = {self.names[i]: (i, 1) for i in range(count)}
         self.words, self.options = Words(), types.SimpleNamespace(scale=3)
@@ -372,7 +374,30 @@ def test_what_is_written_to_may_be_found_otherwise(told):
     assert outcome(dataset, 1)[0] == expected
 
 
+def adds_up_counters(self, index):
+    counter = collections.Counter()
+    counter.update([("a", self.noisy[index])])
+    return len(counter)
+
+
+def adds_up_values(self, index):
+    counter = collections.Counter()
+    counter["a"] = self.noisy[index]
+    return len(counter.most_common()) + len(counter | collections.Counter("ab"))
+
+
+def counts_what_is_there(self, index):
+    """Of a dict, the values are the counts."""
+    counter = collections.Counter(self.nested[index])
+    return os.getpid() if isinstance(counter["a"], str) else 1
+
+
 NOT_READ = {
+    "counters": adds_up_counters,
+    "counted values": adds_up_values,
+    "counts": counts_what_is_there,
+    "device with code": lambda self, i: facula.zeros(2, device=self.noisy[i]),
+    "one of devices": lambda self, i: facula.zeros(2, device=self.devices[i % 2]),
     "no rows": goes_over_no_rows,
     "contains": lambda self, i: self.noisy[i] in self.words,
     "another device": lambda self, i: facula.zeros(2, device="cuda"),
@@ -394,6 +419,13 @@ NOT_READ = {
     "hashed by a deque": lambda self, i: len(collections.deque([1], self.noisy[i])),
     "factory": lambda self, i: collections.defaultdict(print)[i],
 }
+
+
+def test_how_many_are_passed_is_looked_at_before_each_epoch():
+    dataset = of(lambda self, i: called(*self.couples[i]))
+    assert outcome(dataset, 1)[1] == [None, None]
+    dataset.couples[:] = [(i,) for i in range(len(dataset))]
+    assert None not in outcome(dataset, 1)[1]
 
 
 @pytest.mark.parametrize("name", NOT_READ)

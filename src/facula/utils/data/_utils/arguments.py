@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import facula
 from facula.utils.data._utils.kinds import is_dtype, kind
 from facula.utils.data._utils.known import (
     ARRAY,
@@ -20,7 +21,7 @@ from facula.utils.data._utils.known import (
 def check(arguments: list[Any], values: Any, *kinds: str) -> None:
     """They must be numbers, of these kinds, or values of these types."""
     for a in arguments:
-        known = isinstance(a, Known) and isinstance(a.value, values)
+        known = isinstance(a, Known) and issubclass(type(a.value), values)
         known = known or (values != () and isinstance(a, Of) and issubclass(a.type, values))
         if not known and kind(a) not in (NUMBER, NUMBERS, NESTED, *kinds):
             raise NotSimpleError
@@ -43,3 +44,14 @@ def check_arrays(arguments: list[Any], *kinds: str, most: int = 2) -> None:
 def any_nested(arguments: list[Any]) -> bool:
     """Whether an array of these may be one of lists and dicts that the program has."""
     return any(kind(a) == NESTED for a in arguments)
+
+
+_HOST = facula.device("cpu")
+
+
+def is_host(known: Any) -> bool:
+    """Whether it says where tensors are anyway."""
+    value = known.value if isinstance(known, Known) else None
+    if type(value) is facula.device:
+        return bool(value == _HOST)
+    return type(value) is str and value == "cpu"

@@ -120,7 +120,7 @@ class Attributes:
             dtype = Of(facula.dtype if found == TENSOR else numpy.dtype)
             return {"shape": NUMBERS, "T": as_new(owner, found), "dtype": dtype}.get(name, NUMBER)
         if found == TENSOR and name == "device":
-            return Of(facula.device)
+            return Known(facula.device("cpu"))
         if found in (FILE, BINARY_FILE) or is_method(owner, name):
             return Method(name, owner)
         if found in (TENSOR, ARRAY, TEXT):

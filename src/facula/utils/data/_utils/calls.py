@@ -39,11 +39,11 @@ from facula.utils.data._utils.sets import METHODS as SETS_METHODS
 from facula.utils.data._utils.sets import is_set
 
 
-def have_one_length(values: Any) -> bool:
-    """Whether all of them are lists or tuples, as long as the first one."""
+def common_length(values: Any) -> int | None:
+    """How long all of them are, if they are lists or tuples of one length."""
     if not values or type(values[0]) not in (list, tuple):
-        return False
-    return bool(_C._are_of_length(values, len(values[0])))
+        return None
+    return len(values[0]) if _C._are_of_length(values, len(values[0])) else None
 
 
 class Calls:
@@ -197,8 +197,8 @@ class Calls:
 
     def each_of(self, values: Any) -> list[Any]:
         """What is in a list or a tuple of which the length is known."""
-        if isinstance(values, ItemOf) and asked(have_one_length, values.values.value):
-            count = len(values.values.value[0])
+        count = asked(common_length, values.values.value) if isinstance(values, ItemOf) else None
+        if count is not None:
             return [PartOf(values.values, k) for k in range(count)]
         if not isinstance(values, (Tuple, Known)):
             raise NotSimpleError

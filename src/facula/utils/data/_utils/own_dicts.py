@@ -12,7 +12,7 @@ from facula.utils.data._utils.harmless import TIME
 from facula.utils.data._utils.immutables import immutable
 from facula.utils.data._utils.items import are_few
 from facula.utils.data._utils.joins import either, keys_of, sites_in, with_other
-from facula.utils.data._utils.kinds import is_data, is_key, kind, kinds_of_rows
+from facula.utils.data._utils.kinds import are, is_data, is_key, kind, kinds_of_rows
 from facula.utils.data._utils.known import (
     ARRAY,
     BYTES,
@@ -44,7 +44,9 @@ def is_map(known: Any) -> bool:
     """Whether it is a dict that can be copied without code of the program's."""
     if isinstance(known, ItemOf):
         return bool(known.values.value) and bool(kinds_of_rows(known.values))
-    return isinstance(known, Dict) or (isinstance(known, Known) and type(known.value) is dict)
+    if isinstance(known, Dict):
+        return known.made is None  # counters are added up otherwise
+    return isinstance(known, Known) and type(known.value) is dict
 
 
 class OwnDicts:
@@ -153,7 +155,8 @@ class OwnDicts:
     def do_dict_update(self, i: dis.Instruction) -> None:
         (other,) = self.pop(1)
         to = self.below(i.arg or 0)
-        if not isinstance(to, Dict) or not (is_map(other) or kind(other) == NESTED):
+        copied = isinstance(other, Dict) or is_map(other) or kind(other) == NESTED
+        if not isinstance(to, Dict) or not copied:
             raise NotSimpleError
         # Nothing else has it yet.
         self.stack[-(i.arg or 0)] = self.with_all(to, other, True)
@@ -206,10 +209,11 @@ class OwnDicts:
             raise NotSimpleError
         if called is Counter:
             counted = self.simple.iterator(values[0]).item if values else NUMBER
-            if not is_key(counted) or (values and is_map(values[0])):
+            if not is_key(counted) or any(isinstance(v, Dict) or is_map(v) for v in values):
                 raise NotSimpleError
             self.simple.needs.add(TIME)
-            return Dict((), site, (counted, NUMBER) if values else None, not values, NUMBER)
+            count = NESTED if values and kind(values[0]) == NESTED else NUMBER  # those of a dict
+            return Dict((), site, (counted, count) if values else None, not values, NUMBER)
         found = self.as_dict(values[0], site) if values else Dict((), site)
         found = found.with_items({**dict(found.items), **dict(named)}, found.is_exact)
         return Dict(found.items, site, found.others, found.is_exact, made)
@@ -245,7 +249,7 @@ class OwnDicts:
         self, i: dis.Instruction, name: str, owner: Dict, given: list[Any], names: Any
     ) -> Any:
         """A method of a dict that was made here."""
-        if name == "update" and len(given) - len(names) <= 1:
+        if name == "update" and len(given) - len(names) <= 1 and owner.made != NUMBER:
             self.stack.append(owner)
             for other in given[: len(given) - len(names)]:
                 self.update(self.stack[-1], other)
@@ -259,7 +263,7 @@ class OwnDicts:
             keys, values = either(keys_of(owner) or {OPAQUE}), either({*owner.values()} or {OPAQUE})
             item = {"keys": keys, "values": values}.get(name, Tuple((keys, values)))
             return Iterator(item, sites_in(owner), None if keys_of(owner) else ())
-        if name == "most_common" and owner.made == NUMBER:
+        if name == "most_common" and owner.made == NUMBER and are(NUMBER, owner.values()):
             return Several(Tuple((either(keys_of(owner) or {OPAQUE}), NUMBER)))
         if name in ("get", "pop") and len(given) in (1, 2):
             default = given[1:] or ([Known(None)] if name == "get" else [])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 import facula
-from facula.utils.data._utils.arguments import check
+from facula.utils.data._utils.arguments import check, is_host
 from facula.utils.data._utils.array_results import ARRAY_RESULTS
 from facula.utils.data._utils.collate import DEFAULT_TABLES
 from facula.utils.data._utils.files import (
@@ -240,7 +240,7 @@ def _tensor_of(simple: Any, called: Any, arguments: list[Any], names: Any) -> An
 
 
 def _view(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    arguments = [arguments[0], *(a for a in arguments[1:] if a != Of(facula.device))]
+    arguments = [arguments[0], *(a for a in arguments[1:] if not is_host(a))]
     check(arguments, facula.dtype, TENSOR)
     return as_new(arguments[0], TENSOR)
 

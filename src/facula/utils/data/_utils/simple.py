@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import facula
-from facula.utils.data._utils.arguments import check
+from facula.utils.data._utils.arguments import check, is_host
 from facula.utils.data._utils.array_results import arrays_drawn
 from facula.utils.data._utils.attributes import MOST_DICTS, Attributes, is_module
 from facula.utils.data._utils.files import made_path, method_of_file, method_of_path
@@ -52,7 +52,6 @@ from facula.utils.data._utils.known import (
     Method,
     New,
     NotSimpleError,
-    Of,
     Several,
     Tuple,
     asked,
@@ -384,17 +383,6 @@ class Simple(Attributes, Items, Iterables):
             return RESULTS[sort](self, called, arguments, names)
         except ValueError:  # another number of arguments
             raise NotSimpleError from None
-
-
-def is_host(known: Any) -> bool:
-    """Whether it says where tensors are anyway."""
-    if known == Of(facula.device):  # that of one of them
-        return True
-    value = known.value if isinstance(known, Known) else None
-    return value == "cpu" if type(value) is str else value == _HOST and type(value) is type(_HOST)
-
-
-_HOST = facula.device("cpu")
 
 
 def named_tuple(called: Any, arguments: list[Any], names: tuple[str, ...]) -> Tuple:
