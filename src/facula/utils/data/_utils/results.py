@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,6 @@ from facula.utils.data._utils.files import (
     array_of_bytes,
     array_of_file,
     array_of_place,
-    is_path,
     joined,
     of_place,
     opened,
@@ -33,9 +31,9 @@ from facula.utils.data._utils.harmless import (
     TIME,
     TWISTER,
 )
-from facula.utils.data._utils.immutables import immutable, matched
+from facula.utils.data._utils.immutables import immutable
 from facula.utils.data._utils.joins import as_new, either
-from facula.utils.data._utils.kinds import is_data, is_key, is_shown, kind
+from facula.utils.data._utils.kinds import is_data, is_key, kind
 from facula.utils.data._utils.known import (
     ARRAY,
     ARRAYS,
@@ -54,7 +52,6 @@ from facula.utils.data._utils.known import (
     WORKER,
     Dict,
     ItemOf,
-    Iterator,
     Kept,
     Known,
     List,
@@ -66,6 +63,7 @@ from facula.utils.data._utils.known import (
     asked,
     in_class,
 )
+from facula.utils.data._utils.text_results import TEXT_RESULTS
 
 # Generators that a function has made itself.
 OWN_GENERATOR, OWN_TWISTER, OWN_ARRAYS = "own generator", "own twister", "own arrays"
@@ -89,18 +87,6 @@ def _number(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     if called is abs and kind(arguments[0]) != NUMBER:
         return New(kind(arguments[0])) if kind(arguments[0]) != TEXT else OPAQUE
     return NUMBERS if called is divmod else NUMBER
-
-
-def _text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    if not all(is_shown(a) or is_path(a) or immutable(a) is not None for a in arguments):
-        raise NotSimpleError
-    return TEXT
-
-
-def _formatted(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    if not all(map(is_shown, arguments)):
-        raise NotSimpleError
-    return TEXT
 
 
 _SIZED = (list, tuple, dict, str, bytes, set, frozenset)
@@ -139,7 +125,13 @@ _TYPES_OF_KINDS: dict[str, tuple[type, ...]] = {
     NUMBERS: (list, tuple, facula.Size),
     RANGE: (range,),
 }
-_NUMBERS_OF_NUMPY = (numpy.generic, numpy.number, numpy.integer, numpy.floating, numpy.bool_)
+_NUMBERS_OF_NUMPY: tuple[type, ...] = (
+    numpy.generic,
+    numpy.number,
+    numpy.integer,
+    numpy.floating,
+    numpy.bool_,
+)
 _NUMBERS_OF_NUMPY += (numpy.int64, numpy.int32, numpy.float64, numpy.float32)
 _OF_DTYPES = [getattr(facula, name) for name in LEGACY_TYPES]
 _PLAIN_TYPES = (int, float, bool, str, bytes, list, tuple, dict, set, slice, range)
@@ -420,25 +412,9 @@ def _own(found: str) -> Callable[..., Any]:
     return made
 
 
-def _texts(found: Any) -> Callable[..., Any]:
-    def of_text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-        given = [a.item if isinstance(a, Iterator) else a for a in arguments]
-        check(given, type(None), TEXT, TEXTS)
-        return found
-
-    return of_text
-
-
 def _ordered(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     check(arguments, (), PLAIN)
     return NUMBER
-
-
-def _nested_of_text(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    if names:  # functions that make other objects
-        raise NotSimpleError
-    check(arguments, (), TEXT, BYTES)
-    return NESTED
 
 
 def _nested_of_keys(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
@@ -462,45 +438,6 @@ def _pickled(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     return BYTES
 
 
-def _bytes(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    check(arguments, (), TEXT, BYTES)
-    return BYTES
-
-
-def _numbers_of_bytes(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    check(arguments, (), TEXT, BYTES)
-    return NESTED
-
-
-def is_pattern(known: Any) -> bool:
-    return isinstance(known, Known) and type(known.value) is re.Pattern
-
-
-def _groups_of(pattern: Any) -> int:
-    """How many groups a pattern has."""
-    if not isinstance(pattern, Known) or type(pattern.value) not in (str, bytes, re.Pattern):
-        raise NotSimpleError
-    try:
-        return re.compile(pattern.value).groups
-    except (TypeError, re.error):
-        raise NotSimpleError from None
-
-
-def texts_of_pattern(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    """``findall`` or ``split`` of a pattern and a text."""
-    check(arguments[1:], (), TEXT)
-    return Several(NESTED if _groups_of(arguments[0]) else TEXT)
-
-
-def text_of_pattern(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    """``sub`` of a pattern, of what takes its place, which may be a function, and of a text."""
-    if kind(arguments[1]) != TEXT:
-        raise NotSimpleError
-    check(arguments[2:], (), TEXT)
-    _groups_of(arguments[0])
-    return TEXT
-
-
 def _batch(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     """Of what has no code of the program's, nor is the program told how batches are made of it."""
     if names or not all(map(is_data, arguments)) or not asked(has_own_table):
@@ -513,34 +450,16 @@ def has_own_table() -> bool:
     return DEFAULT_TABLES[0] == DEFAULT_TABLES[1]
 
 
-def _path_texts(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    joined(simple, called, arguments, names)
-    return Several(TEXT)
-
-
 def _hash_object(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     check(arguments, (), TEXT, BYTES)
     return OWN_HASH
 
 
-def _matches(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    return Iterator(matched(simple, called, arguments, names).of)
-
-
-OF_PATTERNS = {
-    "findall": texts_of_pattern,
-    "finditer": _matches,
-    "split": texts_of_pattern,
-    "sub": text_of_pattern,
-    **dict.fromkeys(("fullmatch", "match", "search"), matched),
-}
-
 RESULTS: dict[str, Callable[..., Any]] = {
     **ARRAY_RESULTS,
+    **TEXT_RESULTS,
     "number": _number,
     "clock": _clock,
-    "text": _text,
-    "formatted": _formatted,
     "length": _length,
     "type": _type,
     "instance": _instance,
@@ -573,19 +492,10 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "generator": _own(OWN_GENERATOR),
     "twister": _own(OWN_TWISTER),
     "array generator": _own(OWN_ARRAYS),
-    "text text": _texts(TEXT),
-    "text texts": _texts(Several(TEXT)),
-    "text bytes": _texts(BYTES),
-    "text of": _texts(NUMBER),
     "ordered": _ordered,
-    "nested of text": _nested_of_text,
     "nested of keys": _nested_of_keys,
     "hash": _hash,
     "pickled": _pickled,
-    "numbers of bytes": _numbers_of_bytes,
-    "bytes": _bytes,
-    "texts of pattern": texts_of_pattern,
-    "text of pattern": text_of_pattern,
     "batch": _batch,
     "file": opened,
     "array of place": array_of_place,
@@ -600,10 +510,7 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "stream": stream,
     "text of place": joined,
     "hash object": _hash_object,
-    "match of pattern": matched,
-    "matches of pattern": _matches,
     "path text": joined,
-    "path texts": _path_texts,
     "array of file": array_of_file,
     "array of bytes": array_of_bytes,
 }

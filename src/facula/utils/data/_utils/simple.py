@@ -63,14 +63,13 @@ from facula.utils.data._utils.loggers import logs, silent_call
 from facula.utils.data._utils.nested import call_of_nested
 from facula.utils.data._utils.results import (
     OF_HASHES,
-    OF_PATTERNS,
     OWN_ARRAYS,
     OWN_GENERATOR,
     OWN_HASH,
     OWN_TWISTER,
     RESULTS,
-    is_pattern,
 )
+from facula.utils.data._utils.text_results import OF_PATTERNS, is_pattern
 
 _MOST_STEPS = 4000
 _DEEPEST = 8
