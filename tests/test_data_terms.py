@@ -13,6 +13,7 @@ import facula
 from facula import _C
 from facula.utils import data
 from facula.utils.data._utils import array_random, pace
+from facula.utils.data._utils.lookups import lookups_of
 from facula.utils.data._utils.reading import IS_READ
 
 pytestmark = pytest.mark.skipif(not IS_READ, reason="the instructions are not known")
@@ -498,6 +499,51 @@ def test_a_batch_that_nobody_else_has_is_not_copied():
         as_from_worker([1 << 70], 1 << 18)
     with pytest.raises(TypeError, match="no short form"):
         as_from_worker(object(), 1 << 18)
+
+
+def test_arrays_that_nobody_else_has_are_not_copied():
+    def place(array):
+        return array.__array_interface__["data"][0]
+
+    rows = numpy.ones((3, 2))
+    copied = object()
+    for shared in (rows, rows[1], rows.T, numpy.frombuffer(b"12345678")):
+        assert _C._as_from_worker([shared], 1 << 18, lambda batch: copied) is copied
+    assert _C._as_from_worker([numpy.array(["a"])], 1 << 18, lambda batch: copied) is copied
+    places = []
+
+    def made():
+        array = rows + 1
+        places.append(place(array))
+        return [array, {"n": 1}]
+
+    assert place(_C._as_from_worker(made(), 1 << 18)[0]) == places[0]
+
+
+def test_packed_sequences_that_nobody_else_has_are_not_copied():
+    pack = facula.nn.utils.rnn.pack_sequence
+    rows = [facula.arange(2), facula.arange(3)]
+
+    def fail(batch):
+        raise AssertionError("it is as good as a copy")
+
+    got = _C._as_from_worker((pack(rows, enforce_sorted=False), 1), 1 << 18, fail)[0]
+    assert got.unsorted_indices.tolist() == [1, 0]
+    packed = pack(rows, enforce_sorted=False)
+    with pytest.raises(AssertionError):
+        _C._as_from_worker((packed, 1), 1 << 18, fail)
+
+
+def test_numbers_with_code_of_their_own_are_no_data():
+    class Loud(numpy.float64):
+        def __mul__(self, other):
+            raise AssertionError("somebody hears that")
+
+    assert _C._is_data([numpy.float64(1), numpy.int8(2), numpy.bool_(True)])
+    assert not _C._is_data([Loud(1)])
+    dataset = dataset_with(lambda self, i: self.rows[i] * 2)
+    dataset.rows = [Loud(i) for i in range(4)]
+    assert not lookups_of(dataset)
 
 
 def test_numpy_is_seeded_as_it_seeds_itself():

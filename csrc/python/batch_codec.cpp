@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/crc32c.h"
+#include "python/plain_values.h"
 #include "python/worker_random.h"
 
 namespace facula::python {
@@ -36,8 +37,8 @@ PyObject* unpack_batch(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
-// Whether a batch that has a short form is as good as one that was read from it: nobody else has
-// it, nor anything in it, nor the memory of its tensors.
+// Whether a batch is as good as one that came from a worker: nobody else has it, nor anything in
+// it, nor the memory of its tensors and arrays.
 class OnlyOwner {
  public:
   explicit OnlyOwner(size_t limit) : left_(limit / 2) {}  // of longer ones the form itself says
@@ -53,12 +54,12 @@ class OnlyOwner {
     if (PyBytes_CheckExact(o)) return spend(16 + size_t(PyBytes_GET_SIZE(o)));
     if (Py_REFCNT(o) != 1 || depth == kDeepest || !spend(16)) return false;
     if (Py_TYPE(o) == tensor_type) return of_tensor(o);
-    if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) {
+    if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || is_packed_sequence(o)) {
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
         if (!of(PySequence_Fast_GET_ITEM(o, i), depth + 1)) return false;
       return true;
     }
-    if (!PyDict_CheckExact(o)) return false;
+    if (!PyDict_CheckExact(o)) return of_array(o);
     PyObject *key, *value;
     for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);)
       if (!of(key, depth + 1) || !of(value, depth + 1)) return false;
@@ -80,6 +81,29 @@ class OnlyOwner {
            !(py->dict && PyDict_GET_SIZE(py->dict)) && !py->weakrefs && s->refs == 1 &&
            s->version == 0 && !s->context && !s->python && s->resizable && s->nbytes == size &&
            t->offset == 0 && spend(size + 128);
+  }
+
+  // Arrays have no short form, however small they are.
+  static bool of_array(PyObject* o) {
+    if (!is_array_of_numbers(o)) return false;
+    const Ref base(check(PyObject_GetAttrString(o, "base")));
+    Py_buffer buffer;
+    if (base.get() != Py_None) return false;
+    if (PyObject_GetBuffer(o, &buffer, PyBUF_CONTIG) < 0) {  // it has gaps, or is read-only
+      PyErr_Clear();
+      return false;
+    }
+    PyBuffer_Release(&buffer);
+    return true;
+  }
+  // A tuple with a class of this package.
+  static bool is_packed_sequence(PyObject* o) {
+    if (!PyTuple_Check(o) || std::strcmp(Py_TYPE(o)->tp_name, "PackedSequence")) return false;
+    static PyObject* packed = [] {
+      const Ref module(check(PyImport_ImportModule("facula.nn.utils.rnn")));
+      return check(PyObject_GetAttrString(module.get(), "PackedSequence"));
+    }();
+    return reinterpret_cast<PyObject*>(Py_TYPE(o)) == packed;
   }
 
   size_t left_;

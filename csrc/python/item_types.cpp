@@ -16,6 +16,13 @@ PyObject* type_in_module(const char* module, const char* name) {
   return check(PyObject_GetAttrString(found.get(), name));
 }
 
+bool is_dtype_of_numbers(PyObject* dtype) {
+  const Ref kind(check(PyObject_GetAttrString(dtype, "kind")));
+  const char* letter = PyUnicode_AsUTF8(kind.get());
+  if (!letter) throw PythonError{};
+  return std::strchr("biufc", *letter);
+}
+
 // Adds the types of values to a set, and None for those that are more than their elements: tensors
 // with a gradient or of a device, arrays of objects.
 class Types {
@@ -32,10 +39,7 @@ class Types {
     } else if (type == array_type) {
       Ref dtype(check(PyObject_GetAttrString(value, "dtype")));
       if (dtype.get() != last_dtype_.get()) {
-        Ref kind(check(PyObject_GetAttrString(dtype.get(), "kind")));
-        const char* letter = PyUnicode_AsUTF8(kind.get());
-        if (!letter) throw PythonError{};
-        plain_ = std::strchr("biufc", *letter);
+        plain_ = is_dtype_of_numbers(dtype.get());
         last_dtype_ = std::move(dtype);
       }
       if (!plain_) type = Py_None;
@@ -165,17 +169,11 @@ PyObject* attribute_types(PyObject*, PyObject* args) {
 
 // Tensors without a gradient or a device, arrays that are not of objects, and NumPy's numbers.
 bool is_tensor_or_array(PyObject* o) {
-  static PyObject* array_type = type_in_module("numpy", "ndarray");
   static PyObject* number_type = type_in_module("numpy", "number");
   static PyObject* bool_type = type_in_module("numpy", "bool_");
   if (Py_TYPE(o) == tensor_type) return !unwrap(o)->keys;
-  if (reinterpret_cast<PyObject*>(Py_TYPE(o)) == array_type) {
-    const Ref dtype(check(PyObject_GetAttrString(o, "dtype")));
-    const Ref kind(check(PyObject_GetAttrString(dtype.get(), "kind")));
-    const char* letter = PyUnicode_AsUTF8(kind.get());
-    if (!letter) throw PythonError{};
-    return std::strchr("biufc", *letter);
-  }
+  if (is_array_of_numbers(o)) return true;
+  if (PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE)) return false;  // a class of the program's
   for (PyObject* type : {number_type, bool_type})
     if (PyType_IsSubtype(Py_TYPE(o), reinterpret_cast<PyTypeObject*>(type))) return true;
   return false;
@@ -304,6 +302,13 @@ PyObject* holds_values(PyObject*, PyObject* args) {
 }
 
 }  // namespace
+
+bool is_array_of_numbers(PyObject* o) {
+  static PyObject* array_type = type_in_module("numpy", "ndarray");
+  if (reinterpret_cast<PyObject*>(Py_TYPE(o)) != array_type) return false;
+  const Ref dtype(check(PyObject_GetAttrString(o, "dtype")));
+  return is_dtype_of_numbers(dtype.get());
+}
 
 void init_item_types(PyObject* module) {
   static PyMethodDef functions[] = {

@@ -19,4 +19,7 @@ inline bool stays(PyObject* o, int depth = 0) {
   return true;
 }
 
+// Whether it is a numpy.ndarray itself, of numbers.
+bool is_array_of_numbers(PyObject* o);
+
 }  // namespace facula::python

@@ -131,7 +131,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     if permutation is None:
         return None
     places = facula.arange(permutation.numel(), device=permutation.device)
-    return facula.empty_like(permutation).scatter_(0, permutation, places.to(permutation.dtype))
+    return facula.empty_like(permutation).scatter(0, permutation, places.to(permutation.dtype))
 
 
 def _rows(lengths: Tensor, steps: int) -> Tensor:
