@@ -547,6 +547,19 @@ def test_processes_end_when_their_last_batch_is_made():
     assert list(iterator) == []
 
 
+def test_processes_do_not_end_before_what_they_share_was_taken():
+    class Storages(Squares):
+        def __getitem__(self, index):
+            return facula.arange(index + 2).untyped_storage()
+
+    loader = data.DataLoader(Storages(3), batch_size=None, num_workers=1)
+    sizes = []
+    for storage in loader:
+        sizes.append(storage.nbytes())
+        time.sleep(0.2)  # the process could be gone by now
+    assert sizes == [16, 24, 32]
+
+
 def test_processes_that_stay_do_not_end_with_their_last_batch():
     loader = data.DataLoader(Squares(7), 2, num_workers=2, persistent_workers=True)
     epochs = [[batch.tolist() for batch in loader] for _ in range(3)]

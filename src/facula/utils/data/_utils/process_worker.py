@@ -90,12 +90,13 @@ class _Server:
         self.writer = _C._BatchWriter(transport.INLINE_BYTES, SMALL_DATA, _Epoch, self.slots)
         self.epoch = 0
         self.is_last = False  # nothing comes after the tasks that are there
+        self.is_needed = False  # for objects that may ask for their process when they are read
         self.patience = _FIRST_FLUSH_SECONDS
         self.lock = threading.Lock()  # of the socket's sending side
         self.flusher: threading.Thread | None = None
 
     def run(self) -> None:
-        while self.tasks or (not self.is_last and self.receive()):
+        while self.tasks or ((self.is_needed or not self.is_last) and self.receive()):
             self.patience = _FIRST_FLUSH_SECONDS
             self.work()
 
@@ -201,6 +202,7 @@ class _Server:
 
     def pack(self, answer: list[Any]) -> tuple[int, bytes]:
         """The form of ``answer[1]``, which is taken away: it must be gone when it is sent."""
+        self.is_needed = True
         try:
             data, large = transport.pack(answer[1], self.slots)
             if not large:
