@@ -548,16 +548,17 @@ def test_processes_end_when_their_last_batch_is_made():
 
 
 def test_processes_do_not_end_before_what_they_share_was_taken():
-    class Storages(Squares):
-        def __getitem__(self, index):
-            return facula.arange(index + 2).untyped_storage()
+    import facula.multiprocessing
 
-    loader = data.DataLoader(Storages(3), batch_size=None, num_workers=1)
-    sizes = []
-    for storage in loader:
-        sizes.append(storage.nbytes())
+    class WithGradients(Squares):
+        def __getitem__(self, index):
+            return {"leaf": facula.full((2,), float(index), requires_grad=True), "large": 2**70}
+
+    found = []
+    for sample in data.DataLoader(WithGradients(3), batch_size=None, num_workers=1):
         time.sleep(0.2)  # the process could be gone by now
-    assert sizes == [16, 24, 32]
+        found.append(sample["leaf"].tolist())
+    assert found == [[0, 0], [1, 1], [2, 2]]
 
 
 def test_processes_that_stay_do_not_end_with_their_last_batch():
