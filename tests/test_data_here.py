@@ -734,3 +734,33 @@ def test_a_dataset_that_is_completed_after_its_loader_was_made_is_read_again():
     dataset.later = list(range(20))
     assert list(loader) == dataset.later
     assert loader._terms.lookups is not None
+
+
+def test_an_epoch_of_threads_cannot_begin_inside_of_itself(monkeypatch):
+    monkeypatch.setattr(pace, "_TINY_SECONDS", 1.0)
+
+    class Nested(data.Dataset):
+        loader = None
+        errors = ()
+
+        def __len__(self):
+            return 6
+
+        def __getitem__(self, index):
+            if self.loader is not None and index == 3:
+                loader, self.loader = self.loader, None
+                try:
+                    iter(loader)
+                except RuntimeError as error:
+                    self.errors += (str(error),)
+            return index
+
+    dataset = Nested()
+    loader = data.DataLoader(
+        dataset, 2, num_workers=2, worker_type="thread", persistent_workers=True
+    )
+    assert [b.tolist() for b in loader] == [[0, 1], [2, 3], [4, 5]]
+    dataset.loader = loader
+    assert len(list(loader)) >= 2
+    assert len(dataset.errors) == 1 and "while a batch" in dataset.errors[0]
+    assert [b.tolist() for b in loader][-1] == [4, 5]

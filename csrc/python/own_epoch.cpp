@@ -144,8 +144,8 @@ PyObject* as_worker_of(PyObject* self, PyObject* number) {
 PyObject* stay_as(PyObject* self, PyObject* contexts) {
   return guarded([&]() -> PyObject* {
     if (!PyList_CheckExact(contexts)) type_error("_stay_as(): expected a list");
+    turns_of(self).own.set_workers(size_t(PyList_GET_SIZE(contexts)));
     auto& crew = turns_of(self).own.crew;
-    crew.resize(size_t(PyList_GET_SIZE(contexts)));
     for (size_t i = 0; i < crew.size(); ++i)
       crew[i].as = Ref::borrow(PyList_GET_ITEM(contexts, Py_ssize_t(i)));
     return Py_NewRef(Py_None);
@@ -199,6 +199,7 @@ void OwnEpoch::make_generators(PyObject* stream, uint32_t number) {
 }
 
 PyObject* OwnEpoch::make(PyObject* stream, uint32_t number, PyObject* task) {
+  const Making making_one(making);
   OwnWorker& worker = crew[number];
   const Ref known = worker.as;  // others may end the epoch meanwhile
   const ActingAs acts({known.get(), stream, number});
@@ -347,6 +348,7 @@ void begin_own(Turns& t, OwnStart start) {
   if (!(flags & 1) && !PyIter_Check(start.tasks.get()))
     type_error("_begin_own(): expected an iterator, got ", type_name(start.tasks.get()));
   OwnEpoch& e = t.own;
+  e.set_workers(size_t(start.workers));
   e.iterates = flags & 1;
   e.only_ints = flags & 2;
   e.step_by_step = flags & 4;
@@ -360,7 +362,6 @@ void begin_own(Turns& t, OwnStart start) {
   e.fetch = std::move(start.fetch);
   e.copier = std::move(start.copier);
   e.ahead.clear();
-  e.crew.resize(size_t(start.workers));
   for (OwnWorker& worker : e.crew) {
     worker.clear(e.persistent, e.iterates);
     worker.copies_before = Ref();

@@ -47,6 +47,14 @@ struct OwnWorker {
   }
 };
 
+// While it lasts, a batch is made.
+struct Making {
+  explicit Making(bool& is_made) : flag(is_made), before(std::exchange(is_made, true)) {}
+  ~Making() { flag = before; }
+  Making(const Making&) = delete;
+  bool &flag, before;
+};
+
 struct OwnEpoch {
   bool active = false, over = false;
   bool iterates = false;   // each worker goes over the dataset, so `tasks` is the one task there is
@@ -58,6 +66,7 @@ struct OwnEpoch {
   bool persistent = false;    // another epoch may follow, and workers stay who they are
   bool threads = false;       // workers would be some: each has a generator for those who ask
   bool plain = false;         // there are no workers in whose place batches are made
+  bool making = false;        // code of the program runs, which may come back here
   Ref tasks;                  // goes over them
   std::vector<Ref> ahead;     // tasks that have been drawn
   // Makes a batch, or begins to iterate and returns what makes batches; of copies, where there are.
@@ -105,6 +114,11 @@ struct OwnEpoch {
   void count(uint32_t number) {
     ++crew[number].given;
     ++yielded;
+  }
+  // Workers may only change between batches.
+  void set_workers(size_t count) {
+    if (making) runtime_error("an epoch cannot begin while a batch of the one before is made");
+    crew.resize(count);
   }
   // A batch of a worker; null with an exception set when that failed.
   PyObject* make(PyObject* stream, uint32_t number, PyObject* task);
