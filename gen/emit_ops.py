@@ -341,6 +341,14 @@ def formula_for(row: Row, letter: str) -> str:
     return row.f.get(letter, row.f.get("", ""))
 
 
+def refusal(row: Row) -> str:
+    if "refuses" not in row.family.options:
+        return "{}"
+    letter, kind, words = row.family.options["refuses"]
+    category = {"b": "Bool", "i": "Integral", "f": "Floating", "c": "Complex"}[letter]
+    return f'{{Category::{category}, ErrorKind::{kind}, "{words}"}}'
+
+
 def elementwise_record(row: Row) -> str:
     o = row.family.options
     args = row.schema.args
@@ -378,7 +386,9 @@ def elementwise_record(row: Row) -> str:
         f"{{FACULA_LOOP_TABLES(loops_{name})}}, {{{rows}}}, {{{', '.join(formulas)}}}, "
         f"{'true' if is_costly(row) else 'false'}, "
         f"{'checks::' + o['check'] if 'check' in o else 'nullptr'}, "
-        f"{'shortcuts::' + o['shortcut'] if 'shortcut' in o else 'nullptr'}}};\n"
+        f"{'shortcuts::' + o['shortcut'] if 'shortcut' in o else 'nullptr'}, "
+        f"{'repeated::' + o['into_repeated'] if 'into_repeated' in o else 'nullptr'}, "
+        f"{refusal(row)}}};\n"
     )
 
 

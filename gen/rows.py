@@ -40,6 +40,9 @@ def elementwise(
         compute in buffers of float32. The formula must make sense of vectors (``cpu/half_lanes.h``
         has the functions it may call). Or a formula over the bits of one operand.
     check: a function of ``csrc/op/operand_checks.h`` that refuses arguments.
+    into_repeated: a function of ``csrc/op/repeated.h`` that writes to a tensor whose elements repeat.
+    refuses: a letter that is not among the types, an ``ErrorKind`` and the words of the refusal,
+        where those that are usual do not say what is to be done instead.
     fallback: by dtype letter, a condition under which the formula holds and another formula
         for blocks of elements where it does not: ``{"f": ("angle_in_range(a)", "sin_full_range(a)")}``.
     """

@@ -76,7 +76,9 @@ op("abs(Tensor self) -> Tensor", elementwise("bifc", out="Real", halves="a & 327
    f=dict(b="a", **{"": "abs(a)"}), grad="grad * sgn(self)", ref=np.abs,
    aliases=("absolute",), doc="The absolute value; the modulus of complex numbers.",
    example=">>> facula.abs(facula.tensor([-1, 2]))\ntensor([1, 2])")
-op("sign(Tensor self) -> Tensor", elementwise("bif"), f=dict(b="a", **{"": "sign(a)"}),
+op("sign(Tensor self) -> Tensor",
+   elementwise("bif", refuses=("c", "NotImplemented", "Unlike NumPy, torch.sign is not intended to support complex "
+                               "numbers. Please use sgn instead")), f=dict(b="a", **{"": "sign(a)"}),
    grad="zeros_like(grad)", ref=np.sign,
    doc="-1, 0 or 1 by sign.", example=">>> facula.sign(facula.tensor([-2., 0., 3.]))\ntensor([-1.,  0.,  1.])")
 op("sgn(Tensor self) -> Tensor", elementwise("bifc"), jvp="by vjp", f=dict(b="a", **{"": "sgn(a)"}),

@@ -22,11 +22,14 @@ op("where(Tensor condition, Tensor self, Tensor other) -> Tensor", elementwise(m
    method=False, inplace=False, samples="where",
    doc="Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere.",
    example=">>> facula.where(facula.tensor([True, False]), 1., 2.)\ntensor([1., 2.])")
-op("masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", elementwise(promote="First", masks=("mask",), check="fill_value_fits"),
+op("masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor",
+   elementwise(promote="First", masks=("mask",), check="fill_value_fits", into_repeated="masked_fill"),
    f="select(b, c, a)", grad=dict(self="where(mask, 0, grad)", value="where(mask, grad, 0)"), samples="masked_fill", batch="masked_fill",
    doc="``value`` where ``mask`` is true, ``self`` elsewhere.", out=False,
    example=">>> facula.ones(2).masked_fill(facula.tensor([True, False]), 0)\ntensor([0., 1.])")
-op("relu(Tensor self) -> Tensor", elementwise("if", halves=True), f="0 if a < 0 else a", grad="_relu_grad(grad, result)", out=False,
+op("relu(Tensor self) -> Tensor",
+   elementwise("if", halves=True, refuses=("b", "Runtime", "Boolean inputs not supported for relu")),
+   f="0 if a < 0 else a", grad="_relu_grad(grad, result)", out=False,
    doc="The larger of 0 and each element.", example=">>> facula.relu(facula.tensor([-1., 2.]))\ntensor([0., 2.])", node="ReluBackward0")
 op("_relu_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("if", halves=True), f="0 if b <= 0 else a",
    grad=dict(grad_out="_relu_grad(grad, result_in)", result_in="zeros_like(grad)"), samples="none")

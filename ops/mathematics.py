@@ -83,7 +83,8 @@ op("_sigmoid_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("fc
 
 
 def _rounding(name, ref, words, shown, aliases=()):
-    op(f"{name}(Tensor self) -> Tensor", elementwise("if", halves=True), f=dict(i="a", f=f"{name}(a)"),
+    refused = dict(refuses=("c", "NotImplemented", f"{name} is not supported for complex inputs")) if name != "round" else {}
+    op(f"{name}(Tensor self) -> Tensor", elementwise("if", halves=True, **refused), f=dict(i="a", f=f"{name}(a)"),
        grad="zeros_like(grad)", ref=ref, doc=words, aliases=aliases,
        example=f">>> facula.{name}(facula.tensor([-1.5000, 0.5000, 2.7000]))\n{shown}")
 

@@ -23,7 +23,8 @@ op("logaddexp2(Tensor self, Tensor other) -> Tensor", elementwise("f", numbers=F
 op("float_power(Operand self, Operand exponent) -> Tensor", composite(own_out=True), inplace=True,
    samples="float_power", doc="Raises to a power in double precision (complex128 for complex numbers).",
    example=">>> facula.float_power(facula.tensor([2, 3]), -1)\ntensor([0.5000, 0.3333], dtype=facula.float64)")
-op("heaviside(Tensor self, Tensor values) -> Tensor", elementwise("bif", numbers=False, check="same_dtypes"), f="heaviside(a, b)",
+op("heaviside(Tensor self, Tensor values) -> Tensor", elementwise("bif", numbers=False, check="same_dtypes",
+   refuses=("c", "Runtime", "heaviside is not yet implemented for complex tensors.")), f="heaviside(a, b)",
    grad=dict(self="zeros_like(grad)", values="where(eq(self, 0), grad, 0)"), ref="heaviside", samples="one_dtype",
    doc="0 below zero, 1 above, and ``values`` at zero.",
    example=">>> facula.heaviside(facula.tensor([-1., 0., 2.]), facula.tensor([0.5]))\ntensor([0.0000, 0.5000, 1.0000])")
@@ -65,11 +66,13 @@ op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=N
 op("_nan_to_num(Tensor self, float for_nan, float for_posinf, float for_neginf) -> Tensor",
    elementwise("bifc"), f=dict(b="a", i="a", **{"": "replace_nonfinite(a, for_nan, for_posinf, for_neginf)"}),
    grad="grad * isfinite(self)")
-op("isposinf(Tensor self) -> Tensor", elementwise("bif", out="Bool"),
+op("isposinf(Tensor self) -> Tensor",
+   elementwise("bif", out="Bool", refuses=("c", "Runtime", "isposinf does not support complex inputs.")),
    f=dict(b="False", i="False", f="isinf(a) and a > 0"), inplace=False, ref="isposinf",
    doc="True where infinite and positive.",
    example=">>> facula.isposinf(facula.tensor([-float('inf'), float('inf')]))\ntensor([False,  True])")
-op("isneginf(Tensor self) -> Tensor", elementwise("bif", out="Bool"),
+op("isneginf(Tensor self) -> Tensor",
+   elementwise("bif", out="Bool", refuses=("c", "Runtime", "isneginf does not support complex inputs.")),
    f=dict(b="False", i="False", f="isinf(a) and a < 0"), inplace=False, ref="isneginf",
    doc="True where infinite and negative.",
    example=">>> facula.isneginf(facula.tensor([-float('inf'), float('inf')]))\ntensor([ True, False])")

@@ -14,8 +14,6 @@
 #include "op/device_hooks.h"
 #include "op/half_tables.h"
 #include "op/ops/copying.h"
-#include "op/ops/reductions.h"
-#include "op/ops/views.h"
 #include "op/tensor_operators.h"
 
 namespace facula {
@@ -160,36 +158,11 @@ bool pays_to_stream(const ElementwiseDef& d, int64_t bytes) {
   return exceeds_cache(bytes) && (!d.costly || num_threads() >= kMany);
 }
 
-// PyTorch's words for dtypes that single operators refuse.
-struct Refusal {
-  const char* op;
-  Category category;
-  ErrorKind kind;
-  const char* words;
-};
-constexpr Refusal kRefusals[] = {
-    {"sign", Category::Complex, ErrorKind::NotImplemented,
-     "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use sgn instead"},
-    {"floor", Category::Complex, ErrorKind::NotImplemented,
-     "floor is not supported for complex inputs"},
-    {"ceil", Category::Complex, ErrorKind::NotImplemented,
-     "ceil is not supported for complex inputs"},
-    {"trunc", Category::Complex, ErrorKind::NotImplemented,
-     "trunc is not supported for complex inputs"},
-    {"isposinf", Category::Complex, ErrorKind::Runtime,
-     "isposinf does not support complex inputs."},
-    {"isneginf", Category::Complex, ErrorKind::Runtime,
-     "isneginf does not support complex inputs."},
-    {"heaviside", Category::Complex, ErrorKind::Runtime,
-     "heaviside is not yet implemented for complex tensors."},
-    {"relu", Category::Bool, ErrorKind::Runtime, "Boolean inputs not supported for relu"},
-};
-
 [[noreturn]] void refuse_dtype(const OpDef& op, DType dtype) {
   const std::string accepted = dtype_set_text(op.elementwise->dtypes);
-  for (const Refusal& r : kRefusals)
-    if (category(dtype) == r.category && std::strcmp(op.name, r.op) == 0)
-      fail(r.kind, r.words, " Got ", dtype, "; accepted are ", accepted);
+  const Refusal& r = op.elementwise->refusal;
+  if (r.words && category(dtype) == r.category)
+    fail(r.kind, r.words, " Got ", dtype, "; accepted are ", accepted);
   dtype_error(dtype, accepted);
 }
 
@@ -200,24 +173,6 @@ void check_factor(const char* name, const Scalar& factor, DType result) {
   if (category(result) <= Category::Integral && factor.category() >= Category::Floating)
     runtime_error("For integral input tensors, argument ", name,
                   " must not be a floating point number.");
-}
-
-// An expanded tensor holds what the mask covers anywhere along the dimensions that repeat.
-void fill_expanded(const Value* args, const Tensor& out) {
-  if (warn)
-    warn(
-        "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before "
-        "performing this operation. This also applies to advanced indexing e.g. tensor[mask] = "
-        "scalar");
-  GradGuard off(false);
-  Tensor once = out, mask = op::expand(args[1].tensor(), out.sizes());
-  for (int64_t d = 0; d < out.dim(); ++d) {
-    if (out.strides()[d] != 0 || out.sizes()[d] <= 1) continue;
-    once = op::narrow(once, d, 0, 1);
-    mask = op::any_dim(mask, IntSpan(&d, 1), true);
-  }
-  const Value covered[] = {Value(once), Value(mask), args[2]};
-  call_in_place(defs::masked_fill, covered, once);
 }
 
 bool repeats(const Tensor& t) {
@@ -445,9 +400,9 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
       if (tensors[i]->is(out))
         runtime_error("output with shape ", out.sizes(), " doesn't match the broadcast shape ",
                       shape, ": out= is an operand too, so it cannot be resized");
-    if (&op == &defs::masked_fill && rets.destination == Destination::InPlace && repeats(out) &&
+    if (d.into_repeated && rets.destination == Destination::InPlace && repeats(out) &&
         same(out.sizes(), shape))
-      return fill_expanded(args, out);
+      return d.into_repeated(args, out);
     prepare_result(rets, 0, shape, out_dtype, device);
     if (resized) out->set_geometry(shape, result_strides(shape, tensors, count));
     if (has_hazard(out, tensors, count)) return without_hazard(op, args, rets);

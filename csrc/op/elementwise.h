@@ -11,6 +11,13 @@ enum class Promote : uint8_t { Common, Float, First };  // Float: integers go to
 enum class OutKind : uint8_t { Compute, Bool, Real };
 enum class ParamKind : uint8_t { Compute, Real, Int, Bool };
 
+// How arguments of a category that has no loop are refused, where there are words of their own.
+struct Refusal {
+  Category category = Category::Bool;
+  ErrorKind kind = ErrorKind::Type;
+  const char* words = nullptr;
+};
+
 struct ElementwiseDef {
   uint8_t inputs;
   uint8_t operands[kMaxInputs];  // indices of the arguments that are operands
@@ -29,6 +36,9 @@ struct ElementwiseDef {
   void (*check)(const Value* args, DType compute);
   // Another definition over the first operands that gives the same values sooner; null where none.
   const ElementwiseDef* (*shortcut)(const Value* args, DType compute);
+  // Writes to a tensor whose elements repeat, in the place of a loop; null where that is refused.
+  void (*into_repeated)(const Value* args, const Tensor& out);
+  Refusal refusal;
 };
 
 void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets);

@@ -4,6 +4,7 @@
 #include "op/elementwise.h"
 #include "op/operand_checks.h"
 #include "op/reduce.h"
+#include "op/repeated.h"
 #include "op/shortcuts.h"
 #include "transform/rules.h"
 
