@@ -3,6 +3,8 @@
 Texts are those that such suites match; a name in front and an explanation behind are Facula's.
 """
 
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -927,3 +929,14 @@ def test_functions_of_pytorch_do_not_take_tensors_of_facula():
         with pytest.raises(TypeError):
             call()
     assert F.tensor(theirs).tolist() == F.asarray(theirs).tolist() == [1, 1]
+
+
+def test_lists_of_tensors_are_flattened_without_an_import_of_their_own():
+    program = f"import {F.__name__} as F; print(F._utils._flatten_dense_tensors([F.ones(2)]))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "tensor([1., 1.])\n", done.stderr
+
+
+def test_more_workers_than_processors_are_warned_of():
+    with pytest.warns(UserWarning, match="excessive worker creation might get DataLoader running"):
+        F.utils.data.DataLoader([1], num_workers=1000)

@@ -558,6 +558,7 @@ _LAZY = {
     "__future__",
     "_dynamo",
     "_inductor",
+    "_utils",
     "compiler",
     "jit",
     "fx",

@@ -287,8 +287,9 @@ class DataLoader(Generic[_T_co]):
             warnings.warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our "
                 f"suggested max number of worker in current system is {processors}, which is "
-                "smaller than what this DataLoader is going to create. More workers than that "
-                "rarely load faster, and each takes memory."
+                "smaller than what this DataLoader is going to create. Please be aware that "
+                "excessive worker creation might get DataLoader running slow or even freeze: "
+                "each worker takes memory, and more of them than processors rarely load faster."
             )
 
     # ---- iteration
