@@ -128,6 +128,16 @@ def test_without_elements():
 
 def test_sizes_are_inferred():
     assert F.sparse_coo_tensor([[0, 4], [1, 2]], [1.0, 2.0]).shape == (5, 3)
+
+
+@pytest.mark.parametrize("dtype", [F.float16, F.float64, F.bool, F.uint8])
+def test_positions_of_any_dtype_are_taken_as_int64(dtype):
+    s = F.sparse_coo_tensor(F.tensor([[0, 1]]).to(dtype), [1.0, 2.0], (3,))
+    assert s._indices().dtype == F.int64
+    assert s.to_dense().tolist() == [1, 2, 0]
+    empty = F.sparse_coo_tensor(F.empty(1, 0), F.empty(0, 1), (5, 1))
+    assert empty._indices().dtype == F.int64
+    assert empty.to_dense().tolist() == [[0]] * 5
     assert F.sparse_csr_tensor([0, 1, 2], [3, 0], [1.0, 2.0]).shape == (2, 4)
 
 

@@ -83,8 +83,8 @@ def sparse_coo_tensor(
     """A tensor in COO layout: elements ``values`` at the positions ``indices``, zero elsewhere.
 
     Args:
-        indices: integers, (sparse dimensions, elements). A position may occur several times; its
-            elements are added up.
+        indices: (sparse dimensions, elements), taken as int64. A position may occur several times;
+            its elements are added up.
         values: (elements, *dense sizes). Gradients flow back to it.
         size: the shape; by default the smallest that holds all positions. Given alone, as the only
             argument, it makes a tensor without elements.
@@ -112,9 +112,7 @@ def sparse_coo_tensor(
         return _finish(t, requires_grad)
     at = _as_indices(indices)
     if not _is_whole(at.dtype):
-        raise TypeError(
-            f"sparse_coo_tensor(): indices must be an integer tensor, but got {at.dtype}"
-        )
+        at = at.to(_C.int64)
     found = _as_values(values, dtype, device)
     if at.dim() == 1 and at.numel() == 0:  # [] for no sparse dimensions
         at = at.reshape(0, 0 if found.dim() == 0 else found.shape[0])
