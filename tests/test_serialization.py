@@ -8,6 +8,7 @@ import mmap
 import pickle
 import struct
 import zipfile
+import zoneinfo
 
 import checkpoint_bytes
 import numpy as np
@@ -751,6 +752,56 @@ def test_environment_forces_safe_loading(monkeypatch):
     monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
     with pytest.raises(pickle.UnpicklingError, match=r"datetime\.date"):
         F.load(file, weights_only=False)
+
+
+def test_environment_lets_files_run_code_where_the_call_says_nothing(monkeypatch):
+    file = io.BytesIO()
+    F.save(datetime.date(2020, 1, 1), file)
+
+    def load(**options):
+        file.seek(0)
+        return F.load(file, **options)
+
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.warns(UserWarning, match="TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected"):
+        assert load() == datetime.date(2020, 1, 1)
+    with pytest.raises(pickle.UnpicklingError, match=r"datetime\.date"):
+        load(weights_only=True)
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(RuntimeError, match="Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or"):
+        load()
+
+
+def test_safe_globals_have_the_names_that_python_3_gives_them():
+    file = io.BytesIO()
+    F.save(range(3), file)  # which protocol 2 calls __builtin__.xrange
+    file.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match=r"add_safe_globals\(\[.*range\]\)"):
+        F.load(file)
+    file.seek(0)
+    with F.serialization.safe_globals([range]):
+        assert F.load(file) == range(3)
+
+
+def test_methods_of_classes_may_be_safe_globals():
+    zone = zoneinfo.ZoneInfo("UTC")
+    file = io.BytesIO()
+    F.save(zone, file)
+    file.seek(0)
+    with F.serialization.safe_globals([getattr, zoneinfo.ZoneInfo, zoneinfo.ZoneInfo._unpickle]):
+        assert F.load(file) is zone
+    file.seek(0)
+    without = F.serialization.safe_globals([getattr, zoneinfo.ZoneInfo])
+    with without, pytest.raises(pickle.UnpicklingError, match="_unpickle"):
+        F.load(file)
+
+
+def test_unsafe_globals_are_looked_for_in_archives_only():
+    file = io.BytesIO()
+    F.save(1, file, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    with pytest.raises(ValueError, match="Expected input to be a checkpoint returned by"):
+        F.serialization.get_unsafe_globals_in_checkpoint(file)
 
 
 def test_load_refuses_arguments_that_nothing_takes():

@@ -635,7 +635,8 @@ def load(
         weights_only: True (what None means, too) reads tensors, numbers, texts, containers and
             what :func:`add_safe_globals` allows, and runs no code from the file. False runs
             whatever the file says: only for files that you trust, and not where the environment
-            sets ``TORCH_FORCE_WEIGHTS_ONLY_LOAD=1``.
+            sets ``TORCH_FORCE_WEIGHTS_ONLY_LOAD=1``. Where it sets
+            ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1``, None means False.
         mmap: True uses the file's pages as memory instead of reading it; needs a path.
         pickle_load_args: for the unpickler, such as ``encoding="latin1"`` for Python 2.
 
@@ -648,8 +649,7 @@ def load(
         >>> facula.load(file, map_location="cpu")
         tensor([0, 1, 2])
     """
-    if os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true"):
-        weights_only = True
+    weights_only = _forced_by_environment(weights_only)
     if weights_only is None:
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:
@@ -677,6 +677,27 @@ def load(
                 "io.BytesIO and try to load from it instead."
             )
     return _load(f, type(f).__name__, map_location, pickle_module, weights_only, False, options)
+
+
+def _forced_by_environment(weights_only: bool | None) -> bool | None:
+    forced, unforced = (
+        os.environ.get(f"TORCH_FORCE_{word}WEIGHTS_ONLY_LOAD", "0").lower()
+        in ("1", "y", "yes", "true")
+        for word in ("", "NO_")
+    )
+    if forced and unforced:
+        raise RuntimeError(
+            "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` "
+            "should be set, but both were set"
+        )
+    if unforced and weights_only is None:
+        warnings.warn(
+            "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected: load() without "
+            "weights_only runs the code that a file names",
+            stacklevel=3,
+        )
+        return False
+    return True if forced else weights_only
 
 
 def _load(
@@ -728,6 +749,14 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
             return get_unsafe_globals_in_checkpoint(file)
+    start = f.tell()
+    begin = f.read(4)
+    f.seek(start)
+    if begin != b"PK\x03\x04":
+        raise ValueError(
+            "Expected input to be a checkpoint returned by save(), as a zip archive, but it "
+            f"begins with {begin!r}"
+        )
     archive = Archive(f, type(f).__name__)
     with archive.zip:
         return safe_unpickler.unsafe_globals_in(io.BytesIO(archive.read("data.pkl")))

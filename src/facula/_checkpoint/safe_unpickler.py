@@ -7,10 +7,12 @@ objects whose class is on it.
 
 from __future__ import annotations
 
+import _compat_pickle
 import pickle
 import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from types import BuiltinMethodType, MethodType
 from typing import Any
 
 from facula import _C, storage
@@ -73,9 +75,6 @@ _LATE_NAMES = {"torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer", *nam
 # What programs have added: full name -> object.
 user_globals: dict[str, Any] = {}
 
-_PYTHON2 = {"__builtin__": "builtins", "copy_reg": "copyreg"}
-
-
 _HASHING = (OrderedDict, Counter, set, frozenset)
 
 
@@ -93,8 +92,10 @@ def check_key(key: Any) -> Any:
     raise UnpicklingError("corrupt pickle: a key of a dict or set is nested without end")
 
 
-def full_name(module: str, name: str) -> str:
-    return f"{_PYTHON2.get(module, module)}.{name}"
+def python3_name(module: str, name: str) -> tuple[str, str]:
+    """Where Python 3 has a name: protocol 2 writes those of Python 2, xrange for range."""
+    moved = _compat_pickle.IMPORT_MAPPING.get(module, module)
+    return _compat_pickle.NAME_MAPPING.get((module, name), (moved, name))
 
 
 class _FromOutside(Exception):
@@ -205,7 +206,8 @@ class SafeUnpickler:
                 push(value)
 
     def find_global(self, module: str, name: str) -> Any:
-        found = full_name(module, name)
+        module, name = python3_name(module, name)
+        found = f"{module}.{name}"
         if found in user_globals:
             return user_globals[found]
         if found in DEFAULT_GLOBALS:
@@ -219,7 +221,12 @@ class SafeUnpickler:
         )
 
     def is_allowed(self, function: Any) -> bool:
-        return id(function) in _FUNCTION_IDS or any(f is function for f in user_globals.values())
+        if id(function) in _FUNCTION_IDS or any(f is function for f in user_globals.values()):
+            return True
+        if type(function) not in (BuiltinMethodType, MethodType):
+            return False
+        # A class makes a new object of its method whenever it is asked for it.
+        return any(type(f) is type(function) and f == function for f in user_globals.values())
 
     def call(self, function: Any, args: Any) -> Any:
         if not self.is_allowed(function):
@@ -476,7 +483,8 @@ class DryUnpickler(SafeUnpickler):
         return _Anything()
 
     def find_global(self, module: str, name: str) -> Any:
-        found = full_name(module, name)
+        module, name = python3_name(module, name)
+        found = f"{module}.{name}"
         self.names[found] = None
         return _NAMES.get(found, _Anything)
 
