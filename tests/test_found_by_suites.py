@@ -940,3 +940,14 @@ def test_lists_of_tensors_are_flattened_without_an_import_of_their_own():
 def test_more_workers_than_processors_are_warned_of():
     with pytest.warns(UserWarning, match="excessive worker creation might get DataLoader running"):
         F.utils.data.DataLoader([1], num_workers=1000)
+
+
+def test_cells_say_which_state_does_not_fit():
+    x, good, wide = F.ones(3, 10), F.ones(3, 20), F.ones(3, 21)
+    lstm = nn.LSTMCell(10, 20)
+    for cell in (nn.RNNCell(10, 20), nn.GRUCell(10, 20)):
+        refuses(lambda c=cell: c(x, wide), RuntimeError, "hidden0 has inconsistent hidden_size")
+    refuses(lambda: lstm(x, (wide, good)), RuntimeError, "hidden0 has inconsistent hidden_size")
+    refuses(lambda: lstm(x, (good, wide)), RuntimeError, "hidden1 has inconsistent hidden_size")
+    refuses(lambda: lstm(x, (good[:2], good)), RuntimeError, "doesn't match hidden0 batch size 2")
+    refuses(lambda: nn.HuberLoss(delta=1j)(x, x), TypeError, "int, got: <class 'complex'>")

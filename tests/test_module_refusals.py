@@ -43,7 +43,7 @@ def test_circular_padding_names_the_dimensions_it_takes():
 
 
 def test_options_of_losses_are_checked():
-    with pytest.raises(TypeError, match="delta must be a float or int, got: complex"):
+    with pytest.raises(TypeError, match="delta must be a float or int, got: <class 'complex'>"):
         nn.HuberLoss(delta=1j)
     with pytest.raises(RuntimeError, match=r"expected weight shape to be \(2,\), got \(3,\)"):
         nn.LinearCrossEntropyLoss(3, 2, weight=facula.ones(3))

@@ -426,7 +426,7 @@ class HuberLoss(_Loss):
         delta: float = 1.0,
     ) -> None:
         if not isinstance(delta, (float, int)):
-            raise TypeError(f"delta must be a float or int, got: {type(delta).__name__}")
+            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
         self.delta = delta
 

@@ -579,6 +579,7 @@ class RNNCellBase(Module):
             )
         if state is None:
             return
+        name = "hidden1" if name == "hx[1]" else "hidden0"
         if state.size(-1) != self.hidden_size:
             raise in_layer(
                 RuntimeError,
