@@ -3,6 +3,7 @@
 Texts are those that such suites match; a name in front and an explanation behind are Facula's.
 """
 
+import io
 import subprocess
 import sys
 import warnings
@@ -951,3 +952,26 @@ def test_cells_say_which_state_does_not_fit():
     refuses(lambda: lstm(x, (good, wide)), RuntimeError, "hidden1 has inconsistent hidden_size")
     refuses(lambda: lstm(x, (good[:2], good)), RuntimeError, "doesn't match hidden0 batch size 2")
     refuses(lambda: nn.HuberLoss(delta=1j)(x, x), TypeError, "int, got: <class 'complex'>")
+
+
+@pytest.mark.parametrize("strategy", ["cos", "linear"])
+def test_checkpoints_of_old_one_cycle_schedulers_name_how_they_anneal(strategy):
+    def scheduler():
+        optimizer = F.optim.SGD([F.ones(1, requires_grad=True)], lr=1.0)
+        return F.optim.lr_scheduler.OneCycleLR(
+            optimizer, 1.0, total_steps=10, anneal_strategy=strategy
+        )
+
+    state = scheduler().state_dict()
+    del state["_anneal_func_type"]
+    state["anneal_func"] = getattr(F.optim.lr_scheduler.OneCycleLR, f"_annealing_{strategy}")
+    file = io.BytesIO()
+    F.save(state, file)
+    file.seek(0)
+    old, new = scheduler(), scheduler()
+    old.load_state_dict(F.load(file, weights_only=False))
+    assert old.anneal_func(0.0, 1.0, 0.5) == pytest.approx(0.5)
+    for one in (old, new):
+        one.optimizer.step()
+        one.step()
+    assert old.get_last_lr() == new.get_last_lr()

@@ -241,10 +241,19 @@ class OneCycleLR(_CyclicScheduler):
         phases = [up, back, low] if three_phase else [up, down]
         return [dict(zip(names, phase, strict=True)) for phase in phases]
 
+    # Checkpoints of old schedulers name these two, as their anneal_func.
+
+    @staticmethod
+    def _annealing_cos(start: Any, end: Any, pct: float) -> Any:
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start: Any, end: Any, pct: float) -> Any:
+        return (end - start) * pct + start
+
     def _anneal(self, start: Any, end: Any, share: float) -> Any:
-        if self._anneal_func_type == "cos":
-            return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
-        return (end - start) * share + start
+        anneal = self._annealing_cos if self._anneal_func_type == "cos" else self._annealing_linear
+        return anneal(start, end, share)
 
     def get_lr(self) -> list[Any]:
         """Computes the rates of the next step, and sets the momentum."""
