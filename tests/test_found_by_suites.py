@@ -975,3 +975,35 @@ def test_checkpoints_of_old_one_cycle_schedulers_name_how_they_anneal(strategy):
         one.optimizer.step()
         one.step()
     assert old.get_last_lr() == new.get_last_lr()
+
+
+def test_batches_of_sparse_and_nested_tensors_need_a_function_of_their_own():
+    dense = F.ones(2, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of layouts that are new
+        nested = F.nested.nested_tensor([F.ones(2), F.ones(3)])
+        for kind, sample in (
+            ("sparse", dense.to_sparse()),
+            ("sparse", dense.to_sparse_csr()),
+            ("nested", nested),
+        ):
+            refuses(
+                lambda sample=sample: F.utils.data.default_collate([sample, sample]),
+                RuntimeError,
+                f"Batches of {kind} tensors are not currently supported by the default collate_fn",
+            )
+
+
+def test_what_a_worker_knows_of_itself_may_not_be_changed():
+    class Asks(F.utils.data.Dataset):
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, index):
+            info = F.utils.data.get_worker_info()
+            with pytest.raises(AttributeError):
+                info.id = 3
+            return info.id, info.worker_method
+
+    (batch,) = F.utils.data.DataLoader(Asks(), num_workers=1)
+    assert batch[0].item() == 0 and batch[1] == ("multiprocessing",)

@@ -810,3 +810,20 @@ def test_load_refuses_arguments_that_nothing_takes():
     file.seek(0)
     with pytest.raises(TypeError, match="foo"):
         F.load(file, foo=1)
+
+
+def test_no_list_of_safe_globals_lets_a_file_run_the_system():
+    import os
+
+    class Runs:
+        def __reduce__(self):
+            return os.system, ("true",)
+
+    file = io.BytesIO()
+    F.save(Runs(), file)
+    file.seek(0)
+    with (
+        F.serialization.safe_globals([os.system]),
+        pytest.raises(pickle.UnpicklingError, match=r"whose module (posix|nt) is blocked"),
+    ):
+        F.load(file)

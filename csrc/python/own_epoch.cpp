@@ -8,10 +8,11 @@ namespace {
 PyObject* worker_info_type = nullptr;
 
 // A WorkerInfo is a frozen dataclass, which writes attribute by attribute, too, but in Python.
-Ref worker_info(PyObject* const (&values)[4]) {
+Ref worker_info(PyObject* const (&values)[5]) {
   static PyObject* const names[] = {
       PyUnicode_InternFromString("id"), PyUnicode_InternFromString("num_workers"),
-      PyUnicode_InternFromString("seed"), PyUnicode_InternFromString("dataset")};
+      PyUnicode_InternFromString("seed"), PyUnicode_InternFromString("dataset"),
+      PyUnicode_InternFromString("worker_method")};
   if (!worker_info_type) runtime_error("there is no class of what a worker knows of itself");
   auto* type = reinterpret_cast<PyTypeObject*>(worker_info_type);
   Ref info(check(type->tp_alloc(type, 0)));
@@ -20,11 +21,11 @@ Ref worker_info(PyObject* const (&values)[4]) {
   return info;
 }
 
-// _worker_info(id, num_workers, seed, dataset)
+// _worker_info(id, num_workers, seed, dataset, method)
 PyObject* make_worker_info(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
-    if (count != 4) type_error("_worker_info() takes 4 values, got ", count);
-    return worker_info({args[0], args[1], args[2], args[3]}).release();
+    if (count != 5) type_error("_worker_info() takes 5 values, got ", count);
+    return worker_info({args[0], args[1], args[2], args[3], args[4]}).release();
   });
 }
 
@@ -55,7 +56,10 @@ Ref as_worker(PyObject* stream, uint32_t number) {
   const Ref which(check(PyLong_FromUnsignedLong(number))),
       of(check(PyLong_FromUnsignedLong(e.workers()))),
       seed(check(PyNumber_Add(m.base_seed, which.get())));
-  const Ref info = worker_info({which.get(), of.get(), seed.get(), dataset.get()});
+  static PyObject *process = PyUnicode_InternFromString("multiprocessing"),
+                  *thread = PyUnicode_InternFromString("thread");
+  PyObject* method = e.threads ? thread : process;
+  const Ref info = worker_info({which.get(), of.get(), seed.get(), dataset.get(), method});
   const Ref generator =
       e.threads ? new_generator(PyLong_AsUnsignedLongLongMask(seed.get())) : Ref::borrow(Py_None);
   return Ref(check(PyTuple_Pack(2, info.get(), generator.get())));
@@ -382,7 +386,7 @@ void init_own_epoch(PyObject* module) {
   static PyMethodDef functions[] = {
       {"_acting_as", get_acting_as, METH_NOARGS, "_acting_as(): a worker's tuple, or None."},
       {"_worker_info", (PyCFunction)(void*)make_worker_info, METH_FASTCALL,
-       "_worker_info(id, num_workers, seed, dataset): what a worker knows of itself."},
+       "_worker_info(id, num_workers, seed, dataset, method): what a worker knows of itself."},
       {"_note_worker_info", note_worker_info, METH_O,
        "_note_worker_info(type): the class of that, which is returned."},
       {}};

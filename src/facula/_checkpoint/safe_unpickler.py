@@ -75,6 +75,7 @@ _LATE_NAMES = {"torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer", *nam
 # What programs have added: full name -> object.
 user_globals: dict[str, Any] = {}
 
+_NEVER = ("nt", "os", "posix", "sys")  # modules
 _HASHING = (OrderedDict, Counter, set, frozenset)
 
 
@@ -208,6 +209,11 @@ class SafeUnpickler:
     def find_global(self, module: str, name: str) -> Any:
         module, name = python3_name(module, name)
         found = f"{module}.{name}"
+        if module in _NEVER:
+            raise UnpicklingError(
+                f"Trying to load unsupported GLOBAL {found} whose module {module} is blocked: what "
+                "it does reaches beyond the program, so no list of safe globals allows it"
+            )
         if found in user_globals:
             return user_globals[found]
         if found in DEFAULT_GLOBALS:

@@ -67,7 +67,8 @@ class DataLoader(Generic[_T_co]):
         generator: where the order and the seeds of workers come from.
         prefetch_factor: batches that each worker loads ahead, 2 by default. Batches that take less
             than a fraction of a millisecond count in groups.
-        persistent_workers: whether workers stay for the next epoch.
+        persistent_workers: whether workers stay for the next epoch. Processes keep the dataset as
+            it was when they began; batches that the loader makes itself are of what it holds now.
         pin_memory_device: accepted for PyTorch's sake.
         in_order: whether batches come in the sampler's order; otherwise each comes when it is made.
         worker_type: "process", or "thread" for workers that share memory with the program. Threads

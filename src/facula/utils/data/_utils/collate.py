@@ -164,6 +164,13 @@ def collate_tensor_fn(
     batch: Sequence[facula.Tensor], *, collate_fn_map: CollateFunctions | None = None
 ) -> facula.Tensor:
     """Tensors of one shape stacked."""
+    first = batch[0]
+    if first.is_nested or first.layout is not _C.strided:
+        kind = "nested" if first.is_nested else "sparse"
+        raise RuntimeError(
+            f"Batches of {kind} tensors are not currently supported by the default collate_fn; "
+            "please provide a custom collate_fn to handle them appropriately."
+        )
     return facula.stack(batch, 0, out=_destination(batch))
 
 

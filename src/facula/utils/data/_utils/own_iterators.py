@@ -146,8 +146,9 @@ class BaseIterator:
             warnings.warn(
                 f"Length of IterableDataset was reported to be {self._loader_length} (when "
                 f"accessing len(dataloader)), but {self._num_yielded} samples have been fetched. "
-                "With workers, each goes over the whole dataset unless its __iter__ shares the "
-                "work out by get_worker_info()."
+                "For multiprocessing data-loading, this could be caused by not properly "
+                "configuring the IterableDataset replica at each worker: each goes over the whole "
+                "dataset unless its __iter__ shares the work out by get_worker_info()."
             )
 
     def __len__(self) -> int:

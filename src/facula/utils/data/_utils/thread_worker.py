@@ -67,7 +67,7 @@ class ThreadWorker:
         if context is None:
             generator = facula.Generator()
             generator.manual_seed(job.base_seed + number)
-            context = job.info(number), generator
+            context = job.info(number, "thread"), generator
         self._job, self.context = job, context
         # What prepares a worker may be meant for its thread.
         self._batches = Batches(job, number) if job.init_fn is None else None

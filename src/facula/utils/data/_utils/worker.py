@@ -27,6 +27,8 @@ class WorkerInfo:
     num_workers: int
     seed: int
     dataset: Any
+    rng: Any = None
+    worker_method: str = "multiprocessing"
 
 
 def get_worker_info() -> WorkerInfo | None:
@@ -66,8 +68,9 @@ class Job:
     num_workers: int
     init_fn: Callable[[int], None] | None
 
-    def info(self, worker: int) -> WorkerInfo:
-        return _C._worker_info(worker, self.num_workers, self.base_seed + worker, self.dataset)
+    def info(self, worker: int, method: str = "multiprocessing") -> WorkerInfo:
+        seed = self.base_seed + worker
+        return _C._worker_info(worker, self.num_workers, seed, self.dataset, method)
 
     def fetcher(self) -> Callable[[Any], Any]:
         return make_fetcher(
