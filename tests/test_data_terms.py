@@ -633,6 +633,24 @@ def test_the_size_of_batches_may_change_in_mid_epoch(workers):
     assert [len(batch) for batch in loader] == [6, 6]
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("kind", ["process", "thread"])
+def test_the_size_of_batches_of_what_is_iterated_over_may_change(kind, persistent, monkeypatch):
+    monkeypatch.setattr(pace, "_TINY_SECONDS", 1.0)
+
+    class Twelve(data.IterableDataset):
+        def __iter__(self):
+            return iter(range(12))
+
+    loader = data.DataLoader(
+        Twelve(), 2, num_workers=1, worker_type=kind, persistent_workers=persistent
+    )
+    for size, sizes in ((2, [2] * 6), (5, [5, 5, 2]), (4, [4] * 3)):
+        loader.batch_sampler.batch_size = size
+        for _ in range(3):
+            assert [len(batch) for batch in loader] == sizes
+
+
 def test_a_dataset_without_a_length_says_so_in_each_epoch():
     class Endless(data.Dataset):
         def __getitem__(self, index):

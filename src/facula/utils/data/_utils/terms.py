@@ -151,7 +151,9 @@ class Terms:
         batches, sampler = loader.batch_sampler, _sampler_of_indices(loader)
         if batches is not None:
             self.facts.type_of(batches)
-            for name in ("sampler", "drop_last"):
+            # The one task of an iterable dataset is made once.
+            size = ("batch_size",) if loader._dataset_kind == 1 else ()
+            for name in ("sampler", "drop_last", *size):
                 self.facts.attribute(batches, name)
         if sampler is not None:
             self.facts.type_of(sampler)
