@@ -523,6 +523,69 @@ def test_errors_stand_where_their_batches_would(monkeypatch):
         assert outcomes(loader) == expected
 
 
+class FailsAtOnce(data.IterableDataset):
+    """Has a length; of each worker, the first sample may be missing."""
+
+    missing: int | None = None
+
+    def __len__(self):
+        return 12
+
+    def __iter__(self):
+        info = data.get_worker_info()
+        for i in range(info.id, len(self), info.num_workers):
+            if i == self.missing:
+                raise ValueError(f"no sample {i}")
+            yield i
+
+
+@pytest.mark.parametrize("has_length", [False, True])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_an_error_of_the_first_batch_of_a_thread_that_iterates_arrives(
+    has_length, persistent, monkeypatch
+):
+    monkeypatch.setattr(pace, "_TINY_SECONDS", 1.0)
+    loader = data.DataLoader(
+        FailsAtOnce(), 2, num_workers=2, worker_type="thread", persistent_workers=persistent
+    )
+    assert not has_length or len(loader) == 6  # now each batch is counted
+    everything = [[0, 2], [1, 3], [4, 6], [5, 7], [8, 10], [9, 11]]
+    assert outcomes(loader) == outcomes(loader) == everything
+    loader.dataset.missing = 1
+    expected = [[0, 2], "no sample 1", [4, 6], [8, 10]]
+    assert outcomes(loader) == outcomes(loader) == expected
+    loader.dataset.missing = None
+    assert outcomes(loader) == everything
+
+
+@pytest.mark.parametrize("iterable", [False, True])
+def test_two_epochs_at_once_may_both_fail(iterable):
+    class Missing(data.IterableDataset if iterable else data.Dataset):
+        def __init__(self):
+            self.labels = [1, 2, 3]
+
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            return self.labels[index]
+
+        if iterable:
+
+            def __iter__(self):
+                for i in range(4):
+                    yield self.labels[i]
+
+    loader = data.DataLoader(Missing(), None, num_workers=1)
+    both = iter(loader), iter(loader)
+    for iterator in both:
+        assert [next(iterator) for _ in range(3)] == [1, 2, 3]
+        with pytest.raises(IndexError, match="DataLoader worker process 0"):
+            next(iterator)
+        with pytest.raises(StopIteration):
+            next(iterator)
+
+
 def test_threads_end_with_their_loader_after_errors():
     gc.collect()
     before = threading.active_count()

@@ -111,7 +111,7 @@ class MultipleWorkersIterator(OwnEpochs):
         self._hand_over([task])
         if why == _FAILED:
             self._pace.failed = True
-        if why != _KEEPS_GOING and self._may_be_here:
+        if why != _KEEPS_GOING and self._here:
             self._move_away()
 
     def _hand_over(self, first: list[Any]) -> None:
@@ -129,6 +129,8 @@ class MultipleWorkersIterator(OwnEpochs):
         self._have_workers(self._terms.lookups, {} if self._iterable else drawn)
         self._num_yielded += came
         self._resumed = {"given": given, "exhausted": exhausted, "next_worker": next_worker}
+        if self._iterable:  # who has given nothing may have failed, and begins once more
+            fetches = [fetch if n else None for fetch, n in zip(fetches, given, strict=True)]
         self._begin_with_workers([(fetch, drawn.get(n)) for n, fetch in enumerate(fetches)])
         self._given = given
 

@@ -194,7 +194,11 @@ class ThreadWorker:
 
     def move_away(self, given: int) -> None:
         """From now on the thread makes the batches."""
-        self._epoch.here, self._epoch.own.error = False, None
+        epoch, batches = self._epoch, self._batches
+        epoch.here, epoch.own.error = False, None
+        if not given and epoch.own.fetch is not None:  # what has failed cannot go on iterating
+            assert batches is not None
+            batches.fetch = None
         self._wake()
 
     def wait(self, seconds: float) -> None:
