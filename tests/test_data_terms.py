@@ -651,6 +651,34 @@ def test_the_size_of_batches_of_what_is_iterated_over_may_change(kind, persisten
             assert [len(batch) for batch in loader] == sizes
 
 
+def test_a_subclass_may_have_an_iterator_of_its_own():
+    class Counted:
+        is_shut_down = False
+
+        def __init__(self, iterator):
+            self.iterator, self.count = iterator, 0
+
+        def __next__(self):
+            batch = next(self.iterator)
+            self.count += 1
+            return batch
+
+        def __iter__(self):
+            return self
+
+        def _reset(self, loader):
+            self.iterator._reset(loader)
+
+    class Loader(data.DataLoader):
+        def _get_iterator(self):
+            return Counted(super()._get_iterator())
+
+    loader = Loader(list(range(4)), 2, num_workers=1, persistent_workers=True)
+    for _ in range(3):
+        assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
+    assert loader._iterator.count == 6
+
+
 def test_a_dataset_without_a_length_says_so_in_each_epoch():
     class Endless(data.Dataset):
         def __getitem__(self, index):

@@ -193,7 +193,9 @@ class Terms:
     def goes_on(self, iterator: Any, loader: Any) -> bool:
         """Begins another epoch with an iterator, if that is planned."""
         plan = self.plan
-        return plan is not None and plan.begin_again(iterator, loader.__dict__)
+        if plan is None or not isinstance(iterator, _C._BatchStream):  # a subclass has its own
+            return False
+        return bool(plan.begin_again(iterator, loader.__dict__))
 
     def hold(self, loader: Any) -> bool:
         """Whether all is as it was."""
