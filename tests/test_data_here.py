@@ -558,6 +558,28 @@ def test_an_error_of_the_first_batch_of_a_thread_that_iterates_arrives(
     assert outcomes(loader) == everything
 
 
+def test_processes_that_take_over_after_an_error_have_their_own_tasks():
+    class Counts(data.Dataset):
+        def __init__(self):
+            self.count = 0
+
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            if index == 1:
+                raise ValueError(f"no sample {index}")
+            self.count += 1
+            return data.get_worker_info().id
+
+    iterator = iter(data.DataLoader(Counts(), 1, num_workers=2))
+    assert next(iterator).item() == 0
+    with pytest.raises(ValueError, match="DataLoader worker process 1"):
+        next(iterator)
+    assert len(iterator._workers) == 2  # somebody looks at them
+    assert [batch.item() for batch in iterator] == [0, 1, 0, 1, 0, 1]
+
+
 @pytest.mark.parametrize("iterable", [False, True])
 def test_two_epochs_at_once_may_both_fail(iterable):
     class Missing(data.IterableDataset if iterable else data.Dataset):

@@ -222,6 +222,8 @@ class MultipleWorkersIterator(OwnEpochs):
         if resumed is not None and self._iterable:
             self._given = list(resumed["given"])
             self._exhausted = list(resumed["exhausted"])
+        # A state of an indexed dataset may be one of another number of workers.
+        if resumed is not None and (self._iterable or "num_workers" not in resumed):
             self._next_worker = resumed["next_worker"]
         self._no_more_indices = False
         self._refill_at = 0
