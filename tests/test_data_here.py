@@ -847,5 +847,5 @@ def test_an_epoch_of_threads_cannot_begin_inside_of_itself(monkeypatch):
     assert [b.tolist() for b in loader] == [[0, 1], [2, 3], [4, 5]]
     dataset.loader = loader
     assert len(list(loader)) >= 2
-    assert len(dataset.errors) == 1 and "while a batch" in dataset.errors[0]
+    assert len(dataset.errors) == 1 and "makes a batch" in dataset.errors[0]
     assert [b.tolist() for b in loader][-1] == [4, 5]

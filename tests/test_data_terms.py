@@ -679,6 +679,89 @@ def test_a_subclass_may_have_an_iterator_of_its_own():
     assert loader._iterator.count == 6
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_last_batch_has_to_be_as_full_as_the_first_was_asked_to_be(workers):
+    loader = data.DataLoader(range(15), 4, drop_last=True, num_workers=workers)
+    sizes = []
+    for batch in loader:
+        sizes.append(len(batch))
+        loader.batch_sampler.batch_size = 2
+    assert sizes == [4]
+
+
+def test_a_length_that_begins_the_epoch_once_more_is_refused(monkeypatch):
+    monkeypatch.setattr(pace, "_TINY_SECONDS", 1.0)
+
+    class Nested(data.Dataset):
+        loader = None
+
+        def __len__(self):
+            if self.loader is not None:
+                loader, self.loader = self.loader, None
+                list(loader)
+            return 6
+
+        def __getitem__(self, index):
+            return index
+
+    dataset = Nested()
+    options = {"num_workers": 2, "worker_type": "thread", "persistent_workers": True}
+    loader = data.DataLoader(dataset, 2, **options)
+    expected = [batch.tolist() for batch in loader]
+    dataset.loader = loader
+    with pytest.raises(RuntimeError, match="begins one"):
+        list(loader)
+    assert [batch.tolist() for batch in loader] == expected
+
+
+class CountsAndFails(data.Dataset):
+    def __init__(self):
+        self.seen = []
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        self.seen.append(index)
+        if index in (1, 2, 3):
+            raise ValueError(f"not {index}")
+        return index
+
+
+def test_a_task_comes_for_each_that_failed():
+    # With a generator of the program's own, tasks are drawn one by one.
+    options = {"num_workers": 1, "prefetch_factor": 2, "generator": facula.Generator()}
+    iterator, found = iter(data.DataLoader(CountsAndFails(), 1, **options)), []
+    while True:
+        try:
+            found.append(next(iterator).item())
+        except ValueError as error:
+            found.append(str(error).splitlines()[0].split()[0])
+        except StopIteration:
+            break
+    assert found == [0, *["Caught"] * 3, *range(4, 12)]
+
+
+def test_what_iterating_workers_that_stay_have_written_is_kept():
+    class Counts(data.IterableDataset):
+        def __init__(self):
+            self.seen = []
+
+        def __len__(self):
+            return 4
+
+        def __iter__(self):
+            for i in range(4):
+                self.seen.append(i)
+                yield len(self.seen)
+
+    loader = data.DataLoader(Counts(), 2, num_workers=1, persistent_workers=True)
+    assert [batch.tolist() for batch in loader] == [[1, 2], [3, 4]]
+    assert len(loader) == 2  # from now on the length is watched
+    assert [batch.tolist() for batch in loader] == [[5, 6], [7, 8]]
+    assert [batch.tolist() for batch in loader] == [[9, 10], [11, 12]]
+
+
 def test_a_dataset_without_a_length_says_so_in_each_epoch():
     class Endless(data.Dataset):
         def __getitem__(self, index):

@@ -11,9 +11,9 @@ namespace {
 // 0, 1, 2 and so on below the length of `sized`, by themselves or in batches.
 struct PyInOrder {
   PyObject_HEAD PyObject* sized;  // null once its length is known
-  PyObject*
-      batches;  // a sampler that says how many make a batch, or null; training may change that
+  PyObject* batches;  // a sampler that says how many make a batch, which may change, or null
   Py_ssize_t next, count;
+  Py_ssize_t least;  // that the last batch must have, once the first is asked for
   bool drop_last;
 };
 PyInOrder& in_order_of(PyObject* o) {
@@ -43,8 +43,9 @@ PyObject* next_in_order(PyObject* self) {
     const Ref sampler = Ref::borrow(order.batches);
     const Ref size(check(PyObject_GetAttr(sampler.get(), batch_size)));
     const Py_ssize_t most = index_of(size.get());
+    if (!order.least) order.least = order.drop_last ? most : 1;
     const Py_ssize_t n = std::min(order.count - order.next, most);
-    if (n <= 0 || (n < most && order.drop_last)) return nullptr;
+    if (n <= 0 || n < order.least) return nullptr;
     Ref batch(check(PyList_New(n)));
     for (Py_ssize_t i = 0; i < n; ++i)
       PyList_SET_ITEM(batch.get(), i, check(PyLong_FromSsize_t(order.next++)));
@@ -261,8 +262,9 @@ PyObject* begin(PyObject* self, PyObject* const* args, Py_ssize_t count) {
 PyObject* begin_again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     static const Names names;
-    if (count != 2 || !is_stream(args[0]) || !PyDict_CheckExact(args[1]))
+    if (count != 2 || !PyDict_CheckExact(args[1]))
       type_error("begin_again(): expected an iterator and a dict");
+    if (!is_stream(args[0])) return Py_NewRef(Py_False);  // a loader's subclass has its own
     const Ref kept = Ref::borrow(self), stream = Ref::borrow(args[0]);
     const Plan& p = plan_of(self);
     StreamMembers& m = members_of(stream.get());

@@ -162,7 +162,9 @@ PyObject* own_copies_of(PyObject* self, PyObject*) {
     Ref found(check(PyDict_New()));
     const auto& crew = turns_of(self).own.crew;
     for (size_t i = 0; i < crew.size(); ++i) {
-      const Ref& copies = crew[i].copies_before ? crew[i].copies_before : crew[i].copies;
+      // Who has come to its end has nothing to make again.
+      const bool again = crew[i].copies_before && !crew[i].ended;
+      const Ref& copies = again ? crew[i].copies_before : crew[i].copies;
       if (!copies) continue;
       Ref number(check(PyLong_FromSize_t(i)));
       check(PyDict_SetItem(found.get(), number.get(), copies.get()));
@@ -279,6 +281,7 @@ PyObject* next_own(PyObject* self, Turns& t) {
       if (!ended && e.changes) {  // made again, it would find what has been written meanwhile
         ++e.crew[number].given;
         Ref error(caught());
+        e.replace_task();
         Ref raised(check(PyObject_CallMethod(self, "_raise_as_worker", "IO", number, error.get())));
         return nullptr;
       }
@@ -287,6 +290,8 @@ PyObject* next_own(PyObject* self, Turns& t) {
         ++e.crew[number].given;
         throw PythonError{};
       }
+      if (!ended && !e.active)
+        throw PythonError{};  // others ended the epoch: nobody is left to ask
       PyErr_Clear();
       if (!e.active) return nullptr;
       if (!ended) return leave(Leave::Failed);
@@ -295,11 +300,7 @@ PyObject* next_own(PyObject* self, Turns& t) {
       continue;
     }
     e.count(number);
-    if (e.step_by_step && e.tasks) {
-      Ref drawn = e.draw(e.tasks);
-      if (drawn) e.ahead.push_back(std::move(drawn));
-      else e.tasks = Ref();
-    }
+    e.replace_task();
     if ((e.seconds > kLookAtPace || t.slow) && e.active) {
       e.seconds = 0;
       Ref looked(check(PyObject_CallMethod(self, "_look_at_pace", "(O)", batch.get())));
@@ -311,7 +312,7 @@ PyObject* next_own(PyObject* self, Turns& t) {
 // ---- the begin
 
 void OwnEpoch::draw_ahead(int64_t count) {
-  for (; count > 0; --count) {
+  for (; count > 0 && tasks; --count) {  // a sampler's code may end the epoch
     Ref task = draw(tasks);
     if (!task) break;
     ahead.push_back(std::move(task));
@@ -340,6 +341,7 @@ void OwnEpoch::begin_in_copies(PyObject* roots, int64_t first) {
     for (size_t i = 0; i < needed; ++i) crew[i].copies = needed > 1 ? copied(own.get()) : own;
   }
   for (OwnWorker& worker : crew) {
+    if (!fetch) return;  // code of the program has ended the epoch
     if (!worker.copies || (worker.fetch && worker.fetch_by.get() == fetch.get())) continue;
     worker.fetch = Ref(check(PyObject_CallOneArg(fetch.get(), worker.copies.get())));
     worker.fetch_by = fetch;
@@ -353,6 +355,7 @@ void begin_own(Turns& t, OwnStart start) {
     type_error("_begin_own(): expected an iterator, got ", type_name(start.tasks.get()));
   OwnEpoch& e = t.own;
   e.set_workers(size_t(start.workers));
+  const Making begins(e.making);
   e.iterates = flags & 1;
   e.only_ints = flags & 2;
   e.step_by_step = flags & 4;
@@ -368,7 +371,6 @@ void begin_own(Turns& t, OwnStart start) {
   e.ahead.clear();
   for (OwnWorker& worker : e.crew) {
     worker.clear(e.persistent, e.iterates);
-    worker.copies_before = Ref();
     if (e.changes) worker.as = Ref();
     worker.given = 0;
     worker.ended = false;

@@ -42,12 +42,13 @@ struct OwnWorker {
 
   // What an epoch leaves of a worker that stays, or none.
   void clear(bool stays, bool iterates) {
-    if (!stays) as = generators = copies = copies_before = Ref();
+    copies_before = Ref();
+    if (!stays) as = generators = copies = Ref();
     if (!stays || iterates || !copies) fetch = fetch_by = Ref();
   }
 };
 
-// While it lasts, a batch is made.
+// While it lasts, a batch is made, or an epoch begun.
 struct Making {
   explicit Making(bool& is_made) : flag(is_made), before(std::exchange(is_made, true)) {}
   ~Making() { flag = before; }
@@ -96,7 +97,14 @@ struct OwnEpoch {
       ahead.erase(ahead.begin());
       return first;
     }
-    return step_by_step ? Ref() : draw(tasks);
+    return tasks ? draw(tasks) : Ref();  // step by step, too, after an interrupt
+  }
+  // Another task for one that is done, or failed.
+  void replace_task() {
+    if (!step_by_step || !tasks) return;
+    Ref drawn = draw(tasks);
+    if (drawn) ahead.push_back(std::move(drawn));
+    else tasks = Ref();
   }
   static Ref draw(Ref from) {
     Ref drawn_task(PyIter_Next(from.get()));
@@ -117,7 +125,8 @@ struct OwnEpoch {
   }
   // Workers may only change between batches.
   void set_workers(size_t count) {
-    if (making) runtime_error("an epoch cannot begin while a batch of the one before is made");
+    if (making)
+      runtime_error("an epoch cannot begin while its iterator begins one or makes a batch");
     crew.resize(count);
   }
   // A batch of a worker; null with an exception set when that failed.

@@ -98,7 +98,9 @@ class MultipleWorkersIterator(OwnEpochs):
                 self._begin_by_itself(terms)
                 return
             self._may_be_here = self._may_be_here and self._terms.changes is None
-            self._have_workers(self._terms.lookups, self._generators_drawn_from())
+            drawn = self._generators_drawn_from()
+            self._forget_own(False)  # what the last epoch began with is not gone back to
+            self._have_workers(self._terms.lookups, drawn)
         elif self._may_be_here and not terms.threads:
             lookups = terms.lookups
             self._may_be_here = self._may_make_batches(terms) and all(

@@ -192,10 +192,7 @@ class Terms:
 
     def goes_on(self, iterator: Any, loader: Any) -> bool:
         """Begins another epoch with an iterator, if that is planned."""
-        plan = self.plan
-        if plan is None or not isinstance(iterator, _C._BatchStream):  # a subclass has its own
-            return False
-        return bool(plan.begin_again(iterator, loader.__dict__))
+        return self.plan is not None and bool(self.plan.begin_again(iterator, loader.__dict__))
 
     def hold(self, loader: Any) -> bool:
         """Whether all is as it was."""
