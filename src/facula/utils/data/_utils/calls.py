@@ -16,6 +16,7 @@ from facula.utils.data._utils.kept import READING
 from facula.utils.data._utils.kinds import kind
 from facula.utils.data._utils.known import (
     CLOSES,
+    NOTHING,
     NULL,
     OPAQUE,
     Columns,
@@ -187,6 +188,8 @@ class Calls:
 
     def columns_of(self, row: Any) -> Any:
         """What ``zip`` returns of rows."""
+        if row == NOTHING:  # of no rows, or of a list that is yet to be filled
+            return Iterator(Several(NOTHING), sites_in(row))
         if not isinstance(row, Tuple):
             return Iterator(Several(self.simple.iterator(row).item), sites_in(row))
         columns = tuple(map(Several, row.items))

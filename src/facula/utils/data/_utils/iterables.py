@@ -132,12 +132,13 @@ class Iterables:
         if rest or not any(called is f for f in (list, tuple, sum, any, all)):
             raise NotSimpleError
         self.needs.add(TIME)
-        item = self.iterator(first).item
+        over = self.iterator(first)
+        item = over.item
         if called is list:
             return List(item, self.site) if not sites else Several(item)
         if called is tuple:
             return Several(item)
-        if kind(item) == NUMBER:
+        if over.exact == () or kind(item) == NUMBER:
             return NUMBER
         if called is sum and kind(item) in (TENSOR, ARRAY, NESTED):
             return kind(item)
