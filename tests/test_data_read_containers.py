@@ -13,6 +13,7 @@ from test_data_read_functions import (  # noqa: F401
     Base,
     _no_processes_because_of_load,
     batches,
+    batches_are_those_of_processes,
     in_processes,
     outcome,
 )
@@ -217,11 +218,7 @@ READ = {
 @pytest.mark.parametrize("name", READ)
 def test_batches_are_those_of_processes(name):
     dataset = of(READ[name])
-    expected, pids = outcome(dataset, 1, worker_init_fn=in_processes)
-    assert None not in pids
-    got, pids = outcome(dataset, 1)
-    assert got == expected
-    assert pids == [None, None]
+    batches_are_those_of_processes(dataset, 1)
 
 
 def by_key(samples):

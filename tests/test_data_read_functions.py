@@ -305,6 +305,12 @@ def in_processes(worker):
     os.getpid()
 
 
+def batches_are_those_of_processes(dataset, size=5, **options):
+    expected, pids = outcome(dataset, size, worker_init_fn=in_processes, **options)
+    assert None not in pids
+    assert outcome(dataset, size, **options) == (expected, [None, None])
+
+
 def outcome(dataset, size=5, **options):
     facula.manual_seed(3)
     random.seed(4)
@@ -324,11 +330,7 @@ def test_batches_are_those_of_processes(name):
     if not _C._runs_alone():
         pytest.skip("a thread of another test is still there, so processes draw")
     dataset = of(SIMPLE[name])
-    expected, pids = outcome(dataset, worker_init_fn=in_processes)
-    assert None not in pids
-    got, pids = outcome(dataset)
-    assert got == expected
-    assert pids == [None, None]
+    batches_are_those_of_processes(dataset)
 
 
 @pytest.mark.parametrize(

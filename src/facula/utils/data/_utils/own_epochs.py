@@ -34,7 +34,7 @@ class OwnEpochs(_C._BatchStream, BaseIterator):  # type: ignore[misc]
         terms: Terms = loader._terms
         if (
             terms is None
-            or not terms.facts.hold(loader.__dict__)
+            or not terms.hold(loader)
             or not (terms.lookups or terms.threads or loader._pace.unreadable)
         ):
             terms = new_terms(loader)
