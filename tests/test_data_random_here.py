@@ -292,8 +292,8 @@ def test_numbers_of_other_generators_are_left_to_workers():
     assert lookups_of(of(lambda self, index: facula.rand(2, generator=own))) is None
     assert lookups_of(of(lambda self, index: patched.random())) is None
     assert lookups_of(of(lambda self, index: random.SystemRandom().random())) is None
-    assert lookups_of(of(lambda self, index: random.seed(index))) is None
-    assert lookups_of(of(lambda self, index: facula.manual_seed(index))) is None
+    assert lookups_of(of(lambda self, index: numpy.random.seed(index))) is None
+    assert lookups_of(of(lambda self, index: facula.seed())) is None
     assert lookups_of(of(lambda self, index: facula.initial_seed())) is None
 
 

@@ -492,7 +492,14 @@ def fails_in_the_second(worker):
     return 1 // (1 - worker)
 
 
-@pytest.mark.parametrize("prepare", [nothing, seeds, lambda worker: numpy.random.seed(worker)])
+def seeds_all(worker):
+    facula.manual_seed(worker + 7)
+    numpy.random.seed(worker)
+
+
+@pytest.mark.parametrize(
+    "prepare", [nothing, seeds, seeds_all, lambda worker: numpy.random.seed(worker)]
+)
 def test_what_only_seeds_a_worker_needs_none(prepare):
     if not _C._runs_alone():
         pytest.skip("a thread of another test is still there, so processes are seeded")
@@ -516,7 +523,7 @@ def test_an_error_where_a_worker_is_prepared_is_the_workers():
         next(iterator)
 
 
-@pytest.mark.parametrize("prepare", [lambda worker: facula.manual_seed(worker), print, os.nice])
+@pytest.mark.parametrize("prepare", [lambda worker: facula.seed(), print, os.nice])
 def test_what_does_more_to_a_worker_is_left_to_it(prepare):
     loader = data.DataLoader(Base(), num_workers=2, worker_init_fn=prepare)
     assert Terms(loader, True).lookups is None

@@ -244,12 +244,18 @@ def test_a_collate_function_that_is_a_partial():
     assert facula.equal(next(iter(loader)) * 2, first[0] * 3)
 
 
-def test_what_a_module_in_a_dataset_does_is_read_each_time():
+def test_a_change_of_a_module_in_a_dataset_is_noticed():
     dataset = dataset_with(with_transform)
     dataset.transform = facula.nn.ReLU()
     loader = data.DataLoader(dataset, 4, num_workers=2)
     list(loader)
-    assert loader._terms.lookups is not None and not holds(loader)
+    assert loader._terms.lookups is not None and holds(loader)
+    handle = dataset.transform.register_forward_pre_hook(lambda *_: None)
+    assert not holds(loader)
+    handle.remove()
+    assert holds(loader)
+    dataset.transform.inplace = True
+    assert not holds(loader)
 
 
 def test_results_follow_every_change(monkeypatch):

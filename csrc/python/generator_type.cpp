@@ -15,8 +15,10 @@ struct PyGenerator {
 };
 PyTypeObject* generator_type;
 
+// Who acts as a worker finds the worker's generator in the place of the default one.
 Generator& self_generator(PyObject* o) {
-  return *reinterpret_cast<PyGenerator*>(o)->generator;
+  Generator& own = *reinterpret_cast<PyGenerator*>(o)->generator;
+  return thread_generator && &own == &default_generator() ? *thread_generator : own;
 }
 
 PyObject* adopt_generator(PyTypeObject* type, Generator* g) {  // takes over the caller's reference
@@ -230,10 +232,21 @@ PyObject* make_default_generator(PyObject*, PyObject* args) {
 PyObject* seed_devices(PyObject*, PyObject* value) {
   return guarded([&] {
     const uint64_t seed = seed_of(value);
-    {
+    if (!thread_generator) {  // those of a worker process would not be the program's
       WithoutGil released;
       seed_device_generators(seed);
     }
+    return Py_NewRef(Py_None);
+  });
+}
+
+// _draw_from(generator): draws of this thread that name no generator are from this one, which the
+// caller keeps; with None they are from the default one again.
+PyObject* draw_from(PyObject*, PyObject* o) {
+  return guarded([&] {
+    if (o != Py_None && !is_generator(o))
+      type_error("_draw_from(): expected a Generator, got ", type_name(o));
+    thread_generator = o == Py_None ? nullptr : generator_of(o);
     return Py_NewRef(Py_None);
   });
 }
@@ -280,6 +293,7 @@ PyType_Spec spec = {"facula.Generator", sizeof(PyGenerator), 0,
 PyMethodDef functions[] = {
     {"_default_generator", make_default_generator, METH_VARARGS,
      "The generator of draws that name none, on the host or a CUDA device."},
+    {"_draw_from", draw_from, METH_O, "_draw_from(generator): whose numbers this thread draws."},
     {"_seed_devices", seed_devices, METH_O, "Seeds the default generators of all CUDA devices."},
     {"_drawn_seed", get_drawn_seed, METH_O,
      "_drawn_seed(generator): what random_() draws for one int64; None where that is to be asked."},

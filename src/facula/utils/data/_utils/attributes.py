@@ -51,6 +51,7 @@ from facula.utils.data._utils.known import (
     Maybe,
     Method,
     NotSimpleError,
+    Object,
     Of,
     Super,
     Tuple,
@@ -93,6 +94,7 @@ def is_module(value: Any) -> bool:
 class Attributes:
     """What a :class:`Simple` finds out of them."""
 
+    attribute_of_object: Callable[[Object, str], Any]
     call_function: Callable[..., Any]
     changes: Any
     changes_in: Callable[[Any, str], bool]
@@ -112,6 +114,8 @@ class Attributes:
             if type(in_class(owner.type, name)) is not _tuplegetter:
                 raise NotSimpleError
             return owner.items[owner.type._fields.index(name)]
+        if isinstance(owner, Object):
+            return self.attribute_of_object(owner, name)
         if isinstance(owner, Super):
             return self.attribute_of_super(owner, name)
         if found in _METHODS and name in _METHODS[found][1]:
@@ -280,13 +284,15 @@ class Attributes:
 
     def held_by_module(self, value: Any, name: str) -> Any:
         """A parameter, buffer or part of an ``nn.Module``."""
-        self.facts.give_up()
         own = in_class(type(value), "__getattr__")
         if not is_module(value) or own is not vars(facula.nn.Module)["__getattr__"]:
             raise NotSimpleError
         for held in _HELD:
-            inside = value.__dict__.get(held)
-            if type(inside) is dict and name in inside:
+            inside = self.facts.attribute(value, held)
+            if type(inside) is not dict:
+                raise NotSimpleError
+            self.facts.item(inside, name)
+            if name in inside:
                 return self.known(inside[name])
         raise NotSimpleError
 

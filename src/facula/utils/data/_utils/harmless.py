@@ -298,6 +298,9 @@ _GROUPS = [
         ("shuffle", lambda: random, ("shuffle",)),
         ("arrays drawn", lambda: numpy.random, _ARRAY_DRAWN),
         ("seeds", lambda: random, ("seed",)),
+        ("seeds generator", _facula, ("manual_seed",)),
+        ("state of generator", _facula, ("get_rng_state",)),
+        ("sets generator", _facula, ("set_rng_state",)),
         ("first seed", _facula, ("initial_seed",)),
         ("generator", _facula, ("Generator",)),
         ("twister", lambda: random, ("Random",)),
@@ -324,7 +327,8 @@ def _is_own(sort: str, called: Any) -> bool:
     """Whether what draws numbers is a method of the module's generator, and not the program's."""
     owner = getattr(called, "__self__", None)
     if sort == "seeds":
-        return owner is getattr(random, "_inst", random)
+        is_own = owner is getattr(random, "_inst", random)
+        return is_own and (not finds_twister() or bool(_C._bind_twister(called)))
     if sort in ("of twister", "choice", "choices", "shuffle"):
         return finds_twister() and bool(_C._bind_twister(called))
     if sort in ("arrays drawn", "arrays shuffled"):

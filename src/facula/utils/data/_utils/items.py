@@ -41,6 +41,7 @@ from facula.utils.data._utils.known import (
     List,
     Maybe,
     NotSimpleError,
+    Object,
     Of,
     OneOf,
     PartOf,
@@ -49,6 +50,7 @@ from facula.utils.data._utils.known import (
     asked,
     in_class,
 )
+from facula.utils.data._utils.members import has_members, member_with, one_of_members
 from facula.utils.data._utils.sets import is_set, item_of_set, kind_of_keys
 from facula.utils.data.dataset import ChainDataset, IterableDataset
 
@@ -68,6 +70,7 @@ class Items:
     known: Callable[[Any], Known]
     known_list: Callable[[dict[Any, Any]], Known]
     only_looks_up: Callable[[Any], bool]
+    special: Callable[[Object, str], types.FunctionType]
 
     def item(self, container: Any, index: Any) -> Any:
         """What ``container[index]`` is."""
@@ -98,6 +101,8 @@ class Items:
             return container.item if found != SLICE else Several(container.item)
         if isinstance(container, Dict):
             return self.item_of_own_dict(container, index)
+        if isinstance(container, Object):
+            return self.call_function(self.special(container, "__getitem__"), [container, index])
         if isinstance(container, Known):
             value = container.value
             if type(value) is dict and is_key(index):
@@ -124,6 +129,8 @@ class Items:
         raise NotSimpleError
 
     def item_of_object(self, container: Known, index: Any) -> Any:
+        if has_members(container):
+            return member_with(self, container, index)
         self.facts.type_of(container.value)
         function = in_class(type(container.value), "__getitem__")
         if type(function) is types.FunctionType:
@@ -217,8 +224,12 @@ class Items:
         if found in (FILE, BINARY_FILE):
             return Iterator(TEXT if found == FILE else BYTES)
         function = None
+        if has_members(over):
+            return Iterator(one_of_members(self, over))
         if isinstance(over, Known) and type(over.value) is ChainDataset:
             return self.iterator_over_each(over.value)
+        if isinstance(over, Object):
+            function = self.special(over, "__iter__")
         if isinstance(over, Known):
             self.facts.type_of(over.value)
             function = in_class(type(over.value), "__iter__")

@@ -22,6 +22,7 @@ from facula.utils.data._utils.known import (
     Method,
     New,
     NotSimpleError,
+    Object,
     OneOf,
     Several,
     Tuple,
@@ -71,7 +72,7 @@ def _one_of(found: set[Any]) -> Any:
     places: dict[Any, Any] = {}
     for v in found:
         for one in v.found if isinstance(v, OneOf) else (v,):
-            made = isinstance(one, (List, Dict))
+            made = isinstance(one, (List, Dict, Object))
             place = (type(one), one.site, getattr(one, "type", dict)) if made else one
             places[place] = _joined(places[place], one) if place in places else one
     rest = {v for v in places.values() if not sites_in(v)}
@@ -93,6 +94,8 @@ def leads_to_kept(known: Any) -> bool:
     if isinstance(known, (Tuple, Dict)):
         inside = known.values() if isinstance(known, Dict) else known.items
         return any(map(leads_to_kept, inside))
+    if isinstance(known, Object):
+        return any(leads_to_kept(v) for _, v in known.fields)
     if isinstance(known, OneOf):
         return any(map(leads_to_kept, known.found))
     if isinstance(known, (List, Several)):
@@ -101,9 +104,10 @@ def leads_to_kept(known: Any) -> bool:
 
 
 def sites_in(known: Any) -> frozenset[Any]:
-    """Where the lists and dicts were made that a value is or leads to, as far as that is known."""
-    if isinstance(known, (List, Dict)):
-        inner = [known.item] if isinstance(known, List) else known.values()
+    """Where the lists, dicts and objects were made that a value is or leads to, as far as that is
+    known."""
+    if isinstance(known, (List, Dict, Object)):
+        inner = [known.item] if isinstance(known, List) else values_in(known)
         return frozenset((known.site,)).union(*map(sites_in, inner))
     if isinstance(known, (Tuple, OneOf)):
         inside = known.items if isinstance(known, Tuple) else known.found
@@ -116,10 +120,20 @@ def sites_in(known: Any) -> frozenset[Any]:
     return sites_in(known.owner) if isinstance(known, Method) else frozenset()
 
 
+def values_in(known: Dict | Object) -> list[Any]:
+    """What lies in a dict, or in the attributes of an object."""
+    return known.values() if isinstance(known, Dict) else [v for _, v in known.fields]
+
+
 def _joined(a: Any, b: Any) -> Any:
-    """What is known of two lists or dicts, of which a value is one."""
+    """What is known of two lists, dicts or objects, of which a value is one."""
     if isinstance(a, List):
         return replace(a, item=either({a.item, b.item}))
+    if isinstance(a, Object):
+        first, second = dict(a.fields), dict(b.fields)
+        if first.keys() != second.keys() or a.made_by is not b.made_by:
+            raise NotSimpleError
+        return replace(a, fields=tuple((k, either({v, second[k]})) for k, v in first.items()))
     if a.made != b.made:
         raise NotSimpleError
     first, second = dict(a.items), dict(b.items)
@@ -130,12 +144,12 @@ def _joined(a: Any, b: Any) -> Any:
     return with_other(found, *b.others) if b.others else found
 
 
-def with_new(known: Any, old: List | Dict, new: List | Dict) -> Any:
+def with_new(known: Any, old: List | Dict | Object, new: List | Dict | Object) -> Any:
     """The same value after ``old``, which may be part of it, has become ``new``. Others that were
     made at its site may be the same one."""
     if new.site not in sites_in(known):
         return known
-    if isinstance(known, (List, Dict)) and known.site == new.site:
+    if isinstance(known, (List, Dict, Object)) and known.site == new.site:
         return new if known == old else _joined(known, new)
     if isinstance(known, List):
         return replace(known, item=with_new(known.item, old, new))
@@ -143,6 +157,8 @@ def with_new(known: Any, old: List | Dict, new: List | Dict) -> Any:
         items = tuple((k, with_new(v, old, new)) for k, v in known.items)
         others = known.others and (known.others[0], with_new(known.others[1], old, new))
         return replace(known, items=items, others=others)
+    if isinstance(known, Object):
+        return replace(known, fields=tuple((k, with_new(v, old, new)) for k, v in known.fields))
     if isinstance(known, Tuple):
         return replace(known, items=tuple(with_new(v, old, new) for v in known.items))
     if isinstance(known, OneOf):

@@ -140,6 +140,16 @@ class Dict:
 
 
 @dataclass(frozen=True)
+class Object:
+    """An object of a plain class (:mod:`objects`) that the function has made, at that place."""
+
+    fields: tuple[tuple[str, Any], ...]
+    site: Any
+    type: type
+    made_by: Any = None  # while its class makes it: the code that does so
+
+
+@dataclass(frozen=True)
 class OneOf:
     """One of these, among which are lists or dicts that the function has made."""
 

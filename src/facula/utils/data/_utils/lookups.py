@@ -15,8 +15,8 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import facula
 from facula import _C
-from facula.random import default_generator
 from facula.utils.data._utils.array_random import (
     KeptArrays,
     can_exchange,
@@ -234,37 +234,38 @@ def prepared(
     seeds = preparation.seeds or bool(draws)
     if seeds and not _C._runs_alone():
         return None  # others might draw from the generators of Python and NumPy meanwhile
-    before = (default_generator.get_state(), random.getstate(), KeptArrays()) if seeds else None
+    before = (random.getstate(), KeptArrays()) if seeds else None
     found = {}
     try:
         for number in range(job.num_workers):
+            generator = facula.Generator()
             if seeds:
-                default_generator.manual_seed(job.base_seed + number)
+                generator.manual_seed(job.base_seed + number)
+                _C._draw_from(generator)
             if TWISTER in draws:
                 random.seed(job.base_seed + number)
             if ARRAYS_DRAWN in draws:
                 seed_arrays(job.base_seed, number)
             with acting_as(job.info(number)):
                 init_fn(number)
-            found[number] = _generators_now(draws)
+            found[number] = generator if GENERATOR in draws else None, *_numbers_now(draws)
     except Exception:
         return None
     finally:
         if before is not None:
-            default_generator.set_state(before[0])
-            random.setstate(before[1])
-            before[2].put_back()
+            _C._draw_from(None)
+            random.setstate(before[0])
+            before[1].put_back()
     return found
 
 
-def _generators_now(draws: frozenset[str]) -> tuple[Any, Any, Any]:
-    """Copies of the program's generators, those that are drawn from."""
+def _numbers_now(draws: frozenset[str]) -> tuple[Any, Any]:
+    """Copies of the generators of Python and NumPy, those that are drawn from."""
     twister = None
     if TWISTER in draws:
         twister = random.Random(0)
         twister.setstate(random.getstate())
-    generator = default_generator.clone_state() if GENERATOR in draws else None
-    return generator, twister, state_now() if ARRAYS_DRAWN in draws else None
+    return twister, state_now() if ARRAYS_DRAWN in draws else None
 
 
 def _read_batch(dataset: Any, collate_fn: Any, alone: bool, needs: set[str]) -> bool:

@@ -27,6 +27,7 @@ from facula.utils.data._utils.known import (
     List,
     New,
     NotSimpleError,
+    Object,
     Several,
 )
 from facula.utils.data._utils.sets import METHODS as SETS_METHODS
@@ -55,8 +56,8 @@ class OwnContainers:
     def site_at(self, i: dis.Instruction) -> Any:
         return *self.code_number, i.offset
 
-    def change(self, old: List | Dict, new: List | Dict) -> None:
-        """Something was written to a list or dict that was made here."""
+    def change(self, old: List | Dict | Object, new: List | Dict | Object) -> None:
+        """Something was written to a list, dict or object that was made here."""
         if new == old:
             return
         if new.site in self.not_made_here:

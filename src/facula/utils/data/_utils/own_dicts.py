@@ -30,6 +30,7 @@ from facula.utils.data._utils.known import (
     List,
     New,
     NotSimpleError,
+    Object,
     PartOf,
     Several,
     Tuple,
@@ -61,7 +62,7 @@ class OwnDicts:
     site_at: Callable[[dis.Instruction], Any]
     stack: list[Any]
 
-    def is_alone(self, made: Dict) -> bool:
+    def is_alone(self, made: Dict | Object) -> bool:
         """Whether there is no other one that was made there: not in a loop or by another call."""
         return bool(made.site[:2] == self.code_number) and not self.loops
 

@@ -57,12 +57,14 @@ from facula.utils.data._utils.known import (
     Maybe,
     Method,
     NotSimpleError,
+    Object,
     Of,
     Several,
     Tuple,
     asked,
     in_class,
 )
+from facula.utils.data._utils.objects import with_field
 from facula.utils.data._utils.operators import Operators
 from facula.utils.data._utils.own_containers import OwnContainers
 from facula.utils.data._utils.own_dicts import OwnDicts
@@ -119,7 +121,11 @@ class Reading(Calls, Operators, OwnContainers, OwnDicts, Patterns):
         self.code, self.scope, self.simple = code, scope, simple
         self.instructions, self.at, self.handlers, self.loops = instructions_of(code)
         self.code_number = simple.depth, id(code)  # of what is made here
-        self.not_made_here = frozenset().union(*map(sites_in, (*arguments, *cells)))
+        # Its first argument, where this is the ``__init__`` that makes it.
+        first = arguments[0] if arguments else None
+        self.makes = isinstance(first, Object) and first.made_by is code
+        given = arguments[1:] if self.makes else arguments
+        self.not_made_here = frozenset().union(*map(sites_in, (*given, *cells)))
         self.cells = dict(zip(code.co_freevars, cells, strict=True))
         self.places: dict[str, Any] = dict(zip(code.co_varnames, arguments, strict=False))
         self.stack: list[Any] = []
@@ -250,6 +256,8 @@ class Reading(Calls, Operators, OwnContainers, OwnDicts, Patterns):
             return None
         if isinstance(value, Kept):
             return None
+        if isinstance(value, Object):
+            return self.truth_of_object(value)
         found = kind(value)
         if found in (WORKER, CONTEXT) or isinstance(value, (Made, Method)):
             return True
@@ -258,14 +266,32 @@ class Reading(Calls, Operators, OwnContainers, OwnDicts, Patterns):
             raise NotSimpleError
         return None
 
+    def truth_of_object(self, value: Object) -> bool | None:
+        self.simple.facts.of_class(value.type)
+        if in_class(value.type, "__bool__") is not NULL:
+            raise NotSimpleError
+        if in_class(value.type, "__len__") is NULL:
+            return True
+        size = self.simple.special(value, "__len__")
+        return self.truth(self.simple.call_function(size, [value]))
+
     # ---- the end, and what comes before it
 
     def do_return_value(self, i: dis.Instruction) -> None:
-        self.returned.update(self.pop(1))
-        self.ended = True
+        (value,) = self.pop(1)
+        self.give_back(value)
 
     def do_return_const(self, i: dis.Instruction) -> None:
-        self.returned.add(Known(i.argval))
+        self.give_back(Known(i.argval))
+
+    def give_back(self, value: Any) -> None:
+        """The function returns that, or, if it is an ``__init__``, what it has made."""
+        if self.makes:
+            value = self.places.get(self.code.co_varnames[0])
+            if not isinstance(value, Object) or value.made_by is not self.code:
+                raise NotSimpleError
+            value = replace(value, made_by=None)
+        self.returned.add(value)
         self.ended = True
 
     def do_reraise(self, i: dis.Instruction) -> None:
@@ -429,6 +455,9 @@ class Reading(Calls, Operators, OwnContainers, OwnDicts, Patterns):
 
     def do_store_attr(self, i: dis.Instruction) -> None:
         value, owner = self.pop(2)
+        if isinstance(owner, Object):
+            self.set_in_object(owner, i.argval, value)
+            return
         changes = self.simple.changes
         if changes is None or not isinstance(owner, Known):
             raise NotSimpleError
@@ -437,6 +466,14 @@ class Reading(Calls, Operators, OwnContainers, OwnDicts, Patterns):
         given = self.given_away(value)
         kept = value if isinstance(value, (List, Dict)) else given
         changes.store(owner.value, i.argval, kept)
+
+    def set_in_object(self, to: Object, name: str, value: Any) -> None:
+        own = dict(to.fields)
+        if not (to.made_by is self.code or self.is_alone(to)):  # others were made there, too
+            if name not in own:
+                raise NotSimpleError
+            value = either({own[name], value})
+        self.change(to, with_field(to, name, value))
 
     def do_import_name(self, i: dis.Instruction) -> None:
         """What is there already is not imported again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import random
 import types
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +31,7 @@ from facula.utils.data._utils.harmless import (
     SEEDED,
     TIME,
     TWISTER,
+    finds_twister,
 )
 from facula.utils.data._utils.immutables import immutable
 from facula.utils.data._utils.joins import as_new, either
@@ -57,6 +59,7 @@ from facula.utils.data._utils.known import (
     List,
     New,
     NotSimpleError,
+    Object,
     Of,
     Several,
     Tuple,
@@ -100,6 +103,8 @@ def _length(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
         return NUMBER
     if isinstance(of, (List, Dict, Several, Kept)) or kind(of) in (NUMBERS, TENSORS, ARRAYS, TEXTS):
         return NUMBER
+    if isinstance(of, Object):
+        return simple.call_function(simple.special(of, "__len__"), [of])
     if not isinstance(of, Known):
         raise NotSimpleError
     simple.facts.type_of(of.value)
@@ -114,6 +119,8 @@ def _type(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     if isinstance(of, Known):
         simple.facts.type_of(of.value)
         return Known(type(of.value))
+    if isinstance(of, Object):
+        return Known(of.type)
     return Of(type) if is_data(of) else OPAQUE  # one without code of the program's
 
 
@@ -157,10 +164,14 @@ def _instance(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any
             simple.facts.type_of(of.value)
             if t.value in type(of.value).__mro__ and len(wanted) == 1:
                 return Known(True)
-        if not isinstance(of, (Known, Of)) or type(t.value) is not type:
+        if not isinstance(of, (Known, Object, Of)) or type(t.value) is not type:
             raise NotSimpleError
     asked_for = tuple(t.value for t in wanted)
-    if isinstance(of, Of):
+    if isinstance(of, Object):
+        simple.facts.of_class(of.type)
+        if in_class(of.type, "__class__") is not vars(object)["__class__"]:
+            raise NotSimpleError
+    if isinstance(of, (Object, Of)):
         return Known(issubclass(of.type, asked_for))
     if isinstance(of, Known):
         simple.facts.type_of(of.value)
@@ -385,10 +396,32 @@ def _shuffle(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
 
 
 def _seeds(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
-    if not simple.may_seed:
+    """Outside of what prepares a worker, only of generators of which a worker's takes the place."""
+    is_twister = called is random.seed
+    if not simple.may_seed and not (is_twister and finds_twister() and arguments):
         raise NotSimpleError
     check(arguments, ())
-    simple.needs.add(SEEDED)
+    simple.needs.add(SEEDED if simple.may_seed else TWISTER)
+    return Known(None)
+
+
+def _seeds_generator(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, (), TENSOR)
+    simple.needs.add(SEEDED if simple.may_seed else GENERATOR)
+    return OPAQUE
+
+
+def _state_of_generator(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    check(arguments, ())
+    simple.needs.add(GENERATOR)
+    return New(TENSOR)
+
+
+def _sets_generator(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
+    (state,) = arguments
+    if simple.may_seed or kind(state) != TENSOR:
+        raise NotSimpleError
+    simple.needs.add(GENERATOR)
     return Known(None)
 
 
@@ -488,6 +521,9 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "choices": _choices,
     "shuffle": _shuffle,
     "seeds": _seeds,
+    "seeds generator": _seeds_generator,
+    "sets generator": _sets_generator,
+    "state of generator": _state_of_generator,
     "first seed": _first_seed,
     "generator": _own(OWN_GENERATOR),
     "twister": _own(OWN_TWISTER),

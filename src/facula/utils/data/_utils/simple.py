@@ -37,11 +37,13 @@ from facula.utils.data._utils.known import (
     BYTES,
     FILE,
     NESTED,
+    NOTHING,
     NUMBER,
     OPAQUE,
     PATH,
     TENSOR,
     TEXT,
+    AlwaysRaisesError,
     Dict,
     ItemOf,
     Iterator,
@@ -52,6 +54,7 @@ from facula.utils.data._utils.known import (
     Method,
     New,
     NotSimpleError,
+    Object,
     Several,
     Tuple,
     asked,
@@ -60,7 +63,9 @@ from facula.utils.data._utils.known import (
     is_named_tuple,
 )
 from facula.utils.data._utils.loggers import logs, silent_call
+from facula.utils.data._utils.members import has_members, member_with
 from facula.utils.data._utils.nested import call_of_nested
+from facula.utils.data._utils.objects import Objects, is_plain_class
 from facula.utils.data._utils.results import (
     OF_HASHES,
     OWN_ARRAYS,
@@ -79,7 +84,19 @@ _ARGUMENTS_OF_PARTIAL = operator.attrgetter("args")
 _NAMED_OF_PARTIAL = operator.attrgetter("keywords")
 
 
-class Simple(Attributes, Items, Iterables):
+def _only_calls_forward(module: Any) -> bool:
+    """Whether to call a module is to call the ``forward`` of its class."""
+    from facula.nn.modules._hooks import global_hooks_active
+
+    own = vars(module)
+    if in_class(type(module), "__call__") is not in_class(facula.nn.Module, "__call__"):
+        return False
+    if "forward" in own or module._compiled_call_impl is not None:
+        return False
+    return not global_hooks_active() and not any(own.get(name) for name in _HOOKS)
+
+
+class Simple(Attributes, Items, Iterables, Objects):
     """What a function does, and those that it calls.
 
     Args:
@@ -98,6 +115,8 @@ class Simple(Attributes, Items, Iterables):
         self.changes: Any = None  # what may be written to, if anything may
         self._values: dict[int, Known] = {}
         self._lists: dict[int, Known] = {}
+        self._open: dict[Any, Any] = {}  # what functions return, of those that are being read
+        self._recursive: set[Any] = set()  # those among them that call themselves
 
     def known(self, value: Any) -> Known:
         """Of which it is found out only once what is in it."""
@@ -116,13 +135,36 @@ class Simple(Attributes, Items, Iterables):
         self, code: types.CodeType, scope: dict[str, Any], cells: tuple[Any, ...], given: list[Any]
     ) -> Any:
         """What a function of that code returns."""
+        call = id(code), id(scope), cells, tuple(given)
+        if call in self._open:
+            return self._of_itself(call, code)
         if self.depth == _DEEPEST:
             raise NotSimpleError
         self.depth += 1
+        self._open[call] = NOTHING
         try:
-            return self._read(code, scope, cells, given, self)
+            found = self._read(code, scope, cells, given, self)
+            while call in self._recursive and found != self._open[call]:
+                self._open[call] = found
+                found = either({found, self._read(code, scope, cells, given, self)})
+            return found
         finally:
+            self._recursive.discard(call)
+            del self._open[call]
             self.depth -= 1
+
+    def _of_itself(self, call: Any, code: types.CodeType) -> Any:
+        """What a function returns that is being read, as far as that is known yet: at first of ways
+        on which it does not call itself, then of more, until it is read once more for nothing."""
+        known = self._open[call]
+        self.needs.add(TIME)
+        # What it does to a list that it was given, or goes on with later, would not be seen.
+        if any(map(sites_in, (known, *call[2], *call[3]))) or code.co_flags & inspect.CO_GENERATOR:
+            raise NotSimpleError
+        self._recursive.add(call)
+        if known is NOTHING:
+            raise AlwaysRaisesError
+        return known
 
     def count_step(self) -> None:
         self.steps_left -= 1
@@ -159,6 +201,10 @@ class Simple(Attributes, Items, Iterables):
             return either({self.call(f, arguments, names) for f in each})
         if isinstance(function, Method):
             return self.call_method(function, arguments, names)
+        if isinstance(function, Object):
+            return self.call_function(
+                self.special(function, "__call__"), [function, *arguments], names
+            )
         if isinstance(function, Made) and not names:
             return self.read(function.code, function.scope.value, function.cells, arguments)
         raise NotSimpleError
@@ -267,6 +313,8 @@ class Simple(Attributes, Items, Iterables):
             return found[0] if len(found) == 1 else Tuple(tuple(found))
         if is_module(called):
             return self.call_module(function, arguments, names)
+        if has_members(function) and len(arguments) == 1 and not names:
+            return member_with(self, function, arguments[0])
         self.facts.type_of(called)
         own = in_class(type(called), "__call__")
         if type(own) is types.FunctionType:
@@ -279,6 +327,8 @@ class Simple(Attributes, Items, Iterables):
             return made_path(arguments)
         if is_made(called):
             return made(called, arguments)
+        if is_plain_class(called):
+            return self.made_object(called, arguments, names)
         if called is zip and names == ("strict",):
             arguments, names = arguments[:-1], ()
         if called is itertools.product and names == ("repeat",):
@@ -301,19 +351,11 @@ class Simple(Attributes, Items, Iterables):
             self.facts.item(called.keywords, name)
 
     def call_module(self, function: Known, arguments: list[Any], names: tuple[str, ...]) -> Any:
-        self.facts.give_up()
-        from facula.nn.modules._hooks import global_hooks_active
-
+        """What an ``nn.Module`` returns, of which nothing but ``forward`` is run."""
         module = function.value
-        own = vars(module)
-        hooks = any(own.get(name) for name in _HOOKS) or global_hooks_active()
-        called = in_class(type(module), "__call__")
-        if called is not in_class(facula.nn.Module, "__call__") or "forward" in own or hooks:
-            raise NotSimpleError
-        if module._compiled_call_impl is not None:
-            raise NotSimpleError
+        self.facts.type_of(module)
         forward = in_class(type(module), "forward")
-        if type(forward) is not types.FunctionType:
+        if type(forward) is not types.FunctionType or not asked(_only_calls_forward, module):
             raise NotSimpleError
         return self.call_function(forward, [function, *arguments], names)
 
@@ -396,5 +438,13 @@ def named_tuple(called: Any, arguments: list[Any], names: tuple[str, ...]) -> Tu
 
 _WITHOUT_ARGUMENTS = frozenset(
     ("worker", "no gradient", "of twister", "arrays drawn", "generator", "twister")
-    + ("array generator", "clock", "drawn", "dtype", "first seed", "hash object")
+    + (
+        "array generator",
+        "state of generator",
+        "clock",
+        "drawn",
+        "dtype",
+        "first seed",
+        "hash object",
+    )
 )
