@@ -1,11 +1,13 @@
 """Objects that samples make of the program's classes, functions that call themselves, members that
 are looked up, and modules, in code that a loader reads to make batches itself."""
 
+import collections
 import dataclasses
 import enum
 import os
 import random
 
+import numpy
 import pytest
 from test_data_read_functions import (  # noqa: F401
     Base,
@@ -80,6 +82,43 @@ class Steps:
 
     def __getitem__(self, at):
         return self.steps[at]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixed:
+    a: int
+    b: float = 0.5
+
+    def total(self):
+        return self.a + self.b
+
+
+@dataclasses.dataclass
+class Completed:
+    a: int
+
+    def __post_init__(self):
+        self.twice = self.a * 2
+
+
+class Named:
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+        self.begin(2)
+        self.size = self.measured()
+
+    def begin(self, by):
+        self.by = by
+
+    def measured(self):
+        return len(self.name) * self.by
+
+
+class NamedRow(Named):
+    def __init__(self, name, row):
+        super().__init__(name)
+        self.row = row
 
 
 class Checked:
@@ -220,7 +259,25 @@ def seeded_for_a_while(self, i):
     return drawn, facula.rand(1), random.random()
 
 
+def turned(self, i):
+    angle = numpy.float64(i)
+    turn = numpy.array(
+        [[numpy.cos(angle), -numpy.sin(angle)], [numpy.sin(angle), numpy.cos(angle)]]
+    )
+    return self.array[i] @ turn.T
+
+
 SIMPLE = {
+    "frozen": lambda self, i: (Fixed(i).total(), Fixed(a=1, b=i).b),
+    "completed": lambda self, i: Completed(i).twice,
+    "derived": lambda self, i: (NamedRow(self.names[i], self.rows[i]).size, Named("a").by),
+    "derived row": lambda self, i: NamedRow(self.names[i], self.rows[i]).row,
+    "turned": turned,
+    "pairs": lambda self, i: (self.rows[i].sort().values, facula.max(self.rows, 0).indices),
+    "aminmax": lambda self, i: facula.aminmax(self.rows[i]).max,
+    "dict by a number of NumPy": lambda self, i: self.places[numpy.int64(i % 3)],
+    "deque": lambda self, i: (self.queue[i][0], len(self.queue), sum(v for _, v in self.queue)),
+    "choice of a deque": lambda self, i: random.choice(self.queue)[1],
     "seeded": seeded,
     "seeded for a while": seeded_for_a_while,
     "attributes": lambda self, i: [Sample(self.rows[i], i).row, Sample(self.rows[i], i).weight],
@@ -248,8 +305,15 @@ SIMPLE = {
 }
 
 
+class Things(Base):
+    def __init__(self):
+        super().__init__()
+        self.places = {k: self.rows[k] for k in range(3)}
+        self.queue = collections.deque([(self.rows[i], i) for i in range(24)], maxlen=24)
+
+
 def of(getitem):
-    return type("Own", (Base,), {"__getitem__": getitem})()
+    return type("Own", (Things,), {"__getitem__": getitem})()
 
 
 @pytest.mark.parametrize("name", SIMPLE)
@@ -303,7 +367,27 @@ def test_samples_of_a_dataclass_are_collated_by_the_programs_function():
     batches_are_those_of_processes(dataset, collate_fn=stacked)
 
 
+def writes_to_what_is_frozen(self, i):
+    fixed = Fixed(i)
+    try:
+        fixed.a = 2
+    except dataclasses.FrozenInstanceError:
+        return os.getpid()
+    return fixed.a
+
+
+class Returns:
+    def __init__(self):
+        self.a = self.begin()
+
+    def begin(self):
+        self.b = 2
+        return os.getpid()
+
+
 NOT_SIMPLE = {
+    "frozen": writes_to_what_is_frozen,
+    "writes and returns": lambda self, i: Returns().b,
     "setter": lambda self, i: Checked(i).a,
     "watched": lambda self, i: Watched(i).a,
     "end": lambda self, i: Ends() is None,
@@ -347,6 +431,18 @@ def test_a_class_that_changes_is_read_anew():
     assert next(iter(loader)).tolist() == [0, 2, 4]
     Box.a = property(lambda self: os.getpid(), lambda self, value: None)
     assert os.getpid() not in next(iter(loader)).tolist()
+
+
+def test_a_deque_that_changes_is_looked_at_again():
+    dataset = of(lambda self, i: self.queue[i][1])
+    loader = data.DataLoader(dataset, 3, num_workers=2)
+    assert next(iter(loader)).tolist() == [0, 1, 2]
+    dataset.queue.append((None, 7.5))
+    iterator = iter(loader)
+    assert next(iterator).tolist() == [1, 2, 3] and iterator._workers[0].pid is None
+    dataset.queue[1] = (None, Fixed(3))
+    with pytest.raises(RuntimeError, match="worker process 0"):
+        next(iter(loader))
 
 
 class Plus(nn.Module):

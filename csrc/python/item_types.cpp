@@ -287,12 +287,20 @@ PyObject* are_plain(PyObject*, PyObject* values) {
   });
 }
 
-// _holds_values(dict, values): whether these are what a dict holds, in its order.
+// _holds_values(container, values): whether these are what a dict or a deque holds, in its order.
 PyObject* holds_values(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *dict, *values, *key, *value;
-    if (!PyArg_ParseTuple(args, "O!O!:_holds_values", &PyDict_Type, &dict, &PyList_Type, &values))
+    if (!PyArg_ParseTuple(args, "OO!:_holds_values", &dict, &PyList_Type, &values))
       throw PythonError{};
+    if (!PyDict_Check(dict)) {
+      const Ref held(check(PySequence_List(dict)));
+      const Py_ssize_t n = PyList_GET_SIZE(held.get());
+      bool same = n == PyList_GET_SIZE(values);
+      for (Py_ssize_t i = 0; same && i < n; ++i)
+        same = PyList_GET_ITEM(held.get(), i) == PyList_GET_ITEM(values, i);
+      return PyBool_FromLong(same);
+    }
     bool same = PyDict_GET_SIZE(dict) == PyList_GET_SIZE(values);
     Py_ssize_t i = 0;
     for (Py_ssize_t at = 0; same && PyDict_Next(dict, &at, &key, &value); ++i)
@@ -324,7 +332,7 @@ void init_item_types(PyObject* module) {
       {"_are_plain", are_plain, METH_O,
        "_are_plain(values): whether items or keys are numbers, texts, or tuples of them."},
       {"_holds_values", holds_values, METH_VARARGS,
-       "_holds_values(dict, values): whether these are what a dict holds."},
+       "_holds_values(container, values): whether these are what a dict or a deque holds."},
       {}};
   add_functions(module, functions);
 }

@@ -31,7 +31,9 @@ from facula.utils.data._utils.known import (
     List,
     New,
     NotSimpleError,
+    OneOf,
     Several,
+    Tuple,
 )
 
 # How many numbers these take for one that is drawn.
@@ -41,10 +43,22 @@ _ONE_NUMBER |= dict.fromkeys(("beta", "binomial", "gamma", "gumbel", "laplace", 
 _ONE_NUMBER |= dict.fromkeys(("lognormal", "normal", "randint", "uniform"), 2)
 
 
+def _is_of_arrays(known: Any) -> bool:
+    """Whether it is numbers and arrays, in lists in lists that the function has made."""
+    if isinstance(known, (List, Several)) and getattr(known, "type", list) is list:
+        return _is_of_arrays(known.item)
+    if isinstance(known, (OneOf, Tuple)):
+        inside = known.items if isinstance(known, Tuple) else known.found
+        return all(map(_is_of_arrays, inside))
+    return kind(known) in (ARRAY, NUMBER, NUMBERS)
+
+
 def _array_view(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     if called is numpy.array and len(arguments) == 2 and kind(arguments[0]) in (TEXT, TEXTS):
         if not is_dtype_of_numbers(arguments[1]):  # else it is an array of texts
             raise NotSimpleError
+        return New(ARRAY)
+    if called is numpy.array and len(arguments) == 1 and _is_of_arrays(arguments[0]):
         return New(ARRAY)
     check_arrays(arguments, ARRAYS)
     first = arguments[0]

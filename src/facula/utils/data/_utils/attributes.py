@@ -53,6 +53,7 @@ from facula.utils.data._utils.known import (
     NotSimpleError,
     Object,
     Of,
+    Several,
     Super,
     Tuple,
     asked,
@@ -60,6 +61,7 @@ from facula.utils.data._utils.known import (
 )
 from facula.utils.data._utils.loggers import logs
 from facula.utils.data._utils.nested import METHODS as NESTED_METHODS
+from facula.utils.data._utils.objects import SET_ATTRIBUTE, nothing
 from facula.utils.data._utils.results import OWN_ARRAYS, OWN_GENERATOR, OWN_HASH, OWN_TWISTER
 from facula.utils.data._utils.sets import METHODS as SETS_METHODS
 
@@ -78,6 +80,7 @@ _METHODS_OF_CONTAINERS: dict[type, Any] = {
 _OWN_METHODS = {OWN_TWISTER: RANDOM_METHODS, OWN_ARRAYS: ARRAY_RANDOM_METHODS}
 _NUMBERS_OF = ("nbytes", "ndim", "size")
 _OWN = (*_OWN_METHODS, OWN_GENERATOR, OWN_HASH)
+_OF_PAIRS = ("indices", "max", "min", "values")  # what sort(), aminmax() and the like return
 _HELD = ("_parameters", "_buffers", "_modules")
 
 
@@ -118,6 +121,8 @@ class Attributes:
             return self.attribute_of_object(owner, name)
         if isinstance(owner, Super):
             return self.attribute_of_super(owner, name)
+        if isinstance(owner, Several) and name in _OF_PAIRS and kind(owner.item) == TENSOR:
+            return owner.item  # lists of tensors have none of these
         if found in _METHODS and name in _METHODS[found][1]:
             return Method(getattr(_METHODS[found][0], name), owner)
         if found in (TENSOR, ARRAY) and name in (*_NUMBERS_OF, "shape", "T", "dtype"):
@@ -189,11 +194,16 @@ class Attributes:
         return name in _OF_ENUMS and in_class(its_type, name) is vars(enum.Enum)[name]
 
     def attribute_of_super(self, owner: Super, name: str) -> Any:
-        self.facts.type_of(owner.owner.value)
-        bases = type(owner.owner.value).__mro__
+        if isinstance(owner.owner, Object):
+            bases = owner.owner.type.__mro__
+        else:
+            self.facts.type_of(owner.owner.value)
+            bases = type(owner.owner.value).__mro__
         for base in bases[bases.index(owner.of) + 1 :]:
             if name in base.__dict__:
                 found = base.__dict__[name]
+                if found is vars(object)["__init__"]:
+                    return Known(nothing)
                 if type(found) is not types.FunctionType:
                     break
                 return Method(found, owner.owner)
@@ -247,11 +257,8 @@ class Attributes:
         found = in_class(its_type, name)
         if type(found) is property and isinstance(found.fget, types.FunctionType):
             return self.call_function(found.fget, [owner])
-        if type(found) is staticmethod:
-            return self.known(found.__func__)
-        if type(found) is classmethod and isinstance(found.__func__, types.FunctionType):
-            return Method(found.__func__, Known(its_type))
-        is_method = type(found) is types.FunctionType
+        # What the object has itself comes before these.
+        is_method = type(found) in (types.FunctionType, staticmethod, classmethod)
         is_slot = type(found) is types.MemberDescriptorType
         if type(found) is functools.cached_property:  # it has been computed already
             own = self.facts.attribute(value, name, NULL)
@@ -271,6 +278,12 @@ class Attributes:
             return self.value_known(own)
         if found is NULL:
             return self.held_by_module(value, name)
+        if type(found) is staticmethod:
+            return self.known(found.__func__)
+        if type(found) is classmethod:
+            if not isinstance(found.__func__, types.FunctionType):
+                raise NotSimpleError
+            return Method(found.__func__, Known(its_type))
         return Method(found, owner) if is_method else self.known(found)
 
     def member_of(self, owner: Any, name: str) -> Any:
@@ -298,6 +311,8 @@ class Attributes:
 
     def attribute_of_class(self, owner: type, name: str) -> Any:
         self.facts.of_class(owner)
+        if owner is object and name == "__setattr__":
+            return Known(SET_ATTRIBUTE)
         if (owner is itertools.chain and name == "from_iterable") or (
             owner is dict and name == "fromkeys"
         ):

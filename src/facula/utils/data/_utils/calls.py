@@ -8,6 +8,7 @@ import sys
 import types
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from facula import _C
@@ -28,16 +29,20 @@ from facula.utils.data._utils.known import (
     Made,
     Method,
     NotSimpleError,
+    Object,
     PartOf,
     Several,
     Super,
     Tuple,
     asked,
 )
+from facula.utils.data._utils.objects import SET_ATTRIBUTE
 from facula.utils.data._utils.own_dicts import MAPS
 from facula.utils.data._utils.results import CONTEXT
 from facula.utils.data._utils.sets import METHODS as SETS_METHODS
 from facula.utils.data._utils.sets import is_set
+
+_SET_ATTRIBUTE = Known(SET_ATTRIBUTE)
 
 
 def common_length(values: Any) -> int | None:
@@ -54,6 +59,7 @@ class Calls:
     call_of_map: Callable[..., Any]
     call_of_own: Callable[..., Any]
     cells: dict[str, Any]
+    change: Callable[[Any, Any], None]
     code: types.CodeType
     copied: Callable[[dis.Instruction, Any], Any]
     copied_data: Callable[[dis.Instruction, Any, bool], Any]
@@ -68,15 +74,18 @@ class Calls:
     pop: Callable[[int], list[Any]]
     push_function: Callable[[Any, int], None]
     scope: dict[str, Any]
+    set_in_object: Callable[[Object, str, Any], None]
     simple: Any
     site_at: Callable[[dis.Instruction], Any]
     stack: list[Any]
 
     def super_of(self, of: Any, owner: Any) -> Super:
-        if not isinstance(of, Known) or not isinstance(owner, Known):
+        if not isinstance(of, Known) or not isinstance(owner, (Known, Object)):
             raise NotSimpleError
-        self.simple.facts.type_of(owner.value)
-        if not isinstance(of.value, type) or of.value not in type(owner.value).__mro__:
+        its_type = owner.type if isinstance(owner, Object) else type(owner.value)
+        if isinstance(owner, Known):
+            self.simple.facts.type_of(owner.value)
+        if not isinstance(of.value, type) or of.value not in its_type.__mro__:
             raise NotSimpleError
         return Super(of.value, owner)
 
@@ -124,7 +133,19 @@ class Calls:
         makes = _MAKING.get(id(function.value)) if isinstance(function, Known) else None
         if makes is not None:
             return makes(self, i, function.value, arguments, names)
+        if function == _SET_ATTRIBUTE and not names:
+            owner, name, value = arguments
+            if not isinstance(owner, Object) or not isinstance(name, Known):
+                raise NotSimpleError
+            self.set_in_object(owner, name.value, value)
+            return Known(None)
         if isinstance(function, Method):
+            owner = function.owner
+            if isinstance(owner, Object) and owner.made_by is self.code:
+                try:
+                    return self.goes_on_making(owner, function.function, arguments, names)
+                except NotSimpleError:  # it may not write to the object, but return something
+                    pass
             if self.simple.is_kept(function.owner):
                 arguments = self.given_to_kept(function, arguments)
             else:
@@ -133,6 +154,19 @@ class Calls:
                     return made
         self.simple.site = self.site_at(i)
         return self.simple.call(function, arguments, names)
+
+    def goes_on_making(
+        self, owner: Object, function: Any, arguments: list[Any], names: Any
+    ) -> Known:
+        """A method of an object that is being made writes to it, too, as ``super().__init__()``."""
+        if type(function) is not types.FunctionType:
+            raise NotSimpleError
+        begun = replace(owner, made_by=function.__code__)
+        found = self.simple.call_function(function, [begun, *arguments], names)
+        if not isinstance(found, Object):
+            raise NotSimpleError
+        self.change(owner, replace(found, made_by=self.code))
+        return Known(None)
 
     def given_to_kept(self, method: Method, arguments: list[Any]) -> list[Any]:
         """The container may keep what it is given."""

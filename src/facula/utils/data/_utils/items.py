@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -68,7 +69,7 @@ class Items:
     call_function: Callable[..., Any]
     facts: Any
     known: Callable[[Any], Known]
-    known_list: Callable[[dict[Any, Any]], Known]
+    known_list: Callable[[dict[Any, Any] | deque[Any]], Known]
     only_looks_up: Callable[[Any], bool]
     special: Callable[[Object, str], types.FunctionType]
 
@@ -105,8 +106,10 @@ class Items:
             return self.call_function(self.special(container, "__getitem__"), [container, index])
         if isinstance(container, Known):
             value = container.value
-            if type(value) is dict and is_key(index):
+            if type(value) is dict and (is_key(index) or found == ARRAY):  # a number of NumPy's
                 return self.item_of_dict(value, index)
+            if type(value) is deque and found == NUMBER:
+                return ItemOf(self.known_list(value))
         if of == TEXT and found in (NUMBER, SLICE):
             return TEXT
         if of == BYTES and found in (NUMBER, SLICE):
@@ -209,6 +212,8 @@ class Items:
                 if few:
                     self.facts.items(value)
                 return Iterator(ItemOf(over), exact=tuple(map(self.known, value)) if few else None)
+            if type(value) is deque:
+                return Iterator(ItemOf(self.known_list(value)))
             if type(value) in (dict, set, frozenset):
                 plain = asked(facula._C._are_plain, value)
                 return Iterator(kind_of_keys(value) if plain else OPAQUE)

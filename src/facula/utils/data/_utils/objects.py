@@ -21,18 +21,32 @@ _ANYWHERE = "anywhere", 0, 0  # where no function is read that would make it
 
 
 def _is_of_python(base: type) -> bool:
-    return base is object or type(base) is type and base.__flags__ & _HEAP_TYPE != 0
+    return base is object or (type(base) is type and base.__flags__ & _HEAP_TYPE != 0)
 
 
 _HEAP_TYPE = 1 << 9
-_AS_EVER = ("__delattr__", "__getattribute__", "__new__", "__setattr__")
+SET_ATTRIBUTE = vars(object)["__setattr__"]
+
+
+def nothing() -> None:
+    """What ``object.__init__`` does."""
+
+
+def is_frozen(its_type: type) -> bool:
+    """Whether it is a dataclass that lets nobody but its ``__init__`` write to its objects."""
+    for base in its_type.__mro__:
+        if "__setattr__" in base.__dict__:
+            return bool(getattr(base.__dict__.get("__dataclass_params__"), "frozen", False))
+    return False
 
 
 def is_plain_class(value: Any) -> bool:
     """Whether nothing but its ``__init__`` makes an object of a class what it is."""
     if type(value) is not type or not all(map(_is_of_python, value.__mro__)):
         return False
-    if any(in_class(value, name) is not vars(object)[name] for name in _AS_EVER):
+    if any(in_class(value, n) is not vars(object)[n] for n in ("__getattribute__", "__new__")):
+        return False
+    if in_class(value, "__setattr__") is not SET_ATTRIBUTE and not is_frozen(value):
         return False
     if in_class(value, "__getattr__") is not NULL or in_class(value, "__del__") is not NULL:
         return False
@@ -92,6 +106,11 @@ class Objects:
         if type(found) is not types.FunctionType:
             raise NotSimpleError
         return found
+
+
+def can_be_written_to(owner: Object) -> bool:
+    """Whether ``owner.name = value`` does no more than that."""
+    return in_class(owner.type, "__setattr__") is SET_ATTRIBUTE
 
 
 def with_field(owner: Object, name: str, value: Any) -> Object:

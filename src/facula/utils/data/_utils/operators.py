@@ -13,7 +13,7 @@ from facula import _C
 from facula.utils.data._utils.files import is_path
 from facula.utils.data._utils.immutables import computed as computed_objects
 from facula.utils.data._utils.immutables import immutable
-from facula.utils.data._utils.joins import either
+from facula.utils.data._utils.joins import as_new, either
 from facula.utils.data._utils.kept import check_contains
 from facula.utils.data._utils.kinds import (
     is_bound,
@@ -203,7 +203,13 @@ class Operators:
             raise NotSimpleError
         self.stack.append(found if found in (NUMBER, NESTED) else New(found))
 
-    do_unary_invert = do_unary_positive = do_unary_negative
+    do_unary_invert = do_unary_negative
+
+    def do_unary_positive(self, i: dis.Instruction) -> None:
+        value = self.stack[-1]
+        self.do_unary_negative(i)
+        if isinstance(self.stack[-1], New):  # a tensor is the same one
+            self.stack[-1] = as_new(value, kind(value))
 
     def do_unary_not(self, i: dis.Instruction) -> None:
         truth = self.truth(*self.pop(1))

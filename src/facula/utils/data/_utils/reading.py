@@ -64,7 +64,7 @@ from facula.utils.data._utils.known import (
     asked,
     in_class,
 )
-from facula.utils.data._utils.objects import with_field
+from facula.utils.data._utils.objects import can_be_written_to, with_field
 from facula.utils.data._utils.operators import Operators
 from facula.utils.data._utils.own_containers import OwnContainers
 from facula.utils.data._utils.own_dicts import OwnDicts
@@ -287,6 +287,8 @@ class Reading(Calls, Operators, OwnContainers, OwnDicts, Patterns):
     def give_back(self, value: Any) -> None:
         """The function returns that, or, if it is an ``__init__``, what it has made."""
         if self.makes:
+            if value != Known(None):
+                raise NotSimpleError
             value = self.places.get(self.code.co_varnames[0])
             if not isinstance(value, Object) or value.made_by is not self.code:
                 raise NotSimpleError
@@ -456,6 +458,8 @@ class Reading(Calls, Operators, OwnContainers, OwnDicts, Patterns):
     def do_store_attr(self, i: dis.Instruction) -> None:
         value, owner = self.pop(2)
         if isinstance(owner, Object):
+            if not can_be_written_to(owner):
+                raise NotSimpleError
             self.set_in_object(owner, i.argval, value)
             return
         changes = self.simple.changes

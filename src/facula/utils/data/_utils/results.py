@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import random
 import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -92,7 +93,7 @@ def _number(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     return NUMBERS if called is divmod else NUMBER
 
 
-_SIZED = (list, tuple, dict, str, bytes, set, frozenset)
+_SIZED = (list, tuple, dict, str, bytes, set, frozenset, deque)
 
 
 def _length(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
@@ -288,7 +289,7 @@ def _packed(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
 
 def _pair(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     check(arguments, (), TENSOR)
-    if len(arguments) == 1:
+    if len(arguments) == 1 and called.__name__ in ("max", "median", "min"):
         return New(TENSOR)
     return Several(New(TENSOR))
 
@@ -342,10 +343,12 @@ def _of_twister(simple: Any, called: Any, arguments: list[Any], names: Any) -> A
     return NUMBER
 
 
-def _one_of(values: Any) -> Any:
+def _one_of(simple: Any, values: Any) -> Any:
     """What one of a sequence is."""
     if isinstance(values, Known) and type(values.value) in (list, tuple):
         return ItemOf(values)
+    if isinstance(values, Known) and type(values.value) is deque:
+        return ItemOf(simple.known_list(values.value))
     if isinstance(values, (List, Several)):
         return values.item
     if isinstance(values, Tuple) and values.items:
@@ -361,13 +364,13 @@ def _choice(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     if len(arguments) != 1:
         raise NotSimpleError
     simple.needs.add(TWISTER)
-    return _one_of(arguments[0])
+    return _one_of(simple, arguments[0])
 
 
 def _choices(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     check(arguments[1:], ())
     simple.needs.add(TWISTER)
-    return Several(_one_of(arguments[0]))
+    return Several(_one_of(simple, arguments[0]))
 
 
 def _numbers_in_order(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:

@@ -10,6 +10,7 @@ import itertools
 import operator
 import pathlib
 import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -283,10 +284,10 @@ class Simple(Attributes, Items, Iterables, Objects):
         keys = self.iterator(owner).item
         return Iterator(Tuple((keys, inside.item)))
 
-    def known_list(self, values: dict[Any, Any]) -> Known:
-        """What a dict holds; of one dict, the same object each time."""
+    def known_list(self, values: dict[Any, Any] | deque[Any]) -> Known:
+        """What a dict or a deque holds; of one of them, the same object each time."""
         if id(values) not in self._lists:
-            found = list(values.values())
+            found = list(values.values() if isinstance(values, dict) else values)
             self.facts.answer(facula._C._holds_values, (values, found), True)
             self._lists[id(values)] = Known(found)
         return self._lists[id(values)]
