@@ -64,6 +64,32 @@ def test_joining_takes_the_widest_dtype(function):
         assert function(b, b).dtype == F.bfloat16
 
 
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda a, m: F.inner(a, a),
+        lambda a, m: F.tensordot(a, a, 1),
+        lambda a, m: F.tensordot(m, m, 2),
+        lambda a, m: F.tensordot(m, m, ([1, 0], [1, 0])),
+        lambda a, m: F.tensordot(a[None], a, 1),
+    ],
+)
+def test_products_that_are_one_number_keep_their_precision(product):
+    a = F.tensor([1.0, 0.001, 0.001, 0.001])
+    with autocast():
+        result = product(a, a.reshape(2, 2))
+    assert result.dtype == F.float32
+    assert result.item() == pytest.approx(1.000003, abs=5e-7)
+
+
+@pytest.mark.parametrize(
+    "product", [lambda m, a: F.inner(m, a), lambda m, a: F.tensordot(m, a[None], ([1], [1]))]
+)
+def test_products_of_vectors_with_matrices_run_in_the_lower_precision(product):
+    with autocast():
+        assert product(F.ones(3, 4), F.ones(4)).dtype == F.bfloat16
+
+
 def test_other_operators_run_in_the_dtype_of_their_arguments():
     a = F.ones(2, dtype=F.bfloat16)
     with autocast():
@@ -159,6 +185,19 @@ def test_unknown_devices_are_refused():
         F.autocast("nonsense")
     with pytest.raises(ValueError, match="device_type"):
         F.autocast(3)
+
+
+def test_the_index_of_a_device_makes_no_difference():
+    with F.autocast("cpu:0"):
+        assert F.is_autocast_enabled("cpu")
+        assert F.is_autocast_enabled("cpu:1")
+        assert (F.ones(2, 2) @ F.ones(2, 2)).dtype == F.bfloat16
+        with F.autocast("cpu:0", enabled=False):
+            assert not F.is_autocast_enabled("cpu")
+    assert not F.is_autocast_enabled("cpu")
+    assert F.get_autocast_dtype("cuda:1") == F.float16
+    with pytest.raises(RuntimeError):
+        F.autocast("cpu:first")
 
 
 def test_cuda_without_a_device_disables_with_a_warning():
@@ -327,6 +366,23 @@ def test_infinite_gradients_leave_the_step_out_and_shrink_the_factor(bad):
     scaler.update()
     assert p.detach().tolist() == [1.0, 2.0]
     assert scaler.get_scale() == 64.0
+
+
+def test_a_subclass_of_the_scaler_may_decide_whether_to_step():
+    class Patient(F.amp.GradScaler):
+        def _maybe_opt_step(self, optimizer, optimizer_state, *args, **kwargs):
+            seen.append(
+                [found.item() for found in optimizer_state["found_inf_per_device"].values()]
+            )
+            return "decided"
+
+    seen = []
+    p = F.nn.Parameter(F.ones(1))
+    optimizer = F.optim.SGD([p], lr=0.1)
+    scaler = Patient("cpu", init_scale=4.0)
+    scaler.scale(p.sum()).backward()
+    assert scaler.step(optimizer) == "decided"
+    assert (seen, p.item()) == ([[0.0]], 1.0)
 
 
 def test_the_factor_grows_after_good_steps():

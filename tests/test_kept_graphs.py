@@ -43,6 +43,27 @@ def test_collected_numbers_are_fine(collect):
         assert len([collect(loss) for loss in losses(600)]) == 600
 
 
+def test_losses_that_were_all_there_before_the_first_backward_are_fine():
+    x = F.ones(2, requires_grad=True)
+    made = [(x * x).sum() for _ in range(600)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for loss in made:
+            loss.backward()
+    assert x.grad.tolist() == [1200.0, 1200.0]
+
+
+def test_of_two_losses_of_a_step_the_first_is_enough():
+    x = F.ones(2, requires_grad=True)
+    kept = []
+    with pytest.warns(UserWarning, match="alive together with their graphs"):
+        for _ in range(500):
+            pair = (x * x).sum(), x.sum()
+            for loss in pair:
+                loss.backward()
+            kept.append(pair)
+
+
 def test_it_can_be_turned_off():
     assert F.autograd.set_kept_graphs_warning(False)
     with warnings.catch_warnings():

@@ -804,6 +804,100 @@ def test_accumulating_over_several_batches_does_not_warn(reuse_warning):
             optimizer.step()
 
 
+def clear_by_hand(p, way):
+    if p.grad is None:
+        return
+    if way == "zero_":
+        p.grad.zero_()
+    elif way == "data.zero_":
+        p.grad.data.zero_()
+    elif way == "numpy":
+        p.grad.numpy().fill(0)
+    else:
+        module = F.nn.Module()
+        module.p = p
+        module.zero_grad(set_to_none=False)
+
+
+BY_HAND = pytest.mark.parametrize("way", ["zero_", "data.zero_", "numpy", "module"])
+
+
+@facula_only
+@BY_HAND
+@pytest.mark.parametrize("batches", [2, 3])
+def test_accumulating_after_clearing_by_hand_does_not_warn(way, batches, reuse_warning):
+    p = parameter(1.0)
+    optimizer = make("SGD", [p], lr=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            clear_by_hand(p, way)
+            for _ in range(batches):
+                (p * 2).sum().backward()
+            optimizer.step()
+
+
+@facula_only
+@BY_HAND
+def test_gradients_of_another_loss_that_are_cleared_by_hand_do_not_warn(way, reuse_warning):
+    """The discriminator of a GAN whose generator takes two batches for each step."""
+    d, g, head = parameter(1.0), parameter(1.0), parameter(1.0)
+    optimizers = make("SGD", [d, head], lr=0.1), make("SGD", [g], lr=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            clear_by_hand(d, way)
+            clear_by_hand(head, way)  # only the generator's loss reaches it
+            for _ in range(2):
+                (d * 2).sum().backward()
+            optimizers[0].step()
+            clear_by_hand(g, way)
+            for _ in range(2):
+                (g * d * head).sum().backward()
+            optimizers[1].step()
+
+
+@facula_only
+def test_gradients_that_the_program_lets_decay_do_not_warn(reuse_warning):
+    p = parameter(1.0)
+    optimizer = make("SGD", [p], lr=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            if p.grad is not None:
+                p.grad.mul_(0.9)
+            (p * 2).sum().backward()
+            optimizer.step()
+    assert p.item() == pytest.approx(1 - 0.1 * (2 + 3.8 + 5.42), abs=1e-6)
+
+
+@facula_only
+def test_gradients_that_the_program_assigns_do_not_warn(reuse_warning):
+    """The gradient of a prior, to which that of the data is added."""
+    p = parameter(1.0)
+    optimizer = make("SGD", [p], lr=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(10):
+            p.grad = None
+            p.grad = F.ones(1)  # where the former one lay
+            (p * 2).sum().backward()
+            optimizer.step()
+
+
+@facula_only
+def test_a_loop_over_several_batches_without_zero_grad_warns(reuse_warning):
+    p = parameter(1.0)
+    optimizer = make("SGD", [p], lr=0.1)
+    with pytest.warns(UserWarning, match="zero_grad") as caught:
+        for _ in range(3):
+            for _ in range(3):
+                (p * 2).sum().backward()
+            F.nn.utils.clip_grad_norm_([p], 0.5)
+            optimizer.step()
+    assert len(caught) == 1
+
+
 @facula_only
 @pytest.mark.parametrize("set_to_none", [True, False])
 def test_gradients_of_another_loss_in_between_do_not_warn(set_to_none, reuse_warning):
@@ -846,3 +940,22 @@ def test_cyclic_lr_saves_its_own_scale_function_last():
     optimizer = F.optim.SGD([F.nn.Parameter(F.ones(1))], lr=0.1, momentum=0.9)
     scheduler = F.optim.lr_scheduler.CyclicLR(optimizer, 0.1, 1.0)
     assert list(scheduler.state_dict())[-1] == "_scale_fn_custom"
+
+
+def test_schedulers_hold_the_functions_that_pickles_of_pytorch_name():
+    optimizer = F.optim.SGD([F.nn.Parameter(F.ones(1))], lr=0.1, momentum=0.9)
+    averaging, cyclic = F.optim.swa_utils.SWALR, F.optim.lr_scheduler.CyclicLR
+    linear = averaging(optimizer, 0.1, anneal_strategy="linear")
+    assert linear.anneal_func is averaging._linear_anneal
+    assert linear.anneal_func(0.25) == 0.25
+    linear.load_state_dict(averaging(optimizer, 0.1).state_dict())
+    assert linear.anneal_func is averaging._cosine_anneal
+    assert linear.anneal_func(1) == 1.0
+    halving = cyclic(optimizer, 0.1, 1.0, mode="triangular2")
+    assert halving._scale_fn_ref is cyclic._triangular2_scale_fn
+    decaying = cyclic(optimizer, 0.1, 1.0, mode="exp_range", gamma=0.5)
+    assert decaying._scale_fn_ref.func is cyclic._exp_range_scale_fn
+    assert (halving.scale_fn(3), decaying.scale_fn(3)) == (0.25, 0.125)
+    assert "anneal_func" not in linear.state_dict()
+    assert "_scale_fn_ref" not in halving.state_dict()
+    assert pickle.loads(pickle.dumps(decaying)).scale_fn(2) == 0.25

@@ -1,5 +1,6 @@
 """Optimizers, schedulers and their state beside the real PyTorch, where it is installed."""
 
+import io
 import itertools
 import warnings
 
@@ -314,6 +315,36 @@ def test_swalr_gives_the_same_rates(options):
         return seen, sorted(set(scheduler.state_dict()) - {"anneal_func"})
 
     assert run(F) == run(torch)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda package, o: package.optim.swa_utils.SWALR(o, 0.05),
+        lambda package, o: package.optim.swa_utils.SWALR(o, 0.05, anneal_strategy="linear"),
+        *(
+            lambda package, o, mode=mode: package.optim.lr_scheduler.CyclicLR(
+                o, 0.01, 0.1, 3, mode=mode, gamma=0.9
+            )
+            for mode in ("triangular", "triangular2", "exp_range")
+        ),
+        lambda package, o: package.optim.lr_scheduler.OneCycleLR(o, 0.3, 20),
+    ],
+)
+@pytest.mark.parametrize(("package", "other"), [(F, torch), (torch, F)], ids=["out", "in"])
+def test_schedulers_that_are_saved_whole_continue_in_the_other_package(make, package, other):
+    p = package.nn.Parameter(package.ones(1))
+    optimizer = package.optim.SGD([p], lr=0.1, momentum=0.9)
+    saved = make(package, optimizer)
+    file = io.BytesIO()
+    package.save((optimizer, saved), file)
+    file.seek(0)
+    _, loaded = other.load(file, weights_only=False)
+    assert isinstance(loaded.optimizer, other.optim.SGD)
+    for _ in range(10):
+        saved.step()
+        loaded.step()
+        assert loaded.get_last_lr() == saved.get_last_lr()
 
 
 def test_the_warning_about_the_order_of_steps():

@@ -194,7 +194,7 @@ struct AutogradMeta {
   std::shared_ptr<TensorImpl*> retain_cell;  // set by retain_grad; emptied when the tensor dies
   // For the warning about gradients that an optimizer applies twice (see autograd/used_grads.h).
   const TensorImpl* used_grad = nullptr;  // the gradient that the last step read
-  uint32_t reused_version = 0;
+  uint32_t used_version = 0;              // its version then
   bool grad_reused = false;
   ~AutogradMeta();
 };

@@ -16,14 +16,15 @@ static bool is_zero(const Tensor& t) {
 void note_accumulation(AutogradMeta& m, const Tensor& grad) {
   if (m.used_grad != grad.impl()) return note_zero(m);
   if (!watch_used_grads.load(std::memory_order_relaxed)) return;
-  // Once reused, only a write that is not a backward pass's own can have cleared it.
-  if (!m.grad_reused || grad.version() != m.reused_version) m.grad_reused = !is_zero(grad);
-  m.reused_version = grad.version() + 1;
+  // What the program itself has written to it since the step is meant: zeros, or a decay.
+  if ((!m.grad_reused && grad.version() != m.used_version) || is_zero(grad)) return note_zero(m);
+  m.grad_reused = true;
 }
 
 bool note_use(AutogradMeta& m, const Tensor& grad) {
-  const bool reused = m.grad_reused && m.used_grad == grad.impl();
+  const bool reused = m.grad_reused && m.used_grad == grad.impl() && !is_zero(grad);
   m.used_grad = grad.impl();
+  m.used_version = grad.version();
   m.grad_reused = false;
   return reused;
 }

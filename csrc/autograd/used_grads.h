@@ -10,7 +10,7 @@ extern std::atomic<bool> watch_used_grads;  // off after the first warning, or b
 void note_accumulation(AutogradMeta& meta, const Tensor& grad);
 // A step reads the gradient. True when it still holds what an earlier step used.
 bool note_use(AutogradMeta& meta, const Tensor& grad);
-// The gradient was set to zero.
+// The gradient was set to zero, or to something that no backward pass made.
 inline void note_zero(AutogradMeta& meta) {
   meta.used_grad = nullptr;
   meta.grad_reused = false;

@@ -55,8 +55,13 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntSpan dims_self, Int
   int64_t rows = 1, columns = 1;
   for (int64_t d : a_free) shape.push_back(a.size(d)), rows *= a.size(d);
   for (int64_t d : b_free) shape.push_back(b.size(d)), columns *= b.size(d);
-  a = op::reshape(op::permute(a, joined(a_free, a_dims)), Dims{rows, summed});
-  b = op::reshape(op::permute(b, joined(b_dims, b_free)), Dims{summed, columns});
+  a = op::permute(a, joined(a_free, a_dims));
+  b = op::permute(b, joined(b_dims, b_free));
+  // A single number keeps its precision inside autocast, which lowers that of matrix products.
+  if (rows == 1 && columns == 1)
+    return op::view(op::dot(op::reshape(a, Dims{summed}), op::reshape(b, Dims{summed})), shape);
+  a = op::reshape(a, Dims{rows, summed});
+  b = op::reshape(b, Dims{summed, columns});
   return op::view(op::mm(a, b), shape);
 }
 

@@ -189,10 +189,14 @@ struct Edges {
 
 constexpr int64_t kManyGraphs = 500;
 bool warn_of_kept_graphs = true;
+uint64_t last_pass_ended = 0;  // in sequence numbers of nodes
 
+// Counts graphs that were made after the pass before: a program that makes a list of losses, and
+// calls backward() for one after the other, holds on to no more from step to step.
 void note_finished_roots(const std::vector<Edge>& roots) {
+  const uint64_t before = std::exchange(last_pass_ended, next_node());
   for (const Edge& e : roots) {
-    if (!e.node->op || e.node->was_root) continue;
+    if (!e.node->op || e.node->was_root || e.node->sequence < before) continue;
     e.node->was_root = true;
     const int64_t alive = finished_roots.fetch_add(1, std::memory_order_relaxed) + 1;
     if (alive < kManyGraphs || !warn_of_kept_graphs) continue;

@@ -1,5 +1,6 @@
 // Properties of Tensor.
 #include "autograd/leaf_grad.h"
+#include "autograd/used_grads.h"
 #include "core/sparse.h"
 #include "core/type_names.h"
 #include "op/ops/copying.h"
@@ -198,7 +199,10 @@ int set_grad(PyObject* o, PyObject* value, void*) {
   return write_property(o, "grad", value, [&]() -> int {
     const Tensor& t = unwrap(o);
     if (!value || value == Py_None) {
-      if (t->autograd) store_grad(*t->autograd, Tensor());
+      if (t->autograd) {
+        note_zero(*t->autograd);
+        store_grad(*t->autograd, Tensor());
+      }
       return 0;
     }
     if (!is_tensor(value))
@@ -220,7 +224,9 @@ int set_grad(PyObject* o, PyObject* value, void*) {
                     ". Set grad_dtype to allow another one.");
     if (g.device() != t.device())
       runtime_error("assigned grad has data located on a different device");
-    store_grad(ensure_autograd(t), g);
+    AutogradMeta& m = ensure_autograd(t);
+    if (!load_grad(m).is(g)) note_zero(m);
+    store_grad(m, g);
     return 0;
   });
 }

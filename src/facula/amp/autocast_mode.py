@@ -22,14 +22,16 @@ _ELSEWHERE = frozenset({"hpu", "ipu", "maia", "mps", "mtia", "privateuseone", "x
 
 
 def _number(device_type: str) -> int:
+    """Of a kind of device; the index in "cuda:0" makes no difference."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-    if device_type not in _DEVICES:
+    kind, _, index = device_type.partition(":")
+    if kind not in _DEVICES or (index and not index.isdecimal()):
         raise RuntimeError(
             f"User specified an unsupported autocast device_type '{device_type}'; supported are "
             f"{', '.join(map(repr, _DEVICES))}"
         )
-    return _DEVICES[device_type]
+    return _DEVICES[kind]
 
 
 # ---- the settings of the calling thread
@@ -183,7 +185,7 @@ class autocast:
         self._before: list[tuple[bool, Any, bool]] = []
 
     def _is_usable(self) -> bool:
-        if self.device == "cuda" and not facula.cuda.is_available():
+        if self._number == _DEVICES["cuda"] and not facula.cuda.is_available():
             reason = facula.cuda.unavailable_reason()
             warnings.warn(f"CUDA is not available. Disabling autocast. ({reason})", stacklevel=3)
             return False

@@ -186,14 +186,19 @@ class GradScaler:
             return self._step_that_unscales(optimizer, state, args, kwargs)
         if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
-        found = state["found_inf_per_device"]
-        if not found:
+        if not state["found_inf_per_device"]:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        result = None
-        if not any(f.item() for f in found.values()):
-            result = optimizer.step(*args, **kwargs)
+        result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
         state["stage"] = OptState.STEPPED
         return result
+
+    def _maybe_opt_step(
+        self, optimizer: Any, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """The step, if all gradients are finite; subclasses decide otherwise."""
+        if any(f.item() for f in optimizer_state["found_inf_per_device"].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
 
     def _step_that_unscales(self, optimizer: Any, state: Any, args: Any, kwargs: Any) -> Any:
         """For optimizers that say ``_step_supports_amp_scaling``: they find the factor in

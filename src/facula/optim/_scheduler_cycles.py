@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from facula.optim._scheduler_base import (
@@ -109,17 +110,36 @@ class CyclicLR(_CyclicScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
+    # Pickles of schedulers name these three, as their _scale_fn_ref.
+
+    @staticmethod
+    def _triangular_scale_fn(x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x: float) -> float:
+        return 1 / (2.0 ** (x - 1))
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma: float, x: float) -> float:
+        return gamma**x
+
     def _init_scale_fn(self) -> None:
-        if self._scale_fn_custom is None:
-            self.scale_mode = "iterations" if self.mode == "exp_range" else "cycle"
+        if self._scale_fn_custom is not None:
+            return
+        self.scale_mode = "iterations" if self.mode == "exp_range" else "cycle"
+        self._scale_fn_ref: Callable[[float], float]
+        if self.mode == "exp_range":
+            self._scale_fn_ref = partial(self._exp_range_scale_fn, self.gamma)
+        elif self.mode == "triangular2":
+            self._scale_fn_ref = self._triangular2_scale_fn
+        else:
+            self._scale_fn_ref = self._triangular_scale_fn
 
     def scale_fn(self, x: float) -> float:
         """The height of a cycle, or at a step."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
+        custom = self._scale_fn_custom
+        return self._scale_fn_ref(x) if custom is None else custom(x)
 
     def get_lr(self) -> list[Any]:
         """Computes the rates of the next step, and sets the momentum."""
@@ -141,6 +161,7 @@ class CyclicLR(_CyclicScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer; of a callable object in ``scale_fn`` its attributes."""
         state = super().state_dict()
+        state.pop("_scale_fn_ref", None)
         function = state.pop("_scale_fn_custom")
         plain = function is None or isinstance(function, types.FunctionType)
         state["_scale_fn_custom"] = None if plain else function.__dict__.copy()

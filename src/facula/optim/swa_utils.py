@@ -250,16 +250,41 @@ class SWALR(LRScheduler):
             raise ValueError(
                 f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
             )
+        self._set_anneal_func(anneal_strategy)
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
-        self._anneal_strategy = anneal_strategy
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
 
+    # Pickles of schedulers name these two, as their anneal_func.
+
+    @staticmethod
+    def _linear_anneal(t: float) -> float:
+        return t
+
+    @staticmethod
+    def _cosine_anneal(t: float) -> float:
+        return (1 - math.cos(math.pi * t)) / 2
+
+    def _set_anneal_func(self, anneal_strategy: Literal["cos", "linear"]) -> None:
+        self._anneal_strategy = anneal_strategy
+        is_cosine = anneal_strategy == "cos"
+        self.anneal_func = self._cosine_anneal if is_cosine else self._linear_anneal
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer and the function, which follows from the strategy."""
+        state = super().state_dict()
+        state.pop("anneal_func", None)
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over what :meth:`state_dict` gave."""
+        super().load_state_dict(state_dict)
+        self._set_anneal_func(self._anneal_strategy)
+
     def _share(self, step: int) -> float:
         """How much of the way to ``swa_lr`` is done."""
-        t = max(0, min(1, step / max(1, self.anneal_epochs)))
-        return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2
+        return self.anneal_func(max(0, min(1, step / max(1, self.anneal_epochs))))
 
     def get_lr(self) -> list[Any]:
         """Computes the rates of the next step."""
