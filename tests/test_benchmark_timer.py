@@ -148,10 +148,48 @@ def test_rows_of_one_environment_stand_together_under_its_name():
     table.highlight_warnings()
     lines = str(table).splitlines()
     assert [line.partition("|")[0].rstrip() for line in lines[3:8]] == [
-        "  (old)  small",
-        "         large",
         "  (new)  small",
         "         large",
         "         noisy",
+        "  (old)  small",
+        "         large",
     ]
-    assert "55.0 (! 132%)" in lines[7] and lines[-1].startswith("(! XX%) Measurement has high")
+    assert "55.0 (! 132%)" in lines[5] and lines[-1].startswith("(! XX%) Measurement has high")
+
+
+def test_points_stand_below_each_other_and_colours_compare_within_a_section():
+    results = [
+        measurement([t], label="sums", sub_label=row, description=column, num_threads=threads)
+        for row, column, threads, t in (
+            ("small", "ours", 1, 2e-6),
+            ("large", "ours", 1, 123e-6),
+            ("large", "theirs", 1, 150e-6),
+            ("small", "ours", 2, 12e-6),
+        )
+    ]
+    assert str(Compare(results)) == (
+        "[------------ sums ------------]\n"
+        "             |   ours  |  theirs\n"
+        "1 threads: ---------------------\n"
+        "      small  |    2.0  |        \n"
+        "      large  |  123.0  |  150.0 \n"
+        "2 threads: ---------------------\n"
+        "      small  |   12.0  |        \n\n"
+        "Times are in microseconds (us).\n"
+    )
+    best, worst, end = "\033[92m\033[1m", "\033[31m\033[1m", "\033[0m\033[0m"
+    table = Compare(results)
+    table.colorize()
+    lines = str(table).splitlines()
+    assert lines[3] == f"      small  |  {best}  2.0{end}  |        "
+    assert lines[4] == f"      large  |  {worst}123.0{end}  |  {best}150.0 {end}"
+    assert lines[6] == f"      small  |  {best} 12.0{end}  |        "
+    table.colorize(rowwise=True)
+    assert str(table).splitlines()[4] == f"      large  |  {best}123.0{end}  |  150.0 "
+
+
+def test_digits_are_those_of_the_middle_half_of_the_times():
+    times = [1.0] * 6 + [9.0] * 2  # the last quarter says nothing
+    assert Measurement(1, times, TaskSpec("f", "")).significant_figures == 4
+    assert Measurement(1, [1.0, 1.1, 1.2, 1.3], TaskSpec("f", "")).significant_figures == 1
+    assert Measurement(1, [1.0, 1.01, 1.02, 1.03], TaskSpec("f", "")).significant_figures == 2

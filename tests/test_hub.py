@@ -1,6 +1,7 @@
 """Models from a local folder."""
 
 import hashlib
+import sys
 
 import pytest
 
@@ -27,6 +28,19 @@ def test_functions_of_a_folder(folder):
     assert facula.hub.list(folder, source="local") == ["ones"]
     assert facula.hub.help(folder, "ones", source="local") == "Ones, scaled."
     assert facula.hub.load(folder, "ones", scale=2, source="local").tolist() == [2, 2, 2, 2]
+
+
+def test_functions_import_what_lies_beside_them_when_they_are_called(folder):
+    (folder / "asked_for_late.py").write_text("SIZE = 6\n")
+    (folder / "hubconf.py").write_text(
+        "dependencies = ['asked_for_late']\n"
+        "def size():\n"
+        "    from asked_for_late import SIZE\n"
+        "    return SIZE\n"
+    )
+    before = list(sys.path)
+    assert facula.hub.load(folder, "size", source="local") == 6
+    assert sys.path == before
 
 
 def test_what_cannot_be_loaded_is_named(folder, tmp_path):

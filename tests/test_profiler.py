@@ -5,9 +5,10 @@ import threading
 import warnings
 
 import pytest
-from package_under_test import F
+from package_under_test import IS_FACULA, F
 
 profiler = F.autograd.profiler
+EventList, FunctionEvent = profiler.EventList, profiler.FunctionEvent
 
 
 def names(events):
@@ -227,3 +228,45 @@ def test_tables_of_events_that_devices_worked_for():
     assert [line.split()[0] for line in lines[3:7]] == ["aten::mm", "gemm", "aten::fill_", "fill"]
     assert lines[3].split()[6:] == ["30.000us", "75.00%", "40.000us", "40.000us", "1"]
     assert lines[-2:] == ["Self CPU time total: 10.000us", "Self CUDA time total: 40.000us"]
+
+
+def test_stacks_of_events_are_written_for_flame_graphs(tmp_path):
+    file = tmp_path / "stacks.txt"
+    event = FunctionEvent(0, "aten::mm", 1, 0.0, 9.5)
+    event.stack = ["inner; part", "outer"]
+    events = EventList([event, FunctionEvent(1, "aten::add", 1, 0.0, 5.0)])
+    events.export_stacks(file, "self_cpu_time_total")
+    assert file.read_text() == "outer;inner__part 9\n"
+    events.export_stacks(file, "self_cuda_time_total")  # no device did anything
+    assert file.read_text() == ""
+    with pytest.raises(ValueError, match="self_cpu_time_total"):
+        events.export_stacks(file, "count")
+
+
+def test_a_profile_has_no_stacks(tmp_path):
+    with pytest.warns(UserWarning, match="with_stack"), profiler.profile(with_stack=True) as p:
+        F.ones(2) + 1
+    p.export_stacks(tmp_path / "stacks.txt")
+    assert (tmp_path / "stacks.txt").read_text() == ""
+    with profiler.profile() as p:
+        F.ones(2) + 1
+    with pytest.raises(AssertionError, match="with_stack=True"):
+        p.export_stacks(tmp_path / "stacks.txt")
+
+
+@pytest.mark.parametrize("name", ["emit_nvtx", "emit_itt"])
+def test_ranges_for_other_profilers_can_only_be_switched_off(name):
+    marks = getattr(profiler, name)
+    with marks(enabled=False) as entered:
+        assert entered is None
+    if IS_FACULA:
+        with pytest.raises(RuntimeError, match=name), marks(record_shapes=True):
+            pass
+
+
+def test_tables_are_sorted_by_times_of_any_device():
+    with profiler.profile() as p:
+        F.ones(2) + 1
+    averages = p.key_averages(group_by_overload_name=True)
+    for column in ("xpu_time_total", "self_privateuse1_time_total", "cuda_memory_usage"):
+        assert "aten::add" in averages.table(sort_by=column)

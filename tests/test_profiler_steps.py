@@ -106,3 +106,14 @@ def test_what_is_not_recorded_is_said():
         assert profile(activities=activities, use_cuda=False).use_device is None
     with pytest.raises(AssertionError, match="no trace"):
         profile().events()
+
+
+def test_devices_that_are_not_here_are_left_out(tmp_path):
+    both = [profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.XPU]
+    with pytest.warns(UserWarning, match="XPU is not available"), profile(activities=both) as p:
+        facula.ones(2) + 1
+    assert "aten::add" in [e.key for e in p.key_averages()]
+    p.export_chrome_trace(str(tmp_path / "trace.json"), use_python_export=True)
+    p.export_stacks(str(tmp_path / "stacks.txt"))
+    assert (tmp_path / "stacks.txt").read_text() == ""
+    assert "aten::add" in (tmp_path / "trace.json").read_text()

@@ -2,6 +2,7 @@
 
 import json
 import random
+import struct
 
 import pytest
 
@@ -106,6 +107,7 @@ def entry(shape, offsets, dtype="F32"):
         header(b'{"a": 1}'),
         header(b"[" * 100000),
         header({"a": entry([1], [0, 4], "F31")}, bytes(4)),
+        header({"a": entry([1], [0, 4], ["F32"])}, bytes(4)),
         header({"a": entry([2], [0, 4])}, bytes(4)),
         header({"a": entry([-1], [4, 0])}, bytes(4)),
         header({"a": entry([1], [0, 4.0])}, bytes(4)),
@@ -151,7 +153,7 @@ def test_modules_with_shared_parameters(tmp_path):
     path = tmp_path / "m.safetensors"
     model, other = Tied(), Tied()
     st.save_model(model, path)
-    assert st.load_model(other, path) == ([], [])
+    assert st.load_model(other, path) == (set(), [])
     assert facula.equal(other.a, model.a) and other.b is other.a
     assert facula.equal(other.c, model.c)
 
@@ -168,3 +170,35 @@ def test_the_safetensors_package_agrees(tmp_path):
     st.save_file(ours, tmp_path / "f", {"a": "b"})
     with package.safe_open(tmp_path / "f", framework="np") as file:
         assert file.metadata() == {"a": "b"}
+
+
+def test_the_bytes_are_those_of_the_safetensors_package():
+    tensors = {
+        "b": facula.tensor([1], dtype=facula.uint16),
+        "a": facula.tensor([2], dtype=facula.int16),
+        "c": facula.tensor([3], dtype=facula.float64),
+        "d": facula.tensor([4], dtype=facula.int64),
+    }
+    table = (
+        b'{"__metadata__":{},'
+        b'"d":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},'
+        b'"c":{"dtype":"F64","shape":[1],"data_offsets":[8,16]},'
+        b'"b":{"dtype":"U16","shape":[1],"data_offsets":[16,18]},'
+        b'"a":{"dtype":"I16","shape":[1],"data_offsets":[18,20]}}'
+    )
+    table += b" " * (-len(table) % 8)
+    numbers = struct.pack("<qdHh", 4, 3.0, 1, 2)
+    assert st.save(tensors, {}) == len(table).to_bytes(8, "little") + table + numbers
+
+
+def test_metadata_may_be_empty_or_missing(tmp_path):
+    for metadata in ({}, None, {"a": "b"}):
+        st.save_file({"x": facula.ones(1)}, tmp_path / "f", metadata)
+        with st.safe_open(tmp_path / "f", framework="pt") as file:
+            assert file.metadata() == metadata
+
+
+def test_names_that_a_model_misses_are_a_set(tmp_path):
+    st.save_file({"weight": facula.ones(2, 2), "more": facula.ones(1)}, tmp_path / "f")
+    found = st.load_model(facula.nn.Linear(2, 2), tmp_path / "f", strict=False)
+    assert found == ({"bias"}, ["more"])

@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import datetime
+import importlib
 import io
 import mmap
 import pickle
@@ -827,3 +828,89 @@ def test_no_list_of_safe_globals_lets_a_file_run_the_system():
         pytest.raises(pickle.UnpicklingError, match=r"whose module (posix|nt) is blocked"),
     ):
         F.load(file)
+
+
+@pytest.mark.parametrize("module", ["gzip", "bz2", "lzma"])
+def test_files_that_are_compressed_while_they_are_written(module, tmp_path):
+    opened = importlib.import_module(module).open
+    with opened(tmp_path / "x", "wb") as file:
+        F.save({"a": F.arange(3), "empty": F.ones(0)}, file)
+    with opened(tmp_path / "x", "rb") as file:
+        back = F.load(file)
+    assert back["a"].tolist() == [0, 1, 2] and back["empty"].numel() == 0
+
+
+class Piecewise:
+    """A file without a buffer, which takes seven bytes at once, or says nothing of how many."""
+
+    def __init__(self, at_once):
+        self.data, self.at_once = bytearray(), at_once
+
+    def write(self, part):
+        part = bytes(part)[: self.at_once]
+        self.data += part
+        return None if self.at_once is None else len(part)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("at_once", [7, None])
+def test_saving_needs_no_more_than_write(at_once, zipped):
+    file = Piecewise(at_once)
+    F.save(F.arange(30), file, _use_new_zipfile_serialization=zipped)
+    assert F.load(io.BytesIO(bytes(file.data))).tolist() == list(range(30))
+    if zipped:
+        assert zipfile.ZipFile(io.BytesIO(bytes(file.data))).testzip() is None
+
+
+def test_an_archive_may_begin_behind_other_bytes():
+    file = io.BytesIO(b"abc")
+    file.seek(3)
+    F.save(F.arange(3), file)
+    file.seek(3)
+    assert F.load(file).tolist() == [0, 1, 2]
+
+
+def test_files_without_checksums_load():
+    serialization.set_crc32_options(False)
+    try:
+        file = saved(F.arange(3))
+    finally:
+        serialization.set_crc32_options(True)
+    assert zipfile.ZipFile(file).getinfo("archive/data/0").CRC == 0
+    file.seek(0)
+    assert F.load(file).tolist() == [0, 1, 2]
+
+
+def test_storages_that_were_skipped_may_be_filled_in_later():
+    file = io.BytesIO()
+    with serialization.skip_data():
+        F.save(F.zeros(3, dtype=F.uint8), file)
+    file.seek(F.PyTorchFileReader(file).get_record_offset("data/0"))
+    file.write(bytes([4, 5, 6]))
+    file.seek(0)
+    assert F.load(file).tolist() == [4, 5, 6]
+
+
+def test_a_file_that_was_written_to_through_a_mapping_loads(tmp_path):
+    path = tmp_path / "x.pt"
+    F.save({"a": F.zeros(3), "b": F.ones(2)}, path)
+    with serialization.set_default_mmap_options(mmap.MAP_SHARED):
+        F.load(path, mmap=True)["a"].fill_(7)
+    back = F.load(path)
+    assert back["a"].tolist() == [7, 7, 7] and back["b"].tolist() == [1, 1]
+    content = bytearray(path.read_bytes())  # the description still has its checksum
+    content[content.index(b"\x80\x02}")] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(RuntimeError, match=r"data\.pkl cannot be read"):
+        F.load(path)
+
+
+def test_only_the_format_before_archives_needs_lines():
+    def plain(zipped):
+        file = Plain(saved(F.arange(3), _use_new_zipfile_serialization=zipped).getvalue())
+        del file.readline
+        return file
+
+    assert F.load(plain(True)).tolist() == [0, 1, 2]
+    with pytest.raises(AttributeError, match="readline"):
+        F.load(plain(False))

@@ -119,3 +119,22 @@ def test_work_inside_of_composed_functions_is_counted_once():
     found = facula.summary(Products(), (3, 4), (4, 5))
     assert found.total_flops == 5 * (2 * 3 * 4 * 5) + 2 * 3 * 4
     assert found.layers[0].output_shapes == [(3, 5), (3, 5), (3, 5), (3,)]
+
+
+def test_lazy_layers_are_counted_with_what_the_call_gave_them():
+    net = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(5))
+    found = facula.summary(net, (2, 3, 6, 6))
+    assert [layer.parameters for layer in found.layers] == [445, 112, 8, 0, 325]
+    assert found.total_params == 445 and found.layers[-1].output_shapes == [(2, 5)]
+
+
+def test_lazy_layers_that_are_not_called_count_nothing():
+    class Unused(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.unused = nn.Linear(2, 3), nn.LazyLinear(4)
+
+        def forward(self, x):
+            return self.used(x)
+
+    assert facula.summary(Unused(), (1, 2)).total_params == 9

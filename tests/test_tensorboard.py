@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 import facula
-from facula.utils.tensorboard import SummaryWriter
+from facula.utils.tensorboard import SummaryWriter, summary
 from facula.utils.tensorboard.record_writer import masked_checksum
 
 
@@ -65,8 +65,8 @@ def values(folder):
     """(step, tag, fields of the value)"""
     out = []
     for event in events(folder):
-        for summary in event.get(5, []):
-            for value in fields(summary)[1]:
+        for message in event.get(5, []):
+            for value in fields(message)[1]:
                 value = fields(value)
                 out.append((event.get(2, [None])[0], value[1][0].decode(), value))
     return out
@@ -85,16 +85,22 @@ def test_scalars_have_tag_step_value_and_time(tmp_path):
     with SummaryWriter(tmp_path) as writer:
         writer.add_scalar("loss", 0.5, 3, walltime=12.5)
         writer.add_scalar("loss", facula.tensor([0.25]), 4)
-        writer.add_scalar("big", 1e300, 5, double_precision=True)
+        writer.add_scalar("big", 1e300, 5, new_style=True, double_precision=True)
         writer.add_scalar("new", 1.5, 6, new_style=True)
+        writer.add_scalar("huge", 1e300, 7, new_style=True)
+        writer.add_scalar("plain", 1.5, 8, double_precision=True)
         with pytest.raises(AssertionError, match="0D"):
             writer.add_scalar("bad", facula.ones(2))
-    first, second, big, new = values(tmp_path)
+        with pytest.raises(NotImplementedError, match="NoneType"):
+            writer.add_scalar("bad", None)
+    first, second, big, new, huge, plain = values(tmp_path)
     assert first[:2] == (3, "loss") and first[2][2] == [0.5] and second[2][2] == [0.25]
     all_events = events(tmp_path)
     assert all_events[0][3] == [b"brain.Event:2"] and all_events[1][1] == [12.5]
     assert fields(big[2][8][0])[6] == [struct.pack("<d", 1e300)]
     assert fields(new[2][8][0])[5] == [struct.pack("<f", 1.5)]
+    assert fields(huge[2][8][0])[5] == [struct.pack("<f", float("inf"))]
+    assert plain[2][2] == [1.5]  # a reader of curves finds it
 
 
 def test_groups_of_scalars_have_folders_of_their_own(tmp_path):
@@ -152,10 +158,13 @@ def test_pictures_of_every_layout(tmp_path):
         writer.add_image("b", image.permute(2, 0, 1))
         writer.add_image("c", image[..., 0].float() / 255, dataformats="HW")
         writer.add_images("d", facula.stack([image, image]), dataformats="NHWC")
-        with pytest.raises(ValueError, match="input format are different"):
+        with pytest.raises(AssertionError, match="input format are different"):
             writer.add_image("bad", image, dataformats="HW")
+        with pytest.raises(AssertionError, match="once"):
+            writer.add_image("bad", image, dataformats="CHH")
     a, b, c, d = (picture(v) for _, _, v in values(tmp_path))
     assert (a == image.numpy()).all() and (b == image.numpy()).all()
+    assert c.shape == (2, 4, 3) and (c == c[..., :1]).all()  # grey has three colours, too
     assert numpy.abs(c[..., 0].astype(int) - image[..., 0].numpy().astype(int)).max() <= 1
     assert d.shape == (2, 8, 3) and (d[:, 4:] == image.numpy()).all()
 
@@ -255,7 +264,7 @@ def test_figures(tmp_path):
     with SummaryWriter(tmp_path) as writer:
         writer.add_figure("f", figure, 1)
     ((_, _, value),) = values(tmp_path)
-    assert picture(value).shape == (50, 100, 4)
+    assert picture(value).shape == (50, 100, 3)
 
 
 def test_embeddings_write_what_the_projector_reads(tmp_path):
@@ -315,3 +324,81 @@ def test_tensorboard_reads_the_files(tmp_path):
     parsed = plugin_data_pb2.HParamsPluginData.FromString(content)
     assert parsed.session_start_info.hparams["lr"].number_value == pytest.approx(0.1)
     assert parsed.session_start_info.hparams["n"].string_value == "a"
+
+
+def test_tensors_keep_their_dtype(tmp_path):
+    rows = [
+        (facula.arange(3), 9, "<i8"),
+        (facula.tensor([True, False, True]), 10, "?"),
+        (facula.tensor([0.5, 1.0, 2.0], dtype=facula.float64), 2, "<f8"),
+        (facula.tensor([0.5, 1.0, 2.0], dtype=facula.bfloat16), 1, "<f4"),
+    ]
+    with SummaryWriter(tmp_path) as writer:
+        for x, _, _ in rows:
+            writer.add_tensor("x", x, 1)
+    for (x, dtype, form), (_, _, value) in zip(rows, values(tmp_path), strict=True):
+        content = fields(value[8][0])
+        assert content[1] == [dtype]
+        assert numpy.frombuffer(content[4][0], form).tolist() == x.tolist()
+        assert b"tensor" in value[9][0]
+
+
+def test_limits_of_histograms_grow_step_by_step(tmp_path):
+    limit, limits = 1e-12, []
+    while limit < 1e20:
+        limits.append(limit)
+        limit *= 1.1
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_histogram("h", facula.tensor([1e-12, 9e19], dtype=facula.float64))
+        writer.add_histogram("few", facula.arange(10), bins=5, max_bins=3)
+    all_of_them, few = (fields(value[5][0]) for _, _, value in values(tmp_path))
+    assert numpy.frombuffer(all_of_them[6][0], "<f8").tolist() == limits[:-1]
+    # Three do not go into five: bins are joined only where all of them can have a neighbour.
+    assert numpy.frombuffer(few[6][0], "<f8").tolist() == pytest.approx([0, 1.8, 3.6, 5.4, 7.2, 9])
+
+
+def test_sound_has_one_channel(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_audio("mono", facula.zeros(1, 1, 5))
+        with pytest.raises(AssertionError, match="one channel"):
+            writer.add_audio("stereo", facula.zeros(2, 5))
+
+
+def test_curves_have_no_more_thresholds_than_tensorboard_shows(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_pr_curve_raw("p", *[facula.ones(2)] * 6, num_thresholds=200)
+    ((_, _, value),) = values(tmp_path)
+    plugin = fields(fields(value[9][0])[1][0])
+    assert fields(plugin[2][0])[2] == [127]
+
+
+def test_a_tag_of_points_is_one_folder(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_embedding(facula.eye(2), tag="a/b%c", global_step=3)
+    assert (tmp_path / "00003/a%2fb%25c/tensors.tsv").is_file()
+    config = (tmp_path / "projector_config.pbtxt").read_text()
+    assert '"a/b%c:00003"' in config and '"00003/a%2fb%25c/tensors.tsv"' in config
+
+
+class Message:
+    """What the protobuf package makes."""
+
+    def SerializeToString(self):
+        return summary.scalar("made elsewhere", 2.5)
+
+
+def test_programs_write_messages_of_their_own(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        file_writer = writer._get_file_writer()
+        file_writer.add_summary(Message(), 4)
+        for part in summary.hparams(hparam_dict={"lr": 0.1}, metric_dict={"score": 1}):
+            file_writer.add_summary(part)
+        file_writer.add_event(b"", 5, walltime=1.5)
+        file_writer.close()
+        file_writer.reopen()
+        file_writer.add_summary(summary.scalar("again", 1))
+    found = {tag: (step, value) for step, tag, value in values(tmp_path)}
+    assert found["made elsewhere"][0] == 4 and found["made elsewhere"][1][2] == [2.5]
+    assert len(found) == 5 and found["again"][1][2] == [1]
+    assert [event[1] for event in events(tmp_path) if event.get(2) == [5]] == [[1.5]]
+    assert len(list(tmp_path.iterdir())) == 2

@@ -11,6 +11,7 @@ import facula
 from facula import _C
 from facula.autograd.profiler import profile
 from facula.autograd.profiler_util import FunctionEvent
+from facula.nn.parameter import is_lazy
 from facula.overrides import TorchFunctionMode
 
 __all__ = ["ModelSummary", "summary"]
@@ -175,7 +176,7 @@ def _parameters(module: Any, seen: set[int]) -> tuple[int, int, int]:
     """Parameters, trainable ones, and bytes, each tensor once."""
     count = trainable = size = 0
     for p in module.parameters():
-        if id(p) in seen:
+        if id(p) in seen or is_lazy(p):
             continue
         seen.add(id(p))
         count += p.numel()
@@ -224,9 +225,8 @@ def summary(
         FLOPs: 48
         Input: 48 B, outputs of layers: 32 B
     """
-    first = next(iter(model.parameters()), None)
-    if first is None:
-        first = next(iter(model.buffers()), None)
+    made = (t for t in (*model.parameters(), *model.buffers()) if not is_lazy(t))
+    first = next(made, None)
     if device is None:
         device = first.device if first is not None else "cpu"
     if dtype is None and first is not None and first.is_floating_point():
@@ -242,12 +242,13 @@ def summary(
         layer = LayerInfo(path, type(module).__name__, path.count(".") + 1 if path else 0)
         layer.is_repeated = id(module) in counted
         counted.add(id(module))
-        layer.parameters, layer.trainable, _ = _parameters(module, set())
         layer.is_leaf = next(iter(module.children()), None) is None
         recording.begin(layer)
 
     def after(module: Any, given: Any, output: Any) -> None:
         layer = recording.end()
+        # Only now: what is lazy has got its parameters in the call.
+        layer.parameters, layer.trainable, _ = _parameters(module, set())
         for t in _tensors(output):
             layer.output_shapes.append(tuple(t.shape))
             layer.output_bytes += t.nbytes
@@ -279,7 +280,7 @@ def summary(
         total_params=count,
         trainable_params=trainable,
         parameter_bytes=size,
-        buffer_bytes=sum(b.nbytes for b in model.buffers()),
+        buffer_bytes=sum(b.nbytes for b in model.buffers() if not is_lazy(b)),
         input_bytes=sum(t.nbytes for t in _tensors((args, kwargs))),
         total_flops=layers[0].flops if layers else 0,
     )

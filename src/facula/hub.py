@@ -18,12 +18,13 @@ Example::
 from __future__ import annotations
 
 import builtins
+import contextlib
 import hashlib
 import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -63,6 +64,18 @@ def set_dir(d: str | os.PathLike[str]) -> None:
     _folder = os.path.expanduser(os.fspath(d))
 
 
+@contextlib.contextmanager
+def _importing_from(folder: Any) -> Iterator[None]:
+    """What a ``hubconf.py`` imports lies beside it, and its functions may import when called."""
+    place = os.fspath(folder)
+    sys.path.insert(0, place)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # the program has taken it out itself
+            sys.path.remove(place)
+
+
 def _hubconf(folder: Any, source: str) -> ModuleType:
     if source == "github":
         raise RuntimeError(
@@ -77,16 +90,13 @@ def _hubconf(folder: Any, source: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location("hubconf", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, os.fspath(folder))  # what the file imports lies beside it
-    try:
+    with _importing_from(folder):
         spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(os.fspath(folder))
-    missing = [
-        name
-        for name in getattr(module, "dependencies", [])
-        if importlib.util.find_spec(name) is None
-    ]
+        missing = [
+            name
+            for name in getattr(module, "dependencies", [])
+            if importlib.util.find_spec(name) is None
+        ]
     if missing:
         raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
     return module
@@ -157,7 +167,9 @@ def load(
         source: "local".
         kwargs: its keyword arguments.
     """
-    return _entry(_hubconf(repo_or_dir, source), model)(*args, **kwargs)
+    make = _entry(_hubconf(repo_or_dir, source), model)
+    with _importing_from(repo_or_dir):
+        return make(*args, **kwargs)
 
 
 def _local_path(url: str) -> str:

@@ -50,7 +50,11 @@ class ProfilerActivity(enum.Enum):
     """What is recorded."""
 
     CPU = 0
+    XPU = 1
     CUDA = 2
+    HPU = 3
+    MTIA = 4
+    PrivateUse1 = 5
 
 
 class ProfilerAction(enum.Enum):
@@ -141,7 +145,10 @@ def _always(step: int) -> ProfilerAction:
 
 
 def tensorboard_trace_handler(
-    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+    dir_name: str,
+    worker_name: str | None = None,
+    use_gzip: bool = False,
+    use_python_export: bool = False,
 ) -> Callable[[profile], None]:
     """For ``on_trace_ready``: writes each trace to a file of its own in a folder."""
 
@@ -154,6 +161,7 @@ def tensorboard_trace_handler(
     return write
 
 
+_HERE = (ProfilerActivity.CPU, ProfilerActivity.CUDA)
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
@@ -212,6 +220,12 @@ class profile:
             wanted = wanted | cuda if use_cuda else wanted - cuda
         if not wanted:
             raise AssertionError("No valid profiler activities found")
+        elsewhere = [a for a in ProfilerActivity if a in wanted and a not in _HERE]
+        for activity in elsewhere:
+            warnings.warn(
+                f"{activity.name} is not available, disabling {activity.name} profiling",
+                stacklevel=2,
+            )
         warn_of_what_is_not_recorded(with_stack=with_stack, with_modules=with_modules)
         self.activities = wanted
         self.use_device = device_to_record("cuda" if ProfilerActivity.CUDA in wanted else None)
@@ -326,7 +340,12 @@ class profile:
 
     preset_metadata_json = add_metadata_json
 
-    def export_chrome_trace(self, path: str) -> None:
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Writes stacks with their times; see ``EventList.export_stacks``. None are recorded, so
+        the file is empty."""
+        self.events().export_stacks(path, metric)
+
+    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Writes the trace for the viewers of browsers (Perfetto, ``chrome://tracing``); a name
         that ends with ``.gz`` is compressed.
 

@@ -35,6 +35,7 @@ __all__ = [
     "save_model",
 ]
 
+# In the order of the format's own list, the wider later.
 _DTYPES = {
     "BOOL": _C.bool,
     "U8": _C.uint8,
@@ -54,6 +55,7 @@ _DTYPES = {
     "U64": _C.uint64,
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+_RANKS = {dtype: rank for rank, dtype in enumerate(_NAMES)}
 _LONGEST_HEADER = 100_000_000
 _METADATA = "__metadata__"
 
@@ -112,9 +114,10 @@ def _header(tensors: dict[str, Any], metadata: dict[str, str] | None) -> tuple[b
         isinstance(k, str) and isinstance(v, str) for k, v in metadata.items()
     ):
         raise TypeError(f"metadata must be a dict of texts, got {metadata!r:.200}")
-    # Wide dtypes first: then every tensor begins at a multiple of its item size.
-    order = sorted(tensors, key=lambda n: (-tensors[n].dtype.itemsize, n))
-    table: dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
+    # Wide dtypes first: then every tensor begins at a multiple of its item size. Beyond that, the
+    # order is that of the safetensors package, so that its files have the same bytes.
+    order = sorted(tensors, key=lambda n: (-_RANKS[tensors[n].dtype], n))
+    table: dict[str, Any] = {} if metadata is None else {_METADATA: dict(metadata)}
     end = 0
     for name in order:
         t = tensors[name]
@@ -187,7 +190,9 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _read_header(file: Any, size: int, source: str) -> tuple[dict[str, Any], dict[str, str], int]:
+def _read_header(
+    file: Any, size: int, source: str
+) -> tuple[dict[str, Any], dict[str, str] | None, int]:
     """(table, metadata, where the numbers begin), all checked against the file's size."""
 
     def broken(what: str) -> SafetensorError:
@@ -205,14 +210,16 @@ def _read_header(file: Any, size: int, source: str) -> tuple[dict[str, Any], dic
         raise broken(f"its header is no JSON ({error})") from None
     if not isinstance(table, dict):
         raise broken("its header is no table")
-    metadata = table.pop(_METADATA, None) or {}
-    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+    metadata = table.pop(_METADATA, None)
+    if metadata is not None and not (
+        isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())
+    ):
         raise broken("its metadata are no texts")
     spans = []
     for name, entry in table.items():
         if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
             raise broken(f"the entry of {name!r:.100} is {entry!r:.100}")
-        if entry["dtype"] not in _DTYPES:
+        if not isinstance(entry["dtype"], str) or entry["dtype"] not in _DTYPES:
             raise broken(f"the dtype of {name!r:.100} is {entry['dtype']!r:.50}")
         numbers = entry["data_offsets"], entry["shape"]
         if not all(
@@ -377,7 +384,8 @@ class safe_open:
 
     def metadata(self) -> dict[str, str] | None:
         """The texts that go along, or None."""
-        return dict(self._source.metadata) or None
+        found = self._source.metadata
+        return None if found is None else dict(found)
 
     def get_tensor(self, name: str) -> Any:
         """One tensor, or array."""
@@ -420,7 +428,7 @@ def load_model(
     filename: str | os.PathLike[str],
     strict: bool = True,
     device: Any = "cpu",
-) -> tuple[list[str], list[str]]:
+) -> tuple[set[str], list[str]]:
     """Loads what :func:`save_model` wrote; returns the names that are missing and unexpected."""
     with safe_open(filename, device=device) as file:
         state = {name: file.get_tensor(name) for name in file.offset_keys()}
@@ -431,4 +439,4 @@ def load_model(
     wanted = model.state_dict()
     state = {n: t for n, t in state.items() if n in wanted or n not in aliases}
     found = model.load_state_dict(state, strict=strict)
-    return list(found.missing_keys), list(found.unexpected_keys)
+    return set(found.missing_keys), list(found.unexpected_keys)

@@ -18,7 +18,7 @@ from typing import Any
 
 from facula import _C
 from facula._checkpoint import names, pickling, safe_unpickler
-from facula._checkpoint.archive import Archive, write_record
+from facula._checkpoint.archive import Archive, Sink, write_record
 from facula._checkpoint.atomic import replacing
 from facula._checkpoint.reading import MAGIC_NUMBER, PROTOCOL_VERSION, StreamReading, ZipReading
 from facula.storage import TypedStorage, UntypedStorage
@@ -579,7 +579,7 @@ def _opened_for_writing(f: Any) -> Iterator[tuple[Any, str]]:
                 "expected 'f' to be string, path, or a file-like object with a 'write' attribute, "
                 f"got {type(f).__name__}"
             )
-        yield f, "archive"
+        yield Sink(f), "archive"
         return
     path = os.fspath(f)
     folder = os.path.dirname(path)
@@ -587,7 +587,7 @@ def _opened_for_writing(f: Any) -> Iterator[tuple[Any, str]]:
         raise RuntimeError(f"Parent directory {folder} does not exist.")
     name = os.path.splitext(os.path.basename(path))[0]
     with replacing(os.fsdecode(path)) as file:
-        yield file, name if name.isascii() and name else "archive"
+        yield Sink(file), name if name.isascii() and name else "archive"
 
 
 def _save_as_stream(obj: object, f: Any, pickle_module: Any, protocol: int) -> None:
@@ -627,7 +627,8 @@ def load(
     """Loads what :func:`save` or PyTorch's ``torch.save`` wrote.
 
     Args:
-        f: a path, or a file object with ``read``, ``readline``, ``seek`` and ``tell``.
+        f: a path, or a file object with ``read``, ``seek`` and ``tell``; what was written before
+            zip archives needs ``readline``, too.
         map_location: where tensors go: a device or its name, a dict from the locations in the file
             to others, or a function of a storage in host memory and its location in the file.
         pickle_module: the module whose ``Unpickler`` reads the description, without
@@ -669,14 +670,18 @@ def load(
         raise ValueError(
             "f must be a file name in order to use the mmap argument, got a file object"
         )
-    for needed in ("read", "seek", "tell", "readline"):
-        if not hasattr(f, needed):
-            raise AttributeError(
-                f"'{type(f).__name__}' object has no attribute '{needed}'. You can only load from "
-                "a path or a file that is seekable. Please pre-load the data into a buffer like "
-                "io.BytesIO and try to load from it instead."
-            )
+    for needed in ("read", "seek", "tell"):
+        _expect_method(f, needed)
     return _load(f, type(f).__name__, map_location, pickle_module, weights_only, False, options)
+
+
+def _expect_method(file: Any, name: str) -> None:
+    if not hasattr(file, name):
+        raise AttributeError(
+            f"'{type(file).__name__}' object has no attribute '{name}'. You can only load from "
+            "a path or a file that is seekable. Please pre-load the data into a buffer like "
+            "io.BytesIO and try to load from it instead."
+        )
 
 
 def _forced_by_environment(weights_only: bool | None) -> bool | None:
@@ -721,6 +726,7 @@ def _load(
                 f"mmap can only be used with zip archives, which {source} is none of; load it "
                 "with mmap=False and save it again"
             )
+        _expect_method(file, "readline")  # by pickles; archives do without
         return StreamReading(*how).load(file)
     archive = Archive(file, source, _mmap_flags == MAP_SHARED if mmap else None)
     archive.skip_data, archive.checksums = _skips_data(), _crc32

@@ -27,24 +27,63 @@ def write_record(
 ) -> None:
     """Stores bytes at an aligned place; padding is an extra field of the entry's header.
 
-    ``data=None`` stands for ``nbytes`` zeros. Without ``checksum`` the entry says 0 instead.
+    ``data=None`` stands for ``nbytes`` zeros that are filled in later. These have no checksum,
+    nor has any record without ``checksum``: the entry says 0 instead.
     """
     view = None if data is None else memoryview(data)
+    if view is not None and view.nbytes:
+        view = view.cast("B")
     entry = zipfile.ZipInfo(name)
-    entry.file_size = nbytes if view is None else view.nbytes
+    entry.file_size = entry.compress_size = nbytes if view is None else view.nbytes
+    entry.CRC = zlib.crc32(view) if checksum and view is not None else 0
     zip64 = entry.file_size * 1.05 > zipfile.ZIP64_LIMIT
     begin = archive.start_dir + 30 + len(name.encode()) + (20 if zip64 else 0) + 4
     padding = -begin % ALIGNMENT
     entry.extra = struct.pack("<HH", 0x4246, padding) + b"Z" * padding
-    with archive.open(entry, "w", force_zip64=zip64) as record:
-        if view is None:
-            for begin in range(0, nbytes, len(_ZEROS)):
-                record.write(_ZEROS[: nbytes - begin])
-        elif checksum:
-            record.write(view)
-        else:  # what write() does, less the checksum
-            record._fileobj.write(view)  # type: ignore[attr-defined]
-            record._file_size += view.nbytes  # type: ignore[attr-defined]
+    # The entry's header is complete before its bytes are written, so that nothing has to be
+    # corrected behind: not every file can go back.
+    entry.external_attr = 0o600 << 16
+    entry.header_offset = archive.start_dir
+    file: Any = archive.fp
+    file.write(entry.FileHeader(zip64))
+    if view is not None:
+        file.write(view)
+    else:
+        for done in range(0, nbytes, len(_ZEROS)):
+            file.write(_ZEROS[: nbytes - done])
+    archive.start_dir = file.tell()
+    archive.filelist.append(entry)
+    archive.NameToInfo[entry.filename] = entry
+    archive._didModify = True  # type: ignore[attr-defined]
+
+
+class Sink:
+    """A file object of a program, of which nothing is asked but ``write``."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._written = file, 0
+
+    def tell(self) -> int:
+        """Bytes since the archive began, wherever in the file that was."""
+        return self._written
+
+    def write(self, data: Any) -> int:
+        """All of the data: files without a buffer may take less at once."""
+        left = memoryview(data)
+        self._written += left.nbytes
+        while left.nbytes:
+            taken = self._file.write(left)
+            if not isinstance(taken, int) or taken >= left.nbytes:
+                break
+            if taken <= 0:
+                raise OSError(f"the file took none of {left.nbytes} bytes")
+            left = left[taken:]
+        return len(data)
+
+    def flush(self) -> None:
+        """Passes it on, where the file knows it."""
+        if hasattr(self._file, "flush"):
+            self._file.flush()
 
 
 class _Seekable:
@@ -105,6 +144,23 @@ class Archive:
             with open(file.name, "r+b" if map_shared else "rb") as mapped:
                 access = _mmap.ACCESS_WRITE if map_shared else _mmap.ACCESS_COPY
                 self.mapped = _mmap.mmap(mapped.fileno(), 0, access=access)
+            if map_shared:
+                self.drop_checksums()
+
+    def drop_checksums(self) -> None:
+        """Takes the checksums of storages out of a file that the program may write to from now on:
+        those of before would say that it is damaged."""
+        at = self.zip.start_dir
+        for entry in self.zip.infolist():  # in the order of the directory
+            if self.mapped[at : at + 4] != b"PK\x01\x02":
+                raise RuntimeError(f"{self.source} is corrupt: its directory is not where it says")
+            lengths = struct.unpack_from("<HHH", self.mapped, at + 28)
+            if entry.CRC and entry.filename.startswith(f"{self.folder}/data/"):
+                self.data_offset(entry)  # is there a header?
+                entry.CRC = 0
+                for place in (at + 16, entry.header_offset + 14):
+                    self.mapped[place : place + 4] = bytes(4)
+            at += 46 + sum(lengths)
 
     def has(self, name: str) -> bool:
         return f"{self.folder}/{name}" in self.zip.NameToInfo
@@ -136,7 +192,8 @@ class Archive:
     def read(self, name: str) -> bytes:
         entry = self.entry(name)
         self.take(entry)
-        if not self.checksums and entry.compress_type == zipfile.ZIP_STORED:
+        compared = self.checksums and entry.CRC  # 0 says that there is none
+        if not compared and entry.compress_type == zipfile.ZIP_STORED:
             self.file.seek(self.data_offset(entry))
             return read_exactly(self.file, entry.file_size, self.source)
         try:
@@ -174,10 +231,11 @@ class Archive:
             self.take(entry)
             self.file.seek(begin)
             read_into(self.file, storage, self.source)
-            if self.checksums and zlib.crc32(memoryview(storage)) != entry.CRC:
+            compared = self.checksums and entry.CRC  # 0 says that there is none
+            if compared and zlib.crc32(memoryview(storage)) != entry.CRC:
                 raise RuntimeError(
                     f"{self.source} is corrupt: wrong checksum of the record {name}. If it was "
-                    "saved without checksums, set_crc32_options(False) loads it"
+                    "changed on purpose, set_crc32_options(False) loads it"
                 )
         elif nbytes:
             memoryview(storage)[:] = self.read(name)

@@ -27,6 +27,13 @@ def format_time(microseconds: float, unit: str | None = None) -> str:
     return f"{microseconds / _MICROSECONDS[unit]:.3f}{unit}"
 
 
+def attribute_of(name: str) -> str:
+    """The attribute of events that has a time or memory; all kinds of devices share theirs."""
+    for device in ("cuda", "xpu", "privateuse1"):
+        name = name.replace(device, "device")
+    return name
+
+
 def format_memory(nbytes: int) -> str:
     """A number of bytes in the unit that suits it."""
     for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
@@ -103,7 +110,7 @@ def event_table(
     if top_level_events_only:
         rows = [e for e in rows if getattr(e, "cpu_parent", None) is None]
     if sort_by is not None:
-        attribute = sort_by.replace("cuda", "device")
+        attribute = attribute_of(sort_by)
         rows.sort(key=lambda e: getattr(e, attribute), reverse=True)
 
     columns: list[Column] = [("Name", lambda e: _shortened(e.key, max_name_column_width))]

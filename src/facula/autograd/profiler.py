@@ -29,6 +29,8 @@ __all__ = [
     "EventList",
     "FunctionEvent",
     "FunctionEventAvg",
+    "emit_itt",
+    "emit_nvtx",
     "profile",
     "record_function",
 ]
@@ -129,7 +131,7 @@ class profile:
         self.enabled = enabled
         self.use_device, self.use_cpu = use_device, use_cpu
         self.record_shapes, self.with_flops = record_shapes, with_flops
-        self.profile_memory = profile_memory
+        self.profile_memory, self.with_stack = profile_memory, with_stack
         self.entered = False
         self._on_device = False
         self._events: EventList | None = None
@@ -182,7 +184,10 @@ class profile:
         return self._finished().table(*args, **kwargs)
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
     ) -> EventList:
         """One entry for each name, or for each name and shapes."""
         return self._finished().key_averages(group_by_input_shape, group_by_stack_n)
@@ -204,6 +209,13 @@ class profile:
     def export_chrome_trace(self, path: str) -> None:
         """Writes the events to a file for the trace viewers of browsers."""
         self._finished().export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Writes stacks with their times; see :meth:`EventList.export_stacks`."""
+        events = self._finished()
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        events.export_stacks(path, metric)
 
     def __repr__(self) -> str:
         return (
@@ -251,3 +263,58 @@ class record_function:
                 return function(*args, **kwargs)
 
         return recorded
+
+
+class _Marks:
+    """A block in which operators would be ranges of another program's profiler."""
+
+    _program: str
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled, self.record_shapes = enabled, record_shapes
+
+    def __enter__(self) -> _Marks | None:
+        if not self.enabled:
+            return None
+        raise RuntimeError(
+            f"{type(self).__name__}(): operators make no ranges for {self._program}; "
+            "facula.profiler.profile records them, and enabled=False does nothing"
+        )
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+class emit_nvtx(_Marks):
+    """Raises when it is entered: operators make no ranges for NVIDIA's profilers. Those that a
+    program makes itself, with ``facula.cuda.nvtx``, arrive there.
+
+    Args:
+        enabled: False does nothing.
+        record_shapes: for programs of PyTorch.
+
+    Example::
+
+        >>> with facula.autograd.profiler.emit_nvtx(enabled=False):
+        ...     facula.ones(2) + 1
+        tensor([2., 2.])
+    """
+
+    _program = "NVIDIA's profilers"
+
+
+class emit_itt(_Marks):
+    """Raises when it is entered: operators make no ranges for VTune.
+
+    Args:
+        enabled: False does nothing.
+        record_shapes: for programs of PyTorch.
+
+    Example::
+
+        >>> with facula.autograd.profiler.emit_itt(enabled=False):
+        ...     facula.ones(2) + 1
+        tensor([2., 2.])
+    """
+
+    _program = "VTune"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from facula.autograd._event_table import event_table, format_time
+from facula.autograd._event_table import attribute_of, event_table, format_time
 
 __all__ = [
     "DeviceType",
@@ -80,7 +80,7 @@ class _Times:
     # these are what programs find of events that PyTorch knows more about.
     scope = 0
     node_id = -1
-    stack: tuple[str, ...] = ()
+    stack: Sequence[str] = ()
     overload_name = ""
     is_async = is_remote = is_legacy = False
 
@@ -343,7 +343,10 @@ class EventList(list):  # type: ignore[type-arg]
         return total
 
     def key_averages(
-        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
     ) -> EventList:
         """One entry for each name, or for each name and shapes; kernels have their own."""
         groups: dict[Any, FunctionEventAvg] = {}
@@ -394,6 +397,29 @@ class EventList(list):  # type: ignore[type-arg]
 
         with open(path, "w", encoding="utf-8") as file:
             json.dump(trace_events(self), file)
+
+    @property
+    def supported_export_stacks_metrics(self) -> list[str]:
+        """What :meth:`export_stacks` can weigh stacks by."""
+        return [f"self_{device}_time_total" for device in ("cpu", "cuda", "xpu", "privateuse1")]
+
+    def export_stacks(self, path: str, metric: str) -> None:
+        """Writes a line for each event that has a stack: the stack, and the microseconds spent in
+        it. Stacks are not recorded, so that only events of a program's own have lines.
+
+        Args:
+            path: the file.
+            metric: which microseconds: one of ``supported_export_stacks_metrics``.
+        """
+        if metric not in self.supported_export_stacks_metrics:
+            raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics}")
+        apart = str.maketrans(" ;\t\n", "____")  # what the format has between frames
+        with open(path, "w", encoding="utf-8") as file:
+            for event in self:
+                time = int(getattr(event, attribute_of(metric)))
+                if len(event.stack) > 0 and time > 0:
+                    frames = [frame.translate(apart) for frame in reversed(event.stack)]
+                    file.write(f"{';'.join(frames)} {time}\n")
 
     def __str__(self) -> str:
         return self.table()

@@ -17,23 +17,27 @@ def as_array(x: Any) -> Any:
     if isinstance(x, facula.Tensor):
         x = x.detach().cpu()
         return x.to(facula.float32).numpy() if x.dtype is facula.bfloat16 else x.numpy()
-    return numpy.asarray(x)
+    array = numpy.asarray(x)
+    if array.dtype == object:
+        raise NotImplementedError(f"Got {type(x)}, but numpy array or facula tensor are expected")
+    return array
 
 
 def to_hwc(image: Any, dataformats: str) -> Any:
-    """One picture with the dimensions (height, width, 3 or 4 or 1); several become a grid.
+    """One picture with the dimensions (height, width, channels); several become a grid, and
+    grey becomes three colours.
 
     Args:
         image: an array.
         dataformats: what its dimensions are, such as "CHW" or "NHWC".
     """
     formats = dataformats.upper()
-    if len(set(formats)) != len(formats) or not set(formats) <= set("NCHW"):
-        raise ValueError(
-            f"dataformats must name dimensions out of NCHW, each once: {dataformats!r}"
-        )
+    if len(set(formats)) != len(formats):
+        raise AssertionError(f"dataformats must name each dimension once, got {dataformats!r}")
+    if not set(formats) <= set("NCHW"):
+        raise ValueError(f"dataformats must name dimensions out of NCHW, got {dataformats!r}")
     if image.ndim != len(formats):
-        raise ValueError(
+        raise AssertionError(
             f"size of input tensor and input format are different. tensor shape: {image.shape}, "
             f"input_format: {dataformats}"
         )
@@ -43,8 +47,10 @@ def to_hwc(image: Any, dataformats: str) -> Any:
                 raise ValueError(f"dataformats must contain H and W, got {dataformats!r}")
             image, formats = image[..., None], formats + "C"
     if "N" in formats:
-        return grid(image.transpose([formats.index(d) for d in "NHWC"]))
-    return image.transpose([formats.index(d) for d in "HWC"])
+        image = grid(image.transpose([formats.index(d) for d in "NHWC"]))
+    else:
+        image = image.transpose([formats.index(d) for d in "HWC"])
+    return image.repeat(3, axis=2) if image.shape[2] == 1 else image
 
 
 def grid(images: Any, columns: int = 8) -> Any:
@@ -137,4 +143,4 @@ def figure_to_hwc(figure: Any) -> Any:
 
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    return numpy.asarray(canvas.buffer_rgba()).copy()
+    return numpy.asarray(canvas.buffer_rgba())[..., :3].copy()

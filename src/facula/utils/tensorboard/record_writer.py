@@ -101,6 +101,11 @@ class EventFile:
             if self._close.alive:
                 self._flush()
 
+    @property
+    def closed(self) -> bool:
+        """Whether the file has ended."""
+        return not self._close.alive
+
     def close(self) -> None:
         with self._lock:
             self._close()

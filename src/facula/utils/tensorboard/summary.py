@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import struct
 import wave
 from typing import Any
 
@@ -14,6 +13,22 @@ from facula.utils.tensorboard import wire
 from facula.utils.tensorboard.images import as_array, gif, grid, png, to_bytes, to_hwc
 
 _FLOAT, _DOUBLE, _INT32, _UINT8, _STRING = 1, 2, 3, 4, 7  # TensorFlow's dtypes
+_DTYPES = {
+    "float32": _FLOAT,
+    "float64": _DOUBLE,
+    "int32": _INT32,
+    "uint8": _UINT8,
+    "int16": 5,
+    "int8": 6,
+    "complex64": 8,
+    "int64": 9,
+    "bool": 10,
+    "uint16": 17,
+    "complex128": 18,
+    "float16": 19,
+    "uint32": 22,
+    "uint64": 23,
+}
 
 
 def _value(tag: str, content: bytes) -> bytes:
@@ -40,32 +55,42 @@ def _number(x: Any) -> float:
     return float(array.reshape(()))
 
 
-def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool = False) -> bytes:
-    """One number."""
-    number = _number(value)
+def scalar(
+    name: str,
+    tensor: Any,
+    collections: Any = None,
+    new_style: bool = False,
+    double_precision: bool = False,
+) -> bytes:
+    """One number. Only the new style, a tensor, can hold it in double precision."""
+    number = _number(tensor)
+    if not new_style:
+        return _value(name, wire.float32(2, number))
     if double_precision:
         content = _tensor(_DOUBLE, (), wire.doubles(6, [number]))
-        return _value(tag, content + _plugin("scalars"))
-    if new_style:
-        content = _tensor(_FLOAT, (), wire.data(5, struct.pack("<f", number)))
-        return _value(tag, content + _plugin("scalars"))
-    return _value(tag, wire.float32(2, number))
+    else:
+        content = _tensor(_FLOAT, (), wire.floats(5, [number]))
+    return _value(name, content + _plugin("scalars"))
 
 
 def tensor(tag: str, value: Any) -> bytes:
-    """An array of numbers."""
-    array = as_array(value).astype("<f4")
-    return _value(tag, _tensor(_FLOAT, array.shape, wire.data(4, array.tobytes())))
+    """An array of numbers, in the dtype that they have."""
+    array = as_array(value)
+    if array.dtype.name not in _DTYPES:
+        raise ValueError(f"add_tensor() cannot write numbers of the dtype {array.dtype.name}")
+    content = wire.data(4, array.astype(array.dtype.newbyteorder("<")).tobytes())
+    return _value(tag, _tensor(_DTYPES[array.dtype.name], array.shape, content) + _plugin("tensor"))
 
 
 def tensorflow_bins() -> Any:
     """Limits that grow by a tenth, from 1e-12 to 1e20, on both sides of zero."""
-    positive = 1e-12 * 1.1 ** numpy.arange(774)
+    # Step by step, so that they are the same bits as in the files of others.
+    positive = numpy.cumprod(numpy.r_[1e-12, numpy.full(773, 1.1)])
     positive = positive[positive < 1e20]
     return numpy.concatenate([-positive[::-1], [0.0], positive])
 
 
-def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> bytes:
+def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) -> bytes:
     """How often numbers lie between limits."""
     array = as_array(values).astype(numpy.float64).reshape(-1)
     array = array[numpy.isfinite(array)]
@@ -73,7 +98,7 @@ def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> 
         raise ValueError("The input has no element.")
     counts, limits = numpy.histogram(array, tensorflow_bins() if bins == "tensorflow" else bins)
     if max_bins is not None and len(counts) > max_bins:
-        step = -(-len(counts) // max_bins)
+        step = len(counts) // max_bins
         counts = numpy.add.reduceat(counts, numpy.arange(0, len(counts), step))
         limits = numpy.append(limits[:-1:step], limits[-1])
     used = numpy.flatnonzero(counts)
@@ -83,7 +108,7 @@ def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> 
     first, last = used[0], used[-1]
     counts = [0, *counts[first : last + 1].tolist()]
     limits = limits[first : last + 2].tolist()
-    return _value(tag, histogram_message(array, limits, counts))
+    return _value(name, histogram_message(array, limits, counts))
 
 
 def histogram_message(array: Any, limits: Any, counts: Any) -> bytes:
@@ -204,7 +229,10 @@ def video(tag: str, frames: Any, fps: float) -> bytes:
 
 def audio(tag: str, sound: Any, sample_rate: int) -> bytes:
     """Sound: numbers from -1 to 1, (1, length) or (length,)."""
-    samples = as_array(sound).astype(numpy.float64).reshape(-1)
+    array = as_array(sound)
+    if max(array.shape, default=0) != array.size:
+        raise AssertionError(f"add_audio() writes one channel, got the shape {array.shape}")
+    samples = array.astype(numpy.float64).reshape(-1)
     coded = (numpy.clip(samples, -1, 1) * 32767).astype("<i2")
     file = io.BytesIO()
     with wave.open(file, "wb") as wav:
@@ -231,12 +259,15 @@ def text(tag: str, content: str) -> bytes:
     return _value(f"{tag}/text_summary", tensor_part + _plugin("text", wire.integer(1, 0)))
 
 
+_MOST_THRESHOLDS = 127  # TensorBoard's limit
+
+
 def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int, weights: Any) -> bytes:
     """Precision against recall: labels 0 or 1, predictions from 0 to 1."""
     labels = as_array(labels).reshape(-1).astype(numpy.float64)
     predictions = as_array(predictions).reshape(-1).astype(numpy.float64)
     weights = 1.0 if weights is None else as_array(weights).reshape(-1)
-    num_thresholds = min(num_thresholds, 127)  # TensorBoard's limit
+    num_thresholds = min(num_thresholds, _MOST_THRESHOLDS)
     buckets = numpy.clip((predictions * (num_thresholds - 1)).astype(int), 0, num_thresholds - 1)
 
     def at_least(chosen: Any) -> Any:  # how much of it lies in a bucket or above
@@ -255,6 +286,7 @@ def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int, weigh
 
 def pr_curve_raw(tag: str, *rows_and_thresholds: Any) -> bytes:
     *rows, num_thresholds = rows_and_thresholds
+    num_thresholds = min(num_thresholds, _MOST_THRESHOLDS)
     table = numpy.stack([as_array(r) for r in rows]).astype("<f4")
     content = _tensor(_FLOAT, table.shape, wire.data(4, table.tobytes()))
     settings = wire.integer(1, 0) + wire.integer(2, num_thresholds)
@@ -300,9 +332,9 @@ def _kind(value: Any) -> tuple[int, bytes]:
 
 
 def hparams(
-    hparam_dict: dict[str, Any],
-    metric_dict: dict[str, Any],
-    domains: dict[str, list[Any]] | None = None,
+    hparam_dict: dict[str, Any] | None = None,
+    metric_dict: dict[str, Any] | None = None,
+    hparam_domain_discrete: dict[str, list[Any]] | None = None,
 ) -> list[bytes]:
     """Three summaries: the experiment, the begin and the end of one session of it."""
     if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
@@ -313,8 +345,9 @@ def hparams(
             continue
         kind, coded = _kind(value)
         domain = b""
-        if domains and name in domains:
-            listed = b"".join(wire.data(1, _kind(v)[1]) for v in domains[name])
+        if hparam_domain_discrete and name in hparam_domain_discrete:
+            choices = hparam_domain_discrete[name]
+            listed = b"".join(wire.data(1, _kind(v)[1]) for v in choices)
             domain = wire.data(5, listed)
         infos += wire.data(4, wire.data(1, name) + wire.integer(4, kind) + domain)
         values += wire.data(1, wire.data(1, name) + wire.data(2, coded))

@@ -30,11 +30,15 @@ def double(field: int, value: float) -> bytes:
     return varint(field << 3 | _FIXED64) + struct.pack("<d", value)
 
 
-def float32(field: int, value: float) -> bytes:
+def _float32(value: float) -> bytes:
     try:
-        return varint(field << 3 | _FIXED32) + struct.pack("<f", value)
+        return struct.pack("<f", value)
     except OverflowError:  # beyond what float32 holds
-        return float32(field, float("inf") if value > 0 else float("-inf"))
+        return struct.pack("<f", float("inf") if value > 0 else float("-inf"))
+
+
+def float32(field: int, value: float) -> bytes:
+    return varint(field << 3 | _FIXED32) + _float32(value)
 
 
 def data(field: int, value: bytes | str) -> bytes:
@@ -46,3 +50,7 @@ def data(field: int, value: bytes | str) -> bytes:
 def doubles(field: int, values: Iterable[float]) -> bytes:
     values = list(values)
     return data(field, struct.pack(f"<{len(values)}d", *values))
+
+
+def floats(field: int, values: Iterable[float]) -> bytes:
+    return data(field, b"".join(map(_float32, values)))

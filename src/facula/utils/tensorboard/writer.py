@@ -17,6 +17,12 @@ __all__ = ["FileWriter", "SummaryWriter"]
 _GRAPH, _SUMMARY, _SESSION_LOG = 4, 5, 7  # fields of an Event
 
 
+def _bytes_of(message: Any) -> bytes:
+    """A message as bytes; programs may make theirs with the protobuf package."""
+    coded: bytes = message if isinstance(message, bytes) else message.SerializeToString()
+    return coded
+
+
 class FileWriter:
     """Writes summaries to an event file.
 
@@ -35,21 +41,26 @@ class FileWriter:
         filename_suffix: str = "",
     ) -> None:
         self.log_dir = os.fspath(log_dir)
-        self.event_writer = EventFile(self.log_dir, max_queue, flush_secs, filename_suffix)
+        self._how = (max_queue, flush_secs, filename_suffix)
+        self.event_writer = EventFile(self.log_dir, *self._how)
 
     def get_logdir(self) -> str:
         """The folder."""
         return self.log_dir
 
-    def add_summary(
-        self, summary: bytes, global_step: int | None = None, walltime: float | None = None
-    ) -> None:
-        """Adds the bytes of a Summary message."""
-        self.event_writer.add(wire.data(_SUMMARY, summary), global_step, walltime)
+    def add_event(self, event: Any, step: int | None = None, walltime: float | None = None) -> None:
+        """Adds an Event message, or its bytes, with the time and the step."""
+        self.event_writer.add(_bytes_of(event), step, walltime)
 
-    def add_graph(self, graph: bytes, walltime: float | None = None) -> None:
-        """Adds the bytes of a GraphDef message."""
-        self.event_writer.add(wire.data(_GRAPH, graph), None, walltime)
+    def add_summary(
+        self, summary: Any, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """Adds a Summary message, or its bytes."""
+        self.add_event(wire.data(_SUMMARY, _bytes_of(summary)), global_step, walltime)
+
+    def add_graph(self, graph: Any, walltime: float | None = None) -> None:
+        """Adds a GraphDef message, or its bytes."""
+        self.add_event(wire.data(_GRAPH, _bytes_of(graph)), None, walltime)
 
     def flush(self) -> None:
         """Writes what waits in memory."""
@@ -58,6 +69,11 @@ class FileWriter:
     def close(self) -> None:
         """Ends the file."""
         self.event_writer.close()
+
+    def reopen(self) -> None:
+        """Begins a new file where the last one has ended."""
+        if self.event_writer.closed:
+            self.event_writer = EventFile(self.log_dir, *self._how)
 
 
 class SummaryWriter:
@@ -132,8 +148,18 @@ class SummaryWriter:
         new_style: bool = False,
         double_precision: bool = False,
     ) -> None:
-        """Adds one number, a point of the curve ``tag``."""
-        content = summary.scalar(tag, scalar_value, new_style, double_precision)
+        """Adds one number, a point of the curve ``tag``.
+
+        Args:
+            tag: the curve's name.
+            scalar_value: the number.
+            global_step: where the point is.
+            new_style: writes a tensor; loading many of them is faster.
+            double_precision: what a tensor may have; other numbers are float32.
+        """
+        content = summary.scalar(
+            tag, scalar_value, new_style=new_style, double_precision=double_precision
+        )
         self._get_file_writer().add_summary(content, global_step, walltime)
 
     def add_scalars(
@@ -177,7 +203,7 @@ class SummaryWriter:
             tag: its name.
             values: a tensor or array; what is not finite is left out.
             bins: "tensorflow", or what ``numpy.histogram`` takes.
-            max_bins: at most so many.
+            max_bins: about so many, neighbours of larger numbers of bins being joined.
         """
         content = summary.histogram(tag, values, bins, max_bins)
         self._get_file_writer().add_summary(content, global_step, walltime)
@@ -485,9 +511,9 @@ class SummaryWriter:
         """
         points = as_array(mat)
         step = f"{0 if global_step is None else global_step:05d}"
-        folder = os.path.join(self.log_dir, step, tag)
+        inside = f"{step}/{self._encode(tag)}"
+        folder = os.path.join(self.log_dir, inside)
         os.makedirs(folder, exist_ok=True)
-        inside = f"{step}/{tag}"
         lines = [f'tensor_name: "{tag}:{step}"', f'tensor_path: "{inside}/tensors.tsv"']
         if points.ndim != 2:
             raise AssertionError("mat should be 2D, where mat.size(0) is the number of data points")
@@ -514,6 +540,11 @@ class SummaryWriter:
         config = os.path.join(self.log_dir, "projector_config.pbtxt")
         with open(config, "a", encoding="utf-8") as file:
             file.write("embeddings {\n" + "\n".join(lines) + "\n}\n")
+
+    @staticmethod
+    def _encode(tag: str) -> str:
+        """A tag as the name of one folder."""
+        return tag.replace("%", "%25").replace("/", "%2f").replace("\\", "%5c")
 
     @staticmethod
     def _write_sprite(path: str, pictures: Any) -> None:

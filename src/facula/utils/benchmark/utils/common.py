@@ -121,9 +121,12 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """How many digits of the median mean something, from how much the times vary."""
+        """How many digits of the median mean something, from how much the middle half of the times
+        varies."""
         n = len(self.raw_times)
-        interval = max(1.645 * self.iqr / (1.35 * math.sqrt(n)), _MIN_CONFIDENCE_INTERVAL)
+        middle = sorted(self.times)[n // 4 : -(-3 * n // 4)]
+        spread = float(numpy.std(middle)) / math.sqrt(len(middle))
+        interval = max(1.645 * spread, _MIN_CONFIDENCE_INTERVAL)
         relative = -math.log10(interval / self.median) if self.median > 0 else 0
         return min(max(math.floor(relative), 1), _MAX_SIGNIFICANT_FIGURES)
 

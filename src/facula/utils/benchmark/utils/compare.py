@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
+import numpy
+
 from facula.utils.benchmark.utils import common
 
 __all__ = ["Colorize", "Compare"]
@@ -34,12 +36,12 @@ class Compare:
 
         >>> from facula.utils.benchmark import Compare, Measurement, TaskSpec
         >>> fast = Measurement(1, [2e-6], TaskSpec("f", "", "", "sums", "small", "facula"))
-        >>> slow = Measurement(1, [9e-6], TaskSpec("f", "", "", "sums", "small", "other"))
+        >>> slow = Measurement(1, [9e-6], TaskSpec("f", "", "", "sums", "small", "old"))
         >>> Compare([fast, slow]).print()
-        [------------ sums ------------]
-                     |  facula  |  other
-        1 threads: ---------------------
-              small  |   2.0    |   9.0
+        [----------- sums -----------]
+                     |  facula  |  old
+        1 threads: -------------------
+              small  |   2.0    |  9.0
         <BLANKLINE>
         Times are in microseconds (us).
         <BLANKLINE>
@@ -86,51 +88,26 @@ class Compare:
     def _table(self, label: str | None, results: list[common.Measurement]) -> str:
         unit, scale = common.select_unit(min(m.median for m in results))
         columns = common.ordered_unique(m.description for m in results)
-        sections = common.ordered_unique(m.num_threads for m in results)
-        envs = common.ordered_unique(m.env for m in results)
-
-        def place(m: Any) -> tuple[int, Any, str]:
-            return m.num_threads, m.env, m.as_row_name
-
-        # The rows of one environment stand together, and the first of them names it.
-        rows = sorted(common.ordered_unique(map(place, results)), key=lambda p: envs.index(p[1]))
-        cells = {(*place(m), m.description): m for m in results}
-        medians = {key: m.median for key, m in cells.items()}
-        texts = {
-            key: self._number(m, scale) + (self._warning(m) if self._warned(m) else "")
-            for key, m in cells.items()
-        }
-        several = len(envs) > 1
-        titles = {env: f"({env or 'Unspecified env'})" if several else "  " for env in envs}
-        margin = 4 + max(map(len, titles.values()))
-        first = margin + max(len(name) for _, _, name in rows)
-        widths = [
-            max(
-                len(str(column or "")),
-                *(len(texts.get((*row, column), "")) for row in rows),
-            )
-            for column in columns
-        ]
-        head = " " * first + "".join(
-            f"  |  {c or ''!s:^{w}}" for c, w in zip(columns, widths, strict=True)
-        )
-        head = head.rstrip()
-        width = len(head)
-        title = f" {label} " if label else ""
-        lines = [f"[{title:-^{max(width - 2, len(title))}}]", head]
-        for threads in sections:
-            begin = f"{threads} threads: "
-            lines.append(begin + "-" * max(width - len(begin), 0))
-            unnamed = dict(titles)
-            for row in rows:
-                if row[0] != threads:
-                    continue
-                line = f"  {unnamed.pop(row[1], ''):<{margin - 4}}  {row[2]:<{first - margin}}"
-                for column, w in zip(columns, widths, strict=True):
-                    key = (*row, column)
-                    cell = f"{texts.get(key, ''):^{w}}"
-                    line += "  |  " + self._coloured(cell, key, medians)
-                lines.append(line.rstrip())
+        cells = {(*_place(m), m.description): m for m in results}
+        # Rows of one environment stand together; beyond that, they stay in their order.
+        rows = sorted(common.ordered_unique(map(_place, results)), key=lambda p: (p[0], p[1] or ""))
+        texts = [_row_names(rows)]
+        for column in columns:
+            texts.append(self._column([cells.get((*row, column)) for row in rows], scale))
+        titles = ["", *(column or "" for column in columns)]
+        widths = [max(map(len, [t, *lines])) for t, lines in zip(titles, texts, strict=True)]
+        head = "  |  ".join(t.center(w) for t, w in zip(titles, widths, strict=True))
+        caption = f" {label or ''} ".center(len(head) - 2, "-")
+        lines = [f"[{caption}]", head]
+        threads_before = None
+        for row, (name, *numbers) in zip(rows, zip(*texts, strict=True), strict=True):
+            if row[0] != threads_before:
+                threads_before = row[0]
+                lines.append(f"{row[0]} threads: ".ljust(len(head), "-"))
+            line = [name.ljust(widths[0])]
+            for column, number, w in zip(columns, numbers, widths[1:], strict=True):
+                line.append(self._coloured(number.center(w), (*row, column), cells))
+            lines.append("  |  ".join(line))
         lines += ["", f"Times are in {common.unit_to_english(unit)}s ({unit})."]
         if any(self._warned(m) for m in results):
             lines.append(
@@ -138,32 +115,73 @@ class Compare:
             )
         return "\n".join(lines) + "\n"
 
-    @staticmethod
-    def _warning(m: common.Measurement) -> str:
-        return f" (! {100 * m.iqr / m.median:.0f}%)"
-
     def _warned(self, m: common.Measurement) -> bool:
         return self._highlight_warnings and m.has_warnings
 
-    def _number(self, m: common.Measurement, scale: float) -> str:
-        value = m.median / scale
+    def _column(self, measured: list[common.Measurement | None], scale: float) -> list[str]:
+        """The numbers of a column, with their decimal points below each other."""
+        found = [m for m in measured if m is not None]
+        digits = [_digits_before_the_point(m.median / scale) for m in found]
+        decimals = 1
         if self._trim_significant_figures:
-            value = common.trim_sigfig(value, m.significant_figures)
-            return f"{value:g}" if value < 1e6 else f"{value:.0f}"
-        return f"{value:.1f}"
+            decimals = min(
+                max(m.significant_figures - n, 0) for m, n in zip(found, digits, strict=True)
+            )
+        width = max(max(digits) + decimals + (decimals > 0), 0)
+        beside = 7 if any(map(self._warned, found)) else 0
 
-    def _coloured(self, cell: str, key: tuple[Any, ...], medians: dict[Any, float]) -> str:
-        if self._colorize is Colorize.NONE or key not in medians:
+        def text(value: float, warning: str = "") -> str:
+            return f"{value:>{width}.{decimals}f}{warning:>{beside}}"
+
+        out = []
+        for m in measured:
+            if m is None:
+                out.append(" " * len(text(1.0)))
+                continue
+            value = m.median / scale
+            if self._trim_significant_figures:
+                value = common.trim_sigfig(value, m.significant_figures)
+            warning = f" (! {100 * m.iqr / m.median:.0f}%)" if self._warned(m) else ""
+            out.append(text(value, warning))
+        return out
+
+    def _coloured(self, cell: str, key: tuple[Any, ...], cells: dict[Any, Any]) -> str:
+        if self._colorize is Colorize.NONE or key not in cells:
             return cell
         if self._colorize is Colorize.ROWWISE:
-            others = [v for k, v in medians.items() if k[:-1] == key[:-1]]
+            others = [m.median for k, m in cells.items() if k[:-1] == key[:-1]]
+        else:  # within one number of threads
+            others = [m.median for k, m in cells.items() if (k[0], k[-1]) == (key[0], key[-1])]
+        value, best = cells[key].median, min(others)
+        if value <= best * 1.01 or value <= best + 100e-9:
+            colour = _BEST + _BOLD
+        elif value <= best * 1.1:
+            colour = _GOOD + _BOLD
+        elif value >= best * 5:
+            colour = _VERY_BAD + _BOLD
+        elif value >= best * 2:
+            colour = _BAD
         else:
-            others = [v for k, v in medians.items() if k[-1] == key[-1]]
-        ratio = medians[key] / min(others)
-        if ratio <= 1.0:
-            return _BOLD + _BEST + cell + _END
-        if ratio <= 1.2:
-            return _GOOD + cell + _END
-        if ratio >= 5:
-            return _BOLD + _VERY_BAD + cell + _END
-        return _BAD + cell + _END if ratio >= 2 else cell
+            return cell
+        return colour + cell + _END + _END
+
+
+def _place(m: Any) -> tuple[int, str | None, str]:
+    """What says in which row a measurement stands."""
+    return m.num_threads, m.env, m.as_row_name
+
+
+def _row_names(rows: list[tuple[int, str | None, str]]) -> list[str]:
+    """The names; the first row of an environment says which one it is, where there are several."""
+    titles = {env: f"({env or 'Unspecified env'})" for _, env, _ in rows}
+    margin = 4 if len(titles) < 2 else 2 + max(map(len, titles.values()))
+    names, before = [], None
+    for threads, env, name in rows:
+        shown = titles[env] if len(titles) > 1 and (threads, env) != before else ""
+        names.append(f"  {shown:<{margin}}{name}")
+        before = threads, env
+    return names
+
+
+def _digits_before_the_point(value: float) -> int:
+    return int(numpy.ceil(numpy.log10(numpy.float32(value)))) if value > 0 else 0
