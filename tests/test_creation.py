@@ -535,3 +535,27 @@ def test_triangles_of_any_size_are_counted_before_they_are_written():
     assert F.tril_indices(5, 2**63 - 1, -(2**63)).shape == (2, 0)
     with pytest.raises(RuntimeError):  # their number is 0 modulo 2**64
         F.tril_indices(2**20, 2**44, 2**44)
+
+
+@pytest.mark.parametrize("name", ["uint8", "uint16"])
+@pytest.mark.parametrize("value", [-2.0, -0.5])
+def test_negative_fractions_do_not_wrap_around_in_unsigned_dtypes(name, value):
+    dtype = getattr(F, name)
+    x = F.zeros(2, dtype=dtype)
+
+    def write():
+        x[0] = value
+
+    for attempt in (
+        write,
+        lambda: x.fill_(value),
+        lambda: x.masked_fill(x == 0, value),
+        lambda: F.tensor(value, dtype=dtype),
+        lambda: F.full((2,), value, dtype=dtype),
+        lambda: F.constant_pad_nd(x, (1, 0), value),
+        lambda: F.nn.functional.pad(x, (1, 0), value=int(value) or -1),  # a float there, too
+    ):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            attempt()
+    assert x.fill_(-2).tolist() == [F.iinfo(dtype).max - 1] * 2  # integers do
+    assert x.fill_(-0.0).tolist() == [0, 0]

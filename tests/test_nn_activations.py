@@ -250,3 +250,11 @@ def test_gradient_of_glu_along_any_dimension_and_in_any_layout(dim, dtype):
         tolerance = 2e-2 if dtype == "bfloat16" else 1e-5
         assert got.shape == x.shape
         assert F.allclose(got, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_gumbel_softmax_says_that_eps_has_no_effect():
+    with pytest.warns(UserWarning, match="`eps` parameter is deprecated"):
+        functional.gumbel_softmax(F.zeros(2), eps=1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        functional.gumbel_softmax(F.zeros(2))

@@ -447,3 +447,24 @@ def test_dropped_weights_are_those_of_pytorch():
     expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.4)
     F.manual_seed(5)
     same_values(attend(*map(to_facula, (q, k, v)), dropout_p=0.4), expected)
+
+
+def test_kernels_of_other_packages_are_kept_by_name():
+    attention, calls = F.nn.attention, []
+
+    class Handle:
+        def remove(self):
+            calls.append("removed")
+
+    assert attention.current_flash_attention_impl() is None
+    with pytest.raises(ValueError, match="Unknown flash attention impl 'theirs'"):
+        attention.activate_flash_attention_impl("theirs")
+    attention.register_flash_attention_impl(
+        "theirs", register_fn=lambda: calls.append("made") or Handle()
+    )
+    assert "theirs" in attention.list_flash_attention_impls()
+    attention.activate_flash_attention_impl("theirs")
+    assert attention.current_flash_attention_impl() == "theirs"
+    attention.restore_flash_attention_impl()
+    assert attention.current_flash_attention_impl() is None
+    assert calls == ["made", "removed"]

@@ -121,3 +121,12 @@ def test_padding_modes_equal_pytorch(mode, padding):
     ours, theirs = twins(torch, "Conv2d", 2, 3, 3, padding=padding, padding_mode=mode)
     x = torch.randn(2, 2, 6, 7)
     same_values(ours(to_facula(x)), theirs(x))
+
+
+def test_same_padding_of_even_kernels_keeps_channels_last():
+    x = F.arange(32.0).reshape(1, 2, 4, 4).contiguous(memory_format=F.channels_last)
+    layer = nn.Conv2d(2, 3, 2, padding="same")
+    y = layer(x)
+    assert y.shape == (1, 3, 4, 4) and y.stride() == (48, 1, 12, 3)
+    assert_close(y, layer(x.contiguous()))
+    assert layer(x.contiguous()).is_contiguous()

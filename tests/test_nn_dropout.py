@@ -137,3 +137,12 @@ def test_dropout3d_takes_what_has_not_five_dimensions_for_one_sample(shape, inpl
     assert tuple(out.shape) == shape
     channels = out.reshape(6, -1)
     assert channels.tolist() == kept[:, None].expand_as(channels).tolist()
+
+
+def test_dropping_everything_keeps_the_dtype():
+    for name in ("bool", "int32", "float16"):
+        x = F.ones(2, 3, 4).to(getattr(F, name))
+        for drop in (functional.dropout, functional.dropout1d, functional.alpha_dropout):
+            y = drop(x, 1.0, training=True)
+            assert y.dtype == x.dtype
+            assert not y.any()

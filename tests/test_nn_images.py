@@ -367,3 +367,39 @@ def test_what_padding_takes_away_leaves_the_order_of_memory(pad):
 def test_padding_may_take_everything_away():
     x = facula.ones(4, 3).t()
     assert F.pad(x, (-2, -2)).shape == (3, 0)
+
+
+def test_circular_padding_refuses_to_wrap_what_negative_pads_took():
+    x = facula.arange(3.0).reshape(1, 1, 3)
+    for pad in ((-3, 2), (2, -3)):
+        with pytest.raises(RuntimeError, match="leaves nothing to wrap around"):
+            F.pad(x, pad, "circular")
+    with pytest.raises(RuntimeError, match="dimension 1"):
+        F.pad(x, (1, 1, 1, -1), "circular")
+    assert F.pad(x, (-2, 1), "circular").tolist() == [[[2.0, 2.0]]]
+
+
+def test_circular_padding_may_leave_nothing():
+    x = facula.ones(1, 2, 3, requires_grad=True)
+    y = F.pad(x, (-2, -1), "circular")
+    assert y.shape == (1, 2, 0)
+    y.sum().backward()
+    assert x.grad.tolist() == [[[0.0] * 3] * 2]
+
+
+def test_channels_of_volumes_are_shuffled_in_their_layout():
+    x = facula.arange(64.0).reshape(2, 4, 2, 2, 2).to(memory_format=facula.channels_last_3d)
+    y = F.channel_shuffle(x, 2)
+    assert y.stride() == x.stride() == (32, 1, 16, 8, 4)
+    assert facula.equal(y, x[:, [0, 2, 1, 3]])
+    assert F.channel_shuffle(x, 1).stride() == x.stride()
+
+
+def test_affine_grid_warns_of_single_pixels_at_both_corners():
+    theta = facula.eye(2, 3)[None]
+    with pytest.warns(UserWarning, match="unit-size grids"):
+        F.affine_grid(theta, (1, 1, 1, 2), align_corners=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        F.affine_grid(theta, (1, 1, 2, 2), align_corners=True)
+        F.affine_grid(theta, (1, 1, 1, 2), align_corners=False)

@@ -446,3 +446,68 @@ def test_container_warns_that_it_is_old():
 def test_module_on_meta_says_how_it_gets_memory():
     with pytest.raises(NotImplementedError, match=r"no data! Please use .*Module.to_empty\(\)"):
         nn.Linear(2, 2, device="meta").to("cpu")
+
+
+def test_always_called_hooks_see_what_the_call_had_reached():
+    m, seen = Scale(), []
+    m.register_forward_pre_hook(
+        lambda mod, args, kwargs: ((args[0] * 2,), {"extra": 1}), with_kwargs=True
+    )
+
+    def fail(mod, args, out):
+        raise KeyError("hook")
+
+    m.register_forward_hook(lambda mod, args, out: out + 10)
+    m.register_forward_hook(fail)
+    m.register_forward_hook(
+        lambda mod, args, kwargs, out: seen.append((args[0].tolist(), kwargs, out.tolist())) or "a",
+        always_call=True,
+        with_kwargs=True,
+    )
+    m.register_forward_hook(lambda mod, args, out: seen.append(out), always_call=True)
+    with pytest.raises(KeyError):
+        m(F.ones(3))
+    assert seen == [([2, 2, 2], {"extra": 1}, [13, 13, 13]), "a"]
+
+
+def test_whoever_holds_a_parameter_keeps_its_elements_when_the_module_goes_to_meta():
+    m = nn.Linear(2, 2)
+    m.weight.grad = F.ones(2, 2)
+    weight, before = m.weight, m.weight.tolist()
+    m.bias.requires_grad_(False)
+    m.to("meta")
+    assert m.weight.is_meta and m.weight.grad.is_meta and type(m.weight) is nn.Parameter
+    assert m.weight.requires_grad and not m.bias.requires_grad
+    assert weight is not m.weight and weight.tolist() == before
+    assert weight.grad.tolist() == [[1, 1], [1, 1]]
+    on_meta = m.weight
+    assert not m.to_empty(device="cpu").weight.is_meta and on_meta.is_meta
+    kept = m.double().weight  # another dtype is given to the same parameter
+    assert m.float().weight is kept
+    m._apply(lambda t: t.to_sparse() if t.dim() == 2 else t)
+    assert m.weight.is_sparse and not kept.is_sparse
+
+
+def test_parameter_dict_gets_values_only():
+    held = nn.ParameterDict({"x": F.ones(1)})
+    assert held.get("x") is held["x"]
+    assert held.get("training") is None and held.get("keys", 5) == 5
+
+
+def test_classes_may_replace_what_a_call_does():
+    class Counted(nn.Linear):
+        calls = 0
+
+        def _call_impl(self, *args, **kwargs):
+            type(self).calls += 1
+            return super()._call_impl(*args, **kwargs) * 0 + 5
+
+    assert nn.Sequential(Counted(2, 1))(F.ones(1, 2)).tolist() == [[5]]
+    own, seen = nn.Module._call_impl, []
+    nn.Module._call_impl = lambda self, *args: seen.append(type(self)) or own(self, *args)
+    try:
+        assert nn.Identity()(3) == 3
+    finally:
+        nn.Module._call_impl = own
+    assert nn.Identity()(4) == 4
+    assert (Counted.calls, seen) == (1, [nn.Identity])

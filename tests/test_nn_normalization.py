@@ -287,3 +287,12 @@ def test_instance_norm_by_running_moments_is_contiguous():
 def test_rms_norm_of_fewer_dimensions_than_the_shape_is_a_value_error():
     with pytest.raises(ValueError, match="at least 2 dimensions, but got 1"):
         nn.RMSNorm((2, 3))(F.ones(3))
+
+
+def test_empty_batches_have_second_derivatives():
+    layers = (nn.GroupNorm(2, 4), nn.BatchNorm1d(4).eval())
+    for layer in layers:
+        x = F.zeros(0, 4, 3, requires_grad=True)
+        (g,) = F.autograd.grad((layer(x) ** 2).sum(), x, create_graph=True)
+        (gg,) = F.autograd.grad((g**2).sum(), x)
+        assert gg.shape == (0, 4, 3)

@@ -274,3 +274,46 @@ def test_norm_of_a_window_of_zeros_has_gradient_zero():
     x = facula.zeros(1, 1, 2, 2, requires_grad=True)
     F.lp_pool2d(x, 2, 2).sum().backward()
     assert x.grad.tolist() == facula.zeros(1, 1, 2, 2).tolist()
+
+
+# ---- layouts and dimensions
+
+
+def test_pools_of_transposed_sequences_keep_their_layout():
+    x = image(2, 6, 3).transpose(1, 2)  # (N, C, L) whose channels lie side by side
+    dense = x.contiguous()
+    pools = {
+        "avg": lambda t: F.avg_pool1d(t, 2),
+        "lp": lambda t: F.lp_pool1d(t, 2, 2),
+        "adaptive_avg": lambda t: F.adaptive_avg_pool1d(t, 3),
+        "adaptive_max": lambda t: F.adaptive_max_pool1d(t, 3),
+        "positions": lambda t: F.adaptive_max_pool1d(t, 3, return_indices=True)[1],
+        "max": lambda t: F.max_pool1d(t.clone().requires_grad_(), 2).detach(),
+    }
+    for name, pool in pools.items():
+        y = pool(x)
+        assert y.stride() == (9, 1, 3), name
+        assert pool(dense).stride() == (9, 3, 1), name
+        assert facula.equal(y, pool(dense)), name
+    assert F.max_pool1d(x, 2).stride() == (9, 3, 1)  # nobody asks for gradients
+
+
+def test_gradients_of_pools_of_transposed_sequences():
+    for pool in (F.avg_pool1d, F.max_pool1d, F.adaptive_avg_pool1d, F.adaptive_max_pool1d):
+        grads = []
+        for x in (image(2, 6, 3).transpose(1, 2), image(2, 6, 3).transpose(1, 2).contiguous()):
+            x.requires_grad_()
+            (pool(x, 2) ** 2).sum().backward()
+            grads.append(x.grad)
+        assert facula.equal(*grads)
+
+
+def test_one_window_averages_the_last_dimensions_of_any_tensor():
+    x = image(2, 3, 4, 5, 6)
+    y = nn.AdaptiveAvgPool2d(1)(x)
+    assert y.shape == (2, 3, 4, 1, 1)
+    assert facula.allclose(y, x.mean((-2, -1), keepdim=True))
+    assert nn.AdaptiveAvgPool2d(1)(image(4, 5)).tolist() == [[9.5]]
+    assert nn.AdaptiveAvgPool3d((1, 1, 1))(image(2, 3, 4, 5, 6)[None]).shape == (1, 2, 3, 1, 1, 1)
+    with pytest.raises(RuntimeError, match="3D or 4D"):
+        nn.AdaptiveAvgPool2d(2)(x)

@@ -95,3 +95,31 @@ def test_dropped_elements_are_those_of_pytorch():
     expected = theirs(x)
     F.manual_seed(4)
     same_values(ours(to_facula(x)), expected)
+
+
+def test_encoder_layers_number_the_activations_of_the_fast_path():
+    layers = {
+        name: nn.TransformerEncoderLayer(4, 2, activation=activation, **SMALL)
+        for name, activation in (
+            ("relu", "relu"),
+            ("module", nn.ReLU()),
+            ("gelu", nn.functional.gelu),
+            ("silu", nn.functional.silu),
+        )
+    }
+    numbers = {name: layer.activation_relu_or_gelu for name, layer in layers.items()}
+    assert numbers == {"relu": 1, "module": 1, "gelu": 2, "silu": 0}
+
+
+def test_attention_to_itself_without_gradients_gives_dense_batches():
+    x = F.randn(2, 3, 4)
+    attention = nn.MultiheadAttention(4, 2, batch_first=True).eval()
+    with F.no_grad():
+        y, _ = attention(x, x, x)
+        assert y.stride() == (12, 4, 1)
+        assert attention(x, x.clone(), x)[0].stride() == (4, 8, 1)  # as in training
+        assert attention.train()(x, x, x)[0].stride() == (4, 8, 1)
+    attention.eval()
+    assert attention(x, x, x)[0].stride() == (4, 8, 1)
+    assert_close(attention(x, x, x)[0], y)
+    assert attention.requires_grad_(False)(x, x, x)[0].stride() == (12, 4, 1)

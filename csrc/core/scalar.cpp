@@ -21,9 +21,11 @@ bool integer_fits(int64_t v, DType d) {
 bool real_fits(double v, DType d) {
   if (is_integral(d)) {
     if (!std::isfinite(v)) return false;
-    const double limit = std::ldexp(1.0, int(8 * item_size(d)) - (is_unsigned(d) ? 0 : 1));
+    // Unlike negative integers, negative fractions do not wrap around.
+    if (is_unsigned(d)) return v >= 0 && v < std::ldexp(1.0, int(8 * item_size(d)));
+    const double limit = std::ldexp(1.0, int(8 * item_size(d)) - 1);
     v = std::trunc(v);
-    return v < limit && v >= (is_unsigned(d) ? 1 - limit : -limit);
+    return v < limit && v >= -limit;
   }
   if (!std::isfinite(v)) return true;
   return dispatch_dtype(d, [&](auto tag) {

@@ -56,7 +56,8 @@ class Scalar {
   // Writes the value as dtype d at p.
   void store(DType d, void* p) const;
   // Whether the value has a place in dtype d. Fractions may be cut and bits rounded, infinities
-  // stay what they are, and negative integers wrap around in unsigned dtypes, as in PyTorch.
+  // stay what they are, and negative integers (no fractions) wrap around in unsigned dtypes, as in
+  // PyTorch.
   bool fits(DType d) const;
   void check_fits(DType d) const;  // raises the overflow error
   static Scalar load(DType d, const void* p);

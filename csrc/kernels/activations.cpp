@@ -318,7 +318,8 @@ Tensor softmin_functional(const Tensor& input, std::optional<int64_t> dim, int64
   return op::softmax(-input, implicit_dim(input, dim, "softmin"), dtype);
 }
 
-Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, double, int64_t dim) {
+Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, double eps, int64_t dim) {
+  if (eps != 1e-10 && warn) warn("`eps` parameter is deprecated and has no effect.");
   Tensor noise;
   {
     GradGuard off(false);

@@ -1,4 +1,5 @@
 // The convolutions that users call, and the pieces of derivatives, in terms of `convolution`.
+#include "kernels/spatial.h"
 #include "op/kernels/convolution.h"
 #include "op/ops/convolution.h"
 #include "op/ops/copying.h"
@@ -86,11 +87,14 @@ Tensor with_named_padding(const Tensor& input, const Tensor& weight, const Tenso
   }
   Tensor out = forward(input, weight, bias, stride, half, dilation, groups, dims, name);
   if (even) return out;
+  MemoryFormat format = MemoryFormat::Contiguous;
+  if (dims > 1 && batched && !out.is_wrapped() && suggests_channels_last(out))
+    format = dims == 2 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
   for (int64_t i = 0; i < dims; ++i) {
     const int64_t at = i + 1 + batched, size = input.size(at);
     if (out.size(at) != size) out = op::narrow(out, at, 1, size);
   }
-  return op::contiguous(out);
+  return op::contiguous(out, format);
 }
 
 }  // namespace

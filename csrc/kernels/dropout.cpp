@@ -63,7 +63,7 @@ bool changes_nothing(const Tensor& input, double p, bool train) {
 
 // Without a coin for each element: what is drawn next must not depend on them.
 Tensor nothing_kept(const Tensor& input, bool inplace) {
-  return inplace ? op::mul_(input, 0) : input * 0;
+  return inplace ? op::mul_(input, 0) : input * op::new_zeros(input, Dims{});
 }
 
 Tensor dropped(const Tensor& input, double p, bool train, bool channels, bool inplace) {

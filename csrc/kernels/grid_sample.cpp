@@ -1,6 +1,8 @@
 // Sampling at arbitrary points, and the points of affine maps.
 #include "cpu/grid_sample.h"
 
+#include <algorithm>
+
 #include "kernels/destination.h"
 #include "op/hooks/sampling.h"
 #include "op/kernels/images.h"
@@ -325,7 +327,13 @@ Tensor affine_grid_generator(const Tensor& theta, IntSpan size, bool align_corne
 }
 
 Tensor affine_grid(const Tensor& theta, IntSpan size, std::optional<bool> align_corners) {
-  return op::affine_grid_generator(theta, size, corners(align_corners, "affine_grid"));
+  const bool align = corners(align_corners, "affine_grid");
+  if (align && warn && size.size() > 2 && std::ranges::count(size.subspan(2), 1))
+    warn(
+        "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
+        "align_corners=True. This is not an intended use case of affine_grid. See the "
+        "documentation of affine_grid for details.");
+  return op::affine_grid_generator(theta, size, align);
 }
 
 }  // namespace facula::kernels

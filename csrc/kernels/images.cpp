@@ -150,16 +150,21 @@ Tensor channel_shuffle(const Tensor& self, int64_t groups) {
   if (c % groups)
     runtime_error("Number of channels must be divisible by groups. Got ", c, " channels and ",
                   groups, " groups.");
-  const bool last = keeps_channels_last(self);
-  const MemoryFormat format = last ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
+  const bool volumes = self.dim() == 5 && !self.is_wrapped() && suggests_channels_last(self);
+  const bool last = volumes || keeps_channels_last(self);
+  const MemoryFormat format = volumes ? MemoryFormat::ChannelsLast3d
+                              : last  ? MemoryFormat::ChannelsLast
+                                      : MemoryFormat::Contiguous;
   if (groups == 1 || groups == c) return op::clone(self, format);
   if (last) {
     // As (N, H, W, C), which lies in memory in this order before and after.
-    const Tensor pixels = op::permute(self, Dims{0, 2, 3, 1});
+    const Tensor pixels = op::movedim(self, Dims{1}, Dims{-1});
     const Dims shape(pixels.sizes());
-    const Tensor swapped = op::transpose(
-        op::reshape(pixels, Dims{shape[0], shape[1], shape[2], groups, c / groups}), 3, 4);
-    return op::permute(op::reshape(swapped, shape), Dims{0, 3, 1, 2});
+    Dims split(shape);
+    split[split.size() - 1] = groups;
+    split.push_back(c / groups);
+    const Tensor swapped = op::transpose(op::reshape(pixels, split), -2, -1);
+    return op::movedim(op::reshape(swapped, shape), Dims{-1}, Dims{1});
   }
   Dims split(self.sizes());
   split[1] = groups;

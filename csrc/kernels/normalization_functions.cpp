@@ -442,10 +442,17 @@ Three _layer_norm_grad_grad(const Tensor& for_input, const Tensor& for_weight,
                 grad_output, input, weight);
 }
 
+// The elements of each channel of each sample, also where there are no samples.
+static int64_t pixels_of(const Tensor& t) {
+  int64_t n = 1;
+  for (int64_t size : t.sizes().subspan(2)) n *= size;
+  return n;
+}
+
 Three _batch_norm_grad_grad(const Tensor& for_input, const Tensor& for_weight,
                             const Tensor& for_bias, const Tensor& grad_output, const Tensor& input,
                             const Tensor& weight, double eps) {
-  const Dims whole{input.size(0), input.size(1), -1}, one{1, input.size(1), 1};
+  const Dims whole{input.size(0), input.size(1), pixels_of(input)}, one{1, input.size(1), 1};
   Norm norm{shaped(input, whole), shaped(weight, one), Dims{0, 2}, Dims{0, 2}, eps, true, {}, {}};
   return finish(norm.differentiate(sent(for_input, whole, input), sent(for_weight, one, input),
                                    sent(for_bias, one, input), shaped(grad_output, whole)),
@@ -456,7 +463,7 @@ Three _group_norm_grad_grad(const Tensor& for_input, const Tensor& for_weight,
                             const Tensor& for_bias, const Tensor& grad_output, const Tensor& input,
                             const Tensor& weight, int64_t group, double eps) {
   const int64_t width = input.size(1) / group;
-  const Dims whole{input.size(0), group, width, -1}, one{1, group, width, 1};
+  const Dims whole{input.size(0), group, width, pixels_of(input)}, one{1, group, width, 1};
   Norm norm{shaped(input, whole), shaped(weight, one), Dims{2, 3}, Dims{0, 3}, eps, true, {}, {}};
   return finish(norm.differentiate(sent(for_input, whole, input), sent(for_weight, one, input),
                                    sent(for_bias, one, input), shaped(grad_output, whole)),

@@ -154,7 +154,13 @@ void check_pads(const Tensor& self, IntSpan pad, std::string_view mode) {
     if (mode == "replicate" && n == 0)
       runtime_error("Expected a non-zero size at dimension ", dim, " of the input, but got ",
                     self.sizes());
-    if (n + pad[2 * i] + pad[2 * i + 1] < 1)
+    // PyTorch returns memory that nobody wrote here.
+    if (mode == "circular" && n + pad[2 * i] + pad[2 * i + 1] > 0 &&
+        n + std::min<int64_t>(pad[2 * i], 0) + std::min<int64_t>(pad[2 * i + 1], 0) < 1)
+      runtime_error("padding (", pad[2 * i], ", ", pad[2 * i + 1],
+                    ") leaves nothing to wrap around of dimension ", dim, " of input ",
+                    self.sizes());
+    if (mode != "circular" && n + pad[2 * i] + pad[2 * i + 1] < 1)
       runtime_error("padding (", pad[2 * i], ", ", pad[2 * i + 1], ") leaves nothing of dimension ",
                     dim, " of input ", self.sizes());
   }
@@ -196,7 +202,11 @@ Tensor _pad_with_own_grad(const Tensor& grad_output, IntSpan size, IntSpan pad,
 
 Tensor pad(const Tensor& input, IntSpan pad, std::string_view mode, Value value) {
   if (mode == "constant")
-    return op::constant_pad_nd(input, pad, value.is_none() ? Scalar(0) : value.scalar());
+    // A float, as PyTorch declares it: negative numbers do not wrap around in unsigned dtypes.
+    return op::constant_pad_nd(input, pad,
+                               value.is_none()               ? Scalar(0)
+                               : value.scalar().is_complex() ? value.scalar()
+                                                             : value.scalar().to_double());
   if (mode != "reflect" && mode != "replicate" && mode != "circular")
     fail(ErrorKind::NotImplemented, "Unrecognised padding mode '", mode,
          "'; accepted are 'constant', 'reflect', 'replicate' and 'circular'");

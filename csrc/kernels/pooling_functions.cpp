@@ -47,6 +47,16 @@ void check_max_pool1d(const Window& w) {
 constexpr int64_t kOne[] = {1};
 constexpr int64_t kNone[] = {0};
 
+// PyTorch pools lines as images of one row, which keep channels last: lines that lie this way come
+// from (N, L, C), transposed.
+bool keeps_rows(const Tensor& self, int64_t dims) {
+  return dims == 1 && self.dim() == 3 && !self.is_wrapped() && suggests_channels_last(self);
+}
+template <class F>
+Tensor as_image(const Tensor& self, F pool) {
+  return op::squeeze_dim(pool(op::unsqueeze(self, -2)), Dims{-2});
+}
+
 // The nodes are those of images; with PyTorch's names they tell other numbers of dimensions.
 Tensor named(const Tensor& result, uint64_t earlier, int64_t dims, const char* of_volumes) {
   if (dims != 2) name_node(result, earlier, dims == 1 ? "SqueezeBackward1" : of_volumes);
@@ -58,9 +68,15 @@ Tensor max_pool(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> 
   check_spatial_input(self, dims);
   const Window w(kernel_size, stride, padding, dilation, dims);
   if (dims == 1) check_max_pool1d(w);
+  const bool differentiable = grad_enabled() && requires_grad(self);
   // Nobody will ask where the largest elements were.
-  if (!(self->keys & ~kKeyGrad) && !(grad_enabled() && requires_grad(self)))
+  if (!(self->keys & ~kKeyGrad) && !differentiable)
     return op::_max_pool_values(self, w.kernel, w.stride, w.padding, w.dilation, ceil_mode);
+  if (differentiable && keeps_rows(self, dims))
+    return as_image(self, [&](const Tensor& image) {
+      return max_pool(image, Dims{1, w.kernel[0]}, Dims{1, w.stride[0]}, Dims{0, w.padding[0]},
+                      Dims{1, w.dilation[0]}, ceil_mode, 2);
+    });
   const uint64_t earlier = next_node();
   return named(
       std::get<0>(op::_max_pool(self, w.kernel, w.stride, w.padding, w.dilation, ceil_mode)),
@@ -107,13 +123,19 @@ Tensor avg_pool(const Tensor& self, IntSpan kernel_size, std::optional<IntSpan> 
   if (divisor && *divisor == 0) runtime_error("divisor must be not zero");
   if (self.dtype() == DType::Int64)
     return integer_average(self, w, ceil_mode, count_include_pad, divisor);
+  if (keeps_rows(self, dims))
+    return as_image(self, [&](const Tensor& image) {
+      return avg_pool(image, Dims{1, w.kernel[0]}, Dims{1, w.stride[0]}, Dims{0, w.padding[0]},
+                      ceil_mode, count_include_pad, divisor, 2);
+    });
   const uint64_t earlier = next_node();
   return named(
       op::_avg_pool(self, w.kernel, w.stride, w.padding, ceil_mode, count_include_pad, divisor),
       earlier, dims, "AvgPool3DBackward0");
 }
 
-Dims adaptive_sizes(const Tensor& self, IntSpan output_size, int64_t dims, int64_t may_be_empty) {
+Dims adaptive_sizes(const Tensor& self, IntSpan output_size, int64_t dims, int64_t may_be_empty,
+                    bool any_leading = false) {
   const Dims sizes = spatial_values(output_size, dims, "output_size");
   for (int64_t n : sizes)
     if (n < 0)
@@ -123,14 +145,19 @@ Dims adaptive_sizes(const Tensor& self, IntSpan output_size, int64_t dims, int64
     if (self.sizes()[size_t(d)] == 0)
       runtime_error("Expected input to have non-zero size for non-batch dimensions, but input has ",
                     "sizes ", self.sizes(), " with dimension ", d, " being empty");
-  check_spatial_input(self, dims, may_be_empty);
+  if (!any_leading || self.dim() < dims) check_spatial_input(self, dims, may_be_empty);
   return sizes;
 }
 
 Tensor adaptive_avg_pool(const Tensor& self, IntSpan output_size, int64_t dims) {
-  const Dims sizes = adaptive_sizes(self, output_size, dims, dims == 3 ? 1 : self.dim() - dims);
+  // One window for everything is the average over the last dimensions, whatever stands before them.
   bool one = is_floating(self.dtype());
-  for (int64_t n : sizes) one &= n == 1;
+  for (int64_t n : output_size) one &= n == 1;
+  const Dims sizes =
+      adaptive_sizes(self, output_size, dims, dims == 3 ? 1 : self.dim() - dims, one && dims > 1);
+  if (keeps_rows(self, dims))
+    return as_image(
+        self, [&](const Tensor& image) { return adaptive_avg_pool(image, Dims{1, sizes[0]}, 2); });
   const uint64_t earlier = next_node();
   return named(one ? op::_mean_of_planes(self, dims) : op::_adaptive_avg_pool(self, sizes), earlier,
                dims, one ? "MeanBackward1" : "AdaptiveAvgPool3DBackward0");
@@ -138,8 +165,13 @@ Tensor adaptive_avg_pool(const Tensor& self, IntSpan output_size, int64_t dims) 
 
 std::tuple<Tensor, Tensor> adaptive_max_pool(const Tensor& self, IntSpan output_size,
                                              int64_t dims) {
+  const Dims sizes = adaptive_sizes(self, output_size, dims, 1);
+  if (keeps_rows(self, dims)) {
+    auto [values, places] = adaptive_max_pool(op::unsqueeze(self, -2), Dims{1, sizes[0]}, 2);
+    return {op::squeeze_dim(values, Dims{-2}), op::squeeze_dim(places, Dims{-2})};
+  }
   const uint64_t earlier = next_node();
-  auto [values, places] = op::_adaptive_max_pool(self, adaptive_sizes(self, output_size, dims, 1));
+  auto [values, places] = op::_adaptive_max_pool(self, sizes);
   return {named(values, earlier, dims, "AdaptiveMaxPool3DBackward0"), places};
 }
 
@@ -147,6 +179,10 @@ Tensor lp_pool(const Tensor& input, double norm_type, IntSpan kernel_size,
                std::optional<IntSpan> stride, bool ceil_mode, int64_t dims) {
   check_spatial_input(input, dims);
   const Window w(kernel_size, stride, kNone, kOne, dims);
+  if (keeps_rows(input, dims))
+    return as_image(input, [&](const Tensor& image) {
+      return lp_pool(image, norm_type, Dims{1, w.kernel[0]}, Dims{1, w.stride[0]}, ceil_mode, 2);
+    });
   const Tensor powers = op::pow(input, norm_type);
   double taps = 1;
   for (int64_t k : w.kernel) taps *= double(k);

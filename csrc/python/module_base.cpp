@@ -7,12 +7,13 @@ namespace {
 
 PyTypeObject* base_type;
 PyObject* search_attribute;  // Module.__getattr__, which other classes may replace
+PyObject* call_impl;         // Module._call_impl, likewise
 PyObject* explain_error;     // explain_error(module, args, error)
 PyObject* global_hooks[4];   // dictionaries of hooks of all modules
 PyObject* kept_in[3];        // "_parameters", "_modules", "_buffers"
 PyObject* own_hooks[4];      // names of dictionaries of hooks
-PyObject *forward_name, *slow_call_name, *compiled_name, *getattr_name, *getattribute_name,
-    *from_operator_name;
+PyObject *forward_name, *slow_call_name, *call_impl_name, *compiled_name, *getattr_name,
+    *getattribute_name, *from_operator_name;
 
 PyObject* lookup(PyObject* dict, PyObject* name) {  // borrowed, or null without an error set
   PyObject* found = PyDict_GetItemWithError(dict, name);
@@ -82,7 +83,8 @@ void explain(PyObject* self, PyObject* args) {
 PyObject* call_module(PyObject* self, PyObject* args, PyObject* kwargs) {
   const Ref dict = dict_of(self);
   PyObject* result;
-  if (!dict || has_hooks(dict.get()) || lookup(dict.get(), compiled_name)) {
+  if (!dict || has_hooks(dict.get()) || lookup(dict.get(), compiled_name) ||
+      _PyType_Lookup(Py_TYPE(self), call_impl_name) != call_impl) {
     Ref slow(PyObject_GetAttr(self, slow_call_name));
     result = slow ? PyObject_Call(slow.get(), args, kwargs) : nullptr;
   } else {
@@ -101,7 +103,10 @@ PyObject* take_fast_attributes(PyObject*, PyObject* cls) {
     PyErr_SetString(PyExc_TypeError, "a subclass of ModuleBase is needed");
     return nullptr;
   }
-  if (!search_attribute) search_attribute = Py_XNewRef(_PyType_Lookup(type, getattr_name));
+  if (!search_attribute) {  // Module itself is the first
+    search_attribute = Py_XNewRef(_PyType_Lookup(type, getattr_name));
+    call_impl = Py_XNewRef(_PyType_Lookup(type, call_impl_name));
+  }
   if (_PyType_Lookup(type, getattr_name) == search_attribute &&
       _PyType_Lookup(type, getattribute_name) == _PyType_Lookup(base_type, getattribute_name))
     type->tp_getattro = get_attribute;
@@ -136,6 +141,7 @@ void init_module_base(PyObject* module) {
   for (PyObject*& h : global_hooks) h = check(PyDict_New());
   forward_name = name("forward");
   slow_call_name = name("_wrapped_call_impl");
+  call_impl_name = name("_call_impl");
   compiled_name = name("_compiled_call_impl");
   getattr_name = name("__getattr__");
   getattribute_name = name("__getattribute__");

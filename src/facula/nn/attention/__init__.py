@@ -13,8 +13,24 @@ from collections.abc import Iterator
 from facula.nn.attention import bias as bias
 from facula.nn.attention import flex_attention as flex_attention
 from facula.nn.attention import varlen as varlen
+from facula.nn.attention._registry import (
+    activate_flash_attention_impl,
+    current_flash_attention_impl,
+    list_flash_attention_impls,
+    register_flash_attention_impl,
+    restore_flash_attention_impl,
+)
 
-__all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]
+__all__ = [
+    "WARN_FOR_UNFUSED_KERNELS",
+    "SDPBackend",
+    "activate_flash_attention_impl",
+    "current_flash_attention_impl",
+    "list_flash_attention_impls",
+    "register_flash_attention_impl",
+    "restore_flash_attention_impl",
+    "sdpa_kernel",
+]
 
 WARN_FOR_UNFUSED_KERNELS = False
 

@@ -254,6 +254,17 @@ def _first_tensor(value: Any) -> Tensor | None:
     return value
 
 
+class _Call:
+    """How far a call came: hooks that are called in any case see it as it was at the error."""
+
+    __slots__ = ("args", "called", "kwargs", "result")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs = args, kwargs
+        self.result: Any = None
+        self.called: set[int] = set()
+
+
 def _before(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     for hook_id, hook in (*_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
         if hook_id in module._forward_pre_hooks_with_kwargs:
@@ -273,7 +284,7 @@ def _before(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return args, kwargs
 
 
-def _run(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], done: set[int]) -> Any:
+def _run(module: Module, call: _Call) -> Any:
     full: list[Any] = []
     partial: list[Any] = []
     pre = [*_backward_pre_hooks.values(), *module._backward_pre_hooks.values()]
@@ -282,20 +293,21 @@ def _run(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], done: se
     if module._backward_hooks:
         (full if module._is_full_backward_hook else partial).extend(module._backward_hooks.values())
 
-    args, kwargs = _before(module, args, kwargs)
+    call.args, call.kwargs = _before(module, call.args, call.kwargs)
     backward = BackwardHook(module, full, pre) if full or pre else None
     if backward:
-        args = backward.setup_input_hook(args)
-    result = module.forward(*args, **kwargs)
+        call.args = backward.setup_input_hook(call.args)
+    args, kwargs = call.args, call.kwargs
+    result = call.result = module.forward(*args, **kwargs)
 
     for hook_id, hook in (*_forward_hooks.items(), *module._forward_hooks.items()):
-        done.add(hook_id)
+        call.called.add(hook_id)
         if hook_id in module._forward_hooks_with_kwargs or hook_id in _forward_hooks_with_kwargs:
             replaced = hook(module, args, kwargs, result)
         else:
             replaced = hook(module, args, result)
         if replaced is not None:
-            result = replaced
+            result = call.result = replaced
 
     if backward:
         if not isinstance(result, (Tensor, tuple, list)):
@@ -325,11 +337,12 @@ def _run(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], done: se
 
 
 def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    done: set[int] = set()
+    call = _Call(args, kwargs)
     try:
-        return _run(module, args, kwargs, done)
+        return _run(module, call)
     except Exception:
-        # Hooks that asked to be called in any case get the arguments and no result.
+        # Hooks that asked to be called in any case get what there is: before the end of forward,
+        # no result.
         for hooks, always, with_kwargs in (
             (_forward_hooks, _forward_hooks_always_called, _forward_hooks_with_kwargs),
             (
@@ -339,13 +352,15 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
             ),
         ):
             for hook_id, hook in list(hooks.items()):
-                if hook_id not in always or hook_id in done:
+                if hook_id not in always or hook_id in call.called:
                     continue
                 try:
                     if hook_id in with_kwargs:
-                        hook(module, args, kwargs, None)
+                        replaced = hook(module, call.args, call.kwargs, call.result)
                     else:
-                        hook(module, args, None)
+                        replaced = hook(module, call.args, call.result)
+                    if replaced is not None:
+                        call.result = replaced
                 except Exception as e:
                     warnings.warn(
                         f"module forward hook with ``always_call=True`` raised an exception that "

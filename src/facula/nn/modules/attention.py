@@ -129,6 +129,7 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         turned = self.batch_first and query.dim() == 3
+        dense = turned and key is query and value is query and self._takes_fast_path(query)
         if turned:
             # What was one tensor stays one: its projections are then one product.
             same_key, same_value = key is query, value is key
@@ -165,7 +166,24 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
             **separate,  # type: ignore[arg-type]
         )
-        return (output.transpose(0, 1) if turned else output), weights
+        if turned:
+            output = output.transpose(0, 1)
+        return (output.contiguous() if dense else output), weights
+
+    def _takes_fast_path(self, x: Tensor) -> bool:
+        """Whether PyTorch attends to ``x`` in one kernel, whose results are contiguous."""
+        weight, bias = self.in_proj_weight, self.in_proj_bias
+        if self.training or weight is None or bias is None or self.num_heads % 2:
+            return False
+        if self.bias_k is not None or self.bias_v is not None or self.add_zero_attn:
+            return False
+        if facula.is_autocast_enabled() or not facula.backends.mha.get_fastpath_enabled():
+            return False
+        if facula.is_grad_enabled():
+            held = (x, weight, bias, self.out_proj.weight, self.out_proj.bias)
+            if any(t is not None and t.requires_grad for t in held):
+                return False
+        return x.dtype == weight.dtype == bias.dtype
 
     def merge_masks(
         self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor

@@ -505,7 +505,7 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a key, or the default."""
-        return getattr(self, self._key_to_attr(key), default)
+        return getattr(self, key) if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """Another ParameterDict with the same value for each key."""

@@ -709,8 +709,13 @@ def _converted(parameter: Any, changed: Any, grad: Any, changed_grad: Any) -> An
             parameter.grad = grad
         return parameter
     overwrite = future.get_overwrite_module_params_on_conversion()
-    # Data that has no shape yet can be given only to a parameter without a shape.
-    if overwrite or (isinstance(changed, UninitializedTensorMixin) and not is_lazy(parameter)):
+    # Data that has no shape yet can be given only to a parameter without a shape, and whoever holds
+    # a parameter keeps its elements when the module goes to the meta device or to another layout.
+    if not is_lazy(parameter):
+        overwrite |= isinstance(changed, UninitializedTensorMixin) or (
+            (parameter.is_meta, parameter.layout) != (changed.is_meta, changed.layout)
+        )
+    if overwrite:
         parameter = Parameter(changed, parameter.requires_grad)
         parameter.grad = changed_grad
         return parameter

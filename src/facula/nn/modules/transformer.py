@@ -63,6 +63,13 @@ def _get_activation_fn(activation: Activation) -> Callable[[Tensor], Tensor]:
     return getattr(functional, activation)
 
 
+def _fast_activation(activation: Any) -> int:
+    """1 for ReLU and 2 for GELU, as PyTorch numbers those of its fast path; 0 for others."""
+    if activation is functional.relu or isinstance(activation, facula.nn.ReLU):
+        return 1
+    return int(activation is functional.gelu or isinstance(activation, facula.nn.GELU)) * 2
+
+
 def _get_clones(module: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
@@ -141,6 +148,7 @@ class TransformerEncoderLayer(_Layer):
         self._make_norms(2, d_model, layer_norm_eps, **made)
         self._make_dropouts(2, dropout)
         self.activation = _get_activation_fn(activation)
+        self.activation_relu_or_gelu = _fast_activation(self.activation)
 
     def forward(
         self,
@@ -290,9 +298,7 @@ def _obstacle_to_fast_path(layer: Any) -> str | None:
         return "encoder_layer.self_attn._qkv_same_embed_dim was not True"
     if attention.in_proj_bias is None:
         return "encoder_layer.self_attn was passed bias=False"
-    if layer.activation not in (functional.relu, functional.gelu) and not isinstance(
-        layer.activation, (facula.nn.ReLU, facula.nn.GELU)
-    ):
+    if not layer.activation_relu_or_gelu:
         return "encoder_layer.activation_relu_or_gelu was not True"
     if layer.norm1.eps != layer.norm2.eps:
         return "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps"
