@@ -532,3 +532,46 @@ def test_dependent_constraints_cannot_be_checked():
     with pytest.raises(NotImplementedError, match="is_discrete cannot be determined"):
         constraints.dependent.is_discrete  # noqa: B018
     assert constraints.dependent(is_discrete=True, event_dim=1).event_dim == 1
+
+
+def test_stacked_constraints_leave_further_slices_alone():
+    stacked = constraints.stack([constraints.positive, constraints.real], -1)
+    assert stacked.check(F.tensor([[1.0, -1.0, 5.0]])).tolist() == [[True, True]]
+
+
+def test_log_probs_of_almost_certain_heads_keep_their_digits():
+    logits = F.tensor([15.0, 20.0, 50.0, 90.0])
+    found = D.Bernoulli(logits=logits).log_prob(F.ones(4))
+    assert_close(found, -F.exp(-logits.double()).log1p().float(), 1e-5)
+    assert (found < 0).all()
+    # Values may be numbers, of another shape, and integers.
+    coin = D.Bernoulli(probs=F.tensor([0.25, 0.5]), validate_args=False)
+    assert_close(coin.log_prob(1.0).exp(), F.tensor([0.25, 0.5]), 1e-6)
+    assert coin.log_prob(F.zeros(3, 1)).shape == (3, 2)
+
+
+def test_continuous_coins_move_probabilities_inside_unless_a_check_is_asked_for():
+    outside = F.tensor([-0.5, 1.5])
+    eps = F.finfo(F.float32).eps
+    assert D.ContinuousBernoulli(outside).probs.tolist() == [eps, 1 - eps]
+    with pytest.raises(ValueError, match="The parameter probs has invalid values"):
+        D.ContinuousBernoulli(outside, validate_args=True)
+
+
+def test_the_variance_of_student_has_gradients_where_it_is_infinite():
+    df = F.tensor([2.0, 4.0], requires_grad=True)
+    scale = F.tensor(1.0, requires_grad=True)
+    variance = D.StudentT(df, 0.0, scale).variance
+    assert variance.tolist() == [math.inf, 2.0]
+    by_df, by_scale = F.autograd.grad(variance.sum(), [df, scale])
+    assert by_df.tolist() == [0.0, -0.5]
+    assert by_scale.item() == 4.0
+
+
+def test_independent_names_its_base_in_annotations():
+    assert D.Independent[D.Normal].__origin__ is D.Independent
+
+
+def test_log_odds_of_binomial_numbers_may_be_integers():
+    whole = D.Binomial(F.tensor([2, 2]), logits=F.tensor([0, 0]))
+    assert_close(whole.log_prob(F.tensor([1.0, 2.0])).exp(), F.tensor([0.5, 0.25]), 1e-6)

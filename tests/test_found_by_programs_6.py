@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import io
+import math
 import pickle
 import sys
 import warnings
@@ -12,6 +13,7 @@ from package_under_test import IS_FACULA, F, assert_close, assert_equal
 
 nn = F.nn
 f = F.nn.functional
+D = F.distributions
 
 
 @contextlib.contextmanager
@@ -585,3 +587,107 @@ def test_nested_tensors_go_from_and_to_pytorch():
     back = torch.load(saved([found]), weights_only=True)[0]
     assert back.values().tolist() == found.values().tolist()
     assert back.requires_grad is False and back.note == "kept"
+
+
+# ---- distributions inside of function transforms: their checks are of the whole batch
+
+PLACES = F.tensor([0.5, 1.0, 1.7])
+INSIDE = {
+    "a normal value": (lambda x: D.Normal(0.0, 1.0).log_prob(x), [-1.0439, -1.4189, -2.3639]),
+    "a normal place": (
+        lambda x: D.Normal(x, 1.0).log_prob(F.zeros(())),
+        [-1.0439, -1.4189, -2.3639],
+    ),
+    "a rate": (lambda x: D.Exponential(x).log_prob(x), [-0.9431, -1.0, -2.3594]),
+    "log-odds": (
+        lambda x: D.Categorical(logits=F.stack([x, 2 * x])).log_prob(F.tensor(1)),
+        [-0.4741, -0.3133, -0.1678],
+    ),
+    "a vector": (
+        lambda x: D.MultivariateNormal(F.stack([x, x]), F.eye(2)).log_prob(F.zeros(2)),
+        [-2.0879, -2.8379, -4.7279],
+    ),
+    "a divergence": (
+        lambda x: D.kl_divergence(D.Normal(x, 1.0), D.Normal(0.0, x)),
+        [1.3069, 0.5, 0.7036],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_distributions_take_elements_of_batches(name):
+    function, expected = INSIDE[name]
+    assert_close(F.vmap(function)(PLACES), F.tensor(expected), 1e-3)
+    twice = F.vmap(F.vmap(function))(F.stack([PLACES, PLACES]))
+    assert_close(twice, F.tensor([expected, expected]), 1e-3)
+    slopes = F.vmap(F.func.grad(function))(PLACES)
+    step = 1e-2
+    differences = F.stack([(function(x + step) - function(x - step)) / (2 * step) for x in PLACES])
+    assert_close(slopes, differences, 2e-3, 1e-3)
+
+
+def test_one_bad_element_of_a_batch_is_refused():
+    with pytest.raises(ValueError, match="Expected parameter scale"):
+        F.vmap(lambda x: D.Normal(F.zeros(2), x).mean)(F.tensor([[1.0, 2.0], [1.0, -1.0]]))
+    with pytest.raises(ValueError, match="to be within the support"):
+        F.vmap(D.Exponential(F.ones(2)).log_prob)(F.tensor([[1.0, 2.0], [1.0, -1.0]]))
+
+
+@pytest.mark.skipif(not IS_FACULA, reason="PyTorch asks for the truth of batches there")
+def test_matrices_of_a_batch_are_checked():
+    def function(x):
+        return D.MultivariateNormal(F.zeros(2), F.eye(2) * x).log_prob(F.ones(2) * x)
+
+    assert_close(F.vmap(function)(PLACES), F.tensor([-1.6447, -2.8379, -4.0685]), 1e-4)
+    with pytest.raises(ValueError, match="PositiveDefinite"):
+        F.vmap(function)(F.tensor([1.0, -1.0]))
+    geometric = F.vmap(lambda p: D.Geometric(p).log_prob(F.tensor(1.0)))
+    assert_close(geometric(F.tensor([0.5, 0.25])), F.tensor([0.25, 0.1875]).log(), 1e-6)
+
+
+# ---- checkpoints inside of function transforms
+
+
+@pytest.mark.skipif(not IS_FACULA, reason="PyTorch does not get back from the checkpoint")
+def test_checkpoints_take_elements_of_batches():
+    checkpoint = importlib.import_module(F.__name__ + ".utils.checkpoint").checkpoint
+
+    def function(x):
+        return checkpoint(lambda y: y.sin() * 2, x, use_reentrant=False)
+
+    x = F.tensor([0.0, 1.0], requires_grad=True)
+    y = F.vmap(function)(x)
+    assert_close(y, F.tensor([0.0, 1.6829]), 1e-4)
+    y.sum().backward()
+    assert_close(x.grad, F.tensor([2.0, 1.0806]), 1e-4)
+    slope = F.func.jacfwd(function)(F.tensor([0.0, 1.0]))
+    assert_close(slope, F.tensor([[2.0, 0.0], [0.0, 1.0806]]), 1e-4)
+
+
+# ---- numbers that are read of tensors with history
+
+READ = {
+    "float": float,
+    "complex": complex,
+    "math.sqrt": math.sqrt,
+    "a format": lambda x: "%f" % x,  # noqa: UP031
+    "tensor": lambda x: F.tensor([x, 1.0]),
+    "new_tensor": lambda x: x.new_tensor([[x]]),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_that_gradients_end_at_a_number_is_said(name):
+    x = F.tensor(4.0, requires_grad=True) * 1
+    with every_warning(), pytest.warns(UserWarning, match="Converting a tensor with requires_grad"):
+        READ[name](x)
+
+
+def test_numbers_are_read_silently_where_no_gradient_ends():
+    x = F.tensor(4.0, requires_grad=True) * 1
+    with warnings.catch_warnings(), every_warning():
+        warnings.simplefilter("error")
+        assert x.item() == float(x.detach()) == int(x) == 4
+        assert F.tensor([x.detach(), 1.0]).tolist() == [4.0, 1.0]
+        with F.no_grad():
+            assert float(x) == 4

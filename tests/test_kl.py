@@ -221,6 +221,17 @@ def test_the_closest_pair_of_bases_is_taken():
         del D.kl._KL_REGISTRY[pair]
 
 
+@pytest.mark.parametrize("q", [D.Normal(0.0, 1.0), D.Exponential(1.0), D.Gamma(2.0, 1.0)])
+def test_infinite_divergences_of_pareto_have_no_nan_gradients(q):
+    alpha = F.tensor([0.5, 4.0], requires_grad=True)
+    scale = F.tensor(2.0, requires_grad=True)
+    kl = kl_divergence(D.Pareto(scale, alpha), q)
+    assert kl[0] == math.inf and math.isfinite(kl[1])
+    for gradient in F.autograd.grad(kl[1] + kl[0], [alpha, scale]):
+        assert gradient.isfinite().all()
+        assert gradient.reshape(-1)[-1] != 0
+
+
 def test_refused():
     with pytest.raises(NotImplementedError, match="p type Normal and q type Cauchy"):
         kl_divergence(D.Normal(0.0, 1.0), D.Cauchy(0.0, 1.0))

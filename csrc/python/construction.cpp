@@ -93,6 +93,7 @@ void store_number(DType d, PyObject* o, char* p) {
     if (t.numel() != 1)
       value_error("only one element tensors can be converted to Python scalars, got shape ",
                   t.sizes(), "; join tensors with stack()");
+    warn_of_lost_gradient(t);
     read_item(t).store(d, p);
     return;
   }

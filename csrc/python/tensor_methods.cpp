@@ -124,6 +124,7 @@ PyObject* complex(PyObject* o, PyObject*) {
         "only one element tensors can be converted to Python scalars (complex() of a tensor of "
         "shape ",
         t.sizes(), ")");
+  warn_of_lost_gradient(t);
   const Complex<double> c = read_item(t).to_complex();
   return PyComplex_FromDoubles(c.re, c.im);
 }

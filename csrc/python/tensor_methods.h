@@ -10,6 +10,8 @@ extern PyMethodDef tensor_conversions[];
 
 Device tensor_device_of(PyObject* o);      // as tensors carry it, see resolve_device
 Scalar read_item(const Tensor& t);         // one element, from any device
+// What float() of a tensor and tensor([x]) say: gradients end at the number that is read.
+void warn_of_lost_gradient(const Tensor& t);
 PyObject* convert_array(PyObject* array);  // an ndarray as a tensor object
 
 int traverse_autograd(AutogradMeta* meta, visitproc visit, void* arg);

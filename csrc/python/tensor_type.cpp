@@ -249,6 +249,7 @@ PyObject* tensor_int(PyObject* o) {
 }
 PyObject* tensor_float(PyObject* o) {
   return slot(o, "__float__", [&] {
+    warn_of_lost_gradient(unwrap(o));
     Ref number(real_item(o, "float()", DType::Float64));
     return PyNumber_Float(number.get());
   });
@@ -512,6 +513,15 @@ void drop_python_object(void* object) {
 
 Device tensor_device_of(PyObject* o) {
   return resolve_device(device_of(o));
+}
+
+void warn_of_lost_gradient(const Tensor& t) {
+  static bool shown;
+  if (!grad_enabled() || !requires_grad(t)) return;
+  warn_once(
+      "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+      "Consider using tensor.detach() first.",
+      shown);
 }
 
 Scalar read_item(const Tensor& given) {

@@ -9,6 +9,7 @@ from facula import Tensor, nan
 from facula.distributions import constraints
 from facula.distributions._binary import ProbsOrLogits
 from facula.distributions.exp_family import ExponentialFamily
+from facula.distributions.utils import broadcast_all
 
 __all__ = ["Bernoulli"]
 
@@ -58,7 +59,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        return value * self.logits - softplus(self.logits)
+        return _log_prob_of_coin(self.logits, value)
 
     def entropy(self) -> Tensor:
         return softplus(self.logits) - self.probs * self.logits
@@ -76,6 +77,16 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         return facula.log1p(facula.exp(x))
 
 
+def _log_prob_of_coin(logits: Tensor, value: Any) -> Tensor:
+    """value * logits - log(1 + exp(logits)), whose terms cancel where heads are almost certain."""
+    logits, value = broadcast_all(logits, value)
+    if not value.is_floating_point():
+        value = value.to(logits.dtype)
+    return -facula.binary_cross_entropy_with_logits(logits, value)
+
+
 def softplus(x: Tensor) -> Tensor:
     """log(1 + exp(x)) without overflow and with a gradient everywhere."""
+    if not (x.is_floating_point() or x.is_complex()):
+        x = x.to(facula.get_default_dtype())
     return facula.logaddexp(x, facula.zeros_like(x))

@@ -20,6 +20,7 @@ from typing import Any
 
 import facula
 from facula import Tensor
+from facula.distributions.utils import _all_true
 
 __all__ = [
     "Constraint",
@@ -293,7 +294,7 @@ class _Stack(_Joined):
     def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)
         slices = [value.select(self.dim, i) for i in range(value.shape[self.dim])]
-        return facula.stack([c.check(v) for v, c in zip(slices, self.cseq, strict=True)], self.dim)
+        return facula.stack([c.check(v) for v, c in zip(slices, self.cseq, strict=False)], self.dim)
 
 
 # ---- discrete
@@ -452,8 +453,8 @@ class _LowerCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        positive = (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
-        return (value.tril() == value).flatten(-2).all(-1) & positive
+        triangular = (value.tril() == value).flatten(-2).all(-1)
+        return triangular & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
 class _CorrCholesky(Constraint):
@@ -480,7 +481,7 @@ class _Square(Constraint):
 class _Symmetric(_Square):
     def check(self, value: Tensor) -> Tensor:
         square = super().check(value)
-        if not square.all():
+        if not _all_true(square):
             return square
         return facula.isclose(value, value.mT, atol=1e-6).all(-2).all(-1)
 
@@ -488,7 +489,7 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        if not symmetric.all():
+        if not _all_true(symmetric):
             return symmetric
         return facula.linalg.eigvalsh(value).ge(0).all(-1)
 
@@ -496,7 +497,7 @@ class _PositiveSemidefinite(_Symmetric):
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        if not symmetric.all():
+        if not _all_true(symmetric):
             return symmetric
         return facula.linalg.cholesky_ex(value).info.eq(0)
 

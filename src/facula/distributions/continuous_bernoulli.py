@@ -9,9 +9,9 @@ import facula
 from facula import Size, Tensor
 from facula.distributions import constraints
 from facula.distributions._binary import ProbsOrLogits
-from facula.distributions.bernoulli import softplus
+from facula.distributions.bernoulli import _log_prob_of_coin
 from facula.distributions.exp_family import ExponentialFamily
-from facula.distributions.utils import clamp_probs, lazy_property, probs_to_logits
+from facula.distributions.utils import _all_true, clamp_probs, lazy_property, probs_to_logits
 
 __all__ = ["ContinuousBernoulli"]
 
@@ -50,8 +50,8 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         self._set_probs_or_logits(probs, logits)
         if probs is not None:
             given = self.__dict__["probs"]
-            checked = validate_args if validate_args is not None else self._validate_args
-            if checked and not self.arg_constraints["probs"].check(given).all():
+            # Unless a check is asked for, what lies outside is moved to the ends by clamp_probs.
+            if validate_args and not _all_true(self.arg_constraints["probs"].check(given)):
                 raise ValueError("The parameter probs has invalid values")
             self.probs = clamp_probs(given)
         self._lims = lims
@@ -126,7 +126,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        return value * self.logits - softplus(self.logits) + self._cont_bern_log_norm()
+        return _log_prob_of_coin(self.logits, value) + self._cont_bern_log_norm()
 
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -9,7 +9,7 @@ from typing import Any
 import facula
 from facula import Size, Tensor
 from facula.distributions import constraints
-from facula.distributions.utils import lazy_property
+from facula.distributions.utils import _all_true, lazy_property
 
 __all__ = ["Distribution"]
 
@@ -63,7 +63,7 @@ class Distribution:
             if name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property):
                 continue  # follows from the parameters that were given
             value = getattr(self, name)
-            if not constraint.check(value).all():
+            if not _all_true(constraint.check(value)):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape "
                     f"{tuple(value.shape)}) of distribution {self!r} to satisfy the constraint "
@@ -253,7 +253,7 @@ class Distribution:
                 stacklevel=3,
             )
             return
-        if not support.check(value).all():
+        if not _all_true(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) "
                 f"to be within the support ({support!r}) of the distribution {self!r}, but found "

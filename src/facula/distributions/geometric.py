@@ -10,6 +10,7 @@ from facula.distributions import constraints
 from facula.distributions._binary import ProbsOrLogits
 from facula.distributions.bernoulli import softplus
 from facula.distributions.distribution import Distribution
+from facula.distributions.utils import _all_true
 
 __all__ = ["Geometric"]
 
@@ -39,7 +40,7 @@ class Geometric(ProbsOrLogits, Distribution):
         if self._validate_args and probs is not None:
             value = self.probs
             valid = value > 0
-            if not valid.all():
+            if not _all_true(valid):
                 raise ValueError(
                     f"Expected parameter probs ({type(value).__name__} of shape "
                     f"{tuple(value.shape)}) of distribution {self!r} to be positive but found "

@@ -475,32 +475,43 @@ def _where_finite(kl: Tensor, outside: Tensor | None) -> Tensor:
     return kl if outside is None else kl.masked_fill(outside, inf)
 
 
+def _with_moment(p: Any, order: int) -> tuple[Any, Tensor | None]:
+    """p with a moment of this order everywhere, and where p itself has none.
+
+    Only Pareto's may be infinite. Gradients of a divergence that is infinite are zero, so the
+    moment must be finite there before it is replaced: otherwise they would be 0 * inf.
+    """
+    if not isinstance(p, Pareto):
+        return p, None
+    without = p.alpha <= order
+    alpha = p.alpha.masked_fill(without, order + 1.0)
+    return Pareto(p.scale, alpha, validate_args=False), without
+
+
 @_register_many(
     [Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform], Normal
 )
 def _kl_to_normal(p: Any, q: Normal) -> Tensor:
+    p, without = _with_moment(p, 2)
     variance = q.scale.pow(2)
     cross = 0.5 * (2 * math.pi * variance).log()
     cross = cross + (p.variance + (p.mean - q.loc).pow(2)) / (2 * variance)
-    kl = cross - p.entropy()
-    return kl.masked_fill(p.alpha <= 2, inf) if isinstance(p, Pareto) else kl
+    return _where_finite(cross - p.entropy(), without)
 
 
 @_register_many([Beta, ContinuousBernoulli, Gamma, Pareto, Uniform], Exponential)
 def _kl_to_exponential(p: Any, q: Exponential) -> Tensor:
+    p, without = _with_moment(p, 1)
     kl = q.rate * p.mean - q.rate.log() - p.entropy()
-    if isinstance(p, Pareto):
-        return kl.masked_fill(p.alpha <= 1, inf)
-    return _where_finite(kl, _outside(p, 0, None))
+    return _where_finite(kl, _outside(p, 0, None) if without is None else without)
 
 
 @_register_many([Beta, Exponential, Pareto, Uniform], Gamma)
 def _kl_to_gamma(p: Any, q: Gamma) -> Tensor:
+    p, without = _with_moment(p, 1)
     cross = q.concentration.lgamma() - q.concentration * q.rate.log() + q.rate * p.mean
     kl = cross - (q.concentration - 1) * _mean_log(p) - p.entropy()
-    if isinstance(p, Pareto):
-        return kl.masked_fill(p.alpha <= 1, inf)
-    return _where_finite(kl, _outside(p, 0, None))
+    return _where_finite(kl, _outside(p, 0, None) if without is None else without)
 
 
 def _mean_exp(p: Any, rate: Tensor) -> Tensor:

@@ -58,7 +58,9 @@ class StudentT(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        finite = self.scale.pow(2) * self.df / (self.df - 2)
+        # Where the variance is infinite, the gradients of what stands in for it are zero, not NaN.
+        df = self.df.masked_fill(self.df <= 2, 3.0)
+        finite = self.scale.pow(2) * df / (df - 2)
         return finite.masked_fill(self.df <= 2, inf).masked_fill(self.df <= 1, nan)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 
 import facula
 from facula import Tensor
+from facula._C import transforms as _transforms
 from facula.overrides import is_tensor_like
 
 __all__ = [
@@ -63,6 +64,13 @@ def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
     if dim == 0:
         return value
     return value.reshape(value.shape[: value.dim() - dim] + (-1,)).sum(-1)
+
+
+def _all_true(found: Tensor) -> bool:
+    """Whether all are true: under vmap for every element of the batch, which is one question."""
+    while _transforms.level_of(found) >= 0:
+        found = _transforms.value_of(found)
+    return bool(found.all())
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:

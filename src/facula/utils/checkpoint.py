@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import facula
+from facula._C import transforms as _transforms
 from facula.utils._pytree import tree_map
 from facula.utils._selective_checkpoint import (
     SAC_IGNORED_OPS,
@@ -237,7 +238,8 @@ def checkpoint(
             "checkpoint: determinism_check should be one of ['default', 'none'], but got "
             f"{determinism_check!r}"
         )
-    if not facula.is_grad_enabled():
+    # Inside of a function transform derivatives are the transform's, which keeps what they need.
+    if not facula.is_grad_enabled() or _transforms.current_level():
         return function(*args, **kwargs)
     return _record(
         function,
