@@ -43,6 +43,7 @@ class Memory(data.Dataset):
         self.counts, self.numbers = Counter(), defaultdict(int)
         self.by_label = defaultdict(list, {k: [k, k + 3] for k in range(3)})
         self.none = None
+        self.ages = [1, 2]
         self.inner = Inner()
         self.twister = random.Random(3)
         self.arrays = numpy.random.default_rng(4)
@@ -54,6 +55,12 @@ class Memory(data.Dataset):
     def doubled(self, row):
         self.seen += 1
         return row * 2
+
+
+def list_beside_a_counter(self, index):
+    self.seen += 1
+    self.ages.append(index)
+    return len(self.ages), self.ages[-1]
 
 
 def counter(self, index):
@@ -175,6 +182,7 @@ CHANGING = [
     *(counter, cache, cached_dicts, cache_by_get, cache_by_exception, least_recently_used),
     *(list_that_grows, list_made_anew, list_cut, several_kinds, made_when_needed, average),
     *(inner_object, own_generators, generator_of_worker, default_generators, items, grouped),
+    list_beside_a_counter,
 ]
 
 
@@ -492,6 +500,12 @@ def global_list(self, index):
     return len(shared_log)
 
 
+def global_list_beside_a_counter(self, index):
+    self.seen += 1
+    shared_log.append(index)
+    return index
+
+
 def list_of_others(self, index):
     self.shared.append(index)
     return len(self.shared)
@@ -558,6 +572,7 @@ def asks_for_property(self, index):
     [
         asks_for_property,
         global_list,
+        global_list_beside_a_counter,
         list_of_others,
         dict_of_class,
         list_by_two_names,

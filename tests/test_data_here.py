@@ -849,3 +849,87 @@ def test_an_epoch_of_threads_cannot_begin_inside_of_itself(monkeypatch):
     assert len(list(loader)) >= 2
     assert len(dataset.errors) == 1 and "makes a batch" in dataset.errors[0]
     assert [b.tolist() for b in loader][-1] == [4, 5]
+
+
+class Indexed(data.Dataset):
+    """What it does depends on what an index is."""
+
+    def __init__(self):
+        self.rows, self.asked, self.offset = list(range(10)), [], 1
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, index):
+        if isinstance(index, str):
+            self.asked.append(index)
+            return self.rows[len(index)]
+        index += self.offset
+        return self.rows[index]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ["a", "bcd"],
+        lambda: [facula.tensor(0), facula.tensor(2)],
+        lambda: [numpy.array(0), numpy.array(2)],
+    ],
+)
+@pytest.mark.parametrize("sampled", [False, True])
+def test_indices_of_a_program_are_not_taken_for_ints(make, sampled):
+    dataset, indices = Indexed(), make()
+    before = repr(indices)
+    options = {"sampler": data.SubsetRandomSampler(indices)} if sampled else {}
+    loader = data.DataLoader(
+        dataset if sampled else data.Subset(dataset, indices), 2, num_workers=1, **options
+    )
+    for _ in range(2):
+        assert sorted(facula.cat(list(loader)).tolist()) == [1, 3]
+    assert dataset.asked == []  # the process wrote to its own
+    assert repr(indices) == before
+
+
+class Looked(data.Dataset):
+    def __init__(self):
+        self.rows = facula.arange(10)
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, index):
+        return self.rows[int(index)]
+
+
+@pytest.mark.parametrize("make", [list, range, facula.tensor, numpy.array, tuple])
+def test_indices_of_numpy_and_of_tensors_are_looked_up(make):
+    indices = range(1, 4) if make is range else make([1, 2, 3])
+    for loader in (
+        data.DataLoader(Looked(), 3, sampler=data.SubsetRandomSampler(indices), num_workers=2),
+        data.DataLoader(data.Subset(Looked(), indices), 3, num_workers=2),
+    ):
+        assert loader._terms.lookups is not None
+        assert sorted(next(iter(loader)).tolist()) == [1, 2, 3]
+
+
+class AnswersWithItsOwn(data.Dataset):
+    def __init__(self):
+        self.names = ["a", "b"]
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return self.names[index]
+
+    def __getitems__(self, indices):
+        return self.names
+
+
+def test_a_batch_of_texts_is_not_the_datasets_own_list():
+    loader = data.DataLoader(AnswersWithItsOwn(), 2, num_workers=2)
+    assert loader._terms.lookups is not None
+    for _ in range(2):
+        (batch,) = loader
+        assert batch == ["a", "b"]
+        batch.append("more")

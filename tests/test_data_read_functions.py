@@ -649,8 +649,22 @@ def with_hook(self, index):
     return self.hooked(self.rows[index])
 
 
+def writes_through_a_plus(self, index):
+    row = +self.rows[index]
+    row += 1
+    return row
+
+
+def writes_to_one_of_several(self, index):
+    _, row = numpy.atleast_1d(numpy.zeros(2), self.array[index])
+    row += 1
+    return row
+
+
 NOT_SIMPLE = {
     "bare except": swallows,
+    "plus": writes_through_a_plus,
+    "one of several views": writes_to_one_of_several,
     "returns from finally": swallows_in_the_end,
     "interrupts": catches_interrupts,
     "lock": waits,

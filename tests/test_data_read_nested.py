@@ -361,6 +361,9 @@ NOT_READ = {
         self.rows[i], self.dicts[i]["label"]
     ),
     "out of an array": lambda self, i: self.array[i].sum(None, None, self.arrays_in_dicts[i]["a"]),
+    "out of a nested array": lambda self, i: (
+        self.arrays_in_dicts[i].get("a").max(0, self.arrays_in_dicts[i].get("a"))
+    ),
     "another device": lambda self, i: self.arrays_in_dicts[i].get("t").to("cuda"),
     "code in a row": lambda self, i: self.mixed_rows[i]["a"] + 1,
     "code in keys": lambda self, i: self.with_noisy_keys.get((i, 1)),

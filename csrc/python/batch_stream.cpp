@@ -131,7 +131,7 @@ int traverse_stream(PyObject* self, visitproc visit, void* arg) {
   });
   if (stopped) return stopped;
   Turns& t = turns_of(self);
-  for (const Ref* o : {&t.own.tasks, &t.own.fetch, &t.own.copier}) Py_VISIT(o->get());
+  for (const Ref* o : {&t.own.tasks, &t.own.fetch, &t.own.copier, &t.own.facts}) Py_VISIT(o->get());
   for (const auto* list : {&t.readers, &t.own.ahead})
     for (const Ref& o : *list) Py_VISIT(o.get());
   for (const OwnWorker& worker : t.own.crew)

@@ -227,6 +227,7 @@ void begin_epoch(const Plan& p, const Names& names, PyObject* loader, PyObject* 
                  p.first,
                  p.workers,
                  p.flags,
+                 p.facts,
                  {},
                  p.roots};
   if (p.copier.get() != Py_None) start.copier = p.copier;

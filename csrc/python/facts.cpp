@@ -1,6 +1,8 @@
 // What a conclusion rests on: attributes, global names, code, types. As long as all of it is as it
 // was, the conclusion need not be drawn again.
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "python/batch_tasks.h"
@@ -45,22 +47,37 @@ Ref attribute_or_null(PyObject* o, PyObject* name) {
   return Ref(found);
 }
 
+// Whether `found` is what an object's class has under a name, bound to the object or to the class.
+bool is_of_class(PyObject* found, PyObject* of_class, PyObject* o) {
+  if (found == of_class) return true;
+  PyObject* function = of_class;
+  PyObject* owner = PyFunction_Check(of_class) ? o : reinterpret_cast<PyObject*>(Py_TYPE(o));
+  Ref inside;
+  if (!PyFunction_Check(of_class)) {
+    inside = Ref(check(PyObject_GetAttrString(of_class, "__func__")));
+    function = inside.get();
+    if (Py_TYPE(of_class) == &PyStaticMethod_Type) return found == function;
+  }
+  return PyMethod_Check(found) && PyMethod_GET_FUNCTION(found) == function &&
+         PyMethod_GET_SELF(found) == owner;
+}
+
 // An object's own attribute, null where it has none. An object gets a dict when somebody asks for
 // it, and some versions of Python find its attributes slower from then on. So they are asked for as
 // the program does, where the answer tells the object's from its class's: if the class has nothing
-// of that name, a function, or a plain value.
+// of that name, a function or a method of its own, or a plain value.
 Ref own_attribute(PyObject* o, PyObject* name) {
   PyTypeObject* type = Py_TYPE(o);
   if (type->tp_getattro == PyObject_GenericGetAttr && !PyType_Check(o) && !PyModule_Check(o)) {
     const Ref of_class = Ref::borrow(_PyType_Lookup(type, name));
     if (!of_class) return attribute_or_null(o, name);
-    const bool is_function = PyFunction_Check(of_class.get());
-    if (is_function || !Py_TYPE(of_class.get())->tp_descr_get) {
+    PyTypeObject* kind = Py_TYPE(of_class.get());
+    const bool is_method = PyFunction_Check(of_class.get()) || kind == &PyStaticMethod_Type ||
+                           kind == &PyClassMethod_Type;
+    if (is_method || !kind->tp_descr_get) {
       Ref found = attribute_or_null(o, name);
-      const bool is_method = is_function && found && PyMethod_Check(found.get()) &&
-                             PyMethod_GET_FUNCTION(found.get()) == of_class.get() &&
-                             PyMethod_GET_SELF(found.get()) == o;
-      return is_method || found.get() == of_class.get() ? Ref() : std::move(found);
+      if (!is_method) return found.get() == of_class.get() ? Ref() : std::move(found);
+      return found && is_of_class(found.get(), of_class.get(), o) ? Ref() : std::move(found);
     }
   }
   const Ref dict(PyObject_GenericGetDict(o, nullptr));
@@ -95,9 +112,76 @@ bool same_answer(PyObject* a, PyObject* b) {
   return check(PyObject_RichCompareBool(a, b, Py_EQ));
 }
 
+// The number of a dict's state, which changes when something is written to it; 0 where Python keeps
+// none.
+uint64_t version_of_dict(PyObject* dict) {
+#if PY_VERSION_HEX < 0x030E0000
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+#pragma GCC diagnostic pop
+#else
+  return 0;
+#endif
+}
+
+// A dict of which something is watched, and the version at which all of that was there.
+struct WatchedDict {
+  PyObject* dict;  // which the facts keep
+  std::vector<size_t> facts;
+  uint64_t version = 0;
+};
+
 struct Facts {
   std::vector<Fact> all;
   bool complete = true;
+  size_t watched_from = SIZE_MAX;  // what was noted since is watched while an epoch lasts
+  Ref watched_too;                 // others, all of which are, or null
+  // What is asked of those that are watched, found out when it is first asked.
+  std::vector<WatchedDict> dicts;
+  std::vector<size_t> others;
+  size_t sorted = 0;  // facts
+
+  // Noted already: of attributes and the like, which are asked for on every way through a function.
+  std::set<std::tuple<int, PyObject*, PyObject*>> noted;
+
+  void add(Fact fact) {
+    const bool once = fact.kind < Fact::Items && fact.of;
+    if (!once || noted.emplace(fact.kind, fact.of.get(), fact.key.get()).second)
+      all.push_back(std::move(fact));
+  }
+
+  void sort_watched() {
+    dicts.clear();
+    others.clear();
+    for (size_t i = watched_from; i < all.size(); ++i) {
+      if (all[i].kind >= Fact::Items) continue;
+      if (all[i].kind != Fact::Item || !all[i].of) {
+        others.push_back(i);
+        continue;
+      }
+      PyObject* dict = all[i].of.get();
+      auto of_dict = [&](const WatchedDict& w) { return w.dict == dict; };
+      auto found = std::find_if(dicts.begin(), dicts.end(), of_dict);
+      if (found == dicts.end()) found = dicts.insert(found, {dict, {}});
+      found->facts.push_back(i);
+    }
+    sorted = all.size();
+  }
+
+  bool stay() {
+    if (sorted != all.size()) sort_watched();
+    for (size_t i : others)
+      if (!holds(all[i], nullptr)) return false;
+    for (WatchedDict& w : dicts) {
+      const uint64_t now = version_of_dict(w.dict);
+      if (now && now == w.version) continue;
+      for (size_t i : w.facts)
+        if (!holds(all[i], nullptr)) return false;
+      w.version = now;
+    }
+    return true;
+  }
 
   static bool holds(const Fact& f, PyObject* given) {
     PyObject* of = f.of ? f.of.get() : given;
@@ -146,6 +230,36 @@ struct Facts {
   }
 };
 
+// Puts back what stood there.
+void put_back(const Fact& f) {
+  PyObject *of = f.of.get(), *was = f.was.get();
+  int failed = 0;
+  switch (f.kind) {
+    case Fact::Type:
+      if (reinterpret_cast<PyObject*>(Py_TYPE(of)) != was)
+        failed = PyObject_SetAttrString(of, "__class__", was);
+      break;
+    case Fact::Item:
+      failed = was ? PyDict_SetItem(of, f.key.get(), was) : PyDict_DelItem(of, f.key.get());
+      break;
+    case Fact::Attribute: failed = PyObject_GenericSetAttr(of, f.key.get(), was); break;
+    case Fact::Cell: failed = PyCell_Set(of, was); break;
+    case Fact::Function: {
+      static const char* const names[] = {"__code__", "__defaults__", "__kwdefaults__"};
+      for (Py_ssize_t i = 0; i < 3; ++i)
+        failed |= PyObject_SetAttrString(of, names[i], PyTuple_GET_ITEM(was, i));
+      break;
+    }
+    case Fact::Items:
+      if (PyList_Check(of)) failed = PyList_SetSlice(of, 0, PyList_GET_SIZE(of), was);
+      break;
+    case Fact::Class:
+    case Fact::Answer:
+    case Fact::Kept: break;  // of which it is not known what it was
+  }
+  if (failed) PyErr_Clear();
+}
+
 struct PyFacts {
   PyObject_HEAD Facts f;
 };
@@ -163,13 +277,19 @@ int traverse_facts(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   for (const Fact& f : facts_of(self).all)
     for (const Ref* o : {&f.of, &f.key, &f.was}) Py_VISIT(o->get());
+  Py_VISIT(facts_of(self).watched_too.get());
   return 0;
 }
 
 int clear_facts(PyObject* self) {
+  Facts& f = facts_of(self);
+  f.dicts.clear();
+  f.others.clear();
+  f.noted.clear();
   std::vector<Fact> gone;
-  gone.swap(facts_of(self).all);
-  facts_of(self).complete = false;
+  gone.swap(f.all);
+  const Ref others = std::move(f.watched_too);
+  f.complete = false;
   return 0;
 }
 
@@ -187,8 +307,8 @@ PyObject* type_of(PyObject* self, PyObject* o) {
     const unsigned int version = version_of(type);
     Facts& f = facts_of(self);
     f.complete &= version != 0;
-    f.all.push_back({Fact::Type, Ref::borrow(o), Ref(),
-                     Ref::borrow(reinterpret_cast<PyObject*>(type)), version});
+    f.add({Fact::Type, Ref::borrow(o), Ref(), Ref::borrow(reinterpret_cast<PyObject*>(type)),
+           version});
     return Py_NewRef(Py_None);
   });
 }
@@ -199,7 +319,7 @@ PyObject* of_class(PyObject* self, PyObject* type) {
     const unsigned int version = version_of(reinterpret_cast<PyTypeObject*>(type));
     Facts& f = facts_of(self);
     f.complete &= version != 0;
-    f.all.push_back({Fact::Class, Ref::borrow(type), Ref(), Ref(), version});
+    f.add({Fact::Class, Ref::borrow(type), Ref(), Ref(), version});
     return Py_NewRef(Py_None);
   });
 }
@@ -214,7 +334,7 @@ PyObject* note_item(PyObject* self, PyObject* args, bool kept) {
     PyObject *other, *value;
     for (Py_ssize_t at = 0; !kept && PyDict_Next(dict, &at, &other, &value) && other != key;)
       fact.at = at;
-    facts_of(self).all.push_back(std::move(fact));
+    facts_of(self).add(std::move(fact));
     return Py_NewRef(Py_None);
   });
 }
@@ -231,8 +351,7 @@ PyObject* attribute(PyObject* self, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OU|O:attribute", &o, &name, &otherwise)) throw PythonError{};
     Ref was = own_attribute(o, name);
     PyObject* found = Py_NewRef(was ? was.get() : otherwise);
-    facts_of(self).all.push_back(
-        {Fact::Attribute, Ref::borrow(o), Ref::borrow(name), std::move(was)});
+    facts_of(self).add({Fact::Attribute, Ref::borrow(o), Ref::borrow(name), std::move(was)});
     return found;
   });
 }
@@ -240,7 +359,7 @@ PyObject* attribute(PyObject* self, PyObject* args) {
 PyObject* cell(PyObject* self, PyObject* o) {
   return guarded([&] {
     if (!PyCell_Check(o)) type_error("expected a cell, got ", type_name(o));
-    facts_of(self).all.push_back({Fact::Cell, Ref::borrow(o), Ref(), Ref::borrow(PyCell_GET(o))});
+    facts_of(self).add({Fact::Cell, Ref::borrow(o), Ref(), Ref::borrow(PyCell_GET(o))});
     return Py_NewRef(Py_None);
   });
 }
@@ -259,10 +378,9 @@ PyObject* function(PyObject* self, PyObject* o) {
     if (fact.by_name) {  // which may be written to
       PyObject *name, *value;
       for (Py_ssize_t at = 0; PyDict_Next(fact.by_name, &at, &name, &value);)
-        f.all.push_back(
-            {Fact::Item, Ref::borrow(fact.by_name), Ref::borrow(name), Ref::borrow(value)});
+        f.add({Fact::Item, Ref::borrow(fact.by_name), Ref::borrow(name), Ref::borrow(value)});
     }
-    f.all.push_back(std::move(fact));
+    f.add(std::move(fact));
     return Py_NewRef(Py_None);
   });
 }
@@ -271,8 +389,7 @@ PyObject* items(PyObject* self, PyObject* o) {
   return guarded([&]() -> PyObject* {
     if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o))
       type_error("expected a list or a tuple, got ", type_name(o));
-    facts_of(self).all.push_back(
-        {Fact::Items, Ref::borrow(o), Ref(), Ref(check(PySequence_Tuple(o)))});
+    facts_of(self).add({Fact::Items, Ref::borrow(o), Ref(), Ref(check(PySequence_Tuple(o)))});
     return Py_NewRef(Py_None);
   });
 }
@@ -285,7 +402,7 @@ PyObject* settle(PyObject* self, PyObject* o) {
     const Ref items(check(PySequence_Tuple(o)));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
       if (!stays(PyTuple_GET_ITEM(items.get(), i))) return Py_NewRef(Py_False);
-    facts_of(self).all.push_back({Fact::Items, Ref::borrow(o), Ref(), items, 1});
+    facts_of(self).add({Fact::Items, Ref::borrow(o), Ref(), items, 1});
     return Py_NewRef(Py_True);
   });
 }
@@ -295,8 +412,7 @@ PyObject* answer(PyObject* self, PyObject* args) {
     PyObject *question, *about, *was;
     if (!PyArg_ParseTuple(args, "OO!O:answer", &question, &PyTuple_Type, &about, &was))
       throw PythonError{};
-    facts_of(self).all.push_back(
-        {Fact::Answer, Ref::borrow(question), Ref::borrow(about), Ref::borrow(was)});
+    facts_of(self).add({Fact::Answer, Ref::borrow(question), Ref::borrow(about), Ref::borrow(was)});
     return Py_NewRef(Py_None);
   });
 }
@@ -310,8 +426,8 @@ PyObject* kept(PyObject* self, PyObject* args) {
       throw PythonError{};
     if (PyTuple_GET_SIZE(about) < 2 || !PyUnicode_Check(PyTuple_GET_ITEM(about, 1)))
       type_error("kept(): expected an object and the name of an attribute");
-    facts_of(self).all.push_back({Fact::Kept, Ref::borrow(question), Ref::borrow(about),
-                                  Ref::borrow(types), unsigned(contains)});
+    facts_of(self).add({Fact::Kept, Ref::borrow(question), Ref::borrow(about), Ref::borrow(types),
+                        unsigned(contains)});
     return Py_NewRef(Py_None);
   });
 }
@@ -319,6 +435,33 @@ PyObject* kept(PyObject* self, PyObject* args) {
 PyObject* give_up(PyObject* self, PyObject*) {
   facts_of(self).complete = false;
   return Py_NewRef(Py_None);
+}
+
+PyObject* watch(PyObject* self, PyObject*) {
+  Facts& f = facts_of(self);
+  f.watched_from = f.all.size();
+  f.noted.clear();  // what was noted before is not watched
+  return Py_NewRef(Py_None);
+}
+
+PyObject* watch_all_of(PyObject* self, PyObject* others) {
+  return guarded([&] {
+    if (!is_facts(others) || others == self) type_error("watch_all_of(): expected other facts");
+    facts_of(others).watched_from = 0;
+    facts_of(self).watched_too = Ref::borrow(others);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* put_back_all(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const Ref others = facts_of(self).watched_too;
+    const std::vector<Fact> all = facts_of(self).all;  // code of the program may end them
+    for (size_t i = facts_of(self).watched_from; i < all.size(); ++i)
+      if (all[i].kind < Fact::Answer && !Facts::holds(all[i], nullptr)) put_back(all[i]);
+    if (others) Ref(check(put_back_all(others.get(), nullptr)));
+    return Py_NewRef(Py_None);
+  });
 }
 
 PyObject* hold(PyObject* self, PyObject* given) {
@@ -350,6 +493,9 @@ PyMethodDef methods[] = {
      "kept(question, arguments, contains, types): that a call, about an object and an attribute, "
      "returns True; it does for values of these types, or, of containers, for empty ones."},
     {"give_up", give_up, METH_NOARGS, "give_up(): there is more to it than can be noted."},
+    {"watch", watch, METH_NOARGS, "watch(): what is noted from now on is watched during an epoch."},
+    {"watch_all_of", watch_all_of, METH_O, "watch_all_of(facts): these are watched, too."},
+    {"put_back", put_back_all, METH_NOARGS, "put_back(): makes what is watched as it was."},
     {"hold", hold, METH_O, "hold(given): whether all of it is as it was, and in this dict."},
     {}};
 PyType_Slot slots[] = {{Py_tp_new, (void*)new_facts},
@@ -380,6 +526,11 @@ bool facts_hold(PyObject* facts, PyObject* given) {
     if (!(asks ? Facts::holds(Fact(fact), given) : Facts::holds(fact, given))) return false;
   }
   return f.complete;
+}
+
+bool facts_stay(PyObject* facts) {
+  Facts& f = facts_of(facts);
+  return f.stay() && (!f.watched_too || facts_stay(f.watched_too.get()));
 }
 
 void init_facts(PyObject* module) {

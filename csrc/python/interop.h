@@ -80,6 +80,8 @@ void init_collate(PyObject* module);
 void init_facts(PyObject* module);
 // Whether all that is noted in a _Facts is as it was, and in this dict.
 bool facts_hold(PyObject* facts, PyObject* given);
+// Whether all that is watched is as it was, but for what takes long to find out.
+bool facts_stay(PyObject* facts);
 bool is_facts(PyObject* o);
 void init_item_types(PyObject* module);
 void init_kernel_hook(PyObject* module);

@@ -1,4 +1,8 @@
 // An epoch that the loader makes by itself: how it begins, its batches, and what is left of it.
+#include <optional>
+
+#include "op/kernel_hook.h"
+#include "op/profiler.h"
 #include "python/batch_slots.h"
 #include "python/turns.h"
 
@@ -6,6 +10,15 @@ namespace facula::python {
 namespace {
 
 PyObject* worker_info_type = nullptr;
+
+// Whether somebody watches what this thread computes, who would not see what a process does.
+bool is_watched() {
+  return override_active() || kernel_hook || profiling.load(std::memory_order_relaxed);
+}
+
+PyObject* get_is_watched(PyObject*, PyObject*) {
+  return PyBool_FromLong(is_watched());
+}
 
 // A WorkerInfo is a frozen dataclass, which writes attribute by attribute, too, but in Python.
 Ref worker_info(PyObject* const (&values)[5]) {
@@ -80,26 +93,33 @@ PyObject* get_acting_as(PyObject*, PyObject*) {
 
 // ---- what Python asks for
 
-// _begin_own(tasks, first, fetch, workers, flags, copier=None, roots=None): begins an epoch with
-// these tasks, of which the first so many are drawn at once. Flags: 1 the dataset is iterated over,
-// 2 indices must be ints, 4 a task is drawn for each batch, 8 numbers are drawn, 16 from generators
-// that all threads share, 32 another epoch may follow, 64 there are no workers in whose place
-// batches are made, and errors are the caller's, 128 workers would be threads. With `copier`, which
-// copies what is written to in a list that is like `roots`, each worker has copies of its own:
-// fetch(copies) makes what makes their batches, or begins to iterate.
+// _begin_own(tasks, first, fetch, workers, flags, facts=None, copier=None, roots=None): begins an
+// epoch with these tasks, of which the first so many are drawn at once. Flags: 1 the dataset is
+// iterated over, 2 indices must be ints, 4 a task is drawn for each batch, 8 numbers are drawn, 16
+// from generators that all threads share, 32 another epoch may follow, 64 there are no workers in
+// whose place batches are made, and errors are the caller's, 128 workers would be threads. When
+// `facts` are no longer what they were, the epoch is left. With `copier`, which copies what is
+// written to in a list that is like `roots`, each worker has copies of its own: fetch(copies) makes
+// what makes their batches, or begins to iterate.
 PyObject* begin_own_epoch(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
-    if (count != 5 && count != 7) type_error("_begin_own() takes 5 or 7 arguments, got ", count);
+    if (count != 5 && count != 6 && count != 8)
+      type_error("_begin_own() takes 5, 6 or 8 arguments, got ", count);
     OwnStart start{Ref::borrow(args[0]),
                    Ref::borrow(args[2]),
                    index_of(args[1]),
                    index_of(args[3]),
                    index_of(args[4]),
                    {},
+                   {},
                    {}};
-    if (count == 7) {
-      start.copier = Ref::borrow(args[5]);
-      start.roots = Ref::borrow(args[6]);
+    if (count > 5) {
+      if (!is_facts(args[5])) type_error("_begin_own(): expected facts, got ", type_name(args[5]));
+      start.facts = Ref::borrow(args[5]);
+    }
+    if (count == 8) {
+      start.copier = Ref::borrow(args[6]);
+      start.roots = Ref::borrow(args[7]);
     }
     begin_own(turns_of(self), std::move(start));
     return Py_NewRef(Py_None);
@@ -209,6 +229,8 @@ PyObject* OwnEpoch::make(PyObject* stream, uint32_t number, PyObject* task) {
   OwnWorker& worker = crew[number];
   const Ref known = worker.as;  // others may end the epoch meanwhile
   const ActingAs acts({known.get(), stream, number});
+  std::optional<InSurroundings> as_begun;
+  if (!threads) as_begun.emplace(surroundings);
   if (!draws) return fetch_one(number, task);
   if (!worker.generators) make_generators(stream, number);
   const Ref generators = worker.generators;
@@ -268,7 +290,8 @@ PyObject* next_own(PyObject* self, Turns& t) {
       e.count(0);
       return batch.release();
     }
-    if (!e.fits(task.get())) return leave(Leave::BelongsToWorkers);
+    if (!e.fits(task.get()) || (!e.threads && is_watched())) return leave(Leave::BelongsToWorkers);
+    if (e.facts && !facts_stay(e.facts.get())) return leave(Leave::Changed);
     if (e.alone && !runs_alone()) return leave(Leave::KeepsGoing);
     e.next = e.after(number);
     Ref batch(t.timed([&] { return e.make(self, number, task.get()); }));
@@ -368,6 +391,8 @@ void begin_own(Turns& t, OwnStart start) {
   e.tasks = std::move(start.tasks);
   e.fetch = std::move(start.fetch);
   e.copier = std::move(start.copier);
+  e.facts = std::move(start.facts);
+  e.surroundings = Surroundings().of_process();
   e.ahead.clear();
   for (OwnWorker& worker : e.crew) {
     worker.clear(e.persistent, e.iterates);
@@ -387,6 +412,8 @@ void begin_own(Turns& t, OwnStart start) {
 void init_own_epoch(PyObject* module) {
   static PyMethodDef functions[] = {
       {"_acting_as", get_acting_as, METH_NOARGS, "_acting_as(): a worker's tuple, or None."},
+      {"_is_watched", get_is_watched, METH_NOARGS,
+       "_is_watched(): whether somebody sees what this thread computes."},
       {"_worker_info", (PyCFunction)(void*)make_worker_info, METH_FASTCALL,
        "_worker_info(id, num_workers, seed, dataset, method): what a worker knows of itself."},
       {"_note_worker_info", note_worker_info, METH_O,

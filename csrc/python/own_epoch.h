@@ -25,7 +25,47 @@ struct ActingAs {
 };
 
 // Why such an epoch is left for tasks that are handed out to workers.
-enum class Leave { KeepsGoing, BelongsToWorkers, Failed };
+enum class Leave { KeepsGoing, BelongsToWorkers, Failed, Changed };
+
+// What the program has set that batches depend on. A process would have it as it was when it began.
+struct Surroundings {
+  DType dtype = default_dtype();
+  Device device = default_device();
+  ThreadState state = thread_state;
+  uint32_t level = current_level;  // of function transforms
+
+  bool operator==(const Surroundings& o) const {
+    const ThreadState &a = state, &b = o.state;
+    return dtype == o.dtype && device == o.device && level == o.level &&
+           a.enabled_keys == b.enabled_keys && a.inference == b.inference &&
+           a.forward == b.forward && a.batching == b.batching && a.autocast == b.autocast;
+  }
+  // What comes from a process has no mark of how it was made there.
+  Surroundings of_process() const {
+    Surroundings found = *this;
+    found.state.inference = false;
+    return found;
+  }
+  void set() const {
+    set_default_dtype(dtype);
+    set_default_device(device);
+    thread_state = state;
+    current_level = level;
+  }
+};
+
+// While it lasts, they are others.
+struct InSurroundings {
+  explicit InSurroundings(const Surroundings& others) : differ(!(others == before)) {
+    if (differ) others.set();
+  }
+  ~InSurroundings() {
+    if (differ) before.set();
+  }
+  InSurroundings(const InSurroundings&) = delete;
+  const Surroundings before;
+  const bool differ;
+};
 
 // What is left of a worker: null is what has not begun, or nobody has asked for.
 struct OwnWorker {
@@ -73,6 +113,8 @@ struct OwnEpoch {
   // Makes a batch, or begins to iterate and returns what makes batches; of copies, where there are.
   Ref fetch;
   Ref copier;  // makes copies of copies
+  Ref facts;   // what the program may change meanwhile, of which workers would not hear; or null
+  Surroundings surroundings;  // when the epoch began
   std::vector<OwnWorker> crew;
   uint32_t next = 0;  // worker
   Py_ssize_t yielded = 0;
@@ -137,7 +179,7 @@ struct OwnEpoch {
   void draw_ahead(int64_t count);
   void clear() {
     active = false;
-    tasks = fetch = copier = Ref();
+    tasks = fetch = copier = facts = Ref();
     ahead.clear();
     for (OwnWorker& worker : crew) worker.clear(persistent, iterates);
   }

@@ -122,7 +122,7 @@ PyObject* next_own(PyObject* stream, Turns& t);
 struct OwnStart {
   Ref tasks, fetch;
   int64_t first = 0, workers = 0, flags = 0;
-  Ref copier, roots;
+  Ref facts, copier, roots;
 };
 void begin_own(Turns& t, OwnStart start);
 

@@ -55,9 +55,10 @@ class DataLoader(Generic[_T_co]):
             ``sampler`` and ``drop_last``.
         num_workers: how many workers load ahead; 0 loads when a batch is asked for. Small batches
             that are only looked up in memory (a list, a :class:`TensorDataset`, a ``__getitem__``
-            that returns ``self.x[index], self.y[index]``) are made by the loader, from what the
-            dataset holds then, while that takes less time than to hear from a worker; so no worker
-            is started for them.
+            that returns ``self.x[index], self.y[index]``) are made by the loader while that takes
+            less time than to hear from a worker; so no worker is started for them. They are of what
+            lists, arrays and tensors of the dataset hold then; attributes and global names that
+            are set meanwhile count from the next epoch on, as with workers.
         collate_fn: makes a batch of a list of samples; :func:`default_collate` by default.
         pin_memory: whether tensors are put into pinned memory, where there is an accelerator.
         drop_last: whether a last batch that is not full is left out.

@@ -67,7 +67,8 @@ def _array_view(simple: Any, called: Any, arguments: list[Any], names: Any) -> A
     copies = called in (numpy.array, numpy.ndarray.astype) and "copy" not in names
     if (copies and len(arguments) <= 2) or kind(first) != ARRAY:
         return New(ARRAY)
-    return as_new(first, ARRAY)
+    each = arguments[1:] if called.__name__.startswith("atleast") else []
+    return as_new(first, ARRAY, *each)
 
 
 def _ufunc(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:

@@ -35,7 +35,8 @@ _SIZED = 16  # batches of which one is measured, in bytes
 _GROUP_BYTES = 1 << 20
 _SMALL_GROUP_BYTES = 1 << 18
 _GROUP_SLOT_BYTES = 1 << 21
-_KEEPS_GOING, _BELONGS_TO_WORKERS, _FAILED = range(3)  # why an epoch is not left to the loader
+# Why an epoch is not left to the loader.
+_KEEPS_GOING, _BELONGS_TO_WORKERS, _FAILED, _CHANGED = range(4)
 
 
 def _are_ints(indices: list[Any]) -> bool:
@@ -109,7 +110,10 @@ class MultipleWorkersIterator(OwnEpochs):
         self._begin_with_workers()
 
     def _leave_own(self, task: Any, why: int) -> None:
-        """Called where a task is not the loader's, or failed."""
+        """Called where a task is not the loader's, or failed, or where the program has changed
+        something that workers would have copies of."""
+        if why == _CHANGED:
+            self._may_be_here = False
         self._hand_over([task])
         if why == _FAILED:
             self._pace.failed = True
@@ -128,7 +132,8 @@ class MultipleWorkersIterator(OwnEpochs):
             self._indices = unpacked(tasks, left, self._index_sampler)
         self._may_be_here = self._may_be_here and self._terms.changes is None
         # Processes that iterate begin to do so once more.
-        self._have_workers(self._terms.lookups, {} if self._iterable else drawn)
+        lookups, facts = self._terms.lookups, self._terms.facts
+        self._have_workers(lookups, {} if self._iterable else drawn, facts)
         self._num_yielded += came
         self._resumed = {"given": given, "exhausted": exhausted, "next_worker": next_worker}
         if self._iterable:  # who has given nothing may have failed, and begins once more
@@ -163,12 +168,13 @@ class MultipleWorkersIterator(OwnEpochs):
         dataset, collate_fn = with_collate(job.collate_fn, copies)
         return dataclasses.replace(job, dataset=dataset, collate_fn=collate_fn)
 
-    def _have_workers(self, lookups: Any, drawn: Mapping[int, Any]) -> None:
+    def _have_workers(self, lookups: Any, drawn: Mapping[int, Any], facts: Any = None) -> None:
         """Makes workers, of which processes begin at once where they are not to be waited for.
 
         Args:
             lookups: what makes batches in their place.
             drawn: their generators, from which the loader has drawn.
+            facts: what has to be as it was when the epoch began, if it did before.
         """
         terms = self._terms
         copies = self._own_copies()
@@ -196,7 +202,7 @@ class MultipleWorkersIterator(OwnEpochs):
                 else:
                     own = self._job_in_copy(job, copies.get(i))
                     known = lookups if terms.changes is None else None
-                    crew.append(ProcessWorker(own, i, terms.context, known, drawn.get(i)))
+                    crew.append(ProcessWorker(own, i, terms.context, known, drawn.get(i), facts))
         except BaseException:
             self._shutdown_workers()
             raise

@@ -168,6 +168,6 @@ def with_new(known: Any, old: List | Dict | Object, new: List | Dict | Object) -
     raise NotSimpleError  # what goes over it, or a function that has it
 
 
-def as_new(known: Any, of: str) -> Any:
-    """A tensor or an array that may lie in the memory of ``known``."""
-    return New(of) if isinstance(known, New) else of
+def as_new(known: Any, of: str, *others: Any) -> Any:
+    """A tensor or an array that may lie in the memory of ``known``, or of others."""
+    return New(of) if all(isinstance(v, New) for v in (known, *others)) else of

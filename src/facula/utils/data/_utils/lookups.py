@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
+import operator
 import pickle
 import random
 import sys
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+import numpy
 
 import facula
 from facula import _C
@@ -52,7 +55,9 @@ from facula.utils.data._utils.known import (
     ARRAY,
     NULL,
     NUMBER,
+    OPAQUE,
     TENSOR,
+    ItemOf,
     Iterator,
     Known,
     List,
@@ -142,14 +147,36 @@ def _has_many(dataset: Any) -> bool:
     return True
 
 
-def _only_looks_up(dataset: Any, needs: set[str]) -> bool:
-    """Whether indexing it does no more than that; ``needs`` is told what it may need."""
+def kind_of_indices(indices: Any) -> str:
+    """The kind of each of them: NumPy's numbers or texts, say, are not taken for ints."""
+    if type(indices) is range:
+        return NUMBER
+    if type(indices) is numpy.ndarray:
+        return ARRAY if asked(_dtype_of, indices).kind in "iu" and indices.ndim else OPAQUE
+    if type(indices) in (list, tuple):
+        return kind_of(ItemOf(Known(indices))) if asked(bool, indices) else NUMBER
+    return TENSOR if asked(is_plain_tensor, indices) else OPAQUE
+
+
+_dtype_of = operator.attrgetter("dtype")
+
+
+def _only_looks_up(dataset: Any, needs: set[str], index: str = NUMBER) -> bool:
+    """Whether indexing it does no more than that.
+
+    Args:
+        dataset: what is indexed.
+        needs: is told what that may need.
+        index: the kind of an index.
+    """
+    if index == OPAQUE:  # which may have code of its own
+        return False
     kind = type(dataset)
     if kind in (list, tuple, range) or kind_of(Known(dataset)) in (TENSOR, ARRAY):
         return True
     if kind is dict:
         return bool(asked(types_in, dataset) <= {int})
-    inner = functools.partial(_only_looks_up, needs=needs)
+    inner = functools.partial(_only_looks_up, needs=needs, index=index)
     facts = facts_here()
     facts.type_of(dataset)
     for name in _PARTS.get(kind, ()):
@@ -157,7 +184,7 @@ def _only_looks_up(dataset: Any, needs: set[str]) -> bool:
     if kind is TensorDataset:
         return all(asked(is_plain_tensor, t) for t in _noted(dataset.tensors))
     if kind is Subset:
-        return type(dataset.indices) in (list, tuple, range) and inner(dataset.dataset)
+        return inner(dataset.dataset, index=kind_of_indices(dataset.indices))
     if kind is ConcatDataset:
         return all(map(inner, _noted(dataset.datasets)))
     if kind is StackDataset:
@@ -170,7 +197,8 @@ def _only_looks_up(dataset: Any, needs: set[str]) -> bool:
     if not isinstance(function, types.FunctionType):
         return False
     try:
-        result_of(function, [Known(dataset), NUMBER], inner, needs)
+        by_numbers = functools.partial(_only_looks_up, needs=needs)
+        result_of(function, [Known(dataset), index], by_numbers, needs)
     except NotSimpleError:
         return False
     return True
@@ -268,7 +296,7 @@ def _numbers_now(draws: frozenset[str]) -> tuple[Any, Any]:
     return twister, state_now() if ARRAYS_DRAWN in draws else None
 
 
-def _read_batch(dataset: Any, collate_fn: Any, alone: bool, needs: set[str]) -> bool:
+def _read_batch(dataset: Any, collate_fn: Any, alone: bool, needs: set[str], index: str) -> bool:
     """Whether making a batch does no more than to look things up and to compute."""
     inner = functools.partial(_only_looks_up, needs=needs)
     many = None if alone else _many_of(dataset)
@@ -277,14 +305,14 @@ def _read_batch(dataset: Any, collate_fn: Any, alone: bool, needs: set[str]) -> 
         known = Known(dataset)
         samples: Any
         if many is None:
-            sample = simple.item(known, NUMBER)
+            sample = simple.item(known, index)
             samples = sample if alone else List(sample, _BATCH)
         else:
-            samples = simple.call_function(many, [known, List(NUMBER, _BATCH)])
+            samples = simple.call_function(many, [known, List(index, _BATCH)])
         if collate_fn not in (default_collate, default_convert):
             simple.call(Known(collate_fn), [samples])
 
-    if many is NULL or not (many is not None or _only_looks_up(dataset, needs)):
+    if many is NULL or not (many is not None or _only_looks_up(dataset, needs, index)):
         return False
     try:
         read_with(begin, inner, needs)
@@ -308,6 +336,13 @@ def _pickled_data(batch: Any) -> Any:
     return _pickled(batch)
 
 
+def _collated(many: Callable[[Any], Any], indices: Any) -> Any:
+    samples = many(indices)
+    batch = _C._collate(samples, *KNOWN_TABLES)
+    # A list of texts makes a batch as it is, but it may be the dataset's.
+    return batch[:] if batch is samples else batch
+
+
 def _fetcher(dataset: Any, collate_fn: Any, alone: bool) -> Callable[[Any], Any]:
     get = getitem_of(dataset)
     if alone:
@@ -317,7 +352,7 @@ def _fetcher(dataset: Any, collate_fn: Any, alone: bool) -> Callable[[Any], Any]
     many = getattr(dataset, "__getitems__", None) if _many_of(dataset) is not None else None
     if collate_fn is default_collate:
         assert many is not None
-        return lambda indices: _C._collate(many(indices), *KNOWN_TABLES)
+        return functools.partial(_collated, many)
     if many is not None:
         return lambda indices: _copied(collate_fn(many(indices)), INLINE_BYTES, _pickled_data)
     fetch = _C._Fetch(get, None, collate_fn, None, False)
@@ -325,7 +360,7 @@ def _fetcher(dataset: Any, collate_fn: Any, alone: bool) -> Callable[[Any], Any]
 
 
 def lookups_of(
-    dataset: Any, collate_fn: Any = default_collate, alone: bool = False
+    dataset: Any, collate_fn: Any = default_collate, alone: bool = False, index: str = NUMBER
 ) -> Lookups | None:
     """Makes a batch of samples that are looked up in memory, from their indices; None where there
     may be more to it. It raises what a worker would, and where samples turn out to be of types that
@@ -335,13 +370,14 @@ def lookups_of(
         dataset: what is indexed.
         collate_fn: what makes a batch of samples, or converts one.
         alone: whether samples come one by one.
+        index: the kind of an index.
     """
     needs: set[str] = set()
     as_ever = collate_fn is default_collate and not alone and _many_of(dataset) is None
     if as_ever:
-        simple = _only_looks_up(dataset, needs)
+        simple = _only_looks_up(dataset, needs, index)
     else:
-        simple = _read_batch(dataset, collate_fn, alone, needs)
+        simple = _read_batch(dataset, collate_fn, alone, needs, index)
     if not simple or not can_draw(needs):
         return None
     fetch: Callable[[Any], Any]
@@ -445,6 +481,7 @@ def changing_lookups_of(
     iterable: bool,
     alone: bool = False,
     drop_last: bool = False,
+    index: str = NUMBER,
 ) -> Lookups | None:
     """The same for a dataset that also writes to itself, of which each worker has a copy."""
     called, first, own = collate_fn, [], collate_fn
@@ -463,7 +500,7 @@ def changing_lookups_of(
         if not iterable and not alone and not _takes_one_by_one(dataset):
             raise NotSimpleError
         known = Known(dataset)
-        sample = _sample_of(simple, dataset) if iterable else simple.item(known, NUMBER)
+        sample = _sample_of(simple, dataset) if iterable else simple.item(known, index)
         # What has code of its own might lead to what is copied.
         if not is_data(sample):
             raise NotSimpleError
@@ -493,6 +530,7 @@ def changing_lookups_of(
         return None
     if not asked(facts.hold, {}):  # those of the last reading
         facts_here().give_up()
+    facts_here().watch_all_of(facts)
     if not can_draw(needs):
         return None
 

@@ -44,7 +44,7 @@ METHODS = frozenset(
     for name in frozenset().union(*_OF_TYPES.values())
     if all(name in own or not hasattr(of, name) for of, own in _OF_TYPES.items())
 )
-_OUT = 2  # from this argument on, methods of arrays may write to one
+_OUT = 1  # from this argument on, methods of arrays may write to one
 
 
 def call_of_nested(name: str, arguments: list[Any]) -> Any:

@@ -92,7 +92,8 @@ class OwnEpochs(_C._BatchStream, BaseIterator):  # type: ignore[misc]
         changes, workers = terms.changes, terms.job.num_workers
         copies = () if changes is None else (changes.copies, changes.roots)
         self._made_before = 0
-        self._begin_own(tasks, first, terms.fetch(), workers, terms.own_flags, *copies)
+        given = tasks, first, terms.fetch(), workers, terms.own_flags
+        self._begin_own(*given, terms.facts, *copies)
 
     def _raise_as_worker(self, number: int, error: Exception) -> None:
         """Raises an exception that came up while a worker's batch was made, as from there."""

@@ -220,6 +220,8 @@ def rows_in_place_of_workers(loader: Any) -> Any:
     nobody can tell that it is not a number of workers; None for other loaders."""
     if loader.worker_init_fn is not None or loader.multiprocessing_context is not None:
         return None
+    if _C._is_watched():
+        return None
     sampler = getattr(loader.batch_sampler, "sampler", None)
     if type(loader.batch_sampler) is not BatchSampler or type(sampler) not in _DRAWN_AT_ONCE:
         return None

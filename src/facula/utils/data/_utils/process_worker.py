@@ -245,9 +245,14 @@ class _Server:
             self.sock.sendall(frame)
 
 
-def serve(sock: socket.socket, job: Job, worker: int, drawn: tuple[Any, Any, Any]) -> None:
+def serve(
+    sock: socket.socket, job: Job, worker: int, drawn: tuple[Any, Any, Any], facts: Any
+) -> None:
     """The main function of a worker process; ``drawn`` are the states of generators, where the
-    loader has drawn numbers in its place."""
+    loader has drawn numbers in its place. It began with the epoch, so to speak: what the program
+    has changed since then is put back, as far as that is known by ``facts``."""
+    if facts is not None:
+        facts.put_back()
     for end in list(_open_ends):
         end.close()
     try:
@@ -321,6 +326,7 @@ class ProcessWorker:
         lookups: makes batches as the process would, where the loader may do that itself; the
             process is started when it has something to do.
         generators: the process's, where the loader has drawn from them already.
+        facts: what has to be there as it was when the epoch began, if it did before.
     """
 
     most_batches = 1024  # in a message
@@ -333,9 +339,10 @@ class ProcessWorker:
         context: Any,
         lookups: Lookups | None = None,
         generators: Any = None,
+        facts: Any = None,
     ) -> None:
         self.number, self.of = number, job.num_workers
-        self._job, self._context, self._lookups = job, context, lookups
+        self._job, self._context, self._lookups, self._facts = job, context, lookups, facts
         self.process: Any = None
         self.results: deque[tuple[int, Any]] = deque()
         self.reader: Any = ()  # batches that come before ``results``
@@ -376,7 +383,7 @@ class ProcessWorker:
         self.poller.register(self.sock, select.POLLIN)
         process = self._context.Process(
             target=serve,
-            args=(theirs, self._job, self.number, drawn or self._drawn()),
+            args=(theirs, self._job, self.number, drawn or self._drawn(), self._facts),
             name=f"DataLoader-worker-{self.number}",
             daemon=True,
         )

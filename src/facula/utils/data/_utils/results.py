@@ -246,7 +246,8 @@ def _tensor_of(simple: Any, called: Any, arguments: list[Any], names: Any) -> An
 def _view(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:
     arguments = [arguments[0], *(a for a in arguments[1:] if not is_host(a))]
     check(arguments, facula.dtype, TENSOR)
-    return as_new(arguments[0], TENSOR)
+    each = arguments[1:] if called.__name__.startswith("atleast") else []
+    return as_new(arguments[0], TENSOR, *each)
 
 
 def _tensor(simple: Any, called: Any, arguments: list[Any], names: Any) -> Any:

@@ -244,9 +244,9 @@ class Simple(Attributes, Items, Iterables, Objects):
         if found == OWN_ARRAYS and function in ARRAY_RANDOM_METHODS and NAMES.issuperset(names):
             return arrays_drawn(self, function, arguments, names)
         in_list = isinstance(owner, Known) and type(owner.value) in (list, tuple) and not names
-        if in_list and len(arguments) == 1 and is_key(arguments[0]):
-            if asked(facula._C._are_plain, owner.value):
-                return NUMBER  # where it is, or how often
+        if in_list and function in ("index", "count") and len(arguments) == 1:
+            if is_key(arguments[0]) and asked(facula._C._are_plain, owner.value):
+                return NUMBER
             raise NotSimpleError
         is_dict = isinstance(owner, Known) and type(owner.value) is dict
         if is_dict and function in READING and not names:

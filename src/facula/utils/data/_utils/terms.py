@@ -11,13 +11,14 @@ from typing import Any
 
 from facula import _C
 from facula.utils.data._utils.harmless import GENERATOR
-from facula.utils.data._utils.known import noting_in
+from facula.utils.data._utils.known import NUMBER, facts_here, noting_in
 from facula.utils.data._utils.lookups import (
     Lookups,
     Preparation,
     changing_lookups_of,
     is_same_in_workers,
     iterations_of,
+    kind_of_indices,
     lookups_of,
     preparation_of,
     prepared,
@@ -173,15 +174,18 @@ class Terms:
             return None
         if not is_same_in_workers(loader.dataset, context):
             return None
+        self.facts.watch()
         alone, collate_fn = not loader._auto_collation, loader.collate_fn
         iterable = loader._dataset_kind == 1
         if changes:
             drop_last = loader.drop_last
-            found = changing_lookups_of(loader.dataset, collate_fn, iterable, alone, drop_last)
+            more = drop_last, self._kind_of_index(loader)
+            found = changing_lookups_of(loader.dataset, collate_fn, iterable, alone, *more)
         elif iterable:
             found = iterations_of(loader.dataset, loader.drop_last, collate_fn, alone)
         else:
-            found = lookups_of(loader.dataset, collate_fn, alone)
+            index = self._kind_of_index(loader)
+            found = lookups_of(loader.dataset, collate_fn, alone, index)
         if found is None or (found.loops and loader.timeout):
             return None
         if loader.worker_init_fn is not None:
@@ -189,6 +193,14 @@ class Terms:
             if self.preparation is None:
                 return None
         return found
+
+    def _kind_of_index(self, loader: Any) -> str:
+        """What one that the sampler gives is; those of the program's own have to be ints."""
+        sampler = _sampler_of_indices(loader)
+        if type(sampler) is not SubsetRandomSampler:
+            return NUMBER
+        facts_here().attribute(sampler, "indices")
+        return kind_of_indices(sampler.indices)
 
     def goes_on(self, iterator: Any, loader: Any) -> bool:
         """Begins another epoch with an iterator, if that is planned."""
