@@ -459,6 +459,7 @@ def jvp_kind(row: Row) -> str:
         "each": "Each",
         "by vjp": "ByVjp",
         "by vjp at 0": "ByVjpAtZero",
+        "by vjp if complex": "FormulaIfReal",
     }
     if row.jvp:
         return kinds[row.jvp]

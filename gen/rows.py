@@ -161,7 +161,9 @@ def op(
        (it is applied to the tangents); "each": linear in each of them (one tangent at a time, summed);
        "by vjp": by differentiating the derivative, which is right for all but slower, and the default
        except for elementwise rows, whose ``grad`` formula is applied to the tangents; "by vjp at 0":
-       likewise, for derivatives that refuse some gradients (those by the phase of a vector).
+       likewise, for derivatives that refuse some gradients (those by the phase of a vector); "by vjp
+       if complex": for elementwise rows that are not holomorphic, to whose tangents no formula for
+       gradients can be applied.
     batch: how vmap runs a row that is no composite (elementwise rows and reductions need nothing).
        "leading": every Tensor argument may have further leading dimensions, which broadcast (linalg);
        "core 2 1": likewise for matrices with vectors, whose batches must be equal;

@@ -175,7 +175,7 @@ _function("silu(Tensor input, bool inplace=False)", "``x * sigmoid(x)``.", _at("
           samples="silu")
 op("_silu(Tensor self) -> Tensor", elementwise("fc"), inplace=True, f="silu(a)", grad="_silu_grad(grad, self)",
    node="SiluBackward0")
-op("_silu_grad(Tensor grad_out, Tensor input) -> Tensor", elementwise("fc"),
+op("_silu_grad(Tensor grad_out, Tensor input) -> Tensor", elementwise("fc"), jvp="by vjp if complex",
    f=dict(f="a * silu_derivative(b)", c="a * conj(sigmoid(b) * (1 + b * (1 - sigmoid(b))))"),
    grad=dict(grad_out="_silu_grad(grad, conj(input))", input="_silu_curve(grad, grad_out, input)"))
 op("_silu_curve(Tensor grad, Operand grad_out, Operand input) -> Tensor", composite())

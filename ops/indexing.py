@@ -28,7 +28,7 @@ _kernel("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulat
 
 # ---- along one dimension, one index per element
 _kernel("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-        jvp="linear", grad="_gather_grad(grad, self.sizes(), dim, index)", samples="gather",
+        batch="gather", jvp="linear", grad="_gather_grad(grad, self.sizes(), dim, index)", samples="gather",
         doc="``out[i][j] = self[i][index[i][j]]`` for ``dim=1``, and likewise along other "
             "dimensions.",
         example=">>> x = facula.tensor([[1, 2], [3, 4]])\n"
@@ -152,7 +152,7 @@ op("argwhere(Tensor self) -> Tensor", composite(), out=False, samples="unary", r
    example=">>> facula.argwhere(facula.tensor([0, 3]))\ntensor([[1]])")
 
 # ---- a copy with one view replaced
-op("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", kernel(), batch="dims", jvp="linear",
+op("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", kernel(), batch="select_scatter", jvp="linear",
    grad=dict(self="select_scatter(grad, zeros_like(select(grad, dim, index)), dim, index)",
              src="select(grad, dim, index)"),
    out=False, samples="select_scatter", doc="A copy with one slice replaced by ``src``.",
@@ -284,7 +284,7 @@ _kernel("bucketize(Operand self, Tensor boundaries, *, bool out_int32=False, boo
             "lies in.",
         example=">>> facula.bucketize(facula.tensor([0, 3, 9]), facula.tensor([1, 3, 5]))\n"
                 "tensor([0, 1, 3])")
-op("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", kernel(), batch="dynamic", out=False,
+op("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", kernel(), batch="loop", out=False,
    samples="bincount", doc="How often each non-negative integer occurs, or the sum of its weights.",
    example=">>> facula.bincount(facula.tensor([0, 1, 1, 3]))\ntensor([1, 2, 0, 1])")
 _kernel("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", batch="loop", samples="histc",

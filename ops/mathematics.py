@@ -73,11 +73,11 @@ op("digamma(Tensor self) -> Tensor", elementwise("f", promote="Float"), f="digam
 
 # Derivatives in one pass; the second derivatives are written out below them.
 op("_tanh_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("fc", halves=True),
-   f=dict(f="a * (1 - b * b)", c="a * conj(1 - b * b)"),
+   jvp="by vjp if complex", f=dict(f="a * (1 - b * b)", c="a * conj(1 - b * b)"),
    grad=dict(grad_out="grad * (1 - result_in * result_in)",
              result_in="conj(grad * conj(grad_out) * result_in * -2)"))
 op("_sigmoid_grad(Tensor grad_out, Tensor result_in) -> Tensor", elementwise("fc", halves=True),
-   f=dict(f="a * (1 - b) * b", c="a * conj((1 - b) * b)"),
+   jvp="by vjp if complex", f=dict(f="a * (1 - b) * b", c="a * conj((1 - b) * b)"),
    grad=dict(grad_out="grad * (1 - result_in) * result_in",
              result_in="conj(grad * conj(grad_out) * (1 - result_in * 2))"))
 

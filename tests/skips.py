@@ -268,6 +268,7 @@ _COUNTS = "the edges may be those of each element's own data, and how many lie i
 _STATE = "each call moves a state that the next one starts from"
 _STEPS = "not reached: under vmap the layer runs as steps of operators that have rules"
 LOOPS = {
+    "bincount": _COUNTS,
     "histc": _COUNTS,
     "histogram": _COUNTS,
     "histogram.edges": _COUNTS,

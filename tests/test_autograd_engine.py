@@ -690,3 +690,38 @@ def test_weak_references_hold_as_long_as_the_tensor_they_refer_to():
     del y
     gc.collect()
     assert saved() is None and ended == ["x"]
+
+
+# ---- leaves that are frozen later ----------------------------------------------------------------
+
+
+def test_a_leaf_frozen_after_the_forward_gets_no_gradient():
+    x, w = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    y = (x * w).sum()
+    x.requires_grad_(False)
+    y.backward(retain_graph=True)
+    assert x.grad is None
+    assert_equal(w.grad, [1.0, 2.0])
+    x.requires_grad_(True)
+    y.backward()
+    assert_equal(x.grad, [3.0, 4.0])
+
+
+def test_a_leaf_frozen_after_the_forward_keeps_its_gradient_and_its_hooks():
+    x, seen = leaf([1.0, 2.0]), []
+    x.grad = F.ones(2, dtype=x.dtype)
+    x.register_hook(lambda grad: seen.append(grad.tolist()))
+    x.register_post_accumulate_grad_hook(lambda leaf: seen.append("accumulated"))
+    y = x * 2
+    x.requires_grad_(False)
+    y.sum().backward()
+    assert_equal(x.grad, [1.0, 1.0])
+    assert seen == [[2.0, 2.0], "accumulated"]
+
+
+def test_a_detached_leaf_gets_no_gradient():
+    x = leaf([1.0])
+    y = x * 2
+    x.detach_()
+    y.backward()
+    assert x.grad is None

@@ -846,3 +846,25 @@ def test_names_of_old_programs_on_the_context_warn_and_work():
     x = leaf([1.0, 3.0])
     Square.apply(x).sum().backward()
     assert_equal(x.grad, [2.0, 6.0])
+
+
+def test_mark_dirty_counts_a_write_that_nobody_saw():
+    class Exp(F.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            values = x.detach().numpy()
+            values[:] = 7
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    x = leaf([1.0, 2.0]) * 1
+    squares = x * x
+    before = x._version
+    Exp.apply(x)
+    assert x._version > before
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        squares.sum().backward()

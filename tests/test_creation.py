@@ -559,3 +559,93 @@ def test_negative_fractions_do_not_wrap_around_in_unsigned_dtypes(name, value):
             attempt()
     assert x.fill_(-2).tolist() == [F.iinfo(dtype).max - 1] * 2  # integers do
     assert x.fill_(-0.0).tolist() == [0, 0]
+
+
+# ---- last bits of sequences ----------------------------------------------------------------------
+
+
+def test_linspace_multiplies_and_adds_in_one_rounding():
+    x = F.linspace(2.4580338977940386, 6.806962410453355, 33)
+    assert [x[10].item().hex(), x[23].item().hex()] == [
+        "0x1.e895e00000000p+1",
+        "0x1.655d6a0000000p+2",
+    ]
+    x = F.linspace(1, -614.9291897993248, 101, dtype=F.float64)
+    assert [x[i].item().hex() for i in (7, 60, 99)] == [
+        "-0x1.50eb9bd07654cp+5",
+        "-0x1.708eb93ac7ed2p+8",
+        "-0x1.30628c03b1bd3p+9",
+    ]
+    z = F.linspace(1.363895731928089 + 1j, 6 - 2j, 31, dtype=F.complex64)
+    assert z[[1, 4]].tolist() == [
+        1.5184326171875 + 0.8999999761581421j,
+        1.9820430278778076 + 0.6000000238418579j,
+    ]
+
+
+def test_linspace_of_integers_cuts_what_one_rounding_gives():
+    x = F.linspace(8, -2.227665741369167, 16, dtype=F.int64)
+    assert x.tolist() == [8, 7, 6, 6, 5, 4, 4, 3, 2, 1, 1, 0, 0, 0, -1, -2]
+    assert F.linspace(-1, 100, 3, dtype=F.uint8).tolist() == [255, 177, 100]  # ends wrap around
+
+
+def test_linspace_of_halves_rounds_each_step():
+    x = F.linspace(-0.4489393636109511, 20, 31, dtype=F.float16)
+    assert x[7:11].tolist() == [4.32421875, 5.00390625, 5.68359375, 6.3671875]
+    x = F.linspace(0.3, 20, 31, dtype=F.bfloat16)
+    assert x[12:16].tolist() == [8.25, 8.875, 9.5625, 10.125]
+
+
+@pytest.mark.facula_only
+def test_linspace_of_more_halves_than_float16_can_count():
+    assert F.linspace(0, 1, 70_000, dtype=F.float16)[700].item() == pytest.approx(0.01, rel=1e-3)
+
+
+def test_arange_of_floats_counts_from_the_first_of_each_vector():
+    x = F.arange(-470.59308285520876, -460.2135724212750134, 0.1)  # 104: six pairs, 8 elements
+    assert x[[2, 11, -1]].tolist() == [-470.39306640625, -469.49310302734375, -460.2930908203125]
+    x = F.arange(-781.1182751825892, -700, 1.0085529397711352, dtype=F.float64)
+    assert [x[i].item().hex() for i in (3, 7, 80)] == [
+        "-0x1.850bdada5dac0p+9",
+        "-0x1.830779cd5477fp+9",
+        "-0x1.5e378e9f6c81dp+9",
+    ]
+    x = F.arange(-7.61954420518391, 6.56934773966964, 0.1, dtype=F.bfloat16)
+    assert x[:6].tolist() == [-7.625, -7.53125, -7.4375, -7.3125, -7.21875, -7.125]
+    assert x[-3:].tolist() == [6.28125, 6.375, 6.46875]
+
+
+def test_logspace_computes_exponents_in_float64_from_bounds_of_the_dtype():
+    x = F.logspace(-0.7152143386905394, -0.0033333333333333335, 33, base=2.5)
+    assert x[[2, 15]].tolist() == [0.5408701300621033, 0.7049817442893982]
+    x = F.logspace(-2.249000035791362, -0.025033081663211387, 16, base=2, dtype=F.bfloat16)
+    assert x[3:7].tolist() == [0.28515625, 0.31640625, 0.3515625, 0.388671875]
+    z = F.logspace(-1.0580078690797803, -0.0332606415195246, 11, base=2.5, dtype=F.complex64)
+    assert z[[1, 3]].tolist() == [0.4166344106197357, 0.5027044415473938]
+
+
+@pytest.mark.parametrize("function", ["linspace", "logspace"])
+def test_bounds_of_sequences_must_fit_the_dtype(function):
+    f = getattr(F, function)
+    for start, end, steps, dtype in [
+        (0, 1e40, 5, F.float32),
+        (1e40, 0, 5, F.float32),
+        (0, 70_000, 3, F.float16),
+        (0, 300, 3, F.uint8),
+    ]:
+        with pytest.raises(RuntimeError, match="without overflow"):
+            f(start, end, steps, dtype=dtype)
+    assert f(0, 1e40, 1).shape == (1,)  # of one step the end is not read
+
+
+def test_factories_refuse_pinned_memory_where_there_is_none():
+    if F.cuda.is_available():
+        pytest.skip("there is pinned memory")
+    for make in (
+        lambda: F.full((2,), 1.0, pin_memory=True),
+        lambda: F.eye(2, pin_memory=True),
+        lambda: F.ones(2).new_zeros(2, pin_memory=True),
+        lambda: F.ones(2).new_empty(2, pin_memory=True),
+    ):
+        with pytest.raises(RuntimeError):
+            make()

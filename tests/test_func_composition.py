@@ -387,3 +387,70 @@ def test_backward_inside_of_a_transform_is_refused():
     with F.autograd.forward_ad.dual_level():
         (w * 2).sum().backward()
     assert_equal(w.grad, F.full((3,), 2.0, dtype=F.float64))
+
+
+def log_determinant(x):
+    return F.logdet(x @ x.mT)
+
+
+def log_absolute_determinant(x):
+    return F.linalg.slogdet(x).logabsdet
+
+
+def square_of_the_solution(x):
+    return F.linalg.solve(x, F.tensor([1.0, 2.0], dtype=F.float64)).square().sum()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [log_determinant, log_absolute_determinant, F.linalg.det, square_of_the_solution],
+)
+def test_second_derivatives_of_what_goes_through_factors(function):
+    x = F.tensor([[2.0, 1.0], [-1.0, 3.0]], dtype=F.float64)
+    forward_over_reverse = func.hessian(function)(x)
+    assert_close(forward_over_reverse, jacrev(jacrev(function))(x), rtol=1e-10)
+    if IS_FACULA:  # PyTorch takes the batch for a dimension of the factors
+        assert_close(vmap(func.hessian(function))(x.expand(2, 2, 2))[1], forward_over_reverse)
+
+
+def test_hessian_of_a_logarithm_of_a_determinant_has_its_numbers():
+    hessian = func.hessian(F.logdet)(F.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    assert hessian[0, 0].tolist() == [[-0.25, 0.0], [0.0, 0.0]]
+    assert hessian[0, 1].tolist() == [[0.0, 0.0], [-0.125, 0.0]]
+
+
+COMPLEX = [F.sigmoid, F.tanh, F.sin, *([F.nn.functional.silu] if IS_FACULA else [])]
+
+
+@pytest.mark.parametrize("function", COMPLEX)
+def test_second_derivatives_of_complex_functions(function):
+    z = F.tensor([0.3 + 0.7j, -1.2 + 0.4j], dtype=F.complex128)
+    direction = F.tensor([1.0 - 2.0j, 0.5 + 1.0j], dtype=F.complex128)
+
+    def loss(z):
+        return (z - function(z)).abs().square().sum()
+
+    step = 1e-6
+    between = (grad(loss)(z + step * direction) - grad(loss)(z - step * direction)) / (2 * step)
+    assert_close(jvp(grad(loss), (z,), (direction,))[1], between, rtol=1e-7, atol=1e-8)
+
+
+def test_second_derivatives_of_a_modulus_at_zero_are_no_nan():
+    z = F.tensor([0j, 3 + 4j], dtype=F.complex128)
+    tangent = jvp(grad(lambda z: z.abs().sum()), (z,), (F.ones(2, dtype=F.complex128),))[1]
+    assert_close(tangent, F.tensor([0j, 0.128 - 0.096j], dtype=F.complex128))
+
+
+def test_second_derivatives_of_products_with_zeros():
+    x = F.tensor([2.0, 0.0, 3.0], dtype=F.float64)
+    hessian = func.hessian(lambda x: F.cumprod(x, 0)[-1])(x)
+    assert hessian.tolist() == [[0.0, 3.0, 0.0], [3.0, 0.0, 2.0], [0.0, 2.0, 0.0]]
+
+
+def test_second_derivatives_of_a_norm_of_no_rows():
+    x = F.zeros(0, 2, requires_grad=True)
+    weight = F.ones(2, requires_grad=True)
+    y = F.nn.functional.layer_norm(x, (2,), weight)
+    by_x = F.autograd.grad(y.sum(), x, create_graph=True)[0]
+    again = F.autograd.grad(by_x.square().sum(), (x, weight), allow_unused=True)
+    assert again[0].shape == (0, 2) and again[1].tolist() == [0.0, 0.0]

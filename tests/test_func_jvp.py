@@ -487,3 +487,13 @@ def test_tangents_lie_like_their_results(function):
     x = F.ones(3)
     out, tangent = F.func.jvp(function, (x,), (F.ones(1).expand(3),))
     assert tangent.stride() == out.stride()
+
+
+def test_integers_do_not_move():
+    x, t = F.tensor([1.5, 2.5]), F.ones(2)
+    value, tangent = F.func.jvp(lambda x: x.long(), (x,), (t,))
+    assert value.tolist() == [1, 2] and tangent.tolist() == [0, 0]
+    assert F.func.jvp(lambda x: x.long() * x, (x,), (t,))[1].tolist() == [1.0, 2.0]
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, t)
+        assert forward_ad.unpack_dual(dual.long()).tangent is None

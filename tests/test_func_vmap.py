@@ -432,3 +432,30 @@ def test_gradients_of_what_masks_of_a_batch_scatter():
     by_x, by_source = F.func.vmap(F.func.grad(loss, argnums=(0, 1)))(x, source, mask)
     assert by_x.tolist() == [[0.0, 10.0, 0.0], [1.0, 0.0, 100.0]]
     assert by_source.tolist() == [[1.0, 100.0, 0.0], [10.0, 0.0, 0.0]]
+
+
+def test_gathering_has_the_shape_of_the_index():
+    x, vector, scalar = F.arange(3.0), F.tensor([0, 0]), F.tensor(1)
+    assert F.vmap(lambda x: F.gather(x, 0, vector))(x).tolist() == [[0.0, 0.0], [1, 1], [2, 2]]
+    assert F.vmap(lambda x, i: F.gather(x, 0, i))(x, F.zeros(3, 1).long()).shape == (3, 1)
+    rows = F.arange(6.0).reshape(3, 2)
+    assert F.vmap(lambda x: F.gather(x, 0, scalar))(rows).tolist() == [1.0, 3.0, 5.0]
+    assert F.vmap(lambda x: F.gather(x, 0, vector))(rows).tolist() == [[0.0, 0.0], [2, 2], [4, 4]]
+
+
+def test_numbers_are_written_into_vectors():
+    rows, numbers = F.zeros(2, 3), F.tensor([5.0, 7.0])
+    written = F.vmap(lambda x, v: F.select_scatter(x, v, 0, -1))(rows, numbers)
+    assert written.tolist() == [[0.0, 0.0, 5.0], [0.0, 0.0, 7.0]]
+    shared = F.vmap(lambda v: F.select_scatter(rows, v.expand(3), 0, 1))(numbers)
+    assert shared[1].tolist() == [[0.0] * 3, [7.0] * 3]
+
+
+def test_counts_of_each_element_of_a_batch():
+    x = F.tensor([[0, 1], [3, 3]])
+    assert F.vmap(lambda x: F.bincount(x, minlength=4))(x).tolist() == [[1, 1, 0, 0], [0, 0, 0, 2]]
+    weights = F.tensor([[0.5, 1.5], [1.0, 2.0]])
+    counts = F.vmap(lambda w: F.bincount(F.tensor([1, 1]), w, minlength=3))(weights)
+    assert counts.tolist() == [[0.0, 2.0, 0.0], [0.0, 3.0, 0.0]]
+    with pytest.raises(RuntimeError, match=r"stack expects each tensor to be equal size"):
+        F.vmap(F.bincount)(x)

@@ -430,3 +430,9 @@ def test_assigning_to_true_is_to_everything_and_to_false_to_nothing():
     x[True] = F.tensor([1, 2, 3])
     x[False] = F.ones(7)
     assert x.tolist() == [1, 2, 3]
+
+
+def test_a_lone_full_slice_is_a_slice_to_autograd():
+    x = F.ones(2, 3, requires_grad=True)
+    names = [type(view.grad_fn).__name__ for view in (x[:], x[0:], x[:, :], x[...])]
+    assert names == ["SliceBackward0", "SliceBackward0", "AliasBackward0", "AliasBackward0"]

@@ -486,3 +486,37 @@ def test_asarray_keeps_the_history_of_a_tensor():
     assert made.requires_grad
     assert not F.asarray([1.0]).requires_grad
     assert F.asarray([1.0], requires_grad=True).requires_grad
+
+
+@pytest.mark.filterwarnings("ignore:__array_wrap__")
+def test_a_tensor_and_an_array_promote_as_numpy_does():
+    def dtype(tensor, array, operation=lambda a, b: a + b):
+        a, b = F.tensor([1, 2], dtype=getattr(F, tensor)), np.array([1, 2], dtype=array)
+        return str(operation(a, b).dtype).rpartition(".")[2]
+
+    assert dtype("int64", "float32") == "float64"  # float32 does not hold all of its integers
+    assert dtype("float32", "int64") == "float64"
+    assert dtype("float32", "int16") == "float32"
+    assert dtype("int16", "float16") == "float32"
+    assert dtype("float16", "uint8") == "float16"
+    assert dtype("int32", "complex64") == "complex128"
+    assert dtype("uint8", "int8") == "int16"
+    assert dtype("int8", "int8", lambda a, b: a / b) == "float64"
+    assert dtype("int64", "float32", lambda a, b: a @ b) == "float64"
+    assert dtype("int64", "float32", lambda a, b: a**b) == "float64"
+    assert (F.tensor(2) + np.array([1, 2], dtype="float16")).dtype is F.float64
+    assert (F.tensor([1, 2]) * np.array([0.5, 1], dtype="float32")).tolist() == [0.5, 2.0]
+
+
+@pytest.mark.filterwarnings("ignore:__array_wrap__")
+def test_truth_values_of_numpys_functions_come_back_as_uint8():
+    x = F.tensor([1.0, float("nan")])
+    found = np.isnan(x)
+    assert (found.dtype, found.tolist()) == (F.uint8, [0, 1])
+    both = F.tensor([True, False]) & np.array([True, True])
+    assert (both.dtype, both.tolist()) == (F.uint8, [1, 0])
+
+
+def test_is_set_to_by_name():
+    x = F.ones(2)
+    assert x.is_set_to(tensor=x[:]) and not x.is_set_to(tensor=x[1:])

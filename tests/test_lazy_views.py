@@ -103,3 +103,15 @@ def test_gradcheck_of_lazy_views():
     x = facula.randn(3, dtype=facula.complex128, requires_grad=True)
     assert facula.autograd.gradcheck(lambda t: t.conj().imag * t.conj().real, (x,))
     assert facula.autograd.gradgradcheck(lambda t: (t.conj() * t.conj()).imag, (x,))
+
+
+def test_a_view_of_negatives():
+    x = facula.tensor([1.0, -2.0])
+    view = facula._neg_view(x)
+    assert view.is_neg() and view.data_ptr() == x.data_ptr()
+    assert view.tolist() == [-1.0, 2.0] and not view.resolve_neg().is_neg()
+    assert repr(view) == "tensor([-1.,  2.])"
+    x[0] = 3
+    assert (view * 2).tolist() == [-6.0, 4.0] and x._neg_view().tolist() == [-3.0, 2.0]
+    assert not facula._neg_view(view).is_neg()
+    assert facula.func.grad(lambda x: (facula._neg_view(x) ** 3).sum())(x).tolist() == [-27, -12]

@@ -152,3 +152,13 @@ def test_dims_are_checked():
         M.sum(x, (0, 0))
     assert_equal(M.sum(x, ()), 6.0)
     assert_equal(M.sum(F.tensor(2.0), 0, mask=F.tensor(False)), 0.0)
+
+
+def test_masks_and_tensors_may_be_sparse():
+    x, mask = F.tensor([[1.0, 0.0], [2.0, 3.0]]), F.tensor([[True, True], [True, False]])
+    assert M.sum(x, 0, mask=mask.to_sparse()).tolist() == [3.0, 0.0]
+    assert M.amax(x, 0, mask=mask.to_sparse()).tolist() == [2.0, 0.0]
+    for m in (mask, mask.to_sparse()):
+        assert M.sum(x.to_sparse(), 0, mask=m).to_dense().tolist() == [3.0, 0.0]
+    rows = M.sum(x.to_sparse_csr(), 1, keepdim=True, mask=mask.to_sparse_csr())
+    assert rows.layout is F.sparse_csr and rows.to_dense().tolist() == [[1.0], [2.0]]

@@ -403,3 +403,8 @@ def test_affine_grid_warns_of_single_pixels_at_both_corners():
         warnings.simplefilter("error")
         F.affine_grid(theta, (1, 1, 2, 2), align_corners=True)
         F.affine_grid(theta, (1, 1, 1, 2), align_corners=False)
+
+
+def test_fold_refuses_a_kernel_of_more_pixels_than_integers_count():
+    with pytest.raises(RuntimeError):  # their number is 0 modulo 2**64
+        F.fold(facula.ones(2, 3), [2**62, 4], [2**62, 4])

@@ -287,3 +287,18 @@ def test_reductions_have_numbers_for_libraries_with_kernels_of_their_own():
     with pytest.warns(UserWarning, match="please use reduction='sum'"):
         assert reduction.legacy_get_enum(False, None) == 2
     assert reduction.legacy_get_string(None, False, emit_warning=False) == "none"
+
+
+def test_huber_loss_has_the_dtype_of_its_input():
+    assert functional.huber_loss(F.ones(2), F.zeros(2, dtype=F.float64)).dtype is F.float32
+    half = functional.huber_loss(F.ones(2).half(), F.zeros(2), reduction="none")
+    assert half.dtype is F.float16 and half.tolist() == [0.5, 0.5]
+    assert functional.smooth_l1_loss(F.ones(2).half(), F.zeros(2)).dtype is F.float32
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type Long"):
+        functional.huber_loss(F.ones(2, dtype=F.int64), F.zeros(2))
+
+
+def test_absolute_differences_of_integers():
+    difference = functional.l1_loss(F.tensor([1, 5]), F.tensor([3, 4]), reduction="none")
+    assert difference.dtype is F.int64 and difference.tolist() == [2, 1]
+    assert functional.l1_loss(F.tensor([1, 5]), F.tensor([3, 4]), reduction="sum").item() == 3

@@ -441,3 +441,26 @@ def test_unsigned_conversions():
     assert F.tensor([70000]).to(F.uint16).tolist() == [4464]
     assert F.tensor([2**32 - 1], dtype=F.uint32).to(F.int64).item() == 2**32 - 1
     assert F.tensor([1], dtype=F.uint16).add(F.tensor([1.5])).tolist() == [2.5]
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_halves_for_an_out_of_another_dtype_are_rounded_first(name):
+    x = F.tensor([1.1, 2.3]).to(getattr(F, name))
+    for function in (lambda **k: F.mul(x, x, **k), lambda **k: F.exp(x, **k)):
+        expected = function()
+        assert expected.dtype is x.dtype
+        out = F.empty(2)
+        function(out=out)
+        assert out.tolist() == expected.float().tolist()
+        assert out._version == 1
+
+
+def test_result_type_and_isin_by_name():
+    x = F.tensor([2, 3])
+    assert F.result_type(tensor=x, other=1.5) is F.float32
+    assert F.result_type(scalar=1.5, tensor=x) is F.float32
+    assert F.result_type(scalar1=1, scalar2=2) is F.int64
+    with pytest.raises(TypeError):
+        F.result_type(x, foo=1)
+    assert F.isin(elements=x, test_element=3).tolist() == [False, True]
+    assert F.isin(element=3, test_elements=x).item() is True

@@ -616,3 +616,60 @@ def test_positions_that_a_program_wrote_count():
     t = matrix().to_sparse()
     t.indices()[:] = F.tensor([[1, 0, 0], [2, 1, 0]])
     assert_equal(t.to_dense(), [[3.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+def test_tensors_without_elements_are_made_by_their_layout():
+    x = F.zeros(2, 3, layout=F.sparse_coo, dtype=F.float64)
+    assert x.layout is F.sparse_coo and x.dtype is F.float64
+    assert x._nnz() == 0 and x.sparse_dim() == 2 and x.is_coalesced()
+    assert_equal((x + matrix(dtype=F.float64).to_sparse()).to_dense(), DENSE)
+    assert F.empty((0,), layout=F.sparse_coo).shape == (0,)
+    assert F.zeros(1, layout=F.sparse_coo, requires_grad=True).requires_grad
+    y = F.zeros((2, 3), layout=F.sparse_csr)
+    assert y.crow_indices().tolist() == [0, 0, 0] and y.values().shape == (0,)
+    batch = F.zeros(2, 3, 4, layout=F.sparse_csc)
+    assert batch.ccol_indices().shape == (2, 5) and batch.values().shape == (2, 0)
+    assert F.ones(1).new_zeros((2, 3), layout=F.sparse_coo)._nnz() == 0
+    with pytest.raises(RuntimeError, match=r"\(non-block\) tensor layout"):
+        F.zeros(2, 3, layout=F.sparse_bsr)
+    with pytest.raises(RuntimeError, match="Only batched sparse compressed"):
+        F.zeros(3, layout=F.sparse_csr)
+    assert F.zeros(2, layout=F.strided).tolist() == [0.0, 0.0]
+
+
+@ONLY_FACULA
+def test_other_functions_refuse_sparse_layouts():
+    with pytest.raises(ValueError, match=r"ones\(\): is implemented for strided tensors only"):
+        F.ones(2, layout=F.sparse_coo)
+
+
+def test_nothing_like_a_tensor_in_another_layout():
+    blocks = F.eye(4).to_sparse_bsr((2, 2))
+    other = F.zeros_like(blocks, layout=F.sparse_bsc)
+    assert other.ccol_indices().tolist() == [0, 0, 0] and other.values().shape == (0, 2, 2)
+    assert F.zeros_like(F.eye(3), layout=F.sparse_csr).layout is F.sparse_csr
+    assert F.zeros_like(matrix().to_sparse(), layout=F.sparse_csr)._nnz() == 0
+    assert F.zeros_like(matrix().to_sparse(), layout=F.strided).tolist() == [[0.0] * 3] * 2
+    hybrid = F.zeros_like(F.ones(2, 3, 4).to_sparse(2), layout=F.sparse_csr)
+    assert hybrid.values().shape == (0, 4) and hybrid.shape == (2, 3, 4)
+    batch = F.eye(3).expand(2, 3, 3).to_sparse_csr()
+    assert F.zeros_like(batch).crow_indices().tolist() == [[0, 0, 0, 0]] * 2
+
+
+def test_numbers_where_a_compressed_tensor_has_elements():
+    t = matrix().to_sparse_csr()
+    for like, values in ((F.ones_like(t), [1.0] * 3), (F.full_like(t, 2.5), [2.5] * 3)):
+        assert like.crow_indices().tolist() == [0, 1, 3]
+        assert like.values().tolist() == values
+    F.manual_seed(0)
+    assert F.randn_like(t, dtype=F.float64).values().dtype is F.float64
+    assert F.empty_like(t).col_indices().tolist() == [1, 0, 2]
+
+
+def test_sums_that_keep_dimensions_of_a_matrix_by_rows():
+    t = matrix().to_sparse_csr()
+    rows, columns = t.sum(1, keepdim=True), t.sum(0, keepdim=True)
+    assert rows.layout is columns.layout is F.sparse_csr
+    assert_equal(rows.to_dense(), [[1.0], [5.0]])
+    assert_equal(columns.to_dense(), [[2.0, 1.0, 3.0]])
+    assert_equal(t.sum((0, 1), keepdim=True).to_dense(), [[6.0]])

@@ -348,3 +348,30 @@ def test_lobpcg_shows_its_steps_and_stops_when_told():
     assert steps == [1, 2, 3]
     with pytest.raises(ValueError, match="not applicable"):
         F.lobpcg(hermitian(5, 5), k=2)
+
+
+def test_nuclear_condition_number_of_a_singular_matrix():
+    assert F.linalg.cond(F.tensor([[2.0, 0.0], [0.0, 0.0]]), "nuc").item() == math.inf
+    assert math.isnan(F.linalg.cond(F.zeros(2, 2), "nuc").item())
+    batch = F.stack([F.eye(2), F.diag(F.tensor([4.0, 1.0]))])
+    assert_close(F.linalg.cond(batch, "nuc"), [4.0, 6.25])
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+def test_parts_of_decompositions_of_sparse_matrices(layout):
+    a = getattr(F.diag(F.arange(1.0, 13.0)), layout)()
+    F.manual_seed(0)
+    E, X = F.lobpcg(a, k=2, largest=False)
+    assert_close(E, [1.0, 2.0], rtol=1e-3)
+    assert X.shape == (12, 2)
+    b = getattr(F.eye(12) * 2, layout)()
+    assert_close(F.lobpcg(a, k=1, B=b)[0], [6.0], rtol=1e-3)
+    if IS_FACULA or layout == "to_sparse":
+        dense = F.pca_lowrank(a.to_dense(), q=12)[1]
+        assert_close(F.pca_lowrank(a, q=12)[1][:3], dense[:3], rtol=1e-3)
+
+
+def test_sparse_matrices_have_no_gradient_of_lobpcg():
+    a = F.diag(F.arange(1.0, 13.0)).to_sparse().requires_grad_()
+    with pytest.raises(ValueError, match="does not support sparse input"):
+        F.lobpcg(a, k=1)[0].sum().backward()

@@ -431,3 +431,16 @@ def test_functions_of_python_have_readable_names():
     assert resolve(F.Tensor.numpy) == f"{F.__name__}.Tensor.numpy"
     assert resolve(F.Tensor.requires_grad_) == f"{F.__name__}.Tensor.requires_grad_"
     assert resolve(len) is None
+
+
+def test_torch_function_as_a_plain_method_is_called_on_its_object():
+    class Named:
+        def __init__(self, name):
+            self.name = name
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return self.name, func.__name__, len(args)
+
+    with pytest.warns(UserWarning, match="as a plain method is deprecated"):
+        assert F.add(Named("a"), 1) == ("a", "add", 2)
+        assert F.stack([Named("b"), Named("c")]) == ("b", "stack", 1)

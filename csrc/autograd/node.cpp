@@ -463,11 +463,7 @@ static Tensor laid_out_like(const Tensor& variable, const Tensor& grad) {
                    grad);
 }
 
-static void accumulate_vjp(Node& node, Tensor* grads, Tensor*, uint64_t) {
-  Tensor variable = Tensor::share(static_cast<TensorImpl*>(node.extra));
-  if (!grads[0].defined()) return;
-  AutogradMeta& m = ensure_autograd(variable);
-  Tensor grad = std::move(grads[0]);
+static void accumulate(const Tensor& variable, AutogradMeta& m, Tensor grad) {
   const Tensor before = load_grad(m);
   if (m.used_grad) note_accumulation(m, before);
   if (!before.defined()) {
@@ -482,6 +478,15 @@ static void accumulate_vjp(Node& node, Tensor* grads, Tensor*, uint64_t) {
   } else {
     op::add_(before, detach_tensor(grad));
   }
+}
+
+static void accumulate_vjp(Node& node, Tensor* grads, Tensor*, uint64_t) {
+  Tensor variable = Tensor::share(static_cast<TensorImpl*>(node.extra));
+  if (!grads[0].defined()) return;
+  AutogradMeta& m = ensure_autograd(variable);
+  Tensor grad = std::move(grads[0]);
+  // A leaf that was frozen after the graph was made keeps the gradient that it has.
+  if (requires_grad(variable)) accumulate(variable, m, std::move(grad));
   for (auto& hook : std::vector<std::shared_ptr<GradHook>>(m.accumulate_hooks))
     hook->run({&variable, 1});
 }

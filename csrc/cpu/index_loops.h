@@ -49,9 +49,16 @@ struct IndexLoops {
                            int64_t second);
   // x[i] = first + i * step
   void (*count_up)(int64_t* x, int64_t n, int64_t first, int64_t step);
-  // x[i] = base + step * (first + i * by), by being 1 or -1, without fused operations.
-  void (*ramp_f32)(float* x, int64_t n, float base, float step, int64_t first, int64_t by);
+  // x[i] = base + step * (first + i * by), by being 1 or -1; fused, it is rounded once.
   void (*ramp_f64)(double* x, int64_t n, double base, double step, int64_t first, int64_t by);
+  void (*fused_ramp_f32)(float* x, int64_t n, float base, float step, int64_t first, int64_t by);
+  void (*fused_ramp_f64)(double* x, int64_t n, double base, double step, int64_t first, int64_t by);
+  // x[i] = start + step * (first + i) for elements that will be stored as the named type, rounded
+  // as by vectors of 32 bytes: each counts on from its first element, which it has as that type.
+  void (*ramp_for_doubles)(double* x, int64_t n, double start, double step, int64_t first);
+  void (*ramp_for_floats)(double* x, int64_t n, double start, double step, int64_t first);
+  void (*ramp_for_halves)(float* x, int64_t n, float start, float step, int64_t first);
+  void (*ramp_for_bfloats)(float* x, int64_t n, float start, float step, int64_t first);
   // Two to four rows of n items, `step` bytes apart, whose items alternate in one row: at `to`, or
   // taken apart at `from`. By the logarithm of the item size, up to 8 bytes.
   using Alternate = void (*)(char* to, const char* from, int64_t step, int64_t rows, int64_t n);

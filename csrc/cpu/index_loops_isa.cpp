@@ -2,6 +2,7 @@
 // vectorise, and sorting networks; built once per ISA.
 #include "cpu/index_loops.h"
 
+#include "core/numeric.h"
 #include "cpu/lanes.h"
 
 #if defined(__AVX512F__)
@@ -184,15 +185,42 @@ void count_up(int64_t* x, int64_t n, int64_t first, int64_t step) {
   for (int64_t i = 0; i < n; ++i) x[i] = first + i * step;
 }
 
+float fused(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
+double fused(double a, double b, double c) {
+  return __builtin_fma(a, b, c);
+}
+
 // Numbers are counted in float64, which holds them exactly, and in blocks from int32, which every
 // machine converts.
-template <class T>
+template <class T, bool kFused>
 void ramp(T* x, int64_t n, T base, T step, int64_t first, int64_t by) {
   constexpr int64_t kBlock = 256;
   for (int64_t b = 0; b < n; b += kBlock) {
     const int32_t m = int32_t(n - b < kBlock ? n - b : kBlock);
     const double from = double(first + b * by), each = double(by);
-    for (int32_t i = 0; i < m; ++i) x[b + i] = base + step * T(from + each * double(i));
+    for (int32_t i = 0; i < m; ++i) {
+      const T at = T(from + each * double(i));
+      if constexpr (kFused) x[b + i] = fused(step, at, base);
+      else x[b + i] = base + step * at;
+    }
+  }
+}
+
+template <class T, class Stored>
+void ramp_by_vectors(T* x, int64_t n, T start, T step, int64_t first) {
+  constexpr int32_t kLanes = 32 / sizeof(Stored);
+  constexpr int64_t kBlock = 256;
+  const int32_t ahead = int32_t(first % kLanes);  // elements of the first vector that are not asked
+  for (int64_t b = 0; b < n; b += kBlock) {
+    const int32_t m = int32_t(n - b < kBlock ? n - b : kBlock);
+    const double from = double(first - ahead + b);
+    for (int32_t i = 0; i < m; ++i) {
+      const int32_t at = ahead + i, lane = at & (kLanes - 1);
+      const T base = T(Stored(fused(step, T(from + double(at - lane)), start)));
+      x[b + i] = fused(step, T(lane), base);
+    }
   }
 }
 
@@ -242,8 +270,13 @@ const IndexLoops index_loops = {
     run_network,
     run_wide_network,
     count_up,
-    ramp<float>,
-    ramp<double>,
+    ramp<double, false>,
+    ramp<float, true>,
+    ramp<double, true>,
+    ramp_by_vectors<double, double>,
+    ramp_by_vectors<double, float>,
+    ramp_by_vectors<float, Half>,
+    ramp_by_vectors<float, BFloat16>,
     {alternate<uint8_t, false>, alternate<uint16_t, false>, alternate<uint32_t, false>,
      alternate<uint64_t, false>},
     {alternate<uint8_t, true>, alternate<uint16_t, true>, alternate<uint32_t, true>,

@@ -221,7 +221,7 @@ Tensor silu(const Tensor& input, bool inplace) {
 Tensor _silu_curve(const Tensor& grad, Value grad_out, Value input) {
   const Tensor s = op::sigmoid(input);
   const Tensor curvature = s * (1 - s) * (2 + input * (1 - s * 2));
-  return grad * op::conj(grad_out * curvature);
+  return op::conj(grad * curvature) * grad_out;
 }
 
 Tensor mish(const Tensor& input, bool inplace) {

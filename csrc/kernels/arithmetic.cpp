@@ -77,9 +77,10 @@ Tensor _pow_grad_exponent(const Tensor& grad, Value self, Value exponent, const 
 
 Tensor _sgn_grad(const Tensor& grad, Value self, const Tensor& result) {
   if (!self.is_tensor() || !self.tensor().is_complex()) return op::zeros_like(grad);
-  Tensor r = op::abs(self);
-  Tensor tangent = (grad / r) - (op::real(grad / self) * result);
-  return op::where(op::eq(r, 0), 0, tangent);
+  // Nothing is divided by 0, so that the next derivative has no NaN either.
+  const Tensor zero = op::eq(self, 0), z = op::where(zero, 1, self);
+  Tensor tangent = (grad / op::abs(z)) - (op::real(grad / z) * result);
+  return op::where(zero, 0, tangent);
 }
 
 Tensor _half_ties(const Tensor& grad, Value self, Value other) {

@@ -269,7 +269,7 @@ Tensor col2im(const Tensor& input, IntSpan output_size, IntSpan kernel_size, Int
         "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and "
         "non-zero dimensions for input, but got: ",
         input.sizes());
-  const int64_t taps = p.kernel[0] * p.kernel[1], rows = input.size(-2);
+  const int64_t taps = checked_numel(p.kernel), rows = input.size(-2);
   if (rows % taps)
     runtime_error("Expected size of input's dimension ", input.dim() - 2,
                   " to be divisible by the product of kernel_size, but got input.size(",

@@ -13,6 +13,7 @@
 #include "op/ops/indexing.h"
 #include "op/ops/linalg_solve.h"
 #include "op/ops/reductions.h"
+#include "transform/wrapper.h"
 
 namespace facula::kernels {
 
@@ -149,7 +150,7 @@ Tensor _det_grad(const Tensor& grad, const Tensor& A, const Tensor& result, cons
                  const Tensor& pivots) {
   const int64_t n = A.size(-1);
   if (n == 0) return op::zeros_like(A);
-  if (!grad_enabled()) return adjugate_adjoint(grad, LU, pivots);
+  if (!is_followed(A)) return adjugate_adjoint(grad, LU, pivots);
   return op::linalg_solve(adjoint(A), scaled_identity(grad * op::conj(result), n));
 }
 
@@ -159,7 +160,7 @@ Tensor _slogdet_grad(const Tensor& grad_sign, const Tensor& grad_logabsdet, cons
   Tensor factor = A.is_complex() ? op::complex(grad_logabsdet, op::imag(grad_sign * op::conj(sign)))
                                  : grad_logabsdet;
   Tensor rhs = scaled_identity(factor, A.size(-1));
-  if (!grad_enabled()) return op::linalg_lu_solve(LU, pivots, rhs, true, true);
+  if (!is_followed(A)) return op::linalg_lu_solve(LU, pivots, rhs, true, true);
   return op::linalg_solve(adjoint(A), rhs);
 }
 

@@ -11,6 +11,7 @@
 #include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/linalg_solve.h"
+#include "transform/wrapper.h"
 
 namespace facula::kernels {
 
@@ -65,10 +66,10 @@ Tensor linalg_solve(const Tensor& A, const Tensor& B, bool left) {
 }
 
 // A^-H g (or g A^-H): from the factors at hand, or from A itself where the result is to be
-// differentiated again.
+// differentiated again, by a tape or in forward mode: the factors are constants to both.
 static Tensor solve_adjoint(const Tensor& A, const Tensor& LU, const Tensor& pivots,
                             const Tensor& g, bool left) {
-  if (!grad_enabled()) return op::linalg_lu_solve(LU, pivots, g, left, true);
+  if (!is_followed(A)) return op::linalg_lu_solve(LU, pivots, g, left, true);
   return std::get<0>(op::_linalg_solve_ex(adjoint(A), g, left, true));
 }
 

@@ -59,10 +59,10 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, Flag size_average, Fl
 Tensor l1_loss(const Tensor& input, const Tensor& target, Flag size_average, Flag reduce,
                std::string_view reduction, const Tensor& weight) {
   warn_of_broadcast(input, target);
-  const bool complex = input.is_complex() || target.is_complex();
-  return reduced_with(
-      complex ? op::abs(input - target) : op::_l1(full(input, target), full(target, input)), weight,
-      reduction_of(size_average, reduce, reduction));
+  const DType common = promote_types(input.dtype(), target.dtype());
+  return reduced_with(!is_floating(common) ? op::abs(input - target)
+                                           : op::_l1(full(input, target), full(target, input)),
+                      weight, reduction_of(size_average, reduce, reduction));
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Flag size_average, Flag reduce,
@@ -80,9 +80,16 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, std::string_view re
   if (!(delta > 0))
     runtime_error("huber_loss does not support non-positive values for delta, got ", delta);
   const Reduction chosen = reduction_named(reduction);
-  const Tensor loss = op::_huber(full(input, target), full(target, input), delta);
+  Tensor loss = op::_huber(full(input, target), full(target, input), delta);
+  // Unlike the others, it has the dtype of the input.
+  if (loss.dtype() != input.dtype()) {
+    if (!can_cast(loss.dtype(), input.dtype()))
+      runtime_error("result type ", legacy_dtype_name(loss.dtype()),
+                    " can't be cast to the desired output type ", legacy_dtype_name(input.dtype()));
+    loss = op::_to_copy(loss, input.dtype());
+  }
   if (!weight.defined()) return reduced(loss, chosen);
-  // Unlike the others, huber_loss divides by the number of elements.
+  // Unlike the others, it divides by the number of elements.
   return reduced(weighted(loss, weight), chosen);
 }
 

@@ -194,6 +194,11 @@ Tensor linalg_cond_name(const Tensor& self, std::string_view p) {
                   "; accepted are None, 1, -1, 2, -2, inf, -inf, 'fro' and 'nuc'");
   require_square(self, "A");
   if (self.numel() == 0) return no_elements(self);
+  if (p == "nuc") {  // from the singular values: a singular matrix has no inverse to take a norm of
+    const Tensor s = op::linalg_svdvals(self);
+    const Dims last{-1};
+    return op::sum_dim(s, IntSpan(last)) * op::sum_dim(op::reciprocal(s), IntSpan(last));
+  }
   return cond_by_inverse(self, [&](const Tensor& a) { return op::linalg_matrix_norm_name(a, p); });
 }
 

@@ -413,8 +413,8 @@ Tensor shaped(const Tensor& t, IntSpan shape) {
 }
 
 // A gradient that was sent for a result; results that nobody had asked for are empty.
-Tensor sent(const Tensor& t, IntSpan shape, const Tensor& input) {
-  return t.defined() && t.numel() == 0 && input.numel() != 0 ? Tensor() : shaped(t, shape);
+Tensor sent(const Tensor& t, IntSpan shape) {
+  return t.defined() && t.numel() == 0 && checked_numel(shape) != 0 ? Tensor() : shaped(t, shape);
 }
 
 Three finish(Three parts, const Tensor& grad_output, const Tensor& input, const Tensor& weight) {
@@ -437,8 +437,8 @@ Three _layer_norm_grad_grad(const Tensor& for_input, const Tensor& for_weight,
   const Dims matrix{n ? input.numel() / n : 0, n}, row{1, n};
   Norm norm{
       shaped(input, matrix), shaped(weight, row), Dims{1}, Dims{0}, eps, mean.defined(), {}, {}};
-  return finish(norm.differentiate(sent(for_input, matrix, input), sent(for_weight, row, input),
-                                   sent(for_bias, row, input), shaped(grad_output, matrix)),
+  return finish(norm.differentiate(sent(for_input, matrix), sent(for_weight, row),
+                                   sent(for_bias, row), shaped(grad_output, matrix)),
                 grad_output, input, weight);
 }
 
@@ -454,8 +454,8 @@ Three _batch_norm_grad_grad(const Tensor& for_input, const Tensor& for_weight,
                             const Tensor& weight, double eps) {
   const Dims whole{input.size(0), input.size(1), pixels_of(input)}, one{1, input.size(1), 1};
   Norm norm{shaped(input, whole), shaped(weight, one), Dims{0, 2}, Dims{0, 2}, eps, true, {}, {}};
-  return finish(norm.differentiate(sent(for_input, whole, input), sent(for_weight, one, input),
-                                   sent(for_bias, one, input), shaped(grad_output, whole)),
+  return finish(norm.differentiate(sent(for_input, whole), sent(for_weight, one),
+                                   sent(for_bias, one), shaped(grad_output, whole)),
                 grad_output, input, weight);
 }
 
@@ -465,8 +465,8 @@ Three _group_norm_grad_grad(const Tensor& for_input, const Tensor& for_weight,
   const int64_t width = input.size(1) / group;
   const Dims whole{input.size(0), group, width, pixels_of(input)}, one{1, group, width, 1};
   Norm norm{shaped(input, whole), shaped(weight, one), Dims{2, 3}, Dims{0, 3}, eps, true, {}, {}};
-  return finish(norm.differentiate(sent(for_input, whole, input), sent(for_weight, one, input),
-                                   sent(for_bias, one, input), shaped(grad_output, whole)),
+  return finish(norm.differentiate(sent(for_input, whole), sent(for_weight, one),
+                                   sent(for_bias, one), shaped(grad_output, whole)),
                 grad_output, input, weight);
 }
 

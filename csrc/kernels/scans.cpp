@@ -16,6 +16,7 @@
 #include "op/ops/reductions.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
+#include "transform/wrapper.h"
 
 namespace facula::kernels {
 
@@ -59,7 +60,7 @@ Tensor _cumprod_grad(const Tensor& grad, const Tensor& self, int64_t dim, const 
     any_zero = item_of(op::any(zero)).to_int() != 0;
   }
   if (!any_zero) return sum_behind(op::conj(result) * grad, dim) / op::conj(x);
-  if (grad_enabled()) {
+  if (is_followed(self)) {
     // Differentiable at zeros: for every i the running product with x[i] replaced by 1.
     const int64_t n = x.sizes()[dim];
     Tensor line = op::movedim(x, Dims{dim}, Dims{-1}), g = op::movedim(grad, Dims{dim}, Dims{-1});

@@ -5,6 +5,7 @@
 #include "core/type_names.h"
 #include "op/elementwise.h"
 #include "op/kernels/linalg_products.h"
+#include "op/ops/copying.h"
 #include "op/ops/creation.h"
 #include "op/ops/indexing.h"
 #include "op/ops/joining.h"

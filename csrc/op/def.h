@@ -66,11 +66,12 @@ using BatchRule = void (*)(const OpDef&, const Value* args, Rets& rets, uint32_t
 
 // Where the forward-mode derivative comes from.
 enum class Jvp : uint8_t {
-  ByVjp,        // differentiates the derivative: right for all, slower
-  ByVjpAtZero,  // likewise, at a gradient of 0: formulas that refuse some gradients take that
-  Formula,      // elementwise: the derivative's formula, applied to the tangents
-  Linear,       // the operator itself, applied to the tangents
-  Each,         // linear in each argument: the operator with one tangent at a time, summed
+  ByVjp,          // differentiates the derivative: right for all, slower
+  ByVjpAtZero,    // likewise, at a gradient of 0: formulas that refuse some gradients take that
+  Formula,        // elementwise: the derivative's formula, applied to the tangents
+  FormulaIfReal,  // likewise, but differentiates the derivative of complex results
+  Linear,         // the operator itself, applied to the tangents
+  Each,           // linear in each argument: the operator with one tangent at a time, summed
 };
 
 // What autocast does with the floating tensors among the arguments.

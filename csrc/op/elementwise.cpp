@@ -201,6 +201,14 @@ void without_hazard(const OpDef& op, const Value* args, Rets& rets) {
   elementwise_kernel(op, safe.data(), rets);
 }
 
+// Half precision for an out= of another dtype is rounded to what it would be without it.
+void by_way_of_halves(const OpDef& op, const Value* args, Rets& rets) {
+  Rets halves;
+  elementwise_kernel(op, args, halves);
+  GradGuard off(false);
+  op::copy_(rets.t[0], halves.t[0]);
+}
+
 // An operand that is repeated (a bias of another type) is converted once, not each time.
 void convert_repeated(Operand& o, Tensor& to, DType dtype) {
   const Tensor& from = *o.tensor;
@@ -406,6 +414,8 @@ void elementwise_kernel(const OpDef& op, const Value* args, Rets& rets) {
     prepare_result(rets, 0, shape, out_dtype, device);
     if (resized) out->set_geometry(shape, result_strides(shape, tensors, count));
     if (has_hazard(out, tensors, count)) return without_hazard(op, args, rets);
+    if (is_reduced_float(out_dtype) && out.dtype() != out_dtype)
+      return by_way_of_halves(op, args, rets);
   }
   if (out.numel() == 0 || device.is_meta()) return;
 

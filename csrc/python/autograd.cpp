@@ -372,14 +372,22 @@ PyObject* accumulate_node(PyObject*, PyObject* o) {
 
 // ---- promotion and defaults
 
-PyObject* result_type(PyObject*, PyObject* args) {
+// Named `tensor` and `other`, `scalar` and `tensor`, or `scalar1` and `scalar2`.
+PyObject* result_type(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     Promotion p;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
-      PyObject* o = PyTuple_GET_ITEM(args, i);
+    const auto add = [&](PyObject* o) {
       if (is_tensor(o)) p.add(unwrap(o));
       else if (is_number(o)) p.add(scalar_of(o).category());
       else type_error("result_type(): expected Tensor or number, got ", Py_TYPE(o)->tp_name);
+    };
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) add(PyTuple_GET_ITEM(args, i));
+    PyObject *name, *o;
+    for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &name, &o);) {
+      const std::string_view given = PyUnicode_AsUTF8(name);
+      if (given != "tensor" && given != "other" && !given.starts_with("scalar"))
+        type_error("result_type() got an unexpected keyword argument '", std::string(given), "'");
+      add(o);
     }
     return to_python(p.result());
   });
@@ -471,7 +479,8 @@ PyMethodDef functions[] = {
     {"_current_graph_node", current_graph_node, METH_NOARGS, nullptr},
     {"_gradient_edge", accumulate_node, METH_O, nullptr},
     {"_name_result", name_result, METH_VARARGS, nullptr},
-    {"result_type", result_type, METH_VARARGS, "The dtype that arithmetic on the arguments gives."},
+    {"result_type", (PyCFunction)(void*)result_type, METH_VARARGS | METH_KEYWORDS,
+     "The dtype that arithmetic on the arguments gives."},
     {"promote_types", promote, METH_VARARGS, "The smallest dtype that both fit into."},
     {"can_cast", (PyCFunction)(void*)can_cast_, METH_VARARGS | METH_KEYWORDS,
      "True when the first dtype may be written into the second."},

@@ -197,13 +197,19 @@ Tensor pinned(const Tensor& t) {
 
 PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
-    if (override_active()) {  // a mode sees the call, and calls again without itself
+    static PyObject* name = PyUnicode_InternFromString("dtype");
+    PyObject* dtype = kwargs ? PyDict_GetItem(kwargs, name) : nullptr;  // borrowed
+    const bool stranger = dtype && !accepts_dtype(dtype) && torch_function_enabled() &&
+                          has_override(dtype);  // a dtype of Python's
+    if (override_active() || stranger) {  // a mode sees the call, and calls again without itself
       static PyObject* handle;
       import_once(handle, "facula._C", "_handle_torch_function");
       static PyObject* self;
       import_once(self, "facula._C", "tensor");
       if (!handle || !self) throw PythonError{};
-      return check(PyObject_CallFunction(handle, "O()OO", self, args, kwargs ? kwargs : Py_None));
+      Ref relevant(check(stranger ? PyTuple_Pack(1, dtype) : PyTuple_New(0)));
+      return check(PyObject_CallFunction(handle, "OOOO", self, relevant.get(), args,
+                                         kwargs ? kwargs : Py_None));
     }
     DataArguments a = parse("O|$OOpO:tensor", args, kwargs);
     Tensor t;

@@ -213,11 +213,15 @@ PyObject* function_apply(PyObject*, PyObject* call) {
     }
     if (dirty && dirty.get() != Py_None) {
       Ref list(check(PySequence_Tuple(dirty.get())));
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i)
-        if (!contains(outputs.get(), PyTuple_GET_ITEM(list.get(), i)))
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i) {
+        PyObject* o = PyTuple_GET_ITEM(list.get(), i);
+        if (!contains(outputs.get(), o))
           runtime_error(
               "Some elements marked as dirty during the forward method were not returned as "
               "output. The inputs that are modified inplace must all be outputs of the Function.");
+        // Who wrote may have been NumPy, or anybody else that nobody has seen.
+        if (is_tensor(o)) unwrap(o).bump_version();
+      }
     }
     if (to_save && to_save.get() != Py_None && executable) {
       Py_ssize_t m = PyTuple_GET_SIZE(to_save.get());

@@ -244,7 +244,9 @@ PyObject* tensor_getitem(PyObject* self, PyObject* index) {
       index_error("slice() cannot be applied to a 0-dim tensor.");
     Plan plan = make_plan(t, index);
     if (plan.advanced) return wrap(op::index(plan.view, plan.indices));
-    return wrap(plan.view.is(t) ? op::alias(t) : plan.view);
+    if (!plan.view.is(t)) return wrap(plan.view);
+    // x[:] is a slice to PyTorch, x[:, :] and x[...] are not.
+    return wrap(PySlice_Check(index) ? op::slice(t, 0, 0, INT64_MAX, 1) : op::alias(t));
   });
 }
 

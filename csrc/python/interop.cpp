@@ -109,6 +109,12 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", const_cast<char**>(names),
                                      &data, &dtype_arg, &device_arg))
       throw PythonError{};
+    if (dtype_arg && !accepts_dtype(dtype_arg) && has_override(dtype_arg)) {  // one of Python's
+      Ref alone(check(PyTuple_Pack(1, data)));
+      Ref plain(check(as_tensor(nullptr, alone.get(), nullptr)));
+      return check(device_arg ? PyObject_CallMethod(plain.get(), "to", "OO", device_arg, dtype_arg)
+                              : PyObject_CallMethod(plain.get(), "to", "O", dtype_arg));
+    }
     DType dtype = optional_dtype(dtype_arg);
     Device device = optional_device(device_arg);
     if (is_tensor(data)) {

@@ -6,6 +6,7 @@
 
 #include "core/sparse.h"
 #include "cuda/context.h"
+#include "op/ops/views.h"
 #include "op/tensor_operators.h"
 #include "python/interop.h"
 #include "transform/wrapper.h"
@@ -215,12 +216,15 @@ PyObject* array_method(PyObject* self, PyObject* const* args, Py_ssize_t n, PyOb
   });
 }
 
-// The results of NumPy's functions on tensors come back as tensors.
+// The results of NumPy's functions on tensors come back as tensors, truth values as uint8, which
+// dates from when PyTorch had no others.
 PyObject* array_wrap(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
     if (PyObject* r = call_method_override(self, "__array_wrap__", args, n, names)) return r;
     if (n < 1) type_error("__array_wrap__() missing 1 required positional argument: 'array'");
-    return is_ndarray(args[0]) ? wrap(tensor_from_ndarray(args[0])) : Py_NewRef(args[0]);
+    if (!is_ndarray(args[0])) return Py_NewRef(args[0]);
+    const Tensor result = tensor_from_ndarray(args[0]);
+    return wrap(result.dtype() == DType::Bool ? op::view_dtype(result, DType::UInt8) : result);
   });
 }
 

@@ -4,9 +4,14 @@
 #include <cstring>
 #include <map>
 
+#include "autograd/node.h"
+#include "core/sparse.h"
+#include "op/ops/creation.h"
+#include "op/settings.h"
 #include "python/allocation_site.h"
 #include "python/interop.h"
 #include "python/parse.h"
+#include "sparse/convert.h"
 
 namespace facula::python {
 namespace {
@@ -235,6 +240,36 @@ Deprecation* deprecation_of(const std::string& name) {
   return nullptr;
 }
 
+// layout=: a tensor without elements in the layout that the call names. Undefined where the
+// operator makes that by itself.
+Tensor made_in_layout(const OpDef& op, const Value* args, int64_t layout) {
+  constexpr std::string_view kEmpty[] = {"empty",      "zeros",     "empty_like",
+                                         "zeros_like", "new_empty", "new_zeros"};
+  const Tensor self = args[0].is_tensor() ? args[0].tensor() : Tensor();
+  const SparseLayout asked = SparseLayout(layout);
+  if (asked == (self.defined() ? layout_of(self) : SparseLayout::Strided)) return {};
+  const std::string_view name = op.name;
+  if (std::find(std::begin(kEmpty), std::end(kEmpty), name) == std::end(kEmpty)) {
+    if (layout == 0) return {};
+    value_error("is implemented for strided tensors only, got: layout=facula.", layout_name(asked));
+  }
+  // ..., dtype, layout, device, pin_memory, requires_grad
+  int at = 0;
+  while (op.args[at].type != ArgType::Layout) ++at;
+  const bool like = name.ends_with("_like");
+  const IntSpan size = like ? self.sizes() : args[self.defined()].ints();
+  DType dtype = args[at - 1].dtype();
+  if (dtype == DType::None) dtype = self.defined() ? self.dtype() : default_dtype();
+  Device device = args[at + 1].device();
+  if (device.type == DeviceType::None) device = self.defined() ? self.device() : default_device();
+  const Tensor made = layout == 0 ? op::zeros(size, dtype, std::nullopt, device)
+                      : like && is_sparse(self)
+                          ? sparse::without_elements(self, asked, dtype, device)
+                          : sparse::without_elements(size, asked, dtype, device);
+  if (args[at + 3].to_bool()) set_requires_grad(made, true);
+  return made;
+}
+
 PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   ParseArena arena;
   Parsed parsed;
@@ -266,6 +301,16 @@ PyObject* invoke(PyOperator* self, PyObject* const* args, Py_ssize_t count, PyOb
   if (writes && !parsed.args[0].is_tensor())
     raise_python(PyExc_TypeError, std::string(self->name) + "(): argument '" + op.args[0].name +
                                       "' (position 1) must be Tensor: it is written to");
+  if (arena.layout >= 0) {
+    Tensor made;
+    try {
+      made = made_in_layout(op, parsed.args, arena.layout);
+    } catch (Error& e) {
+      e.name_operator(self->name);
+      throw;
+    }
+    if (made.defined()) return wrap(made);
+  }
   Tensor first;  // of a call with numbers alone: one of them becomes a tensor of its usual dtype
   if ((op.elementwise || op.flags & kOpNumbers) && !parsed.args[0].is_tensor() &&
       !any_tensor(op, parsed.args)) {

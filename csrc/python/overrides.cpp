@@ -200,8 +200,13 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t count,
     Py_DECREF(r);
   }
   for (PyObject* o : overloaded) {
-    Ref handler(PyObject_GetAttr((PyObject*)Py_TYPE(o), g_name));
+    Ref handler(PyObject_GetAttr(o, g_name));  // a plain method, which is deprecated, needs o
     if (!handler) throw PythonError{};
+    if (PyMethod_Check(handler.get()) && PyMethod_GET_SELF(handler.get()) == o)
+      check(PyErr_WarnEx(PyExc_UserWarning,
+                         "Defining your `__torch_function__` as a plain method is deprecated and "
+                         "will be an error in future, please define it as a classmethod.",
+                         1));
     Ref r(PyObject_CallFunctionObjArgs(handler.get(), function, types.get(), tuple.get(),
                                        kwargs.get(), nullptr));
     if (!r) throw PythonError{};

@@ -169,8 +169,8 @@ bool convert(const ArgDef& def, PyObject* o, ParseArena& arena, Value& out) {
       return true;
     case ArgType::Layout:
       if (!is_layout(o)) return false;
-      require_strided(o);
-      out = Value();
+      arena.layout = layout_number(o);
+      out = Value(arena.layout);
       return true;
     case ArgType::Generator:
       if (!is_generator(o)) return false;
@@ -203,7 +203,7 @@ std::string describe_misfit(const ArgDef& a, Py_ssize_t position, PyObject* o) {
   return text;
 }
 
-// NumPy's names for PyTorch's arguments.
+// NumPy's names for PyTorch's arguments, and others that it knows.
 bool same_name(const char* name, const char* given) {
   if (!std::strcmp(name, given)) return true;
   if (!std::strcmp(name, "self"))
@@ -214,6 +214,9 @@ bool same_name(const char* name, const char* given) {
   if (!std::strcmp(name, "dim1")) return !std::strcmp(given, "axis1");
   if (!std::strcmp(name, "keepdim")) return !std::strcmp(given, "keepdims");
   if (!std::strcmp(name, "other")) return !std::strcmp(given, "x2");
+  // isin(): PyTorch's names where one of the two is a number.
+  if (!std::strcmp(name, "elements")) return !std::strcmp(given, "element");
+  if (!std::strcmp(name, "test_elements")) return !std::strcmp(given, "test_element");
   return false;
 }
 

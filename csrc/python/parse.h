@@ -13,6 +13,7 @@ class ParseArena {
   // Whether a 0-dim tensor may stand for an int or a number. Tried only after the overloads that
   // take a tensor in its place: max(x, other) against max(x, dim).
   bool tensors_as_numbers = true;
+  int64_t layout = -1;  // as SparseLayout counts them, where the call names one
 
   int64_t* ints(size_t n) {
     if (used_ + n <= kInts) {
@@ -34,6 +35,7 @@ class ParseArena {
   }
   Value number(const Scalar& s) { return s.is_complex() ? Value(keep(s)) : Value(s); }
   void reset() {
+    layout = -1;
     used_ = 0;
     more_.clear();
     lists_.clear();

@@ -129,7 +129,7 @@ Device device_of(PyObject* o);  // also strings and integers
 bool is_memory_format(PyObject* o);
 MemoryFormat memory_format_of(PyObject* o);
 bool is_layout(PyObject* o);
-void require_strided(PyObject* layout);  // raises ValueError for other layouts
+int64_t layout_number(PyObject* o);  // as SparseLayout counts them
 bool is_size(PyObject* o);
 Device current_cuda_device();
 

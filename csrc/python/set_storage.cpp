@@ -20,8 +20,13 @@ PyObject* untyped_storage(PyObject* self, PyObject*) {
   });
 }
 
-PyObject* is_set_to(PyObject* self, PyObject* other) {
+PyObject* is_set_to(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
+    static const char* names[] = {"tensor", nullptr};
+    PyObject* other;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:is_set_to", const_cast<char**>(names),
+                                     &other))
+      throw PythonError{};
     if (!is_tensor(other))
       type_error("is_set_to(): argument 'tensor' (position 1) must be Tensor, not ",
                  type_name(other));
@@ -178,7 +183,7 @@ PyMethodDef methods[] = {
      "untyped_storage() -> UntypedStorage\n\n"
      "The memory under this tensor, the same object for every view.\n\n"
      "Example::\n\n    >>> facula.ones(2).untyped_storage().nbytes()\n    8\n"},
-    {"is_set_to", is_set_to, METH_O,
+    {"is_set_to", (PyCFunction)(void*)is_set_to, METH_VARARGS | METH_KEYWORDS,
      "True when the other tensor has the same storage, offset, shape and strides."},
     {"set_", (PyCFunction)(void*)set_, METH_FASTCALL | METH_KEYWORDS,
      "set_(source=None, storage_offset=0, size=None, stride=None) -> Tensor\n\n"

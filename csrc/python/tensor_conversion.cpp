@@ -40,9 +40,11 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
     bool copy = false, non_blocking = false;
     MemoryFormat format = MemoryFormat::None;
     int flags = 0;
+    PyObject* stranger = nullptr;  // a dtype or tensor of Python's that does the conversion itself
     auto take = [&](PyObject* a) {
       if (a == Py_None) return;
       if (is_tensor(a)) {
+        if (Py_TYPE(a) != tensor_type && torch_function_enabled() && has_override(a)) stranger = a;
         dtype = unwrap(a).dtype();
         device = unwrap(a).device();
       } else if (accepts_dtype(a)) dtype = dtype_of(a);
@@ -51,6 +53,7 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
       } else if (is_device(a) || PyUnicode_Check(a) || PyLong_Check(a))
         device = tensor_device_of(a);
       else if (is_memory_format(a)) format = memory_format_of(a);
+      else if (torch_function_enabled() && has_override(a)) stranger = a;
       else type_error("to(): expected a dtype, a device or a tensor, got ", Py_TYPE(a)->tp_name);
     };
     for (Py_ssize_t i = 0; i < n; ++i) take(args[i]);
@@ -59,7 +62,7 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
       PyObject* a = args[n + k];
       if (!std::strcmp(name, "copy")) copy = check(PyObject_IsTrue(a));
       else if (!std::strcmp(name, "non_blocking")) non_blocking = check(PyObject_IsTrue(a));
-      else if (!std::strcmp(name, "dtype") && a != Py_None && !accepts_dtype(a))
+      else if (!std::strcmp(name, "dtype") && a != Py_None && !accepts_dtype(a) && !has_override(a))
         type_error("to(): argument 'dtype' must be facula.dtype, not ", Py_TYPE(a)->tp_name);
       else if (!std::strcmp(name, "memory_format") || !std::strcmp(name, "dtype") ||
                !std::strcmp(name, "device") || !std::strcmp(name, "tensor") ||
@@ -68,6 +71,12 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) 
       else
         raise_python(PyExc_TypeError,
                      std::string("to() got an unexpected keyword argument '") + name + "'");
+    }
+    if (stranger) {
+      std::vector<PyObject*> all{o};
+      all.insert(all.end(), args, args + n + (names ? PyTuple_GET_SIZE(names) : 0));
+      return call_override(PyDict_GetItemString(tensor_base_type->tp_dict, "to"), all.data(),
+                           size_t(n) + 1, names, {stranger});
     }
     CopiesReturnEarly early(non_blocking);
     Tensor r = converted(unwrap(o), dtype, device, copy, format);

@@ -8,8 +8,8 @@ extern PyGetSetDef tensor_properties[];
 extern PyMethodDef tensor_methods[];
 extern PyMethodDef tensor_conversions[];
 
-Device tensor_device_of(PyObject* o);      // as tensors carry it, see resolve_device
-Scalar read_item(const Tensor& t);         // one element, from any device
+Device tensor_device_of(PyObject* o);  // as tensors carry it, see resolve_device
+Scalar read_item(const Tensor& t);     // one element, from any device
 // What float() of a tensor and tensor([x]) say: gradients end at the number that is read.
 void warn_of_lost_gradient(const Tensor& t);
 PyObject* convert_array(PyObject* array);  // an ndarray as a tensor object

@@ -295,6 +295,20 @@ PyObject* overridden(const char* method, std::initializer_list<PyObject*> operan
                   : nullptr;
 }
 
+// What NumPy computes in for a tensor and an array: a float that holds the integers, too, and
+// float64 for quotients of integers. It does not know bfloat16.
+DType dtype_beside_array(DType tensor, DType array, bool quotient) {
+  const DType both = promote_types(tensor, array);
+  if (tensor == DType::BFloat16) return both;
+  const bool integers[] = {is_integral(tensor, true), is_integral(array, true)};
+  if (integers[0] && integers[1]) return quotient ? DType::Float64 : both;
+  if (integers[0] == integers[1]) return both;
+  const DType integer = integers[0] ? tensor : array;
+  return promote_types(both, item_size(integer) == 1   ? DType::Float16
+                             : item_size(integer) == 2 ? DType::Float32
+                                                       : DType::Float64);
+}
+
 PyObject* binary(const OpDef& op, const char* method, const char* reflected, PyObject* a,
                  PyObject* b) {
   return guarded([&]() -> PyObject* {
@@ -308,13 +322,25 @@ PyObject* binary(const OpDef& op, const char* method, const char* reflected, PyO
     Value args[3];
     Scalar na, nb;
     if (!operand_value(a, args[0], na) || !operand_value(b, args[1], nb)) {
-      // Arrays on one side: taken as tensors, so that mixed expressions work.
-      PyObject* other = is_tensor(a) ? b : a;
-      if (std::strcmp(Py_TYPE(other)->tp_name, "numpy.ndarray") != 0)
+      // PyTorch leaves a tensor and an array to NumPy. Here both are taken as tensors of the dtype
+      // that it would choose, so that arrays may come first and gradients flow.
+      const bool array_first = !is_tensor(a);
+      PyObject *tensor = array_first ? b : a, *array = array_first ? a : b;
+      if (std::strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") != 0)
         return Py_NewRef(Py_NotImplemented);
-      Ref converted(convert_array(other));
-      return binary(op, method, reflected, other == a ? converted.get() : a,
-                    other == b ? converted.get() : b);
+      Ref converted(convert_array(array));
+      const Tensor &t = unwrap(tensor), &from = unwrap(converted.get());
+      const DType d = dtype_beside_array(t.dtype(), from.dtype(), &op == &defs::div);
+      const auto cast = [&](const Tensor& x) { return x.dtype() == d ? x : op::_to_copy(x, d); };
+      const Tensor own = cast(t), other = cast(from);
+      args[0] = Value(array_first ? other : own);
+      args[1] = Value(array_first ? own : other);
+      for (int i = 2; i < op.arg_count; ++i) args[i] = op.args[i].value;
+      Ref result(call_operator(op, args, Destination::New, nullptr));
+      // __array_wrap__ makes uint8 of truth values.
+      const Tensor& r = unwrap(result.get());
+      if (r.dtype() != DType::Bool || array_first) return result.release();
+      return wrap(op::view_dtype(r, DType::UInt8));
     }
     for (int i = 2; i < op.arg_count; ++i) args[i] = op.args[i].value;
     return call_operator(op, args, Destination::New, nullptr);

@@ -394,10 +394,8 @@ MemoryFormat memory_format_of(PyObject* o) {
 bool is_layout(PyObject* o) {
   return Py_TYPE(o) == layout_type;
 }
-void require_strided(PyObject* layout) {
-  const auto* given = reinterpret_cast<PyNamed*>(layout);
-  if (given->value != 0)
-    value_error("is implemented for strided tensors only, got: layout=facula.", given->name);
+int64_t layout_number(PyObject* o) {
+  return reinterpret_cast<PyNamed*>(o)->value;
 }
 bool is_size(PyObject* o) {
   return Py_TYPE(o) == size_type;

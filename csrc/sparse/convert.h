@@ -12,6 +12,11 @@ Tensor from_compressed(SparseLayout layout, const Tensor& starts, const Tensor& 
 // The elements of `t` where they are, with other values.
 Tensor with_values(const Tensor& t, const Tensor& values);
 
+// Nothing but zeros: of a size, where what is not sparse are batches, and of the size of a sparse
+// tensor, whose dense dimensions and blocks they have as well.
+Tensor without_elements(IntSpan size, SparseLayout layout, DType dtype, Device device);
+Tensor without_elements(const Tensor& like, SparseLayout layout, DType dtype, Device device);
+
 int64_t sparse_numel(const Tensor& t);  // of the sparse dimensions together
 IntSpan sparse_sizes(const Tensor& t);
 IntSpan dense_sizes(const Tensor& t);

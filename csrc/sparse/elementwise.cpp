@@ -1,5 +1,7 @@
 // Arithmetic on sparse tensors. What keeps zero is done to the values.
 #include "op/elementwise.h"
+
+#include "autograd/node.h"
 #include "op/arguments.h"
 #include "op/ops/activations.h"
 #include "op/ops/arithmetic.h"
@@ -11,6 +13,7 @@
 #include "op/ops/lazy.h"
 #include "op/ops/mathematics.h"
 #include "op/ops/number_format.h"
+#include "op/ops/random.h"
 #include "op/ops/sparse.h"
 #include "op/ops/views.h"
 #include "op/tensor_operators.h"
@@ -211,32 +214,13 @@ Tensor clone(const OpDef&, const Value* args) {
   return with_values(t, op::clone(values_of(t)));
 }
 
-// The sizes and layout of a tensor without elements.
-Tensor without_elements(const Tensor& t, DType dtype, Device device) {
-  const SparseParts& parts = sparse_parts(t);
-  if (parts.batch_dim)
-    fail(ErrorKind::NotImplemented,
-         "batches of compressed matrices have elements; use .to_dense()");
-  Dims shape(parts.values.sizes());
-  shape[0] = 0;
-  const Tensor values =
-      op::zeros(shape, dtype == DType::None ? t.dtype() : dtype, std::nullopt, device);
-  const Device place = device_of_positions(values.device());
-  if (parts.layout == SparseLayout::Coo)
-    return from_coo(op::zeros(Dims{parts.sparse_dim, 0}, DType::Int64, std::nullopt, place), values,
-                    t.sizes(), true);
-  return from_compressed(
-      parts.layout, op::zeros(parts.indices.sizes(), parts.indices.dtype(), std::nullopt, place),
-      op::zeros(Dims{0}, parts.plain.dtype(), std::nullopt, place), values, t.sizes(), true);
-}
-
 Tensor to_copy(const OpDef&, const Value* args) {
   const Tensor& t = args[0].tensor();
   const Device device = args[2].device();
   const bool to_meta = device.type == DeviceType::Meta;
   if (t.is_meta() && device.type != DeviceType::None && !to_meta)
     fail(ErrorKind::NotImplemented, "Cannot copy out of meta tensor; no data!");
-  if (to_meta && !t.is_meta()) return without_elements(t, args[1].dtype(), device);
+  if (to_meta && !t.is_meta()) return without_elements(t, layout_of(t), args[1].dtype(), device);
   const Tensor values = op::_to_copy(values_of(t), args[1].dtype(), device);
   const SparseParts& parts = sparse_parts(t);
   const Device place = device_of_positions(values.device());
@@ -256,9 +240,31 @@ Tensor alias(const OpDef&, const Value* args) {
   return with_values(args[0].tensor(), values_of(args[0].tensor()));
 }
 
+// What has values of its own everywhere has them where a compressed tensor has elements.
+Tensor filled_like(const OpDef& op, const Value* args) {
+  const Tensor& t = args[0].tensor();
+  if (layout_of(t) == SparseLayout::Coo)
+    fail(ErrorKind::NotImplemented,
+         "not implemented for tensors of layout facula.sparse_coo; use .to_dense() on them");
+  Arguments leaf(op, args);
+  bool grad = false;
+  for (int i = 0; i < op.arg_count; ++i)
+    if (std::string_view(op.args[i].name) == "requires_grad") {
+      grad = args[i].to_bool();
+      leaf[i] = Value(false);
+    }
+  const Tensor result = on_values(op, leaf.data(), t);
+  if (grad) set_requires_grad(result, true);
+  return result;
+}
+
 Tensor nothing_like(const OpDef&, const Value* args) {
   const Tensor& t = args[0].tensor();
-  return without_elements(t, args[1].dtype(), t.device());
+  return without_elements(t, layout_of(t), args[1].dtype(), t.device());
+}
+Tensor empty_like(const OpDef& op, const Value* args) {
+  const bool coo = layout_of(args[0].tensor()) == SparseLayout::Coo;
+  return coo ? nothing_like(op, args) : filled_like(op, args);
 }
 Tensor nothing(const OpDef& op, const Value* args) {
   const Value all[] = {args[0], Value()};
@@ -289,6 +295,10 @@ void add_valuewise(Table& table) {
                           &defs::conj_physical, &defs::real, &defs::imag})
     table[op].compute = linear;
   for (const OpDef* op : {&defs::resolve_conj, &defs::resolve_neg}) table[op].compute = itself;
+  for (const OpDef* op : {&defs::ones_like, &defs::full_like, &defs::rand_like, &defs::randn_like})
+    table[op].compute = filled_like;
+  table[&defs::zeros_like].compute = nothing_like;
+  table[&defs::empty_like].compute = empty_like;
   table[&defs::pow].compute = power;
   table[&defs::clone].compute = clone;
   table[&defs::_to_copy].compute = to_copy;
@@ -303,8 +313,6 @@ void add_elementwise(Table& table) {
   table[&defs::div].compute = div;
   table[&defs::div_mode].compute = div;
   table[&defs::floor_divide].compute = div;
-  table[&defs::zeros_like].compute = nothing_like;
-  table[&defs::empty_like].compute = nothing_like;
   table[&defs::zero_].compute = nothing;
 }
 

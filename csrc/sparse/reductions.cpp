@@ -70,6 +70,10 @@ Tensor sum_dim(const OpDef&, const Value* args) {
   if (args[2].to_bool())
     for (int64_t d = 0; d < t.dim(); ++d)
       if (mask >> d & 1) out = op::unsqueeze(out, d);
+  // As many dimensions as before: still a matrix by rows.
+  const SparseParts& parts = sparse_parts(t);
+  if (args[2].to_bool() && parts.layout == SparseLayout::Csr && !parts.dense_dim)
+    return op::_sparse_convert(out, int64_t(parts.layout), 2, Dims{});
   return out;
 }
 

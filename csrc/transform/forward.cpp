@@ -229,6 +229,9 @@ Tangents tangents_of(const OpDef& op, const Value* primals, const std::vector<Sl
     case Jvp::Linear: return linear(op, primals, slots);
     case Jvp::Each: return each(op, primals, slots);
     case Jvp::Formula: return formula(op, primals, slots, results);
+    case Jvp::FormulaIfReal:
+      return results.t[0].is_complex() ? by_vjp(op, primals, slots, results)
+                                       : formula(op, primals, slots, results);
     case Jvp::ByVjp:
     case Jvp::ByVjpAtZero: return by_vjp(op, primals, slots, results);
   }
@@ -350,7 +353,10 @@ void call_forward(const OpDef& op, const Value* args, Rets& rets, const Level& l
   if (any && !(op.flags & kOpNoGrad)) tangents = tangents_of(op, primals.data(), slots, results);
   auto wrap = [&](const Tensor& value, const Tensor& tangent) {
     const bool view = op.flags & kOpView;
-    if (!value.defined() || (!tangent.defined() && !view)) return value;
+    if (!value.defined()) return value;
+    // Integers do not move with what they were made from.
+    const bool moves = tangent.defined() && is_differentiable_dtype(value.dtype());
+    if (!moves && !view) return value;
     Tensor w = wrap_dual(value, view ? tangent : own_tangent(value, tangent, slots), level.id);
     if (view && is_wrapped_at(args[0].tensor(), level.id)) {
       const Tensor& self = args[0].tensor();

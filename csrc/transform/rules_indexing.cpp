@@ -159,6 +159,28 @@ static Tensor at_least_vector(const Tensor& t, uint32_t level) {
   return t.dim() == 0 ? op::unsqueeze(v, 1) : v;
 }
 
+// The result has the shape of the index, which may be a vector where self is a scalar and the
+// reverse.
+void gather(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  const Tensor &self = args[0].tensor(), &index = args[2].tensor();
+  Arguments values(op, args);
+  values.set(values[0], at_least_vector(self, level));
+  values[1] = Value(wrap_dim(args[1].to_int(), self.dim()) + 1);
+  values.set(values[2], at_least_vector(index, level));
+  if (index.dim()) return run(op, values.data(), rets, level);
+  Rets results;
+  call(op, values.data(), results);
+  deliver(rets, op::squeeze_dim(results.t[0], Dims{1}), level);
+}
+
+// What is written has a dimension less than self, none where self is a vector.
+void select_scatter(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
+  Arguments values(op, args);
+  values.map([&](const Tensor& t) { return in_front(t, level); });
+  values[2] = Value(wrap_dim(args[2].to_int(), args[0].tensor().dim()) + 1);
+  run(op, values.data(), rets, level);
+}
+
 void index_select(const OpDef& op, const Value* args, Rets& rets, uint32_t level) {
   const Tensor &self = args[0].tensor(), &index = args[2].tensor();
   const int64_t dim = wrap_dim(args[1].to_int(), self.dim());

@@ -116,6 +116,7 @@ _namespace = globals()
 for _name, _function in _C._operators.items():
     if "." not in _name and not _name.startswith("_"):
         _namespace[_name] = _function
+_neg_view = _C._operators["_neg_view"]
 _standard_gamma = _C._operators["_standard_gamma"]
 _sample_dirichlet = _C._operators["_sample_dirichlet"]
 _dirichlet_grad = _C._operators["_dirichlet_grad"]
@@ -736,6 +737,9 @@ _LAZY_NAMES = {
             "chalf",
             "complex32",
             "float4_e2m1fn_x2",
+            "float8_e4m3fnuz",
+            "float8_e5m2fnuz",
+            "float8_e8m0fnu",
             *(f"{kind}{width}" for kind in ("int", "uint") for width in "1234567"),
             "qint32",
             "qint8",

@@ -236,6 +236,9 @@ bits8: dtype
 chalf: dtype
 complex32: dtype
 float4_e2m1fn_x2: dtype
+float8_e4m3fnuz: dtype
+float8_e5m2fnuz: dtype
+float8_e8m0fnu: dtype
 int1: dtype
 int2: dtype
 int3: dtype

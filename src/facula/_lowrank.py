@@ -81,6 +81,10 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     if not center:
         return svd_lowrank(A, q, niter=niter)
+    if A.layout is not _C.strided:
+        if A.dim() != 2:
+            raise ValueError("pca_lowrank input is expected to be 2-dimensional tensor")
+        return svd_lowrank(A, q, niter=niter, M=A.sum(0, keepdim=True).to_dense() / m)
     return svd_lowrank(A - A.mean(dim=-2, keepdim=True), q, niter=niter)
 
 
@@ -191,6 +195,11 @@ class _PartialEigh(Function):
     @staticmethod
     def backward(ctx: Any, grad_E: Any, grad_X: Any) -> tuple[Any, ...]:
         A, E, X, *rest = ctx.saved_tensors
+        if A.layout is not _C.strided:
+            raise ValueError(
+                "lobpcg.backward does not support sparse input yet. "
+                "Note that lobpcg.forward does though."
+            )
         if ctx.needs_input_grad[1]:
             raise ValueError(
                 "lobpcg.backward does not support differentiation with respect to the B input yet."
@@ -270,6 +279,8 @@ def lobpcg(
         if given is None:
             return [None] * count
         given = given.detach()
+        if given.dim() == 2:  # also a sparse matrix
+            return [given] * count
         return list(given.expand(*batch, *given.shape[-2:]).reshape(-1, *given.shape[-2:]))
 
     starts = matrices(X)

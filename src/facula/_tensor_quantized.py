@@ -1,4 +1,4 @@
-"""The methods of ``Tensor`` that quantized tensors have; other tensors are refused."""
+"""Methods of ``Tensor`` that quantized tensors have, where others are refused; and ``chalf``."""
 
 from __future__ import annotations
 
@@ -114,7 +114,21 @@ def q_per_channel_axis(self):  # type: ignore[no-untyped-def]
     return _functions().q_per_channel_axis(self)
 
 
+def chalf(self, memory_format=None):  # type: ignore[no-untyped-def]
+    """This tensor in halved complex numbers, of two float16 each.
+
+    Example::
+
+        >>> facula.tensor([1 + 2j]).chalf()
+        tensor([1.+2.j], dtype=facula.complex32)
+    """
+    from facula import complex32
+
+    return self.to(complex32)
+
+
 for _function in (
+    chalf,
     dequantize,
     int_repr,
     qscheme,

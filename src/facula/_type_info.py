@@ -16,6 +16,9 @@ _FLOATS = {
     "float64": (64, 2.0**-52, 1.7976931348623157e308, 2.0**-1022, 2.0**-1074),
     "float8_e4m3fn": (8, 0.125, 448.0, 2.0**-6, 2.0**-9),
     "float8_e5m2": (8, 0.25, 57344.0, 2.0**-14, 2.0**-16),
+    "float8_e4m3fnuz": (8, 0.125, 240.0, 2.0**-7, 2.0**-10),
+    "float8_e5m2fnuz": (8, 0.125, 57344.0, 2.0**-15, 2.0**-17),
+    "float8_e8m0fnu": (8, 1.0, 2.0**127, 2.0**-127, 2.0**-127),
 }
 
 
@@ -38,14 +41,15 @@ class finfo:
             raise TypeError(
                 f"finfo(): argument 'type' must be facula.dtype, not {type(dtype).__name__}"
             )
-        if type(dtype) is not _C.dtype or not (dtype.is_floating_point or dtype.is_complex):
+        real = dtype.to_real() if dtype.is_complex else dtype
+        if _name(real) not in _FLOATS:
             raise TypeError(
                 "facula.finfo() requires a floating point input type. "
                 "Use facula.iinfo to handle integers"
             )
-        self.dtype = _name(dtype.to_real())
+        self.dtype = _name(real)
         self.bits, self.eps, self.max, self.tiny, self._subnormal = _FLOATS[self.dtype]
-        self.min = -self.max
+        self.min = -self.max if dtype.is_signed else self.tiny
         self.smallest_normal = self.tiny
         self.resolution = {
             "float16": 1e-3,

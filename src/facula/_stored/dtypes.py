@@ -1,7 +1,8 @@
 """Dtypes of bits, of integers below eight bits, of halved complex and of quantized numbers.
 
 PyTorch has them so that memory can be labelled: tensors of such a dtype are made, cut, joined and
-read as bytes, and programs of their own do the arithmetic. The core knows none of them. A
+read as bytes, and programs of their own do the arithmetic. The core knows none of them. Some can be
+converted to others and back (``_stored/numbers.py``). A
 :class:`StoredDType` says which dtype of the core holds its bytes, and takes calls that name it.
 """
 
@@ -10,6 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from facula import _C
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
 
 
 class StoredDType(_C.dtype):  # type: ignore[misc]
@@ -69,10 +75,14 @@ class StoredDType(_C.dtype):  # type: ignore[misc]
         return self._signed
 
     def to_real(self) -> Any:
-        """Raises: there is no complex dtype to go with this one."""
+        """The dtype of the parts of a complex one."""
+        if self._complex:
+            return _C.float16
         raise RuntimeError(f"{self!r} has no complex counterpart")
 
-    to_complex = to_real
+    def to_complex(self) -> Any:
+        """This one, where it is complex."""
+        return self if self._complex else self.to_real()
 
     def __repr__(self) -> str:
         return f"facula.{self.name}"
@@ -123,7 +133,15 @@ STORED = {
         *_small_integers(),
         *_quantized(),
         StoredDType("complex32", "ComplexHalf", _C.int32, True, is_complex=True),
-        StoredDType("float4_e2m1fn_x2", "Float4_e2m1fn_x2", _C.uint8, True, floating=True),
+        *(
+            StoredDType(name, name.capitalize(), _C.uint8, signed, floating=True)
+            for name, signed in (
+                ("float4_e2m1fn_x2", True),
+                ("float8_e4m3fnuz", True),
+                ("float8_e5m2fnuz", True),
+                ("float8_e8m0fnu", False),
+            )
+        ),
     )
 }
 globals().update(STORED)

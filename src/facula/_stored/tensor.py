@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from facula import _C
-from facula._stored.dtypes import StoredDType
+from facula._stored import numbers
+from facula._stored.dtypes import STORED, StoredDType, names_in
+from facula._stored.numbers import FORMATS
 
 Tensor = _C.Tensor
 
@@ -50,6 +52,8 @@ class StoredTensor(Tensor):  # type: ignore[misc]
 
     def __repr__(self, **options: Any) -> str:  # type: ignore[override]
         own = self.__dict__
+        if own["_stored"] in FORMATS and not own["_raw"].is_meta:
+            return numbers.text(self)
         raw = own["_raw"]
         return f"tensor(..., size={tuple(raw.shape)}, dtype={own['_stored']})"
 
@@ -112,11 +116,6 @@ def name_of(func: Any) -> str:
     return f"get {func.__self__.__name__}" if name == "__get__" else name
 
 
-def names_in(text: str) -> frozenset[str]:
-    """The words of a text."""
-    return frozenset(text.split())
-
-
 # Operators that give the elements of their argument again: as a view, a copy, or on a device.
 MOVES = names_in(
     """
@@ -132,7 +131,7 @@ MOVES = names_in(
 FACTS = names_in(
     """
     size stride dim ndimension numel nelement storage_offset data_ptr element_size get_device
-    is_contiguous is_inference is_complex untyped_storage is_pinned is_shared _is_view is_set_to
+    is_contiguous is_inference untyped_storage is_pinned is_shared _is_view is_set_to
     is_same_size __len__ is_conj is_neg __hash__
     """
 )
@@ -188,8 +187,11 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return _create(func, args, kwargs)
         if name in MOVES and tensors:
             return _move(func, name, tensors, args, kwargs)
-    named = [v for v in (*args, *kwargs.values()) if isinstance(v, StoredDType)]
-    return refuse(name, dtype_of(tensors[0]) if tensors else named[0] if named else None)
+        named = [v for v in (*args, *kwargs.values()) if isinstance(v, StoredDType)]
+        dtype = dtype_of(tensors[0]) if tensors else named[0] if named else None
+        if (result := numbers.compute(func, name, dtype, args, kwargs)) is not NotImplemented:
+            return result
+    return refuse(name, dtype)
 
 
 def _move(func: Any, name: str, tensors: list[Any], args: Any, kwargs: Any) -> Any:
@@ -236,6 +238,11 @@ def _is_floating_point(func: Any, self: Any) -> bool:
     return bool(dtype_of(self).is_floating_point)
 
 
+@rule("is_complex")
+def _is_complex(func: Any, self: Any) -> bool:
+    return bool(dtype_of(self).is_complex)
+
+
 @rule("is_signed")
 def _is_signed(func: Any, self: Any) -> bool:
     return bool(dtype_of(self).is_signed)
@@ -249,14 +256,23 @@ def _type(func: Any, self: Any, dtype: Any = None, non_blocking: bool = False) -
     return _to(func, self, dtype)
 
 
-@rule("to")
+@rule("to", "type_as")
 def _to(func: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """To another device, or of a dtype that it has already."""
+    """To another device, and to another dtype where both have numbers."""
     held = dtype_of(self)
     wanted = [v for v in (*args, *kwargs.values()) if isinstance(v, _C.dtype)]
     wanted += [dtype_of(v) for v in args if isinstance(v, Tensor)]
-    if any(w is not held for w in wanted):
-        refuse("to", held)
+    for dtype in wanted:
+        if dtype is held:
+            continue
+        if any(isinstance(d, StoredDType) and d not in FORMATS for d in (held, dtype)):
+            if not isinstance(self, StoredTensor):
+                raise TypeError(f"to(): there are no numbers of {dtype} to convert to")
+            refuse("to", held)
+        self = numbers.converted(self, dtype)
+    if not isinstance(self, StoredTensor):
+        kept = {k: v for k, v in kwargs.items() if not isinstance(v, _C.dtype)}
+        return Tensor.to(self, *(v for v in args if not isinstance(v, (_C.dtype, Tensor))), **kept)
     rest = [raw_of(v) for v in args if not isinstance(v, _C.dtype)]
     kept = {k: raw_of(v) for k, v in kwargs.items() if not isinstance(v, _C.dtype)}
     if not rest and not kept:
@@ -266,10 +282,74 @@ def _to(func: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("copy_")
 def _copy(func: Any, self: Any, src: Any, non_blocking: bool = False) -> Any:
-    if dtype_of(self) is not dtype_of(src):
-        refuse("copy_", dtype_of(self if isinstance(self, StoredTensor) else src))
+    held, given = dtype_of(self), dtype_of(src)
+    if held is not given:
+        if any(isinstance(d, StoredDType) and d not in FORMATS for d in (held, given)):
+            refuse("copy_", held if isinstance(self, StoredTensor) else given)
+        src = numbers.converted(src, held)
     raw_of(self).copy_(raw_of(src), non_blocking)
     return self
+
+
+_CONVERSIONS = {
+    "float": _C.float32,
+    "double": _C.float64,
+    "half": _C.float16,
+    "bfloat16": _C.bfloat16,
+    "long": _C.int64,
+    "int": _C.int32,
+    "short": _C.int16,
+    "char": _C.int8,
+    "byte": _C.uint8,
+    "bool": _C.bool,
+    "cfloat": _C.complex64,
+    "cdouble": _C.complex128,
+}
+
+
+@rule(*_CONVERSIONS)
+def _convert(func: Any, self: Any, memory_format: Any = None) -> Any:
+    name = name_of(func)
+    if dtype_of(self) not in FORMATS:
+        refuse(name, dtype_of(self))
+    return numbers.converted(self, _CONVERSIONS[name])
+
+
+@rule("tensor")
+def _tensor(func: Any, data: Any, *, dtype: Any, device: Any = None, **options: Any) -> Any:
+    """A new tensor; without options that only concern the memory of dtypes of the core."""
+    if dtype not in FORMATS:
+        raise TypeError(f"tensor(): there are no numbers of {dtype} to make a tensor of")
+    return numbers.converted(func(data, dtype=FORMATS[dtype].wide, device=device), dtype)
+
+
+@rule("view_as_real")
+def _view_as_real(func: Any, self: Any) -> Any:
+    if not dtype_of(self).is_complex:
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    return raw_of(self).unsqueeze(-1).view(_C.float16)
+
+
+@rule("chalf")
+def _chalf(func: Any, self: Any, memory_format: Any = None) -> Any:
+    return _to(func, self, STORED["complex32"])
+
+
+@rule("numpy")
+def _numpy(func: Any, self: Any, *, force: bool = False) -> Any:
+    raise TypeError(f"Got unsupported ScalarType {dtype_of(self).title}")
+
+
+@rule("get real", "real")
+def _real(func: Any, self: Any) -> Any:
+    return _view_as_real(func, self)[..., 0] if dtype_of(self).is_complex else self
+
+
+@rule("get imag", "imag")
+def _imag(func: Any, self: Any) -> Any:
+    if not dtype_of(self).is_complex:
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return _view_as_real(func, self)[..., 1]
 
 
 @rule("zero_")

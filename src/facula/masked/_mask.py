@@ -19,6 +19,8 @@ def input_mask(input: Tensor, mask: Tensor) -> Tensor:
             f"expected a mask that broadcasts to the input, but it has {mask.dim()} dimensions and "
             f"the input {input.dim()}"
         )
+    if mask.layout is not facula.strided:
+        mask = mask.to_dense()
     return mask.to(facula.bool).expand(input.shape)
 
 
@@ -26,6 +28,8 @@ def masked_out(input: Tensor, mask: Tensor | None, identity: Any) -> Tensor:
     """The input with elements that do not count replaced by the identity of what follows."""
     if mask is None:
         return input
+    if input.layout is not facula.strided and identity == 0:
+        return input * input_mask(input, mask)  # a sparse tensor keeps its zeros
     return input.masked_fill(input_mask(input, mask).logical_not(), identity)
 
 

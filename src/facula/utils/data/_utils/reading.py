@@ -156,7 +156,7 @@ class Reading(Calls, Operators, OwnContainers, OwnDicts, Patterns):
                     self.ended = True
         if self.code.co_flags & inspect.CO_GENERATOR:
             items = {*map(_given_away, self.yielded)} or {OPAQUE}
-            return Iterator(either(items), self.not_made_here)
+            return Iterator(either(items), self.not_made_here, None if self.yielded else ())
         if not self.returned:
             raise AlwaysRaisesError
         return either(self.returned)
