@@ -637,6 +637,24 @@ def test_tensors_without_elements_are_made_by_their_layout():
     assert F.zeros(2, layout=F.strided).tolist() == [0.0, 0.0]
 
 
+def test_tensors_without_elements_go_with_all_others():
+    hybrid = matrix().to_sparse(1)
+    for total in (F.zeros(2, 3, layout=F.sparse_coo), F.sparse_coo_tensor((2, 3))):
+        assert_equal((total + hybrid).to_dense(), DENSE)
+        assert_equal((hybrid - total).to_dense(), DENSE)
+        assert (total * hybrid)._nnz() == 0
+        total += hybrid
+        assert_equal(total.to_dense(), DENSE)
+
+
+def test_a_single_element_is_in_order():
+    for count in (0, 1):
+        t = F.sparse_coo_tensor(F.ones(2, count, dtype=F.int64), F.ones(count), (2, 2))
+        assert t.is_coalesced() and t.indices().shape == (2, count)
+        assert (t * 2).is_coalesced() and t.t().is_coalesced()
+    assert not repeated().is_coalesced()
+
+
 @ONLY_FACULA
 def test_other_functions_refuse_sparse_layouts():
     with pytest.raises(ValueError, match=r"ones\(\): is implemented for strided tensors only"):

@@ -180,6 +180,24 @@ def test_what_eight_bit_floats_can_do(name):
         x.sum()
 
 
+@pytest.mark.parametrize("name", EIGHT_BITS)
+def test_conversions_to_eight_bit_floats(name):
+    dtype = getattr(F, name)
+    x, like = F.tensor([1.0, 2.0]), F.ones(1, dtype=dtype)
+    made = (
+        x.to(like),
+        x.type_as(like),
+        x.to("cpu", dtype),
+        x.to(dtype=dtype),
+        F.as_tensor([1.0, 2.0], dtype=dtype),
+        F.as_tensor(x, dtype=dtype, device="cpu"),
+        F.full_like(x, 1.0, dtype=dtype).copy_(x),
+    )
+    for y in made:
+        assert y.dtype is dtype and y.tolist() == [1.0, 2.0]
+    assert like.type_as(x).dtype is F.float32 and like.to(F.int64).tolist() == [1]
+
+
 def test_limits_of_eight_bit_floats():
     info = F.finfo(F.float8_e4m3fnuz)
     assert (info.max, info.min, info.eps, info.tiny) == (240.0, -240.0, 0.125, 2.0**-7)

@@ -242,6 +242,7 @@ Tensor _sparse_make(const Tensor& indices, const Tensor& plain, const Tensor& va
     parts.sparse_dim = indices.size(0);
     parts.dense_dim = values.dim() - 1;
     parts.indices = plain_indices(indices);
+    parts.coalesced |= parts.nnz() < 2;  // there is nothing to be out of order
   } else {
     parts.sparse_dim = 2;
     parts.batch_dim = indices.dim() - 1;

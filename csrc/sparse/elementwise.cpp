@@ -79,6 +79,15 @@ void check_same_kind(const Tensor& a, const Tensor& b) {
                   sparse_parts(a).sparse_dim, " and ", sparse_parts(b).sparse_dim);
 }
 
+// Without elements it does not matter which dimensions are sparse: as many as those of the other.
+Tensor fit_to(const Tensor& t, const Tensor& other) {
+  const SparseParts &mine = sparse_parts(t), &theirs = sparse_parts(other);
+  if (mine.layout != SparseLayout::Coo || theirs.layout != SparseLayout::Coo || mine.nnz() ||
+      mine.sparse_dim == theirs.sparse_dim || !same(t.sizes(), other.sizes()))
+    return t;
+  return without_elements(other, theirs.layout, t.dtype(), t.device());
+}
+
 Tensor scaled(const Tensor& t, const Scalar& alpha) {
   return alpha.to_complex().re == 1 && alpha.to_complex().im == 0 ? t : op::mul(t, alpha);
 }
@@ -97,8 +106,9 @@ Tensor add_to_dense(const Tensor& dense, const Tensor& sparse, const Scalar& alp
                      sparse.sizes());
 }
 
-Tensor sum_of(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (!is_sparse(a)) return add_to_dense(a, b, alpha);
+Tensor sum_of(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  if (!is_sparse(self)) return add_to_dense(self, other, alpha);
+  const Tensor b = fit_to(other, self), a = fit_to(self, b);
   check_same_kind(a, b);
   if (same_pattern(a, b)) return with_values(a, op::add(values_of(a), values_of(b), alpha));
   const Tensor x = to_coo(a), y = to_coo(b);
@@ -188,9 +198,9 @@ Tensor mul(const OpDef& op, const Value* args) {
     const Value swapped[] = {args[1], args[0]};
     return on_values(op, swapped, args[1].tensor());
   }
-  const Tensor &a = args[0].tensor(), &b = args[1].tensor();
-  if (!is_sparse(b)) return times_dense(a, b);
-  if (!is_sparse(a)) return times_dense(b, a);
+  if (!is_sparse(args[1].tensor())) return times_dense(args[0].tensor(), args[1].tensor());
+  if (!is_sparse(args[0].tensor())) return times_dense(args[1].tensor(), args[0].tensor());
+  const Tensor b = fit_to(args[1].tensor(), args[0].tensor()), a = fit_to(args[0].tensor(), b);
   check_same_kind(a, b);
   if (sparse_parts(a).coalesced && same_pattern(a, b))
     return with_values(a, values_of(a) * values_of(b));
