@@ -229,7 +229,8 @@ class SafeUnpickler:
     def is_allowed(self, function: Any) -> bool:
         if id(function) in _FUNCTION_IDS or any(f is function for f in user_globals.values()):
             return True
-        if type(function) not in (BuiltinMethodType, MethodType):
+        # Newer versions of Python have a type of their own for methods of classes in C.
+        if not isinstance(function, (BuiltinMethodType, MethodType)):
             return False
         # A class makes a new object of its method whenever it is asked for it.
         return any(type(f) is type(function) and f == function for f in user_globals.values())
