@@ -171,8 +171,9 @@ def test_layouts_and_formats_to_compare_with():
     assert all(F.ones(1).layout is not other for other in others)
     assert repr(F.sparse_coo) == "facula.sparse_coo"
     assert F.zeros(2, layout=F.strided).tolist() == [0, 0]
+    assert F.zeros(2, layout=F.sparse_coo).layout is F.sparse_coo
     with pytest.raises(ValueError, match="sparse_coo"):
-        F.zeros(2, layout=F.sparse_coo)
+        F.ones(2, layout=F.sparse_coo)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

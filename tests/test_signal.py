@@ -298,7 +298,7 @@ def test_signal_window_parameters_are_checked():
 
 
 @pytest.mark.skipif(not IS_FACULA, reason="PyTorch has sparse tensors")
-def test_layouts_without_tensors_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"zeros.*sparse_csr"):
-        F.zeros(2, layout=F.sparse_csr)
+def test_layouts_that_an_operator_does_not_make_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"ones.*sparse_csr"):
+        F.ones(2, 2, layout=F.sparse_csr)
     assert repr(F.sparse_coo) == "facula.sparse_coo"

@@ -15,7 +15,15 @@ _active: tuple[str, Any] | None = None  # the name, and what keeps its state ali
 
 
 def register_flash_attention_impl(impl: str, *, register_fn: Callable[..., Any]) -> None:
-    """Keeps ``register_fn`` under a name, to be called when that is activated."""
+    """Keeps ``register_fn`` under a name, to be called when that is activated.
+
+    Example::
+
+        >>> from facula.nn import attention
+        >>> attention.register_flash_attention_impl("mine", register_fn=lambda: None)
+        >>> "mine" in attention.list_flash_attention_impls()
+        True
+    """
     _registered[impl] = register_fn
 
 
@@ -42,17 +50,41 @@ def activate_flash_attention_impl(impl: str) -> None:
 
 
 def list_flash_attention_impls() -> list[str]:
-    """The names that were registered."""
+    """The names that were registered.
+
+    Example::
+
+        >>> from facula.nn import attention
+        >>> isinstance(attention.list_flash_attention_impls(), list)
+        True
+    """
     return sorted(_registered)
 
 
 def current_flash_attention_impl() -> str | None:
-    """The name that is active, if any."""
+    """The name that is active, if any.
+
+    Example::
+
+        >>> from facula.nn import attention
+        >>> attention.current_flash_attention_impl() is None
+        True
+    """
     return None if _active is None else _active[0]
 
 
 def restore_flash_attention_impl(_raise_warn: bool = True) -> None:
-    """Goes back to Facula's own kernels."""
+    """Goes back to Facula's own kernels.
+
+    Example::
+
+        >>> from facula.nn import attention
+        >>> attention.register_flash_attention_impl("mine", register_fn=lambda: None)
+        >>> attention.activate_flash_attention_impl("mine")
+        >>> attention.restore_flash_attention_impl()
+        >>> attention.current_flash_attention_impl() is None
+        True
+    """
     global _active
     if _active is None:
         if _raise_warn:
